@@ -4,7 +4,7 @@
  * that gets the same log.
  */
 import { once } from 'node:events';
-import { enabled, healthAttributes, toHealth } from '../shared/delivery/health.ts';
+import { enableHealth, healthAttributes, toHealth } from '../shared/delivery/health.ts';
 import { keys } from '../shared/storage/schema.ts';
 import { startChild } from './child.ts';
 import type { ReceiverFacts, ReceiverRequest, Tally } from './receiver.ts';
@@ -53,7 +53,7 @@ await ask({ status: 204 });
 const key = keys.sink(ACCOUNT.region, 'dead');
 const item = await wire.table.get(key);
 if (!item) throw new Error('The sink is gone.');
-await wire.table.write({ update: key, set: healthAttributes(enabled(toHealth(item))) });
+await wire.table.write({ update: key, set: healthAttributes(enableHealth(toHealth(item))) });
 const recovered: number[] = [];
 const fresh: number[] = [];
 for (let round = 0; round < ROUNDS; round += 1) {

@@ -153,7 +153,7 @@ export class Api extends Construct {
         throttlingRateLimit: stage.api.requestsPerSecond,
         throttlingBurstLimit: stage.api.burst,
         methodOptions: Object.fromEntries(
-          STREAMS.map(({ path }) => [`${resourcePath(path)}/GET`, openings(props)]),
+          STREAMS.map(({ path }) => [`${resourcePath(path)}/GET`, getStreamLimits(props)]),
         ),
         accessLogDestination: new LogGroupLogDestination(accessLog),
         // No addresses, and no query: it may contain customers' search terms.
@@ -191,8 +191,8 @@ export class Api extends Construct {
         timeout: liveTimeout,
       }),
     });
-    answerFor(api, stage.api.corsOrigins);
-    if (stage.api.waf) protect(this, api, props, props.pass);
+    addGatewayResponses(api, stage.api.corsOrigins);
+    if (stage.api.waf) addWebAcl(this, api, props, props.pass);
     acknowledge(api, props);
   }
 }
@@ -202,7 +202,7 @@ export class Api extends Construct {
  * request and happens once in minutes. The burst stays, because all clients reconnect at once after a
  * deployment.
  */
-function openings({ stage }: Cell): MethodDeploymentOptions {
+function getStreamLimits({ stage }: Cell): MethodDeploymentOptions {
   return {
     throttlingRateLimit: Math.max(1, Math.floor(stage.api.requestsPerSecond / 10)),
     throttlingBurstLimit: stage.api.burst,
@@ -256,7 +256,7 @@ function resourcePath(path: string): string {
 }
 
 /** API Gateway's own responses that have a specific problem type. All others are server errors. */
-const OWN_ANSWERS: readonly (readonly [ResponseType, ProblemKind, detail: string])[] = [
+const GATEWAY_RESPONSES: readonly (readonly [ResponseType, ProblemKind, detail: string])[] = [
   [ResponseType.THROTTLED, 'too-many-requests', 'The service takes no more at the moment; ask again.'],
   [ResponseType.QUOTA_EXCEEDED, 'too-many-requests', 'The service takes no more at the moment; ask again.'],
   [ResponseType.REQUEST_TOO_LARGE, 'content-too-large', 'The request is larger than any may be.'],
@@ -275,11 +275,11 @@ const OWN_ANSWERS: readonly (readonly [ResponseType, ProblemKind, detail: string
     'There was no answer in time. What was asked for may have been done: with the same Idempotency-Key it can be asked for again.',
   ],
 ];
-const OWN_RETRY_SECONDS = 5;
+const GATEWAY_RETRY_SECONDS = 5;
 
 /** Gives API Gateway's own responses the format of the app's. */
-function answerFor(api: RestApi, corsOrigins: readonly string[]): void {
-  for (const [type, kind, detail] of OWN_ANSWERS) {
+function addGatewayResponses(api: RestApi, corsOrigins: readonly string[]): void {
+  for (const [type, kind, detail] of GATEWAY_RESPONSES) {
     const { status, title } = problems[kind];
     const body = { type: `${PROBLEM_TYPE}${kind}`, title, status, detail, requestId: '$context.requestId' };
     const headers = {
@@ -291,7 +291,7 @@ function answerFor(api: RestApi, corsOrigins: readonly string[]): void {
       'strict-transport-security': 'max-age=15552000; includeSubDomains',
       'x-content-type-options': 'nosniff',
       'x-frame-options': 'DENY',
-      ...(status === 429 || status >= 500 ? { 'retry-after': String(OWN_RETRY_SECONDS) } : {}),
+      ...(status === 429 || status >= 500 ? { 'retry-after': String(GATEWAY_RETRY_SECONDS) } : {}),
       // These responses contain no confidential data, and a list of origins is not possible here.
       ...(corsOrigins.length > 0 ? { 'access-control-allow-origin': '*' } : {}),
     };
@@ -308,7 +308,12 @@ function answerFor(api: RestApi, corsOrigins: readonly string[]): void {
 }
 
 /** Associates a web ACL with the API. */
-function protect(scope: Construct, api: RestApi, { stage }: Cell, pass: DistributionPass | undefined): void {
+function addWebAcl(
+  scope: Construct,
+  api: RestApi,
+  { stage }: Cell,
+  pass: DistributionPass | undefined,
+): void {
   const visible = (metricName: string) => ({
     cloudWatchMetricsEnabled: true,
     metricName,

@@ -10,7 +10,7 @@ import { type ApiRegion, type CellSettings, type StageSettings, stages } from '.
 export function createApp({ dashboard, ...props }: AppProps & { readonly dashboard: string }): App {
   const app = new App(props);
   for (const stage of stages) {
-    for (const [region, cell] of cellsOf(stage)) {
+    for (const [region, cell] of listCells(stage)) {
       new CellStack(app, `jobwire-${stage.stage}-${region}`, { stage, region, cell, dashboard });
     }
   }
@@ -18,6 +18,6 @@ export function createApp({ dashboard, ...props }: AppProps & { readonly dashboa
   return app;
 }
 
-function cellsOf(stage: StageSettings): [ApiRegion, CellSettings][] {
+function listCells(stage: StageSettings): [ApiRegion, CellSettings][] {
   return Object.entries(stage.cells) as [ApiRegion, CellSettings][];
 }

@@ -85,14 +85,14 @@ export class Dashboard extends Construct {
       // Rebuilt from the source at each deployment. It is emptied before it is deleted.
       removalPolicy: RemovalPolicy.DESTROY,
     });
-    const distribution = this.#distribute(bucket, props);
+    const distribution = this.#createDistribution(bucket, props);
     this.distributionDomain = distribution.distributionDomainName;
     this.url = `https://${cell.dashboardDomain?.name ?? distribution.distributionDomainName}`;
     this.#publish(bucket, distribution, props);
     acknowledge(bucket, distribution, cell.dashboardDomain !== undefined);
   }
 
-  #distribute(bucket: Bucket, { stage, region, cell, api, pass }: Props): Distribution {
+  #createDistribution(bucket: Bucket, { stage, region, cell, api, pass }: Props): Distribution {
     const files = {
       // With the list permission, a missing file is 404 and not 403. Viewers cannot list: only known names
       // are requested.
@@ -104,7 +104,7 @@ export class Dashboard extends Construct {
       // Caches `no-cache` responses for a second, and immutable ones for as long as CloudFront decides.
       cachePolicy: CachePolicy.CACHING_OPTIMIZED,
       compress: true,
-      functionAssociations: this.#atTheEdge('Files', 'which file answers a path', filesFunction()),
+      functionAssociations: this.#createEdgeFunction('Files', 'which file answers a path', filesFunction()),
     } satisfies BehaviorOptions;
     const requests = {
       origin: new RestApiOrigin(api.rest, {
@@ -119,17 +119,20 @@ export class Dashboard extends Construct {
       originRequestPolicy: pass.policy,
       // Compression at the edge delays a stream until enough data is buffered.
       compress: false,
-      functionAssociations: this.#atTheEdge('Viewer', 'whose address it is', viewerFunction()),
+      functionAssociations: this.#createEdgeFunction('Viewer', 'whose address it is', viewerFunction()),
     } satisfies BehaviorOptions;
 
     return new Distribution(this, 'Distribution', {
       comment: `Jobwire, ${stage.stage}-${region}: the dashboard, and the API beside it`,
-      defaultBehavior: { ...files, responseHeadersPolicy: this.#headersOf(PAGE_FILE, 'Page') },
+      defaultBehavior: { ...files, responseHeadersPolicy: this.#createHeadersPolicy(PAGE_FILE, 'Page') },
       additionalBehaviors: {
         ...Object.fromEntries(API_PATTERNS.map((pattern) => [pattern, requests])),
-        [`/${MAIL_FRAME}`]: { ...files, responseHeadersPolicy: this.#headersOf(MAIL_FRAME, 'MailFrame') },
+        [`/${MAIL_FRAME}`]: {
+          ...files,
+          responseHeadersPolicy: this.#createHeadersPolicy(MAIL_FRAME, 'MailFrame'),
+        },
       },
-      errorResponses: NEVER_KEPT,
+      errorResponses: UNCACHED_ERRORS,
       httpVersion: HttpVersion.HTTP2_AND_3,
       // Outside America and Europe, only the largest price class has nearby edges.
       priceClass: /^(us|ca|eu)-/.test(cell.awsRegion)
@@ -144,7 +147,7 @@ export class Dashboard extends Construct {
     });
   }
 
-  #atTheEdge(id: string, comment: string, code: string) {
+  #createEdgeFunction(id: string, comment: string, code: string) {
     const fn = new EdgeFunction(this, id, {
       comment: `Jobwire: ${comment}`,
       runtime: FunctionRuntime.JS_2_0,
@@ -153,7 +156,7 @@ export class Dashboard extends Construct {
     return [{ function: fn, eventType: FunctionEventType.VIEWER_REQUEST }];
   }
 
-  #headersOf(file: string, id: string): ResponseHeadersPolicy {
+  #createHeadersPolicy(file: string, id: string): ResponseHeadersPolicy {
     const {
       'strict-transport-security': transport,
       'referrer-policy': referrer,
@@ -206,7 +209,7 @@ export class Dashboard extends Construct {
       resourceType: RESOURCE_TYPE,
       serviceToken: fn.functionArn,
       serviceTimeout: PUBLISH_TIMEOUT.plus(Duration.minutes(3)),
-      properties: propertiesOf(props),
+      properties: toProperties(props),
     });
     // The page comes last, after everything that it requests.
     files.node.addDependency(fn, distribution, ...Object.values(props.api.functions));
@@ -230,13 +233,15 @@ const API_PATTERNS = [
  * CloudFront caches errors for ten seconds, whatever their headers are, and by path alone: an error for one
  * key would be returned to the next key as well.
  */
-const NEVER_KEPT: ErrorResponse[] = [400, 403, 404, 405, 414, 500, 501, 502, 503, 504].map((httpStatus) => ({
-  httpStatus,
-  ttl: Duration.seconds(0),
-}));
+const UNCACHED_ERRORS: ErrorResponse[] = [400, 403, 404, 405, 414, 500, 501, 502, 503, 504].map(
+  (httpStatus) => ({
+    httpStatus,
+    ttl: Duration.seconds(0),
+  }),
+);
 
 /** Returns the properties that CloudFormation passes to the function; a change of them triggers it. */
-function propertiesOf({ files, region, stage }: Props): z.infer<typeof DashboardProperties> {
+function toProperties({ files, region, stage }: Props): z.infer<typeof DashboardProperties> {
   const names = readdirSync(files, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
     .map((entry) => relative(files, join(entry.parentPath, entry.name)).replaceAll('\\', '/'))
@@ -274,7 +279,7 @@ function handler(event) {
     return {
       statusCode: 404,
       statusDescription: 'Not Found',
-      headers: ${JSON.stringify(valuesOf(NOT_FOUND_HEADERS))},
+      headers: ${JSON.stringify(toHeaderValues(NOT_FOUND_HEADERS))},
       body: 'There is no such page.',
     };
   }
@@ -291,7 +296,7 @@ const NOT_FOUND_HEADERS = {
   'cache-control': 'no-store',
 };
 
-const valuesOf = (headers: Readonly<Record<string, string>>) =>
+const toHeaderValues = (headers: Readonly<Record<string, string>>) =>
   Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, { value }]));
 
 /** Generates the function that sets the viewer's address, and overwrites the viewer's own value. */

@@ -16,7 +16,7 @@ import { withRenderWorker } from './bundling.ts';
 import type { Cell } from './cell.ts';
 import { CellFunction } from './cell-function.ts';
 import type { HistoryTable } from './history-table.ts';
-import { addressOf, type NotificationSettings } from './settings.ts';
+import { type NotificationSettings, parseAddress } from './settings.ts';
 import type { StateTable } from './state-table.ts';
 import { WorkQueue } from './work-queue.ts';
 
@@ -118,7 +118,7 @@ export class Notifications extends Construct {
     const stack = Stack.of(this);
     const ofSes = (resource: string, resourceName: string) =>
       stack.formatArn({ service: 'ses', resource, resourceName, arnFormat: ArnFormat.SLASH_RESOURCE_NAME });
-    const address = addressOf(from);
+    const address = parseAddress(from);
     fn.addToRolePolicy(
       new PolicyStatement({
         // SES requires the second permission for a raw mail, whatever the call.

@@ -47,7 +47,7 @@ interface Props extends Cell {
 }
 
 /** The condition of an alarm. Its title is a heading of docs/runbook.md. */
-interface Watch {
+interface AlarmRule {
   /** Meaning of the alarm, as one sentence. */
   readonly means: string;
   readonly metric: IMetric;
@@ -82,18 +82,18 @@ export class Operations extends Construct {
   constructor(scope: Construct, id: string, props: Props) {
     super(scope, id);
     this.#props = props;
-    const topic = this.#makeTopic();
+    const topic = this.#createTopic();
     this.topicArn = topic.topicArn;
     this.#action = new SnsAction(topic);
     this.#watchPolling();
     this.#watchAccounts();
     this.#watchDelivery();
     if (props.cell.notifications) this.#watchNotifications();
-    this.#watchMachinery();
-    this.#showDashboard();
+    this.#watchPlatform();
+    this.#createDashboard();
   }
 
-  #makeTopic(): Topic {
+  #createTopic(): Topic {
     const { stage, region, cell } = this.#props;
     const topic = new Topic(this, 'Topic', {
       topicName: `jobwire-${stage.stage}-${region}-ops`,
@@ -112,7 +112,7 @@ export class Operations extends Construct {
             'aws:SourceArn': Stack.of(this).formatArn({
               service: 'cloudwatch',
               resource: 'alarm',
-              resourceName: `${this.#nameOf('*')}`,
+              resourceName: `${this.#alarmName('*')}`,
               arnFormat: ArnFormat.COLON_RESOURCE_NAME,
             }),
           },
@@ -130,12 +130,12 @@ export class Operations extends Construct {
     this.#watch('tick-not-running', {
       means:
         'No tick has completed for five minutes: no account is polled, and waiting sinks are not retried.',
-      metric: this.#of('Ticks', Stats.SUM, MINUTE),
+      metric: this.#metric('Ticks', Stats.SUM, MINUTE),
       ...{ below: 1, in: [5, 5], silence: 'alarming', about: 'state' },
     });
     this.#watch('poll-lag', {
       means: 'For 15 minutes, one poll in a hundred has begun more than a minute late.',
-      metric: this.#of('PollLag', Stats.p(99)),
+      metric: this.#metric('PollLag', Stats.p(99)),
       ...{ from: 60_000, in: [3, 3], about: 'state' },
     });
     this.#watch('polls-waiting', {
@@ -145,12 +145,12 @@ export class Operations extends Construct {
     });
     this.#watch('polls-incomplete', {
       means: 'For 15 minutes, a quarter of the polls has failed, or has not read or committed everything.',
-      metric: this.#of('PollsIncomplete', Stats.AVERAGE),
+      metric: this.#metric('PollsIncomplete', Stats.AVERAGE),
       ...{ from: 0.25, in: [3, 3], about: 'state' },
     });
     this.#watch('upstream-outage', {
       means: 'The ordering API fails for the whole region; only a few accounts are polled until it recovers.',
-      metric: this.#of('UpstreamOutage', Stats.MAXIMUM, MINUTE),
+      metric: this.#metric('UpstreamOutage', Stats.MAXIMUM, MINUTE),
       ...{ from: 1, in: [2, 2], about: 'state' },
     });
   }
@@ -159,18 +159,18 @@ export class Operations extends Construct {
     const happened = { from: 1, about: 'event' } as const;
     this.#watch('credentials-rejected', {
       means: 'The ordering API no longer accepts the credentials of an account.',
-      metric: this.#of('CredentialsRejected', Stats.SUM),
+      metric: this.#metric('CredentialsRejected', Stats.SUM),
       ...happened,
     });
     this.#watch('identity-mismatch', {
       means:
         'The credentials of an account belong to another one; it is not polled until the operator decides.',
-      metric: this.#of('IdentityMismatches', Stats.SUM),
+      metric: this.#metric('IdentityMismatches', Stats.SUM),
       ...happened,
     });
     this.#watch('account-quarantined', {
       means: 'So many jobs of an account were delisted at once that no departure is emitted for them.',
-      metric: this.#of('AccountsQuarantined', Stats.SUM),
+      metric: this.#metric('AccountsQuarantined', Stats.SUM),
       ...happened,
     });
   }
@@ -178,23 +178,23 @@ export class Operations extends Construct {
   #watchDelivery(): void {
     this.#watch('oldest-undelivered', {
       means: 'For five minutes, a sink has not reached an event that is more than 15 minutes old.',
-      metric: this.#of('OldestUndelivered', Stats.MAXIMUM, MINUTE),
+      metric: this.#metric('OldestUndelivered', Stats.MAXIMUM, MINUTE),
       ...{ from: 900, in: [5, 5], about: 'state' },
     });
     const happened = { from: 1, about: 'event' } as const;
     this.#watch('events-dead', {
       means: 'A sink rejected an event at the last attempt; the event is not retried.',
-      metric: this.#of('EventsDead', Stats.SUM),
+      metric: this.#metric('EventsDead', Stats.SUM),
       ...happened,
     });
     this.#watch('events-lost', {
       means: 'Events passed retention before a sink accepted them.',
-      metric: this.#of('EventsLost', Stats.SUM),
+      metric: this.#metric('EventsLost', Stats.SUM),
       ...happened,
     });
     this.#watch('sink-disabled', {
       means: 'A sink is disabled: it only failed for days, or requested no more events.',
-      metric: this.#of('SinksDisabled', Stats.SUM),
+      metric: this.#metric('SinksDisabled', Stats.SUM),
       ...happened,
     });
   }
@@ -202,39 +202,39 @@ export class Operations extends Construct {
   #watchNotifications(): void {
     this.#watch('messages-late', {
       means: 'For five minutes, a customer notification has been more than 15 minutes overdue.',
-      metric: this.#of('OldestUnsent', Stats.MAXIMUM, MINUTE),
+      metric: this.#metric('OldestUnsent', Stats.MAXIMUM, MINUTE),
       ...{ from: 900, in: [5, 5], about: 'state' },
     });
     this.#watch('messages-put-off', {
       means: 'For 15 minutes, SES or SNS has repeatedly accepted no messages.',
-      metric: this.#of('MessagesPutOff', Stats.SUM),
+      metric: this.#metric('MessagesPutOff', Stats.SUM),
       ...{ from: 10, in: [3, 3], about: 'state' },
     });
     this.#watch('messages-failed', {
       means:
         'Messages repeatedly fail permanently: rejected, with failing templates, or retried for too long.',
-      metric: this.#of('MessagesFailed', Stats.SUM),
+      metric: this.#metric('MessagesFailed', Stats.SUM),
       ...{ from: 10, in: [2, 3], about: 'state' },
     });
     const happened = { about: 'event' } as const;
     this.#watch('sms-unknown', {
       means: 'The outcome of an SMS is unknown; it is not sent again.',
-      metric: this.#of('SmsUnknown', Stats.SUM),
+      metric: this.#metric('SmsUnknown', Stats.SUM),
       ...{ from: 1, ...happened },
     });
     this.#watch('mails-bounced', {
       means: 'Many e-mails bounced at once; SES suspends sending if this continues.',
-      metric: this.#of('MailsBounced', Stats.SUM),
+      metric: this.#metric('MailsBounced', Stats.SUM),
       ...{ from: 10, ...happened },
     });
     this.#watch('mail-complaints', {
       means: 'A recipient marked an e-mail as spam; SES suspends sending at one complaint in a thousand.',
-      metric: this.#of('MailComplaints', Stats.SUM),
+      metric: this.#metric('MailComplaints', Stats.SUM),
       ...{ from: 1, ...happened },
     });
   }
 
-  #watchMachinery(): void {
+  #watchPlatform(): void {
     const { functions, serving, dead, api } = this.#props;
     this.#watch('function-errors', {
       means: 'Functions fail repeatedly: they throw, or run out of time or memory.',
@@ -279,10 +279,10 @@ export class Operations extends Construct {
     });
   }
 
-  #watch(title: string, watch: Watch): void {
+  #watch(title: string, watch: AlarmRule): void {
     const [datapointsToAlarm, evaluationPeriods] = watch.in ?? [1, 1];
     const alarm = new Alarm(this, title, {
-      alarmName: this.#nameOf(title),
+      alarmName: this.#alarmName(title),
       alarmDescription: `${watch.means} See ${title} in docs/runbook.md.`,
       metric: watch.metric,
       threshold: watch.below ?? watch.from ?? 1,
@@ -302,7 +302,12 @@ export class Operations extends Construct {
   // Metrics
 
   /** Returns a metric of the catalogue, by default over five minutes. */
-  #of(name: MetricName, statistic: string, period = FIVE_MINUTES, dimensions: Named<string> = {}): Metric {
+  #metric(
+    name: MetricName,
+    statistic: string,
+    period = FIVE_MINUTES,
+    dimensions: Named<string> = {},
+  ): Metric {
     const { stage, region } = this.#props;
     return new Metric({
       namespace: NAMESPACE,
@@ -318,19 +323,19 @@ export class Operations extends Construct {
     const { state, history } = this.#props;
     const dimensionsMap = { TableName: state.tableName, GlobalSecondaryIndexName: DUE_INDEX };
     return [
-      this.#ofTable(state, 'ReadThrottleEvents'),
-      this.#ofTable(state, 'WriteThrottleEvents'),
+      this.#tableMetric(state, 'ReadThrottleEvents'),
+      this.#tableMetric(state, 'WriteThrottleEvents'),
       // The one index whose writes concentrate on few partitions.
       state.metric('WriteThrottleEvents', {
         ...SUM,
         dimensionsMap,
         label: `${DUE_INDEX} WriteThrottleEvents`,
       }),
-      this.#ofTable(history, 'WriteThrottleEvents'),
+      this.#tableMetric(history, 'WriteThrottleEvents'),
     ];
   }
 
-  #ofTable(table: ITableV2, name: string): Metric {
+  #tableMetric(table: ITableV2, name: string): Metric {
     const which = table === this.#props.state ? 'state' : 'history';
     return table.metric(name, { ...SUM, label: `${which} ${name}` });
   }
@@ -340,13 +345,13 @@ export class Operations extends Construct {
     return { ApiName: api.restApiName, Stage: api.deploymentStage.stageName };
   }
 
-  #nameOf(title: string): string {
+  #alarmName(title: string): string {
     return `${Stack.of(this).stackName}-${title}`;
   }
 
   // The dashboard
 
-  #showDashboard(): void {
+  #createDashboard(): void {
     const { stage, region } = this.#props;
     new Dashboard(this, 'Dashboard', {
       dashboardName: Stack.of(this).stackName,
@@ -360,10 +365,10 @@ export class Operations extends Construct {
           new AlarmStatusWidget({ alarms: this.#alarms, width: 18, height: 4 }),
         ],
         ...this.#polling(),
-        ...this.#truth(),
+        ...this.#accounts(),
         ...this.#delivery(),
         ...(this.#props.cell.notifications ? this.#notifications() : []),
-        ...this.#machinery(),
+        ...this.#platform(),
       ],
     });
   }
@@ -371,39 +376,39 @@ export class Operations extends Construct {
   #polling(): IWidget[][] {
     return section('Polling', [
       graph('How late polls begin (ms)', [
-        this.#of('PollLag', Stats.p(50)).with({ label: 'p50' }),
-        this.#of('PollLag', Stats.p(99)).with({ label: 'p99' }),
-        this.#of('PollLag', Stats.MAXIMUM).with({ label: 'maximum' }),
+        this.#metric('PollLag', Stats.p(50)).with({ label: 'p50' }),
+        this.#metric('PollLag', Stats.p(99)).with({ label: 'p99' }),
+        this.#metric('PollLag', Stats.MAXIMUM).with({ label: 'maximum' }),
       ]),
       graph(
         'Polls',
         [
-          this.#of('PollsIncomplete', Stats.SAMPLE_COUNT).with({ label: 'polls' }),
-          this.#of('PollsPartial', Stats.SUM),
-          this.#of('PollsFailed', Stats.SUM),
+          this.#metric('PollsIncomplete', Stats.SAMPLE_COUNT).with({ label: 'polls' }),
+          this.#metric('PollsPartial', Stats.SUM),
+          this.#metric('PollsFailed', Stats.SUM),
         ],
-        [this.#of('PollsIncomplete', Stats.AVERAGE).with({ label: 'fraction incomplete' })],
+        [this.#metric('PollsIncomplete', Stats.AVERAGE).with({ label: 'fraction incomplete' })],
       ),
-      graph('Changes', [this.#of('ChangedJobs', Stats.SUM), this.#of('EventsCommitted', Stats.SUM)]),
+      graph('Changes', [this.#metric('ChangedJobs', Stats.SUM), this.#metric('EventsCommitted', Stats.SUM)]),
       graph('Faults of the ordering service', [
-        ...ERROR_KINDS.map((kind) => this.#of('UpstreamErrors', Stats.SUM, FIVE_MINUTES, { kind })),
-        this.#of('UpstreamOutage', Stats.MAXIMUM),
+        ...ERROR_KINDS.map((kind) => this.#metric('UpstreamErrors', Stats.SUM, FIVE_MINUTES, { kind })),
+        this.#metric('UpstreamOutage', Stats.MAXIMUM),
       ]),
     ]);
   }
 
-  #truth(): IWidget[][] {
+  #accounts(): IWidget[][] {
     return section('Truth', [
       graph(
         'Jobs that are missing and whose fate is open',
-        [this.#of('UnresolvedDepartures', Stats.MAXIMUM).with({ label: 'maximum of one account' })],
-        [this.#of('UnresolvedDepartures', Stats.SAMPLE_COUNT).with({ label: 'polls with any' })],
+        [this.#metric('UnresolvedDepartures', Stats.MAXIMUM).with({ label: 'maximum of one account' })],
+        [this.#metric('UnresolvedDepartures', Stats.SAMPLE_COUNT).with({ label: 'polls with any' })],
       ),
       graph('Accounts that stop', [
-        this.#of('AccountsQuarantined', Stats.SUM),
-        this.#of('IdentityMismatches', Stats.SUM),
-        this.#of('CredentialsRejected', Stats.SUM),
-        this.#of('TokenRefusals', Stats.SUM),
+        this.#metric('AccountsQuarantined', Stats.SUM),
+        this.#metric('IdentityMismatches', Stats.SUM),
+        this.#metric('CredentialsRejected', Stats.SUM),
+        this.#metric('TokenRefusals', Stats.SUM),
       ]),
     ]);
   }
@@ -411,21 +416,21 @@ export class Operations extends Construct {
   #delivery(): IWidget[][] {
     return section('Delivery', [
       graph('From observed to taken (ms)', [
-        this.#of('DeliveryLag', Stats.p(50)).with({ label: 'p50' }),
-        this.#of('DeliveryLag', Stats.p(99)).with({ label: 'p99' }),
+        this.#metric('DeliveryLag', Stats.p(50)).with({ label: 'p50' }),
+        this.#metric('DeliveryLag', Stats.p(99)).with({ label: 'p99' }),
       ]),
-      graph('Age of the oldest undelivered event (s)', [this.#of('OldestUndelivered', Stats.MAXIMUM)]),
+      graph('Age of the oldest undelivered event (s)', [this.#metric('OldestUndelivered', Stats.MAXIMUM)]),
       graph('Attempts', [
-        this.#of('Deliveries', Stats.SUM),
-        this.#of('DeliveryFailures', Stats.SUM),
-        this.#of('DeliveryRejections', Stats.SUM),
+        this.#metric('Deliveries', Stats.SUM),
+        this.#metric('DeliveryFailures', Stats.SUM),
+        this.#metric('DeliveryRejections', Stats.SUM),
       ]),
       graph('What was not simply delivered', [
-        this.#of('EventsParked', Stats.SUM),
-        this.#of('EventsDead', Stats.SUM),
-        this.#of('EventsLost', Stats.SUM),
-        this.#of('SinksDisabled', Stats.SUM),
-        this.#of('DeliveriesUnlogged', Stats.SUM),
+        this.#metric('EventsParked', Stats.SUM),
+        this.#metric('EventsDead', Stats.SUM),
+        this.#metric('EventsLost', Stats.SUM),
+        this.#metric('SinksDisabled', Stats.SUM),
+        this.#metric('DeliveriesUnlogged', Stats.SUM),
       ]),
     ]);
   }
@@ -433,31 +438,31 @@ export class Operations extends Construct {
   #notifications(): IWidget[][] {
     return section('Notifications', [
       graph('Messages to customers', [
-        this.#of('MessagesSent', Stats.SUM),
-        this.#of('MessagesSuppressed', Stats.SUM),
-        this.#of('MessagesFailed', Stats.SUM),
-        this.#of('MessagesPutOff', Stats.SUM),
+        this.#metric('MessagesSent', Stats.SUM),
+        this.#metric('MessagesSuppressed', Stats.SUM),
+        this.#metric('MessagesFailed', Stats.SUM),
+        this.#metric('MessagesPutOff', Stats.SUM),
       ]),
-      graph('How long something to tell has been due (s)', [this.#of('OldestUnsent', Stats.MAXIMUM)]),
+      graph('How long something to tell has been due (s)', [this.#metric('OldestUnsent', Stats.MAXIMUM)]),
       graph('E-mails that came back', [
-        this.#of('MailsBounced', Stats.SUM),
-        this.#of('MailComplaints', Stats.SUM),
+        this.#metric('MailsBounced', Stats.SUM),
+        this.#metric('MailComplaints', Stats.SUM),
       ]),
       graph('What may have gone twice, or not at all', [
-        this.#of('MailsRepeated', Stats.SUM),
-        this.#of('SmsUnknown', Stats.SUM),
+        this.#metric('MailsRepeated', Stats.SUM),
+        this.#metric('SmsUnknown', Stats.SUM),
       ]),
     ]);
   }
 
-  #machinery(): IWidget[][] {
+  #platform(): IWidget[][] {
     const { functions, serving, queues, dead, state, history, api } = this.#props;
     const all = Object.entries({ ...functions, ...serving });
     const ofAll = (metric: (fn: CellFunction) => Metric) =>
       all.map(([label, fn]) => metric(fn).with({ label }));
     const dimensionsMap = this.#apiDimensions();
     return section('Machinery', [
-      graph('Ticks', [this.#of('Ticks', Stats.SUM)]),
+      graph('Ticks', [this.#metric('Ticks', Stats.SUM)]),
       graph(
         'Function errors',
         ofAll((fn) => fn.metricErrors()),
@@ -488,10 +493,10 @@ export class Operations extends Construct {
       ),
       graph('Throttled calls of tables', this.#throttles()),
       graph('Units of tables', [
-        this.#ofTable(state, 'ConsumedReadCapacityUnits'),
-        this.#ofTable(state, 'ConsumedWriteCapacityUnits'),
-        this.#ofTable(history, 'ConsumedReadCapacityUnits'),
-        this.#ofTable(history, 'ConsumedWriteCapacityUnits'),
+        this.#tableMetric(state, 'ConsumedReadCapacityUnits'),
+        this.#tableMetric(state, 'ConsumedWriteCapacityUnits'),
+        this.#tableMetric(history, 'ConsumedReadCapacityUnits'),
+        this.#tableMetric(history, 'ConsumedWriteCapacityUnits'),
       ]),
       graph('API: requests', [
         api.metricCount({ statistic: Stats.SUM, dimensionsMap, label: 'requests' }),
@@ -499,8 +504,8 @@ export class Operations extends Construct {
         api.metricServerError({ statistic: Stats.SUM, dimensionsMap, label: '5xx' }),
       ]),
       graph('API: what the app could not answer, and keys it did not take', [
-        this.#of('RequestsFailed', Stats.SUM),
-        this.#of('KeysRefused', Stats.SUM),
+        this.#metric('RequestsFailed', Stats.SUM),
+        this.#metric('KeysRefused', Stats.SUM),
       ]),
       graph('API: time (ms)', [
         api.metricLatency({ statistic: Stats.p(50), dimensionsMap, label: 'p50' }),

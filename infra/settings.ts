@@ -28,7 +28,7 @@ const IDENTITY_ARN = /^arn:[^:]+:ses:([^:]+):\d{12}:identity\/(.+)$/;
 /** Settings of customer notifications; see infra/notifications.ts. */
 const NotificationSettings = z.strictObject({
   /** From address of e-mails. The display name is that of each account. */
-  from: z.string(FROM_RULE).refine((from) => z.email().safeParse(addressOf(from)).success, FROM_RULE),
+  from: z.string(FROM_RULE).refine((from) => z.email().safeParse(parseAddress(from)).success, FROM_RULE),
   /**
    * The domain for SES: the stack creates the identity, and outputs the DNS records that prove its ownership.
    * Or the ARN of an identity created elsewhere, for example by another cell in the same AWS region.
@@ -129,7 +129,7 @@ const CellSettings = z
     const [, region, existing] = IDENTITY_ARN.exec(notifications.identity) ?? [];
     if (region !== undefined && region !== awsRegion) fail('identity', `must be one in ${awsRegion}`);
     const identity = existing ?? notifications.identity;
-    const address = addressOf(notifications.from).toLowerCase();
+    const address = parseAddress(notifications.from).toLowerCase();
     const fits = identity.includes('@')
       ? address === identity.toLowerCase()
       : `.${address.split('@')[1]}`.endsWith(`.${identity.toLowerCase()}`);
@@ -150,7 +150,7 @@ const CellSettings = z
   });
 
 /** Returns the address of `Name <address>`, or of an address alone. */
-export function addressOf(from: string): string {
+export function parseAddress(from: string): string {
   return /^[^<>"\r\n]{1,100}<([^<>]+)>$/.exec(from)?.[1] ?? from;
 }
 
@@ -199,7 +199,7 @@ const StageSettings = z.strictObject({
     corsOrigins,
   }),
   /** One cell for each served API region. Removing a cell here leaves its stack and all its data in place. */
-  cells: z.partialRecord(ApiRegion, CellSettings).superRefine(refuseSharedIdentities),
+  cells: z.partialRecord(ApiRegion, CellSettings).superRefine(checkIdentities),
 });
 
 /** An API region with a cell of its own. */
@@ -221,7 +221,7 @@ export class SettingsError extends Error {
 
 /** Validates the settings of all stages. Throws {@link SettingsError} for the first error. */
 export function parseStages(raw: readonly unknown[]): readonly StageSettings[] {
-  const result = z.array(StageSettings).superRefine(refuseTwins).safeParse(raw, { reportInput: true });
+  const result = z.array(StageSettings).superRefine(checkStageNames).safeParse(raw, { reportInput: true });
   if (result.success) return result.data;
   const [issue] = result.error.issues;
   const [at] = issue?.path ?? [];
@@ -233,10 +233,7 @@ export function parseStages(raw: readonly unknown[]): readonly StageSettings[] {
 }
 
 /** An AWS region has one SES identity of a name; only one stack can create it. */
-function refuseSharedIdentities(
-  cells: Partial<Record<ApiRegion, CellSettings>>,
-  context: z.RefinementCtx,
-): void {
+function checkIdentities(cells: Partial<Record<ApiRegion, CellSettings>>, context: z.RefinementCtx): void {
   const makers = new Map<string, string>();
   for (const [region, { awsRegion, notifications }] of Object.entries(cells)) {
     if (!notifications || IDENTITY_ARN.test(notifications.identity)) continue;
@@ -251,7 +248,7 @@ function refuseSharedIdentities(
 }
 
 /** Names consist of stage and region, so two stages with one name would be the same stacks. */
-function refuseTwins(all: readonly StageSettings[], context: z.RefinementCtx): void {
+function checkStageNames(all: readonly StageSettings[], context: z.RefinementCtx): void {
   const names = all.map(({ stage }) => stage);
   const twin = names.findIndex((name, at) => names.indexOf(name) !== at);
   if (twin >= 0) context.addIssue({ code: 'custom', path: [twin, 'stage'], message: 'must be there once' });

@@ -75,12 +75,12 @@ export class StateTable extends Construct {
   constructor(scope: Construct, id: string, cell: Cell) {
     super(scope, id);
     const { stateTable } = cell.cell;
-    this.table = stateTable ? this.#existing(stateTable.name, stateTable.streamArn) : this.#made(cell);
+    this.table = stateTable ? this.#importTable(stateTable.name, stateTable.streamArn) : this.#create(cell);
     this.name = this.table.tableName;
     this.#cell = cell;
   }
 
-  #made({ stage }: Cell): ITableV2 {
+  #create({ stage }: Cell): ITableV2 {
     return new TableV2(this, 'Table', {
       ...tableProps(stateSchema),
       pointInTimeRecoverySpecification: { pointInTimeRecoveryEnabled: true },
@@ -94,7 +94,7 @@ export class StateTable extends Construct {
    * A table that the settings name: restored from a backup, or retained from an earlier stack. The previous
    * table stays, unused.
    */
-  #existing(tableName: string, tableStreamArn: string): ITableV2 {
+  #importTable(tableName: string, tableStreamArn: string): ITableV2 {
     const tableArn = Stack.of(this).formatArn({
       service: 'dynamodb',
       resource: 'table',
@@ -129,7 +129,7 @@ export class StateTable extends Construct {
     this.#allow(fn, ['BatchGetItem'], [cursors, index, log]);
     this.#allow(fn, ['DeleteItem'], this.wakePartitions());
     this.#allowIndexes(fn, ['due']);
-    this.#name(fn);
+    this.#passName(fn);
   }
 
   /** Grants of polls: the only ones to read and write tokens. */
@@ -146,7 +146,7 @@ export class StateTable extends Construct {
     // rejected tokens.
     this.#allow(fn, ['DeleteItem'], [index, snapshots, groups, tokens]);
     this.#allowOwnUser(fn);
-    this.#name(fn);
+    this.#passName(fn);
   }
 
   /**
@@ -162,7 +162,7 @@ export class StateTable extends Construct {
     this.#allow(fn, ['GetItem'], [...this.wakePartitions(), cursors]);
     this.#allow(fn, ['BatchGetItem'], [cursors, index]);
     this.#allow(fn, ['DeleteItem'], this.wakePartitions());
-    this.#name(fn);
+    this.#passName(fn);
   }
 
   /**
@@ -179,7 +179,7 @@ export class StateTable extends Construct {
     // Cursors of deleted or cancelled replays; parked events that were delivered or are dead.
     this.#allow(fn, ['DeleteItem'], [cursors, parked]);
     this.#allowIndexes(fn, ['due']);
-    this.#name(fn);
+    this.#passName(fn);
   }
 
   /** Grants the HTTP API to read accounts, their logs, jobs and totals, and the cell's own log. */
@@ -191,7 +191,7 @@ export class StateTable extends Construct {
     this.#allow(fn, ['BatchGetItem', 'Query'], [rollups]);
     this.#allow(fn, ['GetItem', 'Query'], [openJobs]);
     this.#allowIndexes(fn, ['jobsByStatus', 'jobsByDue', 'jobsByOrder', 'related']);
-    this.#name(fn);
+    this.#passName(fn);
   }
 
   /** Grants the HTTP API to read endpoints and their delivery state. Their secrets are stored elsewhere. */
@@ -201,7 +201,7 @@ export class StateTable extends Construct {
     // Progress of replays.
     this.#allow(fn, ['BatchGetItem'], [sinks, cursors]);
     this.#allow(fn, ['Query'], [sinks, cursors, parked, dead, replays]);
-    this.#name(fn);
+    this.#passName(fn);
   }
 
   /** Grants the HTTP API's endpoint operations besides {@link grantManaging}: replays and parked events. */
@@ -212,7 +212,7 @@ export class StateTable extends Construct {
     this.#allow(fn, ['GetItem'], [cursors, parked, replays]);
     this.#allow(fn, ['PutItem'], [replays]);
     this.#allow(fn, ['UpdateItem'], [parked, replays]);
-    this.#name(fn);
+    this.#passName(fn);
   }
 
   /**
@@ -225,7 +225,7 @@ export class StateTable extends Construct {
     this.#allow(fn, ['BatchGetItem'], [accounts, log]);
     this.#allow(fn, ['Query'], [log, slots]);
     this.#allow(fn, ['PutItem', 'DeleteItem'], [slots]);
-    this.#name(fn);
+    this.#passName(fn);
   }
 
   /** Grants API authentication: look up keys and record their last use. No permission to write keys. */
@@ -234,7 +234,7 @@ export class StateTable extends Construct {
     // A write whose condition does not hold is followed by a read.
     this.#allow(fn, ['GetItem'], [apiKeys, keyUse]);
     this.#allow(fn, ['PutItem'], [keyUse]);
-    this.#name(fn);
+    this.#passName(fn);
   }
 
   /** Grants creating, listing and revoking keys, and removing deleted accounts from them. */
@@ -242,7 +242,7 @@ export class StateTable extends Construct {
     const { apiKeys, keyUse } = this.#partitions();
     this.#allow(fn, ['GetItem', 'Query', 'PutItem', 'UpdateItem', 'DeleteItem'], [apiKeys]);
     this.#allow(fn, ['DeleteItem'], [keyUse]);
-    this.#name(fn);
+    this.#passName(fn);
   }
 
   /** Grants listing keys and their last use. */
@@ -250,13 +250,13 @@ export class StateTable extends Construct {
     const { apiKeys, keyUse } = this.#partitions();
     this.#allow(fn, ['Query'], [apiKeys]);
     this.#allow(fn, ['BatchGetItem'], [keyUse]);
-    this.#name(fn);
+    this.#passName(fn);
   }
 
   /** Grants executing requests with an idempotency key once, and storing their responses. */
   grantDoingOnce(fn: CellFunction): void {
     this.#allow(fn, ['GetItem', 'PutItem', 'UpdateItem'], [this.#partitions().idempotent]);
-    this.#name(fn);
+    this.#passName(fn);
   }
 
   /**
@@ -272,7 +272,7 @@ export class StateTable extends Construct {
     this.#allow(fn, ['UpdateItem'], [status, index, sinks, locks]);
     this.#allow(fn, ['DeleteItem'], [sinks, cursors, parked, dead, replays]);
     this.#allow(fn, ['ConditionCheckItem'], [locks]);
-    this.#name(fn);
+    this.#passName(fn);
   }
 
   /**
@@ -298,7 +298,7 @@ export class StateTable extends Construct {
     this.#allow(fn, ['Query'], people);
     this.#allow(fn, ['DeleteItem'], [...people, notifySettings, smsUse]);
     this.#allow(fn, ['ConditionCheckItem'], [accountLocks, deletions]);
-    this.#name(fn);
+    this.#passName(fn);
   }
 
   /** Grants drains to fold notifications to customers into threads. */
@@ -306,7 +306,7 @@ export class StateTable extends Construct {
     const { notifySettings, threads } = this.#partitions();
     this.#allow(fn, ['GetItem'], [notifySettings, threads]);
     this.#allow(fn, ['PutItem'], [threads]);
-    this.#name(fn);
+    this.#passName(fn);
   }
 
   /**
@@ -326,7 +326,7 @@ export class StateTable extends Construct {
     this.#allow(fn, ['DeleteItem'], [messages]);
     this.#allow(fn, ['ConditionCheckItem'], [accounts]);
     this.#allowIndexes(fn, ['due']);
-    this.#name(fn);
+    this.#passName(fn);
   }
 
   /** Grants recording mail feedback, and suppressing addresses that bounced or complained. */
@@ -337,7 +337,7 @@ export class StateTable extends Construct {
     this.#allow(fn, ['GetItem'], [linkKey]);
     this.#allow(fn, ['UpdateItem'], [suppressions]);
     this.#allow(fn, ['ConditionCheckItem'], [accounts]);
-    this.#name(fn);
+    this.#passName(fn);
   }
 
   /**
@@ -349,7 +349,7 @@ export class StateTable extends Construct {
     this.#allow(fn, ['GetItem'], [notifySettings, recipients, templates, threads, linkKey]);
     this.#allow(fn, ['Query'], [recipients, templates, suppressions]);
     this.#allow(fn, ['BatchGetItem'], [suppressions]);
-    this.#name(fn);
+    this.#passName(fn);
   }
 
   /**
@@ -365,7 +365,7 @@ export class StateTable extends Construct {
     this.#allow(fn, ['UpdateItem'], [suppressions]);
     this.#allow(fn, ['DeleteItem'], [recipients, recipientPlaces, templates, suppressions]);
     this.#allow(fn, ['ConditionCheckItem'], [accounts]);
-    this.#name(fn);
+    this.#passName(fn);
   }
 
   /** Grants polls to write the recipient that represents the user of an account’s credentials. */
@@ -382,7 +382,7 @@ export class StateTable extends Construct {
     const { cell, status, index } = this.#partitions();
     this.#allow(fn, ['GetItem'], [cell]);
     this.#allow(fn, ['BatchGetItem'], [status, index]);
-    this.#name(fn);
+    this.#passName(fn);
   }
 
   /** Returns the patterns of the leading keys of each kind of item, in the notation of `StringLike`. */
@@ -433,7 +433,7 @@ export class StateTable extends Construct {
     allowIndexes(fn, this.table, indexes);
   }
 
-  #name(fn: CellFunction): void {
+  #passName(fn: CellFunction): void {
     fn.set('JOBWIRE_TABLE', this.name);
   }
 }

@@ -15,7 +15,7 @@ import { createReferenceRemover } from '../shared/api/account-references.ts';
 import { createGrowthSignal, type GrowthSignal } from '../shared/api/growth-signal.ts';
 import { type Config, ConfigError } from '../shared/config.ts';
 import { createDeliveryLog, type DeliveryLog } from '../shared/delivery/delivery-log.ts';
-import { type DrainReport, drainSink, type News } from '../shared/delivery/drain.ts';
+import { type DrainReport, drainSink, type NewWork } from '../shared/delivery/drain.ts';
 import type { EndpointDeps } from '../shared/delivery/endpoint-edits.ts';
 import { tidyEndpoints } from '../shared/delivery/endpoints.ts';
 import { isReady } from '../shared/delivery/health.ts';
@@ -25,7 +25,7 @@ import {
   createSigningReader,
   openLocalSigningSecrets,
   type SigningReader,
-  withForgetting,
+  withCacheInvalidation,
 } from '../shared/delivery/signing-secrets.ts';
 import {
   DEFAULT_CONCURRENCY,
@@ -38,7 +38,7 @@ import {
   toSink,
 } from '../shared/delivery/sink.ts';
 import { createSnsSink } from '../shared/delivery/sns.ts';
-import { dueSinks, leftoverWakes, wakeSinks } from '../shared/delivery/wakes.ts';
+import { listDueSinks, listPendingWakes, wakeSinks } from '../shared/delivery/wakes.ts';
 import { createWebhookSink } from '../shared/delivery/webhook.ts';
 import { createForwarder, startFeed } from '../shared/log/feed-forwarding.ts';
 import { newEpoch } from '../shared/log/head.ts';
@@ -155,7 +155,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
   const stored = await openLocalSigningSecrets(table, options.secretKey);
   const readSigning = createSigningReader(stored, now);
   // Changes made in this process apply to the next attempt, also of a running drain.
-  const secrets = withForgetting(stored, readSigning);
+  const secrets = withCacheInvalidation(stored, readSigning);
   const open = (record: SinkRecord) => openSink(options, record, connections, readSigning);
   const endpoints: EndpointDeps = {
     ...{ table, log, secrets, deliveries, open, now },
@@ -307,14 +307,14 @@ export async function startHost(options: HostOptions): Promise<Host> {
         );
       }
       await refreshSinks(region);
-      for (const { ref, sequence } of await leftoverWakes(table, region, 100)) {
+      for (const { ref, sequence } of await listPendingWakes(table, region, 100)) {
         if (marks.has(`${region}/${ref.account}`)) continue;
         // Other work does not depend on it, and the mark stays.
         await wakeSinks(table, ref, sequence, now(), () => forwarder.forward(ref)).catch((cause: unknown) => {
           if (!stopped) onFault('wake sinks', cause);
         });
       }
-      for (const sink of await dueSinks(table, region, now())) drains.ask(region, sink);
+      for (const sink of await listDueSinks(table, region, now())) drains.ask(region, sink);
       tell(region);
       if (!deleting.has(region)) {
         deleting.add(region);
@@ -551,7 +551,7 @@ interface Drainer {
  * commits are sent immediately.
  */
 function createDrainers(
-  drain: (region: string, sink: string, linger: () => Promise<News | undefined>) => Promise<boolean>,
+  drain: (region: string, sink: string, linger: () => Promise<NewWork | undefined>) => Promise<boolean>,
   run: (what: string, action: () => Promise<unknown>) => void,
 ): {
   /** Requests a drain. With an account, a running drain is directed to it. */
@@ -594,7 +594,7 @@ function createDrainers(
 }
 
 /** Waits for wake-ups of a drain. Returns `undefined` after a time without any. */
-async function lingerOf(drainer: Drainer): Promise<News | undefined> {
+async function lingerOf(drainer: Drainer): Promise<NewWork | undefined> {
   if (drainer.told.size === 0 && !drainer.due) {
     await new Promise<void>((resolve) => {
       const timer = setTimeout(resolve, LINGER_MS);

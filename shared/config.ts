@@ -6,7 +6,7 @@ import * as z from 'zod';
 import { MAX_SLOTS_PER_KEY } from './api/waiting-limit.ts';
 import { endpointFields } from './delivery/endpoint-input.ts';
 import { DEFAULT_DISABLE_AFTER_SECONDS, DEFAULT_RETRY_SECONDS } from './delivery/health.ts';
-import { refuseUrl } from './delivery/outbound.ts';
+import { checkUrl } from './delivery/outbound.ts';
 import { checkEmail } from './notifications/email-address.ts';
 import {
   corsOrigins,
@@ -209,9 +209,9 @@ const schema = z
         fail(['endpoints', at, 'id'], `must be unique, and "${endpoint.id}" is there twice`);
       }
       endpoints.add(endpoint.id);
-      const refusal = refuseUrl(endpoint.url, config.webhooks.allowPrivateNetworks);
+      const refusal = checkUrl(endpoint.url, config.webhooks.allowPrivateNetworks);
       if (refusal) {
-        const opens = refuseUrl(endpoint.url, true) === undefined;
+        const opens = checkUrl(endpoint.url, true) === undefined;
         const hint = opens ? ' (webhooks.allowPrivateNetworks opens this for local use)' : '';
         fail(['endpoints', at, 'url'], `is refused: ${refusal.replace(/\.$/, '')}${hint}`);
       }

@@ -25,7 +25,7 @@ const SECRET_NAME = /^[A-Za-z0-9/_+=.@-]{1,512}$/;
  * Returns why an account's `secretRef` cannot be a secret of the cell: a phrase to follow the field's name. A
  * secret elsewhere would not be readable, which would only appear at the first poll.
  */
-export function refuseAccountSecret(stage: string, region: string, secretRef: string): string | undefined {
+export function checkSecretRef(stage: string, region: string, secretRef: string): string | undefined {
   const { accounts } = secretNames(stage, region);
   const at = secretRef.indexOf('#');
   const name = at < 0 ? secretRef : secretRef.slice(0, at);
@@ -58,7 +58,7 @@ export const EndpointSecrets = z.object({
 export type EndpointSecrets = z.infer<typeof EndpointSecrets>;
 
 /** Returns the secrets that sign at a time (epoch ms), the current one first. */
-export function signingAt(kept: EndpointSecrets, now: number): readonly string[] {
+export function listActiveSecrets(kept: EndpointSecrets, now: number): readonly string[] {
   const former = (kept.retiring ?? []).filter(({ until }) => now < until);
   return [...kept.secrets, ...former.map(({ secret }) => secret)];
 }
@@ -107,25 +107,25 @@ const AccountSecret = z.object({ clientId: z.string().min(1), clientSecret: z.st
 /** Creates a reader. Concurrent calls for the same secret share one request; failures are not cached. */
 export function createSecretReader(client: SecretsManagerClient, options: Options): SecretReader {
   const { now, maxAgeMs } = options;
-  const read = remembering((secretId: string) => request(client, secretId), now, maxAgeMs);
+  const read = cacheReads((secretId: string) => request(client, secretId), now, maxAgeMs);
 
   return {
     async readSecret(secretRef) {
-      const { secretId, key } = partsOf(secretRef);
+      const { secretId, key } = parseSecretRef(secretRef);
       const { text, version } = await read(secretId);
       const whole = readJson(secretRef, text);
-      const part = key === undefined ? whole : ownValue(whole, key);
+      const part = key === undefined ? whole : getOwnValue(whole, key);
       const credentials = check(secretRef, part, AccountSecret);
       return { ...credentials, version: key === undefined ? version : `${version}#${key}` };
     },
 
     forget(secretRef) {
-      read.forget(partsOf(secretRef).secretId);
+      read.forget(parseSecretRef(secretRef).secretId);
     },
   };
 }
 
-function partsOf(secretRef: string): { readonly secretId: string; readonly key: string | undefined } {
+function parseSecretRef(secretRef: string): { readonly secretId: string; readonly key: string | undefined } {
   const at = secretRef.indexOf('#');
   return at < 0
     ? { secretId: secretRef, key: undefined }
@@ -143,7 +143,7 @@ export function parseCredentials(secretRef: string, text: string): z.infer<typeo
 }
 
 /** Returns a caching variant of a read function. Concurrent calls share one read; failures are not cached. */
-export function remembering<T>(
+export function cacheReads<T>(
   read: (name: string) => Promise<T>,
   now: () => number,
   maxAgeMs: number,
@@ -185,7 +185,7 @@ function readJson(secretRef: string, text: string): unknown {
   }
 }
 
-function ownValue(value: unknown, key: string): unknown {
+function getOwnValue(value: unknown, key: string): unknown {
   if (typeof value !== 'object' || value === null || !Object.hasOwn(value, key)) return undefined;
   return (value as Record<string, unknown>)[key];
 }

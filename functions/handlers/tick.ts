@@ -6,7 +6,7 @@ import { claimPolls, duePolls, listAccounts } from '../../shared/accounts/accoun
 import type { BUILT_IN_SINKS } from '../../shared/built-in-sinks.ts';
 import { oldestUndelivered } from '../../shared/delivery/lag.ts';
 import { listSinks, registerSink, type SinkRecord } from '../../shared/delivery/sink.ts';
-import { dueSinks, ForwardError, leftoverWakes, wakeSinks } from '../../shared/delivery/wakes.ts';
+import { ForwardError, listDueSinks, listPendingWakes, wakeSinks } from '../../shared/delivery/wakes.ts';
 import { createForwarder, startFeed } from '../../shared/log/feed-forwarding.ts';
 import { newEpoch } from '../../shared/log/head.ts';
 import type { EventLog } from '../../shared/log/log.ts';
@@ -215,7 +215,7 @@ async function awaken(
 ): Promise<Awakened> {
   const limit = pLimit(CALLS_AT_ONCE);
   const forwarder = createForwarder(table, { leastEpoch, now });
-  const wakes = await leftoverWakes(table, region, WAKES_PER_SHARD);
+  const wakes = await listPendingWakes(table, region, WAKES_PER_SHARD);
   let fault: Awakened['fault'];
   const woken = await limit.map(wakes, async ({ ref, sequence }) => {
     try {
@@ -227,7 +227,7 @@ async function awaken(
     }
   });
   // The index may not yet contain what was marked just now, so those sinks are added.
-  const due = await dueSinks(table, region, now());
+  const due = await listDueSinks(table, region, now());
   return { wakes: wakes.length, sinks: [...new Set([...woken.flat(), ...due])], ...(fault && { fault }) };
 }
 

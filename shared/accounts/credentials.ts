@@ -6,9 +6,9 @@ import { randomUUID } from 'node:crypto';
 import type { SecretsManagerClient } from '@aws-sdk/client-secrets-manager';
 import { type AwsTextsOptions, createAwsTexts, openSealedTexts } from '../secret-store.ts';
 import {
+  checkSecretRef,
   createSecretReader,
   parseCredentials,
-  refuseAccountSecret,
   SecretError,
   secretNames,
 } from '../secrets.ts';
@@ -52,7 +52,7 @@ export function createAwsAccountSecrets(
     },
     read: (secretRef) => reader.readSecret(secretRef),
     remove: (region, account) => texts.remove(nameOf(region, account)),
-    refuse: (region, secretRef) => refuseAccountSecret(stage, region, secretRef),
+    refuse: (region, secretRef) => checkSecretRef(stage, region, secretRef),
   };
 }
 

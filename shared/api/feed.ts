@@ -7,7 +7,7 @@
 
 import { toStatus } from '../accounts/accounts.ts';
 import { typeMatches } from '../events/types.ts';
-import { formatCursor, formerEnd, type parseCursor, placeOf } from '../log/head.ts';
+import { findEpochEnd, formatCursor, type parseCursor, resolveCursor } from '../log/head.ts';
 import type { EventLog, LoggedEvent } from '../log/log.ts';
 import { type AccountRef, keys } from '../storage/schema.ts';
 import type { Table } from '../storage/table.ts';
@@ -180,10 +180,10 @@ export async function locate(
     const sequence = otherwise === 'head' ? head.sequence : (await log.earliest(ref, head)) - 1;
     return { epoch: head.epoch, sequence };
   }
-  const sequence = placeOf(head, cursor);
+  const sequence = resolveCursor(head, cursor);
   if (sequence !== undefined) return { epoch: head.epoch, sequence };
   const answer = gone(head, await log.earliest(ref, head));
-  const end = cursor.epoch === undefined ? undefined : formerEnd(head, cursor.epoch);
+  const end = cursor.epoch === undefined ? undefined : findEpochEnd(head, cursor.epoch);
   return end === undefined ? answer : { ...answer, restored: formatCursor(head.epoch, end) };
 }
 
@@ -227,7 +227,7 @@ async function scanFrom(
     const size = Math.min(left, query.types ? SCAN_BATCH : query.limit - events.length);
     const outcome = await log.read(ref, at, size);
     if (!outcome) return undefined;
-    if (placeOf(outcome.head, { epoch, sequence: at }) === undefined) {
+    if (resolveCursor(outcome.head, { epoch, sequence: at }) === undefined) {
       return gone(outcome.head, await log.earliest(ref, outcome.head));
     }
     // It may have been renewed since: what was read so far is in it all the same.

@@ -8,7 +8,7 @@
  */
 import { typeMatches } from '../events/types.ts';
 import type { CellFeed } from '../log/cell-feed.ts';
-import { formatCursor, formerEnd, type Head, parseCursor, placeOf } from '../log/head.ts';
+import { findEpochEnd, formatCursor, type Head, parseCursor, resolveCursor } from '../log/head.ts';
 import { feedLog } from '../storage/schema.ts';
 import {
   type Crowded,
@@ -146,7 +146,7 @@ async function scan(
     }
     if (outcome.kind === 'gone' || isElsewhere(outcome.head, place)) return true;
     const { epoch, sequence } = outcome.head;
-    page.looked += outcome.looked;
+    page.looked += outcome.examined;
     let at = place.sequence;
     let taken = 0;
     let [isFull, isCut] = [false, false];
@@ -174,7 +174,7 @@ async function scan(
 
 /** Whether a feed no longer has a place. It may have been renewed since: what was read so far is in it all the same. */
 function isElsewhere(head: Head, place: Place): boolean {
-  return place.epoch !== '' && placeOf(head, place) === undefined;
+  return place.epoch !== '' && resolveCursor(head, place) === undefined;
 }
 
 /** Waits until a feed has grown beyond its place, the time is over, or the client is gone. */
@@ -268,7 +268,7 @@ async function locateOne(
     return { place, head, isGone: false };
   }
   const known = given.epoch === '' ? { sequence: given.sequence } : given;
-  const at = placeOf(found ?? { ...head, attributes: {} }, known);
+  const at = resolveCursor(found ?? { ...head, attributes: {} }, known);
   if (at !== undefined) {
     const place = { epoch, sequence: at };
     // At its head there is nothing to look up, which is how most resume.
@@ -276,7 +276,7 @@ async function locateOne(
     const outcome = await feed.read(region, at, { accounts: [], events: 0, ranges: 1 });
     if (outcome?.kind !== 'gone') return { place, head, isGone: false };
   }
-  const end = found && known.epoch !== undefined && at === undefined && formerEnd(found, known.epoch);
+  const end = found && known.epoch !== undefined && at === undefined && findEpochEnd(found, known.epoch);
   return {
     ...{ place: await earliest(), head, isGone: true },
     ...(typeof end === 'number' && { restored: { epoch, sequence: end } }),

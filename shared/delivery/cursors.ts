@@ -12,8 +12,8 @@ import type { EventLog, LoggedEvent } from '../log/log.ts';
 import { cursorPk, keys } from '../storage/schema.ts';
 import type { Clause, Item, Table, TransactOutcome, Write } from '../storage/table.ts';
 import type { Lease } from './lease.ts';
-import { DEFAULT_CONCURRENCY, type EventFilter, follows, passes, type Sink, toSink } from './sink.ts';
-import { dueAtSink } from './wakes.ts';
+import { DEFAULT_CONCURRENCY, type EventFilter, follows, matchesFilter, type Sink, toSink } from './sink.ts';
+import { listDueWork } from './wakes.ts';
 import { CursorWindow } from './window.ts';
 
 /** Maximum number of open cursors of one sink: live ones, and replays in addition. */
@@ -85,7 +85,7 @@ export interface RunsDeps {
   /** Called with the number of events that the sink's filter excluded. */
   readonly skipped: (events: number) => void;
   /** Records lost events, in one transaction with the writes that skip them. All or nothing. */
-  readonly sayLost: (
+  readonly recordLost: (
     range: { readonly account: string; readonly first: number; readonly last: number },
     writes: readonly Write[],
   ) => Promise<TransactOutcome>;
@@ -93,7 +93,7 @@ export interface RunsDeps {
 
 /** The runs of a sink; see the top of the file. */
 export class CursorRuns {
-  readonly #work: RunsDeps;
+  readonly #deps: RunsDeps;
   readonly #sink: Sink;
   readonly #lease: Lease;
   readonly #concurrency: number;
@@ -106,14 +106,14 @@ export class CursorRuns {
    */
   readonly #positions = new Map<string, { readonly position: number; readonly ahead: string }>();
   /** Due cursors that are left to the next drain. */
-  readonly #later = new Set<string>();
+  readonly #deferred = new Set<string>();
   /** Cursors that are being opened. */
   readonly #opening = new Set<string>();
   /** Time of the next lookup of due cursors. */
-  #lookAt = 0;
+  #nextLookupAt = 0;
 
   constructor(work: RunsDeps, sink: Sink, lease: Lease) {
-    this.#work = work;
+    this.#deps = work;
     this.#sink = sink;
     this.#lease = lease;
     this.#concurrency = sink.concurrency ?? DEFAULT_CONCURRENCY;
@@ -140,7 +140,7 @@ export class CursorRuns {
   }
 
   /** Called when the log of an account grew. */
-  tell(account: string): void {
+  addGrownAccount(account: string): void {
     if (follows(this.#sink, account)) this.#waiting.add(account);
   }
 
@@ -158,17 +158,17 @@ export class CursorRuns {
   }
 
   /** While there is work: looks up due cursors and cancelled replays periodically. */
-  lookAgain(): void {
-    if (this.#work.now() < this.#lookAt) return;
-    this.#work.begin(() => this.lookForDue());
-    this.#work.begin(() => this.#dropCancelled());
+  refreshDue(): void {
+    if (this.#deps.now() < this.#nextLookupAt) return;
+    this.#deps.begin(() => this.loadDue());
+    this.#deps.begin(() => this.#dropCancelled());
   }
 
   /** Drops replays that were cancelled while in process. */
   async #dropCancelled(): Promise<void> {
     const replays = this.#open.filter(({ replay }) => replay !== undefined);
     if (replays.length === 0) return;
-    const left = await this.#work.table.getMany(replays.map(({ name }) => this.#keyOf(name)));
+    const left = await this.#deps.table.getMany(replays.map(({ name }) => this.#toKey(name)));
     for (const run of replays) if (!left.some(({ sk }) => sk === run.name)) this.#drop(run);
   }
 
@@ -181,18 +181,18 @@ export class CursorRuns {
    * Looks up all due cursors of the sink, the longest due first. All of them, so that those at the end (for
    * example new events behind replays) get their turn too. Due lanes are known.
    */
-  async lookForDue(): Promise<void> {
-    const { table, now } = this.#work;
+  async loadDue(): Promise<void> {
+    const { table, now } = this.#deps;
     const { region, id } = this.#sink;
     const lookedAt = now();
-    this.#lookAt = lookedAt + LOOK_AGAIN_MS;
-    const due = await dueAtSink(table, this.#sink, lookedAt);
-    this.#lookAt = lookedAt + LOOK_AGAIN_MS * Math.max(1, due.length / DUE_PER_LOOK);
+    this.#nextLookupAt = lookedAt + LOOK_AGAIN_MS;
+    const due = await listDueWork(table, this.#sink, lookedAt);
+    this.#nextLookupAt = lookedAt + LOOK_AGAIN_MS * Math.max(1, due.length / DUE_PER_LOOK);
     const cursors = due
       .filter(({ pk }) => pk === cursorPk(region, id))
       .sort((a, b) => (String(a.dueSk) < String(b.dueSk) ? -1 : 1));
     for (const { sk } of cursors) {
-      if (!this.#later.has(sk) && !this.#open.some(({ name }) => name === sk)) this.#waiting.add(sk);
+      if (!this.#deferred.has(sk) && !this.#open.some(({ name }) => name === sk)) this.#waiting.add(sk);
     }
   }
 
@@ -208,8 +208,8 @@ export class CursorRuns {
       if (this.#opening.has(name) || !this.#hasRoom(isReplay(name))) continue;
       this.#waiting.delete(name);
       this.#opening.add(name);
-      this.#work.begin(async () => {
-        const run = await this.#takeUp(name).finally(() => this.#opening.delete(name));
+      this.#deps.begin(async () => {
+        const run = await this.#openCursor(name).finally(() => this.#opening.delete(name));
         if (run) this.#open.push(run);
       });
     }
@@ -222,7 +222,7 @@ export class CursorRuns {
   }
 
   /** Opens a cursor at its position; `undefined` if there is nothing left to do. */
-  async #takeUp(name: string): Promise<Run | undefined> {
+  async #openCursor(name: string): Promise<Run | undefined> {
     const [account = name, replayId] = name.split('#');
     const known = this.#positions.get(name);
     const make = (
@@ -238,20 +238,20 @@ export class CursorRuns {
       ...{ busy: false, storing: false, exhausted: false },
     });
     if (known !== undefined) return make(known);
-    const { table } = this.#work;
-    let cursor = await table.get(this.#keyOf(name));
+    const { table } = this.#deps;
+    let cursor = await table.get(this.#toKey(name));
     if (!cursor || !follows(this.#sink, account)) {
-      const followed = await this.#followsNow(account);
-      if (cursor && !followed) await this.#leave(cursor);
+      const followed = await this.#isFollowed(account);
+      if (cursor && !followed) await this.#stopFollowing(cursor);
       // The account was added since. The next drain processes it, and its fence may be above this one's.
-      if (cursor && followed) this.#later.add(name);
+      if (cursor && followed) this.#deferred.add(name);
       if (!followed || !follows(this.#sink, account)) return undefined;
     }
     if (!cursor && replayId === undefined) {
       // The drain learned of a new account before its cursor was marked due.
-      const put = { ...this.#keyOf(name), sink: this.#sink.id, position: 0 };
+      const put = { ...this.#toKey(name), sink: this.#sink.id, position: 0 };
       const writes = [this.#lease.whileHeld(), { put, when: [['pk', 'absent']] }] as const;
-      const { done } = await table.transact(writes, this.#work.newId());
+      const { done } = await table.transact(writes, this.#deps.newId());
       cursor = done ? put : await table.get(put);
     }
     if (!cursor) return undefined;
@@ -259,7 +259,7 @@ export class CursorRuns {
     if (replayId === undefined) return make(place);
     const item = await table.get(keys.replay(this.#sink.region, this.#sink.id, replayId));
     if (!item || item.cancelledAt !== undefined) {
-      await table.write({ delete: this.#keyOf(name) });
+      await table.write({ delete: this.#toKey(name) });
       return undefined;
     }
     const filter = typeof item.filter === 'string' ? (JSON.parse(item.filter) as EventFilter) : {};
@@ -280,8 +280,8 @@ export class CursorRuns {
    * Reports whether the sink currently follows an account: it may have been changed or deleted since the
    * drain began.
    */
-  async #followsNow(account: string): Promise<boolean> {
-    const item = await this.#work.table.get(keys.sink(this.#sink.region, this.#sink.id));
+  async #isFollowed(account: string): Promise<boolean> {
+    const item = await this.#deps.table.get(keys.sink(this.#sink.region, this.#sink.id));
     return item?.kind !== undefined && follows(toSink(item), account);
   }
 
@@ -289,8 +289,8 @@ export class CursorRuns {
    * Stops delivery for an account that was removed from the sink. Its log position is retained: the account
    * may be added again.
    */
-  async #leave({ pk, sk, dueSk }: Item): Promise<void> {
-    const { table } = this.#work;
+  async #stopFollowing({ pk, sk, dueSk }: Item): Promise<void> {
+    const { table } = this.#deps;
     if (isReplay(sk)) await table.write({ delete: { pk, sk } });
     // Only if unchanged: a cursor that was created or woken since belongs to another process.
     else if (typeof dueSk === 'string') {
@@ -302,7 +302,7 @@ export class CursorRuns {
     }
   }
 
-  #keyOf(name: string) {
+  #toKey(name: string) {
     return keys.cursor(this.#sink.region, this.#sink.id, name);
   }
 
@@ -311,9 +311,9 @@ export class CursorRuns {
     for (const run of this.#open) {
       if (run.busy || run.exhausted || run.window.waiting > READ_AHEAD * this.#concurrency) continue;
       if (run.window.readTo + PAGE_EVENTS > run.window.position + WINDOW_EVENTS) continue;
-      if (this.#hadItsShare(run)) continue;
+      if (this.#hasUsedShare(run)) continue;
       run.busy = true;
-      this.#work.begin(() =>
+      this.#deps.begin(() =>
         this.#read(run).finally(() => {
           run.busy = false;
         }),
@@ -322,13 +322,13 @@ export class CursorRuns {
   }
 
   /** Reports whether waiting cursors should get their turn. */
-  #hadItsShare(run: Run): boolean {
+  #hasUsedShare(run: Run): boolean {
     if (run.window.readTo - run.from < SHARE_EVENTS) return false;
     return [...this.#waiting].some((name) => isReplay(name) === isReplay(run.name));
   }
 
   async #read(run: Run): Promise<void> {
-    const { log } = this.#work;
+    const { log } = this.#deps;
     const ref = { region: this.#sink.region, account: run.account };
     const after = run.window.readTo;
     const limit = Math.min(PAGE_EVENTS, (run.replay?.end ?? Number.POSITIVE_INFINITY) - after);
@@ -346,19 +346,18 @@ export class CursorRuns {
     run.head = Math.min(read.head.sequence, run.replay?.end ?? Number.POSITIVE_INFINITY);
     if (read.kind === 'gone') {
       // Only when everything in progress is done is the extent of the loss certain.
-      if (run.window.isDone && !run.storing)
-        await this.#passOverLost(run, Math.min(read.earliest - 1, run.head));
+      if (run.window.isDone && !run.storing) await this.#skipLost(run, Math.min(read.earliest - 1, run.head));
       return;
     }
-    const passed = run.window.add(read.events, (event) => this.#wanted(run, event));
+    const passed = run.window.add(read.events, (event) => this.#isWanted(run, event));
     run.counts.skipped += passed;
-    this.#work.skipped(passed);
+    this.#deps.skipped(passed);
     // At the head, or the next event is written but not yet visible; then the cursor stays due.
     run.exhausted = run.window.readTo >= run.head || read.events.length === 0;
   }
 
-  #wanted(run: Run, event: LoggedEvent): boolean {
-    return passes(this.#sink, event) && passes(run.replay?.filter ?? {}, event);
+  #isWanted(run: Run, event: LoggedEvent): boolean {
+    return matchesFilter(this.#sink, event) && matchesFilter(run.replay?.filter ?? {}, event);
   }
 
   /** Stores positions that have moved far, and closes cursors without remaining work. */
@@ -366,11 +365,11 @@ export class CursorRuns {
     for (const run of this.#open) {
       if (run.storing) continue;
       const { window } = run;
-      const finished = !run.busy && window.isDone && (run.exhausted || this.#hadItsShare(run));
+      const finished = !run.busy && window.isDone && (run.exhausted || this.#hasUsedShare(run));
       if (!finished && window.position - run.stored < STORE_EVERY) continue;
       run.storing = true;
       if (finished) run.busy = true;
-      this.#work.begin(async () => {
+      this.#deps.begin(async () => {
         try {
           const next = await this.#store(run);
           if (!finished && next !== 'gone') return;
@@ -389,15 +388,15 @@ export class CursorRuns {
    * meanwhile (`due`). `gone`: another process owns it, or it was deleted.
    */
   async #store(run: Run): Promise<'clear' | 'due' | 'gone'> {
-    const { table, now } = this.#work;
+    const { table, now } = this.#deps;
     const { window, replay } = run;
     // A snapshot: events completed while the delivery log is written are not included.
     const { position, ahead } = window;
     const counts = { ...run.counts };
-    await this.#work.beforeStoring();
-    const mine = this.#mine;
+    await this.#deps.beforeStoring();
+    const mine = this.#ownership;
     const set = { position, ahead: ahead || undefined, fence: this.#lease.token, ...(replay && counts) };
-    const update = this.#keyOf(run.name);
+    const update = this.#toKey(run.name);
     const stored = (): void => {
       run.stored = Math.max(run.stored, position);
       if (!replay) this.#positions.set(run.name, { position, ahead });
@@ -428,7 +427,7 @@ export class CursorRuns {
   }
 
   /** The condition that the cursor exists and no process with a later lease has written it. */
-  get #mine(): Clause[] {
+  get #ownership(): Clause[] {
     return [
       ['sink', 'present'],
       ['fence', 'absent or <=', this.#lease.token],
@@ -439,7 +438,7 @@ export class CursorRuns {
    * Skips events past retention, which can no longer be delivered: counts them, records the loss, and moves
    * the cursor past them.
    */
-  async #passOverLost(run: Run, last: number): Promise<void> {
+  async #skipLost(run: Run, last: number): Promise<void> {
     const first = run.window.position + 1;
     // This stores a position itself, and no older one may follow it.
     run.storing = true;
@@ -447,11 +446,11 @@ export class CursorRuns {
       if (run.replay) run.counts.lost += last - first + 1;
       else {
         const move: Write = {
-          update: this.#keyOf(run.name),
+          update: this.#toKey(run.name),
           set: { position: last, ahead: undefined, fence: this.#lease.token, sink: this.#sink.id },
-          when: [...this.#mine, ['position', 'absent or <=', last]],
+          when: [...this.#ownership, ['position', 'absent or <=', last]],
         };
-        const outcome = await this.#work.sayLost({ account: run.account, first, last }, [move]);
+        const outcome = await this.#deps.recordLost({ account: run.account, first, last }, [move]);
         if (!outcome.done) {
           // The cursor was deleted, or another process uses it.
           if (outcome.failed.includes(0)) this.#lease.lose();

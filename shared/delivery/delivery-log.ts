@@ -11,7 +11,7 @@ import {
   deliveryPk,
   eventDeliveriesPk,
   failuresPk,
-  instantText,
+  formatTimestamp,
   keys,
 } from '../storage/schema.ts';
 import type { Item, Query, Table } from '../storage/table.ts';
@@ -113,8 +113,8 @@ export function createDeliveryLog(
             sinkCreatedAt: entry.sinkCreatedAt,
             entry: JSON.stringify({
               ...entry,
-              reason: beginningOf(entry.reason),
-              excerpt: beginningOf(entry.excerpt),
+              reason: truncate(entry.reason),
+              excerpt: truncate(entry.excerpt),
             }),
           };
         }),
@@ -123,9 +123,9 @@ export function createDeliveryLog(
 
     async bySink(region, sink, { before, since, limit = 50, outcome, sinkCreatedAt } = {}) {
       const from = Math.max(since ?? 0, sinkCreatedAt ?? 0);
-      const found = await newestOf(history, rangesOf(region, sink, outcome), {
+      const found = await readNewest(history, listRanges(region, sink, outcome), {
         ...(before === undefined ? {} : { before }),
-        ...(from === 0 ? {} : { from: instantText(from) }),
+        ...(from === 0 ? {} : { from: formatTimestamp(from) }),
         keep: (item) =>
           // Sparse indexes contain failed attempts only. Nearly all attempts succeed, so those are selected
           // by a filter.
@@ -167,7 +167,7 @@ export interface DeliveryHealth {
 }
 
 /** Returns the delivery statistics of a sink for the 24 hours before `now` (epoch ms). One bounded read. */
-export async function healthOf(
+export async function readDeliveryHealth(
   log: DeliveryLog,
   { region, id, createdAt }: Pick<SinkRecord, 'region' | 'id' | 'createdAt'>,
   now: number,
@@ -191,7 +191,9 @@ export async function healthOf(
     ...(counted.length === 0 ? {} : { successRate: latencies.length / counted.length }),
     ...(p50Ms === undefined ? {} : { p50Ms }),
     ...(p95Ms === undefined ? {} : { p95Ms }),
-    ...(lastFailed === undefined ? {} : { lastError: { at: lastFailed.at, reason: inWords(lastFailed) } }),
+    ...(lastFailed === undefined
+      ? {}
+      : { lastError: { at: lastFailed.at, reason: describeFailure(lastFailed) } }),
   };
 }
 
@@ -200,18 +202,18 @@ function percentile(sorted: readonly number[], percent: number): number | undefi
   return sorted[Math.ceil((sorted.length * percent) / 100) - 1];
 }
 
-function inWords({ reason, status }: DeliveryEntry): string {
+function describeFailure({ reason, status }: DeliveryEntry): string {
   return reason ?? (status === undefined ? 'The delivery failed.' : `The answer was ${status}.`);
 }
 
 /** Returns the key ranges of a sink's deliveries that can have an outcome. */
-function rangesOf(region: string, sink: string, outcome: DeliveryQuery['outcome']): Query[] {
+function listRanges(region: string, sink: string, outcome: DeliveryQuery['outcome']): Query[] {
   switch (outcome) {
     case 'rejected':
     case 'retry':
       return [{ index: 'failures', pk: failuresPk(region, sink, outcome) }];
     case 'failed':
-      return [...rangesOf(region, sink, 'rejected'), ...rangesOf(region, sink, 'retry')];
+      return [...listRanges(region, sink, 'rejected'), ...listRanges(region, sink, 'retry')];
     case 'delivered':
     case undefined:
       return Array.from({ length: DELIVERY_SHARDS }, (_, shard) => ({ pk: deliveryPk(region, sink, shard) }));
@@ -222,7 +224,7 @@ function rangesOf(region: string, sink: string, outcome: DeliveryQuery['outcome'
  * Returns the newest items of several ranges, newest first. Each range is first read for its share plus a
  * margin, which is usually enough. A range with more of the newest items is read again.
  */
-async function newestOf(
+async function readNewest(
   table: Table,
   ranges: readonly Query[],
   wanted: {
@@ -267,7 +269,7 @@ function toEntry(item: Item): DeliveryEntry {
 }
 
 /** Returns at most {@link EXCERPT_BYTES} of UTF-8, without a partial character. */
-function beginningOf(text: string | undefined): string | undefined {
+function truncate(text: string | undefined): string | undefined {
   if (text === undefined || Buffer.byteLength(text) <= EXCERPT_BYTES) return text;
   // In stream mode, the decoder holds back the bytes of an incomplete character.
   const decoder = new TextDecoder('utf-8', { ignoreBOM: true });

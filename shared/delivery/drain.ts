@@ -24,11 +24,11 @@ import type { Attempt, DeliveryEntry, DeliveryLog } from './delivery-log.ts';
 import {
   DEFAULT_DISABLE_AFTER_SECONDS,
   type Failure,
-  healthAfter,
   healthAttributes,
   MAX_REJECTIONS,
   MAX_SUSPECTS,
   type SinkHealth,
+  updateHealth,
 } from './health.ts';
 import { type Lease, takeLease } from './lease.ts';
 import type { ParkedEvent } from './parked-events.ts';
@@ -43,7 +43,7 @@ import {
   sinkAttributes,
   toSink,
 } from './sink.ts';
-import { laneOf } from './window.ts';
+import { getLane } from './window.ts';
 
 /** Dependencies of a drain. */
 export interface DrainDeps {
@@ -73,13 +73,13 @@ export interface DrainDeps {
    *
    * Default: the drain ends at once (on Lambda, waiting costs money).
    */
-  readonly linger?: () => Promise<News | undefined>;
+  readonly linger?: () => Promise<NewWork | undefined>;
   /** Waits in real time, for sinks with a rate. Tests inject their own. */
   readonly sleep?: (ms: number) => Promise<unknown>;
 }
 
 /** New work for a drain that lingers. */
-export interface News {
+export interface NewWork {
   /** Accounts whose logs grew. */
   readonly accounts: readonly string[];
   /** Other work may be due. */
@@ -137,7 +137,7 @@ export async function drainSink(
   const drain = new Drain(deps, taken.sink, taken.lease, deadline, {
     hasParked: taken.item.parking === true,
     nextSendAt: Number(taken.item.nextSendAt ?? 0),
-    settings: settingsOf(taken.item),
+    settings: serializeSettings(taken.item),
   });
   return drain.run();
 }
@@ -154,7 +154,7 @@ const NOTHING = {
 };
 
 /** Returns the settings of a sink as text, without its health. */
-function settingsOf(item: Item): string {
+function serializeSettings(item: Item): string {
   return JSON.stringify([sinkAttributes(toSink(item)), item.revision]);
 }
 
@@ -165,7 +165,7 @@ type Sent = { readonly event: LoggedEvent } & (
 );
 
 /** An event about a sink on the cell's own log. */
-type Saying =
+type SinkEvent =
   | {
       readonly type: 'endpoint.events_lost';
       readonly account: string;
@@ -187,14 +187,14 @@ class Drain {
   #counts = { ...NOTHING };
   #turn = 0;
   /** Number of events in delivery. */
-  #underWay = 0;
+  #inFlight = 0;
   /** Number of pending operations, including reads and writes. */
   #pending = 0;
   #wake: (() => void) | undefined;
   #sleeping: Promise<void> | undefined;
   #fault: { readonly cause: unknown } | undefined;
   /** The sink's settings when this drain began, and whether it was paused or changed since. */
-  readonly #settings: string;
+  readonly #initialSettings: string;
   #isOutdated = false;
   /** An event cannot be parked because the maximum is reached. */
   #isFull = false;
@@ -206,13 +206,13 @@ class Drain {
   /** A sink that failed last time gets one event as a probe first. */
   #probing: boolean;
   /** The probe was the only available event. */
-  #alone = false;
+  #isOnlyEvent = false;
   #health: SinkHealth;
-  #tookAt: number | null = null;
+  #deliveredAt: number | null = null;
   #rejections: number;
   readonly #suspects: Set<string>;
   #failure: Failure | null = null;
-  #disable: string | null = null;
+  #disableReason: string | null = null;
 
   constructor(
     deps: DrainDeps,
@@ -236,14 +236,14 @@ class Drain {
         skipped: (events) => {
           this.#counts.skipped += events;
         },
-        sayLost: (range, writes) => this.#sayLost(range, writes),
+        recordLost: (range, writes) => this.#recordLost(range, writes),
       },
       sink,
       lease,
     );
     this.#hasParked = kept.hasParked;
     this.#nextSendAt = kept.nextSendAt;
-    this.#settings = kept.settings;
+    this.#initialSettings = kept.settings;
     this.#health = sink.health;
     this.#probing = sink.health.failures > 0;
     this.#rejections = sink.health.rejections;
@@ -274,10 +274,10 @@ class Drain {
       this.#failure = { reason: cause instanceof Error ? cause.message : 'The sink could not be opened.' };
       return;
     }
-    await this.#runs.lookForDue();
+    await this.#runs.loadDue();
     do {
-      await this.#workOff(port);
-    } while (await this.#waitForMore());
+      await this.#processDue(port);
+    } while (await this.#waitForNewWork());
     await this.#runs.storeAll();
     await this.#logAttempts();
   }
@@ -286,11 +286,11 @@ class Drain {
    * Works until every open cursor is at its head, the sink fails, or the deadline comes, and all pending
    * operations have ended.
    */
-  async #workOff(port: SinkPort): Promise<void> {
+  async #processDue(port: SinkPort): Promise<void> {
     for (;;) {
-      if (this.#mayGoOn()) {
+      if (this.#canContinue()) {
         this.#keepLease();
-        if (this.#underWay > 0 || this.#runs.open.length > 0) this.#runs.lookAgain();
+        if (this.#inFlight > 0 || this.#runs.open.length > 0) this.#runs.refreshDue();
         this.#runs.openWaiting();
         this.#runs.readAhead();
         this.#send(port);
@@ -302,14 +302,14 @@ class Drain {
         if (this.#isFull) this.#failure ??= TOO_MANY_PARKED;
         return;
       }
-      await this.#somethingEnds(pause);
+      await this.#waitForProgress(pause);
     }
   }
 
-  #mayGoOn(): boolean {
+  #canContinue(): boolean {
     return (
       this.#failure === null &&
-      this.#disable === null &&
+      this.#disableReason === null &&
       this.#fault === undefined &&
       !this.#lease.isLost &&
       !this.#isOutdated &&
@@ -318,15 +318,15 @@ class Drain {
   }
 
   /** Waits for news under this lease. Reports whether there is, or soon will be, more to do. */
-  async #waitForMore(): Promise<boolean> {
-    if (!this.#deps.linger || !this.#mayGoOn()) return false;
+  async #waitForNewWork(): Promise<boolean> {
+    if (!this.#deps.linger || !this.#canContinue()) return false;
     const news = await this.#deps.linger();
     if (!news) return false;
-    for (const account of news.accounts) this.#runs.tell(account);
+    for (const account of news.accounts) this.#runs.addGrownAccount(account);
     if (this.#lease.isAging(this.#deps.now())) await this.#renew();
-    if (news.due && this.#mayGoOn()) await this.#runs.lookForDue();
+    if (news.due && this.#canContinue()) await this.#runs.loadDue();
     // Due work that is unknown here is a lane that another process made due: the next drain reads it.
-    return this.#mayGoOn() && (this.#runs.isWaiting || this.#parked.isDue);
+    return this.#canContinue() && (this.#runs.isWaiting || this.#parked.isDue);
   }
 
   /** Starts an operation in the background; its end wakes the loop. */
@@ -342,7 +342,7 @@ class Drain {
     });
   }
 
-  async #somethingEnds(pauseMs: number | undefined): Promise<void> {
+  async #waitForProgress(pauseMs: number | undefined): Promise<void> {
     const ends = this.#pending === 0 ? undefined : new Promise<void>((resolve) => (this.#wake = resolve));
     const { sleep = sleepMs } = this.#deps;
     if (pauseMs !== undefined) {
@@ -368,7 +368,7 @@ class Drain {
    */
   async #renew(): Promise<void> {
     const sink = await this.#lease.renew(this.#deps.now());
-    if (sink && settingsOf(sink) !== this.#settings) this.#isOutdated = true;
+    if (sink && serializeSettings(sink) !== this.#initialSettings) this.#isOutdated = true;
   }
 
   // Sending
@@ -377,12 +377,12 @@ class Drain {
   #send(port: SinkPort): void {
     const lanes = this.#probing ? 1 : this.#concurrency;
     this.#isFull = false;
-    while (this.#underWay < lanes && this.#mayGoOn() && this.#pause() === undefined) {
+    while (this.#inFlight < lanes && this.#canContinue() && this.#pause() === undefined) {
       const most =
-        this.#probing || this.#sink.ratePerSecond ? 1 : Math.min(port.maxBatch, lanes - this.#underWay);
+        this.#probing || this.#sink.ratePerSecond ? 1 : Math.min(port.maxBatch, lanes - this.#inFlight);
       const batch = this.#nextBatch(most);
       if (batch.length === 0) return;
-      this.#underWay += batch.length;
+      this.#inFlight += batch.length;
       this.#pace(batch.length);
       this.#begin(() => this.#deliver(port, batch));
     }
@@ -390,15 +390,15 @@ class Drain {
 
   /** Returns up to `size` events of as many lanes. */
   #nextBatch(size: number): (Sent | ParkedEvent)[] {
-    const batch = this.#takeInTurn(size, this.#probing ? this.#suspects : undefined);
+    const batch = this.#takeRoundRobin(size, this.#probing ? this.#suspects : undefined);
     if (batch.length > 0 || !this.#probing || this.#suspects.size === 0) return batch;
     // Another event that is being read may be a better probe than a suspect.
     if (this.#runs.isReading) return batch;
-    this.#alone = true;
-    return this.#takeInTurn(size, undefined);
+    this.#isOnlyEvent = true;
+    return this.#takeRoundRobin(size, undefined);
   }
 
-  #takeInTurn(size: number, avoid: ReadonlySet<string> | undefined): (Sent | ParkedEvent)[] {
+  #takeRoundRobin(size: number, avoid: ReadonlySet<string> | undefined): (Sent | ParkedEvent)[] {
     const batch: (Sent | ParkedEvent)[] = [];
     let idle = 0;
     // Parked lanes are one more source, after the open cursors.
@@ -406,7 +406,7 @@ class Drain {
     while (batch.length < size && idle < sources && this.#failure === null) {
       const run = this.#runs.open[this.#turn % sources];
       this.#turn += 1;
-      const next = run ? this.#takeFrom(run, avoid) : this.#parked.take(avoid);
+      const next = run ? this.#takeNext(run, avoid) : this.#parked.take(avoid);
       if (next) batch.push(next);
       idle = next ? 0 : idle + 1;
     }
@@ -414,16 +414,16 @@ class Drain {
   }
 
   /** Returns the next event of a cursor that can be sent. Parks events of parked lanes on the way. */
-  #takeFrom(run: Run, avoid: ReadonlySet<string> | undefined): Sent | undefined {
+  #takeNext(run: Run, avoid: ReadonlySet<string> | undefined): Sent | undefined {
     for (;;) {
       const event = this.#runs.takeFrom(run, avoid);
       if (!event) return undefined;
       if (run.replay) return { event, run };
-      if (this.#parked.holds(event)) {
+      if (this.#parked.wasParked(event)) {
         run.window.settle(event);
         continue;
       }
-      if (!this.#parked.has(run.account, laneOf(event))) return { event, run };
+      if (!this.#parked.has(run.account, getLane(event))) return { event, run };
       if (this.#parked.count >= MAX_PARKED) {
         // Parked events go first; the sink waits if none of them can be sent.
         run.window.putBack(event);
@@ -444,7 +444,7 @@ class Drain {
 
   /** Returns the wait (ms) that the rate imposes on a sink with events to send. */
   #pause(): number | undefined {
-    if (!this.#sink.ratePerSecond || !this.#mayGoOn()) return undefined;
+    if (!this.#sink.ratePerSecond || !this.#canContinue()) return undefined;
     const wait = this.#nextSendAt - this.#deps.now();
     const hasMore = this.#runs.open.some(({ window }) => window.waiting > 0) || this.#parked.isDue;
     return wait > 0 && hasMore ? Math.ceil(Math.min(wait, this.#deadline - this.#deps.now())) : undefined;
@@ -452,9 +452,9 @@ class Drain {
 
   async #deliver(port: SinkPort, batch: readonly (Sent | ParkedEvent)[]): Promise<void> {
     try {
-      const sent = (await Promise.all(batch.map((one) => ('event' in one ? one : this.#recall(one))))).filter(
-        (one) => one !== undefined,
-      );
+      const sent = (
+        await Promise.all(batch.map((one) => ('event' in one ? one : this.#readParked(one))))
+      ).filter((one) => one !== undefined);
       if (sent.length === 0) return;
       const at = this.#deps.now();
       let outcomes: readonly DeliveryOutcome[];
@@ -471,11 +471,11 @@ class Drain {
           kind: 'retry',
           reason: 'The sink did not answer for this event.',
         };
-        this.#note(one, outcome, at);
+        this.#recordAttempt(one, outcome, at);
         this.#settle(one, outcome);
       });
     } finally {
-      this.#underWay -= batch.length;
+      this.#inFlight -= batch.length;
     }
   }
 
@@ -483,7 +483,7 @@ class Drain {
    * Reads the event of a parked lane from the log. `undefined` if it is no longer there, or an operator
    * discarded it meanwhile.
    */
-  async #recall(parked: ParkedEvent): Promise<Sent | undefined> {
+  async #readParked(parked: ParkedEvent): Promise<Sent | undefined> {
     const { account, sequence } = parked;
     const [isThere, read] = await Promise.all([
       this.#parked.isStored(parked),
@@ -493,27 +493,27 @@ class Drain {
     if (isThere && event) return { event, parked };
     if (isThere) {
       const range = { account, first: sequence, last: sequence };
-      await this.#parked.settle(parked, ([, ...writes]) => this.#sayLost(range, writes));
+      await this.#parked.settle(parked, ([, ...writes]) => this.#recordLost(range, writes));
     } else await this.#parked.settle(parked);
     return undefined;
   }
 
   #settle(sent: Sent, outcome: DeliveryOutcome): void {
-    if (outcome.disable !== undefined) this.#disable ??= outcome.disable;
+    if (outcome.disable !== undefined) this.#disableReason ??= outcome.disable;
     if (outcome.kind === 'delivered') {
       this.#counts.delivered += 1;
-      this.#tookAt = this.#deps.now();
+      this.#deliveredAt = this.#deps.now();
       this.#rejections = 0;
       this.#probing = false;
       this.#suspects.delete(sent.event.id);
       if (this.#health.failures > 0 || this.#health.announcedAt !== null) this.#begin(() => this.#recover());
-      this.#done(sent);
+      this.#complete(sent);
       return;
     }
     this.#counts.failed += 1;
     if (outcome.kind === 'rejected') this.#counts.rejected += 1;
-    if (this.#isRefused(sent, outcome)) {
-      this.#setAside(sent, outcome.reason);
+    if (this.#isEventRejected(sent, outcome)) {
+      this.#handleRejection(sent, outcome.reason);
       return;
     }
     if (sent.parked) this.#parked.putBack(sent.parked);
@@ -538,19 +538,19 @@ class Drain {
   }
 
   /** Reports whether a failure is caused by this event rather than by the sink. */
-  #isRefused({ event, run }: Sent, outcome: Exclude<DeliveryOutcome, { kind: 'delivered' }>): boolean {
+  #isEventRejected({ event, run }: Sent, outcome: Exclude<DeliveryOutcome, { kind: 'delivered' }>): boolean {
     const tooMany = this.#rejections >= MAX_REJECTIONS;
     if (outcome.kind === 'rejected') return run === undefined || run.replay !== undefined || !tooMany;
     if (!outcome.suspect || outcome.disable !== undefined) return false;
-    const takesOthers = this.#tookAt !== null;
+    const takesOthers = this.#deliveredAt !== null;
     if (run === undefined)
-      return takesOthers || !this.#probing || (this.#alone && this.#suspects.has(event.id));
+      return takesOthers || !this.#probing || (this.#isOnlyEvent && this.#suspects.has(event.id));
     if (!this.#suspects.has(event.id) || tooMany) return false;
     // There is no other event to try. Parking this event avoids blocking all later ones.
-    return takesOthers || (this.#alone && this.#sink.health.failures >= 2);
+    return takesOthers || (this.#isOnlyEvent && this.#sink.health.failures >= 2);
   }
 
-  #done(sent: Sent): void {
+  #complete(sent: Sent): void {
     const { run, parked, event } = sent;
     if (parked) {
       this.#begin(async () => {
@@ -563,12 +563,12 @@ class Drain {
     run.window.settle(event);
   }
 
-  #setAside(sent: Sent, reason: string): void {
+  #handleRejection(sent: Sent, reason: string): void {
     const { run, parked, event } = sent;
     if (!parked) this.#suspects.delete(event.id);
     if (parked) {
       this.#begin(async () => {
-        if (await this.#parked.refused(parked, reason)) {
+        if (await this.#parked.recordRejection(parked, reason)) {
           this.#counts.dead += 1;
           this.#suspects.delete(event.id);
         }
@@ -599,7 +599,7 @@ class Drain {
    * Counts lost events and records them on the cell's log, if that exists, in one transaction with the writes
    * that skip them. All or nothing, and nothing without the lease.
    */
-  async #sayLost(
+  async #recordLost(
     range: { readonly account: string; readonly first: number; readonly last: number },
     writes: readonly Write[],
   ): Promise<TransactOutcome> {
@@ -607,7 +607,7 @@ class Drain {
     this.#counts.lost += lost;
     const counted = this.#lease.whileHeld({ lost: this.#sink.health.lost + this.#counts.lost });
     const all = [counted, ...writes];
-    if (await this.#say({ type: 'endpoint.events_lost', ...range }, all)) return { done: true };
+    if (await this.#recordEvent({ type: 'endpoint.events_lost', ...range }, all)) return { done: true };
     const outcome = await this.#deps.table.transact(all, this.#deps.newId());
     if (!outcome.done) this.#counts.lost -= lost;
     return outcome;
@@ -616,7 +616,7 @@ class Drain {
   /**
    * Records an event about this sink on the cell's own log, together with the state changes that it reports.
    */
-  async #say(about: Saying, writes: readonly Write[]): Promise<boolean> {
+  async #recordEvent(about: SinkEvent, writes: readonly Write[]): Promise<boolean> {
     const { type, ...data } = about;
     const draft = { type, time: this.#deps.now(), data: { endpoint: this.#sink.id, ...data } } as EventDraft;
     const said = await this.#deps.log.append(cellLog(this.#sink.region), [draft], writes);
@@ -625,7 +625,7 @@ class Drain {
 
   // The delivery log
 
-  #note({ event, run, parked }: Sent, outcome: DeliveryOutcome, at: number): void {
+  #recordAttempt({ event, run, parked }: Sent, outcome: DeliveryOutcome, at: number): void {
     const { attempted, deliveries, now } = this.#deps;
     const isKept = deliveries !== undefined && this.#sink.kind === 'webhook';
     if (!isKept && !attempted) return;
@@ -682,47 +682,47 @@ class Drain {
    */
   async #recover(): Promise<void> {
     const { announcedAt } = this.#health;
-    const healthy = { ...this.#healthSeen(), announcedAt: null };
+    const healthy = { ...this.#computeHealth(), announcedAt: null };
     this.#health = healthy;
     if (announcedAt === null) {
       await this.#lease.note(healthAttributes(healthy));
       return;
     }
     const disabledAt = new Date(announcedAt).toISOString();
-    await this.#sayOf(healthy, { type: 'endpoint.recovered', disabledAt });
+    await this.#recordHealthEvent(healthy, { type: 'endpoint.recovered', disabledAt });
   }
 
   /** Returns the sink's health according to this drain's observations. */
-  #healthSeen(): SinkHealth {
+  #computeHealth(): SinkHealth {
     const { now, random, retrySeconds, disableAfterSeconds = DEFAULT_DISABLE_AFTER_SECONDS } = this.#deps;
     const seen = {
-      deliveredAt: this.#tookAt,
+      deliveredAt: this.#deliveredAt,
       failure: this.#failure,
       rejections: this.#rejections,
       suspects: [...this.#suspects],
-      disable: this.#disable,
+      disable: this.#disableReason,
     };
     const before = { ...this.#health, lost: this.#sink.health.lost + this.#counts.lost };
-    return healthAfter(before, seen, { retrySeconds, disableAfterSeconds }, now(), random());
+    return updateHealth(before, seen, { retrySeconds, disableAfterSeconds }, now(), random());
   }
 
   /** Records an event on the cell's log together with the health that it reports. */
-  async #sayOf(health: SinkHealth, about: Saying): Promise<boolean> {
+  async #recordHealthEvent(health: SinkHealth, about: SinkEvent): Promise<boolean> {
     const sink = keys.sink(this.#sink.region, this.#sink.id);
     const write: Write = { update: sink, set: healthAttributes(health), when: [this.#lease.held] };
-    return this.#say(about, [write]);
+    return this.#recordEvent(about, [write]);
   }
 
   /** Releases the lease together with the sink's new health, and records that it is disabled if it is. */
   async #conclude(): Promise<DrainReport> {
     const { now } = this.#deps;
-    let health = this.#healthSeen();
+    let health = this.#computeHealth();
     let stored = false;
     if (health.disabledAt !== null && health.announcedAt === null) {
       health = { ...health, announcedAt: health.disabledAt };
       const failingSince = health.failingSince === null ? null : new Date(health.failingSince).toISOString();
       const reason = health.disabledReason ?? '';
-      stored = await this.#sayOf(health, { type: 'endpoint.disabled', reason, failingSince });
+      stored = await this.#recordHealthEvent(health, { type: 'endpoint.disabled', reason, failingSince });
     }
     const busy = this.#nextSendAt > now();
     await this.#lease.release({

@@ -10,25 +10,29 @@ import { checkInput } from '../validation.ts';
 import { type AttemptReport, attemptNow } from './attempt.ts';
 import {
   type EndpointDeps,
-  edit,
+  endpointNotFound,
   findManaged,
-  type Makings,
-  unknownEndpoint,
+  type ResourceGenerators,
+  updateEndpointItem,
   withLock,
 } from './endpoint-edits.ts';
 import { Rotation } from './endpoint-input.ts';
-import { enabled, healthAttributes, toHealth } from './health.ts';
-import { KEEP_OLD_SECONDS, MAX_RETIRING, newSigningSecret, rotated } from './signing-secrets.ts';
+import { enableHealth, healthAttributes, toHealth } from './health.ts';
+import { KEEP_OLD_SECONDS, MAX_RETIRING, newSigningSecret, rotateSecrets } from './signing-secrets.ts';
 import { toSink } from './sink.ts';
 
 /** Pauses an endpoint: it keeps its log positions and gets no events. */
 export function pauseEndpoint(deps: EndpointDeps, region: string, id: string, expected: Expectation = {}) {
-  return edit(deps, region, id, expected, ({ paused }) => (paused ? undefined : { paused: true }));
+  return updateEndpointItem(deps, region, id, expected, ({ paused }) =>
+    paused ? undefined : { paused: true },
+  );
 }
 
 /** Resumes a paused endpoint at its positions. */
 export function resumeEndpoint(deps: EndpointDeps, region: string, id: string, expected: Expectation = {}) {
-  return edit(deps, region, id, expected, ({ paused }) => (paused ? { paused: false } : undefined));
+  return updateEndpointItem(deps, region, id, expected, ({ paused }) =>
+    paused ? { paused: false } : undefined,
+  );
 }
 
 /**
@@ -40,9 +44,9 @@ export function enableEndpoint(deps: EndpointDeps, region: string, id: string, e
   const enable = (item: Item) => {
     const health = toHealth(item);
     if (health.disabledAt === null && health.waitUntil <= deps.now()) return undefined;
-    return healthAttributes(enabled(health));
+    return healthAttributes(enableHealth(health));
   };
-  return edit(deps, region, id, expected, enable, { declared: true });
+  return updateEndpointItem(deps, region, id, expected, enable, { declared: true });
 }
 
 /**
@@ -54,7 +58,7 @@ export async function rotateSecret(
   region: string,
   id: string,
   input: unknown = {},
-  makings: Pick<Makings, 'randomBytes'> = { randomBytes },
+  makings: Pick<ResourceGenerators, 'randomBytes'> = { randomBytes },
 ): Promise<{ readonly kind: 'rotated'; readonly secret: string; readonly oldSignUntil: number } | Refusal> {
   const checked = checkInput(Rotation, input);
   if (checked.kind === 'refused') return checked;
@@ -66,7 +70,7 @@ export async function rotateSecret(
     if (!kept) throw new Error(`The secrets of the endpoint ${id} are missing.`);
     const now = deps.now();
     const oldSignUntil = now + keepOldSeconds * 1000;
-    const next = rotated(kept, secret, oldSignUntil, now);
+    const next = rotateSecrets(kept, secret, oldSignUntil, now);
     if (!next) {
       const reason = `${MAX_RETIRING} former secrets of the endpoint "${id}" still sign along; wait, or set keepOldSeconds to 0.`;
       return { kind: 'conflict', reason };
@@ -86,12 +90,12 @@ export async function pingEndpoint(
   id: string,
 ): Promise<({ readonly kind: 'attempted' } & AttemptReport) | Refusal> {
   const item = await deps.table.get(keys.sink(region, id));
-  if (item?.kind !== 'webhook') return unknownEndpoint(id);
-  const event = pingOf(region, id, deps);
+  if (item?.kind !== 'webhook') return endpointNotFound(id);
+  const event = createPing(region, id, deps);
   return { kind: 'attempted', ...(await attemptNow(deps, toSink(item), event, 'ping')) };
 }
 
-function pingOf(region: string, endpoint: string, deps: EndpointDeps): LoggedEvent {
+function createPing(region: string, endpoint: string, deps: EndpointDeps): LoggedEvent {
   const time = deps.now();
   const id = `ping.${deps.newId()}`;
   const type: EventType = 'jobwire.ping';

@@ -14,7 +14,7 @@ import {
 } from '../storage/schema.ts';
 import type { Item, Table } from '../storage/table.ts';
 import type { EndpointDeps } from './endpoint-edits.ts';
-import { findPlace, type Place, type Placed } from './positions.ts';
+import { findPositions, type StartPosition, type StartPositions } from './positions.ts';
 import { follows, type SinkRecord } from './sink.ts';
 
 /**
@@ -28,7 +28,7 @@ const WRITES_AT_ONCE = 16;
  * Returns the logs that a sink follows now: the accounts, and the cell's own log for one that follows
  * everything.
  */
-export async function followed(
+export async function listFollowedLogs(
   deps: Pick<EndpointDeps, 'table' | 'log'>,
   sink: SinkRecord,
 ): Promise<readonly string[]> {
@@ -39,16 +39,16 @@ export async function followed(
 }
 
 /** Returns the start positions of accounts. Accounts without one start now. */
-export async function startingAt(
+export async function findStartPositions(
   deps: EndpointDeps,
   region: string,
   accounts: readonly string[],
-  start: Place,
-): Promise<Extract<Placed, { kind: 'placed' }> | Refusal> {
-  const place = await findPlace(deps.log, region, accounts, start, deps.now());
+  start: StartPosition,
+): Promise<Extract<StartPositions, { kind: 'placed' }> | Refusal> {
+  const place = await findPositions(deps.log, region, accounts, start, deps.now());
   if (place.kind === 'refused') return { kind: 'refused', reason: `start ${place.reason}.` };
   const others = accounts.filter((account) => !place.positions.has(account));
-  const now = await findPlace(deps.log, region, others, 'now', deps.now());
+  const now = await findPositions(deps.log, region, others, 'now', deps.now());
   const more = now.kind === 'placed' ? now.positions : [];
   return { ...place, positions: new Map([...place.positions, ...more]) };
 }
@@ -72,7 +72,7 @@ export async function putCursors(
 }
 
 /** Partitions of all data of a sink besides its record. Its history expires by TTL. */
-const partsOf = (region: string, id: string): readonly string[] => [
+const dataPartitions = (region: string, id: string): readonly string[] => [
   cursorPk(region, id),
   parkedPk(region, id),
   deadPk(region, id),
@@ -88,14 +88,14 @@ export async function removeRemains(
   region: string,
   id: string,
 ): Promise<{ readonly count: number; readonly fence: number }> {
-  const parts = await Promise.all(partsOf(region, id).map((pk) => table.query({ pk })));
+  const parts = await Promise.all(dataPartitions(region, id).map((pk) => table.query({ pk })));
   const items = parts.flat();
   await removeAll(table, items);
   return { count: items.length, fence: Math.max(0, ...items.map(({ fence }) => Number(fence ?? 0))) };
 }
 
 /** Deletes all data of an endpoint without a record. False if there was none. */
-export async function removeRest(deps: EndpointDeps, region: string, id: string): Promise<boolean> {
+export async function removeAllData(deps: EndpointDeps, region: string, id: string): Promise<boolean> {
   const remains = await removeRemains(deps, region, id);
   // Unreadable secrets exist as well.
   const secrets = await deps.secrets.load(region, id).catch(() => true);

@@ -22,7 +22,7 @@ export interface EndpointDeps extends AttemptDeps, EventUrls {
  * creates the same resource and not a second one. Never for locks and transactions, which need new values
  * each time.
  */
-export interface Makings {
+export interface ResourceGenerators {
   readonly newId: () => string;
   readonly randomBytes: (bytes: number) => Uint8Array;
 }
@@ -34,7 +34,7 @@ export const ATTEMPTS = 5;
  * Updates the item of an endpoint on the condition that it is unchanged since the read. Writes nothing if the
  * item is already as required.
  */
-export async function edit(
+export async function updateEndpointItem(
   deps: EndpointDeps,
   region: string,
   id: string,
@@ -55,7 +55,7 @@ export async function edit(
     });
     if (changed.done && changed.item) return { kind: 'changed', endpoint: toEndpoint(changed.item) };
   }
-  return changedMeanwhile(id);
+  return endpointModified(id);
 }
 
 type Found = { readonly kind: 'found'; readonly item: Item } | Refusal;
@@ -68,26 +68,26 @@ export async function findManaged(
   options: { readonly declared?: boolean } = {},
 ): Promise<Found> {
   const item = await table.get(keys.sink(region, id));
-  return item ? manageable(item, id, expected, options) : unknownEndpoint(id);
+  return item ? checkManaged(item, id, expected, options) : endpointNotFound(id);
 }
 
-export function manageable(
+export function checkManaged(
   item: Item,
   id: string,
   expected: Expectation,
   options: { readonly declared?: boolean } = {},
 ): Found {
-  if (options.declared) return unlessChanged(item, id, expected);
-  if (item.kind !== 'webhook') return unknownEndpoint(id);
+  if (options.declared) return checkRevision(item, id, expected);
+  if (item.kind !== 'webhook') return endpointNotFound(id);
   if (!isManaged(item)) {
     const reason = `The endpoint "${id}" is declared in the configuration file: change or remove it under "endpoints" there, and start again.`;
     return { kind: 'conflict', reason };
   }
-  return unlessChanged(item, id, expected);
+  return checkRevision(item, id, expected);
 }
 
-function unlessChanged(item: Item, id: string, { revision = revisionOf(item) }: Expectation): Found {
-  return revision === revisionOf(item) ? { kind: 'found', item } : changedMeanwhile(id);
+function checkRevision(item: Item, id: string, { revision = revisionOf(item) }: Expectation): Found {
+  return revision === revisionOf(item) ? { kind: 'found', item } : endpointModified(id);
 }
 
 interface Lock {
@@ -108,17 +108,17 @@ export function withLock<T>(
   );
 }
 
-export const unknownEndpoint = (id: string): Refusal => ({
+export const endpointNotFound = (id: string): Refusal => ({
   kind: 'unknown',
   reason: `There is no endpoint "${id}".`,
 });
 
-export const taken = (id: string): Refusal => ({
+export const endpointExists = (id: string): Refusal => ({
   kind: 'conflict',
   reason: `id must be new, and there is an endpoint "${id}" already.`,
 });
 
-export const changedMeanwhile = (id: string): Refusal => ({
+export const endpointModified = (id: string): Refusal => ({
   kind: 'conflict',
   why: 'changed',
   reason: `The endpoint "${id}" was changed meanwhile; read it again.`,

@@ -3,7 +3,7 @@ import pLimit from 'p-limit';
 import type { EventLog } from '../log/log.ts';
 import { cursorPk, deadPk, keys, parkedPk } from '../storage/schema.ts';
 import type { Item, Table } from '../storage/table.ts';
-import { type DeliveryHealth, type DeliveryLog, healthOf } from './delivery-log.ts';
+import { type DeliveryHealth, type DeliveryLog, readDeliveryHealth } from './delivery-log.ts';
 import { follows, type Sink, toSink } from './sink.ts';
 
 /** The health of an endpoint. Times are epoch ms. */
@@ -44,14 +44,14 @@ const MAX_PARKED_READ = 1100;
 /** Maximum number of dead events counted. */
 export const MAX_DEAD = 100;
 /** Number of accounts whose backlog is listed, and whose oldest event is read. */
-const SHOWN_ACCOUNTS = 20;
+const LISTED_ACCOUNTS = 20;
 const READS_AT_ONCE = 10;
 
 /**
  * Returns the health of an endpoint or a built-in sink, or `undefined` if it does not exist. The number of
  * reads is bounded, for any number of accounts.
  */
-export async function endpointHealth(
+export async function readEndpointHealth(
   deps: {
     readonly table: Table;
     readonly log: EventLog;
@@ -70,7 +70,7 @@ export async function endpointHealth(
     table.query({ pk: cursorPk(region, id), limit: MAX_CURSORS }),
     table.query({ pk: parkedPk(region, id), limit: MAX_PARKED_READ }),
     table.query({ pk: deadPk(region, id), limit: MAX_DEAD }),
-    healthOf(deliveries, sink, now()),
+    readDeliveryHealth(deliveries, sink, now()),
   ]);
   // Due cursors first: the others are at the head, unless a wake-up is in progress. Replays are not part of
   // the backlog.
@@ -89,20 +89,20 @@ export async function endpointHealth(
     })
     .filter(({ events }) => events > 0);
   // In the order in which they became due, so the oldest event is most likely among the first.
-  const oldest = await pLimit(READS_AT_ONCE).map(behind.slice(0, SHOWN_ACCOUNTS), ({ account, position }) =>
+  const oldest = await pLimit(READS_AT_ONCE).map(behind.slice(0, LISTED_ACCOUNTS), ({ account, position }) =>
     oldestAfter(log, region, account, position),
   );
   return {
-    ...stateOf(sink, now()),
-    parked: { count: parked.length, oldestAt: least(parked.map(({ parkedAt }) => Number(parkedAt))) },
+    ...toHealthState(sink, now()),
+    parked: { count: parked.length, oldestAt: minimum(parked.map(({ parkedAt }) => Number(parkedAt))) },
     dead: dead.length,
     backlog: {
       events: behind.reduce((sum, { events }) => sum + events, 0),
-      oldestAt: least(oldest.filter((time) => time !== undefined)),
+      oldestAt: minimum(oldest.filter((time) => time !== undefined)),
       accounts: behind
         .map(({ account, events }) => ({ account, events }))
         .sort((a, b) => b.events - a.events)
-        .slice(0, SHOWN_ACCOUNTS),
+        .slice(0, LISTED_ACCOUNTS),
       complete: cursors.length < MAX_CURSORS && live.length <= MAX_HEADS,
     },
     lately,
@@ -110,7 +110,7 @@ export async function endpointHealth(
 }
 
 /** Returns the state from the endpoint's item. Pure. */
-function stateOf(
+function toHealthState(
   { paused, health }: Sink,
   now: number,
 ): Omit<EndpointHealth, 'parked' | 'dead' | 'backlog' | 'lately'> {
@@ -146,6 +146,6 @@ async function oldestAfter(
   return page?.kind === 'events' ? page.events[0]?.time : undefined;
 }
 
-function least(values: readonly number[]): number | null {
+function minimum(values: readonly number[]): number | null {
   return values.length === 0 ? null : values.reduce((a, b) => Math.min(a, b));
 }

@@ -100,7 +100,7 @@ const headers = z
       seen.add(name.toLowerCase());
     }
     if (entries.length > MAX_HEADERS) fail([], `must hold at most ${MAX_HEADERS} headers`);
-    const bytes = entries.reduce((sum, [name, value]) => sum + bytesOf(name) + value.length, 0);
+    const bytes = entries.reduce((sum, [name, value]) => sum + countBytes(name) + value.length, 0);
     if (bytes > MAX_HEADER_BYTES) fail([], `must be at most ${MAX_HEADER_BYTES} bytes in all`);
   })
   .describe(
@@ -254,4 +254,4 @@ export const NewReplay = z
   })
   .meta({ id: 'NewReplay' });
 
-const bytesOf = (text: string): number => new TextEncoder().encode(text).length;
+const countBytes = (text: string): number => new TextEncoder().encode(text).length;

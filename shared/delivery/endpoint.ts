@@ -57,7 +57,7 @@ export async function listEndpoints(deps: { readonly table: Table }, region: str
  * Returns a page of the visible endpoints and built-in sinks of several regions: by id, then by region, after
  * the given one. `next` identifies the last one of the page if more follow.
  */
-export async function pageOfEndpoints(
+export async function listEndpointsPage(
   { table }: { readonly table: Table },
   regions: readonly string[],
   page: {
@@ -100,7 +100,7 @@ export function toEndpoint(item: Item): Endpoint {
   const { region, id, kind, target, accounts, types, orderGroups, origins, jobFields, paused } = sink;
   const number = (name: string) => (typeof item[name] === 'number' ? item[name] : null);
   return {
-    ...{ region, id, kind, url: target, accounts, types, paused, state: stateOf(sink) },
+    ...{ region, id, kind, url: target, accounts, types, paused, state: toEndpointState(sink) },
     orderGroups: orderGroups ?? [],
     origins: origins ?? [],
     jobFields: jobFields ?? {},
@@ -116,7 +116,7 @@ export function toEndpoint(item: Item): Endpoint {
 }
 
 /** Returns the state from an item's data. Pure. */
-export function stateOf({ paused, health }: Pick<Sink, 'paused' | 'health'>): EndpointState {
+export function toEndpointState({ paused, health }: Pick<Sink, 'paused' | 'health'>): EndpointState {
   if (health.disabledAt !== null) return 'disabled';
   if (paused) return 'paused';
   return health.failingSince === null ? 'active' : 'failing';

@@ -27,28 +27,28 @@ import type { Item, Table, Value } from '../storage/table.ts';
 import { checkInput } from '../validation.ts';
 import { type Endpoint, listEndpoints, toEndpoint } from './endpoint.ts';
 import {
-  followed,
+  findStartPositions,
+  listFollowedLogs,
   putCursors,
+  removeAllData,
   removeRemains,
-  removeRest,
   removeUnfollowed,
-  startingAt,
 } from './endpoint-data.ts';
 import {
   ATTEMPTS,
-  changedMeanwhile,
+  checkManaged,
   type EndpointDeps,
-  edit,
+  endpointExists,
+  endpointModified,
+  endpointNotFound,
   findManaged,
-  type Makings,
-  manageable,
-  taken,
-  unknownEndpoint,
+  type ResourceGenerators,
+  updateEndpointItem,
   withLock,
 } from './endpoint-edits.ts';
 import { EndpointUpdate, NewEndpoint } from './endpoint-input.ts';
-import { refuseUrl } from './outbound.ts';
-import { headersFor, newSigningSecret } from './signing-secrets.ts';
+import { checkUrl } from './outbound.ts';
+import { newSigningSecret, selectHeaders } from './signing-secrets.ts';
 import { follows, type SinkRecord, sinkAttributes, toSink } from './sink.ts';
 
 /**
@@ -56,7 +56,7 @@ import { follows, type SinkRecord, sinkAttributes, toSink } from './sink.ts';
  * exceed it by a few.
  */
 export const MAX_ENDPOINTS = 1_000;
-export const MAX_OF_ACCOUNT = 100;
+export const MAX_ENDPOINTS_PER_ACCOUNT = 100;
 /** The result of creating an endpoint. */
 export type Created = {
   readonly kind: 'created';
@@ -76,7 +76,7 @@ export async function createEndpoint(
   deps: EndpointDeps,
   region: string,
   input: unknown,
-  makings: Makings = { newId: deps.newId, randomBytes },
+  makings: ResourceGenerators = { newId: deps.newId, randomBytes },
 ): Promise<Created | Refusal> {
   const checked = checkInput(NewEndpoint, input);
   if (checked.kind === 'refused') return checked;
@@ -91,20 +91,20 @@ export async function createEndpoint(
   const there = await deps.table.get(keys.sink(region, id));
   const isMine = there?.creation === creation;
   const record = toRecord(region, id, fields);
-  const refusal = isMine ? undefined : await refuseRecord(deps, record);
+  const refusal = isMine ? undefined : await validateRecord(deps, record);
   if (refusal) return refusal;
-  if (there && !isMine) return taken(id);
-  const place = await startingAt(deps, region, await followed(deps, record), start);
+  if (there && !isMine) return endpointExists(id);
+  const place = await findStartPositions(deps, region, await listFollowedLogs(deps, record), start);
   if (there) {
     const late = place.kind === 'placed' ? place.late : [];
     return { kind: 'created', endpoint: toEndpoint(there), secret, late };
   }
   if (place.kind !== 'placed') return place;
-  const tooMany = refuseMore(await listEndpoints(deps, region), record.accounts, 1);
+  const tooMany = checkEndpointLimits(await listEndpoints(deps, region), record.accounts, 1);
   if (tooMany) return tooMany;
 
   return withLock(deps, region, id, async (lock) => {
-    if (await deps.table.get(keys.sink(region, id))) return taken(id);
+    if (await deps.table.get(keys.sink(region, id))) return endpointExists(id);
     const now = deps.now();
     const remains = await removeRemains(deps, region, id);
     const fence = Math.max(now, lock.fence + 1, remains.fence + 1);
@@ -113,7 +113,7 @@ export async function createEndpoint(
     await putCursors(deps, record, place.positions, fence);
     const item: Item = {
       ...keys.sink(region, id),
-      ...attributesOf(record, fields),
+      ...toEndpointAttributes(record, fields),
       revision: 1,
       creation,
       createdAt: now,
@@ -128,7 +128,7 @@ export async function createEndpoint(
       ],
       deps.newId(),
     );
-    if (!made.done) return made.failed.includes(1) ? taken(id) : beingWorkedOn(id);
+    if (!made.done) return made.failed.includes(1) ? endpointExists(id) : beingWorkedOn(id);
     return { kind: 'created', endpoint: toEndpoint(item), secret, late: place.late };
   });
 }
@@ -164,15 +164,15 @@ export async function updateEndpoint(
     }
     // Some accounts that it already follows may have been deleted since.
     const named = record.accounts.filter((account) => !before.accounts.includes(account));
-    const refusal = await refuseRecord(deps, record, named);
+    const refusal = await validateRecord(deps, record, named);
     if (refusal) return refusal;
-    const added = (await followed(deps, record)).filter((account) => !follows(before, account));
+    const added = (await listFollowedLogs(deps, record)).filter((account) => !follows(before, account));
     if (start !== undefined && added.length === 0) {
       return { kind: 'refused', reason: 'start is for accounts that are added, and none is.' };
     }
-    const place = await startingAt(deps, region, added, start ?? 'now');
+    const place = await findStartPositions(deps, region, added, start ?? 'now');
     if (place.kind !== 'placed') return place;
-    const tooMany = named.length > 0 && refuseMore(await listEndpoints(deps, region), named, 0);
+    const tooMany = named.length > 0 && checkEndpointLimits(await listEndpoints(deps, region), named, 0);
     if (tooMany) return tooMany;
 
     const outcome = await withLock(deps, region, id, async () => {
@@ -188,7 +188,11 @@ export async function updateEndpoint(
       await putCursors(deps, record, place.positions, Number(still.leaseToken ?? 0) + 1);
       const changed = await deps.table.write({
         update: keys.sink(region, id),
-        set: { ...attributesOf(record, fields), revision: revisionOf(item) + 1, changedAt: deps.now() },
+        set: {
+          ...toEndpointAttributes(record, fields),
+          revision: revisionOf(item) + 1,
+          changedAt: deps.now(),
+        },
         when: [revisionStill(item), ['kind', 'present']],
       });
       if (!changed.done || !changed.item) return undefined;
@@ -198,7 +202,7 @@ export async function updateEndpoint(
     });
     if (outcome) return outcome;
   }
-  return changedMeanwhile(id);
+  return endpointModified(id);
 }
 
 /** Deletes an endpoint with all its data. Repeating the call completes an interrupted deletion. */
@@ -211,7 +215,7 @@ export async function deleteEndpoint(
   return withLock(deps, region, id, async (lock) => {
     const item = await deps.table.get(keys.sink(region, id));
     if (item) {
-      const found = manageable(item, id, expected);
+      const found = checkManaged(item, id, expected);
       if (found.kind !== 'found') return found;
       // The fence is stored first: a later endpoint must be able to fence off a drain that still runs.
       const remembered = await deps.table.write({
@@ -224,10 +228,10 @@ export async function deleteEndpoint(
         delete: keys.sink(region, id),
         when: [revisionStill(item), ['kind', 'present']],
       });
-      if (!gone.done) return changedMeanwhile(id);
+      if (!gone.done) return endpointModified(id);
     }
-    const left = await removeRest(deps, region, id);
-    return item || left ? { kind: 'deleted' } : unknownEndpoint(id);
+    const left = await removeAllData(deps, region, id);
+    return item || left ? { kind: 'deleted' } : endpointNotFound(id);
   });
 }
 
@@ -247,7 +251,7 @@ export async function removeAccountFromEndpoints(
     const outcome =
       others.length === 0
         ? await deleteEndpoint(deps, region, id, { revision })
-        : await edit(deps, region, id, { revision }, () => ({ accounts: others }));
+        : await updateEndpointItem(deps, region, id, { revision }, () => ({ accounts: others }));
     done &&= outcome.kind === 'deleted' || outcome.kind === 'changed';
   }
   return done;
@@ -263,7 +267,7 @@ export async function tidyEndpoints(deps: EndpointDeps, region: string): Promise
   const stale = locks.filter(({ until }) => typeof until === 'number' && until <= now);
   for (const { sk: id } of stale) {
     await withLock(deps, region, id, async () => {
-      if (!(await deps.table.get(keys.sink(region, id)))) await removeRest(deps, region, id);
+      if (!(await deps.table.get(keys.sink(region, id)))) await removeAllData(deps, region, id);
     });
   }
   return stale.length;
@@ -281,7 +285,7 @@ function withHeaders(
 ): EndpointSecrets | undefined {
   if (headers === undefined && !kept.former) return undefined;
   const { headers: _, former: __, ...others } = kept;
-  const current = headersFor(kept, formerUrl);
+  const current = selectHeaders(kept, formerUrl);
   const next = headers === undefined ? current : headers;
   return {
     ...others,
@@ -304,7 +308,10 @@ function toRecord(region: string, id: string, fields: Fields): SinkRecord {
 }
 
 /** Converts a record to attributes. Header values are stored with the secrets. */
-function attributesOf(record: SinkRecord, fields: Fields): { readonly [name: string]: Value | undefined } {
+function toEndpointAttributes(
+  record: SinkRecord,
+  fields: Fields,
+): { readonly [name: string]: Value | undefined } {
   return {
     ...sinkAttributes(record),
     headerNames: fields.headers && Object.keys(fields.headers),
@@ -340,21 +347,21 @@ function newEndpointId(newId: () => string): string {
 }
 
 /** Validates what the input schema cannot check. */
-async function refuseRecord(
+async function validateRecord(
   deps: EndpointDeps,
   record: SinkRecord,
   named = record.accounts,
 ): Promise<Refusal | undefined> {
-  const url = refuseEndpointUrl(record.target, deps.allowPrivateNetworks);
+  const url = checkEndpointUrl(record.target, deps.allowPrivateNetworks);
   if (url) return { kind: 'refused', reason: url };
-  return refuseAccounts(deps.table, record.region, named, 'accounts');
+  return checkAccounts(deps.table, record.region, named, 'accounts');
 }
 
 /**
  * Returns why no further endpoint is allowed in a region, or for one of the named accounts. Every endpoint of
  * an account adds a write per event.
  */
-function refuseMore(
+function checkEndpointLimits(
   there: readonly Endpoint[],
   accounts: readonly string[],
   more: number,
@@ -364,15 +371,16 @@ function refuseMore(
     return { kind: 'conflict', reason };
   }
   const full = accounts.find(
-    (account) => there.filter((endpoint) => endpoint.accounts.includes(account)).length >= MAX_OF_ACCOUNT,
+    (account) =>
+      there.filter((endpoint) => endpoint.accounts.includes(account)).length >= MAX_ENDPOINTS_PER_ACCOUNT,
   );
   if (full === undefined) return undefined;
-  const reason = `${MAX_OF_ACCOUNT} endpoints name the account "${full}", and no more can; delete one first.`;
+  const reason = `${MAX_ENDPOINTS_PER_ACCOUNT} endpoints name the account "${full}", and no more can; delete one first.`;
   return { kind: 'conflict', reason };
 }
 
 /** Returns why the accounts cannot be followed: names the first unknown account. */
-export async function refuseAccounts(
+export async function checkAccounts(
   table: Table,
   region: string,
   accounts: readonly string[],
@@ -388,7 +396,7 @@ export async function refuseAccounts(
 }
 
 /** Returns why a URL is not accepted for an endpoint, as one sentence. */
-function refuseEndpointUrl(url: string, allowPrivateNetworks: boolean): string | undefined {
-  const refusal = refuseUrl(url, allowPrivateNetworks);
+function checkEndpointUrl(url: string, allowPrivateNetworks: boolean): string | undefined {
+  const refusal = checkUrl(url, allowPrivateNetworks);
   return refusal && `url is refused: ${refusal.replace(/\.$/, '')}.`;
 }

@@ -38,7 +38,7 @@ export interface SinkHealth {
 }
 
 /** Observations of one drain about the sink. */
-export interface Seen {
+export interface DrainObservations {
   /** Time of the last delivered event; `null` if there was none. */
   readonly deliveredAt: number | null;
   /** The failure that ended the drain. */
@@ -90,9 +90,9 @@ export function waitOf(retrySeconds: readonly number[], n: number, random: numbe
 }
 
 /** Returns the health of a sink after a drain. */
-export function healthAfter(
+export function updateHealth(
   before: SinkHealth,
-  seen: Seen,
+  seen: DrainObservations,
   policy: FailurePolicy,
   now: number,
   random: number,
@@ -109,7 +109,7 @@ export function healthAfter(
     lastDeliveredAt: seen.deliveredAt ?? before.lastDeliveredAt,
   };
   const failed = seen.failure ? afterFailure(health, seen.failure, policy, now, random) : health;
-  return seen.disable === null ? failed : disabled(failed, seen.disable, now);
+  return seen.disable === null ? failed : disableHealth(failed, seen.disable, now);
 }
 
 function afterFailure(
@@ -132,15 +132,19 @@ function afterFailure(
   };
   if (now - failingSince < policy.disableAfterSeconds * 1000) return waiting;
   const days = Math.round((now - failingSince) / 8_640_000) / 10;
-  return disabled(waiting, `Nothing but failures for ${days} days. The last one: ${failure.reason}`, now);
+  return disableHealth(
+    waiting,
+    `Nothing but failures for ${days} days. The last one: ${failure.reason}`,
+    now,
+  );
 }
 
-function disabled(health: SinkHealth, reason: string, now: number): SinkHealth {
+function disableHealth(health: SinkHealth, reason: string, now: number): SinkHealth {
   return { ...health, waitUntil: 0, disabledAt: now, disabledReason: reason };
 }
 
 /** Returns the health of a sink that was enabled: it resumes at its positions, with a probe first. */
-export function enabled(health: SinkHealth): SinkHealth {
+export function enableHealth(health: SinkHealth): SinkHealth {
   return {
     ...health,
     failures: Math.max(1, health.failures),

@@ -3,7 +3,7 @@ import pLimit from 'p-limit';
 import { keys } from '../storage/schema.ts';
 import type { Item, Table } from '../storage/table.ts';
 import { follows, listSinks, type Sink } from './sink.ts';
-import { dueAtSink } from './wakes.ts';
+import { listDueWork } from './wakes.ts';
 
 /** An event that a sink has not reached yet, whether its filter matches or not. */
 export interface Undelivered {
@@ -38,7 +38,7 @@ export async function oldestUndelivered(
     ({ id, paused, health }) =>
       !paused && health.disabledAt === null && (health.waitUntil > now || due.includes(id)),
   );
-  const found = await pLimit(SINKS_AT_ONCE).map(sinks, (sink) => oldestOf(table, sink, now));
+  const found = await pLimit(SINKS_AT_ONCE).map(sinks, (sink) => findOldest(table, sink, now));
   return oldest(found.filter((one) => one !== undefined));
 }
 
@@ -46,7 +46,7 @@ export async function oldestUndelivered(
  * Cursors become due in about the order in which their events arrived. So those that became due first are
  * read first. The others are read only while they could still have an older event.
  */
-async function oldestOf(table: Table, sink: Sink, now: number): Promise<Undelivered | undefined> {
+async function findOldest(table: Table, sink: Sink, now: number): Promise<Undelivered | undefined> {
   const due = await dueCursors(table, sink, now);
   let found: Undelivered | undefined;
   for (let at = 0; at < Math.min(due.length, MAX_CURSORS); at += CURSORS_AT_ONCE) {
@@ -59,7 +59,7 @@ async function oldestOf(table: Table, sink: Sink, now: number): Promise<Undelive
 
 /** Returns the live cursors of a sink that are due, the longest due first. */
 async function dueCursors(table: Table, sink: Sink, now: number): Promise<Item[]> {
-  const due = await dueAtSink(table, sink, now, DUE_PER_SHARD);
+  const due = await listDueWork(table, sink, now, DUE_PER_SHARD);
   // The sort keys of replay cursors and parked lanes contain more than the account.
   return due.filter(({ sk }) => !sk.includes('#') && follows(sink, sk)).sort((a, b) => dueAt(a) - dueAt(b));
 }

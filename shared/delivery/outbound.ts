@@ -57,7 +57,7 @@ interface Options {
   /** Resolves a name to all its addresses. */
   readonly resolve?: (hostname: string) => Promise<readonly { address: string; family: number }[]>;
   /** Returns the kind of a rejected address; `undefined` if the address is accepted. */
-  readonly refuseAddress?: (address: string) => string | undefined;
+  readonly checkAddress?: (address: string) => string | undefined;
 }
 
 interface Timeouts {
@@ -131,29 +131,35 @@ export const NOT_PUBLIC: readonly (readonly [range: string, what: string])[] = [
   ['ff00::/8', 'multicast'],
 ];
 
-const REFUSED = NOT_PUBLIC.map(([range, what]) => ({ family: familyOf(range), block: blockOf(range), what }));
-const GLOBAL_IPV6 = blockOf('2000::/3');
+const BLOCKED_RANGES = NOT_PUBLIC.map(([range, what]) => ({
+  family: addressFamily(range),
+  block: toBlockList(range),
+  what,
+}));
+const GLOBAL_IPV6 = toBlockList('2000::/3');
 
 /**
  * Returns the kind of an address that the public Internet does not route; `undefined` for a public address.
  */
-export function whyNotPublic(address: string): string | undefined {
+export function classifyNonPublic(address: string): string | undefined {
   // An address with a zone is meaningful only on this machine.
   if (isIP(address) === 0 || address.includes('%')) return 'not an address';
-  const family = familyOf(address);
-  const row = REFUSED.find((refused) => refused.family === family && refused.block.check(address, family));
+  const family = addressFamily(address);
+  const row = BLOCKED_RANGES.find(
+    (refused) => refused.family === family && refused.block.check(address, family),
+  );
   if (row) return row.what;
   return family === 'ipv6' && !GLOBAL_IPV6.check(address, family) ? 'reserved' : undefined;
 }
 
-function familyOf(address: string): 'ipv4' | 'ipv6' {
+function addressFamily(address: string): 'ipv4' | 'ipv6' {
   return address.includes(':') ? 'ipv6' : 'ipv4';
 }
 
-function blockOf(range: string): BlockList {
+function toBlockList(range: string): BlockList {
   const [address = '', bits] = range.split('/');
   const block = new BlockList();
-  block.addSubnet(address, Number(bits), familyOf(address));
+  block.addSubnet(address, Number(bits), addressFamily(address));
   return block;
 }
 
@@ -166,7 +172,7 @@ const LOCAL_NAME = /(^|\.)(localhost|local|localdomain|internal|home\.arpa)$/;
  * Returns why a URL is not accepted for an endpoint, as one sentence; `undefined` if it is. Names are checked
  * again, by their addresses, whenever a connection is made.
  */
-export function refuseUrl(url: string, allowPrivateNetworks: boolean): string | undefined {
+export function checkUrl(url: string, allowPrivateNetworks: boolean): string | undefined {
   let parsed: URL;
   try {
     parsed = new URL(url);
@@ -180,9 +186,9 @@ export function refuseUrl(url: string, allowPrivateNetworks: boolean): string | 
   if (allowPrivateNetworks) return undefined;
   const port = parsed.port === '' ? 443 : Number(parsed.port);
   if (port < 1024 && !LOW_PORTS.has(port)) return 'Its port must be 443, 80, or 1024 and above.';
-  const host = hostOf(parsed);
+  const host = getHost(parsed);
   if (isIP(host) !== 0) {
-    const what = whyNotPublic(host);
+    const what = classifyNonPublic(host);
     return what === undefined ? undefined : `Its host is not a public address (${what}).`;
   }
   return LOCAL_NAME.test(host.replace(/\.+$/, '')) ? 'Its host is a name of a private network.' : undefined;
@@ -191,7 +197,7 @@ export function refuseUrl(url: string, allowPrivateNetworks: boolean): string | 
 /**
  * Returns the host without brackets. `URL` has already normalized decimal, octal and hexadecimal spellings.
  */
-function hostOf(url: URL): string {
+function getHost(url: URL): string {
   return url.hostname.replace(/^\[|\]$/g, '');
 }
 
@@ -218,7 +224,7 @@ export function createConnectionPool(options: Options): ConnectionPool {
 /** The target of a request, in the form of Node's HTTP client. */
 interface Target {
   readonly url: string;
-  readonly refusal: string | undefined;
+  readonly rejection: string | undefined;
   readonly options: RequestOptions;
   readonly secure: boolean;
 }
@@ -231,7 +237,7 @@ interface Attempt {
 
 class GuardedConnections implements Connections {
   readonly #allowPrivateNetworks: boolean;
-  readonly #refuseAddress: (address: string) => string | undefined;
+  readonly #checkAddress: (address: string) => string | undefined;
   readonly #timeouts: Timeouts;
   readonly #http: HttpAgent;
   readonly #https: HttpsAgent;
@@ -240,16 +246,16 @@ class GuardedConnections implements Connections {
 
   constructor(options: Options) {
     this.#allowPrivateNetworks = options.allowPrivateNetworks;
-    this.#refuseAddress = options.allowPrivateNetworks
+    this.#checkAddress = options.allowPrivateNetworks
       ? () => undefined
-      : (options.refuseAddress ?? whyNotPublic);
+      : (options.checkAddress ?? classifyNonPublic);
     this.#timeouts = { ...TIMEOUTS, ...options.timeouts };
     const resolve = options.resolve ?? ((hostname) => lookup(hostname, { all: true }));
     const agentOptions = {
       keepAlive: true,
       timeout: this.#timeouts.idleMs,
       autoSelectFamilyAttemptTimeout: NEXT_ADDRESS_MS,
-      lookup: guardedLookup(resolve, this.#refuseAddress),
+      lookup: guardedLookup(resolve, this.#checkAddress),
     };
     this.#http = new HttpAgent(agentOptions);
     // Set explicitly, so that no environment setting disables it.
@@ -257,9 +263,9 @@ class GuardedConnections implements Connections {
   }
 
   async post(url: string, headers: Readonly<Record<string, string>>, body: string): Promise<Exchange> {
-    const target = this.#target?.url === url ? this.#target : this.#aim(url);
+    const target = this.#target?.url === url ? this.#target : this.#toTarget(url);
     this.#target = target;
-    if (target.refusal) return notSent(target.refusal);
+    if (target.rejection) return notSent(target.rejection);
     // Timers stop while a Lambda is frozen; the endpoint's timers continue.
     const now = Date.now();
     if (now - this.#lastUsedAt > this.#timeouts.idleMs) this.#closeIdle();
@@ -285,17 +291,17 @@ class GuardedConnections implements Connections {
     this.#https.maxSockets = concurrency;
   }
 
-  #aim(url: string): Target {
-    const refusal = refuseUrl(url, this.#allowPrivateNetworks);
+  #toTarget(url: string): Target {
+    const refusal = checkUrl(url, this.#allowPrivateNetworks);
     if (refusal)
-      return { url, refusal: `The endpoint's URL is refused. ${refusal}`, options: {}, secure: true };
+      return { url, rejection: `The endpoint's URL is refused. ${refusal}`, options: {}, secure: true };
     const parsed = new URL(url);
-    const host = hostOf(parsed);
-    const what = isIP(host) === 0 ? undefined : this.#refuseAddress(host);
+    const host = getHost(parsed);
+    const what = isIP(host) === 0 ? undefined : this.#checkAddress(host);
     const secure = parsed.protocol === 'https:';
     return {
       url,
-      refusal: what && `The endpoint's address is not public (${what}).`,
+      rejection: what && `The endpoint's address is not public (${what}).`,
       options: {
         ...urlToHttpOptions(parsed),
         method: 'POST',
@@ -339,7 +345,7 @@ class GuardedConnections implements Connections {
       const late = (): void => fail(LATE[stage]);
       const fault = (cause: NodeJS.ErrnoException): void => {
         const silent = stage === 'sent' && socket?.bytesRead === readBefore;
-        fail(reasonOf(cause, stage, socket), request.reusedSocket && silent && isReset(cause));
+        fail(describeError(cause, stage, socket), request.reusedSocket && silent && isReset(cause));
       };
 
       const send = target.secure ? httpsRequest : httpRequest;
@@ -348,7 +354,7 @@ class GuardedConnections implements Connections {
         request = send({ ...target.options, headers });
       } catch (cause) {
         // For example an invalid header.
-        end(notSent(`The request could not be made${codeOf(cause)}.`));
+        end(notSent(`The request could not be made${formatErrorCode(cause)}.`));
         return;
       }
       request.on('socket', (assigned) => {
@@ -438,12 +444,12 @@ class Excerpt {
     const decoder = new TextDecoder();
     // In stream mode, because the rest of the last character may be beyond the excerpt.
     const text = decoder.decode(Buffer.concat(this.#kept), { stream: this.bytes > EXCERPT_BYTES });
-    return text.replace(NO_TEXT, '\ufffd');
+    return text.replace(UNPRINTABLE, '\ufffd');
   }
 }
 
 /** Control characters other than tab and line ends, and undecodable text. */
-const NO_TEXT = /(?:[^\P{Cc}\t\n\r]|\ufffd)+/gu;
+const UNPRINTABLE = /(?:[^\P{Cc}\t\n\r]|\ufffd)+/gu;
 
 /** The progress of an attempt. */
 type Stage = 'connecting' | 'securing' | 'sent' | 'answering';
@@ -456,8 +462,8 @@ const LATE: Readonly<Record<Stage, string>> = {
 };
 
 /** Describes an error as a message. */
-function reasonOf(cause: NodeJS.ErrnoException, stage: Stage, socket: Socket | undefined): string {
-  const code = codeOf(cause);
+function describeError(cause: NodeJS.ErrnoException, stage: Stage, socket: Socket | undefined): string {
+  const code = formatErrorCode(cause);
   if (cause.code === 'HPE_HEADER_OVERFLOW')
     return `The headers of the endpoint's answer are too long${code}.`;
   if (cause.code?.startsWith('HPE_')) return `The endpoint's answer is not valid HTTP${code}.`;
@@ -483,7 +489,7 @@ function isReset(cause: NodeJS.ErrnoException): boolean {
   return cause.code === 'ECONNRESET' || cause.code === 'EPIPE';
 }
 
-function codeOf(cause: unknown): string {
+function formatErrorCode(cause: unknown): string {
   const code = cause instanceof Error && 'code' in cause ? cause.code : undefined;
   return typeof code === 'string' && /^\w+$/.test(code) ? ` (${code})` : '';
 }

@@ -32,19 +32,19 @@ export async function listParked(table: Table, region: string, sink: string): Pr
 }
 
 /** The parameters of a page: its size, and `next` of the previous page. */
-interface PageOf {
+interface PageQuery {
   readonly limit: number;
   readonly after?: string | undefined;
 }
 
 /** Returns a page of a sink's parked events, by account, in order within each lane. */
-export async function pageOfParked(
+export async function listParkedPage(
   table: Table,
   region: string,
   sink: string,
-  page: PageOf,
+  page: PageQuery,
 ): Promise<{ readonly parked: ParkedEvent[]; readonly next: string | null }> {
-  const { items, next } = await pageOf(table, parkedPk(region, sink), page);
+  const { items, next } = await readPage(table, parkedPk(region, sink), page);
   return { parked: items.map(toParked), next };
 }
 
@@ -55,17 +55,17 @@ export async function listDead(
   sink: string,
   limit: number,
 ): Promise<DeadEvent[]> {
-  return (await pageOfDead(table, region, sink, { limit })).dead;
+  return (await listDeadPage(table, region, sink, { limit })).dead;
 }
 
 /** Returns a page of a sink's dead-lettered events, by account and sequence. */
-export async function pageOfDead(
+export async function listDeadPage(
   table: Table,
   region: string,
   sink: string,
-  page: PageOf,
+  page: PageQuery,
 ): Promise<{ readonly dead: DeadEvent[]; readonly next: string | null }> {
-  const { items, next } = await pageOf(table, deadPk(region, sink), page);
+  const { items, next } = await readPage(table, deadPk(region, sink), page);
   const dead = items.map((item) => {
     const { retryAt: _retryAt, ...event } = toParked(item);
     return { ...event, diedAt: Number(item.diedAt) };
@@ -73,7 +73,7 @@ export async function pageOfDead(
   return { dead, next };
 }
 
-async function pageOf(table: Table, pk: string, { limit, after }: PageOf) {
+async function readPage(table: Table, pk: string, { limit, after }: PageQuery) {
   const found = await table.query({ pk, ...(after === undefined ? {} : { after }), limit: limit + 1 });
   const items = found.slice(0, limit);
   return { items, next: found.length > limit ? (items.at(-1)?.sk ?? null) : null };
@@ -96,10 +96,10 @@ export async function retryAllParked(
   now: number,
 ): Promise<ParkedOutcome> {
   const retried = await pLimit(LANES_AT_ONCE).map(
-    await choose(table, region, sink, which),
+    await selectLanes(table, region, sink, which),
     async ({ first, chosen }) => ((await retryParked(table, region, sink, first, now)) ? chosen : []),
   );
-  return outcomeOf(
+  return toParkedOutcome(
     which,
     retried.flat().map(({ eventId }) => eventId),
   );
@@ -116,7 +116,7 @@ export async function discardAllParked(
   which: ParkedEventSelection,
   now: number,
 ): Promise<ParkedOutcome> {
-  const lanes = await choose(table, region, sink, which);
+  const lanes = await selectLanes(table, region, sink, which);
   const gone: string[] = [];
   const calls = pLimit(LANES_AT_ONCE);
   await Promise.all(
@@ -133,7 +133,7 @@ export async function discardAllParked(
       });
     }),
   );
-  return outcomeOf(which, gone);
+  return toParkedOutcome(which, gone);
 }
 
 /** A selection of parked events: all, or those with these ids; of these accounts. */
@@ -143,17 +143,22 @@ interface ParkedEventSelection {
 }
 
 /** Returns the selected events by lane, each with the first event of its lane. */
-async function choose(table: Table, region: string, sink: string, { ids, isWanted }: ParkedEventSelection) {
+async function selectLanes(
+  table: Table,
+  region: string,
+  sink: string,
+  { ids, isWanted }: ParkedEventSelection,
+) {
   const parked = (await listParked(table, region, sink)).filter(({ account }) => isWanted(account));
   const wanted = ids === 'all' ? undefined : new Set(ids);
-  return [...Map.groupBy(parked, nameOf).values()].flatMap((lane) => {
+  return [...Map.groupBy(parked, formatLaneName).values()].flatMap((lane) => {
     const [first] = lane;
     const chosen = lane.filter(({ eventId }) => !wanted || wanted.has(eventId));
     return first && chosen.length > 0 ? [{ first, chosen }] : [];
   });
 }
 
-function outcomeOf({ ids }: ParkedEventSelection, done: readonly string[]): ParkedOutcome {
+function toParkedOutcome({ ids }: ParkedEventSelection, done: readonly string[]): ParkedOutcome {
   const missing = ids === 'all' ? [] : [...new Set(ids)].filter((id) => !done.includes(id));
   return { count: done.length, missing };
 }
@@ -168,7 +173,7 @@ export async function retryParked(
 ): Promise<boolean> {
   const [first] = await laneItems(table, region, sink, parked, 1);
   if (!first) return false;
-  const due = dueOf(region, sink, { ...toParked(first), retryAt: now });
+  const due = toDueAttributes(region, sink, { ...toParked(first), retryAt: now });
   const { pk, sk } = first;
   return (await table.write({ update: { pk, sk }, set: { retryAt: now, ...due }, when: [['pk', 'present']] }))
     .done;
@@ -187,7 +192,7 @@ export async function discardParked(
   const removal: Write = { delete: key, when: [['pk', 'present']] };
   if (first?.sk === key.sk && next) {
     // In one transaction, so that no event remains that is never due.
-    const due = dueOf(region, sink, { ...toParked(next), retryAt: now });
+    const due = toDueAttributes(region, sink, { ...toParked(next), retryAt: now });
     const { pk, sk } = next;
     const promotion: Write = {
       update: { pk, sk },
@@ -214,21 +219,21 @@ function laneItems(
   return table.query({ pk, from: sk, to: `${sk.slice(0, -16)}~`, limit });
 }
 
-export function nameOf({ account, lane }: ParkedEvent): string {
+export function formatLaneName({ account, lane }: ParkedEvent): string {
   return `${account}#${lane}`;
 }
 
 /** Only the first event of a lane has a due time; those behind it are in no index. */
-export function dueOf(
+export function toDueAttributes(
   region: string,
   sink: string,
   parked: ParkedEvent,
 ): Record<'duePk' | 'dueSk', string | undefined> {
   if (parked.retryAt === null) return { duePk: undefined, dueSk: undefined };
-  return drainDue(region, sink, nameOf(parked), parked.retryAt);
+  return drainDue(region, sink, formatLaneName(parked), parked.retryAt);
 }
 
-export function attributesOf(parked: Omit<ParkedEvent, 'retryAt'>) {
+export function toParkedAttributes(parked: Omit<ParkedEvent, 'retryAt'>) {
   const { account, lane, eventId, type, jobNumber, parkedAt, attempts, reason } = parked;
   return { account, lane, eventId, type, jobNumber, parkedAt, attempts, reason: reason ?? undefined };
 }

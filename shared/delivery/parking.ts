@@ -10,8 +10,14 @@ import { cellLog, keys } from '../storage/schema.ts';
 import type { Item, Table, TransactOutcome, Write } from '../storage/table.ts';
 import { waitOf } from './health.ts';
 import type { Lease } from './lease.ts';
-import { attributesOf, dueOf, listParked, nameOf, type ParkedEvent } from './parked-events.ts';
-import { laneOf } from './window.ts';
+import {
+  formatLaneName,
+  listParked,
+  type ParkedEvent,
+  toDueAttributes,
+  toParkedAttributes,
+} from './parked-events.ts';
+import { getLane } from './window.ts';
 
 /** Maximum number of parked events of one sink; above it, the sink waits. */
 export const MAX_PARKED = 1000;
@@ -29,7 +35,7 @@ export interface ParkingDeps {
 }
 
 /** Writes of one transaction. The first one checks the lease, and so guards all of them. */
-type Together = readonly [guard: Write, ...others: Write[]];
+type GuardedWrites = readonly [guard: Write, ...others: Write[]];
 
 /**
  * The parked lanes of a sink, as its drain uses them. Its writes are conditional on the lease and run one
@@ -68,7 +74,7 @@ export class ParkedLanes {
   async load(follows: (account: string) => boolean): Promise<void> {
     for (const parked of await listParked(this.#deps.table, this.#region, this.#sink)) {
       if (follows(parked.account)) this.#add(parked);
-      else await this.#deps.table.write({ delete: this.#keyOf(parked) });
+      else await this.#deps.table.write({ delete: this.#toKey(parked) });
     }
   }
 
@@ -85,7 +91,7 @@ export class ParkedLanes {
    * Reports whether this event is parked, or was during this drain. A process that crashed before it moved
    * the cursor leaves the event both parked and behind the cursor.
    */
-  holds(event: LoggedEvent): boolean {
+  wasParked(event: LoggedEvent): boolean {
     return this.#known.has(event.id);
   }
 
@@ -115,7 +121,7 @@ export class ParkedLanes {
 
   /** Returns an event to its lane for a later attempt: the sink as a whole could not accept it. */
   putBack(parked: ParkedEvent): void {
-    this.#busy.delete(nameOf(parked));
+    this.#busy.delete(formatLaneName(parked));
   }
 
   /**
@@ -128,7 +134,7 @@ export class ParkedLanes {
     const { account, sequence, type } = event;
     const parked: ParkedEvent = {
       ...{ account, sequence, type },
-      lane: laneOf(event),
+      lane: getLane(event),
       eventId: event.id,
       ...(event.jobNumber === undefined ? {} : { jobNumber: event.jobNumber }),
       parkedAt: now(),
@@ -138,7 +144,7 @@ export class ParkedLanes {
     };
     this.#add(parked);
     this.#unstored.add(parked);
-    return this.#inTurn(async () => {
+    return this.#runSerially(async () => {
       const stored = await this.#store(parked);
       this.#unstored.delete(parked);
       return stored;
@@ -147,7 +153,7 @@ export class ParkedLanes {
 
   /** Reports whether an event is still parked: an operator may have discarded it. */
   async isStored(parked: ParkedEvent): Promise<boolean> {
-    return (await this.#deps.table.get(this.#keyOf(parked))) !== undefined;
+    return (await this.#deps.table.get(this.#toKey(parked))) !== undefined;
   }
 
   /**
@@ -156,22 +162,22 @@ export class ParkedLanes {
    */
   settle(
     parked: ParkedEvent,
-    write: (writes: Together) => Promise<TransactOutcome> = (writes) => this.#transact(writes),
+    write: (writes: GuardedWrites) => Promise<TransactOutcome> = (writes) => this.#transact(writes),
   ): Promise<boolean> {
-    return this.#inTurn(async () => {
+    return this.#runSerially(async () => {
       for (;;) {
-        const next = this.#lanes.get(nameOf(parked))?.[1];
+        const next = this.#lanes.get(formatLaneName(parked))?.[1];
         // An event that is not stored yet will be stored as the first.
         const isStored = next !== undefined && !this.#unstored.has(next);
         const due = isStored ? { ...next, retryAt: this.#deps.now() } : undefined;
-        const gone: Write = { delete: this.#keyOf(parked), when: [['pk', 'present']] };
-        const outcome = await write([this.#lease.whileHeld(), gone, ...(due ? [this.#change(due)] : [])]);
+        const gone: Write = { delete: this.#toKey(parked), when: [['pk', 'present']] };
+        const outcome = await write([this.#lease.whileHeld(), gone, ...(due ? [this.#toUpdate(due)] : [])]);
         if (outcome.done || outcome.failed.includes(1)) {
           if (due) this.#replace(due);
           this.#remove(parked);
           return outcome.done;
         }
-        if (this.#noticeLoss(outcome)) return false;
+        if (this.#detectLostLease(outcome)) return false;
         if (!isStored) return false;
         // The next event was discarded.
         this.#remove(next);
@@ -183,42 +189,42 @@ export class ParkedLanes {
    * Records another rejection. Returns true if that was the last attempt: the event is dead, its death is
    * emitted, and its lane resumes.
    */
-  async refused(parked: ParkedEvent, reason: string): Promise<boolean> {
+  async recordRejection(parked: ParkedEvent, reason: string): Promise<boolean> {
     const { now, retrySeconds } = this.#deps;
     const attempts = parked.attempts + 1;
     if (attempts <= retrySeconds.length) {
       const again = { ...parked, attempts, reason, retryAt: this.#retryAfter(attempts) };
-      await this.#inTurn(async () => {
-        const outcome = await this.#transact([this.#lease.whileHeld(), this.#change(again)]);
+      await this.#runSerially(async () => {
+        const outcome = await this.#transact([this.#lease.whileHeld(), this.#toUpdate(again)]);
         if (outcome.done) this.#replace(again);
         // The item is missing: an operator discarded the event meanwhile.
-        else if (!this.#noticeLoss(outcome)) this.#remove(parked);
+        else if (!this.#detectLostLease(outcome)) this.#remove(parked);
       });
       return false;
     }
     const death = { attempts, reason, diedAt: now() };
-    return this.settle(parked, (writes) => this.#bury(parked, death, writes));
+    return this.settle(parked, (writes) => this.#deadLetter(parked, death, writes));
   }
 
   /**
    * Stores a dead event and emits its death. Deaths of events of the cell's own log are not emitted there:
    * that event could die as well.
    */
-  async #bury(
+  async #deadLetter(
     parked: ParkedEvent,
     death: { readonly attempts: number; readonly reason: string; readonly diedAt: number },
-    writes: Together,
+    writes: GuardedWrites,
   ): Promise<TransactOutcome> {
     const ref = cellLog(this.#region);
     const { attempts, reason, diedAt } = death;
     const { account, sequence, eventId: event } = parked;
     const dead: Item = {
       ...keys.dead(this.#region, this.#sink, account, sequence),
-      ...attributesOf({ ...parked, attempts, reason }),
+      ...toParkedAttributes({ ...parked, attempts, reason }),
       diedAt,
       ttl: Math.ceil(diedAt / 1000) + DEAD_DAYS * 86_400,
     };
-    const all: Together = [...writes, { put: dead }];
+    const all: GuardedWrites = [...writes, { put: dead }];
     if (account !== ref.account) {
       const data = { endpoint: this.#sink, account, sequence, event, attempts, reason };
       const draft: EventDraft = { type: 'endpoint.event_dead', time: diedAt, data };
@@ -236,41 +242,41 @@ export class ParkedLanes {
   /** Stores a parked event: behind the first of its lane if that one still exists, else as the first. */
   async #store(parked: ParkedEvent): Promise<boolean> {
     const mark = this.#lease.whileHeld({ parking: true });
-    const [first] = this.#lanes.get(nameOf(parked)) ?? [];
+    const [first] = this.#lanes.get(formatLaneName(parked)) ?? [];
     if (parked.retryAt === null && first && first !== parked) {
       // A concurrent discard saw nothing behind the first event, or fails: one of the two writes comes first.
-      const behind: Write = { update: this.#keyOf(first), set: { first: true }, when: [['pk', 'present']] };
+      const behind: Write = { update: this.#toKey(first), set: { first: true }, when: [['pk', 'present']] };
       const outcome = await this.#transact([mark, { put: this.#toItem(parked) }, behind]);
       if (outcome.done) return true;
-      if (this.#noticeLoss(outcome)) return false;
+      if (this.#detectLostLease(outcome)) return false;
     }
     const due = { ...parked, retryAt: parked.retryAt ?? this.#deps.now() };
     this.#unstored.add(due);
     this.#replace(due);
     const outcome = await this.#transact([mark, { put: this.#toItem(due) }]);
     this.#unstored.delete(due);
-    return outcome.done || !this.#noticeLoss(outcome);
+    return outcome.done || !this.#detectLostLease(outcome);
   }
 
   /** Runs one write after the other: all of them write the sink's item, and some also each other's events. */
-  #inTurn<T>(write: () => Promise<T>): Promise<T> {
+  #runSerially<T>(write: () => Promise<T>): Promise<T> {
     const written = this.#writing.then(write);
     this.#writing = written;
     return written;
   }
 
-  #transact(writes: Together): Promise<TransactOutcome> {
+  #transact(writes: GuardedWrites): Promise<TransactOutcome> {
     return this.#deps.table.transact(writes, this.#deps.newId());
   }
 
-  #noticeLoss(outcome: TransactOutcome): boolean {
+  #detectLostLease(outcome: TransactOutcome): boolean {
     if (outcome.done || !outcome.failed.includes(0)) return false;
     this.#lease.lose();
     return true;
   }
 
   /** Returns the write that changes a parked event, unless it was discarded. */
-  #change(parked: ParkedEvent): Write {
+  #toUpdate(parked: ParkedEvent): Write {
     const { pk, sk, ...set } = this.#toItem(parked);
     return { update: { pk, sk }, set, when: [['pk', 'present']] };
   }
@@ -278,21 +284,21 @@ export class ParkedLanes {
   #add(parked: ParkedEvent): void {
     this.#known.add(parked.eventId);
     this.#count += 1;
-    const name = nameOf(parked);
+    const name = formatLaneName(parked);
     const lane = this.#lanes.get(name);
     if (lane) lane.push(parked);
     else this.#lanes.set(name, [parked]);
   }
 
   #replace(parked: ParkedEvent): void {
-    const lane = this.#lanes.get(nameOf(parked));
+    const lane = this.#lanes.get(formatLaneName(parked));
     const at = lane?.findIndex(({ sequence }) => sequence === parked.sequence) ?? -1;
     if (lane && at >= 0) lane[at] = parked;
-    if (at === 0) this.#busy.delete(nameOf(parked));
+    if (at === 0) this.#busy.delete(formatLaneName(parked));
   }
 
   #remove(parked: ParkedEvent): void {
-    const name = nameOf(parked);
+    const name = formatLaneName(parked);
     const before = this.#lanes.get(name) ?? [];
     const lane = before.filter(({ sequence }) => sequence !== parked.sequence);
     this.#count -= before.length - lane.length;
@@ -301,12 +307,17 @@ export class ParkedLanes {
     else this.#lanes.set(name, lane);
   }
 
-  #keyOf({ account, lane, sequence }: ParkedEvent) {
+  #toKey({ account, lane, sequence }: ParkedEvent) {
     return keys.parked(this.#region, this.#sink, account, lane, sequence);
   }
 
   #toItem(parked: ParkedEvent): Item {
-    const due = dueOf(this.#region, this.#sink, parked);
-    return { ...this.#keyOf(parked), ...attributesOf(parked), retryAt: parked.retryAt ?? undefined, ...due };
+    const due = toDueAttributes(this.#region, this.#sink, parked);
+    return {
+      ...this.#toKey(parked),
+      ...toParkedAttributes(parked),
+      retryAt: parked.retryAt ?? undefined,
+      ...due,
+    };
   }
 }

@@ -1,13 +1,13 @@
 /** Start positions in the logs of several accounts: now, the beginning, a time, or cursors. */
 import pLimit from 'p-limit';
-import { formatCursor, parseCursor, placeOf } from '../log/head.ts';
+import { formatCursor, parseCursor, resolveCursor } from '../log/head.ts';
 import type { EventLog } from '../log/log.ts';
 
 /** Number of logs read concurrently. */
 const LOGS_AT_ONCE = 16;
 
 /** The start of reading. */
-export type Place =
+export type StartPosition =
   | 'now'
   | 'beginning'
   | { readonly at: string }
@@ -17,7 +17,7 @@ export type Place =
  * A position in the log of each account, or the reason why there is none: a phrase to follow the field's
  * name, without a full stop.
  */
-export type Placed =
+export type StartPositions =
   | {
       readonly kind: 'placed';
       /** Sequence after which to read, by account. With cursors, only the accounts that they name. */
@@ -32,13 +32,13 @@ export type Placed =
  * retained event. A cursor names one position, so a cursor that is no longer, or not yet, in the log is
  * rejected.
  */
-export async function findPlace(
+export async function findPositions(
   log: EventLog,
   region: string,
   accounts: readonly string[],
-  place: Place,
+  place: StartPosition,
   now: number,
-): Promise<Placed> {
+): Promise<StartPositions> {
   if (typeof place === 'object' && 'at' in place && Date.parse(place.at) > now) {
     return { kind: 'refused', reason: 'must not be in the future' };
   }
@@ -79,7 +79,7 @@ export async function findPlace(
     } else {
       const cursor = parseCursor(text ?? '');
       const bounds = `from ${formatCursor(head.epoch, earliest - 1)} to ${formatCursor(head.epoch, head.sequence)}`;
-      const position = cursor && placeOf(head, cursor);
+      const position = cursor && resolveCursor(head, cursor);
       if (position === undefined || position < earliest - 1) {
         refusals.push(`must hold for "${account}" a cursor ${bounds}`);
       } else {

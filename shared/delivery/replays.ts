@@ -17,10 +17,10 @@ import { drainDue, keys, replayPk } from '../storage/schema.ts';
 import type { Item, Table } from '../storage/table.ts';
 import { checkInput } from '../validation.ts';
 import { type AttemptDeps, type AttemptReport, attemptNow } from './attempt.ts';
-import { followed } from './endpoint-data.ts';
-import { type Makings, withLock } from './endpoint-edits.ts';
+import { listFollowedLogs } from './endpoint-data.ts';
+import { type ResourceGenerators, withLock } from './endpoint-edits.ts';
 import { NewReplay } from './endpoint-input.ts';
-import { findPlace } from './positions.ts';
+import { findPositions } from './positions.ts';
 import { type EventFilter, follows, type SinkRecord, toSink } from './sink.ts';
 
 /** Dependencies of replays. */
@@ -79,7 +79,7 @@ export async function startReplay(
   region: string,
   sink: string,
   input: unknown,
-  makings: Pick<Makings, 'newId'> = { newId: deps.newId },
+  makings: Pick<ResourceGenerators, 'newId'> = { newId: deps.newId },
 ): Promise<Started | Refusal> {
   const checked = checkInput(NewReplay, input);
   if (checked.kind === 'refused') return checked;
@@ -87,17 +87,17 @@ export async function startReplay(
   // The lock excludes changes of the sink's accounts and other starts of replays.
   return withLock(deps, region, sink, async () => {
     const item = await deps.table.get(keys.sink(region, sink));
-    if (!item) return unknownSink(sink);
+    if (!item) return sinkNotFound(sink);
     const record = toSink(item);
     const stored = await deps.table.get(keys.replay(region, sink, id));
-    if (!stored) return startNew(deps, record, id, range);
+    if (!stored) return createReplay(deps, record, id, range);
     if (stored.cancelledAt === undefined) await putCursors(deps, record, stored);
     const now = await deps.table.get(keys.replay(region, sink, id));
-    return { kind: 'started', replay: await present(deps, region, sink, now ?? stored) };
+    return { kind: 'started', replay: await loadProgress(deps, region, sink, now ?? stored) };
   });
 }
 
-async function startNew(
+async function createReplay(
   deps: ReplayDeps,
   record: SinkRecord,
   id: string,
@@ -105,18 +105,18 @@ async function startNew(
 ): Promise<Started | Refusal> {
   const { region, id: sink } = record;
   const { from, to = 'now', filter = {} } = range;
-  const logs = await followed(deps, record);
+  const logs = await listFollowedLogs(deps, record);
   const stranger = filter.accounts?.find((account) => !follows(record, account) || !logs.includes(account));
   if (stranger !== undefined) {
     const reason = `filter.accounts must name accounts that "${sink}" follows, and "${stranger}" is none.`;
     return { kind: 'refused', reason };
   }
   const accounts = filter.accounts ?? logs;
-  const begin = await findPlace(deps.log, region, accounts, from, deps.now());
+  const begin = await findPositions(deps.log, region, accounts, from, deps.now());
   if (begin.kind === 'refused') return { kind: 'refused', reason: `from ${begin.reason}.` };
-  const end = await findPlace(deps.log, region, accounts, to, deps.now());
+  const end = await findPositions(deps.log, region, accounts, to, deps.now());
   if (end.kind === 'refused') return { kind: 'refused', reason: `to ${end.reason}.` };
-  const heads = await findPlace(deps.log, region, accounts, 'now', deps.now());
+  const heads = await findPositions(deps.log, region, accounts, 'now', deps.now());
   const ranges = [...begin.positions].flatMap(([account, position]): Range[] => {
     const last =
       end.positions.get(account) ?? (heads.kind === 'placed' ? heads.positions.get(account) : 0) ?? 0;
@@ -128,8 +128,8 @@ async function startNew(
     return { kind: 'refused', reason };
   }
 
-  const running = await finishStarts(deps, record);
-  if (running >= MAX_RUNNING_REPLAYS) return tooMany(sink);
+  const running = await completeStarts(deps, record);
+  if (running >= MAX_RUNNING_REPLAYS) return tooManyReplays(sink);
   const { accounts: _, ...events } = filter;
   const replay: Item = {
     ...keys.replay(region, sink, id),
@@ -142,7 +142,7 @@ async function startNew(
   };
   await deps.table.write({ put: replay, when: [['pk', 'absent']] });
   const ready = await putCursors(deps, record, replay);
-  return { kind: 'started', replay: await present(deps, region, sink, ready) };
+  return { kind: 'started', replay: await loadProgress(deps, region, sink, ready) };
 }
 
 /** Returns a replay, or `undefined`. */
@@ -153,7 +153,7 @@ export async function readReplay(
   id: string,
 ): Promise<Replay | undefined> {
   const item = await deps.table.get(keys.replay(region, sink, id));
-  return item && present(deps, region, sink, item);
+  return item && loadProgress(deps, region, sink, item);
 }
 
 /**
@@ -179,7 +179,7 @@ export async function listReplays(
     .sort((a, b) => newestFirst(place(a), place(b)))
     .filter((item) => after === undefined || newestFirst(after, place(item)) < 0)
     .slice(0, limit);
-  return pLimit(CALLS_AT_ONCE).map(shown, (item) => present(deps, region, sink, item));
+  return pLimit(CALLS_AT_ONCE).map(shown, (item) => loadProgress(deps, region, sink, item));
 }
 
 function newestFirst(a: Pick<Replay, 'startedAt' | 'id'>, b: Pick<Replay, 'startedAt' | 'id'>): number {
@@ -196,7 +196,7 @@ export async function cancelReplay(
   const key = keys.replay(region, sink, id);
   const item = await deps.table.get(key);
   if (!item) return { kind: 'unknown', reason: `There is no replay "${id}" to "${sink}".` };
-  const now = await present(deps, region, sink, item);
+  const now = await loadProgress(deps, region, sink, item);
   if (now.state === 'done') return { kind: 'conflict', reason: `The replay "${id}" is done already.` };
   if (now.state !== 'cancelled') {
     const { done, delivered, failed, skipped } = now;
@@ -212,7 +212,7 @@ export async function cancelReplay(
   }
   await removeCursors(deps, region, sink, item);
   const left = (await deps.table.get(key)) ?? item;
-  return { kind: 'cancelled', replay: await present(deps, region, sink, left) };
+  return { kind: 'cancelled', replay: await loadProgress(deps, region, sink, left) };
 }
 
 /**
@@ -229,7 +229,7 @@ export async function resendEvent(
   epoch?: string,
 ): Promise<({ readonly kind: 'attempted' } & AttemptReport) | Refusal> {
   const item = await deps.table.get(keys.sink(region, sink));
-  if (!item) return unknownSink(sink);
+  if (!item) return sinkNotFound(sink);
   const record = toSink(item);
   if (!follows(record, account)) {
     return {
@@ -263,21 +263,21 @@ export async function resendEvent(
 }
 
 /** Contains no time, because a repeated request must produce the same id. */
-function newReplayId({ newId }: Pick<Makings, 'newId'>): string {
+function newReplayId({ newId }: Pick<ResourceGenerators, 'newId'>): string {
   return `rp-${newId()
     .replace(/[^a-z0-9]/gi, '')
     .toLowerCase()
     .slice(0, 24)}`;
 }
 
-const rangesOf = (item: Item): readonly Range[] => JSON.parse(String(item.ranges)) as Range[];
+const parseRanges = (item: Item): readonly Range[] => JSON.parse(String(item.ranges)) as Range[];
 
 /** Writes the missing cursors of a replay, then marks it as ready. Safe to repeat. */
 async function putCursors(deps: ReplayDeps, record: SinkRecord, item: Item): Promise<Item> {
   const { region, id: sink } = record;
   if (item.ready === true) return item;
   const replay = item.sk;
-  await pLimit(CALLS_AT_ONCE).map(rangesOf(item), async ({ account, position, end }) => {
+  await pLimit(CALLS_AT_ONCE).map(parseRanges(item), async ({ account, position, end }) => {
     // The account was removed from the sink since.
     if (!follows(record, account)) return;
     const key = keys.replayCursor(region, sink, account, replay);
@@ -301,7 +301,7 @@ async function removeCursors(
   sink: string,
   item: Item,
 ): Promise<void> {
-  await pLimit(CALLS_AT_ONCE).map(rangesOf(item), ({ account }) =>
+  await pLimit(CALLS_AT_ONCE).map(parseRanges(item), ({ account }) =>
     table.write({ delete: keys.replayCursor(region, sink, account, item.sk) }),
   );
 }
@@ -310,10 +310,10 @@ async function removeCursors(
  * Completes interrupted starts, and deletes replays that completed long ago. Returns the number of replays
  * that are not completed.
  */
-async function finishStarts(deps: ReplayDeps, record: SinkRecord): Promise<number> {
+async function completeStarts(deps: ReplayDeps, record: SinkRecord): Promise<number> {
   const { region, id: sink } = record;
   const items = await deps.table.query({ pk: replayPk(region, sink) });
-  const states = await pLimit(CALLS_AT_ONCE).map(items, (item) => present(deps, region, sink, item));
+  const states = await pLimit(CALLS_AT_ONCE).map(items, (item) => loadProgress(deps, region, sink, item));
   const over: Item[] = [];
   let running = 0;
   for (const [at, item] of items.entries()) {
@@ -330,7 +330,7 @@ async function finishStarts(deps: ReplayDeps, record: SinkRecord): Promise<numbe
   return running;
 }
 
-async function present(
+async function loadProgress(
   { table }: Pick<ReplayDeps, 'table'>,
   region: string,
   sink: string,
@@ -347,7 +347,7 @@ async function present(
 
 /** Converts stored data to a replay. Pure. */
 function toReplay(item: Item, cursors: readonly Item[]): Replay {
-  const ranges = rangesOf(item);
+  const ranges = parseRanges(item);
   const cancelled = item.cancelledAt !== undefined;
   const byAccount = new Map(cursors.map((cursor) => [String(cursor.account), cursor]));
   const sum = (name: string): number =>
@@ -378,8 +378,8 @@ function toReplay(item: Item, cursors: readonly Item[]): Replay {
   };
 }
 
-const unknownSink = (sink: string): Refusal => ({ kind: 'unknown', reason: `There is no sink "${sink}".` });
-const tooMany = (sink: string): Refusal => ({
+const sinkNotFound = (sink: string): Refusal => ({ kind: 'unknown', reason: `There is no sink "${sink}".` });
+const tooManyReplays = (sink: string): Refusal => ({
   kind: 'conflict',
   reason: `"${sink}" has ${MAX_RUNNING_REPLAYS} replays running already; wait for one, or cancel one.`,
 });

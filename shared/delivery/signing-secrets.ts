@@ -11,12 +11,12 @@ import { randomBytes } from 'node:crypto';
 import type { SecretsManagerClient } from '@aws-sdk/client-secrets-manager';
 import { type AwsTextsOptions, createAwsTexts, openSealedTexts } from '../secret-store.ts';
 import {
+  cacheReads,
   type EndpointSecrets,
+  listActiveSecrets,
   parseEndpointSecrets,
-  remembering,
   SecretError,
   secretNames,
-  signingAt,
 } from '../secrets.ts';
 import { keys } from '../storage/schema.ts';
 import type { Table } from '../storage/table.ts';
@@ -47,7 +47,7 @@ export function newSigningSecret(bytes: (count: number) => Uint8Array = randomBy
  * Puts a new secret first. Former secrets also sign until `until` (epoch ms), or until their own earlier
  * expiry. Returns `undefined` if too many would sign.
  */
-export function rotated(
+export function rotateSecrets(
   kept: EndpointSecrets,
   secret: string,
   until: number,
@@ -87,7 +87,7 @@ export const SIGNING_MAX_AGE_MS = 5_000;
 
 /**
  * Creates a reader that caches secrets for `maxAgeMs`, by endpoint and creation: a re-created endpoint never gets the cached
- * secrets of its predecessor. Changes in the same process apply at once if they are made through {@link withForgetting}.
+ * secrets of its predecessor. Changes in the same process apply at once if they are made through {@link withCacheInvalidation}.
  */
 export function createSigningReader(
   store: Pick<SigningSecrets, 'load'>,
@@ -95,7 +95,7 @@ export function createSigningReader(
   maxAgeMs = SIGNING_MAX_AGE_MS,
 ): SigningReader {
   const names = new Map<string, Set<string>>();
-  const load = remembering(
+  const load = cacheReads(
     async (name) => {
       const [region = '', endpoint = ''] = name.split('/');
       const kept = await store.load(region, endpoint);
@@ -118,7 +118,7 @@ export function createSigningReader(
     if (kept.creation !== undefined && kept.creation !== creation) {
       throw new SecretError(endpoint, 'belongs to another endpoint of the same id.');
     }
-    return { secrets: signingAt(kept, now()), headers: headersFor(kept, record.target) };
+    return { secrets: listActiveSecrets(kept, now()), headers: selectHeaders(kept, record.target) };
   }
   return Object.assign(read, {
     forget(region: string, endpoint: string) {
@@ -130,7 +130,10 @@ export function createSigningReader(
 }
 
 /** Returns the headers of requests to a URL. */
-export function headersFor(kept: EndpointSecrets, url: string | undefined): Readonly<Record<string, string>> {
+export function selectHeaders(
+  kept: EndpointSecrets,
+  url: string | undefined,
+): Readonly<Record<string, string>> {
   return (kept.former && kept.former.url === url ? kept.former.headers : kept.headers) ?? NO_HEADERS;
 }
 
@@ -138,7 +141,10 @@ export function headersFor(kept: EndpointSecrets, url: string | undefined): Read
 const NO_HEADERS: Signing['headers'] = {};
 
 /** Wraps a store so that a save or removal drops the reader's cached data. */
-export function withForgetting(store: SigningSecrets, reader: Pick<SigningReader, 'forget'>): SigningSecrets {
+export function withCacheInvalidation(
+  store: SigningSecrets,
+  reader: Pick<SigningReader, 'forget'>,
+): SigningSecrets {
   return {
     load: (region, endpoint) => store.load(region, endpoint),
     // Also after an error: the data may have been saved nevertheless.

@@ -145,7 +145,7 @@ export function follows(sink: SinkRecord, account: string): boolean {
 }
 
 /** Reports whether an event passes a filter: a sink's, or that of a replay. */
-export function passes(filter: EventFilter, event: LoggedEvent): boolean {
+export function matchesFilter(filter: EventFilter, event: LoggedEvent): boolean {
   const { types = [], orderGroups = [], origins = [], jobFields = {} } = filter;
   if (types.length > 0 && !typeMatches(event.type, types)) return false;
   const fields = Object.entries(jobFields);

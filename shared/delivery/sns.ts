@@ -64,11 +64,11 @@ export function createSnsSink(client: SNSClient, topicArn: string, options: Opti
         if (published.has(Id)) return { kind: 'delivered' };
         const failure = failed.get(Id);
         return failure
-          ? judgeEntry(failure)
+          ? classifyEntryError(failure)
           : { kind: 'retry', reason: 'SNS did not answer for this event.' };
       });
     } catch (cause) {
-      const { outcome, aboutContent } = judgeCall(cause);
+      const { outcome, aboutContent } = classifyCallError(cause);
       if (!aboutContent) return entries.map(() => outcome);
       // For a single entry, the cause may still be the topic and not the event.
       if (entries.length === 1) return [{ ...outcome, suspect: true }];
@@ -80,7 +80,7 @@ export function createSnsSink(client: SNSClient, topicArn: string, options: Opti
     maxBatch: MAX_ENTRIES,
     async deliver(deliveries) {
       const entries = deliveries.map((delivery, at) => toEntry(delivery, String(at), { fifo, publicUrl }));
-      return (await Promise.all(inBatches(entries).map(publish))).flat();
+      return (await Promise.all(toBatches(entries).map(publish))).flat();
     },
   };
 }
@@ -97,7 +97,7 @@ function toEntry(
   const entry = (body: string, reference: boolean): PublishBatchRequestEntry => ({
     Id: id,
     Message: toAcceptedJson(body),
-    MessageAttributes: attributesOf(event, envelope, { reference, replay }),
+    MessageAttributes: toMessageAttributes(event, envelope, { reference, replay }),
     ...(fifo
       ? {
           MessageGroupId: `${event.account}/${event.jobNumber ?? 'account'}`,
@@ -107,11 +107,11 @@ function toEntry(
         { Subject: subjectLine(event, envelope) }),
   });
   const whole = entry(event.json, false);
-  return fits(whole) ? whole : entry(referenceTo(event, envelope, publicUrl), true);
+  return fits(whole) ? whole : entry(toReference(event, envelope, publicUrl), true);
 }
 
 /** Returns the location of the event in the feed: the event after the cursor. */
-function referenceTo(event: LoggedEvent, envelope: JobEvent, publicUrl: string): string {
+function toReference(event: LoggedEvent, envelope: JobEvent, publicUrl: string): string {
   const { id, type, source, subject, time, sequence } = envelope;
   const epoch = event.id.slice(event.account.length + 1, event.id.lastIndexOf('.'));
   const owner = isCell(event)
@@ -122,7 +122,7 @@ function referenceTo(event: LoggedEvent, envelope: JobEvent, publicUrl: string):
   return JSON.stringify({ jobwire: 'reference', id, type, source, subject, time, sequence, feed });
 }
 
-function attributesOf(
+function toMessageAttributes(
   event: LoggedEvent,
   envelope: JobEvent,
   marks: { readonly reference: boolean; readonly replay: boolean },
@@ -149,7 +149,7 @@ function attributesOf(
     Object.entries(values).flatMap(([name, value]) =>
       typeof value !== 'string' || value.trim() === '' || value.length > MAX_ATTRIBUTE_CHARACTERS
         ? []
-        : [[name, { DataType: 'String', StringValue: value.replace(REFUSED, '\uFFFD') }]],
+        : [[name, { DataType: 'String', StringValue: value.replace(UNSUPPORTED_CHARACTERS, '\uFFFD') }]],
     ),
   );
 }
@@ -164,21 +164,24 @@ function subjectLine({ account, region }: LoggedEvent, { type, subject }: JobEve
  * Characters that SQS does not accept: all but those of XML 1.0. It replaces them with U+FFFD, or rejects the
  * message.
  */
-const REFUSED = /[^\t\n\r\u0020-\uD7FF\uE000-\uFFFD\u{10000}-\u{10FFFF}]/gu;
+const UNSUPPORTED_CHARACTERS = /[^\t\n\r\u0020-\uD7FF\uE000-\uFFFD\u{10000}-\u{10FFFF}]/gu;
 
 /** Escapes every character that SQS does not accept. In JSON such a character occurs only within a text. */
 function toAcceptedJson(json: string): string {
-  return json.replace(REFUSED, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);
+  return json.replace(
+    UNSUPPORTED_CHARACTERS,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
 }
 
 // Sizes
 
 /** Splits entries into batches of the size that SNS accepts, in the given order. */
-function inBatches(entries: readonly PublishBatchRequestEntry[]): PublishBatchRequestEntry[][] {
+function toBatches(entries: readonly PublishBatchRequestEntry[]): PublishBatchRequestEntry[][] {
   const batches: PublishBatchRequestEntry[][] = [];
   let room = 0;
   for (const entry of entries) {
-    const bytes = bytesOf(entry);
+    const bytes = measureEntry(entry);
     const last = batches.at(-1);
     if (last && bytes <= room) {
       last.push(entry);
@@ -197,7 +200,7 @@ function inBatches(entries: readonly PublishBatchRequestEntry[]): PublishBatchRe
  */
 function fits(entry: PublishBatchRequestEntry): boolean {
   const limit = MAX_BYTES - SPARE_BYTES;
-  const bytes = bytesOf(entry);
+  const bytes = measureEntry(entry);
   // An escaped text is at most twice as long.
   if (2 * bytes + WRAPPING_BYTES <= limit) return true;
   const { Message, MessageAttributes } = entry;
@@ -205,7 +208,7 @@ function fits(entry: PublishBatchRequestEntry): boolean {
   return Math.max(bytes, wrapped + WRAPPING_BYTES) <= limit;
 }
 
-function bytesOf(entry: PublishBatchRequestEntry): number {
+function measureEntry(entry: PublishBatchRequestEntry): number {
   const { Id, Message, Subject, MessageGroupId, MessageDeduplicationId, MessageAttributes } = entry;
   const texts = [Id, Message, Subject, MessageGroupId, MessageDeduplicationId];
   for (const [name, { DataType, StringValue }] of Object.entries(MessageAttributes ?? {})) {
@@ -220,7 +223,7 @@ function bytesOf(entry: PublishBatchRequestEntry): number {
  * The meaning of error codes; the first match applies. The entries before `content` concern the topic,
  * whatever was published.
  */
-const MEANINGS: readonly (readonly [
+const ERROR_CLASSES: readonly (readonly [
   pattern: RegExp,
   about: 'topic' | 'throttle' | 'content',
   words: string,
@@ -241,22 +244,22 @@ const MEANINGS: readonly (readonly [
   ],
 ];
 
-function judgeEntry({ Code, SenderFault }: BatchResultErrorEntry): DeliveryOutcome {
-  const code = codeOf(Code);
-  const [, about, words] = meaningOf(code) ?? [undefined, 'content', 'SNS did not take the event'];
+function classifyEntryError({ Code, SenderFault }: BatchResultErrorEntry): DeliveryOutcome {
+  const code = normalizeCode(Code);
+  const [, about, words] = classifyCode(code) ?? [undefined, 'content', 'SNS did not take the event'];
   const reason = `${words} (${code}).`;
   return SenderFault && about === 'content' ? { kind: 'rejected', reason } : { kind: 'retry', reason };
 }
 
 /** Classifies a call that failed as a whole. Ids, ARNs and messages of SNS are omitted from the reason. */
-function judgeCall(cause: unknown): {
+function classifyCallError(cause: unknown): {
   readonly outcome: DeliveryOutcome & { readonly kind: 'retry' };
   readonly aboutContent: boolean;
 } {
-  const answer = answerIn(cause);
-  if (!answer) return { outcome: { kind: 'retry', reason: unreachable(cause) }, aboutContent: false };
-  const code = codeOf(answer.code);
-  const [, about, words] = meaningOf(code) ?? [undefined, 'topic', `SNS answered ${answer.status}`];
+  const answer = getResponse(cause);
+  if (!answer) return { outcome: { kind: 'retry', reason: describeUnreachable(cause) }, aboutContent: false };
+  const code = normalizeCode(answer.code);
+  const [, about, words] = classifyCode(code) ?? [undefined, 'topic', `SNS answered ${answer.status}`];
   const afterMs = answer.retryAfterMs;
   return {
     outcome: { kind: 'retry', reason: `${words} (${code}).`, ...(afterMs === undefined ? {} : { afterMs }) },
@@ -264,18 +267,18 @@ function judgeCall(cause: unknown): {
   };
 }
 
-function meaningOf(code: string): (typeof MEANINGS)[number] | undefined {
-  return MEANINGS.find(([pattern]) => pattern.test(code));
+function classifyCode(code: string): (typeof ERROR_CLASSES)[number] | undefined {
+  return ERROR_CLASSES.find(([pattern]) => pattern.test(code));
 }
 
 /** Returns a code as SNS documents it; the SDK's classes add a suffix. */
-function codeOf(name: string | undefined): string {
+function normalizeCode(name: string | undefined): string {
   const code = /^[A-Za-z][A-Za-z0-9.]{0,63}$/.exec(name ?? '')?.[0] ?? 'no code';
   return code.replace(/(?<=.)Exception$/, '');
 }
 
 /** Returns the response of SNS, if there was one. */
-function answerIn(
+function getResponse(
   cause: unknown,
 ): { readonly code: string; readonly status: number; readonly retryAfterMs?: number } | undefined {
   if (!(cause instanceof Error)) return undefined;
@@ -290,10 +293,10 @@ function answerIn(
 }
 
 /** Describes a call without a response; addresses are omitted. */
-function unreachable(cause: unknown): string {
+function describeUnreachable(cause: unknown): string {
   if (!(cause instanceof Error)) return 'SNS could not be reached.';
   // The SDK also reports every broken connection as a timeout; the error code distinguishes them.
   const code = 'code' in cause && typeof cause.code === 'string' ? cause.code : cause.name;
   if (code === 'TimeoutError' || code === 'ETIMEDOUT') return 'SNS did not answer in time.';
-  return `SNS could not be reached (${codeOf(code)}).`;
+  return `SNS could not be reached (${normalizeCode(code)}).`;
 }

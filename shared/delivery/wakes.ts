@@ -110,16 +110,18 @@ async function clearWake(table: Table, ref: AccountRef, sequence: number, isForm
  * Returns the sinks of a region that can be drained now and have due work: after a wait, or after a lost
  * wake-up.
  */
-export async function dueSinks(table: Table, region: string, now: number): Promise<string[]> {
+export async function listDueSinks(table: Table, region: string, now: number): Promise<string[]> {
   const ready = (await listSinks(table, region)).filter((sink) => isReady(sink, now));
-  const due = await Promise.all(ready.map(async (sink) => (await dueAtSink(table, sink, now, 1)).length > 0));
+  const due = await Promise.all(
+    ready.map(async (sink) => (await listDueWork(table, sink, now, 1)).length > 0),
+  );
   return ready.filter((_, at) => due[at]).map(({ id }) => id);
 }
 
 /**
  * Returns the keys of a sink's due work: cursors, replays, parked lanes. `limit`: maximum number per shard.
  */
-export async function dueAtSink(
+export async function listDueWork(
   table: Table,
   { region, id }: Pick<Sink, 'region' | 'id'>,
   now: number,
@@ -139,7 +141,7 @@ export async function dueAtSink(
 }
 
 /** Returns the wake marks of a region that no process has handled yet, up to a limit per shard. */
-export async function leftoverWakes(
+export async function listPendingWakes(
   table: Table,
   region: string,
   limit: number,

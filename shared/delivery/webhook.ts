@@ -29,7 +29,7 @@ const USER_AGENT = 'Jobwire/0.1';
  * resend was requested.
  *
  * Secrets and headers are fixed, or read for each attempt (`signing`); without them no request is made.
- * {@link judge} classifies the response.
+ * {@link classifyResponse} classifies the response.
  */
 export function createWebhookSink(options: Options): SinkPort {
   const { url, now, allowPrivateNetworks = false } = options;
@@ -67,7 +67,7 @@ export function createWebhookSink(options: Options): SinkPort {
       return { kind: 'retry', reason, ...(sent ? { suspect: true } : {}), ...(answer ? { answer } : {}) };
     }
     const { status, excerpt } = exchange;
-    return { ...judge(status, exchange.headers, now()), answer: { status, excerpt } };
+    return { ...classifyResponse(status, exchange.headers, now()), answer: { status, excerpt } };
   }
 
   return {
@@ -132,7 +132,7 @@ const GATEWAY = new Set([502, 503, 504]);
  * 429 and 5xx mean that the endpoint as a whole accepts no events now. Any other 4xx rejects this one event.
  * 410, and the header `webhook-delivery: disable` on any response, request that no more events are sent.
  */
-export function judge(status: number, headers: IncomingHttpHeaders, now: number): DeliveryOutcome {
+export function classifyResponse(status: number, headers: IncomingHttpHeaders, now: number): DeliveryOutcome {
   const disable = disableReason(status, headers);
   const common = disable === undefined ? {} : { disable };
   if (status >= 200 && status < 300) return { kind: 'delivered', ...common };

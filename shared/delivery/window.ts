@@ -11,7 +11,7 @@
 import type { LoggedEvent } from '../log/log.ts';
 
 /** Returns the lane of an event within its account's log: the job, or `account` for events about no job. */
-export function laneOf(event: Pick<LoggedEvent, 'jobNumber'>): string {
+export function getLane(event: Pick<LoggedEvent, 'jobNumber'>): string {
   return event.jobNumber === undefined ? 'account' : String(event.jobNumber);
 }
 
@@ -76,13 +76,13 @@ export class CursorWindow {
         this.#done.add(event.sequence);
         continue;
       }
-      const lane = laneOf(event);
+      const lane = getLane(event);
       const queue = this.#lanes.get(lane);
       if (queue) queue.push(event);
       else this.#lanes.set(lane, [event]);
       this.#waiting += 1;
     }
-    this.#moveOn();
+    this.#advance();
     return passedOver;
   }
 
@@ -105,14 +105,14 @@ export class CursorWindow {
 
   /** Completes an event that was taken; its lane resumes. */
   settle(event: LoggedEvent): void {
-    this.#busy.delete(laneOf(event));
+    this.#busy.delete(getLane(event));
     this.#done.add(event.sequence);
-    this.#moveOn();
+    this.#advance();
   }
 
   /** Returns an event that was taken but not done: it is the first of its lane again. */
   putBack(event: LoggedEvent): void {
-    const lane = laneOf(event);
+    const lane = getLane(event);
     this.#busy.delete(lane);
     this.#waiting += 1;
     const queue = this.#lanes.get(lane);
@@ -120,7 +120,7 @@ export class CursorWindow {
     else this.#lanes.set(lane, [event]);
   }
 
-  #moveOn(): void {
+  #advance(): void {
     while (this.#done.delete(this.#position + 1)) this.#position += 1;
   }
 }

@@ -14,9 +14,9 @@
 import pLimit from 'p-limit';
 import { type AccountRef, feedLog, keys, logPk } from '../storage/schema.ts';
 import type { Item, Table } from '../storage/table.ts';
-import { beginning, nameOf, type Range, toRange } from './feed-ranges.ts';
-import { formerEnd, type Head, toHead } from './head.ts';
-import { type LoggedEvent, toLogged } from './log.ts';
+import { formatKey, getRangeStart, type Range, toRange } from './feed-ranges.ts';
+import { findEpochEnd, type Head, toHead } from './head.ts';
+import { type LoggedEvent, toLoggedEvent } from './log.ts';
 
 const READS_AT_ONCE = 16;
 /** Up to this many events of a range are read by key; above that, a query costs less. */
@@ -56,7 +56,7 @@ export type FeedOutcome =
       readonly through: number;
       readonly head: Head;
       /** Number of references and events examined. */
-      readonly looked: number;
+      readonly examined: number;
     }
   /** The position is not in the feed: beyond its head, or past retention. */
   | { readonly kind: 'gone'; readonly head: Head; readonly earliest: number };
@@ -76,9 +76,9 @@ export interface CellFeed {
  * response to a read that began before its call.
  */
 export function createCellFeed(table: Table, now: () => number): CellFeed {
-  const asked = new Map<string, Promise<FeedOutcome | undefined>>();
+  const pendingReads = new Map<string, Promise<FeedOutcome | undefined>>();
 
-  async function headOf(region: string): Promise<Head | undefined> {
+  async function readHead(region: string): Promise<Head | undefined> {
     const item = await table.get(keys.head(feedLog(region)));
     return item && toHead(item);
   }
@@ -92,7 +92,7 @@ export function createCellFeed(table: Table, now: () => number): CellFeed {
     };
     const alive = (item: Item) => Number(item.expiresAt) > now();
     let found = await at(1);
-    if (!found || alive(found)) return found ? beginning(toRange(found)) + 1 : head.sequence + 1;
+    if (!found || alive(found)) return found ? getRangeStart(toRange(found)) + 1 : head.sequence + 1;
     let low = Number(found.sk) + 1;
     let high = head.sequence + 1;
     found = undefined;
@@ -103,7 +103,7 @@ export function createCellFeed(table: Table, now: () => number): CellFeed {
         low = Number(item.sk) + 1;
       } else {
         found = item;
-        high = item ? Math.min(middle, beginning(toRange(item)) + 1) : middle;
+        high = item ? Math.min(middle, getRangeStart(toRange(item)) + 1) : middle;
       }
     }
     return low;
@@ -112,13 +112,13 @@ export function createCellFeed(table: Table, now: () => number): CellFeed {
   async function read(region: string, after: number, query: FeedRead): Promise<FeedOutcome | undefined> {
     const feed = feedLog(region);
     const [head, items] = await Promise.all([
-      headOf(region),
+      readHead(region),
       table.query({ pk: logPk(feed), after: keys.event(feed, after).sk, limit: query.ranges }),
     ]);
     if (!head) return undefined;
     if (after > head.sequence) return { kind: 'gone', head, earliest: await earliest(region, head) };
     const wanted = query.accounts && new Set(query.accounts);
-    const parts: Part[] = [];
+    const parts: RangePart[] = [];
     let left = query.events;
     let through = after;
     let looked = 0;
@@ -126,14 +126,15 @@ export function createCellFeed(table: Table, now: () => number): CellFeed {
       const range = toRange(item);
       // A gap is a transaction that is not visible yet. Expiry is monotonic, so expired ranges occur only at
       // the beginning.
-      if (beginning(range) > through || range.last > head.sequence || Number(item.expiresAt) <= now()) break;
+      if (getRangeStart(range) > through || range.last > head.sequence || Number(item.expiresAt) <= now())
+        break;
       looked += 1;
       if (range.account === '' || (wanted && !wanted.has(range.account))) {
         through = range.last;
         continue;
       }
       if (left === 0) break;
-      const first = range.after + (through - beginning(range));
+      const first = range.after + (through - getRangeStart(range));
       const to = Math.min(range.to, first + left);
       const ref = { region, account: range.account };
       parts.push({ ref, range, after: first, to, forwardedAt: Number(item.forwardedAt) });
@@ -146,17 +147,19 @@ export function createCellFeed(table: Table, now: () => number): CellFeed {
       if (first > after + 1) return { kind: 'gone', head, earliest: first };
     }
     const resolved = await resolve(parts, through);
-    return { kind: 'events', ...resolved, head, looked: looked + query.events - left };
+    return { kind: 'events', ...resolved, head, examined: looked + query.events - left };
   }
 
   /** Resolves references to events, up to the first event that may not be visible yet. */
   async function resolve(
-    parts: readonly Part[],
+    parts: readonly RangePart[],
     through: number,
   ): Promise<{ events: FeedEvent[]; through: number }> {
     const limit = pLimit(READS_AT_ONCE);
     const few = parts.filter(({ after, to }) => to - after <= READ_BY_KEY);
-    const byKey = few.flatMap(({ ref, after, to }) => numbers(after, to).map((at) => keys.event(ref, at)));
+    const byKey = few.flatMap(({ ref, after, to }) =>
+      listNumbers(after, to).map((at) => keys.event(ref, at)),
+    );
     const [some, ...many] = await Promise.all([
       byKey.length > 0 ? table.getMany(byKey) : [],
       ...parts
@@ -171,15 +174,15 @@ export function createCellFeed(table: Table, now: () => number): CellFeed {
           ),
         ),
     ]);
-    const items = new Map([...some, ...many.flat()].map((item) => [nameOf(item), item]));
+    const items = new Map([...some, ...many.flat()].map((item) => [formatKey(item), item]));
     const events: FeedEvent[] = [];
     for (const part of parts) {
-      for (const at of numbers(part.after, part.to)) {
+      for (const at of listNumbers(part.after, part.to)) {
         const number = part.range.last - (part.range.to - at);
-        const item = items.get(nameOf(keys.event(part.ref, at)));
-        if (item && isMeant(item, part.range) && Number(item.expiresAt) > now()) {
-          events.push({ number, event: toLogged(item, part.ref) });
-        } else if (!item && (await mayCome(part))) {
+        const item = items.get(formatKey(keys.event(part.ref, at)));
+        if (item && isForwardedEvent(item, part.range) && Number(item.expiresAt) > now()) {
+          events.push({ number, event: toLoggedEvent(item, part.ref) });
+        } else if (!item && (await mayBecomeVisible(part))) {
           return { events, through: number - 1 };
         }
       }
@@ -187,33 +190,33 @@ export function createCellFeed(table: Table, now: () => number): CellFeed {
     return { events, through };
   }
 
-  async function mayCome({ ref, range, forwardedAt }: Part): Promise<boolean> {
+  async function mayBecomeVisible({ ref, range, forwardedAt }: RangePart): Promise<boolean> {
     if (forwardedAt + VISIBLE_AFTER_MS <= now()) return false;
     const item = await table.get(keys.head(ref));
     if (!item) return false;
     const head = toHead(item);
-    return head.epoch === range.epoch || formerEnd(head, range.epoch) !== undefined;
+    return head.epoch === range.epoch || findEpochEnd(head, range.epoch) !== undefined;
   }
 
   return {
-    head: headOf,
+    head: readHead,
     earliest,
     read(region, after, query) {
       const name = JSON.stringify([region, after, query.events, query.ranges, query.accounts]);
-      const known = asked.get(name);
+      const known = pendingReads.get(name);
       if (known) return known;
       const reading = new Promise((done) => setImmediate(done)).then(() => {
-        asked.delete(name);
+        pendingReads.delete(name);
         return read(region, after, query);
       });
-      asked.set(name, reading);
+      pendingReads.set(name, reading);
       return reading;
     },
   };
 }
 
 /** The part of a range to read. */
-interface Part {
+interface RangePart {
   readonly ref: AccountRef;
   readonly range: Range;
   readonly after: number;
@@ -221,7 +224,7 @@ interface Part {
   readonly forwardedAt: number;
 }
 
-export function numbers(after: number, to: number): number[] {
+export function listNumbers(after: number, to: number): number[] {
   return Array.from({ length: to - after }, (_, at) => after + at + 1);
 }
 
@@ -230,7 +233,7 @@ export function numbers(after: number, to: number): number[] {
  * since. Epochs sort by time. An event that filled a gap when a torn log was renewed has its own type, and
  * represents the lost event.
  */
-function isMeant(item: Item, { epoch }: Range): boolean {
+function isForwardedEvent(item: Item, { epoch }: Range): boolean {
   const [own = ''] = String(item.id).split('.').slice(-2);
   return own <= epoch || item.type === 'account.restored';
 }

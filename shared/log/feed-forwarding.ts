@@ -11,8 +11,8 @@ import { setTimeout as sleepMs } from 'node:timers/promises';
 import pLimit from 'p-limit';
 import { type AccountRef, accountPk, cellLog, feedLog, keys } from '../storage/schema.ts';
 import type { Clause, Item, Table, Write } from '../storage/table.ts';
-import { nameOf, positionKey, toPosition, toRangeItem } from './feed-ranges.ts';
-import { formerEnd, type Head, toHead } from './head.ts';
+import { formatKey, positionKey, toPosition, toRangeItem } from './feed-ranges.ts';
+import { findEpochEnd, type Head, toHead } from './head.ts';
 
 /**
  * Maximum number of logs in one transaction: Head, and a range and a position for each. One request of at
@@ -105,17 +105,17 @@ async function forwardSome(
   const feed = feedLog(refs[0]?.region ?? '');
   for (let attempt = 0; attempt < RENUMBER_ATTEMPTS; attempt += 1) {
     const wanted = [keys.head(feed), ...refs.flatMap((ref) => [keys.head(ref), positionKey(ref)])];
-    const found = new Map((await table.getMany(wanted)).map((item) => [nameOf(item), item]));
-    const item = found.get(nameOf(keys.head(feed)));
+    const found = new Map((await table.getMany(wanted)).map((item) => [formatKey(item), item]));
+    const item = found.get(formatKey(keys.head(feed)));
     if (!item) return true;
     const head = toHead(item);
     if (head.epoch < leastEpoch) return false;
     const logs = refs.flatMap((ref) => {
-      const own = found.get(nameOf(keys.head(ref)));
+      const own = found.get(formatKey(keys.head(ref)));
       // An account that was deleted meanwhile has no events to forward.
-      return own ? [{ ref, head: toHead(own), position: found.get(nameOf(positionKey(ref))) }] : [];
+      return own ? [{ ref, head: toHead(own), position: found.get(formatKey(positionKey(ref))) }] : [];
     });
-    const writes = take(feed, head, logs, now());
+    const writes = buildForwardWrites(feed, head, logs, now());
     if (writes.length === 0) return true;
     if ((await table.transact(writes, randomUUID())).done) {
       onForwarded?.(feed);
@@ -127,7 +127,7 @@ async function forwardSome(
 }
 
 /** A log's current state, with its position in the feed. */
-interface Standing {
+interface LogState {
   readonly ref: AccountRef;
   readonly head: Head;
   readonly position: Item | undefined;
@@ -137,20 +137,20 @@ interface Standing {
  * Returns the writes of one transaction that forwards the events beyond the logs' positions. Empty if there
  * are none.
  */
-function take(feed: AccountRef, head: Head, logs: readonly Standing[], now: number): Write[] {
+function buildForwardWrites(feed: AccountRef, head: Head, logs: readonly LogState[], now: number): Write[] {
   const writes: Write[] = [];
   let last = head.sequence;
   // As in a log: an expiry earlier than that of the previous range must not open a gap.
   let expiresAt = Number(head.attributes.rangesExpireAt ?? 0);
   for (const { ref, head: own, position } of logs) {
-    const after = positionIn(own, position);
+    const after = getForwardedPosition(own, position);
     if (own.sequence <= after) continue;
     last += own.sequence - after;
     expiresAt = Math.max(expiresAt, Number(own.attributes.eventsExpireAt ?? now));
     const range = { account: ref.account, epoch: own.epoch, after, to: own.sequence, last, expiresAt };
     writes.push(
       { put: toRangeItem(feed, range, now), when: [['pk', 'absent']] },
-      { update: positionKey(ref), set: toPosition(range, now), when: stillAt(position) },
+      { update: positionKey(ref), set: toPosition(range, now), when: isUnchanged(position) },
     );
   }
   if (writes.length === 0) return [];
@@ -169,14 +169,14 @@ function take(feed: AccountRef, head: Head, logs: readonly Standing[], now: numb
  * Returns the last event of a log that is in the feed. 0 for a log that began anew, such as that of an
  * account that was deleted and created again.
  */
-function positionIn(head: Head, position: Item | undefined): number {
+function getForwardedPosition(head: Head, position: Item | undefined): number {
   if (!position) return 0;
   const epoch = String(position.epoch);
-  const isSame = epoch === head.epoch || formerEnd(head, epoch) !== undefined;
+  const isSame = epoch === head.epoch || findEpochEnd(head, epoch) !== undefined;
   return isSame ? Number(position.position) : 0;
 }
 
-function stillAt(position: Item | undefined): readonly Clause[] {
+function isUnchanged(position: Item | undefined): readonly Clause[] {
   if (!position) return [['pk', 'absent']];
   return [
     ['position', '=', Number(position.position)],
@@ -199,7 +199,7 @@ export async function startFeed(
   const feed = feedLog(region);
   const known = await table.get(keys.head(feed));
   if (known && known.starting === undefined) return;
-  const refs = [cellLog(region), ...(await accountsOf(table, region))];
+  const refs = [cellLog(region), ...(await listAccountRefs(table, region))];
   if (!known) {
     // Positions are written before the feed: a feed without positions would include a log from its beginning.
     const heads = await table.getMany(refs.map(keys.head));
@@ -234,7 +234,7 @@ export async function startFeed(
   });
 }
 
-async function accountsOf(table: Table, region: string): Promise<AccountRef[]> {
+async function listAccountRefs(table: Table, region: string): Promise<AccountRef[]> {
   const items = await table.query({ pk: accountPk(region), limit: MAX_ACCOUNTS });
   return items.map(({ sk }) => ({ region, account: sk }));
 }

@@ -32,7 +32,7 @@ export function toRange({ sk, account, epoch, after, to, expiresAt }: Item): Ran
 }
 
 /** Returns the feed number before a range. */
-export function beginning({ last, after, to }: Range): number {
+export function getRangeStart({ last, after, to }: Range): number {
   return last - (to - after);
 }
 
@@ -48,6 +48,6 @@ export function positionKey(ref: AccountRef): Key {
   return keys.cursor(ref.region, FEED_LOG, ref.account);
 }
 
-export function nameOf({ pk, sk }: Key): string {
+export function formatKey({ pk, sk }: Key): string {
   return `${pk} ${sk}`;
 }

@@ -2,7 +2,7 @@
 import pLimit from 'p-limit';
 import { cursorPk, FEED_LOG, feedLog, keys, logPk } from '../storage/schema.ts';
 import type { Item, Table } from '../storage/table.ts';
-import { beginning, positionKey, type Range, toPosition, toRange, toRangeItem } from './feed-ranges.ts';
+import { getRangeStart, positionKey, type Range, toPosition, toRange, toRangeItem } from './feed-ranges.ts';
 import { formatCursor, toHead } from './head.ts';
 
 /**
@@ -19,7 +19,7 @@ const WRITES_AT_ONCE = 16;
  * visible. Call it before the logs are renewed. Repeating it is harmless.
  *
  * A backup can be torn by moments: a transaction of its last second may be there only in part. Any part that
- * is visible is repaired, so that each event is in the feed once; see {@link mend}. The positions then show
+ * is visible is repaired, so that each event is in the feed once; see {@link planRepair}. The positions then show
  * how far receivers of the feed had read the logs. The logs must not assign those numbers again.
  */
 export async function renewFeed(
@@ -40,10 +40,10 @@ export async function renewFeed(
   const alive = shown.filter((range) => Number(range.expiresAt) > now).reverse();
   const times = [...shown, ...positions].map(({ forwardedAt }) => Number(forwardedAt));
   const since = times.reduce((latest, time) => Math.max(latest, time), 0) - TORN_MS;
-  const mended = mend(
+  const mended = planRepair(
     head.sequence,
     { ranges: alive.map(toRange), isAll: shown.length < TORN_RANGES },
-    positions.map((one) => ({ ...toPlaced(one), isRecent: Number(one.forwardedAt) > since })),
+    positions.map((one) => ({ ...toPositionRange(one), isRecent: Number(one.forwardedAt) > since })),
   );
   const limit = pLimit(WRITES_AT_ONCE);
   await limit.map(mended.ranges, (range) =>
@@ -72,7 +72,7 @@ export async function renewFeed(
 }
 
 /** Returns the range that set a log's position. */
-function toPlaced({ sk, epoch, position, after, last, rangeExpiresAt }: Item): Range {
+function toPositionRange({ sk, epoch, position, after, last, rangeExpiresAt }: Item): Range {
   return {
     expiresAt: Number(rangeExpiresAt),
     account: sk,
@@ -84,7 +84,7 @@ function toPlaced({ sk, epoch, position, after, last, rangeExpiresAt }: Item): R
 }
 
 /** The repair of a torn feed. */
-interface Mended {
+interface FeedRepair {
   /** Last feed number of the old epoch: after all numbers in any range or position. */
   readonly end: number;
   /** Last feed number after the repair. */
@@ -103,13 +103,13 @@ interface Mended {
  * end.
  * - Numbers remain without a range: a range without events fills them, because readers stop at a gap.
  */
-function mend(
+function planRepair(
   sequence: number,
   shown: { readonly ranges: readonly Range[]; readonly isAll: boolean },
   positions: readonly (Range & { readonly isRecent: boolean })[],
-): Mended {
+): FeedRepair {
   const isShown = new Set(shown.ranges.map(({ last }) => last));
-  const least = shown.isAll || !shown.ranges[0] ? 0 : beginning(shown.ranges[0]);
+  const least = shown.isAll || !shown.ranges[0] ? 0 : getRangeStart(shown.ranges[0]);
   const lost = positions.filter(
     ({ last, after, to, isRecent }) => isRecent && to > after && last > least && !isShown.has(last),
   );
@@ -123,11 +123,11 @@ function mend(
   /** Progress of each log when a range was written, according to earlier ranges and older positions. */
   const before = new Map<string, Range>();
   const placed = [...positions].sort((a, b) => a.last - b.last);
-  let filled = known[0] ? beginning(known[0]) : sequence;
+  let filled = known[0] ? getRangeStart(known[0]) : sequence;
   let expiresAt = 0;
   for (const range of known) {
-    const gap = beginning(range) - filled;
-    if (gap > 0) holes.push(nothing(filled + gap, gap, range.expiresAt));
+    const gap = getRangeStart(range) - filled;
+    if (gap > 0) holes.push(createEmptyRange(filled + gap, gap, range.expiresAt));
     expiresAt = Math.max(expiresAt, range.expiresAt);
     filled = range.last;
     if (range.account === '') continue;
@@ -151,7 +151,7 @@ function mend(
       moved.set(account, range);
     }
   }
-  if (end > filled) holes.push(nothing(end, end - filled, expiresAt));
+  if (end > filled) holes.push(createEmptyRange(end, end - filled, expiresAt));
   let last = end;
   const anew = between.map((range) => {
     last += range.to - range.after;
@@ -169,6 +169,6 @@ function isBeyond(range: Range, other: Range | undefined): boolean {
   return range.epoch === other.epoch && range.to > other.to;
 }
 
-function nothing(last: number, numbers: number, expiresAt: number): Range {
+function createEmptyRange(last: number, numbers: number, expiresAt: number): Range {
   return { account: '', epoch: '', after: 0, to: numbers, last, expiresAt };
 }

@@ -36,22 +36,24 @@ export function epochFloor(instant: number): string {
  * of an unknown epoch, or beyond what a restored table retained of its epoch. A bare number belongs to the
  * current epoch. Retention is only checked by the read.
  */
-export function placeOf(
+export function resolveCursor(
   head: Pick<Head, 'epoch' | 'sequence' | 'attributes'>,
   cursor: { readonly epoch?: string; readonly sequence: number },
 ): number | undefined {
   const end =
-    cursor.epoch === undefined || cursor.epoch === head.epoch ? head.sequence : formerEnd(head, cursor.epoch);
+    cursor.epoch === undefined || cursor.epoch === head.epoch
+      ? head.sequence
+      : findEpochEnd(head, cursor.epoch);
   return end !== undefined && cursor.sequence <= end ? cursor.sequence : undefined;
 }
 
 /** Returns the last retained number of an epoch before the current one; `undefined` for an unknown epoch. */
-export function formerEnd(head: Pick<Head, 'attributes'>, epoch: string): number | undefined {
-  const cursor = formerOf(head).find((end) => parseCursor(end)?.epoch === epoch);
+export function findEpochEnd(head: Pick<Head, 'attributes'>, epoch: string): number | undefined {
+  const cursor = getFormerEnds(head).find((end) => parseCursor(end)?.epoch === epoch);
   return cursor === undefined ? undefined : parseCursor(cursor)?.sequence;
 }
 
-export function formerOf({ attributes }: Pick<Head, 'attributes'>): readonly string[] {
+export function getFormerEnds({ attributes }: Pick<Head, 'attributes'>): readonly string[] {
   return (attributes.former as readonly string[] | undefined) ?? [];
 }
 

@@ -12,10 +12,10 @@
  */
 import { setTimeout as sleepMs } from 'node:timers/promises';
 import { type EventDraft, type EventUrls, toEvent } from '../events/event.ts';
-import { type AccountRef, eventPlace, isCell, keys, logPk } from '../storage/schema.ts';
-import { shared } from '../storage/shared-reads.ts';
+import { type AccountRef, isCell, keys, logPk, toEventIndexKeys } from '../storage/schema.ts';
+import { shareCalls } from '../storage/shared-reads.ts';
 import type { Clause, Item, Table, Value, Write } from '../storage/table.ts';
-import { epochFloor, formatCursor, formerOf, type Head, toHead } from './head.ts';
+import { epochFloor, formatCursor, getFormerEnds, type Head, toHead } from './head.ts';
 
 /**
  * Maximum number of times that events are renumbered after concurrent writes. Of n concurrent writers, one
@@ -202,7 +202,7 @@ export function createEventLog(table: Table, options: Options): EventLog {
   }
 
   /** Returns the writes of one transaction (Head, events, wake mark) and the head after it. */
-  function grow(
+  function buildWrites(
     ref: AccountRef,
     head: Head,
     events: readonly EventDraft[],
@@ -230,14 +230,14 @@ export function createEventLog(table: Table, options: Options): EventLog {
     ];
     if (events.length === 0) return { writes: grown, head: after };
     events.forEach((draft, at) => {
-      grown.push(said(ref, draft, { epoch, sequence: from.sequence + at + 1 }, expiresAt));
+      grown.push(toEventWrite(ref, draft, { epoch, sequence: from.sequence + at + 1 }, expiresAt));
     });
     grown.push({ put: { ...keys.wake(ref), sequence } });
     return { writes: grown, head: after };
   }
 
   /** Returns the write of one event. */
-  function said(
+  function toEventWrite(
     ref: AccountRef,
     draft: EventDraft,
     place: Pick<Head, 'epoch' | 'sequence'>,
@@ -247,7 +247,7 @@ export function createEventLog(table: Table, options: Options): EventLog {
     return {
       put: {
         ...keys.event(ref, place.sequence),
-        ...eventPlace(ref, draft.jobNumber, place.sequence),
+        ...toEventIndexKeys(ref, draft.jobNumber, place.sequence),
         id: event.id,
         type: draft.type,
         jobNumber: draft.jobNumber,
@@ -267,7 +267,7 @@ export function createEventLog(table: Table, options: Options): EventLog {
    * visible or known number. If the process is interrupted here, its events have an epoch that the log never
    * used, so their ids are unique.
    */
-  async function mend(
+  async function fillGaps(
     ref: AccountRef,
     head: Head,
     epoch: string,
@@ -283,7 +283,7 @@ export function createEventLog(table: Table, options: Options): EventLog {
     let expiresAt = expiries.get(from) ?? Number(head.attributes.eventsExpireAt ?? now() + retentionMs);
     for (let at = from + 1; at <= sequence; at += 1) {
       const [draft] = expiries.has(at) ? [] : announce(formatCursor(head.epoch, at - 1));
-      if (draft) await table.write(said(ref, draft, { epoch, sequence: at }, expiresAt));
+      if (draft) await table.write(toEventWrite(ref, draft, { epoch, sequence: at }, expiresAt));
       else expiresAt = expiries.get(at) ?? expiresAt;
     }
     return { sequence, attributes: { ...head.attributes, eventsExpireAt: expiresAt } };
@@ -306,10 +306,10 @@ export function createEventLog(table: Table, options: Options): EventLog {
         if (!head) return undefined;
         if (head.epoch >= leastEpoch) return { renewed: false, head };
         if (epoch < leastEpoch) throw new RestoredLogError(ref);
-        const { sequence, attributes } = await mend(ref, head, epoch, announce, known);
+        const { sequence, attributes } = await fillGaps(ref, head, epoch, announce, known);
         const after = formatCursor(head.epoch, sequence);
-        const set = { former: [...formerOf(head), after] };
-        const grown = grow(ref, { ...head, attributes }, announce(after), set, { epoch, sequence });
+        const set = { former: [...getFormerEnds(head), after] };
+        const grown = buildWrites(ref, { ...head, attributes }, announce(after), set, { epoch, sequence });
         const revision = Number(status?.revision);
         const fence: Write[] = status
           ? [
@@ -338,7 +338,7 @@ export function createEventLog(table: Table, options: Options): EventLog {
           set: { ...request.statusAttributes, revision: request.revision + 1 },
           when: [['revision', '=', request.revision]],
         };
-        const grown = grow(ref, head, request.events, request.headAttributes);
+        const grown = buildWrites(ref, head, request.events, request.headAttributes);
         const outcome = await table.transact([fence, ...grown.writes, ...request.writes], newId());
         if (outcome.done) {
           if (request.events.length > 0) onCommitted?.(ref, grown.head.sequence);
@@ -360,7 +360,7 @@ export function createEventLog(table: Table, options: Options): EventLog {
       for (let attempt = 0; attempt < RENUMBER_ATTEMPTS; attempt += 1) {
         const head = await readHead(ref);
         if (!head) return { kind: 'refused' };
-        const grown = grow(ref, head, events, undefined);
+        const grown = buildWrites(ref, head, events, undefined);
         const outcome = await table.transact([...grown.writes, ...writes], newId());
         if (outcome.done) {
           if (events.length > 0) onCommitted?.(ref, grown.head.sequence);
@@ -385,7 +385,7 @@ export function createEventLog(table: Table, options: Options): EventLog {
       if (after > head.sequence) return { kind: 'gone', head, earliest: await earliest(ref, head) };
       const events: LoggedEvent[] = [];
       for (const item of items) {
-        const event = toLogged(item, ref);
+        const event = toLoggedEvent(item, ref);
         const next = event.sequence === after + events.length + 1 && event.sequence <= head.sequence;
         // Expiry is monotonic, so expired events occur only at the beginning.
         if (!next || Number(item.expiresAt) <= now()) break;
@@ -457,8 +457,8 @@ export function createEventLog(table: Table, options: Options): EventLog {
  * never receives a page that was requested before its call.
  */
 export function shareReads(log: EventLog): EventLog {
-  const head = shared((ref: AccountRef) => log.head(ref));
-  const read = shared(([ref, after, limit]: Parameters<EventLog['read']>) => log.read(ref, after, limit));
+  const head = shareCalls((ref: AccountRef) => log.head(ref));
+  const read = shareCalls(([ref, after, limit]: Parameters<EventLog['read']>) => log.read(ref, after, limit));
   return {
     ...log,
     head: ({ region, account }) => head({ region, account }),
@@ -467,7 +467,7 @@ export function shareReads(log: EventLog): EventLog {
 }
 
 /** Converts an item of a log to its event. */
-export function toLogged(item: Item, ref: AccountRef): LoggedEvent {
+export function toLoggedEvent(item: Item, ref: AccountRef): LoggedEvent {
   return {
     id: String(item.id),
     account: ref.account,

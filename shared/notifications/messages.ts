@@ -21,11 +21,11 @@ import {
 } from '../storage/schema.ts';
 import {
   type Clause,
+  estimateSize,
   type Item,
   type Key,
   MAX_TRANSACTION_ACTIONS,
   MAX_TRANSACTION_BYTES,
-  sizeOf,
   type Table,
   type Write,
 } from '../storage/table.ts';
@@ -451,7 +451,7 @@ function groupIntoTransactions(groups: readonly (readonly Write[])[], held: read
   let bytes = 0;
   groups.forEach((group, at) => {
     // 200 bytes a group: the journal entry holds about one key for each.
-    const size = group.reduce((sum, write) => sum + 200 + sizeOf(getWrittenAttributes(write)), held[at] ?? 0);
+    const size = group.reduce((sum, write) => sum + 200 + estimateSize(getWrittenAttributes(write)), held[at] ?? 0);
     if (actions + group.length > MAX_TRANSACTION_ACTIONS - 1 || bytes + size > MAX_TRANSACTION_BYTES) {
       transactions.push([]);
       actions = 0;
@@ -521,7 +521,7 @@ export function toWork(item: Item): Work {
     ref: { region: String(item.region), account: String(item.account) },
     message: { ...message, ...claimed },
     ...(JSON.parse(String(item.work)) as Pick<Work, 'thread' | 'content' | 'recipients' | 'before'>),
-    ...{ revision: Number(item.revision), bytes: sizeOf(item) },
+    ...{ revision: Number(item.revision), bytes: estimateSize(item) },
     claim: claim && { id: claim.id, until: claim.until },
     maybeSent: item.maybeSent === true || claim !== null,
     reserved: typeof reserved === 'string' ? (JSON.parse(reserved) as Work['reserved']) : null,

@@ -7,7 +7,7 @@
  */
 import pLimit from 'p-limit';
 import type * as z from 'zod';
-import type { Makings } from '../delivery/endpoint-edits.ts';
+import type { ResourceGenerators } from '../delivery/endpoint-edits.ts';
 import type { AccountUser } from '../ordering/schemas.ts';
 import { type Expectation, type Refusal, revisionOf, revisionStill } from '../resources.ts';
 import { type AccountRef, keys, recipientPk, recipientPlace, recipientPlacePk } from '../storage/schema.ts';
@@ -53,7 +53,7 @@ export async function createRecipient(
   deps: NotificationDeps,
   ref: AccountRef,
   input: unknown,
-  makings: Pick<Makings, 'newId'> = deps,
+  makings: Pick<ResourceGenerators, 'newId'> = deps,
 ): Promise<CreatedRecipient | Refusal> {
   const checked = checkInput(NewRecipient, input);
   if (checked.kind === 'refused') return checked;

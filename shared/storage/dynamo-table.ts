@@ -23,9 +23,9 @@ import { type IndexSchema, stateSchema, type TableSchema } from './schema.ts';
 import {
   type Clause,
   compareText,
+  getKey,
   type Item,
   type Key,
-  keyOf,
   type Query,
   type Table,
   TableError,
@@ -93,7 +93,7 @@ export function createDynamoTable(client: DynamoDBClient, options: Options): Tab
     }
   }
 
-  function indexOf(name: string): IndexSchema {
+  function findIndex(name: string): IndexSchema {
     const index = Object.entries<IndexSchema>(schema.indexes).find(([known]) => known === name)?.[1];
     if (!index) throw new TableError('query', `there is no index ${name}`);
     return index;
@@ -141,13 +141,13 @@ export function createDynamoTable(client: DynamoDBClient, options: Options): Tab
 
     async query(query) {
       return attempt('query', async () => {
-        const index = query.index === undefined ? undefined : indexOf(query.index);
+        const index = query.index === undefined ? undefined : findIndex(query.index);
         const names = { '#pk': index?.partitionKey ?? schema.partitionKey };
         const values: Record<string, string> = { ':pk': query.pk };
         const range = sortKeyRange(query, values);
         // DynamoDB rejects these queries, although they only describe an empty range.
         if (query.limit === 0 || query.to === '') return [];
-        if (query.to !== undefined && compareText(lowerBoundOf(query), query.to) > 0) return [];
+        if (query.to !== undefined && compareText(getLowerBound(query), query.to) > 0) return [];
         const items: Item[] = [];
         let start: Record<string, unknown> | undefined;
         do {
@@ -208,7 +208,7 @@ export function createDynamoTable(client: DynamoDBClient, options: Options): Tab
             const item = await send(write);
             return { done: true, item };
           } catch (cause) {
-            if (cause instanceof ConditionalCheckFailedException) return refused(write, cause);
+            if (cause instanceof ConditionalCheckFailedException) return toFailedOutcome(write, cause);
             // A transaction holds the item and nothing was written. The client does not retry this error.
             if (!(cause instanceof TransactionConflictException) || tries + 1 === ATTEMPTS) throw cause;
             await backOff(tries);
@@ -230,7 +230,7 @@ export function createDynamoTable(client: DynamoDBClient, options: Options): Tab
             count('write', answer.ConsumedCapacity);
             return { done: true };
           } catch (cause) {
-            const outcome = cancelled(cause);
+            const outcome = toCancelledOutcome(cause);
             if (outcome) return outcome;
             if (!isConflict(cause) || tries + 1 === ATTEMPTS) throw cause;
             await backOff(tries);
@@ -242,20 +242,25 @@ export function createDynamoTable(client: DynamoDBClient, options: Options): Tab
     units: () => ({ ...consumed }),
   };
 
-  async function refused(
+  async function toFailedOutcome(
     write: Exclude<Write, { check: Key }>,
     cause: ConditionalCheckFailedException,
   ): Promise<WriteOutcome> {
     // The exception contains the stored item in raw form. Reading it again is simpler than unmarshalling it,
     // and as current.
     const answer = await document.send(
-      new GetCommand({ TableName, Key: keyOf(write), ConsistentRead: true, ReturnConsumedCapacity: 'TOTAL' }),
+      new GetCommand({
+        TableName,
+        Key: getKey(write),
+        ConsistentRead: true,
+        ReturnConsumedCapacity: 'TOTAL',
+      }),
     );
     count('read', answer.ConsumedCapacity);
     const item = answer.Item as Item | undefined;
     // If the client repeated the call after a lost response, the condition may have failed because of its own
     // first write.
-    return { done: (cause.$metadata.attempts ?? 1) > 1 && standsAs(write, item), item };
+    return { done: (cause.$metadata.attempts ?? 1) > 1 && isInWrittenState(write, item), item };
   }
 
   async function send(write: Exclude<Write, { check: Key }>): Promise<Item | undefined> {
@@ -317,12 +322,12 @@ function lastOfEachKey<K extends Key>(all: readonly K[]): K[] {
  * Returns the lower bound of the sort key, inclusive or exclusive. Empty without a bound: every sort key
  * sorts after it.
  */
-function lowerBoundOf(query: Query): string {
+function getLowerBound(query: Query): string {
   return query.after ?? query.from ?? '';
 }
 
 function sortKeyRange(query: Query, values: Record<string, string>): string | undefined {
-  const low = lowerBoundOf(query);
+  const low = getLowerBound(query);
   if (low !== '') values[':low'] = low;
   if (query.to !== undefined) values[':high'] = query.to;
   if (low !== '' && query.to !== undefined) return '#sk BETWEEN :low AND :high';
@@ -332,7 +337,7 @@ function sortKeyRange(query: Query, values: Record<string, string>): string | un
 }
 
 /** Reports whether an item is in the state that a write would have produced. */
-function standsAs(write: Write, item: Item | undefined): boolean {
+function isInWrittenState(write: Write, item: Item | undefined): boolean {
   if ('delete' in write || item === undefined) return 'delete' in write && item === undefined;
   if ('check' in write) return false;
   const left = Object.entries('put' in write ? write.put : write.set);
@@ -420,7 +425,7 @@ function update(
  * Some conditions may have failed while other positions were in conflict. DynamoDB evaluates a condition on
  * committed data, so a failed condition is final. A retry would only return it later.
  */
-function cancelled(cause: unknown): TransactOutcome | undefined {
+function toCancelledOutcome(cause: unknown): TransactOutcome | undefined {
   if (!(cause instanceof TransactionCanceledException)) return undefined;
   const failed = (cause.CancellationReasons ?? []).flatMap((reason, at) =>
     reason.Code === 'ConditionalCheckFailed' ? [at] : [],

@@ -1,8 +1,8 @@
 /** The places of jobs in the indexes of the state table, and the ranges that select them. */
-import { type AccountRef, nameKey, pad, path } from './schema.ts';
+import { type AccountRef, formatRef, nameKey, pad } from './schema.ts';
 
 /** Returns the index attributes of a job. A job with an absent value is not in that index. */
-export function jobPlaces(
+export function toJobIndexKeys(
   ref: AccountRef,
   job: {
     jobNumber: number;
@@ -17,10 +17,10 @@ export function jobPlaces(
 ): { readonly [attribute: string]: string | undefined } {
   const tail = `${job.dueDay ?? '9999-12-31'}#${pad(job.jobNumber, 12)}`;
   return {
-    statusPk: job.status === null || job.status === '' ? undefined : `${path(ref)}#${job.status}`,
+    statusPk: job.status === null || job.status === '' ? undefined : `${formatRef(ref)}#${job.status}`,
     statusSk: job.status === null || job.status === '' ? undefined : tail,
-    ...openPlace(ref, job, tail),
-    orderPk: job.orderNumber ? path(ref) : undefined,
+    ...toDueIndexKeys(ref, job, tail),
+    orderPk: job.orderNumber ? formatRef(ref) : undefined,
     orderSk: job.orderNumber ? `${orderKey(job.orderNumber)}#${pad(job.jobNumber, 12)}` : undefined,
     relatedPk: job.orderGroup ? groupJobsPk(ref, job.orderGroup) : undefined,
     relatedSk: job.orderGroup ? pad(job.jobNumber, 12) : undefined,
@@ -31,22 +31,22 @@ export function jobPlaces(
  * An open, undispatched job sorts by its due day. A dispatched job sorts by its dispatch day, in a separate
  * partition, so that no list of due jobs includes it.
  */
-function openPlace(
+function toDueIndexKeys(
   ref: AccountRef,
   job: { jobNumber: number; open: boolean; dispatchedDay: string | null },
   tail: string,
 ): { readonly openPk: string | undefined; readonly openSk: string | undefined } {
-  if (job.open) return { openPk: path(ref), openSk: tail };
+  if (job.open) return { openPk: formatRef(ref), openSk: tail };
   if (job.dispatchedDay === null) return { openPk: undefined, openSk: undefined };
   return { openPk: dispatchedPk(ref), openSk: `${job.dispatchedDay}#${pad(job.jobNumber, 12)}` };
 }
 
 /** Partition of an account's dispatched jobs in the `jobsByDue` index. No id contains a `#`. */
-const dispatchedPk = (ref: AccountRef): string => `${path(ref)}#OUT`;
+const dispatchedPk = (ref: AccountRef): string => `${formatRef(ref)}#OUT`;
 
 /** Partition of an order group's jobs in the `related` index. */
 const groupJobsPk = (ref: AccountRef, orderGroup: string): string =>
-  `GROUP#${path(ref)}#${nameKey(orderGroup)}`;
+  `GROUP#${formatRef(ref)}#${nameKey(orderGroup)}`;
 
 /** A range of one of the job indexes. */
 export interface JobRange {
@@ -58,7 +58,7 @@ export interface JobRange {
 
 /** Selects an account's jobs in one status, by due day. */
 export function jobsWithStatus(ref: AccountRef, status: string): JobRange {
-  return { index: 'jobsByStatus', pk: `${path(ref)}#${status}` };
+  return { index: 'jobsByStatus', pk: `${formatRef(ref)}#${status}` };
 }
 
 /**
@@ -67,17 +67,17 @@ export function jobsWithStatus(ref: AccountRef, status: string): JobRange {
  */
 export function jobsDueBefore(ref: AccountRef, day: string): JobRange {
   // A key is the day followed by more text, so the bare day sorts below all keys of that day.
-  return { index: 'jobsByDue', pk: path(ref), to: day };
+  return { index: 'jobsByDue', pk: formatRef(ref), to: day };
 }
 
 /** Selects an account's open, undispatched jobs due on a day (YYYY-MM-DD). */
 export function jobsDueOn(ref: AccountRef, day: string): JobRange {
-  return { index: 'jobsByDue', pk: path(ref), from: `${day}#`, to: `${day}#~` };
+  return { index: 'jobsByDue', pk: formatRef(ref), from: `${day}#`, to: `${day}#~` };
 }
 
 /** Selects an account's open, undispatched jobs by due day; those without a due date last. */
 export function jobsAwaited(ref: AccountRef): JobRange {
-  return { index: 'jobsByDue', pk: path(ref) };
+  return { index: 'jobsByDue', pk: formatRef(ref) };
 }
 
 /** Selects an account's jobs that were dispatched on a day (YYYY-MM-DD), by job number. */
@@ -102,7 +102,7 @@ export function jobsWithOrderNumber(ref: AccountRef, orderNumber: string): JobRa
   const beginning = `${orderKey(orderNumber)}#`;
   return {
     index: 'jobsByOrder',
-    pk: path(ref),
+    pk: formatRef(ref),
     from: `${beginning}${'0'.repeat(12)}`,
     to: `${beginning}${'9'.repeat(12)}`,
   };

@@ -131,12 +131,12 @@ export const keys = {
   deletion: (ref: AccountRef): Key => ({ pk: deletionPk(ref.region), sk: ref.account }),
   /** The credentials of an account, encrypted. Used where no other store holds them. */
   credentials: (ref: AccountRef): Key => ({ pk: `CREDENTIALS#${ref.region}`, sk: ref.account }),
-  status: (ref: AccountRef): Key => ({ pk: `STATUS#${path(ref)}`, sk: 'STATUS' }),
+  status: (ref: AccountRef): Key => ({ pk: `STATUS#${formatRef(ref)}`, sk: 'STATUS' }),
   /**
    * The upstream tokens of an account. They have their own prefix, so that IAM (`LeadingKeys`) lets only
    * polling read them.
    */
-  token: (ref: AccountRef): Key => ({ pk: `TOKEN#${path(ref)}`, sk: 'TOKEN' }),
+  token: (ref: AccountRef): Key => ({ pk: `TOKEN#${formatRef(ref)}`, sk: 'TOKEN' }),
   /** The state of a region's ordering API, as its polls observed it. */
   upstream: (region: string): Key => ({ pk: cellPk(region), sk: 'UPSTREAM' }),
   /**
@@ -274,16 +274,16 @@ export const keys = {
   /** History: an attempt to deliver an event; `at` is its start time (epoch ms). */
   delivery: (region: string, sink: string, eventId: string, at: number, id: string): Key => ({
     pk: deliveryPk(region, sink, shardOf(eventId, DELIVERY_SHARDS)),
-    sk: `${instantText(at)}#${id}`,
+    sk: `${formatTimestamp(at)}#${id}`,
   }),
 } as const;
 
 /** Partition of the notification settings of a region's accounts. */
 export const notificationSettingsPk = (region: string): string => `NOTIFY#${region}`;
 /** Partition of the recipients of an account. */
-export const recipientPk = (ref: AccountRef): string => `RECIPIENTS#${path(ref)}`;
+export const recipientPk = (ref: AccountRef): string => `RECIPIENTS#${formatRef(ref)}`;
 /** Partition of an account's recipients by scope. */
-export const recipientPlacePk = (ref: AccountRef): string => `RECIPIENTSOF#${path(ref)}`;
+export const recipientPlacePk = (ref: AccountRef): string => `RECIPIENTSOF#${formatRef(ref)}`;
 /** Sort-key prefixes of the recipients of one scope: the account, an order group, an order number, a job. */
 export const recipientPlace = {
   account: (): string => 'ACCOUNT',
@@ -292,25 +292,25 @@ export const recipientPlace = {
   job: (jobNumber: number): string => `JOB#${pad(jobNumber, 12)}`,
 } as const;
 /** Partition of the templates that an account has customized. */
-export const templatePk = (ref: AccountRef): string => `TEMPLATES#${path(ref)}`;
+export const templatePk = (ref: AccountRef): string => `TEMPLATES#${formatRef(ref)}`;
 /** Partition of the suppressed addresses of an account. */
-export const suppressionPk = (ref: AccountRef): string => `SUPPRESSED#${path(ref)}`;
+export const suppressionPk = (ref: AccountRef): string => `SUPPRESSED#${formatRef(ref)}`;
 /** Partition of the threads of an account. */
-export const threadPk = (ref: AccountRef): string => `THREADS#${path(ref)}`;
+export const threadPk = (ref: AccountRef): string => `THREADS#${formatRef(ref)}`;
 /** Partition of the queued and recently sent messages of an account. */
-export const messagePk = (ref: AccountRef): string => `MESSAGES#${path(ref)}`;
+export const messagePk = (ref: AccountRef): string => `MESSAGES#${formatRef(ref)}`;
 /** Partition of the SMS use of a region's accounts, by month. */
 export const smsUsePk = (region: string): string => `SMSUSE#${region}`;
 /** Partition of the link signing key of a region. */
 export const linkKeyPk = (region: string): string => `LINKKEY#${region}`;
 /** History: partition of an account's messages. */
-export const sentPk = (ref: AccountRef): string => `SENT#${path(ref)}`;
+export const sentPk = (ref: AccountRef): string => `SENT#${formatRef(ref)}`;
 /** History: partition of the messages about a job. */
 export const sentOfJobPk = (ref: AccountRef, jobNumber: number): string =>
-  `SENTJOB#${path(ref)}#${pad(jobNumber, 12)}`;
+  `SENTJOB#${formatRef(ref)}#${pad(jobNumber, 12)}`;
 /** History: partition of what was sent to a recipient. */
 export const sentToRecipientPk = (ref: AccountRef, recipient: string): string =>
-  `SENTTO#${path(ref)}#${recipient}`;
+  `SENTTO#${formatRef(ref)}#${recipient}`;
 
 /** Returns the place in the `due` index of a thread whose window is open, or of a queued message. */
 export function notifyDue(
@@ -321,7 +321,7 @@ export function notifyDue(
 ): { duePk: string; dueSk: string } {
   return {
     duePk: notifyDuePk(what, ref.region, shardOf(`${ref.account}#${sk}`, NOTIFY_SHARDS)),
-    dueSk: `${instantText(dueAt)}#${ref.account}#${sk}`,
+    dueSk: `${formatTimestamp(dueAt)}#${ref.account}#${sk}`,
   };
 }
 /** Partition of one shard of a region's threads or messages in the `due` index. */
@@ -337,13 +337,13 @@ export const deletionPk = (region: string): string => `DELETIONS#${region}`;
 /** Partition of the data about a region as a whole. */
 export const cellPk = (region: string): string => `CELL#${region}`;
 /** Partition of an account's Head, pending marks and index shards. */
-export const indexPk = (ref: AccountRef): string => `INDEX#${path(ref)}`;
+export const indexPk = (ref: AccountRef): string => `INDEX#${formatRef(ref)}`;
 /** Partition of an account's snapshots. */
-export const snapshotPk = (ref: AccountRef): string => `JOBS#${path(ref)}`;
+export const snapshotPk = (ref: AccountRef): string => `JOBS#${formatRef(ref)}`;
 /** Partition of an account's order groups. */
-export const groupPk = (ref: AccountRef): string => `GROUPS#${path(ref)}`;
+export const groupPk = (ref: AccountRef): string => `GROUPS#${formatRef(ref)}`;
 /** Partition of an account's event log. */
-export const logPk = (ref: AccountRef): string => `LOG#${path(ref)}`;
+export const logPk = (ref: AccountRef): string => `LOG#${formatRef(ref)}`;
 /** Partition of the roll-ups of a day (YYYY-MM-DD) of all accounts of a region. */
 export const rollupPk = (region: string, day: string): string => `ROLLUPS#${region}#${day}`;
 /** Partition of the open-job totals of all accounts of a region. */
@@ -382,7 +382,7 @@ export const deadPk = (region: string, sink: string): string => `DEAD#${region}#
 export function pollDue(ref: AccountRef, dueAt: number): { duePk: string; dueSk: string } {
   return {
     duePk: pollDuePk(ref.region, shardOf(ref.account, POLL_SHARDS)),
-    dueSk: `${instantText(dueAt)}#${ref.account}`,
+    dueSk: `${formatTimestamp(dueAt)}#${ref.account}`,
   };
 }
 /** Partition of one shard of a region's due polls in the `due` index. */
@@ -393,11 +393,11 @@ export const pollDuePk = (region: string, shard: number): string => `POLLS#${reg
  * the account.
  */
 export function pollPhase(ref: AccountRef): number {
-  return hash('sha256', path(ref), 'buffer').readUInt32BE(4) / 2 ** 32;
+  return hash('sha256', formatRef(ref), 'buffer').readUInt32BE(4) / 2 ** 32;
 }
 
 /** Returns the upper bound, in the sort keys of the `due` index, of work due by a time (epoch ms). */
-export const dueUntil = (now: number): string => `${instantText(now)}~`;
+export const dueUntil = (now: number): string => `${formatTimestamp(now)}~`;
 
 /**
  * Returns the place in the `due` index of a cursor or a parked lane with events to deliver. `what` is its
@@ -411,7 +411,7 @@ export function drainDue(
 ): { duePk: string; dueSk: string } {
   return {
     duePk: drainDuePk(region, sink, shardOf(what, DRAIN_SHARDS)),
-    dueSk: `${instantText(dueAt)}#${what}`,
+    dueSk: `${formatTimestamp(dueAt)}#${what}`,
   };
 }
 /** Partition of one shard of a sink's due cursors in the `due` index. */
@@ -419,10 +419,10 @@ export const drainDuePk = (region: string, sink: string, shard: number): string 
   `DRAINS#${region}#${sink}#${shard}`;
 /** Partition of a job's events in the `related` index. */
 export const jobEventsPk = (ref: AccountRef, jobNumber: number): string =>
-  `JOB#${path(ref)}#${pad(jobNumber, 12)}`;
+  `JOB#${formatRef(ref)}#${pad(jobNumber, 12)}`;
 
 /** Returns the place of an event in the `related` index. An event about no job is not in it. */
-export function eventPlace(
+export function toEventIndexKeys(
   ref: AccountRef,
   jobNumber: number | undefined,
   sequence: number,
@@ -433,7 +433,7 @@ export function eventPlace(
 }
 
 /** Formats a time (epoch ms) as text that sorts by time. */
-export function instantText(ms: number): string {
+export function formatTimestamp(ms: number): string {
   return new Date(ms).toISOString();
 }
 
@@ -448,7 +448,7 @@ export function nameKey(name: string): string {
   return short ? `=${name}` : `#${hash('sha256', name)}`;
 }
 
-export function path(ref: AccountRef): string {
+export function formatRef(ref: AccountRef): string {
   return `${ref.region}#${ref.account}`;
 }
 

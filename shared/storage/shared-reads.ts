@@ -9,9 +9,9 @@ import type { Item, Key, Table } from './table.ts';
 export function shareTableReads(table: Table): Table {
   return {
     ...table,
-    get: shared((key) => table.get(key), { inTurn: true }),
-    getMany: shared((keys) => table.getMany(keys), { inTurn: true }),
-    query: shared((query) => table.query(query)),
+    get: shareCalls((key) => table.get(key), { inTurn: true }),
+    getMany: shareCalls((keys) => table.getMany(keys), { inTurn: true }),
+    query: shareCalls((query) => table.query(query)),
   };
 }
 
@@ -44,7 +44,7 @@ export function gatherTableReads(table: Table): Table {
  * Returns a function whose equal calls within one turn are one call. With `inTurn`, only one of them runs at
  * a time: requests that arrive meanwhile share the next read. This limits the load on an overloaded machine.
  */
-export function shared<A, R>(
+export function shareCalls<A, R>(
   read: (asked: A) => Promise<R>,
   { inTurn = false } = {},
 ): (asked: A) => Promise<R> {

@@ -9,12 +9,12 @@ import type { IndexSchema, TableSchema } from './schema.ts';
 import {
   type Clause,
   compareText,
+  estimateSize,
+  getKey,
   type Item,
   type Key,
-  keyOf,
   MAX_ITEM_BYTES,
   type Query,
-  sizeOf,
   type Write,
 } from './table.ts';
 
@@ -30,7 +30,7 @@ export interface Stored {
 }
 
 /** Writes to one table. A transaction is all or nothing; `put many` contains puts without conditions. */
-export interface Order {
+export interface WriteBatch {
   readonly table: string;
   readonly kind: 'write' | 'transact' | 'put many';
   readonly writes: readonly Write[];
@@ -53,7 +53,7 @@ export class StoreFormatError extends Error {
 }
 
 /** The table does not accept the request; the message gives the reason. */
-export class Refused extends Error {
+export class RequestRejected extends Error {
   override readonly name = 'Refused';
 }
 
@@ -104,20 +104,20 @@ export class SqliteStore {
    * Executes the orders one after the other and makes them durable in one commit. A rejected order changes
    * nothing. If the database fails (for example a full disk), all orders fail.
    */
-  commit(orders: readonly Order[]): Result[] {
+  commit(orders: readonly WriteBatch[]): Result[] {
     const tokens: string[] = [];
     try {
       this.#begin.run();
       const results = orders.map((order): Result => {
         try {
-          const result = this.#carryOut(order);
+          const result = this.#execute(order);
           if (order.token !== undefined && 'done' in result && result.done) {
             this.#tokens.set(order.token, order.writes);
             tokens.push(order.token);
           }
           return result;
         } catch (cause) {
-          if (cause instanceof Refused) return { error: cause.message };
+          if (cause instanceof RequestRejected) return { error: cause.message };
           throw cause;
         }
       });
@@ -145,24 +145,24 @@ export class SqliteStore {
     this.database.close();
   }
 
-  #carryOut({ table: name, kind, writes, token }: Order): Result {
-    const table = present(this.#tables, name);
+  #execute({ table: name, kind, writes, token }: WriteBatch): Result {
+    const table = getTable(this.#tables, name);
     if (kind === 'put many') {
-      const left = writes.map((write) => table.outcomeOf(write, undefined));
+      const left = writes.map((write) => table.toRow(write, undefined));
       for (const one of left) table.store(one);
       return { done: true };
     }
     const known = token === undefined ? undefined : this.#tokens.get(token);
     if (known) {
       if (isDeepStrictEqual(known, writes)) return { done: true };
-      throw new Refused('a token was used for two transactions');
+      throw new RequestRejected('a token was used for two transactions');
     }
     const found = writes.map((write) => table.find(write));
-    const failed = writes.flatMap((write, at) => (holds(write, found[at]?.item) ? [] : [at]));
+    const failed = writes.flatMap((write, at) => (conditionsHold(write, found[at]?.item) ? [] : [at]));
     if (failed.length > 0) {
       return { done: false, failed, ...(kind === 'write' && { item: found[0]?.stored }) };
     }
-    const left = writes.map((write, at) => table.outcomeOf(write, found[at]));
+    const left = writes.map((write, at) => table.toRow(write, found[at]));
     for (const [at, write] of writes.entries()) {
       if (!('check' in write)) table.store(left[at] as Row);
     }
@@ -185,7 +185,7 @@ export class SqliteReader {
   }
 
   get(table: string, key: Key): Item | undefined {
-    const stored = present(this.#tables, table).read(key);
+    const stored = getTable(this.#tables, table).read(key);
     return stored && toItem(stored);
   }
 
@@ -194,7 +194,7 @@ export class SqliteReader {
    * its end or limit.
    */
   page(table: string, query: Query, from?: Place): Page {
-    return present(this.#tables, table).page(query, from);
+    return getTable(this.#tables, table).page(query, from);
   }
 
   close(): void {
@@ -222,7 +222,7 @@ export function toStored(item: Item): Stored {
       parts.push(value);
       length += value.byteLength;
     } else if (typeof value === 'number' && !Number.isFinite(value)) {
-      throw new Refused(`${name} is ${value}, which can't be stored`);
+      throw new RequestRejected(`${name} is ${value}, which can't be stored`);
     } else {
       plain[name] = value;
     }
@@ -263,10 +263,10 @@ class StoredTable {
 
   constructor(database: DatabaseSync, name: string, schema: TableSchema) {
     this.#database = database;
-    this.#name = quoted(name);
+    this.#name = quote(name);
     this.#schema = schema;
-    this.#columns = columnsOf(schema);
-    const columns = ['pk', 'sk', 'item', 'bytes', quoted(schema.ttlAttribute), ...this.#columns.map(quoted)];
+    this.#columns = listIndexColumns(schema);
+    const columns = ['pk', 'sk', 'item', 'bytes', quote(schema.ttlAttribute), ...this.#columns.map(quote)];
     const changes = columns.slice(2).map((one) => `${one} = excluded.${one}`);
     this.#sql = {
       get: `SELECT item, bytes FROM ${this.#name} WHERE pk = ? AND sk = ?`,
@@ -285,7 +285,7 @@ class StoredTable {
 
   page(query: Query, from: Place | undefined): Page {
     const index = query.index === undefined ? undefined : this.#index(query.index);
-    const [partition, sort] = index ? [index.partitionKey, index.sortKey].map(quoted) : ['pk', 'sk'];
+    const [partition, sort] = index ? [index.partitionKey, index.sortKey].map(quote) : ['pk', 'sk'];
     const [then, order] = query.descending ? ['<', 'DESC'] : ['>', 'ASC'];
     const where = [`${partition} = ?`];
     const values: SQLInputValue[] = [query.pk];
@@ -330,23 +330,23 @@ class StoredTable {
 
   /** Returns the item of a write, if the write depends on it. */
   find(write: Write): Row {
-    const key = keyOf(write);
+    const key = getKey(write);
     const stored = 'update' in write || write.when?.length ? this.read(key) : undefined;
     return stored ? { key, stored, item: toItem(stored) } : { key };
   }
 
   /**
-   * Returns the row that the write leaves. Throws {@link Refused}, before anything is stored, for writes that
+   * Returns the row that the write leaves. Throws {@link RequestRejected}, before anything is stored, for writes that
    * DynamoDB rejects.
    */
-  outcomeOf(write: Write, found: Row | undefined): Row {
-    const key = keyOf(write);
+  toRow(write: Write, found: Row | undefined): Row {
+    const key = getKey(write);
     if ('delete' in write) return { key };
     if ('check' in write) return found ?? { key };
-    if ('put' in write) return this.#accepted(key, write.put);
+    if ('put' in write) return this.#toCheckedRow(key, write.put);
     const changes = Object.values(write.set);
     if (!found?.item && changes.length > 0 && changes.every((value) => value === undefined)) return { key };
-    return this.#accepted(key, { ...found?.item, ...key, ...write.set });
+    return this.#toCheckedRow(key, { ...found?.item, ...key, ...write.set });
   }
 
   store({ key: { pk, sk }, item, stored }: Row): void {
@@ -362,21 +362,21 @@ class StoredTable {
   }
 
   sweep(now: number): number {
-    const ttl = quoted(this.#schema.ttlAttribute);
+    const ttl = quote(this.#schema.ttlAttribute);
     const { changes } = this.#statement(
       `DELETE FROM ${this.#name} WHERE rowid IN (SELECT rowid FROM ${this.#name} WHERE ${ttl} < ? LIMIT ${SWEEP_ITEMS})`,
     ).run(now);
     return Number(changes);
   }
 
-  #accepted(key: Key, item: Item): Row {
-    if (sizeOf(item) > MAX_ITEM_BYTES) {
-      throw new Refused(`item ${item.pk} ${item.sk} is over ${MAX_ITEM_BYTES} bytes`);
+  #toCheckedRow(key: Key, item: Item): Row {
+    if (estimateSize(item) > MAX_ITEM_BYTES) {
+      throw new RequestRejected(`item ${item.pk} ${item.sk} is over ${MAX_ITEM_BYTES} bytes`);
     }
     for (const name of ['pk', 'sk', ...this.#columns]) {
       const value = item[name];
       if (value !== undefined && (typeof value !== 'string' || value === '' || !value.isWellFormed())) {
-        throw new Refused(`${name} is a key, and must be a text that is not empty`);
+        throw new RequestRejected(`${name} is a key, and must be a text that is not empty`);
       }
     }
     return { key, item, stored: toStored(item) };
@@ -384,7 +384,7 @@ class StoredTable {
 
   #index(name: string): IndexSchema {
     const index = this.#schema.indexes[name];
-    if (!index) throw new Refused(`there is no index ${name}`);
+    if (!index) throw new RequestRejected(`there is no index ${name}`);
     return index;
   }
 
@@ -400,7 +400,7 @@ class StoredTable {
 }
 
 /** Reports whether the conditions of a write hold on its item. */
-function holds({ when }: Write, item: Item | undefined): boolean {
+function conditionsHold({ when }: Write, item: Item | undefined): boolean {
   return when?.every((clause) => clauseHolds(item, clause)) ?? true;
 }
 
@@ -446,12 +446,12 @@ function prepare(database: DatabaseSync, schemas: Schemas): void {
     PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA journal_size_limit = ${MAX_WAL_BYTES};
     BEGIN IMMEDIATE; PRAGMA application_id = ${APPLICATION_ID}; PRAGMA user_version = ${LAYOUT};`);
   for (const [name, schema] of Object.entries(schemas)) {
-    const table = quoted(name);
-    const ttl = quoted(schema.ttlAttribute);
+    const table = quote(name);
+    const ttl = quote(schema.ttlAttribute);
     database.exec(
       `CREATE TABLE IF NOT EXISTS ${table} (pk TEXT NOT NULL, sk TEXT NOT NULL, item TEXT NOT NULL, bytes BLOB, ` +
         `${ttl} REAL, PRIMARY KEY (pk, sk)); ` +
-        `CREATE INDEX IF NOT EXISTS ${quoted(`${name} ttl`)} ON ${table} (${ttl}) WHERE ${ttl} IS NOT NULL`,
+        `CREATE INDEX IF NOT EXISTS ${quote(`${name} ttl`)} ON ${table} (${ttl}) WHERE ${ttl} IS NOT NULL`,
     );
     const known = new Set(
       database
@@ -459,16 +459,16 @@ function prepare(database: DatabaseSync, schemas: Schemas): void {
         .all()
         .map((row) => row.name),
     );
-    for (const column of columnsOf(schema).filter((one) => !known.has(one))) {
+    for (const column of listIndexColumns(schema).filter((one) => !known.has(one))) {
       database.exec(
-        `ALTER TABLE ${table} ADD COLUMN ${quoted(column)} TEXT; ` +
-          `UPDATE ${table} SET ${quoted(column)} = item ->> '${column}'`,
+        `ALTER TABLE ${table} ADD COLUMN ${quote(column)} TEXT; ` +
+          `UPDATE ${table} SET ${quote(column)} = item ->> '${column}'`,
       );
     }
     for (const [index, { partitionKey, sortKey }] of Object.entries(schema.indexes)) {
-      const [partition, sort] = [quoted(partitionKey), quoted(sortKey)];
+      const [partition, sort] = [quote(partitionKey), quote(sortKey)];
       database.exec(
-        `CREATE INDEX IF NOT EXISTS ${quoted(`${name} ${index}`)} ON ${table} (${partition}, ${sort}, pk, sk) ` +
+        `CREATE INDEX IF NOT EXISTS ${quote(`${name} ${index}`)} ON ${table} (${partition}, ${sort}, pk, sk) ` +
           `WHERE ${partition} IS NOT NULL AND ${sort} IS NOT NULL`,
       );
     }
@@ -483,17 +483,17 @@ function openTables(database: DatabaseSync, schemas: Schemas): ReadonlyMap<strin
 }
 
 /** The attributes that are keys of indexes and not of the table itself. */
-function columnsOf(schema: TableSchema): string[] {
+function listIndexColumns(schema: TableSchema): string[] {
   const keys = Object.values(schema.indexes).flatMap(({ partitionKey, sortKey }) => [partitionKey, sortKey]);
   return [...new Set(keys)].filter((name) => name !== schema.partitionKey && name !== schema.sortKey);
 }
 
-function present(tables: ReadonlyMap<string, StoredTable>, name: string): StoredTable {
+function getTable(tables: ReadonlyMap<string, StoredTable>, name: string): StoredTable {
   const table = tables.get(name);
   if (!table) throw new TypeError(`There is no table ${name}.`);
   return table;
 }
 
-function quoted(name: string): string {
+function quote(name: string): string {
   return `"${name}"`;
 }

@@ -7,16 +7,16 @@ import { Worker } from 'node:worker_threads';
 import { workerFile } from '../worker-file.ts';
 import { historySchema, stateSchema, type TableSchema } from './schema.ts';
 import {
-  type Order,
   type Result,
   SqliteReader,
   SqliteStore,
   StoreFormatError,
   toItem,
+  type WriteBatch,
 } from './sqlite-store.ts';
 import {
+  getKey,
   type Item,
-  keyOf,
   MAX_TRANSACTION_ACTIONS,
   type Query,
   type Table,
@@ -77,7 +77,7 @@ export async function openSqliteTables(
   };
 }
 
-type Commit = (order: Order) => Promise<Result>;
+type Commit = (order: WriteBatch) => Promise<Result>;
 
 /** Implements the port over a table. Waits for `turn` before each read. */
 function createTable(table: string, reader: SqliteReader, commit: Commit, turn: () => Promise<void>): Table {
@@ -91,7 +91,7 @@ function createTable(table: string, reader: SqliteReader, commit: Commit, turn: 
     }
   }
 
-  async function carryOut(order: Order): Promise<Exclude<Result, { error: string }>> {
+  async function execute(order: WriteBatch): Promise<Exclude<Result, { error: string }>> {
     const result = await commit(order);
     if ('error' in result) throw new TableError(order.kind, result.error);
     return result;
@@ -120,17 +120,16 @@ function createTable(table: string, reader: SqliteReader, commit: Commit, turn: 
       return found;
     },
     async putMany(items) {
-      if (items.length > 0)
-        await carryOut({ table, kind: 'put many', writes: items.map((put) => ({ put })) });
+      if (items.length > 0) await execute({ table, kind: 'put many', writes: items.map((put) => ({ put })) });
     },
     async write(write): Promise<WriteOutcome> {
-      const result = await carryOut({ table, kind: 'write', writes: [write] });
+      const result = await execute({ table, kind: 'write', writes: [write] });
       const item = result.item && toItem(result.item);
       return { done: result.done, ...(item && { item }) };
     },
     async transact(writes, token) {
       checkTransaction(writes);
-      const result = await carryOut({ table, kind: 'transact', writes, token });
+      const result = await execute({ table, kind: 'transact', writes, token });
       return result.done ? { done: true } : { done: false, failed: result.failed };
     },
     units: () => ({ read: 0, write: 0 }),
@@ -145,7 +144,7 @@ function checkTransaction(writes: readonly Write[]): void {
   if (writes.some((write) => 'update' in write && Object.keys(write.set).length === 0)) {
     throw new TableError('transact', 'an update sets nothing');
   }
-  const items = new Set(writes.map(keyOf).map(({ pk, sk }) => JSON.stringify([pk, sk])));
+  const items = new Set(writes.map(getKey).map(({ pk, sk }) => JSON.stringify([pk, sk])));
   if (items.size < writes.length) throw new TableError('transact', 'two actions on one item');
 }
 
@@ -168,9 +167,9 @@ async function turn(): Promise<void> {
 }
 
 /** A request to the worker: a commit, or `null` to close the file and exit. */
-export type Asked = { readonly id: number; readonly order: Order } | null;
+export type WriterRequest = { readonly id: number; readonly order: WriteBatch } | null;
 /** The worker's responses. The first, empty one reports that the file is open. */
-export type Answered = readonly (readonly [id: number, result: Result])[];
+export type WriterResponse = readonly (readonly [id: number, result: Result])[];
 
 async function startWriter(
   path: string,
@@ -208,7 +207,7 @@ async function startWriter(
     });
   });
   isOpen = true;
-  worker.on('message', (answers: Answered) => {
+  worker.on('message', (answers: WriterResponse) => {
     for (const [id, result] of answers) {
       waiting.get(id)?.(result);
       waiting.delete(id);
@@ -224,13 +223,13 @@ async function startWriter(
         last += 1;
         waiting.set(last, answer);
         worker.ref();
-        worker.postMessage({ id: last, order } satisfies Asked);
+        worker.postMessage({ id: last, order } satisfies WriterRequest);
       });
     },
     close() {
       closing = true;
       worker.ref();
-      worker.postMessage(null satisfies Asked);
+      worker.postMessage(null satisfies WriterRequest);
       return ended;
     },
   };

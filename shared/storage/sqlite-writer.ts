@@ -1,7 +1,7 @@
 /** The writer thread; see `sqlite-table.ts`. Its `workerData` is the path of the file. */
 import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
 import { SqliteStore } from './sqlite-store.ts';
-import { type Answered, type Asked, FILE_SCHEMAS } from './sqlite-table.ts';
+import { FILE_SCHEMAS, type WriterRequest, type WriterResponse } from './sqlite-table.ts';
 
 /** Maximum number of orders in one commit, so that the first orders do not wait for too many others. */
 const MAX_ORDERS = 256;
@@ -12,17 +12,17 @@ const port = parentPort;
 if (!port) throw new Error('This is a worker.');
 const store = new SqliteStore(String(workerData), FILE_SCHEMAS);
 
-port.on('message', (first: Asked) => {
-  const asked: Asked[] = [first];
+port.on('message', (first: WriterRequest) => {
+  const asked: WriterRequest[] = [first];
   while (asked.length < MAX_ORDERS && asked.at(-1)) {
-    const next = receiveMessageOnPort(port) as { message: Asked } | undefined;
+    const next = receiveMessageOnPort(port) as { message: WriterRequest } | undefined;
     if (!next) break;
     asked.push(next.message);
   }
   const orders = asked.filter((one) => one !== null);
   if (orders.length > 0) {
     const results = store.commit(orders.map(({ order }) => order));
-    port.postMessage(orders.map(({ id }, at) => [id, results[at]]) as unknown as Answered);
+    port.postMessage(orders.map(({ id }, at) => [id, results[at]]) as unknown as WriterResponse);
   }
   if (asked.at(-1) === null) {
     clearTimeout(sweeping);
@@ -42,4 +42,4 @@ function sweep(): void {
   sweeping = setTimeout(sweep, more ? SWEEP_AGAIN_MS : SWEEP_EVERY_MS);
 }
 
-port.postMessage([] satisfies Answered);
+port.postMessage([] satisfies WriterResponse);

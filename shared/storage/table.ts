@@ -156,7 +156,7 @@ function textRank(unit: number): number {
 }
 
 /** Returns the key of the item that a write targets. */
-export function keyOf(write: Write): Key {
+export function getKey(write: Write): Key {
   if ('put' in write) return { pk: write.put.pk, sk: write.put.sk };
   if ('update' in write) return write.update;
   if ('delete' in write) return write.delete;
@@ -164,7 +164,7 @@ export function keyOf(write: Write): Key {
 }
 
 /** The size DynamoDB bills for an item, near enough for chunking: names and values in UTF-8, numbers as 21 bytes at most. */
-export function sizeOf(item: { readonly [attribute: string]: Value | undefined }): number {
+export function estimateSize(item: { readonly [attribute: string]: Value | undefined }): number {
   let bytes = 0;
   for (const [name, value] of Object.entries(item)) {
     if (value === undefined) continue;

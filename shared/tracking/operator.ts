@@ -8,7 +8,7 @@ import type { AccountReport, AccountState, PollRecord } from '../accounts/accoun
 import { type Account, listAccounts, schedule, toAccount, toStatus } from '../accounts/accounts.ts';
 import type { EventDraft } from '../events/event.ts';
 import { renewFeed } from '../log/feed-renewal.ts';
-import { formatCursor, formerEnd, type Head, newEpoch, toHead } from '../log/head.ts';
+import { findEpochEnd, formatCursor, type Head, newEpoch, toHead } from '../log/head.ts';
 import type { EventLog } from '../log/log.ts';
 import { type AccountRef, cellLog, cursorPk, FEED_LOG, isCell, keys, sinkPk } from '../storage/schema.ts';
 import type { Item, Table } from '../storage/table.ts';
@@ -81,7 +81,7 @@ export async function renewLogs(
  */
 function isOfFormer({ epoch }: Item, head: Head | undefined): boolean {
   const own = String(epoch);
-  return head !== undefined && own < head.epoch && formerEnd(head, own) === undefined;
+  return head !== undefined && own < head.epoch && findEpochEnd(head, own) === undefined;
 }
 
 /**

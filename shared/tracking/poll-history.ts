@@ -3,7 +3,7 @@
  * writes anyway, in so few bytes that the write costs nothing more (docs/decisions/0036-polls-kept.md).
  * Pure.
  */
-import { sizeOf, type Value } from '../storage/table.ts';
+import { estimateSize, type Value } from '../storage/table.ts';
 
 /** Outcome of a poll: complete, partial (work left for the next one), or failed (nothing read). */
 export const POLL_OUTCOMES = ['complete', 'partial', 'failed'] as const;
@@ -56,12 +56,12 @@ export function addPoll(
   others: Attributes,
 ): { polls: Uint8Array | undefined; pollProblems: string[] | undefined } {
   const current = typeof others.problem === 'string' ? others.problem : undefined;
-  const room = MOST_BYTES - sizeOf({ ...others, polls: undefined, pollProblems: undefined });
+  const room = MOST_BYTES - estimateSize({ ...others, polls: undefined, pollProblems: undefined });
   const kept = [...before, poll].slice(-KEPT_POLLS);
   for (let first = 0; first < kept.length; first += 1) {
     for (let most = KEPT_PROBLEMS; most >= 0; most -= 1) {
       const stored = encode(kept.slice(first), most, current);
-      if (sizeOf(stored) <= room) return stored;
+      if (estimateSize(stored) <= room) return stored;
     }
   }
   return { polls: undefined, pollProblems: undefined };

@@ -1,6 +1,6 @@
 /** Stored state of one job: the two views as last observed, and which of their values have been announced. */
 import type { JobSummary, TrackingEntry } from '../events/catalogue.ts';
-import { jobPlaces } from '../storage/job-indexes.ts';
+import { toJobIndexKeys } from '../storage/job-indexes.ts';
 import { type AccountRef, keys } from '../storage/schema.ts';
 import type { Item, Write } from '../storage/table.ts';
 import { dayNamed } from './timestamps.ts';
@@ -127,7 +127,7 @@ export function putSnapshot(ref: AccountRef, snapshot: Snapshot, leavesIndexAt?:
   return {
     put: {
       ...keys.snapshot(ref, snapshot.jobNumber),
-      ...jobPlaces(ref, {
+      ...toJobIndexKeys(ref, {
         jobNumber: snapshot.jobNumber,
         status: job.status,
         dueDay,

@@ -3,10 +3,10 @@ import type { EventDraft } from '../events/event.ts';
 import { COMMIT_OVERHEAD_ACTIONS } from '../log/log.ts';
 import { type AccountRef, keys } from '../storage/schema.ts';
 import {
+  estimateSize,
   MAX_ITEM_BYTES,
   MAX_TRANSACTION_ACTIONS,
   MAX_TRANSACTION_BYTES,
-  sizeOf,
   type Write,
 } from '../storage/table.ts';
 import { checkOverdue, dueOf, type Known, type Sighting, type Step, seenInList } from './diff.ts';
@@ -325,7 +325,7 @@ export function* chunks(
       const write = writeOf(ref, work, context);
       shards.add(index.shardNumber(work.jobNumber));
       bytes += events.reduce((sum, event) => sum + sizeOfEvent(event), 0);
-      bytes += 'put' in write ? sizeOf(write.put) : 100;
+      bytes += 'put' in write ? estimateSize(write.put) : 100;
       const joins = groups ? membershipChanges(work) : [];
       const touched = (groups?.touched ?? 0) + joins.length;
       const days = rollups?.touchedWith(work.counts ?? []) ?? 0;

@@ -7,7 +7,7 @@ import {
   type DeliveryEntry,
   type DeliveryLog,
   type DeliveryQuery,
-  healthOf,
+  readDeliveryHealth,
 } from '../../shared/delivery/delivery-log.ts';
 import { historySchema } from '../../shared/storage/schema.ts';
 import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
@@ -263,7 +263,7 @@ describe('Health', () => {
       entry({ at: NOW - 1_000, latencyMs: 9_999, cause: 'resend' }),
       entry({ at: NOW - 1_000, outcome: 'rejected', sink: 'other' }),
     ]);
-    expect(await healthOf(log, { region: 'us', id: 'erp' }, NOW)).toEqual({
+    expect(await readDeliveryHealth(log, { region: 'us', id: 'erp' }, NOW)).toEqual({
       attempts: 102,
       delivered: 100,
       successRate: 100 / 102,
@@ -287,7 +287,7 @@ describe('Health', () => {
       entry({ at: NOW - 2_000, outcome: 'retry', reason: 'Before those.' }),
       ...Array.from({ length: 500 }, (_, at) => entry({ at: NOW - at, latencyMs: 7 })),
     ]);
-    expect(await healthOf(counting, { region: 'us', id: 'erp' }, NOW)).toEqual({
+    expect(await readDeliveryHealth(counting, { region: 'us', id: 'erp' }, NOW)).toEqual({
       attempts: 500,
       delivered: 500,
       successRate: 1,
@@ -310,7 +310,7 @@ describe('Health', () => {
       entry({ at: NOW - 400, latencyMs: 4 }),
       entry({ at: NOW - 6_000 }),
     ]);
-    expect(await healthOf(log, { region: 'us', id: 'erp', createdAt: now }, NOW)).toEqual({
+    expect(await readDeliveryHealth(log, { region: 'us', id: 'erp', createdAt: now }, NOW)).toEqual({
       attempts: 2,
       delivered: 2,
       successRate: 1,
@@ -323,9 +323,12 @@ describe('Health', () => {
 
   test('of nothing is nothing, and of failures alone has no latencies', async () => {
     const log = logInMemory();
-    expect(await healthOf(log, { region: 'us', id: 'erp' }, NOW)).toEqual({ attempts: 0, delivered: 0 });
+    expect(await readDeliveryHealth(log, { region: 'us', id: 'erp' }, NOW)).toEqual({
+      attempts: 0,
+      delivered: 0,
+    });
     await log.record([entry({ at: NOW - 1, outcome: 'retry', status: 503 })]);
-    expect(await healthOf(log, { region: 'us', id: 'erp' }, NOW)).toEqual({
+    expect(await readDeliveryHealth(log, { region: 'us', id: 'erp' }, NOW)).toEqual({
       attempts: 1,
       delivered: 0,
       successRate: 0,

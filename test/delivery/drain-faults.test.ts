@@ -2,11 +2,11 @@
 import { setImmediate } from 'node:timers/promises';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { type DrainDeps, drainSink, type News } from '../../shared/delivery/drain.ts';
-import { enabled, healthAttributes } from '../../shared/delivery/health.ts';
+import { type DrainDeps, drainSink, type NewWork } from '../../shared/delivery/drain.ts';
+import { enableHealth, healthAttributes } from '../../shared/delivery/health.ts';
 import { discardParked, listParked, retryParked } from '../../shared/delivery/parked-events.ts';
 import { type DeliveryOutcome, registerSink, type SinkPort, toSink } from '../../shared/delivery/sink.ts';
-import { dueSinks, leftoverWakes, wakeSinks } from '../../shared/delivery/wakes.ts';
+import { listDueSinks, listPendingWakes, wakeSinks } from '../../shared/delivery/wakes.ts';
 import type { LoggedEvent } from '../../shared/log/log.ts';
 import { cellLog, cursorPk, deadPk, drainDue, keys } from '../../shared/storage/schema.ts';
 import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
@@ -152,7 +152,7 @@ test('whatever the sinks answer, wherever drains crash, whoever takes their leas
               ),
           };
           const deps: DrainDeps = { ...rig.deps, open: async () => port };
-          async function drain(linger?: () => Promise<News | undefined>) {
+          async function drain(linger?: () => Promise<NewWork | undefined>) {
             rig.state.now += 1;
             const with_ = linger ? { ...deps, linger } : deps;
             return drainSink(with_, REGION, id, rig.state.now + 600_000);
@@ -182,7 +182,7 @@ test('whatever the sinks answer, wherever drains crash, whoever takes their leas
             if (!item) throw new Error('There is no sink.');
             const { health } = toSink(item);
             if (health.disabledAt === null) return;
-            const set = healthAttributes(enabled(health));
+            const set = healthAttributes(enableHealth(health));
             await memory.write({ update: keys.sink(REGION, id), set });
           }
           const dead = async (): Promise<string[]> =>
@@ -227,7 +227,7 @@ test('whatever the sinks answer, wherever drains crash, whoever takes their leas
             sink.start(plan);
             Object.assign(faults, { left: writes, lands });
             let lingered = 0;
-            const news = async (): Promise<News | undefined> => {
+            const news = async (): Promise<NewWork | undefined> => {
               lingered += 1;
               if (lingered > 3) return undefined;
               const { left } = faults;
@@ -261,15 +261,15 @@ test('whatever the sinks answer, wherever drains crash, whoever takes their leas
         await sayNext('lost', jobs.length);
         // What a tick does: wake marks that are left, sinks with something due.
         for (let tick = 0; tick < 40; tick += 1) {
-          for (const { ref, sequence } of await leftoverWakes(memory, REGION, 10)) {
+          for (const { ref, sequence } of await listPendingWakes(memory, REGION, 10)) {
             await wakeSinks(memory, ref, sequence, rig.state.now);
           }
           for (const sink of sinks) await sink.enable();
-          const due = await dueSinks(memory, REGION, rig.state.now);
+          const due = await listDueSinks(memory, REGION, rig.state.now);
           for (const sink of sinks) if (due.includes(sink.id)) await sink.drain();
           rig.state.now += LONG_MS;
         }
-        expect(await dueSinks(memory, REGION, rig.state.now), 'nothing is left to do').toEqual([]);
+        expect(await listDueSinks(memory, REGION, rig.state.now), 'nothing is left to do').toEqual([]);
         for (const { id, got, attempts, discarded, replays, ...sink } of sinks) {
           expect(await listParked(memory, REGION, id)).toEqual([]);
           const dead = (await sink.dead()).filter((event) => !event.startsWith('_cell'));
@@ -346,7 +346,7 @@ describe('what is set aside', () => {
     rig.state.now += LONG_MS;
     expect(await rig.drain()).toMatchObject({ outcome: 'drained', delivered: 2 });
     expect(rig.got.map(({ sequence }) => sequence)).toEqual([1, 2]);
-    expect(await dueSinks(rig.table, REGION, rig.state.now)).toEqual([]);
+    expect(await listDueSinks(rig.table, REGION, rig.state.now)).toEqual([]);
   });
 
   test('goes before what is new when no more can be, and all of it in one drain once the sink takes it', async () => {
@@ -393,7 +393,7 @@ describe('what is set aside', () => {
     await rig.drain();
     for (let tick = 0; tick < 3; tick += 1) {
       rig.state.now += LONG_MS;
-      if ((await dueSinks(rig.table, REGION, rig.state.now)).length > 0) await rig.drain();
+      if ((await listDueSinks(rig.table, REGION, rig.state.now)).length > 0) await rig.drain();
     }
     expect(rig.got.map(({ sequence }) => sequence)).toEqual([2, 3]);
     expect(rig.attempts('acme.e1.1'), 'it is not sent any more').toBe(1);
@@ -438,7 +438,9 @@ describe('what is set aside', () => {
         () => undefined,
       );
       left = Number.POSITIVE_INFINITY;
-      expect(await dueSinks(table, REGION, rig.state.now + DAY_MS), `after ${crash} writes`).toEqual(['erp']);
+      expect(await listDueSinks(table, REGION, rig.state.now + DAY_MS), `after ${crash} writes`).toEqual([
+        'erp',
+      ]);
     }
   });
 
@@ -462,7 +464,7 @@ describe('what is set aside', () => {
     expect(stolen).toBe(true);
     for (let tick = 0; tick < 3; tick += 1) {
       rig.state.now += LONG_MS;
-      if ((await dueSinks(rig.table, REGION, rig.state.now)).length > 0) await rig.drain();
+      if ((await listDueSinks(rig.table, REGION, rig.state.now)).length > 0) await rig.drain();
     }
     expect(rig.got.map(({ sequence }) => sequence)).toContain(2);
     expect(await listParked(rig.table, REGION, 'erp')).toEqual([]);
@@ -480,7 +482,7 @@ describe('what is set aside', () => {
     expect(dead).toBe(1);
     expect(rig.attempts('acme.e1.1')).toBe(4);
     expect(await rig.table.query({ pk: deadPk(REGION, 'erp') })).toHaveLength(1);
-    expect(await dueSinks(rig.table, REGION, rig.state.now)).toEqual([]);
+    expect(await listDueSinks(rig.table, REGION, rig.state.now)).toEqual([]);
   });
 });
 
@@ -737,7 +739,7 @@ describe('what is set aside, in detail', () => {
     expect(await rig.drain()).toMatchObject({ outcome: 'waiting', delivered: 1 });
     down = false;
     rig.state.now += LONG_MS;
-    expect(await dueSinks(rig.table, REGION, rig.state.now)).toEqual(['erp']);
+    expect(await listDueSinks(rig.table, REGION, rig.state.now)).toEqual(['erp']);
     expect(await rig.drain()).toMatchObject({ outcome: 'drained', delivered: 1 });
   });
 
@@ -867,7 +869,7 @@ describe('a drain that lingers', () => {
   /** Drains with these news, one after the other. */
   async function linger(
     rig: Awaited<ReturnType<typeof createDeliveryRig>>,
-    news: readonly (() => Promise<News>)[],
+    news: readonly (() => Promise<NewWork>)[],
   ) {
     const left = [...news];
     rig.state.now += 1;
@@ -925,7 +927,7 @@ test('that a sink has recovered is said when it takes an event, not when it is e
   await rig.say([moved(1, 'a')]);
   await rig.drain();
   const { health } = await rig.sink();
-  await rig.table.write({ update: keys.sink(REGION, 'erp'), set: healthAttributes(enabled(health)) });
+  await rig.table.write({ update: keys.sink(REGION, 'erp'), set: healthAttributes(enableHealth(health)) });
   const types = async () => (await rig.said()).map(({ type }) => type);
   // Nothing of the cell's own log either.
   await rig.table.write({ delete: keys.cursor(REGION, 'erp', '_cell') });

@@ -3,7 +3,7 @@ import { setImmediate } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import type { DeliveryEntry } from '../../shared/delivery/delivery-log.ts';
 import { drainSink } from '../../shared/delivery/drain.ts';
-import { enabled, healthAttributes } from '../../shared/delivery/health.ts';
+import { enableHealth, healthAttributes } from '../../shared/delivery/health.ts';
 import { discardParked, listDead, listParked, retryParked } from '../../shared/delivery/parked-events.ts';
 import {
   type DeliveryOutcome,
@@ -11,10 +11,10 @@ import {
   registerSink,
   type SinkRecord,
 } from '../../shared/delivery/sink.ts';
-import { dueSinks, leftoverWakes, wakeSinks } from '../../shared/delivery/wakes.ts';
+import { listDueSinks, listPendingWakes, wakeSinks } from '../../shared/delivery/wakes.ts';
 import { keys } from '../../shared/storage/schema.ts';
 import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
-import { keyOf, type Table } from '../../shared/storage/table.ts';
+import { getKey, type Table } from '../../shared/storage/table.ts';
 import { createDeliveryRig, delivered, inOrderPerJob, moved, REGION } from '../support/delivery-world.ts';
 
 const DAY_MS = 86_400_000;
@@ -94,7 +94,7 @@ describe('cursor engine', () => {
 
     down = false;
     rig.state.now += 300_000;
-    expect(await dueSinks(rig.table, REGION, rig.state.now)).toEqual(['erp']);
+    expect(await listDueSinks(rig.table, REGION, rig.state.now)).toEqual(['erp']);
     most = 0;
     expect(await rig.drain()).toMatchObject({ outcome: 'drained', delivered: 36 });
     expect(most, 'full speed after the probe').toBe(16);
@@ -146,7 +146,7 @@ describe('cursor engine', () => {
     expect(await replayed()).toBeUndefined();
     expect((await listParked(rig.table, REGION, 'erp')).map(({ account }) => account)).toEqual(['acme']);
     expect(await rig.position('other'), 'it may be added again').toEqual({ position: 2, due: false });
-    expect(await dueSinks(rig.table, REGION, rig.state.now)).toEqual([]);
+    expect(await listDueSinks(rig.table, REGION, rig.state.now)).toEqual([]);
   });
 
   test('an account that is added while a drain runs keeps its place, and stays due for the next one', async () => {
@@ -289,11 +289,11 @@ describe('cursor engine', () => {
     const [ref] = rig.refs;
     if (!ref) throw new Error('There is no account.');
     await rig.log.append(ref, [moved(1, 'a')]);
-    const [left] = await leftoverWakes(rig.table, REGION, 10);
+    const [left] = await listPendingWakes(rig.table, REGION, 10);
     expect(left).toEqual({ ref, sequence: 1 });
     await wakeSinks(rig.table, ref, 1, rig.state.now);
     await wakeSinks(rig.table, ref, 1, rig.state.now);
-    expect(await leftoverWakes(rig.table, REGION, 10)).toEqual([]);
+    expect(await listPendingWakes(rig.table, REGION, 10)).toEqual([]);
     await rig.drain();
     await wakeSinks(rig.table, ref, 1, rig.state.now);
     expect(await rig.position()).toEqual({ position: 1, due: false });
@@ -311,7 +311,7 @@ describe('cursor engine', () => {
     const table: Table = {
       ...rig.table,
       write: (write) => {
-        written.push(keyOf(write).pk);
+        written.push(getKey(write).pk);
         return rig.table.write(write);
       },
     };
@@ -329,7 +329,7 @@ describe('cursor engine', () => {
     await rig.log.append(ref, [moved(1, 'a')]);
     await rig.log.append(ref, [moved(1, 'b')]);
     await wakeSinks(rig.table, ref, 1, rig.state.now);
-    expect(await leftoverWakes(rig.table, REGION, 10)).toEqual([{ ref, sequence: 2 }]);
+    expect(await listPendingWakes(rig.table, REGION, 10)).toEqual([{ ref, sequence: 2 }]);
   });
 
   test('events that come while a window is delivered are delivered in the same drain', async () => {
@@ -366,7 +366,7 @@ describe('cursor engine', () => {
     const rig = await createDeliveryRig(delivered, { accounts });
     for (const ref of rig.refs) await rig.say([moved(1, 'x')], ref);
     expect(await rig.drain()).toMatchObject({ outcome: 'drained', delivered: 250 });
-    expect(await dueSinks(rig.table, REGION, rig.state.now)).toEqual([]);
+    expect(await listDueSinks(rig.table, REGION, rig.state.now)).toEqual([]);
   });
 
   test('events are filtered by order group, origin and fields of the job', async () => {
@@ -512,14 +512,15 @@ describe('refused events', () => {
       { sequence: 3, attempts: 0, reason: null, retryAt: null },
       { sequence: 5, attempts: 0 },
     ]);
-    expect(await dueSinks(rig.table, REGION, rig.state.now + 4_900), 'before the first wait is over').toEqual(
-      [],
-    );
+    expect(
+      await listDueSinks(rig.table, REGION, rig.state.now + 4_900),
+      'before the first wait is over',
+    ).toEqual([]);
     rig.state.now += 5_000;
-    expect(await dueSinks(rig.table, REGION, rig.state.now)).toEqual(['erp']);
+    expect(await listDueSinks(rig.table, REGION, rig.state.now)).toEqual(['erp']);
     expect(await rig.drain(), 'refused again').toMatchObject({ failed: 1, delivered: 0 });
     rig.state.now += 299_000;
-    expect(await dueSinks(rig.table, REGION, rig.state.now), 'the second wait').toEqual([]);
+    expect(await listDueSinks(rig.table, REGION, rig.state.now), 'the second wait').toEqual([]);
     mended = true;
     rig.state.now += 1_000;
     expect(await rig.drain()).toMatchObject({ delivered: 3, outcome: 'drained' });
@@ -527,7 +528,7 @@ describe('refused events', () => {
       2, 3, 5,
     ]);
     expect(await listParked(rig.table, REGION, 'erp')).toEqual([]);
-    expect(await dueSinks(rig.table, REGION, rig.state.now + DAY_MS)).toEqual([]);
+    expect(await listDueSinks(rig.table, REGION, rig.state.now + DAY_MS)).toEqual([]);
     await rig.say([moved(2, 'g')]);
     expect(await rig.drain(), 'the lane flows again').toMatchObject({ delivered: 1, parked: 0 });
   });
@@ -756,7 +757,7 @@ describe('refused events', () => {
     expect(await successor).toMatchObject({ failed: 1, parked: 1 });
     expect(await listParked(rig.table, REGION, 'erp')).toMatchObject([{ sequence: 1 }, { sequence: 2 }]);
     rig.state.now += 2_000_000;
-    expect(await dueSinks(rig.table, REGION, rig.state.now)).toEqual(['erp']);
+    expect(await listDueSinks(rig.table, REGION, rig.state.now)).toEqual(['erp']);
     await rig.drain();
     expect(await listParked(rig.table, REGION, 'erp')).toEqual([]);
   });
@@ -788,7 +789,7 @@ describe('refused events', () => {
     expect(await discardParked(rig.table, REGION, 'erp', { ...lane, sequence: 1 }, rig.state.now)).toBe(
       false,
     );
-    expect(await dueSinks(rig.table, REGION, rig.state.now)).toEqual(['erp']);
+    expect(await listDueSinks(rig.table, REGION, rig.state.now)).toEqual(['erp']);
     await rig.drain();
     expect(rig.got.map(({ sequence }) => sequence)).toEqual([2]);
   });
@@ -845,13 +846,13 @@ describe('a sink that fails', () => {
         failingSince: new Date(began).toISOString(),
       },
     ]);
-    expect(await dueSinks(rig.table, REGION, rig.state.now + DAY_MS)).toEqual([]);
+    expect(await listDueSinks(rig.table, REGION, rig.state.now + DAY_MS)).toEqual([]);
     expect(await rig.say([moved(3, 'c')]), 'a wake-up does not name it').toEqual([]);
     expect(await rig.drain()).toMatchObject({ outcome: 'busy' });
 
     down = false;
     const { health } = await rig.sink();
-    await rig.table.write({ update: keys.sink(REGION, 'erp'), set: healthAttributes(enabled(health)) });
+    await rig.table.write({ update: keys.sink(REGION, 'erp'), set: healthAttributes(enableHealth(health)) });
     expect(await rig.drain()).toMatchObject({ outcome: 'drained', delivered: 3 });
     expect((await rig.said()).at(-1)).toEqual({
       type: 'endpoint.recovered',
@@ -883,7 +884,10 @@ describe('a sink that fails', () => {
         const done = await memory.transact(writes, token);
         if (JSON.stringify(writes).includes('endpoint.disabled')) {
           const { health } = await rig.sink();
-          await memory.write({ update: keys.sink(REGION, 'erp'), set: healthAttributes(enabled(health)) });
+          await memory.write({
+            update: keys.sink(REGION, 'erp'),
+            set: healthAttributes(enableHealth(health)),
+          });
         }
         return done;
       },

@@ -25,14 +25,14 @@ import {
   rotateSecret,
 } from '../../shared/delivery/endpoint-controls.ts';
 import type { EndpointDeps } from '../../shared/delivery/endpoint-edits.ts';
-import { endpointHealth } from '../../shared/delivery/endpoint-health.ts';
+import { readEndpointHealth } from '../../shared/delivery/endpoint-health.ts';
 import {
   createEndpoint,
   deleteEndpoint,
   tidyEndpoints,
   updateEndpoint,
 } from '../../shared/delivery/endpoints.ts';
-import { refuseUrl } from '../../shared/delivery/outbound.ts';
+import { checkUrl } from '../../shared/delivery/outbound.ts';
 import {
   createAwsSigningSecrets,
   createSigningReader,
@@ -745,7 +745,7 @@ eachTable('endpoints', (makeTable, kind) => {
   });
 
   describe('tell how they are doing', () => {
-    const health = (rig: Rig) => endpointHealth(rig.deps, REGION, 'erp');
+    const health = (rig: Rig) => readEndpointHealth(rig.deps, REGION, 'erp');
 
     test('in a state and in words', async () => {
       const rig = await createRig(makeTable);
@@ -821,7 +821,7 @@ describe('what is asked of an endpoint is refused in one sentence', () => {
     [{}, 'url is missing; it must be a URL.'],
     [{ url: 7 }, 'url must be a URL.'],
     ...['http://erp.example.com/', 'https://127.0.0.1/', 'https://me:pw@a.example/', 'nowhere'].map(
-      (url): [unknown, string] => [{ url }, `url is refused: ${refuseUrl(url, false)}`],
+      (url): [unknown, string] => [{ url }, `url is refused: ${checkUrl(url, false)}`],
     ),
     [{ url: `https://a.example/${'x'.repeat(2000)}` }, 'url must be at most 2000 characters.'],
     [{ url: URL, colour: 'red' }, 'colour is not a setting that Jobwire knows.'],
@@ -931,7 +931,7 @@ describe('what is asked of an endpoint is refused in one sentence', () => {
     await rig.create({ id: 'erp', url: URL });
     const before = await rig.everything();
     const refusals: readonly [object, string][] = [
-      [{ url: 'https://10.0.0.1/' }, `url is refused: ${refuseUrl('https://10.0.0.1/', false)}`],
+      [{ url: 'https://10.0.0.1/' }, `url is refused: ${checkUrl('https://10.0.0.1/', false)}`],
       [{ url: null }, 'url must be a URL.'],
       [{ types: ['nothing.*'] }, 'types[0] must match one of the event types that there are.'],
       [{ accounts: ['nobody'] }, 'accounts must name accounts that are registered, and "nobody" is not.'],

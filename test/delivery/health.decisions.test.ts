@@ -4,14 +4,14 @@ import { describe, expect, test } from 'vitest';
 import {
   DEFAULT_DISABLE_AFTER_SECONDS,
   DEFAULT_RETRY_SECONDS,
-  enabled,
+  type DrainObservations,
+  enableHealth,
   type FailurePolicy,
-  healthAfter,
   healthAttributes,
   isReady,
-  type Seen,
   type SinkHealth,
   toHealth,
+  updateHealth,
   waitOf,
 } from '../../shared/delivery/health.ts';
 
@@ -42,7 +42,7 @@ function healthy(change: Partial<SinkHealth> = {}): SinkHealth {
   };
 }
 
-function saw(change: Partial<Seen> = {}): Seen {
+function saw(change: Partial<DrainObservations> = {}): DrainObservations {
   return { deliveredAt: null, failure: null, rejections: 0, suspects: [], disable: null, ...change };
 }
 
@@ -83,7 +83,7 @@ describe('after a drain', () => {
       lastDeliveredAt: NOW - 90_000,
       lastFailedAt: NOW - 55_000,
     });
-    const after = healthAfter(before, saw({ rejections: 2, suspects: ['a.e1.1'] }), policyOf(), NOW, EVEN);
+    const after = updateHealth(before, saw({ rejections: 2, suspects: ['a.e1.1'] }), policyOf(), NOW, EVEN);
     expect(after).toEqual({ ...before, waitUntil: 0 });
   });
 
@@ -97,7 +97,7 @@ describe('after a drain', () => {
       lost: 4,
       lastFailedAt: NOW - 55_000,
     });
-    const after = healthAfter(before, saw({ deliveredAt: NOW - 10 }), policyOf(), NOW, EVEN);
+    const after = updateHealth(before, saw({ deliveredAt: NOW - 10 }), policyOf(), NOW, EVEN);
     expect(after).toEqual({
       ...before,
       failures: 0,
@@ -111,15 +111,15 @@ describe('after a drain', () => {
   test('rejections and suspects are as the drain left them', () => {
     const before = healthy({ rejections: 5, suspects: ['a.e1.1'] });
     const seen = saw({ rejections: 1, suspects: ['a.e1.2', 'a.e1.3'] });
-    expect(healthAfter(before, seen, policyOf(), NOW, EVEN)).toEqual({ ...before, ...pick(seen) });
-    function pick({ rejections, suspects }: Seen) {
+    expect(updateHealth(before, seen, policyOf(), NOW, EVEN)).toEqual({ ...before, ...pick(seen) });
+    function pick({ rejections, suspects }: DrainObservations) {
       return { rejections, suspects };
     }
   });
 
   test('that failed, it waits by the schedule and says why; failing since the first time, for the n-th time', () => {
     const failure = { reason: 'The endpoint answered 503.' };
-    const first = healthAfter(healthy({ lastDeliveredAt: 5 }), saw({ failure }), policyOf(), NOW, EVEN);
+    const first = updateHealth(healthy({ lastDeliveredAt: 5 }), saw({ failure }), policyOf(), NOW, EVEN);
     expect(first).toEqual(
       healthy({
         failures: 1,
@@ -131,7 +131,7 @@ describe('after a drain', () => {
       }),
     );
     const later = NOW + 10_000;
-    const second = healthAfter(first, saw({ failure: { reason: 'reset' } }), policyOf(), later, EVEN);
+    const second = updateHealth(first, saw({ failure: { reason: 'reset' } }), policyOf(), later, EVEN);
     expect(second).toEqual({
       ...first,
       failures: 2,
@@ -139,13 +139,13 @@ describe('after a drain', () => {
       problem: 'reset',
       lastFailedAt: later,
     });
-    expect(healthAfter(second, saw({ failure }), policyOf(), later, 1).waitUntil).toBe(later + 2_160_000);
+    expect(updateHealth(second, saw({ failure }), policyOf(), later, 1).waitUntil).toBe(later + 2_160_000);
   });
 
   test('in which it took an event and then failed, the failures begin anew', () => {
     const before = healthy({ failures: 9, failingSince: NOW - 6 * DAY_MS, problem: 'old' });
     const seen = saw({ deliveredAt: NOW - 1, failure: { reason: 'down' } });
-    expect(healthAfter(before, seen, policyOf(), NOW, EVEN)).toEqual(
+    expect(updateHealth(before, seen, policyOf(), NOW, EVEN)).toEqual(
       healthy({
         failures: 1,
         waitUntil: NOW + 5_000,
@@ -164,7 +164,7 @@ describe('after a drain', () => {
     ['is not beyond that', DAY_MS + 1, DAY_MS],
   ])('a wait the receiver asks for that is %s', (_, afterMs, wait) => {
     const seen = saw({ failure: { reason: 'busy', afterMs } });
-    expect(healthAfter(healthy(), seen, policyOf(), NOW, EVEN).waitUntil).toBe(NOW + wait);
+    expect(updateHealth(healthy(), seen, policyOf(), NOW, EVEN).waitUntil).toBe(NOW + wait);
   });
 });
 
@@ -173,9 +173,9 @@ describe('disabling', () => {
 
   test('comes after days of nothing but failure, not a moment before', () => {
     const before = healthy({ failures: 90, failingSince: NOW - 5 * DAY_MS });
-    const waiting = healthAfter(before, saw({ failure }), policyOf(), NOW - 1, EVEN);
+    const waiting = updateHealth(before, saw({ failure }), policyOf(), NOW - 1, EVEN);
     expect(waiting).toMatchObject({ disabledAt: null, disabledReason: null, waitUntil: NOW - 1 + 1_800_000 });
-    expect(healthAfter(before, saw({ failure }), policyOf(), NOW, EVEN)).toEqual({
+    expect(updateHealth(before, saw({ failure }), policyOf(), NOW, EVEN)).toEqual({
       ...before,
       failures: 91,
       waitUntil: 0,
@@ -188,7 +188,7 @@ describe('disabling', () => {
 
   test('says for how long it failed, to a tenth of a day', () => {
     const before = healthy({ failures: 90, failingSince: NOW - 1.26 * DAY_MS });
-    const after = healthAfter(before, saw({ failure }), policyOf({ disableAfterSeconds: 1 }), NOW, EVEN);
+    const after = updateHealth(before, saw({ failure }), policyOf({ disableAfterSeconds: 1 }), NOW, EVEN);
     expect(after.disabledReason).toBe(
       'Nothing but failures for 1.3 days. The last one: The endpoint answered 500.',
     );
@@ -197,15 +197,15 @@ describe('disabling', () => {
   test('does not come while it takes events, nor without a failure', () => {
     const before = healthy({ failures: 90, failingSince: NOW - 6 * DAY_MS });
     const took = saw({ deliveredAt: NOW, failure });
-    expect(healthAfter(before, took, policyOf(), NOW, EVEN).disabledAt).toBeNull();
-    expect(healthAfter(before, saw(), policyOf(), NOW, EVEN).disabledAt).toBeNull();
+    expect(updateHealth(before, took, policyOf(), NOW, EVEN).disabledAt).toBeNull();
+    expect(updateHealth(before, saw(), policyOf(), NOW, EVEN).disabledAt).toBeNull();
   });
 
   test('comes at once when it is asked for, whatever else happened, and ends the waiting', () => {
     for (const deliveredAt of [null, NOW - 1]) {
       for (const failed of [null, failure]) {
         const seen = saw({ deliveredAt, failure: failed, disable: 'The endpoint answered 410.' });
-        const after = healthAfter(healthy(), seen, policyOf(), NOW, EVEN);
+        const after = updateHealth(healthy(), seen, policyOf(), NOW, EVEN);
         expect(after).toMatchObject({
           disabledAt: NOW,
           disabledReason: 'The endpoint answered 410.',
@@ -220,7 +220,7 @@ describe('disabling', () => {
   test('by the receiver is the reason that counts, also on the day it is disabled anyway', () => {
     const before = healthy({ failures: 90, failingSince: NOW - 6 * DAY_MS });
     const seen = saw({ failure, disable: 'The endpoint answered 410.' });
-    expect(healthAfter(before, seen, policyOf(), NOW, EVEN).disabledReason).toBe(
+    expect(updateHealth(before, seen, policyOf(), NOW, EVEN).disabledReason).toBe(
       'The endpoint answered 410.',
     );
   });
@@ -240,19 +240,24 @@ describe('a sink that somebody enables', () => {
       announcedAt: NOW - 9,
       lost: 2,
     });
-    expect(enabled(before)).toEqual({
+    expect(enableHealth(before)).toEqual({
       ...before,
       waitUntil: 0,
       failingSince: null,
       disabledAt: null,
       disabledReason: null,
     });
-    expect(enabled(healthy({ disabledAt: NOW })).failures, 'a probe also for one that never failed').toBe(1);
+    expect(
+      enableHealth(healthy({ disabledAt: NOW })).failures,
+      'a probe also for one that never failed',
+    ).toBe(1);
   });
 
   test('is not disabled by the next failure', () => {
-    const before = enabled(healthy({ failures: 90, failingSince: NOW - 6 * DAY_MS, disabledAt: NOW - 9 }));
-    const after = healthAfter(before, saw({ failure: { reason: 'down' } }), policyOf(), NOW, EVEN);
+    const before = enableHealth(
+      healthy({ failures: 90, failingSince: NOW - 6 * DAY_MS, disabledAt: NOW - 9 }),
+    );
+    const after = updateHealth(before, saw({ failure: { reason: 'down' } }), policyOf(), NOW, EVEN);
     expect(after).toMatchObject({ disabledAt: null, failingSince: NOW, failures: 91 });
   });
 });

@@ -15,7 +15,7 @@ import { listParked } from '../../shared/delivery/parked-events.ts';
 import { readReplay, startReplay } from '../../shared/delivery/replays.ts';
 import { openLocalSigningSecrets } from '../../shared/delivery/signing-secrets.ts';
 import { toSink } from '../../shared/delivery/sink.ts';
-import { laneOf } from '../../shared/delivery/window.ts';
+import { getLane } from '../../shared/delivery/window.ts';
 import { createEventLog, type LoggedEvent } from '../../shared/log/log.ts';
 import { createDynamoTable } from '../../shared/storage/dynamo-table.ts';
 import { CELL_LOG, cursorPk, deadPk, historySchema, keys } from '../../shared/storage/schema.ts';
@@ -401,7 +401,7 @@ test('whatever receivers do, and wherever the delivering process is killed: ever
       const taken = of.filter(({ takenAt }) => takenAt !== undefined);
       const isDead = endpoint === 'picky' && event.id === never;
       expect(taken.length > 0, `${endpoint} took ${event.id}`).toBe(!isDead);
-      const lane = `${event.account}/${laneOf(event)}`;
+      const lane = `${event.account}/${getLane(event)}`;
       const previous = before.get(lane);
       before.set(lane, event);
       const first = of[0]?.order ?? 0;

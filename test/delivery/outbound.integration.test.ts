@@ -7,7 +7,12 @@ import fc from 'fast-check';
 import ipaddr from 'ipaddr.js';
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
 import { parseConfig } from '../../shared/config.ts';
-import { createConnectionPool, NOT_PUBLIC, refuseUrl, whyNotPublic } from '../../shared/delivery/outbound.ts';
+import {
+  checkUrl,
+  classifyNonPublic,
+  createConnectionPool,
+  NOT_PUBLIC,
+} from '../../shared/delivery/outbound.ts';
 import { type Certificate, makeCertificate } from '../support/certificates.ts';
 import { runs } from '../support/runs.ts';
 
@@ -72,7 +77,7 @@ describe('public addresses', () => {
     expect(what).toBeDefined();
     for (const edge of edges.filter((text) => text !== '-')) {
       const [address = '', ...words] = edge.split(' ');
-      expect(whyNotPublic(address) ?? 'public', address).toBe(words.join(' '));
+      expect(classifyNonPublic(address) ?? 'public', address).toBe(words.join(' '));
     }
   });
 
@@ -88,27 +93,27 @@ describe('public addresses', () => {
     ['192.0.0.192', 'protocol assignments'],
     ['168.63.129.16', 'a cloud platform'],
   ])('%s, where a cloud keeps metadata and credentials, is %s', (address, what) => {
-    expect(whyNotPublic(address)).toBe(what);
+    expect(classifyNonPublic(address)).toBe(what);
   });
 
   test.each(['8.8.8.8', '1.1.1.1', '52.95.110.1', '2606:4700::1111', '2a00:1450:4001::1', '2400:cb00::1'])(
     '%s is public',
     (address) => {
-      expect(whyNotPublic(address)).toBeUndefined();
+      expect(classifyNonPublic(address)).toBeUndefined();
     },
   );
 
   test.each(['::ffff:8.8.8.8', '::8.8.8.8', '64:ff9b::808:808', '2002:808:808::1', '4000::1', '1fff::1'])(
     '%s is not, although the IPv4 address within it may be: IPv6 is public within 2000::/3 only',
     (address) => {
-      expect(whyNotPublic(address)).toBeDefined();
+      expect(classifyNonPublic(address)).toBeDefined();
     },
   );
 
   test.each(['', 'example.com', '8.8.8', '08.8.8.8', '2606:4700::1111%eth0', 'fe80::1%1', '::1%'])(
     'what is not the plain text of an address is not public: %j',
     (address) => {
-      expect(whyNotPublic(address)).toBe('not an address');
+      expect(classifyNonPublic(address)).toBe('not an address');
     },
   );
 
@@ -116,7 +121,7 @@ describe('public addresses', () => {
     // What is public to ipaddr.js and not to us.
     const ours = new Set(['a cloud platform', '6bone']);
     const agrees = (address: string): void => {
-      const what = whyNotPublic(address);
+      const what = classifyNonPublic(address);
       const unicast = ipaddr.parse(address).range() === 'unicast';
       const global = !address.includes(':') || ipaddr.parse(address).match(ipaddr.parseCIDR('2000::/3'));
       if (what === undefined || !(ours.has(what) || !global))
@@ -162,8 +167,8 @@ describe('URLs of endpoints', () => {
     ['[fd00:ec2::254]', 'unique local'],
   ])('https://%s is refused: %s', (host, what) => {
     for (const url of [`https://${host}/`, `https://${host}:8443/hook?key=1`]) {
-      expect(refuseUrl(url, false)).toBe(`Its host is not a public address (${what}).`);
-      expect(refuseUrl(url, true)).toBeUndefined();
+      expect(checkUrl(url, false)).toBe(`Its host is not a public address (${what}).`);
+      expect(checkUrl(url, true)).toBeUndefined();
     }
   });
 
@@ -179,8 +184,8 @@ describe('URLs of endpoints', () => {
     'metadata.google.internal.',
     'nas.home.arpa',
   ])('https://%s is refused before its name is asked for', (host) => {
-    expect(refuseUrl(`https://${host}/`, false)).toBe('Its host is a name of a private network.');
-    expect(refuseUrl(`https://${host}/`, true)).toBeUndefined();
+    expect(checkUrl(`https://${host}/`, false)).toBe('Its host is a name of a private network.');
+    expect(checkUrl(`https://${host}/`, true)).toBeUndefined();
   });
 
   test.each([
@@ -194,7 +199,7 @@ describe('URLs of endpoints', () => {
     'https://8.8.8.8/',
     'https://[2606:4700::1111]/',
   ])('%s is fine', (url) => {
-    expect(refuseUrl(url, false)).toBeUndefined();
+    expect(checkUrl(url, false)).toBeUndefined();
   });
 
   test.each([
@@ -209,13 +214,13 @@ describe('URLs of endpoints', () => {
     ['https://example.com:1023/', 'Its port must be 443, 80, or 1024 and above.'],
     ['https://example.com:0/', 'Its port must be 443, 80, or 1024 and above.'],
   ])('%s is refused: %s', (url, sentence) => {
-    expect(refuseUrl(url, false)).toBe(sentence);
+    expect(checkUrl(url, false)).toBe(sentence);
   });
 
   test('private networks allowed: http:// and any port as well, and nothing else', () => {
-    expect(refuseUrl('http://10.0.0.1:22/', true)).toBeUndefined();
-    expect(refuseUrl('ftp://10.0.0.1/', true)).toBe('It must begin with https:// or http://.');
-    expect(refuseUrl('http://me@10.0.0.1/', true)).toBe('It must not carry a user name or password.');
+    expect(checkUrl('http://10.0.0.1:22/', true)).toBeUndefined();
+    expect(checkUrl('ftp://10.0.0.1/', true)).toBe('It must begin with https:// or http://.');
+    expect(checkUrl('http://me@10.0.0.1/', true)).toBe('It must not carry a user name or password.');
   });
 });
 
@@ -260,7 +265,7 @@ describe('the guard on connections', () => {
         asked.push(name);
         return [ipv4('127.0.0.1'), ipv4('127.0.0.2')];
       },
-      refuseAddress: (address) => (address === '127.0.0.1' ? 'private' : undefined),
+      checkAddress: (address) => (address === '127.0.0.1' ? 'private' : undefined),
     });
     // The certificate is of no interest here: what counts is who was connected to.
     const url = `https://both.example:${inside.port}/`;
@@ -276,7 +281,7 @@ describe('the guard on connections', () => {
     const client = createClient({
       allowPrivateNetworks: false,
       resolve: async () => answers.shift() ?? [],
-      refuseAddress: (address) => (address === '127.0.0.1' ? 'private' : undefined),
+      checkAddress: (address) => (address === '127.0.0.1' ? 'private' : undefined),
     });
     const url = `https://rebinding.example:${inside.port}/`;
     expect(await client.post(url)).toMatchObject({ kind: 'failed', sent: false });
@@ -332,7 +337,7 @@ describe('the guard on connections', () => {
 
   test('a literal address is checked by the same rule as those of names', async () => {
     const server = await startServer('127.0.0.2', answerWith(204));
-    const client = createClient({ allowPrivateNetworks: false, refuseAddress: () => 'somebody else’s' });
+    const client = createClient({ allowPrivateNetworks: false, checkAddress: () => 'somebody else’s' });
     expect(await client.post(`https://8.8.8.8:${server.port}/`)).toEqual({
       kind: 'failed',
       reason: "The endpoint's address is not public (somebody else’s).",

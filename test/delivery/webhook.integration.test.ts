@@ -3,7 +3,7 @@ import { Webhook } from 'standardwebhooks';
 import { describe, expect, test } from 'vitest';
 import { isReservedHeader } from '../../shared/delivery/endpoint-input.ts';
 import { type Connections, createConnectionPool } from '../../shared/delivery/outbound.ts';
-import { createWebhookSink, judge } from '../../shared/delivery/webhook.ts';
+import { classifyResponse, createWebhookSink } from '../../shared/delivery/webhook.ts';
 import { newSecret, someDeliveries, startReceiver } from '../support/delivery-world.ts';
 
 describe('webhook sink', () => {
@@ -200,7 +200,7 @@ describe('webhook sink', () => {
     [599, { kind: 'retry', suspect: true }],
   ])('%i means %j', (status, meaning) => {
     const reason = meaning.kind === 'delivered' ? {} : { reason: `The endpoint answered ${status}.` };
-    expect(judge(status, {}, 0)).toEqual({ ...meaning, ...reason });
+    expect(classifyResponse(status, {}, 0)).toEqual({ ...meaning, ...reason });
   });
 
   const NOW = Date.parse('2026-03-02T08:00:00Z');
@@ -214,9 +214,9 @@ describe('webhook sink', () => {
     ['Mon, 02 Mar 2026 07:00:00 GMT', 0],
     ['Sat, 02 Mar 2126 08:00:00 GMT', 86_400_000],
   ])('Retry-After: %s is a wait of %i ms', (text, afterMs) => {
-    expect(judge(429, { 'retry-after': text }, NOW)).toMatchObject({ afterMs });
-    expect(judge(503, { 'retry-after': text }, NOW)).toMatchObject({ afterMs });
-    expect(judge(301, { 'retry-after': text }, NOW)).toMatchObject({ afterMs });
+    expect(classifyResponse(429, { 'retry-after': text }, NOW)).toMatchObject({ afterMs });
+    expect(classifyResponse(503, { 'retry-after': text }, NOW)).toMatchObject({ afterMs });
+    expect(classifyResponse(301, { 'retry-after': text }, NOW)).toMatchObject({ afterMs });
   });
 
   test.each([
@@ -230,28 +230,30 @@ describe('webhook sink', () => {
     '2026-03-02T09:00:00Z',
     'Mon, 32 Mar 2026 08:01:00 GMT',
   ])('Retry-After: %j says nothing', (text) => {
-    expect(judge(429, { 'retry-after': text }, NOW)).toEqual({
+    expect(classifyResponse(429, { 'retry-after': text }, NOW)).toEqual({
       kind: 'retry',
       reason: 'The endpoint answered 429.',
     });
   });
 
   test('Retry-After says nothing where nothing is tried again', () => {
-    expect(judge(200, { 'retry-after': '5' }, NOW)).toEqual({ kind: 'delivered' });
-    expect(judge(400, { 'retry-after': '5' }, NOW)).not.toHaveProperty('afterMs');
+    expect(classifyResponse(200, { 'retry-after': '5' }, NOW)).toEqual({ kind: 'delivered' });
+    expect(classifyResponse(400, { 'retry-after': '5' }, NOW)).not.toHaveProperty('afterMs');
   });
 
   test.each([200, 302, 400, 410, 429, 500])(
     'webhook-delivery: disable ends deliveries, also with a %i',
     (status) => {
       for (const wish of ['disable', 'Disable', ' DISABLE ', 'x, disable']) {
-        const { disable, ...rest } = judge(status, { 'webhook-delivery': wish }, NOW);
-        const { disable: _, ...plain } = judge(status, {}, NOW);
+        const { disable, ...rest } = classifyResponse(status, { 'webhook-delivery': wish }, NOW);
+        const { disable: _, ...plain } = classifyResponse(status, {}, NOW);
         expect(disable).toMatch(/^The endpoint .*\.$/);
         expect(rest).toEqual(plain);
       }
       if (status !== 410) {
-        expect(judge(status, { 'webhook-delivery': 'disabled' }, NOW)).not.toHaveProperty('disable');
+        expect(classifyResponse(status, { 'webhook-delivery': 'disabled' }, NOW)).not.toHaveProperty(
+          'disable',
+        );
       }
     },
   );

@@ -1,7 +1,7 @@
 /** The window of a cursor: what may be taken, and how far all is done (shared/delivery/window.ts). */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { CursorWindow, laneOf } from '../../shared/delivery/window.ts';
+import { CursorWindow, getLane } from '../../shared/delivery/window.ts';
 import type { LoggedEvent } from '../../shared/log/log.ts';
 import { runs } from '../support/runs.ts';
 
@@ -39,8 +39,8 @@ function takeAll(window: CursorWindow): number[] {
 
 describe('lanes', () => {
   test('are the jobs; what is about no job shares one', () => {
-    expect(laneOf({ jobNumber: 12 })).toBe('12');
-    expect(laneOf({})).toBe('account');
+    expect(getLane({ jobNumber: 12 })).toBe('12');
+    expect(getLane({})).toBe('account');
   });
 
   test('go side by side, each one at a time and in order, in the order in which they were read', () => {
@@ -200,11 +200,11 @@ test('whatever is read, taken, done and put back: each lane in order, the positi
         const waits = log.filter(
           (event) => event.sequence <= readTo && !done.has(event.sequence) && !out.includes(event),
         );
-        const busy = new Set(out.map(laneOf));
+        const busy = new Set(out.map(getLane));
         return waits.filter(
           (event) =>
-            !busy.has(laneOf(event)) &&
-            waits.find((other) => laneOf(other) === laneOf(event)) === event &&
+            !busy.has(getLane(event)) &&
+            waits.find((other) => getLane(other) === getLane(event)) === event &&
             !avoid.has(event.id),
         );
       };

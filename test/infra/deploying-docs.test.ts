@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { commands } from '../../functions/handlers/operate.ts';
 import { parseStages, stages } from '../../infra/settings.ts';
 import packageJson from '../../package.json' with { type: 'json' };
-import { refuseAccountSecret, secretNames } from '../../shared/secrets.ts';
+import { checkSecretRef, secretNames } from '../../shared/secrets.ts';
 import { synthesize } from '../support/cells.ts';
 import { createOperator } from '../support/operator.ts';
 
@@ -70,7 +70,7 @@ test('secrets have the names under which functions look for them', () => {
   expect(names.accounts).toBe('jobwire/dev/us/accounts/');
   const refs = matches(/`(jobwire\/dev\/us\/accounts\/[^`]+)`/g);
   expect(refs.length).toBeGreaterThan(1);
-  for (const ref of refs) expect(refuseAccountSecret('dev', 'us', ref), ref).toBeUndefined();
+  for (const ref of refs) expect(checkSecretRef('dev', 'us', ref), ref).toBeUndefined();
 });
 
 test('the settings that it shows are valid ones, and those that it names are there', () => {

@@ -45,9 +45,9 @@ import { createKey, createKeyring, type Keyring, OPERATOR } from '../../shared/a
 import { PROBLEM_TYPE, type ProblemKind, problems } from '../../shared/api/problems.ts';
 import { routes } from '../../shared/api/routes/all.ts';
 import { createSlots, SLOT_GRACE_MS } from '../../shared/api/waiting-limit.ts';
-import { createDeliveryLog, healthOf } from '../../shared/delivery/delivery-log.ts';
+import { createDeliveryLog, readDeliveryHealth } from '../../shared/delivery/delivery-log.ts';
 import type { DrainReport } from '../../shared/delivery/drain.ts';
-import { enabled, healthAttributes } from '../../shared/delivery/health.ts';
+import { enableHealth, healthAttributes } from '../../shared/delivery/health.ts';
 import type { DeliveryOutcome } from '../../shared/delivery/sink.ts';
 import { wakeSinks as wakeSinksOf } from '../../shared/delivery/wakes.ts';
 import { createEventLog, type EventLog } from '../../shared/log/log.ts';
@@ -1026,7 +1026,7 @@ describe('permissions', () => {
     await rig.say([moved(1, 'd')]);
     expect(await drain()).toMatchObject({ outcome: 'disabled' });
     answer = delivered;
-    const set = healthAttributes(enabled((await rig.sink()).health));
+    const set = healthAttributes(enableHealth((await rig.sink()).health));
     await memory.write({ update: keys.sink('us', 'erp'), set });
     expect(await drain()).toMatchObject({ outcome: 'drained', delivered: 1 });
 
@@ -1383,7 +1383,7 @@ describe('permissions', () => {
     }
     expect(await log.bySink('us', 'erp', { outcome: 'delivered' })).toEqual({ entries: [] });
     expect(await log.byEvent('us', 'e1')).toEqual([entry]);
-    expect(await healthOf(log, { region: 'us', id: 'erp' }, 1)).toMatchObject({ attempts: 1 });
+    expect(await readDeliveryHealth(log, { region: 'us', id: 'erp' }, 1)).toMatchObject({ attempts: 1 });
   });
 
   test('credentials of accounts are for polling and for operators, signing secrets for delivering and for operators', () => {

@@ -17,7 +17,7 @@ import { createApi } from '../../shared/api/app.ts';
 import { createKey, createKeyring, OPERATOR } from '../../shared/api/keys.ts';
 import type { Manage } from '../../shared/api/route.ts';
 import type { DeliveryLog } from '../../shared/delivery/delivery-log.ts';
-import { enabled, healthAttributes } from '../../shared/delivery/health.ts';
+import { enableHealth, healthAttributes } from '../../shared/delivery/health.ts';
 import { oldestUndelivered } from '../../shared/delivery/lag.ts';
 import type { DeliveryOutcome } from '../../shared/delivery/sink.ts';
 import { createWebhookSink } from '../../shared/delivery/webhook.ts';
@@ -285,7 +285,7 @@ const happenings = {
     const ignored = await tick();
     await rig.table.write({
       update: keys.sink('us', 'erp'),
-      set: healthAttributes(enabled((await rig.sink()).health)),
+      set: healthAttributes(enableHealth((await rig.sink()).health)),
     });
     rig.state.now += 91 * DAY_MS;
     answer = delivered;

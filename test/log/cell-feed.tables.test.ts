@@ -13,7 +13,7 @@ import {
   parsePlaces,
   readFeedPage,
 } from '../../shared/api/merged-feed.ts';
-import { leftoverWakes, wakeSinks } from '../../shared/delivery/wakes.ts';
+import { listPendingWakes, wakeSinks } from '../../shared/delivery/wakes.ts';
 import { createCellFeed } from '../../shared/log/cell-feed.ts';
 import {
   createForwarder,
@@ -33,7 +33,7 @@ import {
   logPk,
 } from '../../shared/storage/schema.ts';
 import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
-import { type Item, keyOf, type Table, type Write } from '../../shared/storage/table.ts';
+import { getKey, type Item, type Table, type Write } from '../../shared/storage/table.ts';
 import { renewLogs } from '../../shared/tracking/operator.ts';
 import { moved } from '../support/delivery-world.ts';
 import { runs } from '../support/runs.ts';
@@ -203,7 +203,7 @@ eachTable('The cell feed', (makeTable, kind) => {
         /** As the stream and the tick do: whatever mark there is. */
         const wake = async (): Promise<void> => {
           const forwarder = createForwarder(table, cell.forwarding);
-          const marks = await leftoverWakes(table, REGION, 100);
+          const marks = await listPendingWakes(table, REGION, 100);
           const woken = await Promise.allSettled(
             marks.map(({ ref, sequence }) =>
               wakeSinks(table, ref, sequence, now(), () => forwarder.forward(ref)),
@@ -248,7 +248,7 @@ eachTable('The cell feed', (makeTable, kind) => {
           }
         }
         await wake();
-        expect(await leftoverWakes(table, REGION, 100)).toEqual([]);
+        expect(await listPendingWakes(table, REGION, 100)).toEqual([]);
         await expectGapless(table);
         let before: string | undefined;
         do {
@@ -274,7 +274,7 @@ function remembering(table: Table) {
   const versions = new Map<string, { at: number; item: Item | undefined }[]>();
   async function keep(writes: readonly Write[]): Promise<void> {
     moment += 1;
-    for (const key of writes.map(keyOf)) {
+    for (const key of writes.map(getKey)) {
       const name = `${key.pk} ${key.sk}`;
       versions.set(name, [...(versions.get(name) ?? []), { at: moment, item: await table.get(key) }]);
     }
@@ -367,7 +367,7 @@ describe('A restored cell feed', () => {
             expect(await forwardLogs(table, [ref('a')], forwarding)).toBe(false);
             expect(await table.get(keys.head(feedLog(REGION)))).toEqual(before);
             await renewLogs({ table, log, now }, REGION);
-            for (const mark of await leftoverWakes(table, REGION, 100)) {
+            for (const mark of await listPendingWakes(table, REGION, 100)) {
               await wakeSinks(table, mark.ref, mark.sequence, now());
             }
             await run({ table, say, forwarding }, later);
@@ -758,9 +758,9 @@ describe('Filling the cell feed', () => {
     const failing = wakeSinks(table, ref('acme'), 1, START, () => Promise.reject(fault));
     await expect(failing).rejects.toMatchObject({ name: 'ForwardError', sinks: [], cause: fault });
     await wakeSinks(table, ref('acme'), 1, START, async () => false);
-    expect(await leftoverWakes(table, REGION, 10)).toHaveLength(1);
+    expect(await listPendingWakes(table, REGION, 10)).toHaveLength(1);
     await wakeSinks(table, ref('acme'), 1, START);
-    expect(await leftoverWakes(table, REGION, 10)).toEqual([]);
+    expect(await listPendingWakes(table, REGION, 10)).toEqual([]);
     expect(await idsIn(table, cell.now)).toHaveLength(1);
   });
 
@@ -782,9 +782,9 @@ describe('Filling the cell feed', () => {
     await cell.say('acme', 3);
     await wakeSinks(table, ref('acme'), 50, START);
     expect(isAsked).toBe(true);
-    expect(await leftoverWakes(memory, REGION, 10)).toEqual([{ ref: ref('acme'), sequence: 5 }]);
+    expect(await listPendingWakes(memory, REGION, 10)).toEqual([{ ref: ref('acme'), sequence: 5 }]);
     await wakeSinks(memory, ref('acme'), 5, START);
-    expect(await leftoverWakes(memory, REGION, 10)).toEqual([]);
+    expect(await listPendingWakes(memory, REGION, 10)).toEqual([]);
     expect(await idsIn(memory, cell.now)).toHaveLength(5);
   });
 

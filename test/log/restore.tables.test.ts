@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { registerAccount } from '../../shared/accounts/accounts.ts';
 import { createApi } from '../../shared/api/app.ts';
 import { createGrowthSignal } from '../../shared/api/growth-signal.ts';
-import { findPlace } from '../../shared/delivery/positions.ts';
+import { findPositions } from '../../shared/delivery/positions.ts';
 import { registerSink } from '../../shared/delivery/sink.ts';
 import { wakeSinks } from '../../shared/delivery/wakes.ts';
 import { catalogue } from '../../shared/events/catalogue.ts';
@@ -159,11 +159,11 @@ eachTable('A restored table', (makeTable) => {
     expect(head?.attributes.former).toEqual([`${epoch}.2`, `${first?.epoch}.3`]);
     // Cursors of both epochs before are where they were.
     for (const cursor of [`${epoch}.2`, `${first?.epoch}.1`, `${first?.epoch}.3`, `${head?.epoch}.4`]) {
-      const place = await findPlace(again, 'us', ['acme'], { cursors: { acme: cursor } }, clock.now);
+      const place = await findPositions(again, 'us', ['acme'], { cursors: { acme: cursor } }, clock.now);
       expect(place, cursor).toMatchObject({ kind: 'placed' });
     }
     for (const cursor of [`${epoch}.3`, `${first?.epoch}.4`, `${head?.epoch}.5`, 'zzz.1']) {
-      const place = await findPlace(again, 'us', ['acme'], { cursors: { acme: cursor } }, clock.now);
+      const place = await findPositions(again, 'us', ['acme'], { cursors: { acme: cursor } }, clock.now);
       expect(place, cursor).toMatchObject({ kind: 'refused' });
     }
   });

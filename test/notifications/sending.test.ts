@@ -22,7 +22,7 @@ import { saveTemplate } from '../../shared/notifications/templates.ts';
 import { takeDueNotices } from '../../shared/notifications/thread-store.ts';
 import type { Channel, SendOutcome } from '../../shared/notifications/types.ts';
 import { keys, sentOfJobPk, sentToRecipientPk } from '../../shared/storage/schema.ts';
-import { sizeOf, type Table, TableError } from '../../shared/storage/table.ts';
+import { estimateSize, type Table, TableError } from '../../shared/storage/table.ts';
 import {
   ACME,
   CLOSED_AFTER,
@@ -121,7 +121,7 @@ describe('sending', () => {
                 'put' in write ? table.get(write.put) : 'update' in write ? table.get(write.update) : [],
               ),
             );
-            const bytes = items.reduce((sum, item) => sum + (item ? sizeOf(item) : 0), 0);
+            const bytes = items.reduce((sum, item) => sum + (item ? estimateSize(item) : 0), 0);
             if (bytes > 4_000_000) throw new TableError('write', `${bytes} bytes are too many`);
             return outcome;
           },

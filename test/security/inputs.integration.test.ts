@@ -7,7 +7,7 @@ import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import * as fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { jobPlaces, jobsWithOrderNumber } from '../../shared/storage/job-indexes.ts';
+import { jobsWithOrderNumber, toJobIndexKeys } from '../../shared/storage/job-indexes.ts';
 import { type Operation, operations, requestsOf } from '../support/api-requests.ts';
 import { type ApiWorld, createApiWorld, OWN, sharedWorld } from '../support/api-world.ts';
 import {
@@ -301,7 +301,7 @@ test('keys made of an order number are well-formed wherever it is cut, and found
   const orderNumber = `${'x'.repeat(199)}\u{1f600}y`;
   const ref = { region: 'us', account: OWN };
   const job = { ...{ jobNumber: 7, status: null, dueDay: null, open: true }, dispatchedDay: null };
-  const places = jobPlaces(ref, { ...job, orderNumber, orderGroup: null });
+  const places = toJobIndexKeys(ref, { ...job, orderNumber, orderGroup: null });
   const table = await testDynamo().makeTable();
   await table.putMany([{ pk: 'x', sk: 'y', ...places }]);
   const found = await table.query(jobsWithOrderNumber(ref, orderNumber));

@@ -8,7 +8,7 @@ import type { EndpointDeps } from '../../shared/delivery/endpoint-edits.ts';
 import {
   createEndpoint,
   MAX_ENDPOINTS,
-  MAX_OF_ACCOUNT,
+  MAX_ENDPOINTS_PER_ACCOUNT,
   updateEndpoint,
 } from '../../shared/delivery/endpoints.ts';
 import { openLocalSigningSecrets } from '../../shared/delivery/signing-secrets.ts';
@@ -60,7 +60,7 @@ test('a region has so many endpoints and no more', async () => {
 
 test('an account is named by so many endpoints and no more, and others are none the worse', async () => {
   const { deps, fill } = await createWorld();
-  await fill(MAX_OF_ACCOUNT, ['acme']);
+  await fill(MAX_ENDPOINTS_PER_ACCOUNT, ['acme']);
   const full = { kind: 'conflict', reason: expect.stringContaining('"acme"') };
   expect(await createEndpoint(deps, REGION, { id: 'x', url: URL, accounts: ['acme'] })).toMatchObject(full);
   const own = await createEndpoint(deps, REGION, { id: 'x', url: URL, accounts: ['other'] });

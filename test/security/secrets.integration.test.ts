@@ -21,7 +21,7 @@ import {
   openLocalSigningSecrets,
   SIGNING_MAX_AGE_MS,
   type SigningSecrets,
-  withForgetting,
+  withCacheInvalidation,
 } from '../../shared/delivery/signing-secrets.ts';
 import type { SinkRecord } from '../../shared/delivery/sink.ts';
 import { wakeSinks } from '../../shared/delivery/wakes.ts';
@@ -84,7 +84,7 @@ async function createCell() {
       });
     const deps: EndpointDeps = {
       ...{ table, log, now, open, newId: randomUUID, schemaBaseUrl: 'https://jobwire.example' },
-      secrets: withForgetting(store, reader),
+      secrets: withCacheInvalidation(store, reader),
       deliveries: createDeliveryLog(createMemoryTable(historySchema), { newId: randomUUID }),
       allowPrivateNetworks: true,
     };

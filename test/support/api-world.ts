@@ -25,7 +25,7 @@ import { createForwarder, startFeed } from '../../shared/log/feed-forwarding.ts'
 import { createEventLog } from '../../shared/log/log.ts';
 import { type AccountRef, cellLog, historySchema, keys } from '../../shared/storage/schema.ts';
 import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
-import { type Item, type Key, keyOf, type Table } from '../../shared/storage/table.ts';
+import { getKey, type Item, type Key, type Table } from '../../shared/storage/table.ts';
 import { pollAccount } from '../../shared/tracking/poll.ts';
 import { apiParts } from './api.ts';
 import { moved, startReceiver } from './delivery-world.ts';
@@ -364,8 +364,8 @@ function createUndoable(inner: Table) {
   const table: Table = {
     ...inner,
     putMany: (items) => noting(items, () => inner.putMany(items)),
-    write: (write) => noting([keyOf(write)], () => inner.write(write)),
-    transact: (writes, token) => noting(writes.map(keyOf), () => inner.transact(writes, token)),
+    write: (write) => noting([getKey(write)], () => inner.write(write)),
+    transact: (writes, token) => noting(writes.map(getKey), () => inner.transact(writes, token)),
   };
   return {
     table,

@@ -9,12 +9,12 @@ import { setDefaultCACertificates } from 'node:tls';
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { historyTableName } from '../../local/tables.ts';
 import { createDeliveryLog } from '../../shared/delivery/delivery-log.ts';
-import { type DrainReport, drainSink, type News } from '../../shared/delivery/drain.ts';
+import { type DrainReport, drainSink, type NewWork } from '../../shared/delivery/drain.ts';
 import { breakLease } from '../../shared/delivery/lease.ts';
 import { createConnectionPool } from '../../shared/delivery/outbound.ts';
 import { createSigningReader, openLocalSigningSecrets } from '../../shared/delivery/signing-secrets.ts';
 import { DEFAULT_CONCURRENCY, listSinks } from '../../shared/delivery/sink.ts';
-import { dueSinks, leftoverWakes, wakeSinks } from '../../shared/delivery/wakes.ts';
+import { listDueSinks, listPendingWakes, wakeSinks } from '../../shared/delivery/wakes.ts';
 import { createWebhookSink } from '../../shared/delivery/webhook.ts';
 import { createEventLog } from '../../shared/log/log.ts';
 import { createDynamoTable } from '../../shared/storage/dynamo-table.ts';
@@ -84,7 +84,7 @@ const connections = createConnectionPool({
 
 /** Drains under way, and those of them that wait to be told something. */
 const underWay = new Set<string>();
-const lingering = new Map<string, (news: News | undefined) => void>();
+const lingering = new Map<string, (news: NewWork | undefined) => void>();
 
 async function drain(sink: string): Promise<void> {
   const report = await drainSink(
@@ -115,12 +115,12 @@ for (const sink of await listSinks(table, region)) await breakLease(table, sink)
 
 for (;;) {
   const told = new Map<string, Set<string>>();
-  for (const { ref, sequence } of await leftoverWakes(table, region, 100)) {
+  for (const { ref, sequence } of await listPendingWakes(table, region, 100)) {
     for (const sink of await wakeSinks(table, ref, sequence, Date.now())) {
       told.set(sink, (told.get(sink) ?? new Set()).add(ref.account));
     }
   }
-  const due = new Set(await dueSinks(table, region, Date.now()));
+  const due = new Set(await listDueSinks(table, region, Date.now()));
   for (const [sink, tell] of lingering) {
     lingering.delete(sink);
     const accounts = [...(told.get(sink) ?? [])];

@@ -1,5 +1,5 @@
 /** A role's policy that stands guard over a table, for no emulator knows IAM well. */
-import { keyOf, type Table, type Write } from '../../shared/storage/table.ts';
+import { getKey, type Table, type Write } from '../../shared/storage/table.ts';
 import type { Statement } from './cells.ts';
 
 /** What a function may do with a table, one by one: an action on partitions, or on an index. */
@@ -89,7 +89,7 @@ export function guarded(
     async write(write) {
       demandWrite(write);
       // What a failed condition leaves is read: any conditional write may have to.
-      if ((write.when ?? []).length > 0) demand('GetItem', keyOf(write).pk);
+      if ((write.when ?? []).length > 0) demand('GetItem', getKey(write).pk);
       return table.write(write);
     },
     async putMany(items) {

@@ -8,7 +8,7 @@ import type { AddressInfo, Socket } from 'node:net';
 import { CloudEvent } from 'cloudevents';
 import { Webhook } from 'standardwebhooks';
 import type { DrainReport } from '../../shared/delivery/drain.ts';
-import { laneOf } from '../../shared/delivery/window.ts';
+import { getLane } from '../../shared/delivery/window.ts';
 import type { Certificate } from './certificates.ts';
 
 /** What a receiver can do to an event. */
@@ -200,7 +200,7 @@ export async function startHostileReceiver(options: ReceiverOptions): Promise<Ho
       const jobNumber = event.subject === undefined ? undefined : Number(event.subject.replace('jobs/', ''));
       return {
         ...{ endpoint: id, id: event.id, type: event.type, data: event.data, ...place, replay },
-        lane: `${account}/${laneOf(jobNumber === undefined ? {} : { jobNumber })}`,
+        lane: `${account}/${getLane(jobNumber === undefined ? {} : { jobNumber })}`,
         life: Number(headers['x-life']),
         order: nextOrder(),
         answer: replay ? 'taken' : (refusal(event.id, place) ?? nextTrouble(event.id)),

@@ -12,7 +12,7 @@ import { openLocalSigningSecrets } from '../../shared/delivery/signing-secrets.t
 import type { SinkPort } from '../../shared/delivery/sink.ts';
 import { epochFloor } from '../../shared/log/head.ts';
 import { createEventLog } from '../../shared/log/log.ts';
-import { refuseAccountSecret } from '../../shared/secrets.ts';
+import { checkSecretRef } from '../../shared/secrets.ts';
 import { historySchema } from '../../shared/storage/schema.ts';
 import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
 import type { Table } from '../../shared/storage/table.ts';
@@ -66,7 +66,7 @@ export async function createOperator(options: Options = {}) {
     secrets: options.accountSecrets ?? {
       // Those that a reference names are not these tests' business.
       ...(await openLocalAccountSecrets(createMemoryTable(), new Uint8Array(32).fill(8))),
-      refuse: (region, secretRef) => refuseAccountSecret(stage, region, secretRef),
+      refuse: (region, secretRef) => checkSecretRef(stage, region, secretRef),
     },
     regions: ['us'],
     minIntervalSeconds: 60,

@@ -5,7 +5,7 @@ import { transition, turnFrom } from '../../shared/accounts/account-state.ts';
 import { COMMIT_OVERHEAD_ACTIONS } from '../../shared/log/log.ts';
 import { OrderingError } from '../../shared/ordering/errors.ts';
 import { pollPhase } from '../../shared/storage/schema.ts';
-import { MAX_TRANSACTION_ACTIONS, MAX_TRANSACTION_BYTES, sizeOf } from '../../shared/storage/table.ts';
+import { estimateSize, MAX_TRANSACTION_ACTIONS, MAX_TRANSACTION_BYTES } from '../../shared/storage/table.ts';
 import { type IndexEntry, JobIndex, MAX_ENTRIES, type Phase } from '../../shared/tracking/job-index.ts';
 import { readInstants } from '../../shared/tracking/timestamps.ts';
 import {
@@ -453,7 +453,7 @@ describe('what is written', () => {
     const sizes = [...chunks(ref, works, index, context, () => ({ names: [], events: [] }))].map(
       (chunk) =>
         chunk.events.reduce((sum, event) => sum + Buffer.byteLength(JSON.stringify(event)), 0) +
-        chunk.writes.reduce((sum, write) => sum + ('put' in write ? sizeOf(write.put) : 0), 0),
+        chunk.writes.reduce((sum, write) => sum + ('put' in write ? estimateSize(write.put) : 0), 0),
     );
     expect(sizes.length).toBeGreaterThan(3);
     expect(Math.max(...sizes)).toBeLessThan(MAX_TRANSACTION_BYTES);

@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import { toAccount } from '../../shared/accounts/accounts.ts';
 import { keys } from '../../shared/storage/schema.ts';
-import { type Item, sizeOf } from '../../shared/storage/table.ts';
+import { estimateSize, type Item } from '../../shared/storage/table.ts';
 import { reportAccount, reportPolls } from '../../shared/tracking/operator.ts';
 import {
   addPoll,
@@ -63,7 +63,7 @@ test('where there is little room sentences go first, then the oldest polls; neve
     const others = { text: 'x'.repeat(bytes) };
     const stored = addPoll(polls.slice(0, -1), polls.at(-1) as PastPoll, others);
     const kept = readPolls(stored);
-    if (kept.length > 0) expect(sizeOf({ ...others, ...stored })).toBeLessThan(WRITE_UNIT - 80);
+    if (kept.length > 0) expect(estimateSize({ ...others, ...stored })).toBeLessThan(WRITE_UNIT - 80);
     expect(kept).toEqual(
       polls.slice(polls.length - kept.length).map((one, at) => ({ ...one, problem: kept[at]?.problem })),
     );
@@ -100,7 +100,7 @@ test('each poll is kept with how it ended, without a write of its own or a large
   const polls = async (times: number): Promise<void> => {
     for (let at = 0; at < times; at += 1) {
       await rig.poll();
-      largest = Math.max(largest, sizeOf((await rig.table.get(keys.status(rig.ref))) ?? {}));
+      largest = Math.max(largest, estimateSize((await rig.table.get(keys.status(rig.ref))) ?? {}));
     }
   };
   await polls(KEPT_POLLS);

@@ -15,7 +15,7 @@ import {
 } from '../../shared/api/statistics.ts';
 import { type AccountRef, keys } from '../../shared/storage/schema.ts';
 import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
-import { MAX_TRANSACTION_ACTIONS, sizeOf, type Table, type Write } from '../../shared/storage/table.ts';
+import { estimateSize, MAX_TRANSACTION_ACTIONS, type Table, type Write } from '../../shared/storage/table.ts';
 import { OpenKinds, openJobsWrite, tallyOpen } from '../../shared/tracking/open-jobs.ts';
 import { pollAccount } from '../../shared/tracking/poll.ts';
 import { countEvents } from '../../shared/tracking/rollups.ts';
@@ -501,7 +501,7 @@ describe('the open jobs', () => {
     );
     const figures = tallyOpen({ observations, startedAt: START });
     const { write } = openJobsWrite({ region: 'us', account: 'acme' }, figures, START);
-    expect('put' in write && sizeOf(write.put)).toBeLessThan(100_000);
+    expect('put' in write && estimateSize(write.put)).toBeLessThan(100_000);
     const { jobs, dispatched, dueEarlier, dueLater, withoutDueDate, otherStatuses, statuses } = figures;
     const dated = figures.dueDays.flatMap(([, all]) => all.map(([, n]) => n)).reduce((a, b) => a + b, 0);
     expect(jobs).toBe(50_000);

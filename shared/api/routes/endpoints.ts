@@ -3,7 +3,7 @@ import type { Context } from 'hono';
 import * as z from 'zod';
 import { regionRule } from '../../accounts/managed-accounts.ts';
 import type { DeliveryEntry } from '../../delivery/delivery-log.ts';
-import { type Endpoint as EndpointRecord, pageOfEndpoints, toEndpoint } from '../../delivery/endpoint.ts';
+import { type Endpoint as EndpointRecord, listEndpointsPage, toEndpoint } from '../../delivery/endpoint.ts';
 import {
   enableEndpoint,
   pauseEndpoint,
@@ -11,10 +11,15 @@ import {
   resumeEndpoint,
   rotateSecret,
 } from '../../delivery/endpoint-controls.ts';
-import { endpointHealth } from '../../delivery/endpoint-health.ts';
+import { readEndpointHealth } from '../../delivery/endpoint-health.ts';
 import { EndpointUpdate, NewEndpoint, NewReplay, Rotation } from '../../delivery/endpoint-input.ts';
 import { createEndpoint, deleteEndpoint, updateEndpoint } from '../../delivery/endpoints.ts';
-import { discardAllParked, pageOfDead, pageOfParked, retryAllParked } from '../../delivery/parked-events.ts';
+import {
+  discardAllParked,
+  listDeadPage,
+  listParkedPage,
+  retryAllParked,
+} from '../../delivery/parked-events.ts';
 import { MAX_PARKED } from '../../delivery/parking.ts';
 import { cancelReplay, listReplays, readReplay, resendEvent, startReplay } from '../../delivery/replays.ts';
 import type { Expectation, Refusal } from '../../resources.ts';
@@ -154,7 +159,7 @@ export const endpointRoutes: readonly Route[] = [
         return badParameter(c, `region ${regionRule(feed.regions)}.`);
       }
       const regions = feed.regions.filter((served) => region === undefined || served === region);
-      const { endpoints, next } = await pageOfEndpoints(feed, regions, {
+      const { endpoints, next } = await listEndpointsPage(feed, regions, {
         ...page,
         shows: (endpoint) =>
           (endpoint.kind === 'webhook' || builtIn === true) && isForEndpoint(caller, endpoint),
@@ -423,7 +428,7 @@ export const endpointRoutes: readonly Route[] = [
       answer: { status: 200, description: 'Health of the endpoint.', schema: EndpointHealth },
     },
     async ({ c, subject: { region, id } }, { feed, deliveries }) => {
-      const health = await endpointHealth({ ...feed, deliveries }, region, id);
+      const health = await readEndpointHealth({ ...feed, deliveries }, region, id);
       if (!health) return problem(c, 'not-found', { detail: 'There is no such endpoint.' });
       return { body: showHealth(health) };
     },
@@ -543,7 +548,7 @@ export const endpointRoutes: readonly Route[] = [
       },
     },
     async ({ caller, subject: { region, id }, query }, { feed }) => {
-      const { parked, next } = await pageOfParked(feed.table, region, id, query);
+      const { parked, next } = await listParkedPage(feed.table, region, id, query);
       const theirs = parked.filter(({ account }) => isFor(caller, account));
       return { body: { parked: theirs.map(showParked), next: encodePlace(next) } };
     },
@@ -619,7 +624,7 @@ export const endpointRoutes: readonly Route[] = [
       },
     },
     async ({ caller, subject: { region, id }, query }, { feed }) => {
-      const { dead, next } = await pageOfDead(feed.table, region, id, query);
+      const { dead, next } = await listDeadPage(feed.table, region, id, query);
       const theirs = dead.filter(({ account }) => isFor(caller, account));
       return { body: { dead: theirs.map(showDead), next: encodePlace(next) } };
     },

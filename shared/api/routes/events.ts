@@ -3,7 +3,7 @@ import type { Context } from 'hono';
 import * as z from 'zod';
 import { parseCursor } from '../../log/head.ts';
 import { type AccountRef, CELL_LOG, isCell, keys } from '../../storage/schema.ts';
-import { shared } from '../../storage/shared-reads.ts';
+import { shareCalls } from '../../storage/shared-reads.ts';
 import type { Item, Key } from '../../storage/table.ts';
 import { isId } from '../../validation.ts';
 import { isFor, ofAccount, ofRegion } from '../access.ts';
@@ -230,7 +230,7 @@ const NEVER = new AbortController().signal;
 function pagesOf(feed: FeedDeps) {
   const known = pages.get(feed);
   if (known) return known;
-  const read = shared(
+  const read = shareCalls(
     async ({ ref, ...asked }: AskedPage) =>
       written(ref, await readPage(feed, ref, { ...asked, waitMs: 0 }, NEVER)),
     { inTurn: true },
