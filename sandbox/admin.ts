@@ -1,23 +1,23 @@
-// The sandbox's control panel over HTTP, on a port of its own: accounts, jobs, faults, happenings, the clock and the request log.
+// The sandbox's control panel over HTTP, on its own port: accounts, jobs, faults, happenings, the clock and the request log.
 
 import type { ServerResponse } from 'node:http';
 import { setImmediate } from 'node:timers/promises';
 import { type Context, Hono } from 'hono';
 import * as z from 'zod';
-import { knownAccount, ruleSchema, strictly, UnknownAccountError } from './http/faults.ts';
+import { knownAccount, ruleSchema, strictObject, UnknownAccountError } from './http/faults.ts';
 import {
   type Answer,
   answerUnexpected,
   json,
-  pathOf,
   problem,
   readBody,
+  requestPath,
   type SandboxEnv,
   send,
   TOO_LARGE,
 } from './http/responses.ts';
 import { OPERATIONS } from './http/traffic.ts';
-import { sentence } from './http/validation-messages.ts';
+import { formatIssue } from './http/validation-messages.ts';
 import type { Service } from './service.ts';
 import type { SandboxClock } from './simulation/clock.ts';
 import { happeningSchema, type PlannedHappening } from './simulation/event-schemas.ts';
@@ -25,7 +25,7 @@ import { LONGEST_ADVANCE_SECONDS } from './simulation/scenario.ts';
 import { REGIONS, type RegionCode } from './world/regions.ts';
 import type { SandboxAccount } from './world/world.ts';
 
-/** One thing that the panel can do. `body` says what it takes, in words. */
+/** An operation of the panel. `body` describes its request body. */
 interface Route {
   method: 'GET' | 'POST' | 'DELETE';
   path: string;
@@ -35,11 +35,10 @@ interface Route {
 }
 
 /**
- * Makes the control panel; `GET /` lists what it can do. With a clock, which then is the world's, it sets that forward.
+ * Creates the control panel; `GET /` lists its operations. With `clock`, which then is the world's, it can advance time.
  *
- * It has no key: whoever reaches its port may use it, except web pages, which could reach it from the user's own browser: what
- * carries an Origin is refused, and so is what was sent to a name that is not the panel's own, since any name of the web can be
- * made to lead here.
+ * The panel has no key: every local client may use it, except web pages. It rejects requests with an Origin header, and
+ * requests to a host name other than its own, because any DNS name can resolve to this address.
  */
 export function createAdminApp(
   service: Service,
@@ -51,7 +50,7 @@ export function createAdminApp(
     {
       method: 'GET',
       path: '/',
-      does: 'What the control panel can do.',
+      does: 'Operations of the control panel.',
       handle: () =>
         json({
           routes: routes.map(({ method, path, does, body }) => ({
@@ -85,8 +84,8 @@ export function createAdminApp(
       path: '/requests',
       does: 'The latest requests; ?operation=, ?region= and ?account= narrow them.',
       handle: (c) => {
-        const { account, ...filter } = queryOf(c, requestFilterSchema);
-        const found = account === undefined ? {} : { account: named(account, filter.region).name };
+        const { account, ...filter } = parseQuery(c, requestFilterSchema);
+        const found = account === undefined ? {} : { account: findAccount(account, filter.region).name };
         return json(requests.list({ ...filter, ...found }));
       },
     },
@@ -105,9 +104,9 @@ export function createAdminApp(
       does: 'Forgets all tokens, or those of a region or an account.',
       body: '{ region?, account? }',
       handle: async (c) => {
-        const { account: key, region } = revokeSchema.parse(await bodyOf(c));
+        const { account: key, region } = revokeSchema.parse(await readBodyObject(c));
         if (key === undefined) return json({ revoked: tokens.revoke({ ...(region && { region }) }) });
-        const account = named(key, region);
+        const account = findAccount(key, region);
         return json({ revoked: tokens.revoke({ region: account.region, account: account.name }) });
       },
     },
@@ -120,19 +119,19 @@ export function createAdminApp(
           faults.list().map((rule) => ({
             ...rule,
             match: { ...rule.match, ...(rule.match.path && { path: rule.match.path.source }) },
-            until: endOf(rule.id),
+            until: ruleEnd(rule.id),
           })),
         ),
     },
     {
       method: 'POST',
       path: '/faults',
-      does: 'Puts a rule in force, for so many seconds or until it is ended.',
+      does: 'Activates a rule, for a number of seconds or until it is deleted.',
       body: '{ match?, fault, forSeconds? }, as { "match": { "operation": "activeJobs" }, "fault": { "kind": "status", "status": 503 } }',
       handle: async (c) => {
-        const { forSeconds, ...rule } = timedRuleSchema.parse(await bodyOf(c));
+        const { forSeconds, ...rule } = timedRuleSchema.parse(await readBodyObject(c));
         const { account, region } = rule.match;
-        if (account !== undefined) named(account, region);
+        if (account !== undefined) findAccount(account, region);
         const until = forSeconds === undefined ? null : world.now() + forSeconds * 1000;
         return json({ id: agenda.putRule(rule, until) }, 201);
       },
@@ -153,50 +152,50 @@ export function createAdminApp(
       handle: (c) =>
         faults.remove(c.req.param('id') ?? '')
           ? json({})
-          : problem(404, 'There is no such fault.', pathOf(c)),
+          : problem(404, 'The fault does not exist.', requestPath(c)),
     },
     {
       method: 'GET',
       path: '/happenings',
-      does: 'What was planned: what is to come, in force and over.',
-      handle: () => json(agenda.list().map(shownHappening)),
+      does: 'Planned, active and completed happenings.',
+      handle: () => json(agenda.list().map(toHappeningView)),
     },
     {
       method: 'POST',
       path: '/happenings',
-      does: 'Plans what a scenario file may say, counted from now; at once without afterSeconds.',
+      does: 'Plans a happening of a scenario file, relative to now; immediately without afterSeconds.',
       body: '{ do: fault | swapCredentials | rotateSecret | revokeTokens | addStatus, afterSeconds?, forSeconds?, … }, as { "do": "addStatus", "name": "Second press", "stage": "production" }',
       handle: async (c) => {
-        const planned = agenda.plan(happeningSchema.parse(await bodyOf(c)), world.now());
+        const planned = agenda.plan(happeningSchema.parse(await readBodyObject(c)), world.now());
         agenda.advanceTo(world.now());
-        return json(shownHappening(planned), 201);
+        return json(toHappeningView(planned), 201);
       },
     },
     {
       method: 'DELETE',
       path: '/happenings/:id',
-      does: 'Ends what is in force, or sees to it that it never comes.',
+      does: 'Ends an active happening, or cancels a planned one.',
       handle: (c) =>
         agenda.end(c.req.param('id') ?? '')
           ? json({})
-          : problem(404, 'There is no such happening that could end.', pathOf(c)),
+          : problem(404, 'No planned or active happening has this id.', requestPath(c)),
     },
     {
       method: 'GET',
       path: '/clock',
-      does: 'What time it is in the sandbox.',
+      does: 'The current time in the sandbox.',
       handle: () => json(time()),
     },
     {
       method: 'POST',
       path: '/clock/advance',
-      does: 'Sets the sandbox clock forward, and lets happen what happens meanwhile. Other requests are answered while it goes on; it ends when its own is given up.',
+      does: 'Advances the sandbox clock and runs everything that is due. Other requests are answered meanwhile; closing this request stops it.',
       body: `{ seconds }, at most ${longestAdvanceSeconds}`,
       handle: async (c) => {
-        const { seconds } = strictly({ seconds: z.number().positive().max(longestAdvanceSeconds) }).parse(
-          await bodyOf(c),
+        const { seconds } = strictObject({ seconds: z.number().positive().max(longestAdvanceSeconds) }).parse(
+          await readBodyObject(c),
         );
-        if (!clock) return problem(409, 'The clock is not the sandbox’s own.', pathOf(c));
+        if (!clock) return problem(409, 'The sandbox does not control this clock.', requestPath(c));
         await advanceInSlices(clock, seconds * 1000, c.env?.outgoing);
         return json(time());
       },
@@ -206,34 +205,34 @@ export function createAdminApp(
       path: '/jobs',
       does: 'The active list of an account: ?region=&account=, by name, client id or upstream id.',
       handle: (c) => {
-        const { region, account } = queryOf(c, accountSchema);
-        const found = named(account, region);
+        const { region, account } = parseQuery(c, accountSchema);
+        const found = findAccount(account, region);
         return json(found.activeJobNumbers().map((jobNumber) => found.jobListEntry(jobNumber)));
       },
     },
     {
       method: 'POST',
       path: '/jobs',
-      does: 'Makes a job, which stands still unless it is told to live.',
+      does: 'Creates a job, which changes only if `live` is requested.',
       body: `{ region, account, …fields }; fields: ${Object.keys(newJobShape).join(', ')}`,
       handle: async (c) => {
-        const { region, account, ...fields } = strictly({ ...accountSchema.shape, ...newJobShape }).parse(
-          await bodyOf(c),
+        const { region, account, ...fields } = strictObject({ ...accountSchema.shape, ...newJobShape }).parse(
+          await readBodyObject(c),
         );
-        const owner = named(account, region);
-        return json({ jobNumber: refusable(() => owner.createJob(fields)) }, 201);
+        const owner = findAccount(account, region);
+        return json({ jobNumber: rejectOnError(() => owner.createJob(fields)) }, 201);
       },
     },
     {
       method: 'GET',
       path: '/jobs/:region/:jobNumber',
-      does: 'A job as list and detail show it, and of its lines how often their artwork was asked for, and why it was not found.',
+      does: 'A job in list and detail form, and for each line the number of artwork attempts and the last error.',
       handle: (c) => {
         const { region } = regionSchema.parse(c.req.param());
-        const found = world.jobOf(region, Number(c.req.param('jobNumber')));
+        const found = world.findJob(region, Number(c.req.param('jobNumber')));
         return found
-          ? json(shownJob(found.account, found.job.jobNumber))
-          : problem(404, 'There is no such job.', pathOf(c));
+          ? json(toJobView(found.account, found.job.jobNumber))
+          : problem(404, 'The job does not exist.', requestPath(c));
       },
     },
     {
@@ -243,15 +242,15 @@ export function createAdminApp(
       handle: async (c) => {
         const { region } = regionSchema.parse(c.req.param());
         const jobNumber = Number(c.req.param('jobNumber'));
-        const account = world.jobOf(region, jobNumber)?.account;
-        if (!account) return problem(404, 'There is no such job.', pathOf(c));
+        const account = world.findJob(region, jobNumber)?.account;
+        if (!account) return problem(404, 'The job does not exist.', requestPath(c));
         const act = ACTIONS[c.req.param('action') ?? ''];
         if (!act) {
-          return problem(404, `The actions are: ${Object.keys(ACTIONS).join(', ')}.`, pathOf(c));
+          return problem(404, `The actions are: ${Object.keys(ACTIONS).join(', ')}.`, requestPath(c));
         }
-        const body = await bodyOf(c);
-        refusable(() => act.act(account, jobNumber, body, service));
-        return json(shownJob(account, jobNumber));
+        const body = await readBodyObject(c);
+        rejectOnError(() => act.act(account, jobNumber, body, service));
+        return json(toJobView(account, jobNumber));
       },
     },
   ];
@@ -262,7 +261,7 @@ export function createAdminApp(
     ...(clock && { standing: clock.standing }),
   });
 
-  /** Sets the clock forward bit by bit, so that the process does not stand still, until its request is given up. */
+  /** Advances the clock in slices, so that the process stays responsive, until its request is closed. */
   async function advanceInSlices(
     own: SandboxClock,
     ms: number,
@@ -282,16 +281,16 @@ export function createAdminApp(
     }
   }
 
-  /** The account that is meant. Throws Refusal when there is none. */
-  function named(key: string | number, region?: RegionCode): SandboxAccount {
+  /** Returns the account. Throws RejectedError if it does not exist. */
+  function findAccount(key: string | number, region?: RegionCode): SandboxAccount {
     try {
       return knownAccount(world, key, region);
     } catch (cause) {
-      throw new Refusal(`account ${cause instanceof Error ? cause.message : ''}.`, { cause });
+      throw new RejectedError(`account ${cause instanceof Error ? cause.message : ''}.`, { cause });
     }
   }
 
-  function endOf(ruleId: string): string | null {
+  function ruleEnd(ruleId: string): string | null {
     const until = agenda.endOfRule(ruleId);
     return until === null ? null : new Date(until).toISOString();
   }
@@ -299,10 +298,13 @@ export function createAdminApp(
   const app = new Hono<SandboxEnv>();
   app.use(async (c, next) => {
     if (c.req.header('origin') !== undefined) {
-      return send(c, problem(403, 'Web pages may not use the control panel.', pathOf(c)));
+      return send(c, problem(403, 'Web pages may not use the control panel.', requestPath(c)));
     }
     if (!isOwnHost(c)) {
-      return send(c, problem(403, 'The control panel answers to its own address only.', pathOf(c)));
+      return send(
+        c,
+        problem(403, 'The control panel accepts requests only to its own address.', requestPath(c)),
+      );
     }
     agenda.advanceTo(world.now());
     return next();
@@ -313,24 +315,24 @@ export function createAdminApp(
       const errors: Record<string, string[]> = {};
       for (const issue of error.issues) {
         const field = issue.path.join('.') || 'body';
-        errors[field] = [...(errors[field] ?? []), sentence(issue, 'the body')];
+        errors[field] = [...(errors[field] ?? []), formatIssue(issue, 'the body')];
       }
-      return send(c, problem(400, sentence(first, 'the body'), pathOf(c), errors));
+      return send(c, problem(400, formatIssue(first, 'the body'), requestPath(c), errors));
     }
-    if (error instanceof Refusal || error instanceof UnknownAccountError) {
-      return send(c, problem(400, error.message, pathOf(c)));
+    if (error instanceof RejectedError || error instanceof UnknownAccountError) {
+      return send(c, problem(400, error.message, requestPath(c)));
     }
-    if (error instanceof TooLargeError) return send(c, problem(413, TOO_LARGE, pathOf(c)));
+    if (error instanceof TooLargeError) return send(c, problem(413, TOO_LARGE, requestPath(c)));
     return answerUnexpected(error, c);
   });
   for (const { method, path, handle } of routes) {
     app.on(method, path, async (c) => send(c, await handle(c)));
   }
-  app.notFound((c) => send(c, problem(404, 'There is no such thing; GET / lists what there is.', pathOf(c))));
+  app.notFound((c) => send(c, problem(404, 'Not found; GET / lists the operations.', requestPath(c))));
   return app;
 }
 
-/** Whether a request was sent to this machine by a name of its own: a loopback one, or the address that it arrived at. */
+/** Whether the Host header is a loopback name or the address at which the request arrived. */
 function isOwnHost(c: Context<SandboxEnv>): boolean {
   const host = `http://${c.req.header('host') ?? new URL(c.req.url).host}`;
   if (!URL.canParse(host)) return false;
@@ -339,11 +341,11 @@ function isOwnHost(c: Context<SandboxEnv>): boolean {
   return name === 'localhost' || name === '::1' || /^127(\.\d+){3}$/.test(name) || name === arrivedAt;
 }
 
-/** So long, in real time, a clock that is set forward keeps others waiting. */
+/** Real time for which advancing the clock may block other requests. */
 const MOST_SLICE_MS = 20;
 
-/** A job, if it is still there, in both views, and how the artwork of its lines (from 0) stands. */
-function shownJob(account: SandboxAccount, jobNumber: number) {
+/** A job in both forms, with the artwork state of its lines (0-based); undefined if it was removed. */
+function toJobView(account: SandboxAccount, jobNumber: number) {
   const lines = (account.job(jobNumber)?.lines ?? []).map((line, index) => ({ ...line, index }));
   return {
     list: account.jobListEntry(jobNumber),
@@ -352,26 +354,26 @@ function shownJob(account: SandboxAccount, jobNumber: number) {
       .filter(({ artworkUrl, needsArtwork }) => artworkUrl !== null || needsArtwork)
       .map(({ index, artworkUrl: url, artworkTries, artworkReason }) => ({
         line: index,
-        url: url === null ? null : shownUrl(url),
+        url: url === null ? null : redactUrl(url),
         tries: artworkTries,
-        reason: url === null ? 'Nobody said where it is.' : artworkReason,
+        reason: url === null ? 'No artwork URL was given.' : artworkReason,
       })),
   };
 }
 
-/** An address without what may be a secret: who asks, and what is asked with. */
-function shownUrl(text: string): string {
+/** Removes possible secrets from a URL: credentials and query. */
+function redactUrl(text: string): string {
   const url = URL.parse(text);
   if (!url) return 'no address';
   return `${url.protocol}//${url.username || url.password ? '…@' : ''}${url.host}${url.pathname}${url.search && '?…'}`;
 }
 
-function shownHappening({ happening, at, until, ...rest }: PlannedHappening) {
+function toHappeningView({ happening, at, until, ...rest }: PlannedHappening) {
   return {
     ...rest,
     at: new Date(at).toISOString(),
     until: until === null ? null : new Date(until).toISOString(),
-    // A regular expression is no JSON.
+    // JSON has no regular expressions.
     happening: JSON.parse(
       JSON.stringify(happening, (_, value) => (value instanceof RegExp ? value.source : value)),
     ),
@@ -403,30 +405,30 @@ const jobShape = {
   orderGroup: text.optional(),
   orderGroupSequence: z.int().nullable().optional(),
   isCancelable: z.boolean().optional(),
-  location: strictly({ name: text, timezone: text }).nullable().optional(),
+  location: strictObject({ name: text, timezone: text }).nullable().optional(),
   tracking: trackingSchema.optional(),
   client: text.optional(),
   tags: z.array(z.string()).optional(),
   deliveryOption: text.optional(),
 };
-const jobSchema = strictly(jobShape);
+const jobSchema = strictObject(jobShape);
 const newJobShape = { ...jobShape, jobNumber: z.int().min(1).max(1e9).optional() };
 const accountKey = z.union([z.string(), z.int()], { error: 'must be a name, a client id or an upstream id' });
-const accountSchema = strictly({ region: z.enum(REGIONS), account: accountKey });
+const accountSchema = strictObject({ region: z.enum(REGIONS), account: accountKey });
 const regionSchema = z.object({ region: z.enum(REGIONS) });
-const revokeSchema = strictly({ region: z.enum(REGIONS).optional(), account: accountKey.optional() });
-const timedRuleSchema = strictly({
+const revokeSchema = strictObject({ region: z.enum(REGIONS).optional(), account: accountKey.optional() });
+const timedRuleSchema = strictObject({
   ...ruleSchema.shape,
   forSeconds: z.number().positive().max(1e9).optional(),
 });
-const requestFilterSchema = strictly({
+const requestFilterSchema = strictObject({
   operation: z.enum(OPERATIONS).optional(),
   region: z.enum(REGIONS).optional(),
   account: z.string().optional(),
 });
-const statusSchema = strictly({ status: z.string().optional() });
+const statusSchema = strictObject({ status: z.string().optional() });
 
-/** What can be done to a job by hand: what it takes, and how it is done. */
+/** Manual operations on a job: their body, and their effect. */
 interface Action {
   takes: string;
   act: (account: SandboxAccount, jobNumber: number, body: Record<string, unknown>, service: Service) => void;
@@ -449,20 +451,20 @@ const ACTIONS: Record<string, Action> = {
   'line-status': {
     takes: '{ line, status }',
     act: (account, job, body) => {
-      const { line, status } = strictly({ line: z.int().min(0), status: text }).parse(body);
+      const { line, status } = strictObject({ line: z.int().min(0), status: text }).parse(body);
       account.setLineStatus(job, line, status);
     },
   },
   artwork: {
-    takes: '{ line, url }: where the artwork of a line is; it is asked for at once',
+    takes: '{ line, url }: sets the artwork URL of a line; it is fetched immediately',
     act: (account, job, body, { ordered }) => {
-      const { line, url } = strictly({ line: z.int().min(0), url: z.string() }).parse(body);
+      const { line, url } = strictObject({ line: z.int().min(0), url: z.string() }).parse(body);
       account.supplyArtwork(job, line, url);
       ordered?.(account, job);
     },
   },
   live: {
-    takes: '{}: it lives from now on as if it had been ordered now',
+    takes: '{}: the job proceeds automatically, as if it had been ordered now',
     act: (account, job, _, { ordered }) => ordered?.(account, job),
   },
   dispatch: {
@@ -483,14 +485,14 @@ const ACTIONS: Record<string, Action> = {
   tracking: {
     takes: '{ tracking: [{ trackingNumber?, trackingLink? }] }',
     act: (account, job, body) =>
-      account.setTracking(job, strictly({ tracking: trackingSchema }).parse(body).tracking),
+      account.setTracking(job, strictObject({ tracking: trackingSchema }).parse(body).tracking),
   },
   invoice: {
     takes: '{ invoiceNumber?, file? }',
     act: (account, job, body) =>
       account.invoice(
         job,
-        strictly({ invoiceNumber: z.string().optional(), file: z.boolean().optional() }).parse(body),
+        strictObject({ invoiceNumber: z.string().optional(), file: z.boolean().optional() }).parse(body),
       ),
   },
   close: {
@@ -508,48 +510,48 @@ const ACTIONS: Record<string, Action> = {
   lock: {
     takes: '{ reason? }',
     act: (account, job, body) =>
-      account.lock(job, strictly({ reason: z.string().optional() }).parse(body).reason),
+      account.lock(job, strictObject({ reason: z.string().optional() }).parse(body).reason),
   },
   unlock: { takes: '{}', act: (account, job) => account.unlock(job) },
-  hide: { takes: '{}: it vanishes from the lists', act: (account, job) => account.hide(job) },
+  hide: { takes: '{}: removes the job from the lists', act: (account, job) => account.hide(job) },
   unhide: { takes: '{}', act: (account, job) => account.unhide(job) },
-  remove: { takes: '{}: it is gone for good', act: (account, job) => account.remove(job) },
+  remove: { takes: '{}: deletes the job', act: (account, job) => account.remove(job) },
 };
 
 const ACTION_WORDS = Object.fromEntries(Object.entries(ACTIONS).map(([name, { takes }]) => [name, takes]));
 
-/** Something that can't be done as it was asked for. */
-class Refusal extends Error {}
+/** A request that cannot be executed. */
+class RejectedError extends Error {}
 
-/** A body is larger than the panel takes. */
+/** The body exceeds the panel's limit. */
 class TooLargeError extends Error {}
 
-/** Does what the world refuses with an Error of no special kind, such as a job number that is taken. */
-function refusable<T>(does: () => T): T {
+/** Converts errors of the world, such as an existing job number, to RejectedError. */
+function rejectOnError<T>(does: () => T): T {
   try {
     return does();
   } catch (cause) {
     if (cause instanceof Error && cause.constructor === Error)
-      throw new Refusal(`${cause.message}.`, { cause });
+      throw new RejectedError(`${cause.message}.`, { cause });
     throw cause;
   }
 }
 
-/** The query as a schema has it; what is wrong is said of a parameter. */
-function queryOf<T>(c: Context<SandboxEnv>, schema: z.ZodType<T>): T {
+/** Parses the query by a schema; errors name the parameter. */
+function parseQuery<T>(c: Context<SandboxEnv>, schema: z.ZodType<T>): T {
   const parsed = schema.safeParse(c.req.query());
   if (parsed.success) return parsed.data;
-  throw new Refusal(`The query: ${sentence(parsed.error.issues[0], 'it')}`, { cause: parsed.error });
+  throw new RejectedError(`The query: ${formatIssue(parsed.error.issues[0], 'it')}`, { cause: parsed.error });
 }
 
-/** The JSON body as an object; `{}` when there is none. Throws TooLargeError as soon as it is known to be that. */
-async function bodyOf(c: Context<SandboxEnv>): Promise<Record<string, unknown>> {
+/** Returns the JSON body as an object; `{}` if it is empty. Throws TooLargeError as soon as the limit is exceeded. */
+async function readBodyObject(c: Context<SandboxEnv>): Promise<Record<string, unknown>> {
   const body = await readBody(c);
   if (body === undefined) throw new TooLargeError();
   if (body.trim() === '') return {};
   try {
     return z.record(z.string(), z.unknown()).parse(JSON.parse(body));
   } catch (cause) {
-    throw new Refusal('The body is not a JSON object.', { cause });
+    throw new RejectedError('The body is not a JSON object.', { cause });
   }
 }

@@ -1,23 +1,23 @@
-// One region of the ordering service over HTTP: its token endpoint, and who may ask its API for what in which form.
+// One region of the ordering API over HTTP: its token endpoint, authorization, and content negotiation.
 
 import { type Context, Hono } from 'hono';
 import { parseAccept } from 'hono/utils/accept';
 import type * as z from 'zod';
-import { type PageDrift, strike } from './http/faults.ts';
+import { applyFault, type PageDrift } from './http/faults.ts';
 import type { Operation } from './http/operation.ts';
 import {
   ALREADY_SENT,
   type Answer,
   answerUnexpected,
   json,
-  pathOf,
   problem,
   readBody,
+  requestPath,
   type SandboxEnv,
   send,
   TOO_LARGE,
 } from './http/responses.ts';
-import { may } from './http/roles.ts';
+import { hasRight } from './http/roles.ts';
 import type { Holder } from './http/tokens.ts';
 import type { OperationName, RequestInfo } from './http/traffic.ts';
 import { operations } from './operations.ts';
@@ -28,17 +28,18 @@ import type { SandboxAccount } from './world/world.ts';
 /*
  * Where the contract is silent, the sandbox chose:
  *
- * - A body of more than 1 MiB is 413, at the token endpoint and the panel too. Who has no valid token gets 401 whatever it is.
- * - What is offered in several media types comes in the one that Accept weighs most, and as JSON when it wants none of them.
- * - Paths are case-sensitive. What there is not, and a method that is not served, answer 404, after the token was checked.
- * - Credentials act as the account's first user, unless it is said otherwise.
- * - The detail of a 401 says when it is only that the token has expired, as far as the last 10,000 tokens are concerned. Others
- *   are not told apart: revoked, of another region, made up, or none.
- * - At the token endpoint: wrong client or secret 401 invalid_client, another grant 400 unsupported_grant_type, anything else
- *   amiss 400 invalid_request, an unknown realm 404. The realm is named like the region. Tokens are opaque; several may live.
+ * - A body of more than 1 MiB answers 413, also at the token endpoint and the panel. Without a valid token every request
+ *   answers 401.
+ * - Of several media types, the response has the one with the highest weight in Accept; JSON if none matches.
+ * - Paths are case-sensitive. Unknown paths and methods answer 404, after the token was checked.
+ * - Credentials act as the account's first user by default.
+ * - The detail of a 401 names an expired token, for the last 10,000 tokens. Other invalid tokens are not distinguished:
+ *   revoked, of another region, unknown, or missing.
+ * - At the token endpoint: wrong client or secret 401 invalid_client, another grant 400 unsupported_grant_type, any other error
+ *   400 invalid_request, an unknown realm 404. The realm has the region's name. Tokens are opaque; several can be valid.
  */
 
-/** Makes the app of one region: API below `/api`, token endpoint below `/auth`. */
+/** Creates the app of one region: API below `/api`, token endpoint below `/auth`. */
 export function createRegionApp(service: Service, region: RegionCode): Hono<SandboxEnv> {
   const { world, tokens, faults, requests, agenda } = service;
   const app = new Hono<SandboxEnv>();
@@ -50,7 +51,7 @@ export function createRegionApp(service: Service, region: RegionCode): Hono<Sand
     account: SandboxAccount | undefined,
     answer: () => Answer,
   ): Promise<Response> => {
-    const instance = pathOf(c);
+    const instance = requestPath(c);
     const { path } = c.req;
     const jobNumber = Number(c.req.param('jobNumber'));
     const info: RequestInfo = {
@@ -80,7 +81,7 @@ export function createRegionApp(service: Service, region: RegionCode): Hono<Sand
           }
         };
         const outgoing = c.env?.outgoing;
-        sent = await strike(rule.fault, { info, instance, answer, outgoing, revokeTokens, drift });
+        sent = await applyFault(rule.fault, { info, instance, answer, outgoing, revokeTokens, drift });
       } else {
         sent = answer();
       }
@@ -90,27 +91,27 @@ export function createRegionApp(service: Service, region: RegionCode): Hono<Sand
     return sent ? send(c, sent) : ALREADY_SENT;
   };
 
-  // What is spelled out comes before what a parameter would match.
-  for (const spec of operations.toSorted((one, other) => placeOf(one) - placeOf(other))) {
+  // Literal paths match before parameters.
+  for (const spec of operations.toSorted((one, other) => parameterCount(one) - parameterCount(other))) {
     app.on(spec.method.toUpperCase(), `/api${spec.path.replace(/\{(\w+)\}/g, ':$1')}`, async (c) => {
       const token = bearerToken(c);
-      // Known now for hooks and rules; asked again when it counts, since those may have revoked it.
+      // For hooks and rules; checked again later, because they may have revoked the token.
       const account = tokens.holder(region, token)?.account;
       const body = spec.body && account ? await readBody(c) : '';
       return serve(c, spec.name, account, () => {
         const holder = tokens.holder(region, token);
-        return holder ? callOf(spec, holder, c, body) : unauthorized(c, token);
+        return holder ? toCall(spec, holder, c, body) : unauthorized(c, token);
       });
     });
   }
-  // The interface description takes no token, and is no request that rules or hooks are asked about.
+  // The OpenAPI document needs no token; rules and hooks ignore it.
   app.get('/api/openapi.json', (c) => describeIn(c, region));
   for (const method of ['GET', 'POST', 'PUT', 'PATCH', 'DELETE']) {
     app.on(method, '/api/*', (c) => {
       const token = bearerToken(c);
       return serve(c, 'unknown', tokens.holder(region, token)?.account, () =>
         tokens.holder(region, token)
-          ? problem(404, 'There is no such resource.', pathOf(c))
+          ? problem(404, 'The resource does not exist.', requestPath(c))
           : unauthorized(c, token),
       );
     });
@@ -120,7 +121,7 @@ export function createRegionApp(service: Service, region: RegionCode): Hono<Sand
     const isForm = /^application\/x-www-form-urlencoded\b/i.test(c.req.header('content-type') ?? '');
     const body = isForm ? await readBody(c) : '';
     const form = new URLSearchParams(body);
-    // Whose credentials they are may just be changing.
+    // A hook may be swapping the credentials.
     agenda.advanceTo(world.now());
     const account = world
       .accounts(region)
@@ -139,19 +140,19 @@ export function createRegionApp(service: Service, region: RegionCode): Hono<Sand
       tokens.hasExpired(region, token)
         ? 'The token has expired; request a new one at the token endpoint of this region.'
         : 'A valid bearer token of this region is required.',
-      pathOf(c),
+      requestPath(c),
     );
 
-  /** What an operation answers to somebody who has a token. */
-  function callOf(
+  /** The answer of an operation to an authenticated request. */
+  function toCall(
     spec: Operation,
     { account, credentials }: Holder,
     c: Context<SandboxEnv>,
     bodyText: string | undefined,
   ): Answer {
-    const instance = pathOf(c);
+    const instance = requestPath(c);
     const { role } = credentials;
-    if (spec.needs !== undefined && !may(role, spec.needs)) {
+    if (spec.needs !== undefined && !hasRight(role, spec.needs)) {
       return problem(403, `Credentials of the role ${role} may not use this operation.`, instance);
     }
     const params = spec.params?.safeParse(c.req.param());
@@ -162,12 +163,12 @@ export function createRegionApp(service: Service, region: RegionCode): Hono<Sand
     if (spec.body) {
       const type = c.req.header('content-type') ?? '';
       if (!(spec.consumes ?? ['application/json']).some((allowed) => isOfType(type, allowed))) {
-        return problem(415, 'The media type of the body is not one that this operation takes.', instance);
+        return problem(415, 'The operation does not accept the media type of the body.', instance);
       }
       if (bodyText === undefined) return problem(413, TOO_LARGE, instance);
       let value: unknown;
       try {
-        value = JSON.parse(bodyText, refuseProto);
+        value = JSON.parse(bodyText, rejectProto);
       } catch (cause) {
         const why = cause instanceof UnknownKey ? cause.message : 'The body is not JSON.';
         return problem(400, 'The body is not valid.', instance, { $: [why] });
@@ -213,15 +214,15 @@ export function createRegionApp(service: Service, region: RegionCode): Hono<Sand
   return app;
 }
 
-/** Sends the interface description of a region, or of all. What makes it is loaded with the first one. */
+/** Sends the OpenAPI document of a region, or of all. Its generator is loaded on first use. */
 export async function describeIn(c: Context<SandboxEnv>, region?: RegionCode): Promise<Response> {
   const { openApiDocument } = await import('./http/openapi.ts');
   return send(c, json(openApiDocument({ origin: new URL(c.req.url).origin, ...(region && { region }) })));
 }
 
-const placeOf = ({ path }: Operation): number => path.split('{').length;
+const parameterCount = ({ path }: Operation): number => path.split('{').length;
 
-/** Whether a media type is an allowed one, which may be like `application/*+json`. */
+/** Whether a media type is allowed; patterns such as `application/*+json` match. */
 function isOfType(type: string, allowed: string): boolean {
   const [essence = ''] = type.toLowerCase().split(';');
   const [before = '', after] = allowed.split('*');
@@ -231,16 +232,16 @@ function isOfType(type: string, allowed: string): boolean {
 
 /** An answer under the media type of those offered that is wanted most; JSON when none is. */
 function inWantedType(answer: Answer, offered: readonly string[], accept = ''): Answer {
-  const wanted = wantedOf(offered, accept);
+  const wanted = negotiateType(offered, accept);
   if (answer.status !== 200 || wanted === undefined) return answer;
   return { ...answer, headers: { ...answer.headers, 'content-type': `${wanted}; charset=utf-8` } };
 }
 
-/** The offered type that an Accept header prefers: by its weight, then the one that is named more exactly, then earlier. */
-function wantedOf(offered: readonly string[], accept: string): string | undefined {
+/** The offered type that an Accept header prefers: by weight, then by the more specific range, then in order. */
+function negotiateType(offered: readonly string[], accept: string): string | undefined {
   const ranges = parseAccept(accept).map(({ type, q }) => ({ type: type.toLowerCase(), q }));
   const exactness = (range: string) => (range === '*/*' ? 0 : range.endsWith('/*') ? 1 : 2);
-  // A type has the weight of the range that names it most exactly: `text/plain;q=0, text/*` is all text but the plain one.
+  // The most specific range determines the weight: `text/plain;q=0, text/*` excludes only plain text.
   const rangeFor = (type: string) =>
     [type, type.replace(/\/.*/, '/*'), '*/*']
       .map((name) => ranges.find((range) => range.type === name))
@@ -255,13 +256,13 @@ function wantedOf(offered: readonly string[], accept: string): string | undefine
 /** A key that no object of a body can have. */
 class UnknownKey extends Error {}
 
-/** Refuses the one key that schemas drop without a word, also where any other that is unknown would be told. */
-function refuseProto(key: string, value: unknown): unknown {
-  if (key === '__proto__') throw new UnknownKey('The key __proto__ is unknown wherever it stands.');
+/** Rejects `__proto__`, the only key that schemas drop silently. */
+function rejectProto(key: string, value: unknown): unknown {
+  if (key === '__proto__') throw new UnknownKey('The key __proto__ is unknown in every object.');
   return value;
 }
 
-/** What a schema refused, by field: `items[0].quantity`. */
+/** Validation errors of a schema, by field: `items[0].quantity`. */
 function invalid(detail: string, error: z.ZodError, instance: string): Answer {
   const errors: Record<string, string[]> = {};
   for (const { path, message } of error.issues) {
@@ -277,7 +278,7 @@ function invalid(detail: string, error: z.ZodError, instance: string): Answer {
 
 const NO_STORE = { 'cache-control': 'no-store' };
 
-/** The numbers of the jobs that a list answer shows; none if it is not one. */
+/** The job numbers in a list answer; empty for other answers. */
 function jobsIn({ status, body }: Answer): number[] {
   if (status !== 200) return [];
   return JSON.parse(body).items.map(({ jobNumber }: { jobNumber: number }) => jobNumber);

@@ -4,14 +4,14 @@ import { enableCompileCache } from 'node:module';
 import { parseArgs } from 'node:util';
 import type { RunningScenario } from './simulation/scenario-file.ts';
 
-// What is imported from here on is kept compiled between starts: half of a start goes there otherwise.
+// Compiled modules imported from here on are cached between starts, which halves the start time.
 enableCompileCache();
 const z = await import('zod');
 const { ScenarioFileError, scenarioNames, startScenario } = await import('./simulation/scenario-file.ts');
 const { PortTakenError } = await import('./server.ts');
 
 const whole = (from: number, to: number) => ({
-  // As people write them: Number would also take 0x10, 1e3 and blanks.
+  // Decimal notation only: Number would also accept 0x10, 1e3 and blanks.
   schema: z.string().regex(/^\d+$/).transform(Number).pipe(z.int().min(from).max(to)),
   is: `a whole number from ${from} to ${to}`,
 });
@@ -50,7 +50,7 @@ async function run(flags: Flags): Promise<void> {
   try {
     running = await startScenario(scenario, { port, ...(adminPort !== undefined && { adminPort }), ...rest });
   } catch (error) {
-    console.error(reasonOf(error, port));
+    console.error(formatStartError(error, port));
     process.exitCode = 1;
     return;
   }
@@ -58,7 +58,7 @@ async function run(flags: Flags): Promise<void> {
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => void running.stop());
 }
 
-function reasonOf(error: unknown, port: number): string {
+function formatStartError(error: unknown, port: number): string {
   if (error instanceof PortTakenError) {
     const flag = error.port === port ? '--port' : '--admin-port';
     return `Port ${error.port} is already in use; choose another with ${flag}.`;
@@ -108,7 +108,7 @@ function describe({ file, ...sandbox }: RunningScenario, scenario: string): stri
   return lines.join('\n');
 }
 
-/** The flags, `help`, or one sentence that says what is wrong with them. */
+/** Parses the flags. Returns `help`, or an error message. */
 function readFlags(args: string[]): Flags | string {
   const text = { type: 'string' } as const;
   let values: { [name: string]: string | boolean | undefined };

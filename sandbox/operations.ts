@@ -1,4 +1,4 @@
-// Everything the ordering service can be asked, but for tokens.
+// All operations of the ordering API except the token endpoint.
 
 import type { Operation } from './http/operation.ts';
 import { accountOperations } from './operations/account.ts';

@@ -1,4 +1,4 @@
-// The sandbox: all regions as path prefixes of one app, called as a function or over HTTP.
+// The sandbox: all regions as path prefixes of one app, in process or over HTTP.
 
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -6,9 +6,9 @@ import { createAdaptorServer } from '@hono/node-server';
 import { Hono } from 'hono';
 import { createAdminApp } from './admin.ts';
 import { createRegionApp, describeIn } from './app.ts';
-import { FaultBook, type FaultRule } from './http/faults.ts';
-import { answerUnexpected, pathOf, problem, type SandboxEnv, send } from './http/responses.ts';
-import { TokenBook } from './http/tokens.ts';
+import { type FaultRule, FaultRules } from './http/faults.ts';
+import { answerUnexpected, problem, requestPath, type SandboxEnv, send } from './http/responses.ts';
+import { TokenStore } from './http/tokens.ts';
 import { type RequestHook, RequestLog } from './http/traffic.ts';
 import { createFilesApp } from './operations/files.ts';
 import type { Service } from './service.ts';
@@ -17,46 +17,46 @@ import { Agenda, type Happening } from './simulation/event-schemas.ts';
 import { REGIONS, type RegionCode } from './world/regions.ts';
 import type { SandboxAccount, World } from './world/world.ts';
 
-/** What a sandbox is started with. */
+/** Options of a sandbox. */
 export interface SandboxOptions {
   world: World;
-  /** 0, the default, takes any free port. */
+  /** Default: 0, any free port. */
   port?: number;
-  /** The control panel's; by default the one after `port`, or any free one when that is 0. */
+  /** Port of the control panel. Default: the one after `port`, or any free port if `port` is 0. */
   adminPort?: number;
   /** Loopback by default. */
   host?: string;
   /** Rules in force from the start. */
   faults?: FaultRule[];
-  /** Jobs that live by themselves: brought up to the world's clock before each request, and those that are ordered join. */
+  /** Scenario that advances jobs: it catches up with the world's clock before each request, and includes ordered jobs. */
   scenario?: {
     advanceTo(instantMs: number): void;
     adopt?(account: SandboxAccount, jobNumber: number): void;
     stop?(): void;
-    /** By so many seconds the control panel sets the clock forward at most; a month by default. */
+    /** Maximum number of seconds by which the control panel advances the clock. Default: a month. */
     readonly longestAdvanceSeconds?: number;
   };
-  /** What happens to the service; counted from the world's present instant. */
+  /** Planned happenings, relative to the world's current time. */
   happenings?: readonly Happening[];
   onRequest?: RequestHook;
-  /** The world's clock when the control panel may set it forward. */
+  /** The world's clock, if the control panel may advance it. */
   clock?: SandboxClock;
   /** 600 by default, by the world's clock. */
   tokenLifetimeSeconds?: number;
 }
 
-/** A sandbox without a server: its app is called as a function. */
+/** A sandbox without a server: an app that is called as a function. */
 export interface SandboxApp {
   readonly world: World;
-  readonly faults: FaultBook;
+  readonly faults: FaultRules;
   readonly requests: RequestLog;
-  /** What is to happen to the service. */
+  /** Planned happenings. */
   readonly agenda: Agenda;
-  /** Called before each answer is made up; may be replaced at any time. */
+  /** Called before each answer is created; replaceable at any time. */
   onRequest: RequestHook | undefined;
-  /** Forgets the tokens of a region, of an account (by name), or all; returns how many there were. */
+  /** Revokes the tokens of a region, of an account (by name), or all; returns their number. */
   revokeTokens(which?: { region?: RegionCode; account?: string }): number;
-  /** Answers one request. Without `env.outgoing` (the answer as it goes out) faults of the connection throw. */
+  /** Answers one request. Connection faults throw without `env.outgoing`. */
   fetch(request: Request, env?: SandboxEnv['Bindings']): Response | Promise<Response>;
 }
 
@@ -66,7 +66,7 @@ export interface Sandbox extends SandboxApp, AsyncDisposable {
   readonly url: string;
   /** The control panel's address; see `admin.ts`. */
   readonly adminUrl: string;
-  /** The API host of a region, to which paths such as `/Jobs/active` are appended. */
+  /** The API host of a region, the prefix of paths such as `/Jobs/active`. */
   apiUrl(region: RegionCode): string;
   /** The auth host of a region, to which `/realms/<region>/…` is appended. The realm is named like the region. */
   authUrl(region: RegionCode): string;
@@ -74,7 +74,7 @@ export interface Sandbox extends SandboxApp, AsyncDisposable {
   stop(): Promise<void>;
 }
 
-/** The port is taken. */
+/** The port is already in use. */
 export class PortTakenError extends Error {
   readonly port: number;
 
@@ -86,21 +86,21 @@ export class PortTakenError extends Error {
 }
 
 /**
- * Makes a sandbox that does not listen: `/<region>/api`, `/<region>/auth`, files at `/files` and a description of it all at
+ * Creates a sandbox without a listener: `/<region>/api`, `/<region>/auth`, files at `/files` and the OpenAPI document at
  * `/openapi.json`.
  */
 export function createSandbox(options: Omit<SandboxOptions, 'port' | 'adminPort' | 'host'>): SandboxApp {
-  return sandboxOf(serviceOf(options));
+  return toSandboxApp(createService(options));
 }
 
 /**
- * Starts a sandbox as an HTTP server, with its control panel on a port beside it. Throws PortTakenError when a port is taken,
- * UnknownAccountError when a happening names an account that is not there, and whatever else listening fails with.
+ * Starts a sandbox as an HTTP server, with its control panel on a second port. Throws PortTakenError if a port is in use,
+ * UnknownAccountError if a happening names an unknown account, and other errors of listening.
  */
 export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
   const { port = 0, adminPort = port === 0 ? 0 : port + 1, host = '127.0.0.1' } = options;
-  const service = serviceOf(options);
-  const sandbox = sandboxOf(service);
+  const service = createService(options);
+  const sandbox = toSandboxApp(service);
   const listening: Server[] = [];
   const stop = async (): Promise<void> => {
     options.scenario?.stop?.();
@@ -140,10 +140,10 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
   });
 }
 
-function serviceOf(options: Omit<SandboxOptions, 'port' | 'adminPort' | 'host'>): Service {
+function createService(options: Omit<SandboxOptions, 'port' | 'adminPort' | 'host'>): Service {
   const { world, scenario } = options;
-  const tokens = new TokenBook(world, options.tokenLifetimeSeconds);
-  const faults = new FaultBook();
+  const tokens = new TokenStore(world, options.tokenLifetimeSeconds);
+  const faults = new FaultRules();
   const agenda = new Agenda({ world, tokens, faults, scenario });
   for (const rule of options.faults ?? []) faults.add(rule);
   for (const happening of options.happenings ?? []) agenda.plan(happening, world.now());
@@ -158,13 +158,13 @@ function serviceOf(options: Omit<SandboxOptions, 'port' | 'adminPort' | 'host'>)
   };
 }
 
-function sandboxOf(service: Service): SandboxApp {
+function toSandboxApp(service: Service): SandboxApp {
   const app = new Hono<SandboxEnv>();
   for (const region of REGIONS) app.route(`/${region}`, createRegionApp(service, region));
   app.route('/files', createFilesApp(service.world));
   app.get('/openapi.json', (c) => describeIn(c));
   app.onError(answerUnexpected);
-  app.notFound((c) => send(c, problem(404, 'There is no such resource.', pathOf(c))));
+  app.notFound((c) => send(c, problem(404, 'The resource does not exist.', requestPath(c))));
   const { world, faults, requests, agenda } = service;
   return {
     world,
@@ -185,7 +185,7 @@ function sandboxOf(service: Service): SandboxApp {
 /** Ends a server at once, open connections included. */
 function close(server: Server): Promise<void> {
   return new Promise((resolve) => {
-    // Also called back when the server is closed already.
+    // Also called if the server is already closed.
     server.close(() => resolve());
     server.closeAllConnections();
   });

@@ -1,20 +1,20 @@
-/** What the parts of a running sandbox share. */
-import type { FaultBook } from './http/faults.ts';
-import type { TokenBook } from './http/tokens.ts';
+/** State shared by the parts of a running sandbox. */
+import type { FaultRules } from './http/faults.ts';
+import type { TokenStore } from './http/tokens.ts';
 import type { RequestHook, RequestLog } from './http/traffic.ts';
 import type { Agenda } from './simulation/event-schemas.ts';
 import type { SandboxAccount, World } from './world/world.ts';
 
-/** What all regions of a running sandbox share. */
+/** State shared by all regions of a running sandbox. */
 export interface Service {
   world: World;
-  tokens: TokenBook;
-  faults: FaultBook;
+  tokens: TokenStore;
+  faults: FaultRules;
   requests: RequestLog;
-  /** Called before each answer is made up; may be replaced at any time. */
+  /** Called before each answer is created; replaceable at any time. */
   onRequest: RequestHook | undefined;
-  /** Told of each job that was ordered over the API, so that it gets a life of its own. */
+  /** Called for each job ordered over the API, so that the scenario advances it. */
   ordered: ((account: SandboxAccount, jobNumber: number) => void) | undefined;
-  /** What is to happen, to jobs that live by themselves too: brought up to now before a request looks at anything. */
+  /** Planned happenings and the scenario; run up to now before each request reads state. */
   agenda: Agenda;
 }

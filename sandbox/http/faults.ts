@@ -1,4 +1,4 @@
-// Faults on demand: rules that say which requests go wrong, and how.
+// Fault injection: rules that select requests and their faults.
 
 import type { ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -8,20 +8,20 @@ import type { SandboxAccount, World } from '../world/world.ts';
 import { type Answer, json, problem } from './responses.ts';
 import { OPERATIONS, type RequestInfo } from './traffic.ts';
 
-/** What a timer can wait for; it fires at once for anything longer. */
+/** Maximum delay of a timer; longer delays would fire immediately. */
 const waitMs = z
   .int()
   .min(0)
   .max(2 ** 31 - 1);
 const delayMs = waitMs.optional();
 
-/** What may stand in a header. */
+/** Characters allowed in a header. */
 const headerText = z.string().refine((text) => /^[\t\x20-\x7e\x80-\xff]*$/.test(text), {
   error: 'must be a text of one line, as a header can hold',
 });
 
-/** An object without unknown fields; what is said of one names those that there are. */
-export function strictly<Shape extends z.core.$ZodLooseShape>(shape: Shape) {
+/** An object without unknown fields; the error message lists the known ones. */
+export function strictObject<Shape extends z.core.$ZodLooseShape>(shape: Shape) {
   return z.strictObject(shape, {
     error: (issue) =>
       issue.code === 'unrecognized_keys'
@@ -51,7 +51,7 @@ const faultSchema = z.discriminatedUnion(
   'kind',
   [
     /** Answers with a status. `validation` is the isValid/validationMessages body, `html` a proxy's page. */
-    strictly({
+    strictObject({
       kind: z.literal('status'),
       status: z.int().min(200).max(599),
       body: z.enum(['problem', 'validation', 'empty', 'html']).default('problem'),
@@ -60,7 +60,7 @@ const faultSchema = z.discriminatedUnion(
       delayMs,
     }),
     /** Answers with any body. */
-    strictly({
+    strictObject({
       kind: z.literal('raw'),
       status: z.int().min(200).max(599).default(200),
       contentType: headerText.default('application/json'),
@@ -68,33 +68,33 @@ const faultSchema = z.discriminatedUnion(
       delayMs,
     }),
     /** Answers as usual, later. */
-    strictly({ kind: z.literal('delay'), delayMs: waitMs }),
+    strictObject({ kind: z.literal('delay'), delayMs: waitMs }),
     /** Never answers. */
-    strictly({ kind: z.literal('hang') }),
+    strictObject({ kind: z.literal('hang') }),
     /** Resets the connection without an answer. */
-    strictly({ kind: z.literal('reset'), delayMs }),
-    /** Sends half of the body that content-length announced, then closes the connection. */
-    strictly({ kind: z.literal('cutBody'), delayMs }),
-    /** Sends half of the JSON as if it were all. */
-    strictly({ kind: z.literal('truncatedJson'), delayMs }),
+    strictObject({ kind: z.literal('reset'), delayMs }),
+    /** Sends half of the body announced by content-length, then closes the connection. */
+    strictObject({ kind: z.literal('cutBody'), delayMs }),
+    /** Sends half of the JSON as a complete body. */
+    strictObject({ kind: z.literal('truncatedJson'), delayMs }),
     /** Sends a list page whose items are null. */
-    strictly({ kind: z.literal('itemsNull'), delayMs }),
-    /** Sends a list page that claims to be another one: the next by default. */
-    strictly({
+    strictObject({ kind: z.literal('itemsNull'), delayMs }),
+    /** Sends a list page with the number of another page. Default: the next one. */
+    strictObject({
       kind: z.literal('wrongPageEcho'),
       pageNumber: z.int().optional(),
       pageSize: z.int().optional(),
       delayMs,
     }),
     /** Sends an empty list with 200. */
-    strictly({ kind: z.literal('emptyList'), delayMs }),
-    /** Forgets all tokens of the request's account (of the region, when it has none), then answers as usual: 401 at the API. */
-    strictly({ kind: z.literal('revokeTokens'), delayMs }),
+    strictObject({ kind: z.literal('emptyList'), delayMs }),
+    /** Revokes all tokens of the request's account (of the region, if it has none), then answers normally: 401 at the API. */
+    strictObject({ kind: z.literal('revokeTokens'), delayMs }),
     /**
-     * Changes the list before the page is answered, so that a client who reads page by page misses jobs or sees them twice: puts
-     * in new ones, and hides the newest (their details answer as before) for so many seconds.
+     * Changes the list before the page is answered, so that a client misses jobs or reads them twice: adds new jobs, and hides
+     * the newest ones for a number of seconds. Their details still answer.
      */
-    strictly({
+    strictObject({
       kind: z.literal('pageDrift'),
       insert: z.int().min(0).max(1000).default(0),
       hide: z.int().min(0).max(1000).default(0),
@@ -105,9 +105,9 @@ const faultSchema = z.discriminatedUnion(
   { error: (issue) => (issue.code === 'invalid_union' ? `must be one of: ${KINDS.join(', ')}` : undefined) },
 );
 
-/** A rule as it is given. */
-export const ruleSchema = strictly({
-  match: strictly({
+/** A rule as given by the caller. */
+export const ruleSchema = strictObject({
+  match: strictObject({
     region: z.enum(REGIONS).optional(),
     /** Name, client id or upstream id. */
     account: z.union([z.string(), z.int()]).optional(),
@@ -117,7 +117,7 @@ export const ruleSchema = strictly({
       .transform((name) => name.toUpperCase())
       .pipe(z.enum(METHODS))
       .optional(),
-    /** A regular expression over the path below the region's prefix, such as `^/api/Jobs/`. */
+    /** A regular expression for the path below the region's prefix, such as `^/api/Jobs/`. */
     path: z
       .union([z.instanceof(RegExp), z.string().transform(toRegExp)], {
         error: 'must be a regular expression',
@@ -125,26 +125,26 @@ export const ruleSchema = strictly({
       .optional(),
     /** Query parameters by name; each must have this value. */
     query: z.record(z.string(), z.union([z.string(), z.number(), z.boolean()])).optional(),
-    /** A job number: list requests, searches among them, whose page would show this job. */
+    /** A job number: matches list requests and searches whose page contains this job. */
     listsJob: z.int().optional(),
     /** The first matching request that is struck, counted from 1 since the rule was added. */
     nth: z.int().min(1).optional(),
-    /** How many are struck from there on: one when `nth` is given, otherwise all. */
+    /** Number of requests to fault from there on. Default: one with `nth`, otherwise all. */
     times: z.int().min(1).optional(),
   }).default({}),
   fault: faultSchema,
 });
 
-/** What goes wrong with a request. */
+/** Fault to apply to a request. */
 export type Fault = z.infer<typeof faultSchema>;
 
-/** How a list changes between two reads of it. */
+/** Changes of a list between two reads. */
 export type PageDrift = Extract<Fault, { kind: 'pageDrift' }>;
 
 /** Which requests go wrong, and how; checked when added. */
 export type FaultRule = z.input<typeof ruleSchema>;
 
-/** A rule in force: how many requests it has matched and struck. */
+/** An active rule: number of requests matched and faulted. */
 export interface ActiveFault {
   id: string;
   match: z.infer<typeof ruleSchema>['match'];
@@ -153,12 +153,12 @@ export interface ActiveFault {
   struck: number;
 }
 
-/** A rule or a happening names an account that is not there; the message goes on after what names it. */
+/** A rule or a happening names an unknown account; the message continues after the name of the rule. */
 export class UnknownAccountError extends Error {
   override name = 'UnknownAccountError';
 }
 
-/** The account with this name, client id or upstream id. Throws UnknownAccountError when there is none. */
+/** The account with this name, client id or upstream id. Throws UnknownAccountError if it does not exist. */
 export function knownAccount(world: World, key: string | number, region?: RegionCode): SandboxAccount {
   const found = (region ? [region] : REGIONS).map((code) => world.account(code, key)).find(Boolean);
   if (found) return found;
@@ -170,12 +170,12 @@ export function knownAccount(world: World, key: string | number, region?: Region
   );
 }
 
-/** The rules in force. They are asked in the order in which they were added; the first that strikes wins. */
-export class FaultBook {
+/** The active rules, in the order in which they were added; the first one that applies wins. */
+export class FaultRules {
   #rules: ActiveFault[] = [];
   #count = 0;
 
-  /** Puts a rule in force and returns its id. Throws a ZodError when it is not a rule. */
+  /** Activates a rule and returns its id. Throws ZodError if it is invalid. */
   add(rule: FaultRule): string {
     const { match, fault } = ruleSchema.parse(rule);
     this.#count += 1;
@@ -184,7 +184,7 @@ export class FaultBook {
     return id;
   }
 
-  /** Ends a rule; false if there is none of that id. */
+  /** Deletes a rule; false if it does not exist. */
   remove(id: string): boolean {
     const before = this.#rules.length;
     this.#rules = this.#rules.filter((rule) => rule.id !== id);
@@ -196,14 +196,14 @@ export class FaultBook {
     this.#rules = [];
   }
 
-  /** The rules in force, spent ones included. */
+  /** The active rules, including exhausted ones. */
   list(): readonly Readonly<ActiveFault>[] {
     return this.#rules;
   }
 
-  /** The rule that strikes this request, if one does; `lists` tells whether its answer would list a job. Counts. */
+  /** Returns the rule that applies to this request and counts the match. `lists` tells whether its answer would list a job. */
   take(info: RequestInfo, lists: (jobNumber: number) => boolean): Readonly<ActiveFault> | undefined {
-    // All count, also those that come too late to strike: the second request is the second for each of them.
+    // All rules count the request, whichever applies.
     const matching = this.#rules.filter((rule) => matches(rule, info, lists));
     for (const rule of matching) rule.seen += 1;
     const first = matching.find(isDue);
@@ -212,27 +212,27 @@ export class FaultBook {
   }
 }
 
-/** With `nth` the requests are named by their places, so that turns can be missed; without, so many are struck as there may be. */
+/** With `nth`, the rule applies to the request positions; without it, to the first `count` requests. */
 function isDue({ match: { nth, times }, seen, struck }: ActiveFault): boolean {
   if (nth === undefined) return times === undefined || struck < times;
   return seen >= nth && seen < nth + (times ?? 1);
 }
 
-/** What a fault works with. */
+/** Context of a fault. */
 export interface Victim {
   info: RequestInfo;
   /** Absolute path of the request, for problem bodies. */
   instance: string;
-  /** Makes up the answer the request would get; called at most once. */
+  /** Creates the regular answer; called at most once. */
   answer: () => Answer;
-  /** Absent when the app is called without a server: then faults of the connection throw. */
+  /** Absent if the app runs without a server: connection faults then throw. */
   outgoing: ServerResponse | undefined;
   revokeTokens: () => void;
   drift: (how: PageDrift) => void;
 }
 
 /** Applies a fault. Returns the answer to send, or null when the connection has been dealt with. */
-export async function strike(fault: Fault, victim: Victim): Promise<Answer | null> {
+export async function applyFault(fault: Fault, victim: Victim): Promise<Answer | null> {
   if ('delayMs' in fault && fault.delayMs && !(await delay(fault.delayMs, victim.outgoing))) return null;
   switch (fault.kind) {
     case 'status':
@@ -242,16 +242,16 @@ export async function strike(fault: Fault, victim: Victim): Promise<Answer | nul
     case 'delay':
       return victim.answer();
     case 'hang': {
-      const outgoing = socketOf(victim);
-      // Ends when the client gives up or the sandbox is stopped.
+      const outgoing = requireSocket(victim);
+      // Aborted when the client disconnects or the sandbox stops.
       if (!outgoing.destroyed) await new Promise((resolve) => outgoing.once('close', resolve));
       return null;
     }
     case 'reset':
-      socketOf(victim).socket?.resetAndDestroy();
+      requireSocket(victim).socket?.resetAndDestroy();
       return null;
     case 'cutBody': {
-      const outgoing = socketOf(victim);
+      const outgoing = requireSocket(victim);
       const answer = victim.answer();
       const body = Buffer.from(answer.body);
       outgoing.writeHead(answer.status, { ...answer.headers, 'content-length': body.length });
@@ -263,15 +263,15 @@ export async function strike(fault: Fault, victim: Victim): Promise<Answer | nul
       return { ...answer, body: answer.body.slice(0, Math.floor(answer.body.length / 2)) };
     }
     case 'itemsNull':
-      return reworked(victim.answer(), () => ({ items: null }));
+      return transformPage(victim.answer(), () => ({ items: null }));
     case 'wrongPageEcho':
-      return reworked(victim.answer(), (page) => ({
+      return transformPage(victim.answer(), (page) => ({
         pageNumber:
           fault.pageNumber ?? (fault.pageSize === undefined ? page.pageNumber + 1 : page.pageNumber),
         pageSize: fault.pageSize ?? page.pageSize,
       }));
     case 'emptyList':
-      return reworked(victim.answer(), () => ({
+      return transformPage(victim.answer(), () => ({
         items: [],
         totalCount: 0,
         totalPages: 0,
@@ -287,7 +287,7 @@ export async function strike(fault: Fault, victim: Victim): Promise<Answer | nul
   }
 }
 
-/** Faults that are about a page of the job list touch nothing else. */
+/** Faults of job list pages affect nothing else. */
 const LIST_FAULTS: readonly Fault['kind'][] = ['itemsNull', 'wrongPageEcho', 'emptyList', 'pageDrift'];
 
 function matches(
@@ -347,8 +347,8 @@ function statusAnswer(fault: Extract<Fault, { kind: 'status' }>, instance: strin
   return answer;
 }
 
-/** Replaces fields of a good list page; any other answer stays as it is. */
-function reworked(
+/** Replaces fields of a valid list page; other answers are unchanged. */
+function transformPage(
   answer: Answer,
   change: (page: { pageNumber: number; pageSize: number }) => object,
 ): Answer {
@@ -357,7 +357,7 @@ function reworked(
   return { ...answer, body: JSON.stringify({ ...page, ...change(page) }) };
 }
 
-function socketOf(victim: Victim): ServerResponse {
+function requireSocket(victim: Victim): ServerResponse {
   if (!victim.outgoing) throw new Error('Faults of the connection need a server');
   return victim.outgoing;
 }

@@ -1,34 +1,33 @@
 /**
- * The sandbox's description of itself: an OpenAPI document (3.1) made from `operations.ts`. It is loaded when somebody
- * first asks for it, so that starting costs nothing.
+ * The OpenAPI document (3.1) of the sandbox, generated from `operations.ts`. It is loaded on first use, so that it costs no
+ * start time.
  *
- * Schemas are written by zod itself, not by the generator of our own API's document: that one has to be loaded before
- * the first schema is made.
+ * zod generates the schemas: Jobwire's own generator has to be loaded before the first schema is created.
  */
 import * as z from 'zod';
 import { Problem } from '../../shared/ordering/contract/common.ts';
 import { Token, TokenError, TokenRequest } from '../../shared/ordering/contract/tokens.ts';
 import { operations } from '../operations.ts';
 import { REGIONS, type RegionCode } from '../world/regions.ts';
-import { type AnswerSpec, answersOf, type Operation } from './operation.ts';
+import { type AnswerSpec, listAnswers, type Operation } from './operation.ts';
 
-/** What a document is made for. */
+/** Options of a document. */
 export interface DescriptionOptions {
-  /** Where the sandbox is, such as `http://127.0.0.1:4010`; addresses are relative without it. */
+  /** URL of the sandbox, such as `http://127.0.0.1:4010`; servers are relative without it. */
   readonly origin?: string;
-  /** The region it describes; all of them when left out. */
+  /** The described region. Default: all. */
   readonly region?: RegionCode;
 }
 
 type Json = Record<string, unknown>;
 
 const TAGS: Readonly<Record<Operation['tag'] | 'Tokens', string>> = {
-  Tokens: 'What every other request carries. Each region has a token host of its own.',
-  'Price codes': 'What can be ordered, with sizes, questions and prices.',
+  Tokens: 'Access tokens. Each region has its own token host.',
+  'Price codes': 'Price codes with sizes, attributes and prices.',
   Jobs: 'Creating jobs, following them, changing and cancelling them.',
-  Assets: 'Prints already made, which can be ordered again.',
+  Assets: 'Existing prints, which can be reordered.',
   Account: 'The account of the credentials, its users and payments.',
-  Lookups: 'Reference data: read it, do not know it.',
+  Lookups: 'Reference data.',
   Stock: 'Goods in stock and how they are shipped.',
   'Promo codes': 'Discounts.',
 };
@@ -36,13 +35,13 @@ const TAGS: Readonly<Record<Operation['tag'] | 'Tokens', string>> = {
 /** Media types of request bodies that no operation names. */
 const JSON_ONLY = ['application/json'];
 
-/** Makes the document of all regions, or of one. */
+/** Creates the document of one region, or of all. */
 export function openApiDocument({ origin = '', region }: DescriptionOptions = {}): object {
   const schemas = new NamedSchemas();
   const paths: Record<string, Json> = { [tokenPath(region)]: tokenItem(schemas, origin, region) };
   for (const spec of operations) {
     const { method, path } = spec;
-    paths[path] = { ...paths[path], [method]: operationOf(spec, schemas) };
+    paths[path] = { ...paths[path], [method]: toOperation(spec, schemas) };
   }
   return {
     openapi: '3.1.0',
@@ -50,9 +49,9 @@ export function openApiDocument({ origin = '', region }: DescriptionOptions = {}
       title: 'Ordering service (sandbox)',
       version: 'V1',
       description:
-        'A made-up wholesale ordering service for heat transfers and stocked goods. A token belongs to one account of one region; what belongs to another account answers like what does not exist. What goes wrong is a problem document (RFC 7807).',
+        'A simulated wholesale ordering API for heat transfers and stocked goods. A token belongs to one account of one region; resources of other accounts answer as if they did not exist. Errors are problem documents (RFC 7807).',
     },
-    servers: [serverOf('api', origin, region)],
+    servers: [toServer('api', origin, region)],
     tags: Object.entries(TAGS).map(([name, description]) => ({ name, description })),
     security: [{ client: [] }],
     paths,
@@ -62,7 +61,7 @@ export function openApiDocument({ origin = '', region }: DescriptionOptions = {}
         client: {
           type: 'oauth2',
           description:
-            'Client credentials (a key id and a secret) of an account. Tokens last ten minutes; keep one until shortly before it expires. Each region has a token endpoint of its own, whose tokens no other region takes.',
+            'Client credentials (a key id and a secret) of an account. Tokens expire after ten minutes; reuse a token until shortly before it expires. Each region has its own token endpoint, whose tokens are valid in that region only.',
           flows: {
             clientCredentials: {
               tokenUrl: `${origin}/${region ?? 'us'}/auth${tokenPath(region ?? 'us')}`,
@@ -75,12 +74,12 @@ export function openApiDocument({ origin = '', region }: DescriptionOptions = {}
   };
 }
 
-function serverOf(host: 'api' | 'auth', origin: string, region: RegionCode | undefined): Json {
+function toServer(host: 'api' | 'auth', origin: string, region: RegionCode | undefined): Json {
   if (region) return { url: `${origin}/${region}/${host}`, description: `The region ${region}.` };
   return {
     url: `${origin}/{region}/${host}`,
-    description: 'Each region has a host of its own.',
-    variables: { region: { enum: REGIONS, default: 'us', description: 'Comes with the credentials.' } },
+    description: 'Each region has its own host.',
+    variables: { region: { enum: REGIONS, default: 'us', description: 'Part of the credentials.' } },
   };
 }
 
@@ -99,7 +98,7 @@ function tokenItem(schemas: NamedSchemas, origin: string, region: RegionCode | u
     content: { 'application/json': { schema: schemas.of(TokenError, 'output') } },
   });
   return {
-    servers: [serverOf('auth', origin, region)],
+    servers: [toServer('auth', origin, region)],
     post: {
       operationId: 'token',
       tags: ['Tokens'],
@@ -115,16 +114,16 @@ function tokenItem(schemas: NamedSchemas, origin: string, region: RegionCode | u
           description: 'The token.',
           content: { 'application/json': { schema: schemas.of(Token, 'output') } },
         },
-        400: refused('The form is not valid, or asks for another grant.'),
+        400: refused('The form is invalid, or requests an unsupported grant.'),
         401: refused('The client or its secret is wrong.'),
-        404: refused('There is no such realm here.'),
+        404: refused('The realm does not exist.'),
         413: refused('The form is larger than 1 MiB.'),
       },
     },
   };
 }
 
-function operationOf(spec: Operation, schemas: NamedSchemas): Json {
+function toOperation(spec: Operation, schemas: NamedSchemas): Json {
   const parameters = [
     ...parametersIn('path', spec.params),
     ...parametersIn('query', spec.query),
@@ -139,17 +138,17 @@ function operationOf(spec: Operation, schemas: NamedSchemas): Json {
     summary: spec.summary,
     ...(spec.description === undefined ? {} : { description: spec.description }),
     ...(parameters.length > 0 ? { parameters } : {}),
-    ...(spec.body ? { requestBody: bodyOf(spec, spec.body, schemas) } : {}),
+    ...(spec.body ? { requestBody: toRequestBody(spec, spec.body, schemas) } : {}),
     responses: Object.fromEntries(
-      Object.entries(answersOf(spec)).map(([status, answer]) => [
+      Object.entries(listAnswers(spec)).map(([status, answer]) => [
         status,
-        responseOf(answer, Number(status) < 300 ? (spec.produces ?? JSON_ONLY) : JSON_ONLY, schemas),
+        toResponse(answer, Number(status) < 300 ? (spec.produces ?? JSON_ONLY) : JSON_ONLY, schemas),
       ]),
     ),
   };
 }
 
-function bodyOf(spec: Operation, body: z.ZodType, schemas: NamedSchemas): Json {
+function toRequestBody(spec: Operation, body: z.ZodType, schemas: NamedSchemas): Json {
   const shapes = spec.bodyShapes;
   const schema = shapes
     ? { anyOf: shapes.map((shape) => schemas.of(shape, 'input')) }
@@ -158,7 +157,7 @@ function bodyOf(spec: Operation, body: z.ZodType, schemas: NamedSchemas): Json {
   return { required: true, content: Object.fromEntries(types.map((type) => [type, { schema }])) };
 }
 
-function responseOf(
+function toResponse(
   { description, schema }: AnswerSpec,
   types: readonly string[],
   schemas: NamedSchemas,
@@ -178,7 +177,7 @@ function responseOf(
 
 function parametersIn(place: 'path' | 'query', taken: z.ZodObject | undefined): Json[] {
   return Object.entries(taken?.shape ?? {}).map(([name, given]) => {
-    const { schema, description, fallback, required } = parameterOf(given as z.ZodType);
+    const { schema, description, fallback, required } = toParameter(given as z.ZodType);
     return {
       ...{ name, in: place, required: place === 'path' || required },
       ...(description === undefined ? {} : { description }),
@@ -188,8 +187,8 @@ function parametersIn(place: 'path' | 'query', taken: z.ZodObject | undefined): 
   });
 }
 
-/** How a parameter is written: as `parameters.ts` says in the metadata `parameter`, or the text that its schema takes. */
-function parameterOf(given: z.ZodType) {
+/** The schema of a parameter: the metadata `parameter` of `parameters.ts`, or a string. */
+function toParameter(given: z.ZodType) {
   let inner = given;
   let fallback: unknown;
   let required = true;
@@ -201,32 +200,32 @@ function parameterOf(given: z.ZodType) {
     description ??= inner.description;
   }
   const said = inner.meta()?.parameter as Json | undefined;
-  const schema = said ?? tidy(z.toJSONSchema(inner, { io: 'input' }) as Json);
+  const schema = said ?? normalizeSchema(z.toJSONSchema(inner, { io: 'input' }) as Json);
   const { $schema: _, description: __, parameter: ___, ...rest } = schema as Json;
   if (Array.isArray(rest.enum)) {
-    // What is read in any case is described as it is written.
+    // Case-insensitive values are described in their canonical case.
     fallback =
       rest.enum.find((one) => String(one).toLowerCase() === String(fallback).toLowerCase()) ?? fallback;
   }
   return { schema: rest, description, fallback, required };
 }
 
-/** The schemas that have a name, as components; others stand where they are used. */
+/** Named schemas as components; others are inline. */
 class NamedSchemas {
   readonly #named: Record<string, Json> = {};
 
-  /** A schema as it is referred to. */
+  /** A reference to a named schema. */
   of(schema: z.ZodType, io: 'input' | 'output'): Json {
     const { $schema: _, $defs = {}, ...own } = z.toJSONSchema(schema, { io }) as Json & { $defs?: Json };
     for (const [name, value] of Object.entries($defs)) {
-      const tidied = tidy(value as Json);
+      const tidied = normalizeSchema(value as Json);
       const known = this.#named[name];
       if (known && JSON.stringify(known) !== JSON.stringify(tidied)) {
         throw new Error(`Two schemas are called ${name}.`);
       }
       this.#named[name] = tidied;
     }
-    return tidy(own);
+    return normalizeSchema(own);
   }
 
   /** By name. */
@@ -235,15 +234,16 @@ class NamedSchemas {
   }
 }
 
-/** References lead to components, what may be null has two types, an integer has no limits that are those of all integers. */
-function tidy<T>(part: T): T {
-  if (Array.isArray(part)) return part.map(tidy) as T;
+/** References point to components, nullable schemas have two types, and integers omit the limits that all integers have. */
+function normalizeSchema<T>(part: T): T {
+  if (Array.isArray(part)) return part.map(normalizeSchema) as T;
   if (typeof part !== 'object' || part === null) return part;
   const tidied: Json = {};
   for (const [key, value] of Object.entries(part)) {
     if (key === 'minimum' && value === Number.MIN_SAFE_INTEGER) continue;
     if (key === 'maximum' && value === Number.MAX_SAFE_INTEGER) continue;
-    tidied[key] = key === '$ref' ? String(value).replace('#/$defs/', '#/components/schemas/') : tidy(value);
+    tidied[key] =
+      key === '$ref' ? String(value).replace('#/$defs/', '#/components/schemas/') : normalizeSchema(value);
   }
   const { anyOf, ...rest } = tidied;
   const [one, other] = Array.isArray(anyOf) ? (anyOf as Json[]) : [];

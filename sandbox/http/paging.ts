@@ -2,7 +2,7 @@
 
 import { blank } from '../operations/order-errors.ts';
 
-/** Cuts a page from a whole list, which the caller has filtered and sorted; `url` is the address that was asked for. */
+/** Cuts a page from a filtered and sorted list; `url` is the requested URL. */
 export function cutPage<T>(
   all: readonly T[],
   {
@@ -30,7 +30,7 @@ export function cutPage<T>(
     currentPage: page,
     hasNext,
     hasPrevious,
-    // Blanks filter nothing.
+    // A blank filter matches everything.
     filter: blank(filter) ? null : filter,
     nextUrl: hasNext ? neighbour(page + 1) : null,
     previousUrl: hasPrevious ? neighbour(page - 1) : null,
@@ -38,8 +38,8 @@ export function cutPage<T>(
   };
 }
 
-/** A list sorted by one value of each entry, texts whatever their case. Null is lowest; what is equal stays as it stood. */
-export function inOrder<T>(
+/** Sorts a list by one value of each entry, strings case-insensitively. Null is lowest; the sort is stable. */
+export function sortEntries<T>(
   all: readonly T[],
   keyOf: (entry: T) => string | number | null,
   direction: 'ascending' | 'descending' = 'ascending',

@@ -1,13 +1,12 @@
-// How parameters of path and query are read. What is amiss is said in a sentence. The metadata `parameter` says how one is
-// written, for the interface description.
+// Parsers of path and query parameters. The metadata `parameter` describes the accepted syntax in the OpenAPI document.
 
 import * as z from 'zod';
 
 /*
  * Where the contract is silent, the sandbox chose:
  *
- * - A parameter of the wrong type, a page or pageSize below 1, and a pageSize over the most of its list are refused with 400
- *   and `errors`. A number of a job or a user that is no integer is 400 too, not 404. Unknown parameters are ignored.
+ * - A parameter of the wrong type, a page or pageSize below 1, and a pageSize above its list's maximum answer 400 with
+ *   `errors`. A job number or user id that is not an integer answers 400, not 404. Unknown parameters are ignored.
  */
 
 /** An integer. */
@@ -31,7 +30,7 @@ export const pageParameters = (defaultSize: number, mostPerPage: number) => ({
     .default(defaultSize),
 });
 
-/** A number, written as JSON writes it; those that no number of 64 bits comes near are none. */
+/** A number in JSON syntax, within the range of 64-bit numbers. */
 export const decimal = z
   .string()
   .regex(/^-?\d+(?:\.\d+)?(?:e[+-]?\d+)?$/i, 'The value is not a number.')
@@ -47,8 +46,8 @@ export const flag = z
   .transform((value) => value === 'true')
   .meta({ parameter: { type: 'boolean' } });
 
-/** One of some names, in any case, read as it is written here. */
-export const oneOf = <T extends string>(names: readonly T[]) =>
+/** One of the names, case-insensitive, in its canonical case. */
+export const enumParameter = <T extends string>(names: readonly T[]) =>
   z
     .string()
     .transform((text) => names.find((name) => name.toLowerCase() === text.toLowerCase()))

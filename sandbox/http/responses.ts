@@ -1,4 +1,4 @@
-// Bodies of requests as they come in, answers before they are on the wire, and the one place that puts them there.
+// Reads request bodies, creates answers, and writes them to the socket.
 
 import { STATUS_CODES } from 'node:http';
 import type { HttpBindings } from '@hono/node-server';
@@ -16,19 +16,19 @@ export interface Answer {
 /** Hono's types for the sandbox's apps: the socket is at hand, since some faults are about the socket. */
 export type SandboxEnv = { Bindings: HttpBindings };
 
-/** What a handler returns when the connection has been dealt with already. */
+/** Returned by a handler that has already handled the connection. */
 export const ALREADY_SENT = RESPONSE_ALREADY_SENT;
 
-/** A JSON answer; text is taken as JSON already made. */
+/** A JSON answer; a string is sent as serialized JSON. */
 export function json(value: unknown, status = 200, headers: Record<string, string> = {}): Answer {
   const body = typeof value === 'string' ? value : JSON.stringify(value);
   return { status, headers: { 'content-type': 'application/json; charset=utf-8', ...headers }, body };
 }
 
-/** A success that has nothing to say. */
+/** A success without a body. */
 export const NO_CONTENT: Answer = { status: 204, headers: {}, body: '' };
 
-/** An RFC 7807 problem; with `errors` (messages by field) it is a validation failure. */
+/** An RFC 7807 problem; with `errors` (messages by field), a validation failure. */
 export function problem(
   status: number,
   detail: string,
@@ -49,13 +49,13 @@ export function problem(
   });
 }
 
-/** What a body may have at most. */
+/** Maximum size of a body. */
 const MOST_BODY_BYTES = 1024 * 1024;
 
-/** Why a body that `readBody` gave up is refused. */
+/** Reason of an incomplete body. */
 export const TOO_LARGE = `The body is larger than ${MOST_BODY_BYTES} bytes.`;
 
-/** The client went away while it was sending its body. */
+/** The client disconnected while sending its body. */
 class BodyLostError extends Error {
   constructor(options: ErrorOptions) {
     super('The request ended before its body did.', options);
@@ -63,7 +63,7 @@ class BodyLostError extends Error {
   }
 }
 
-/** The body as text; undefined when it is TOO_LARGE, of which no more is kept then. */
+/** The body as text, or TOO_LARGE, which discards the rest. */
 export async function readBody(c: Context<SandboxEnv>): Promise<string | undefined> {
   try {
     const length = c.req.header('content-length');
@@ -77,7 +77,7 @@ export async function readBody(c: Context<SandboxEnv>): Promise<string | undefin
       if (done) return new TextDecoder().decode(Buffer.concat(chunks));
       bytes += value.length;
       if (bytes > MOST_BODY_BYTES) {
-        // Who is still sending does not see the answer: what comes is let through to nowhere.
+        // A client reads no answer while it is still sending, so the rest is read and discarded.
         void discard(reader);
         return undefined;
       }
@@ -92,26 +92,26 @@ async function discard(reader: ReadableStreamDefaultReader<Uint8Array>): Promise
   try {
     while (!(await reader.read()).done);
   } catch {
-    // It went away.
+    // The client disconnected.
   }
 }
 
-/** The path as it was sent, percent-encoded as it was: what problems call their instance. */
-export function pathOf(c: Context<SandboxEnv>): string {
+/** The path as sent, percent-encoded: the `instance` of problems. */
+export function requestPath(c: Context<SandboxEnv>): string {
   const { url } = c.req;
   const from = url.indexOf('/', url.indexOf('//') + 2);
   const query = url.indexOf('?', from);
   return query < 0 ? url.slice(from) : url.slice(from, query);
 }
 
-/** A JSON answer; where there is nothing to show, a 404 that says so. */
+/** A JSON answer; 404 with a message if there is no value. */
 export function jsonOr404(value: object | undefined, missing: string, instance: string): Answer {
   return value ? json(value) : problem(404, missing, instance);
 }
 
 /**
- * Answers what nobody foresaw with 500, and tells of it on stderr: which route, which error and where, but nothing that a
- * request or an error says. A client that went away while it was sending is told nothing, and so is stderr.
+ * Answers an unexpected error with 500, and logs route, error class and location to stderr, without content of the request or
+ * the error. A client that disconnected while sending gets no answer and no log line.
  */
 export function answerUnexpected(error: Error, c: Context<SandboxEnv>): Response {
   if (!(error instanceof BodyLostError)) {
@@ -122,12 +122,12 @@ export function answerUnexpected(error: Error, c: Context<SandboxEnv>): Response
     c.env.outgoing.destroy();
     return RESPONSE_ALREADY_SENT;
   }
-  return send(c, problem(500, 'An unexpected error; retry once.', pathOf(c)));
+  return send(c, problem(500, 'An unexpected error; retry once.', requestPath(c)));
 }
 
 /**
- * Sends an answer with its exact content-length. It writes to the socket itself: that is what a page of 100 jobs costs
- * least on, and it spares the process the adapter's replacement of the global Response.
+ * Sends an answer with its exact content-length. It writes directly to the socket, the cheapest way for a page of 100 jobs,
+ * which also avoids the adapter's replacement of the global Response.
  */
 export function send(
   c: Context<SandboxEnv>,

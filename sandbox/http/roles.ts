@@ -1,10 +1,10 @@
-// What the roles of credentials may do.
+// Rights of the roles of credentials.
 
 import type { Role } from '../world/records.ts';
 
 /**
- * To order and see orders, to administer the account, to see and set privileged fields. A viewer may see the account and the
- * lookups, and nothing that has to do with orders.
+ * Rights: to order and read orders, to administer the account, to read and set privileged fields. A viewer reads only the
+ * account and the lookups.
  */
 const ALLOWED = {
   ordering: ['user', 'administrator', 'staff'],
@@ -16,6 +16,6 @@ const ALLOWED = {
 export type Right = keyof typeof ALLOWED;
 
 /** Whether credentials of a role may do something. */
-export function may(role: Role, right: Right): boolean {
+export function hasRight(role: Role, right: Right): boolean {
   return ALLOWED[right].some((allowed) => allowed === role);
 }

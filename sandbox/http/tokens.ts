@@ -4,14 +4,14 @@ import type { Credentials } from '../world/records.ts';
 import type { RegionCode } from '../world/regions.ts';
 import type { SandboxAccount, World } from '../world/world.ts';
 
-/** Whom a token was given to. */
+/** Holder of a token. */
 export interface Holder {
   readonly account: SandboxAccount;
   readonly credentials: Credentials;
 }
 
-/** Access tokens in force, and lately expired ones. A token is known in its own region only. */
-export class TokenBook {
+/** Access tokens: valid and recently expired ones. A token is valid in its own region only. */
+export class TokenStore {
   readonly #world: World;
   readonly #lifetimeSeconds: number;
   readonly #tokens = new Map<string, Holder & { expiresAt: number }>();
@@ -21,10 +21,10 @@ export class TokenBook {
     this.#lifetimeSeconds = lifetimeSeconds;
   }
 
-  /** Issues a token; it lives by the sandbox clock. */
+  /** Issues a token; it expires by the sandbox clock. */
   issue(account: SandboxAccount, credentials: Credentials): { token: string; expiresInSeconds: number } {
     const now = this.#world.now();
-    // In the order of their issue, and so of their ends.
+    // Sorted by time of issue, and so by expiry.
     for (const [token, { expiresAt }] of this.#tokens) {
       if (expiresAt > now || this.#tokens.size < REMEMBERED_TOKENS) break;
       this.#tokens.delete(token);
@@ -34,7 +34,7 @@ export class TokenBook {
     return { token, expiresInSeconds: this.#lifetimeSeconds };
   }
 
-  /** Whose token this is in a region, if it is valid there. */
+  /** The holder of a token that is valid in the region. */
   holder(region: RegionCode, token: string): Holder | undefined {
     const entry = this.#known(region, token);
     return entry && entry.expiresAt > this.#world.now() ? entry : undefined;
@@ -66,5 +66,5 @@ export class TokenBook {
   }
 }
 
-/** So many tokens are kept, expired ones too; more only while they are in force. */
+/** Maximum number of stored tokens, including expired ones; exceeded only by valid tokens. */
 const REMEMBERED_TOKENS = 10_000;

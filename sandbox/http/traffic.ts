@@ -1,9 +1,9 @@
-// What is asked of the sandbox: one record per request, for rules and hooks to look at and for tests to count.
+// The request log: one record per request, for rules, hooks and tests.
 
 import type { RegionCode } from '../world/regions.ts';
 import type { SandboxAccount } from '../world/world.ts';
 
-/** The operations the sandbox knows; `unknown` is any other path or method. */
+/** The operations of the sandbox; `unknown` is any other path or method. */
 export const OPERATIONS = [
   'token',
   'processes',
@@ -41,24 +41,24 @@ export const OPERATIONS = [
   'unknown',
 ] as const;
 
-/** What a request asks for. */
+/** The target of a request. */
 export type OperationName = (typeof OPERATIONS)[number];
 
-/** A request as hooks and fault rules see it. */
+/** A request as hooks and fault rules receive it. */
 export interface RequestInfo {
   region: RegionCode;
   operation: OperationName;
-  /** Whose token (or client id, at the token endpoint) it carries; undefined when that is nobody's. */
+  /** The account of its token (or of its client id, at the token endpoint); undefined if it is invalid. */
   account: SandboxAccount | undefined;
   method: string;
-  /** Below the region's prefix, such as `/api/Jobs/active`. */
+  /** Path below the region's prefix, such as `/api/Jobs/active`. */
   path: string;
   query: Record<string, string>;
   /** Of `job` requests. */
   jobNumber: number | undefined;
 }
 
-/** Called before an answer is made up, so that a test can change the world between two page reads. */
+/** Called before an answer is created, so that a test can change the world between two page reads. */
 export type RequestHook = (info: RequestInfo) => void | Promise<void>;
 
 /** A request that came in. */
@@ -73,7 +73,7 @@ export interface LoggedRequest extends Omit<RequestInfo, 'account'> {
   fault: string | null;
 }
 
-/** Which requests to count or list; what is left out matches all. */
+/** Filter of requests to count or list; absent fields match all. */
 export interface RequestFilter {
   operation?: OperationName;
   region?: RegionCode;
@@ -123,7 +123,7 @@ export class RequestLog {
   begin(info: RequestInfo, at: number): LoggedRequest {
     const entry = { ...info, account: info.account?.name ?? null, at, status: null, fault: null };
     this.#entries.push(entry);
-    // Dropped in bulk: shifting one at a time would cost more than the request.
+    // Removed in bulk: shifting one at a time would cost more than the request.
     if (this.#entries.length >= this.#limit * 2) this.#entries = this.#entries.slice(-this.#limit);
     const gauge = this.#inFlight.get(info.operation) ?? { now: 0, most: 0 };
     gauge.now += 1;

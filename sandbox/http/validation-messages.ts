@@ -1,22 +1,22 @@
-// What a schema refused, said in sentences.
+// Converts validation issues to messages.
 
 import type * as z from 'zod';
 
-/** An issue as a sentence: the field (`whole` where it is about all of it), and what would be right. */
-export function sentence(issue: z.core.$ZodIssue | undefined, whole: string): string {
+/** Formats an issue as a message: the field (`whole` if it concerns the whole value), and the accepted values. */
+export function formatIssue(issue: z.core.$ZodIssue | undefined, whole: string): string {
   if (!issue) return `${whole} is not right.`;
-  // Of a union, what is wrong with the part that was meant.
+  // For a union: the issue of the selected option.
   if (issue.code === 'invalid_union' && issue.errors.length > 0) {
     const inner = issue.errors.flat().find(({ path }) => path.length > 0);
-    if (inner) return sentence({ ...inner, path: [...issue.path, ...inner.path] }, whole);
+    if (inner) return formatIssue({ ...inner, path: [...issue.path, ...inner.path] }, whole);
   }
   const field = issue.path
     .map((part, at) => (typeof part === 'number' ? `[${part}]` : `${at > 0 ? '.' : ''}${String(part)}`))
     .join('');
-  return `${field === '' ? whole : field} ${wish(issue)}.`;
+  return `${field === '' ? whole : field} ${formatExpectation(issue)}.`;
 }
 
-function wish(issue: z.core.$ZodIssue): string {
+function formatExpectation(issue: z.core.$ZodIssue): string {
   switch (issue.code) {
     case 'invalid_type':
       return `must be ${KINDS_IN_WORDS[issue.expected] ?? issue.expected}`;

@@ -1,4 +1,4 @@
-// The account that credentials belong to: its profile, users, payments and how it ships.
+// The account of the credentials: its profile, users, payments and shipping settings.
 
 import * as z from 'zod';
 import {
@@ -11,10 +11,16 @@ import {
 } from '../../shared/ordering/contract/account.ts';
 import { Problem } from '../../shared/ordering/contract/common.ts';
 import { operation } from '../http/operation.ts';
-import { cutPage, inOrder } from '../http/paging.ts';
-import { flag, integer, oneOf, pageParameters } from '../http/parameters.ts';
+import { cutPage, sortEntries } from '../http/paging.ts';
+import { enumParameter, flag, integer, pageParameters } from '../http/parameters.ts';
 import { json, jsonOr404 } from '../http/responses.ts';
-import { type CertificateRecord, carriersOf, guidOf, phoneOf, shipmentTypesOf } from '../world/ledgers.ts';
+import {
+  type CertificateRecord,
+  generateGuid,
+  generatePhone,
+  listCarriers,
+  listShipmentTypes,
+} from '../world/ledgers.ts';
 import { certificateLink } from '../world/links.ts';
 import type { SandboxUser } from '../world/records.ts';
 import { CURRENCIES, LOCATIONS, type RegionCode } from '../world/regions.ts';
@@ -23,28 +29,27 @@ import type { SandboxAccount } from '../world/world.ts';
 /*
  * Where the contract is silent, the sandbox chose:
  *
- * - Each token that is granted counts as a login of the user whom the credentials act as: `lastLogin` is when, `loginCount` how
- *   often. Users who never logged in sort lowest.
- * - `sortBy` and `sortDirection` take their names in any case, and nothing else (400). What is equal stands by id. `textFilter`
- *   is compared, whatever its case, with any part; blanks around it don't count; it is echoed as it came. Of users it looks
- *   into user name, first, last and both names, e-mail; of transactions into ids, gateway, status, card and merchant entity.
- *   `pageSize` is at most 200.
- * - `GET /account/users/{userId}` finds inactive users too. An id that is no integer is 400.
- * - `completedOnly` means the status Completed; others have no `completedAt`.
- * - Amounts of taxes: US accounts have no `taxRate`, since it depends on where goods go; they are exempt (Resale) while a
- *   certificate of theirs is checked and has not expired. GST is 15 % in NZ and 10 % in AU, VAT 20 % in GB and 21 % in the EU.
- * - A certificate's file is Missing, Checking or Stored (`fileStatus.code`); only a stored one has a `cdnUrl`, which lives for a
- *   quarter of an hour. `licenseExpiryDate` is a day; it counts to its end in UTC.
- * - `receiverPays` is null when it is not enabled. Items of `carrierOptions` have code and name and are all carriers of the
- *   region; `availableCarriers` are the names of those that may be used. `shipmentTypeOptions` are the region's delivery
- *   methods that ship; `availableShipmentTypes` is empty unless some of them may not be used. `chargeType` is Flat, PerWeight or
- *   Percent.
- * - An account with a `paymentMode` of Card pays at once (`showPayNow`, `creditCardRequired`, no terms); one of Account by
- *   invoice. `shipmentCarriersCSV` are codes of carriers, null when unrestricted; `excludeShipmentsCsv` codes of types.
- * - A user whose own address is not known has the account's. Texts that do not apply are null.
+ * - Each issued token counts as a login of its user: `lastLogin` is the time, `loginCount` the number. Users without a login
+ *   sort lowest.
+ * - `sortBy` and `sortDirection` are case-insensitive; other values answer 400. Equal values are sorted by id. `textFilter`
+ *   matches any part, case-insensitively, without surrounding blanks; it is echoed unchanged. For users it covers user name,
+ *   first name, last name, full name and e-mail; for transactions ids, gateway, status, card and merchant entity. The maximum
+ *   `pageSize` is 200.
+ * - `GET /account/users/{userId}` finds inactive users too. An id that is not an integer answers 400.
+ * - `completedOnly` selects the status Completed; other transactions have no `completedAt`.
+ * - Taxes: US accounts have no `taxRate`, because it depends on the destination; they are exempt (Resale) while one of their
+ *   certificates is checked and valid. GST is 15 % in NZ and 10 % in AU, VAT 20 % in GB and 21 % in the EU.
+ * - A certificate's file is Missing, Checking or Stored (`fileStatus.code`); only a stored one has a `cdnUrl`, which expires
+ *   after 15 minutes. `licenseExpiryDate` is a day and includes that whole day in UTC.
+ * - `receiverPays` is null if it is disabled. Items of `carrierOptions` have code and name and are all carriers of the region;
+ *   `availableCarriers` are the names of the allowed ones. `shipmentTypeOptions` are the region's delivery methods that ship;
+ *   `availableShipmentTypes` is empty unless some are excluded. `chargeType` is Flat, PerWeight or Percent.
+ * - An account with the `paymentMode` Card pays at once (`showPayNow`, `creditCardRequired`, no terms); one with Account pays
+ *   by invoice. `shipmentCarriersCSV` lists carrier codes, null if unrestricted; `excludeShipmentsCsv` lists codes of types.
+ * - A user without an address has the account's. Texts that do not apply are null.
  */
 
-const NO_SUCH_ACCOUNT = { description: 'There is no such account.', schema: Problem };
+const NO_SUCH_ACCOUNT = { description: 'The account does not exist.', schema: Problem };
 
 export const accountOperations = [
   operation({
@@ -55,7 +60,7 @@ export const accountOperations = [
     summary: 'The account of the credentials.',
     answers: { 200: { description: 'The account.', schema: AccountProfile }, 404: NO_SUCH_ACCOUNT },
     handle: ({ account, instance, now }) =>
-      jsonOr404(accountProfile(account, now), 'There is no such account.', instance),
+      jsonOr404(accountProfile(account, now), 'The account does not exist.', instance),
   }),
   operation({
     name: 'accountUser',
@@ -65,10 +70,10 @@ export const accountOperations = [
     summary: 'The calling user.',
     answers: {
       200: { description: 'The user in full.', schema: User },
-      404: { description: 'There is no such user.', schema: Problem },
+      404: { description: 'The user does not exist.', schema: Problem },
     },
     handle: ({ account, user, instance }) =>
-      jsonOr404(user && userProfile(account, user), 'There is no such user.', instance),
+      jsonOr404(user && userProfile(account, user), 'The user does not exist.', instance),
   }),
   operation({
     name: 'accountUsers',
@@ -79,8 +84,15 @@ export const accountOperations = [
     query: z.object({
       includeInactive: flag.default(false),
       ...pageParameters(50, 200),
-      sortBy: oneOf(['LastName', 'FirstName', 'UserName', 'Email', 'LastLoginUtc', 'LoginCount']).optional(),
-      sortDirection: oneOf(['ASC', 'DESC']).optional(),
+      sortBy: enumParameter([
+        'LastName',
+        'FirstName',
+        'UserName',
+        'Email',
+        'LastLoginUtc',
+        'LoginCount',
+      ]).optional(),
+      sortDirection: enumParameter(['ASC', 'DESC']).optional(),
       textFilter: z.string().optional(),
     }),
     needs: 'administrator',
@@ -93,8 +105,8 @@ export const accountOperations = [
         .filter(({ shown: { userName, firstName, lastName, emailAddress } }) =>
           matches(textFilter, [userName, firstName, lastName, `${firstName} ${lastName}`, emailAddress]),
         );
-      const sorted = inOrder(
-        inOrder(users, ({ user }) => user.id),
+      const sorted = sortEntries(
+        sortEntries(users, ({ user }) => user.id),
         ({ user, shown }) => {
           switch (sortBy) {
             case 'LastName':
@@ -111,7 +123,7 @@ export const accountOperations = [
               return shown.loginCount;
           }
         },
-        directionOf(query.sortDirection ?? 'ASC'),
+        toDirection(query.sortDirection ?? 'ASC'),
       );
       const page = cutPage(sorted, { ...query, filter: textFilter, url });
       return json({ ...page, entities: page.entities.map(({ shown }) => userSummary(shown)) });
@@ -131,8 +143,8 @@ export const accountOperations = [
     },
     handle: ({ account, params, instance }) => {
       const user = account.users.find(({ id }) => id === params.userId);
-      // Another account's user answers exactly like one that does not exist.
-      return jsonOr404(user && userSummary(userProfile(account, user)), 'There is no such user.', instance);
+      // Users of other accounts answer exactly like unknown ones.
+      return jsonOr404(user && userSummary(userProfile(account, user)), 'The user does not exist.', instance);
     },
   }),
   operation({
@@ -143,8 +155,8 @@ export const accountOperations = [
     summary: "The account's payments.",
     query: z.object({
       ...pageParameters(20, 200),
-      sortBy: oneOf(['Id', 'CreatedAt', 'CompletedAt', 'AmountSettlement']).optional(),
-      sortDirection: oneOf(['DESC', 'ASC']).optional(),
+      sortBy: enumParameter(['Id', 'CreatedAt', 'CompletedAt', 'AmountSettlement']).optional(),
+      sortDirection: enumParameter(['DESC', 'ASC']).optional(),
       completedOnly: flag.default(false),
       textFilter: z.string().optional(),
     }),
@@ -164,8 +176,8 @@ export const accountOperations = [
             payment.merchantEntityId === null ? null : String(payment.merchantEntityId),
           ]),
         );
-      const sorted = inOrder(
-        inOrder(payments, ({ id }) => id),
+      const sorted = sortEntries(
+        sortEntries(payments, ({ id }) => id),
         (payment) => {
           switch (sortBy) {
             case 'Id':
@@ -178,7 +190,7 @@ export const accountOperations = [
               return payment.amountSettlement;
           }
         },
-        directionOf(query.sortDirection ?? 'DESC'),
+        toDirection(query.sortDirection ?? 'DESC'),
       );
       return json(cutPage(sorted, { ...query, filter: textFilter, url }));
     },
@@ -194,11 +206,11 @@ export const accountOperations = [
       404: { description: 'The account has none.', schema: Problem },
     },
     handle: ({ account, instance }) =>
-      jsonOr404(shipmentSettings(account), 'There are no shipment settings.', instance),
+      jsonOr404(shipmentSettings(account), 'The account has no shipment settings.', instance),
   }),
 ];
 
-/** What is owed on top of prices, in percent; null where it depends on where goods go. */
+/** Tax rate on top of prices, in percent; null if it depends on the destination. */
 const TAXES: Record<RegionCode, { type: string; rate: number | null }> = {
   us: { type: 'Sales tax', rate: null },
   nz: { type: 'GST', rate: 15 },
@@ -207,18 +219,18 @@ const TAXES: Record<RegionCode, { type: string; rate: number | null }> = {
   eu: { type: 'VAT', rate: 21 },
 };
 
-/** Per cent that are owed on top of what an order costs; 0 where nobody knows yet. */
-export function taxRateOf(region: RegionCode): number {
+/** Tax rate for an order, in percent; 0 if it is not known yet. */
+export function taxRate(region: RegionCode): number {
   return TAXES[region].rate ?? 0;
 }
 
-/** Tax in cents of so many cents, at a rate in per cent, rounded once. */
+/** Tax in cents on an amount in cents, at a rate in percent, rounded once. */
 export function taxOn(cents: number, rate: number): number {
-  // A rate has three decimals at most; a binary fraction of it would round some halves down.
+  // Rates have at most three decimals; a binary fraction would round some halves down.
   return Math.round((cents * Math.round(rate * 1000)) / 100_000);
 }
 
-/** Who looks after the accounts of a region. */
+/** Account managers by region. */
 const MANAGERS: Record<RegionCode, string> = {
   us: 'Sam Keeper',
   nz: 'Mere Tolland',
@@ -227,7 +239,7 @@ const MANAGERS: Record<RegionCode, string> = {
   eu: 'Lotte Visser',
 };
 
-/** The account profile as `GET /account` shows it; undefined when the account is gone. */
+/** The account profile of `GET /account`; undefined if the account is deleted. */
 function accountProfile(account: SandboxAccount, now: number): AccountProfile | undefined {
   const { id, region, books } = account;
   if (books.profile === null) return undefined;
@@ -257,7 +269,7 @@ function accountProfile(account: SandboxAccount, now: number): AccountProfile | 
     paymentTermDays: paysByCard ? null : 20,
     paymentTermType: paysByCard ? null : 'DaysAfterInvoice',
     entityAddress: books.entityAddress,
-    taxCertificates: books.certificates.map((certificate) => shownCertificate(account, certificate, now)),
+    taxCertificates: books.certificates.map((certificate) => toCertificate(account, certificate, now)),
     paymentMode: paysByCard ? 'Card' : 'Account',
     paymentMethods: books.cards,
     ...books.profile,
@@ -272,7 +284,7 @@ function isGood({ hasFile, checked, licenseExpiryDate }: CertificateRecord, now:
   return hasFile && checked && (licenseExpiryDate === null || licenseExpiryDate >= today);
 }
 
-function shownCertificate(account: SandboxAccount, certificate: CertificateRecord, now: number) {
+function toCertificate(account: SandboxAccount, certificate: CertificateRecord, now: number) {
   const { checked, ...shown } = certificate;
   const code = !certificate.hasFile ? 'Missing' : checked ? 'Stored' : 'Checking';
   return {
@@ -288,13 +300,13 @@ function shownCertificate(account: SandboxAccount, certificate: CertificateRecor
   };
 }
 
-/** A user in full, as `GET /account/user` shows the calling one. */
+/** A complete user, as in `GET /account/user`. */
 function userProfile(account: SandboxAccount, user: SandboxUser): User {
   const { entityAddress } = account.books;
   const [home] = LOCATIONS[account.region];
   return {
     id: user.id,
-    guid: guidOf(0, user.id),
+    guid: generateGuid(0, user.id),
     customerId: account.id,
     customerName: account.name,
     userName: user.userName,
@@ -302,7 +314,7 @@ function userProfile(account: SandboxAccount, user: SandboxUser): User {
     lastName: user.lastName,
     emailAddress: user.emailAddress,
     active: user.active,
-    phone: phoneOf(account.region, user.id),
+    phone: generatePhone(account.region, user.id),
     mobile: user.mobile,
     streetAddress: entityAddress?.streetAddress ?? null,
     addressLine2: entityAddress?.addressLine2 ?? null,
@@ -337,12 +349,12 @@ function userSummary(user: User): UserSummary {
   };
 }
 
-/** The settings as the API shows them; undefined when there are none. */
+/** The shipment settings of the API; undefined if there are none. */
 function shipmentSettings({ region, books: { shipping } }: SandboxAccount): ShipmentSettings | undefined {
   if (!shipping) return undefined;
   const { carriers, excludedTypes, receiverPays } = shipping;
-  const carrierOptions = carriersOf(region);
-  const shipmentTypeOptions = shipmentTypesOf(region);
+  const carrierOptions = listCarriers(region);
+  const shipmentTypeOptions = listShipmentTypes(region);
   const allowed = shipmentTypeOptions.filter(({ code }) => !excludedTypes.includes(code));
   return {
     availableCarriers: carrierOptions
@@ -361,9 +373,9 @@ function shipmentSettings({ region, books: { shipping } }: SandboxAccount): Ship
   };
 }
 
-const directionOf = (said: 'ASC' | 'DESC' | undefined) => (said === 'DESC' ? 'descending' : 'ascending');
+const toDirection = (said: 'ASC' | 'DESC' | undefined) => (said === 'DESC' ? 'descending' : 'ascending');
 
-/** Whether one of some texts has a filter in it; an empty one is in all. */
+/** Whether one of the texts contains a filter; an empty filter matches all. */
 function matches(filter: string | undefined, texts: readonly (string | null)[]): boolean {
   const wanted = filter?.trim().toLowerCase() ?? '';
   return wanted === '' || texts.some((text) => text?.toLowerCase().includes(wanted));

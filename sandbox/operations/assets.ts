@@ -1,4 +1,4 @@
-// Assets: prints already made, of the account and of the catalogue, which can be made again.
+// Assets: existing prints of the account and of the catalogue, which can be reordered.
 
 import * as z from 'zod';
 import {
@@ -13,13 +13,13 @@ import {
 import { type PriceBand, Problem } from '../../shared/ordering/contract/common.ts';
 import type { PriceCode } from '../../shared/ordering/contract/price-codes.ts';
 import { type Call, operation, UNEXPECTED } from '../http/operation.ts';
-import { cutPage, inOrder } from '../http/paging.ts';
-import { commaList, direction, flag, oneOf, pageParameters } from '../http/parameters.ts';
+import { cutPage, sortEntries } from '../http/paging.ts';
+import { commaList, direction, enumParameter, flag, pageParameters } from '../http/parameters.ts';
 import { json, problem } from '../http/responses.ts';
-import { may } from '../http/roles.ts';
+import { hasRight } from '../http/roles.ts';
 import { type Asset, globalAssets, type ShelfFile } from '../world/asset-files.ts';
-import { INPUT_ATTRIBUTES, priceCodeOf, processesOf } from '../world/catalogue.ts';
-import { fileIdOf, fileLink } from '../world/links.ts';
+import { findPriceCode, INPUT_ATTRIBUTES, listProcesses } from '../world/catalogue.ts';
+import { assetFileId, fileLink } from '../world/links.ts';
 import type { Role } from '../world/records.ts';
 import type { SandboxAccount } from '../world/world.ts';
 import { fileBytes } from './files.ts';
@@ -28,25 +28,25 @@ import { fileBytes } from './files.ts';
  * Where the contract is silent, the sandbox chose:
  *
  * - `sortColumn` is one of AssetTag (default), AssetId, ProcessCode, Description, Garment, PriceCode, CreateDate, IsArchived,
- *   in any case; `sortDirection` may be short (ASC, DESC). Null sorts lowest; what is equal stands by asset tag, ascending.
- *   `pageSize` is at most 200.
- * - `filter` is compared, whatever its case, with any part of asset tag, description, garment, process code and price code.
- *   Blanks around it don't count.
- * - Process codes are compared as a whole, whatever their case. An asset without one is left out by `includeProcesses` and
- *   kept by `excludeProcesses`. What both name is excluded. A list parameter without any entry is like none.
- * - `GET /Assets` has the account's own assets, `/Assets/global` those of the catalogue. One asset, its files and its jobs are
- *   answered for both: a tag of the catalogue is on every account. A job that names another tag on a line has filed it.
- * - What is ordered is filed at once; it has no file, and so no `assetUrl`, until its artwork was fetched.
- * - `setup` and `reset` are 0 where they don't apply. An asset without a price code, and one whose price code the account
- *   may not order, has null `priceBands` and `priceTierCode`: it cannot be priced, and so not be made again.
- * - Asset tags are compared exactly, case included.
- * - Privileged callers see `customerId` and `attributes` in lists too; `customerId` of the catalogue's assets is null.
- * - `assetUrl` is the link of the latest current image. Files that were archived have no link, others don't expire
- *   (`files.ts`). Archived assets can still be looked at, with all their files archived.
- * - Jobs of an asset: a code that is on no asset of the account is an invalid one, whatever the reason: 400. A job that has
- *   it on several lines is one entry with the sum of these lines. Cancelled jobs don't appear, as in the active list. Active
- *   jobs are those that have not been dispatched, newest first; what was dispatched in the same instant also stands newest first.
- * - Asset types are there for whoever has a token.
+ *   case-insensitive; `sortDirection` also accepts ASC and DESC. Null sorts lowest; equal values are sorted by asset tag,
+ *   ascending. The maximum `pageSize` is 200.
+ * - `filter` matches any part of asset tag, description, garment, process code and price code, case-insensitively, without
+ *   surrounding blanks.
+ * - Process codes are compared as a whole, case-insensitively. `includeProcesses` excludes an asset without one,
+ *   `excludeProcesses` keeps it. Exclusion wins over inclusion. A list parameter without entries is ignored.
+ * - `GET /Assets` has the account's own assets, `/Assets/global` those of the catalogue. One asset, its files and its jobs
+ *   answer for both: every account has the catalogue's tags. A job with another tag on a line creates that asset.
+ * - An order creates its asset at once, without a file, and so without `assetUrl`, until the artwork is fetched.
+ * - `setup` and `reset` are 0 where they do not apply. An asset without a price code, or with one that the account may not
+ *   order, has null `priceBands` and `priceTierCode`: it cannot be priced, and so not reordered.
+ * - Asset tags are case-sensitive.
+ * - Privileged callers receive `customerId` and `attributes` in lists too; `customerId` of the catalogue's assets is null.
+ * - `assetUrl` is the link of the latest current image. Archived files have no link; other links do not expire (`files.ts`).
+ *   Archived assets remain readable, with all their files archived.
+ * - Jobs of an asset: a code that is on no asset of the account answers 400, whatever the reason. A job with the asset on
+ *   several lines is one entry with the sum of these lines. Cancelled jobs are excluded, as in the active list. Active jobs are
+ *   the undispatched ones, newest first; jobs dispatched at the same time are sorted newest first too.
+ * - Asset types are available to every authenticated caller.
  */
 
 const SORT_COLUMNS = {
@@ -63,24 +63,24 @@ type SortColumn = keyof typeof SORT_COLUMNS;
 
 const listParameters = z.object({
   ...pageParameters(25, 200),
-  sortColumn: oneOf(Object.keys(SORT_COLUMNS) as SortColumn[]).default('AssetTag'),
+  sortColumn: enumParameter(Object.keys(SORT_COLUMNS) as SortColumn[]).default('AssetTag'),
   sortDirection: direction.default('ascending'),
   includeProcesses: commaList.optional(),
   excludeProcesses: commaList.optional(),
   filter: z.string().optional(),
-  isArchived: flag.optional().describe('True: archived ones only. False: none of them. Omitted: both.'),
+  isArchived: flag.optional().describe('True: only archived ones. False: none of them. Omitted: both.'),
   priceCodeContains: commaList
     .optional()
-    .describe('Price codes with any of these in them, whatever their case; none that are null.'),
+    .describe('Price codes that contain any of these, case-insensitive; excludes null.'),
   priceCodeNotContains: commaList
     .optional()
-    .describe('Price codes with none of these in them, whatever their case, and those that are null.'),
+    .describe('Price codes that contain none of these, case-insensitive; includes null.'),
 });
 type ListQuery = z.output<typeof listParameters>;
 
 const TYPES = ['application/json', 'text/plain', 'text/json'];
 const MAY_NOT = { description: 'The credentials may not do this.', schema: Problem };
-const NO_SUCH_ASSET = { description: 'There is no such asset on this account.', schema: Problem };
+const NO_SUCH_ASSET = { description: 'The account has no such asset.', schema: Problem };
 const assetTag = z.object({ assetTag: z.string() });
 
 export const assetOperations = [
@@ -89,7 +89,7 @@ export const assetOperations = [
     method: 'get',
     path: '/Assets',
     tag: 'Assets',
-    summary: "The account's own assets, page by page.",
+    summary: "The account's own assets, by page.",
     query: listParameters,
     produces: TYPES,
     needs: 'ordering',
@@ -114,12 +114,12 @@ export const assetOperations = [
     method: 'get',
     path: '/Assets/types',
     tag: 'Assets',
-    summary: 'What kind of asset each process makes.',
+    summary: 'The asset type of each process.',
     produces: TYPES,
     answers: { 200: { description: 'All asset types.', schema: AssetTypes } },
     handle: ({ account }) =>
       json(
-        processesOf(account).map(({ processCode, mapsToMaster }) => ({
+        listProcesses(account).map(({ processCode, mapsToMaster }) => ({
           process: processCode,
           assetType: ASSET_TYPES[mapsToMaster ?? processCode ?? ''] ?? null,
         })),
@@ -138,7 +138,7 @@ export const assetOperations = [
     answers: { 200: { description: 'The asset.', schema: AssetDto }, 403: MAY_NOT, 404: NO_SUCH_ASSET },
     handle: ({ account, role, params, instance }) => {
       const asset = account.assets.get(params.assetTag);
-      if (!asset) return problem(404, 'There is no such asset.', instance);
+      if (!asset) return problem(404, 'The asset does not exist.', instance);
       return json({ ...listEntry(account, role, asset), externalId: asset.externalId });
     },
   }),
@@ -147,7 +147,7 @@ export const assetOperations = [
     method: 'get',
     path: '/Assets/{assetTag}/files',
     tag: 'Assets',
-    summary: 'The files of an asset, and those it had.',
+    summary: 'The current and historic files of an asset.',
     params: assetTag,
     takesAnything: true,
     produces: TYPES,
@@ -155,8 +155,8 @@ export const assetOperations = [
     answers: { 200: { description: 'The files.', schema: AssetFiles }, 403: MAY_NOT, 404: NO_SUCH_ASSET },
     handle: ({ account, params, instance }) => {
       const asset = account.assets.get(params.assetTag);
-      if (!asset) return problem(404, 'There is no such asset.', instance);
-      const files = inOrder(asset.files, ({ uploadedAt }) => uploadedAt, 'descending');
+      if (!asset) return problem(404, 'The asset does not exist.', instance);
+      const files = sortEntries(asset.files, ({ uploadedAt }) => uploadedAt, 'descending');
       const entry = (file: ShelfFile) => fileEntry(account, asset, file);
       return json({
         assetTag: asset.assetTag,
@@ -195,34 +195,34 @@ export const assetOperations = [
 
 /** The prices of a reorder at the account's tier; null when the asset cannot be priced. */
 export function reorderBands(account: SandboxAccount, asset: Asset): readonly PriceBand[] | null {
-  return pricesOf(account, asset)?.priceBands ?? null;
+  return findPrices(account, asset)?.priceBands ?? null;
 }
 
-/** What each run of the asset costs besides its units; 0 where no reset charge applies. */
+/** Charge of each reorder besides its units; 0 if no reset charge applies. */
 export function resetCharge(account: SandboxAccount, asset: Asset): number {
-  return pricesOf(account, asset)?.standardReset ?? 0;
+  return findPrices(account, asset)?.standardReset ?? 0;
 }
 
-/** The price code that an asset was made from, for the dimensions or stitches it was made with. */
-function pricesOf(account: SandboxAccount, { priceCode, attributes }: Asset): PriceCode | undefined {
+/** The asset's price code, for its dimensions or stitches. */
+function findPrices(account: SandboxAccount, { priceCode, attributes }: Asset): PriceCode | undefined {
   if (priceCode === null) return undefined;
   const input = (name: string) => (attributes[name] === undefined ? undefined : Number(attributes[name]));
   const { dgX, dgY, stitches } = INPUT_ATTRIBUTES;
-  return priceCodeOf(account, priceCode, { dgX: input(dgX), dgY: input(dgY), stitches: input(stitches) });
+  return findPriceCode(account, priceCode, { dgX: input(dgX), dgY: input(dgY), stitches: input(stitches) });
 }
 
 function pageOfAssets({ account, role, query, url }: Call<unknown, ListQuery>, all: readonly Asset[]) {
   const { sortColumn = 'AssetTag', sortDirection } = query;
-  const found = all.filter(wantedBy(query));
-  // They come by tag as it is.
+  const found = all.filter(toFilter(query));
+  // Already sorted by tag.
   const asTheyCome = sortColumn === 'AssetTag' && sortDirection === 'ascending';
-  const sorted = asTheyCome ? found : inOrder(found, SORT_COLUMNS[sortColumn], sortDirection);
+  const sorted = asTheyCome ? found : sortEntries(found, SORT_COLUMNS[sortColumn], sortDirection);
   const page = cutPage(sorted, { ...query, url });
   return { ...page, entities: page.entities.map((asset) => listEntry(account, role, asset)) };
 }
 
-/** Whether an asset is among those that the parameters of a list ask for. */
-function wantedBy(query: ListQuery): (asset: Asset) => boolean {
+/** Returns the filter for the parameters of a list. */
+function toFilter(query: ListQuery): (asset: Asset) => boolean {
   const [included, excluded, contained, avoided] = [
     query.includeProcesses,
     query.excludeProcesses,
@@ -255,7 +255,7 @@ function listEntry(account: SandboxAccount, role: Role, asset: Asset): AssetList
     description: asset.description,
     garment: asset.garment,
     priceTierCode: bands && account.priceTier,
-    setup: pricesOf(account, asset)?.standardSetup ?? 0,
+    setup: findPrices(account, asset)?.standardSetup ?? 0,
     reset: resetCharge(account, asset),
     priceCode: asset.priceCode,
     assetUrl: image ? fileLink(account, asset, image) : null,
@@ -263,8 +263,8 @@ function listEntry(account: SandboxAccount, role: Role, asset: Asset): AssetList
     isGlobal: asset.isGlobal,
     isArchived: asset.isArchived,
     priceBands: bands && [...bands],
-    // Absent keys say that the caller may not see them.
-    ...(may(role, 'privileged') && {
+    // Fields that the caller may not read are absent.
+    ...(hasRight(role, 'privileged') && {
       customerId: asset.isGlobal ? null : account.id,
       attributes: asset.attributes,
     }),
@@ -273,7 +273,7 @@ function listEntry(account: SandboxAccount, role: Role, asset: Asset): AssetList
 
 function fileEntry(account: SandboxAccount, asset: Asset, file: ShelfFile): AssetFile {
   return {
-    fileId: fileIdOf(account.region, asset, file),
+    fileId: assetFileId(account.region, asset, file),
     fileName: file.fileName,
     fileSize: fileBytes(asset, file).byteLength,
     dateUploaded: new Date(file.uploadedAt).toISOString(),
@@ -293,14 +293,14 @@ function jobsWith(account: SandboxAccount, assetCode: string) {
     const entry = { jobNumber, orderNumber, description, quantity, dateOut, masterJobStatus };
     found.push({ at: dateOut === null ? Number.POSITIVE_INFINITY : job.outMs || 0, entry });
   }
-  return inOrder(
-    inOrder(found, ({ entry }) => entry.jobNumber, 'descending'),
+  return sortEntries(
+    sortEntries(found, ({ entry }) => entry.jobNumber, 'descending'),
     ({ at }) => at,
     'descending',
   ).map(({ entry }) => entry);
 }
 
-/** What is kept of a print to make it again, by master process. */
+/** Stored media of a print, by master process. */
 const ASSET_TYPES: Readonly<Record<string, string>> = {
   UC: 'Separations',
   DTF: 'Print file',

@@ -1,14 +1,13 @@
 /*
- * Jobs are ordered here: what `ordering.ts` decides is answered and done. Where the contract is silent, the sandbox chose:
+ * Creates jobs from the decisions of `ordering.ts`. Where the contract is silent, the sandbox chose:
  *
- * - A valid request with `validateOnly` is answered with 200, `isValid` true, no messages, and a `message` that says that the
- *   job was not created.
- * - A body that is no JSON, or whose fields are of wrong types, is a 400 with a problem body and `errors` by field; the rules
- *   of ordering are told in `validationMessages`. A 500 says no more than that validateOnly would tell.
- * - `Location` names the new job. Its status is that of awaiting artwork when a line needs some and nobody said from where.
- * - `location` is the place's name. `dateDue` reads as `GET /Jobs/{jobNumber}` shows it.
- * - Each PriceCode line, samples too, is filed as an asset of its own at once.
- * - What a shop calls its order is found by `searchText`. Its totals, discounts and payments are kept and not shown.
+ * - A valid request with `validateOnly` answers 200, `isValid` true, no messages, and a `message` that the job was not created.
+ * - A body that is not JSON, or has fields of wrong types, answers 400 with a problem body and `errors` by field; violated
+ *   order rules are in `validationMessages`. A 500 gives no reason; validateOnly does.
+ * - `Location` names the new job. Its status is awaiting artwork if a line needs artwork and has no URL.
+ * - `location` is the location's name. `dateDue` is formatted as in `GET /Jobs/{jobNumber}`.
+ * - Each PriceCode line, including samples, creates an asset at once.
+ * - `searchText` covers the shop's order name. The shop's totals, discounts and payments are stored and not returned.
  */
 
 import * as z from 'zod';
@@ -22,13 +21,13 @@ import {
 import { Problem, ValidationFailure } from '../../shared/ordering/contract/common.ts';
 import { type Call, operation } from '../http/operation.ts';
 import { type Answer, json, problem } from '../http/responses.ts';
-import { countryOf, priceCodeOf, statesOf } from '../world/catalogue.ts';
-import { writeDay } from '../world/dates.ts';
-import { deliveryOptionsOf, earliestShipDate, locationsOf } from '../world/delivery.ts';
+import { countryOf, findPriceCode, statesOf } from '../world/catalogue.ts';
+import { formatDay } from '../world/dates.ts';
+import { earliestShipDate, listDeliveryOptions, listLocations } from '../world/delivery.ts';
 import { labelLink } from '../world/links.ts';
 import { ORIGINS } from '../world/sample-data.ts';
 import type { SandboxAccount } from '../world/world.ts';
-import { taxRateOf } from './account.ts';
+import { taxRate } from './account.ts';
 import { reorderBands, resetCharge } from './assets.ts';
 import { JOB_MEDIA_TYPES } from './jobs.ts';
 import { blank } from './order-errors.ts';
@@ -42,10 +41,10 @@ export const createJobOperation = operation({
   method: 'post',
   path: '/Jobs',
   tag: 'Jobs',
-  summary: 'Creates a job, or says whether it could be created.',
+  summary: 'Creates a job, or validates one.',
   description:
-    'Nothing is created unless everything is valid. With `validateOnly` everything is checked and nothing created.',
-  headers: { 'X-Application-Name': `The origin code, \`API\` by default: one of ${ORIGINS.join(', ')}.` },
+    'Creates nothing unless everything is valid. With `validateOnly` it validates everything and creates nothing.',
+  headers: { 'X-Application-Name': `Origin code. Default: \`API\`. One of ${ORIGINS.join(', ')}.` },
   body: CustomerShopCandidate,
   bodyShapes: [JobCandidate, ShopCandidate, CustomerShopCandidate],
   consumes: JOB_MEDIA_TYPES,
@@ -53,17 +52,20 @@ export const createJobOperation = operation({
   answers: {
     200: { description: 'With `validateOnly`: valid, and not created.', schema: ValidationSuccess },
     201: { description: 'The job was created.', schema: JobCreated },
-    400: { description: 'Not valid. Nothing was created.', schema: z.union([ValidationFailure, Problem]) },
-    500: { description: 'Usually the payload is not valid; `validateOnly` tells why.', schema: Problem },
+    400: {
+      description: 'Validation failed. Nothing was created.',
+      schema: z.union([ValidationFailure, Problem]),
+    },
+    500: { description: 'Usually an invalid payload; `validateOnly` returns the reason.', schema: Problem },
   },
   handle: (call) => {
     const { body, instance } = call;
-    const decision = decide(body, call.header('X-Application-Name') || 'API', factsOf(call));
+    const decision = decide(body, call.header('X-Application-Name') || 'API', gatherFacts(call));
     if (decision.accepted) return body.validateOnly ? json(NOT_CREATED) : create(call, decision.order);
     if (decision.breaks && !body.validateOnly) {
       return problem(
         500,
-        'The job could not be created. Send it again with validateOnly true to be told what is wrong.',
+        'The job could not be created. Send it again with validateOnly true to receive the reason.',
         instance,
       );
     }
@@ -77,18 +79,18 @@ const NOT_CREATED = {
   message: 'The job is valid. It was not created, because validateOnly is true.',
 } satisfies ValidationSuccess;
 
-/** What the service knows when an account orders. */
-function factsOf({ account, user, now }: Pick<Call, 'account' | 'user' | 'now'>): Facts {
+/** The upstream data that an order is decided with. */
+function gatherFacts({ account, user, now }: Pick<Call, 'account' | 'user' | 'now'>): Facts {
   return {
     customerId: account.id,
     users: account.users,
     caller: user,
     originCodes: ORIGINS,
-    deliveryOptions: deliveryOptionsOf(account.region),
-    locations: locationsOf(account.region),
+    deliveryOptions: listDeliveryOptions(account.region),
+    locations: listLocations(account.region),
     dateStyle: account.dateStyle,
-    taxRate: taxRateOf(account.region),
-    priceCode: (code, inputs) => priceCodeOf(account, code, inputs),
+    taxRate: taxRate(account.region),
+    priceCode: (code, inputs) => findPriceCode(account, code, inputs),
     asset: (tag) => {
       const asset = account.assets.get(tag);
       return (
@@ -121,7 +123,7 @@ function create(
     creator: (user ?? owner).userName,
     userId: owner.id,
     dateIn: now,
-    dateDue: order.due.wholeDay ? writeDay(order.due.ms, timezone, account.dateStyle) : order.due.ms,
+    dateDue: order.due.wholeDay ? formatDay(order.due.ms, timezone, account.dateStyle) : order.due.ms,
     mustDate: order.mustDate,
     orderGroup: blank(body.orderGroup) ? null : body.orderGroup,
     orderGroupSequence: body.orderGroupSequence ?? null,
@@ -145,7 +147,7 @@ function create(
     deliveryOption: order.delivery.label,
     deliveryAddress: body.deliveryAddress ?? null,
     costs: order.costs,
-    shop: order.shape === 'plain' ? null : soldBy(body),
+    shop: order.shape === 'plain' ? null : shopFields(body),
   });
   if (body.promocode) redeemPromo(account, body.promocode);
   service.ordered?.(account, jobNumber);
@@ -168,7 +170,7 @@ function create(
   return json(created, 201, { location: `${new URL(url).origin}${new URL(url).pathname}/${jobNumber}` });
 }
 
-/** Files a new print under a tag of its own; null for what is no new print. */
+/** Creates an asset for a new print under its own tag; null for other lines. */
 function fileAsset(
   account: SandboxAccount,
   { newAsset, code, processCode, description }: OrderedLine,
@@ -178,7 +180,7 @@ function fileAsset(
   return account.assets.add({ processCode, description, priceCode: code, externalId, attributes }).assetTag;
 }
 
-/** What a candidate has beyond the plain fields. */
-function soldBy(body: CustomerShopCandidate): Record<string, unknown> {
+/** Fields that only shop candidates have. */
+function shopFields(body: CustomerShopCandidate): Record<string, unknown> {
   return Object.fromEntries(Object.entries(body).filter(([field]) => !(field in JobCandidate.shape)));
 }

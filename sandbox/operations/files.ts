@@ -1,33 +1,32 @@
-// The files that the service's links lead to: previews, files of assets with thumbnails, invoices. All of them are made when they are asked for, always the same.
+// Serves the files that the API links to: previews, asset files with thumbnails, invoices. Contents are generated per request
+// and deterministic.
 
 import { createHash } from 'node:crypto';
 import { crc32, deflateSync } from 'node:zlib';
 import { type Context, Hono } from 'hono';
-import { pathOf, problem, type SandboxEnv, send } from '../http/responses.ts';
+import { problem, requestPath, type SandboxEnv, send } from '../http/responses.ts';
 import { type Asset, globalAssets, type ShelfFile } from '../world/asset-files.ts';
-import { fileIdOf, labelIdOf, sign } from '../world/links.ts';
+import { assetFileId, labelId, sign } from '../world/links.ts';
 import type { JobRecord } from '../world/records.ts';
-import { CURRENCIES, type RegionCode, regionOf } from '../world/regions.ts';
+import { CURRENCIES, findRegion, type RegionCode } from '../world/regions.ts';
 import type { World } from '../world/world.ts';
 
 /*
  * Where the contract is silent, the sandbox chose:
  *
- * - Links to previews and invoices work without a token until they expire: 410 from then on, 403 when anything in the link
- *   was changed. An invoice's link lives a quarter of an hour from the look at the job, a preview's to the end of the hour or a
- *   quarter, half or three quarters past it, at least three quarters of an hour.
- * - Links to files of assets don't expire. They cannot be guessed, for the id of the file is a part of them; 404 when it is
- *   wrong, and when the file was archived.
- * - Every image is a PNG, square. `size` is 50, 100 or 150, anything else is answered with 400; what is no image ignores it.
- *   Previews have thumbnails too.
- * - Links to labels of jobs' lines don't expire, and cannot be guessed either.
- * - An invoice that is stored no more, or has another number now, is 404 although its link has not expired.
+ * - Links to previews and invoices need no token. After expiry they answer 410; a modified link answers 403. An invoice link
+ *   expires 15 minutes after the job's detail was read. A preview link expires on a quarter hour, 45 to 60 minutes later.
+ * - Links to asset files do not expire. They contain the file's unguessable id; a wrong id and an archived file answer 404.
+ * - Every image is a square PNG. `size` is 50, 100 or 150; other values answer 400. Other files ignore it. Previews have
+ *   thumbnails too.
+ * - Links to line labels do not expire and contain an unguessable id.
+ * - An invoice that is no longer stored, or has a new number, answers 404 before its link expires.
  */
 
 const FULL_SIZE = 300;
 const THUMBNAIL_SIZES: readonly string[] = ['50', '100', '150'];
 
-/** What is in a file of an asset. */
+/** Generates the content of an asset file. */
 export function fileBytes(asset: Asset, file: ShelfFile, size = FULL_SIZE): Uint8Array<ArrayBuffer> {
   if (file.isImage) return picture(`${asset.assetTag} ${file.upload}`, size);
   const { assetTag, description, garment, processCode, createdAt } = asset;
@@ -36,22 +35,23 @@ export function fileBytes(asset: Asset, file: ShelfFile, size = FULL_SIZE): Uint
     description ?? '',
     `Process: ${processCode ?? '-'}`,
     `Garment: ${garment ?? '-'}`,
-    `First made: ${new Date(createdAt).toISOString().slice(0, 10)}`,
+    `First produced: ${new Date(createdAt).toISOString().slice(0, 10)}`,
   ]);
 }
 
-/** Makes the app below `/files`. It wants no token: who has a link may follow it. */
+/** Creates the app below `/files`. Requests need no token. */
 export function createFilesApp(world: World): Hono<SandboxEnv> {
   const app = new Hono<SandboxEnv>();
-  const missing = (c: Context<SandboxEnv>) => send(c, problem(404, 'There is no such file.', pathOf(c)));
+  const missing = (c: Context<SandboxEnv>) =>
+    send(c, problem(404, 'The file does not exist.', requestPath(c)));
 
-  app.get('/:region/previews/:name', (c) => refusal(c, world) ?? image(c, c.req.param('name')));
+  app.get('/:region/previews/:name', (c) => rejectInvalidLink(c, world) ?? image(c, c.req.param('name')));
 
   app.get('/:region/invoices/:jobNumber/:name', (c) => {
-    const refused = refusal(c, world);
+    const refused = rejectInvalidLink(c, world);
     if (refused) return refused;
-    const region = regionOf(c.req.param('region'));
-    const job = region && world.jobOf(region, Number(c.req.param('jobNumber')))?.job;
+    const region = findRegion(c.req.param('region'));
+    const job = region && world.findJob(region, Number(c.req.param('jobNumber')))?.job;
     if (!region || !job?.invoiceStored || `${job.invoiceNumber}.pdf` !== c.req.param('name')) {
       return missing(c);
     }
@@ -59,9 +59,9 @@ export function createFilesApp(world: World): Hono<SandboxEnv> {
   });
 
   app.get('/:region/certificates/:name', (c) => {
-    const refused = refusal(c, world);
+    const refused = rejectInvalidLink(c, world);
     if (refused) return refused;
-    const region = regionOf(c.req.param('region'));
+    const region = findRegion(c.req.param('region'));
     const certificate = (region ? world.accounts(region) : [])
       .flatMap(({ books }) => books.certificates)
       .find(({ entityFileId, hasFile }) => hasFile && `${entityFileId}.pdf` === c.req.param('name'));
@@ -73,7 +73,7 @@ export function createFilesApp(world: World): Hono<SandboxEnv> {
 
   app.get('/:region/stock/:slug/:name', (c) => {
     const { region: code, slug, name } = c.req.param();
-    const region = regionOf(code);
+    const region = findRegion(code);
     const record = region && world.warehouse(region).records.find((one) => one.slug === slug && !one.hidden);
     const pictures = record
       ? [...record.views, ...record.stockVariants.map(({ variantCode }) => variantCode)]
@@ -83,12 +83,12 @@ export function createFilesApp(world: World): Hono<SandboxEnv> {
 
   app.get('/:region/assets/:owner/:tag/:fileId/:name', (c) => {
     const { region: code, owner, tag, fileId, name } = c.req.param();
-    const region = regionOf(code);
+    const region = findRegion(code);
     if (!region) return missing(c);
     const shelf =
       owner === 'catalogue' ? globalAssets(world, region) : world.account(region, Number(owner))?.assets;
     const asset = shelf?.get(tag);
-    const found = asset?.files.find((one) => fileIdOf(region, asset, one) === fileId);
+    const found = asset?.files.find((one) => assetFileId(region, asset, one) === fileId);
     if (!asset || found?.fileName !== name || found.action === 'Archived') return missing(c);
     if (found.isImage) return image(c, `${tag} ${found.upload}`);
     return file(c, 'application/pdf', fileBytes(asset, found), 'public, max-age=86400');
@@ -100,10 +100,10 @@ export function createFilesApp(world: World): Hono<SandboxEnv> {
       .replace(/\.pdf$/, '')
       .split('-')
       .map(Number);
-    const region = regionOf(code);
-    const job = region && world.jobOf(region, jobNumber)?.job;
+    const region = findRegion(code);
+    const job = region && world.findJob(region, jobNumber)?.job;
     const labelled = job?.lines[line - 1];
-    if (!job || !labelled || id !== labelIdOf(code, jobNumber, line)) return missing(c);
+    if (!job || !labelled || id !== labelId(code, jobNumber, line)) return missing(c);
     const text = [
       `Job ${jobNumber}, line ${line}`,
       `${labelled.quantity} x ${labelled.description ?? '-'}`,
@@ -117,12 +117,12 @@ export function createFilesApp(world: World): Hono<SandboxEnv> {
   return app;
 }
 
-/** A picture in the size that the query asks for. */
+/** An image in the requested size. */
 function image(c: Context<SandboxEnv>, name: string): Response {
   const size = c.req.query('size');
   if (size !== undefined && !THUMBNAIL_SIZES.includes(size)) {
     const errors = { size: [`The value is not one of ${THUMBNAIL_SIZES.join(', ')}.`] };
-    return send(c, problem(400, 'A parameter is not valid.', pathOf(c), errors));
+    return send(c, problem(400, 'A parameter is not valid.', requestPath(c), errors));
   }
   const caching = c.req.query('expires') === undefined ? 'public, max-age=86400' : 'private';
   return file(c, 'image/png', picture(name, size === undefined ? FULL_SIZE : Number(size)), caching);
@@ -137,15 +137,15 @@ function file(
   return send(c, { status: 200, headers: { 'content-type': type, 'cache-control': caching }, body });
 }
 
-/** Why a link that expires is not followed, if it isn't. */
-function refusal(c: Context<SandboxEnv>, world: World): Response | undefined {
+/** Rejects a modified link with 403 and an expired one with 410. */
+function rejectInvalidLink(c: Context<SandboxEnv>, world: World): Response | undefined {
   const { pathname } = new URL(c.req.url);
   const { expires = '', signature } = c.req.query();
   if (signature !== sign(`${pathname.slice('/files'.length)} ${expires}`)) {
-    return send(c, problem(403, 'The link is not one that the service gave.', pathOf(c)));
+    return send(c, problem(403, "The link's signature is invalid.", requestPath(c)));
   }
   if (Number(expires) > world.now()) return undefined;
-  return send(c, problem(410, 'The link has expired.', pathOf(c)));
+  return send(c, problem(410, 'The link has expired.', requestPath(c)));
 }
 
 function invoiceText(region: RegionCode, job: JobRecord): string[] {
@@ -170,9 +170,9 @@ function invoiceText(region: RegionCode, job: JobRecord): string[] {
   ];
 }
 
-/** A PDF of one A4 page with some lines of text, the first one large. */
+/** A PDF of one A4 page with lines of text, the first one large. */
 function pdf([title = '', ...lines]: string[]): Uint8Array<ArrayBuffer> {
-  // The standard fonts know Latin-1 only.
+  // The standard fonts contain only Latin-1.
   const written = (text: string) =>
     `(${text.replace(/[^\x20-\x7e\xa0-\xff]/g, '?').replace(/[\\()]/g, (sign) => `\\${sign}`)})`;
   const content = [
@@ -200,7 +200,7 @@ function pdf([title = '', ...lines]: string[]): Uint8Array<ArrayBuffer> {
   return new Uint8Array(Buffer.from(text, 'latin1'));
 }
 
-/** A PNG of a made-up motif on a transparent ground: seven by seven fields, alike on both sides. The name decides it. */
+/** A PNG motif on a transparent background, derived from the name: seven by seven fields, symmetric. */
 function picture(name: string, size: number): Uint8Array<ArrayBuffer> {
   const dice = createHash('sha256').update(name).digest();
   const palette = [0, 0, 0, dice[0], dice[1], dice[2], dice[3], dice[4], dice[5]].map(Number);

@@ -1,20 +1,19 @@
-// Jobs: the active list, one in detail, what may be done with one, and how and when jobs go out.
+// Jobs: the active list, the detail, changes, and dispatch dates.
 
 /*
- * Where the contract is silent, the sandbox chose (how and when jobs go out: `delivery.ts`; lists: `joblist.ts`; detail: `views.ts`):
+ * Where the contract is silent, the sandbox chose (dispatch dates: `delivery.ts`; lists: `joblist.ts`; detail: `views.ts`):
  *
- * - A patch is all or nothing. What is asked first: is there such a job, is it locked (the detail of the 403 is its
- *   lockedReason), is a privileged field in it, are the values right.
- * - What the body's schema refuses is a problem with `errors`; a location code, an unreadable due date and one that cannot be
- *   met are `{ isValid: false, validationMessages }` with `LocationInvalid`, `DateDueInvalid`, `DateDueTooEarly`.
- * - An empty text is a text. `locationCode: null` says nothing, so a customer may send it; only staff are privileged, an
- *   administrator is a customer. All JSON media types take the same object; an array of patch operations is refused.
- * - A due date without a time, or at a midnight of whatever offset, is that day at the job's location. It can be met from the
- *   earliest ship date of the job's processes on, or from the present due date on while that is still ahead; to repeat the
- *   present one is no change.
- * - A job that is sent to another location shows its times in that zone. A due day stays the day, an instant the instant.
- * - Cancelling takes no notice of a lock: editing and cancelling are independent. A job that is dispatched or closed answers
- *   409 like one in production. Cancelling twice changes nothing.
+ * - A patch is atomic. Checks, in order: existence, lock (the detail of the 403 is its lockedReason), privileged fields,
+ *   values.
+ * - A body that the schema rejects answers a problem with `errors`; a location code, an invalid due date and one that cannot be
+ *   met answer `{ isValid: false, validationMessages }` with `LocationInvalid`, `DateDueInvalid`, `DateDueTooEarly`.
+ * - An empty string is a value. `locationCode: null` changes nothing, so customers may send it; only staff are privileged,
+ *   administrators are customers. All JSON media types accept the same object; an array of patch operations answers 400.
+ * - A due date without a time, or at midnight of any offset, includes that day at the job's location. The earliest possible one
+ *   is the ship date of the job's processes, or the current due date if that is in the future. Repeating the current date
+ *   changes nothing.
+ * - A job that moves to another location shows its times in that zone. A due day stays the same day, a time the same time.
+ * - Cancelling ignores locks. A dispatched or closed job answers 409, like one in production. Cancelling again changes nothing.
  */
 
 import * as z from 'zod';
@@ -27,21 +26,21 @@ import {
   ShipDate,
 } from '../../shared/ordering/contract/jobs.ts';
 import { operation } from '../http/operation.ts';
-import { commaList, direction, flag, integer, oneOf, pageParameters } from '../http/parameters.ts';
+import { commaList, direction, enumParameter, flag, integer, pageParameters } from '../http/parameters.ts';
 import { json, jsonOr404, NO_CONTENT, problem } from '../http/responses.ts';
-import { may } from '../http/roles.ts';
+import { hasRight } from '../http/roles.ts';
 import { isWritable } from '../world/dates.ts';
 import {
-  deliveryOptionsOf,
   earliestShipDate,
-  locationsOf,
-  readDueDate,
+  listDeliveryOptions,
+  listLocations,
+  parseDueDate,
   shipDate,
 } from '../world/delivery.ts';
 import { SORT_COLUMNS } from '../world/joblist.ts';
 import type { JobRecord } from '../world/records.ts';
 import type { Site } from '../world/regions.ts';
-import { isCancelable, permissionsOf } from '../world/views.ts';
+import { isCancelable, jobPermissions } from '../world/views.ts';
 import type { SandboxAccount } from '../world/world.ts';
 import type { ErrorCode } from './order-errors.ts';
 
@@ -54,7 +53,7 @@ export const JOB_MEDIA_TYPES = [
 ] as const;
 
 const jobNumber = z.object({ jobNumber: integer });
-const NO_SUCH_JOB = { description: 'There is no such job on this account.', schema: Problem };
+const NO_SUCH_JOB = { description: 'The account has no such job.', schema: Problem };
 const MAY_NOT = { description: 'The credentials may not do this.', schema: Problem };
 
 export const jobOperations = [
@@ -67,9 +66,9 @@ export const jobOperations = [
     params: jobNumber,
     needs: 'ordering',
     answers: { 200: { description: 'The job.', schema: Job }, 403: MAY_NOT, 404: NO_SUCH_JOB },
-    // Another account's job answers exactly like one that does not exist.
+    // Jobs of other accounts answer exactly like unknown ones.
     handle: ({ account, params, instance }) =>
-      jsonOr404(account.jobDetail(params.jobNumber), 'There is no such job.', instance),
+      jsonOr404(account.jobDetail(params.jobNumber), 'The job does not exist.', instance),
   }),
   operation({
     name: 'patchJob',
@@ -77,15 +76,15 @@ export const jobOperations = [
     path: '/Jobs/{jobNumber}',
     tag: 'Jobs',
     summary: 'Amends a job.',
-    description: 'What is null or left out is left alone. Nothing is changed unless everything can be.',
+    description: 'Null and absent fields stay unchanged. The change is atomic.',
     params: jobNumber,
     body: JobPatch,
     consumes: JOB_MEDIA_TYPES,
     needs: 'ordering',
     answers: {
-      200: { description: 'The job as it is now.', schema: Job },
+      200: { description: 'The changed job.', schema: Job },
       400: {
-        description: 'A value is not valid, no job can be made at the place, or the due date cannot be met.',
+        description: 'A value is invalid, the location cannot produce jobs, or the due date cannot be met.',
         schema: z.union([Problem, ValidationFailure]),
       },
       403: { description: 'The job is locked, or a field is for privileged staff only.', schema: Problem },
@@ -93,26 +92,26 @@ export const jobOperations = [
     },
     handle: ({ account, role, params, body, instance, now }) => {
       const job = account.job(params.jobNumber);
-      if (!job) return problem(404, 'There is no such job.', instance);
-      const { canEdit, lockedReason } = permissionsOf(job);
+      if (!job) return problem(404, 'The job does not exist.', instance);
+      const { canEdit, lockedReason } = jobPermissions(job);
       if (!canEdit) return problem(403, lockedReason ?? 'The job is locked.', instance);
       const { locationCode, dateDue, ...fields } = withoutNulls(body);
-      if (locationCode !== undefined && !may(role, 'privileged')) {
+      if (locationCode !== undefined && !hasRight(role, 'privileged')) {
         return problem(403, 'locationCode is for privileged staff only.', instance);
       }
       const failures: ValidationFailure['validationMessages'] = [];
       const say = (errorCode: ErrorCode | 'DateDueTooEarly', message: string) =>
         failures.push({ errorCode, message });
 
-      const place = locationCode === undefined ? placeOf(account, job) : openPlace(account, locationCode);
+      const place = locationCode === undefined ? findSite(account, job) : openPlace(account, locationCode);
       if (locationCode !== undefined && !place) {
         say('LocationInvalid', 'locationCode must be the code of an active location that is not virtual.');
       }
       const zone = place?.timezone ?? job.location?.timezone ?? null;
-      const asked = dateDue === undefined ? undefined : readDueDate(dateDue, zone);
+      const asked = dateDue === undefined ? undefined : parseDueDate(dateDue, zone);
       const due = asked && isWritable(asked.ms, zone, account.dateStyle) ? asked : undefined;
       if (dateDue !== undefined && !due) {
-        say('DateDueInvalid', 'dateDue must be an ISO 8601 date of the years to 9999, such as 2026-11-30.');
+        say('DateDueInvalid', 'dateDue must be an ISO 8601 date up to the year 9999, such as 2026-11-30.');
       }
       if (due && !canMeet(account, job, due.byMs, now, place)) {
         say('DateDueTooEarly', 'The job cannot go out by then.');
@@ -130,7 +129,7 @@ export const jobOperations = [
     method: 'post',
     path: '/Jobs/{jobNumber}/cancel',
     tag: 'Jobs',
-    summary: 'Cancels a job. Cancelling it again is a success.',
+    summary: 'Cancels a job. Cancelling it again succeeds.',
     params: jobNumber,
     needs: 'ordering',
     answers: {
@@ -140,7 +139,7 @@ export const jobOperations = [
     },
     handle: ({ account, params, instance }) => {
       const job = account.job(params.jobNumber);
-      if (!job) return problem(404, 'There is no such job.', instance);
+      if (!job) return problem(404, 'The job does not exist.', instance);
       if (job.phase === 'cancelled') return NO_CONTENT;
       if (!isCancelable(job, account)) return problem(409, 'The job can no longer be cancelled.', instance);
       account.cancel(job.jobNumber);
@@ -158,7 +157,7 @@ export const jobOperations = [
       excludeJobNumber: integer.optional(),
       searchText: z.string().optional(),
       includeClosedJobs: flag.optional(),
-      sortColumn: oneOf(SORT_COLUMNS).optional(),
+      sortColumn: enumParameter(SORT_COLUMNS).optional(),
       sortDirection: direction.optional(),
       orderGroup: z.string().optional(),
       customerUserId: integer.optional(),
@@ -189,43 +188,45 @@ export const jobOperations = [
       200: { description: 'All ways, in the order of their rank.', schema: z.array(DeliveryOption) },
       403: MAY_NOT,
     },
-    handle: ({ account }) => json(deliveryOptionsOf(account.region)),
+    handle: ({ account }) => json(listDeliveryOptions(account.region)),
   }),
   operation({
     name: 'earliestShipDate',
     method: 'get',
     path: '/Jobs/earliest-ship-date',
     tag: 'Jobs',
-    summary: 'The soonest day of dispatch. Not to be kept: it moves with the workload.',
+    summary: 'The earliest dispatch. Do not cache it: it changes with the workload.',
     query: z.object({ processCodes: commaList.optional() }),
     takesAnything: true,
     answers: {
       200: { description: 'The day, and days without work.', schema: ShipDate },
-      404: { description: 'There is no such user, or no such day.', schema: Problem },
+      404: { description: 'The user does not exist, or no day is possible.', schema: Problem },
     },
     handle: ({ account, user, query, instance, now }) => {
-      if (!user) return problem(404, 'There is no such user.', instance);
+      if (!user) return problem(404, 'The user does not exist.', instance);
       const earliest = earliestShipDate(account, query.processCodes ?? [], now);
       return jsonOr404(
         earliest && shipDate(account, earliest, now),
-        'There is no day on which this could be dispatched.',
+        'No dispatch is possible within half a year.',
         instance,
       );
     },
   }),
 ];
 
-/** The place where a job is made; undefined when it is none of the region's. */
-function placeOf({ region }: SandboxAccount, { location }: JobRecord): Site | undefined {
-  return locationsOf(region).find(({ name }) => name === location?.name);
+/** The location that produces a job; undefined if it is not one of the region's. */
+function findSite({ region }: SandboxAccount, { location }: JobRecord): Site | undefined {
+  return listLocations(region).find(({ name }) => name === location?.name);
 }
 
-/** The place of a code, if jobs can be made there. */
+/** The location of a code, if it can produce jobs. */
 function openPlace({ region }: SandboxAccount, locationCode: string): Site | undefined {
-  return locationsOf(region).find(({ code, active, virtual }) => code === locationCode && active && !virtual);
+  return listLocations(region).find(
+    ({ code, active, virtual }) => code === locationCode && active && !virtual,
+  );
 }
 
-/** Whether a job can have left by an instant (epoch ms). What was promised before, and is still ahead, can be kept. */
+/** Whether a job can be dispatched by a time (epoch ms). A current due date in the future can always be kept. */
 function canMeet(
   account: SandboxAccount,
   job: JobRecord,
@@ -239,11 +240,11 @@ function canMeet(
   return earliest !== undefined && byMs >= earliest.ms;
 }
 
-/** Has a job made elsewhere: its times are shown there as they are there, a due day stays that day. */
+/** Moves a job to another location: its times change to that zone, a due day stays the same day. */
 function moveTo(account: SandboxAccount, job: JobRecord, { name, timezone }: Site): void {
-  const due = job.dateDue === null ? undefined : readDueDate(job.dateDue, job.location?.timezone ?? null);
+  const due = job.dateDue === null ? undefined : parseDueDate(job.dateDue, job.location?.timezone ?? null);
   const isDay = due !== undefined && due.ms !== due.byMs;
-  const dueThere = isDay ? readDueDate(job.dateDue?.slice(0, 10) ?? '', timezone) : due;
+  const dueThere = isDay ? parseDueDate(job.dateDue?.slice(0, 10) ?? '', timezone) : due;
   account.edit(job.jobNumber, {
     location: { name, timezone },
     ...(!Number.isNaN(job.inMs) && { dateIn: job.inMs }),
@@ -252,7 +253,7 @@ function moveTo(account: SandboxAccount, job: JobRecord, { name, timezone }: Sit
   });
 }
 
-/** The fields that say something. */
+/** The fields that are not null. */
 function withoutNulls<T extends object>(fields: T): { [K in keyof T]?: NonNullable<T[K]> } {
   return Object.fromEntries(
     Object.entries(fields).filter(([, value]) => value !== null && value !== undefined),

@@ -1,4 +1,4 @@
-// Reference data: what clients read instead of knowing it.
+// Reference data.
 
 import * as z from 'zod';
 import {
@@ -10,25 +10,25 @@ import {
 } from '../../shared/ordering/contract/lookups.ts';
 import { operation, UNEXPECTED } from '../http/operation.ts';
 import { json } from '../http/responses.ts';
-import { processCodesOf } from '../world/catalogue.ts';
-import { allCountries, statesOf } from '../world/countries.ts';
+import { listProcessCodes } from '../world/catalogue.ts';
+import { allCountries, listStates } from '../world/countries.ts';
 import type { RegionCode } from '../world/regions.ts';
 
 /*
  * Where the contract is silent, the sandbox chose:
  *
- * - Countries are those of ISO 3166-1, by name. `hasState` is true where the service knows the states: the lists of other
- *   countries are empty, and so is that of a code that is no country's. A code that is not two letters is refused with 400;
- *   small letters do, and are answered in capitals.
- * - The process lookup is the same for all accounts of a region: also processes that an account may not order, that are not
- *   active, and those of stocked goods.
- * - Who may not order may still read all lookups but the one of processes, which documents a 403.
+ * - Countries are those of ISO 3166-1, sorted by name. `hasState` is true if the API has the states; other countries, and
+ *   unknown codes, have an empty list. A code that is not two letters answers 400; lower case is accepted and answered in upper
+ *   case.
+ * - The process lookup is the same for all accounts of a region. It includes processes that an account may not order, inactive
+ *   ones, and those of stocked goods.
+ * - Callers without the right to order can read all lookups except processes, which documents a 403.
  */
 
 /** Where most of a region's customers are. */
 const DEFAULT_COUNTRY: Record<RegionCode, string> = { us: 'US', nz: 'NZ', au: 'AU', uk: 'GB', eu: 'NL' };
 
-/** Sizes as they were entered: a label that is empty is a place not taken. */
+/** Sizes as entered: an empty label is an unused position. */
 const SIZES: Record<string, string> = {
   'Adult tops': 'XS,S,M,L,XL,2XL,3XL,4XL,5XL',
   'Youth tops': 'YXS,YS,YM,YL,YXL',
@@ -40,8 +40,8 @@ const SIZES: Record<string, string> = {
   Equipment: 'Qty',
 };
 
-/** A region's size sets; ids differ, as do lists kept by different people. */
-function sizeSetsOf(region: RegionCode) {
+/** Size sets of a region; ids differ between regions. */
+function listSizeSets(region: RegionCode) {
   const first = { us: 1, nz: 101, au: 201, uk: 301, eu: 501 }[region];
   return Object.entries(SIZES).map(([name, labels], index) => ({
     id: first + index,
@@ -56,7 +56,7 @@ export const lookupOperations = [
     method: 'get',
     path: '/Lookups/countries',
     tag: 'Lookups',
-    summary: 'The countries of the world, and which parts addresses have there.',
+    summary: 'Countries and the parts of their addresses.',
     answers: { 200: { description: 'All countries.', schema: Countries }, 500: UNEXPECTED },
     handle: ({ account: { region } }) =>
       json({ countries: allCountries(), defaultCountry: DEFAULT_COUNTRY[region] }),
@@ -78,7 +78,7 @@ export const lookupOperations = [
       200: { description: 'All states; none for countries without.', schema: States },
       500: UNEXPECTED,
     },
-    handle: ({ params: { countryCode } }) => json({ countryCode, states: statesOf(countryCode) }),
+    handle: ({ params: { countryCode } }) => json({ countryCode, states: listStates(countryCode) }),
   }),
   operation({
     name: 'jobStatuses',
@@ -98,7 +98,7 @@ export const lookupOperations = [
     summary: 'The processes of the region.',
     needs: 'ordering',
     answers: { 200: { description: 'All processes, by rank.', schema: ProcessCodes }, 500: UNEXPECTED },
-    handle: ({ account }) => json(processCodesOf(account.region)),
+    handle: ({ account }) => json(listProcessCodes(account.region)),
   }),
   operation({
     name: 'sizeSets',
@@ -107,6 +107,6 @@ export const lookupOperations = [
     tag: 'Lookups',
     summary: 'Sizes that belong together.',
     answers: { 200: { description: 'All size sets.', schema: SizeSets }, 500: UNEXPECTED },
-    handle: ({ account }) => json(sizeSetsOf(account.region)),
+    handle: ({ account }) => json(listSizeSets(account.region)),
   }),
 ];

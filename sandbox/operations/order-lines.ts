@@ -1,4 +1,4 @@
-// The lines of an order: whether each is right, and what it costs. The choices are told in `ordering.ts`.
+// Validates and prices the lines of an order. `ordering.ts` documents the choices.
 
 import type { JobLineCandidate } from '../../shared/ordering/contract/candidates.ts';
 import type { PriceBand } from '../../shared/ordering/contract/common.ts';
@@ -8,13 +8,13 @@ import type { Asset } from '../world/asset-files.ts';
 import { INPUT_ATTRIBUTES, type PriceInputs, unitPriceAt } from '../world/catalogue.ts';
 import { blank, quoted, type Say, same } from './order-errors.ts';
 
-/** An asset as orders see it. */
+/** The fields of an asset that orders use. */
 type OrderableAsset = Pick<Asset, 'assetTag' | 'processCode' | 'description' | 'garment' | 'isArchived'> & {
   readonly bands: readonly PriceBand[];
   readonly reset: number;
 };
 
-/** What is known to the service of what can be ordered. */
+/** Everything that can be ordered. */
 export interface Wares {
   priceCode(code: string, inputs: PriceInputs): PriceCode | undefined;
   asset(tag: string): OrderableAsset | undefined;
@@ -35,24 +35,24 @@ export interface OrderedLine {
   readonly setup: number;
   readonly reset: number;
   readonly assetTag: string | null;
-  /** What the print is filed under; PriceCode lines only. */
+  /** The asset of the print; PriceCode lines only. */
   readonly newAsset: {
     readonly attributes: Record<string, string>;
     readonly externalId: string | null;
   } | null;
   readonly artworkUrl: string | null;
   readonly needsArtwork: boolean;
-  /** Somebody else makes it, and needs a label. */
+  /** Produced by a supplier, and needs a label. */
   readonly isExternal: boolean;
 }
 
-/** The lines as far as they are right; what is wrong with the others is said. */
-export function linesOf(items: readonly JobLineCandidate[], wares: Wares, say: Say): OrderedLine[] {
+/** Returns the valid lines, and reports errors of the others. */
+export function checkLines(items: readonly JobLineCandidate[], wares: Wares, say: Say): OrderedLine[] {
   if (items.length === 0) {
     say('ItemsEmpty', 'items must have at least one line.');
     return [];
   }
-  // Where each head comes first: built once, since orders may have thousands of lines.
+  // First position of each head, built once: orders can have thousands of lines.
   const heads = new Map<string, number>();
   items.forEach(({ groupHead }, index) => {
     if (!blank(groupHead) && !heads.has(groupHead)) heads.set(groupHead, index);
@@ -62,7 +62,7 @@ export function linesOf(items: readonly JobLineCandidate[], wares: Wares, say: S
   items.forEach((line, index) => {
     const sayOfLine: Say = (errorCode, message) => say(errorCode, `Line ${index + 1}: ${message}`);
     checkGroup(line, index, heads, sayOfLine);
-    const ordered = lineOf(line, someUrl, wares, sayOfLine);
+    const ordered = checkLine(line, someUrl, wares, sayOfLine);
     if (ordered) lines.push(ordered);
   });
   return lines;
@@ -77,18 +77,23 @@ function checkGroup(
   if (!blank(groupHead) && heads.get(groupHead) !== index) {
     say(
       'GroupHeadDuplicate',
-      `groupHead ${quoted(groupHead)} is that of an earlier line; a group has one head.`,
+      `groupHead ${quoted(groupHead)} is used by an earlier line; a group has one head.`,
     );
   }
   if (blank(group)) return;
   if (!blank(groupHead)) {
-    say('GroupNested', 'group must be left out of a line with a groupHead: a head is no child.');
+    say('GroupNested', 'group must be omitted from a line with a groupHead: a head cannot be a child.');
   } else if (!heads.has(group)) {
-    say('GroupUnknown', `group must be the groupHead of another line, which ${quoted(group)} is not.`);
+    say('GroupUnknown', `group must be the groupHead of another line; ${quoted(group)} is not.`);
   }
 }
 
-function lineOf(line: JobLineCandidate, someUrl: boolean, wares: Wares, say: Say): OrderedLine | undefined {
+function checkLine(
+  line: JobLineCandidate,
+  someUrl: boolean,
+  wares: Wares,
+  say: Say,
+): OrderedLine | undefined {
   const { itemType, code } = line;
   if (itemType !== 'PriceCode' && itemType !== 'Asset' && itemType !== 'Stock') {
     if (/bill.?of.?material|^bom$|external.?garment/i.test(itemType)) {
@@ -116,11 +121,11 @@ function lineOf(line: JobLineCandidate, someUrl: boolean, wares: Wares, say: Say
   }
   switch (itemType) {
     case 'PriceCode':
-      return newPrint(line, code, wares, say);
+      return checkNewPrint(line, code, wares, say);
     case 'Asset':
-      return reorder(line, code, wares, say);
+      return checkReorder(line, code, wares, say);
     case 'Stock':
-      return goods(line, code, wares, say);
+      return checkGoods(line, code, wares, say);
   }
 }
 
@@ -129,7 +134,7 @@ function checkArtwork({ externalArtworkUrl: url }: JobLineCandidate, someUrl: bo
     if (someUrl) {
       say(
         'ArtworkUrlMissing',
-        'externalArtworkUrl is required, since other PriceCode lines of the job have one: give it for all of them or for none.',
+        'externalArtworkUrl is required, because other PriceCode lines of the job have one: give it for all of them or for none.',
       );
     }
   } else if (!/^https?:$/.test(URL.parse(url)?.protocol ?? '')) {
@@ -137,8 +142,8 @@ function checkArtwork({ externalArtworkUrl: url }: JobLineCandidate, someUrl: bo
   }
 }
 
-/** What all kinds of lines keep of what was sent. */
-const kept = ({ customerReference, garment, comment }: JobLineCandidate) => ({
+/** Fields that all kinds of lines copy from the input. */
+const sharedFields = ({ customerReference, garment, comment }: JobLineCandidate) => ({
   customerReference: customerReference ?? null,
   garment: garment ?? null,
   comments: comment ?? null,
@@ -151,29 +156,35 @@ const kept = ({ customerReference, garment, comment }: JobLineCandidate) => ({
   reset: 0,
 });
 
-function newPrint(line: JobLineCandidate, code: string, wares: Wares, say: Say): OrderedLine | undefined {
+function checkNewPrint(
+  line: JobLineCandidate,
+  code: string,
+  wares: Wares,
+  say: Say,
+): OrderedLine | undefined {
   const known = wares.priceCode(code, {});
   if (!known) {
     say(
       'PriceCodeUnknown',
-      `code must be a price code that the account may order, exactly as GET /PriceCodes/price-codes has it, not ${quoted(code)}.`,
+      `code must be a price code that the account may order, exactly as in GET /PriceCodes/price-codes, not ${quoted(code)}.`,
     );
     return undefined;
   }
   const isSample = line.isSample === true;
-  const { values, complete } = attributesOf(known.attributes ?? [], line.attributes ?? {}, say);
+  const { values, complete } = checkAttributes(known.attributes ?? [], line.attributes ?? {}, say);
   if (isSample && !known.sampleAvailable) {
-    say('SampleUnavailable', `isSample must be left out: there is no sample of ${quoted(code)}.`);
+    say('SampleUnavailable', `isSample must be omitted: ${quoted(code)} has no sample.`);
   }
-  // Without its inputs a code that needs them has no price: then what is missing has been said.
-  const priced = known.hasMetaDataAttributes && complete ? wares.priceCode(code, inputsOf(values)) : known;
+  // A missing input has been reported already; without it the code has no price.
+  const priced =
+    known.hasMetaDataAttributes && complete ? wares.priceCode(code, toPriceInputs(values)) : known;
   if (!priced || (known.hasMetaDataAttributes && complete && (priced.priceBands ?? []).length === 0)) {
-    say('PriceUnavailable', `attributes of ${quoted(code)} have values for which there is no price.`);
+    say('PriceUnavailable', `attributes of ${quoted(code)} have values without a price.`);
     return undefined;
   }
   const bands = priced.priceBands ?? [];
   const least = isSample ? 1 : (bands[0]?.from ?? priced.minimumQuantity);
-  const quantity = quantityOf(line.quantity, least, `of ${quoted(code)}`, say);
+  const quantity = checkQuantity(line.quantity, least, `of ${quoted(code)}`, say);
   const unitPrice = isSample ? priced.samplePrice : unitPriceAt(bands, quantity ?? 0);
   if (quantity === undefined || unitPrice == null) return undefined;
   const url = blank(line.externalArtworkUrl) ? null : line.externalArtworkUrl;
@@ -183,7 +194,7 @@ function newPrint(line: JobLineCandidate, code: string, wares: Wares, say: Say):
     if (assetAttributeName !== null && value !== undefined) attributes[assetAttributeName] = String(value);
   }
   return {
-    ...kept(line),
+    ...sharedFields(line),
     itemType: 'PriceCode',
     code,
     processCode: priced.processCode,
@@ -201,7 +212,7 @@ function newPrint(line: JobLineCandidate, code: string, wares: Wares, say: Say):
 type AttributeValues = Record<string, string | number>;
 
 /** The values of attributes as far as they are right, and whether all are. */
-function attributesOf(
+function checkAttributes(
   definitions: readonly ProcessAttribute[],
   given: Readonly<Record<string, unknown>>,
   say: Say,
@@ -217,7 +228,7 @@ function attributesOf(
     const value = Object.hasOwn(given, name) ? given[name] : undefined;
     if (value === undefined || value === null || value === '') {
       if (definition.required) {
-        sayOfAttribute('AttributeMissing', `${quoted(name)}] is required: ${wanted(definition)}.`);
+        sayOfAttribute('AttributeMissing', `${quoted(name)}] is required: ${describeAttribute(definition)}.`);
       }
       continue;
     }
@@ -235,14 +246,14 @@ function attributesOf(
       : names.length > 0
         ? `it has ${names.map(quoted).join(', ')}`
         : 'it has none';
-    sayOfAttribute('AttributeUnknown', `${quoted(key)}] is no attribute of the price code; ${why}.`);
+    sayOfAttribute('AttributeUnknown', `${quoted(key)}] is not an attribute of the price code; ${why}.`);
   }
   return { values, complete };
 }
 
-/** The value of an attribute, read as its type says; undefined when it is wrong, which is said. */
+/** Parses the value of an attribute by its type; reports errors and returns undefined. */
 function readValue(definition: ProcessAttribute, value: unknown, say: Say): string | number | undefined {
-  const must = `must be ${wanted(definition)}.`;
+  const must = `must be ${describeAttribute(definition)}.`;
   switch (definition.type) {
     case 'int':
     case 'decimal': {
@@ -284,8 +295,8 @@ function readValue(definition: ProcessAttribute, value: unknown, say: Say): stri
   }
 }
 
-/** What would be right for an attribute, in words. */
-function wanted({ type, enumerableValues, ...limits }: ProcessAttribute): string {
+/** Describes the accepted values of an attribute. */
+function describeAttribute({ type, enumerableValues, ...limits }: ProcessAttribute): string {
   const between = (least: number | undefined, most: number | undefined) =>
     least !== undefined && most !== undefined
       ? ` from ${least} to ${most}`
@@ -309,8 +320,8 @@ function wanted({ type, enumerableValues, ...limits }: ProcessAttribute): string
   }
 }
 
-/** What of the attributes drives the price: width, height, and for embroidery the stitches. */
-function inputsOf(values: AttributeValues): PriceInputs {
+/** Attributes that determine the price: width, height, and for embroidery the stitches. */
+function toPriceInputs(values: AttributeValues): PriceInputs {
   const valueFor = (input: keyof typeof INPUT_ATTRIBUTES) => {
     const value = values[INPUT_ATTRIBUTES[input]];
     return value === undefined ? undefined : Number(value);
@@ -318,7 +329,7 @@ function inputsOf(values: AttributeValues): PriceInputs {
   return { dgX: valueFor('dgX'), dgY: valueFor('dgY'), stitches: valueFor('stitches') };
 }
 
-function reorder(line: JobLineCandidate, code: string, wares: Wares, say: Say): OrderedLine | undefined {
+function checkReorder(line: JobLineCandidate, code: string, wares: Wares, say: Say): OrderedLine | undefined {
   const asset = wares.asset(code);
   if (!asset) {
     say('AssetUnknown', `code must be the tag of one of the account's assets, not ${quoted(code)}.`);
@@ -330,14 +341,14 @@ function reorder(line: JobLineCandidate, code: string, wares: Wares, say: Say): 
   }
   const { bands } = asset;
   if (!bands[0]) {
-    say('AssetNotOrderable', `asset ${quoted(code)} has no price; order it anew by a price code.`);
+    say('AssetNotOrderable', `asset ${quoted(code)} has no price; order it by a price code instead.`);
     return undefined;
   }
-  const quantity = quantityOf(line.quantity, bands[0].from, `of asset ${quoted(code)}`, say);
+  const quantity = checkQuantity(line.quantity, bands[0].from, `of asset ${quoted(code)}`, say);
   const unitPrice = unitPriceAt(bands, quantity ?? 0);
   if (quantity === undefined || unitPrice === undefined) return undefined;
   return {
-    ...kept(line),
+    ...sharedFields(line),
     itemType: 'Asset',
     code,
     processCode: asset.processCode,
@@ -350,20 +361,20 @@ function reorder(line: JobLineCandidate, code: string, wares: Wares, say: Say): 
   };
 }
 
-/** What the quantity of a line can hold: 32 bits. */
+/** Maximum quantity of a line: 32 bits. */
 const MOST_UNITS = 2 ** 31 - 1;
 
-function goods(line: JobLineCandidate, code: string, wares: Wares, say: Say): OrderedLine | undefined {
+function checkGoods(line: JobLineCandidate, code: string, wares: Wares, say: Say): OrderedLine | undefined {
   const stock = wares.stock(code);
   if (!stock) {
     say('StockUnknown', `code must be a stock code or variant code of GET /Stock, not ${quoted(code)}.`);
     return undefined;
   }
-  const variant = variantOf(line, stock, say);
+  const variant = findVariant(line, stock, say);
   const sizes = Object.entries(line.sizeQuantities ?? {});
   if (sizes.length === 0) {
     const run = variant ? `: ${variant.sizesCsv}` : '';
-    say('SizesMissing', `sizeQuantities must say how many of which size of the variant${run}.`);
+    say('SizesMissing', `sizeQuantities must give the quantity of each size of the variant${run}.`);
     return undefined;
   }
   let amiss = false;
@@ -392,11 +403,11 @@ function goods(line: JobLineCandidate, code: string, wares: Wares, say: Say): Or
     return undefined;
   }
   const least = item.priceBands[0]?.from ?? 1;
-  const quantity = quantityOf(total, least, `of ${quoted(code)} in all sizes`, say);
+  const quantity = checkQuantity(total, least, `of ${quoted(code)} in all sizes`, say);
   const unitPrice = unitPriceAt(item.priceBands, quantity ?? 0);
   if (quantity === undefined || unitPrice === undefined) return undefined;
   return {
-    ...kept(line),
+    ...sharedFields(line),
     itemType: 'Stock',
     code,
     processCode: item.processCode,
@@ -407,8 +418,8 @@ function goods(line: JobLineCandidate, code: string, wares: Wares, say: Say): Or
   };
 }
 
-/** The variant that is meant: named by `variantCode`, by the code itself, or the only one. */
-function variantOf(
+/** The variant, by `variantCode`, by the code itself, or the only one. */
+function findVariant(
   { variantCode, code }: JobLineCandidate,
   { item, variant }: { item: StockItem; variant: StockVariant | undefined },
   say: Say,
@@ -426,8 +437,13 @@ function variantOf(
   return variant ?? only;
 }
 
-/** A quantity of at least so many; undefined when it isn't, which is said. */
-function quantityOf(quantity: number | undefined, least: number, of: string, say: Say): number | undefined {
+/** Checks a quantity against its minimum; reports errors and returns undefined. */
+function checkQuantity(
+  quantity: number | undefined,
+  least: number,
+  of: string,
+  say: Say,
+): number | undefined {
   if (quantity === undefined) {
     say('QuantityMissing', `quantity is required: at least ${least} ${of}.`);
     return undefined;

@@ -1,35 +1,35 @@
 /*
- * Whether an order is accepted, and what it costs. Where the contract is silent, the sandbox chose:
+ * Decides whether an order is accepted, and what it costs. Where the contract is silent, the sandbox chose:
  *
- * - All messages come at once, in the order of the fields and then of the lines. A request that is amiss only in what the
- *   service is known to fail on (`FAULTS`) is answered with 500, unless `validateOnly` asked what is wrong. As soon as
- *   anything else is amiss too, it is a 400 that names all of it. `validateOnly` accepts exactly what creation accepts.
- * - A due date that is left out becomes the earliest possible one. One that is there but null or empty is the missing
- *   `dateDue` that the service fails on. An earlier one than possible is moved, also when it must be met.
- * - Without `timeSensitive` a due date is a whole day; with it, it has a time: the one that was asked for, else 17.00 at
- *   the place. `mustDate` without a due date is ignored.
- * - An address has a street and a country, and of state and postal code what the country has; a suburb where the country
- *   has those, else a city. A state is one of the lookup's, by name or abbreviation, and does not contradict `stateCode`.
- *   Anything else, and no address at all, cannot be routed. `country` is not read: the code counts. A collection needs
- *   none of it, but a country code that is given must be right.
- * - Saturday delivery is for the express methods only.
- * - A sample is charged at the sample price, without setup. What has no sample cannot be ordered as one.
- * - Setup is charged once for each PriceCode line, reset once for each Asset line. Lines of the same code stay apart: each
- *   finds its own band. Reorders and stock keep to the least quantity of their bands too.
- * - A promo code takes its part of the lines whose process it is for, not of setups and resets; a fixed sum at most what
- *   those lines cost. Tax is of what is left, at the account's `taxRate` (none where that is null), rounded once.
- *   `totalJobCost` is with tax and without freight.
- * - Attribute values are texts for `text` and `select`, and numbers, or texts of one, for `int` and `decimal`. Null and the
- *   empty text are no value. A key that the price code doesn't ask for is refused.
- * - A mix of PriceCode lines with and without artwork URL is refused. Whether a URL can be reached is not tried here.
- * - A group's head may come after its children. Heads are unique in a job, and no child of others.
- * - A blank `orderGroup` is none. `orderGroupSequence` needs one. It is not compared with the other jobs of the group.
- * - A stock code with several variants needs `variantCode`; sizes that are not wanted may be left out or 0.
- * - What a candidate has beyond the plain fields tells its shape: any field of a customer's shop makes it that, else any
- *   of a shop; null counts as absent. A shop's totals are what its buyers paid: they are kept, not compared with ours.
- * - A shop's `userId` is `customerUserId` by another name. `userDetails` finds the user that was made for the same
- *   `shopUserId`, else (unless `bypassCustomerMatch`) the one with the e-mail address, else makes one. `customerId` can
- *   only be the calling customer: an account makes no other accounts.
+ * - The answer has all messages, in the order of the fields and then of the lines. If the only errors are those that the
+ *   ordering API fails on (`FAULTS`), the answer is 500, except with `validateOnly`. With any other error it is a 400 that
+ *   names all of them. `validateOnly` accepts exactly what creation accepts.
+ * - Default due date: the earliest possible one. One that is present but null or empty is the missing `dateDue` that the API
+ *   fails on. A date before the earliest possible one is moved, also with `mustDate`.
+ * - Without `timeSensitive` a due date is a whole day; with it, it has a time: the requested one, otherwise 17:00 at the
+ *   location. `mustDate` without a due date is ignored.
+ * - An address has a street and a country, plus state and postal code if the country has them, and a suburb or else a city. A
+ *   state is in the lookup, by name or abbreviation, and does not contradict `stateCode`. Other addresses, and a missing one,
+ *   cannot be routed. `country` is ignored: the code counts. A collection needs no address, but a given country code must be
+ *   valid.
+ * - Only the express methods deliver on Saturdays.
+ * - A sample costs the sample price, without setup. A price code without a sample cannot be ordered as one.
+ * - Setup is charged once for each PriceCode line, reset once for each Asset line. Lines of the same code are priced
+ *   separately, each in its own band. Reorders and stock also have the minimum quantity of their bands.
+ * - A promo code discounts the lines of its processes, not setups and resets; a fixed amount is at most the cost of those
+ *   lines. Tax applies to the rest, at the account's `taxRate` (none if null), rounded once. `totalJobCost` includes tax and
+ *   excludes freight.
+ * - Attribute values are strings for `text` and `select`, and numbers or numeric strings for `int` and `decimal`. Null and the
+ *   empty string are no value. Keys that the price code does not have are rejected.
+ * - A mix of PriceCode lines with and without artwork URL is rejected. The URL is not fetched here.
+ * - A group's head may follow its children. Heads are unique in a job, and never children.
+ * - A blank `orderGroup` is none. `orderGroupSequence` requires one. It is not compared with the other jobs of the group.
+ * - A stock code with several variants requires `variantCode`; unused sizes may be omitted or 0.
+ * - The fields of a candidate determine its shape: any field of a customer's shop, otherwise any field of a shop; null counts
+ *   as absent. A shop's totals are what its buyers paid: they are stored and not compared with the costs here.
+ * - A shop's `userId` is an alias of `customerUserId`. `userDetails` finds the user created for the same `shopUserId`,
+ *   otherwise (unless `bypassCustomerMatch`) the one with the e-mail address, otherwise it creates a user. `customerId` must be
+ *   the calling customer: an account creates no other accounts.
  */
 
 import {
@@ -42,14 +42,14 @@ import type { DeliveryOption } from '../../shared/ordering/contract/jobs.ts';
 import type { Country, State } from '../../shared/ordering/contract/lookups.ts';
 import type { PromoValidation } from '../../shared/ordering/contract/promo.ts';
 import { atTimeOfDay, type DateStyle, isWritable, startOfDay } from '../world/dates.ts';
-import { DISPATCH_TIME, readDueDate } from '../world/delivery.ts';
+import { DISPATCH_TIME, parseDueDate } from '../world/delivery.ts';
 import type { JobCosts, SandboxUser } from '../world/records.ts';
 import type { Site } from '../world/regions.ts';
 import { taxOn } from './account.ts';
 import { blank, FAULTS, quoted, type Say, same, type ValidationMessage } from './order-errors.ts';
-import { linesOf, type OrderedLine, type Wares } from './order-lines.ts';
+import { checkLines, type OrderedLine, type Wares } from './order-lines.ts';
 
-/** What is known to the service when it decides on an order. */
+/** The data that an order is decided with. */
 export interface Facts extends Wares {
   readonly customerId: number;
   readonly users: readonly SandboxUser[];
@@ -61,7 +61,7 @@ export interface Facts extends Wares {
   readonly locations: readonly Site[];
   /** How the account's timestamps are written. */
   readonly dateStyle: DateStyle;
-  /** In per cent; 0 where tax is not known when one orders. */
+  /** In percent; 0 if the tax is not known when ordering. */
   readonly taxRate: number;
   country(iso2: string): Country | undefined;
   states(iso2: string): readonly State[];
@@ -70,16 +70,16 @@ export interface Facts extends Wares {
   earliest(processCodes: readonly string[], location: Site): number | undefined;
 }
 
-/** A user that an order of a shop makes. */
+/** A user that a shop order creates. */
 type NewUser = Partial<SandboxUser> & { readonly shopUserId: number };
 
-/** An order as it is accepted. */
+/** An accepted order. */
 export interface Order {
   readonly shape: Shape;
   readonly originCode: string;
   readonly owner: SandboxUser | NewUser;
   readonly location: Site;
-  /** Epoch ms; of a whole day any instant of it. */
+  /** Epoch ms; for a whole day, any time of it. */
   readonly due: { readonly ms: number; readonly wholeDay: boolean };
   readonly mustDate: boolean;
   readonly delivery: DeliveryOption;
@@ -87,15 +87,15 @@ export interface Order {
   readonly costs: JobCosts;
 }
 
-/** What a candidate is, told from its fields. */
+/** Shape of a candidate, derived from its fields. */
 export type Shape = 'plain' | 'shop' | 'customerShop';
 
-/** What is decided on an order. `breaks` when nothing is amiss but what the service fails on. */
+/** Decision on an order. `breaks` if the only errors are those that the ordering API fails on. */
 type Decision =
   | { readonly accepted: true; readonly order: Order }
   | { readonly accepted: false; readonly messages: readonly ValidationMessage[]; readonly breaks: boolean };
 
-/** Decides on an order that comes under an application's name. */
+/** Decides on an order with an application name. */
 export function decide(candidate: CustomerShopCandidate, originCode: string, facts: Facts): Decision {
   const messages: ValidationMessage[] = [];
   const say: Say = (errorCode, message) => messages.push({ errorCode, message });
@@ -104,15 +104,15 @@ export function decide(candidate: CustomerShopCandidate, originCode: string, fac
     const valid = facts.originCodes.join(', ');
     say('ApplicationNameUnknown', `X-Application-Name must be one of ${valid}, not ${quoted(originCode)}.`);
   }
-  const owner = ownerOf(candidate, facts, say);
+  const owner = findOwner(candidate, facts, say);
   checkShop(candidate, facts, say);
   checkOrderGroup(candidate, say);
-  const location = locationOf(candidate, facts, say);
-  const delivery = deliveryOf(candidate.deliveryAddress ?? undefined, facts, say);
-  const lines = linesOf(candidate.items ?? [], facts, say);
+  const location = chooseLocation(candidate, facts, say);
+  const delivery = checkDelivery(candidate.deliveryAddress ?? undefined, facts, say);
+  const lines = checkLines(candidate.items ?? [], facts, say);
   const processes = [...new Set(lines.map(({ processCode }) => processCode))].filter((code) => code !== null);
-  const due = dueOf(candidate, processes, location, facts, say);
-  const costs = costsOf(candidate, lines, processes, facts, say);
+  const due = chooseDueDate(candidate, processes, location, facts, say);
+  const costs = calculateCosts(candidate, lines, processes, facts, say);
 
   if (messages.length > 0 || !owner || !delivery || !due) {
     return {
@@ -124,7 +124,7 @@ export function decide(candidate: CustomerShopCandidate, originCode: string, fac
   return {
     accepted: true,
     order: {
-      shape: shapeOf(candidate),
+      shape: detectShape(candidate),
       originCode,
       owner,
       location,
@@ -137,8 +137,8 @@ export function decide(candidate: CustomerShopCandidate, originCode: string, fac
   };
 }
 
-/** Tells what a candidate is from the fields it has beyond the plain ones. */
-function shapeOf(candidate: CustomerShopCandidate): Shape {
+/** Derives a candidate's shape from its optional fields. */
+function detectShape(candidate: CustomerShopCandidate): Shape {
   const has = (shape: object, less: object) =>
     Object.keys(shape).some(
       (field) => !(field in less) && (candidate as Record<string, unknown>)[field] != null,
@@ -147,8 +147,8 @@ function shapeOf(candidate: CustomerShopCandidate): Shape {
   return has(ShopCandidate.shape, JobCandidate.shape) ? 'shop' : 'plain';
 }
 
-/** The owner: who is named, or whom the shop means, or the caller. */
-function ownerOf(
+/** The owner: the named user, the shop's user, or the caller. */
+function findOwner(
   candidate: CustomerShopCandidate,
   { users, caller }: Facts,
   say: Say,
@@ -156,7 +156,7 @@ function ownerOf(
   const { customerUserId, userId, userDetails } = candidate;
   const named = customerUserId ?? userId;
   if (customerUserId != null && userId != null && customerUserId !== userId) {
-    say('ShopUserAmbiguous', 'userId and customerUserId must be the same user when both are given.');
+    say('ShopUserAmbiguous', 'userId and customerUserId must be the same user if both are given.');
   }
   if (named != null && userDetails) {
     say('ShopUserAmbiguous', 'userDetails must be left out when userId or customerUserId names a user.');
@@ -171,7 +171,7 @@ function ownerOf(
     owner =
       users.find((user) => user.shopUserId === shopUserId) ??
       (bypassCustomerMatch ? undefined : users.find(matches));
-    if (!owner) return newUserOf(candidate, shopUserId);
+    if (!owner) return toNewUser(candidate, shopUserId);
   }
   if (!owner) {
     say('CustomerUserUnknown', `${field} must be a user of the calling customer.`);
@@ -181,7 +181,7 @@ function ownerOf(
   return owner;
 }
 
-function newUserOf({ userDetails, deliveryAddress }: CustomerShopCandidate, shopUserId: number): NewUser {
+function toNewUser({ userDetails, deliveryAddress }: CustomerShopCandidate, shopUserId: number): NewUser {
   const name = userDetails?.name ?? deliveryAddress?.contactName ?? '';
   const [first = '', ...rest] = name.trim().split(/\s+/);
   const email = userDetails?.email ?? deliveryAddress?.emailAddress;
@@ -221,15 +221,15 @@ function checkOrderGroup({ orderGroup, orderGroupSequence }: CustomerShopCandida
   }
 }
 
-/** Where the job is made; the default place when the override is refused, so that the rest can be checked. */
-function locationOf(
+/** The location that produces the job; the default one if the override is invalid, so that the other checks continue. */
+function chooseLocation(
   { locationCodeOverride: code }: CustomerShopCandidate,
   { locations }: Facts,
   say: Say,
 ): Site {
   const usable = locations.filter(({ active, virtual }) => active && !virtual);
   const [first] = usable;
-  if (!first) throw new Error('There is no location to make jobs at');
+  if (!first) throw new Error('No location can produce jobs');
   if (blank(code)) return first;
   const location = usable.find((one) => one.code === code);
   if (!location) {
@@ -239,7 +239,7 @@ function locationOf(
   return location ?? first;
 }
 
-function deliveryOf(
+function checkDelivery(
   address: DeliveryAddress | undefined,
   facts: Facts,
   say: Say,
@@ -266,7 +266,7 @@ function deliveryOf(
     const able = facts.deliveryOptions.filter(({ code }) => SATURDAY_METHODS.includes(code ?? ''));
     say(
       'SaturdayDeliveryUnsupported',
-      `deliveryAddress.isSaturdayDelivery needs one of the methods ${able.map(({ code }) => code).join(', ')}, not ${option.code}.`,
+      `deliveryAddress.isSaturdayDelivery requires one of the methods ${able.map(({ code }) => code).join(', ')}, not ${option.code}.`,
     );
   }
   if (!blank(iso2) && !facts.country(iso2)) {
@@ -280,7 +280,7 @@ function deliveryOf(
   return option;
 }
 
-/** Whether a courier finds an address whose country, if it names one, exists. */
+/** Whether an address with a valid or missing country can be routed. */
 function checkRoute(address: DeliveryAddress, facts: Facts, say: Say): void {
   const unroutable = (why: string) => say('AddressUnroutable', `deliveryAddress cannot be routed: ${why}.`);
   const need = (field: keyof DeliveryAddress, why = '') => {
@@ -316,10 +316,10 @@ function checkRoute(address: DeliveryAddress, facts: Facts, say: Say): void {
   if (byState && byCode && byState !== byCode) unroutable('state and stateCode must be the same state');
 }
 
-/** The methods that deliver on Saturdays when they are asked to. */
+/** Methods that deliver on Saturdays on request. */
 const SATURDAY_METHODS: readonly string[] = ['EXPRESS', 'SATURDAY'];
 
-function dueOf(
+function chooseDueDate(
   { dateDue, timeSensitive = false }: CustomerShopCandidate,
   processes: readonly string[],
   location: Site,
@@ -334,11 +334,11 @@ function dueOf(
     return earliest === undefined ? undefined : { ms: earliest, wholeDay: !timeSensitive };
   }
   if (blank(dateDue)) {
-    say('DateDueMissing', 'dateDue must have a value; leave it out for the earliest possible date.');
+    say('DateDueMissing', 'dateDue must have a value; omit it for the earliest possible date.');
     return undefined;
   }
   const zone = location.timezone;
-  const asked = readDueDate(dateDue, zone);
+  const asked = parseDueDate(dateDue, zone);
   const isDay = asked?.byMs !== asked?.ms;
   const ms =
     asked &&
@@ -350,15 +350,15 @@ function dueOf(
   if (ms === undefined || !isWritable(ms, zone, facts.dateStyle)) {
     say(
       'DateDueInvalid',
-      `dateDue must be an ISO 8601 date of the years to 9999, such as 2026-11-30, not ${quoted(dateDue)}.`,
+      `dateDue must be an ISO 8601 date up to the year 9999, such as 2026-11-30, not ${quoted(dateDue)}.`,
     );
     return undefined;
   }
   return earliest === undefined ? undefined : { ms: Math.max(ms, earliest), wholeDay: !timeSensitive };
 }
 
-/** What the lines cost all in all. In cents, so that no sum is off by one. */
-function costsOf(
+/** Total costs of the lines, calculated in cents to avoid rounding errors. */
+function calculateCosts(
   { promocode }: CustomerShopCandidate,
   lines: readonly OrderedLine[],
   processes: readonly string[],

@@ -6,13 +6,13 @@ import { PriceCode, PriceCodes, PricingProcesses } from '../../shared/ordering/c
 import { operation, UNEXPECTED } from '../http/operation.ts';
 import { decimal, integer, pageParameters } from '../http/parameters.ts';
 import { json, problem } from '../http/responses.ts';
-import { inputProblems, priceCodeOf, priceCodesOf, processesOf } from '../world/catalogue.ts';
+import { findPriceCode, inputProblems, listPriceCodes, listProcesses } from '../world/catalogue.ts';
 
 /*
  * Where the contract is silent, the sandbox chose:
  *
- * - The list of price codes is in the order of the catalogue, 100 a page unless `pageSize` (at most 200) says otherwise.
- * - Each word of its `filter` must be somewhere in code, name, description, category or process, in any case.
+ * - The list of price codes is in catalogue order, 100 per page by default, `pageSize` at most 200.
+ * - Each term of its `filter` must occur in code, name, description, category or process, case-insensitive.
  */
 
 export const priceCodeOperations = [
@@ -24,20 +24,20 @@ export const priceCodeOperations = [
     summary: 'The processes that the account may order.',
     needs: 'ordering',
     answers: { 200: { description: 'The processes by rank.', schema: PricingProcesses }, 500: UNEXPECTED },
-    handle: ({ account }) => json({ processes: processesOf(account) }),
+    handle: ({ account }) => json({ processes: listProcesses(account) }),
   }),
   operation({
     name: 'priceCodes',
     method: 'get',
     path: '/PriceCodes/price-codes',
     tag: 'Price codes',
-    summary: 'The price codes that the account may order, without those whose price depends on metadata.',
+    summary: 'The price codes that the account may order, except those whose price depends on metadata.',
     query: z.object({ ...pageParameters(100, 200), filter: z.string().optional() }),
     needs: 'ordering',
     answers: { 200: { description: 'A page of the list.', schema: PriceCodes } },
     handle: ({ account, query: { page, pageSize, filter = '' } }) => {
       const words = filter.toLowerCase().split(/\s+/).filter(Boolean);
-      const found = priceCodesOf(account).filter((one) => {
+      const found = listPriceCodes(account).filter((one) => {
         const said = [one.priceCode, one.name, one.description, one.categoryCode, one.categoryName];
         const text = [...said, one.processCode].join('\n').toLowerCase();
         return words.every((word) => text.includes(word));
@@ -65,8 +65,8 @@ export const priceCodeOperations = [
       404: { description: 'The account has no such price code.', schema: Problem },
     },
     handle: ({ account, params, query, instance }) => {
-      const found = priceCodeOf(account, params.priceCode, query);
-      if (!found) return problem(404, 'There is no such price code.', instance);
+      const found = findPriceCode(account, params.priceCode, query);
+      if (!found) return problem(404, 'The price code does not exist.', instance);
       const errors = inputProblems(found.attributes ?? [], query);
       return errors ? problem(400, 'The price depends on metadata.', instance, errors) : json(found);
     },

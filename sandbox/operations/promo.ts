@@ -1,4 +1,4 @@
-// Promo codes: which there are, and whether one counts for an order.
+// Promo codes and their validity for an order.
 
 import * as z from 'zod';
 import { PromoValidation } from '../../shared/ordering/contract/promo.ts';
@@ -11,14 +11,14 @@ import type { SandboxAccount } from '../world/world.ts';
 /*
  * Where the contract is silent, the sandbox chose:
  *
- * - Promo codes and process codes compare in any case, without blanks around them; a known code is answered in capitals.
- * - A code is valid from the instant it begins up to, and without, the instant it ends.
- * - When a code is not valid its discount is 0 and not fixed, so that nobody takes it off by mistake; `description` stays
- *   for codes that exist. `message` is null when it is valid.
- * - A code that is used up has been taken by as many orders of the account's region, or of the account, as it is for.
- * - A code for some processes is valid when it is for at least one of those asked for, or when none are asked for.
- *   `applicableProcessCodes` holds those of the asked for that it is for, in their order, and is empty when it is for none.
- * - A code of another region or for another account's tier answers like one that does not exist.
+ * - Promo codes and process codes are case-insensitive, without surrounding blanks; known codes are answered in upper case.
+ * - A code is valid from its start (inclusive) to its end (exclusive).
+ * - An invalid code has the discount 0, not fixed, so that no client applies it; `description` stays for codes that exist.
+ *   `message` is null if the code is valid.
+ * - A code is exhausted after the allowed number of orders, of the account's region or of the account.
+ * - A code for some processes is valid if one of the requested ones is among them, or if none are requested.
+ *   `applicableProcessCodes` lists the matching ones in the order of the request, and is empty if none match.
+ * - A code of another region, or for another account's tier, answers like an unknown one.
  */
 
 interface Promo {
@@ -35,13 +35,13 @@ interface Promo {
   readonly region?: RegionCode;
   /** Only for accounts of this tier. */
   readonly tier?: string;
-  /** For so many orders of the region altogether. */
+  /** Maximum number of orders in the region. */
   readonly uses?: number;
-  /** For so many orders of an account. */
+  /** Maximum number of orders of an account. */
   readonly usesPerAccount?: number;
 }
 
-/** At least one for each reason why a code counts or does not: with DECADE30 it is that its time is still to come. */
+/** At least one for each reason of validity or invalidity: DECADE30 has not started yet. */
 const PROMOS: readonly Promo[] = [
   { code: 'WELCOME10', description: '10% off your first order', discount: 10, usesPerAccount: 1 },
   { code: 'TEAM15', description: '15% off for teams', discount: 15 },
@@ -62,7 +62,7 @@ const PROMOS: readonly Promo[] = [
   { code: 'VOLUME8', description: '8% off for our largest customers', discount: 8, tier: 'T3' },
 ];
 
-/** Whether a promo code counts for an account's order of some processes (undefined or none: of any), at an instant (epoch ms). */
+/** Whether a promo code is valid for an account's order of some processes (undefined or empty: any), at a time (epoch ms). */
 export function checkPromo(
   account: SandboxAccount,
   code: string,
@@ -79,7 +79,7 @@ export function checkPromo(
     message,
     applicableProcessCodes,
   });
-  if (!promo) return refused('There is no such promo code.');
+  if (!promo) return refused('The promo code does not exist.');
   if (promo.begins !== undefined && now < Date.parse(promo.begins)) {
     return refused('The promo code is not valid yet.');
   }
@@ -134,11 +134,11 @@ export const promoOperations = [
     method: 'get',
     path: '/promocode/validate/{code}',
     tag: 'Promo codes',
-    summary: 'Whether a promo code counts; 200 also when it does not.',
+    summary: 'Checks a promo code; 200 also if it is invalid.',
     params: z.object({ code: z.string() }),
     query: z.object({ processCodes: commaList.optional() }),
     takesAnything: true,
-    answers: { 200: { description: 'What is known of the code.', schema: PromoValidation } },
+    answers: { 200: { description: 'State of the code.', schema: PromoValidation } },
     handle: ({ account, params, query, now }) =>
       json(checkPromo(account, params.code, query.processCodes, now)),
   }),

@@ -9,8 +9,8 @@ import {
   type StockVariant,
 } from '../../shared/ordering/contract/stock.ts';
 import { operation } from '../http/operation.ts';
-import { inOrder } from '../http/paging.ts';
-import { atLeastOne, commaList, direction, flag, oneOf, pageParameters } from '../http/parameters.ts';
+import { sortEntries } from '../http/paging.ts';
+import { atLeastOne, commaList, direction, enumParameter, flag, pageParameters } from '../http/parameters.ts';
 import { json, problem } from '../http/responses.ts';
 import { stockLink } from '../world/links.ts';
 import { bandsAt, type StockRecord } from '../world/warehouse.ts';
@@ -19,23 +19,22 @@ import type { SandboxAccount } from '../world/world.ts';
 /*
  * Where the contract is silent, the sandbox chose:
  *
- * - `GET /Stock` takes `page` from 1 (1) and `pageSize` from 1 to 200 (50). The array says nothing about further pages: the
- *   last one is shorter than asked for, or empty.
- * - `filter` is compared, whatever its case, with any part of stock code, name, description, category, supplier, and of the
- *   variants' codes and colours. Blanks around it don't count.
- * - `stockSortColumn` is one of Rank (default), StockCode, StockName, CategoryName, Supplier, ProcessCode;
- *   `variantSortColumn` one of VariantCode, Colour, NumberOfSizes, and without it variants stand as the warehouse has them.
- *   Directions are Ascending (default), Descending, ASC, DESC; all in any case. Null sorts lowest; what is equal keeps its rank.
- * - Codes have at most 50 characters, in `code` and in the path; they are compared exactly, case included.
- * - `includePricing` is false by default; without it `priceBands` is empty.
- * - `GET /Stock/{code}` looks for a stock code first. A variant code that several items share is that of the one with the
- *   lowest rank. A code that is not there, one of an archived item without `includeArchived` and one that is hidden by
- *   configuration are 404, as any record that is not there.
- * - The configs of a single item are the active ones, as `markets` are.
- * - `GET /stock/{stockItemId}/shipping`: an id that is no integer from 1 is 400. An item that is not there, is archived or
- *   hidden has no configs: an empty array.
- * - `GET /stock/shipping`: `market` is trimmed and uppercased; a blank one is like none; one that nothing ships to has an
- *   empty array. Configs stand in the order of their ids. Archived and hidden items have no say.
+ * - `GET /Stock` accepts `page` from 1 (1) and `pageSize` from 1 to 200 (50). The array has no page information: the last page
+ *   is shorter than requested, or empty.
+ * - `filter` matches any part of stock code, name, description, category, supplier, and of the variants' codes and colours,
+ *   case-insensitively, without surrounding blanks.
+ * - `stockSortColumn` is one of Rank (default), StockCode, StockName, CategoryName, Supplier, ProcessCode; `variantSortColumn`
+ *   one of VariantCode, Colour, NumberOfSizes; without it variants have the order of the warehouse. Directions are Ascending
+ *   (default), Descending, ASC, DESC; all case-insensitive. Null sorts lowest; equal values are sorted by rank.
+ * - Codes have at most 50 characters, in `code` and in the path; they are case-sensitive.
+ * - Default of `includePricing`: false; without it `priceBands` is empty.
+ * - `GET /Stock/{code}` searches stock codes first. A variant code shared by several items is that of the one with the lowest
+ *   rank. An unknown code, one of an archived item without `includeArchived` and one hidden by configuration answer 404.
+ * - The configs of a single item are the active ones, and so are `markets`.
+ * - `GET /stock/{stockItemId}/shipping`: an id that is not an integer from 1 answers 400. An unknown, archived or hidden item
+ *   has an empty array.
+ * - `GET /stock/shipping`: `market` is trimmed and uppercased; a blank one is ignored; one without shipping has an empty array.
+ *   Configs are sorted by id. Archived and hidden items are excluded.
  * - `shipMode` is Parcel, International or Freight; codes of options are those of the region's delivery methods.
  */
 
@@ -47,7 +46,7 @@ const code = z
   .max(MOST_CODE_CHARACTERS, `The value must have at most ${MOST_CODE_CHARACTERS} characters.`);
 
 const variantOrder = {
-  variantSortColumn: oneOf(['VariantCode', 'Colour', 'NumberOfSizes']).optional(),
+  variantSortColumn: enumParameter(['VariantCode', 'Colour', 'NumberOfSizes']).optional(),
   variantSortDirection: direction.optional(),
 };
 
@@ -62,7 +61,7 @@ export const stockOperations = [
       ...pageParameters(50, 200),
       filter: z.string().optional(),
       includePricing: flag.optional(),
-      stockSortColumn: oneOf([
+      stockSortColumn: enumParameter([
         'Rank',
         'StockCode',
         'StockName',
@@ -81,15 +80,15 @@ export const stockOperations = [
     handle: ({ account, query }) => {
       const markets = new Set(query.markets?.map((market) => market.toUpperCase()));
       const wanted = query.filter?.trim().toLowerCase() ?? '';
-      const found = shownTo(account, query.includeArchived)
+      const found = listStock(account, query.includeArchived)
         .filter((record) => query.code === undefined || hasCode(record, query.code))
-        .filter((record) => markets.size === 0 || marketsOf(record).some((market) => markets.has(market)))
-        .filter((record) => wanted === '' || wordsOf(record).some((text) => text.includes(wanted)));
+        .filter((record) => markets.size === 0 || listMarkets(record).some((market) => markets.has(market)))
+        .filter((record) => wanted === '' || filterTexts(record).some((text) => text.includes(wanted)));
       const column = query.stockSortColumn ?? 'Rank';
-      const records = inOrder(found, (record) => record[fieldOf(column)], query.stockSortDirection);
+      const records = sortEntries(found, (record) => record[toFieldName(column)], query.stockSortDirection);
       const from = (query.page - 1) * query.pageSize;
       const page = records.slice(from, from + query.pageSize);
-      return json(page.map((record) => shown(record, account, query)));
+      return json(page.map((record) => toStockItem(record, account, query)));
     },
   }),
   operation({
@@ -107,14 +106,14 @@ export const stockOperations = [
     needs: 'ordering',
     answers: {
       200: { description: 'The item, with its shipping configs.', schema: StockItem },
-      404: { description: 'There is no such item.', schema: Problem },
+      404: { description: 'The item does not exist.', schema: Problem },
     },
     handle: ({ account, params, query, instance }) => {
-      const record = recordOf(account, params.code, query.includeArchived);
-      if (!record) return problem(404, 'There is no such stock item.', instance);
+      const record = findRecord(account, params.code, query.includeArchived);
+      if (!record) return problem(404, 'The stock item does not exist.', instance);
       return json({
-        ...shown(record, account, query),
-        shippingConfigs: record.configs.filter(isActive).map(embedded),
+        ...toStockItem(record, account, query),
+        shippingConfigs: record.configs.filter(isActive).map(toEmbeddedConfig),
       });
     },
   }),
@@ -123,7 +122,7 @@ export const stockOperations = [
     method: 'get',
     path: '/stock/shipping',
     tag: 'Stock',
-    summary: 'What ships to a market, and how.',
+    summary: 'Shipping options to a market.',
     query: z.object({ market: z.string().optional() }),
     answers: {
       200: { description: 'The active shipping configs of the market.', schema: StandaloneShippingConfigs },
@@ -133,7 +132,7 @@ export const stockOperations = [
       if (market === '') {
         return problem(400, 'A parameter is not valid.', instance, { market: ['A market is required.'] });
       }
-      const configs = shownTo(account).flatMap((record) => record.configs.filter(isActive));
+      const configs = listStock(account).flatMap((record) => record.configs.filter(isActive));
       return json(configs.filter((config) => config.markets.includes(market)));
     },
   }),
@@ -146,23 +145,23 @@ export const stockOperations = [
     params: z.object({ stockItemId: atLeastOne }),
     answers: { 200: { description: 'Its active shipping configs.', schema: StandaloneShippingConfigs } },
     handle: ({ account, params }) => {
-      const record = shownTo(account).find(({ stockItemId }) => stockItemId === params.stockItemId);
+      const record = listStock(account).find(({ stockItemId }) => stockItemId === params.stockItemId);
       return json(record?.configs.filter(isActive) ?? []);
     },
   }),
 ];
 
 /**
- * What an order may mean by a stock or variant code: the item as the API shows it, with price bands at the account's tier,
- * and the variant that has the code, if one has. Undefined when there is none, or it is archived or hidden.
+ * Finds the item of a stock or variant code: the API's item with price bands at the account's tier, and the matching variant.
+ * Undefined if it does not exist, or is archived or hidden.
  */
 export function findStock(
   account: SandboxAccount,
   code: string,
 ): { item: StockItem; variant: StockVariant | undefined } | undefined {
-  const record = recordOf(account, code);
+  const record = findRecord(account, code);
   if (!record) return undefined;
-  const item = shown(record, account, { includePricing: true });
+  const item = toStockItem(record, account, { includePricing: true });
   return { item, variant: item.stockVariants.find(({ variantCode }) => variantCode === code) };
 }
 
@@ -172,8 +171,8 @@ interface Showing {
   variantSortDirection?: 'ascending' | 'descending' | undefined;
 }
 
-/** A record as the API shows it in a list. */
-function shown(record: StockRecord, account: SandboxAccount, showing: Showing): StockItem {
+/** A record as a list item of the API. */
+function toStockItem(record: StockRecord, account: SandboxAccount, showing: Showing): StockItem {
   const { stockItemId, views, archived, hidden, configs, prices, stockVariants, ...face } = record;
   const images = views.map((view) => ({
     url: stockLink(account, record.slug, view),
@@ -183,7 +182,7 @@ function shown(record: StockRecord, account: SandboxAccount, showing: Showing): 
   const { variantSortColumn: column, variantSortDirection } = showing;
   const variants = stockVariants.map((variant) => ({
     ...variant,
-    // What has no colours looks like its item.
+    // Items without colours have only their own picture.
     variantImageUrl: variant.colour === null ? null : stockLink(account, record.slug, variant.variantCode),
   }));
   return {
@@ -191,24 +190,32 @@ function shown(record: StockRecord, account: SandboxAccount, showing: Showing): 
     stockVariants:
       column === undefined && variantSortDirection === undefined
         ? variants
-        : inOrder(variants, (variant) => variant[fieldOf(column ?? 'VariantCode')], variantSortDirection),
+        : sortEntries(
+            variants,
+            (variant) => variant[toFieldName(column ?? 'VariantCode')],
+            variantSortDirection,
+          ),
     images,
     stockImageUrl: images[0]?.url ?? null,
-    markets: marketsOf(record),
+    markets: listMarkets(record),
     priceBands: showing.includePricing ? bandsAt(record, account.priceTier) : [],
   };
 }
 
-/** What an account sees, by rank. */
-function shownTo({ world, region }: SandboxAccount, includeArchived = false): StockRecord[] {
+/** The items that an account can list, by rank. */
+function listStock({ world, region }: SandboxAccount, includeArchived = false): StockRecord[] {
   const shown = world
     .warehouse(region)
     .records.filter(({ hidden, archived }) => !hidden && (includeArchived || !archived));
-  return inOrder(shown, ({ rank }) => rank);
+  return sortEntries(shown, ({ rank }) => rank);
 }
 
-function recordOf(account: SandboxAccount, code: string, includeArchived?: boolean): StockRecord | undefined {
-  const records = shownTo(account, includeArchived);
+function findRecord(
+  account: SandboxAccount,
+  code: string,
+  includeArchived?: boolean,
+): StockRecord | undefined {
+  const records = listStock(account, includeArchived);
   return (
     records.find(({ stockCode }) => stockCode === code) ?? records.find((record) => hasCode(record, code))
   );
@@ -218,14 +225,20 @@ const hasCode = ({ stockCode, stockVariants }: StockRecord, code: string): boole
   stockCode === code || stockVariants.some(({ variantCode }) => variantCode === code);
 
 /** In the order in which its configs name them. */
-const marketsOf = ({ configs }: StockRecord): string[] => [
+const listMarkets = ({ configs }: StockRecord): string[] => [
   ...new Set(configs.filter(isActive).flatMap(({ markets }) => markets)),
 ];
 
 const isActive = ({ active }: { active: boolean }): boolean => active;
 
-/** A config without what only the shipping endpoints show. */
-function embedded({ stockItemId, active, createdAt, updatedAt, ...config }: StockRecord['configs'][number]) {
+/** A config without the fields of the shipping endpoints. */
+function toEmbeddedConfig({
+  stockItemId,
+  active,
+  createdAt,
+  updatedAt,
+  ...config
+}: StockRecord['configs'][number]) {
   return {
     ...config,
     fulfilmentLocations: config.fulfilmentLocations.map(({ locationCode, locationName, locale }) => ({
@@ -236,8 +249,8 @@ function embedded({ stockItemId, active, createdAt, updatedAt, ...config }: Stoc
   };
 }
 
-/** The texts that a filter looks into. */
-function wordsOf(record: StockRecord): string[] {
+/** The texts that a filter covers. */
+function filterTexts(record: StockRecord): string[] {
   const { stockCode, stockName, stockDescription, categoryName, supplier, stockVariants } = record;
   const ofVariants = stockVariants.flatMap(({ variantCode, colour }) => [variantCode, colour]);
   return [stockCode, stockName, stockDescription, categoryName, supplier, ...ofVariants].flatMap((text) =>
@@ -246,6 +259,6 @@ function wordsOf(record: StockRecord): string[] {
 }
 
 /** The field that a sort column names: `StockCode` is `stockCode`. */
-function fieldOf<T extends string>(column: T): Uncapitalize<T> {
+function toFieldName<T extends string>(column: T): Uncapitalize<T> {
   return (column.charAt(0).toLowerCase() + column.slice(1)) as Uncapitalize<T>;
 }

@@ -1,13 +1,13 @@
 /*
- * Artwork, fetched from where the customer says it is. Where the contract is silent, the sandbox chose:
+ * Fetches artwork from the customer's URL. Where the contract is silent, the sandbox chose:
  *
- * - http and https only, to the end of the file, within 10 seconds and 50 MB in all and over at most 5 redirects, each held to
- *   the same rules. No cookies and no credentials are sent; an address that carries some is not asked.
- * - Artwork is what answers 2xx with at least one byte and is no web page: a page to log in at is no artwork.
- * - Private addresses are allowed: who builds against a sandbox keeps the artwork on the same machine.
+ * - http and https only, the complete file, within 10 seconds and 50 MB in total, over at most 5 redirects, each under the same
+ *   rules. Requests carry no cookies and no credentials; a URL with credentials is not requested.
+ * - Artwork is any 2xx answer of at least one byte that is not a web page, such as a login page.
+ * - Private addresses are allowed, because artwork is often on the machine of the sandbox.
  */
 
-/** What came of asking for artwork; `reason` is for people and names no address. */
+/** Result of fetching artwork; `reason` is an error message without the URL. */
 export type ArtworkAnswer = { found: true; bytes: number } | { found: false; reason: string };
 
 /** Bounds of a fetch. */
@@ -18,10 +18,10 @@ export interface ArtworkLimits {
   maxRedirects: number;
 }
 
-/** What the sandbox grants. */
+/** Limits of the sandbox. */
 const LIMITS: ArtworkLimits = { timeoutMs: 10_000, maxBytes: 50_000_000, maxRedirects: 5 };
 
-/** Asks for artwork. Never throws; `signal` ends it early, which counts as not found. */
+/** Fetches artwork. Never throws; an abort by `signal` counts as not found. */
 export async function fetchArtwork(
   url: string,
   { signal, ...given }: Partial<ArtworkLimits> & { signal?: AbortSignal } = {},
@@ -33,7 +33,7 @@ export async function fetchArtwork(
     let next = url;
     for (let redirects = 0; redirects <= maxRedirects; redirects++) {
       const address = URL.parse(next);
-      if (!address) return missing('The address is not one.');
+      if (!address) return missing('The URL is invalid.');
       if (!/^https?:$/.test(address.protocol)) return missing('The address is neither http nor https.');
       if (address.username !== '' || address.password !== '') {
         return missing('The address carries credentials.');
@@ -47,15 +47,15 @@ export async function fetchArtwork(
       }
       return await read(answer, maxBytes);
     }
-    return missing('It is redirected too often.');
+    return missing('It redirects too often.');
   } catch {
-    return missing(patience.aborted ? 'It takes too long.' : 'It can not be reached.');
+    return missing(patience.aborted ? 'The request timed out.' : 'The host is unreachable.');
   }
 }
 
 async function read(answer: Response, maxBytes: number): Promise<ArtworkAnswer> {
   const refusal = !answer.ok
-    ? `It is answered with ${answer.status}.`
+    ? `It answered ${answer.status}.`
     : /^\s*text\/html\b/i.test(answer.headers.get('content-type') ?? '')
       ? 'It is a web page.'
       : undefined;

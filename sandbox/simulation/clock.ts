@@ -1,9 +1,9 @@
-// A sandbox clock of its own, which can be set forward.
+// The sandbox clock, which can be advanced.
 
-/** Real time from an instant on, or one that stands still, in both cases with what it was set forward by. */
+/** Real time from a start time, or a stopped clock; both plus the time by which they were advanced. */
 export class SandboxClock {
   readonly standing: boolean;
-  /** What is added to real time, or, when it stands, to nothing. */
+  /** Offset to real time, or the time of a stopped clock. */
   #offsetMs: number;
 
   /** `startAt` in epoch ms; now by default. */
@@ -17,7 +17,7 @@ export class SandboxClock {
     return this.#offsetMs + (this.standing ? 0 : Date.now());
   }
 
-  /** Sets it forward. */
+  /** Advances the clock. */
   advance(ms: number): void {
     this.#offsetMs += ms;
   }

@@ -1,16 +1,16 @@
-// What happens to the service as a whole as time goes by: faults that come and go, credentials swapped, statuses added.
+// Happenings of the whole API: temporary faults, swapped credentials, new statuses.
 
 import * as z from 'zod';
 import {
-  type FaultBook,
   type FaultRule,
+  type FaultRules,
   knownAccount,
   type PageDrift,
   ruleSchema,
-  strictly,
+  strictObject,
   UnknownAccountError,
 } from '../http/faults.ts';
-import type { TokenBook } from '../http/tokens.ts';
+import type { TokenStore } from '../http/tokens.ts';
 import { REGIONS, type RegionCode, STAGES } from '../world/regions.ts';
 import type { SandboxAccount, World } from '../world/world.ts';
 import { Timeline } from './timeline.ts';
@@ -18,43 +18,43 @@ import { Timeline } from './timeline.ts';
 const account = z.union([z.string(), z.int()]).describe('Name, client id or upstream id.');
 const afterSeconds = z.number().min(0).max(1e9).default(0);
 const forSeconds = z.number().positive().max(1e9).optional();
-const someAccount = strictly({ region: z.enum(REGIONS), account });
+const someAccount = strictObject({ region: z.enum(REGIONS), account });
 
 const KINDS = ['fault', 'swapCredentials', 'rotateSecret', 'revokeTokens', 'addStatus'];
 
-/** Something that happens after so many seconds of the sandbox clock, and is over after so many more where it can be. */
+/** A happening after a number of seconds of the sandbox clock, with an optional duration. */
 export const happeningSchema = z.discriminatedUnion(
   'do',
   [
-    /** Puts a rule in force. */
-    strictly({ do: z.literal('fault'), afterSeconds, forSeconds, rule: ruleSchema }),
+    /** Activates a rule. */
+    strictObject({ do: z.literal('fault'), afterSeconds, forSeconds, rule: ruleSchema }),
     /**
-     * Gives each of two accounts of a region the credentials of the other. Tokens already issued live on; revoke them to have
-     * clients notice at once.
+     * Swaps the credentials of two accounts of a region. Issued tokens remain valid; revoke them to make clients notice at
+     * once.
      */
-    strictly({
+    strictObject({
       do: z.literal('swapCredentials'),
       afterSeconds,
       forSeconds,
       region: z.enum(REGIONS),
       accounts: z.tuple([account, account]),
     }),
-    /** Gives the first credentials of an account another secret: `<client id>-secret-2` unless one is given. */
-    strictly({
+    /** Changes the secret of an account's first credentials. Default: `<client id>-secret-2`. */
+    strictObject({
       do: z.literal('rotateSecret'),
       afterSeconds,
       ...someAccount.shape,
       secret: z.string().min(1).optional(),
     }),
     /** Forgets tokens. */
-    strictly({
+    strictObject({
       do: z.literal('revokeTokens'),
       afterSeconds,
       region: z.enum(REGIONS).optional(),
       account: account.optional(),
     }),
-    /** Adds a status to the lookup of a region, or of all; every so-manieth job that comes to its stage gets it. */
-    strictly({
+    /** Adds a status to the lookup of a region, or of all; every nth job that reaches its stage gets it. */
+    strictObject({
       do: z.literal('addStatus'),
       afterSeconds,
       region: z.enum(REGIONS).optional(),
@@ -69,28 +69,28 @@ export const happeningSchema = z.discriminatedUnion(
 /** Something that happens; checked by its schema. */
 export type Happening = z.output<typeof happeningSchema>;
 
-/** A happening that was planned; instants in epoch ms of the sandbox clock. */
+/** A planned happening; times in epoch ms of the sandbox clock. */
 export interface PlannedHappening {
   readonly id: string;
   readonly happening: Happening;
   readonly at: number;
-  /** When it is over; null when it has no end. */
+  /** End time; null if it has none. */
   readonly until: number | null;
   state: 'to come' | 'in force' | 'over';
 }
 
-/** What happenings act on. */
+/** State that happenings change. */
 export interface AgendaOptions {
   world: World;
-  tokens: TokenBook;
-  faults: FaultBook;
-  /** Brings jobs that live by themselves up to an instant: before anything happens to the service then. */
+  tokens: TokenStore;
+  faults: FaultRules;
+  /** Advances the jobs to a time, before a happening at that time. */
   scenario: { advanceTo(instantMs: number): void } | undefined;
 }
 
 const KEPT_WHEN_OVER = 1000;
 
-/** What is to happen to a service, in its order. */
+/** The planned happenings, in order. */
 export class Agenda {
   readonly #options: AgendaOptions;
   readonly #timeline = new Timeline();
@@ -103,7 +103,7 @@ export class Agenda {
     this.#options = options;
   }
 
-  /** Plans a happening from `now` on (epoch ms). Throws when it names an account that is not there. */
+  /** Plans a happening relative to `now` (epoch ms). Throws if it names an unknown account. */
   plan(happening: Happening, now: number): PlannedHappening {
     this.#accountsOf(happening);
     const at = now + happening.afterSeconds * 1000;
@@ -128,7 +128,7 @@ export class Agenda {
     return entry;
   }
 
-  /** Ends what is in force, or sees to it that it never comes; false when there is nothing of that id that could end. */
+  /** Ends an active happening, or cancels a planned one; false if there is none with this id. */
   end(id: string): boolean {
     const entry = this.#planned.find((one) => one.id === id);
     if (!entry || entry.state === 'over') return false;
@@ -137,7 +137,7 @@ export class Agenda {
     return true;
   }
 
-  /** Puts a rule in force until an instant (epoch ms) or, with null, until it is ended; returns its id. */
+  /** Activates a rule until a time (epoch ms) or, with null, until it is deleted; returns its id. */
   putRule(rule: FaultRule, until: number | null): string {
     const { faults } = this.#options;
     const id = faults.add(rule);
@@ -152,12 +152,12 @@ export class Agenda {
     return this.#ruleEnds.get(ruleId) ?? null;
   }
 
-  /** What was planned, in the order of the planning: of what is over, the latest thousand. */
+  /** Happenings in order of planning, including the latest thousand completed ones. */
   list(): readonly PlannedHappening[] {
     return this.#planned.map(({ undo: _, ...entry }) => entry);
   }
 
-  /** Does something at an instant (epoch ms). */
+  /** Runs an action at a time (epoch ms). */
   later(at: number, run: () => void): void {
     this.#timeline.add(at, () => {
       this.#options.scenario?.advanceTo(at);
@@ -165,13 +165,13 @@ export class Agenda {
     });
   }
 
-  /** Lets everything happen, to the service and to its jobs, up to and including an instant (epoch ms). */
+  /** Runs all happenings and job moves up to a time (epoch ms), inclusive. */
   advanceTo(instantMs: number): void {
     this.#timeline.runUntil(instantMs);
     this.#options.scenario?.advanceTo(instantMs);
   }
 
-  /** Changes the list of an account between two reads: hides its newest jobs for a while, and puts new ones before the others. */
+  /** Changes an account's list between two reads: hides its newest jobs temporarily, and adds new ones. */
   drift(who: SandboxAccount, { insert, hide, forSeconds: seconds }: PageDrift): number[] {
     const hidden = hide === 0 ? [] : who.activeJobNumbers().slice(-hide);
     for (const jobNumber of hidden) who.hide(jobNumber);
@@ -181,7 +181,7 @@ export class Agenda {
     return Array.from({ length: insert }, () => who.createJob());
   }
 
-  /** Lets a happening happen; returns what ends it, if something does. */
+  /** Starts a happening; returns the function that ends it, if it can end. */
   #act(happening: Happening, until: number | null): (() => void) | undefined {
     const { world, tokens } = this.#options;
     const [one, other] = this.#accountsOf(happening);
@@ -228,14 +228,14 @@ export class Agenda {
     });
   }
 
-  /** The accounts that a happening names. Throws when one is not there. */
+  /** The accounts of a happening. Throws if one does not exist. */
   #accountsOf(happening: Happening): SandboxAccount[] {
     const { world } = this.#options;
     const find = (key: string | number, region: RegionCode) => knownAccount(world, key, region);
     switch (happening.do) {
       case 'swapCredentials': {
         const both = happening.accounts.map((key) => find(key, happening.region));
-        if (both[0] === both[1]) throw new UnknownAccountError('names one account twice, where it takes two');
+        if (both[0] === both[1]) throw new UnknownAccountError('names the same account twice');
         return both;
       }
       case 'fault': {
@@ -256,7 +256,7 @@ export class Agenda {
   }
 }
 
-/** Each acts as the users of its new account in the order of the old ones. */
+/** Each set of credentials acts as the users of its new account, in order. */
 function swapCredentials(one: SandboxAccount, other: SandboxAccount): void {
   const [ours, theirs] = [[...one.credentials], [...other.credentials]];
   const moved = (all: typeof ours, from: SandboxAccount, to: SandboxAccount) =>

@@ -1,12 +1,12 @@
-// The opening of a scenario: a dozen jobs that show something of everything in the first half minute.
+// The opening of a scenario: a dozen jobs that cover all kinds of changes within half a minute.
 
 import { HOUR_MS } from '../world/dates.ts';
-import { deliveryOptionsOf } from '../world/delivery.ts';
+import { listDeliveryOptions } from '../world/delivery.ts';
 import type { JobInput, TrackingEntry } from '../world/records.ts';
 import type { Stage } from '../world/regions.ts';
 import { AWKWARD_TEXTS, DESIGNS, GARMENTS } from '../world/sample-data.ts';
 import type { SandboxAccount } from '../world/world.ts';
-import { buyersOf, type Order, type PlannedJob } from './simulation.ts';
+import { listBuyers, type Order, type PlannedJob } from './simulation.ts';
 import {
   addTracking,
   CANCEL,
@@ -23,7 +23,7 @@ import {
   setStatus,
 } from './transitions.ts';
 
-/** An act of the opening: a job or group whose moves come at given seconds after the start, shared out among accounts. */
+/** An act of the opening: a job or group whose moves come at fixed seconds after the start, distributed over the accounts. */
 type Act = (account: SandboxAccount) => Order;
 
 type TimedMove = readonly [secondsAfterStart: number, move: Move];
@@ -36,7 +36,7 @@ export const OPENING_AGE_MS = HOUR_MS / 2;
 /** The order group of the opening whose jobs are dispatched at once. */
 export const SHARED_GROUP = 'WEB-100002';
 
-/** What is shared out among the accounts of a scenario. */
+/** Acts, which are distributed over the accounts of a scenario. */
 export const OPENING: readonly Act[] = [
   act('scheduled', [
     [1.5, setStatus('production')],
@@ -46,7 +46,7 @@ export const OPENING: readonly Act[] = [
     [27, setStatus('finishing', 'masterJobStatus')],
   ]),
   act('packing', [
-    [4.5, dispatch([parcelOf('OPEN-1001', true)])],
+    [4.5, dispatch([createParcel('OPEN-1001', true)])],
     [13, CLOSE],
     [31, REOPEN],
   ]),
@@ -56,16 +56,16 @@ export const OPENING: readonly Act[] = [
   ]),
   act('scheduled', [[7.5, CANCEL]]),
   act('packing', [
-    [9, dispatch([parcelOf('OPEN-1002', false)])],
-    [15, fillInLink(parcelOf('OPEN-1002', true))],
+    [9, dispatch([createParcel('OPEN-1002', false)])],
+    [15, fillInLink(createParcel('OPEN-1002', true))],
     [20, INVOICE],
   ]),
-  act('packing', [[10.5, dispatch([parcelOf('OPEN-1003', true), parcelOf('OPEN-1004', true)])]]),
-  // A group of two, whose first member has gone before the start.
+  act('packing', [[10.5, dispatch([createParcel('OPEN-1003', true), createParcel('OPEN-1004', true)])]]),
+  // A group of two, whose first member was dispatched before the start.
   (account) => ({
     skippedNumbers: 0,
     jobs: [-60, 12].map((second, index) =>
-      openingJob(account, 'packing', [[second, dispatch([parcelOf(`OPEN-200${index}`, true)])]], {
+      openingJob(account, 'packing', [[second, dispatch([createParcel(`OPEN-200${index}`, true)])]], {
         orderGroup: 'WEB-100001',
         orderGroupSequence: index + 1,
         originCode: 'SHOP',
@@ -74,9 +74,9 @@ export const OPENING: readonly Act[] = [
   }),
   act('packing', [
     [14, dispatch([])],
-    [22, addTracking(parcelOf('OPEN-1005', true))],
+    [22, addTracking(createParcel('OPEN-1005', true))],
   ]),
-  // Falls due, undispatched, while one watches.
+  // Becomes due while undispatched.
   act('production', [], 17),
   act('intake', [[24, CANCEL]]),
   act('production', [[29, meetNewStatus('Press test')]]),
@@ -84,7 +84,7 @@ export const OPENING: readonly Act[] = [
   (account) => ({
     skippedNumbers: 0,
     jobs: ['OPEN-3001', 'OPEN-3001', 'OPEN-3002'].map((parcel, index) =>
-      openingJob(account, 'packing', [[16, dispatch([parcelOf(parcel, true)])]], {
+      openingJob(account, 'packing', [[16, dispatch([createParcel(parcel, true)])]], {
         description: DESIGNS[index],
         orderNumber: 'PO-3001',
         orderGroup: SHARED_GROUP,
@@ -115,8 +115,8 @@ function openingJob(
     move,
   }));
   // They all leave in parcels.
-  const sent = deliveryOptionsOf(account.region).find(({ isCollection }) => !isCollection);
-  const [owner] = buyersOf(account);
+  const sent = listDeliveryOptions(account.region).find(({ isCollection }) => !isCollection);
+  const [owner] = listBuyers(account);
   return {
     input: (bornAt) => ({
       status,
@@ -135,12 +135,12 @@ function openingJob(
   };
 }
 
-/** How the jobs of the opening end, so that they do not stay for ever. */
+/** Final moves of the opening's jobs, so that they leave the list. */
 const OPENING_END: readonly TimedMove[] = [
-  [75, dispatch([parcelOf('OPEN-1009', true)])],
+  [75, dispatch([createParcel('OPEN-1009', true)])],
   [180, CLOSE],
 ];
 
-function parcelOf(trackingNumber: string, linked: boolean): TrackingEntry {
+function createParcel(trackingNumber: string, linked: boolean): TrackingEntry {
   return { trackingNumber, trackingLink: linked ? `https://trace.example/${trackingNumber}` : null };
 }

@@ -1,26 +1,26 @@
 /*
- * What becomes of a job that was ordered over the API. Where the contract is silent, the sandbox chose:
+ * Advances jobs that were ordered over the API. Where the contract is silent, the sandbox chose:
  *
- * - Artwork is fetched when the job is ordered and again when it is about to go into production. As long as that of any line
- *   is missing, job and line are awaiting artwork; it is asked for again after 5 minutes, 15 minutes, an hour, 4 hours and then
- *   every 12 hours of the job's life, for 14 days. After that the job waits until artwork is supplied (at the control panel).
- *   The panel's view of a job says what came of it. Where no address was given, nothing can be fetched, and the job waits
- *   in the same way. Lines of the same address have it fetched once for all of them; four addresses are asked at a time.
- * - It is received, scheduled (sometimes on hold for some hours), in production, checked, packed and dispatched. It is made
- *   towards its due date as it was when the job was ordered: most leave a little before, one in sixteen late, none takes more
- *   than five days. A hurried sandbox makes jobs long before their calendar dates.
- * - While it is in production it can be edited but not cancelled; one in eight is on the press for an hour and locked. One
- *   in twelve is locked while it is planned, and can still be cancelled.
- * - Jobs of one order group leave together, in one parcel or with the same parcels, when the last of them is packed. Those
- *   that await artwork are not waited for.
- * - What is collected has no tracking. Else, tracking comes with the dispatch or up to five hours later, or its link does. The
- *   invoice follows within hours, closing within a day or so; one in sixteen comes back after that and is closed again.
- * - The customer does nothing by itself: nobody amends or cancels these jobs but who ordered them.
+ * - Artwork is fetched when the job is ordered, and again before production. While that of any line is missing, job and line
+ *   are awaiting artwork; retries follow after 5 minutes, 15 minutes, an hour, 4 hours and then every 12 hours of the job's
+ *   life, for 14 days. After that the job waits until artwork is supplied (at the control panel). The panel's view of a job has
+ *   the result. Without a URL the job waits in the same way. Lines with the same URL share one request; at most four requests
+ *   run at a time.
+ * - The job is received, scheduled (sometimes on hold for some hours), in production, checked, packed and dispatched. It is
+ *   produced for the due date of the order: most are dispatched a little before, one in sixteen late, none after more than five
+ *   days. With a high speed, jobs are produced long before their calendar dates.
+ * - In production it can be edited but not cancelled; one in eight is locked for an hour on the press. One in twelve is locked
+ *   while it is planned, and can still be cancelled.
+ * - Jobs of one order group are dispatched together, in one parcel or with the same parcels, when the last of them is packed,
+ *   except those that await artwork.
+ * - Collected jobs have no tracking. Otherwise tracking comes with the dispatch or up to five hours later, or its link does.
+ *   The invoice follows within hours, closing within about a day; one in sixteen is reopened after that and closed again.
+ * - These jobs are amended or cancelled only through the API.
  */
 
 import pLimit from 'p-limit';
 import { HOUR_MS } from '../world/dates.ts';
-import { deliveryOptionOf } from '../world/delivery.ts';
+import { findDeliveryOption } from '../world/delivery.ts';
 import type { JobLine, JobRecord } from '../world/records.ts';
 import { REGIONS, type Stage } from '../world/regions.ts';
 import type { SandboxAccount } from '../world/world.ts';
@@ -41,13 +41,13 @@ import {
   undispatched,
 } from './transitions.ts';
 
-/** What ordered jobs live by. */
+/** Dependencies of ordered jobs. */
 export interface OrderedJobsOptions {
   timeline: Timeline;
   seed: number;
   /** Seconds of a job's life in a second of the sandbox clock. */
   speed: number;
-  /** Told of each move that was taken; `at` in epoch ms. */
+  /** Called for each move; `at` in epoch ms. */
   note: (at: number, account: SandboxAccount, jobNumber: number, kind: Move['kind']) => void;
 }
 
@@ -55,22 +55,22 @@ export interface OrderedJobsOptions {
 interface Ordered {
   readonly account: SandboxAccount;
   readonly jobNumber: number;
-  /** As it was ordered: another job may come to have its number. */
+  /** The job as ordered: another job may get its number later. */
   readonly job: Readonly<JobRecord>;
   readonly plan: Plan;
   readonly group: Set<Ordered>;
-  /** `waiting` is awaiting artwork; `gone` has been dispatched or came to another end. */
+  /** `waiting` is awaiting artwork; `gone` is dispatched or otherwise ended. */
   state: 'coming' | 'waiting' | 'packed' | 'gone';
   packedAt: number;
-  /** Counts what was put on the timeline: what was overtaken by something newer does nothing. */
+  /** Version of the planned moves: moves of an older version are ignored. */
   turn: number;
   attempts: number;
   waitsSince: number;
-  /** Its artwork was found once, and it has been scheduled. */
+  /** The artwork was found once, and the job was scheduled. */
   scheduled: boolean;
 }
 
-/** How long each part of a job's life takes, in hours of it. Drawn whole, so that it can't depend on how time is cut. */
+/** Duration of each stage of a job, in hours of its life. Drawn at once, so that it does not depend on the time steps. */
 interface Plan {
   schedule: number;
   hold: readonly [after: number, during: number] | null;
@@ -92,10 +92,10 @@ interface Plan {
 const ASK_AGAIN_HOURS = [1 / 12, 1 / 4, 1, 4, 12];
 const GIVE_UP_HOURS = 14 * 24;
 const FETCHES_AT_A_TIME = 4;
-/** So long a job that is made towards its due date may take at the least and at the most. */
+/** Minimum and maximum duration of a job that is produced for its due date. */
 const [LEAST_HOURS, MOST_HOURS] = [12, 120];
 
-/** The jobs that were ordered over the API, each with a life of its own on a timeline. */
+/** The jobs ordered over the API, advanced on a timeline. */
 export class OrderedJobs {
   readonly #options: OrderedJobsOptions;
   readonly #jobs = new Map<string, Ordered>();
@@ -109,8 +109,8 @@ export class OrderedJobs {
   }
 
   /**
-   * Gives a job its life from an instant on (epoch ms), and tells whether it is a new one. Of one that awaits artwork it asks
-   * for that again.
+   * Starts the life of a job at a time (epoch ms); returns whether it is new. For a job that awaits artwork, fetches the
+   * artwork again.
    */
   adopt(account: SandboxAccount, jobNumber: number, at: number): boolean {
     const key = `${account.region}/${jobNumber}`;
@@ -121,7 +121,7 @@ export class OrderedJobs {
       if (known.state === 'waiting') this.#askAgain(known, at);
       return false;
     }
-    // One that was removed leaves nobody waiting for it.
+    // A removed job blocks no group.
     if (known) this.#undispatched(known, at);
     const group = this.#groupOf(account, job);
     const ordered: Ordered = {
@@ -143,7 +143,7 @@ export class OrderedJobs {
     return true;
   }
 
-  /** Ends the life of a job that is no longer there. */
+  /** Ends the life of a job that no longer exists. */
   forget(account: SandboxAccount, jobNumber: number): void {
     const key = `${account.region}/${jobNumber}`;
     const ordered = this.#jobs.get(key);
@@ -153,17 +153,17 @@ export class OrderedJobs {
     this.#jobs.delete(key);
   }
 
-  /** Resolves when no artwork is being fetched, and what followed from it up to now has been done. */
+  /** Resolves when no artwork is being fetched and all resulting moves are done. */
   async settled(): Promise<void> {
     while (this.#fetches.size > 0) await Promise.all(this.#fetches);
   }
 
-  /** Gives up what is being fetched. Nothing is fetched any more. */
+  /** Aborts all fetches. No new ones start. */
   stop(): void {
     this.#ending.abort();
   }
 
-  /** Looks for the artwork of all lines; `found` is called when it is all there, else the job awaits it. */
+  /** Fetches the artwork of all lines. Calls `found` when it is complete; otherwise the job awaits it. */
   #ask(ordered: Ordered, at: number, found: () => void): void {
     const job = this.#undispatched(ordered, at);
     if (!job) return;
@@ -174,7 +174,7 @@ export class OrderedJobs {
     }
     const { turn } = ordered;
     const missing = wanted.filter(({ artworkUrl }) => artworkUrl === null);
-    // Known without asking, and so said at once.
+    // Known without a request, so recorded at once.
     if (missing.length > 0) {
       this.#wait(ordered, at, missing);
       return;
@@ -189,14 +189,12 @@ export class OrderedJobs {
       }
       if (lost.length > 0) this.#wait(ordered, at, lost);
       else found();
-      // What follows may be due already.
+      // The next moves may be due already.
       this.#options.timeline.catchUp();
     });
-    // A job that cannot go on ends itself, not the process.
+    // A failing job ends itself, not the process.
     const done = followed
-      .catch((error) =>
-        console.error(`Job ${ordered.jobNumber} of ${ordered.account.region} stays where it is:`, error),
-      )
+      .catch((error) => console.error(`Job ${ordered.jobNumber} of ${ordered.account.region} stops:`, error))
       .finally(() => this.#fetches.delete(done));
     this.#fetches.add(done);
   }
@@ -208,7 +206,7 @@ export class OrderedJobs {
     return new Map(await this.#oneOfFew.map(urls, ask));
   }
 
-  /** Artwork is missing: the job waits, and asks again later. */
+  /** Artwork is missing: the job waits and retries later. */
   #wait(ordered: Ordered, at: number, missing: readonly JobLine[]): void {
     const { account, jobNumber } = ordered;
     const awaiting = account.world.statusName(account.region, 'artwork');
@@ -220,7 +218,7 @@ export class OrderedJobs {
     if (account.job(jobNumber)?.masterJobStatus !== awaiting) this.#take(ordered, at, setStatus('artwork'));
     account.job(jobNumber)?.lines.forEach((line, index) => {
       const stage = missing.includes(line) ? 'artwork' : 'intake';
-      // Ordered together with one whose artwork is missing, a line may seem to wait for its own.
+      // A line of a group may have the status of another line's missing artwork.
       if ((line.jobLineStatus === awaiting) !== (stage === 'artwork')) {
         this.#take(ordered, at, setLineStatus(index, stage));
       }
@@ -241,13 +239,13 @@ export class OrderedJobs {
         this.#receive(ordered, at);
         return;
       }
-      // It was lost just before production, when all the rest had been done.
+      // The artwork was lost just before production.
       this.#endWaiting(ordered, at, 'scheduled');
       this.#produceAfter(ordered, at, ordered.plan.resume);
     });
   }
 
-  /** Job and lines that awaited artwork do so no longer. */
+  /** Ends the wait for artwork of job and lines. */
   #endWaiting(ordered: Ordered, at: number, stage: Stage): void {
     const { account, jobNumber } = ordered;
     const awaiting = account.world.statusName(account.region, 'artwork');
@@ -258,7 +256,7 @@ export class OrderedJobs {
     if (job?.masterJobStatus === awaiting) this.#take(ordered, at, setStatus(stage));
   }
 
-  /** The artwork is there: the job is scheduled. */
+  /** The artwork is complete: schedules the job. */
   #receive(ordered: Ordered, at: number): void {
     const { plan, account } = ordered;
     for (const { itemType, assetSku } of account.job(ordered.jobNumber)?.lines ?? []) {
@@ -283,7 +281,7 @@ export class OrderedJobs {
     this.#produceAfter(ordered, at, hours + plan.production);
   }
 
-  /** Production begins after so many hours, if the artwork is there still. */
+  /** Starts production after a number of hours, if the artwork still exists. */
   #produceAfter(ordered: Ordered, at: number, hours: number): void {
     this.#later(ordered, at, hours, (then) => this.#ask(ordered, then, () => this.#make(ordered, then)));
   }
@@ -312,14 +310,14 @@ export class OrderedJobs {
     });
   }
 
-  /** Dispatches what is packed of a group, unless there is somebody to wait for. */
+  /** Dispatches the packed jobs of a group, unless another member is still in progress. */
   #leaveTogether(group: Set<Ordered>, at: number): void {
     const members = [...group];
     for (const member of members) if (!isOpen(member)) member.state = 'gone';
     const packed = members.filter(({ state }) => state === 'packed');
     if (packed.length === 0 || members.some(({ state }) => state === 'coming')) return;
     const leavesAt = Math.max(at, ...packed.map(({ packedAt }) => packedAt));
-    // One parcel for all: that of the first.
+    // All share the first one's parcel.
     const shipment = packed[0]?.plan.shipment;
     for (const member of packed) {
       group.delete(member);
@@ -343,7 +341,7 @@ export class OrderedJobs {
     this.#move(ordered, at, plan.close + after + during, CLOSE);
   }
 
-  /** The job while it can still be made; else it is gone, and its group need not wait for it. */
+  /** The job while it can still be produced; otherwise it is marked as gone, and its group does not wait for it. */
   #undispatched(ordered: Ordered, at: number): Readonly<JobRecord> | undefined {
     if (isOpen(ordered)) return ordered.job;
     if (ordered.state !== 'gone') {
@@ -354,7 +352,7 @@ export class OrderedJobs {
     return undefined;
   }
 
-  /** Takes a move that is still possible. */
+  /** Makes a move if it is still possible. */
   #take(ordered: Ordered, at: number, move: Move): void {
     const { account, jobNumber, job } = ordered;
     if (account.job(jobNumber) !== job || !move.possible(job)) return;
@@ -390,7 +388,7 @@ export class OrderedJobs {
     const ordinal = REGIONS.indexOf(account.region) + 1;
     const dice = new Dice(this.#options.seed * 7919 + ordinal * 15_485_863 + job.jobNumber);
     const hours = (from: number, to: number) => dice.hours(from, to) / HOUR_MS;
-    const option = deliveryOptionOf(account.region, job.deliveryOption);
+    const option = findDeliveryOption(account.region, job.deliveryOption);
     const plan: Plan = {
       schedule: hours(0.5, 5),
       hold: dice.chance(0.08) ? [hours(0.5, 2), hours(2, 8)] : null,

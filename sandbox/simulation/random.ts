@@ -1,8 +1,8 @@
-// Seeded random numbers: everything in a scenario that looks like chance is drawn here.
+// Seeded random numbers, the only source of randomness in a scenario.
 
 import { HOUR_MS } from '../world/dates.ts';
 
-/** Seeded random numbers (mulberry32): the same seed gives the same ones for ever. */
+/** Seeded random numbers (mulberry32): the same seed always gives the same sequence. */
 export class Dice {
   #state: number;
 

@@ -1,18 +1,17 @@
 /*
- * Scenarios as files: what a sandbox starts with, and what happens to it while it runs. Those that come with it are in
- * `scenarios/`. Where nothing is said:
+ * Scenarios as files: the initial state of a sandbox, and its happenings. Built-in ones are in `scenarios/`. Defaults:
  *
  * - seed 1, speed 120, one account per region with the sandbox's demo credentials, 40 open jobs each, and the opening.
- * - What happens is counted in seconds of the sandbox clock from the start; it comes to pass with the first request after it.
- * - The clock is real time, which the control panel may set forward; `standing` stops it, so that it moves by that alone. It
- *   begins now, or at `startAt`: one that stands and begins at the same instant makes the same answers in every run.
+ * - Happenings are timed in seconds of the sandbox clock from the start; each runs with the first request after its time.
+ * - The clock is real time, which the control panel may advance; `standing` stops it, so that only the panel advances it. It
+ *   starts now, or at `startAt`: a stopped clock with the same start time gives the same answers in every run.
  */
 
 import { readdirSync, readFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import * as z from 'zod';
-import { strictly, UnknownAccountError } from '../http/faults.ts';
-import { sentence } from '../http/validation-messages.ts';
+import { strictObject, UnknownAccountError } from '../http/faults.ts';
+import { formatIssue } from '../http/validation-messages.ts';
 import { type Sandbox, type SandboxOptions, startSandbox } from '../server.ts';
 import { REGIONS } from '../world/regions.ts';
 import { createWorld, type SandboxAccount, TakenError } from '../world/world.ts';
@@ -21,7 +20,7 @@ import { happeningSchema } from './event-schemas.ts';
 import { addDemoAccounts, addPeople, createScenario, type Scenario } from './scenario.ts';
 
 const jobs = z.int().min(0).max(100_000);
-const accountSchema = strictly({
+const accountSchema = strictObject({
   region: z.enum(REGIONS),
   name: z.string().min(1).optional(),
   clientId: z.string().min(1).optional(),
@@ -30,17 +29,17 @@ const accountSchema = strictly({
   jobs: jobs.optional(),
 });
 
-const fileSchema = strictly({
+const fileSchema = strictObject({
   description: z.string().optional(),
   seed: z.int().min(0).max(1e9).default(1),
   speed: z.number().positive().max(1e6).default(120),
   clock: z.enum(['real', 'standing']).default('real'),
   startAt: z.iso
-    .datetime({ offset: true, error: 'must be an instant, such as 2026-11-20T16:14:00Z' })
+    .datetime({ offset: true, error: 'must be a timestamp, such as 2026-11-20T16:14:00Z' })
     .optional(),
   accounts: z
     .union([z.int().min(1).max(100), z.array(accountSchema).min(1)], {
-      // What is wrong in a list is said of the list; all else is neither.
+      // Errors within a list name the list, other errors name nothing.
       error: ({ input }) =>
         Array.isArray(input) ? undefined : 'must be a whole number from 1 to 100, or a list of accounts',
     })
@@ -52,24 +51,24 @@ const fileSchema = strictly({
   happenings: z.array(happeningSchema).default([]),
 });
 
-/** A scenario as a file says it, with what it leaves out. */
+/** A parsed scenario file, with defaults. */
 export type ScenarioFile = z.output<typeof fileSchema>;
 
-/** A scenario file is not there or not right; the message is one sentence that names file and field, and says what would be. */
+/** A scenario file is missing or invalid; the message names file, field and accepted values. */
 export class ScenarioFileError extends Error {
   override name = 'ScenarioFileError';
 }
 
 const FOLDER = new URL('./scenarios/', import.meta.url);
 
-/** The names of the scenarios that come with the sandbox. */
+/** The names of the built-in scenarios. */
 export function scenarioNames(): string[] {
   return readdirSync(FOLDER)
     .filter((file) => file.endsWith('.json'))
     .map((file) => basename(file, '.json'));
 }
 
-/** Reads a scenario: one of those that come with the sandbox by its name, or a file by its path. Throws ScenarioFileError. */
+/** Reads a scenario: a built-in one by name, or a file by path. Throws ScenarioFileError. */
 export function loadScenario(nameOrPath: string): ScenarioFile {
   const own = scenarioNames().includes(nameOrPath);
   const file = own ? `${nameOrPath}.json` : nameOrPath;
@@ -79,7 +78,7 @@ export function loadScenario(nameOrPath: string): ScenarioFile {
   } catch (cause) {
     const names = scenarioNames().join(', ');
     throw new ScenarioFileError(
-      `There is no scenario ${nameOrPath}: it must be one of ${names}, or the path of a file.`,
+      `The scenario ${nameOrPath} does not exist: it must be one of ${names}, or the path of a file.`,
       { cause },
     );
   }
@@ -91,12 +90,12 @@ export function loadScenario(nameOrPath: string): ScenarioFile {
   }
   const parsed = fileSchema.safeParse(value);
   if (parsed.success) return parsed.data;
-  throw new ScenarioFileError(`${file}: ${sentence(parsed.error.issues[0], 'the file')}`, {
+  throw new ScenarioFileError(`${file}: ${formatIssue(parsed.error.issues[0], 'the file')}`, {
     cause: parsed.error,
   });
 }
 
-/** What a scenario is started with; the fields of a file win over what the file says. */
+/** Start options of a scenario; they override the fields of the file. */
 export interface StartScenarioOptions
   extends Pick<SandboxOptions, 'port' | 'adminPort' | 'host' | 'onRequest'>,
     Partial<Pick<ScenarioFile, 'seed' | 'speed' | 'accounts' | 'jobs'>> {
@@ -112,8 +111,7 @@ export interface RunningScenario extends Sandbox {
 }
 
 /**
- * Starts a sandbox with a scenario, given by name, path or as it is written. Throws ScenarioFileError, and what
- * `startSandbox` throws.
+ * Starts a sandbox with a scenario, given by name, path or content. Throws ScenarioFileError, and the errors of `startSandbox`.
  */
 export async function startScenario(
   which: string | z.input<typeof fileSchema>,
@@ -123,7 +121,7 @@ export async function startScenario(
   const loaded = typeof which === 'string' ? loadScenario(which) : fileSchema.parse(which);
   if (accounts !== undefined && typeof loaded.accounts !== 'number') {
     throw new ScenarioFileError(
-      `${nameOf(which)} lists its accounts, so that a number of accounts per region can not be given beside it.`,
+      `${scenarioLabel(which)} lists its accounts, so that a number of accounts per region cannot be given.`,
     );
   }
   const file: ScenarioFile = {
@@ -143,7 +141,7 @@ export async function startScenario(
     now: () => clock.now(),
     leavesListOnDispatch: file.leavesListOnDispatch,
   });
-  const jobsOf = new Map<SandboxAccount, number>();
+  const jobCounts = new Map<SandboxAccount, number>();
   if (typeof file.accounts === 'number') {
     addDemoAccounts(world, file.accounts);
   } else {
@@ -152,10 +150,10 @@ export async function startScenario(
       try {
         const added = addPeople(world.addAccount({ ...account, ...(clientSecret && { clientSecret }) }));
         // A flag is for all accounts.
-        jobsOf.set(added, jobCount ?? own ?? file.jobs);
+        jobCounts.set(added, jobCount ?? own ?? file.jobs);
       } catch (error) {
         if (!(error instanceof TakenError)) throw error;
-        const message = `${nameOf(which)}: accounts[${index}].${error.field} must be another: ${error.message}.`;
+        const message = `${scenarioLabel(which)}: accounts[${index}].${error.field} must be unique: ${error.message}.`;
         throw new ScenarioFileError(message, { cause: error });
       }
     }
@@ -166,7 +164,7 @@ export async function startScenario(
     speed: file.speed,
     opening: file.opening,
     startAt: world.now(),
-    jobsPerAccount: (account) => jobsOf.get(account) ?? file.jobs,
+    jobsPerAccount: (account) => jobCounts.get(account) ?? file.jobs,
   });
   try {
     const sandbox = await startSandbox({
@@ -180,8 +178,8 @@ export async function startScenario(
     return Object.assign(sandbox, { scenario, clock, file });
   } catch (error) {
     if (!(error instanceof UnknownAccountError)) throw error;
-    throw new ScenarioFileError(`${nameOf(which)}: a happening ${error.message}.`, { cause: error });
+    throw new ScenarioFileError(`${scenarioLabel(which)}: a happening ${error.message}.`, { cause: error });
   }
 }
 
-const nameOf = (which: unknown): string => (typeof which === 'string' ? which : 'the scenario');
+const scenarioLabel = (which: unknown): string => (typeof which === 'string' ? which : 'the scenario');

@@ -1,9 +1,9 @@
 /*
- * Jobs that live by themselves: a reproducible stream of orders, moves, dispatches and mishaps, driven by a clock from outside.
- * Where the contract is silent, the sandbox chose:
+ * A reproducible stream of orders, status changes, dispatches and incidents, driven by an external clock. Where the contract is
+ * silent, the sandbox chose:
  *
- * - It forgets what has long been over: of each account's closed and cancelled jobs the latest 5,000 stay, or twice as many as
- *   are open at the start if that is more. Older ones are in no list and answer 404. A world without a scenario forgets nothing.
+ * - It deletes old jobs: for each account the latest 5,000 closed and cancelled jobs stay, or twice the number of initially
+ *   open jobs if that is more. Older ones are in no list and answer 404. A world without a scenario deletes nothing.
  */
 
 import { addColleagues } from '../world/names.ts';
@@ -13,9 +13,9 @@ import type { SandboxAccount, World } from '../world/world.ts';
 import { OPENING, OPENING_AGE_MS } from './initial-jobs.ts';
 import { OrderedJobs } from './ordered-jobs.ts';
 import { Dice } from './random.ts';
-import { buyersOf, type Order, type PlannedJob, planOrder, type Step } from './simulation.ts';
+import { listBuyers, type Order, type PlannedJob, planOrder, type Step } from './simulation.ts';
 import { Timeline } from './timeline.ts';
-import { type MoveKind, standingAfter } from './transitions.ts';
+import { listStateAfter, type MoveKind } from './transitions.ts';
 
 /** Something that happened to a job; `at` in epoch ms of the sandbox clock. */
 export interface ScenarioEvent {
@@ -26,17 +26,16 @@ export interface ScenarioEvent {
   kind: MoveKind | 'created';
 }
 
-/** What a scenario is made of. */
+/** Options of a scenario. */
 export interface ScenarioOptions {
   world: World;
   /** Same seed, same history; 1 by default. */
   seed?: number;
-  /** Epoch ms. What open jobs went through before is told too, but not in the history. */
+  /** Epoch ms. Open jobs also have a past before it, which is not in the history. */
   startAt: number;
   /**
-   * Seconds of a job's life that go by in a second of the sandbox clock; 1 by default, where a job takes about three days.
-   * The dates jobs show are of the sandbox clock: at 120 a job is due within the hour. So a tracker beside a hurried sandbox
-   * may live on the real clock.
+   * Seconds of a job's life per second of the sandbox clock. Default: 1, at which a job takes about three days. Dates of jobs
+   * are of the sandbox clock: at 120 a job is due within the hour, so that a tracker can use real time.
    */
   speed?: number;
   /** The accounts that order; all of the world's by default. */
@@ -45,28 +44,28 @@ export interface ScenarioOptions {
   jobsPerAccount?: number | ((account: SandboxAccount) => number);
   /** How many of the jobs are cancelled, from 0 to 1; by default that of `life.ts`. */
   cancelledShare?: number;
-  /** A dozen jobs made to show something of everything in the first half minute, whatever the speed; true by default. */
+  /** A dozen jobs that cover all kinds of changes within half a minute, at any speed. Default: true. */
   opening?: boolean;
-  /** So many of an account's closed and cancelled jobs are kept; by default 5,000, or twice the open ones if that is more. */
+  /** Number of an account's closed and cancelled jobs to keep. Default: 5,000, or twice the open ones if that is more. */
   keptJobs?: number;
-  /** Told of each event after `startAt` as it is applied. */
+  /** Called for each event after `startAt`. */
   onEvent?: (event: ScenarioEvent) => void;
 }
 
 /** A scenario in progress. */
 export interface Scenario {
   /**
-   * Lets everything happen up to and including an instant (epoch ms); an earlier one than before does nothing. How many
-   * steps it takes to get somewhere makes no difference.
+   * Runs everything up to a time (epoch ms), inclusive; an earlier time than before has no effect. The size of the time steps
+   * does not change the result.
    */
   advanceTo(instantMs: number): void;
-  /** Lets a job live that was ordered now: see `ordered.ts`. Of one that awaits artwork it asks for that again. */
+  /** Starts the life of a job that was ordered now: see `ordered-jobs.ts`. For a job that awaits artwork, fetches it again. */
   adopt(account: SandboxAccount, jobNumber: number): void;
-  /** Resolves when no artwork is being fetched, and what followed from it has been done. */
+  /** Resolves when no artwork is being fetched and all resulting moves are done. */
   settled(): Promise<void>;
-  /** Gives up what is being fetched. */
+  /** Aborts all fetches. */
   stop(): void;
-  /** By so many seconds a clock should be set forward at most: beyond, what happens meanwhile takes minutes. */
+  /** Maximum number of seconds by which to advance a clock: more takes minutes. */
   readonly longestAdvanceSeconds: number;
   /** The latest events (at least 10,000) since `startAt`, oldest first. */
   readonly history: readonly ScenarioEvent[];
@@ -74,7 +73,7 @@ export interface Scenario {
 
 /** A month of the clock, for sandboxes in which little happens. */
 export const LONGEST_ADVANCE_SECONDS = 31 * 86_400;
-/** What 20,000 open jobs live through in a month: about a minute's work. */
+/** The moves of 20,000 open jobs in a month: about a minute of work. */
 const MOST_JOB_DAYS = 31 * 20_000;
 
 /**
@@ -101,7 +100,7 @@ export function addDemoAccounts(world: World, accountsPerRegion = 1): SandboxAcc
   return accounts;
 }
 
-/** Gives an account more users, and credentials of all roles: its client id with `-admin`, `-staff`, `-viewer` beside its own. */
+/** Adds users to an account, and credentials of all roles: its client id with `-admin`, `-staff`, `-viewer`. */
 export function addPeople(account: SandboxAccount): SandboxAccount {
   addColleagues(account);
   for (const [role, suffix] of [
@@ -114,18 +113,19 @@ export function addPeople(account: SandboxAccount): SandboxAccount {
   return account;
 }
 
-/** Fills the world with jobs as they stand at `startAt`, and returns the clockwork that moves them on. */
+/** Fills the world with jobs in their state at `startAt`, and returns the scenario that advances them. */
 export function createScenario(options: ScenarioOptions): Scenario {
   const { world, startAt, onEvent } = options;
   const speed = options.speed ?? 1;
   const accounts = options.accounts ?? world.accounts();
   const { cancelledShare } = options;
-  const jobsOf = (account: SandboxAccount): number =>
+  const openJobCount = (account: SandboxAccount): number =>
     typeof options.jobsPerAccount === 'function'
       ? options.jobsPerAccount(account)
       : (options.jobsPerAccount ?? 40);
   const queue = new Timeline();
-  const jobDaysPerSecond = (accounts.reduce((sum, account) => sum + jobsOf(account), 0) * speed) / 86_400;
+  const jobDaysPerSecond =
+    (accounts.reduce((sum, account) => sum + openJobCount(account), 0) * speed) / 86_400;
   let history: ScenarioEvent[] = [];
 
   const note = (
@@ -136,7 +136,7 @@ export function createScenario(options: ScenarioOptions): Scenario {
   ): void => {
     if (at <= startAt) return;
     const event = { at, region: account.region, account: account.name, jobNumber, kind };
-    // What followed from artwork that took its time to come belongs before what happened meanwhile.
+    // Moves that follow from fetched artwork come before later ones.
     let place = history.length;
     while (place > 0 && (history[place - 1]?.at ?? 0) > at) place -= 1;
     history.splice(place, 0, event);
@@ -146,7 +146,7 @@ export function createScenario(options: ScenarioOptions): Scenario {
 
   const ordered = new OrderedJobs({ timeline: queue, seed: options.seed ?? 1, speed, note });
 
-  /** Takes a step, unless somebody else has moved the job so that it isn't possible; false when the job is gone. */
+  /** Makes a step, unless an earlier change made it impossible; false if the job does not exist. */
   const take = (account: SandboxAccount, jobNumber: number, { move }: Step, at: number): boolean => {
     const job = account.job(jobNumber);
     if (job && move.possible(job)) {
@@ -156,7 +156,7 @@ export function createScenario(options: ScenarioOptions): Scenario {
     return job !== undefined;
   };
 
-  /** Lets a job live on from one of its steps: they wait on the timeline, one at a time. */
+  /** Schedules the steps of a job from an index on, one at a time. */
   const live = (
     account: SandboxAccount,
     jobNumber: number,
@@ -166,7 +166,7 @@ export function createScenario(options: ScenarioOptions): Scenario {
   ): void => {
     const step = steps[index];
     if (!step) return;
-    const at = timeOf(step, bornAt);
+    const at = stepTime(step, bornAt);
     queue.add(at, () => {
       if (take(account, jobNumber, step, at)) live(account, jobNumber, bornAt, steps, index + 1);
     });
@@ -175,7 +175,7 @@ export function createScenario(options: ScenarioOptions): Scenario {
   const retirements = new Map(
     accounts.map((account) => [
       account,
-      { kept: options.keptJobs ?? Math.max(5000, 2 * jobsOf(account)), at: 0 },
+      { kept: options.keptJobs ?? Math.max(5000, 2 * openJobCount(account)), at: 0 },
     ]),
   );
 
@@ -188,7 +188,7 @@ export function createScenario(options: ScenarioOptions): Scenario {
       account.remove(jobNumber);
       ordered.forget(account, jobNumber);
     }
-    // As long as there are no more than may be kept, it takes so many new ones at least until there are.
+    // Doubled until it exceeds the number of kept jobs.
     const missing = Math.max(0, retirement.kept - over.length);
     retirement.at = account.jobCount + missing + Math.ceil(retirement.kept / 50) + 1;
   };
@@ -204,22 +204,22 @@ export function createScenario(options: ScenarioOptions): Scenario {
     }
   };
 
-  /** Orders from before the start. What their jobs have behind them needs no timeline: a job's steps touch no other. */
+  /** Orders from before the start. The past of their jobs needs no timeline: a job's steps affect no other job. */
   const past: { at: number; order: () => void }[] = [];
 
   /**
-   * An order from before the start. Its jobs are made when somebody looks at them or their next step is due. Until then no
-   * more is kept of them than how they stand: the rest is drawn anew.
+   * An order from before the start. Its jobs are created on first access or when their next step is due. Until then only their
+   * list state is stored: the rest is drawn again.
    */
   const orderBefore = (account: SandboxAccount, at: number, planned: Order, draw: () => Order): void => {
     const outlines = planned.jobs.map(({ steps, lineCount }) => {
-      const behind = steps.filter((step) => timeOf(step, at) <= startAt);
+      const behind = steps.filter((step) => stepTime(step, at) <= startAt);
       const next = steps[behind.length];
       return {
         lineCount,
-        standing: standingAfter(behind.map(({ move }) => move)),
+        standing: listStateAfter(behind.map(({ move }) => move)),
         taken: behind.length,
-        nextAt: next && timeOf(next, at),
+        nextAt: next && stepTime(next, at),
       };
     });
     const { skippedNumbers } = planned;
@@ -236,7 +236,7 @@ export function createScenario(options: ScenarioOptions): Scenario {
             return {
               input: input(at),
               live: () => {
-                for (const step of behind) take(account, jobNumber, step, timeOf(step, at));
+                for (const step of behind) take(account, jobNumber, step, stepTime(step, at));
               },
             };
           });
@@ -253,7 +253,7 @@ export function createScenario(options: ScenarioOptions): Scenario {
   };
 
   accounts.forEach((account, index) => {
-    const jobsPerAccount = jobsOf(account);
+    const jobsPerAccount = openJobCount(account);
     const dice = new Dice((options.seed ?? 1) * 7919 + index * 104_729);
     const opening =
       options.opening === false
@@ -263,8 +263,8 @@ export function createScenario(options: ScenarioOptions): Scenario {
       orderBefore(account, startAt - OPENING_AGE_MS, planned, () => planned);
     }
     const plan = () => planOrder(new Dice(dice.int(0, 2 ** 31)), account, speed, { cancelledShare });
-    const buyers = buyersOf(account);
-    /** How old an order is, is drawn when it is known how long its jobs live (in ms). */
+    const buyers = listBuyers(account);
+    /** Draws the age of an order from the lifetime of its jobs (ms). */
     const planBefore = (mostJobs: number, ageOf: (livesMs: number[]) => number): Order => {
       const seed = dice.int(0, 2 ** 31);
       const draw = () => planOrder(new Dice(seed), account, speed, { mostJobs, buyers, cancelledShare });
@@ -283,14 +283,14 @@ export function createScenario(options: ScenarioOptions): Scenario {
     }
 
     if (jobsPerAccount === 0) return;
-    // As many come as leave: told from a sample, since few open jobs would tell little.
+    // As many orders arrive as jobs leave, estimated from a sample, because few open jobs would be imprecise.
     const lives = Array.from({ length: 100 }, () => plan().jobs.map((job) => job.leavesAfterMs)).flat();
     const meanGapMs = lives.reduce((sum, life) => sum + life, 0) / 100 / jobsPerAccount;
     const orderAfter = (before: number): void => {
       const at = Math.ceil(before - Math.log(1 - dice.next()) * meanGapMs);
       const next = plan();
       queue.add(at, () => {
-        // Planned first, so that orders go on whatever becomes of this one.
+        // Planned first, so that orders continue if this one fails.
         orderAfter(at);
         order(account, at, next);
       });
@@ -319,5 +319,5 @@ export function createScenario(options: ScenarioOptions): Scenario {
   };
 }
 
-/** Epoch ms at which a step is due, of a job that was born at an instant. */
-const timeOf = ({ afterMs }: Step, bornAt: number): number => Math.round(bornAt + afterMs);
+/** Epoch ms at which a step is due, for a job created at `bornAt`. */
+const stepTime = ({ afterMs }: Step, bornAt: number): number => Math.round(bornAt + afterMs);

@@ -1,8 +1,8 @@
-// Orders as customers place them: what jobs are created with, and everything that will become of them.
+// Generates orders: the input of their jobs, and all later moves.
 
-import { taxOn, taxRateOf } from '../operations/account.ts';
-import { atTimeOfDay, DAY_MS, HOUR_MS, writeDay } from '../world/dates.ts';
-import { DISPATCH_TIME, deliveryOptionsOf } from '../world/delivery.ts';
+import { taxOn, taxRate } from '../operations/account.ts';
+import { atTimeOfDay, DAY_MS, formatDay, HOUR_MS } from '../world/dates.ts';
+import { DISPATCH_TIME, listDeliveryOptions } from '../world/delivery.ts';
 import type { InputWithLines, JobInput, SandboxUser, TrackingEntry } from '../world/records.ts';
 import { LOCATIONS, type RegionCode, type Stage } from '../world/regions.ts';
 import {
@@ -35,18 +35,18 @@ import {
   UNLOCK,
 } from './transitions.ts';
 
-/** A move of a job, so long after its creation. */
+/** A move of a job, at a time after its creation. */
 export interface Step {
   readonly afterMs: number;
   readonly move: Move;
 }
 
-/** A job to come: what it is created with, and everything that will happen to it. */
+/** A future job: its input, and all its moves. */
 export interface PlannedJob {
   input: (bornAt: number) => InputWithLines;
   lineCount: number;
   steps: Step[];
-  /** When it leaves the active list. */
+  /** Time at which it leaves the active list. */
   leavesAfterMs: number;
 }
 
@@ -59,14 +59,14 @@ export interface Order {
 /** How many of the jobs that customers order they cancel. */
 export const CANCELLED_SHARE = 0.07;
 
-/** Who orders for an account: the first of its users; the others look on. */
-export function buyersOf({ users }: SandboxAccount): readonly SandboxUser[] {
+/** The user who orders for an account: its first one. */
+export function listBuyers({ users }: SandboxAccount): readonly SandboxUser[] {
   return users.slice(0, 2);
 }
 
 /**
- * Everything about an order is drawn here, before any of it happens: so it cannot depend on how time is cut. With dice of the
- * same seed and the same buyers it can be drawn again at any time.
+ * Draws all values of an order in advance, so that they do not depend on the time steps. The same seed and buyers give the same
+ * order again.
  */
 export function planOrder(
   dice: Dice,
@@ -74,7 +74,7 @@ export function planOrder(
   speed: number,
   {
     mostJobs = 4,
-    buyers = buyersOf(account),
+    buyers = listBuyers(account),
     cancelledShare = CANCELLED_SHARE,
   }: { mostJobs?: number; buyers?: readonly SandboxUser[]; cancelledShare?: number | undefined } = {},
 ): Order {
@@ -120,7 +120,7 @@ function planInput(
     collected: boolean;
   },
 ): (bornAt: number) => InputWithLines {
-  const deliveries = deliveryOptionsOf(account.region).filter(
+  const deliveries = listDeliveryOptions(account.region).filter(
     ({ isCollection }) => isCollection === given.collected,
   );
   const location = dice.pick(LOCATIONS[account.region]);
@@ -152,7 +152,7 @@ function planInput(
     userId: dice.pick(given.buyers)?.id ?? 0,
     creator: given.buyers[0]?.userName ?? null,
     mustDate: dice.chance(0.2),
-    taxTotal: taxOf(dice, account.region, lines),
+    taxTotal: calculateTax(dice, account.region, lines),
     deliveryOption: (given.collected ? deliveries[0] : dice.pick(deliveries))?.label ?? null,
     tags: dice.chance(0.2) ? ['rush'] : [],
   };
@@ -163,15 +163,15 @@ function planInput(
   });
 }
 
-/** Tax of all lines. A number is drawn for it, as when it was chance, so that every seed keeps its history. */
-function taxOf(
+/** Tax of all lines. A number is drawn although it is unused, so that every seed keeps its history. */
+function calculateTax(
   dice: Dice,
   region: RegionCode,
   lines: readonly { quantity: number; unitPrice: number }[],
 ): number {
   dice.next();
   const cents = lines.reduce((sum, line) => sum + Math.round(line.unitPrice * 100) * line.quantity, 0);
-  return taxOn(cents, taxRateOf(region)) / 100;
+  return taxOn(cents, taxRate(region)) / 100;
 }
 
 /** A day, the time of dispatch on that day, or in a hurried world the next full minute. */
@@ -182,7 +182,7 @@ function dueDate(
   dueAfterMs: number,
   account: SandboxAccount,
 ): JobInput['dateDue'] {
-  if (wholeDay) return writeDay(ms, zone, account.dateStyle);
+  if (wholeDay) return formatDay(ms, zone, account.dateStyle);
   return dueAfterMs >= DAY_MS ? atTimeOfDay(ms, zone, DISPATCH_TIME) : Math.ceil(ms / 60_000) * 60_000;
 }
 
@@ -293,13 +293,13 @@ function planLife(
   return done();
 }
 
-/** How a job leaves: the parcels known at once, and what becomes known later. */
+/** Dispatch of a job: parcels known at once, and later additions. */
 export interface Shipment {
   tracking: TrackingEntry[];
   later: readonly { move: Move; afterHours: number }[];
 }
 
-/** Draws a shipment: one or two parcels, now and then with tracking, or the link of it, that comes late. */
+/** Draws a shipment: one or two parcels, sometimes with late tracking or a late link. */
 export function planShipment(dice: Dice, region: RegionCode, collected: boolean): Shipment {
   const afterHours = (from: number) => dice.hours(from, 5) / HOUR_MS;
   const roll = dice.next();

@@ -1,4 +1,4 @@
-// The order in which things come to pass on the sandbox clock.
+// Order of actions on the sandbox clock.
 
 interface Entry {
   readonly at: number;
@@ -7,7 +7,7 @@ interface Entry {
   readonly run: () => void;
 }
 
-/** What is yet to happen, earliest first; what falls on the same instant, in the order in which it was added. */
+/** Planned actions, earliest first; at the same time, in the order in which they were added. */
 export class Timeline {
   /** A binary heap. */
   readonly #heap: Entry[] = [];
@@ -29,7 +29,7 @@ export class Timeline {
     heap[hole] = entry;
   }
 
-  /** Runs all up to and including an instant, and what these add within it. */
+  /** Runs all actions up to a time, inclusive, and those that they add within it. */
   runUntil(instantMs: number): void {
     this.#reachedMs = Math.max(this.#reachedMs, instantMs);
     for (let first = this.#heap[0]; first && first.at <= instantMs; first = this.#heap[0]) {
@@ -38,7 +38,7 @@ export class Timeline {
     }
   }
 
-  /** Runs what was added since the last run although its time had come. */
+  /** Runs actions that were added after their time had passed. */
   catchUp(): void {
     this.runUntil(this.#reachedMs);
   }

@@ -1,11 +1,11 @@
-// Every move a job can make by itself: when it is possible, and what it does.
+// Automatic moves of a job: their conditions and effects.
 
-import { atTimeOfDay, DAY_MS, HOUR_MS, wholeDayOf, writeDay } from '../world/dates.ts';
-import type { JobInput, JobRecord, Standing, TrackingEntry } from '../world/records.ts';
+import { atTimeOfDay, DAY_MS, formatDay, HOUR_MS, parseWholeDay } from '../world/dates.ts';
+import type { JobInput, JobRecord, ListState, TrackingEntry } from '../world/records.ts';
 import type { Stage } from '../world/regions.ts';
 import type { SandboxAccount } from '../world/world.ts';
 
-/** What can happen to a job. */
+/** A change of a job. */
 export type MoveKind =
   | 'status'
   | 'line status'
@@ -24,7 +24,7 @@ export type MoveKind =
   | 'reopened'
   | 'cancelled';
 
-/** What a job may do next: a move of somebody else's making may have made it impossible. */
+/** Whether a move is possible; a change through the API may prevent it. */
 export interface Move {
   kind: MoveKind;
   possible: (job: Readonly<JobRecord>) => boolean;
@@ -34,8 +34,8 @@ export interface Move {
 export const undispatched = (job: Readonly<JobRecord>) => job.phase === 'open' && job.dateOut === null;
 export const dispatched = (job: Readonly<JobRecord>) => job.phase !== 'cancelled' && job.dateOut !== null;
 
-/** Moves that come again and again are made once: a season has half a million of them. */
-function kept(moves: Map<Stage, Move>, stage: Stage, make: () => Move): Move {
+/** Recurring moves are memoized: a season has half a million of them. */
+function memoizeMove(moves: Map<Stage, Move>, stage: Stage, make: () => Move): Move {
   let move = moves.get(stage);
   if (!move) {
     move = make();
@@ -52,9 +52,9 @@ const statusMoves = {
 /** By line. */
 const lineMoves = { undispatched: [] as Map<Stage, Move>[], dispatched: [] as Map<Stage, Move>[] };
 
-/** Sets the status; list and detail may learn of it at different times. */
+/** Sets the status; list and detail may change at different times. */
 export function setStatus(stage: Stage, views: 'both' | 'masterJobStatus' | 'jobStatus' = 'both'): Move {
-  return kept(statusMoves[views], stage, () => ({
+  return memoizeMove(statusMoves[views], stage, () => ({
     kind: 'status',
     possible: undispatched,
     take: (account, { jobNumber }) => {
@@ -67,7 +67,7 @@ export function setStatus(stage: Stage, views: 'both' | 'masterJobStatus' | 'job
   }));
 }
 
-/** Gives a job a status that the region's lookup did not have before. */
+/** Gives a job a status that is new in the region's lookup. */
 export function meetNewStatus(name: string): Move {
   return {
     kind: 'status',
@@ -82,7 +82,7 @@ export function meetNewStatus(name: string): Move {
   };
 }
 
-/** Sets the status of a line of a job that has yet to be dispatched, or of one that has been. */
+/** Sets the status of a line of an undispatched or a dispatched job. */
 export function setLineStatus(
   line: number,
   stage: Stage,
@@ -90,7 +90,7 @@ export function setLineStatus(
 ): Move {
   const fits = when === 'undispatched' ? undispatched : dispatched;
   lineMoves[when][line] ??= new Map();
-  return kept(lineMoves[when][line], stage, () => ({
+  return memoizeMove(lineMoves[when][line], stage, () => ({
     kind: 'line status',
     possible: (job) => fits(job) && job.lines[line] !== undefined,
     take: (account, { jobNumber }) =>
@@ -113,8 +113,8 @@ export function changeDueDate(byHours: number, speed: number): Move {
     take: (account, job) => {
       const zone = job.location?.timezone ?? null;
       // A day as due date moves by days, however hurried the world is.
-      const dateDue = wholeDayOf(job.dateDue ?? '')
-        ? writeDay(
+      const dateDue = parseWholeDay(job.dateDue ?? '')
+        ? formatDay(
             atTimeOfDay(job.dueMs - 1, zone, '12:00') + Math.sign(byHours) * DAY_MS,
             zone,
             account.dateStyle,
@@ -228,9 +228,9 @@ export const REOPEN: Move = {
     account.reopen(jobNumber, { status: account.world.statusName(account.region, 'returned', jobNumber) }),
 };
 
-/** How a job stands that has made these moves, and which nobody else has moved. */
-export function standingAfter(moves: readonly Move[]): Standing {
-  const standing: Standing = { phase: 'open', dispatched: false, keptListed: false };
+/** List state of a job after these moves, without other changes. */
+export function listStateAfter(moves: readonly Move[]): ListState {
+  const standing: ListState = { phase: 'open', dispatched: false, keptListed: false };
   for (const { kind } of moves) {
     if (kind === 'dispatched') standing.dispatched = true;
     else if (kind === 'dispatch revoked') standing.dispatched = false;

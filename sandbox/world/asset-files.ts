@@ -1,7 +1,7 @@
-// The asset shelf of an account: every print it has had made, and the catalogue's, which all accounts of a region share.
+// The assets of an account: its own prints and the catalogue's, which all accounts of a region share.
 
 import type { ProcessAttribute } from '../../shared/ordering/contract/price-codes.ts';
-import { codesOf, type Frozen, frozen } from './catalogue.ts';
+import { type Frozen, frozen, listRegionCodes } from './catalogue.ts';
 import { DAY_MS, HOUR_MS } from './dates.ts';
 import type { AccountFacts, JobLine, JobRecord, WorldFacts } from './records.ts';
 import type { RegionCode } from './regions.ts';
@@ -15,23 +15,23 @@ export interface ShelfFile {
   /** Epoch ms. */
   readonly uploadedAt: number;
   readonly isImage: boolean;
-  /** What became of it; undefined while it is current. An archived one has no link any more. */
+  /** `undefined` for the current file. An archived file has no link. */
   readonly action: 'Replaced' | 'Archived' | undefined;
 }
 
-/** A print that has been made, or is being made for the first time. */
+/** A print that was produced, or is produced for the first time. */
 export interface Asset {
   readonly assetId: number;
-  /** What a job line of itemType `Asset` has as its code. */
+  /** The `code` of a job line with itemType `Asset`. */
   readonly assetTag: string;
-  /** Of the catalogue: every account of the region may order it. */
+  /** A catalogue asset: every account of the region may order it. */
   readonly isGlobal: boolean;
   /** Epoch ms. */
   readonly createdAt: number;
   processCode: string | null;
   description: string | null;
   garment: string | null;
-  /** Null for what is older than price codes. Then it has no price bands and cannot be priced. */
+  /** `null` for assets older than price codes: they have no price bands and cannot be priced. */
   priceCode: string | null;
   externalId: string | null;
   isArchived: boolean;
@@ -40,12 +40,12 @@ export interface Asset {
   files: readonly ShelfFile[];
 }
 
-/** What is said of a new asset; what is left out is null, none or now. */
+/** Fields of a new asset. Defaults: null, empty or now. */
 export type AssetInput = Partial<Omit<Asset, 'assetId' | 'isGlobal'>>;
 
 /**
- * The assets of one account. It is stocked when somebody first looks: with prints of earlier years, and with one asset for
- * each asset tag on a line of the account's jobs.
+ * The assets of one account, filled on first access: prints of earlier years, and one asset for each asset tag on a line of the
+ * account's jobs.
  */
 export class AssetShelf {
   readonly #account: AccountFacts;
@@ -60,11 +60,11 @@ export class AssetShelf {
     this.#account = account;
     this.#firstId = account.id * 100_000 + 1;
     for (let ordinal = 1; ordinal <= EARLIER_ASSETS; ordinal++) {
-      this.#file(madeUpAsset(account.region, account.openedAt, `A${account.id}-${pad(ordinal)}`, ordinal));
+      this.#file(generateAsset(account.region, account.openedAt, `A${account.id}-${pad(ordinal)}`, ordinal));
     }
   }
 
-  /** The asset with this tag, of the account or of the catalogue; archived ones too. */
+  /** Returns the asset of the account or of the catalogue, archived or not. */
   get(assetTag: string): Asset | undefined {
     const { world, region } = this.#account;
     const known = this.#assets.get(assetTag) ?? globalAssets(world, region).get(assetTag);
@@ -73,7 +73,7 @@ export class AssetShelf {
     return this.#assets.get(assetTag);
   }
 
-  /** The account's own assets by tag, archived ones too. */
+  /** The account's own assets by tag, including archived ones. */
   list(): readonly Asset[] {
     this.#fileLines();
     if (this.#sorted.length !== this.#assets.size) {
@@ -84,13 +84,13 @@ export class AssetShelf {
     return this.#sorted;
   }
 
-  /** The account's jobs that have the asset on a line, in whatever phase. */
+  /** The account's jobs that have the asset on a line, in any phase. */
   jobsWith(assetTag: string): readonly Readonly<JobRecord>[] {
     this.#fileLines();
     return [...(this.#users.get(assetTag) ?? [])];
   }
 
-  /** Forgets a job that is no more. What it had made stays. */
+  /** Removes a deleted job from the index. Its assets remain. */
   forget(job: Readonly<JobRecord>): void {
     for (const tag of this.#tagsOf.get(job) ?? []) {
       const users = this.#users.get(tag);
@@ -100,7 +100,7 @@ export class AssetShelf {
     this.#tagsOf.delete(job);
   }
 
-  /** Files a new asset; its tag is the region's next unless one is given, which then must be free. */
+  /** Adds an asset. Default tag: the region's next one. Throws if the tag exists. */
   add(input: AssetInput = {}): Asset {
     const { world, region } = this.#account;
     const assetTag = input.assetTag ?? `AS${world.takeLineId(region)}`;
@@ -108,12 +108,12 @@ export class AssetShelf {
     return this.#file({ createdAt: world.now(), ...input, assetTag });
   }
 
-  /** Retires an asset of the account: it can be ordered no more. */
+  /** Archives an asset of the account: it can no longer be ordered. */
   archive(assetTag: string): void {
     this.#own(assetTag).isArchived = true;
   }
 
-  /** Stores a file (now by default); the current one of the same name is replaced, and so listed as historic. */
+  /** Stores a file (default: now). A current file of the same name becomes historic. */
   addFile(assetTag: string, fileName: string, uploadedAt = this.#account.world.now()): void {
     const asset = this.#own(assetTag);
     asset.files = [
@@ -144,7 +144,7 @@ export class AssetShelf {
     return asset;
   }
 
-  /** Whatever a job's line names is an asset, also of jobs that nobody ordered over the API. */
+  /** Creates an asset for each tag on a job line, including jobs that were not ordered through the API. */
   #fileLines(): void {
     const { region, world } = this.#account;
     const shared = globalAssets(world, region);
@@ -167,7 +167,7 @@ export class AssetShelf {
           processCode,
           description,
           garment,
-          priceCode: priceCodeOfLine(region, line),
+          priceCode: linePriceCode(region, line),
           files: image === null ? [] : [upload(1, 'artwork.png', createdAt)],
         });
       }
@@ -178,7 +178,7 @@ export class AssetShelf {
     this.#fileLines();
     const asset = this.#assets.get(assetTag);
     if (!asset) {
-      throw new Error(`Account ${this.#account.name} has no asset ${assetTag} of its own`);
+      throw new Error(`Account ${this.#account.name} has no asset ${assetTag}`);
     }
     return asset;
   }
@@ -186,7 +186,7 @@ export class AssetShelf {
 
 const EARLIER_ASSETS = 64;
 const GLOBAL_ASSETS = 32;
-/** The youngest was made before its account was opened by more than its files took. */
+/** Larger than the time between an asset's first and last file, so all files precede the account's opening. */
 const AGE_STEP_MS = 20 * DAY_MS;
 
 const globals = new WeakMap<WorldFacts, Map<RegionCode, ReadonlyMap<string, Frozen<Asset>>>>();
@@ -204,7 +204,7 @@ export function globalAssets(world: WorldFacts, region: RegionCode): ReadonlyMap
     assets = new Map(
       Array.from({ length: GLOBAL_ASSETS }, (_, index) => {
         const assetTag = `GA-${region.toUpperCase()}-${pad(index + 1)}`;
-        const made = madeUpAsset(region, openedAt, assetTag, index + 1);
+        const made = generateAsset(region, openedAt, assetTag, index + 1);
         return [assetTag, frozen({ ...made, assetId: index + 1, isGlobal: true, externalId: null })];
       }),
     );
@@ -213,8 +213,8 @@ export function globalAssets(world: WorldFacts, region: RegionCode): ReadonlyMap
   return assets;
 }
 
-/** The asset that comes in a place of a shelf, made before `openedAt`: each peculiarity recurs at an interval of its own. */
-function madeUpAsset(
+/** Generates the asset at position `ordinal`, created before `openedAt`. Each peculiarity recurs at its own interval. */
+function generateAsset(
   region: RegionCode,
   openedAt: number,
   assetTag: string,
@@ -222,7 +222,7 @@ function madeUpAsset(
 ): Omit<Asset, 'assetId'> {
   const agoMs = (EARLIER_ASSETS + 1 - ordinal) * AGE_STEP_MS + ((ordinal * 7919) % 86_400) * 1000;
   const createdAt = Math.floor(openedAt / 1000) * 1000 - agoMs;
-  const codes = codesOf(region);
+  const codes = listRegionCodes(region);
   const { code, process, attributes } = codes[(ordinal * 17) % codes.length] ?? NO_CODE;
   const isArchived = ordinal % 9 === 4;
   return {
@@ -237,11 +237,11 @@ function madeUpAsset(
     isArchived,
     attributes: Object.fromEntries(
       attributes.flatMap((one) =>
-        one.assetAttributeName === null ? [] : [[one.assetAttributeName, answerTo(one, ordinal)]],
+        one.assetAttributeName === null ? [] : [[one.assetAttributeName, sampleAttributeValue(one, ordinal)]],
       ),
     ),
-    // What an archived asset had has been put away with it.
-    files: madeUpFiles(ordinal, createdAt).map((file) => ({
+    // Archiving an asset archives its files.
+    files: generateFiles(ordinal, createdAt).map((file) => ({
       ...file,
       action: file.action ?? (isArchived ? 'Archived' : undefined),
     })),
@@ -251,7 +251,7 @@ function madeUpAsset(
 const NO_CODE = { code: null, process: null, attributes: [] };
 
 /** The latest upload first: in some places none, in some with an artwork that was replaced later. */
-function madeUpFiles(ordinal: number, createdAt: number): ShelfFile[] {
+function generateFiles(ordinal: number, createdAt: number): ShelfFile[] {
   if (ordinal % 11 === 7) return [];
   const name = `artwork-${ordinal}.png`;
   const artwork = upload(1, name, createdAt);
@@ -260,8 +260,8 @@ function madeUpFiles(ordinal: number, createdAt: number): ShelfFile[] {
   return [upload(3, name, createdAt + 9 * DAY_MS), sheet, { ...artwork, action: 'Replaced' }];
 }
 
-/** What a customer might have answered to an attribute of a price code. */
-function answerTo(
+/** A plausible value for an attribute of a price code. */
+function sampleAttributeValue(
   { type, enumerableValues, minValue = 1 }: Frozen<ProcessAttribute>,
   ordinal: number,
 ): string {
@@ -269,8 +269,8 @@ function answerTo(
   return type === 'text' ? 'White, navy' : String(minValue * 5);
 }
 
-/** What a line that somebody made up was made from: its own price code, or one of its process; null without any. */
-function priceCodeOfLine(
+/** The price code of a generated line: its own, or one of its process; null if it has neither. */
+function linePriceCode(
   region: RegionCode,
   { itemType, code, processCode, jobLineId }: JobLine,
 ): string | null {
@@ -286,7 +286,7 @@ function usualCodes(region: RegionCode, processCode: string | null): readonly st
   const key = `${region} ${processCode}`;
   const known = usual.get(key);
   if (known) return known;
-  const codes = codesOf(region)
+  const codes = listRegionCodes(region)
     .filter(({ process }) => process === processCode)
     .filter(({ attributes }) => !attributes.some(({ isMetaDataAttribute }) => isMetaDataAttribute))
     .map(({ code }) => code);

@@ -1,4 +1,4 @@
-// What the made-up print service prints and what it asks for it: processes, price codes, prices by region and tier.
+// Processes, price codes, and prices by region and tier of the simulated print service.
 
 import type { PriceBand } from '../../shared/ordering/contract/common.ts';
 import type { ProcessCode } from '../../shared/ordering/contract/lookups.ts';
@@ -13,53 +13,56 @@ import type { RegionCode } from './regions.ts';
 /*
  * Where the contract is silent, the sandbox chose:
  *
- * - Prices are those of the US at tier T2, times a factor of the region and one of the tier (T1 dearer, T3 cheaper), rounded
- *   half up to two decimals. Setup, reset and samples have tiers like everything else.
- * - A process that the account may not order is in no list, and its codes answer like codes that do not exist. One that is not
- *   active is in the list of processes (`active` false), and its codes answer like codes that do not exist. Accounts of tier
- *   T1 are not offered badges; `withheldProcesses` of an account says otherwise.
- * - Price codes compare exactly, case included.
- * - A code that is priced by dimensions has `DG-X` and `DG-Y`, one by stitches `Stitches`, both required and flagged
- *   `isMetaDataAttribute`. They are never in the list. Without these numbers, or with ones beyond the attribute's range,
- *   there is no price: 400 with `errors` by parameter. With them, `sizeWidth` and `sizeHeight` are the dimensions themselves.
- *   For other codes dgX, dgY and stitches are ignored.
- * - The price by dimensions grows with the area, that by stitches with each thousand begun.
- * - `samplePrice` and `sampleLabel` are absent where no sample is available; the other fields are always there.
- * - `masterProcessCode` is the process itself unless it maps to another one.
+ * - Prices are the US prices at tier T2 times a factor for the region and one for the tier (T1 is highest, T3 lowest), rounded
+ *   half up to two decimals. Setup, reset and sample prices depend on the tier too.
+ * - A process that the account may not order is in no list; its codes answer as codes that do not exist. An inactive process is
+ *   in the list of processes (`active` false); its codes answer as codes that do not exist. Accounts of tier T1 may not order
+ *   badges by default; `withheldProcesses` of an account overrides this.
+ * - Price codes are case-sensitive.
+ * - A code priced by dimensions has the attributes `DG-X` and `DG-Y`, one priced by stitches `Stitches`; they are required and
+ *   have `isMetaDataAttribute`. The list omits these codes. Without these numbers, or with numbers outside the attribute's
+ *   range, there is no price: 400 with `errors` by parameter. With them, `sizeWidth` and `sizeHeight` are the dimensions. Other
+ *   codes ignore dgX, dgY and stitches.
+ * - The price by dimensions grows with the area, the price by stitches with each started thousand.
+ * - `samplePrice` and `sampleLabel` are absent if no sample is available; all other fields are always present.
+ * - `masterProcessCode` is the process itself unless the process maps to another one.
  */
 
-export { countryOf, statesOf } from './countries.ts';
+export { findCountry as countryOf, listStates as statesOf } from './countries.ts';
 
-/** What a metadata-priced code needs: its dimensions in `sizeUnit`, or how many stitches. */
+/** Inputs of a metadata-priced code: dimensions in `sizeUnit`, or the number of stitches. */
 export interface PriceInputs {
   readonly dgX?: number | undefined;
   readonly dgY?: number | undefined;
   readonly stitches?: number | undefined;
 }
 
-/** By which attribute of a price code each input is known. */
+/** Attribute name of each price input. */
 export const INPUT_ATTRIBUTES = { dgX: 'DG-X', dgY: 'DG-Y', stitches: 'Stitches' } as const;
 
 /**
- * A price code as the account sees it, at its tier; undefined when there is none or the account may not order its process.
- * A metadata-priced code has null `priceBands` as long as an input is missing or out of range.
+ * The price code at the account's tier; undefined if it does not exist or the account may not order its process. `priceBands`
+ * is null if an input of a metadata-priced code is missing or out of range.
  */
-export function priceCodeOf(
+export function findPriceCode(
   account: AccountFacts,
   code: string,
   inputs: PriceInputs = {},
 ): Readonly<PriceCode> | undefined {
-  const ware = waresOf(account.region).get(code);
+  const ware = regionWares(account.region).get(code);
   if (!ware || !mayOrder(account, ware.process)) return undefined;
-  return (standardOf(account).get(code) ?? pricedBy(ware, inputs, account)) as Readonly<PriceCode>;
+  return (standardPriceCodes(account).get(code) ??
+    priceByInputs(ware, inputs, account)) as Readonly<PriceCode>;
 }
 
 /** The price codes that the account may order and that have a price by themselves, in the order of the catalogue. */
-export function priceCodesOf(account: AccountFacts): readonly Frozen<PriceCode>[] {
-  return [...standardOf(account).values()].filter(({ processCode }) => mayOrder(account, processCode ?? ''));
+export function listPriceCodes(account: AccountFacts): readonly Frozen<PriceCode>[] {
+  return [...standardPriceCodes(account).values()].filter(({ processCode }) =>
+    mayOrder(account, processCode ?? ''),
+  );
 }
 
-/** What one unit costs when so many are ordered; undefined below the first band, and without bands. */
+/** Unit price for a quantity; undefined below the first band and without bands. */
 export function unitPriceAt(
   bands: readonly Frozen<PriceBand>[] | null,
   quantity: number,
@@ -68,7 +71,7 @@ export function unitPriceAt(
 }
 
 /** The processes that the account may order, by rank, with those that are not active for now. */
-export function processesOf(account: AccountFacts): readonly PricingProcess[] {
+export function listProcesses(account: AccountFacts): readonly PricingProcess[] {
   return PROCESSES.filter(({ code }) => !account.withheldProcesses.includes(code)).map((process, index) => {
     const sheet = process.sheet?.[account.region === 'us' ? 0 : 1];
     return {
@@ -87,7 +90,7 @@ export function processesOf(account: AccountFacts): readonly PricingProcess[] {
 }
 
 /** All processes of a region, those for stocked goods too, by rank. */
-export function processCodesOf(region: RegionCode): readonly ProcessCode[] {
+export function listProcessCodes(region: RegionCode): readonly ProcessCode[] {
   return [...PROCESSES, ...GOODS].map(({ code, description, metadata }, index) => ({
     processCode: code,
     description: spelled(description, region),
@@ -96,11 +99,11 @@ export function processCodesOf(region: RegionCode): readonly ProcessCode[] {
   }));
 }
 
-/** All codes of a region, whoever may order them, with their processes and what is asked of them. */
-export function codesOf(
+/** All codes of a region with their processes and attributes, regardless of account. */
+export function listRegionCodes(
   region: RegionCode,
 ): readonly Frozen<{ code: string; process: string; attributes: readonly ProcessAttribute[] }>[] {
-  return [...waresOf(region).values()];
+  return [...regionWares(region).values()];
 }
 
 type Unit = 'in' | 'cm' | 'mm';
@@ -114,7 +117,7 @@ interface Process {
   readonly tooltip: string | null;
   readonly active: boolean;
   readonly colour: string;
-  /** The master process, when it is another one. */
+  /** The master process, if it is a different one. */
   readonly master?: string;
   /** The largest sheet: in the US, elsewhere. */
   readonly sheet?: readonly [Size, Size];
@@ -129,7 +132,7 @@ const PRINTED = {
   printable: true,
 };
 
-/** What is printed. Spelled as in the US. */
+/** The printed print, in US spelling. */
 const PROCESSES: readonly Process[] = [
   {
     code: 'UC',
@@ -195,7 +198,7 @@ const PROCESSES: readonly Process[] = [
   {
     code: 'EMB',
     description: 'Embroidered badges',
-    tooltip: 'Made by a partner of ours.',
+    tooltip: 'Produced by a partner.',
     active: true,
     colour: '#f08c00',
     metadata: { ...PRINTED, resetApplies: false, scheduleable: false, printable: false },
@@ -214,7 +217,7 @@ const PROCESSES: readonly Process[] = [
   },
 ];
 
-/** What is sold as it is. */
+/** Goods sold without a print. */
 const GOODS: readonly Pick<Process, 'code' | 'description' | 'metadata'>[] = ['STK', 'EQP'].map((code) => ({
   code,
   description: code === 'STK' ? 'Stocked goods' : 'Equipment',
@@ -234,7 +237,7 @@ const CATEGORIES = {
   BD: 'Badges',
 } as const;
 
-/** Something that can be ordered, in one region, with prices in US cents at tier T2. */
+/** An article of one region, priced in US cents at tier T2. */
 interface Ware {
   readonly code: string;
   readonly name: string;
@@ -248,11 +251,11 @@ interface Ware {
   readonly supplier?: readonly [name: string, code: string];
   readonly attributes: readonly ProcessAttribute[];
   readonly ladder: Ladder;
-  /** Cents of one unit on the first band; for codes that are priced by metadata, of what is asked for. */
+  /** Cents for one unit in the first band; for metadata-priced codes, per area or per thousand stitches. */
   readonly cents: number | ((inputs: PriceInputs) => number);
 }
 
-/** Where bands begin, and what a unit costs there, in per cent of the first band's price. */
+/** Lower limits of the bands, and the unit price there in percent of the first band's price. */
 type Ladder = readonly (readonly [from: number, percent: number])[];
 
 const LADDERS = {
@@ -290,14 +293,14 @@ const LADDERS = {
 
 /** The level of prices by region and by tier, in per cent. */
 const REGION_PERCENT: Record<RegionCode, number> = { us: 100, nz: 165, au: 152, uk: 79, eu: 92 };
-/** What a tier pays of the prices of T2, in per cent. */
+/** Price factor of a tier, in percent of T2. */
 export const TIER_PERCENT: Record<PriceTier, number> = { T1: 115, T2: 100, T3: 88 };
 
 const mayOrder = (account: AccountFacts, process: string): boolean =>
   !account.withheldProcesses.includes(process) &&
   PROCESSES.some(({ code, active }) => code === process && active);
 
-/** Text as the region spells it. */
+/** Text in the region's spelling. */
 const spelled = (text: string, region: RegionCode): string =>
   region === 'us' ? text : text.replaceAll('olor', 'olour');
 
@@ -344,7 +347,7 @@ const ATTRIBUTE = {
 /** The whole catalogue of a region, spelled as in the US. */
 function makeWares(region: RegionCode): readonly Ware[] {
   const us = region === 'us';
-  /** A size by its name in the region, and its geometry: what can be printed of it. */
+  /** A size: its name in the region, and its printable geometry. */
   const sized = (imperial: readonly [string, Size], metric: readonly [string, Size]) =>
     us ? imperial : metric;
   const garmentColor = choice(
@@ -523,7 +526,7 @@ function makeWares(region: RegionCode): readonly Ware[] {
   );
   const shirtNumber = number('int', 'Number', 'Number', { required: true, minValue: 0, maxValue: 99 });
   const shirtName = text('Name', 'Name', {
-    description: 'As it is to be cut, capitals and all.',
+    description: 'In the case in which it is to be cut.',
     required: true,
     minLength: 1,
     maxLength: 14,
@@ -535,7 +538,7 @@ function makeWares(region: RegionCode): readonly Ware[] {
       description: 'Cut numbers, 8" tall.',
       process: 'VIN',
       category: 'CV',
-      // One digit: a number may have two of them.
+      // At most two of each digit.
       size: ['mm', 120, 203],
       attributes: [shirtNumber, vinylColor],
       ladder: LADDERS.single,
@@ -597,7 +600,7 @@ function makeWares(region: RegionCode): readonly Ware[] {
       supplier: ['Needle & Bobbin', 'NB-CUSTOM'],
       attributes: [
         number('int', INPUT_ATTRIBUTES.stitches, 'Stitches', {
-          description: 'As the digitised file says.',
+          description: 'As the digitised file specifies.',
           required: true,
           isMetaDataAttribute: true,
           assetAttributeName: INPUT_ATTRIBUTES.stitches,
@@ -627,10 +630,10 @@ function makeWares(region: RegionCode): readonly Ware[] {
   return [...spot, ...film, labels, custom, ...gang, ...screen, ...vinyl, ...badges, ...puff];
 }
 
-/** What all worlds share: nobody may change it, however deep. */
+/** Shared by all worlds, hence deeply frozen. */
 export type Frozen<T> = { readonly [K in keyof T]: Frozen<T[K]> };
 
-/** Freezes a value with all that is in it. */
+/** Freezes a value deeply. */
 export function frozen<T>(value: T): Frozen<T> {
   if (typeof value === 'object' && value !== null) {
     for (const one of Object.values(value)) frozen(one);
@@ -642,17 +645,17 @@ export function frozen<T>(value: T): Frozen<T> {
 const wares = new Map<RegionCode, ReadonlyMap<string, Ware>>();
 
 /** The catalogue of a region, by code. */
-function waresOf(region: RegionCode): ReadonlyMap<string, Ware> {
+function regionWares(region: RegionCode): ReadonlyMap<string, Ware> {
   const known = wares.get(region);
   if (known) return known;
-  const made = makeWares(region).map((ware) => inRegion(ware, region));
+  const made = makeWares(region).map((ware) => localizeWare(ware, region));
   const byCode = new Map(made.map((ware) => [ware.code, frozen(ware) as Ware]));
   wares.set(region, byCode);
   return byCode;
 }
 
-/** A ware spelled as its region does, its attributes' names too. */
-function inRegion(ware: Ware, region: RegionCode): Ware {
+/** An article with texts and attribute names in the region's spelling. */
+function localizeWare(ware: Ware, region: RegionCode): Ware {
   const again = <T extends string | null>(one: T) => (one === null ? one : spelled(one, region)) as T;
   return {
     ...ware,
@@ -672,32 +675,32 @@ function inRegion(ware: Ware, region: RegionCode): Ware {
 const standard = new Map<string, ReadonlyMap<string, Frozen<PriceCode>>>();
 
 /** The codes of a region that have a price by themselves, at a tier, by code. */
-function standardOf({ region, priceTier }: AccountFacts): ReadonlyMap<string, Frozen<PriceCode>> {
+function standardPriceCodes({ region, priceTier }: AccountFacts): ReadonlyMap<string, Frozen<PriceCode>> {
   const key = `${region} ${priceTier}`;
   const known = standard.get(key);
   if (known) return known;
   const made = new Map<string, Frozen<PriceCode>>();
-  for (const ware of waresOf(region).values()) {
+  for (const ware of regionWares(region).values()) {
     const { code, cents } = ware;
-    if (typeof cents === 'number') made.set(code, frozen(shownAs(ware, cents, region, priceTier)));
+    if (typeof cents === 'number') made.set(code, frozen(toPriceCode(ware, cents, region, priceTier)));
   }
   standard.set(key, made);
   return made;
 }
 
 /** A metadata-priced code with its bands, or with none when the inputs don't do. */
-function pricedBy(ware: Ware, inputs: PriceInputs, { region, priceTier }: AccountFacts): PriceCode {
+function priceByInputs(ware: Ware, inputs: PriceInputs, { region, priceTier }: AccountFacts): PriceCode {
   const { attributes, cents, size } = ware;
   const known = inputProblems(attributes, inputs) === undefined;
   const usCents = typeof cents === 'number' ? cents : known ? cents(inputs) : 0;
   return {
-    ...shownAs(ware, usCents, region, priceTier),
+    ...toPriceCode(ware, usCents, region, priceTier),
     ...(size && { sizeWidth: (known && inputs.dgX) || null, sizeHeight: (known && inputs.dgY) || null }),
     ...(!known && { priceBands: null }),
   };
 }
 
-/** What is amiss with the inputs of a metadata-priced code, by parameter; undefined when nothing is. */
+/** Errors in the inputs of a metadata-priced code, by parameter; undefined if there are none. */
 export function inputProblems(
   attributes: readonly Frozen<ProcessAttribute>[],
   inputs: PriceInputs,
@@ -716,10 +719,10 @@ export function inputProblems(
   return Object.keys(problems).length ? problems : undefined;
 }
 
-/** A ware as it is answered, when one unit costs so many US cents on the first band at tier T2. */
-function shownAs(ware: Ware, cents: number, region: RegionCode, tier: PriceTier): PriceCode {
+/** The price code as the API returns it, for a first-band price of `cents` US cents at tier T2. */
+function toPriceCode(ware: Ware, cents: number, region: RegionCode, tier: PriceTier): PriceCode {
   const { ladder, sample, size, supplier } = ware;
-  // Whole numbers up to here, so that half a cent is exactly half a cent.
+  // Integers up to this limit, so that half cents are exact.
   const priced = (usCents: number, percent = 100) =>
     Math.floor((usCents * percent * REGION_PERCENT[region] * TIER_PERCENT[tier] + 500_000) / 1_000_000) / 100;
   return {

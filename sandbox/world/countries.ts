@@ -1,4 +1,4 @@
-// Countries of the world and their states, as the ordering service's address forms know them.
+// The countries and states of the ordering API's address forms.
 
 import type { Country, State } from '../../shared/ordering/contract/lookups.ts';
 
@@ -24,10 +24,10 @@ const WITHOUT_POSTAL_CODE = new Set(
    MW NR NU QA RW SB SC SL SR SS ST SX SY TD TF TG TK TL TO TV UG UM VU WS YE ZW`.split(/\s+/),
 );
 
-/** Countries whose addresses name a part of the city. */
+/** Countries whose addresses have a suburb. */
 const WITH_SUBURB = new Set('AU BR HK IE IN KR MX MY NZ PH SG TH TW ZA'.split(' '));
 
-/** States by country: abbreviations and names, in the order of their names. Countries that are not here show none. */
+/** States by country: abbreviations and names, sorted by name. Other countries have none. */
 const STATES: Readonly<Record<string, string>> = {
   AE: 'AZ Abu Dhabi|AJ Ajman|DU Dubai|FU Fujairah|RK Ras Al Khaimah|SH Sharjah|UQ Umm Al Quwain',
   AU: `ACT Australian Capital Territory|NSW New South Wales|NT Northern Territory|QLD Queensland|SA South Australia|
@@ -87,12 +87,12 @@ function readCountries(): Country[] {
 }
 
 /** The country with this ISO 3166-1 alpha-2 code, in capitals. */
-export function countryOf(iso2: string): Country | undefined {
+export function findCountry(iso2: string): Country | undefined {
   return allCountries().find((country) => country.iso2 === iso2);
 }
 
-/** The states of a country, in the order of the names; none where the service knows of none. */
-export function statesOf(iso2: string): readonly State[] {
+/** The states of a country, sorted by name; empty if the API has none. */
+export function listStates(iso2: string): readonly State[] {
   return (STATES[iso2] ?? '')
     .split('|')
     .map((entry) => /^\s*(\w+) (.+)$/.exec(entry))

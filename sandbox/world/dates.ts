@@ -1,8 +1,8 @@
-// How the sandbox writes and reads timestamps: instants shown in a location's zone, with or without their offset.
+// Parses and formats timestamps: epoch ms, shown in a location's zone, with or without offset.
 
 /**
- * How an instant is written: `offset` = local time with its offset (`2026-11-20T09:14:00-07:00`), `utc` = with `Z`,
- * `local` = local time with nothing behind it, so that only the job's location says what it means.
+ * Format of timestamps: `offset` = local time with offset (`2026-11-20T09:14:00-07:00`), `utc` = with `Z`, `local` = local time
+ * without offset, whose zone only the job's location determines.
  */
 export type DateStyle = 'offset' | 'utc' | 'local';
 
@@ -15,8 +15,8 @@ const offsetFormats = new Map<string, Intl.DateTimeFormat | null>();
 const offsetCache = new Map<string, Map<number, number>>();
 
 /**
- * Minutes that `zone` is ahead of UTC at an instant (epoch ms); 0 for an absent or unknown zone.
- * Remembered per half hour, the finest step at which any zone changes, because Intl is slow for 20,000 jobs.
+ * Minutes that `zone` is ahead of UTC at a time (epoch ms); 0 for an absent or unknown zone. Cached per half hour, the smallest
+ * step of any zone, because Intl is slow for 20,000 jobs.
  */
 function offsetMinutes(ms: number, zone: string | null): number {
   if (zone === null || !Number.isFinite(ms)) return 0;
@@ -39,78 +39,77 @@ function offsetMinutes(ms: number, zone: string | null): number {
   return minutes;
 }
 
-/** Writes an instant (epoch ms) in a style; milliseconds only when there are any. */
-export function writeInstant(ms: number, zone: string | null, style: DateStyle): string {
+/** Formats a time (epoch ms); with milliseconds only if they are not 0. */
+export function formatTimestamp(ms: number, zone: string | null, style: DateStyle): string {
   const minutes = style === 'utc' ? 0 : offsetMinutes(ms, zone);
   const local = isoWithoutZone(ms + minutes * 60_000);
   if (style === 'utc') return `${local}Z`;
   return style === 'local' ? local : local + offsetText(minutes);
 }
 
-/** Whether an instant (epoch ms) can be written: beyond the year 9999 it would be no timestamp that clients can read. */
+/** Whether a time (epoch ms) can be formatted: timestamps after the year 9999 are unreadable for clients. */
 export function isWritable(ms: number, zone: string | null, style: DateStyle): boolean {
-  return !writeInstant(ms, zone, style).startsWith('+');
+  return !formatTimestamp(ms, zone, style).startsWith('+');
 }
 
-/** Writes the calendar day on which an instant falls in `zone`, as its midnight: how a due date without a time looks. */
-export function writeDay(ms: number, zone: string | null, style: DateStyle): string {
-  return writeInstant(startOfDay(ms, zone), zone, style);
+/** Formats the day of a time in `zone` as its midnight: the form of a due date without a time of day. */
+export function formatDay(ms: number, zone: string | null, style: DateStyle): string {
+  return formatTimestamp(startOfDay(ms, zone), zone, style);
 }
 
-/** Epoch ms of the instant a timestamp means: by its own offset, else in `zone` (UTC without one); NaN if unreadable. */
-export function readInstant(text: string, zone: string | null): number {
+/** Epoch ms of a timestamp: by its own offset, otherwise in `zone` (UTC if null); NaN if it is invalid. */
+export function parseTimestamp(text: string, zone: string | null): number {
   if (/(?:Z|[+-]\d\d:?\d\d)$/i.test(text.slice(10))) return Date.parse(text);
   const asUtc = Date.parse(`${text.length === 10 ? `${text}T00:00:00` : text}Z`);
   if (Number.isNaN(asUtc)) return asUtc;
-  return instantOf(asUtc, zone);
+  return toEpochMs(asUtc, zone);
 }
 
-/** The day that a due date names when it says no time of day, or midnight: it then means that whole day. */
-export function wholeDayOf(text: string): string | undefined {
+/** The day of a due date that has no time of day, or midnight: such a date includes the whole day. */
+export function parseWholeDay(text: string): string | undefined {
   return /^(\d{4}-\d\d-\d\d)(?:T00:00(?::00(?:\.0+)?)?(?:Z|[+-]\d\d:?\d\d)?)?$/i.exec(text)?.[1];
 }
 
 /**
- * What a due date means: epoch ms of the instant it says, and of the instant at which it has passed. That is the same one,
- * or of a whole day the next midnight in `zone`, however long the day; 24 hours where the day is that of another offset.
- * NaN if unreadable.
+ * Epoch ms of a due date and of the time at which it has passed. The two are equal, except for a whole day: it passes at the
+ * next midnight in `zone`, or after 24 hours if the date has another offset. NaN if it is invalid.
  */
-export function readDue(text: string, zone: string | null): { ms: number; byMs: number } {
-  const ms = readInstant(text, zone);
-  if (wholeDayOf(text) === undefined || Number.isNaN(ms)) return { ms, byMs: ms };
+export function parseDue(text: string, zone: string | null): { ms: number; byMs: number } {
+  const ms = parseTimestamp(text, zone);
+  if (parseWholeDay(text) === undefined || Number.isNaN(ms)) return { ms, byMs: ms };
   const local = localMidnight(ms, zone);
-  return { ms, byMs: instantOf(local, zone) === ms ? instantOf(local + DAY_MS, zone) : ms + DAY_MS };
+  return { ms, byMs: toEpochMs(local, zone) === ms ? toEpochMs(local + DAY_MS, zone) : ms + DAY_MS };
 }
 
-/** Epoch ms of the local midnight that begins the day on which an instant falls in `zone`. */
+/** Epoch ms of the local midnight that starts the day of a time in `zone`. */
 export function startOfDay(ms: number, zone: string | null): number {
-  return instantOf(localMidnight(ms, zone), zone);
+  return toEpochMs(localMidnight(ms, zone), zone);
 }
 
-/** Epoch ms of a time of day (`17:00`) in `zone`, on the day on which an instant falls there. */
+/** Epoch ms of a time of day (`17:00`) in `zone`, on the day of the given time. */
 export function atTimeOfDay(ms: number, zone: string | null, time: string): number {
   const [hours = 0, minutes = 0] = time.split(':').map(Number);
-  return instantOf(localMidnight(ms, zone) + hours * HOUR_MS + minutes * 60_000, zone);
+  return toEpochMs(localMidnight(ms, zone) + hours * HOUR_MS + minutes * 60_000, zone);
 }
 
-/** The calendar day on which an instant falls in `zone`, `2026-11-20`. */
+/** The calendar day of a time in `zone`, `2026-11-20`. */
 export function dayIn(ms: number, zone: string | null): string {
   return isoWithoutZone(localMidnight(ms, zone)).slice(0, 10);
 }
 
-/** The midnight that begins an instant's day in `zone`, as if clocks there showed UTC. */
+/** The midnight that starts the day of a time in `zone`, as if clocks there showed UTC. */
 function localMidnight(ms: number, zone: string | null): number {
   return Math.floor((ms + offsetMinutes(ms, zone) * 60_000) / DAY_MS) * DAY_MS;
 }
 
-/** When clocks in `zone` show a local time that is given as if it were UTC. */
-function instantOf(local: number, zone: string | null): number {
+/** Converts a local time in `zone`, given as if it were UTC, to epoch ms. */
+function toEpochMs(local: number, zone: string | null): number {
   // Two rounds settle on the right side of a change of offset.
   const guess = local - offsetMinutes(local, zone) * 60_000;
   return local - offsetMinutes(guess, zone) * 60_000;
 }
 
-/** What `toISOString` writes, without its zone; days are remembered, since it is slow for 20,000 jobs. */
+/** `toISOString` without the zone; days are cached, because it is slow for 20,000 jobs. */
 function isoWithoutZone(ms: number): string {
   const whole = Math.trunc(ms);
   const day = Math.floor(whole / DAY_MS);
@@ -138,7 +137,7 @@ function offsetFormat(zone: string): Intl.DateTimeFormat | null {
     try {
       format = new Intl.DateTimeFormat('en-US', { timeZone: zone, timeZoneName: 'longOffset' });
     } catch {
-      format = null; // A zone nobody knows is something a test may want to serve.
+      format = null; // Tests also serve unknown zones.
     }
     offsetFormats.set(zone, format);
   }

@@ -1,54 +1,54 @@
 /*
- * How jobs go out and when at the soonest. Where the contract is silent, the sandbox chose:
+ * Delivery options and earliest dispatch dates. Where the contract is silent, the sandbox chose:
  *
- * - Delivery options differ by region: one collection, then carriers from the cheapest to the fastest. They come in the
- *   order of their rank.
- * - A job goes out at 17.00 at the place that makes it. Work on it starts on the first working day, which is today when the
- *   order comes before 14.00; it takes as many working days as the slowest of its processes, and one more for each
- *   thousand open jobs of the region by place. Closed, cancelled and hidden jobs are no work.
- * - Without process codes the date is that of the quickest process. Working days are Monday to Friday without the public
- *   holidays of the place's country or part of it, and without what `world.closures` says.
- * - A code of no process of the region, and closures for longer than half a year, leave no date: 404. So does a user who is
- *   gone. Who may not order may still ask for the date, since the contract has no 403 there.
- * - dateExclusions are the days without work from today for 90 days; neighbouring days are one range, both ends included.
- * - shippingDateLocal carries the place's offset, unless the account writes timestamps without one.
+ * - Delivery options differ by region: one collection, then carriers from the cheapest to the fastest, sorted by rank.
+ * - A job is dispatched at 17:00 at its location. Work starts on the first working day, today for orders before 14:00. It takes
+ *   the working days of the slowest process, plus one for each thousand open jobs per location of the region. Closed, cancelled
+ *   and hidden jobs do not count.
+ * - Without process codes the date is that of the fastest process. Working days are Monday to Friday without the public
+ *   holidays of the location and without `world.closures`.
+ * - An unknown process code, and closures of more than half a year, give no date: 404. So does a deleted user. Callers without
+ *   the right to order get a date, because the contract has no 403 here.
+ * - dateExclusions are the non-working days of the next 90 days, including today; adjacent days form one range with inclusive
+ *   ends.
+ * - shippingDateLocal carries the location's offset, unless the account writes timestamps without one.
  */
 
 import type { DeliveryOption, ShipDate } from '../../shared/ordering/contract/jobs.ts';
-import { processCodesOf } from './catalogue.ts';
-import { atTimeOfDay, dayIn, readDue, readInstant, wholeDayOf, writeInstant } from './dates.ts';
+import { listProcessCodes } from './catalogue.ts';
+import { atTimeOfDay, dayIn, formatTimestamp, parseDue, parseTimestamp, parseWholeDay } from './dates.ts';
 import { addDays, type Day, isDayOff } from './holidays.ts';
 import type { AccountFacts } from './records.ts';
 import { LOCATIONS, OTHER_LOCATIONS, type RegionCode, type Site } from './regions.ts';
 
-/** What is ordered until then is begun on the same day; local to the place. */
+/** Orders until this time start on the same day; local time of the location. */
 const CUT_OFF = '14:00';
-/** When the day's jobs leave, and so when they are due at the latest; local to the place. */
+/** Daily dispatch time, and so the latest due time; local time of the location. */
 export const DISPATCH_TIME = '17:00';
 const JOBS_PER_DAY_AND_PLACE = 1000;
-/** How far ahead a date is looked for, and how far exclusions are told. */
+/** Number of days to search for a date, and to list exclusions for. */
 const HORIZON_DAYS = 183;
 const EXCLUSION_DAYS = 90;
 
-/** Working days that a process takes; two unless it is said here. */
+/** Working days of a process. Default: 2. */
 const LEAD_DAYS: Readonly<Record<string, number>> = { DTF: 1, GSH: 1, SCR: 3, EMB: 5, STK: 1, EQP: 1 };
 const QUICKEST_LEAD_DAYS = 1;
 const USUAL_LEAD_DAYS = 2;
 
 /** The ways of delivery in a region, by rank. */
-export function deliveryOptionsOf(region: RegionCode): readonly DeliveryOption[] {
+export function listDeliveryOptions(region: RegionCode): readonly DeliveryOption[] {
   return OPTIONS[region];
 }
 
-/** The way of delivery that a code or a label stands for, if it is one of the region's. */
-export function deliveryOptionOf(region: RegionCode, said: string | null): DeliveryOption | undefined {
+/** Finds a delivery option of the region by code or label. */
+export function findDeliveryOption(region: RegionCode, said: string | null): DeliveryOption | undefined {
   return said === null
     ? undefined
     : OPTIONS[region].find(({ code, label }) => code === said || label === said);
 }
 
-/** All places of a region, the default one first; jobs can be made at those that are active and not virtual. */
-export function locationsOf(region: RegionCode): readonly Site[] {
+/** All locations of a region, the default one first. Only active, non-virtual ones produce jobs. */
+export function listLocations(region: RegionCode): readonly Site[] {
   return [...LOCATIONS[region], ...OTHER_LOCATIONS[region]];
 }
 
@@ -62,8 +62,8 @@ interface EarliestShipDate {
 }
 
 /**
- * When a job of these processes that is ordered at `now` (epoch ms) can go out at the soonest. Without a place: from the
- * region's default one. Undefined when there is no such day.
+ * The earliest dispatch of a job with these processes, ordered at `now` (epoch ms). Default location: the region's. Undefined
+ * if there is no such day.
  */
 export function earliestShipDate(
   account: AccountFacts,
@@ -71,7 +71,7 @@ export function earliestShipDate(
   now: number,
   location: Site = LOCATIONS[account.region][0],
 ): EarliestShipDate | undefined {
-  const processes = processCodesOf(account.region);
+  const processes = listProcessCodes(account.region);
   if (!processCodes.every((code) => processes.some(({ processCode }) => processCode === code)))
     return undefined;
   const leadDays = Math.max(
@@ -88,41 +88,40 @@ export function earliestShipDate(
   for (let ahead = startsToday ? 0 : 1; ahead <= HORIZON_DAYS; ahead++) {
     const day = addDays(today, ahead);
     if (!isWorkingDay(account, day, location)) continue;
-    // The first working day is when it is begun.
+    // Work starts on the first working day.
     if (daysLeft === 0)
-      return { ms: readInstant(`${day}T${DISPATCH_TIME}`, location.timezone), day, location };
+      return { ms: parseTimestamp(`${day}T${DISPATCH_TIME}`, location.timezone), day, location };
     daysLeft -= 1;
   }
   return undefined;
 }
 
-/** A soonest day of dispatch as the service shows it; `now` in epoch ms. */
+/** An earliest dispatch as the API returns it; `now` in epoch ms. */
 export function shipDate(account: AccountFacts, { ms, location }: EarliestShipDate, now: number): ShipDate {
   const style = account.dateStyle === 'local' ? 'local' : 'offset';
   return {
-    shippingDateUtc: writeInstant(ms, null, 'utc'),
-    shippingDateLocal: writeInstant(ms, location.timezone, style),
+    shippingDateUtc: formatTimestamp(ms, null, 'utc'),
+    shippingDateLocal: formatTimestamp(ms, location.timezone, style),
     timezone: location.timezone,
     dateExclusions: exclusions(account, location, now),
   };
 }
 
 /**
- * What a requested due date means at a place: epoch ms of the instant to be written, and of the instant by which the job
- * must have left. A date that says no time, or midnight, is that whole day there. Undefined when it is not ISO 8601, or of a
- * day that no calendar has.
+ * Epoch ms of a requested due date, and of the time by which the job must be dispatched. A date without a time, or with
+ * midnight, includes that whole day at the location. Undefined if it is not ISO 8601 or not a calendar day.
  */
-export function readDueDate(text: string, zone: string | null): { ms: number; byMs: number } | undefined {
+export function parseDueDate(text: string, zone: string | null): { ms: number; byMs: number } | undefined {
   const [, day] = DUE_DATE.exec(text) ?? [];
-  return day && isOfCalendar(day) ? readDue(wholeDayOf(text) ?? text, zone) : undefined;
+  return day && isCalendarDay(day) ? parseDue(parseWholeDay(text) ?? text, zone) : undefined;
 }
 
-/** A day, or a day and a time with or without the offset that it is meant in. */
+/** A day, or a day and a time with or without offset. */
 const DUE_DATE =
   /^(\d{4}-\d\d-\d\d)(?:T(?:[01]\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:\.\d{1,9})?)?(?:Z|[+-](?:[01]\d|2[0-3]):[0-5]\d)?)?$/;
 
-/** Whether there is such a day: of 31 February `Date` makes 3 March. */
-function isOfCalendar(day: string): boolean {
+/** Whether the day exists: `Date` turns 31 February into 3 March. */
+function isCalendarDay(day: string): boolean {
   const ms = Date.parse(`${day}T00:00:00Z`);
   return !Number.isNaN(ms) && new Date(ms).toISOString().startsWith(day);
 }
@@ -170,7 +169,7 @@ const option = (
   ...more,
 });
 
-/** Nobody has to find a collected parcel's label. */
+/** Collected parcels need no label. */
 const COLLECTED = { isCollection: true, deliveryLabelEnabled: false };
 
 const OPTIONS: Readonly<Record<RegionCode, readonly DeliveryOption[]>> = {

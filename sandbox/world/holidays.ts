@@ -1,4 +1,4 @@
-// Public holidays where the service has places: rules of each calendar, and the days they give in a year.
+// Public holidays at the locations: rules of each calendar, and the days of a year.
 
 import type { HolidayCalendar } from './regions.ts';
 
@@ -12,33 +12,33 @@ const WEDNESDAY = 3;
 const THURSDAY = 4;
 const SATURDAY = 6;
 
-/** What a holiday on a weekend does: moves to the nearest weekday, to the next one, or passes unnoticed. */
+/** Rule for a holiday on a weekend: move to the nearest weekday, to the next weekday, or do not replace it. */
 type Moved = 'nearest' | 'next' | 'not';
 
-/** The holidays that a rule gives in a year. */
+/** The holidays of a rule in a year. */
 type Rule = (year: number) => Day[];
 
 /** Always the same day of the month (1-based). */
 const fixed =
   (month: number, day: number, moved: Moved = 'not'): Rule =>
   (year) => {
-    const date = dayOf(year, month, day);
-    const weekday = weekdayOf(date);
+    const date = toDay(year, month, day);
+    const weekday = toWeekday(date);
     if (moved === 'not' || (weekday !== SATURDAY && weekday !== SUNDAY)) return [date];
     if (moved === 'nearest') return [addDays(date, weekday === SATURDAY ? -1 : 1)];
     return [addDays(date, weekday === SATURDAY ? 2 : 1)];
   };
 
-/** The nth such weekday of a month, from its end when negative. */
+/** The nth weekday of a month; negative values count from its end. */
 const nth =
   (count: number, weekday: number, month: number): Rule =>
   (year) => {
     if (count < 0) {
-      const last = dayOf(year, month + 1, 0);
-      return [addDays(last, -((weekdayOf(last) - weekday + 7) % 7) + (count + 1) * 7)];
+      const last = toDay(year, month + 1, 0);
+      return [addDays(last, -((toWeekday(last) - weekday + 7) % 7) + (count + 1) * 7)];
     }
-    const first = dayOf(year, month, 1);
-    return [addDays(first, ((weekday - weekdayOf(first) + 7) % 7) + (count - 1) * 7)];
+    const first = toDay(year, month, 1);
+    return [addDays(first, ((weekday - toWeekday(first) + 7) % 7) + (count - 1) * 7)];
   };
 
 /** Days after Easter Sunday. */
@@ -49,24 +49,24 @@ const easter =
 const GOOD_FRIDAY = easter(-2);
 const EASTER_MONDAY = easter(1);
 
-/** Christmas and the day after; on a weekend both are made up for on the next weekdays. */
+/** Christmas and the day after; on a weekend the next weekdays replace both. */
 const christmas: Rule = (year) => {
-  const weekday = weekdayOf(dayOf(year, 12, 25));
+  const weekday = toWeekday(toDay(year, 12, 25));
   if (weekday === SATURDAY || weekday === SUNDAY)
-    return [dayOf(year, 12, 27), dayOf(year, 12, weekday === SATURDAY ? 28 : 26)];
-  return [dayOf(year, 12, 25), dayOf(year, 12, weekday === 5 ? 28 : 26)];
+    return [toDay(year, 12, 27), toDay(year, 12, weekday === SATURDAY ? 28 : 26)];
+  return [toDay(year, 12, 25), toDay(year, 12, weekday === 5 ? 28 : 26)];
 };
 
 /** The Monday nearest to a day. */
 const mondayNearest =
   (month: number, day: number): Rule =>
   (year) => {
-    const date = dayOf(year, month, day);
-    const past = (weekdayOf(date) - MONDAY + 7) % 7;
+    const date = toDay(year, month, day);
+    const past = (toWeekday(date) - MONDAY + 7) % 7;
     return [addDays(date, past <= 3 ? -past : 7 - past)];
   };
 
-/** Set by law for each year to 2052, since it follows the moon; after that nobody knows yet, and people work. */
+/** Set by law for each year to 2052, because it follows the moon. Later years have none. */
 const MATARIKI: readonly Day[] = [
   '2025-06-20',
   '2026-07-10',
@@ -98,7 +98,7 @@ const MATARIKI: readonly Day[] = [
   '2052-06-21',
 ];
 
-/** What print works in the United States keep of the federal holidays, with the day after Thanksgiving. */
+/** Federal holidays on which US print works close, plus the day after Thanksgiving. */
 const US: readonly Rule[] = [
   fixed(1, 1, 'nearest'),
   nth(3, MONDAY, 1),
@@ -125,7 +125,7 @@ const CALENDARS: Readonly<Record<HolidayCalendar, readonly Rule[]>> = {
   'US-NC': [...US, GOOD_FRIDAY],
   'NZ-AUK': [
     fixed(1, 1, 'next'),
-    (year) => [addDays(fixed(1, 1, 'next')(year)[0] ?? '', weekdayOf(dayOf(year, 1, 1)) === 5 ? 3 : 1)],
+    (year) => [addDays(fixed(1, 1, 'next')(year)[0] ?? '', toWeekday(toDay(year, 1, 1)) === 5 ? 3 : 1)],
     mondayNearest(1, 29),
     fixed(2, 6, 'next'),
     GOOD_FRIDAY,
@@ -153,7 +153,7 @@ const CALENDARS: Readonly<Record<HolidayCalendar, readonly Rule[]>> = {
   NL: [
     fixed(1, 1),
     EASTER_MONDAY,
-    (year) => [dayOf(year, 4, weekdayOf(dayOf(year, 4, 27)) === SUNDAY ? 26 : 27)],
+    (year) => [toDay(year, 4, toWeekday(toDay(year, 4, 27)) === SUNDAY ? 26 : 27)],
     easter(39),
     easter(50),
     fixed(12, 25),
@@ -163,14 +163,14 @@ const CALENDARS: Readonly<Record<HolidayCalendar, readonly Rule[]>> = {
 
 const known = new Map<string, ReadonlySet<Day>>();
 
-/** Whether nobody works on a day: at weekends, and on the holidays of a calendar. */
+/** Whether a day is a weekend or a holiday of a calendar. */
 export function isDayOff(day: Day, calendar: HolidayCalendar): boolean {
-  const weekday = weekdayOf(day);
+  const weekday = toWeekday(day);
   if (weekday === SATURDAY || weekday === SUNDAY) return true;
   const year = day.slice(0, 4);
   let holidays = known.get(calendar + year);
   if (!holidays) {
-    // A holiday may be kept in the year before: New Year's Day on a Saturday, on the Friday.
+    // New Year's Day on a Saturday is observed on the Friday of the year before.
     const rules = CALENDARS[calendar];
     holidays = new Set(
       [Number(year), Number(year) + 1].flatMap((each) => rules.flatMap((rule) => rule(each))),
@@ -185,11 +185,11 @@ export function addDays(day: Day, count: number): Day {
   return new Date(Date.parse(`${day}T00:00:00Z`) + count * 86_400_000).toISOString().slice(0, 10);
 }
 
-function dayOf(year: number, month: number, day: number): Day {
+function toDay(year: number, month: number, day: number): Day {
   return new Date(Date.UTC(year, month - 1, day)).toISOString().slice(0, 10);
 }
 
-function weekdayOf(day: Day): number {
+function toWeekday(day: Day): number {
   return new Date(`${day}T00:00:00Z`).getUTCDay();
 }
 
@@ -203,6 +203,6 @@ function easterSunday(year: number): Day {
   const epact = (leapSkips - drift + 19 * golden + 15) % 30;
   const moon =
     epact - Math.floor(epact / 28) * (1 - Math.floor(29 / (epact + 1)) * Math.floor((21 - golden) / 11));
-  const fullMoon = addDays(dayOf(year, 3, 21), moon);
-  return addDays(fullMoon, 7 - weekdayOf(fullMoon));
+  const fullMoon = addDays(toDay(year, 3, 21), moon);
+  return addDays(fullMoon, 7 - toWeekday(fullMoon));
 }

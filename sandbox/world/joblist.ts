@@ -1,6 +1,6 @@
-// An account's job list: kept sorted and serialized, so that a page of 20,000 jobs costs little more than its bytes.
+// An account's job list, kept sorted and serialized: a page of 20,000 jobs costs little more than its bytes.
 
-import { deliveryOptionOf } from './delivery.ts';
+import { findDeliveryOption } from './delivery.ts';
 import type { JobRecord } from './records.ts';
 import type { RegionCode } from './regions.ts';
 import { activeJobDto, daysFromDue } from './views.ts';
@@ -8,13 +8,14 @@ import { activeJobDto, daysFromDue } from './views.ts';
 /*
  * Where the contract is silent, the sandbox chose:
  *
- * - A page beyond the last is an empty one with 200. Without results there are 0 pages. A pageSize is at most 100.
- * - searchText ignores case. Each of its words is compared with the beginning of the words of a field, which are what
- *   blanks separate and also what punctuation separates: `PO-4411` is found by `po-4` and by `4411`.
- * - orderGroup compares exactly. sortColumn takes the scalar field names of the list (any case), sortDirection
- *   Ascending/Descending/ASC/DESC (any case); descending when omitted, except by orderGroupSequence. Null sorts lowest;
- *   what is equal comes newest first.
- * - A dispatched job stays in the active list until it is closed, unless the world was told otherwise; then it counts as closed.
+ * - A page after the last is empty with 200. Without results there are 0 pages. The maximum pageSize is 100.
+ * - searchText is case-insensitive. Each of its terms is compared with the start of each term of a field. Blanks separate
+ *   terms, and so does punctuation: `po-4` and `4411` find `PO-4411`.
+ * - orderGroup is compared exactly. sortColumn accepts the scalar field names of the list, sortDirection
+ *   Ascending/Descending/ASC/DESC, both case-insensitive. Default: descending, except for orderGroupSequence. Null sorts
+ *   lowest; equal values are sorted newest first.
+ * - A dispatched job stays in the active list until it is closed, unless the world has `leavesListOnDispatch`: then it counts
+ *   as closed.
  */
 
 /** Columns by which the active list can be sorted. */
@@ -48,19 +49,19 @@ export interface JobsQuery {
   customerUserId?: number;
 }
 
-/** A page of the job list: its entries as JSON text of an array, and how many there are on all pages. */
+/** A page of the job list: its entries as JSON array text, and the number of entries on all pages. */
 export interface JobsPage {
   itemsJson: string;
   totalCount: number;
 }
 
-/** A listed job with what is remembered of it. */
+/** A listed job with cached values. */
 interface Row {
   readonly jobNumber: number;
-  /** Undefined until it is needed: it may be yet to be made. */
+  /** Undefined until first access: the job may not be created yet. */
   job: JobRecord | undefined;
   json: string | null;
-  /** The `shippedDaysToProcess` that `json` shows: it drifts with the clock, and with it the JSON. */
+  /** The `shippedDaysToProcess` in `json`: it changes with the clock, which invalidates the JSON. */
   jsonDays: number | null;
   searchable: string | null;
   where: Place;
@@ -77,22 +78,22 @@ export class JobList {
   /** Both ascending by job number: the active list, and the same with closed jobs. */
   readonly #active: Row[] = [];
   readonly #withClosed: Row[] = [];
-  /** Results of filters and sorts, so that the pages of one search are cut from one list; valid for one version. */
+  /** Cached results of filters and sorts, so that the pages of one search are cut from one list; valid for one version. */
   readonly #selections = new Map<string, { version: number; rows: readonly Row[] }>();
   #version = 0;
 
-  /** The region is that of the account. `jobOf` is asked for jobs that were expected, when they are needed. */
+  /** `region` is the account's. `jobOf` returns a job announced by `expect` when it is first needed. */
   constructor(region: RegionCode, jobOf: (jobNumber: number) => JobRecord) {
     this.#region = region;
     this.#jobOf = jobOf;
   }
 
-  /** Lists a job that has yet to be made where it will belong. */
+  /** Lists a job that will be created on first access. */
   expect(jobNumber: number, where: Place): void {
     if (where !== 'nowhere') this.#move(newRow(jobNumber), where);
   }
 
-  /** Puts a new or changed job where it belongs: the active list, among the closed ones, or nowhere. */
+  /** Moves a new or changed job to its place: active, closed, or nowhere. */
   place(job: JobRecord, where: Place): void {
     const row = this.#rows.get(job.jobNumber) ?? newRow(job.jobNumber);
     this.#version += 1;
@@ -115,7 +116,7 @@ export class JobList {
   /** Cuts a page at `now` (epoch ms). A page beyond the last is empty. The caller has checked the parameters. */
   page(query: JobsQuery, now: number): JobsPage {
     const rows = this.#select(query, now);
-    // Kept ascending, served newest first: read from the end.
+    // Sorted ascending and served newest first, so read from the end.
     const backwards = rows === this.#active || rows === this.#withClosed;
     const from = (query.page - 1) * query.pageSize;
     const to = Math.min(from + query.pageSize, rows.length);
@@ -215,10 +216,10 @@ function setMember(list: Row[], row: Row, member: boolean): void {
   if (!member && found) list.splice(low, 1);
 }
 
-/** The fields that searchText looks at, in lower case, each on a line of its own. */
+/** The fields that searchText covers, in lower case, one per line. */
 function searchable(row: Row, job: JobRecord, region: RegionCode): string {
   if (row.searchable !== null) return row.searchable;
-  const option = deliveryOptionOf(region, job.deliveryOption);
+  const option = findDeliveryOption(region, job.deliveryOption);
   row.searchable = [
     '',
     job.jobNumber,
@@ -237,7 +238,7 @@ function searchable(row: Row, job: JobRecord, region: RegionCode): string {
   return row.searchable;
 }
 
-/** Whether a word of the text begins with `word`; blanks and punctuation alike end a word. */
+/** Whether a term of the text starts with `word`; blanks and punctuation separate terms. */
 function hasPrefix(text: string, word: string): boolean {
   for (let at = text.indexOf(word); at >= 0; at = text.indexOf(word, at + 1)) {
     if (!/[\p{L}\p{N}]/u.test(text.charAt(at - 1))) return true;

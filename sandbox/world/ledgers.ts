@@ -1,4 +1,4 @@
-// What the service's office keeps of an account besides its orders: its address, certificates, cards, payments, how it ships.
+// The data of an account besides its orders: address, certificates, cards, payments, shipping.
 
 import type {
   AccountProfile,
@@ -9,21 +9,21 @@ import type {
   TaxCertificate,
 } from '../../shared/ordering/contract/account.ts';
 import { DAY_MS, HOUR_MS } from './dates.ts';
-import { deliveryOptionsOf } from './delivery.ts';
+import { listDeliveryOptions } from './delivery.ts';
 import type { AccountFacts } from './records.ts';
 import { CURRENCIES, FIRST_JOB_NUMBER, type RegionCode } from './regions.ts';
 import { CARRIERS } from './sample-data.ts';
 
-/** A certificate as the books keep it; its link is made when it is looked at. */
+/** A stored certificate; its link is created for each response. */
 export type CertificateRecord = Omit<
   TaxCertificate,
   'customerId' | 'cdnUrl' | 'fileStatus' | 'fileStatusDescription'
 > & {
-  /** A file that was uploaded is checked before it counts. */
+  /** False while an uploaded file is being checked. */
   checked: boolean;
 };
 
-/** How an account ships; what it says of fees and carriers follows from it. */
+/** Shipping settings of an account, from which fees and carriers follow. */
 interface Shipping {
   /** Codes of the carriers that may be used; empty: all. */
   carriers: string[];
@@ -38,29 +38,29 @@ interface Shipping {
   freightRates: ShipmentSettings['freightRates'];
 }
 
-/** The books of one account, made up from its id, region and the time it was opened. Change what you like. */
-export class AccountBooks {
-  /** Laid over what `GET /account` shows. Null: the account is gone, and 404 is all that is left of it. */
+/** Ledgers of one account, generated from its id, region and opening time. Fields may be changed. */
+export class AccountLedgers {
+  /** Overrides fields of `GET /account`. Null: the account is deleted and answers 404. */
   profile: Partial<AccountProfile> | null = {};
   entityAddress: EntityAddress | null;
   certificates: CertificateRecord[];
   cards: PaymentMethod[];
   /** The oldest first. */
   transactions: PaymentTransaction[];
-  /** Null: there are none, and 404 is answered. */
+  /** Null: there are none; 404. */
   shipping: Shipping | null;
 
   constructor(account: AccountFacts) {
-    this.entityAddress = addressOf(account);
-    this.certificates = certificatesOf(account, this.entityAddress);
-    this.cards = cardsOf(account);
-    this.transactions = transactionsOf(account, this.cards);
-    this.shipping = shippingOf(account, this.entityAddress);
+    this.entityAddress = generateAddress(account);
+    this.certificates = generateCertificates(account, this.entityAddress);
+    this.cards = generateCards(account);
+    this.transactions = generateTransactions(account, this.cards);
+    this.shipping = generateShipping(account, this.entityAddress);
   }
 }
 
-/** Carriers of a region under the codes that shipment settings know them by. */
-export function carriersOf(region: RegionCode): { code: string; name: string }[] {
+/** Carriers of a region by their codes in shipment settings. */
+export function listCarriers(region: RegionCode): { code: string; name: string }[] {
   return CARRIERS[region].map(({ name }) => ({
     code: (name.normalize('NFD').replace(/\p{M}/gu, '').split(' ')[0] ?? name).toUpperCase(),
     name,
@@ -68,8 +68,8 @@ export function carriersOf(region: RegionCode): { code: string; name: string }[]
 }
 
 /** Shipment types of a region: its delivery methods that ship. */
-export function shipmentTypesOf(region: RegionCode): { code: string; name: string }[] {
-  return deliveryOptionsOf(region)
+export function listShipmentTypes(region: RegionCode): { code: string; name: string }[] {
+  return listDeliveryOptions(region)
     .filter(({ isCollection }) => !isCollection)
     .map(({ code, label }) => ({ code: code ?? '', name: label ?? '' }));
 }
@@ -126,7 +126,7 @@ const PLACES: Record<RegionCode, readonly [Place, ...Place[]]> = {
   ],
 };
 
-/** Numbers that nobody has: kept for films, or in ranges that are not given out. */
+/** Fictional numbers: reserved for films, or from unassigned ranges. */
 const PHONES: Record<RegionCode, string> = {
   us: '+1 303 555 01',
   nz: '+64 9 000 00',
@@ -135,12 +135,12 @@ const PHONES: Record<RegionCode, string> = {
   eu: '+31 10 000 00',
 };
 
-/** A made-up phone number of a region. */
-export function phoneOf(region: RegionCode, seed: number): string {
+/** Generates a phone number of a region. */
+export function generatePhone(region: RegionCode, seed: number): string {
   return `${PHONES[region]}${String(seed % 100).padStart(2, '0')}`;
 }
 
-function addressOf(account: AccountFacts): EntityAddress {
+function generateAddress(account: AccountFacts): EntityAddress {
   const { id, region, name, users } = account;
   const places = PLACES[region];
   const where = places[id % places.length] ?? places[0];
@@ -160,14 +160,14 @@ function addressOf(account: AccountFacts): EntityAddress {
     ...where,
     contactName: users[0] ? `${users[0].firstName} ${users[0].lastName}` : null,
     organisation: name,
-    phone: phoneOf(region, id),
+    phone: generatePhone(region, id),
     emailAddress: `accounts@${domain || 'customer'}.example`,
     addressSummaryOneLine: parts.filter(Boolean).join(', '),
   };
 }
 
-/** US accounts have three certificates; in Europe there is one; elsewhere taxes know no exemption. */
-function certificatesOf(
+/** US accounts have three certificates, European ones have one; other regions have no tax exemption. */
+function generateCertificates(
   { id, region, name, openedAt }: AccountFacts,
   address: EntityAddress,
 ): CertificateRecord[] {
@@ -221,11 +221,11 @@ function certificatesOf(
 
 const BRANDS = ['Visa', 'Mastercard'] as const;
 
-function cardsOf({ id, users, openedAt }: AccountFacts): PaymentMethod[] {
+function generateCards({ id, users, openedAt }: AccountFacts): PaymentMethod[] {
   const [first] = users;
   const year = new Date(openedAt).getUTCFullYear() % 100;
   return BRANDS.map((cardName, index) => ({
-    id: guidOf(0xca4d, id * 10 + index),
+    id: generateGuid(0xca4d, id * 10 + index),
     gatewayProvider: 'Paygrove',
     cardName,
     cardNumber: `************${String(1000 + ((id * 37 + index * 4111) % 9000))}`,
@@ -236,10 +236,10 @@ function cardsOf({ id, users, openedAt }: AccountFacts): PaymentMethod[] {
   }));
 }
 
-/** How many payments an account has made before it is first looked at: three pages of them. */
+/** Number of payments generated for an account: three pages. */
 const PAYMENTS = 46;
 
-/** Of ten payments six are of jobs and complete; the others show what else can become of one. */
+/** Six of ten payments belong to jobs and are complete; the others cover the other statuses. */
 const PAYMENT_KINDS = [
   ['Completed', 'JOB'],
   ['Completed', 'JOB'],
@@ -253,7 +253,7 @@ const PAYMENT_KINDS = [
   ['Pending', 'CUSTOMER'],
 ] as const;
 
-function transactionsOf(
+function generateTransactions(
   { id, region, openedAt }: AccountFacts,
   cards: readonly PaymentMethod[],
 ): PaymentTransaction[] {
@@ -261,7 +261,7 @@ function transactionsOf(
     const [status, entity] = PAYMENT_KINDS[index % PAYMENT_KINDS.length] ?? PAYMENT_KINDS[0];
     const card = cards[index % 4 === 3 ? 1 : 0];
     const createdAt = openedAt - (PAYMENTS - index) * 8 * DAY_MS + ((id + index * 7) % 9) * HOUR_MS;
-    // Some take days to complete, so that by completion they stand in another order.
+    // Some take days to complete, so the order by completion differs.
     const takenMs = index % 7 === 2 ? 20 * DAY_MS : 40_000 + index * 1000;
     return {
       id: id * 1000 + index + 1,
@@ -275,16 +275,16 @@ function transactionsOf(
       currencySettlement: CURRENCIES[region],
       amountSettlement: (1995 + ((id * 13 + index * 7919) % 84_000)) / 100,
       merchantEntityType: entity,
-      // What failed was never tied to a job.
+      // Failed payments have no job.
       merchantEntityId:
         status === 'Failed' ? null : entity === 'JOB' ? FIRST_JOB_NUMBER[region] - 9000 + index * 31 : id,
     };
   });
 }
 
-/** Accounts with even ids have their receivers pay, choose among some carriers only, and have rates of their own. */
-function shippingOf({ id, region }: AccountFacts, address: EntityAddress): Shipping {
-  const [first] = carriersOf(region);
+/** Accounts with even ids: the receiver pays, carriers are limited, and rates are individual. */
+function generateShipping({ id, region }: AccountFacts, address: EntityAddress): Shipping {
+  const [first] = listCarriers(region);
   const special = id % 2 === 0;
   return {
     carriers: special && first ? [first.code] : [],
@@ -300,13 +300,13 @@ function shippingOf({ id, region }: AccountFacts, address: EntityAddress): Shipp
     handlingFee: 4.5,
     applyHandlingFeeInsteadOfFreight: false,
     jobComment: special ? 'Leave at the dock, door 2.' : null,
-    freightRates: freightRatesOf(region, special),
+    freightRates: freightRates(region, special),
   };
 }
 
-function freightRatesOf(region: RegionCode, special: boolean): ShipmentSettings['freightRates'] {
-  const rates = carriersOf(region).flatMap((carrier, at) =>
-    shipmentTypesOf(region).map((type, index) => ({
+function freightRates(region: RegionCode, special: boolean): ShipmentSettings['freightRates'] {
+  const rates = listCarriers(region).flatMap((carrier, at) =>
+    listShipmentTypes(region).map((type, index) => ({
       carrier: carrier.code,
       carrierName: carrier.name,
       service: type.code,
@@ -326,7 +326,7 @@ function freightRatesOf(region: RegionCode, special: boolean): ShipmentSettings[
 }
 
 /** A GUID that is always the same for the same numbers. */
-export function guidOf(kind: number, seed: number): string {
+export function generateGuid(kind: number, seed: number): string {
   return `0000${kind.toString(16).padStart(4, '0')}-0000-4000-8000-${String(seed).padStart(12, '0')}`;
 }
 

@@ -31,10 +31,10 @@ export function invoiceLink(
 
 /** A link to the label of a job's line (from 1), for the supplier who makes it. It doesn't expire. */
 export function labelLink({ world, region }: AccountFacts, jobNumber: number, line: number): string {
-  return `${world.filesUrl}/${region}/labels/${labelIdOf(region, jobNumber, line)}/${jobNumber}-${line}.pdf`;
+  return `${world.filesUrl}/${region}/labels/${labelId(region, jobNumber, line)}/${jobNumber}-${line}.pdf`;
 }
 
-export const labelIdOf = (region: string, jobNumber: number, line: number): string =>
+export const labelId = (region: string, jobNumber: number, line: number): string =>
   sign(`${region} label ${jobNumber} ${line}`);
 
 /** A link to the file of a tax certificate, which lives as long as that of an invoice. */
@@ -52,7 +52,7 @@ export function stockLink({ world, region }: AccountFacts, slug: string, view: s
 }
 
 /** The id of a file of an asset. */
-export function fileIdOf(region: RegionCode, { assetTag }: Asset, { upload }: ShelfFile): string {
+export function assetFileId(region: RegionCode, { assetTag }: Asset, { upload }: ShelfFile): string {
   return sign(`${region} ${assetTag} ${upload}`);
 }
 
@@ -63,7 +63,7 @@ export function fileLink(account: AccountFacts, asset: Asset, file: ShelfFile): 
   const owner = asset.isGlobal ? 'catalogue' : id;
   const tag = encodeURIComponent(asset.assetTag);
   const name = encodeURIComponent(file.fileName);
-  return `${world.filesUrl}/${region}/assets/${owner}/${tag}/${fileIdOf(region, asset, file)}/${name}`;
+  return `${world.filesUrl}/${region}/assets/${owner}/${tag}/${assetFileId(region, asset, file)}/${name}`;
 }
 
 function signed(world: WorldFacts, path: string, expires: number): string {

@@ -1,4 +1,4 @@
-// The made-up people of an account.
+// Generated users of an account.
 
 import { DAY_MS } from './dates.ts';
 import type { AccountFacts } from './records.ts';
@@ -13,12 +13,12 @@ const LAST_NAMES = [
   ...["O'Neill", 'Janssen', 'Kaur', 'Lindqvist', 'Mbeki', 'Ngata', 'Öztürk', 'Peralta', 'Rossi'],
 ] as const;
 
-/** How many people look on besides those who order: with these, an account's users fill more than a page. */
+/** Number of users who do not order: enough for more than one page. */
 const COLLEAGUES = 57;
 
 /**
- * Adds people who have logged in now and then, long ago or never. One in nine has left, and those on the shop floor share an
- * e-mail and log in by name.
+ * Adds users with recent, old or no logins. One in nine is inactive. Shop-floor users share an e-mail address and log in by
+ * name.
  */
 export function addColleagues(account: AccountFacts, count = COLLEAGUES): void {
   for (let index = 0; index < count; index += 1) {

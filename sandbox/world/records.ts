@@ -5,13 +5,13 @@ import type { DeliveryAddress } from '../../shared/ordering/contract/candidates.
 import type { DateStyle } from './dates.ts';
 import type { JobStatus, Location, RegionCode } from './regions.ts';
 
-/** One parcel; the link is null when the carrier gives none. */
+/** A parcel; the link is null if the carrier has none. */
 export interface TrackingEntry {
   trackingNumber: string | null;
   trackingLink: string | null;
 }
 
-/** One line of a job. `image` is the name of its preview, shown as a link that changes with time; null for none. */
+/** A line of a job. `image` is the name of its preview, listed as a link that changes with time; null without a preview. */
 export interface JobLine {
   jobLineId: number;
   assetSku: string | null;
@@ -25,20 +25,20 @@ export interface JobLine {
   image: string | null;
   gang: string | null;
   jobLineStatus: string | null;
-  /** What was ordered, and in which form: `PriceCode`, `Asset` or `Stock` with its code. Null where nobody ordered. */
+  /** Form of the order: `PriceCode`, `Asset` or `Stock`, with its code. Null if the line was not ordered. */
   itemType: string | null;
   code: string | null;
   /** Where its artwork is to be fetched; null when none was named. */
   artworkUrl: string | null;
-  /** Its artwork is still to come, and nobody said from where. */
+  /** The artwork is missing and has no URL. */
   needsArtwork: boolean;
-  /** How often its artwork was asked for at `artworkUrl`. */
+  /** Number of attempts to fetch the artwork from `artworkUrl`. */
   artworkTries: number;
-  /** In words, why the last of these did not find it; null when it did, and before the first. */
+  /** Error message of the last attempt; null if it succeeded, and before the first. */
   artworkReason: string | null;
 }
 
-/** What a job costs in the account's currency: `total` is lines, setups and resets less the discount, with tax. */
+/** Costs of a job in the account's currency: `total` is lines, setups and resets minus the discount, plus tax. */
 export interface JobCosts {
   lines: number;
   setup: number;
@@ -48,26 +48,26 @@ export interface JobCosts {
   total: number;
 }
 
-/** Whether a job is under way, closed or cancelled. Dispatch is no phase: it is a `dateOut` that is set. */
+/** Phase of a job. Dispatch is not a phase but a `dateOut` that is not null. */
 export type JobPhase = 'open' | 'closed' | 'cancelled';
 
-/** An instant in epoch ms, written in the account's style and the job's zone, or text that is served exactly as given. */
+/** A time in epoch ms, formatted in the account's style and the job's zone, or text that is served unchanged. */
 export type When = number | string;
 
-/** What a test or a scenario may say of a job, at its creation or later. What is left out is filled in or left alone. */
+/** Fields of a job that a test or scenario sets, at creation or later. Absent fields get defaults or stay unchanged. */
 export interface JobInput {
   /** Sets both statuses at once. */
   status?: string | null;
-  /** The status as the job list shows it. */
+  /** The status in the job list. */
   masterJobStatus?: string | null;
-  /** The status as the job's detail shows it. */
+  /** The status in the job's detail. */
   jobStatus?: string | null;
   description?: string | null;
   comments?: string | null;
   orderNumber?: string | null;
   originCode?: string | null;
   creator?: string | null;
-  /** The user who owns the job; the account's first one by default. */
+  /** The job's owner. Default: the account's first user. */
   userId?: number;
   dateIn?: When;
   dateDue?: When | null;
@@ -77,7 +77,7 @@ export interface JobInput {
   orderGroup?: string | null;
   orderGroupSequence?: number | null;
   taxTotal?: number | null;
-  /** Absent: as the stage of `masterJobStatus` says, as long as the job is open and not dispatched. */
+  /** Default: derived from the stage of `masterJobStatus` while the job is open and not dispatched. */
   isCancelable?: boolean;
   location?: Location | null;
   /** Replaces all lines. */
@@ -87,14 +87,14 @@ export interface JobInput {
   client?: string | null;
   tags?: string[];
   deliveryOption?: string | null;
-  /** Where it goes, as it was ordered. */
+  /** The ordered delivery address. */
   deliveryAddress?: DeliveryAddress | null;
   costs?: JobCosts | null;
-  /** What a shop said of it: its totals, discounts and names of its own, as they were sent. */
+  /** Fields of a shop order: its totals, discounts and names, as sent. */
   shop?: Record<string, unknown> | null;
 }
 
-/** A job as the world keeps it; times are text as served, with the instants they mean beside them (epoch ms, NaN if none). */
+/** A stored job; times are text as served, plus their values in epoch ms (NaN if none). */
 export interface JobRecord extends Required<Omit<JobInput, 'status' | 'dateIn' | 'lines' | 'isCancelable'>> {
   readonly jobNumber: number;
   phase: JobPhase;
@@ -105,33 +105,33 @@ export interface JobRecord extends Required<Omit<JobInput, 'status' | 'dateIn' |
   dueMs: number;
   outMs: number;
   lines: JobLine[];
-  /** What `createJob` or `edit` said; undefined: derived. */
+  /** As given to `createJob` or `edit`; undefined: derived. */
   isCancelable: boolean | undefined;
-  /** What `lock` or `unlock` said since the last dispatch, closing or cancellation; undefined: these three lock it. */
+  /** As set by `lock` or `unlock` since the last dispatch, closing or cancellation; undefined: derived from these three. */
   permissions: { canEdit: boolean; lockedReason: string | null } | undefined;
   invoiceStored: boolean;
-  /** Missing from every list although it is there. */
+  /** In no list, although the job exists. */
   hidden: boolean;
-  /** Reopened after dispatch: in the active list whatever `leavesListOnDispatch` says. */
+  /** Reopened after dispatch: in the active list regardless of `leavesListOnDispatch`. */
   keptListed: boolean;
-  /** Fields laid over what list and detail would show. */
+  /** Override fields of list and detail. */
   listOverride: Record<string, unknown> | undefined;
   detailOverride: Record<string, unknown> | undefined;
 }
 
-/** A job with lines that are said. */
+/** Input that contains lines. */
 export type InputWithLines = JobInput & { lines: Partial<JobLine>[] };
 
-/** What a job is made of that is made later than it was created. */
+/** Content of a job that is created on first access. */
 export interface LateJob {
-  /** It says dates, owner and creator too: the defaults depend on when it is made. */
+  /** Includes dates, owner and creator, whose defaults depend on the time of creation. */
   input: InputWithLines;
-  /** Lets the job, which is there now, go through what it has behind it: this touches no other job and replaces no lines. */
+  /** Applies the job's past moves. It touches no other job and replaces no lines. */
   live: () => void;
 }
 
-/** What says in which list a job is, unless it is hidden. */
-export interface Standing {
+/** Fields that determine the list of a job that is not hidden. */
+export interface ListState {
   phase: JobPhase;
   dispatched: boolean;
   /** As in `JobRecord`. */
@@ -147,7 +147,7 @@ export interface SandboxUser {
   emailAddress: string;
   mobile: string | null;
   active: boolean;
-  /** Wants e-mails at all, and a text message with each dispatch. */
+  /** E-mails in general, and a text message at each dispatch. */
   receiveEmails: boolean;
   textNotifyDispatch: boolean;
   /** Logs in by name only, because others have the same e-mail. */
@@ -155,40 +155,40 @@ export interface SandboxUser {
   /** Epoch ms; null: never. Each token that is granted to credentials of the user counts as a login. */
   lastLogin: number | null;
   loginCount: number;
-  /** Laid over what the API shows of the user. */
+  /** Overrides fields of the user in the API. */
   profile: Partial<User>;
-  /** What a shop calls the user it had made with an order. */
+  /** The shop's id of a user that was created by an order. */
   shopUserId: number | null;
 }
 
 /**
- * What credentials may do: `user` orders, `administrator` also sees the account's users, `staff` belongs to the service
- * itself and sees and sets privileged fields, `viewer` may not order and sees nothing of orders.
+ * Role of credentials: `user` orders, `administrator` also reads the account's users, `staff` belongs to the print service and
+ * reads and sets privileged fields, `viewer` reads no orders and cannot order.
  */
 export type Role = 'user' | 'administrator' | 'staff' | 'viewer';
 
 /** A key id and a secret of an account, and whom they act as. */
 export interface Credentials {
   clientId: string;
-  /** Assign another to rotate it: tokens already issued live on until they expire or are revoked. */
+  /** Assign a new value to rotate it: issued tokens remain valid until they expire or are revoked. */
   clientSecret: string;
   role: Role;
   userId: number;
 }
 
-/** What `addAccount` takes; all but the region is filled in when left out. */
+/** Options of `addAccount`. Only the region is required. */
 export interface AccountOptions {
   region: RegionCode;
-  /** A name of the sandbox's own, unique in its region; also the default of `client` on its jobs. */
+  /** A name in the sandbox, unique in its region; also the default `client` of its jobs. */
   name?: string;
-  /** The upstream id that `GET /account` shows. */
+  /** The upstream id that `GET /account` returns. */
   id?: number;
   clientId?: string;
   clientSecret?: string;
   users?: Partial<SandboxUser>[];
   /** The tier of its prices: `T1` (the dearest), `T2` by default, `T3`. */
   priceTier?: PriceTier;
-  /** Codes of processes that it may not order; by default badges (`EMB`) at tier T1. */
+  /** Codes of processes that it may not order. Default: badges (`EMB`) at tier T1. */
   withheldProcesses?: readonly string[];
   dateStyle?: DateStyle;
 }
@@ -196,19 +196,19 @@ export interface AccountOptions {
 /** Tiers of prices, the dearest first. */
 export type PriceTier = 'T1' | 'T2' | 'T3';
 
-/** What a new world is made of. */
+/** Options of a new world. */
 export interface WorldOptions {
-  /** The sandbox clock, epoch ms; the real one by default. */
+  /** The sandbox clock, epoch ms. Default: real time. */
   now?: () => number;
   /** Dispatched jobs leave the active list at once, as if filed under closed. By default they stay until they are closed. */
   leavesListOnDispatch?: boolean;
-  /** How accounts write their timestamps unless they say otherwise; `offset` by default. */
+  /** Timestamp format of accounts without their own. Default: `offset`. */
   dateStyle?: DateStyle;
   /** The number the first job of a region gets; set two regions alike to have the same job numbers in both. */
   firstJobNumber?: Partial<Record<RegionCode, number>>;
 }
 
-/** Days on which a place makes nothing, both included; all places of the region when none is named. */
+/** Days on which a location is closed, inclusive. Default: all locations of the region. */
 export interface Closure {
   readonly region: RegionCode;
   readonly locationCode?: string;

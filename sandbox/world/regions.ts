@@ -1,17 +1,17 @@
-// The regions of the service and what differs between them: places, status names, where job numbers start.
+// The regions of the ordering API and their differences: locations, status names, first job numbers.
 
-/** The regions of the service, each with API and token host of its own. */
+/** The regions, each with its own API and token host. */
 export const REGIONS = ['us', 'nz', 'au', 'uk', 'eu'] as const;
 
 /** A region's code; also the name of its realm at the token endpoint. */
 export type RegionCode = (typeof REGIONS)[number];
 
-/** The region of a code, if it is one. */
-export function regionOf(code: string): RegionCode | undefined {
+/** Returns the region of a code, or undefined. */
+export function findRegion(code: string): RegionCode | undefined {
   return REGIONS.find((region) => region === code);
 }
 
-/** In what each region asks for its money. */
+/** Currency of each region. */
 export const CURRENCIES: Record<RegionCode, string> = {
   us: 'USD',
   nz: 'NZD',
@@ -20,7 +20,7 @@ export const CURRENCIES: Record<RegionCode, string> = {
   eu: 'EUR',
 };
 
-/** Where in a job's life a status belongs. Known only inside the sandbox: the service shows nothing but id and name. */
+/** Stage of a job to which a status belongs. Internal to the sandbox: the API exposes only id and name. */
 export const STAGES = [
   'artwork',
   'intake',
@@ -43,11 +43,11 @@ export interface JobStatus {
   id: number;
   name: string;
   stage: Stage;
-  /** Every so-manieth job that comes to the stage gets this status in place of the first one; absent: none does by itself. */
+  /** Every nth job that reaches the stage gets this status instead of the first one; absent: no job does automatically. */
   every?: number;
 }
 
-/** A place that makes jobs. */
+/** A location that produces jobs. */
 export interface Location {
   name: string | null;
   /** IANA name, such as `America/Denver`. */
@@ -63,18 +63,18 @@ export const FIRST_JOB_NUMBER: Record<RegionCode, number> = {
   eu: 560_001,
 };
 
-/** Whose public holidays a place keeps: a country's, or those of a part of it. */
+/** Calendar of public holidays: that of a country or of a part of it. */
 export type HolidayCalendar = 'US-CO' | 'US-NC' | 'NZ-AUK' | 'AU-QLD' | 'AU-SA' | 'GB-ENG' | 'NL';
 
-/** A place as orders name it. Jobs are made at active ones that are not virtual. */
+/** A location as orders name it. Only active, non-virtual locations produce jobs. */
 export interface Site extends Location {
   readonly name: string;
   readonly timezone: string;
-  /** What `locationCode` and `locationCodeOverride` take. */
+  /** Value of `locationCode` and `locationCodeOverride`. */
   readonly code: string;
   /** Closed for good when false. */
   readonly active: boolean;
-  /** A place in the books only: makes nothing itself. */
+  /** An administrative location, which produces nothing. */
   readonly virtual: boolean;
   readonly holidays: HolidayCalendar;
 }
@@ -88,7 +88,7 @@ const site = (code: string, name: string, timezone: string, holidays: HolidayCal
   virtual: false,
 });
 
-/** Where each region makes its jobs; the first is the default. */
+/** Locations of each region that produce jobs; the first is the default. */
 export const LOCATIONS: Record<RegionCode, readonly [Site, ...Site[]]> = {
   us: [
     site('DEN', 'Denver', 'America/Denver', 'US-CO'),
@@ -103,7 +103,7 @@ export const LOCATIONS: Record<RegionCode, readonly [Site, ...Site[]]> = {
   eu: [site('RTM', 'Rotterdam', 'Europe/Amsterdam', 'NL')],
 };
 
-/** Places of each region that no job can be sent to: one that is closed for good, and one that is virtual. */
+/** Locations of each region that reject jobs: a closed one and a virtual one. */
 export const OTHER_LOCATIONS: Record<RegionCode, readonly Site[]> = {
   us: [
     { ...site('PUE', 'Pueblo', 'America/Denver', 'US-CO'), active: false },
@@ -141,7 +141,7 @@ const COMMON_STATUS_NAMES: Record<Stage, string> = {
   cancelled: 'Cancelled',
 };
 
-/** Each region's status lookup, by stage, in the order of the ids. Regions mostly agree on names, and differ here and there, as lists kept by different people do. */
+/** Each region's status lookup, by stage, sorted by id. Names differ slightly between regions. */
 export const STATUS_NAMES: Record<RegionCode, Record<Stage, string>> = {
   us: { ...COMMON_STATUS_NAMES, cancelled: 'Canceled' },
   nz: COMMON_STATUS_NAMES,

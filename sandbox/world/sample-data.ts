@@ -1,4 +1,4 @@
-// Made-up names for jobs that look real: customers, garments, designs, carriers and what people type into comments.
+// Sample data for jobs: customers, garments, designs, carriers, comments.
 
 import type { RegionCode } from './regions.ts';
 
@@ -25,7 +25,7 @@ export const GARMENTS = [
   'Castaway Rash Vest, teal',
 ] as const;
 
-/** What is printed. */
+/** Printed designs. */
 export const DESIGNS = [
   'Left chest logo',
   'Full back crest',
@@ -39,7 +39,7 @@ export const DESIGNS = [
   'Food truck menu, full front',
 ] as const;
 
-/** Text as customers really type it: it must be shown, never obeyed. */
+/** Hostile text that customers may enter: it must be displayed, never executed. */
 export const AWKWARD_TEXTS = [
   'Rush please 🙏🔥 "same blue as last time"',
   '<b>URGENT</b> – event on Saturday',
@@ -53,10 +53,10 @@ export const AWKWARD_TEXTS = [
 /** Process codes of lines. */
 export const PRINTED_PROCESSES = ['UC', 'DTF', 'SCR', 'VIN'] as const;
 
-/** Channels an order may come from. */
+/** Channels of orders. */
 export const ORIGINS = ['API', 'WEB', 'SHOP'] as const;
 
-/** A made-up carrier. `link` is null where the carrier has no tracking page. */
+/** A fictional carrier. `link` is null if the carrier has no tracking page. */
 export interface Carrier {
   name: string;
   prefix: string;

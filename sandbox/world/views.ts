@@ -1,4 +1,4 @@
-// What the service shows of the world: the documented shapes of jobs.
+// Jobs in the documented shapes of the API.
 
 import type { ActiveJob, Job, Permissions } from '../../shared/ordering/contract/jobs.ts';
 import { DAY_MS, startOfDay } from './dates.ts';
@@ -11,12 +11,12 @@ import type { Stage } from './regions.ts';
  *
  * - Timestamps are local to the job's location and carry its offset. A due date without a time of day is that day's midnight.
  *   invoiceFile.uri and imageUrl carry an expiry and change with time. shippedDaysToProcess and processingDays have two
- *   decimals, and drift until dispatch.
- * - isCancelable follows from the stage of masterJobStatus: up to production, not from there on.
- * - customerId is in the job's detail, since a sample has it.
+ *   decimals, and change until dispatch.
+ * - isCancelable depends on the stage of masterJobStatus: true before production, false from production on.
+ * - customerId is in the job's detail, because the contract's sample has it.
  */
 
-/** Past these a job can be neither cancelled nor taken out of the queue; a name the lookup lacks counts as past. */
+/** Stages in which a job can be cancelled; a name missing from the lookup counts as a later stage. */
 const CANCELABLE_STAGES: readonly (Stage | undefined)[] = ['artwork', 'intake', 'scheduled', 'hold'];
 
 /** An object of which these fields are never null. */
@@ -26,17 +26,17 @@ type Known<T, K extends keyof T> = T & { [P in K]: NonNullable<T[P]> };
 export type ActiveJobDto = Known<ActiveJob, 'permissions' | 'tracking'>;
 
 /**
- * A job's detail; `imageUrl` of its lines carries an expiry and so changes with time. Only a world that was told to break
- * the contract has jobs without a due date.
+ * A job's detail; `imageUrl` of its lines carries an expiry and so changes with time. Only a world that deliberately breaks the
+ * contract has jobs without a due date.
  */
 export type JobDto = Omit<Known<Job, 'permissions' | 'lines' | 'shippingAddresses' | 'dateIn'>, 'dateDue'> & {
   dateDue: string | null;
 };
 
-/** Shows a job as an entry of the active list at `now` (epoch ms). */
+/** Converts a job to an entry of the active list at `now` (epoch ms). */
 export function activeJobDto(job: JobRecord, now: number): ActiveJobDto {
   return {
-    permissions: permissionsOf(job),
+    permissions: jobPermissions(job),
     jobNumber: job.jobNumber,
     masterJobStatus: job.masterJobStatus,
     originCode: job.originCode,
@@ -52,7 +52,7 @@ export function activeJobDto(job: JobRecord, now: number): ActiveJobDto {
   };
 }
 
-/** Shows a job's detail at `now` (epoch ms). */
+/** Converts a job to its detail at `now` (epoch ms). */
 export function jobDto(job: JobRecord, account: AccountFacts, now: number): JobDto {
   return {
     jobNumber: job.jobNumber,
@@ -73,7 +73,7 @@ export function jobDto(job: JobRecord, account: AccountFacts, now: number): JobD
     processingDays: days((job.dateOut === null ? now : job.outMs) - job.inMs),
     taxTotal: job.taxTotal,
     isCancelable: isCancelable(job, account),
-    permissions: permissionsOf(job),
+    permissions: jobPermissions(job),
     location: job.location && { name: job.location.name, timezone: job.location.timezone },
     invoiceFile: invoiceFile(job, account, now),
     customerId: account.id,
@@ -99,15 +99,15 @@ export function jobDto(job: JobRecord, account: AccountFacts, now: number): JobD
 }
 
 /**
- * Days from the due instant to dispatch, or to `now` (epoch ms) until then; two decimals, negative is early. It drifts by
- * itself while a job is open. Null when either instant is unknown.
+ * Days from the due time to dispatch, or to `now` (epoch ms) for an undispatched job; two decimals, negative if early. Null if
+ * either time is unknown.
  */
 export function daysFromDue(job: JobRecord, now: number): number | null {
   return days((job.dateOut === null ? now : job.outMs) - job.dueMs);
 }
 
 /** Whether a job may be amended, and why not. */
-export function permissionsOf(job: JobRecord): Permissions {
+export function jobPermissions(job: JobRecord): Permissions {
   if (job.permissions) return job.permissions;
   const lockedReason =
     job.phase === 'cancelled'
@@ -120,7 +120,7 @@ export function permissionsOf(job: JobRecord): Permissions {
   return { canEdit: lockedReason === null, lockedReason };
 }
 
-/** Whether a job may be cancelled: as was said of it, else by its stage. Not asked of cancelled ones. */
+/** Whether a job can be cancelled: its override, otherwise by stage. */
 export function isCancelable(job: JobRecord, account: AccountFacts): boolean {
   if (job.isCancelable !== undefined) return job.isCancelable;
   const status = account.world.statuses(account.region).find(({ name }) => name === job.masterJobStatus);
@@ -132,7 +132,7 @@ function shippedDateStatus(job: JobRecord, now: number): string | null {
   if (Number.isNaN(job.dueMs) || Number.isNaN(at)) return null;
   if (at > job.dueMs) return 'Late';
   const zone = job.location?.timezone ?? null;
-  // The due instant of a date without a time is the next midnight: a millisecond before it is that day.
+  // A due date without a time passes at the next midnight: one millisecond before is still that day.
   const early = job.dateOut !== null && startOfDay(at, zone) < startOfDay(job.dueMs - 1, zone);
   return early ? 'Early' : 'On time';
 }

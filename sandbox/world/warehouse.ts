@@ -1,4 +1,4 @@
-// The made-up goods of a region: what is in stock, how it looks, costs and ships.
+// Stock of a region: items with their descriptions, prices and shipping.
 
 import type { PriceBand } from '../../shared/ordering/contract/common.ts';
 import type {
@@ -8,28 +8,28 @@ import type {
 } from '../../shared/ordering/contract/stock.ts';
 import { TIER_PERCENT } from './catalogue.ts';
 import { DAY_MS } from './dates.ts';
-import { deliveryOptionsOf } from './delivery.ts';
+import { listDeliveryOptions } from './delivery.ts';
 import type { PriceTier } from './records.ts';
 import { LOCATIONS, type RegionCode } from './regions.ts';
 
-/** What a stock item shows of itself to everybody. */
+/** Public fields of a stock item. */
 type StockFace = Omit<
   StockItem,
   'shippingConfigs' | 'markets' | 'priceBands' | 'images' | 'stockImageUrl' | 'stockVariants'
 >;
 
-/** A stock item as the warehouse keeps it. Change what you like: the next answer shows it. */
+/** A stored stock item. Fields may be changed; the next response contains the change. */
 export interface StockRecord extends StockFace {
   readonly stockItemId: number;
   stockCode: string;
   stockVariants: (Omit<StockVariant, 'variantImageUrl'> & { variantCode: string })[];
-  /** What its pictures show; the first is the hero. Their addresses follow from the code. */
+  /** Names of its pictures, the hero first. Their URLs contain the code. */
   views: string[];
-  /** Shown only to those who ask for archived items too; cannot be ordered. */
+  /** Listed only with `includeArchived`; cannot be ordered. */
   archived: boolean;
-  /** Hidden by configuration: never shown to anybody. */
+  /** Hidden by configuration: never listed. */
   hidden: boolean;
-  /** Inactive ones are kept and never shown. */
+  /** Inactive configs are stored but never listed. */
   configs: StandaloneShippingConfig[];
   /** Bands of tier T2: their `from`, and the price in cents. */
   prices: readonly (readonly [from: number, cents: number])[];
@@ -40,10 +40,10 @@ export class Warehouse {
   readonly records: StockRecord[];
 
   constructor(region: RegionCode) {
-    this.records = stockOf(region);
+    this.records = generateStock(region);
   }
 
-  /** The record with a stock code, whatever its state; undefined without one. */
+  /** The record with a stock code in any state; undefined if there is none. */
   record(stockCode: string): StockRecord | undefined {
     return this.records.find((record) => record.stockCode === stockCode);
   }
@@ -61,11 +61,11 @@ export function bandsAt({ prices }: StockRecord, tier: PriceTier): PriceBand[] {
   });
 }
 
-/** What regions differ in. */
+/** Differences between regions. */
 interface Trade {
   /** Of the first stock item. */
   readonly firstId: number;
-  /** What goods cost here, in hundredths of what they cost in the US. */
+  /** Price level, in percent of the US prices. */
   readonly pricePercent: number;
   /** Home first. */
   readonly markets: readonly [string, string, string];
@@ -130,10 +130,10 @@ const TRADES: Record<RegionCode, Trade> = {
   },
 };
 
-/** How an item ships: plans are made into configs by `planned`. */
+/** Shipping plan of an item; `buildConfigs` converts plans to configs. */
 type Plan = 'home' | 'worldwide' | 'freight' | 'flat' | 'free' | 'asleep' | 'partly' | 'none';
 
-/** What is in stock everywhere, before a region makes it its own. */
+/** Items of all regions, before conversion to a region. */
 interface Ware {
   readonly code: string;
   readonly name: string;
@@ -143,7 +143,7 @@ interface Ware {
   readonly process: string;
   readonly about: string;
   readonly specifications?: string;
-  /** Items with one lookup code count together towards a price band. */
+  /** Items with the same lookup code share price bands. */
   readonly lookup?: string;
   /** Colours by variant code. */
   readonly variants: { readonly [code: string]: string | null };
@@ -161,7 +161,7 @@ interface Ware {
   readonly archived?: boolean;
   readonly hidden?: boolean;
   readonly seo?: boolean;
-  /** The one region that has it; all have it by default. */
+  /** The only region that has the item. Default: all. */
   readonly only?: RegionCode;
 }
 
@@ -206,7 +206,7 @@ const WARES: readonly Ware[] = [
     category: 'T-shirts',
     unit: 'EA',
     process: 'STK',
-    about: 'The cut before the present one. Kept so that old orders can be read.',
+    about: 'The cut before the present one. Listed so that old orders can be read.',
     lookup: 'TEE-CORE',
     variants: { 'NL-STAPLE-BLK': 'Black', 'NL-STAPLE-V1-RED': 'Red' },
     sizes: ADULT,
@@ -461,7 +461,7 @@ const WARES: readonly Ware[] = [
     category: 'Heat presses',
     unit: 'EA',
     process: 'EQP',
-    about: 'No longer made. Pads and platens are still to be had.',
+    about: 'Discontinued. Pads and platens are still available.',
     variants: { 'HP-3838': null },
     sizes: EQUIPMENT,
     bands: { 1: 99_900 },
@@ -685,8 +685,8 @@ const WARES: readonly Ware[] = [
   },
 ];
 
-/** Makes a region's goods. */
-function stockOf(region: RegionCode): StockRecord[] {
+/** Generates the stock of a region. */
+function generateStock(region: RegionCode): StockRecord[] {
   const trade = TRADES[region];
   const local = (text: string) => text.replaceAll('{grey}', trade.grey).replaceAll('{mains}', trade.mains);
   return WARES.filter(({ only = region }) => only === region).map((ware, index) => {
@@ -721,7 +721,7 @@ function stockOf(region: RegionCode): StockRecord[] {
       seoDescription: ware.seo ? local(ware.about) : null,
       archived: ware.archived ?? false,
       hidden: ware.hidden ?? false,
-      configs: planned(ware, region, stockItemId),
+      configs: buildConfigs(ware, region, stockItemId),
       prices: Object.entries(ware.bands).map(
         ([from, cents]) => [Number(from), Math.round((cents * trade.pricePercent) / 100)] as const,
       ),
@@ -730,7 +730,7 @@ function stockOf(region: RegionCode): StockRecord[] {
 }
 
 /** The shipping configs of an item. */
-function planned(ware: Ware, region: RegionCode, stockItemId: number): StandaloneShippingConfig[] {
+function buildConfigs(ware: Ware, region: RegionCode, stockItemId: number): StandaloneShippingConfig[] {
   const trade = TRADES[region];
   const { metric } = trade;
   const locations = LOCATIONS[region].map(({ code, name }, index) => ({
@@ -740,7 +740,7 @@ function planned(ware: Ware, region: RegionCode, stockItemId: number): Standalon
     shipFromCity: name,
     shipFromCountryCodeIso2: trade.locales[index]?.[1] ?? null,
   }));
-  const [ground, express] = methodsOf(region);
+  const [ground, express] = shippingMethods(region);
   const [home, abroad, far] = trade.markets;
   const local = (cents: number) => Math.round((cents * trade.pricePercent) / 100) / 100;
   const tenths = (value: number) => Math.round(value * 10) / 10;
@@ -809,8 +809,8 @@ function planned(ware: Ware, region: RegionCode, stockItemId: number): Standalon
 }
 
 /** The region's delivery methods by road and in a hurry. */
-function methodsOf(region: RegionCode): [ShippingMethod, ShippingMethod] {
-  const [ground, ...others] = deliveryOptionsOf(region)
+function shippingMethods(region: RegionCode): [ShippingMethod, ShippingMethod] {
+  const [ground, ...others] = listDeliveryOptions(region)
     .filter(({ isCollection }) => !isCollection)
     .map(({ code, label }) => ({ code: code ?? '', name: label }));
   const express = others.find(({ code }) => code === 'EXPRESS');

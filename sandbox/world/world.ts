@@ -1,9 +1,9 @@
-// The sandbox's state: the accounts and jobs of a made-up ordering service, and every way to change them.
+// State of the sandbox: the accounts and jobs of a simulated ordering API, and all operations that change them.
 
 import { AssetShelf } from './asset-files.ts';
-import { DAY_MS, type DateStyle, readDue, readInstant, writeDay, writeInstant } from './dates.ts';
+import { DAY_MS, type DateStyle, formatDay, formatTimestamp, parseDue, parseTimestamp } from './dates.ts';
 import { JobList, type JobsPage, type JobsQuery, listEntryJson, type Place } from './joblist.ts';
-import { AccountBooks } from './ledgers.ts';
+import { AccountLedgers } from './ledgers.ts';
 import type {
   AccountOptions,
   Closure,
@@ -13,10 +13,10 @@ import type {
   JobPhase,
   JobRecord,
   LateJob,
+  ListState,
   PriceTier,
   Role,
   SandboxUser,
-  Standing,
   TrackingEntry,
   When,
   WorldOptions,
@@ -33,12 +33,12 @@ import {
 import { type ActiveJobDto, type JobDto, jobDto } from './views.ts';
 import { Warehouse } from './warehouse.ts';
 
-/** Makes an empty world: five regions, no accounts. */
+/** Creates an empty world: five regions, no accounts. */
 export function createWorld(options: WorldOptions = {}): World {
   return new World(options);
 }
 
-/** Something that is unique in a region belongs to an account there already. */
+/** A value that must be unique in a region already belongs to an account. */
 export class TakenError extends Error {
   override name = 'TakenError';
   readonly field: 'name' | 'id' | 'clientId';
@@ -59,14 +59,14 @@ interface RegionState {
   warehouse: Warehouse | undefined;
 }
 
-/** All regions with their accounts. Made by `createWorld`. */
+/** All regions with their accounts. Created by `createWorld`. */
 export class World {
   readonly now: () => number;
   readonly leavesListOnDispatch: boolean;
   readonly dateStyle: DateStyle;
   /** Where links to files begin; a sandbox that is started serves them itself. */
   filesUrl = 'https://files.transfers.example';
-  /** Add to it to show factories that are shut: ship dates come later, or there are none. */
+  /** Add closures to delay dispatch dates, or to have none. */
   readonly closures: Closure[] = [];
   readonly #regions: Record<RegionCode, RegionState>;
   #accountCount = 0;
@@ -95,7 +95,7 @@ export class World {
     };
   }
 
-  /** Opens an account in a region. Throws TakenError when its name, upstream id or client id is another's there. */
+  /** Creates an account in a region. Throws TakenError if its name, upstream id or client id exists there. */
   addAccount(options: AccountOptions): SandboxAccount {
     this.#accountCount += 1;
     const { region } = options;
@@ -111,7 +111,7 @@ export class World {
     return account;
   }
 
-  /** Throws TakenError when credentials in the region, of whatever account and role, have this client id. */
+  /** Throws TakenError if any credentials in the region have this client id. */
   checkClientId(region: RegionCode, clientId: string): void {
     if (
       this.accounts(region).some(({ credentials }) => credentials.some((one) => one.clientId === clientId))
@@ -125,15 +125,15 @@ export class World {
     return region ? this.#regions[region].accounts : REGIONS.flatMap((code) => this.#regions[code].accounts);
   }
 
-  /** The account of a region with this name, client id or upstream id, if there is one. */
+  /** The account of a region with this name, client id or upstream id; undefined if there is none. */
   account(region: RegionCode, key: string | number): SandboxAccount | undefined {
     return this.#regions[region].accounts.find(
       (account) => account.name === key || account.clientId === key || account.id === Number(key),
     );
   }
 
-  /** The job of a region with this number, and whose it is. */
-  jobOf(
+  /** The job of a region with this number, and its account. */
+  findJob(
     region: RegionCode,
     jobNumber: number,
   ): { account: SandboxAccount; job: Readonly<JobRecord> } | undefined {
@@ -149,7 +149,7 @@ export class World {
     return this.#regions[region].statuses;
   }
 
-  /** The name a region has for a stage of a job's life; with a job number, the one that this job gets. */
+  /** The name of a stage in a region; with a job number, the one that this job gets. */
   statusName(region: RegionCode, stage: Stage, jobNumber?: number): string {
     const { statuses } = this.#regions[region];
     const first = statuses.find((candidate) => candidate.stage === stage);
@@ -162,19 +162,19 @@ export class World {
   }
 
   /**
-   * Adds a status to a region's lookup. With `every`, so many jobs that come to the stage by themselves get it: every
-   * second, every third. A job may be given any other name too: nothing checks it against the lookup.
+   * Adds a status to a region's lookup. With `every`, every nth job that reaches the stage automatically gets it. Jobs may have
+   * names that are not in the lookup.
    */
   addStatus(region: RegionCode, name: string, stage: Stage, every?: number): JobStatus {
     const { statuses, accounts } = this.#regions[region];
-    // What jobs have behind them was before.
+    // Past moves of jobs precede the new status.
     if (every !== undefined) for (const account of accounts) account.makeLateJobs();
     const status = { id: statuses.length + 1, name, stage, ...(every !== undefined && { every }) };
     statuses.push(status);
     return status;
   }
 
-  /** Gives a status of a region's lookup another name, in the lookup and in every job of the region. */
+  /** Renames a status of a region, in the lookup and in every job. */
   renameStatus(region: RegionCode, name: string, newName: string): void {
     const status = this.#regions[region].statuses.find((candidate) => candidate.name === name);
     if (!status) throw new Error(`No status ${name} in ${region}`);
@@ -182,30 +182,30 @@ export class World {
     for (const account of this.#regions[region].accounts) account.renameStatus(name, newName);
   }
 
-  /** A region's stocked goods, made when they are first asked for. */
+  /** A region's stock, generated on first access. */
   warehouse(region: RegionCode): Warehouse {
     const state = this.#regions[region];
     state.warehouse ??= new Warehouse(region);
     return state.warehouse;
   }
 
-  /** Leaves out job numbers of a region, as if other accounts had taken them. */
+  /** Skips job numbers of a region, as if other accounts had used them. */
   skipJobNumbers(region: RegionCode, count: number): void {
     this.#regions[region].nextJobNumber += count;
   }
 
-  /** Takes the next job number of a region, or a given one, which then must be free in it; later ones come after it. */
+  /** Takes the next job number of a region, or the given one. Throws if it exists; later numbers follow it. */
   takeJobNumber(region: RegionCode, wanted?: number): number {
     const state = this.#regions[region];
     const jobNumber = wanted ?? state.nextJobNumber;
-    if (this.jobOf(region, jobNumber)) {
+    if (this.findJob(region, jobNumber)) {
       throw new Error(`Job ${jobNumber} exists in ${region} already`);
     }
     state.nextJobNumber = Math.max(state.nextJobNumber, jobNumber + 1);
     return jobNumber;
   }
 
-  /** Takes the next id for a job line of a region; the first of them, when it is for several. */
+  /** Takes the next ids for job lines of a region and returns the first. */
   takeLineId(region: RegionCode, count = 1): number {
     const state = this.#regions[region];
     state.nextLineId += count;
@@ -214,34 +214,34 @@ export class World {
 }
 
 /**
- * One wholesale account and its jobs. Every method that changes a job takes effect at once, checks none of the service's
- * rules (a test may want the impossible), and throws when the account has no such job.
+ * One wholesale account and its jobs. Methods that change a job take effect at once, enforce no rules of the API, because tests
+ * also need invalid states, and throw if the account has no such job.
  */
 export class SandboxAccount {
   readonly world: World;
   readonly region: RegionCode;
   readonly name: string;
-  /** The upstream id; assign another to show the tracker a changed identity. */
+  /** The upstream id; assign another one to change the identity that the tracker reads. */
   id: number;
   /** The first are those that `clientId` and `clientSecret` mean, of an ordinary user. */
   readonly credentials: [Credentials, ...Credentials[]];
-  /** The first one owns jobs unless told otherwise. */
+  /** The first one owns jobs by default. */
   readonly users: SandboxUser[] = [];
-  /** Epoch ms. What the account has been through was before. */
+  /** Epoch ms. The generated history of the account precedes it. */
   readonly openedAt: number;
   readonly priceTier: PriceTier;
   readonly withheldProcesses: readonly string[];
   /** How many orders of this account took a promo code, by code. */
   readonly promoUses = new Map<string, number>();
   readonly dateStyle: DateStyle;
-  /** Undefined: yet to be made. */
+  /** Undefined: not yet created. */
   readonly #jobs = new Map<number, JobRecord | undefined>();
   readonly #late = new Map<number, { firstLineId: number; make: () => LateJob }>();
   readonly #list: JobList;
   readonly #ordinal: number;
   readonly #relined = new Set<number>();
   #assets: AssetShelf | undefined;
-  #books: AccountBooks | undefined;
+  #books: AccountLedgers | undefined;
 
   constructor(world: World, options: AccountOptions, ordinal: number) {
     this.world = world;
@@ -277,14 +277,14 @@ export class SandboxAccount {
     return this.credentials[0].clientSecret;
   }
 
-  /** Rotates the secret of the first credentials: tokens already issued live on until they expire or are revoked. */
+  /** Rotates the secret of the first credentials: issued tokens remain valid until they expire or are revoked. */
   set clientSecret(clientSecret: string) {
     this.credentials[0].clientSecret = clientSecret;
   }
 
-  /** What the service's office keeps of the account, made up when it is first asked for. */
-  get books(): AccountBooks {
-    this.#books ??= new AccountBooks(this);
+  /** Address, certificates, cards, payments and shipping, generated on first access. */
+  get books(): AccountLedgers {
+    this.#books ??= new AccountLedgers(this);
     return this.#books;
   }
 
@@ -312,7 +312,7 @@ export class SandboxAccount {
     return added;
   }
 
-  /** Removes a user. Credentials that act as this one live on, as nobody's: `GET /account/user` answers 404. */
+  /** Removes a user. Its credentials remain valid without a user: `GET /account/user` answers 404. */
   removeUser(userId: number): void {
     const index = this.users.findIndex(({ id }) => id === userId);
     if (index < 0) throw new Error(`Account ${this.name} has no user ${userId}`);
@@ -320,8 +320,8 @@ export class SandboxAccount {
   }
 
   /**
-   * Adds credentials of another role, which act as the account's first user unless told otherwise. Throws TakenError when the
-   * client id is that of other credentials in the region.
+   * Adds credentials of another role. Default user: the account's first one. Throws TakenError if the client id exists in the
+   * region.
    */
   addCredentials(options: {
     role: Role;
@@ -343,8 +343,8 @@ export class SandboxAccount {
   }
 
   /**
-   * Creates a job and returns its number. Left out: created now, due at the end of the fifth day from now, first status of
-   * the region's lookup that follows artwork, one line, the region's first location.
+   * Creates a job and returns its number. Defaults: created now, due at the end of the fifth day from now, the first status
+   * after artwork, one line, the region's first location.
    */
   createJob(input: JobInput & { jobNumber?: number } = {}): number {
     const jobNumber = this.world.takeJobNumber(this.region, input.jobNumber);
@@ -353,11 +353,11 @@ export class SandboxAccount {
   }
 
   /**
-   * Creates a job that is made only when it is first looked at, and returns its number: of 20,000 open jobs most are not for
-   * a long time. Until then it is known by its number, the ids of so many lines and its standing. What `make` tells must be
-   * the same whenever it is called, and have that standing.
+   * Reserves a job that `make` creates on first access, and returns its number: most of 20,000 open jobs are not accessed for a
+   * long time. Until then only its number, line ids and list state are stored. `make` must always return the same job, with
+   * that list state.
    */
-  createJobLater(lineCount: number, standing: Standing, make: () => LateJob): number {
+  createJobLater(lineCount: number, standing: ListState, make: () => LateJob): number {
     const jobNumber = this.world.takeJobNumber(this.region);
     this.#late.set(jobNumber, { firstLineId: this.world.takeLineId(this.region, lineCount), make });
     this.#jobs.set(jobNumber, undefined);
@@ -366,7 +366,7 @@ export class SandboxAccount {
     return jobNumber;
   }
 
-  /** Makes the jobs that nobody has looked at yet: before something changes that they would be made with. */
+  /** Creates all reserved jobs, before a change that would affect their creation. */
   makeLateJobs(): void {
     for (const jobNumber of this.#late.keys()) this.#make(jobNumber);
   }
@@ -426,7 +426,7 @@ export class SandboxAccount {
       detailOverride: undefined,
     };
     this.#jobs.set(jobNumber, job);
-    const inFiveDays = () => writeDay(now + 5 * DAY_MS, location?.timezone ?? null, this.dateStyle);
+    const inFiveDays = () => formatDay(now + 5 * DAY_MS, location?.timezone ?? null, this.dateStyle);
     this.#assign(job, {
       ...input,
       dateIn: input.dateIn ?? now,
@@ -437,7 +437,7 @@ export class SandboxAccount {
     return job;
   }
 
-  /** Changes any field, the ones customers amend and the ones they cannot. */
+  /** Changes any field, including those that the API does not allow customers to change. */
   edit(jobNumber: number, input: JobInput): void {
     const job = this.#get(jobNumber);
     this.#assign(job, input);
@@ -457,7 +457,7 @@ export class SandboxAccount {
     this.#place(job);
   }
 
-  /** Every job and line with one status name gets another. */
+  /** Renames a status in every job and line. */
   renameStatus(name: string, newName: string): void {
     const renamed = (status: string | null): string | null => (status === name ? newName : status);
     for (const { jobNumber, masterJobStatus, jobStatus, lines } of this.jobs()) {
@@ -467,14 +467,14 @@ export class SandboxAccount {
     }
   }
 
-  /** Sets the status of one line (0-based). */
+  /** Sets the status of a line (0-based). */
   setLineStatus(jobNumber: number, lineIndex: number, status: string | null): void {
     const line = this.#get(jobNumber).lines[lineIndex];
     if (!line) throw new Error(`Job ${jobNumber} has no line ${lineIndex}`);
     line.jobLineStatus = status;
   }
 
-  /** Ships a job: sets `dateOut` (now by default), which locks editing; tracking and status only when given. */
+  /** Dispatches a job: sets `dateOut` (default: now), which locks editing. Tracking and status change only if given. */
   dispatch(
     jobNumber: number,
     options: { dateOut?: When; tracking?: TrackingEntry[]; status?: string } = {},
@@ -482,12 +482,12 @@ export class SandboxAccount {
     this.edit(jobNumber, { ...options, dateOut: options.dateOut ?? this.world.now() });
   }
 
-  /** Gives a dispatched job another `dateOut`. */
+  /** Changes the `dateOut` of a dispatched job. */
   correctDateOut(jobNumber: number, dateOut: When): void {
     this.edit(jobNumber, { dateOut });
   }
 
-  /** Takes a dispatch back: `dateOut` is null again. */
+  /** Reverts a dispatch: `dateOut` is null again. */
   clearDateOut(jobNumber: number): void {
     this.edit(jobNumber, { dateOut: null });
   }
@@ -515,50 +515,50 @@ export class SandboxAccount {
     });
   }
 
-  /** Stores an invoice: its number, and a file (shown once the job is dispatched or closed) unless `file` is false. */
+  /** Stores an invoice: its number, and its file (available after dispatch or closing) unless `file` is false. */
   invoice(jobNumber: number, options: { invoiceNumber?: string; file?: boolean } = {}): void {
     this.#get(jobNumber).invoiceStored = options.file ?? true;
     this.edit(jobNumber, { invoiceNumber: options.invoiceNumber ?? `INV-${jobNumber}` });
   }
 
-  /** Closes a job: it leaves the active list and is found with includeClosedJobs only. The status moves only when given. */
+  /** Closes a job: it leaves the active list, and only includeClosedJobs lists it. The status changes only if given. */
   close(jobNumber: number, options: { status?: string } = {}): void {
     this.#setPhase(jobNumber, 'closed', options.status);
   }
 
-  /** Cancels a job: it is in no list any more. Its status becomes the region's word for cancelled unless another is given. */
+  /** Cancels a job: no list contains it. Default status: the region's name for cancelled. */
   cancel(jobNumber: number, options: { status?: string } = {}): void {
     this.#setPhase(jobNumber, 'cancelled', options.status ?? this.world.statusName(this.region, 'cancelled'));
   }
 
-  /** Brings a closed, cancelled or departed job back to the active list. `dateOut` stays; the status moves only when given. */
+  /** Returns a closed, cancelled or departed job to the active list. `dateOut` stays; the status changes only if given. */
   reopen(jobNumber: number, options: { status?: string } = {}): void {
     this.#get(jobNumber).keptListed = true;
     this.#setPhase(jobNumber, 'open', options.status);
   }
 
-  /** Forbids editing, until it is allowed or the job is dispatched, closed or cancelled, which locks it by itself. */
+  /** Forbids editing until `unlock`, or until dispatch, closing or cancellation, which lock the job themselves. */
   lock(jobNumber: number, reason = 'The job is being worked on.'): void {
     const job = this.#get(jobNumber);
     job.permissions = { canEdit: false, lockedReason: reason };
     this.#place(job);
   }
 
-  /** Allows editing, even of a job whose phase would forbid it, until it is dispatched, closed or cancelled next. */
+  /** Allows editing in any phase, until the next dispatch, closing or cancellation. */
   unlock(jobNumber: number): void {
     const job = this.#get(jobNumber);
     job.permissions = { canEdit: true, lockedReason: null };
     this.#place(job);
   }
 
-  /** Ends what `lock` or `unlock` said: editing locks at dispatch, closing and cancellation. */
+  /** Reverts `lock` or `unlock`: dispatch, closing and cancellation lock editing. */
   freeEditing(jobNumber: number): void {
     const job = this.#get(jobNumber);
     job.permissions = undefined;
     this.#place(job);
   }
 
-  /** Says where the artwork of a line (0-based) is. */
+  /** Sets the artwork URL of a line (0-based). */
   supplyArtwork(jobNumber: number, lineIndex: number, url: string): void {
     const line = this.#get(jobNumber).lines[lineIndex];
     if (!line) throw new Error(`Job ${jobNumber} has no line ${lineIndex}`);
@@ -568,7 +568,7 @@ export class SandboxAccount {
     line.artworkReason = null;
   }
 
-  /** Notes that artwork was asked for, for all lines that have it at an address; `reason` is null when it was found. */
+  /** Records an attempt to fetch the artwork of all lines with a URL; `reason` is null if it succeeded. */
   noteArtwork(jobNumber: number, url: string, reason: string | null): void {
     for (const line of this.#get(jobNumber).lines) {
       if (line.artworkUrl !== url) continue;
@@ -577,7 +577,7 @@ export class SandboxAccount {
     }
   }
 
-  /** Makes a job vanish from every list while its detail still answers as before: what page drift looks like. */
+  /** Removes a job from every list while its detail still answers, as page drift does. */
   hide(jobNumber: number): void {
     const job = this.#get(jobNumber);
     job.hidden = true;
@@ -601,8 +601,8 @@ export class SandboxAccount {
   }
 
   /**
-   * Lays fields over what the list entry or the detail shows: wrong types, unknown new fields, disagreement between the two.
-   * A field set to undefined is left out of the answer. Replaces earlier overrides; `{}` ends them.
+   * Overrides fields of the list entry or the detail: wrong types, unknown fields, contradictions between the two. A field set
+   * to undefined is omitted. Replaces earlier overrides; `{}` removes them.
    */
   override(
     jobNumber: number,
@@ -614,29 +614,29 @@ export class SandboxAccount {
     this.#place(job);
   }
 
-  /** The job as the world keeps it, or undefined; to look at, not to change. */
+  /** The stored job, or undefined. Read-only. */
   job(jobNumber: number): Readonly<JobRecord> | undefined {
     return this.#find(jobNumber);
   }
 
-  /** All jobs in the order in which they were created, those in no list too; to look at, not to change. */
+  /** All jobs in order of creation, including those in no list. Read-only. */
   *jobs(): Iterable<Readonly<JobRecord>> {
     for (const jobNumber of this.#jobs.keys()) yield this.#get(jobNumber);
   }
 
-  /** How many jobs there are, in whatever phase. */
+  /** Number of jobs in all phases. */
   get jobCount(): number {
     return this.#jobs.size;
   }
 
-  /** The jobs whose lines are new or were replaced since this was last asked; for the shelf, which files what they name. */
+  /** Returns the jobs whose lines are new or were replaced since the last call, for the asset index. */
   takeRelined(): readonly Readonly<JobRecord>[] {
     const jobs = [...this.#relined].map((jobNumber) => this.#get(jobNumber));
     this.#relined.clear();
     return jobs;
   }
 
-  /** The prints it has had made, which can be made again. */
+  /** The account's prints, which can be reordered. */
   get assets(): AssetShelf {
     this.#assets ??= new AssetShelf(this);
     return this.#assets;
@@ -652,13 +652,13 @@ export class SandboxAccount {
     return this.#list.activeCount;
   }
 
-  /** The job's entry as the list would show it now, or undefined. */
+  /** The job's current list entry, or undefined. */
   jobListEntry(jobNumber: number): ActiveJobDto | undefined {
     const job = this.#find(jobNumber);
     return job && JSON.parse(listEntryJson(job, this.world.now()));
   }
 
-  /** The job's detail as it would be served now, or undefined. */
+  /** The job's current detail, or undefined. */
   jobDetail(jobNumber: number): JobDto | undefined {
     const job = this.#find(jobNumber);
     return job && { ...jobDto(job, this, this.world.now()), ...job.detailOverride };
@@ -669,7 +669,7 @@ export class SandboxAccount {
     return this.#list.page(query, this.world.now());
   }
 
-  /** Counts a login of a user, if there still is such a one. */
+  /** Counts a login of a user, if it exists. */
   noteLogin(userId: number): void {
     const user = this.users.find(({ id }) => id === userId);
     if (!user) return;
@@ -677,7 +677,7 @@ export class SandboxAccount {
     user.loginCount += 1;
   }
 
-  /** Users of one account stand together, as long as they are fewer than a hundred. */
+  /** Users of one account have consecutive ids, for up to a hundred users. */
   #freeUserId(): number {
     const taken = new Set(this.users.map(({ id }) => id));
     const nth = (index: number) =>
@@ -699,7 +699,7 @@ export class SandboxAccount {
 
   #setPhase(jobNumber: number, phase: JobPhase, status: string | undefined): void {
     const job = this.#get(jobNumber);
-    // What was said before no longer holds: from here on the phase locks it.
+    // The phase locks the job from here on.
     if (phase !== 'open' && phase !== job.phase) job.permissions = undefined;
     job.phase = phase;
     this.edit(jobNumber, status === undefined ? {} : { status });
@@ -718,20 +718,20 @@ export class SandboxAccount {
     }
     const zone = job.location?.timezone ?? null;
     const write = (when: When) =>
-      typeof when === 'number' ? writeInstant(when, zone, this.dateStyle) : when;
-    // What was written with its offset is read as it was; local time alone can be ambiguous.
+      typeof when === 'number' ? formatTimestamp(when, zone, this.dateStyle) : when;
+    // A value with an offset is exact; local time alone can be ambiguous.
     const read = (when: When, text: string) =>
-      typeof when === 'number' && this.dateStyle !== 'local' ? when : readInstant(text, zone);
+      typeof when === 'number' && this.dateStyle !== 'local' ? when : parseTimestamp(text, zone);
     if (dateIn !== undefined) {
       job.dateIn = write(dateIn);
       job.inMs = read(dateIn, job.dateIn);
     }
     if (dateDue !== undefined) {
       job.dateDue = dateDue === null ? null : write(dateDue);
-      job.dueMs = job.dateDue === null ? Number.NaN : readDue(job.dateDue, zone).byMs;
+      job.dueMs = job.dateDue === null ? Number.NaN : parseDue(job.dateDue, zone).byMs;
     }
     if (dateOut !== undefined) {
-      // A dispatch locks editing, whatever was said before.
+      // A dispatch overrides `lock` and `unlock`.
       if (dateOut !== null && job.dateOut === null) job.permissions = undefined;
       job.dateOut = dateOut === null ? null : write(dateOut);
       job.outMs = dateOut === null || job.dateOut === null ? Number.NaN : read(dateOut, job.dateOut);
@@ -768,7 +768,7 @@ export class SandboxAccount {
     };
   }
 
-  /** Puts a job that changed where it belongs in the lists, and forgets what was remembered of it. */
+  /** Moves a changed job to its place in the lists and clears cached values. */
   #place(job: JobRecord): void {
     const { jobNumber, phase, dateOut, keptListed } = job;
     const listed = this.#jobs.has(jobNumber) && !job.hidden;
@@ -776,12 +776,12 @@ export class SandboxAccount {
     this.#list.place(job, listed ? place : 'nowhere');
   }
 
-  #placeOf({ phase, dispatched, keptListed }: Standing): Place {
+  #placeOf({ phase, dispatched, keptListed }: ListState): Place {
     if (phase === 'cancelled') return 'nowhere';
     const departed = this.world.leavesListOnDispatch && dispatched && !keptListed;
     return phase === 'open' && !departed ? 'active' : 'closed';
   }
 }
 
-/** What of an input is not taken over as it is. */
+/** Fields of an input that are not copied unchanged. */
 const WRITTEN_APART = new Set(['jobNumber', 'status', 'dateIn', 'dateDue', 'dateOut', 'lines', 'tracking']);

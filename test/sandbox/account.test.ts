@@ -29,7 +29,7 @@ const bad = (field: string) => ({
 
 const gone = (instance: string) => ({ status: 404, json: { status: 404, instance: `/us/api${instance}` } });
 
-/** Asks as an ordinary user of a new account. */
+/** Sends requests as an ordinary user of a new account. */
 async function holder(
   service: Service,
   options: { region: RegionCode; id?: number; name?: string; priceTier?: PriceTier },
@@ -46,20 +46,20 @@ const settingsOf = async (client: Client): Promise<ShipmentSettings> =>
   (await client.get<ShipmentSettings>('/account/shipment-settings')).json;
 
 describe('GET /account', () => {
-  test('GET /account 200: the account of the credentials, and no other', async () => {
+  test('GET /account 200: the account of the credentials', async () => {
     const service = await startService();
     const other = await holder(service, { region: 'us', name: 'other' });
     expect(await profileOf(service.us)).toMatchObject({ id: service.acme.id, name: 'acme' });
     expect(await profileOf(other)).toMatchObject({ id: other.account.id, name: 'other' });
   });
 
-  test('GET /account 404: the account is gone', async () => {
+  test('GET /account 404: the account was deleted', async () => {
     const { us, acme } = await startService();
     acme.books.profile = null;
     expect(await us.get('/account')).toMatchObject(gone('/account'));
   });
 
-  test('AccountProfile · id, name, priceTierCode, currency: who it is, at which prices', async () => {
+  test('AccountProfile · id, name, priceTierCode, currency: identity and price tier', async () => {
     const service = await startService();
     expect(await profileOf(service.us)).toMatchObject({
       id: service.acme.id,
@@ -76,7 +76,7 @@ describe('GET /account', () => {
     }
   });
 
-  test('AccountProfile · taxRateType, taxRate: by region; null where it depends on where goods go', async () => {
+  test('AccountProfile · taxRateType, taxRate: by region; null if it depends on the destination', async () => {
     const service = await startService();
     const taxes: [RegionCode, string, number | null][] = [
       ['us', 'Sales tax', null],
@@ -124,7 +124,7 @@ describe('GET /account', () => {
     });
   });
 
-  test('AccountProfile · shipmentCarriersCSV, excludeShipmentsCsv, courierAccountCode: as the shipment settings say', async () => {
+  test('AccountProfile · shipmentCarriersCSV, excludeShipmentsCsv, courierAccountCode: match the shipment settings', async () => {
     const service = await startService();
     const fields = ({ shipmentCarriersCSV, excludeShipmentsCsv, courierAccountCode }: AccountProfile) => [
       shipmentCarriersCSV,
@@ -139,7 +139,7 @@ describe('GET /account', () => {
     expect(fields(await profileOf(special))).toEqual(['PRAIRIE,COASTLINE', 'EXPRESS,2DAY', 'RP60002']);
   });
 
-  test('AccountProfile · courierSiteID, crmId, accountManagerName, accountManagerEmail, tierLast12Months: who looks after it', async () => {
+  test('AccountProfile · courierSiteID, crmId, accountManagerName, accountManagerEmail, tierLast12Months: the account manager', async () => {
     const service = await startService();
     expect(await profileOf(service.us)).toMatchObject({
       courierSiteID: `DEN-${service.acme.id}`,
@@ -154,7 +154,7 @@ describe('GET /account', () => {
     });
   });
 
-  test('a profile shows what was laid over it', async () => {
+  test('a profile contains its overrides', async () => {
     const { us, acme } = await startService();
     acme.books.profile = {
       taxRate: 8.25,
@@ -171,14 +171,14 @@ describe('GET /account', () => {
     });
   });
 
-  test('AccountProfile · entityAddress: null when none is known', async () => {
+  test('AccountProfile · entityAddress: null if there is none', async () => {
     const { us, acme } = await startService();
     expect((await profileOf(us)).entityAddress).not.toBeNull();
     acme.books.entityAddress = null;
     expect((await profileOf(us)).entityAddress).toBeNull();
   });
 
-  test('EntityAddress · id, streetAddress, addressLine2, city, state, stateFull, postalCode, countryCode, countryName: where the account is', async () => {
+  test("EntityAddress · id, streetAddress, addressLine2, city, state, stateFull, postalCode, countryCode, countryName: the account's address", async () => {
     const service = await startService();
     const addressOf = async (region: RegionCode, id: number) =>
       (await profileOf(await holder(service, { region, id }))).entityAddress;
@@ -203,7 +203,7 @@ describe('GET /account', () => {
     });
   });
 
-  test('EntityAddress · contactName, organisation, phone, emailAddress, addressSummaryOneLine: whom to ask, and all in one line', async () => {
+  test('EntityAddress · contactName, organisation, phone, emailAddress, addressSummaryOneLine: the contact, and the address in one line', async () => {
     const service = await startService();
     const account = service.world.addAccount({
       region: 'us',
@@ -222,14 +222,14 @@ describe('GET /account', () => {
 });
 
 describe('tax certificates', () => {
-  test('AccountProfile · taxCertificates: good, expired and without a file in the US, one in Europe, none elsewhere', async () => {
+  test('AccountProfile · taxCertificates: valid, expired and without a file in the US, one in Europe, none elsewhere', async () => {
     const service = await startService();
     expect(await certificatesOf(service.us)).toHaveLength(3);
     expect(await certificatesOf(await holder(service, { region: 'eu' }))).toHaveLength(1);
     expect(await certificatesOf(await holder(service, { region: 'nz' }))).toEqual([]);
   });
 
-  test('TaxCertificate · id, customerId, name, businessName, exemptionNumber, employerIdentificationNumber, businessEntityId: what it is, and whose', async () => {
+  test('TaxCertificate · id, customerId, name, businessName, exemptionNumber, employerIdentificationNumber, businessEntityId: the certificate and its owner', async () => {
     const { us, acme } = await startService();
     const certificates = await certificatesOf(us);
     expect(new Set(certificates.map(({ id }) => id)).size).toBe(3);
@@ -245,7 +245,7 @@ describe('tax certificates', () => {
     expect(certificates[1]).toMatchObject({ employerIdentificationNumber: null });
   });
 
-  test('TaxCertificate · licenseExpiryDate, exemptionType, exemptionState, createdAt, updatedAt: for what and until when it holds', async () => {
+  test('TaxCertificate · licenseExpiryDate, exemptionType, exemptionState, createdAt, updatedAt: scope and expiry', async () => {
     const service = await startService();
     const [resale, former, school] = await certificatesOf(service.us);
     const { state } = (await profileOf(service.us)).entityAddress ?? {};
@@ -262,7 +262,7 @@ describe('tax certificates', () => {
     expect(vat).toMatchObject({ exemptionType: 'Reverse charge', exemptionState: null });
   });
 
-  test('TaxCertificate · fileName, hasFile, entityFileId, fileStatus, fileStatusDescription: how its file stands', async () => {
+  test('TaxCertificate · fileName, hasFile, entityFileId, fileStatus, fileStatusDescription: the state of its file', async () => {
     const { us, acme } = await startService();
     const [resale, , school] = await certificatesOf(us);
     expect(resale).toMatchObject({
@@ -289,7 +289,7 @@ describe('tax certificates', () => {
     expect((await certificatesOf(us))[2]?.cdnUrl).toBeNull();
   });
 
-  test('TaxCertificate · cdnUrl: leads to a PDF for a quarter of an hour, and to that one only', async () => {
+  test('TaxCertificate · cdnUrl: links to a PDF for 15 minutes, and to that one only', async () => {
     const { us, clock } = await startService();
     const [resale, former] = await certificatesOf(us);
     const link = resale?.cdnUrl ?? '';
@@ -305,7 +305,7 @@ describe('tax certificates', () => {
     expect((await fetch((await certificatesOf(us))[0]?.cdnUrl ?? '')).status).toBe(200);
   });
 
-  test('the link of a certificate whose file is gone leads nowhere', async () => {
+  test('the link of a certificate without a file answers 404', async () => {
     const { us, acme } = await startService();
     const [resale] = await certificatesOf(us);
     Object.assign(acme.books.certificates[0] ?? {}, { hasFile: false });
@@ -353,14 +353,14 @@ describe('GET /account/user', () => {
     expect((await me(await as('viewer'))).id).toBe(acme.users[1]?.id);
   });
 
-  test('GET /account/user 404: the user is gone', async () => {
+  test('GET /account/user 404: the user was removed', async () => {
     const { acme, us } = await startService();
     acme.removeUser(acme.users[0]?.id ?? 0);
     expect(await us.get('/account/user')).toMatchObject(gone('/account/user'));
     expect(() => acme.removeUser(1)).toThrow('no user 1');
   });
 
-  test('User · id, guid, customerId, customerName, userName, firstName, lastName, emailAddress, active, mobile: who it is', async () => {
+  test('User · id, guid, customerId, customerName, userName, firstName, lastName, emailAddress, active, mobile: identity', async () => {
     const service = await startService();
     const account = service.world.addAccount({
       region: 'us',
@@ -392,7 +392,7 @@ describe('GET /account/user', () => {
     expect(await me(service.us)).toMatchObject({ active: true, mobile: null });
   });
 
-  test("User · phone, streetAddress, addressLine2, suburb, city, state, postalCode, country: the account's address where the user has none", async () => {
+  test("User · phone, streetAddress, addressLine2, suburb, city, state, postalCode, country: default: the account's address", async () => {
     const { us, acme } = await startService();
     const { entityAddress } = await profileOf(us);
     expect(await me(us)).toMatchObject({
@@ -416,7 +416,7 @@ describe('GET /account/user', () => {
     expect(await me(us)).toMatchObject({ streetAddress: null, city: null, country: null });
   });
 
-  test('User · locationID, locationName, defaultPage, orderNumberPrefix: what the user sees first; a prefix has at most 5 characters', async () => {
+  test('User · locationID, locationName, defaultPage, orderNumberPrefix: start page settings; a prefix has at most 5 characters', async () => {
     const service = await startService();
     const first = await me(service.us);
     expect(first).toMatchObject({ locationID: 101, locationName: 'Denver', defaultPage: 'jobs' });
@@ -438,7 +438,7 @@ describe('GET /account/user', () => {
     expect((await me(await holder(service, { region: 'au' }))).locationName).toBe('Brisbane');
   });
 
-  test('User · receiveEmails, promotionRecipient, receiveInvoice, receiveInwards, textNotifyProof, textNotifyDispatch, usernameLoginOnly: what the user wants', async () => {
+  test('User · receiveEmails, promotionRecipient, receiveInvoice, receiveInwards, textNotifyProof, textNotifyDispatch, usernameLoginOnly: notification settings', async () => {
     const { us, acme } = await startService();
     const [user] = acme.users;
     if (!user) throw new Error('There is no user.');
@@ -463,7 +463,7 @@ describe('GET /account/user', () => {
     });
   });
 
-  test('User · lastLogin, loginCount: each token that is granted is a login', async () => {
+  test('User · lastLogin, loginCount: each issued token counts as a login', async () => {
     const { us, acme, clock, sandbox } = await startService();
     expect(await me(us)).toMatchObject({ lastLogin: '2026-11-20T16:14:00.000Z', loginCount: 1 });
     clock.now += 60_000;
@@ -474,7 +474,7 @@ describe('GET /account/user', () => {
 });
 
 describe('GET /account/users', () => {
-  /** An account of its own with some users, and an administrator who asks. */
+  /** An account with several users, and an administrator's client. */
   async function staffed() {
     const service = await startService();
     const account = service.world.addAccount({
@@ -511,7 +511,7 @@ describe('GET /account/users', () => {
   const firstNames = async (client: Client, query = '') =>
     (await page(client, query)).entities.map(({ firstName }) => firstName);
 
-  test('GET /account/users 200: accountUsers · includeInactive: the active users, and the others when asked for', async () => {
+  test('GET /account/users 200: accountUsers · includeInactive: the active users; inactive ones on request', async () => {
     const { admin } = await staffed();
     expect(await firstNames(admin)).toEqual(['Dan', 'Bea', 'adam']);
     expect(await firstNames(admin, '?includeInactive=false')).toHaveLength(3);
@@ -519,7 +519,7 @@ describe('GET /account/users', () => {
     expect(all.entities.map(({ active }) => active)).toEqual([false, false, true, true, true]);
   });
 
-  test('GET /account/users 400: a parameter that cannot be read', async () => {
+  test('GET /account/users 400: an invalid parameter', async () => {
     const { admin } = await staffed();
     const cases: [query: string, field: string][] = [
       ['page=0', 'page'],
@@ -533,14 +533,14 @@ describe('GET /account/users', () => {
     }
   });
 
-  test('GET /account/users 403: all but administrators and staff', async () => {
+  test('GET /account/users 403: everyone except administrators and staff', async () => {
     const { as, us } = await startService();
     expect((await us.get('/account/users')).status).toBe(403);
     expect((await (await as('viewer')).get('/account/users')).status).toBe(403);
     expect((await (await as('staff')).get('/account/users')).status).toBe(200);
   });
 
-  test('accountUsers · page, pageSize: cut the list; 50 are a page by default', async () => {
+  test('accountUsers · page, pageSize: 50 per page by default', async () => {
     const { admin, account } = await staffed();
     expect(await firstNames(admin, '?page=2&pageSize=2')).toEqual(['adam']);
     expect(await firstNames(admin, '?page=3&pageSize=2')).toEqual([]);
@@ -549,7 +549,7 @@ describe('GET /account/users', () => {
     expect((await admin.get('/account/users?pageSize=200')).status).toBe(200);
   });
 
-  test('UsersPage · pageSize, returnedResults, totalResults, totalPages, currentPage, hasNext, hasPrevious, entities: what a page says of the list', async () => {
+  test('UsersPage · pageSize, returnedResults, totalResults, totalPages, currentPage, hasNext, hasPrevious, entities: describe the page', async () => {
     const { admin } = await staffed();
     expect(await page(admin, '?pageSize=2')).toMatchObject({
       pageSize: 2,
@@ -584,14 +584,14 @@ describe('GET /account/users', () => {
     expect(await page(admin)).toMatchObject({ filter: null, nextUrl: null, previousUrl: null });
   });
 
-  test('accountUsers · sortBy, sortDirection: by any of six columns in any case; LastName, ASC by default', async () => {
+  test('accountUsers · sortBy, sortDirection: six columns, case-insensitive; default: LastName, ASC', async () => {
     const { admin } = await staffed();
     const cases: [sortBy: string, firstNames: string[]][] = [
       ['LastName', ['Dan', 'Bea', 'adam']],
       ['FirstName', ['adam', 'Bea', 'Dan']],
       ['UserName', ['adam', 'Dan', 'Bea']],
       ['Email', ['adam', 'Dan', 'Bea']],
-      // Who never logged in is lowest.
+      // Users without a login sort lowest.
       ['LastLoginUtc', ['adam', 'Bea', 'Dan']],
       ['logincount', ['adam', 'Dan', 'Bea']],
     ];
@@ -603,7 +603,7 @@ describe('GET /account/users', () => {
     expect(await firstNames(admin, '?sortDirection=ASC')).toEqual(['Dan', 'Bea', 'adam']);
   });
 
-  test('accountUsers · textFilter: any part of user name, names or e-mail, in any case', async () => {
+  test('accountUsers · textFilter: any part of user name, names or e-mail, case-insensitive', async () => {
     const { admin } = await staffed();
     const cases: [filter: string, firstNames: string[]][] = [
       ['ZED', ['Bea']],
@@ -621,7 +621,7 @@ describe('GET /account/users', () => {
     }
   });
 
-  test('UserSummary · id, guid, userName, firstName, lastName, emailAddress, active, locationName, usernameLoginOnly, lastLogin, loginCount: in list and alone alike, as in full', async () => {
+  test('UserSummary · id, guid, userName, firstName, lastName, emailAddress, active, locationName, usernameLoginOnly, lastLogin, loginCount: equal in list, single and complete user', async () => {
     const { admin, account, as } = await staffed();
     const [bea] = account.users;
     const [summary] = (await page(admin, '?textFilter=zed')).entities;
@@ -649,7 +649,7 @@ describe('GET /account/users', () => {
     });
   });
 
-  test('the accounts of a demo have users for more than a page: active and not, some who share an e-mail', () => {
+  test('demo accounts have more than a page of users: active and inactive, some with a shared e-mail', () => {
     const [account] = addDemoAccounts(createWorld({ now: () => START }));
     const { users = [] } = account ?? {};
     expect(users.filter(({ active }) => active).length).toBeGreaterThan(50);
@@ -665,7 +665,7 @@ describe('GET /account/users', () => {
     for (const { lastLogin } of users) expect(lastLogin ?? 0).toBeLessThanOrEqual(START);
   });
 
-  test('a user who is added never gets the id of another', () => {
+  test('a new user never gets the id of another one', () => {
     const world = createWorld({ now: () => START });
     const accounts = [1, 2].map(() => world.addAccount({ region: 'us', users: [{}, {}, {}] }));
     const [first] = accounts as [SandboxAccount, SandboxAccount];
@@ -677,7 +677,7 @@ describe('GET /account/users', () => {
 });
 
 describe('GET /account/users/{userId}', () => {
-  test('GET /account/users/{userId} 200: userById · userId: any user of the account, inactive ones too', async () => {
+  test('GET /account/users/{userId} 200: userById · userId: any user of the account, including inactive ones', async () => {
     const { as, acme } = await startService();
     const admin = await as('administrator');
     const left = acme.addUser({ firstName: 'Gone', active: false });
@@ -687,12 +687,12 @@ describe('GET /account/users/{userId}', () => {
     });
   });
 
-  test('GET /account/users/{userId} 400: an id that is no integer', async () => {
+  test('GET /account/users/{userId} 400: an id that is not an integer', async () => {
     const { as } = await startService();
     expect(await (await as('administrator')).get('/account/users/me')).toMatchObject(bad('userId'));
   });
 
-  test('GET /account/users/{userId} 403: all but administrators and staff, whether there is such a user or not', async () => {
+  test('GET /account/users/{userId} 403: everyone except administrators and staff, whether or not the user exists', async () => {
     const { as, us, acme } = await startService();
     for (const id of [acme.users[0]?.id, 1]) {
       expect((await us.get(`/account/users/${id}`)).status).toBe(403);
@@ -721,21 +721,21 @@ describe('GET /account/transactions', () => {
 
   const all = async (client: Client, query = '') => (await page(client, `?pageSize=200${query}`)).entities;
 
-  test('GET /account/transactions 200: the payments of the account, and no other', async () => {
+  test('GET /account/transactions 200: the payments of the account only', async () => {
     const service = await startService();
     const ids = (await all(service.us)).map(({ id }) => id);
     expect(ids).toHaveLength(46);
     expect(new Set(ids).size).toBe(46);
     const others = await all(await holder(service, { region: 'us' }));
     expect(others.filter(({ id }) => ids.includes(id))).toEqual([]);
-    // They are the same whenever one looks.
+    // The generated payments do not depend on the time of access.
     service.clock.now += 30 * DAY_MS;
     expect((await all(service.us)).map(({ id }) => id)).toEqual(ids);
     service.acme.books.transactions = [];
     expect(await page(service.us)).toMatchObject({ totalResults: 0, totalPages: 0, entities: [] });
   });
 
-  test('GET /account/transactions 400: a parameter that cannot be read', async () => {
+  test('GET /account/transactions 400: an invalid parameter', async () => {
     const { us } = await startService();
     const cases: [query: string, field: string][] = [
       ['page=-1', 'page'],
@@ -750,7 +750,7 @@ describe('GET /account/transactions', () => {
     }
   });
 
-  test('transactions · page, pageSize: cut the list; 20 are a page by default', async () => {
+  test('transactions · page, pageSize: 20 per page by default', async () => {
     const { us } = await startService();
     const ids = (await all(us)).map(({ id }) => id);
     const pages = await Promise.all([1, 2, 3, 4].map((number) => page(us, `?page=${number}`)));
@@ -759,7 +759,7 @@ describe('GET /account/transactions', () => {
     expect((await page(us, '?page=3&pageSize=5')).entities.map(({ id }) => id)).toEqual(ids.slice(10, 15));
   });
 
-  test('TransactionsPage · pageSize, returnedResults, totalResults, totalPages, currentPage, hasNext, hasPrevious, filter, nextUrl, previousUrl, entities: what a page says of the list', async () => {
+  test('TransactionsPage · pageSize, returnedResults, totalResults, totalPages, currentPage, hasNext, hasPrevious, filter, nextUrl, previousUrl, entities: describe the page', async () => {
     const { us } = await startService();
     const { entities, nextUrl, previousUrl, ...counts } = await page(us, '?page=2&textFilter=paygrove');
     expect(counts).toEqual({
@@ -783,12 +783,12 @@ describe('GET /account/transactions', () => {
     expect(await page(us)).toMatchObject({ filter: null });
   });
 
-  test('transactions · sortBy, sortDirection: by any of four columns in any case; Id, DESC by default', async () => {
+  test('transactions · sortBy, sortDirection: four columns, case-insensitive; default: Id, DESC', async () => {
     const { us } = await startService();
     const columns = [
       ['Id', ({ id }: PaymentTransaction) => id],
       ['CreatedAt', ({ createdAt }: PaymentTransaction) => Date.parse(createdAt)],
-      // What was not completed is lowest.
+      // Uncompleted payments sort lowest.
       ['completedat', ({ completedAt }: PaymentTransaction) => Date.parse(completedAt ?? '1970-01-01')],
       ['AmountSettlement', ({ amountSettlement }: PaymentTransaction) => amountSettlement],
     ] as const;
@@ -801,13 +801,13 @@ describe('GET /account/transactions', () => {
       expect(falling.map(keyOf)).toEqual(rising.toReversed());
       orders.add(falling.map(({ id }) => id).join());
     }
-    // Created in the order of their ids; the other two orders are of their own.
+    // Ids follow creation; the other two columns give different orders.
     expect(orders.size).toBe(3);
     const ids = (await all(us)).map(({ id }) => id);
     expect(ids).toEqual(ids.toSorted((a, b) => b - a));
   });
 
-  test('transactions · completedOnly: leaves out what failed, was cancelled or is pending', async () => {
+  test('transactions · completedOnly: excludes failed, cancelled and pending ones', async () => {
     const { us } = await startService();
     const statuses = async (query: string) =>
       new Set((await all(us, query)).map(({ transactionStatus }) => transactionStatus));
@@ -817,7 +817,7 @@ describe('GET /account/transactions', () => {
     expect(await statuses('&completedOnly=true')).toEqual(new Set(['Completed']));
   });
 
-  test('transactions · textFilter: any part of ids, gateway, status, card or merchant entity, in any case', async () => {
+  test('transactions · textFilter: any part of ids, gateway, status, card or merchant entity, case-insensitive', async () => {
     const { us } = await startService();
     const every = await all(us);
     const count = async (filter: string) => (await all(us, `&textFilter=${filter}`)).length;
@@ -845,7 +845,7 @@ describe('GET /account/transactions', () => {
     expect(await count('')).toBe(every.length);
   });
 
-  test('PaymentTransaction · id, gatewayType, transactionStatus, createdAt, completedAt: when it was made, and completed if it was', async () => {
+  test('PaymentTransaction · id, gatewayType, transactionStatus, createdAt, completedAt: status and times', async () => {
     const { us, acme } = await startService();
     const payments = await all(us);
     expect(payments.at(-1)).toMatchObject({ id: acme.id * 1000 + 1, gatewayType: 'Paygrove' });
@@ -857,7 +857,7 @@ describe('GET /account/transactions', () => {
     }
   });
 
-  test('PaymentTransaction · cardName, cardNumber, cardExpiry, currencySettlement, amountSettlement: with which card, how much', async () => {
+  test('PaymentTransaction · cardName, cardNumber, cardExpiry, currencySettlement, amountSettlement: card and amount', async () => {
     const service = await startService();
     const cards = (await profileOf(service.us)).paymentMethods ?? [];
     const known = cards.map(({ cardName, cardNumber, cardExpiry }) => ({ cardName, cardNumber, cardExpiry }));
@@ -871,7 +871,7 @@ describe('GET /account/transactions', () => {
     expect(british?.currencySettlement).toBe('GBP');
   });
 
-  test('PaymentTransaction · merchantEntityType, merchantEntityId: for a job or on account; nothing when it failed', async () => {
+  test('PaymentTransaction · merchantEntityType, merchantEntityId: for a job or on account; null if it failed', async () => {
     const { us, acme } = await startService();
     const payments = await all(us);
     expect(new Set(payments.map(({ merchantEntityType }) => merchantEntityType))).toEqual(
@@ -892,19 +892,19 @@ describe('GET /account/shipment-settings', () => {
     return { ...service, special: await holder(service, { region: 'us', id: 60_002 }) };
   }
 
-  test('GET /account/shipment-settings 200: how the account ships', async () => {
+  test("GET /account/shipment-settings 200: the account's shipping settings", async () => {
     const { us } = await startService();
     expect((await us.get('/account/shipment-settings')).status).toBe(200);
   });
 
-  test('GET /account/shipment-settings 404: there are none', async () => {
+  test('GET /account/shipment-settings 404: the account has none', async () => {
     const { us, acme } = await startService();
     acme.books.shipping = null;
     expect(await us.get('/account/shipment-settings')).toMatchObject(gone('/account/shipment-settings'));
     expect(await profileOf(us)).toMatchObject({ shipmentCarriersCSV: null, courierAccountCode: null });
   });
 
-  test('ShipmentSettings · availableCarriers, carrierOptions: names of those that may be used, all when unrestricted', async () => {
+  test('ShipmentSettings · availableCarriers, carrierOptions: names of the allowed ones, all if unrestricted', async () => {
     const { us, special: restricted } = await special();
     const names = ['Prairie Parcel', 'Coastline Ground'];
     expect(await settingsOf(us)).toMatchObject({ availableCarriers: names, carrierOptions: [{}, {}] });
@@ -951,7 +951,7 @@ describe('GET /account/shipment-settings', () => {
     });
   });
 
-  test('ReceiverPays · billingAccountNumber, billingPostalCode, billingCountryCode: whom carriers bill', async () => {
+  test('ReceiverPays · billingAccountNumber, billingPostalCode, billingCountryCode: the billed receiver', async () => {
     const { special: paidFor } = await special();
     const { entityAddress } = await profileOf(paidFor);
     expect((await settingsOf(paidFor)).receiverPays).toEqual({
@@ -961,7 +961,7 @@ describe('GET /account/shipment-settings', () => {
     });
   });
 
-  test('ShipmentSettings · showCustomerAddressOnLabel, jobComment: what labels and jobs say', async () => {
+  test('ShipmentSettings · showCustomerAddressOnLabel, jobComment: content of labels and jobs', async () => {
     const { us, special: other } = await special();
     expect(await settingsOf(us)).toMatchObject({ showCustomerAddressOnLabel: false, jobComment: null });
     expect(await settingsOf(other)).toMatchObject({
@@ -970,7 +970,7 @@ describe('GET /account/shipment-settings', () => {
     });
   });
 
-  test('ShipmentSettings · availableShipmentTypes, shipmentTypeOptions: codes of those that may be used, empty when all may', async () => {
+  test('ShipmentSettings · availableShipmentTypes, shipmentTypeOptions: codes of the allowed ones, empty if all are', async () => {
     const { us, special: restricted } = await special();
     expect((await settingsOf(us)).availableShipmentTypes).toEqual([]);
     const { availableShipmentTypes, shipmentTypeOptions } = await settingsOf(restricted);

@@ -1,4 +1,4 @@
-/** Prints that can be made again: the assets of an account and of the catalogue, row by row of the contract, and their files. */
+/** Assets of an account and of the catalogue, row by row of the contract, and their files. */
 import { createHash } from 'node:crypto';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -11,7 +11,7 @@ import { reorderBands, resetCharge } from '../../sandbox/operations/assets.ts';
 import { createSandbox } from '../../sandbox/server.ts';
 import { createScenario } from '../../sandbox/simulation/scenario.ts';
 import { type AssetInput, globalAssets } from '../../sandbox/world/asset-files.ts';
-import { priceCodeOf, priceCodesOf } from '../../sandbox/world/catalogue.ts';
+import { findPriceCode, listPriceCodes } from '../../sandbox/world/catalogue.ts';
 import { createWorld } from '../../sandbox/world/world.ts';
 import type { AssetFile, AssetListEntry } from '../../shared/ordering/contract/assets.ts';
 import { type Client, type Service, START, startService } from '../support/ordering-api.ts';
@@ -34,7 +34,7 @@ async function entries(client: Client, path = '/Assets'): Promise<AssetListEntry
   return (await client.get(`${path}?pageSize=200`)).json.entities;
 }
 
-/** A service whose account acme has some more assets, named for what is asked of them: `Z-<name>`. */
+/** A sandbox whose account acme has additional assets, named after the case that they cover: `Z-<name>`. */
 async function withAssets(assets: Record<string, AssetInput>): Promise<Service> {
   const service = await startService();
   for (const [name, input] of Object.entries(assets)) {
@@ -47,8 +47,8 @@ async function withAssets(assets: Record<string, AssetInput>): Promise<Service> 
 const named = async (client: Client, query: string): Promise<string[]> =>
   (await tags(client, query)).flatMap((tag) => (tag?.startsWith('Z-') ? [tag.slice(2)] : []));
 
-describe('what an asset is', () => {
-  test('GET /Assets/{assetTag} 200: AssetListEntry · assetId, assetTag, processCode, description, garment, priceCode, createDate, isGlobal and isArchived: as it was filed', async () => {
+describe('assets', () => {
+  test('GET /Assets/{assetTag} 200: AssetListEntry · assetId, assetTag, processCode, description, garment, priceCode, createDate, isGlobal and isArchived: are those given at creation', async () => {
     const { acme, us } = await startService();
     const { assetTag } = acme.assets.add({
       processCode: 'UC',
@@ -75,7 +75,7 @@ describe('what an asset is', () => {
     expect((await us.get(`/Assets/${assetTag}`)).json.isArchived).toBe(true);
   });
 
-  test('Asset · assetId, assetTag, processCode, description, garment, priceTierCode, setup, reset, priceCode, assetUrl, createDate, isGlobal, isArchived, priceBands, customerId and attributes: one asset says what the list says', async () => {
+  test('Asset · assetId, assetTag, processCode, description, garment, priceTierCode, setup, reset, priceCode, assetUrl, createDate, isGlobal, isArchived, priceBands, customerId and attributes: the single asset equals the list entry', async () => {
     const { us, as } = await startService();
     const staff = await as('staff');
     for (const client of [us, staff]) {
@@ -90,7 +90,7 @@ describe('what an asset is', () => {
     }
   });
 
-  test('Asset · externalId: of a single asset, null for none; list entries leave it out', async () => {
+  test('Asset · externalId: only in a single asset, null for none; list entries omit it', async () => {
     const { us } = await withAssets({ linked: { externalId: 'design-7' }, plain: {} });
     expect((await us.get('/Assets/Z-linked')).json.externalId).toBe('design-7');
     expect((await us.get('/Assets/Z-plain')).json.externalId).toBeNull();
@@ -102,7 +102,7 @@ describe('what an asset is', () => {
     for (const priceTier of ['T1', 'T3'] as const) {
       const account = world.addAccount({ region: 'us', priceTier });
       const client = await as('user', account);
-      const code = priceCodeOf(account, SPOT);
+      const code = findPriceCode(account, SPOT);
       const { assetTag } = account.assets.add({ priceCode: SPOT });
       expect((await client.get(`/Assets/${assetTag}`)).json).toMatchObject({
         priceTierCode: priceTier,
@@ -114,7 +114,7 @@ describe('what an asset is', () => {
     }
   });
 
-  test('charges that do not apply are 0, and what has no price code that the account may order has no bands', async () => {
+  test('charges that do not apply are 0, and an asset without an orderable price code has no bands', async () => {
     const { us, acme, world, as } = await withAssets({
       free: { priceCode: LABEL },
       old: { priceCode: null },
@@ -136,7 +136,7 @@ describe('what an asset is', () => {
     expect(asset && [reorderBands(acme, asset)?.length, resetCharge(acme, asset)]).toEqual([6, 0]);
   });
 
-  test('what was made by dimensions or stitches costs what these cost, again and again', async () => {
+  test('a reorder of a print priced by dimensions or stitches has the price of its dimensions or stitches', async () => {
     const { us, acme } = await withAssets({
       film: { priceCode: 'DTF:Custom size', attributes: { 'DG-X': '4', 'DG-Y': '6.5' } },
       badge: { priceCode: 'EMB:Custom badge', attributes: { Stitches: '7500' } },
@@ -144,16 +144,16 @@ describe('what an asset is', () => {
     });
     const bands = async (name: string) => (await us.get(`/Assets/Z-${name}`)).json.priceBands;
     expect(await bands('film')).toEqual(
-      priceCodeOf(acme, 'DTF:Custom size', { dgX: 4, dgY: 6.5 })?.priceBands,
+      findPriceCode(acme, 'DTF:Custom size', { dgX: 4, dgY: 6.5 })?.priceBands,
     );
     expect(await bands('badge')).toEqual(
-      priceCodeOf(acme, 'EMB:Custom badge', { stitches: 7500 })?.priceBands,
+      findPriceCode(acme, 'EMB:Custom badge', { stitches: 7500 })?.priceBands,
     );
     expect((await bands('film')).length).toBeGreaterThan(1);
     expect(await bands('unknown')).toBeNull();
   });
 
-  test('AssetListEntry · assetUrl: leads to its latest image, null without one', async () => {
+  test('AssetListEntry · assetUrl: links to its latest image, null without one', async () => {
     const { us, acme, clock } = await withAssets({ pictured: {}, bare: {} });
     const url = async (name: string) => (await us.get(`/Assets/Z-${name}`)).json.assetUrl;
     expect([await url('pictured'), await url('bare')]).toEqual([null, null]);
@@ -167,7 +167,7 @@ describe('what an asset is', () => {
     expect(await url('pictured')).not.toBe(first);
   });
 
-  test('AssetListEntry · customerId: who owns it, for staff only', async () => {
+  test('AssetListEntry · customerId: the owner, for staff only', async () => {
     const { us, as, acme } = await startService();
     const staff = await as('staff');
     for (const entry of await entries(staff)) expect(entry.customerId).toBe(acme.id);
@@ -179,7 +179,7 @@ describe('what an asset is', () => {
     }
   });
 
-  test('AssetListEntry · attributes: for staff only: an empty map says that there are none, an absent key that the caller may not see them', async () => {
+  test('AssetListEntry · attributes: for staff only: an empty map means no attributes, an absent key no permission', async () => {
     const { us, as } = await withAssets({ some: { attributes: { InkColors: 'Navy' } }, none: {} });
     const [staff, administrator] = [await as('staff'), await as('administrator')];
     expect((await staff.get('/Assets/Z-some')).json.attributes).toEqual({ InkColors: 'Navy' });
@@ -190,7 +190,7 @@ describe('what an asset is', () => {
     }
   });
 
-  test('a shelf is plausible: several pages, archived ones, null codes and garments, all processes, attributes and external ids', async () => {
+  test('generated assets are plausible: several pages, archived ones, null codes and garments, all processes, attributes and external ids', async () => {
     const { us, as, acme } = await startService();
     const list = await entries(await as('staff'));
     const some = (choose: (entry: AssetListEntry) => boolean) => list.filter(choose).length;
@@ -209,12 +209,12 @@ describe('what an asset is', () => {
     expect(acme.assets.list().filter(({ externalId }) => externalId !== null).length).toBeGreaterThan(3);
     expect(new Set(list.map(({ assetId }) => assetId)).size).toBe(list.length);
     expect(list).toEqual(await entries(await as('staff')));
-    // What codes and attributes are called differs by region.
+    // Names of codes and attributes differ by region.
     expect((await us.get('/Assets?priceCodeContains=colour')).json.totalResults).toBe(0);
     expect((await us.get('/Assets?priceCodeContains=color')).json.totalResults).toBeGreaterThan(3);
   });
 
-  test('every tag on a line of a job is an asset of the account, once, which can be made again', async () => {
+  test('every tag on a job line is an asset of the account, once, and can be reordered', async () => {
     const { us, acme } = await startService();
     const job = acme.createJob({
       lines: [{ description: 'Back crest', garment: 'Hood', processCode: 'UC' }],
@@ -234,7 +234,7 @@ describe('what an asset is', () => {
 });
 
 describe('lists of assets', () => {
-  test('GET /Assets 200: assets · page and pageSize: pages of 25 until asked otherwise', async () => {
+  test('GET /Assets 200: assets · page and pageSize: 25 per page by default', async () => {
     const { us, acme } = await startService();
     const all = acme.assets.list().map(({ assetTag }) => assetTag);
     const first = await us.get('/Assets');
@@ -244,7 +244,7 @@ describe('lists of assets', () => {
     expect(third.entities.map(({ assetTag }: AssetListEntry) => assetTag)).toEqual(all.slice(20, 30));
   });
 
-  test('AssetsPage · pageSize, returnedResults, totalResults, totalPages, currentPage, hasNext, hasPrevious and entities: they count the filtered list', async () => {
+  test('AssetsPage · pageSize, returnedResults, totalResults, totalPages, currentPage, hasNext, hasPrevious and entities: count the filtered list', async () => {
     const { us, acme } = await startService();
     const total = acme.assets.list().length;
     expect((await us.get('/Assets?page=2&pageSize=30')).json).toMatchObject({
@@ -268,7 +268,7 @@ describe('lists of assets', () => {
     });
   });
 
-  test('AssetsPage · nextUrl, previousUrl and filter: they lead through all pages with the same parameters', async () => {
+  test('AssetsPage · nextUrl, previousUrl and filter: lead through all pages with the same parameters', async () => {
     const { us, sandbox, acme } = await startService();
     const base = sandbox.apiUrl('us');
     const parameters = 'pageSize=7&isArchived=false&sortDirection=Descending&filter=a';
@@ -295,7 +295,7 @@ describe('lists of assets', () => {
     expect((await us.get('/Assets')).json).toMatchObject({ filter: null, previousUrl: null });
   });
 
-  test('assets · sortColumn and sortDirection: by asset tag ascending unless asked otherwise, null lowest', async () => {
+  test('assets · sortColumn and sortDirection: by default by asset tag ascending, null lowest', async () => {
     const { us } = await withAssets({
       a: { processCode: 'VIN', description: 'beta', garment: null, priceCode: 'b', createdAt: 3 * DAY },
       b: {
@@ -319,12 +319,12 @@ describe('lists of assets', () => {
     expect(await order('sortColumn=PriceCode')).toBe('cba');
     expect(await order('sortColumn=CREATEDATE')).toBe('bca');
     expect(await order('sortColumn=CreateDate&sortDirection=Descending')).toBe('acb');
-    // What is equal stands by tag in either direction.
+    // Equal values are sorted by tag in either direction.
     expect(await order('sortColumn=IsArchived')).toBe('acb');
     expect(await order('sortColumn=IsArchived&sortDirection=Descending')).toBe('bac');
   });
 
-  test('assets · filter: any part of tag, description, garment, process code and price code, whatever its case', async () => {
+  test('assets · filter: any part of tag, description, garment, process code and price code, case-insensitive', async () => {
     const { us } = await withAssets({
       one: { description: 'The Quokka crest', processCode: 'UC', priceCode: 'QQ-11' },
       two: { garment: 'quokka tee', processCode: 'ZZQ' },
@@ -345,7 +345,7 @@ describe('lists of assets', () => {
     }
   });
 
-  test('assets · includeProcesses and excludeProcesses: whole codes, comma-separated, whatever their case', async () => {
+  test('assets · includeProcesses and excludeProcesses: whole codes, comma-separated, case-insensitive', async () => {
     const { us } = await withAssets({
       uc: { processCode: 'UC' },
       ucx: { processCode: 'UCX' },
@@ -366,7 +366,7 @@ describe('lists of assets', () => {
     expect(await named(us, '')).toEqual(['fresh', 'old']);
   });
 
-  test('assets · priceCodeContains and priceCodeNotContains: any of some substrings, whatever their case; a null code has none', async () => {
+  test('assets · priceCodeContains and priceCodeNotContains: any of several substrings, case-insensitive; a null code contains none', async () => {
     const { us } = await withAssets({
       a4: { priceCode: 'DTF:A4' },
       spot: { priceCode: 'UC:Spot 10' },
@@ -397,7 +397,7 @@ describe('lists of assets', () => {
     }
   });
 
-  test('GET /Assets/global 200: globalAssets · page, pageSize, sortColumn, sortDirection, includeProcesses, excludeProcesses, filter, isArchived, priceCodeContains and priceCodeNotContains: the catalogue’s, for all accounts alike', async () => {
+  test('GET /Assets/global 200: globalAssets · page, pageSize, sortColumn, sortDirection, includeProcesses, excludeProcesses, filter, isArchived, priceCodeContains and priceCodeNotContains: the catalogue’s assets, the same for all accounts', async () => {
     const { us, as, world } = await startService();
     const list = await entries(us, '/Assets/global');
     expect(list.length).toBeGreaterThan(25);
@@ -431,7 +431,7 @@ describe('lists of assets', () => {
   });
 
   test.each(['text/plain', 'text/json', 'application/json'])(
-    'assets are offered as %s, with the same content',
+    'assets are available as %s, with the same content',
     async (type) => {
       const { us } = await startService();
       const { assetTag } = (await us.get('/Assets')).json.entities[0];
@@ -473,14 +473,14 @@ test.each([
   expect(headers.get('content-type')).toBe(`${type}; charset=utf-8`);
 });
 
-describe('who may see which asset', () => {
+describe('permissions for assets', () => {
   test.each([
     'GET /Assets 403',
     'GET /Assets/global 403',
     'GET /Assets/{assetTag} 403',
     'GET /Assets/{assetTag}/files 403',
     'GET /Assets/{assetCode}/jobs 403',
-  ])('%s: credentials that may not order', async (what) => {
+  ])('%s: credentials without the right to order', async (what) => {
     const { as, acme } = await startService();
     const [tag = ''] = acme.assets.list().map(({ assetTag }) => assetTag);
     const path = what.slice(4, -4).replace(/\{\w+\}/, tag);
@@ -508,14 +508,14 @@ describe('who may see which asset', () => {
     expect(own.status).toBe(200);
   });
 
-  test('GET /Assets/{assetCode}/jobs 401: without a token nothing is said of codes', async () => {
+  test('GET /Assets/{assetCode}/jobs 401: without a token the answer is the same for every code', async () => {
     const { us } = await startService();
     for (const path of ['/Assets/x/jobs', '/Assets', '/Assets/types']) {
       expect((await us.ask(path, { token: '' })).status).toBe(401);
     }
   });
 
-  test('a tag of the catalogue is on every account', async () => {
+  test("every account has the catalogue's tags", async () => {
     const { us, acme } = await startService();
     const [tag] = await tags(us, 'isArchived=false', '/Assets/global');
     expect((await us.get(`/Assets/${tag}`)).json.isGlobal).toBe(true);
@@ -566,7 +566,7 @@ describe('the files of an asset', () => {
     ]);
   });
 
-  test('AssetFile · fileId, fileName, fileSize, dateUploaded, isImage and cdnUrl: what the link leads to', async () => {
+  test('AssetFile · fileId, fileName, fileSize, dateUploaded, isImage and cdnUrl: describe the linked file', async () => {
     const { us, acme } = await withAssets({ filed: {} });
     acme.assets.addFile('Z-filed', 'front & back.png');
     acme.assets.addFile('Z-filed', 'sheet.pdf');
@@ -616,7 +616,7 @@ describe('the files of an asset', () => {
     expect(await imageAt(cdnUrl)).toMatchObject({ width: 300, height: 300 });
   });
 
-  test('any other size is refused with 400, and what is no image has none', async () => {
+  test('any other size answers 400, and other files have no sizes', async () => {
     const { us, acme } = await withAssets({ filed: {} });
     acme.assets.addFile('Z-filed', 'front.png');
     acme.assets.addFile('Z-filed', 'sheet.pdf');
@@ -629,7 +629,7 @@ describe('the files of an asset', () => {
     expect((await fetch(`${sheet?.cdnUrl}?size=51`)).status).toBe(200);
   });
 
-  test('each upload has a picture of its own, and always the same', async () => {
+  test('each upload has its own image, which never changes', async () => {
     const { us, acme } = await withAssets({ filed: {}, other: {} });
     for (const tag of ['Z-filed', 'Z-filed', 'Z-other']) acme.assets.addFile(tag, 'front.png');
     const links: string[] = [];
@@ -646,7 +646,7 @@ describe('the files of an asset', () => {
     expect(await Promise.all(links.map(hash))).toEqual(hashes);
   });
 
-  test('a link that names another id, asset, account or name leads nowhere, and an archived file’s too', async () => {
+  test('a link with another id, asset, account or name answers 404, and so does an archived file’s', async () => {
     const { us, acme, sandbox } = await withAssets({ filed: {}, other: {} });
     acme.assets.addFile('Z-filed', 'front.png');
     acme.assets.addFile('Z-other', 'front.png');
@@ -668,15 +668,15 @@ describe('the files of an asset', () => {
     ]) {
       expect([link, (await fetch(link)).status]).toEqual([link, 404]);
     }
-    // As it would be if it had not been put away.
+    // Its link before it was archived.
     const archived = acme.assets.get('Z-filed');
     if (archived) archived.files = archived.files.map((file) => ({ ...file, action: 'Archived' }));
     expect((await fetch(cdnUrl)).status).toBe(404);
   });
 });
 
-describe('assets of what is ordered', () => {
-  test('a new print is an asset at once, has files when its artwork was fetched, and is made again at the price of its own', async () => {
+describe('assets of orders', () => {
+  test('a new print is an asset at once, has files after its artwork was fetched, and can be reordered at its own price', async () => {
     const clock = { now: START };
     const world = createWorld({ now: () => clock.now });
     const scenario = createScenario({ world, startAt: START - 1, jobsPerAccount: 0, opening: false });
@@ -702,7 +702,7 @@ describe('assets of what is ordered', () => {
     const asset = async () => (await us.get(`/Assets/${tag}`)).json;
     expect(await asset()).toMatchObject({ priceCode: 'DTF:Custom size', externalId: 'design-9' });
     expect((await asset()).priceBands).toEqual(
-      priceCodeOf(acme, 'DTF:Custom size', { dgX: 4, dgY: 6.5 })?.priceBands,
+      findPriceCode(acme, 'DTF:Custom size', { dgX: 4, dgY: 6.5 })?.priceBands,
     );
     expect((await asset()).assetUrl).toBeNull();
     artwork.release();
@@ -722,7 +722,7 @@ describe('assets of what is ordered', () => {
 });
 
 describe('the jobs of an asset', () => {
-  test('a shelf keeps no jobs that were removed, and finds those whose lines were replaced by what is on them now', async () => {
+  test('removed jobs leave the asset index, and replaced lines are indexed by their current assets', async () => {
     setFlagsFromString('--expose-gc');
     const collect = runInNewContext('gc') as () => void;
     const world = createWorld({ now: () => START });
@@ -743,7 +743,7 @@ describe('the jobs of an asset', () => {
     expect(acme.assets.get('NEW')).toBeDefined();
   });
 
-  test('GET /Assets/{assetCode}/jobs 200: AssetJobs · assetCode, jobs and totalCount: active ones first, then by dispatch, the latest first', async () => {
+  test('GET /Assets/{assetCode}/jobs 200: AssetJobs · assetCode, jobs and totalCount: active ones first, then by dispatch, latest first', async () => {
     const { us, acme, world } = await withAssets({ used: {}, unused: {} });
     const make = (dateOut: number | null) =>
       acme.createJob({ dateOut, lines: [{ assetSku: 'Z-used' }, { assetSku: 'Z-other' }] });
@@ -778,7 +778,7 @@ describe('the jobs of an asset', () => {
     });
   });
 
-  test('AssetJob · jobNumber, orderNumber, description, quantity, dateOut and masterJobStatus: the job’s, and the quantity of the matching lines only', async () => {
+  test('AssetJob · jobNumber, orderNumber, description, quantity, dateOut and masterJobStatus: those of the job, with the quantity of the matching lines', async () => {
     const { us, acme } = await withAssets({ used: {} });
     const jobNumber = acme.createJob({
       orderNumber: 'PO-9',
@@ -805,7 +805,7 @@ describe('the jobs of an asset', () => {
     ]);
   });
 
-  test('a job whose lines are replaced uses other assets from then on, and one that is deleted none', async () => {
+  test('a job with replaced lines uses its new assets only, and a deleted job none', async () => {
     const { us, acme } = await withAssets({ first: {}, second: {} });
     const jobsOf = async (name: string) =>
       (await us.get(`/Assets/Z-${name}/jobs`)).json.jobs.map(
@@ -822,7 +822,7 @@ describe('the jobs of an asset', () => {
   });
 });
 
-describe('links that expire', () => {
+describe('expiring links', () => {
   /** The links of a dispatched job with an invoice. */
   async function linked(options: { image?: string; invoiceNumber?: string } = {}) {
     const service = await startService();
@@ -843,7 +843,7 @@ describe('links that expire', () => {
     return { ...service, jobNumber, look };
   }
 
-  test('an invoice is a PDF that says what the job cost; without a token, below the sandbox’s own address', async () => {
+  test('an invoice is a PDF with the costs of the job, without a token, below the sandbox’s own URL', async () => {
     const { look, sandbox, jobNumber } = await linked();
     const { invoice } = await look();
     expect(invoice.startsWith(`${sandbox.url}/files/us/invoices/`)).toBe(true);
@@ -863,7 +863,7 @@ describe('links that expire', () => {
     expectPdf(text);
   });
 
-  test('an invoice’s link works until its uriExpires, then it is 410', async () => {
+  test('an invoice’s link works until its uriExpires, then it answers 410', async () => {
     const { look, clock } = await linked();
     const { invoice, expires } = await look();
     expect(Date.parse(expires)).toBe(START + 15 * MINUTE);
@@ -874,7 +874,7 @@ describe('links that expire', () => {
     expect((await fetch((await look()).invoice)).status).toBe(200);
   });
 
-  test('an invoice that is taken away or numbered anew is no longer at its old link', async () => {
+  test('an invoice that is removed or renumbered is not at its old link', async () => {
     const { look, acme, jobNumber } = await linked();
     const { invoice } = await look();
     acme.invoice(jobNumber, { invoiceNumber: 'INV-8' });
@@ -885,7 +885,7 @@ describe('links that expire', () => {
     expect((await fetch(renumbered)).status).toBe(404);
   });
 
-  test('a preview is an image with thumbnails; its link works for at least three quarters of an hour, then it is 410', async () => {
+  test('a preview is an image with thumbnails; its link works for at least 45 minutes, then it answers 410', async () => {
     const { look, clock } = await linked();
     const { preview } = await look();
     expect(await imageAt(preview)).toMatchObject({ width: 300, height: 300 });
@@ -897,7 +897,7 @@ describe('links that expire', () => {
     expect((await fetch((await look()).preview)).status).toBe(200);
   });
 
-  test('a link in which anything was changed is refused with 403', async () => {
+  test('a modified link answers 403', async () => {
     const { look } = await linked({ image: 'line-1', invoiceNumber: 'INV-7' });
     const { preview, invoice } = await look();
     const links = [
@@ -913,7 +913,7 @@ describe('links that expire', () => {
     for (const link of links) expect([link, (await fetch(link)).status]).toEqual([link, 403]);
   });
 
-  test('a sandbox that does not listen serves them too, and names no address of its own', async () => {
+  test('a sandbox without a listener serves them too, without its own URL', async () => {
     const world = createWorld({ now: () => START });
     const acme = world.addAccount({ region: 'us' });
     const sandbox = createSandbox({ world });
@@ -926,7 +926,7 @@ describe('links that expire', () => {
   });
 });
 
-/** A server on loopback that has artwork, and gives it once it is released. */
+/** A server on loopback whose artwork is sent after a release. */
 async function artworkServer(): Promise<{ url: string; asked(): number; release(): void }> {
   let asked = 0;
   const waiting = Promise.withResolvers<void>();
@@ -944,14 +944,14 @@ async function artworkServer(): Promise<{ url: string; asked(): number; release(
   };
 }
 
-/** What a link to an image leads to, after checking that it is a whole PNG. */
+/** Fetches the image of a link and checks that it is a complete PNG. */
 async function imageAt(link: string) {
   const answer = await fetch(link);
   expect([answer.status, answer.headers.get('content-type')]).toEqual([200, 'image/png']);
   return pngOf(new Uint8Array(await answer.arrayBuffer()));
 }
 
-/** The dimensions of a PNG; fails when a chunk's checksum is wrong, or there are not as many pixels as it says. */
+/** The dimensions of a PNG; fails if a chunk's checksum is wrong, or the number of pixels does not match. */
 function pngOf(bytes: Uint8Array): { width: number; height: number } {
   const file = Buffer.from(bytes);
   expect(file.subarray(0, 8).toString('latin1')).toBe('\x89PNG\r\n\x1a\n');
@@ -972,7 +972,7 @@ function pngOf(bytes: Uint8Array): { width: number; height: number } {
   return { width, height };
 }
 
-/** Fails unless every object of a PDF is where its table says, and its stream as long as it says. */
+/** Fails unless every object of a PDF is at its offset, and its stream has its length. */
 function expectPdf(text: string): void {
   expect(text.startsWith('%PDF-1.')).toBe(true);
   const table = Number(/startxref\n(\d+)\n%%EOF\n$/.exec(text)?.[1]);
@@ -986,26 +986,26 @@ function expectPdf(text: string): void {
   expect(stream).toHaveLength(Number(length));
 }
 
-describe('what worlds share', () => {
+describe('data shared by worlds', () => {
   const account = (openedAt = Date.parse('2026-11-20T16:14:00Z')) =>
     createWorld({ now: () => openedAt }).addAccount({ region: 'us' });
 
-  test('an asset of the catalogue, and what is in it, can be changed by nobody', () => {
+  test('an asset of the catalogue is deeply frozen', () => {
     const shared = account().assets.get('GA-US-001');
     expect(() => Object.assign(shared ?? {}, { isArchived: true })).toThrow(TypeError);
     expect(() => Object.assign(shared?.attributes ?? {}, { Finish: 'none' })).toThrow(TypeError);
     expect(account().assets.get('GA-US-001')?.isArchived).toBe(false);
   });
 
-  test('a price code and its bands can be changed by nobody', () => {
-    const [first] = priceCodesOf(account());
+  test('a price code and its bands are deeply frozen', () => {
+    const [first] = listPriceCodes(account());
     expect(() => Object.assign(first?.priceBands?.[0] ?? {}, { unitPrice: 99 })).toThrow(TypeError);
     expect(() => Object.assign(first?.attributes?.[0] ?? {}, { name: 'x' })).toThrow(TypeError);
-    expect(priceCodesOf(account())[0]?.priceBands?.[0]?.unitPrice).not.toBe(99);
+    expect(listPriceCodes(account())[0]?.priceBands?.[0]?.unitPrice).not.toBe(99);
   });
 
   test.each(['2001-01-01T00:00:00Z', '2050-06-15T12:00:00Z'])(
-    'made-up assets were made in the years before their account was opened: %s',
+    'generated assets were created in the years before their account was opened: %s',
     (opened) => {
       const openedAt = Date.parse(opened);
       const acme = account(openedAt);

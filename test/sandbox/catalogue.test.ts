@@ -1,7 +1,7 @@
-/** What the ordering service sells and knows: price codes, lookups and promo codes, row by row of its contract. */
+/** The catalogue and reference data: price codes, lookups and promo codes, row by row of the contract. */
 import { describe, expect, test } from 'vitest';
 import { redeemPromo } from '../../sandbox/operations/promo.ts';
-import { priceCodeOf, unitPriceAt } from '../../sandbox/world/catalogue.ts';
+import { findPriceCode, unitPriceAt } from '../../sandbox/world/catalogue.ts';
 import type { PriceTier } from '../../sandbox/world/records.ts';
 import type { RegionCode } from '../../sandbox/world/regions.ts';
 import type { ProcessCode } from '../../shared/ordering/contract/lookups.ts';
@@ -12,7 +12,7 @@ import type {
 } from '../../shared/ordering/contract/price-codes.ts';
 import { type Client, type Service, startService } from '../support/ordering-api.ts';
 
-/** Asks as an ordinary user of a new account. */
+/** Sends requests as an ordinary user of a new account. */
 async function buyer(
   service: Service,
   options: { region?: RegionCode; priceTier?: PriceTier; withheldProcesses?: string[] } = {},
@@ -31,7 +31,7 @@ const ask = (client: Client, code: string, query = '') =>
 
 const attributeOf = ({ attributes }: PriceCode, name: string): ProcessAttribute => {
   const found = attributes?.find((attribute) => attribute.name === name);
-  if (!found) throw new Error(`There is no attribute ${name}`);
+  if (!found) throw new Error(`No attribute ${name}`);
   return found;
 };
 
@@ -56,7 +56,7 @@ describe('GET /PriceCodes/processes', () => {
     );
   });
 
-  test('GET /PriceCodes/processes 403: credentials that may not order', async () => {
+  test('GET /PriceCodes/processes 403: credentials without the right to order', async () => {
     const { as } = await startService();
     expect(await (await as('viewer')).get('/PriceCodes/processes')).toMatchObject({
       status: 403,
@@ -64,7 +64,7 @@ describe('GET /PriceCodes/processes', () => {
     });
   });
 
-  test('PricingProcess · processCode, description, sheetColor, tooltip: what a list of processes shows', async () => {
+  test('PricingProcess · processCode, description, sheetColor, tooltip: describe the process', async () => {
     const service = await startService();
     expect((await processes(service.us))[0]).toMatchObject({
       processCode: 'UC',
@@ -88,7 +88,7 @@ describe('GET /PriceCodes/processes', () => {
     expect(ranks).toEqual([...new Set(ranks)].toSorted((one, other) => one - other));
   });
 
-  test('PricingProcess · active: one that is not has no price codes', async () => {
+  test('PricingProcess · active: an inactive one has no price codes', async () => {
     const { us } = await startService();
     const inactive = (await processes(us)).filter(({ active }) => !active);
     expect(inactive.map(({ processCode }) => processCode)).toEqual(['PUF']);
@@ -96,7 +96,7 @@ describe('GET /PriceCodes/processes', () => {
     expect((await ask(us, 'PUF:4" x 4":1 Color')).status).toBe(404);
   });
 
-  test('PricingProcess · mapsToMaster: the master of gang sheets is digital film, which their codes say too', async () => {
+  test('PricingProcess · mapsToMaster: gang sheets map to digital film, and so do their codes', async () => {
     const { us } = await startService();
     const masters = (await processes(us)).map(({ processCode, mapsToMaster }) => [processCode, mapsToMaster]);
     expect(masters.filter(([, master]) => master !== null)).toEqual([['GSH', 'DTF']]);
@@ -126,7 +126,7 @@ describe('GET /PriceCodes/processes', () => {
 });
 
 describe('GET /PriceCodes/price-codes', () => {
-  test('GET /PriceCodes/price-codes 200: every region has a catalogue of its own, whose codes are all found one by one', async () => {
+  test('GET /PriceCodes/price-codes 200: every region has its own catalogue, and each listed code exists', async () => {
     const service = await startService();
     for (const region of ['us', 'nz', 'au', 'uk', 'eu'] as const) {
       const client = await buyer(service, { region });
@@ -137,7 +137,7 @@ describe('GET /PriceCodes/price-codes', () => {
     }
   });
 
-  test('GET /PriceCodes/price-codes 403: credentials that may not order', async () => {
+  test('GET /PriceCodes/price-codes 403: credentials without the right to order', async () => {
     const { as } = await startService();
     expect((await (await as('viewer')).get('/PriceCodes/price-codes')).status).toBe(403);
   });
@@ -154,7 +154,7 @@ describe('GET /PriceCodes/price-codes', () => {
     expect(Object.keys(json.errors)).toEqual([field]);
   });
 
-  test('priceCodes · page, pageSize: pages together are the list, and beyond the last there is nothing', async () => {
+  test('priceCodes · page, pageSize: the pages together are the list; a page after the last is empty', async () => {
     const { us } = await startService();
     const all = await listOf(us);
     const pages = [];
@@ -179,7 +179,7 @@ describe('GET /PriceCodes/price-codes', () => {
     expect(await listOf(us, `?filter=${encodeURIComponent(filter)}`)).toEqual(all.filter(isMeant));
   });
 
-  test('PriceCode · hasMetaDataAttributes: priced by metadata, and so never in the list', async () => {
+  test('PriceCode · hasMetaDataAttributes: metadata-priced, and so never in the list', async () => {
     const { us } = await startService();
     const list = await listOf(us);
     expect(list.filter(({ hasMetaDataAttributes }) => hasMetaDataAttributes)).toEqual([]);
@@ -215,7 +215,7 @@ describe('GET /PriceCodes/{priceCode}', () => {
     const answer = code === undefined ? await us.get('/PriceCodes/%E0%A4%A') : await ask(us, code);
     expect(answer).toMatchObject({
       status: 404,
-      json: { status: 404, detail: 'There is no such price code.' },
+      json: { status: 404, detail: 'The price code does not exist.' },
     });
   });
 
@@ -231,7 +231,7 @@ describe('GET /PriceCodes/{priceCode}', () => {
     }
   });
 
-  test('GET /PriceCodes/{priceCode} 403: credentials that may not order', async () => {
+  test('GET /PriceCodes/{priceCode} 403: credentials without the right to order', async () => {
     const { as } = await startService();
     expect((await ask(await as('viewer'), SPOT)).status).toBe(403);
   });
@@ -250,14 +250,14 @@ describe('GET /PriceCodes/{priceCode}', () => {
     [STITCHED, '?stitches=30001', ['stitches']],
     [STITCHED, '?stitches=700.5', ['stitches']],
     [STITCHED, '?dgX=4&dgY=4', ['stitches']],
-  ])('GET /PriceCodes/{priceCode} 400: %s%s lacks a number or has a bad one', async (code, query, fields) => {
+  ])('GET /PriceCodes/{priceCode} 400: %s%s has a missing or invalid number', async (code, query, fields) => {
     const { us } = await startService();
     const { status, json } = await ask(us, code, query);
     expect(status).toBe(400);
     expect(Object.keys(json.errors)).toEqual(fields);
   });
 
-  test('PriceCode · description, categoryCode, categoryName, name, processCode, masterProcessCode: what it is', async () => {
+  test('PriceCode · description, categoryCode, categoryName, name, processCode, masterProcessCode: describe the code', async () => {
     const { us } = await startService();
     expect((await ask(us, 'GSH:22" x 24"')).json).toMatchObject({
       description: 'A sheet of 22" x 24" with your own layout.',
@@ -276,7 +276,7 @@ describe('GET /PriceCodes/{priceCode}', () => {
     });
   });
 
-  test('PriceCode · minimumQuantity: is the from of the first band, and not always 1', async () => {
+  test('PriceCode · minimumQuantity: is `from` of the first band, and not always 1', async () => {
     const { us } = await startService();
     const list = await listOf(us);
     for (const { minimumQuantity, priceBands } of list) expect(minimumQuantity).toBe(priceBands?.[0]?.from);
@@ -284,7 +284,7 @@ describe('GET /PriceCodes/{priceCode}', () => {
     expect([...least].toSorted((one, other) => one - other)).toEqual([1, 12, 25]);
   });
 
-  test('PriceCode · externalSupplier, externalPriceCode: set for what a partner makes, else null', async () => {
+  test('PriceCode · externalSupplier, externalPriceCode: set for goods of a partner, otherwise null', async () => {
     const { us } = await startService();
     for (const one of await listOf(us)) {
       const external = one.processCode === 'EMB' ? ['Needle & Bobbin', 'NB-RND-76'] : [null, null];
@@ -292,7 +292,7 @@ describe('GET /PriceCodes/{priceCode}', () => {
     }
   });
 
-  test('PriceCode · standardSetup, standardReset: null where there is none, which is not 0', async () => {
+  test('PriceCode · standardSetup, standardReset: null without one, which is not 0', async () => {
     const { us } = await startService();
     const charges = async (code: string) => {
       const { standardSetup, standardReset } = (await ask(us, code)).json;
@@ -306,7 +306,7 @@ describe('GET /PriceCodes/{priceCode}', () => {
     expect(await charges('GSH:22" x 24"')).toEqual([null, null]);
   });
 
-  test('PriceCode · sampleAvailable, samplePrice, sampleLabel: price and label are there with a sample only', async () => {
+  test('PriceCode · sampleAvailable, samplePrice, sampleLabel: price and label are present only with a sample', async () => {
     const { us } = await startService();
     expect((await ask(us, SPOT)).json).toMatchObject({
       sampleAvailable: true,
@@ -324,7 +324,7 @@ describe('GET /PriceCodes/{priceCode}', () => {
     }
   });
 
-  test('PriceCode · sizeUnit, sizeWidth, sizeHeight: the geometry, which the size in the code is not', async () => {
+  test('PriceCode · sizeUnit, sizeWidth, sizeHeight: the dimensions, which differ from the size in the code', async () => {
     const service = await startService();
     const geometry = async (client: Client, code: string) => {
       const { sizeUnit, sizeWidth, sizeHeight } = (await ask(client, code)).json;
@@ -341,7 +341,7 @@ describe('GET /PriceCodes/{priceCode}', () => {
     expect([json.sizeUnit, json.sizeWidth, json.sizeHeight]).toEqual(['in', 3.5, 40]);
   });
 
-  test('PriceCode · priceBands: PriceBand · from, to, unitPrice: bands follow each other, the last is open, more costs less', async () => {
+  test('PriceCode · priceBands: PriceBand · from, to, unitPrice: bands are contiguous, the last is open, and prices fall', async () => {
     const { us } = await startService();
     expect((await ask(us, SPOT)).json.priceBands).toEqual([
       { from: 12, to: 23, unitPrice: 3.06 },
@@ -382,7 +382,7 @@ describe('GET /PriceCodes/{priceCode}', () => {
     ['0.2E+1', 2],
     ['120e-1', 12],
     ['0000000000000004.5', 4.5],
-  ])('priceCode · dgX, dgY: any number that an order takes can be asked about: %s', async (text, number) => {
+  ])('priceCode · dgX, dgY: any number allowed in an order is accepted: %s', async (text, number) => {
     const { us } = await startService();
     const { status, json } = await ask(
       us,
@@ -412,7 +412,7 @@ describe('GET /PriceCodes/{priceCode}', () => {
     expect((await prices(eu, 12.7, 25.4))[0].unitPrice).toBe(2.3);
   });
 
-  test('priceCode · stitches: the price grows with each thousand begun', async () => {
+  test('priceCode · stitches: the price grows with each started thousand', async () => {
     const { us } = await startService();
     const price = async (stitches: number) =>
       (await ask(us, STITCHED, `?stitches=${stitches}`)).json.priceBands[0].unitPrice;
@@ -421,14 +421,14 @@ describe('GET /PriceCodes/{priceCode}', () => {
     ]);
   });
 
-  test('priceCode · dgX, dgY, stitches: of no account where the price does not depend on them', async () => {
+  test('priceCode · dgX, dgY, stitches: are ignored where the price does not depend on them', async () => {
     const { us } = await startService();
     expect((await ask(us, SPOT, '?dgX=1&dgY=999999&stitches=-4')).json).toEqual((await ask(us, SPOT)).json);
   });
 });
 
 describe('attributes of price codes', () => {
-  test('PriceCode · attributes: what to ask; none where there is nothing to ask', async () => {
+  test('PriceCode · attributes: the attributes to give; empty if there are none', async () => {
     const { us } = await startService();
     const names = async (code: string, query = '') =>
       (await ask(us, code, query)).json.attributes.map(({ name }: ProcessAttribute) => name);
@@ -443,7 +443,7 @@ describe('attributes of price codes', () => {
     ['au', 'UC:28cm x 28cm:1 Colour', 'Colour Count'],
     ['uk', 'UC:28cm x 28cm:1 Colour', 'Colour Count'],
     ['eu', 'UC:28cm x 28cm:1 Colour', 'Colour Count'],
-  ] as const)('ProcessAttribute · name: in %s %s asks for %s', async (region, code, name) => {
+  ] as const)('ProcessAttribute · name: in %s %s has %s', async (region, code, name) => {
     const service = await startService();
     const { attributes } = (await ask(await buyer(service, { region }), code)).json;
     expect(attributes[0].name).toBe(name);
@@ -473,7 +473,7 @@ describe('attributes of price codes', () => {
     expect(attributeOf(gang, 'Edge Bleed')).toMatchObject({ type: 'decimal', minValue: 0, maxValue: 5 });
   });
 
-  test('AttributeValue · value, text, selected: choices, of which the first is chosen', async () => {
+  test('AttributeValue · value, text, selected: choices, the first one preselected', async () => {
     const { us } = await startService();
     expect(attributeOf((await ask(us, SPOT)).json, 'Garment Color').enumerableValues).toEqual([
       { value: 'LIGHT', text: 'Light', selected: true },
@@ -482,7 +482,7 @@ describe('attributes of price codes', () => {
     ]);
   });
 
-  test('ProcessAttribute · label, description, required, assetAttributeName: how to ask, whether an answer must be, where it is kept', async () => {
+  test('ProcessAttribute · label, description, required, assetAttributeName: the label, whether it is required, and where it is stored', async () => {
     const { us } = await startService();
     const spot: PriceCode = (await ask(us, SPOT)).json;
     expect(attributeOf(spot, 'Color Count')).toMatchObject({
@@ -499,7 +499,7 @@ describe('attributes of price codes', () => {
     });
   });
 
-  test('ProcessAttribute · isMetaDataAttribute: width, height and stitches, which all are numbers in a range', async () => {
+  test('ProcessAttribute · isMetaDataAttribute: width, height and stitches, numbers with a range', async () => {
     const { us } = await startService();
     const custom: PriceCode = (await ask(us, CUSTOM, '?dgX=1&dgY=1')).json;
     const stitched: PriceCode = (await ask(us, STITCHED, '?stitches=500')).json;
@@ -520,7 +520,7 @@ describe('attributes of price codes', () => {
 describe('prices for orders', () => {
   test('a quantity has the price of its band, and none below the first', async () => {
     const { acme } = await startService();
-    const { priceBands = null } = priceCodeOf(acme, SPOT) ?? {};
+    const { priceBands = null } = findPriceCode(acme, SPOT) ?? {};
     expect([0, 11, 12, 23, 24, 499, 500, 1e6].map((quantity) => unitPriceAt(priceBands, quantity))).toEqual([
       undefined,
       undefined,
@@ -533,9 +533,9 @@ describe('prices for orders', () => {
     ]);
   });
 
-  test('a metadata-priced code is known without its numbers, but has no bands', async () => {
+  test('a metadata-priced code without its numbers is found, but has no bands', async () => {
     const { acme } = await startService();
-    const found = priceCodeOf(acme, CUSTOM, { dgX: 4 });
+    const found = findPriceCode(acme, CUSTOM, { dgX: 4 });
     expect(found).toMatchObject({ minimumQuantity: 1, sizeWidth: null, sizeHeight: null, priceBands: null });
     expect(unitPriceAt(found?.priceBands ?? null, 5)).toBeUndefined();
   });
@@ -553,7 +553,7 @@ describe('lookups', () => {
     expect(names).toEqual(names.toSorted((one: string, other: string) => one.localeCompare(other, 'en')));
   });
 
-  test('Country · name, iso2, iso3, hasSuburb, hasState, hasPostalCode: which parts addresses have', async () => {
+  test('Country · name, iso2, iso3, hasSuburb, hasState, hasPostalCode: the parts of its addresses', async () => {
     const { us } = await startService();
     const { countries } = (await us.get('/Lookups/countries')).json;
     const one = (iso2: string) => countries.find((country: { iso2: string }) => country.iso2 === iso2);
@@ -600,7 +600,7 @@ describe('lookups', () => {
     },
   );
 
-  test('States · countryCode, states: small letters do; the list is empty for a country without divisions and for no country', async () => {
+  test('States · countryCode, states: lower case is accepted; the list is empty for a country without states and for an unknown code', async () => {
     const { us } = await startService();
     const answer = async (code: string) => (await us.get(`/Lookups/countries/${code}/states`)).json;
     expect(await answer('au')).toEqual(await answer('AU'));
@@ -618,7 +618,7 @@ describe('lookups', () => {
   });
 
   test.each(['USA', 'U', 'U1', '%20'])(
-    'GET /Lookups/countries/{countryCode}/states 400: %s is no alpha-2 code',
+    'GET /Lookups/countries/{countryCode}/states 400: %s is not an alpha-2 code',
     async (code) => {
       const { us } = await startService();
       const { status, json } = await us.get(`/Lookups/countries/${code}/states`);
@@ -627,7 +627,7 @@ describe('lookups', () => {
     },
   );
 
-  test('GET /Lookups/job-statuses 200: JobStatus · id, name: the region’s own, among them those of the contract', async () => {
+  test('GET /Lookups/job-statuses 200: JobStatus · id, name: the region’s own, including those of the contract', async () => {
     const service = await startService();
     const { json } = await service.us.get('/Lookups/job-statuses');
     const names = json.map(({ name }: { name: string }) => name);
@@ -642,7 +642,7 @@ describe('lookups', () => {
     });
   });
 
-  test('GET /Lookups/process-codes 200: ProcessCode · processCode, description, rank: all of the region, by rank, also what the account may not order', async () => {
+  test('GET /Lookups/process-codes 200: ProcessCode · processCode, description, rank: all of the region, by rank, including those that the account may not order', async () => {
     const service = await startService();
     const client = await buyer(service, { withheldProcesses: ['UC'] });
     const { json } = await client.get<ProcessCode[]>('/Lookups/process-codes');
@@ -661,12 +661,12 @@ describe('lookups', () => {
     expect(british.json[0].description).toBe('Spot colour transfers');
   });
 
-  test('GET /Lookups/process-codes 403: credentials that may not order', async () => {
+  test('GET /Lookups/process-codes 403: credentials without the right to order', async () => {
     const { as } = await startService();
     expect((await (await as('viewer')).get('/Lookups/process-codes')).status).toBe(403);
   });
 
-  test('ProcessCode · metadata: ProcessMetadata · setupApplies, resetApplies: as the price codes have it', async () => {
+  test('ProcessCode · metadata: ProcessMetadata · setupApplies, resetApplies: match the price codes', async () => {
     const { us } = await startService();
     const processes = (await us.get<ProcessCode[]>('/Lookups/process-codes')).json;
     const list = await listOf(us);
@@ -681,7 +681,7 @@ describe('lookups', () => {
     }
   });
 
-  test('ProcessMetadata · scheduleable, physicalStockRequired, printable: what is printed here, bought in, or in stock', async () => {
+  test('ProcessMetadata · scheduleable, physicalStockRequired, printable: printed in-house, purchased, or in stock', async () => {
     const { us } = await startService();
     const processes = (await us.get<ProcessCode[]>('/Lookups/process-codes')).json;
     const kinds = new Map(
@@ -695,7 +695,7 @@ describe('lookups', () => {
     expect(kinds.get('STK')).toEqual([false, true, false]);
   });
 
-  test('GET /Lookups/size-sets 200: SizeSet · id, name, sizes: labels in their order, without empty ones', async () => {
+  test('GET /Lookups/size-sets 200: SizeSet · id, name, sizes: labels in order, without empty ones', async () => {
     const service = await startService();
     const { json } = await service.us.get('/Lookups/size-sets');
     const set = (name: string) => json.find((one: { name: string }) => one.name === name);
@@ -708,7 +708,7 @@ describe('lookups', () => {
     expect(british.json[0].id).not.toBe(ids[0]);
   });
 
-  test('who may not order may read lookups', async () => {
+  test('callers without the right to order can read lookups', async () => {
     const { as } = await startService();
     const viewer = await as('viewer');
     for (const path of ['countries', 'countries/US/states', 'job-statuses', 'size-sets']) {
@@ -743,20 +743,20 @@ describe('GET /promocode/validate/{code}', () => {
     expect(await validate(us, 'SHIPIT')).toMatchObject({ isValid: true, discount: 750, isFixed: true });
   });
 
-  test('PromoValidation · promoCode: found in any case, and shown in capitals', async () => {
+  test('PromoValidation · promoCode: case-insensitive, and answered in upper case', async () => {
     const { us } = await startService();
     expect(await validate(us, ' team15 ')).toEqual(await validate(us, 'TEAM15'));
   });
 
   test.each([
-    ['NOSUCH', 'NOSUCH', null, 'There is no such promo code.'],
-    ['a/b "c"', 'a/b "c"', null, 'There is no such promo code.'],
-    ['%ZZ', '%ZZ', null, 'There is no such promo code.'],
+    ['NOSUCH', 'NOSUCH', null, 'The promo code does not exist.'],
+    ['a/b "c"', 'a/b "c"', null, 'The promo code does not exist.'],
+    ['%ZZ', '%ZZ', null, 'The promo code does not exist.'],
     ['summer25', 'SUMMER25', '25% off, summer 2025', 'The promo code has expired.'],
     ['DECADE30', 'DECADE30', '30% off in the thirties', 'The promo code is not valid yet.'],
     ['LAUNCH50', 'LAUNCH50', '50% off for the first hundred', 'The promo code has been used up.'],
   ])(
-    'GET /promocode/validate/{code} 200: PromoValidation · isValid, message: %s does not count',
+    'GET /promocode/validate/{code} 200: PromoValidation · isValid, message: %s is invalid',
     async (asked, promoCode, description, message) => {
       const { us } = await startService();
       const nothing = { isValid: false, discount: 0, isFixed: false, applicableProcessCodes: null };
@@ -764,14 +764,14 @@ describe('GET /promocode/validate/{code}', () => {
     },
   );
 
-  test('whatever is asked for, it is never refused', async () => {
+  test('any code and processes answer 200', async () => {
     const { us } = await startService();
     for (const text of ['<b>'.repeat(999), '\u0000', '%', '..;', '🙏']) {
       expect(await validate(us, text, text)).toMatchObject({ isValid: false, promoCode: text });
     }
   });
 
-  test('a code counts from the instant it begins to the instant it ends', async () => {
+  test('a code is valid from its start (inclusive) to its end (exclusive)', async () => {
     const { us, clock } = await startService();
     const isValidAt = async (code: string, instant: string, ms: number) => {
       clock.now = Date.parse(instant) + ms;
@@ -810,7 +810,7 @@ describe('GET /promocode/validate/{code}', () => {
     },
   );
 
-  test('PromoValidation · applicableProcessCodes: null for a code that is for every process', async () => {
+  test('PromoValidation · applicableProcessCodes: null for a code for every process', async () => {
     const { us } = await startService();
     expect(await validate(us, 'TEAM15', 'UC,DTF')).toMatchObject({
       isValid: true,
@@ -818,7 +818,7 @@ describe('GET /promocode/validate/{code}', () => {
     });
   });
 
-  test('a code is used up by orders: of the account, or of the region', async () => {
+  test('orders exhaust a code: of the account, or of the region', async () => {
     const service = await startService();
     const { acme, us } = service;
     const other = await buyer(service);
@@ -838,9 +838,9 @@ describe('GET /promocode/validate/{code}', () => {
     ]);
   });
 
-  test('a code of another region or tier is like one that does not exist', async () => {
+  test('a code of another region or tier answers like an unknown one', async () => {
     const service = await startService();
-    const absent = { isValid: false, description: null, message: 'There is no such promo code.' };
+    const absent = { isValid: false, description: null, message: 'The promo code does not exist.' };
     expect(await validate(service.us, 'KIWI10')).toMatchObject(absent);
     expect(await validate(await buyer(service, { region: 'nz' }), 'KIWI10')).toMatchObject({ isValid: true });
     expect(await validate(service.us, 'VOLUME8')).toMatchObject(absent);

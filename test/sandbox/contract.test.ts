@@ -1,4 +1,4 @@
-/** What holds for every operation of the ordering service alike: who gets in, and what is answered when it fails. */
+/** Rules of all operations of the ordering API: authentication, errors, bodies. */
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
@@ -7,7 +7,7 @@ import type { RegionCode } from '../../sandbox/world/regions.ts';
 import { Token, TokenError } from '../../shared/ordering/contract/tokens.ts';
 import { startService, tokenOf } from '../support/ordering-api.ts';
 
-/** Every operation without a token; what stands for parameters need not exist, for nobody looks. */
+/** Every operation without a token; parameter values need not exist, because the token is checked first. */
 const UNAUTHORIZED = [
   'GET /PriceCodes/processes 401',
   'GET /PriceCodes/price-codes 401',
@@ -43,7 +43,7 @@ const UNAUTHORIZED = [
   'GET /stock/shipping 401',
 ];
 
-/** Those of which the contract says that they may fail, though nothing but a rule makes them. */
+/** Operations with a documented 500, which only a rule causes. */
 const FAILING = [
   'GET /PriceCodes/processes 500',
   'GET /Assets/{assetCode}/jobs 500',
@@ -60,14 +60,14 @@ const toRequest = (one: string) => {
 };
 
 describe('without a valid token of the region', () => {
-  test('every operation is among those that are tried', () => {
+  test('the cases cover every operation', () => {
     expect(UNAUTHORIZED.map((one) => toRequest(one).route).toSorted()).toEqual(
       operations.map(({ method, path }) => `${method.toUpperCase()} ${path}`).toSorted(),
     );
   });
 
   test.each(UNAUTHORIZED)(
-    '%s: no token, a wrong one, an expired one and one of another region',
+    '%s: rejects a missing token, a wrong one, an expired one and one of another region',
     async (one) => {
       const { method, path } = toRequest(one);
       const { us, sandbox, world, clock } = await startService({ tokenLifetimeSeconds: 600 });
@@ -101,7 +101,7 @@ describe('without a valid token of the region', () => {
   );
 });
 
-test.each(FAILING)('%s: on a rule it fails once, and succeeds when it is tried again', async (one) => {
+test.each(FAILING)('%s: fails once under a fault rule, and succeeds on retry', async (one) => {
   const { method, path } = toRequest(one.replace('{countryCode}', 'US'));
   const { us, sandbox } = await startService();
   sandbox.faults.add({ match: { method, nth: 1 }, fault: { kind: 'status', status: 500 } });
@@ -111,8 +111,8 @@ test.each(FAILING)('%s: on a rule it fails once, and succeeds when it is tried a
   expect((await us.ask(path, { method })).status).not.toBe(500);
 });
 
-describe('ProblemDetails · type, title, status, detail, instance, errors: what goes wrong', () => {
-  test('has the same title whenever it is of the same type, says what was wrong and where', async () => {
+describe('ProblemDetails · type, title, status, detail, instance, errors: a problem', () => {
+  test('has the title of its type, and a detail that names the error and its location', async () => {
     const { us, acme } = await startService();
     const absent = (await us.get('/Jobs/1')).json;
     expect(absent).toEqual({
@@ -129,7 +129,7 @@ describe('ProblemDetails · type, title, status, detail, instance, errors: what 
     expect(locked.detail).not.toBe(absent.detail);
   });
 
-  test('has the messages by parameter or field when the request was not valid', async () => {
+  test('has the messages by parameter or field if the request was invalid', async () => {
     const { us, acme } = await startService();
     const { json } = await us.get('/Jobs/active?page=0&pageSize=101');
     expect(json).toEqual({
@@ -152,7 +152,7 @@ describe('bodies', () => {
   test.each([
     ['POST /Jobs 415', '/Jobs'],
     ['PATCH /Jobs/{jobNumber} 415', '/Jobs/{jobNumber}'],
-  ])('%s: only the four documented media types are taken', async (what, route) => {
+  ])('%s: accepts only the four documented media types', async (what, route) => {
     const { method } = toRequest(what);
     const { us, acme } = await startService();
     const path = route.replace('{jobNumber}', String(acme.createJob()));
@@ -181,7 +181,7 @@ describe('bodies', () => {
 
 describe('bodies that are too large', () => {
   const MIB = 1024 * 1024;
-  /** As much as is asked for, of unknown length; tells how much of it was taken. */
+  /** A body of a given size and unknown length; reports how much of it was read. */
   const streamOf = (bytes: number) => {
     const sent = { bytes: 0 };
     const body = new ReadableStream<Uint8Array>({
@@ -198,7 +198,7 @@ describe('bodies that are too large', () => {
   test.each([
     ['POST /Jobs 413', '/Jobs'],
     ['PATCH /Jobs/{jobNumber} 413', '/Jobs/{jobNumber}'],
-  ])('%s: more than a MiB is refused, whether or not its length is told', async (what, route) => {
+  ])('%s: rejects more than 1 MiB, with and without content-length', async (what, route) => {
     const { method } = toRequest(what);
     const { us, acme } = await startService();
     const path = route.replace('{jobNumber}', String(acme.createJob()));
@@ -210,11 +210,11 @@ describe('bodies that are too large', () => {
     expect((await us.ask(path, { method, headers, ...streamOf(MIB).init })).status).toBe(400);
   });
 
-  test('without a token it is 401 however large the body is, and before it has come', async () => {
+  test('answers 401 without a token, for any body size, and before the body has arrived', async () => {
     const { sandbox } = await startService();
     const url = new URL(`${sandbox.apiUrl('us')}/Jobs`);
     const socket = connect(Number(url.port), url.hostname);
-    // A body that is announced and never sent: who waits for it never answers.
+    // The announced body is never sent: a server that waits for it would never answer.
     socket.write(
       `POST ${url.pathname} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 60000000\r\n\r\n`,
     );
@@ -235,8 +235,8 @@ describe('bodies that are too large', () => {
   });
 });
 
-describe('what nobody foresaw', () => {
-  test('is a problem with 500, told once on stderr in a line that says nothing of the request', async () => {
+describe('an unexpected error', () => {
+  test('is a problem with 500, logged once on stderr in a line without content of the request', async () => {
     const told = vi.spyOn(console, 'error').mockImplementation(() => {});
     onTestFinished(() => told.mockRestore());
     const { us, sandbox } = await startService();
@@ -261,7 +261,7 @@ describe('what nobody foresaw', () => {
     expect(line).not.toMatch(/hush|SECRET|\n/);
   });
 
-  test('is not that a client goes away in the middle of its body: nothing is told, and the next one is served', async () => {
+  test('does not include a client that disconnects within its body: nothing is logged, and the next request is answered', async () => {
     const told = vi.spyOn(console, 'error').mockImplementation(() => {});
     onTestFinished(() => told.mockRestore());
     const { us, sandbox } = await startService();
@@ -284,14 +284,14 @@ describe('what nobody foresaw', () => {
       socket.write(length?.startsWith('T') ? '5\r\n{"a":' : '{"a":');
       socket.resetAndDestroy();
     }
-    // What was sent before it arrives before it.
+    // Waits until the request has arrived.
     for (let n = 0; n < 5; n++) expect((await us.get('/account')).status).toBe(200);
     expect(told.mock.calls).toEqual([]);
     expect(sandbox.requests.count() - before, 'they were no requests').toBe(5);
   });
 });
 
-test('a problem’s instance is the path as it was sent, however it was encoded', async () => {
+test('a problem’s instance is the path as sent, in any encoding', async () => {
   const { us, sandbox } = await startService();
   for (const path of [
     '/Stock/no%2Fsuch%20one',
@@ -315,7 +315,7 @@ describe('the token endpoint', () => {
     ...fields,
   });
 
-  /** Asks for a token of acme, in the US unless another region's host is asked. */
+  /** Requests a token of acme. Default host: the US region's. */
   async function start() {
     const { sandbox, world, clock, us } = await startService({ tokenLifetimeSeconds: 600 });
     const grant = async (
@@ -334,7 +334,7 @@ describe('the token endpoint', () => {
     return { grant, us, world, clock };
   }
 
-  test('POST /realms/{realm}/protocol/openid-connect/token 200: TokenRequest · grant_type, client_id, client_secret; Token · access_token, expires_in, token_type: the token works for ten minutes', async () => {
+  test('POST /realms/{realm}/protocol/openid-connect/token 200: TokenRequest · grant_type, client_id, client_secret; Token · access_token, expires_in, token_type: the token is valid for ten minutes', async () => {
     const { grant, us, clock } = await start();
     const { status, json, headers } = await grant();
     expect(status).toBe(200);
@@ -345,7 +345,7 @@ describe('the token endpoint', () => {
     const { json: second } = await grant();
     expect(second.access_token).not.toBe(token);
     clock.now += 599_999;
-    expect((await us.ask('/account', { token })).status, 'a second one does not end the first').toBe(200);
+    expect((await us.ask('/account', { token })).status, 'a second one does not revoke the first').toBe(200);
     clock.now += 1;
     expect((await us.ask('/account', { token })).status).toBe(401);
   });
@@ -369,13 +369,13 @@ describe('the token endpoint', () => {
     expect(refused.json).toEqual({ error, error_description: expect.any(String) });
   });
 
-  test('POST /realms/{realm}/protocol/openid-connect/token 400: a body that is no form says nothing', async () => {
+  test('POST /realms/{realm}/protocol/openid-connect/token 400: a body that is not a form', async () => {
     const { grant } = await start();
     const refused = await grant(JSON.stringify(form()), { type: 'application/json' });
     expect(refused).toMatchObject({ status: 400, json: { error: 'invalid_request' } });
   });
 
-  test('POST /realms/{realm}/protocol/openid-connect/token 404: a realm of another region, or of none', async () => {
+  test('POST /realms/{realm}/protocol/openid-connect/token 404: a realm of another region, or an unknown one', async () => {
     const { grant } = await start();
     for (const realm of ['nz', 'nowhere']) {
       expect(await grant(form(), { realm })).toMatchObject({
@@ -385,7 +385,7 @@ describe('the token endpoint', () => {
     }
   });
 
-  test('credentials are known in their own region alone, and act by their role', async () => {
+  test('credentials are valid in their own region only, with the rights of their role', async () => {
     const { grant, us, world } = await start();
     expect((await grant(form(), { region: 'nz' })).status).toBe(401);
     world.account('us', 'acme')?.addCredentials({ role: 'viewer', clientId: 'looker', clientSecret: 's' });

@@ -1,12 +1,12 @@
 /**
- * Nothing of the contract is untested: the titles of the sandbox's tests name every status of every operation, every field
- * of every schema and every parameter. docs/sandbox.md has the table of operations and statuses, with the test that shows
- * each; `DOCS=write npx vitest run test/sandbox/coverage.test.ts` fills in the tests.
+ * The tests of the sandbox cover the whole contract: their titles name every status of every operation, every field of every
+ * schema and every parameter. docs/sandbox.md has a table of operations and statuses with their tests; `DOCS=write npx vitest
+ * run test/sandbox/coverage.test.ts` updates it.
  */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { openApiDocument } from '../../sandbox/http/openapi.ts';
-import { answersOf } from '../../sandbox/http/operation.ts';
+import { listAnswers } from '../../sandbox/http/operation.ts';
 import { OPERATIONS } from '../../sandbox/http/traffic.ts';
 import { ERROR_CODES, FAULTS } from '../../sandbox/operations/order-errors.ts';
 import { operations } from '../../sandbox/operations.ts';
@@ -14,10 +14,10 @@ import { loadScenario, scenarioNames } from '../../sandbox/simulation/scenario-f
 import { startService } from '../support/ordering-api.ts';
 
 const DOCS = 'docs/sandbox.md';
-/** What the token endpoint answers; it is no operation. */
+/** The token endpoint, which is not an operation. */
 const TOKEN = 'POST /realms/{realm}/protocol/openid-connect/token';
 
-/** What is another one with more fields, which is read by the very same code. */
+/** Schemas that extend another one and share its parser. */
 const EXTENDED: Readonly<Record<string, string>> = {
   ShopCandidate: 'JobCandidate',
   CustomerShopCandidate: 'ShopCandidate',
@@ -29,7 +29,10 @@ interface Title {
   readonly text: string;
 }
 
-/** What titles say that they show: `GET /Jobs/active 200` and `ActiveJobDto · dateOut`, by the first that does. */
+/**
+ * Operations with status, and fields, that titles name: `GET /Jobs/active 200` and `ActiveJobDto · dateOut`, with the first
+ * title.
+ */
 function shownBy(titles: readonly Title[]): Map<string, Title> {
   const shown = new Map<string, Title>();
   const note = (what: string, title: Title) => shown.has(what) || shown.set(what, title);
@@ -44,7 +47,7 @@ function shownBy(titles: readonly Title[]): Map<string, Title> {
   return shown;
 }
 
-/** The texts of a test file that stand in quotes, outside comments. */
+/** The quoted strings of a test file, outside comments. */
 function titlesIn(file: string, source: string): Title[] {
   return source
     .split('\n')
@@ -89,14 +92,14 @@ function cellOf(title: Title | undefined): string {
   return `\`${title.file.replace('.test.ts', '')}\`: ${title.text.replaceAll('|', '\\|')}`;
 }
 
-/** The modules in a folder and below it, in order. */
+/** The modules below a folder, sorted. */
 function modulesIn(folder: string): string[] {
   return readdirSync(folder, { recursive: true, encoding: 'utf8' })
     .filter((file) => file.endsWith('.ts'))
     .sort();
 }
 
-/** What modules chose where the contract is silent, from the comments at their top. */
+/** The choices of modules where the contract is silent, from their docstrings. */
 function choices(): string {
   const folder = 'sandbox';
   return modulesIn(folder)
@@ -126,7 +129,7 @@ function between(document: string, name: string, text: string): string {
   return `${document.slice(0, from + open.length)}\n${text.trim()}\n\n${document.slice(to)}`;
 }
 
-/** What the docs say as the code says it, by the names of their markers. */
+/** Generated parts of the docs, by marker. */
 const generated: Readonly<Record<string, () => string>> = {
   choices,
   errorCodes: () =>
@@ -152,7 +155,7 @@ describe('docs/sandbox.md', () => {
     else expect(text === now).toBe(true);
   });
 
-  test('every module that chose something is heard', () => {
+  test('has the choices of every module', () => {
     const modules = modulesIn('sandbox').filter((file) =>
       /contract is silent/i.test(readFileSync(`sandbox/${file}`, 'utf8')),
     );
@@ -161,7 +164,7 @@ describe('docs/sandbox.md', () => {
     expect(modules.filter((file) => !heard.includes(`[\`${file}\`]`))).toEqual([]);
   });
 
-  test('shows an order that is taken, and one that is not created', async () => {
+  test('has examples of an accepted order, and of one that is not created', async () => {
     const [, order = ''] = /```json\n([\s\S]*?)```/.exec(readFileSync(DOCS, 'utf8')) ?? [];
     const { us } = await startService();
     expect(await us.post('/Jobs', { ...JSON.parse(order), validateOnly: true })).toMatchObject({
@@ -170,16 +173,16 @@ describe('docs/sandbox.md', () => {
     expect(await us.post('/Jobs', JSON.parse(order))).toMatchObject({ status: 201 });
   });
 
-  test('has a row for each status that an operation may answer, and no other', () => {
+  test('has exactly one row for each status of each operation', () => {
     const rows = rowsIn(readFileSync(DOCS, 'utf8')).map(({ what }) => what);
     const declared = operations.flatMap((spec) =>
-      Object.keys(answersOf(spec)).map((status) => `${spec.method.toUpperCase()} ${spec.path} ${status}`),
+      Object.keys(listAnswers(spec)).map((status) => `${spec.method.toUpperCase()} ${spec.path} ${status}`),
     );
     declared.push(...[200, 400, 401, 404, 413].map((status) => `${TOKEN} ${status}`));
     expect(rows.toSorted()).toEqual(declared.toSorted());
   });
 
-  test('says of each by which test it is shown (else: DOCS=write)', () => {
+  test('names the test of each status (else: DOCS=write)', () => {
     let text = readFileSync(DOCS, 'utf8');
     const rows = rowsIn(text);
     if (process.env.DOCS === 'write') {
@@ -197,7 +200,7 @@ describe('docs/sandbox.md', () => {
   });
 });
 
-describe('a test shows', () => {
+describe('test titles name', () => {
   test('every status of every operation', () => {
     const rows = rowsIn(readFileSync(DOCS, 'utf8'));
     expect(rows.length).toBeGreaterThan(100);
@@ -225,7 +228,7 @@ describe('a test shows', () => {
     expect(missing(parameters)).toEqual([]);
   });
 
-  test('nothing that there is not: what a title names is an operation, a status, a field or a parameter', () => {
+  test('nothing else: each named operation, status, field and parameter exists', () => {
     const rows = new Set(rowsIn(readFileSync(DOCS, 'utf8')).map(({ what }) => what));
     const names: ReadonlySet<string> = new Set([
       ...OPERATIONS,
@@ -238,16 +241,16 @@ describe('a test shows', () => {
   });
 });
 
-describe('titles', () => {
+describe('the title parser', () => {
   const source = [
-    "test('GET /Jobs/{jobNumber} 404: like one that does not exist', () => {});",
+    "test('GET /Jobs/{jobNumber} 404: an unknown job', () => {});",
     "// test('GET /Jobs/{jobNumber} 403: not a test')",
     " * 'GET /Jobs/{jobNumber} 500' in a comment",
     "test('GET /Stock 200 · StockItem · rank, slug, StockVariant · colour: it\\'s there', () => {});",
     "  ['POST /Jobs 400', 'JobCandidate · items and promocode'],",
   ].join('\n');
 
-  test('are read from what stands in quotes, and tell what is shown', () => {
+  test('reads quoted strings, and finds operations and fields', () => {
     const found = shownBy(titlesIn('x.test.ts', source));
     expect([...found.keys()]).toEqual([
       ...['GET /Jobs/{jobNumber} 404', 'GET /Stock 200', 'StockItem · rank', 'StockItem · slug'],

@@ -2,8 +2,8 @@
 import * as fc from 'fast-check';
 import { describe, expect, test, vi } from 'vitest';
 import { ERROR_CODES, type ErrorCode, FAULTS } from '../../sandbox/operations/order-errors.ts';
-import { linesOf, type Wares } from '../../sandbox/operations/order-lines.ts';
-import { priceCodeOf } from '../../sandbox/world/catalogue.ts';
+import { checkLines, type Wares } from '../../sandbox/operations/order-lines.ts';
+import { findPriceCode } from '../../sandbox/world/catalogue.ts';
 import type { RegionCode } from '../../sandbox/world/regions.ts';
 import type { SandboxAccount } from '../../sandbox/world/world.ts';
 import type { JobCreated, JobLineCandidate } from '../../shared/ordering/contract/candidates.ts';
@@ -50,9 +50,9 @@ const BADGE = {
 const RASH_VEST = { itemType: 'Stock', code: 'CW-RASH', sizeQuantities: { S: 6, M: 4 } };
 const POLO = { itemType: 'Stock', code: 'KF-POLO-WHT', sizeQuantities: { M: 30 } };
 
-/** An order of one line, with something else in it. */
+/** An order of one line, with overrides. */
 const order = (more: Loose = {}): Loose => ({ deliveryAddress: DENVER, items: [FILM], ...more });
-/** The same with one line. */
+/** An order with overrides of its line. */
 const line = (more: Loose, base: Loose = FILM): Loose => order({ items: [{ ...base, ...more }] });
 /** The same with something else in its address. */
 const address = (more: Loose): Loose => order({ deliveryAddress: { ...DENVER, ...more } });
@@ -68,7 +68,7 @@ const create = async (
 };
 const codesOf = (json: Loose): ErrorCode[] =>
   json.validationMessages.map(({ errorCode }: { errorCode: ErrorCode }) => errorCode);
-/** What is wrong with an order, by its codes, and that nothing came of it. */
+/** The error codes of an order; checks that nothing was created. */
 const refusal = async (
   client: Client,
   body: Loose,
@@ -86,12 +86,12 @@ const jobOf = async (client: Client, body: Loose, headers: Record<string, string
 };
 const recordOf = ({ account }: Client, { jobNumber }: { jobNumber: number }) => {
   const job = account.job(jobNumber);
-  if (!job) throw new Error(`There is no job ${jobNumber}`);
+  if (!job) throw new Error(`Job ${jobNumber} does not exist`);
   return job;
 };
 
 describe('answers', () => {
-  test('POST /Jobs 201: a job is created, and its address and number are told', async () => {
+  test('POST /Jobs 201: a job is created; the answer has its URL and number', async () => {
     const { us, acme } = await startService();
     const { status, headers, json } = await us.post('/Jobs', order());
     expect(status).toBe(201);
@@ -99,7 +99,7 @@ describe('answers', () => {
     expect(acme.activeJobNumbers()).toEqual([json.jobNumber]);
   });
 
-  test('POST /Jobs 200: validateOnly creates nothing and the message says so', async () => {
+  test('POST /Jobs 200: validateOnly creates nothing, and the message says so', async () => {
     const { us, acme } = await startService();
     const { status, json } = await us.post('/Jobs', order({ validateOnly: true, promocode: 'WELCOME10' }));
     expect(status).toBe(200);
@@ -112,11 +112,11 @@ describe('answers', () => {
       0,
       [],
     ]);
-    // Neither was the code taken that may be taken once.
+    // A single-use promo code is not used up either.
     expect((await us.post('/Jobs', order({ promocode: 'WELCOME10' }))).status).toBe(201);
   });
 
-  test('POST /Jobs 400: all messages come at once, and nothing is created', async () => {
+  test('POST /Jobs 400: the answer has all messages, and nothing is created', async () => {
     const { us, acme } = await startService();
     const { status, json } = await us.post('/Jobs', {
       customerUserId: 1,
@@ -140,7 +140,7 @@ describe('answers', () => {
     ]);
   });
 
-  test('POST /Jobs 400: what is no job at all is a problem with messages by field', async () => {
+  test('POST /Jobs 400: a body that is not a job is a problem with messages by field', async () => {
     const { us } = await startService();
     const { status, json } = await us.post('/Jobs', { items: [{ itemType: 7 }], mustDate: 'yes' });
     expect([status, Object.keys(json.errors).sort()]).toEqual([400, ['items[0].itemType', 'mustDate']]);
@@ -156,13 +156,13 @@ describe('answers', () => {
     ['sizeQuantities: a size', { sizeQuantities: { S: 2 ** 31, M: 1 } }, 'items[0].sizeQuantities.S'],
     ['sizeQuantities: a size below', { sizeQuantities: { S: -(2 ** 31) - 1 } }, 'items[0].sizeQuantities.S'],
     ['quantity: one', { quantity: 2 ** 31 }, 'items[0].quantity'],
-  ])('POST /Jobs 400 · JobLineCandidate · %s that 32 bits cannot hold is refused', async (_, more, field) => {
+  ])('POST /Jobs 400 · JobLineCandidate · %s above 32 bits is rejected', async (_, more, field) => {
     const { us } = await startService();
     const { status, json } = await us.post('/Jobs', line(more, RASH_VEST));
     expect([status, Object.keys(json.errors)]).toEqual([400, [field]]);
   });
 
-  test('JobLineCandidate · sizeQuantities: sizes may add up to all that a quantity can hold', async () => {
+  test('JobLineCandidate · sizeQuantities: the sum may reach the maximum quantity', async () => {
     const { us } = await startService();
     const most = line({ sizeQuantities: { S: 2 ** 31 - 2, M: 1 } }, RASH_VEST);
     expect((await create(us, most)).jobLineDetails?.[0]?.quantity).toBe(2 ** 31 - 1);
@@ -175,7 +175,7 @@ describe('answers', () => {
     ['attributes', '{"__proto__":"yes"}'],
     ['attributes', '{"__proto__":{"Glitter":"yes"}}'],
   ])(
-    'POST /Jobs 400 · JobLineCandidate · %s: the key __proto__ is refused by name: %s',
+    'POST /Jobs 400 · JobLineCandidate · %s: the key __proto__ is rejected by name: %s',
     async (field, map) => {
       const { us, acme } = await startService();
       for (const validateOnly of [true, false]) {
@@ -194,7 +194,7 @@ describe('answers', () => {
     },
   );
 
-  test('POST /Jobs 401: without a token of the region nothing is created', async () => {
+  test('POST /Jobs 401: nothing is created without a token of the region', async () => {
     const { us, acme } = await startService();
     const body = JSON.stringify(order());
     const headers = { 'content-type': 'application/json' };
@@ -202,14 +202,14 @@ describe('answers', () => {
     expect(acme.activeCount).toBe(0);
   });
 
-  test('POST /Jobs 403: who may not order creates nothing', async () => {
+  test('POST /Jobs 403: a caller without the right to order creates nothing', async () => {
     const { as, acme } = await startService();
     const viewer = await as('viewer');
     expect((await viewer.post('/Jobs', order())).status).toBe(403);
     expect(acme.activeCount).toBe(0);
   });
 
-  test('POST /Jobs 415: bodies are JSON of one of four media types', async () => {
+  test('POST /Jobs 415: accepts JSON bodies of four media types only', async () => {
     const { us } = await startService();
     const body = JSON.stringify(order());
     const types = ['text/json', 'application/json-patch+json', 'application/vnd.orders+json; charset=utf-8'];
@@ -235,7 +235,7 @@ describe('answers', () => {
     ],
   ];
   test.each(failing)(
-    'POST /Jobs 500: %s breaks the service, and validateOnly says what it was: %s',
+    'POST /Jobs 500: %s fails, and validateOnly names the reason: %s',
     async (_, errorCode, body) => {
       const { us, acme } = await startService();
       const broken = await us.post('/Jobs', body);
@@ -247,17 +247,17 @@ describe('answers', () => {
     },
   );
 
-  test('every known trigger of a 500 is shown above', () => {
+  test('the cases cover every known trigger of a 500', () => {
     expect(new Set(failing.map(([, errorCode]) => errorCode))).toEqual(new Set(FAULTS));
   });
 
-  test('what is also wrong otherwise is a 400 that names all of it', async () => {
+  test('a trigger of a 500 together with another error is a 400 that names both', async () => {
     const { us } = await startService();
     const { status, json } = await us.post('/Jobs', order({ items: [], locationCodeOverride: 'NONESUCH' }));
     expect([status, codesOf(json)]).toEqual([400, ['LocationInvalid', 'ItemsEmpty']]);
   });
 
-  test('CreateJobReturnDto · jobNumber, location, dateDue, totalJobCost, expectingArtworkToBeUploaded, jobLineDetails: say what came of the order', async () => {
+  test('CreateJobReturnDto · jobNumber, location, dateDue, totalJobCost, expectingArtworkToBeUploaded, jobLineDetails: describe the created job', async () => {
     const { us } = await startService();
     const created = await create(us, order({ items: [FILM, RASH_VEST] }));
     const { json: job } = await us.get(`/Jobs/${created.jobNumber}`);
@@ -272,7 +272,7 @@ describe('answers', () => {
     expect(job.location.name).toBe('Denver');
   });
 
-  test('JobLineDetail · customerReference, quantity, needsArtworkToBeUploaded, newAssetSku, jobLineLabelUrl: say it line by line', async () => {
+  test('JobLineDetail · customerReference, quantity, needsArtworkToBeUploaded, newAssetSku, jobLineLabelUrl: describe each line', async () => {
     const { us } = await startService();
     const url = 'https://art.example/chest.png?signature=abc';
     const items = [
@@ -323,33 +323,33 @@ describe('answers', () => {
     });
   });
 
-  test('ValidationSuccess · isValid, validationMessages, message: what is valid has no messages', async () => {
+  test('ValidationSuccess · isValid, validationMessages, message: a valid order has no messages', async () => {
     const { us } = await startService();
     const { json } = await us.post('/Jobs', order({ validateOnly: true }));
     expect(json).toEqual({ isValid: true, validationMessages: [], message: expect.any(String) });
   });
 });
 
-/** Every way to be refused: what it is, the code, and what is sent. `NOBODY` and `GONE` are users of `startRefusing`. */
+/** Every reason for rejection: its title, its code, and the order. `NOBODY` and `GONE` are users of `startRefusing`. */
 const REFUSED: [what: string, errorCode: ErrorCode, body: Loose, headers?: Record<string, string>][] = [
   [
-    'X-Application-Name that is no origin',
+    'X-Application-Name that is not an origin',
     'ApplicationNameUnknown',
     order(),
     { 'X-Application-Name': 'MyApp' },
   ],
-  ['JobCandidate · customerUserId: a user of nobody', 'CustomerUserUnknown', order({ customerUserId: 1 })],
-  ['ShopCandidate · userId: a user of nobody', 'CustomerUserUnknown', order({ userId: 1 })],
+  ['JobCandidate · customerUserId: an unknown user', 'CustomerUserUnknown', order({ customerUserId: 1 })],
+  ['ShopCandidate · userId: an unknown user', 'CustomerUserUnknown', order({ userId: 1 })],
   [
     'two owners',
     'ShopUserAmbiguous',
     order({ userId: 900_100, userDetails: { shopUserId: 5, bypassCustomerMatch: true } }),
   ],
   ['ShopCandidate · customerId: another customer', 'CustomerUnknown', order({ customerId: 1 })],
-  ['ShopCandidate · itemsTotal: a negative one', 'ShopTotalInvalid', order({ itemsTotal: -1 })],
-  ['ShopCandidate · taxTotal: a negative one', 'ShopTotalInvalid', order({ taxTotal: -1 })],
-  ['ShopCandidate · totalAmount: a negative one', 'ShopTotalInvalid', order({ totalAmount: -1 })],
-  ['ShopCandidate · shippingTotal: a negative one', 'ShopTotalInvalid', order({ shippingTotal: -0.01 })],
+  ['ShopCandidate · itemsTotal: a negative value', 'ShopTotalInvalid', order({ itemsTotal: -1 })],
+  ['ShopCandidate · taxTotal: a negative value', 'ShopTotalInvalid', order({ taxTotal: -1 })],
+  ['ShopCandidate · totalAmount: a negative value', 'ShopTotalInvalid', order({ totalAmount: -1 })],
+  ['ShopCandidate · shippingTotal: a negative value', 'ShopTotalInvalid', order({ shippingTotal: -0.01 })],
   ['CustomerShopCandidate · currencyCode: a name', 'CurrencyCodeInvalid', order({ currencyCode: 'Dollar' })],
   ['a sequence without a group', 'OrderGroupMissing', order({ orderGroupSequence: 1 })],
   [
@@ -357,7 +357,7 @@ const REFUSED: [what: string, errorCode: ErrorCode, body: Loose, headers?: Recor
     'OrderGroupSequenceInvalid',
     order({ orderGroup: 'G', orderGroupSequence: 0 }),
   ],
-  ['a location that does not exist', 'LocationInvalid', order({ locationCodeOverride: 'NONESUCH' })],
+  ['an unknown location', 'LocationInvalid', order({ locationCodeOverride: 'NONESUCH' })],
   ['a location that is inactive', 'LocationInvalid', order({ locationCodeOverride: 'PUE' })],
   ['a location that is virtual', 'LocationInvalid', order({ locationCodeOverride: 'USX' })],
   ['JobCandidate · dateDue: no date', 'DateDueInvalid', order({ dateDue: 'next Friday' })],
@@ -372,7 +372,7 @@ const REFUSED: [what: string, errorCode: ErrorCode, body: Loose, headers?: Recor
     '2027-01-04T12:00:00+25:00',
     '+012027-01-04',
   ].map((dateDue): [string, ErrorCode, Loose] => [
-    `JobCandidate · dateDue: ${dateDue}, which is no day or no ISO 8601`,
+    `JobCandidate · dateDue: ${dateDue}, which is not a day or not ISO 8601`,
     'DateDueInvalid',
     order({ dateDue, timeSensitive: true }),
   ]),
@@ -381,7 +381,7 @@ const REFUSED: [what: string, errorCode: ErrorCode, body: Loose, headers?: Recor
     'DateDueInvalid',
     order({ dateDue: '9999-12-31T23:59:59-12:00', timeSensitive }),
   ]),
-  ['JobCandidate · dateDue: an empty one', 'DateDueMissing', order({ dateDue: '' })],
+  ['JobCandidate · dateDue: an empty string', 'DateDueMissing', order({ dateDue: '' })],
   ['no delivery method', 'DeliveryMethodMissing', address({ deliveryMethod: null })],
   [
     'DeliveryAddress · deliveryMethod: free text',
@@ -405,19 +405,27 @@ const REFUSED: [what: string, errorCode: ErrorCode, body: Loose, headers?: Recor
     order({ deliveryAddress: { deliveryMethod: 'COLLECT', countryCodeISO2: 'USA' } }),
   ],
   ['DeliveryAddress · streetAddress: none', 'AddressUnroutable', address({ streetAddress: '' })],
-  ['DeliveryAddress · city: none where there are no suburbs', 'AddressUnroutable', address({ city: null })],
-  ['DeliveryAddress · state: none where there are states', 'AddressUnroutable', address({ state: null })],
+  [
+    'DeliveryAddress · city: missing in a country without suburbs',
+    'AddressUnroutable',
+    address({ city: null }),
+  ],
+  [
+    'DeliveryAddress · state: missing in a country with states',
+    'AddressUnroutable',
+    address({ state: null }),
+  ],
   ['DeliveryAddress · state: none of the lookup', 'AddressUnroutable', address({ state: 'Atlantis' })],
   ['DeliveryAddress · stateCode: none of the lookup', 'AddressUnroutable', address({ stateCode: 'XX' })],
   ['DeliveryAddress · stateCode: of another state', 'AddressUnroutable', address({ stateCode: 'CA' })],
   ['DeliveryAddress · postalCode: none', 'AddressUnroutable', address({ postalCode: ' ' })],
   ['no country', 'AddressUnroutable', address({ countryCodeISO2: null, country: 'United States' })],
   [
-    'DeliveryAddress · suburb: none where there are suburbs',
+    'DeliveryAddress · suburb: missing in a country with suburbs',
     'AddressUnroutable',
     address({ countryCodeISO2: 'SG', state: null }),
   ],
-  ['JobCandidate · promocode: one that is over', 'PromoCodeInvalid', order({ promocode: 'SUMMER25' })],
+  ['JobCandidate · promocode: an expired one', 'PromoCodeInvalid', order({ promocode: 'SUMMER25' })],
   ['a promo code for other processes', 'PromoCodeInvalid', order({ promocode: 'VINYL5' })],
   ['JobCandidate · items: none', 'ItemsEmpty', order({ items: [] })],
   ['JobLineCandidate · itemType: an unknown one', 'ItemTypeUnknown', line({ itemType: 'pricecode' })],
@@ -440,25 +448,29 @@ const REFUSED: [what: string, errorCode: ErrorCode, body: Loose, headers?: Recor
     'VariantUnknown',
     line({ code: 'KF-POLO', variantCode: 'CW-RASH-TEA' }, POLO),
   ],
-  ['a variant code against another', 'VariantUnknown', line({ variantCode: 'KF-POLO-CHA' }, POLO)],
+  ['a variant code that contradicts the code', 'VariantUnknown', line({ variantCode: 'KF-POLO-CHA' }, POLO)],
   ['no sizes', 'SizesMissing', line({ sizeQuantities: {} }, POLO)],
   ['sizes of equipment', 'SizeUnknown', line({ code: 'HP-4050', sizeQuantities: { M: 1 } }, POLO)],
   [
-    'JobLineCandidate · sizeQuantities: a negative one',
+    'JobLineCandidate · sizeQuantities: a negative quantity',
     'SizeQuantityInvalid',
     line({ sizeQuantities: { M: 40, S: -1 } }, POLO),
   ],
   ['no quantity', 'QuantityMissing', line({ quantity: undefined })],
   ['JobLineCandidate · quantity: below the first band', 'QuantityBelowMinimum', line({ quantity: 11 }, SPOT)],
-  ['a quantity of nothing', 'QuantityBelowMinimum', line({ quantity: 0 })],
+  ['a quantity of zero', 'QuantityBelowMinimum', line({ quantity: 0 })],
   [
     'sizes that are fewer than the first band',
     'QuantityBelowMinimum',
     line({ sizeQuantities: { S: 9 } }, RASH_VEST),
   ],
-  ['a sample of nothing', 'QuantityBelowMinimum', line({ quantity: 0, isSample: true }, SPOT)],
   [
-    'a sample where there is none',
+    'a sample of a line without a price code',
+    'QuantityBelowMinimum',
+    line({ quantity: 0, isSample: true }, SPOT),
+  ],
+  [
+    'a sample of a price code without one',
     'SampleUnavailable',
     line({ code: 'DTF:Neck label 2" x 2"', isSample: true, quantity: 25 }),
   ],
@@ -473,7 +485,11 @@ const REFUSED: [what: string, errorCode: ErrorCode, body: Loose, headers?: Recor
     'AttributeMissing',
     line({ attributes: { 'Thread Colors': '' } }, BADGE),
   ],
-  ['an attribute that nobody asked for', 'AttributeUnknown', line({ attributes: { Glitter: 'yes' } })],
+  [
+    'an attribute that the price code does not have',
+    'AttributeUnknown',
+    line({ attributes: { Glitter: 'yes' } }),
+  ],
   [
     'JobLineCandidate · attributes: a text as an int',
     'AttributeTypeInvalid',
@@ -539,23 +555,23 @@ const REFUSED: [what: string, errorCode: ErrorCode, body: Loose, headers?: Recor
   ],
 ];
 
-describe('what is refused', () => {
+describe('rejected orders', () => {
   test.each(REFUSED)('%s: %s', async (_, errorCode, body, headers) => {
     const { us } = await startService();
     expect(await refusal(us, body, headers)).toEqual([errorCode]);
   });
 
-  test('an owner of another customer is no user, and an inactive one is refused', async () => {
+  test('a user of another customer is unknown, and an inactive one is rejected', async () => {
     const { us, world, acme } = await startService();
     const stranger = world.addAccount({ region: 'us', name: 'other' }).users[0];
     const [, second] = acme.users;
-    if (!second || !stranger) throw new Error('There are no users');
+    if (!second || !stranger) throw new Error('The account has no users');
     second.active = false;
     expect(await refusal(us, order({ customerUserId: stranger.id }))).toEqual(['CustomerUserUnknown']);
     expect(await refusal(us, order({ customerUserId: second.id }))).toEqual(['CustomerUserInactive']);
   });
 
-  test('an archived asset is a 400, unlike an unknown one', async () => {
+  test('an archived asset answers 400, unlike an unknown one', async () => {
     const { us, acme } = await startService();
     const { assetTag } = acme.assets.add({ priceCode: FILM.code, processCode: 'DTF' });
     acme.assets.archive(assetTag);
@@ -577,18 +593,18 @@ describe('what is refused', () => {
     expect(await refusal(us, line({ itemType: 'Asset', code: assetTag }))).toEqual(['AssetUnknown']);
   });
 
-  test('where nothing is made any more there is no date', async () => {
+  test('a location that is closed for good has no date', async () => {
     const { us, world } = await startService();
     world.closures.push({ region: 'us', dateFrom: '2026-11-01', dateTo: '2028-01-01' });
     expect(await refusal(us, order())).toEqual(['ShipDateUnavailable']);
   });
 
-  test('a key of another case, or spelled as elsewhere, is told from none', async () => {
+  test('an attribute key in another case or spelling is rejected', async () => {
     const { us } = await startService();
     const { json } = await us.post('/Jobs', line({ attributes: { 'color count': 1 } }, SPOT));
     expect(codesOf(json)).toEqual(['AttributeMissing', 'AttributeUnknown']);
     expect(json.validationMessages[1].message).toBe(
-      'Line 1: attributes["color count"] is no attribute of the price code; write "Color Count", since keys are case-sensitive.',
+      'Line 1: attributes["color count"] is not an attribute of the price code; write "Color Count", since keys are case-sensitive.',
     );
     expect(await refusal(us, line({ attributes: { 'Colour Count': 1 } }, SPOT))).toEqual([
       'AttributeMissing',
@@ -596,21 +612,21 @@ describe('what is refused', () => {
     ]);
   });
 
-  test('dimensions without a price are refused: PriceUnavailable', async () => {
+  test('dimensions without a price are rejected: PriceUnavailable', async () => {
     const { acme } = await startService();
     const refused: ErrorCode[] = [];
     const wares: Wares = {
       asset: () => undefined,
       stock: () => undefined,
       // A code whose attributes allow more than can be priced.
-      priceCode: (code) => priceCodeOf(acme, code, {}),
+      priceCode: (code) => findPriceCode(acme, code, {}),
     };
     const items = [CUSTOM as JobLineCandidate];
-    expect(linesOf(items, wares, (errorCode) => refused.push(errorCode))).toEqual([]);
+    expect(checkLines(items, wares, (errorCode) => refused.push(errorCode))).toEqual([]);
     expect(refused).toEqual(['PriceUnavailable']);
   });
 
-  test('JobLineCandidate · groupHead, group: of thousands of lines each is looked at a few times only', () => {
+  test('JobLineCandidate · groupHead, group: validating thousands of lines takes linear time', () => {
     const count = 2000;
     let looks = 0;
     const items = Array.from({ length: count }, (_, index): JobLineCandidate => {
@@ -623,14 +639,14 @@ describe('what is refused', () => {
     });
     const wares: Wares = { asset: () => undefined, stock: () => undefined, priceCode: () => undefined };
     const searches = vi.spyOn(Array.prototype, 'includes');
-    linesOf(items, wares, (errorCode) => expect(errorCode).toBe('ItemTypeUnknown'));
+    checkLines(items, wares, (errorCode) => expect(errorCode).toBe('ItemTypeUnknown'));
     const searched = searches.mock.contexts.filter((array) => (array as unknown[]).length >= count / 2);
     searches.mockRestore();
     expect(searched.length, 'searches through all lines').toBe(0);
     expect(looks).toBeLessThan(10 * count);
   });
 
-  test('every errorCode is shown by a test', async () => {
+  test('the cases cover every errorCode', async () => {
     const shown = new Set<ErrorCode>(REFUSED.map(([, errorCode]) => errorCode));
     for (const code of [
       'PriceUnavailable',
@@ -645,13 +661,13 @@ describe('what is refused', () => {
     expect([...shown].sort()).toEqual(Object.keys(ERROR_CODES).sort());
   });
 
-  test('every message is a sentence that names line or field and what would be right', async () => {
+  test('every message names line or field and the accepted values', async () => {
     const { us } = await startService();
     for (const [, , body, headers = {}] of REFUSED) {
       const { json } = await us.post('/Jobs', { ...body, validateOnly: true }, headers);
       for (const { message } of json.validationMessages) {
         expect(message).toMatch(
-          /^(Line \d: )?[A-Za-z].+\b(must|is required|needs|cannot|is no|there is|is that of)\b.+\.$/,
+          /^(Line \d: )?[A-Za-z].+\b(must|is required|requires|needs|cannot|has no|have values without|has neither|is used by|is not|there is)\b.+\.$/,
         );
         expect(message.length).toBeLessThan(300);
       }
@@ -659,13 +675,13 @@ describe('what is refused', () => {
   });
 });
 
-describe('what an order becomes', () => {
-  test.each(['', ' '])('JobCandidate · orderGroup: %j is no group', async (orderGroup) => {
+describe('created jobs', () => {
+  test.each(['', ' '])('JobCandidate · orderGroup: %j is not a group', async (orderGroup) => {
     const { us } = await startService();
     expect((await jobOf(us, order({ orderGroup }))).orderGroup).toBeNull();
   });
 
-  test('JobCandidate · description, orderComment, orderNumber, orderGroup, orderGroupSequence: are those of the job', async () => {
+  test('JobCandidate · description, orderComment, orderNumber, orderGroup, orderGroupSequence: are stored in the job', async () => {
     const { us } = await startService();
     const fields = {
       description: 'Spring kit',
@@ -688,7 +704,7 @@ describe('what an order becomes', () => {
     expect(page.items.map(({ jobNumber }: Loose) => jobNumber)).toEqual([job.jobNumber]);
   });
 
-  test('JobCandidate · items: lines come in the order supplied, and those of the same code stay apart', async () => {
+  test('JobCandidate · items: lines keep the order of the input, and those of the same code stay separate', async () => {
     const { us } = await startService();
     const items = [{ ...FILM, customerReference: 'b' }, RASH_VEST, { ...FILM, customerReference: 'a' }];
     const { lines } = await jobOf(us, order({ items }));
@@ -703,7 +719,7 @@ describe('what an order becomes', () => {
     expect(acme.activeCount).toBe(1);
   });
 
-  test('JobCandidate · customerUserId: owns the job, by default the calling user does, who is its creator in any case', async () => {
+  test('JobCandidate · customerUserId: owns the job. Default: the calling user, who is its creator in any case', async () => {
     const { us, acme } = await startService();
     const [first, second] = acme.users.map(({ id }) => id);
     const own = await create(us, order());
@@ -717,7 +733,7 @@ describe('what an order becomes', () => {
     expect([await ownedBy(first), await ownedBy(second)]).toEqual([[own.jobNumber], [other.jobNumber]]);
   });
 
-  test('JobCandidate · locationCodeOverride: says where it is made, by default at the first place', async () => {
+  test("JobCandidate · locationCodeOverride: the location that produces it. Default: the region's first location", async () => {
     const { us } = await startService();
     expect((await jobOf(us, order())).location.name).toBe('Denver');
     const created = await create(us, order({ locationCodeOverride: 'CLT' }));
@@ -729,15 +745,15 @@ describe('what an order becomes', () => {
   });
 
   test.each([
-    ['is the earliest possible when it is left out', {}, 'EARLIEST'],
+    ['that is omitted is the earliest possible', {}, 'EARLIEST'],
     ['that is too early is moved to the earliest possible', { dateDue: '2026-11-20' }, 'EARLIEST'],
     ['in the past is moved too', { dateDue: '2020-01-01T00:00:00Z' }, 'EARLIEST'],
     ['that can be met is kept', { dateDue: '2026-12-04' }, '2026-12-04T00:00:00-07:00'],
     ['of the earliest possible day is kept', { dateDue: '2026-11-23' }, '2026-11-23T00:00:00-07:00'],
     ['is a day unless time counts', { dateDue: '2026-12-04T11:30:00-07:00' }, '2026-12-04T00:00:00-07:00'],
-    ['is a leap day is kept', { dateDue: '2028-02-29' }, '2028-02-29T00:00:00-07:00'],
-    ['is the last that can be written is kept', { dateDue: '9999-12-31' }, '9999-12-31T00:00:00-07:00'],
-  ])('JobCandidate · dateDue: one that %s', async (_, more, expected) => {
+    ['on a leap day is kept', { dateDue: '2028-02-29' }, '2028-02-29T00:00:00-07:00'],
+    ['on the last representable day is kept', { dateDue: '9999-12-31' }, '9999-12-31T00:00:00-07:00'],
+  ])('JobCandidate · dateDue: one %s', async (_, more, expected) => {
     const { us } = await startService();
     const { shippingDateLocal } = (await us.get('/Jobs/earliest-ship-date?processCodes=DTF')).json;
     const earliest = `${shippingDateLocal.slice(0, 10)}T00:00:00-07:00`;
@@ -747,11 +763,11 @@ describe('what an order becomes', () => {
 
   test.each([
     ['a day gets the default time', { dateDue: '2026-12-04' }, '2026-12-04T17:00:00-07:00'],
-    ['a time is kept', { dateDue: '2026-12-04T11:30:00-07:00' }, '2026-12-04T11:30:00-07:00'],
+    ['keeps a time', { dateDue: '2026-12-04T11:30:00-07:00' }, '2026-12-04T11:30:00-07:00'],
     ['parts of a second count', { dateDue: '2026-12-04T11:30:00.5Z' }, '2026-12-04T04:30:00.500-07:00'],
     ['the last day has the default time too', { dateDue: '9999-12-31' }, '9999-12-31T17:00:00-07:00'],
     ['a time that is too early is moved', { dateDue: '2026-11-23T08:00:00-07:00' }, 'EARLIEST'],
-    ['no date is the earliest possible instant', {}, 'EARLIEST'],
+    ['without a date is the earliest possible time', {}, 'EARLIEST'],
   ])('JobCandidate · timeSensitive: %s', async (_, more, expected) => {
     const { us } = await startService();
     const { shippingDateLocal } = (await us.get('/Jobs/earliest-ship-date?processCodes=DTF')).json;
@@ -759,21 +775,21 @@ describe('what an order becomes', () => {
     expect(created.dateDue).toBe(expected === 'EARLIEST' ? shippingDateLocal : expected);
   });
 
-  test('JobCandidate · mustDate: counts only when a due date is given', async () => {
+  test('JobCandidate · mustDate: is ignored without a due date', async () => {
     const { us } = await startService();
     const mustDate = async (more: Loose) => (await jobOf(us, order({ mustDate: true, ...more }))).mustDate;
     expect([await mustDate({}), await mustDate({ dateDue: '2026-12-04' })]).toEqual([false, true]);
     expect((await jobOf(us, order({ dateDue: '2026-12-04' }))).mustDate).toBe(false);
   });
 
-  test('the slowest process of the lines says what is the earliest possible', async () => {
+  test('the slowest process of the lines determines the earliest possible date', async () => {
     const { us } = await startService();
     const film = await create(us, order());
     const both = await create(us, order({ items: [FILM, SPOT] }));
     expect((both.dateDue ?? '') > (film.dateDue ?? '')).toBe(true);
   });
 
-  test('createJob · X-Application-Name: is the origin of the job, API by default', async () => {
+  test('createJob · X-Application-Name: is the origin of the job. Default: API', async () => {
     const { us } = await startService();
     const originOf = async (headers: Record<string, string>) => {
       const { jobNumber } = await create(us, order(), headers);
@@ -815,7 +831,7 @@ describe('what an order becomes', () => {
     ['DeliveryAddress · stateCode: alone', { state: null, stateCode: 'CO' }],
     ['DeliveryAddress · countryCodeISO2: a country without states', { countryCodeISO2: 'FR', state: null }],
     [
-      'DeliveryAddress · postalCode: none where there are none',
+      'DeliveryAddress · postalCode: missing in a country without postal codes',
       { countryCodeISO2: 'HK', suburb: 'Mong Kok', state: null, postalCode: null },
     ],
     [
@@ -832,7 +848,7 @@ describe('what an order becomes', () => {
     await create(us, order({ deliveryAddress: { deliveryMethod: 'COLLECT' } }));
   });
 
-  test('JobLineCandidate · itemType, code, quantity, customerReference, garment, comment: are those of the line', async () => {
+  test('JobLineCandidate · itemType, code, quantity, customerReference, garment, comment: are stored in the line', async () => {
     const { us, acme } = await startService();
     const { assetTag } = acme.assets.add({
       priceCode: FILM.code,
@@ -857,7 +873,7 @@ describe('what an order becomes', () => {
     ]);
   });
 
-  test('JobLineCandidate · attributes, externalId: are those of the new asset, which is at once visible', async () => {
+  test('JobLineCandidate · attributes, externalId: are stored in the new asset, which exists at once', async () => {
     const { us, as } = await startService();
     const attributes = {
       'Color Count': '1',
@@ -902,7 +918,7 @@ describe('what an order becomes', () => {
     }
   });
 
-  test("an asset of the catalogue is every account's to order", async () => {
+  test('every account can order an asset of the catalogue', async () => {
     const { us } = await startService();
     const { entities } = (await us.get('/Assets/global?pageSize=50')).json;
     const asset = entities.find((one: Loose) => one.priceBands && !one.isArchived);
@@ -914,7 +930,7 @@ describe('what an order becomes', () => {
     expect(lines[0]).toMatchObject({ assetSku: asset.assetTag, unitPrice: asset.priceBands[0].unitPrice });
   });
 
-  test('JobLineCandidate · isSample: bypasses the least quantity, at the price of samples and without setup', async () => {
+  test('JobLineCandidate · isSample: bypasses the minimum quantity, at the sample price and without setup', async () => {
     const { us } = await startService();
     const { json: code } = await us.get(`/PriceCodes/${encodeURIComponent(SPOT.code)}`);
     const created = await create(us, order({ items: [{ ...SPOT, quantity: 2, isSample: true }] }));
@@ -922,7 +938,7 @@ describe('what an order becomes', () => {
     expect(created.totalJobCost).toBe(2 * code.samplePrice);
   });
 
-  test('JobLineCandidate · variantCode, sizeQuantities: say what of the stock, and quantity is their total', async () => {
+  test('JobLineCandidate · variantCode, sizeQuantities: select the stock, and quantity is their total', async () => {
     const { us } = await startService();
     const named = {
       itemType: 'Stock',
@@ -957,7 +973,7 @@ describe('what an order becomes', () => {
     expect(recordOf(us, given).lines.map(({ artworkUrl }) => artworkUrl)).toEqual([url, null]);
   });
 
-  test('JobLineCandidate · group, groupHead: children may stand before their head', async () => {
+  test('JobLineCandidate · group, groupHead: children may precede their head', async () => {
     const { us } = await startService();
     const items = [
       { ...FILM, group: 'kit' },
@@ -967,7 +983,7 @@ describe('what an order becomes', () => {
     await create(us, order({ items }));
   });
 
-  test('each ordered job is announced once, and nothing that is only validated', async () => {
+  test('each ordered job is reported to the scenario once, and validated orders are not', async () => {
     const adopted: number[] = [];
     const { us } = await startService({
       scenario: {
@@ -980,7 +996,7 @@ describe('what an order becomes', () => {
     expect(adopted).toEqual([jobNumber]);
   });
 
-  test("the label of an external supplier's line can be read, and guessed by nobody", async () => {
+  test("the label of an external supplier's line is readable by its link only", async () => {
     const { us } = await startService();
     const { jobLineDetails } = await create(us, order({ items: [BADGE] }));
     const link = jobLineDetails?.[0]?.jobLineLabelUrl ?? '';
@@ -1002,7 +1018,7 @@ describe('shops', () => {
     expect(await create(us, shop())).toMatchObject({ customerId: acme.id, userId: acme.users[0]?.id });
     expect(await create(us, shop({ customerId: acme.id, userId: owner }))).toMatchObject({ userId: owner });
     expect(await create(us, order({ shopName: 'Tees' }))).toMatchObject({ customerId: acme.id });
-    // What a serializer writes that knows all fields says nothing.
+    // A serializer that writes every field of the class sends null for the unused ones.
     const nulls = {
       taxLines: null,
       discounts: null,
@@ -1039,7 +1055,7 @@ describe('shops', () => {
       'TaxLine · title, rate, price; Discount · name, target, value, targetValue, isDiscountCode',
       { currencyCode: 'EUR' },
     ],
-  ])('what the shop took is kept: %s', async (_, more) => {
+  ])('payments and totals of the shop are stored: %s', async (_, more) => {
     const { us, acme } = await startService();
     const sold = {
       itemsTotal: 60,
@@ -1067,7 +1083,7 @@ describe('shops', () => {
     const created = await create(us, order({ ...sold, orderNumber: 'PO-1' }));
     expect(recordOf(us, created).shop).toEqual(sold);
     expect(recordOf(us, plain).shop).toBeNull();
-    // What its buyers paid is not what the job costs.
+    // The price paid by the shop's buyers is not the job's cost.
     expect(created.totalJobCost).toBe(plain.totalJobCost);
   });
 
@@ -1080,7 +1096,7 @@ describe('shops', () => {
       'CustomerShopCandidate · validateOnly, orderNumber, orderComment, customerUserId, dateDue, mustDate, timeSensitive, description, deliveryAddress, promocode, items, orderGroup, orderGroupSequence, locationCodeOverride',
       OF_A_CUSTOMERS_SHOP,
     ],
-  ])('what a plain order says counts in a shop as well: %s', async (_, more) => {
+  ])('the fields of a plain order apply to a shop too: %s', async (_, more) => {
     const { us, acme } = await startService();
     const plain = {
       orderNumber: 'PO-77',
@@ -1097,7 +1113,7 @@ describe('shops', () => {
       orderGroupSequence: 2,
       locationCodeOverride: 'CLT',
     };
-    /** A job without what is another's in each. */
+    /** A job without the shape-specific fields. */
     const kept = async (body: Loose) => {
       const { jobNumber, lines, tags: _, shop: __, ...job } = recordOf(us, await create(us, body));
       return { ...job, lines: lines.map(({ jobLineId: _, image: __, assetSku: ___, ...line }) => line) };
@@ -1122,14 +1138,14 @@ describe('shops', () => {
       'userDetails.shopUserId',
     ],
     ['CustomerShopCandidate · shopOrderId', { shopOrderId: 7 }, 'shopOrderId'],
-  ])('%s: one of another type is told by its field', async (_, more, field) => {
+  ])('%s: a wrong type is an error of its field', async (_, more, field) => {
     const { us } = await startService();
     const { status, json } = await us.post('/Jobs', shop(more));
     expect([status, Object.keys(json.errors)]).toEqual([400, [field]]);
   });
 
   test.each(['shopName', 'shopOrderName', 'shopOrderId'])(
-    'what a shop calls its order finds it: %s',
+    "searchText finds the shop's order name: %s",
     async (field) => {
       const { us } = await startService();
       await create(us, shop({ orderNumber: 'PO-5' }));
@@ -1139,7 +1155,7 @@ describe('shops', () => {
     },
   );
 
-  test('ShopCandidate · userDetails: UserDetails · shopUserId: makes a user once, and finds it again', async () => {
+  test('ShopCandidate · userDetails: UserDetails · shopUserId: creates a user once, and finds it again', async () => {
     const { us, acme } = await startService();
     const userDetails = { shopUserId: 4711, bypassCustomerMatch: true };
     const first = await create(us, shop({ userDetails }));
@@ -1153,7 +1169,7 @@ describe('shops', () => {
     expect(acme.users).toHaveLength(4);
   });
 
-  test('UserDetails · bypassCustomerMatch, email: who has the address is matched unless that is bypassed', async () => {
+  test('UserDetails · bypassCustomerMatch, email: the user with the address is matched unless that is bypassed', async () => {
     const { us, acme } = await startService();
     const known = acme.users[1];
     const userDetails = {
@@ -1166,7 +1182,7 @@ describe('shops', () => {
     expect(bypassed.userId).toBe(acme.users[2]?.id);
   });
 
-  test('UserDetails · firstName, lastName, name, phone, userAddress: say who is made', async () => {
+  test('UserDetails · firstName, lastName, name, phone, userAddress: are stored in the created user', async () => {
     const { us, acme } = await startService();
     const base = {
       bypassCustomerMatch: true,
@@ -1188,41 +1204,38 @@ describe('shops', () => {
 
 const priceAt = (bands: readonly PriceBand[], quantity: number): number => {
   const band = bands.find(({ from, to }) => from <= quantity && quantity <= (to ?? Number.POSITIVE_INFINITY));
-  if (!band) throw new Error(`There is no band for ${quantity}`);
+  if (!band) throw new Error(`No band for ${quantity}`);
   return band.unitPrice;
 };
 const round = (amount: number): number => Number(amount.toFixed(2));
 
-describe('what an order costs', () => {
+describe('order costs', () => {
   test.each([
-    ['per cent of the lines it is for', 'FILM20', 0.2, [FILM]],
+    ['percent of the lines of its processes', 'FILM20', 0.2, [FILM]],
     ['a fixed sum', 'SHIPIT', 7.5, [FILM, SPOT]],
     ['per cent of all lines', 'TEAM15', 0.15, [FILM, SPOT]],
-  ])(
-    'JobCandidate · promocode: takes off %s, and nothing of setups',
-    async (_, promocode, discount, counted) => {
-      const { us } = await startService();
-      const items = [FILM, SPOT];
-      const full = await create(us, order({ items }));
-      const less = await create(us, order({ items, promocode: promocode.toLowerCase() }));
-      const { lines } = (await us.get(`/Jobs/${full.jobNumber}`)).json;
-      const base = items.reduce(
-        (sum, item, index) => (counted.includes(item) ? sum + lines[index].unitPrice * item.quantity : sum),
-        0,
-      );
-      const expected = discount < 1 ? Math.round(base * discount * 100) / 100 : discount;
-      expect(round(full.totalJobCost - less.totalJobCost)).toBe(expected);
-    },
-  );
+  ])('JobCandidate · promocode: discounts %s, and no setups', async (_, promocode, discount, counted) => {
+    const { us } = await startService();
+    const items = [FILM, SPOT];
+    const full = await create(us, order({ items }));
+    const less = await create(us, order({ items, promocode: promocode.toLowerCase() }));
+    const { lines } = (await us.get(`/Jobs/${full.jobNumber}`)).json;
+    const base = items.reduce(
+      (sum, item, index) => (counted.includes(item) ? sum + lines[index].unitPrice * item.quantity : sum),
+      0,
+    );
+    const expected = discount < 1 ? Math.round(base * discount * 100) / 100 : discount;
+    expect(round(full.totalJobCost - less.totalJobCost)).toBe(expected);
+  });
 
-  test('JobCandidate · promocode: a fixed sum takes off no more than there is', async () => {
+  test('JobCandidate · promocode: a fixed amount is at most the cost of the lines', async () => {
     const { us } = await startService();
     const item = { itemType: 'Stock', code: 'CO-TAPE-CLR', sizeQuantities: { Qty: 1 } };
     const { totalJobCost } = await create(us, order({ items: [item], promocode: 'SHIPIT' }));
     expect(totalJobCost).toBe(0);
   });
 
-  test('JobCandidate · promocode: one that may be taken once is refused the second time', async () => {
+  test('JobCandidate · promocode: a single-use code is rejected the second time', async () => {
     const { us } = await startService();
     await create(us, order({ promocode: 'WELCOME10' }));
     expect(await refusal(us, order({ promocode: 'WELCOME10' }))).toEqual(['PromoCodeInvalid']);
@@ -1247,7 +1260,7 @@ describe('what an order costs', () => {
       const taxPercent = (await client.get('/account')).json.taxRate ?? 0;
       const deliveryAddress = { deliveryMethod: 'COLLECT' };
 
-      /** A line of any kind, and what it costs: unit price in cents, quantity, and what comes on top in cents. */
+      /** A line of any kind, and its cost: unit price, quantity, and additional charges, in cents. */
       type Priced = { line: Loose; unit: bigint; units: bigint; once: bigint };
       const cents = (amount: number | null | undefined) => BigInt(Math.round((amount ?? 0) * 100));
       const wanted = fc.record({
@@ -1303,7 +1316,7 @@ describe('what an order costs', () => {
         const [variant] = item.stockVariants;
         const sizes: string[] = variant.sizesCsv.split(',');
         const units = least(item.priceBands);
-        // All of one size but one piece of the last.
+        // All in one size, except one piece in the last.
         const sizeQuantities = {
           [sizes[0] ?? '']: units - 1,
           [sizes.at(-1) ?? '']: sizes.length > 1 ? 1 : units,
@@ -1343,7 +1356,7 @@ describe('what an order costs', () => {
   );
 });
 
-/** Values for the attributes of a price code that it asks for. */
+/** Values for the required attributes of a price code. */
 function answersTo({ attributes }: PriceCode): Loose {
   return Object.fromEntries(
     (attributes ?? [])
@@ -1359,7 +1372,7 @@ function answersTo({ attributes }: PriceCode): Loose {
   );
 }
 
-test('validateOnly accepts exactly what creation accepts, says the same, and creates nothing', async () => {
+test('validateOnly accepts exactly what creation accepts, answers the same, and creates nothing', async () => {
   const { us, acme } = await startService();
   const pool = <T>(...of: T[]) => fc.constantFrom(...of);
   const anyLine = fc.oneof(

@@ -1,6 +1,6 @@
 /**
- * Every operation of the sandbox's own OpenAPI document, asked over HTTP with what the document allows and with much that it
- * doesn't. Whatever comes, the answer is one that the document describes, body and all, and nothing breaks.
+ * Sends valid and invalid requests to every operation of the sandbox's OpenAPI document, over HTTP. Every answer matches the
+ * document, including its body, and the sandbox keeps running.
  */
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import formats from 'ajv-formats';
@@ -21,10 +21,10 @@ import { type Client, type Service, START, startService } from '../support/order
 import { runs, samples } from '../support/runs.ts';
 
 const { seed: SEED, numRuns: RUNS } = runs(20, 40, 20_261_121);
-/** The only operation that fails by what it is asked. */
+/** The only operation whose input can cause a 500. */
 const MAY_FAIL = 'createJob';
 
-test('every operation answers whatever it is asked as the document says', {
+test('every operation answers any request as documented', {
   timeout: 60_000 + RUNS * 3_000,
 }, async () => {
   const complaints = vi.spyOn(console, 'error').mockImplementation(() => {});
@@ -50,7 +50,7 @@ test('every operation answers whatever it is asked as the document says', {
 
   for (const { operation, requests } of all) {
     const { valid, strange } = requests;
-    // Each seed of its own, so that operations that are added change nothing for the others.
+    // One seed per operation, so that new operations do not change the requests of others.
     const seed = [...operation.operationId].reduce((sum, one) => (sum * 31 + one.charCodeAt(0)) | 0, SEED);
     const outcome = await fc.check(fc.asyncProperty(fc.oneof(valid, strange), ask), { seed, numRuns: RUNS });
     if (outcome.failed) {
@@ -58,7 +58,7 @@ test('every operation answers whatever it is asked as the document says', {
       wrong.push(`${operation.operationId}: ${fc.stringify(outcome.counterexample)}\n${cause}`);
     }
   }
-  // Few runs may have missed what takes several things that fit.
+  // Short runs may miss requests that need several matching values.
   for (const { operation, requests } of all) {
     for (const asked of samples(requests.valid, SEED, 200)) {
       if (succeeded.has(operation.operationId)) break;
@@ -70,10 +70,10 @@ test('every operation answers whatever it is asked as the document says', {
   console.log(JSON.stringify({ seed: SEED, operations: operations.length, statuses, seconds }));
 
   expect(wrong.join('\n\n')).toBe('');
-  expect(complaints.mock.calls, 'errors that nobody caught').toEqual([]);
+  expect(complaints.mock.calls, 'unexpected errors').toEqual([]);
   expect(
     operations.map(({ operationId }) => operationId).filter((id) => !succeeded.has(id)),
-    'operations that never did what was asked for',
+    'operations without a successful request',
   ).toEqual([]);
 });
 
@@ -81,7 +81,7 @@ async function describedBy(sandbox: Sandbox): Promise<Document> {
   return (await fetch(`${sandbox.apiUrl('us')}/openapi.json`)).json() as Promise<Document>;
 }
 
-/** Asks, and compares the answer with the document. */
+/** Sends a request, and compares the answer with the document. */
 function checkerOf(sandbox: Sandbox, { components }: Document, operations: readonly Operation[]) {
   const ajv = new Ajv2020({
     ...{ strict: true, strictTypes: false, strictRequired: false, keywords: ['components'] },
@@ -110,7 +110,7 @@ function checkerOf(sandbox: Sandbox, { components }: Document, operations: reado
         new Request(host + path, { method, headers, ...(body === undefined ? {} : { body }) }),
       );
     } catch (cause) {
-      // No client can send it; but a connection that broke is a fault.
+      // No client can send it; a broken connection would still be an error.
       if (sandbox.requests.count() > before) throw cause;
       return { status: 0, operation: 'unsent' };
     }
@@ -125,7 +125,7 @@ function checkerOf(sandbox: Sandbox, { components }: Document, operations: reado
     expect(more, what).toEqual([]);
     const asked = operations.find(({ operationId }) => operationId === entry?.operation);
     if (!entry || !asked) {
-      // No operation at all: the path or the method is another's, or nobody's.
+      // Unknown operation: the path or the method does not exist.
       expect([401, 404], what).toContain(status);
       if (method !== 'HEAD' && !path.startsWith('/realms/')) {
         expect(type, what).toBe('application/problem+json');
@@ -149,7 +149,7 @@ function checkerOf(sandbox: Sandbox, { components }: Document, operations: reado
   };
 }
 
-/** What there is to be asked about. */
+/** Existing values for parameters. */
 interface Filled {
   readonly tokens: readonly string[];
   readonly authorizations: readonly string[];
@@ -158,7 +158,7 @@ interface Filled {
   readonly addresses: readonly object[];
 }
 
-/** Jobs in every state, of the account and of another one, and what the service tells of its wares. */
+/** Jobs in every state, of the account and of another one, and the codes that the API lists. */
 async function fill({ us, as, acme, world }: Service): Promise<Filled> {
   const other = world.addAccount({ region: 'us', name: 'other' });
   const kiwi = await as('user', world.addAccount({ region: 'nz', name: 'kiwi' }));
@@ -299,7 +299,7 @@ function requestsOf(operation: Operation, { components }: Document, world: Fille
     authorizations: world.authorizations,
     headers: ['Accept', 'Origin', 'Accept-Encoding', 'X-Application-Name', 'X-Forwarded-For', 'If-Match'],
     ...(operation.operationId === 'createJob' && {
-      // What the schema alone makes is hardly ever an order.
+      // Random values of the schema are hardly ever a valid order.
       body: (described) =>
         fc.oneof(
           order,
@@ -311,7 +311,7 @@ function requestsOf(operation: Operation, { components }: Document, world: Fille
   return requestsFrom(operation, requests);
 }
 
-/** Forms for tokens; the endpoint takes no JSON. */
+/** Forms of token requests; the endpoint accepts no JSON. */
 function tokenRequests({ acme }: Service) {
   const path = '/realms/us/protocol/openid-connect/token';
   const headers = { 'content-type': 'application/x-www-form-urlencoded' };

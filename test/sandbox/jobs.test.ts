@@ -1,8 +1,8 @@
-/** Jobs as the ordering service shows them, what may be done with one, and how and when they go out: the contract, row by row. */
+/** Jobs in list and detail, amending and cancelling, and dispatch dates: the contract, row by row. */
 import * as fc from 'fast-check';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { createScenario } from '../../sandbox/simulation/scenario.ts';
-import { deliveryOptionsOf, earliestShipDate, locationsOf } from '../../sandbox/world/delivery.ts';
+import { earliestShipDate, listDeliveryOptions, listLocations } from '../../sandbox/world/delivery.ts';
 import { addDays, isDayOff } from '../../sandbox/world/holidays.ts';
 import type { Role, TrackingEntry, WorldOptions } from '../../sandbox/world/records.ts';
 import type { HolidayCalendar, RegionCode } from '../../sandbox/world/regions.ts';
@@ -41,7 +41,7 @@ function fail(): never {
   throw new Error('There is none');
 }
 
-/** A service whose clients know their way about jobs. Its clock stands still until it is moved. */
+/** A sandbox with all kinds of callers and a stopped clock. */
 async function start(worldOptions: WorldOptions = {}) {
   const clock = { now: START };
   const world = createWorld({ now: () => clock.now, ...worldOptions });
@@ -105,7 +105,7 @@ describe('the active list', () => {
     expect(await client.list('')).toEqual(numbers.reverse().slice(0, 20));
   });
 
-  test('ActiveJobsPage · items, totalCount, pageNumber, pageSize, totalPages, hasPreviousPage, hasNextPage: they add up for any number of jobs, page and page size', async () => {
+  test('ActiveJobsPage · items, totalCount, pageNumber, pageSize, totalPages, hasPreviousPage, hasNextPage: are consistent for any number of jobs, page and page size', async () => {
     const { acme, client } = await start();
     let count = 0;
     await fc.assert(
@@ -134,7 +134,7 @@ describe('the active list', () => {
     );
   });
 
-  test('the pages of 20,000 jobs hold each of them once, and nothing is serialized twice', async () => {
+  test('the pages of 20,000 jobs contain each of them once, and serialize each once', async () => {
     const { acme, client } = await start();
     const numbers = Array.from({ length: 20_000 }, () => acme.createJob());
     const read = async () => {
@@ -152,7 +152,7 @@ describe('the active list', () => {
     expect(stringify).toHaveBeenCalledTimes(1);
   });
 
-  test('what a job shows changes at once with the job', async () => {
+  test('a change of a job is in its views at once', async () => {
     const { acme, client } = await start();
     const job = acme.createJob();
     await client.entry(job);
@@ -180,7 +180,7 @@ describe('the active list', () => {
     ['sortDirection', 'sortDirection=up'],
     ['customerUserId', 'customerUserId=1.0'],
     ['customerUserId', 'customerUserId=1'],
-  ])('GET /Jobs/active 400: a bad %s is refused by name: %s', async (field, query) => {
+  ])('GET /Jobs/active 400: an invalid %s is rejected by name: %s', async (field, query) => {
     const { client } = await start();
     const { status, headers, json: problem } = await client.get<Problem>(`/Jobs/active?${query}`);
     expect(status).toBe(400);
@@ -190,13 +190,13 @@ describe('the active list', () => {
     expect(problem.errors?.[field]).toEqual([expect.any(String)]);
   });
 
-  test('parameters it does not know are ignored', async () => {
+  test('unknown parameters are ignored', async () => {
     const { acme, client } = await start();
     const job = acme.createJob();
     expect(await client.list('filter=zzz&searchtext=zzz')).toEqual([job]);
   });
 
-  test('activeJobs · excludeJobNumber: one job is left out, in the totals too', async () => {
+  test('activeJobs · excludeJobNumber: excludes one job, in the totals too', async () => {
     const { acme, client } = await start();
     const [a = 0, b = 0] = [acme.createJob(), acme.createJob()];
     expect(await client.list(`excludeJobNumber=${a}`)).toEqual([b]);
@@ -204,7 +204,7 @@ describe('the active list', () => {
     expect(await client.list('excludeJobNumber=1')).toEqual([b, a]);
   });
 
-  test('activeJobs · orderGroup, sortColumn, sortDirection: a group is found exactly, in sequence order unless told otherwise', async () => {
+  test('activeJobs · orderGroup, sortColumn, sortDirection: a group is matched exactly, by default in sequence order', async () => {
     const { acme, client } = await start();
     const [second = 0, third = 0, first = 0] = [2, 3, 1].map((orderGroupSequence) =>
       acme.createJob({ orderGroup: 'WEB-7', orderGroupSequence }),
@@ -220,7 +220,7 @@ describe('the active list', () => {
     expect(await client.list('orderGroup=WEB-7&includeClosedJobs=true')).toEqual([first, second, third]);
   });
 
-  test('activeJobs · customerUserId: list and totals are narrowed to one user, and a user of another customer is refused', async () => {
+  test('activeJobs · customerUserId: filters list and totals by user; a user of another customer is rejected', async () => {
     const { world, acme, client } = await start();
     const stranger = world.addAccount({ region: 'us', name: 'stranger' });
     const [first, second] = acme.users;
@@ -233,11 +233,11 @@ describe('the active list', () => {
     expect((await client.get(`/Jobs/active?customerUserId=${stranger.users[0]?.id}`)).status).toBe(400);
   });
 
-  test('activeJobs · sortColumn, sortDirection: the list can be sorted by the fields it shows', async () => {
+  test('activeJobs · sortColumn, sortDirection: sorts the list by each of its fields', async () => {
     const { acme, client } = await start();
     const b = acme.createJob({ orderNumber: 'b', dateDue: START + 2 * DAY, mustDate: true, status: 'S2' });
     const none = acme.createJob({ orderNumber: null, dateDue: null, status: 'S1' });
-    // Earlier as an instant, later as text.
+    // Earlier as a time, later as text.
     const a = acme.createJob({ orderNumber: 'A', dateDue: '2026-11-23T01:00:00+13:00', status: 'S3' });
     const sorted = (column: string, direction?: string) =>
       client.list(`sortColumn=${column}${direction ? `&sortDirection=${direction}` : ''}`);
@@ -278,7 +278,7 @@ describe('searchText', () => {
     const { world, acme, client } = await start();
     createScenario({ world, startAt: world.now(), jobsPerAccount: 60 });
     const found = new Set<number>();
-    for (const { code, label, isCollection } of deliveryOptionsOf('us')) {
+    for (const { code, label, isCollection } of listDeliveryOptions('us')) {
       const ordered = acme.createJob({ deliveryOption: label });
       const called = acme.createJob({ deliveryOption: code });
       const finds = (text: string | null) =>
@@ -294,7 +294,7 @@ describe('searchText', () => {
     expect(found.size).toBe(listed.totalCount);
   });
 
-  test('activeJobs · searchText: each word must begin a word of some searched field, in any order and case', async () => {
+  test('activeJobs · searchText: each term must be the start of a term in some searched field, in any order and case', async () => {
     const { acme, client } = await start();
     const job = acme.createJob({
       jobNumber: 555_123,
@@ -352,14 +352,14 @@ describe('searchText', () => {
     }
   });
 
-  test('an empty or blank text finds everything', async () => {
+  test('an empty or blank text matches everything', async () => {
     const { acme, client } = await start();
     const job = acme.createJob();
     expect(await client.list('searchText=')).toEqual([job]);
     expect(await client.list('searchText=%20%20')).toEqual([job]);
   });
 
-  test('a job number is a prefix like any other: the search can find others and need several pages', async () => {
+  test('a job number is a prefix like any other: the search can match others and need several pages', async () => {
     const { acme, client } = await start();
     const wanted = acme.createJob({ jobNumber: 700_000 });
     for (let n = 0; n < 30; n++) acme.createJob({ orderNumber: `700000-${n}` });
@@ -384,7 +384,7 @@ describe('which jobs are listed', () => {
     withClosed: await client.list('pageSize=100&includeClosedJobs=true'),
   });
 
-  test('activeJobs · includeClosedJobs: a dispatched job stays in the active list until it is closed, then only this shows it', async () => {
+  test('activeJobs · includeClosedJobs: a dispatched job stays in the active list until it is closed, then only this lists it', async () => {
     const { acme, client } = await start();
     const job = acme.createJob();
     acme.dispatch(job);
@@ -415,7 +415,7 @@ describe('which jobs are listed', () => {
     expect(await client.job(job)).toMatchObject({ jobStatus: 'Canceled', permissions: { canEdit: false } });
   });
 
-  test('a hidden job vanishes from every list and looks the same in detail', async () => {
+  test('a hidden job disappears from every list and is unchanged in detail', async () => {
     const { acme, client } = await start();
     const job = acme.createJob();
     const before = await client.job(job);
@@ -426,7 +426,7 @@ describe('which jobs are listed', () => {
     expect(await both(client)).toEqual({ active: [job], withClosed: [job] });
   });
 
-  test('a removed job is gone like one that never was', async () => {
+  test('a removed job answers like one that never existed', async () => {
     const { acme, client } = await start();
     const job = acme.createJob();
     acme.remove(job);
@@ -463,7 +463,7 @@ describe('which jobs are listed', () => {
     expect(() => acme.createJob({ jobNumber })).toThrow('exists in us already');
   });
 
-  test('job numbers grow, over skipped and given ones', async () => {
+  test('job numbers increase, past skipped and given ones', async () => {
     const { world, acme } = await start();
     const first = acme.createJob();
     world.skipJobNumbers('us', 5);
@@ -525,7 +525,7 @@ describe('a job in detail', () => {
     });
   });
 
-  test('JobDto · description, comments, orderNumber, jobStatus, creator, invoiceNumber, orderGroup, orderGroupSequence, dateOut, taxTotal, location, invoiceFile: what a job does not have is null', async () => {
+  test('JobDto · description, comments, orderNumber, jobStatus, creator, invoiceNumber, orderGroup, orderGroupSequence, dateOut, taxTotal, location, invoiceFile: missing values are null', async () => {
     const { acme, client } = await start();
     const jobNumber = acme.createJob({
       status: null,
@@ -561,7 +561,7 @@ describe('a job in detail', () => {
     });
   });
 
-  test('what the tracker reads of an entry and of a job is what is in them', async () => {
+  test("the tracker's parser returns the fields of a list entry and of a detail", async () => {
     const { acme, client } = await start();
     const tracking = [{ trackingNumber: 'T1', trackingLink: null }];
     const job = acme.createJob({ dateOut: START, orderGroup: 'G', orderGroupSequence: 1, tracking });
@@ -594,7 +594,7 @@ describe('a job in detail', () => {
     expect(lines[0]).toEqual({ ...line, imageUrl: expect.stringContaining('/crest.png') });
   });
 
-  test('GET /Jobs/{jobNumber} 403, GET /Jobs/active 403: who may not order sees no jobs', async () => {
+  test('GET /Jobs/{jobNumber} 403, GET /Jobs/active 403: callers without the right to order read no jobs', async () => {
     const { acme, login } = await start();
     const viewer = await login(acme, 'viewer');
     expect((await viewer.get(`/Jobs/${acme.createJob()}`)).status).toBe(403);
@@ -602,7 +602,7 @@ describe('a job in detail', () => {
   });
 
   test.each(['abc', '1.5', '%20'])(
-    'GET /Jobs/{jobNumber} 400: something that is no integer is refused: %s',
+    'GET /Jobs/{jobNumber} 400: a value that is not an integer is rejected: %s',
     async (text) => {
       const { client } = await start();
       const { status, json: problem } = await client.get<Problem>(`/Jobs/${text}`);
@@ -611,7 +611,7 @@ describe('a job in detail', () => {
     },
   );
 
-  test('ActiveJobDto · masterJobStatus, JobDto · jobStatus: list and detail can say different things of the status', async () => {
+  test('ActiveJobDto · masterJobStatus, JobDto · jobStatus: list and detail can have different statuses', async () => {
     const { acme, client } = await start();
     const job = acme.createJob();
     acme.setStatus(job, { detail: 'Printing' });
@@ -624,7 +624,7 @@ describe('a job in detail', () => {
     expect((await client.job(job)).jobStatus).toBe('Both');
   });
 
-  test('JobLineDto · jobLineStatus: a line has a status of its own', async () => {
+  test('JobLineDto · jobLineStatus: a line has its own status', async () => {
     const { acme, client } = await start();
     const job = acme.createJob({ lines: [{}, {}] });
     await client.job(job);
@@ -636,7 +636,7 @@ describe('a job in detail', () => {
     expect(() => acme.setLineStatus(job, 2, 'x')).toThrow('no line 2');
   });
 
-  test('JobDto · dateOut, permissions, isCancelable, shippingAddresses: dispatch sets the date, locks editing, and leaves the status alone unless told', async () => {
+  test('JobDto · dateOut, permissions, isCancelable, shippingAddresses: dispatch sets the date, locks editing, and keeps the status by default', async () => {
     const { acme, client, clock } = await start();
     const job = acme.createJob();
     clock.now += DAY;
@@ -663,7 +663,7 @@ describe('a job in detail', () => {
     expect(await client.job(job)).toMatchObject({ dateOut: '2026-11-30', jobStatus: 'Shipped' });
   });
 
-  test('Tracking · trackingNumber, trackingLink: parcels can be added, filled in, removed and set, and the link is null when the carrier gives none', async () => {
+  test('Tracking · trackingNumber, trackingLink: parcels can be added, completed, removed and set, and the link is null if the carrier has none', async () => {
     const { acme, client } = await start();
     const job = acme.createJob();
     const shown = async () => (await client.entry(job))?.tracking;
@@ -683,7 +683,7 @@ describe('a job in detail', () => {
     expect(await shown()).toEqual([]);
   });
 
-  test('Permissions · canEdit, lockedReason: what locks a job is named, in list and detail, and can be forced either way', async () => {
+  test('Permissions · canEdit, lockedReason: list and detail give the reason of a lock, and both can be overridden', async () => {
     const { acme, client } = await start();
     const job = acme.createJob();
     const permissions = async () => (await client.job(job)).permissions;
@@ -711,7 +711,7 @@ describe('a job in detail', () => {
     test.each<[string, (account: SandboxAccount, job: number) => void]>([
       ['unlocked', (account, job) => account.unlock(job)],
       ['locked', (account, job) => account.lock(job, 'On the press.')],
-    ])('it locks for that reason, even if it was %s before; what is said later holds', async (__, force) => {
+    ])('it is locked for that reason, also after %s; later overrides apply', async (__, force) => {
       const { acme, client } = await start();
       const job = acme.createJob();
       force(acme, job);
@@ -727,7 +727,7 @@ describe('a job in detail', () => {
     });
   });
 
-  test('JobDto · isCancelable, permissions: a job can be cancelled until it is in production, and stays editable after', async () => {
+  test('JobDto · isCancelable, permissions: a job can be cancelled before production, and stays editable after', async () => {
     const { acme, client } = await start();
     const job = acme.createJob();
     const cancelable = async () => (await client.job(job)).isCancelable;
@@ -740,7 +740,7 @@ describe('a job in detail', () => {
     expect(await cancelable()).toBe(true);
   });
 
-  test('JobDto · shippedDaysToProcess, processingDays, shippedDateStatus: counters drift with the clock until dispatch, in detail and list', async () => {
+  test('JobDto · shippedDaysToProcess, processingDays, shippedDateStatus: counters change with the clock until dispatch, in detail and list', async () => {
     const { acme, client, clock } = await start();
     const job = acme.createJob({ dateDue: START + DAY });
     const counters = async () => {
@@ -757,14 +757,14 @@ describe('a job in detail', () => {
     expect(await counters()).toEqual([0.5, 1.5, 'Late']);
     acme.edit(job, { dateDue: START + 4 * DAY });
     expect(await counters()).toEqual([-2.5, 1.5, 'Early']);
-    // The contract has no detail without a due date; a world may be told to break it.
+    // The contract has no detail without a due date; a world can break it.
     acme.edit(job, { dateDue: null });
     const { shippedDaysToProcess, processingDays, shippedDateStatus } = acme.jobDetail(job) ?? {};
     expect([shippedDaysToProcess, processingDays, shippedDateStatus]).toEqual([null, 1.5, null]);
     expect((await client.entry(job))?.shippedDaysToProcess).toBeNull();
   });
 
-  test('JobDto · dateDue, shippedDateStatus: a due date at midnight is missed only when that day is over in the job’s zone', async () => {
+  test('JobDto · dateDue, shippedDateStatus: a due date at midnight is missed only after that day in the job’s zone', async () => {
     const { acme, client, clock } = await start();
     const job = acme.createJob({ dateDue: '2026-11-20T00:00:00-07:00' });
     const statusAt = async (instant: string) => {
@@ -785,7 +785,7 @@ describe('a job in detail', () => {
     ['2026-11-01', '-06:00', '2026-11-01T23:30:00-07:00', '2026-11-02T00:30:00-07:00'],
     ['2027-03-14', '-07:00', '2027-03-14T23:30:00-06:00', '2027-03-15T00:30:00-06:00'],
   ])(
-    'JobDto · dateDue, shippedDateStatus: the due day %s ends at midnight there, though clocks change on it',
+    'JobDto · dateDue, shippedDateStatus: the due day %s ends at local midnight, although clocks change on it',
     async (day, offset, within, after) => {
       const { acme, client } = await start();
       const job = acme.createJob({ dateDue: `${day}T00:00:00${offset}` });
@@ -796,7 +796,7 @@ describe('a job in detail', () => {
     },
   );
 
-  test('JobDto · invoiceNumber, invoiceFile: the file appears once dispatched or closed, and its link differs each time', async () => {
+  test('JobDto · invoiceNumber, invoiceFile: the file is available after dispatch or closing, and its link differs each time', async () => {
     const { acme, client, clock } = await start();
     const job = acme.createJob();
     acme.invoice(job, { invoiceNumber: 'INV-7' });
@@ -845,7 +845,7 @@ describe('a job in detail', () => {
     });
   });
 
-  test('a timestamp without an offset means local time, on the day the clocks change too', async () => {
+  test('a timestamp without an offset is local time, also on the day of a clock change', async () => {
     const { acme, client } = await start();
     const job = acme.createJob({
       location: { name: 'Charlotte', timezone: 'America/New_York' },
@@ -857,7 +857,7 @@ describe('a job in detail', () => {
 });
 
 describe('amending a job', () => {
-  test('PATCH /Jobs/{jobNumber} 200 · PatchJobDto · description, comments, orderNumber, mustDate, dateDue: while canEdit is true the named fields change, the status does not, and the answer is the job', async () => {
+  test('PATCH /Jobs/{jobNumber} 200 · PatchJobDto · description, comments, orderNumber, mustDate, dateDue: while canEdit is true the given fields change, the status does not, and the answer is the job', async () => {
     const { acme, client } = await start();
     const job = acme.createJob({ status: 'In production', mustDate: false });
     const before = await client.job(job);
@@ -883,7 +883,7 @@ describe('amending a job', () => {
   });
 
   test.each(['description', 'comments', 'orderNumber', 'mustDate', 'dateDue'])(
-    'PatchJobDto · %s: null or left out it is left alone',
+    'PatchJobDto · %s: null and absent values change nothing',
     async (field) => {
       const { acme, client } = await start();
       const job = acme.createJob({ comments: 'c', mustDate: true, dateDue: START + 9 * DAY });
@@ -895,7 +895,7 @@ describe('amending a job', () => {
     },
   );
 
-  test('PatchJobDto · description, comments, orderNumber: an empty text is a text', async () => {
+  test('PatchJobDto · description, comments, orderNumber: an empty string is a value', async () => {
     const { acme, client } = await start();
     const job = acme.createJob({ comments: 'c' });
     const empty = { description: '', comments: '', orderNumber: '' };
@@ -908,7 +908,7 @@ describe('amending a job', () => {
     ['cancelled', (account, job) => account.cancel(job), 'The job has been cancelled.'],
     ['locked', (account, job) => account.lock(job, 'On the press.'), 'On the press.'],
   ])(
-    'PATCH /Jobs/{jobNumber} 403: a job that is %s stays as it is, and the reason is said',
+    'PATCH /Jobs/{jobNumber} 403: a job that is %s stays unchanged, and the answer gives the reason',
     async (_, lock, reason) => {
       const { acme, client } = await start();
       const job = acme.createJob({ description: 'before' });
@@ -923,7 +923,7 @@ describe('amending a job', () => {
   );
 
   test.each<Role>(['user', 'administrator'])(
-    'PATCH /Jobs/{jobNumber} 403 · PatchJobDto · locationCode: a customer, as %s, must leave it out, and nothing else is changed either',
+    'PATCH /Jobs/{jobNumber} 403 · PatchJobDto · locationCode: a customer, as %s, must omit it, and nothing else changes either',
     async (role) => {
       const { acme, login } = await start();
       const client = await login(acme, role);
@@ -936,13 +936,13 @@ describe('amending a job', () => {
     },
   );
 
-  test('PATCH /Jobs/{jobNumber} 403: who may not order changes nothing', async () => {
+  test('PATCH /Jobs/{jobNumber} 403: callers without the right to order change nothing', async () => {
     const { acme, login } = await start();
     const viewer = await login(acme, 'viewer');
     expect((await viewer.patch(`/Jobs/${acme.createJob()}`, { description: 'x' })).status).toBe(403);
   });
 
-  test('PatchJobDto · locationCode: staff send a job elsewhere, where its due day stays the day and instants stay the instants', async () => {
+  test('PatchJobDto · locationCode: staff move a job to another location; a due day stays the same day, times stay the same times', async () => {
     const { acme, login } = await start();
     const staff = await login(acme, 'staff');
     const job = acme.createJob({ dateDue: '2026-12-02T00:00:00-07:00' });
@@ -964,7 +964,7 @@ describe('amending a job', () => {
     ['is inactive', 'PUE'],
     ['is virtual', 'USX'],
   ])(
-    'PATCH /Jobs/{jobNumber} 400 · ValidationFailure · isValid, validationMessages: a location code that %s is refused, and nothing else is changed either',
+    'PATCH /Jobs/{jobNumber} 400 · ValidationFailure · isValid, validationMessages: a location code that %s is rejected, and nothing else changes either',
     async (_, locationCode) => {
       const { acme, login } = await start();
       const staff = await login(acme, 'staff');
@@ -980,9 +980,9 @@ describe('amending a job', () => {
     },
   );
 
-  test('PATCH /Jobs/{jobNumber} 400 · PatchJobDto · dateDue: what the factory cannot meet is refused, not moved', async () => {
+  test('PATCH /Jobs/{jobNumber} 400 · PatchJobDto · dateDue: a date that cannot be met is rejected, not moved', async () => {
     const { acme, client } = await start();
-    // On a Friday morning: made by Tuesday.
+    // On a Friday morning: produced by Tuesday.
     const job = acme.createJob({ lines: [{ processCode: 'UC' }], dateDue: '2026-12-20', comments: 'c' });
     const ask = async (dateDue: string) => (await client.patch(`/Jobs/${job}`, { dateDue })).status;
     const reply = await client.patch(`/Jobs/${job}`, { dateDue: '2026-11-23', comments: 'x' });
@@ -995,7 +995,7 @@ describe('amending a job', () => {
     expect(await ask('2026-11-24T17:00:00-07:00')).toBe(200);
   });
 
-  test('PatchJobDto · dateDue: what was promised before can be asked for again as long as it is ahead', async () => {
+  test('PatchJobDto · dateDue: the current date is accepted as long as it is in the future', async () => {
     const { acme, client, clock } = await start();
     const job = acme.createJob({ lines: [{ processCode: 'SCR' }], dateDue: '2026-11-23' });
     const ask = async (dateDue: string) => (await client.patch(`/Jobs/${job}`, { dateDue })).status;
@@ -1003,13 +1003,13 @@ describe('amending a job', () => {
     expect(await ask('2026-11-23')).toBe(200);
     expect(await ask('2026-11-24')).toBe(200);
     clock.now = Date.parse('2026-11-25T16:00:00Z');
-    // Late now: what has passed can't be kept, but saying it again is no change.
+    // Late now: a past date cannot be met, but repeating it changes nothing.
     expect(await ask('2026-11-25')).toBe(400);
     expect(await ask('2026-11-24')).toBe(200);
   });
 
   test.each(['2026-11-01', '2027-03-14'])(
-    'PatchJobDto · dateDue: %s, on which clocks change, is no change when it is the due day already',
+    'PatchJobDto · dateDue: %s, a day of a clock change, is no change if it is the current due day',
     async (day) => {
       const { acme, client, clock } = await start();
       const job = acme.createJob({ dateDue: day });
@@ -1030,7 +1030,7 @@ describe('amending a job', () => {
     ['a time without a zone', '2026-12-01T13:30:00', '2026-12-01T13:30:00-07:00'],
     ['a time without seconds', '2026-12-01T13:30', '2026-12-01T13:30:00-07:00'],
     ['the last day of all', '9999-12-31', '9999-12-31T00:00:00-07:00'],
-  ])('PatchJobDto · dateDue: %s is read as at the place that makes the job', async (_, dateDue, shown) => {
+  ])("PatchJobDto · dateDue: %s is parsed in the zone of the job's location", async (_, dateDue, shown) => {
     const { acme, client } = await start();
     const job = acme.createJob();
     expect((await client.patch(`/Jobs/${job}`, { dateDue })).json).toMatchObject({ dateDue: shown });
@@ -1045,7 +1045,7 @@ describe('amending a job', () => {
     ['locationCode', { locationCode: 1 }, 'locationCode'],
     ['whole', [{ op: 'replace', path: '/description', value: 'x' }], '$'],
   ])(
-    'PATCH /Jobs/{jobNumber} 400 · ProblemDetails · type, title, status, detail, instance, errors: a bad %s is refused by name: %j',
+    'PATCH /Jobs/{jobNumber} 400 · ProblemDetails · type, title, status, detail, instance, errors: an invalid %s is rejected by name: %j',
     async (_, body, field) => {
       const { acme, client } = await start();
       const job = acme.createJob();
@@ -1079,7 +1079,7 @@ describe('amending a job', () => {
       '9999-12-31T23:59:59-12:00',
     ],
   ])(
-    'PATCH /Jobs/{jobNumber} 400 · PatchJobDto · dateDue: what is no date is refused: %j',
+    'PATCH /Jobs/{jobNumber} 400 · PatchJobDto · dateDue: an invalid date is rejected: %j',
     async (dateDue) => {
       const { acme, client } = await start();
       const { status, json } = await client.patch(`/Jobs/${acme.createJob()}`, { dateDue });
@@ -1088,7 +1088,7 @@ describe('amending a job', () => {
     },
   );
 
-  test('PATCH /Jobs/{jobNumber} 400: what is no JSON, and a number that is none, are refused', async () => {
+  test('PATCH /Jobs/{jobNumber} 400: invalid JSON and an invalid number are rejected', async () => {
     const { acme, client } = await start();
     const body = { method: 'PATCH', headers: { 'content-type': 'application/json' }, body: '{' };
     expect((await client.ask(`/Jobs/${acme.createJob()}`, body)).status).toBe(400);
@@ -1103,7 +1103,7 @@ describe('amending a job', () => {
     ['text/plain', 415],
     ['application/xml', 415],
   ])(
-    'PATCH /Jobs/{jobNumber} 200, PATCH /Jobs/{jobNumber} 415: a body of %s is answered with %i',
+    'PATCH /Jobs/{jobNumber} 200, PATCH /Jobs/{jobNumber} 415: a body of %s answers %i',
     async (type, status) => {
       const { acme, client } = await start();
       const job = acme.createJob({ description: 'before' });
@@ -1113,7 +1113,7 @@ describe('amending a job', () => {
     },
   );
 
-  test("PATCH /Jobs/{jobNumber} 404: another account's job answers like one that does not exist, and is left alone", async () => {
+  test("PATCH /Jobs/{jobNumber} 404: another account's job answers like one that does not exist, and stays unchanged", async () => {
     const { world, client, login } = await start();
     const other = world.addAccount({ region: 'us', name: 'other' });
     const theirs = other.createJob({ description: 'theirs' });
@@ -1152,8 +1152,8 @@ describe('cancelling a job', () => {
     ['in production', (account, job) => account.setStatus(job, 'In production')],
     ['dispatched', (account, job) => account.dispatch(job)],
     ['closed', (account, job) => account.close(job)],
-    ['said not to be cancelable', (account, job) => account.edit(job, { isCancelable: false })],
-  ])('POST /Jobs/{jobNumber}/cancel 409: a job that is %s stays as it is', async (_, move) => {
+    ['marked as not cancelable', (account, job) => account.edit(job, { isCancelable: false })],
+  ])('POST /Jobs/{jobNumber}/cancel 409: a job that is %s stays unchanged', async (_, move) => {
     const { acme, client } = await start();
     const job = acme.createJob();
     move(acme, job);
@@ -1163,14 +1163,14 @@ describe('cancelling a job', () => {
     expect(await client.job(job)).toEqual(before);
   });
 
-  test('POST /Jobs/{jobNumber}/cancel 204: a locked job can be cancelled, since the two are independent', async () => {
+  test('POST /Jobs/{jobNumber}/cancel 204: a locked job can be cancelled, because the two are independent', async () => {
     const { acme, client } = await start();
     const job = acme.createJob();
     acme.lock(job);
     expect((await client.post(`/Jobs/${job}/cancel`)).status).toBe(204);
   });
 
-  test("POST /Jobs/{jobNumber}/cancel 404: another account's job answers like one that does not exist, and is left alone", async () => {
+  test("POST /Jobs/{jobNumber}/cancel 404: another account's job answers like one that does not exist, and stays unchanged", async () => {
     const { world, client } = await start();
     const other = world.addAccount({ region: 'us', name: 'other' });
     const theirs = other.createJob();
@@ -1181,7 +1181,7 @@ describe('cancelling a job', () => {
     expect(other.job(theirs)?.phase).toBe('open');
   });
 
-  test('POST /Jobs/{jobNumber}/cancel 400, POST /Jobs/{jobNumber}/cancel 403: a number that is none, and who may not order', async () => {
+  test('POST /Jobs/{jobNumber}/cancel 400, POST /Jobs/{jobNumber}/cancel 403: an invalid number, and a caller without the right to order', async () => {
     const { acme, client, login } = await start();
     expect((await client.post('/Jobs/abc/cancel')).status).toBe(400);
     const job = acme.createJob();
@@ -1191,7 +1191,7 @@ describe('cancelling a job', () => {
 });
 
 describe('delivery options', () => {
-  test('GET /Jobs/delivery-options 200 · DeliveryOption · code, label, isCollection, rank, gangRank, value, deliveryLabelEnabled: each region has its own, in the order of their rank', async () => {
+  test('GET /Jobs/delivery-options 200 · DeliveryOption · code, label, isCollection, rank, gangRank, value, deliveryLabelEnabled: each region has its own, sorted by rank', async () => {
     const { world, login } = await start();
     const seen = new Set<string>();
     for (const region of ['us', 'nz', 'au', 'uk', 'eu'] as const) {
@@ -1205,7 +1205,7 @@ describe('delivery options', () => {
         expect(new Set(names).size).toBe(options.length);
         expect(names.every(Boolean)).toBe(true);
       }
-      // What is collected has no label.
+      // A collection has no label.
       expect(options.filter(({ isCollection }) => isCollection)).toHaveLength(1);
       for (const one of options) expect(one.deliveryLabelEnabled).toBe(!one.isCollection);
       seen.add(JSON.stringify(options));
@@ -1213,7 +1213,7 @@ describe('delivery options', () => {
     expect(seen.size).toBeGreaterThan(3);
   });
 
-  test('GET /Jobs/delivery-options 403: who may not order has none', async () => {
+  test('GET /Jobs/delivery-options 403: callers without the right to order have none', async () => {
     const { acme, login } = await start();
     expect((await (await login(acme, 'viewer')).get('/Jobs/delivery-options')).status).toBe(403);
   });
@@ -1225,7 +1225,7 @@ describe('the earliest ship date', () => {
     return [status, json.shippingDateLocal];
   };
 
-  test('GET /Jobs/earliest-ship-date 200 · ShipDate · shippingDateUtc, shippingDateLocal, timezone, dateExclusions: the day in UTC and at the place, and the days without work', async () => {
+  test('GET /Jobs/earliest-ship-date 200 · ShipDate · shippingDateUtc, shippingDateLocal, timezone, dateExclusions: the day in UTC and at the location, and the non-working days', async () => {
     const { client } = await start();
     const { json } = await client.get<ShipDate>('/Jobs/earliest-ship-date');
     expect(json).toEqual({
@@ -1254,13 +1254,10 @@ describe('the earliest ship date', () => {
     ['?processCodes=DTF,%20SCR,UC,', '2026-11-25'],
     ['?processCodes=EMB', '2026-12-01'],
     ['?processCodes=STK,EQP,GSH', '2026-11-23'],
-  ])(
-    'earliestShipDate · processCodes: the slowest counts, the quickest when none is named: %s',
-    async (query, day) => {
-      const { client } = await start();
-      expect(await soonest(client, query)).toEqual([200, `${day}T17:00:00-07:00`]);
-    },
-  );
+  ])('earliestShipDate · processCodes: the slowest counts; default: the fastest: %s', async (query, day) => {
+    const { client } = await start();
+    expect(await soonest(client, query)).toEqual([200, `${day}T17:00:00-07:00`]);
+  });
 
   test.each([
     ['before the cut-off', '2026-11-20T14:00:00-07:00', '2026-11-23T17:00:00-07:00'],
@@ -1268,14 +1265,11 @@ describe('the earliest ship date', () => {
     ['on a Sunday', '2026-11-22T09:00:00-07:00', '2026-11-24T17:00:00-07:00'],
     ['on the day before a holiday', '2026-11-25T09:00:00-07:00', '2026-11-30T17:00:00-07:00'],
     ['before the clocks change', '2027-03-12T09:00:00-07:00', '2027-03-15T17:00:00-06:00'],
-  ])(
-    'ShipDate · shippingDateLocal: what is ordered %s goes out a working day later',
-    async (_, now, local) => {
-      const { client, clock } = await start();
-      clock.now = Date.parse(now);
-      expect(await soonest(client)).toEqual([200, local]);
-    },
-  );
+  ])('ShipDate · shippingDateLocal: an order %s is dispatched a working day later', async (_, now, local) => {
+    const { client, clock } = await start();
+    clock.now = Date.parse(now);
+    expect(await soonest(client)).toEqual([200, local]);
+  });
 
   test.each<[RegionCode, string, string]>([
     ['nz', 'Pacific/Auckland', '2026-11-24T17:00:00+13:00'],
@@ -1283,7 +1277,7 @@ describe('the earliest ship date', () => {
     ['uk', 'Europe/London', '2026-11-24T17:00:00+00:00'],
     ['eu', 'Europe/Amsterdam', '2026-11-24T17:00:00+01:00'],
   ])(
-    'ShipDate · timezone, shippingDateLocal: in %s it is the day at the place, where it is past the cut-off or Saturday already',
+    'ShipDate · timezone, shippingDateLocal: in %s it is the local day, where it is past the cut-off or Saturday already',
     async (region, timezone, local) => {
       const { world, login } = await start();
       const client = await login(world.addAccount({ region, name: 'shop' }));
@@ -1293,7 +1287,7 @@ describe('the earliest ship date', () => {
     },
   );
 
-  test('ShipDate · shippingDateUtc: it moves with the workload of all accounts of the region, so it is not to be kept', async () => {
+  test('ShipDate · shippingDateUtc: changes with the workload of all accounts of the region', async () => {
     const { world, client } = await start();
     const other = world.addAccount({ region: 'us', name: 'other' });
     const jobs = Array.from({ length: 1999 }, () => other.createJob());
@@ -1305,7 +1299,7 @@ describe('the earliest ship date', () => {
     expect(await soonest(client)).toEqual([200, '2026-11-23T17:00:00-07:00']);
   });
 
-  test('ShipDate · dateExclusions: a closure of the place delays it and is told; one of another place is nothing', async () => {
+  test('ShipDate · dateExclusions: a closure of the location delays it and is listed; one of another location has no effect', async () => {
     const { world, client } = await start();
     world.closures.push({ region: 'us', dateFrom: '2026-11-23', dateTo: '2026-11-25' });
     world.closures.push({ region: 'us', locationCode: 'CLT', dateFrom: '2026-11-30', dateTo: '2026-11-30' });
@@ -1315,30 +1309,30 @@ describe('the earliest ship date', () => {
     expect(json.dateExclusions?.[0]).toEqual({ dateFrom: '2026-11-21', dateTo: '2026-11-29' });
   });
 
-  test('GET /Jobs/earliest-ship-date 404: there is no day while the factory is shut', async () => {
+  test('GET /Jobs/earliest-ship-date 404: no date while the location is closed', async () => {
     const { world, client } = await start();
     world.closures.push({ region: 'us', dateFrom: '2026-11-20', dateTo: '2027-11-20' });
     expect(await soonest(client)).toEqual([404, undefined]);
   });
 
-  test('GET /Jobs/earliest-ship-date 404 · earliestShipDate · processCodes: there is no day for a process that there is not', async () => {
+  test('GET /Jobs/earliest-ship-date 404 · earliestShipDate · processCodes: no date for an unknown process', async () => {
     const { client } = await start();
     expect(await soonest(client, '?processCodes=UC,XX')).toEqual([404, undefined]);
   });
 
-  test('GET /Jobs/earliest-ship-date 404: there is no user any more', async () => {
+  test('GET /Jobs/earliest-ship-date 404: the user was removed', async () => {
     const { acme, client } = await start();
     acme.users.shift();
     expect(await soonest(client)).toEqual([404, undefined]);
   });
 
-  test('ShipDate · shippingDateLocal: an account that writes times without offset gets it so', async () => {
+  test('ShipDate · shippingDateLocal: has no offset for an account that writes times without one', async () => {
     const { world, login } = await start();
     const client = await login(world.addAccount({ region: 'us', name: 'local', dateStyle: 'local' }));
     expect(await soonest(client)).toEqual([200, '2026-11-23T17:00:00']);
   });
 
-  test('in Auckland there is one Friday of Matariki each year to 2052, and none that nobody has set', () => {
+  test('Auckland has one Friday of Matariki each year to 2052, and none later', () => {
     const fridays = (year: number) =>
       Array.from({ length: 31 }, (_, ahead) => addDays(`${year}-06-19`, ahead)).filter(
         (day) => new Date(day).getUTCDay() === 5 && isDayOff(day, 'NZ-AUK'),
@@ -1353,7 +1347,7 @@ describe('the earliest ship date', () => {
     ]);
   });
 
-  test('at whatever time it is asked, it is a working day ahead, and asking later or for more makes it no sooner', () => {
+  test('is a working day in the future at any time; a later request or more processes never make it earlier', () => {
     const world = createWorld();
     const accounts = (['us', 'nz', 'au', 'uk', 'eu'] as const).map((region) => world.addAccount({ region }));
     fc.assert(
@@ -1363,7 +1357,7 @@ describe('the earliest ship date', () => {
         fc.integer({ min: 0, max: 10 * DAY }),
         fc.subarray(['DTF', 'UC', 'SCR']),
         (account, now, later, codes) => {
-          const [location = fail()] = locationsOf(account.region);
+          const [location = fail()] = listLocations(account.region);
           const soon = earliestShipDate(account, codes, now) ?? fail();
           expect(soon.ms).toBeGreaterThan(now);
           expect(isDayOff(soon.day, location.holidays)).toBe(false);
@@ -1380,7 +1374,7 @@ describe('the earliest ship date', () => {
 
   test.each<[HolidayCalendar, number, string]>([
     ['US-CO', 2026, '01-01 01-19 02-16 05-25 06-19 07-03 09-07 11-26 11-27 12-25'],
-    // On the Friday before, since it falls on a Saturday.
+    // On the Friday before, because it is a Saturday.
     ['US-CO', 2027, '01-01 01-18 02-15 05-31 06-18 07-05 09-06 11-25 11-26 12-24 12-31'],
     ['US-NC', 2026, '01-01 01-19 04-03 05-25 06-19 07-03 09-07 11-26 11-27 12-25'],
     ['NZ-AUK', 2026, '01-01 01-02 01-26 02-06 04-03 04-06 04-27 06-01 07-10 10-26 12-25 12-28'],
@@ -1390,7 +1384,7 @@ describe('the earliest ship date', () => {
     ['GB-ENG', 2027, '01-01 03-26 03-29 05-03 05-31 08-30 12-27 12-28'],
     ['GB-ENG', 2033, '01-03 04-15 04-18 05-02 05-30 08-29 12-26 12-27'],
     ['NL', 2026, '01-01 04-06 04-27 05-14 05-25 12-25'],
-  ])('%s %i: on weekdays nobody works on %s', (calendar, year, days) => {
+  ])('%s %i: the holidays on weekdays are %s', (calendar, year, days) => {
     const found: string[] = [];
     for (let day = `${year}-01-01`; day.startsWith(String(year)); day = addDays(day, 1)) {
       const weekend = new Date(day).getUTCDay() % 6 === 0;

@@ -1,4 +1,4 @@
-/** The life of what was ordered, scenarios as files, and the control panel beside the service. */
+/** Ordered jobs, scenario files, and the control panel. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -20,7 +20,7 @@ import {
 } from '../../sandbox/simulation/scenario-file.ts';
 import { planOrder } from '../../sandbox/simulation/simulation.ts';
 import { changeDueDate } from '../../sandbox/simulation/transitions.ts';
-import { deliveryOptionsOf } from '../../sandbox/world/delivery.ts';
+import { listDeliveryOptions } from '../../sandbox/world/delivery.ts';
 import type { JobInput } from '../../sandbox/world/records.ts';
 import { REGIONS, type RegionCode } from '../../sandbox/world/regions.ts';
 import { createWorld, type SandboxAccount, type World } from '../../sandbox/world/world.ts';
@@ -31,7 +31,7 @@ const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
-/** A server that has artwork: what it was asked, and what it answers from now on. */
+/** An artwork server: its requests, and its configurable answer. */
 interface ArtworkServer {
   readonly url: string;
   readonly asked: { path: string; headers: IncomingMessage['headers'] }[];
@@ -66,7 +66,7 @@ async function artworkServer(answer: ArtworkServer['answer'] = serves): Promise<
   return artwork;
 }
 
-/** An account whose orders live, on a clock that stands until it is moved. */
+/** An account with automatic jobs, on a clock that only `advance` moves. */
 function factory({ seed = 1, speed = 1 } = {}) {
   const clock = { now: START };
   const world = createWorld({ now: () => clock.now });
@@ -85,7 +85,7 @@ function factory({ seed = 1, speed = 1 } = {}) {
     scenario.adopt(account, jobNumber);
     return jobNumber;
   };
-  /** Moves the clock, and waits for the artwork that was asked for meanwhile. */
+  /** Advances the clock, and waits for the artwork requested meanwhile. */
   const to = async (instantMs: number): Promise<void> => {
     clock.now = instantMs;
     scenario.advanceTo(instantMs);
@@ -94,7 +94,7 @@ function factory({ seed = 1, speed = 1 } = {}) {
   return { clock, world, acme, scenario, order, to };
 }
 
-/** Goes from event to event until something is true, at most for so long. */
+/** Advances from event to event until a condition is true, up to a limit. */
 async function until(
   { clock, to }: { clock: { now: number }; to: (ms: number) => Promise<void> },
   condition: () => boolean,
@@ -102,7 +102,7 @@ async function until(
 ): Promise<void> {
   const end = clock.now + mostMs;
   while (!condition()) {
-    if (clock.now >= end) throw new Error('It did not come to pass');
+    if (clock.now >= end) throw new Error('The condition was not met');
     await to(clock.now + 5 * MINUTE);
   }
 }
@@ -114,7 +114,7 @@ const kinds = ({ history }: Scenario, jobNumber: number) =>
   history.filter((event) => event.jobNumber === jobNumber).map(({ kind }) => kind);
 
 describe('an ordered job', () => {
-  test('it goes through production, leaves near its due date, is invoiced and closed', async () => {
+  test('goes through production, is dispatched near its due date, invoiced and closed', async () => {
     const made = factory();
     const { acme, world, scenario, order } = made;
     const artwork = await artworkServer();
@@ -147,7 +147,7 @@ describe('an ordered job', () => {
     expect(lines?.map(({ jobLineStatus }) => jobLineStatus)).toEqual(['Shipped']);
   });
 
-  test('JobDto · isCancelable, Permissions · canEdit: in production it can be edited but not cancelled, and editing locks at dispatch', async () => {
+  test('JobDto · isCancelable, Permissions · canEdit: in production a job can be edited but not cancelled; dispatch locks editing', async () => {
     const made = factory();
     const { acme, world, order } = made;
     const jobs = Array.from({ length: 60 }, () => order({ dateDue: START + 2 * DAY }));
@@ -157,13 +157,13 @@ describe('an ordered job', () => {
         const stage = stageOf(world, acme, jobNumber);
         const { isCancelable, permissions, dateOut } = acme.jobDetail(jobNumber) ?? {};
         seen.add(`${stage} edit:${permissions?.canEdit} cancel:${isCancelable}`);
-        // Locked by a person or by its dispatch: the reason is said.
+        // Locked on the press or by its dispatch: the reason is given.
         expect(permissions?.lockedReason === null).toBe(permissions?.canEdit);
         if (dateOut !== null) expect(permissions?.canEdit).toBe(false);
       }
       return jobs.every((jobNumber) => acme.job(jobNumber)?.dateOut !== null);
     });
-    // All four there are, and most in production are open to edits.
+    // The orders cover all four combinations, and most jobs in production are open to edits.
     for (const each of [
       'scheduled edit:true cancel:true',
       'scheduled edit:false cancel:true',
@@ -177,12 +177,12 @@ describe('an ordered job', () => {
     ).toEqual([]);
   });
 
-  test('Tracking · trackingNumber, trackingLink: some appear only hours after the dispatch, and those collected have none', async () => {
+  test('Tracking · trackingNumber, trackingLink: some appear only hours after the dispatch, and collected jobs have none', async () => {
     const made = factory();
     const { acme, world, order } = made;
     const jobs = Array.from({ length: 60 }, () => order({ dateDue: START + 2 * DAY }));
     const collected = order({ deliveryOption: 'COLLECT' });
-    const collection = deliveryOptionsOf('us').find(({ isCollection }) => isCollection);
+    const collection = listDeliveryOptions('us').find(({ isCollection }) => isCollection);
     acme.edit(collected, { deliveryOption: collection?.code ?? '' });
     const other = order({ deliveryOption: collection?.code ?? '' });
     const empty = new Map<number, number>();
@@ -201,7 +201,7 @@ describe('an ordered job', () => {
     expect(world.statuses('us').length).toBeGreaterThan(5);
   });
 
-  test('now and then one comes back after it was closed, locked as before, and is closed again', async () => {
+  test('is sometimes reopened after closing, locked as before, and closed again', async () => {
     const made = factory();
     const { acme, world, scenario, order } = made;
     const jobs = Array.from({ length: 60 }, () => order({ dateDue: START + DAY }));
@@ -227,7 +227,7 @@ describe('an ordered job', () => {
     expect(acme.activeCount).toBe(0);
   });
 
-  test('orderGroup: the jobs of a group leave at the same instant with the same parcels, others on their own', async () => {
+  test('orderGroup: the jobs of a group are dispatched at the same time with the same parcels, other jobs separately', async () => {
     const made = factory();
     const { acme, order } = made;
     const group = [1, 2, 3].map((orderGroupSequence) => order({ orderGroup: 'G', orderGroupSequence }));
@@ -243,7 +243,7 @@ describe('an ordered job', () => {
     expect(new Set([...outs, ...others.map((jobNumber) => acme.job(jobNumber)?.dateOut)]).size).toBe(3);
   });
 
-  test('orderGroup: a member that is cancelled, or that awaits artwork, is not waited for', async () => {
+  test('orderGroup: a cancelled member, and one that awaits artwork, does not delay the others', async () => {
     const made = factory();
     const { acme, world, order } = made;
     const leaves = order({ orderGroup: 'G' });
@@ -256,7 +256,7 @@ describe('an ordered job', () => {
     expect(stageOf(world, acme, waits)).toBe('artwork');
   });
 
-  test('what its customer cancelled or amended stays so: later steps are not taken', async () => {
+  test("keeps a customer's cancellation or amendment: later steps do not run", async () => {
     const made = factory();
     const { acme, scenario, order } = made;
     const [early, late, amended] = [order(), order(), order()] as [number, number, number];
@@ -278,7 +278,7 @@ describe('an ordered job', () => {
     });
   });
 
-  test('the same seed, the same life, in however few steps the clock goes; another seed, another', async () => {
+  test('is the same for the same seed, whatever the time steps; a different seed gives a different life', async () => {
     const artwork = await artworkServer();
     const play = async (seed: number, stepMs: number): Promise<readonly ScenarioEvent[]> => {
       const { order, to, scenario } = factory({ seed });
@@ -299,7 +299,7 @@ describe('an ordered job', () => {
     expect(sorted(await play(4, 6 * HOUR))).not.toEqual(sorted(history));
   });
 
-  test('speed hurries its life', async () => {
+  test('speed shortens its life', async () => {
     const made = factory({ speed: 120 });
     const job = made.order();
     await made.to(START + 3 * HOUR);
@@ -308,7 +308,7 @@ describe('an ordered job', () => {
 });
 
 describe('the jobs of a scenario', () => {
-  /** A scenario as it stands at its start, in a hurried region. */
+  /** A scenario at its start, at high speed. */
   function started({ leavesListOnDispatch = false } = {}) {
     const clock = { now: START };
     const world = createWorld({ now: () => clock.now, leavesListOnDispatch });
@@ -323,7 +323,7 @@ describe('the jobs of a scenario', () => {
   const allJobs = (account: SandboxAccount) => structuredClone([...account.jobs()]);
 
   test.each([false, true])(
-    'leavesListOnDispatch %s: one that nobody has looked at is listed as when it is looked at',
+    'leavesListOnDispatch %s: a job that was never accessed is listed like an accessed one',
     (leavesListOnDispatch) => {
       const { acme } = started({ leavesListOnDispatch });
       const query = { page: 1, pageSize: 1000 } as const;
@@ -344,7 +344,7 @@ describe('the jobs of a scenario', () => {
       ]).toEqual(unseen);
       expect(acme.listJobs(query)).toEqual(firstPage);
       const { acme: seen } = started({ leavesListOnDispatch });
-      // One that came back after it had been over is among them.
+      // Includes jobs that were reopened after closing.
       expect(allJobs(seen).some(({ phase, keptListed }) => phase === 'open' && keptListed)).toBe(true);
       expect(found).toEqual(seen.listJobs(ofUser));
       const listed = JSON.parse(firstPage.itemsJson) as { jobNumber: number; dateOut: string | null }[];
@@ -353,9 +353,9 @@ describe('the jobs of a scenario', () => {
     },
   );
 
-  test('when one is first looked at makes no difference, in whatever order', () => {
+  test('do not depend on when and in which order they are first accessed', () => {
     const [early, late] = [started(), started()];
-    // The latest first, so that nothing is made in the order in which it was created.
+    // The latest first, so that jobs are created in a different order.
     for (const jobNumber of early.acme.activeJobNumbers().reverse()) early.acme.job(jobNumber);
     for (const { acme, to } of [early, late]) {
       to(START + HOUR);
@@ -366,7 +366,7 @@ describe('the jobs of a scenario', () => {
     expect(late.scenario.history).toEqual(early.scenario.history);
   });
 
-  test('a status that is added or renamed changes nothing of what one has behind it, looked at or not', () => {
+  test('keep their past statuses when a status is added or renamed, accessed or not', () => {
     const [seen, unseen] = [started(), started()];
     allJobs(seen.acme);
     for (const { world } of [seen, unseen]) {
@@ -379,7 +379,7 @@ describe('the jobs of a scenario', () => {
     expect(jobs.some(({ jobStatus }) => jobStatus === 'Second shift')).toBe(false);
   });
 
-  test('the latest that are over are kept, older ones are forgotten, and open ones never', () => {
+  test('keep the latest closed ones, delete older ones, and never delete open ones', () => {
     const clock = { now: START };
     const world = createWorld({ now: () => clock.now });
     const acme = world.addAccount({ region: 'us', name: 'acme' });
@@ -405,7 +405,7 @@ describe('the jobs of a scenario', () => {
     expect(acme.listJobs({ page: 1, pageSize: 100, includeClosedJobs: true }).totalCount).toBeLessThan(50);
   });
 
-  test('one order that fails does not end the stream of orders', () => {
+  test('continue after an order that fails', () => {
     const clock = { now: START };
     const world = createWorld({ now: () => clock.now });
     const acme = world.addAccount({ region: 'us', name: 'acme' });
@@ -421,23 +421,20 @@ describe('the jobs of a scenario', () => {
 });
 
 describe('on days when clocks change', () => {
-  test.each(['2026-11-01', '2027-03-14'])(
-    'what is due at a time on %s is due at five in the afternoon there',
-    (day) => {
-      const clock = { now: Date.parse(`${day}T12:00:00Z`) - 3 * DAY };
-      const acme = createWorld({ now: () => clock.now }).addAccount({ region: 'us' });
-      const times = new Set<string>();
-      for (let seed = 1; seed <= 200; seed++) {
-        const [planned] = planOrder(new Dice(seed), acme, 1).jobs;
-        const job = acme.createJob(planned?.input(clock.now));
-        const due = acme.job(job)?.dateDue ?? '';
-        if (due.startsWith(day)) times.add(due.slice(11, 16));
-      }
-      expect([...times].sort()).toEqual(['00:00', '17:00']);
-    },
-  );
+  test.each(['2026-11-01', '2027-03-14'])('a date due at a time on %s is due at 17:00 local time', (day) => {
+    const clock = { now: Date.parse(`${day}T12:00:00Z`) - 3 * DAY };
+    const acme = createWorld({ now: () => clock.now }).addAccount({ region: 'us' });
+    const times = new Set<string>();
+    for (let seed = 1; seed <= 200; seed++) {
+      const [planned] = planOrder(new Dice(seed), acme, 1).jobs;
+      const job = acme.createJob(planned?.input(clock.now));
+      const due = acme.job(job)?.dateDue ?? '';
+      if (due.startsWith(day)) times.add(due.slice(11, 16));
+    }
+    expect([...times].sort()).toEqual(['00:00', '17:00']);
+  });
 
-  test('a due day that moves by a day is the next one, or the one before', () => {
+  test('a due day moved by one day is the next or the previous day', () => {
     const acme = createWorld({ now: () => START }).addAccount({ region: 'us' });
     const moved = (dateDue: string, byHours: number) => {
       const job = acme.createJob({ dateDue });
@@ -456,7 +453,7 @@ describe('artwork', () => {
   const waiting = ({ acme, world }: ReturnType<typeof factory>, jobNumber: number) =>
     stageOf(world, acme, jobNumber) === 'artwork';
 
-  test('externalArtworkUrl: it is fetched when the job is ordered, without credentials, and again before production', async () => {
+  test('externalArtworkUrl: is fetched when the job is ordered, without credentials, and again before production', async () => {
     const artwork = await artworkServer();
     const made = factory();
     const job = made.order({ lines: [{ artworkUrl: `${artwork.url}/a.png?sig=1` }, {}] });
@@ -470,7 +467,7 @@ describe('artwork', () => {
     expect(artwork.asked).toHaveLength(2);
   });
 
-  test('externalArtworkUrl: unreachable, job and line await artwork; it is asked for again ever more seldom until it is there', async () => {
+  test('externalArtworkUrl: while it is unreachable, job and line await artwork; retries are spaced further apart until it is found', async () => {
     const artwork = await artworkServer(lost);
     const made = factory();
     const { acme } = made;
@@ -499,7 +496,7 @@ describe('artwork', () => {
     await until(made, () => acme.job(job)?.phase === 'closed');
   });
 
-  test('externalArtworkUrl: lost before production, the job awaits artwork again, and goes on when it is back', async () => {
+  test('externalArtworkUrl: if it is lost before production, the job awaits artwork again, and continues when it is back', async () => {
     const artwork = await artworkServer();
     const made = factory();
     const job = made.order({ lines: [{ artworkUrl: `${artwork.url}/a.png` }] });
@@ -509,12 +506,12 @@ describe('artwork', () => {
     artwork.answer = serves;
     await until(made, () => stageOf(made.world, made.acme, job) === 'scheduled', HOUR);
     await until(made, () => stageOf(made.world, made.acme, job) === 'production', 3 * HOUR);
-    // In production nobody asks any more.
+    // Not requested again in production.
     artwork.answer = lost;
     await until(made, () => made.acme.job(job)?.dateOut !== null);
   });
 
-  test('needsArtworkToBeUploaded: where none was named the job waits at once, until artwork is supplied', async () => {
+  test('needsArtworkToBeUploaded: without a URL the job waits at once, until artwork is supplied', async () => {
     const artwork = await artworkServer();
     const made = factory();
     const job = made.order({ lines: [{ needsArtwork: true }] });
@@ -530,7 +527,7 @@ describe('artwork', () => {
     await until(made, () => made.acme.job(job)?.phase === 'closed');
   });
 
-  test('externalArtworkUrl: lines of the same address have it fetched once, and few addresses are asked at a time', async () => {
+  test('externalArtworkUrl: lines with the same URL share one request, and few URLs are requested at a time', async () => {
     let [open, most] = [0, 0];
     const artwork = await artworkServer((request, response) => {
       open += 1;
@@ -550,7 +547,7 @@ describe('artwork', () => {
     expect(waiting(made, job)).toBe(false);
   });
 
-  test('what goes wrong after artwork was fetched does not end the process', async () => {
+  test('an error after the fetch of artwork does not end the process', async () => {
     const artwork = await artworkServer();
     const made = factory();
     const complaint = vi.spyOn(console, 'error').mockImplementation(() => {});
@@ -560,7 +557,7 @@ describe('artwork', () => {
     expect(complaint).toHaveBeenCalledOnce();
   });
 
-  test('a job that is made anew with the number of a removed one is not moved by the life of that', async () => {
+  test("a new job with the number of a removed one is not moved by the removed job's steps", async () => {
     const made = factory();
     const job = made.order({ dateDue: START + DAY });
     made.acme.remove(job);
@@ -570,7 +567,7 @@ describe('artwork', () => {
     expect(made.acme.jobDetail(job)).toMatchObject({ jobStatus: before, dateOut: null });
   });
 
-  test('a job that is cancelled while its artwork is fetched stays cancelled', async () => {
+  test('a job cancelled while its artwork is being fetched stays cancelled', async () => {
     const arrived = Promise.withResolvers<ServerResponse>();
     const artwork = await artworkServer((_, response) => arrived.resolve(response));
     const made = factory();
@@ -584,7 +581,7 @@ describe('artwork', () => {
     expect(artwork.asked).toHaveLength(1);
   });
 
-  test('artwork that never comes holds up nobody, and is given up when the scenario is stopped', async () => {
+  test('artwork that never arrives blocks no other job, and its fetch is aborted when the scenario stops', async () => {
     const arrived = Promise.withResolvers<ServerResponse>();
     const artwork = await artworkServer((_, response) => arrived.resolve(response));
     const made = factory();
@@ -602,9 +599,13 @@ describe('artwork', () => {
   });
 
   test.each<[string, ArtworkServer['answer'], object]>([
-    ['what is there is found', serves, { found: true, bytes: PRINT.length }],
-    ['no type is no reason to refuse it', (_, response) => void response.end('x'), { found: true, bytes: 1 }],
-    ['404 is none', lost, { found: false, reason: 'It is answered with 404.' }],
+    ['existing artwork is found', serves, { found: true, bytes: PRINT.length }],
+    [
+      'artwork without a media type is accepted',
+      (_, response) => void response.end('x'),
+      { found: true, bytes: 1 },
+    ],
+    ['404 is none', lost, { found: false, reason: 'It answered 404.' }],
     ['an empty file is none', (_, response) => void response.end(), { reason: 'It is empty.' }],
     [
       'a web page is none',
@@ -623,22 +624,22 @@ describe('artwork', () => {
     [
       'not for ever',
       (_, response) => void response.writeHead(301, { location: '/' }).end(),
-      { reason: 'It is redirected too often.' },
+      { reason: 'It redirects too often.' },
     ],
     [
-      'nor to another kind of address',
+      'a redirect to another scheme is rejected',
       (_, response) => void response.writeHead(307, { location: 'file:///etc/hosts' }).end(),
       { reason: 'The address is neither http nor https.' },
     ],
     [
-      'nor to one with credentials',
+      'a URL with credentials is rejected',
       (_, response) => void response.writeHead(307, { location: 'http://user:word@127.0.0.1/' }).end(),
       { reason: 'The address carries credentials.' },
     ],
     [
       'a broken answer is none',
       (_, response) => void response.destroy(),
-      { reason: 'It can not be reached.' },
+      { reason: 'The host is unreachable.' },
     ],
     [
       'a file without end is cut off at the most bytes',
@@ -652,14 +653,14 @@ describe('artwork', () => {
       { reason: 'It is too large.' },
     ],
     [
-      'a body that does not end takes too long',
+      'a body that does not end times out',
       (_, response) => void response.writeHead(200).write('x'),
-      { reason: 'It takes too long.' },
+      { reason: 'The request timed out.' },
     ],
-    ['an answer that does not come takes too long', () => {}, { reason: 'It takes too long.' }],
+    ['a missing answer times out', () => {}, { reason: 'The request timed out.' }],
   ])('externalArtworkUrl: %s', async (_, answer, expected) => {
     const artwork = await artworkServer(answer);
-    const patience = (expected as { reason?: string }).reason === 'It takes too long.' ? 200 : 20_000;
+    const patience = (expected as { reason?: string }).reason === 'The request timed out.' ? 200 : 20_000;
     const limits = { timeoutMs: patience, maxBytes: 100_000, maxRedirects: 3 };
     expect(await fetchArtwork(artwork.url, limits)).toMatchObject(expected);
     expect(artwork.asked.length).toBeLessThanOrEqual(4);
@@ -668,16 +669,16 @@ describe('artwork', () => {
   test.each([
     ['ftp://127.0.0.1/a.png', 'The address is neither http nor https.'],
     ['data:image/png;base64,AAAA', 'The address is neither http nor https.'],
-    ['artwork.png', 'The address is not one.'],
-    ['', 'The address is not one.'],
+    ['artwork.png', 'The URL is invalid.'],
+    ['', 'The URL is invalid.'],
     ['http://user:word@127.0.0.1/a.png', 'The address carries credentials.'],
-    ['http://127.0.0.1:1/a.png', 'It can not be reached.'],
+    ['http://127.0.0.1:1/a.png', 'The host is unreachable.'],
   ])('externalArtworkUrl: %j is not fetched', async (url, reason) => {
     expect(await fetchArtwork(url)).toEqual({ found: false, reason });
   });
 });
 
-test('JobDto · taxTotal: of jobs that others ordered, follows from the lines and the rate of the region', async () => {
+test('JobDto · taxTotal: of generated jobs, follows from the lines and the rate of the region', async () => {
   const world = createWorld({ now: () => START });
   const rates = { us: 0, nz: 0.15, au: 0.1, uk: 0.2, eu: 0.21 };
   const accounts = REGIONS.map((region) => world.addAccount({ region, name: `${region} buyer` }));
@@ -699,7 +700,7 @@ test('JobDto · taxTotal: of jobs that others ordered, follows from the lines an
 });
 
 describe('over HTTP', () => {
-  test('what is ordered lives: it awaits artwork that is not there, and is cancelled or made as the job itself says', async () => {
+  test('an ordered job lives over HTTP: it awaits missing artwork, and is cancelled or produced as its detail says', async () => {
     const artwork = await artworkServer(lost);
     const clock = { now: START };
     const world = createWorld({ now: () => clock.now });
@@ -708,7 +709,7 @@ describe('over HTTP', () => {
     const order = async () => {
       const { status, json } = await us.post('/Jobs', {
         deliveryAddress: {
-          deliveryMethod: deliveryOptionsOf('us')[1]?.code,
+          deliveryMethod: listDeliveryOptions('us')[1]?.code,
           contactName: 'Alex Order',
           streetAddress: '1 Example Street',
           city: 'Denver',
@@ -757,7 +758,7 @@ describe('over HTTP', () => {
 });
 
 describe('scenarios as files', () => {
-  /** A scenario on a clock that stands until it is moved, and what a customer sees of it. */
+  /** A scenario on a stopped clock, and a client of it. */
   async function play(which: Parameters<typeof startScenario>[0], options: StartScenarioOptions = {}) {
     const clock = new SandboxClock({ startAt: START, standing: true });
     const sandbox = await startScenario(which, { clock, port: 0, ...options });
@@ -787,7 +788,7 @@ describe('scenarios as files', () => {
     return { sandbox, clock, token, get, at };
   }
 
-  test.each(scenarioNames())('%s starts, with accounts and jobs as its file says', async (name) => {
+  test.each(scenarioNames())('%s starts, with the accounts and jobs of its file', async (name) => {
     const file = loadScenario(name);
     const { sandbox } = await play(name, name === 'season' ? { jobs: 40 } : {});
     const accounts = sandbox.world.accounts();
@@ -804,7 +805,7 @@ describe('scenarios as files', () => {
     expect(sandbox.agenda.list()).toHaveLength(file.happenings.length);
   });
 
-  test('there are an ordinary day, a season of 20,000 open jobs, an outage, swapped credentials and page drift', () => {
+  test('include an ordinary day, a season of 20,000 open jobs, an outage, swapped credentials and page drift', () => {
     expect(scenarioNames()).toEqual([
       'credentials-swapped',
       'normal-day',
@@ -817,7 +818,7 @@ describe('scenarios as files', () => {
     expect(jobs.reduce((sum, count) => sum + count, 0)).toBe(20_000);
   });
 
-  test('region-outage: the region fails while it lasts and no other, its tokens too, and it recovers', async () => {
+  test('region-outage: the region fails with its tokens while the outage lasts, no other region fails, and it recovers', async () => {
     const { token, get, at } = await play('region-outage');
     const [us, nz] = [await token('us', 'us-demo-1'), await token('nz', 'nz-demo-1')];
     at(59);
@@ -832,7 +833,7 @@ describe('scenarios as files', () => {
     expect((await get('us', us, '/Jobs/active')).status).toBe(200);
   });
 
-  test('credentials-swapped: each key shows the other account until they are swapped back; a rotated secret is refused', async () => {
+  test('credentials-swapped: each key reads the other account until they are swapped back; a rotated secret is rejected', async () => {
     const { token, get, at, sandbox } = await play('credentials-swapped');
     const [one, other] = sandbox.world.accounts('us');
     const idOf = async (clientId: string) =>
@@ -852,7 +853,7 @@ describe('scenarios as files', () => {
     expect(await token('eu', 'eu-demo-1', 'eu-demo-1-rotated')).toEqual(expect.any(String));
   });
 
-  test('page-drift: who reads page by page misses jobs that are there, and sees others twice', async () => {
+  test('page-drift: a client that reads page by page misses existing jobs and reads others twice', async () => {
     const { token, get, at, sandbox, clock } = await play('page-drift');
     const us = await token('us', 'us-demo-1');
     const read = async () => {
@@ -877,7 +878,7 @@ describe('scenarios as files', () => {
       .filter((job) => !seen.includes(job));
     expect(missed).toHaveLength(3);
     for (const jobNumber of missed) expect((await get('us', us, `/Jobs/${jobNumber}`)).status).toBe(200);
-    // What was hidden is shown again when its time is over, and what came stays and lives.
+    // Hidden jobs return after their time; added jobs stay and live.
     at(51);
     const { json } = await get('us', us, '/Jobs/active');
     expect(json.totalCount).toBeGreaterThanOrEqual(there.size - 5);
@@ -886,7 +887,7 @@ describe('scenarios as files', () => {
     );
   });
 
-  test('JobStatus: a status is added while it runs, and some of the jobs that come to its stage get it', async () => {
+  test('JobStatus: a status is added at run time, and some of the jobs that reach its stage get it', async () => {
     const { token, get, at, sandbox } = await play({
       opening: false,
       jobs: 30,
@@ -915,7 +916,7 @@ describe('scenarios as files', () => {
     expect(shown).toContain('In production');
   });
 
-  test('what is given beside the file wins over it', async () => {
+  test('options override the fields of the file', async () => {
     const { sandbox } = await play('region-outage', { seed: 9, speed: 2, accounts: 1, jobs: 5 });
     expect(sandbox.file).toMatchObject({ seed: 9, speed: 2, accounts: 1, jobs: 5 });
     expect(sandbox.world.accounts()).toHaveLength(5);
@@ -923,7 +924,7 @@ describe('scenarios as files', () => {
     for (const { activeCount } of season.sandbox.world.accounts()) expect(activeCount).toBeLessThan(10);
   });
 
-  test('season: in one jump or in many steps, the same jobs and the same history', async () => {
+  test('season: one large or many small time steps give the same jobs and the same history', async () => {
     const plays = await Promise.all(
       [1800, 7].map(async (step) => ({ step, ...(await play('season', { jobs: 60 })) })),
     );
@@ -938,7 +939,7 @@ describe('scenarios as files', () => {
     expect(other).toEqual(one);
   });
 
-  test('the same file, the same history', async () => {
+  test('the same file gives the same history', async () => {
     const plays = await Promise.all([1, 2].map(() => play('normal-day', { jobs: 10 })));
     for (const { sandbox, clock, at } of plays) {
       at(900);
@@ -955,10 +956,10 @@ describe('scenarios as files', () => {
       'the file has no field sped; it may have: description, seed, speed, clock, startAt, accounts',
     ],
     [{ seed: 'x' }, 'seed must be a number.'],
-    [{ startAt: 'noon' }, 'startAt must be an instant, such as 2026-11-20T16:14:00Z.'],
+    [{ startAt: 'noon' }, 'startAt must be a timestamp, such as 2026-11-20T16:14:00Z.'],
     [
       { happenings: [{ do: 'swapCredentials', region: 'us', accounts: ['us-demo-1', 'us-demo-1'] }] },
-      'a happening names one account twice',
+      'a happening names the same account twice',
     ],
     [
       { happenings: [{ do: 'fault', rule: { match: { account: 'nobody' }, fault: { kind: 'hang' } } }] },
@@ -989,7 +990,7 @@ describe('scenarios as files', () => {
     ],
     [[], 'the file must be an object.'],
   ])(
-    '%j is refused with one sentence that names file, field and what would be right',
+    '%j is rejected with a message that names file, field and accepted values',
     async (content, sentence) => {
       const file = await written(JSON.stringify(content));
       const refusal = await startScenario(file).catch((error: unknown) => error);
@@ -1007,37 +1008,34 @@ describe('scenarios as files', () => {
     [[{ clientId: 'one-admin' }, { clientId: 'one' }], 'accounts[1].clientId', 'client id one-admin'],
     [[{ clientId: 'one' }, { clientId: 'one' }], 'accounts[1].clientId', 'client id one'],
     [[{ name: 'A' }, { name: 'A' }], 'accounts[1].name', 'account name A'],
-  ])(
-    '%j: no two credentials of a region have one client id, no two accounts one name',
-    async (accounts, field, what) => {
-      const content = {
-        jobs: 0,
-        opening: false,
-        accounts: accounts.map((one) => ({ region: 'us', ...one })),
-      };
-      const file = await written(JSON.stringify(content));
-      await expect(startScenario(file)).rejects.toThrow(
-        new ScenarioFileError(`${file}: ${field} must be another: The ${what} exists in us already.`),
-      );
-    },
-  );
+  ])('%j: client ids are unique in a region, and so are account names', async (accounts, field, what) => {
+    const content = {
+      jobs: 0,
+      opening: false,
+      accounts: accounts.map((one) => ({ region: 'us', ...one })),
+    };
+    const file = await written(JSON.stringify(content));
+    await expect(startScenario(file)).rejects.toThrow(
+      new ScenarioFileError(`${file}: ${field} must be unique: The ${what} exists in us already.`),
+    );
+  });
 
-  test('a number of accounts is refused beside a list of them', async () => {
+  test('a number of accounts together with a list of accounts is rejected', async () => {
     await expect(startScenario('season', { accounts: 2 })).rejects.toThrow(
       new ScenarioFileError(
-        'season lists its accounts, so that a number of accounts per region can not be given beside it.',
+        'season lists its accounts, so that a number of accounts per region cannot be given.',
       ),
     );
   });
 
-  test('startAt: a clock that stands begins there', async () => {
+  test('startAt: a stopped clock starts there', async () => {
     const startAt = '2026-11-20T16:14:00Z';
     const sandbox = await startScenario({ jobs: 1, opening: false, clock: 'standing', startAt }, { port: 0 });
     onTestFinished(() => sandbox.stop());
     expect(sandbox.clock.now()).toBe(START);
   });
 
-  test('an account that a happening names must be there', async () => {
+  test('a happening with an unknown account is rejected', async () => {
     const file = await written(
       JSON.stringify({ happenings: [{ do: 'rotateSecret', region: 'us', account: 'nobody' }] }),
     );
@@ -1046,9 +1044,9 @@ describe('scenarios as files', () => {
     );
   });
 
-  test('a file that is not there, or no JSON, is refused with a sentence', async () => {
+  test('a missing file, or one that is not JSON, is rejected with a message', async () => {
     expect(() => loadScenario('no-such')).toThrow(
-      /^There is no scenario no-such: it must be one of .*season/,
+      /^The scenario no-such does not exist: it must be one of .*season/,
     );
     const file = await written('{');
     expect(() => loadScenario(file)).toThrow(`${file} must be JSON, and is not.`);
@@ -1062,7 +1060,7 @@ describe('the control panel', () => {
     return { status: answer.status, json: (await answer.json()) as any };
   };
 
-  test('it is on a port of its own: the service knows nothing of it', async () => {
+  test('has its own port: the ordering API has no path to it', async () => {
     const { sandbox } = await startService();
     expect(new URL(sandbox.adminUrl).port).not.toBe(new URL(sandbox.url).port);
     expect((await ask(`${sandbox.url}/_admin/accounts`)).status).toBe(404);
@@ -1072,7 +1070,7 @@ describe('the control panel', () => {
     await expect(fetch(sandbox.adminUrl)).rejects.toThrow('fetch failed');
   });
 
-  test('a taken port of its own is said by its number, and leaves nothing running', async () => {
+  test('an occupied panel port is reported by number, and nothing is left running', async () => {
     const { sandbox } = await startService();
     const adminPort = Number(new URL(sandbox.adminUrl).port);
     const failure = await startSandbox({ world: createWorld(), adminPort }).catch((error: unknown) => error);
@@ -1080,7 +1078,7 @@ describe('the control panel', () => {
     expect((failure as PortTakenError).port).toBe(adminPort);
   });
 
-  test('GET / lists all that it can do, and each of it is there', async () => {
+  test('GET / lists all operations, and each of them exists', async () => {
     const { sandbox } = await startService();
     const { json } = await ask(sandbox.adminUrl);
     expect(json.routes.length).toBeGreaterThan(12);
@@ -1097,7 +1095,7 @@ describe('the control panel', () => {
     );
   });
 
-  test('web pages are refused, whatever they ask', async () => {
+  test('rejects every request of a web page', async () => {
     const { sandbox } = await startService();
     for (const method of ['GET', 'POST', 'DELETE', 'OPTIONS']) {
       const answer = await fetch(`${sandbox.adminUrl}/faults`, {
@@ -1108,7 +1106,7 @@ describe('the control panel', () => {
     }
   });
 
-  test('a fault can be put in force for so many seconds of the sandbox clock', async () => {
+  test('activates a fault for a number of seconds of the sandbox clock', async () => {
     const { sandbox, us, clock } = await startService();
     const fault = { kind: 'status', status: 500 };
     const put = await ask(`${sandbox.adminUrl}/faults`, {
@@ -1124,7 +1122,7 @@ describe('the control panel', () => {
     expect((await ask(`${sandbox.adminUrl}/faults`, { fault, forSeconds: -1 })).status).toBe(400);
   });
 
-  test('happenings can be planned, seen and ended', async () => {
+  test('plans, lists and ends happenings', async () => {
     const { sandbox, clock, us } = await startService();
     const at = `${sandbox.adminUrl}/happenings`;
     const rule = { match: { path: 'account' }, fault: { kind: 'status', status: 503 } };
@@ -1149,7 +1147,7 @@ describe('the control panel', () => {
     expect((await ask(at, { do: 'rotateSecret', region: 'us', account: 'nobody' })).status).toBe(400);
   });
 
-  test('of happenings that are over the latest thousand are kept, whatever is to come or in force, and no id is given twice', async () => {
+  test('keeps the latest thousand completed happenings plus all planned and active ones, and never reuses an id', async () => {
     const { sandbox, clock } = await startService();
     const { agenda } = sandbox;
     const rule = { match: {}, fault: { kind: 'delay', delayMs: 1 } } as const;
@@ -1169,7 +1167,7 @@ describe('the control panel', () => {
     expect([agenda.end(over[0] ?? ''), agenda.end(kept[0] ?? '')]).toEqual([false, true]);
   });
 
-  test('nothing is kept of the end of a rule that has ended', async () => {
+  test('stores no end time of a deleted rule', async () => {
     const { sandbox, clock, us } = await startService();
     const fault = { kind: 'delay', delayMs: 1 };
     await ask(`${sandbox.adminUrl}/faults`, { fault, forSeconds: 30 });
@@ -1188,7 +1186,7 @@ describe('the control panel', () => {
     expect(sandbox.faults.list()).toEqual([]);
   });
 
-  test('it sets the clock forward where that is the sandbox’s own, and jobs live on meanwhile', async () => {
+  test("advances the clock if it is the sandbox's own, and jobs live on meanwhile", async () => {
     const own = new SandboxClock({ startAt: START, standing: true });
     const sandbox = await startScenario({ jobs: 20, happenings: [] }, { clock: own, port: 0 });
     onTestFinished(() => sandbox.stop());
@@ -1208,7 +1206,7 @@ describe('the control panel', () => {
     expect(clock.now).toBe(START);
   });
 
-  test('while it sets the clock forward others are answered, and whoever gives up ends it', async () => {
+  test('answers other requests while it advances the clock, and stops when the client disconnects', async () => {
     const own = new SandboxClock({ startAt: START, standing: true });
     const sandbox = await startScenario({ jobs: 20 }, { clock: own, port: 0 });
     onTestFinished(() => sandbox.stop());
@@ -1284,14 +1282,14 @@ describe('the control panel', () => {
     ['/requests?region=mars', undefined, 'The query: region must be one of: us, nz, au, uk, eu.'],
     ['/requests?account=nobody', undefined, 'account names "nobody"'],
     ['/jobs?region=us&account=nobody', undefined, 'account names "nobody", which is no account in us'],
-  ])('%s %j is refused with a sentence that says what would be right', async (path, body, sentence) => {
+  ])('%s %j is rejected with a message that names the accepted values', async (path, body, sentence) => {
     const { sandbox } = await startService();
     const { status, json } = await ask(sandbox.adminUrl + path, body);
     expect([status, json.detail]).toEqual([400, expect.stringContaining(sentence)]);
     expect(sandbox.faults.list()).toEqual([]);
   });
 
-  test('what goes wrong in the panel itself is a 500 that says no more, and is told on stderr', async () => {
+  test('answers an internal error with 500 without details, and logs it to stderr', async () => {
     const { sandbox, acme } = await startService();
     const complaint = vi.spyOn(console, 'error').mockImplementation(() => {});
     onTestFinished(() => complaint.mockRestore());
@@ -1303,7 +1301,7 @@ describe('the control panel', () => {
     expect(complaint.mock.calls).toEqual([[expect.stringContaining('GET /jobs failed with TypeError at ')]]);
   });
 
-  test('a body of more than a MiB is refused with 413, also one that comes bit by bit', async () => {
+  test('rejects a body of more than 1 MiB with 413, also if it is chunked', async () => {
     const { sandbox } = await startService();
     const url = `${sandbox.adminUrl}/happenings`;
     const large = ' '.repeat(1024 * 1024 + 1);
@@ -1317,7 +1315,7 @@ describe('the control panel', () => {
     expect((await ask(url, { do: 'revokeTokens', pad: large.slice(2000) })).status).toBe(400);
   });
 
-  test('an account is known by name, client id or upstream id wherever one is named', async () => {
+  test('accepts name, client id or upstream id for an account everywhere', async () => {
     const { sandbox, acme, as } = await startService();
     for (const account of ['acme', acme.clientId, acme.id]) {
       await as('user');
@@ -1327,7 +1325,7 @@ describe('the control panel', () => {
     }
   });
 
-  test('the rules in force say when they end', async () => {
+  test('active rules list their end time', async () => {
     const { sandbox, clock } = await startService();
     const fault = { kind: 'hang' };
     await ask(`${sandbox.adminUrl}/faults`, { fault });
@@ -1338,7 +1336,7 @@ describe('the control panel', () => {
     expect(ends).toEqual([null, until(30), until(60)]);
   });
 
-  test('a job shows by line how often its artwork was asked for and why it was not found, without secrets of the address', async () => {
+  test('a job lists by line the number of artwork attempts and the last error, without secrets of the URL', async () => {
     const artwork = await artworkServer(lost);
     const own = new SandboxClock({ startAt: START, standing: true });
     const sandbox = await startScenario({ jobs: 0, opening: false }, { clock: own, port: 0, speed: 1 });
@@ -1360,7 +1358,7 @@ describe('the control panel', () => {
     ]);
     await ask(`${sandbox.adminUrl}/jobs/us/${job}/live`, {});
     expect(await shown(job)).toEqual([
-      { line: 0, url, tries: 1, reason: 'It is answered with 404.' },
+      { line: 0, url, tries: 1, reason: 'It answered 404.' },
       { line: 2, url: `${bare}/b.png`, tries: 1, reason: 'The address carries credentials.' },
     ]);
     artwork.answer = (_, response) => void response.writeHead(200).end();
@@ -1374,14 +1372,14 @@ describe('the control panel', () => {
     ]);
     const unnamed = account.createJob({ lines: [{ needsArtwork: true }, { artworkUrl: 'somewhere' }] });
     expect(await shown(unnamed)).toEqual([
-      { line: 0, url: null, tries: 0, reason: 'Nobody said where it is.' },
+      { line: 0, url: null, tries: 0, reason: 'No artwork URL was given.' },
       { line: 1, url: 'no address', tries: 0, reason: null },
     ]);
     expect((await ask(`${sandbox.adminUrl}/jobs/us/1`)).status).toBe(404);
     expect((await ask(`${sandbox.adminUrl}/jobs/mars/${job}`)).status).toBe(400);
   });
 
-  test('a job is made with a number from 1 to 1e9, so that others can follow', async () => {
+  test('creates a job with a number from 1 to 1e9, so that numbers remain for later ones', async () => {
     const { sandbox } = await startService();
     const make = (jobNumber: number) =>
       ask(`${sandbox.adminUrl}/jobs`, { region: 'us', account: 'acme', jobNumber });
@@ -1391,7 +1389,7 @@ describe('the control panel', () => {
     expect((await make(1e9)).json).toEqual({ jobNumber: 1e9 });
   });
 
-  test('artwork can be supplied, and a job made by hand be told to live', async () => {
+  test('supplies artwork, and starts the life of a manually created job', async () => {
     const artwork = await artworkServer();
     const own = new SandboxClock({ startAt: START, standing: true });
     const sandbox = await startScenario({ jobs: 0, opening: false }, { clock: own, port: 0, speed: 1000 });

@@ -1,10 +1,10 @@
-/** The sandbox's interface description: all of it is in there, as it is, and good by a public linter. */
+/** The sandbox's OpenAPI document: complete, correct, and accepted by a public linter. */
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import formats from 'ajv-formats';
 import { beforeAll, describe, expect, test } from 'vitest';
 import * as z from 'zod';
 import { openApiDocument } from '../../sandbox/http/openapi.ts';
-import { answersOf } from '../../sandbox/http/operation.ts';
+import { listAnswers } from '../../sandbox/http/operation.ts';
 import { OPERATIONS } from '../../sandbox/http/traffic.ts';
 import { operations } from '../../sandbox/operations.ts';
 import { startService } from '../support/ordering-api.ts';
@@ -24,7 +24,7 @@ const operationOf = (name: string): Any =>
     .flatMap((item) => Object.values<Any>(item))
     .find(({ operationId }) => operationId === name);
 
-test('is served without a token, for all regions and for each with its own addresses', async () => {
+test('is served without a token, for all regions and for each with its own URLs', async () => {
   const { sandbox } = await startService();
   const read = async (path: string): Promise<Any> => {
     const answer = await fetch(sandbox.url + path);
@@ -46,21 +46,21 @@ test('is served without a token, for all regions and for each with its own addre
     `${sandbox.url}/nz/auth/realms/nz/protocol/openid-connect/token`,
   );
   expect({ ...nz.paths, ...whole.paths }).toMatchObject(whole.paths);
-  expect(sandbox.requests.count(), 'it is no request that a test would count').toBe(1);
+  expect(sandbox.requests.count(), 'its requests are not counted').toBe(1);
 });
 
 describe('the linter', () => {
   test.each([
     ['all regions', {}],
     ['one region', { region: 'uk' as const }],
-    ['addresses relative to it', { origin: '' }],
-  ])('finds nothing wrong with the document of %s', async (_, options) => {
+    ['relative URLs', { origin: '' }],
+  ])('finds no error in the document of %s', async (_, options) => {
     const findings = await findingsIn(openApiDocument({ origin: ORIGIN, ...options }));
     expect(findings.map(({ ruleId, location }) => `${ruleId} ${location[0]?.pointer}`)).toEqual([]);
   });
 });
 
-test('has every operation with every answer, each by its schema', () => {
+test('has every operation with every answer, each with its schema', () => {
   const described = Object.values<Any>(all.paths)
     .flatMap((item) => [item.get, item.post, item.patch])
     .filter(Boolean)
@@ -69,8 +69,8 @@ test('has every operation with every answer, each by its schema', () => {
   for (const spec of operations) {
     const { responses, tags } = all.paths[spec.path][spec.method];
     expect(tags).toEqual([spec.tag]);
-    expect(Object.keys(responses)).toEqual(Object.keys(answersOf(spec)));
-    for (const [status, { schema }] of Object.entries(answersOf(spec))) {
+    expect(Object.keys(responses)).toEqual(Object.keys(listAnswers(spec)));
+    for (const [status, { schema }] of Object.entries(listAnswers(spec))) {
       const types = Object.keys(responses[status].content ?? {});
       expect(types.length > 0, `${spec.name} ${status} has a body`).toBe(schema !== undefined);
       if (Number(status) === 200) expect(types).toEqual(spec.produces ?? ['application/json']);
@@ -78,7 +78,7 @@ test('has every operation with every answer, each by its schema', () => {
   }
 });
 
-test('has all operations that the contract has', () => {
+test('has all operations of the contract', () => {
   expect([...operations.map(({ name }) => name), 'token', 'unknown'].toSorted()).toEqual(
     OPERATIONS.toSorted(),
   );
@@ -96,7 +96,7 @@ test('its schemas compile, and those with an id are components', () => {
   expect(Object.keys(all.components.schemas)).toEqual(
     expect.arrayContaining(['JobDto', 'ActiveJobDto', 'ProblemDetails', 'Token', 'TokenError']),
   );
-  // What answers hold is all that is described.
+  // The described fields are complete.
   expect(all.components.schemas.JobDto.additionalProperties).toBe(false);
   expect(all.components.schemas.JobDto.properties).toMatchObject({
     jobNumber: { type: 'integer' },
@@ -107,7 +107,7 @@ test('its schemas compile, and those with an id are components', () => {
   });
 });
 
-test('takes what its parameters say, and nothing beyond their limits', () => {
+test('accepts the documented parameter values, and none beyond their limits', () => {
   let limits = 0;
   for (const spec of operations) {
     for (const { name, in: place, schema, required } of operationOf(spec.name).parameters ?? []) {
@@ -146,7 +146,7 @@ test('takes what its parameters say, and nothing beyond their limits', () => {
   expect(limits).toBeGreaterThan(0);
 });
 
-test('says defaults and maxima as documented', () => {
+test('has the documented defaults and maxima', () => {
   const schemaOf = (operation: string, parameter: string) =>
     operationOf(operation).parameters.find(({ name }: Any) => name === parameter).schema;
   expect(schemaOf('activeJobs', 'page')).toEqual({ type: 'integer', minimum: 1, default: 1 });
@@ -157,7 +157,7 @@ test('says defaults and maxima as documented', () => {
   expect(schemaOf('job', 'jobNumber')).toEqual({ type: 'integer' });
 });
 
-test('a schema of the same name but another shape is not hidden', () => {
+test('rejects a second schema of the same name but another shape', () => {
   const [spec] = operations;
   if (!spec) expect.unreachable();
   const other = z.object({ jobNumber: z.string() }).meta({ id: 'JobDto' });

@@ -1,6 +1,6 @@
 /**
- * A whole order, as a client makes it that knows nothing beforehand, in a sandbox whose jobs live by themselves; Jobwire
- * polls it all the while. Artwork comes from a real server.
+ * A complete order by a client without prior knowledge, in a sandbox with automatic jobs, while Jobwire polls. The artwork
+ * comes from a real server.
  */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -9,10 +9,10 @@ import { createScenario } from '../../sandbox/simulation/scenario.ts';
 import { clientOf } from '../support/ordering-api.ts';
 import { createHttpRig, START } from '../support/tracker.ts';
 
-/** A day of a job's life goes by in twelve minutes: it is seen in every status. */
+/** A day of a job's life takes twelve minutes, so that every status is polled. */
 const SPEED = 120;
 
-test('what a client orders by what the service says is tracked to its dispatch, and its print is ordered again', async () => {
+test("tracks an order placed from the API's own lookups to its dispatch, and reorders its print", async () => {
   const rig = await createHttpRig({
     scenario: (world) =>
       createScenario({ world, startAt: START, seed: 3, speed: SPEED, jobsPerAccount: 0, opening: false }),
@@ -22,7 +22,7 @@ test('what a client orders by what the service says is tracked to its dispatch, 
   await rig.poll();
   expect((await rig.fresh()).map(({ type }) => type)).toEqual(['account.baselined']);
 
-  // What may be ordered, and how it is sent.
+  // Available codes and delivery methods.
   const { processes } = (await client.get('/PriceCodes/processes')).json;
   const process = processes.find(({ active }: { active: boolean }) => active);
   const codes = (await client.get('/PriceCodes/price-codes')).json;
@@ -64,7 +64,7 @@ test('what a client orders by what the service says is tracked to its dispatch, 
     ],
   };
 
-  // Tried first: nothing is made of it.
+  // validateOnly first: it creates nothing.
   const tried = await client.post('/Jobs', { ...candidate, validateOnly: true });
   expect(tried.text).toMatch(/not created/i);
   expect((await client.get('/Jobs/active')).json.totalCount).toBe(0);
@@ -79,9 +79,9 @@ test('what a client orders by what the service says is tracked to its dispatch, 
   expect(totalJobCost).toBeCloseTo(net + taxTotal, 2);
   const [{ newAssetSku }] = jobLineDetails;
 
-  // Its life as Jobwire tells it.
+  // The job's events.
   const told = await trackedUntil(jobNumber, 'job.dispatched');
-  // Tokens last ten minutes, and it has been longer.
+  // Tokens expire after ten minutes.
   client = await clientOf(rig.sandbox, rig.upstream);
   expect(artwork.asked()).toBeGreaterThan(0);
   const types = told.map(({ type }) => type);
@@ -96,7 +96,7 @@ test('what a client orders by what the service says is tracked to its dispatch, 
   expect(job).toMatchObject({ orderNumber: 'PO-4411', dateOut: expect.any(String), isCancelable: false });
   expect(job.permissions).toMatchObject({ canEdit: false, lockedReason: expect.any(String) });
 
-  // The print is there now, and is ordered again: no artwork, no setup.
+  // Reorders the existing print: no artwork, no setup.
   expect((await client.get(`/Assets/${newAssetSku}`)).json).toMatchObject({ priceCode: code.priceCode });
   const { dateDue: _, ...again } = candidate;
   const reorder = await client.post('/Jobs', {
@@ -121,7 +121,7 @@ test('what a client orders by what the service says is tracked to its dispatch, 
     reorder.json.jobNumber,
   ]);
 
-  /** Polls until an event of a type is told of a job; all that was told of the job until then. */
+  /** Polls until the job has an event of a type; returns all events of the job until then. */
   async function trackedUntil(jobNumber: number, type: string) {
     const told = [];
     for (let polls = 0; polls < 24 * 60; polls += 1) {
@@ -132,11 +132,11 @@ test('what a client orders by what the service says is tracked to its dispatch, 
         if (event.type === type) return told;
       }
     }
-    throw new Error(`Nothing was told but ${told.map((event) => event.type).join(', ')}.`);
+    throw new Error(`Only these events were emitted: ${told.map((event) => event.type).join(', ')}.`);
   }
 });
 
-/** An answer to each question that a price code asks. */
+/** A value for each required attribute of a price code. */
 function answersTo(
   attributes: readonly {
     name: string;
@@ -157,7 +157,7 @@ function answersTo(
   );
 }
 
-/** Serves one picture, and counts who asked for it. */
+/** Serves one picture, and counts the requests for it. */
 async function artworkServer(): Promise<{ readonly url: string; asked(): number }> {
   let asked = 0;
   const server = createServer((_, answer) => {

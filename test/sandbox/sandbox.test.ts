@@ -4,7 +4,7 @@ import { get } from 'node:http';
 import * as fc from 'fast-check';
 import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { FaultRule } from '../../sandbox/http/faults.ts';
-import { TokenBook } from '../../sandbox/http/tokens.ts';
+import { TokenStore } from '../../sandbox/http/tokens.ts';
 import { PortTakenError, type Sandbox, type SandboxOptions, startSandbox } from '../../sandbox/server.ts';
 import { addDemoAccounts, createScenario, type ScenarioEvent } from '../../sandbox/simulation/scenario.ts';
 import type { WorldOptions } from '../../sandbox/world/records.ts';
@@ -26,7 +26,7 @@ afterEach(async () => {
   await Promise.all(running.splice(0).map((sandbox) => sandbox.stop()));
 });
 
-/** A sandbox with the account `acme` in the US and a clock that stands still until it is moved. */
+/** A sandbox with the account `acme` in the US and a stopped clock. */
 async function start(options: Partial<SandboxOptions> & { worldOptions?: WorldOptions } = {}) {
   const clock = { now: START };
   const { worldOptions, ...rest } = options;
@@ -60,7 +60,7 @@ interface Reply {
   status: number;
   headers: Headers;
   text: string;
-  // What the bodies hold is what the tests are about.
+  // Bodies are untyped here: their content is what the tests check.
   page: Page;
   problem: Problem;
   json: unknown;
@@ -134,7 +134,7 @@ async function login(sandbox: Sandbox, account: SandboxAccount) {
 }
 
 describe('tokens', () => {
-  test('the right client gets a bearer token for ten minutes, and it opens the API', async () => {
+  test('valid credentials get a bearer token for ten minutes, which the API accepts', async () => {
     const { sandbox, acme, client } = await start();
     const reply = await requestToken(sandbox, 'us', credentials(acme));
     expect(reply.status).toBe(200);
@@ -153,7 +153,7 @@ describe('tokens', () => {
     ['another grant', { grant_type: 'password' }, 'us', 400, 'unsupported_grant_type'],
     ['no grant', { grant_type: '' }, 'us', 400, 'invalid_request'],
     ['an unknown realm', {}, 'nz', 404, 'Realm does not exist'],
-  ])('%s is refused with an OAuth error', async (_, changed, realm, status, error) => {
+  ])('%s answers an OAuth error', async (_, changed, realm, status, error) => {
     const { sandbox, acme } = await start();
     const reply = await requestToken(sandbox, 'us', { ...credentials(acme), ...changed }, realm);
     expect(reply.status).toBe(status);
@@ -170,7 +170,7 @@ describe('tokens', () => {
     expect(reply.status).toBe(400);
   });
 
-  test('a client id is that of one account of its region, and so is an upstream id', async () => {
+  test('client ids are unique in a region, and so are upstream ids', async () => {
     const { world, acme } = await start();
     expect(() => world.addAccount({ region: 'us', id: acme.id })).toThrow(TakenError);
     acme.addCredentials({ role: 'staff', clientId: 'desk' });
@@ -182,7 +182,7 @@ describe('tokens', () => {
     world.addAccount({ region: 'nz', clientId: 'desk', id: acme.id });
   });
 
-  test("one region's credentials and tokens are refused in the other regions", async () => {
+  test('credentials and tokens of one region are rejected in the other regions', async () => {
     const { sandbox, acme, client } = await start();
     for (const region of REGIONS.filter((code) => code !== 'us')) {
       expect((await requestToken(sandbox, region, credentials(acme))).status).toBe(401);
@@ -196,7 +196,7 @@ describe('tokens', () => {
     }
   });
 
-  test('a token ends with its lifetime on the sandbox clock', async () => {
+  test('a token expires by the sandbox clock', async () => {
     const { clock, client } = await start();
     clock.now += 10 * MINUTE - 1;
     expect((await client.get('/account')).status).toBe(200);
@@ -204,7 +204,7 @@ describe('tokens', () => {
     expect((await client.get('/account')).status).toBe(401);
   });
 
-  test('a token that has expired is told so, and to request a new one, also after others were issued', async () => {
+  test('the 401 for an expired token says so and names the token endpoint, also after others were issued', async () => {
     const { clock, client, sandbox, acme } = await start();
     const detail = async (token = client.token, region: RegionCode = 'us') => {
       const headers = { authorization: `Bearer ${token}` };
@@ -224,11 +224,11 @@ describe('tokens', () => {
     expect(await detail(next)).toEqual(unknown);
   });
 
-  test('of tokens that have expired the latest 10,000 are remembered, and all that are in force are', () => {
+  test('the latest 10,000 expired tokens are remembered, and all valid ones', () => {
     const clock = { now: START };
     const world = createWorld({ now: () => clock.now });
     const acme = world.addAccount({ region: 'us', name: 'acme' });
-    const book = new TokenBook(world, 600);
+    const book = new TokenStore(world, 600);
     const issue = () => book.issue(acme, acme.credentials[0]).token;
     const first = issue();
     const many = Array.from({ length: 10_000 }, issue);
@@ -250,7 +250,7 @@ describe('tokens', () => {
     expect((await client.get('/account')).status).toBe(401);
   });
 
-  test('revoked tokens are refused, others and new ones are not', async () => {
+  test('revoked tokens are rejected; other and new ones are accepted', async () => {
     const { sandbox, world, acme, client } = await start();
     const other = world.addAccount({ region: 'us', name: 'other' });
     const otherClient = await login(sandbox, other);
@@ -263,7 +263,7 @@ describe('tokens', () => {
     expect((await otherClient.get('/account')).status).toBe(401);
   });
 
-  test('after a secret is rotated the old one is refused', async () => {
+  test('a rotated secret is rejected', async () => {
     const { sandbox, acme } = await start();
     const old = credentials(acme);
     acme.clientSecret = 'fresh';
@@ -272,7 +272,7 @@ describe('tokens', () => {
   });
 
   test.each(['/Jobs/active', '/Jobs/1', '/Lookups/job-statuses', '/account', '/account/user', '/nothing'])(
-    '%s needs a token',
+    '%s requires a token',
     async (path) => {
       const { sandbox, client } = await start();
       expect((await ask(sandbox.apiUrl('us') + path)).status).toBe(401);
@@ -282,15 +282,15 @@ describe('tokens', () => {
   );
 });
 
-describe('what is on the wire', () => {
-  test('content-length counts bytes, whatever customers type', async () => {
+describe('answers on the wire', () => {
+  test('content-length counts bytes for any text', async () => {
     const { acme, client } = await start();
     acme.createJob({ description: '<b>"Zoë"</b> 🙏 — ½ price' });
     // `ask` compares header and bytes.
     expect((await client.get('/Jobs/active')).page.items?.[0]?.description).toBe('<b>"Zoë"</b> 🙏 — ½ price');
   });
 
-  test('any field can be overridden in either view, left out, or made up', async () => {
+  test('any field of either view can be overridden, omitted or added', async () => {
     const { acme, client } = await start();
     const job = acme.createJob();
     acme.override(job, {
@@ -306,8 +306,8 @@ describe('what is on the wire', () => {
   });
 });
 
-describe('what else a tracker reads', () => {
-  test('the status lookup is the region’s own and can grow', async () => {
+describe('other data that a tracker reads', () => {
+  test('each region has its own extensible status lookup', async () => {
     const { sandbox, world, client } = await start();
     const lookup = (await client.get('/Lookups/job-statuses')).json as { id: number; name: string }[];
     expect(lookup).toContainEqual({ id: expect.any(Number), name: 'Shipped' });
@@ -327,7 +327,7 @@ describe('what else a tracker reads', () => {
     ]);
   });
 
-  test('account and user are the token’s own', async () => {
+  test('account and user are those of the token', async () => {
     const { sandbox, world, acme, client } = await start();
     const other = world.addAccount({ region: 'us', name: 'other', id: 77 });
     expect((await client.get('/account')).json).toMatchObject({ id: acme.id, name: 'acme', currency: 'USD' });
@@ -339,13 +339,13 @@ describe('what else a tracker reads', () => {
     expect((await (await login(sandbox, other)).get('/account')).json).toMatchObject({ id: 77 });
   });
 
-  test('an account can turn into another one behind the same credentials', async () => {
+  test('the account behind credentials can change its identity', async () => {
     const { acme, client } = await start();
     acme.id = 4242;
     expect((await client.get('/account')).json).toMatchObject({ id: 4242 });
   });
 
-  test('what is not there is a problem with 404', async () => {
+  test('an unknown path is a problem with 404', async () => {
     const { sandbox, client } = await start();
     for (const path of ['/jobs/active', '/stock', '/']) {
       const reply = await client.get(path);
@@ -376,7 +376,7 @@ describe('faults', () => {
     if (shape) expect(reply.json).toMatchObject(shape);
   });
 
-  test('Retry-After goes out in seconds or as text', async () => {
+  test('Retry-After is sent in seconds or as text', async () => {
     const { sandbox, client } = await start();
     sandbox.faults.add({ match: { times: 1 }, fault: { kind: 'status', status: 429, retryAfter: 7 } });
     sandbox.faults.add({
@@ -388,13 +388,13 @@ describe('faults', () => {
     expect((await client.get('/account')).status).toBe(200);
   });
 
-  test('any body at all', async () => {
+  test('any body is possible', async () => {
     const { sandbox, client } = await start();
     sandbox.faults.add({ fault: { kind: 'raw', body: '[1]' } });
     expect((await client.get('/Jobs/active')).json).toEqual([1]);
   });
 
-  test('a delayed answer is the usual one, later', async () => {
+  test('a delayed answer is the regular one', async () => {
     const { sandbox, client, acme } = await start();
     acme.createJob();
     const usual = (await client.get('/Jobs/active')).text;
@@ -429,7 +429,7 @@ describe('faults', () => {
     expect((failure as Error).cause).toMatchObject({ code: 'ECONNRESET' });
   });
 
-  test('a body is cut short of its content-length', async () => {
+  test('a body is shorter than its content-length', async () => {
     const { sandbox, acme, client } = await start();
     for (let n = 0; n < 50; n++) acme.createJob();
     const whole = await client.get('/Jobs/active?pageSize=50');
@@ -442,7 +442,7 @@ describe('faults', () => {
     await expect(response.text()).rejects.toThrow('terminated');
   });
 
-  test('JSON is truncated although all of it arrived', async () => {
+  test('JSON is truncated in a complete body', async () => {
     const { sandbox, acme, client } = await start();
     acme.createJob();
     const whole = (await client.get('/Jobs/active')).text;
@@ -462,7 +462,7 @@ describe('faults', () => {
     expect((await client.get('/Jobs/active')).page).toEqual({ ...usual, items: null });
   });
 
-  test('a page claims to be another one', async () => {
+  test('a page has the number of another one', async () => {
     const { sandbox, client } = await start();
     sandbox.faults.add({ match: { times: 1 }, fault: { kind: 'wrongPageEcho' } });
     sandbox.faults.add({ match: { times: 1 }, fault: { kind: 'wrongPageEcho', pageSize: 50 } });
@@ -479,7 +479,7 @@ describe('faults', () => {
     ]);
   });
 
-  test('the list is empty with a 200, in a way that adds up', async () => {
+  test('an empty list answers 200 with consistent totals', async () => {
     const { sandbox, acme, client } = await start();
     const job = acme.createJob();
     const detail = await client.job(job);
@@ -496,7 +496,7 @@ describe('faults', () => {
     expect(await client.job(job)).toEqual(detail);
   });
 
-  test('a 401 in the middle of a crawl, with the token still good', async () => {
+  test('a 401 within a crawl, with a valid token', async () => {
     const { sandbox, client } = await start();
     sandbox.faults.add({ match: { query: { page: 2 }, times: 1 }, fault: { kind: 'status', status: 401 } });
     const statuses = [];
@@ -504,7 +504,7 @@ describe('faults', () => {
     expect(statuses).toEqual([200, 401, 200, 200]);
   });
 
-  test('tokens revoked in the middle of a crawl, until a fresh one is fetched', async () => {
+  test('tokens revoked within a crawl, until a new one is requested', async () => {
     const { sandbox, world, acme, client } = await start();
     const other = await login(sandbox, world.addAccount({ region: 'us', name: 'other' }));
     sandbox.faults.add({ match: { account: 'acme', nth: 2 }, fault: { kind: 'revokeTokens' } });
@@ -515,7 +515,7 @@ describe('faults', () => {
     expect((await (await login(sandbox, acme)).get('/Jobs/active')).status).toBe(200);
   });
 
-  test('the token endpoint can fail like any other', async () => {
+  test('the token endpoint can fail too', async () => {
     const { sandbox, acme } = await start();
     sandbox.faults.add({
       match: { operation: 'token' },
@@ -543,14 +543,14 @@ describe('faults', () => {
     ['another query', { query: { page: 2 } }, false],
     ['all of several', { region: 'us', operation: 'activeJobs', query: { page: 1 } }, true],
     ['one of several not', { region: 'us', operation: 'activeJobs', query: { page: 2 } }, false],
-  ])('a rule strikes what it matches: %s', async (_, match, strikes) => {
+  ])('a rule applies to the requests that it matches: %s', async (_, match, strikes) => {
     const { sandbox, client } = await start();
     sandbox.faults.add({ match, fault: { kind: 'status', status: 500 } });
     const { status } = await client.get('/Jobs/active?page=1&includeClosedJobs=true');
     expect(status).toBe(strikes ? 500 : 200);
   });
 
-  test('a rule strikes lists and searches that would show a job, and only them', async () => {
+  test('a rule for a job applies only to lists and searches that contain it', async () => {
     const { sandbox, acme, client } = await start();
     const [first, middle, last] = [1, 2, 3].map(() => acme.createJob());
     sandbox.faults.add({
@@ -595,7 +595,7 @@ describe('faults', () => {
     expect(statuses).toEqual(expected);
   });
 
-  test('rules are asked in their order, and end when removed', async () => {
+  test('rules apply in order, and end when they are deleted', async () => {
     const { sandbox, client } = await start({
       faults: [{ match: { times: 1, operation: 'account' }, fault: { kind: 'status', status: 500 } }],
     });
@@ -614,7 +614,7 @@ describe('faults', () => {
     expect((await client.get('/account')).status).toBe(200);
   });
 
-  test('nth counts every matching request, also those that another rule strikes', async () => {
+  test('nth counts every matching request, also those to which another rule applies', async () => {
     const { sandbox, client } = await start();
     for (const [nth, status] of [
       [1, 500],
@@ -628,7 +628,7 @@ describe('faults', () => {
     expect(statuses).toEqual([500, 502, 503, 200]);
   });
 
-  test('what is no rule is refused when it is added', async () => {
+  test('an invalid rule is rejected when it is added', async () => {
     const { sandbox } = await start();
     for (const rule of [
       { fault: { kind: 'status', status: 99 } },
@@ -644,7 +644,7 @@ describe('faults', () => {
 });
 
 describe('hooks and the request log', () => {
-  test('the hook runs before an answer is made up, so that jobs can move between two pages', async () => {
+  test('the hook runs before an answer is created, so that jobs can move between two pages', async () => {
     const { sandbox, acme, client } = await start();
     const [a = 0, b = 0, c = 0] = [acme.createJob(), acme.createJob(), acme.createJob()];
     sandbox.onRequest = async ({ operation, query }) => {
@@ -652,12 +652,12 @@ describe('hooks and the request log', () => {
       if (operation === 'activeJobs' && query.page === '2') acme.close(c);
     };
     const pages = [await client.list('pageSize=2&page=1'), await client.list('pageSize=2&page=2')];
-    // b has drifted to the first page, a to its end: neither page shows a.
+    // b has moved to the first page, a to its end: neither page contains a.
     expect(pages).toEqual([[c, b], []]);
     expect(await client.list()).toEqual([b, a]);
   });
 
-  test('the hook knows who asks for what', async () => {
+  test('the hook receives account and operation', async () => {
     const seen: unknown[] = [];
     const { sandbox, acme, client } = await start({
       onRequest: ({ region, operation, account, method, path, query, jobNumber }) =>
@@ -694,7 +694,7 @@ describe('hooks and the request log', () => {
     expect(requests.count()).toBe(0);
   });
 
-  test('the log knows how many requests were open at once', async () => {
+  test('the log has the maximum number of concurrent requests', async () => {
     const { sandbox, client } = await start();
     let waiting = 0;
     let release = () => {};
@@ -720,7 +720,7 @@ describe('the control panel', () => {
       ...(body !== undefined && { body: JSON.stringify(body) }),
     });
 
-  test('faults can be put, seen and ended over HTTP', async () => {
+  test('faults can be added, listed and deleted over HTTP', async () => {
     const { sandbox, client } = await start();
     const admin = panel(sandbox);
     const rule = { match: { path: 'account', times: 5 }, fault: { kind: 'status', status: 503 } };
@@ -739,7 +739,7 @@ describe('the control panel', () => {
     expect((await client.get('/account')).status).toBe(200);
   });
 
-  test('jobs can be made and moved over HTTP', async () => {
+  test('jobs can be created and changed over HTTP', async () => {
     const { sandbox, client } = await start();
     const admin = panel(sandbox);
     const made = await admin('/jobs', { region: 'us', account: 'acme', description: 'By hand' });
@@ -778,7 +778,7 @@ describe('the control panel', () => {
     expect((await act('close')).status).toBe(404);
   });
 
-  test('it shows accounts and requests, and revokes tokens', async () => {
+  test('it lists accounts and requests, and revokes tokens', async () => {
     const { sandbox, acme, client } = await start();
     const admin = panel(sandbox);
     acme.createJob();
@@ -800,7 +800,7 @@ describe('the control panel', () => {
     expect((await client.get('/account')).status).toBe(401);
   });
 
-  test('what it cannot do it refuses with a reason', async () => {
+  test('it rejects impossible requests with a reason', async () => {
     const { sandbox, acme } = await start();
     const admin = panel(sandbox);
     const job = acme.createJob();
@@ -814,14 +814,14 @@ describe('the control panel', () => {
     expect(notJson.status).toBe(400);
   });
 
-  test('a web page may not use it', async () => {
+  test('it rejects web pages', async () => {
     const { sandbox } = await start();
     const headers = { origin: 'https://evil.example' };
     const reply = await ask(`${sandbox.adminUrl}/tokens/revoke`, { method: 'POST', headers });
     expect(reply.status).toBe(403);
   });
 
-  test('it answers to names of its own machine only, so that no name of the web can be made to lead to it', async () => {
+  test('it rejects Host names of other machines, so that no DNS name can be used to reach it', async () => {
     const { sandbox } = await start();
     const { port } = new URL(sandbox.adminUrl);
     const statusFor = async (host: string): Promise<number | undefined> => {
@@ -888,14 +888,14 @@ describe('the scenario', () => {
     expect(other.scenario.history).not.toEqual(a.scenario.history);
   });
 
-  test('in however many steps the time goes by, the same happens', () => {
+  test('the size of the time steps does not change the history', () => {
     const whole = play({ speed: 60, jobs: 10 });
     whole.to(START + 2 * HOUR);
     const expected = { history: whole.scenario.history, world: whole.dump() };
     fc.assert(
       fc.property(fc.array(fc.integer({ min: -HOUR, max: 2 * HOUR }), { maxLength: 40 }), (stops) => {
         const stepped = play({ speed: 60, jobs: 10 });
-        // Not sorted: going back must do nothing.
+        // Not sorted: going back must have no effect.
         for (const stop of stops) stepped.to(START + stop);
         stepped.to(START + 2 * HOUR);
         expect({ history: stepped.scenario.history, world: stepped.dump() }).toEqual(expected);
@@ -904,7 +904,7 @@ describe('the scenario', () => {
     );
   });
 
-  test('at the start each account has its open jobs, at all stages, and a few closed ones', () => {
+  test('initially each account has its open jobs in all stages, and a few closed ones', () => {
     const { world } = play({ jobs: 60 });
     for (const account of world.accounts()) {
       const open = account.activeJobNumbers().map((jobNumber) => account.jobListEntry(jobNumber));
@@ -919,7 +919,7 @@ describe('the scenario', () => {
     }
   });
 
-  test('in the first quarter minute there is something of everything, and something every two seconds', () => {
+  test('the first 15 seconds contain all kinds of changes, at most two seconds apart', () => {
     const { scenario, to } = play({ speed: 120, jobs: 40 });
     to(START + 15_000);
     const early = new Set(scenario.history.map(({ kind }) => kind));
@@ -939,7 +939,7 @@ describe('the scenario', () => {
     expect(scenario.history.length).toBeGreaterThan(300);
   });
 
-  test('with one account and at its natural pace the opening still plays', () => {
+  test('the opening also runs with one account and at speed 1', () => {
     const clock = { now: START };
     const world = createWorld({ now: () => clock.now });
     const account = world.addAccount({ region: 'nz', name: 'kiwi' });
@@ -961,7 +961,7 @@ describe('the scenario', () => {
     expect(events).toEqual(scenario.history);
   });
 
-  test('in the long run everything happens, statuses come from the lookup, and the number of jobs keeps level', () => {
+  test('over time every kind of change happens, statuses come from the lookup, and the number of jobs is stable', () => {
     const { world, scenario, to, clock } = play({ speed: 60, jobs: 40, accounts: 2 });
     to(START + 3 * HOUR);
     expect(new Set(scenario.history.map(({ kind }) => kind))).toEqual(
@@ -987,7 +987,7 @@ describe('the scenario', () => {
     );
     const times = scenario.history.map(({ at }) => at);
     expect(times).toEqual(times.toSorted((a, b) => a - b));
-    // Numbers are shared with accounts that nobody sees.
+    // Other accounts take numbers too.
     const created = scenario.history
       .filter((event) => event.region === 'nz' && event.kind === 'created')
       .map(({ jobNumber }) => jobNumber);
@@ -1013,7 +1013,7 @@ describe('the scenario', () => {
     for (const awkward of ['<b>', '"', '🙏', '&']) expect(texts).toContain(awkward);
   });
 
-  test('it gives way when jobs are moved by someone else', () => {
+  test('it skips moves of jobs that were changed otherwise', () => {
     const { world, to, scenario } = play({ speed: 120, jobs: 10 });
     const cancelled: [SandboxAccount, number][] = [];
     const removed: [SandboxAccount, number][] = [];
@@ -1041,7 +1041,7 @@ describe('the scenario', () => {
     for (const [account, jobNumber] of removed) expect(account.job(jobNumber)).toBeUndefined();
   });
 
-  test('a running sandbox brings its jobs up to its clock before each answer', async () => {
+  test('a running sandbox advances its jobs to its clock before each answer', async () => {
     const clock = { now: START };
     const world = createWorld({ now: () => clock.now });
     const account = world.addAccount({ region: 'us', name: 'demo' });
@@ -1062,7 +1062,7 @@ describe('the scenario', () => {
 });
 
 describe('starting and stopping', () => {
-  test('stop ends open and hanging connections at once, and may be called twice', async () => {
+  test('stop closes open and hanging connections at once, and can be called twice', async () => {
     const { sandbox, client } = await start();
     sandbox.faults.add({ match: { operation: 'activeJobs' }, fault: { kind: 'hang' } });
     sandbox.faults.add({ match: { operation: 'job' }, fault: { kind: 'delay', delayMs: HOUR } });
@@ -1079,7 +1079,7 @@ describe('starting and stopping', () => {
     await expect(client.get('/account')).rejects.toThrow('fetch failed');
   });
 
-  test('a sandbox can be disposed of', async () => {
+  test('a sandbox is disposable', async () => {
     let url: string;
     {
       await using sandbox = await startSandbox({ world: createWorld() });
@@ -1089,7 +1089,7 @@ describe('starting and stopping', () => {
     await expect(fetch(url)).rejects.toThrow('fetch failed');
   });
 
-  test('a taken port is an error of its own', async () => {
+  test('an occupied port throws PortTakenError', async () => {
     const { sandbox } = await start();
     const port = Number(new URL(sandbox.url).port);
     const failure = await startSandbox({ world: createWorld(), port }).catch((error: unknown) => error);
@@ -1097,7 +1097,7 @@ describe('starting and stopping', () => {
     expect((failure as Error).message).toBe(`Port ${port} is already in use.`);
   });
 
-  test('two sandboxes in one process share nothing, and leave the globals alone', async () => {
+  test('two sandboxes in one process share nothing, and do not change globals', async () => {
     const [one, two] = [await start(), await start()];
     one.acme.createJob();
     expect(await two.client.list()).toEqual([]);
@@ -1121,7 +1121,7 @@ describe('npm run sandbox', () => {
     return { child, output, exit: once(child, 'close') };
   };
 
-  test('it says what runs where, serves it, and Ctrl-C ends it with 0', async () => {
+  test('it prints what runs where, serves it, and exits with 0 on Ctrl-C', async () => {
     const { child, output, exit } = run('--port', '0', '--accounts', '2', '--jobs', '5', '--seed', '3');
     while (!output.out.includes('Jobs/active')) await once(child.stdout, 'data');
     const url = /http:\/\/127\.0\.0\.1:\d+/.exec(output.out)?.[0];
@@ -1138,7 +1138,7 @@ describe('npm run sandbox', () => {
     });
     expect(reply.status).toBe(200);
 
-    // Requests that are not answered, for whatever reason, do not hold it up.
+    // Unanswered requests do not delay it.
     const faults = [{ kind: 'hang' }, { kind: 'delay', delayMs: HOUR }].map((fault) =>
       ask(`${panel}/faults`, {
         method: 'POST',
@@ -1175,11 +1175,11 @@ describe('npm run sandbox', () => {
     [['--admin-port', 'x'], '--admin-port must be a whole number from 0 to 65535.'],
     [
       ['--scenario', 'nowhere'],
-      'There is no scenario nowhere: it must be one of credentials-swapped, normal-day',
+      'The scenario nowhere does not exist: it must be one of credentials-swapped, normal-day',
     ],
     [['--scenario='], '--scenario must be one of credentials-swapped'],
     [['extra'], "Unexpected argument 'extra'"],
-  ])('%j ends with 1 and one sentence', async (args, sentence) => {
+  ])('%j exits with 1 and one error message', async (args, sentence) => {
     const { output, exit } = run(...args);
     expect(await exit).toEqual([1, null]);
     expect(output.error).toContain(sentence);
@@ -1187,7 +1187,7 @@ describe('npm run sandbox', () => {
     expect(output.out).toBe('');
   });
 
-  test('SIGTERM ends it with 0 also while its clock is set forward', async () => {
+  test('SIGTERM exits with 0 also while its clock is being advanced', async () => {
     const { child, output, exit } = run('--port', '0');
     while (!output.out.includes('control panel')) await once(child.stdout, 'data');
     const panel = /panel +(http:\S+)/.exec(output.out)?.[1];
@@ -1201,7 +1201,7 @@ describe('npm run sandbox', () => {
     expect(await exit).toEqual([0, null]);
   });
 
-  test('a taken port ends with 1 and one sentence', async () => {
+  test('an occupied port exits with 1 and one error message', async () => {
     const { sandbox } = await start();
     const { port } = new URL(sandbox.url);
     const { output, exit } = run('--port', port, '--jobs', '1');
@@ -1209,7 +1209,7 @@ describe('npm run sandbox', () => {
     expect(output.error).toBe(`Port ${port} is already in use; choose another with --port.\n`);
   });
 
-  test('it starts a scenario by name, says so, and flags win over its file', async () => {
+  test('it starts a scenario by name, prints it, and flags override its file', async () => {
     const { child, output } = run(
       '--port',
       '0',
@@ -1227,7 +1227,7 @@ describe('npm run sandbox', () => {
     expect((await ask(`${panel}/happenings`)).json).toHaveLength(3);
   });
 
-  test('a taken port of the control panel ends with 1 and one sentence', async () => {
+  test('an occupied port of the control panel exits with 1 and one error message', async () => {
     const { sandbox } = await start();
     const { port } = new URL(sandbox.adminUrl);
     const { output, exit } = run('--port', '0', '--admin-port', port, '--jobs', '1');

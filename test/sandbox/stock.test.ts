@@ -6,7 +6,7 @@ import { REGIONS, type RegionCode } from '../../sandbox/world/regions.ts';
 import type { StandaloneShippingConfig, StockItem } from '../../shared/ordering/contract/stock.ts';
 import { type Client, type Service, startService } from '../support/ordering-api.ts';
 
-/** Asks as an ordinary user of a new account. */
+/** Sends requests as an ordinary user of a new account. */
 async function buyer(
   service: Service,
   options: { region: RegionCode; priceTier?: PriceTier },
@@ -32,7 +32,7 @@ const bad = (field: string) => ({
   json: { status: 400, errors: { [field]: [expect.any(String)] } },
 });
 
-/** What every region sells, by rank, but for the one item that only the US has. */
+/** The stock of every region, by rank, without the one item that only the US has. */
 const SOLD = [
   ...[
     'NL-STAPLE',
@@ -52,12 +52,12 @@ const ARCHIVED = ['NL-STAPLE-V1', 'HP-3838'];
 const HIDDEN = ['NL-PROTO', 'BS-RAIN'];
 
 describe('GET /Stock', () => {
-  test('GET /Stock 200: everything that is for sale, by rank', async () => {
+  test('GET /Stock 200: all items, by rank', async () => {
     const { us } = await startService();
     expect(await codes(us)).toEqual(SOLD);
   });
 
-  test('GET /Stock 400: a parameter that cannot be read', async () => {
+  test('GET /Stock 400: an invalid parameter', async () => {
     const { us } = await startService();
     const cases: [query: string, field: string][] = [
       ['page=0', 'page'],
@@ -74,12 +74,12 @@ describe('GET /Stock', () => {
     for (const [query, field] of cases) expect(await us.get(`/Stock?${query}`)).toMatchObject(bad(field));
   });
 
-  test('GET /Stock 403: credentials that may not order', async () => {
+  test('GET /Stock 403: credentials without the right to order', async () => {
     const { as } = await startService();
     expect((await (await as('viewer')).get('/Stock')).status).toBe(403);
   });
 
-  test('stockItems · page, pageSize: cut the list; a page beyond the last is empty, 50 are a page by default', async () => {
+  test('stockItems · page, pageSize: a page after the last is empty; 50 per page by default', async () => {
     const { us, world } = await startService();
     expect(await codes(us, '?page=2&pageSize=3')).toEqual(SOLD.slice(3, 6));
     expect(await codes(us, '?page=99&pageSize=3')).toEqual([]);
@@ -93,7 +93,7 @@ describe('GET /Stock', () => {
     expect(await list(us, '?page=2')).toHaveLength(SOLD.length + 40 - 50);
   });
 
-  test('stockItems · filter: any part of code, name, description, category, supplier, variant code or colour, in any case', async () => {
+  test('stockItems · filter: any part of code, name, description, category, supplier, variant code or colour, case-insensitive', async () => {
     const { us } = await startService();
     const cases: [filter: string, codes: string[]][] = [
       ['hp-c', ['HP-CAP']],
@@ -112,7 +112,7 @@ describe('GET /Stock', () => {
     }
   });
 
-  test('stockItems · includePricing: price bands only when they are asked for', async () => {
+  test('stockItems · includePricing: price bands on request only', async () => {
     const { us } = await startService();
     for (const query of ['', '?includePricing=false']) {
       expect((await list(us, query)).flatMap(({ priceBands }) => priceBands)).toEqual([]);
@@ -120,7 +120,7 @@ describe('GET /Stock', () => {
     for (const { priceBands } of await list(us, '?includePricing=true')) expect(priceBands).not.toEqual([]);
   });
 
-  test('stockItems · stockSortColumn, stockSortDirection: by any column in any case, by rank and ascending when omitted', async () => {
+  test('stockItems · stockSortColumn, stockSortDirection: any column, case-insensitive; default: rank, ascending', async () => {
     const { us } = await startService();
     expect(await codes(us, '?stockSortColumn=stockcode')).toEqual(SOLD.toSorted());
     expect(await codes(us, '?stockSortColumn=StockCode&stockSortDirection=DESC')).toEqual(
@@ -141,7 +141,7 @@ describe('GET /Stock', () => {
       expect(values).toEqual(values.toSorted());
       expect(new Set(values).size).toBeGreaterThan(1);
     }
-    // What has no supplier is lowest; what is equal stays by rank.
+    // Items without a supplier sort lowest; equal values are sorted by rank.
     const bySupplier = await codes(us, '?stockSortColumn=Supplier');
     expect(bySupplier.slice(0, 4)).toEqual(['CO-SWATCH', 'HP-4050', 'HP-CAP', 'HP-PAD']);
   });
@@ -162,7 +162,7 @@ describe('GET /Stock', () => {
     expect(await colours('&variantSortColumn=NumberOfSizes')).toEqual(stored);
   });
 
-  test('stockItems · markets: items with an active config for any of them; trimmed, uppercased, empty means all', async () => {
+  test('stockItems · markets: items with an active config for any of them; trimmed, uppercased, empty matches all', async () => {
     const { us } = await startService();
     const worldwide = ['NL-STAPLE', 'NL-HEAVY', 'OR-5001', 'MC-TOTE'];
     expect(await codes(us, '?markets=MX')).toEqual(worldwide);
@@ -170,7 +170,7 @@ describe('GET /Stock', () => {
     const either = await codes(us, '?markets=MX,CA');
     expect(either).toEqual(SOLD.filter((code) => either.includes(code)));
     expect(either).toEqual(expect.arrayContaining([...worldwide, 'HP-4050', 'CO-SHEET']));
-    // The polo's config for Canada is inactive, so are all of the rash vest's; the swatch book has none.
+    // The polo's config for Canada is inactive, and so are all of the rash vest's; the swatch book has none.
     for (const code of ['KF-POLO', 'CW-RASH', 'CO-SWATCH']) expect(either).not.toContain(code);
     const home = await codes(us, '?markets=US');
     expect(home).toEqual(SOLD.filter((code) => code !== 'CW-RASH' && code !== 'CO-SWATCH'));
@@ -188,7 +188,7 @@ describe('GET /Stock', () => {
     expect((await us.get(`/Stock?code=${'A'.repeat(50)}`)).status).toBe(200);
   });
 
-  test('stockItems · includeArchived: shows archived ones too; what configuration hides is never there', async () => {
+  test('stockItems · includeArchived: includes archived ones; items hidden by configuration are never listed', async () => {
     const { us } = await startService();
     const all = await codes(us, '?includeArchived=true');
     expect(all.toSorted()).toEqual([...SOLD, ...ARCHIVED].toSorted());
@@ -204,7 +204,7 @@ describe('GET /Stock', () => {
 });
 
 describe('a stock item', () => {
-  test('StockItem · supplier, categoryName, categoryUnitId, stockCode, processCode, stockName: what it is', async () => {
+  test('StockItem · supplier, categoryName, categoryUnitId, stockCode, processCode, stockName: identity', async () => {
     const { us } = await startService();
     expect(await item(us, 'CO-TAPE')).toMatchObject({
       supplier: 'Second Press',
@@ -218,7 +218,7 @@ describe('a stock item', () => {
     expect(await item(us, 'CO-SWATCH')).toMatchObject({ supplier: null });
   });
 
-  test('StockItem · stockDescription, stockSpecifications, priceCompatibleLookupCode: what is said of it, null where nothing is', async () => {
+  test('StockItem · stockDescription, stockSpecifications, priceCompatibleLookupCode: its description, null if missing', async () => {
     const { us } = await startService();
     expect(await item(us, 'NL-STAPLE')).toMatchObject({
       stockDescription: expect.stringContaining('ring-spun cotton'),
@@ -232,7 +232,7 @@ describe('a stock item', () => {
     });
   });
 
-  test('StockItem · rank, showAvailableStock, badges: how it is shown in a shop; badges keep their order', async () => {
+  test('StockItem · rank, showAvailableStock, badges: shop display; badges keep their order', async () => {
     const { us } = await startService();
     const items = await list(us);
     const ranks = items.map(({ rank }) => rank);
@@ -257,7 +257,7 @@ describe('a stock item', () => {
     expect(await item(other, 'MC-TOTE')).toMatchObject({ images: [], stockImageUrl: null });
   });
 
-  test('StockImage · url, name, altText: pictures that can be had, with words for those who cannot see them', async () => {
+  test('StockImage · url, name, altText: existing images with alternative texts', async () => {
     const { us } = await startService();
     const { images } = await item(us, 'NL-HEAVY');
     expect(images).toEqual([
@@ -284,7 +284,7 @@ describe('a stock item', () => {
     expect((await item(us, 'CO-SWATCH')).shippingConfigs).toEqual([]);
   });
 
-  test('StockItem · markets: those of active configs; none for what ships nowhere', async () => {
+  test('StockItem · markets: those of active configs; empty for an item without shipping', async () => {
     const { us, world } = await startService();
     const marketsOf = async (code: string) => (await item(us, code)).markets;
     expect(await marketsOf('NL-STAPLE')).toEqual(['US', 'CA', 'MX']);
@@ -307,7 +307,7 @@ describe('a stock item', () => {
     expect(slugs).toContain('northloom-staple-tee-us');
   });
 
-  test('StockItem · seoTitle, seoDescription: of those that are advertised', async () => {
+  test('StockItem · seoTitle, seoDescription: set for advertised items', async () => {
     const { us } = await startService();
     expect(await item(us, 'MC-TOTE')).toMatchObject({
       seoTitle: 'Marlow Canvas Tote, ready to print',
@@ -342,7 +342,7 @@ describe('a stock item', () => {
     expect(stockVariants.map(({ variantCode }) => variantCode)).toEqual(['MC-APRON-BLK', 'MC-APRON-DEN']);
   });
 
-  test('StockVariant · variantCode, colour, variantImageUrl, numberOfSizes, sizesCsv: what can be ordered of an item', async () => {
+  test('StockVariant · variantCode, colour, variantImageUrl, numberOfSizes, sizesCsv: the orderable variants', async () => {
     const { us } = await startService();
     const [black] = (await item(us, 'KF-SHELL', '?variantSortColumn=Colour')).stockVariants;
     expect(black).toMatchObject({
@@ -363,7 +363,7 @@ describe('a stock item', () => {
     ]);
   });
 
-  test('regions have goods, spellings and prices of their own', async () => {
+  test('regions have their own goods, spellings and prices', async () => {
     const service = await startService();
     const own = { us: 'PB-SLEEVE', nz: 'TK-MERINO', au: 'SB-BRIM', uk: 'PK-RUGBY', eu: 'PD-BIB' };
     for (const region of REGIONS) {
@@ -386,23 +386,23 @@ describe('GET /Stock/{code}', () => {
     const { us } = await startService();
     expect((await item(us, 'MC-APRON-PK6')).stockCode).toBe('MC-APRON-PK6');
     expect((await item(us, 'MC-APRON-DEN')).stockCode).toBe('MC-APRON');
-    // Two have it; the one of lower rank is it.
+    // Two items have it; the one with the lower rank wins.
     expect((await item(us, 'MC-APRON-BLK')).stockCode).toBe('MC-APRON');
   });
 
-  test('GET /Stock/{code} 400: a code that is too long, or a parameter that cannot be read', async () => {
+  test('GET /Stock/{code} 400: a code that is too long, or an invalid parameter', async () => {
     const { us } = await startService();
     expect(await us.get(`/Stock/${'A'.repeat(51)}`)).toMatchObject(bad('code'));
     expect(await us.get('/Stock/MC-TOTE?includePricing=maybe')).toMatchObject(bad('includePricing'));
     expect((await us.get(`/Stock/${'A'.repeat(50)}`)).status).toBe(404);
   });
 
-  test('GET /Stock/{code} 403: credentials that may not order', async () => {
+  test('GET /Stock/{code} 403: credentials without the right to order', async () => {
     const { as } = await startService();
     expect((await (await as('viewer')).get('/Stock/MC-TOTE')).status).toBe(403);
   });
 
-  test('GET /Stock/{code} 404: no such code, an archived item, one that configuration hides', async () => {
+  test('GET /Stock/{code} 404: an unknown code, an archived item, one hidden by configuration', async () => {
     const { us } = await startService();
     const nothing = await us.get('/Stock/NOTHING');
     expect(nothing).toMatchObject({ status: 404, json: { status: 404, instance: '/us/api/Stock/NOTHING' } });
@@ -411,7 +411,7 @@ describe('GET /Stock/{code}', () => {
     }
   });
 
-  test('stockItem · includePricing: price bands only when they are asked for', async () => {
+  test('stockItem · includePricing: price bands on request only', async () => {
     const { us } = await startService();
     expect((await item(us, 'HP-CAP')).priceBands).toEqual([]);
     expect((await item(us, 'HP-CAP', '?includePricing=true')).priceBands).toEqual([
@@ -431,7 +431,7 @@ describe('GET /Stock/{code}', () => {
     expect(await colours('?variantSortDirection=ASC')).toEqual(['Black', 'Forest', 'Mustard']);
   });
 
-  test('stockItem · includeArchived: finds archived items too, never those that configuration hides', async () => {
+  test('stockItem · includeArchived: finds archived items too, never those hidden by configuration', async () => {
     const { us } = await startService();
     for (const code of ARCHIVED) expect((await item(us, code, '?includeArchived=true')).stockCode).toBe(code);
     expect((await item(us, 'NL-STAPLE-V1-RED', '?includeArchived=true')).stockCode).toBe('NL-STAPLE-V1');
@@ -441,8 +441,8 @@ describe('GET /Stock/{code}', () => {
   });
 });
 
-describe('how stock ships', () => {
-  test('ShippingConfig · id, markets, shipMode: one way to ship for some markets', async () => {
+describe('shipping of stock', () => {
+  test('ShippingConfig · id, markets, shipMode: one shipping method for some markets', async () => {
     const { us } = await startService();
     const configs = (await item(us, 'NL-STAPLE')).shippingConfigs;
     expect(configs).toMatchObject([
@@ -464,7 +464,7 @@ describe('how stock ships', () => {
     ]);
   });
 
-  test('ShippingConfig · fixedShipping, groundOnly, estimatedLeadDays: a flat charge, no express methods, days to wait or nothing known', async () => {
+  test('ShippingConfig · fixedShipping, groundOnly, estimatedLeadDays: a flat charge, no express methods, lead days or null', async () => {
     const { us } = await startService();
     const [freight] = (await item(us, 'HP-4050')).shippingConfigs ?? [];
     expect(freight).toMatchObject({ fixedShipping: 85, groundOnly: true, estimatedLeadDays: 10 });
@@ -485,7 +485,7 @@ describe('how stock ships', () => {
     }
   });
 
-  test('FulfilmentLocation · locationCode, locationName, locale: a place without its address', async () => {
+  test('FulfilmentLocation · locationCode, locationName, locale: a location without its address', async () => {
     const service = await startService();
     const uk = await buyer(service, { region: 'uk' });
     const [config] = (await item(uk, 'MC-TOTE')).shippingConfigs ?? [];
@@ -494,7 +494,7 @@ describe('how stock ships', () => {
     ]);
   });
 
-  test('StockShipmentType · code, name, price: null is rated live, 0 is free, else flat; the order is meant', async () => {
+  test('StockShipmentType · code, name, price: null is rated live, 0 is free, otherwise flat for the whole order', async () => {
     const { us } = await startService();
     const optionsOf = async (code: string) =>
       (await item(us, code)).shippingConfigs?.[0]?.shipmentTypeOptions;
@@ -519,7 +519,7 @@ describe('GET /stock/{stockItemId}/shipping', () => {
     const polo = world.warehouse('us').record('KF-POLO');
     expect(polo?.configs).toHaveLength(2);
     expect((await us.get(`/stock/${polo?.stockItemId}/shipping`)).json).toHaveLength(1);
-    // What is hidden or archived ships no more than what is not there.
+    // Hidden and archived items answer like unknown ones.
     for (const code of [...ARCHIVED, ...HIDDEN]) {
       const { stockItemId: id } = world.warehouse('us').record(code) ?? {};
       expect((await us.get(`/stock/${id}/shipping`)).json).toEqual([]);
@@ -527,14 +527,14 @@ describe('GET /stock/{stockItemId}/shipping', () => {
     expect((await us.get('/stock/1/shipping')).json).toEqual([]);
   });
 
-  test('GET /stock/{stockItemId}/shipping 400: an id that is no number from 1', async () => {
+  test('GET /stock/{stockItemId}/shipping 400: an id that is not an integer from 1', async () => {
     const { us } = await startService();
     for (const id of ['0', '-7001', 'NL-STAPLE', '7001.5']) {
       expect(await us.get(`/stock/${id}/shipping`)).toMatchObject(bad('stockItemId'));
     }
   });
 
-  test('StandaloneShippingConfig · stockItemId, active, createdAt, updatedAt, fulfilmentLocations: what items do not show of their configs', async () => {
+  test('StandaloneShippingConfig · stockItemId, active, createdAt, updatedAt, fulfilmentLocations: the fields that items omit', async () => {
     const { us, world } = await startService();
     const id = world.warehouse('us').record('NL-STAPLE')?.stockItemId;
     const { json } = await us.get<StandaloneShippingConfig[]>(`/stock/${id}/shipping`);
@@ -551,7 +551,7 @@ describe('GET /stock/{stockItemId}/shipping', () => {
     }
   });
 
-  test('StandaloneShippingConfig · id, markets, shipMode, weight, weightUnit, length, width, height, dimensionUnit, fixedShipping, groundOnly, estimatedLeadDays, shipmentTypeOptions: as the item shows them', async () => {
+  test('StandaloneShippingConfig · id, markets, shipMode, weight, weightUnit, length, width, height, dimensionUnit, fixedShipping, groundOnly, estimatedLeadDays, shipmentTypeOptions: equal to those in the item', async () => {
     const { us, world } = await startService();
     for (const code of ['NL-STAPLE', 'HP-4050', 'CO-SHEET']) {
       const id = world.warehouse('us').record(code)?.stockItemId;
@@ -564,7 +564,7 @@ describe('GET /stock/{stockItemId}/shipping', () => {
     }
   });
 
-  test('ShipFromLocation · locationCode, locationName, locale, shipFromCity, shipFromCountryCodeIso2: a place with its city', async () => {
+  test('ShipFromLocation · locationCode, locationName, locale, shipFromCity, shipFromCountryCodeIso2: a location with its city', async () => {
     const service = await startService();
     const eu = await buyer(service, { region: 'eu' });
     const [config] = await configsTo(eu, 'DE');
@@ -581,7 +581,7 @@ describe('GET /stock/{stockItemId}/shipping', () => {
 });
 
 describe('GET /stock/shipping', () => {
-  test('GET /stock/shipping 200: stockShipping · market: the active configs for one market, in any case', async () => {
+  test('GET /stock/shipping 200: stockShipping · market: the active configs for one market, case-insensitive', async () => {
     const { us, world } = await startService();
     const configs = await configsTo(us, 'MX');
     expect(configs).toHaveLength(4);
@@ -603,14 +603,14 @@ describe('GET /stock/shipping', () => {
     expect(ids).toEqual(ids.toSorted((a, b) => a - b));
   });
 
-  test('GET /stock/shipping 400: no market, or a blank one', async () => {
+  test('GET /stock/shipping 400: a missing or blank market', async () => {
     const { us } = await startService();
     for (const query of ['', '?market=', '?market=%20']) {
       expect(await us.get(`/stock/shipping${query}`)).toMatchObject(bad('market'));
     }
   });
 
-  test('shows nothing of archived and hidden items', async () => {
+  test('excludes archived and hidden items', async () => {
     const { us, world } = await startService();
     const gone = [...ARCHIVED, ...HIDDEN].map((code) => world.warehouse('us').record(code)?.stockItemId);
     const shown = (await configsTo(us, 'US')).map(({ stockItemId }) => stockItemId);
@@ -618,7 +618,7 @@ describe('GET /stock/shipping', () => {
   });
 });
 
-test('what can be ordered is found by stock or variant code, with prices at the tier of the account', async () => {
+test("an order finds an item by stock or variant code, with prices at the account's tier", async () => {
   const { acme } = await startService();
   expect(findStock(acme, 'NL-STAPLE')).toMatchObject({
     item: { stockCode: 'NL-STAPLE', priceBands: [{ from: 1, to: 23, unitPrice: 6.2 }, {}, {}, {}] },
