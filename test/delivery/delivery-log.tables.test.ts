@@ -1,4 +1,4 @@
-/** The delivery log: what is kept of each attempt, how it is found again, and what that says of a sink. */
+/** The delivery log: stored attempts, queries, and the health of a sink. */
 import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
@@ -40,7 +40,7 @@ function entry(overrides: Partial<DeliveryEntry> = {}): DeliveryEntry {
 const logOver = (history: Table): DeliveryLog => createDeliveryLog(history, { newId: randomUUID });
 const logInMemory = (): DeliveryLog => logOver(createMemoryTable(historySchema));
 
-/** All pages of a query, one after the other. */
+/** All pages of a query, in order. */
 async function pagesOf(log: DeliveryLog, query: DeliveryQuery): Promise<DeliveryEntry[][]> {
   const pages: DeliveryEntry[][] = [];
   for (let before = query.before; ; ) {
@@ -52,7 +52,7 @@ async function pagesOf(log: DeliveryLog, query: DeliveryQuery): Promise<Delivery
 }
 
 eachTable('The delivery log', (_, kind, makeHistory) => {
-  test('an entry is found by its sink and by its event as it was recorded', async () => {
+  test('an entry is found by its sink and by its event, unchanged', async () => {
     const log = logOver(await makeHistory());
     const full = entry({
       outcome: 'rejected',
@@ -70,7 +70,7 @@ eachTable('The delivery log', (_, kind, makeHistory) => {
     expect(await log.bySink('us', 'erp', { outcome: 'failed' })).toEqual({ entries: [full] });
   });
 
-  test('a sink’s deliveries come newest first, page by page, none twice and none left out', async () => {
+  test('a sink’s deliveries are listed newest first by page, without duplicates or gaps', async () => {
     const log = logOver(await makeHistory());
     const entries = Array.from({ length: 130 }, (_, at) =>
       entry({
@@ -108,7 +108,7 @@ eachTable('The delivery log', (_, kind, makeHistory) => {
     expect(await log.byEvent('us', randomUUID())).toEqual([]);
   });
 
-  test('a delivery costs a write unit and one for its event; a page of 50 no more than 12 read units', async () => {
+  test('a delivery costs one write unit plus one for its event; a page of 50 at most 12 read units', async () => {
     const history = await makeHistory();
     const log = logOver(history);
     await log.record(
@@ -138,12 +138,12 @@ describe('Entries', () => {
     return items[0] as Item;
   };
 
-  test('leave after 30 days, or as many as are wanted', async () => {
+  test('expire after 30 days, or the configured retention', async () => {
     expect((await stored(entry())).ttl).toBe((NOW + 30 * DAY) / 1000);
     expect((await stored(entry({ at: NOW + 999 }), 7)).ttl).toBe((NOW + 7 * DAY) / 1000);
   });
 
-  test('hold the first kilobyte of a response, and no character by half', async () => {
+  test('store the first kilobyte of a response, without splitting a character', async () => {
     const log = logInMemory();
     const cut = async (excerpt: string) => {
       const one = entry({ excerpt, outcome: 'retry', reason: excerpt });
@@ -161,7 +161,7 @@ describe('Entries', () => {
     expect(await cut(`\ufeff${'x'.repeat(2000)}`)).toBe(`\ufeff${'x'.repeat(1021)}`);
   });
 
-  test('a fault of the table is the caller’s to know of', async () => {
+  test('a fault of the table is thrown to the caller', async () => {
     const history = watchedTable(createMemoryTable(historySchema), {
       before: () => {
         throw new TableError('put many', '3 items stayed unprocessed');
@@ -170,7 +170,7 @@ describe('Entries', () => {
     await expect(logOver(history).record([entry()])).rejects.toThrow(TableError);
   });
 
-  test('of several in one millisecond none takes another’s place, and they keep their order', async () => {
+  test('entries of the same millisecond do not overwrite each other, and keep their order', async () => {
     const log = logInMemory();
     const eventId = randomUUID();
     const sequences = Array.from({ length: 120 }, (_, sequence) => sequence);
@@ -182,7 +182,7 @@ describe('Entries', () => {
 });
 
 describe('A page', () => {
-  test('is what a list of all entries, sorted and filtered, would give, however they are spread', async () => {
+  test('equals the sorted and filtered list of all entries, for any partitioning', async () => {
     const outcomes = ['delivered', 'rejected', 'retry'] as const;
     await fc.assert(
       fc.asyncProperty(
@@ -221,7 +221,7 @@ describe('A page', () => {
     );
   });
 
-  test('is of the newest also when these all stand in one partition', async () => {
+  test('has the newest entries, also if all are in one partition', async () => {
     const log = logInMemory();
     const older = Array.from({ length: 100 }, (_, at) => entry({ eventId: `e${at}`, at: NOW - 1 - at }));
     const newer = Array.from({ length: 120 }, (_, at) => entry({ eventId: 'one', at: NOW + at }));
@@ -232,7 +232,7 @@ describe('A page', () => {
     }
   });
 
-  test('asks each partition for its share, not for the whole page', async () => {
+  test('requests a share from each partition, not the whole page', async () => {
     const history = createMemoryTable(historySchema);
     let items = 0;
     const counting: Table = {
@@ -251,7 +251,7 @@ describe('A page', () => {
 });
 
 describe('Health', () => {
-  test('is of the attempts of 24 hours: success rate, latencies of what was delivered, the last error in words', async () => {
+  test('covers the attempts of 24 hours: success rate, latencies of deliveries, the last error message', async () => {
     const log = logInMemory();
     await log.record([
       ...Array.from({ length: 100 }, (_, at) => entry({ at: NOW - 10_000 - at, latencyMs: at + 1 })),
@@ -273,7 +273,7 @@ describe('Health', () => {
     });
   });
 
-  test('is of the last 500 attempts where there are more, and takes one read', async () => {
+  test('covers the last 500 attempts if there are more, and costs one read', async () => {
     let asked = 0;
     const log = logInMemory();
     const counting: DeliveryLog = {
@@ -297,7 +297,7 @@ describe('Health', () => {
     expect(asked).toBe(1);
   });
 
-  test('of a sink whose id was that of another one before is its own', async () => {
+  test("of a sink that reuses a deleted one's id is its own", async () => {
     const log = logInMemory();
     const [formerly, now] = [NOW - 5_000, NOW - 2_000];
     await log.record([
@@ -306,7 +306,7 @@ describe('Health', () => {
       // Was still under way.
       entry({ at: NOW - 1_000, sinkCreatedAt: formerly, outcome: 'retry' }),
       entry({ at: NOW - 500, sinkCreatedAt: now, latencyMs: 3 }),
-      // From before it was noted.
+      // From before the id was reused.
       entry({ at: NOW - 400, latencyMs: 4 }),
       entry({ at: NOW - 6_000 }),
     ]);
@@ -321,7 +321,7 @@ describe('Health', () => {
     expect(failed).toEqual({ entries: [] });
   });
 
-  test('of nothing is nothing, and of failures alone has no latencies', async () => {
+  test('without attempts is empty, and with failures only has no latencies', async () => {
     const log = logInMemory();
     expect(await readDeliveryHealth(log, { region: 'us', id: 'erp' }, NOW)).toEqual({
       attempts: 0,

@@ -1,4 +1,4 @@
-/** Drains that crash, lose their lease or are meddled with: nothing is lost, overtaken or left lying. */
+/** Drains that crash, lose their lease or are interrupted: no event is lost, reordered or left undelivered. */
 import { setImmediate } from 'node:timers/promises';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
@@ -14,7 +14,7 @@ import type { Query, Table, Write } from '../../shared/storage/table.ts';
 import { createDeliveryRig, delivered, inOrderPerJob, moved, REGION } from '../support/delivery-world.ts';
 import { runs } from '../support/runs.ts';
 
-/** What a receiver may do with an event. */
+/** Answers of a receiver to an event. */
 const ANSWERS = [
   'ok',
   'ok',
@@ -34,14 +34,14 @@ const SINKS = ['erp', 'shop'] as const;
 const LONG_MS = 2_200_000;
 const DAY_MS = 86_400_000;
 
-/** What happens around one drain of each sink. */
+/** Faults and actions around one drain of each sink. */
 const round = () =>
   fc.record({
-    /** The table fails from this write on, and whether that one is still written. */
+    /** The table fails from this write on; `written` tells whether that one succeeds. */
     writes: fc.integer({ min: 1, max: 40 }),
     lands: fc.boolean(),
     wake: fc.constantFrom('lost', 'once', 'twice'),
-    /** At which attempts somebody else takes the lease, and an operator does something about what is set aside. */
+    /** Attempts at which another process takes the lease, and an operator acts on parked events. */
     stealAt: fc.option(fc.nat(6)),
     meddleAt: fc.option(fc.nat(10)),
     meddle: fc.constantFrom('retry', 'discard'),
@@ -51,7 +51,7 @@ const round = () =>
     enable: fc.boolean(),
   });
 
-test('whatever the sinks answer, wherever drains crash, whoever takes their lease, discards, cancels or enables: every event arrives, is said to be dead or was discarded, in order per job, and no cursor is ahead', async () => {
+test('for any sink answers, crashes, lost leases, discards, cancellations and re-enabling: every event is delivered, dead or discarded, in order per job, and no cursor is ahead', async () => {
   const seen = { events: 0, crashes: 0, repeats: 0, dead: 0, discarded: 0, replays: 0, steals: 0 };
   await fc.assert(
     fc.asyncProperty(
@@ -60,10 +60,10 @@ test('whatever the sinks answer, wherever drains crash, whoever takes their leas
         maxLength: 60,
       }),
       fc.array(fc.constantFrom(...ANSWERS), { maxLength: 80 }),
-      // Events that the first sink never takes, or breaks on.
+      // Events that the first sink never accepts, or crashes on.
       fc.array(fc.record({ at: fc.nat(59), kind: fc.constantFrom('rejected', 'broken') }), { maxLength: 2 }),
       fc.array(round(), { maxLength: 8 }),
-      // How long the table takes for a call, in turns of the event loop's queue.
+      // Latency of a table call, in turns of the event loop's queue.
       fc.array(fc.nat(12), { minLength: 1, maxLength: 30 }),
       async (jobs, answers, poison, rounds, paces) => {
         const memory = createMemoryTable();
@@ -259,7 +259,7 @@ test('whatever the sinks answer, wherever drains crash, whoever takes their leas
 
         calm = true;
         await sayNext('lost', jobs.length);
-        // What a tick does: wake marks that are left, sinks with something due.
+        // Like a tick: remaining wake marks, due sinks.
         for (let tick = 0; tick < 40; tick += 1) {
           for (const { ref, sequence } of await listPendingWakes(memory, REGION, 10)) {
             await wakeSinks(memory, ref, sequence, rig.state.now);
@@ -278,7 +278,7 @@ test('whatever the sinks answer, wherever drains crash, whoever takes their leas
           const done = new Set([...arrived.map((event) => event.id), ...dead, ...discarded]);
           expect([...done].filter((event) => !event.startsWith('_cell')).sort(), id).toEqual([...all].sort());
           const first = arrived.filter((event, at) => arrived.findIndex((one) => one.id === event.id) === at);
-          // What was given up may yet arrive, from a drain that has lost its lease, say.
+          // A discarded event may still be delivered, for example by a drain that has lost its lease.
           const alive = first.filter((event) => !dead.includes(event.id) && !discarded.has(event.id));
           expect(inOrderPerJob(alive), id).toBe(true);
           for (const { id: replay, account, end, cancelled } of replays) {
@@ -302,7 +302,7 @@ test('whatever the sinks answer, wherever drains crash, whoever takes their leas
   expect(Math.min(seen.events, seen.crashes, seen.repeats, seen.replays, seen.steals)).toBeGreaterThan(0);
 }, 180_000);
 
-/** A table that does something of its own before or after a write. */
+/** A table that runs an action before or after a write. */
 function hooked(hooks: {
   readonly before?: (write: Write) => Promise<void>;
   readonly read?: (query: Query) => Promise<void>;
@@ -329,8 +329,8 @@ const refused = (): DeliveryOutcome => ({ kind: 'rejected', reason: 'The endpoin
 const LANE = { account: 'acme', lane: '1' };
 const jobs = (count: number, text = 'x') => Array.from({ length: count }, (_, at) => moved(at, text));
 
-describe('what is set aside', () => {
-  test('is not forgotten when the sink can not be opened for a while', async () => {
+describe('parked events', () => {
+  test('are not forgotten if the sink cannot be opened for a while', async () => {
     let mended = false;
     const rig = await createDeliveryRig(() => (mended ? { kind: 'delivered' } : refused()));
     await rig.say([moved(1, 'a')]);
@@ -349,7 +349,7 @@ describe('what is set aside', () => {
     expect(await listDueSinks(rig.table, REGION, rig.state.now)).toEqual([]);
   });
 
-  test('goes before what is new when no more can be, and all of it in one drain once the sink takes it', async () => {
+  test('are delivered before new ones if no more can be parked, all in one drain once the sink accepts them', async () => {
     let mended = false;
     const memory = createMemoryTable();
     const slowly = async <T>(call: () => Promise<T>): Promise<T> => {
@@ -377,7 +377,7 @@ describe('what is set aside', () => {
     expect(inOrderPerJob(rig.got)).toBe(true);
   });
 
-  test('behind an event that somebody discards meanwhile is due all the same', async () => {
+  test('behind an event that is discarded concurrently stay due', async () => {
     const rig = await createDeliveryRig(
       async (event) => {
         if (event.sequence === 1) return refused();
@@ -399,7 +399,7 @@ describe('what is set aside', () => {
     expect(rig.attempts('acme.e1.1'), 'it is not sent any more').toBe(1);
   });
 
-  test('and discarded while a drain is at work is not sent any more', async () => {
+  test('discarded during a drain are no longer sent', async () => {
     const rig = await createDeliveryRig(
       async (event, attempt) => {
         if (attempt === 1) return refused();
@@ -418,7 +418,7 @@ describe('what is set aside', () => {
     expect(await listParked(rig.table, REGION, 'erp')).toEqual([]);
   });
 
-  test('is due again wherever a discarding breaks off', async () => {
+  test('stay due wherever discarding them is interrupted', async () => {
     for (let crash = 1; crash <= 3; crash += 1) {
       let left = Number.POSITIVE_INFINITY;
       const table = hooked({
@@ -444,7 +444,7 @@ describe('what is set aside', () => {
     }
   });
 
-  test('by the drain that took the lease over is not lost sight of by the one that lost it', async () => {
+  test('parked by the drain that took over the lease stay due for the one that lost it', async () => {
     let stolen = false;
     const rig = await createDeliveryRig(async (event, attempt) => {
       if (event.sequence > 1 || attempt > 3) return { kind: 'delivered' };
@@ -470,7 +470,7 @@ describe('what is set aside', () => {
     expect(await listParked(rig.table, REGION, 'erp')).toEqual([]);
   });
 
-  test('dies also where the cell has no log to say it on', async () => {
+  test('become dead also if the cell has no log for the event', async () => {
     const rig = await createDeliveryRig(() => refused());
     await rig.table.write({ delete: keys.head(cellLog(REGION)) });
     await rig.say([moved(1, 'a')]);
@@ -486,8 +486,8 @@ describe('what is set aside', () => {
   });
 });
 
-describe('what fell out of retention', () => {
-  /** Somebody takes the lease while the log is read. */
+describe('expired events', () => {
+  /** Takes the lease while the log is read. */
   async function createStolenRig(answer: () => DeliveryOutcome) {
     const state = { steal: false };
     const table = hooked({
@@ -501,7 +501,7 @@ describe('what fell out of retention', () => {
     return { ...rig, steal: () => (state.steal = true) };
   }
 
-  test('is not passed over unsaid by a drain that has lost its lease', async () => {
+  test('are not skipped silently by a drain that has lost its lease', async () => {
     const rig = await createStolenRig(delivered);
     await rig.say([moved(1, 'old'), moved(2, 'old')]);
     rig.state.now += 91 * DAY_MS;
@@ -513,7 +513,7 @@ describe('what fell out of retention', () => {
     expect(await rig.said()).toMatchObject([{ type: 'endpoint.events_lost', first: 1, last: 2 }]);
   });
 
-  test('nor taken from what is set aside', async () => {
+  test('are not removed from the parked ones', async () => {
     const rig = await createStolenRig(refused);
     await rig.say([moved(1, 'old')]);
     await rig.drain();
@@ -526,7 +526,7 @@ describe('what fell out of retention', () => {
     expect(await rig.said()).toMatchObject([{ type: 'endpoint.events_lost', first: 1, last: 1 }]);
   });
 
-  test('brings back no cursor of an endpoint that is deleted meanwhile', async () => {
+  test('restore no cursor of an endpoint that is deleted concurrently', async () => {
     let deleting = false;
     const table = hooked({
       async read({ pk }) {
@@ -545,7 +545,7 @@ describe('what fell out of retention', () => {
     expect(await rig.said()).toEqual([]);
   });
 
-  test('is said nowhere where the cell has no log, counted, and passed over', async () => {
+  test('are counted and skipped, without an event, if the cell has no log', async () => {
     const rig = await createDeliveryRig(delivered);
     await rig.table.write({ delete: keys.head(cellLog(REGION)) });
     await rig.say([moved(1, 'old')]);
@@ -556,7 +556,7 @@ describe('what fell out of retention', () => {
   });
 });
 
-test('a cursor that starts at the beginning stays due when its log could not be read', async () => {
+test('a cursor that starts at the beginning stays due if its log could not be read', async () => {
   let broken = false;
   const table = hooked({
     async read({ pk }) {
@@ -566,7 +566,7 @@ test('a cursor that starts at the beginning stays due when its log could not be 
   const rig = await createDeliveryRig(delivered, { table });
   const [ref] = rig.refs;
   if (ref) await rig.log.append(ref, [moved(1, 'a')]);
-  // As the making of an endpoint puts it: due, and nobody has woken it.
+  // As created with the endpoint: due, and never woken.
   const key = keys.cursor(REGION, 'erp', 'acme');
   await table.write({
     put: { ...key, sink: 'erp', position: 0, ...drainDue(REGION, 'erp', 'acme', rig.state.now) },
@@ -578,7 +578,7 @@ test('a cursor that starts at the beginning stays due when its log could not be 
   expect(await rig.drain()).toMatchObject({ outcome: 'drained', delivered: 1 });
 });
 
-test('an event that breaks the receiver is found out, also when those suspected before never come again', async () => {
+test('an event that crashes the receiver is detected, also if earlier suspects never return', async () => {
   const rig = await createDeliveryRig((event) =>
     event.sequence === 1 ? { kind: 'retry', reason: 'reset', suspect: true } : { kind: 'delivered' },
   );
@@ -595,7 +595,7 @@ test('an event that breaks the receiver is found out, also when those suspected 
   expect((await rig.sink()).health.suspects).toHaveLength(4);
 });
 
-test('an event that is dead, or that a replay gave up, is under suspicion no longer', async () => {
+test('a dead event, and one that a replay gave up, is no longer suspect', async () => {
   const rig = await createDeliveryRig((event) =>
     event.sequence === 1 ? { kind: 'retry', reason: 'reset', suspect: true } : { kind: 'delivered' },
   );
@@ -616,7 +616,7 @@ test('an event that is dead, or that a replay gave up, is under suspicion no lon
   expect((await rig.sink()).health.suspects).toEqual([]);
 });
 
-test('a replay of many accounts does not hold up what is new', async () => {
+test('a replay of many accounts does not delay new events', async () => {
   const accounts = Array.from({ length: 300 }, (_, at) => `a${at}`);
   const rig = await createDeliveryRig(delivered, { accounts });
   for (const ref of rig.refs) await rig.say([moved(1, 'x')], ref);
@@ -638,7 +638,7 @@ test('a replay of many accounts does not hold up what is new', async () => {
 test.each([
   ['paused', { paused: true }],
   ['changed', { target: 'http://127.0.0.1/elsewhere', revision: 2 }],
-])('a drain of a sink that is %s meanwhile ends soon, and what is left stays due', async (_, set) => {
+])('a drain of a sink that is %s meanwhile ends soon, and the rest stays due', async (_, set) => {
   const rig = await createDeliveryRig(
     async (event) => {
       rig.state.now += 1_000;
@@ -654,7 +654,7 @@ test.each([
   expect(await rig.position()).toEqual({ position: report.delivered, due: true });
 });
 
-test('a replay that is cancelled while it is sent ends soon, and what is new goes on', async () => {
+test('a replay that is cancelled while it is sent ends soon, and new events continue', async () => {
   const rig = await createDeliveryRig(delivered, { record: { concurrency: 2 } });
   for (let at = 0; at < 10; at += 1) await rig.say(jobs(90, `${at}`));
   await rig.drain();
@@ -675,7 +675,7 @@ test('a replay that is cancelled while it is sent ends soon, and what is new goe
   expect(await cursor()).toBeUndefined();
 });
 
-test('a sink with a rate does not make a drain wait beyond its time, and one timer is enough for it', async () => {
+test('a rate limit does not extend a drain beyond its time, and needs one timer', async () => {
   const rig = await createDeliveryRig(delivered, { record: { ratePerSecond: 0.1 } });
   await rig.say(jobs(5));
   let slept = 0;
@@ -688,8 +688,8 @@ test('a sink with a rate does not make a drain wait beyond its time, and one tim
   expect(slept).toBe(3_000);
 });
 
-describe('what is set aside, in detail', () => {
-  test('counts from the moment it is stored, also for the drain after one that died', async () => {
+describe('parked events in detail', () => {
+  test('count from the time they are stored, also for the drain after a crash', async () => {
     let dead = false;
     const table = hooked({
       async before() {
@@ -705,7 +705,7 @@ describe('what is set aside, in detail', () => {
       { table, record: { concurrency: 1 } },
     );
     await rig.say([moved(1, 'a')]);
-    // Stored, and then the drain dies before it could say anything of the sink.
+    // Stored, and then the drain crashes before it stores the sink's state.
     const storing = hookOn(rig.table, 'PARKED#');
     await rig.say([moved(2, 'b')]);
     const { deliver } = rig.port;
@@ -726,7 +726,7 @@ describe('what is set aside, in detail', () => {
     expect((await table.get(keys.sink(REGION, 'erp')))?.parking, 'nothing is any more').toBeUndefined();
   });
 
-  test('is due behind one that was taken, also when the sink fails right then', async () => {
+  test('are due behind a delivered one, also if the sink fails right then', async () => {
     let down = false;
     const rig = await createDeliveryRig((event, attempt) => {
       if (event.sequence === 1) return attempt === 1 ? refused() : { kind: 'delivered' };
@@ -743,7 +743,7 @@ describe('what is set aside, in detail', () => {
     expect(await rig.drain()).toMatchObject({ outcome: 'drained', delivered: 1 });
   });
 
-  test('while the one before it is being taken follows in the same drain', async () => {
+  test('follow in the same drain if their predecessor is being delivered', async () => {
     let isParked = (): void => undefined;
     const parked = new Promise<void>((resolve) => {
       isParked = resolve;
@@ -757,7 +757,7 @@ describe('what is set aside, in detail', () => {
     const rig = await createDeliveryRig(
       (event, attempt) => {
         if (event.sequence <= 2 && attempt === 1) return refused();
-        // It comes after an event of a lane whose end waits behind the slow one.
+        // It follows an event of a lane whose end waits behind the slow one.
         if (event.sequence === 4) isParked();
         return { kind: 'delivered' };
       },
@@ -772,7 +772,7 @@ describe('what is set aside, in detail', () => {
     expect(await listParked(table, REGION, 'erp')).toEqual([]);
   });
 
-  test('loses at most one attempt while the sink as a whole is down', async () => {
+  test('lose at most one attempt while the whole sink is down', async () => {
     let down = false;
     const rig = await createDeliveryRig((event) => {
       if (down) return { kind: 'retry', reason: 'down', suspect: true };
@@ -786,12 +786,12 @@ describe('what is set aside, in detail', () => {
       rig.state.now += LONG_MS;
       await rig.drain();
     }
-    // The one that may have found out that it is down.
+    // The attempt that may have detected it.
     expect(await listParked(rig.table, REGION, 'erp')).toMatchObject([{ sequence: 1, attempts: 2 }]);
   });
 });
 
-/** Settled when an item under a partition is put in a transaction. */
+/** Resolves when an item under a partition is put in a transaction. */
 function hookOn(table: Table, partition: string): Promise<void> {
   const { transact } = table;
   return new Promise((resolve) => {
@@ -805,8 +805,8 @@ function hookOn(table: Table, partition: string): Promise<void> {
   });
 }
 
-describe('turns', () => {
-  test.each(['a', 'b', 'c'])('a long backlog of %s keeps none of the others waiting', async (hot) => {
+describe('fairness', () => {
+  test.each(['a', 'b', 'c'])('a long backlog of %s delays no other', async (hot) => {
     const rig = await createDeliveryRig(delivered, { accounts: ['a', 'b', 'c'], record: { concurrency: 1 } });
     for (const ref of rig.refs) {
       for (let at = 0; at < (ref.account === hot ? 3 : 1); at += 1) await rig.say(jobs(90, `${at}`), ref);
@@ -817,7 +817,7 @@ describe('turns', () => {
     }
   });
 
-  test('more accounts with a backlog than can be worked off at once make way for one that has little', async () => {
+  test('accounts with a backlog, more than a drain can finish, do not delay one with few events', async () => {
     const accounts = [...Array.from({ length: 8 }, (_, at) => `busy${at}`), 'calm'];
     const rig = await createDeliveryRig(delivered, { accounts });
     for (const ref of rig.refs.slice(0, 8))
@@ -841,7 +841,7 @@ describe('turns', () => {
     expect(first.sort()).toEqual(accounts.slice(-8).sort());
   });
 
-  test('an event that takes long holds up no more than a window of its account', async () => {
+  test('a slow event delays at most a window of its account', async () => {
     let release = (): void => undefined;
     const held = new Promise<void>((resolve) => {
       release = resolve;
@@ -865,8 +865,8 @@ describe('turns', () => {
   });
 });
 
-describe('a drain that lingers', () => {
-  /** Drains with these news, one after the other. */
+describe('a lingering drain', () => {
+  /** Drains with these wake-ups, one after the other. */
   async function linger(
     rig: Awaited<ReturnType<typeof createDeliveryRig>>,
     news: readonly (() => Promise<NewWork>)[],
@@ -877,7 +877,7 @@ describe('a drain that lingers', () => {
     return drainSink({ ...rig.deps, linger: next }, REGION, 'erp', rig.state.now + 600_000);
   }
 
-  test('delivers what it is told of before it is marked, and the mark that comes late starts nothing', async () => {
+  test('delivers events before they are marked, and the late mark starts nothing', async () => {
     const rig = await createDeliveryRig(delivered);
     const [ref] = rig.refs;
     if (!ref) throw new Error('There is no account.');
@@ -911,7 +911,7 @@ describe('a drain that lingers', () => {
   });
 });
 
-test('an event for which the sink gives no answer is not taken', async () => {
+test('an event without an answer of the sink is not delivered', async () => {
   const rig = await createDeliveryRig(delivered);
   rig.port.deliver = async () => [];
   await rig.say([moved(1, 'a')]);
@@ -919,7 +919,7 @@ test('an event for which the sink gives no answer is not taken', async () => {
   expect(await rig.position()).toEqual({ position: 0, due: true });
 });
 
-test('that a sink has recovered is said when it takes an event, not when it is enabled', async () => {
+test('endpoint.recovered is emitted when the sink accepts an event, not when it is enabled', async () => {
   const rig = await createDeliveryRig((event) => ({
     kind: 'delivered',
     ...(event.sequence === 1 && { disable: 'The endpoint answered 410.' }),
@@ -929,7 +929,7 @@ test('that a sink has recovered is said when it takes an event, not when it is e
   const { health } = await rig.sink();
   await rig.table.write({ update: keys.sink(REGION, 'erp'), set: healthAttributes(enableHealth(health)) });
   const types = async () => (await rig.said()).map(({ type }) => type);
-  // Nothing of the cell's own log either.
+  // No event of the cell's own log either.
   await rig.table.write({ delete: keys.cursor(REGION, 'erp', '_cell') });
   expect(await rig.drain()).toMatchObject({ outcome: 'drained', delivered: 0 });
   expect(await types()).toEqual(['endpoint.disabled']);

@@ -19,10 +19,10 @@ import { createDeliveryRig, delivered, inOrderPerJob, moved, REGION } from '../s
 
 const DAY_MS = 86_400_000;
 
-describe('cursor engine', () => {
-  test('every event arrives, those of one job in order, and the cursor ends at the head, no longer due', async () => {
+describe('drain', () => {
+  test('every event is delivered, those of one job in order, and the cursor ends at the head, no longer due', async () => {
     const rig = await createDeliveryRig(async (event) => {
-      // Answers come back in another order than they were asked for.
+      // Answers return in another order than the requests.
       for (let turn = 0; turn < (event.sequence * 7) % 5; turn += 1) await Promise.resolve();
       return { kind: 'delivered' };
     });
@@ -37,7 +37,7 @@ describe('cursor engine', () => {
     expect(await rig.drain()).toMatchObject({ outcome: 'drained', delivered: 0 });
   });
 
-  test('at most 16 events are under way at once, never two of one job', async () => {
+  test('at most 16 events are in progress at once, never two of one job', async () => {
     let most = 0;
     const underWay = new Set<string>();
     const rig = await createDeliveryRig(async (event) => {
@@ -65,7 +65,7 @@ describe('cursor engine', () => {
     }
   });
 
-  test('when the sink fails it waits, loses nothing, and goes on where it stood with one probe before full speed', async () => {
+  test('when the sink fails it waits, loses nothing, and resumes at its cursor with one probe before full speed', async () => {
     let down = true;
     let underWay = 0;
     let most = 0;
@@ -113,7 +113,7 @@ describe('cursor engine', () => {
     expect((await rig.drain()).waitUntil).toBe(rig.state.now + 86_400_000);
   });
 
-  test('types and accounts that a sink does not follow are passed over, and its cursor still reaches the head', async () => {
+  test('types and accounts that a sink does not follow are skipped, and its cursor still reaches the head', async () => {
     const rig = await createDeliveryRig(delivered, {
       accounts: ['acme', 'other'],
       record: { accounts: ['acme'], types: ['job.disp*', 'account.baselined'] },
@@ -125,7 +125,7 @@ describe('cursor engine', () => {
     expect(await rig.table.get(keys.cursor(REGION, 'erp', 'other'))).toBeUndefined();
   });
 
-  test('an account that was taken away from a sink gets through nothing more, whatever was due, set aside or asked for again', async () => {
+  test('an account removed from a sink gets nothing more, whether due, parked or replayed', async () => {
     const rig = await createDeliveryRig(
       ({ sequence }) =>
         sequence === 1 ? { kind: 'rejected', reason: 'The endpoint answered 422.' } : { kind: 'delivered' },
@@ -149,7 +149,7 @@ describe('cursor engine', () => {
     expect(await listDueSinks(rig.table, REGION, rig.state.now)).toEqual([]);
   });
 
-  test('an account that is added while a drain runs keeps its place, and stays due for the next one', async () => {
+  test('an account that is added while a drain runs keeps its cursor, and stays due for the next one', async () => {
     const rig = await createDeliveryRig(
       async (event) => {
         if (event.account === 'acme') {
@@ -172,7 +172,7 @@ describe('cursor engine', () => {
     expect(rig.got.map(({ id }) => id)).not.toContain('other.e1.1');
   });
 
-  test('a cursor that is taken away while it is looked up is not made anew, which would tell everything again', async () => {
+  test('a cursor deleted while it is read is not recreated, which would deliver everything again', async () => {
     const memory = createMemoryTable();
     const key = keys.cursor(REGION, 'erp', 'acme');
     let accounts = ['acme', 'other'];
@@ -215,7 +215,7 @@ describe('cursor engine', () => {
     expect(rig.got.map(({ id }) => id).sort()).toEqual(['acme.e1.3', 'newcomer.e1.1']);
   });
 
-  test('a paused sink gets nothing and keeps its place', async () => {
+  test('a paused sink gets nothing and keeps its cursors', async () => {
     const rig = await createDeliveryRig(delivered);
     await rig.table.write({ update: keys.sink(REGION, 'erp'), set: { paused: true } });
     expect(await rig.say([moved(1, 'a')])).toEqual([]);
@@ -224,7 +224,7 @@ describe('cursor engine', () => {
     expect(await rig.drain()).toMatchObject({ outcome: 'drained', delivered: 1 });
   });
 
-  test('while one drain holds the lease another does nothing; a lease that ran out is taken over', async () => {
+  test('while one drain holds the lease another does nothing; an expired lease is taken over', async () => {
     let release: (() => void) | undefined;
     const rig = await createDeliveryRig(
       () =>
@@ -247,14 +247,14 @@ describe('cursor engine', () => {
     const fence = async () => (await rig.table.get(keys.cursor(REGION, 'erp', 'acme')))?.fence;
     const fenceOfSecond = await fence();
     await rig.say([moved(1, 'b')]);
-    // The first wakes up with a lease that is no longer its own: it must not touch what the second has done.
+    // The first resumes with an expired lease: it must not change its successor's writes.
     finishFirst();
     await first;
     expect(await rig.position()).toEqual({ position: 1, due: true });
     expect(await fence()).toBe(fenceOfSecond);
   });
 
-  test('a drain stops before its time is up and leaves the rest due', async () => {
+  test('a drain stops before its time limit and leaves the rest due', async () => {
     const rig = await createDeliveryRig(() => {
       rig.state.now += 1_000;
       return { kind: 'delivered' };
@@ -270,7 +270,7 @@ describe('cursor engine', () => {
     expect(rig.got.map(({ sequence }) => sequence)).toEqual(Array.from({ length: 400 }, (_, at) => at + 1));
   });
 
-  test('an account with a long backlog does not keep others waiting', async () => {
+  test('an account with a long backlog does not delay others', async () => {
     const rig = await createDeliveryRig(delivered, { accounts: ['hot', 'calm'] });
     for (let at = 0; at < 10; at += 1) {
       await rig.say(
@@ -284,7 +284,7 @@ describe('cursor engine', () => {
     expect(rig.got).toHaveLength(901);
   });
 
-  test('a wake-up that is lost is made good by the next tick, one that comes twice does nothing', async () => {
+  test('the next tick replaces a lost wake-up; a duplicate one has no effect', async () => {
     const rig = await createDeliveryRig(delivered);
     const [ref] = rig.refs;
     if (!ref) throw new Error('There is no account.');
@@ -300,7 +300,7 @@ describe('cursor engine', () => {
     expect(rig.got).toHaveLength(1);
   });
 
-  test('a wake-up for what a cursor is through with, or marked for, costs no write on it', async () => {
+  test('a wake-up for a cursor that is past it, or marked already, writes nothing to it', async () => {
     const rig = await createDeliveryRig(delivered, { accounts: ['acme', 'other'] });
     const [ref, other] = rig.refs;
     if (!ref || !other) throw new Error('There are no accounts.');
@@ -322,7 +322,7 @@ describe('cursor engine', () => {
     expect(written[2]).toBe(keys.cursor(REGION, 'erp', 'acme').pk);
   });
 
-  test('a wake mark for events that came later is not deleted by an earlier wake-up', async () => {
+  test('a wake mark for later events is not deleted by an earlier wake-up', async () => {
     const rig = await createDeliveryRig(delivered);
     const [ref] = rig.refs;
     if (!ref) throw new Error('There is no account.');
@@ -332,7 +332,7 @@ describe('cursor engine', () => {
     expect(await listPendingWakes(rig.table, REGION, 10)).toEqual([{ ref, sequence: 2 }]);
   });
 
-  test('events that come while a window is delivered are delivered in the same drain', async () => {
+  test('events that arrive while a window is delivered are delivered in the same drain', async () => {
     let said = false;
     const rig = await createDeliveryRig(async () => {
       if (!said) {
@@ -346,7 +346,7 @@ describe('cursor engine', () => {
     expect(await rig.position()).toEqual({ position: 2, due: false });
   });
 
-  test('what fell out of retention is passed over, counted and said; the rest is delivered', async () => {
+  test('expired events are skipped, counted and reported; the rest is delivered', async () => {
     const rig = await createDeliveryRig(delivered);
     await rig.say([moved(1, 'old'), moved(2, 'old')]);
     rig.state.now += 91 * DAY_MS;
@@ -361,7 +361,7 @@ describe('cursor engine', () => {
     expect(await rig.said(), 'said once').toHaveLength(1);
   });
 
-  test('a sink is drained beyond the due cursors that one look shows', async () => {
+  test('a sink is drained beyond the due cursors of one query', async () => {
     const accounts = Array.from({ length: 250 }, (_, at) => `a${at}`);
     const rig = await createDeliveryRig(delivered, { accounts });
     for (const ref of rig.refs) await rig.say([moved(1, 'x')], ref);
@@ -384,7 +384,7 @@ describe('cursor engine', () => {
     expect(rig.got.map(({ sequence }) => sequence).sort()).toEqual([3, 4]);
   });
 
-  test('no more lanes are under way than the endpoint asked for', async () => {
+  test("no more lanes are in progress than the endpoint's concurrency", async () => {
     let most = 0;
     let underWay = 0;
     const rig = await createDeliveryRig(
@@ -402,7 +402,7 @@ describe('cursor engine', () => {
     expect(most).toBe(3);
   });
 
-  test('an endpoint with a rate gets no more than that in any second, over drains too', async () => {
+  test("an endpoint's rate limit holds in any second, across drains", async () => {
     const times: number[] = [];
     const rig = await createDeliveryRig(
       () => {
@@ -428,7 +428,7 @@ describe('cursor engine', () => {
     expect((times.at(-1) ?? 0) - (times[0] ?? 0)).toBeLessThan(6_500);
   });
 
-  test('attempts are in the delivery log before the position moves past them; when it fails, delivery goes on', async () => {
+  test('attempts are logged before the cursor moves past them; a failing log does not stop delivery', async () => {
     let broken = false;
     const logged: DeliveryEntry[] = [];
     const memory = createMemoryTable();
@@ -459,7 +459,7 @@ describe('cursor engine', () => {
     );
     const deliveries = {
       async record(entries: readonly DeliveryEntry[]) {
-        // Deliveries go on meanwhile.
+        // Deliveries continue meanwhile.
         for (let turn = 0; turn < 20; turn += 1) await setImmediate();
         if (broken) throw new Error('The history fails.');
         logged.push(...entries);
@@ -491,13 +491,13 @@ describe('cursor engine', () => {
   });
 });
 
-describe('refused events', () => {
+describe('rejected events', () => {
   const refused = (status = 422): DeliveryOutcome => ({
     kind: 'rejected',
     reason: `The endpoint answered ${status}.`,
   });
 
-  test('are set aside with their lane while the rest flows, tried again on the schedule, and their lane stays in order', async () => {
+  test('are parked with their lane while other lanes continue, retried on schedule, and their lane stays in order', async () => {
     let mended = false;
     const rig = await createDeliveryRig((event) =>
       event.sequence === 2 && !mended ? refused() : { kind: 'delivered' },
@@ -533,7 +533,7 @@ describe('refused events', () => {
     expect(await rig.drain(), 'the lane flows again').toMatchObject({ delivered: 1, parked: 0 });
   });
 
-  test('are dead after the last attempt: said once, kept for looking up, and their lane goes on', async () => {
+  test('are dead after the last attempt: emitted once, listed, and their lane continues', async () => {
     const rig = await createDeliveryRig((event) =>
       event.sequence === 1 ? refused() : { kind: 'delivered' },
     );
@@ -562,7 +562,7 @@ describe('refused events', () => {
     expect(await listParked(rig.table, REGION, 'erp')).toEqual([]);
   });
 
-  test('five in a row, with none taken in between, mean the sink: it waits, and no more are set aside', async () => {
+  test('five consecutive ones mean that the sink fails: it waits, and no more are parked', async () => {
     let down = true;
     const rig = await createDeliveryRig(() => (down ? refused(400) : { kind: 'delivered' }), {
       record: { concurrency: 1 },
@@ -570,7 +570,7 @@ describe('refused events', () => {
     await rig.say(Array.from({ length: 20 }, (_, at) => moved(at, 'x')));
     expect(await rig.drain()).toMatchObject({ outcome: 'waiting', parked: 5, failed: 6 });
     rig.state.now += 400_000;
-    // The lanes that are set aside are due as well, but one probe is all it gets.
+    // The parked lanes are due as well, but it gets only one probe.
     expect(await rig.drain()).toMatchObject({ outcome: 'waiting', parked: 0 });
     down = false;
     rig.state.now += 2_000_000;
@@ -578,7 +578,7 @@ describe('refused events', () => {
     expect((await rig.sink()).health).toMatchObject({ failures: 0, rejections: 0 });
   });
 
-  test('a sink that takes some and refuses others waits once a thousand are set aside, and loses none', async () => {
+  test('a sink that accepts some and rejects others waits at a thousand parked events, and loses none', async () => {
     let mended = false;
     const rig = await createDeliveryRig((event) =>
       event.sequence % 3 === 0 || mended ? { kind: 'delivered' } : refused(),
@@ -598,7 +598,7 @@ describe('refused events', () => {
     expect(new Set(rig.got.map(({ sequence }) => sequence)).size).toBe(18 * 90);
   });
 
-  test('an event that breaks the receiver holds up the rest for one wait, then waits by itself', async () => {
+  test('an event that crashes the receiver delays the rest for one wait, then waits alone', async () => {
     const rig = await createDeliveryRig((event) =>
       event.sequence === 3
         ? { kind: 'retry', reason: 'The endpoint answered 500.', suspect: true }
@@ -618,7 +618,7 @@ describe('refused events', () => {
     expect(await listParked(rig.table, REGION, 'erp')).toMatchObject([{ sequence: 3, attempts: 2 }]);
   });
 
-  test('an event that breaks the receiver and is the only one does not hold up what comes later', async () => {
+  test('a single event that crashes the receiver does not delay later ones', async () => {
     const rig = await createDeliveryRig((event) =>
       event.sequence === 1 ? { kind: 'retry', reason: 'reset', suspect: true } : { kind: 'delivered' },
     );
@@ -632,7 +632,7 @@ describe('refused events', () => {
     expect(await rig.drain()).toMatchObject({ outcome: 'drained', delivered: 1 });
   });
 
-  test('a receiver that is down for all sets aside no more than a few, however often it is tried', async () => {
+  test('a receiver that is completely down parks only a few, for any number of attempts', async () => {
     let down = true;
     const rig = await createDeliveryRig(() =>
       down ? { kind: 'retry', reason: 'down', suspect: true } : { kind: 'delivered' },
@@ -648,7 +648,7 @@ describe('refused events', () => {
     expect(new Set(rig.got.map(({ id }) => id)).size).toBe(30);
   });
 
-  test('are in the delivery log before it is forgotten that they were set aside', async () => {
+  test('are logged before they are no longer parked', async () => {
     const logged: string[] = [];
     const memory = createMemoryTable();
     const table: Table = {
@@ -677,7 +677,7 @@ describe('refused events', () => {
     expect(await listParked(table, REGION, 'erp')).toEqual([]);
   });
 
-  test('one is not tried again before it is stored that it is set aside, however long that takes', async () => {
+  test('are not retried before they are stored as parked, for any latency', async () => {
     const memory = createMemoryTable();
     let store = (): void => undefined;
     const stored = new Promise<void>((resolve) => {
@@ -707,7 +707,7 @@ describe('refused events', () => {
     expect(await listParked(rig.table, REGION, 'erp')).toEqual([]);
   });
 
-  test('what was set aside by a drain that died is not sent by its cursor as well', async () => {
+  test('parked by a drain that crashed are not also sent by its cursor', async () => {
     const memory = createMemoryTable();
     let dead = false;
     const table: Table = {
@@ -738,7 +738,7 @@ describe('refused events', () => {
     expect(await rig.position()).toEqual({ position: 2, due: false });
   });
 
-  test('a drain that lost its lease takes none of them away, for it does not know what waits behind', async () => {
+  test('a drain that lost its lease removes none of them, because it does not know their lanes', async () => {
     let successor: Promise<unknown> | undefined;
     const rig = await createDeliveryRig(async (event, attempt) => {
       if (event.sequence !== 1) return { kind: 'delivered' };
@@ -762,7 +762,7 @@ describe('refused events', () => {
     expect(await listParked(rig.table, REGION, 'erp')).toEqual([]);
   });
 
-  test('a drain that lingers makes way for one that reads what somebody set going', async () => {
+  test("a lingering drain yields to one that reads an operator's request", async () => {
     let mended = false;
     const rig = await createDeliveryRig(() => (mended ? { kind: 'delivered' } : refused()));
     await rig.say([moved(1, 'a')]);
@@ -778,7 +778,7 @@ describe('refused events', () => {
     expect(await rig.drain()).toMatchObject({ outcome: 'drained', delivered: 1 });
   });
 
-  test('one that is taken out of the way by hand is not sent any more, and its lane goes on', async () => {
+  test('an event that is discarded manually is no longer sent, and its lane continues', async () => {
     const rig = await createDeliveryRig((event) =>
       event.sequence === 1 ? refused() : { kind: 'delivered' },
     );
@@ -794,7 +794,7 @@ describe('refused events', () => {
     expect(rig.got.map(({ sequence }) => sequence)).toEqual([2]);
   });
 
-  test('a lane is tried at once when somebody asks for it', async () => {
+  test('a lane is retried at once on request', async () => {
     let mended = false;
     const rig = await createDeliveryRig(() => (mended ? { kind: 'delivered' } : refused()));
     await rig.say([moved(1, 'a')]);
@@ -809,7 +809,7 @@ describe('refused events', () => {
     expect(await rig.drain()).toMatchObject({ delivered: 1 });
   });
 
-  test('one that fell out of retention while it was set aside is counted and said', async () => {
+  test('an event that expired while it was parked is counted and reported', async () => {
     const rig = await createDeliveryRig(() => refused());
     await rig.say([moved(1, 'a')]);
     await rig.drain();
@@ -820,8 +820,8 @@ describe('refused events', () => {
   });
 });
 
-describe('a sink that fails', () => {
-  test('is disabled after five days of nothing but failure, said once; enabled, it goes on where it stood and that is said too', async () => {
+describe('a failing sink', () => {
+  test('is disabled after five days of failure, emitted once; re-enabled, it resumes at its cursors, and its recovery is emitted', async () => {
     let down = true;
     const rig = await createDeliveryRig(() =>
       down ? { kind: 'retry', reason: 'down' } : { kind: 'delivered' },
@@ -865,7 +865,7 @@ describe('a sink that fails', () => {
     expect(await rig.said(), 'each said once').toHaveLength(2);
   });
 
-  test('for less than five days with a success in between is not disabled', async () => {
+  test('with a success within five days is not disabled', async () => {
     const rig = await createDeliveryRig((event, attempt) =>
       event.sequence === 1 || attempt > 1 ? { kind: 'delivered' } : { kind: 'retry', reason: 'down' },
     );
@@ -876,7 +876,7 @@ describe('a sink that fails', () => {
     }
   });
 
-  test('and is enabled as soon as it is said to be disabled stays enabled', async () => {
+  test('that is re-enabled as soon as the event is emitted stays enabled', async () => {
     const memory = createMemoryTable();
     const table: Table = {
       ...memory,
@@ -905,7 +905,7 @@ describe('a sink that fails', () => {
     expect((await rig.said()).map(({ type }) => type)).toEqual(['endpoint.disabled', 'endpoint.recovered']);
   });
 
-  test('is disabled at once when it wants no more, whether it took the event or not', async () => {
+  test('is disabled at once if it requests that, whether or not it accepted the event', async () => {
     for (const kind of ['delivered', 'retry'] as const) {
       const rig = await createDeliveryRig(() => ({
         kind,
@@ -925,7 +925,7 @@ describe('a sink that fails', () => {
     }
   });
 
-  test('gets one probe per wait, whatever the number of accounts it follows', async () => {
+  test('gets one probe per wait, for any number of accounts', async () => {
     const accounts = Array.from({ length: 30 }, (_, at) => `a${at}`);
     let asked = 0;
     const rig = await createDeliveryRig(
@@ -945,7 +945,7 @@ describe('a sink that fails', () => {
     }
   });
 
-  test('waits are spread by a fifth either way', async () => {
+  test('waits vary by a fifth either way', async () => {
     const waits = [];
     for (const random of [0, 0.25, 0.999_999]) {
       const rig = await createDeliveryRig(() => ({ kind: 'retry', reason: 'down' }));
@@ -964,7 +964,7 @@ describe('a sink that fails', () => {
 });
 
 describe('replays', () => {
-  test('bring a stretch of the log again, marked as such, while the live cursor stays where it is', async () => {
+  test('deliver a range of the log again, marked as a replay, while the live cursor stays', async () => {
     const rig = await createDeliveryRig(delivered);
     await rig.say(Array.from({ length: 50 }, (_, at) => moved(at % 5, `${at}`)));
     await rig.drain();
@@ -978,7 +978,7 @@ describe('replays', () => {
     expect(await rig.position()).toEqual({ position: 51, due: false });
   });
 
-  test('pass over what their filter does not want, and set nothing aside: what is refused is counted', async () => {
+  test('skip filtered events, and park nothing: rejected events are counted', async () => {
     const rig = await createDeliveryRig((event, attempt) =>
       attempt > 1 && event.jobNumber === 2
         ? { kind: 'rejected', reason: 'The endpoint answered 409.' }
@@ -992,7 +992,7 @@ describe('replays', () => {
     expect(await listParked(rig.table, REGION, 'erp')).toEqual([]);
   });
 
-  test('of any length do not hold up what is new', async () => {
+  test('of any length do not delay new events', async () => {
     const rig = await createDeliveryRig(delivered);
     for (let at = 0; at < 20; at += 1) await rig.say(Array.from({ length: 90 }, (_, n) => moved(n, `${at}`)));
     while ((await rig.drain()).outcome !== 'drained');
@@ -1012,7 +1012,7 @@ describe('replays', () => {
     expect(rig.replays).toHaveLength(3 * 1800);
   });
 
-  test('that were cancelled, or whose endpoint is gone, go no further', async () => {
+  test('that were cancelled, or whose endpoint was deleted, stop', async () => {
     const rig = await createDeliveryRig(delivered);
     await rig.say([moved(1, 'a')]);
     await rig.drain();
@@ -1027,7 +1027,7 @@ describe('replays', () => {
 });
 
 describe('the lease', () => {
-  test('is renewed for as long as a drain works', async () => {
+  test('is renewed while a drain works', async () => {
     const rig = await createDeliveryRig(async () => {
       rig.state.now += 10_000;
       const other = await drainSink(rig.deps, REGION, 'erp', rig.state.now + 60_000);
@@ -1038,7 +1038,7 @@ describe('the lease', () => {
     expect(await rig.drain(rig.state.now + 600_000)).toMatchObject({ outcome: 'drained', delivered: 30 });
   });
 
-  test('once lost, ends a drain: it sends no more and touches nothing of what its successor did', async () => {
+  test("once lost, ends a drain: it sends no more and changes nothing of its successor's", async () => {
     let successor: number | undefined;
     const rig = await createDeliveryRig(async (event) => {
       if (event.sequence === 3 && successor === undefined) {

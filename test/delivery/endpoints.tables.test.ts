@@ -1,4 +1,4 @@
-/** Endpoints: what may be asked of them, and that no crash leaves one by half, shows a secret, or loses its place. */
+/** Endpoints: validation of requests, and no crash leaves one incomplete, exposes a secret, or loses a cursor. */
 import { randomBytes, randomUUID } from 'node:crypto';
 import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -116,7 +116,7 @@ async function createRig(makeTable: () => Promise<Table> = async () => createMem
     signing: (id = 'erp') => createSigningReader(secrets, now, 0)(REGION, id),
     sink: (id = 'erp') => table.get(keys.sink(REGION, id)),
     cursor: (account: string, id = 'erp') => table.get(keys.cursor(REGION, id, account)),
-    /** Everything that is kept of an endpoint. */
+    /** All items of an endpoint. */
     async everything(id = 'erp') {
       const parts = await Promise.all([
         ...[cursorPk, parkedPk, deadPk, replayPk].map((pk) => table.query({ pk: pk(REGION, id) })),
@@ -128,7 +128,7 @@ async function createRig(makeTable: () => Promise<Table> = async () => createMem
 }
 type Rig = Awaited<ReturnType<typeof createRig>>;
 
-/** Parts over which a process dies at its n-th write (from 0), before it or after it; from then on nothing answers. */
+/** Storage of a process that crashes at its n-th write (from 0), before or after it; later calls never return. */
 function dying(rig: Rig, atWrite: number, when: 'before' | 'after') {
   const state = { writes: 0, dead: false };
   const sent = new Set<Promise<unknown>>();
@@ -160,12 +160,12 @@ function dying(rig: Rig, atWrite: number, when: 'before' | 'after') {
     save: call(secrets.save, true),
     remove: call(secrets.remove, true),
   };
-  /** What was sent before it died may still be on its way. */
+  /** Calls in progress may still arrive. */
   const settled = () => Promise.allSettled(sent);
   return { state, settled, deps: { ...rig.deps, table: mortalTable, secrets: mortalSecrets } };
 }
 
-/** Runs an act once for every place at which it can be cut off; `then` sees what is left. */
+/** Runs an action once for every write at which it can be interrupted; `then` checks the result. */
 async function atEveryCrash(
   makeRig: () => Promise<Rig>,
   act: (deps: Rig['deps']) => Promise<unknown>,
@@ -190,8 +190,8 @@ async function atEveryCrash(
 const LATER_MS = 130_000;
 
 eachTable('endpoints', (makeTable, kind) => {
-  describe('are made', () => {
-    test('with what was asked for; the secret is shown once, header values never', async () => {
+  describe('creating an endpoint', () => {
+    test('stores its settings; returns the secret once, and header values never', async () => {
       const rig = await createRig(makeTable);
       const made = await rig.create({
         id: 'erp',
@@ -247,7 +247,7 @@ eachTable('endpoints', (makeTable, kind) => {
       expect(stored).not.toContain(secret);
     });
 
-    test('with a generated id, two of which differ, and with a secret that was given', async () => {
+    test('generates unique ids, and accepts a given secret', async () => {
       const rig = await createRig(makeTable);
       const secret = newSecret();
       const [first, second] = [await rig.create({ url: URL, secret }), await rig.create({ url: URL })];
@@ -259,7 +259,7 @@ eachTable('endpoints', (makeTable, kind) => {
       expect(second.secret).not.toBe(secret);
     });
 
-    test('to start now, at the beginning, at an instant, or after cursors', async () => {
+    test('starts now, at the beginning, at a time, or after cursors', async () => {
       const rig = await createRig(makeTable);
       await rig.say('acme', 3, START - 60 * 60_000);
       await rig.say('acme', 2, START);
@@ -287,7 +287,7 @@ eachTable('endpoints', (makeTable, kind) => {
       }
     });
 
-    test('to start at what is left where more was asked for, and said so', async () => {
+    test('starts at the oldest stored event if an earlier one is requested, and reports that', async () => {
       const rig = await createRig(makeTable);
       await rig.say('acme', 3);
       rig.clock.now += 8 * DAY_MS;
@@ -302,7 +302,7 @@ eachTable('endpoints', (makeTable, kind) => {
       });
     });
 
-    test('once: another of the same id is refused and changes nothing', async () => {
+    test('rejects an existing id and changes nothing', async () => {
       const rig = await createRig(makeTable);
       const made = await rig.create({ id: 'erp', url: URL });
       expect(await rig.create({ id: 'erp', url: 'https://evil.example/', secret: newSecret() })).toEqual({
@@ -313,10 +313,10 @@ eachTable('endpoints', (makeTable, kind) => {
       expect((await rig.signing()).secrets).toEqual(made.kind === 'created' ? [made.secret] : []);
     });
 
-    test('by one of those who try at once, whose secret is the one that signs', async () => {
+    test("concurrently with the same id succeeds once, and the winner's secret signs", async () => {
       const rig = await createRig(makeTable);
       let saves = 0;
-      // Who saves first is the last to be through with it.
+      // The first to save finishes last.
       const secrets: SigningSecrets = {
         ...rig.secrets,
         async save(...args) {
@@ -334,7 +334,7 @@ eachTable('endpoints', (makeTable, kind) => {
       expect((await rig.signing()).secrets).toEqual(made);
     });
 
-    test('whole or not at all, wherever making one is cut off, and can be made again', async () => {
+    test('is atomic wherever it is interrupted, and can be repeated', async () => {
       const input = { id: 'erp', url: URL, accounts: ['acme', 'other'], headers: { 'X-A': 'b' } };
       const crashes = await atEveryCrash(
         async () => {
@@ -362,7 +362,7 @@ eachTable('endpoints', (makeTable, kind) => {
       expect(crashes).toBeGreaterThanOrEqual(10 / crashStep(kind));
     });
 
-    test('and what was cut off and never tried again is tidied away', async () => {
+    test('that was interrupted and never repeated is cleaned up', async () => {
       await atEveryCrash(
         () => createRig(makeTable),
         (deps) => createEndpoint(deps, REGION, { id: 'erp', url: URL }),
@@ -380,14 +380,14 @@ eachTable('endpoints', (makeTable, kind) => {
       );
     });
 
-    test('without regard to cursors, parked events and leases that an earlier one of the same id left', async () => {
+    test('ignores cursors, parked events and leases of a deleted one with the same id', async () => {
       const rig = await createRig(makeTable);
       await rig.create({ id: 'erp', url: URL });
       const lease = START + 50_000;
       await rig.table.write({ update: keys.sink(REGION, 'erp'), set: { leaseToken: lease } });
       await rig.say('acme', 5);
       expect(await deleteEndpoint(rig.deps, REGION, 'erp')).toEqual({ kind: 'deleted' });
-      // A drain that still runs stores where it is, a wake-up that comes late marks, an event is set aside.
+      // A running drain stores its cursor, a late wake-up marks, an event is parked.
       await rig.table.write({
         update: keys.cursor(REGION, 'erp', 'acme'),
         set: { position: 2, fence: lease, mark: 5, duePk: drainDuePk(REGION, 'erp', 0), dueSk: 'x' },
@@ -409,7 +409,7 @@ eachTable('endpoints', (makeTable, kind) => {
     });
 
     test.each(['the record', 'a cursor'] as const)(
-      'with fences above those of an earlier one whose clock was ahead, as far as %s told',
+      'has fences above those of a deleted one with a fast clock, as far as %s has them',
       async (teller) => {
         const rig = await createRig(makeTable);
         await rig.create({ id: 'erp', url: URL });
@@ -430,8 +430,8 @@ eachTable('endpoints', (makeTable, kind) => {
     );
   });
 
-  describe('are changed', () => {
-    test('in what is named; null takes a restriction away; the rest stays', async () => {
+  describe('changing an endpoint', () => {
+    test('sets the given fields; null removes a restriction; the rest stays', async () => {
       const rig = await createRig(makeTable);
       await rig.create({ id: 'erp', url: URL, types: ['job.*'], headers: { 'X-A': 'b' }, concurrency: 2 });
       await rig.table.write({ update: keys.sink(REGION, 'erp'), set: { failures: 3, problem: 'x' } });
@@ -459,7 +459,7 @@ eachTable('endpoints', (makeTable, kind) => {
       await updateEndpoint(rig.deps, REGION, 'erp', { headers: { 'X-C': 'd' }, url: 'https://b.example/' });
       expect(await rig.read()).toMatchObject({ headers: ['X-C'], url: 'https://b.example/', revision: 3 });
       expect((await rig.signing()).headers).toEqual({ 'X-C': 'd' });
-      // Whoever moves it to another host would be sent what was meant for this one.
+      // Otherwise the new host would receive headers meant for this one.
       expect(await updateEndpoint(rig.deps, REGION, 'erp', { url: 'https://c.example/' })).toMatchObject({
         kind: 'refused',
         reason: expect.stringContaining('headers must be given together with a url on another host'),
@@ -472,7 +472,7 @@ eachTable('endpoints', (makeTable, kind) => {
       expect((await rig.signing()).secrets).toHaveLength(1);
     });
 
-    test('accounts that are added start now unless said, those that are removed lose their place', async () => {
+    test('starts added accounts now by default, and deletes the cursors of removed ones', async () => {
       const rig = await createRig(makeTable);
       await rig.say('acme', 3);
       await rig.say('other', 3);
@@ -484,7 +484,7 @@ eachTable('endpoints', (makeTable, kind) => {
       await updateEndpoint(rig.deps, REGION, 'erp', { accounts: ['other'] });
       expect(await rig.cursor('acme')).toBeUndefined();
       expect(await rig.table.get(keys.replayCursor(REGION, 'erp', 'acme', 'r1'))).toBeUndefined();
-      // A drain that still runs stores its place once more: that does not count.
+      // A running drain stores its cursor once more, without effect.
       await rig.table.write({ update: keys.cursor(REGION, 'erp', 'acme'), set: { position: 1 } });
       await updateEndpoint(rig.deps, REGION, 'erp', { accounts: null, start: { cursors: { acme: '2' } } });
       expect((await rig.cursor('acme'))?.position).toBe(2);
@@ -496,7 +496,7 @@ eachTable('endpoints', (makeTable, kind) => {
       });
     });
 
-    test('wherever a change is cut off, it can be made again, and no account that stays loses its place', async () => {
+    test('can be repeated wherever it is interrupted, and no remaining account loses its cursor', async () => {
       const change = { accounts: ['acme', 'third'], headers: { 'X-New': '1' } };
       await atEveryCrash(
         async () => {
@@ -523,7 +523,7 @@ eachTable('endpoints', (makeTable, kind) => {
       );
     });
 
-    test('paused and resumed, on the condition that nothing was changed since', async () => {
+    test('pauses and resumes it, on the condition that it did not change since', async () => {
       const rig = await createRig(makeTable);
       await rig.create({ id: 'erp', url: URL });
       expect(await pauseEndpoint(rig.deps, REGION, 'erp', { revision: 1 })).toMatchObject({
@@ -547,7 +547,7 @@ eachTable('endpoints', (makeTable, kind) => {
       });
     });
 
-    test('by many at once: each change counts', async () => {
+    test('concurrently applies each change', async () => {
       const rig = await createRig(makeTable);
       await rig.create({ id: 'erp', url: URL });
       const outcomes = await Promise.all([
@@ -559,7 +559,7 @@ eachTable('endpoints', (makeTable, kind) => {
       expect(await rig.read()).toMatchObject({ paused: true, description: 'x', revision: 3 });
     });
 
-    test('what was decided by an older record is decided anew: an account that came meanwhile keeps its place', async () => {
+    test('is decided again if the record changed: an account added meanwhile keeps its cursor', async () => {
       const rig = await createRig(makeTable);
       await rig.say('other', 3);
       await rig.create({ id: 'erp', url: URL, accounts: ['acme'] });
@@ -580,7 +580,7 @@ eachTable('endpoints', (makeTable, kind) => {
       expect(await rig.read()).toMatchObject({ accounts: ['acme', 'other'], revision: 3 });
     });
 
-    test('enabled again they go on where they stood, with a probe first, and their recovery will be said', async () => {
+    test('enables it: it resumes at its cursors, with a probe first, and its recovery will be emitted', async () => {
       const rig = await createRig(makeTable);
       await rig.create({ id: 'erp', url: URL });
       const before = {
@@ -605,7 +605,7 @@ eachTable('endpoints', (makeTable, kind) => {
       expect(await enableEndpoint(rig.deps, REGION, 'erp')).toMatchObject({ endpoint: { revision: 2 } });
     });
 
-    test('not when the configuration declares them; enabled they can be', async () => {
+    test('is rejected if the configuration declares it; enabling is allowed', async () => {
       const rig = await createRig(makeTable);
       const record = {
         ...{ region: REGION, id: 'declared', kind: 'webhook' as const, target: URL },
@@ -635,7 +635,7 @@ eachTable('endpoints', (makeTable, kind) => {
     });
   });
 
-  describe('are deleted', () => {
+  describe('deleting an endpoint', () => {
     const full = async () => {
       const rig = await createRig(makeTable);
       await rig.create({ id: 'erp', url: URL, accounts: ['acme'] });
@@ -646,7 +646,7 @@ eachTable('endpoints', (makeTable, kind) => {
       return rig;
     };
 
-    test('with all that was kept of them, and nothing of others', async () => {
+    test('deletes all of its items, and none of others', async () => {
       const rig = await full();
       await rig.create({ id: 'stays', url: URL });
       const others = await rig.everything('stays');
@@ -659,7 +659,7 @@ eachTable('endpoints', (makeTable, kind) => {
       });
     });
 
-    test('wherever deleting is cut off: the record goes first, repeating or tidying takes the rest away', async () => {
+    test('deletes the record first; repeating or cleaning up deletes the rest after an interruption', async () => {
       for (const finish of ['repeat', 'tidy'] as const) {
         const crashes = await atEveryCrash(
           full,
@@ -683,8 +683,8 @@ eachTable('endpoints', (makeTable, kind) => {
     });
   });
 
-  describe('get new secrets', () => {
-    test('and sign with both for a day, judged when they are read, then with the new one alone', async () => {
+  describe('rotating secrets', () => {
+    test('signs with both for a day, checked at each read, then with the new one only', async () => {
       const rig = await createRig(makeTable);
       const old = newSecret();
       await rig.create({ id: 'erp', url: URL, secret: old, headers: { 'X-A': 'b' } });
@@ -706,7 +706,7 @@ eachTable('endpoints', (makeTable, kind) => {
       });
     });
 
-    test('given ones too; a few sign along at most, and 0 seconds ends them all', async () => {
+    test('accepts given ones; a few remain valid at most, and 0 seconds ends them all', async () => {
       const rig = await createRig(makeTable);
       await rig.create({ id: 'erp', url: URL });
       for (let turn = 0; turn < 3; turn += 1) await rotateSecret(rig.deps, REGION, 'erp');
@@ -718,12 +718,12 @@ eachTable('endpoints', (makeTable, kind) => {
       const secret = newSecret();
       await rotateSecret(rig.deps, REGION, 'erp', { secret, keepOldSeconds: 0 });
       expect((await rig.signing()).secrets).toEqual([secret]);
-      // Said again after a lost answer, it changes nothing.
+      // Repeated after a lost answer, it changes nothing.
       await rotateSecret(rig.deps, REGION, 'erp', { secret });
       expect((await rig.signing()).secrets).toEqual([secret]);
     });
 
-    test('wherever that is cut off, receivers can verify by the old one or by both', async () => {
+    test('that is interrupted leaves receivers with a valid old or new secret', async () => {
       const [old, next] = [newSecret(), newSecret()];
       const crashes = await atEveryCrash(
         async () => {
@@ -744,10 +744,10 @@ eachTable('endpoints', (makeTable, kind) => {
     });
   });
 
-  describe('tell how they are doing', () => {
+  describe('endpoint health', () => {
     const health = (rig: Rig) => readEndpointHealth(rig.deps, REGION, 'erp');
 
-    test('in a state and in words', async () => {
+    test('has a state and a message', async () => {
       const rig = await createRig(makeTable);
       expect(await health(rig)).toBeUndefined();
       await rig.create({ id: 'erp', url: URL });
@@ -774,7 +774,7 @@ eachTable('endpoints', (makeTable, kind) => {
       });
     });
 
-    test('with what waits for them, and since when', async () => {
+    test('has the number of waiting events, and since when', async () => {
       const rig = await createRig(makeTable);
       await rig.create({ id: 'erp', url: URL, accounts: ['acme', 'other'] });
       expect(await health(rig)).toMatchObject({
@@ -806,7 +806,7 @@ eachTable('endpoints', (makeTable, kind) => {
   });
 });
 
-describe('what is asked of an endpoint is refused in one sentence', () => {
+describe('an invalid request is rejected with one message', () => {
   let rig: Rig;
   beforeEach(async () => {
     rig = await createRig();
@@ -927,7 +927,7 @@ describe('what is asked of an endpoint is refused in one sentence', () => {
     expect(await rig.table.get(keys.endpointLock(REGION, 'erp'))).toBeUndefined();
   });
 
-  test('changes are checked the same way, and change nothing when refused', async () => {
+  test('changes are validated the same way, and change nothing if rejected', async () => {
     await rig.create({ id: 'erp', url: URL });
     const before = await rig.everything();
     const refusals: readonly [object, string][] = [
@@ -955,7 +955,7 @@ describe('what is asked of an endpoint is refused in one sentence', () => {
     expect(await rig.everything()).toEqual(before);
   });
 
-  test('what is not there is said to be unknown', async () => {
+  test('an unknown endpoint is reported as such', async () => {
     const unknown = { kind: 'unknown', reason: 'There is no endpoint "x".' };
     expect(await updateEndpoint(rig.deps, REGION, 'x', {})).toEqual(unknown);
     for (const act of [pauseEndpoint, resumeEndpoint, enableEndpoint, deleteEndpoint]) {
@@ -965,14 +965,14 @@ describe('what is asked of an endpoint is refused in one sentence', () => {
     expect(await pingEndpoint(rig.deps, REGION, 'x')).toEqual(unknown);
   });
 
-  test('a private address is all right where private networks are allowed', async () => {
+  test('a private address is accepted if private networks are allowed', async () => {
     const deps = { ...rig.deps, allowPrivateNetworks: true };
     expect((await rig.create({ url: 'http://127.0.0.1:9999/' }, deps)).kind).toBe('created');
   });
 });
 
 describe.runIf(mayUseNetwork)('a ping over a socket', () => {
-  /** An endpoint whose sink is a real one, to a receiver on loopback that answers as told. */
+  /** An endpoint with a real sink, to a receiver on loopback with configured answers. */
   async function pinged(status: number, set: object = {}) {
     const rig = await createRig();
     const receiver = await startReceiver(() => ({ status }));
@@ -998,7 +998,7 @@ describe.runIf(mayUseNetwork)('a ping over a socket', () => {
     return { rig, receiver, report, secret: made.secret };
   }
 
-  test('is a signed event of its own, also to a paused and disabled endpoint, and stands in the delivery log', async () => {
+  test('is a signed event, also to a paused and disabled endpoint, and is in the delivery log', async () => {
     const { rig, receiver, report, secret } = await pinged(204, { paused: true, disabledAt: START });
     expect(report).toMatchObject({ kind: 'attempted', outcome: 'delivered', logged: true });
     const [request] = receiver.requests;
@@ -1021,7 +1021,7 @@ describe.runIf(mayUseNetwork)('a ping over a socket', () => {
     ]);
   });
 
-  test('that is refused or not answered says so', async () => {
+  test('that is rejected or unanswered is reported', async () => {
     expect((await pinged(422)).report).toMatchObject({
       outcome: 'rejected',
       words: expect.stringContaining('422'),
@@ -1033,7 +1033,7 @@ describe.runIf(mayUseNetwork)('a ping over a socket', () => {
     ]);
   });
 
-  test('to an endpoint that can not be opened, and without a delivery log, is answered all the same', async () => {
+  test('to an endpoint that cannot be opened, and without a delivery log, is answered too', async () => {
     const rig = await createRig();
     await rig.create({ id: 'erp', url: URL });
     const deps: EndpointDeps = {
@@ -1054,7 +1054,7 @@ describe.runIf(mayUseNetwork)('a ping over a socket', () => {
   });
 });
 
-// Where secrets are kept
+// Secret stores
 
 const KEPT: EndpointSecrets = {
   secrets: [`whsec_${Buffer.alloc(24, 1).toString('base64')}`],
@@ -1062,9 +1062,9 @@ const KEPT: EndpointSecrets = {
   headers: { Authorization: 'Bearer s3cret' },
 };
 
-/** One suite for every place where secrets can be kept. */
+/** Tests of every secret store. */
 function secretsSuite(make: () => Promise<SigningSecrets>): void {
-  test('what is saved is loaded, over what was there, each endpoint for itself, until it is removed', async () => {
+  test('saved secrets are loaded, replace earlier ones, are separate for each endpoint, and can be removed', async () => {
     const store = await make();
     expect(await store.load(REGION, 'erp')).toBeUndefined();
     await store.remove(REGION, 'erp');
@@ -1102,7 +1102,7 @@ eachTable('secrets encrypted in the state table', (makeTable) => {
     expect(await sealed()).not.toBe(first);
   });
 
-  test('open with the same key again, and with another one not at all', async () => {
+  test('can be decrypted with the same key, and not with another one', async () => {
     const table = await makeTable();
     await (await openLocalSigningSecrets(table, key)).save(REGION, 'erp', KEPT);
     expect(await (await openLocalSigningSecrets(table, key)).load(REGION, 'erp')).toEqual(KEPT);
@@ -1111,7 +1111,7 @@ eachTable('secrets encrypted in the state table', (makeTable) => {
     );
   });
 
-  test('that were tampered with, or belong to another endpoint, are not taken', async () => {
+  test('that were tampered with, or belong to another endpoint, are rejected', async () => {
     const table = await makeTable();
     const store = await openLocalSigningSecrets(table, key);
     await store.save(REGION, 'erp', KEPT);
@@ -1130,7 +1130,7 @@ eachTable('secrets encrypted in the state table', (makeTable) => {
 });
 
 describe('secrets in Secrets Manager', () => {
-  /** Secrets Manager as far as it is needed: a name stays taken for some calls after it was deleted. */
+  /** A fake of Secrets Manager: a name stays occupied for some calls after its deletion. */
   function fakeManager(options: { lingersFor?: number; marked?: boolean } = {}) {
     const held = new Map<string, string>();
     const lingering = new Map<string, number>();
@@ -1173,7 +1173,7 @@ describe('secrets in Secrets Manager', () => {
     createAwsSigningSecrets(fakeManager({ lingersFor: 3 }).client, { stage: 'test', sleep }),
   );
 
-  test('stand under the name that the drain reads, which signs with both until the time is up', async () => {
+  test('have the name that the drain reads, which signs with both until the expiry', async () => {
     const manager = fakeManager();
     const store = createAwsSigningSecrets(manager.client, { stage: 'test', sleep });
     await store.save(REGION, 'erp', KEPT);
@@ -1185,7 +1185,7 @@ describe('secrets in Secrets Manager', () => {
     expect((await read(REGION, 'erp')).secrets, 'though it was not read again').toEqual(KEPT.secrets);
   });
 
-  test('that are marked for deletion are brought back by saving', async () => {
+  test('that are marked for deletion are restored by saving', async () => {
     const manager = fakeManager();
     const store = createAwsSigningSecrets(manager.client, { stage: 'test', sleep });
     await store.save(REGION, 'erp', KEPT);
@@ -1195,7 +1195,7 @@ describe('secrets in Secrets Manager', () => {
     expect(await store.load(REGION, 'erp')).toEqual({ secrets: KEPT.secrets });
   });
 
-  test('whose name does not get free are given up with a sentence, without the secret', async () => {
+  test('whose name stays occupied fail with a message without the secret', async () => {
     const manager = fakeManager({ lingersFor: 100 });
     const store = createAwsSigningSecrets(manager.client, { stage: 'test', sleep });
     await store.save(REGION, 'erp', KEPT);
@@ -1209,7 +1209,7 @@ describe('secrets in Secrets Manager', () => {
     expect(waits).toEqual([250, 500, 1000, 2000, 4000]);
   });
 
-  test('that can not be had, or are of another shape, fail with a sentence that holds none of it', async () => {
+  test('that are missing or malformed fail with a message without their content', async () => {
     const denied = {
       send: async () => Promise.reject(Object.assign(new Error('no'), { name: 'AccessDeniedException' })),
     } as unknown as SecretsManagerClient;
@@ -1230,7 +1230,7 @@ describe('secrets in Secrets Manager', () => {
   });
 });
 
-test('a secret that is missing is read again the next time, and those who ask at once share one reading', async () => {
+test('a missing secret is read again the next time, and concurrent readers share one read', async () => {
   let loads = 0;
   let kept: EndpointSecrets | undefined;
   const read = createSigningReader(
@@ -1259,7 +1259,7 @@ describe('the key of the data folder', () => {
   });
   afterEach(() => rmSync(folder, { recursive: true }));
 
-  test('is made once, readable by nobody else, and the same after a restart', () => {
+  test('is created once, readable only by its owner, and unchanged after a restart', () => {
     const first = openDataDir(folder);
     const key = first.secretKey();
     expect(key).toHaveLength(32);
@@ -1271,7 +1271,7 @@ describe('the key of the data folder', () => {
     second.release();
   });
 
-  test('may be given; one that is no key is refused without being quoted', () => {
+  test('may be given; an invalid one is rejected without being quoted', () => {
     const data = openDataDir(folder);
     const given = randomBytes(32);
     expect(Buffer.from(data.secretKey(given.toString('base64'))).equals(given)).toBe(true);

@@ -47,12 +47,12 @@ function saw(change: Partial<DrainObservations> = {}): DrainObservations {
 }
 
 describe('a wait', () => {
-  test('is the one of its place in the schedule, whose last one repeats', () => {
+  test('is that of its index in the schedule, whose last one repeats', () => {
     const waits = [1, 2, 3, 4, 1000].map((n) => waitOf([5, 300, 1800], n, EVEN));
     expect(waits).toEqual([5_000, 300_000, 1_800_000, 1_800_000, 1_800_000]);
   });
 
-  test('is spread by a fifth either way, evenly', () => {
+  test('varies by a fifth either way, uniformly', () => {
     for (const [random, wait] of [
       [0, 240_000],
       [0.25, 270_000],
@@ -64,13 +64,13 @@ describe('a wait', () => {
     }
   });
 
-  test('is a minute where there is no schedule', () => {
+  test('is a minute without a schedule', () => {
     expect(waitOf([], 3, EVEN)).toBe(60_000);
   });
 });
 
-describe('after a drain', () => {
-  test('in which nothing was to do, all stays as it was, but that it no longer waits', () => {
+describe('the state after a drain', () => {
+  test('without events is unchanged, except that it no longer waits', () => {
     const before = healthy({
       failures: 3,
       waitUntil: NOW - 1,
@@ -87,7 +87,7 @@ describe('after a drain', () => {
     expect(after).toEqual({ ...before, waitUntil: 0 });
   });
 
-  test('in which it took an event, nothing is left of its failures; what else is known of it stays', () => {
+  test('with a delivery has no failures; the rest is unchanged', () => {
     const before = healthy({
       failures: 7,
       waitUntil: NOW - 1,
@@ -108,7 +108,7 @@ describe('after a drain', () => {
     });
   });
 
-  test('rejections and suspects are as the drain left them', () => {
+  test('has the rejections and suspects of the drain', () => {
     const before = healthy({ rejections: 5, suspects: ['a.e1.1'] });
     const seen = saw({ rejections: 1, suspects: ['a.e1.2', 'a.e1.3'] });
     expect(updateHealth(before, seen, policyOf(), NOW, EVEN)).toEqual({ ...before, ...pick(seen) });
@@ -117,7 +117,7 @@ describe('after a drain', () => {
     }
   });
 
-  test('that failed, it waits by the schedule and says why; failing since the first time, for the n-th time', () => {
+  test('that failed waits by the schedule with a reason, since the first failure, with the number of failures', () => {
     const failure = { reason: 'The endpoint answered 503.' };
     const first = updateHealth(healthy({ lastDeliveredAt: 5 }), saw({ failure }), policyOf(), NOW, EVEN);
     expect(first).toEqual(
@@ -142,7 +142,7 @@ describe('after a drain', () => {
     expect(updateHealth(second, saw({ failure }), policyOf(), later, 1).waitUntil).toBe(later + 2_160_000);
   });
 
-  test('in which it took an event and then failed, the failures begin anew', () => {
+  test('with a delivery and then a failure starts counting again', () => {
     const before = healthy({ failures: 9, failingSince: NOW - 6 * DAY_MS, problem: 'old' });
     const seen = saw({ deliveredAt: NOW - 1, failure: { reason: 'down' } });
     expect(updateHealth(before, seen, policyOf(), NOW, EVEN)).toEqual(
@@ -162,16 +162,16 @@ describe('after a drain', () => {
     ['shorter is not', 4_000, 5_000],
     ['is honoured up to a day', DAY_MS, DAY_MS],
     ['is not beyond that', DAY_MS + 1, DAY_MS],
-  ])('a wait the receiver asks for that is %s', (_, afterMs, wait) => {
+  ])('a Retry-After that is %s', (_, afterMs, wait) => {
     const seen = saw({ failure: { reason: 'busy', afterMs } });
     expect(updateHealth(healthy(), seen, policyOf(), NOW, EVEN).waitUntil).toBe(NOW + wait);
   });
 });
 
-describe('disabling', () => {
+describe('disabling a sink', () => {
   const failure = { reason: 'The endpoint answered 500.' };
 
-  test('comes after days of nothing but failure, not a moment before', () => {
+  test('happens after days of failure, not a millisecond before', () => {
     const before = healthy({ failures: 90, failingSince: NOW - 5 * DAY_MS });
     const waiting = updateHealth(before, saw({ failure }), policyOf(), NOW - 1, EVEN);
     expect(waiting).toMatchObject({ disabledAt: null, disabledReason: null, waitUntil: NOW - 1 + 1_800_000 });
@@ -186,7 +186,7 @@ describe('disabling', () => {
     });
   });
 
-  test('says for how long it failed, to a tenth of a day', () => {
+  test('has the duration of the failure, to a tenth of a day', () => {
     const before = healthy({ failures: 90, failingSince: NOW - 1.26 * DAY_MS });
     const after = updateHealth(before, saw({ failure }), policyOf({ disableAfterSeconds: 1 }), NOW, EVEN);
     expect(after.disabledReason).toBe(
@@ -194,14 +194,14 @@ describe('disabling', () => {
     );
   });
 
-  test('does not come while it takes events, nor without a failure', () => {
+  test('does not happen after a delivery, nor without a failure', () => {
     const before = healthy({ failures: 90, failingSince: NOW - 6 * DAY_MS });
     const took = saw({ deliveredAt: NOW, failure });
     expect(updateHealth(before, took, policyOf(), NOW, EVEN).disabledAt).toBeNull();
     expect(updateHealth(before, saw(), policyOf(), NOW, EVEN).disabledAt).toBeNull();
   });
 
-  test('comes at once when it is asked for, whatever else happened, and ends the waiting', () => {
+  test('happens at once on request, with any other result, and ends the wait', () => {
     for (const deliveredAt of [null, NOW - 1]) {
       for (const failed of [null, failure]) {
         const seen = saw({ deliveredAt, failure: failed, disable: 'The endpoint answered 410.' });
@@ -217,7 +217,7 @@ describe('disabling', () => {
     }
   });
 
-  test('by the receiver is the reason that counts, also on the day it is disabled anyway', () => {
+  test('by the receiver has that reason, also on the day it would be disabled anyway', () => {
     const before = healthy({ failures: 90, failingSince: NOW - 6 * DAY_MS });
     const seen = saw({ failure, disable: 'The endpoint answered 410.' });
     expect(updateHealth(before, seen, policyOf(), NOW, EVEN).disabledReason).toBe(
@@ -226,8 +226,8 @@ describe('disabling', () => {
   });
 });
 
-describe('a sink that somebody enables', () => {
-  test('goes on at once with a probe first; how long it failed begins anew, that it was announced stays', () => {
+describe('a sink that an operator enables', () => {
+  test('resumes at once with a probe; the failure duration restarts, and the emitted state stays', () => {
     const before = healthy({
       failures: 90,
       waitUntil: NOW + 5,
@@ -275,7 +275,7 @@ describe('whether a sink can be drained', () => {
   });
 });
 
-describe('what is stored', () => {
+describe('the stored state', () => {
   const instant = () => fc.option(fc.integer({ min: 1, max: 4e12 }), { nil: null });
   const text = () => fc.option(fc.string(), { nil: null });
   const health = (): fc.Arbitrary<SinkHealth> =>
@@ -294,7 +294,7 @@ describe('what is stored', () => {
       lastFailedAt: instant(),
     });
 
-  test('comes back as it was, over whatever stood there before', () => {
+  test('is read as it was written, over any earlier one', () => {
     fc.assert(
       fc.property(health(), health(), (before, after) => {
         const item = { pk: 'SINKS#us', sk: 'erp', ...healthAttributes(before), ...healthAttributes(after) };
@@ -303,21 +303,21 @@ describe('what is stored', () => {
     );
   });
 
-  test('is nothing for a sink of which there is nothing to say, and a new sink is such a one', () => {
+  test('is empty for a sink without failures, as for a new sink', () => {
     const attributes = healthAttributes(healthy());
     expect(Object.keys(attributes).sort(), 'all are taken away').toEqual(Object.keys(healthy()).sort());
     expect(Object.values(attributes).filter((value) => value !== undefined)).toEqual([]);
     expect(toHealth({ pk: 'SINKS#us', sk: 'erp' })).toEqual(healthy());
   });
 
-  test('of another kind than it should be counts as nothing', () => {
+  test('of a wrong type counts as empty', () => {
     const names = Object.keys(healthy());
     const item = { pk: 'SINKS#us', sk: 'erp', ...Object.fromEntries(names.map((name) => [name, true])) };
     expect(toHealth(item)).toEqual(healthy());
   });
 });
 
-test('unless told otherwise the schedule is that of Standard Webhooks, and five days of failure are the end', () => {
+test('defaults to the schedule of Standard Webhooks, and to disabling after five days of failure', () => {
   expect(DEFAULT_RETRY_SECONDS).toEqual([5, 300, 1800, 7200, 18_000, 36_000, 50_400, 72_000, 86_400]);
   expect(DEFAULT_DISABLE_AFTER_SECONDS).toBe(432_000);
 });

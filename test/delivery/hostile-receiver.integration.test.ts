@@ -36,21 +36,21 @@ import { sized } from '../support/runs.ts';
 const WINDOW_EVENTS = 400;
 const LANES = 16;
 const RETRY_SECONDS = [0.05, 0.05, 0.1, 0.1, 0.1, 0.1, 0.1];
-/** No address of this machine as a client, so no connection of its own takes the port of a receiver that is away. */
+/** Not an address of the client, so that no outgoing connection takes the port of an unavailable receiver. */
 const ADDRESS = '127.0.0.2';
 const PATIENCE_MS = 50_000;
 
 /** Accounts, their jobs, and their events in all. */
 const ACCOUNTS = { acme: { jobs: 12, events: 96 }, beta: { jobs: 5, events: 60 } };
 const MORE = { gamma: { jobs: 40, events: 240 }, bulk: { jobs: 60, events: sized(600, 1_100) } };
-/** The event that one endpoint never takes, and those that it refuses twice. */
+/** The event that one endpoint never accepts, and those that it rejects twice. */
 const NEVER = { account: 'acme', sequence: 7 };
 const refusals = ({ account, sequence }: Pick<Arrival, 'account' | 'sequence'>): number => {
   if (account === NEVER.account && sequence === NEVER.sequence) return Number.POSITIVE_INFINITY;
   return account === 'acme' && sequence % 10 === 3 ? 2 : 0;
 };
 
-/** What each endpoint does, besides taking events. */
+/** Behaviour of each endpoint, besides accepting events. */
 const SCRIPTS: Readonly<Record<string, readonly Trouble[]>> = {
   fine: [],
   slow: ['late', 'silent', 'late', 'dripping'],
@@ -66,7 +66,7 @@ const SCRIPTS: Readonly<Record<string, readonly Trouble[]>> = {
   gone: ['gone'],
 };
 
-/** When the delivering process is killed: once so much has come, to one receiver or to all; before or after the answer. */
+/** When to kill the delivering process: after a number of requests, to one receiver or to all; before or after the answer. */
 const EVERY_KILL: readonly {
   readonly at: number;
   readonly of?: string;
@@ -141,7 +141,7 @@ async function createScene() {
   const heard = (): void => {
     for (const hear of news) hear();
   };
-  /** Waits until something is so, which is looked at whenever anything happens. */
+  /** Waits for a condition, which is checked after every event. */
   const until = async (what: () => string | undefined): Promise<void> => {
     const patience = AbortSignal.timeout(PATIENCE_MS);
     while (what() !== undefined) {
@@ -185,7 +185,7 @@ async function createScene() {
     const named = id === 'all' ? [...Object.keys(ACCOUNTS), 'gamma'] : Object.keys(ACCOUNTS);
     const created = await createEndpoint(deps, REGION, {
       ...{ id, secret, url: receiver.url, start: 'beginning' },
-      // Without accounts it follows all of them, and the log of the cell as well.
+      // Without accounts it follows all of them, and the cell's own log.
       ...(id === 'fine' ? {} : { accounts: named }),
     });
     expect(created).toMatchObject({ kind: 'created' });
@@ -242,7 +242,7 @@ async function createScene() {
       kill,
       ended,
       isRunning: () => !exited,
-      /** Ends it once nothing is due. */
+      /** Ends when nothing is due. */
       async finish() {
         child.send('finish');
         await until(() => (idle || exited ? undefined : 'the delivering process is not idle'));
@@ -268,7 +268,7 @@ async function createScene() {
         said += some;
       }
     },
-    /** A log as it stands. */
+    /** The current content of a log. */
     async all(account: string): Promise<LoggedEvent[]> {
       const events: LoggedEvent[] = [];
       for (;;) {
@@ -297,14 +297,14 @@ const accountsOf = (endpoint: string): string[] => [
   ...(endpoint === 'fine' ? [...Object.keys(MORE), CELL_LOG] : []),
 ];
 
-test('whatever receivers do, and wherever the delivering process is killed: every event arrives, in order per job, and what failed is said', {
+test('for any receivers and kills: every event is delivered, in order per job, and failures are reported', {
   timeout: 120_000,
 }, async () => {
   const began = performance.now();
   const scene = await createScene();
   const { receivers, receiver, table, until } = scene;
 
-  // Whoever is disabled is enabled as soon as the endpoint that takes everything has heard of it.
+  // A disabled endpoint is enabled once the one that accepts everything has its event.
   const enabled = new Map<string, string>();
   const enabling: Promise<unknown>[] = [];
   scene.watchers.add((arrival, moment) => {
@@ -315,7 +315,7 @@ test('whatever receivers do, and wherever the delivering process is killed: ever
     enabling.push(enableEndpoint(scene.deps, REGION, endpoint));
   });
 
-  /** Kills the delivering process at a moment, and waits for its end. */
+  /** Kills the delivering process at a point, and waits for its end. */
   async function deliverUntil(kill: (typeof KILLS)[number]): Promise<void> {
     let seen = 0;
     let due = false;
@@ -390,7 +390,7 @@ test('whatever receivers do, and wherever the delivering process is killed: ever
     expect(arrivals.filter(({ replay }) => replay)).toEqual([]);
     const entries = await scene.entries(endpoint);
 
-    // Every event at least once; each first sent when the one before it of its job was taken, or given up.
+    // Every event at least once; each first sent after its predecessor of the job was accepted or given up.
     const seen = new Map<string, Arrival[]>();
     for (const arrival of arrivals) seen.set(arrival.id, [...(seen.get(arrival.id) ?? []), arrival]);
     const logs = await Promise.all(accountsOf(endpoint).map((account) => scene.all(account)));
@@ -418,7 +418,7 @@ test('whatever receivers do, and wherever the delivering process is killed: ever
     requests += arrivals.length;
     expect(missing, `${endpoint}: done with, and not in the delivery log`).toBe(0);
 
-    // Taken again only where the sender can't have heard of it: after a kill, or a lost answer.
+    // Accepted twice only if the sender cannot know: after a kill, or a lost answer.
     const lateAnswers = entries.filter(({ reason }) => reason?.includes('in time')).length;
     const lost = arrivals.filter((arrival) => arrival.lost).length + lateAnswers + cuts * LANES;
     let inLife = 0;
@@ -443,7 +443,7 @@ test('whatever receivers do, and wherever the delivering process is killed: ever
     }
     repeatsInLife += inLife;
 
-    // What failed is in the delivery log, in words; nothing came while the endpoint was to be left alone.
+    // Failures are in the delivery log with messages; nothing arrived while the endpoint waited.
     const failed = entries.filter(({ outcome }) => outcome !== 'delivered');
     failures += failed.length;
     expect(failed.filter(({ reason }) => !/^[A-Z].+\.$/.test(reason ?? ''))).toEqual([]);
@@ -453,7 +453,7 @@ test('whatever receivers do, and wherever the delivering process is killed: ever
       expect(early, `${endpoint} waits until ${report.waitUntil}`).toEqual([]);
     }
 
-    // Nothing is left over.
+    // No work is left.
     const cursors = await table.query({ pk: cursorPk(REGION, endpoint) });
     expect(cursors.map(({ sk }) => sk).sort()).toEqual(accountsOf(endpoint).sort());
     for (const cursor of cursors) {
@@ -472,7 +472,7 @@ test('whatever receivers do, and wherever the delivering process is killed: ever
     expect(dead.map(({ eventId }) => eventId)).toEqual(endpoint === 'picky' ? [never] : []);
   }
 
-  // Each trouble has its words in the log.
+  // Each failure has its message in the log.
   const words: readonly [endpoint: string, RegExp][] = [
     ['slow', /^The endpoint did not answer in time\.$/],
     ['slow', /^The endpoint did not finish its answer in time\.$/],
@@ -501,7 +501,7 @@ test('whatever receivers do, and wherever the delivering process is killed: ever
   );
   expect(asked.length, 'a Retry-After of a second').toBeGreaterThan(0);
 
-  // What the cell says of its endpoints: each once.
+  // Endpoint events of the cell: each once.
   const said = (await scene.all(CELL_LOG)).map(({ json }) => JSON.parse(json));
   const sayings = said.map(({ type, data }) => `${type} ${data.endpoint}`).sort();
   expect(sayings).toEqual([
@@ -524,7 +524,7 @@ test('whatever receivers do, and wherever the delivering process is killed: ever
       `${[...receivers.values()].flatMap(({ had }) => had).length} troubles; ${Math.round(delivered - began)} ms`,
   );
 
-  // All of it again, for two of them, with one more kill: by the ids it had, said to be a replay, and nothing else.
+  // Replays for two of them, with one more kill: the same ids, marked as a replay, and nothing else.
   const before = new Map([...receivers].map(([id, { arrivals }]) => [id, arrivals.length]));
   const cursorsBefore = await table.query({ pk: cursorPk(REGION, 'all') });
   for (const endpoint of ['all', 'picky']) {

@@ -21,7 +21,7 @@ afterEach(async () => {
   for (const close of open.splice(0).reverse()) await close();
 });
 
-/** Each range: the address before it, its first, its last, the one after it; and what each of them is. */
+/** Each range: the address before it, its first, its last, the one after it; and whether each is public. */
 const EDGES = `
 0.0.0.0/8 | - | 0.0.0.0 this network | 0.255.255.255 this network | 1.0.0.0 public
 10.0.0.0/8 | 9.255.255.255 public | 10.0.0.0 private | 10.255.255.255 private | 11.0.0.0 public
@@ -72,7 +72,7 @@ ff00::/8 | feff:ffff:ffff:ffff:ffff:ffff:ffff:ffff site-local | ff00:: multicast
   .map((line) => line.split(' | '));
 
 describe('public addresses', () => {
-  test.each(EDGES)('%s: from its first to its last address, and no further', (range, ...edges) => {
+  test.each(EDGES)('%s: from its first to its last address only', (range, ...edges) => {
     const [, what] = NOT_PUBLIC.find(([row]) => row === range) ?? [];
     expect(what).toBeDefined();
     for (const edge of edges.filter((text) => text !== '-')) {
@@ -81,7 +81,7 @@ describe('public addresses', () => {
     }
   });
 
-  test('every range has its edges tested', () => {
+  test('the edges of every range are tested', () => {
     expect(EDGES.map(([range]) => range)).toEqual(NOT_PUBLIC.map(([range]) => range));
   });
 
@@ -92,7 +92,7 @@ describe('public addresses', () => {
     ['100.100.100.200', 'shared by a carrier'],
     ['192.0.0.192', 'protocol assignments'],
     ['168.63.129.16', 'a cloud platform'],
-  ])('%s, where a cloud keeps metadata and credentials, is %s', (address, what) => {
+  ])('%s, the metadata address of a cloud, is %s', (address, what) => {
     expect(classifyNonPublic(address)).toBe(what);
   });
 
@@ -104,21 +104,21 @@ describe('public addresses', () => {
   );
 
   test.each(['::ffff:8.8.8.8', '::8.8.8.8', '64:ff9b::808:808', '2002:808:808::1', '4000::1', '1fff::1'])(
-    '%s is not, although the IPv4 address within it may be: IPv6 is public within 2000::/3 only',
+    '%s is not, although its embedded IPv4 address may be: IPv6 is public within 2000::/3 only',
     (address) => {
       expect(classifyNonPublic(address)).toBeDefined();
     },
   );
 
   test.each(['', 'example.com', '8.8.8', '08.8.8.8', '2606:4700::1111%eth0', 'fe80::1%1', '::1%'])(
-    'what is not the plain text of an address is not public: %j',
+    'a value that is not a plain address is not public: %j',
     (address) => {
       expect(classifyNonPublic(address)).toBe('not an address');
     },
   );
 
-  test('another table of the same registries says the same of any address', () => {
-    // What is public to ipaddr.js and not to us.
+  test('an independent table of the same registries agrees on any address', () => {
+    // Public for ipaddr.js only.
     const ours = new Set(['a cloud platform', '6bone']);
     const agrees = (address: string): void => {
       const what = classifyNonPublic(address);
@@ -165,7 +165,7 @@ describe('URLs of endpoints', () => {
     ['[64:ff9b::7f00:1]', 'NAT64'],
     ['[2002:7f00:1::]', '6to4'],
     ['[fd00:ec2::254]', 'unique local'],
-  ])('https://%s is refused: %s', (host, what) => {
+  ])('https://%s is rejected: %s', (host, what) => {
     for (const url of [`https://${host}/`, `https://${host}:8443/hook?key=1`]) {
       expect(checkUrl(url, false)).toBe(`Its host is not a public address (${what}).`);
       expect(checkUrl(url, true)).toBeUndefined();
@@ -183,7 +183,7 @@ describe('URLs of endpoints', () => {
     'metadata.google.internal',
     'metadata.google.internal.',
     'nas.home.arpa',
-  ])('https://%s is refused before its name is asked for', (host) => {
+  ])('https://%s is rejected before the name is resolved', (host) => {
     expect(checkUrl(`https://${host}/`, false)).toBe('Its host is a name of a private network.');
     expect(checkUrl(`https://${host}/`, true)).toBeUndefined();
   });
@@ -198,7 +198,7 @@ describe('URLs of endpoints', () => {
     'https://localhost.example.com/',
     'https://8.8.8.8/',
     'https://[2606:4700::1111]/',
-  ])('%s is fine', (url) => {
+  ])('%s is accepted', (url) => {
     expect(checkUrl(url, false)).toBeUndefined();
   });
 
@@ -213,11 +213,11 @@ describe('URLs of endpoints', () => {
     ['https://example.com:22/', 'Its port must be 443, 80, or 1024 and above.'],
     ['https://example.com:1023/', 'Its port must be 443, 80, or 1024 and above.'],
     ['https://example.com:0/', 'Its port must be 443, 80, or 1024 and above.'],
-  ])('%s is refused: %s', (url, sentence) => {
+  ])('%s is rejected: %s', (url, sentence) => {
     expect(checkUrl(url, false)).toBe(sentence);
   });
 
-  test('private networks allowed: http:// and any port as well, and nothing else', () => {
+  test('allowing private networks also allows http:// and any port, and nothing else', () => {
     expect(checkUrl('http://10.0.0.1:22/', true)).toBeUndefined();
     expect(checkUrl('ftp://10.0.0.1/', true)).toBe('It must begin with https:// or http://.');
     expect(checkUrl('http://me@10.0.0.1/', true)).toBe('It must not carry a user name or password.');
@@ -231,7 +231,7 @@ describe('a configuration', () => {
     ['https://10.0.0.1/', `Its host is not a public address (private)${HINT}`],
     ['http://example.com/', `It must begin with https://${HINT}`],
     ['https://a:b@example.com/', 'It must not carry a user name or password'],
-  ])('with the endpoint %s is refused by the same rules', (url, sentence) => {
+  ])('with the endpoint %s is rejected by the same rules', (url, sentence) => {
     const endpoint = { id: 'erp', url, secret: `whsec_${Buffer.alloc(24, 7).toString('base64')}` };
     const region = { baseUrl: 'https://a.example/api', authUrl: 'https://a.example', realm: 'us' };
     expect(() => parseConfig({ regions: { us: region }, accounts: [], endpoints: [endpoint] }, {})).toThrow(
@@ -240,7 +240,7 @@ describe('a configuration', () => {
   });
 
   test.each(['topic', 'sns', 'sns-standard', 'notifications'])(
-    'with an endpoint that is called %s is refused',
+    'with an endpoint named %s is rejected',
     (id) => {
       const secret = `whsec_${Buffer.alloc(24, 7).toString('base64')}`;
       const region = { baseUrl: 'https://a.example/api', authUrl: 'https://a.example', realm: 'us' };
@@ -255,7 +255,7 @@ describe('a configuration', () => {
 const SECRET_PATH = '/key-in-the-path?token=key-in-the-query';
 
 describe('the guard on connections', () => {
-  test('a name with private and public addresses is connected to at a public one only', async () => {
+  test('a name with private and public addresses is connected at a public one only', async () => {
     const inside = await startServer('127.0.0.1', answerWith(204));
     const outside = await startServer('127.0.0.2', answerWith(204), inside.port);
     const asked: string[] = [];
@@ -267,14 +267,14 @@ describe('the guard on connections', () => {
       },
       checkAddress: (address) => (address === '127.0.0.1' ? 'private' : undefined),
     });
-    // The certificate is of no interest here: what counts is who was connected to.
+    // The certificate does not matter here, only the connected address.
     const url = `https://both.example:${inside.port}/`;
     expect(await client.post(url)).toMatchObject({ kind: 'failed', sent: false });
     expect([inside.connections(), outside.connections()]).toEqual([0, 1]);
     expect(asked).toEqual(['both.example']);
   });
 
-  test('a name that is given another address between check and connection is connected to at the checked one', async () => {
+  test('a name whose address changes between check and connection is connected at the checked one', async () => {
     const inside = await startServer('127.0.0.1', answerWith(204));
     const outside = await startServer('127.0.0.2', answerWith(204), inside.port);
     const answers = [[ipv4('127.0.0.2')], [ipv4('127.0.0.1')], [ipv4('127.0.0.1')]];
@@ -295,7 +295,7 @@ describe('the guard on connections', () => {
   });
 
   test.each(['localtest.example', 'LOCALTEST.example.', 'a.b'])(
-    '%s, which has private addresses only, is not connected to',
+    '%s, which has private addresses only, is not connected',
     async (host) => {
       const server = await startServer('127.0.0.1', answerWith(204));
       const client = createClient({
@@ -323,7 +323,7 @@ describe('the guard on connections', () => {
     '[::ffff:127.0.0.1]',
     'localhost',
     'localhost.',
-  ])('https://%s is not connected to', async (host) => {
+  ])('https://%s is not connected', async (host) => {
     const server = await startServer('127.0.0.1', answerWith(204));
     const client = createClient({ allowPrivateNetworks: false });
     const answer = await client.post(`https://${host}:${server.port}/`);
@@ -345,15 +345,15 @@ describe('the guard on connections', () => {
     });
   });
 
-  test('a redirect is an answer like any other', async () => {
+  test('a redirect is an ordinary answer', async () => {
     const server = await startServer('127.0.0.1', answerWith(307, { location: '/elsewhere' }));
     expect(await createClient().post(server.url)).toMatchObject({ kind: 'answered', status: 307 });
     expect(server.requests()).toBe(1);
   });
 });
 
-describe('what goes wrong', () => {
-  test('nobody listens', async () => {
+describe('failures', () => {
+  test('the port is closed', async () => {
     const server = await startServer('127.0.0.1', answerWith(204));
     await server.stop();
     expect(await createClient().post(server.url)).toEqual(
@@ -361,7 +361,7 @@ describe('what goes wrong', () => {
     );
   });
 
-  test('the name is not known', async () => {
+  test('the name does not exist', async () => {
     const resolve = () =>
       Promise.reject(
         Object.assign(new Error('key-in-the-path'), { code: 'ENOTFOUND', syscall: 'getaddrinfo' }),
@@ -371,7 +371,7 @@ describe('what goes wrong', () => {
     );
   });
 
-  test('the name can’t be resolved', async () => {
+  test('the name cannot be resolved', async () => {
     const resolve = () =>
       Promise.reject(
         Object.assign(new Error('key-in-the-path'), { code: 'EAI_AGAIN', syscall: 'getaddrinfo' }),
@@ -381,7 +381,7 @@ describe('what goes wrong', () => {
     );
   });
 
-  test('resolving takes more than 5 s', async () => {
+  test('name resolution takes more than 5 s', async () => {
     const asked = happening();
     const resolve = () => {
       asked.happens();
@@ -391,7 +391,7 @@ describe('what goes wrong', () => {
     expect(await exchange).toEqual(notSent('The endpoint did not accept a connection in time.'));
   });
 
-  test('the connection takes more than 5 s to become secure', async () => {
+  test('the TLS handshake takes more than 5 s', async () => {
     const greeted = happening();
     const server = await startTcp(greeted.happens);
     const exchange = overdue(5_000, greeted, () =>
@@ -409,7 +409,7 @@ describe('what goes wrong', () => {
     await server.closed();
   });
 
-  test('its headers come drop by drop', async () => {
+  test('its headers arrive byte by byte', async () => {
     const begun = happening();
     const server = await startTcp((socket) => {
       socket.write('HTTP/1.1 200 OK\r\n');
@@ -420,7 +420,7 @@ describe('what goes wrong', () => {
     await server.closed();
   });
 
-  test('its body comes drop by drop', async () => {
+  test('its body arrives byte by byte', async () => {
     const begun = happening();
     const server = await startTcp((socket) => {
       socket.write('HTTP/1.1 200 OK\r\ncontent-length: 50000\r\n\r\nbeginning ');
@@ -434,7 +434,7 @@ describe('what goes wrong', () => {
     await server.closed();
   });
 
-  test('it answers with nothing but interim answers', async () => {
+  test('it sends only interim answers', async () => {
     const begun = happening();
     const server = await startTcp((socket) => drip(socket, 'HTTP/1.1 102 Processing\r\n\r\n', begun.happens));
     const exchange = overdue(15_000, begun, () => createClient().post(server.url));
@@ -442,7 +442,7 @@ describe('what goes wrong', () => {
     await server.closed();
   });
 
-  test('it breaks off after the request was sent', async () => {
+  test('it closes the connection after the request was sent', async () => {
     const server = await startTcp((socket) => socket.resetAndDestroy());
     expect(await createClient().post(server.url)).toEqual(
       sent('The endpoint broke off the connection (ECONNRESET).'),
@@ -450,7 +450,7 @@ describe('what goes wrong', () => {
     expect(server.connections()).toBe(1);
   });
 
-  test('it closes without a word', async () => {
+  test('it closes the connection without an answer', async () => {
     const server = await startTcp((socket) => socket.end());
     expect(await createClient().post(server.url)).toEqual(
       sent('The endpoint broke off the connection (ECONNRESET).'),
@@ -458,7 +458,7 @@ describe('what goes wrong', () => {
     expect(server.connections()).toBe(1);
   });
 
-  test('it breaks off within its answer', async () => {
+  test('it closes the connection within its answer', async () => {
     const server = await startTcp((socket) =>
       socket.write('HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\nthe beginning', () => socket.end()),
     );
@@ -468,7 +468,7 @@ describe('what goes wrong', () => {
     });
   });
 
-  test('what it answers is not HTTP', async () => {
+  test('its answer is not HTTP', async () => {
     const server = await startTcp((socket) => socket.end('220 mail.example ESMTP\r\n'));
     expect(await createClient().post(server.url)).toEqual(
       sent(expect.stringMatching(/^The endpoint's answer is not valid HTTP \(HPE_\w+\)\.$/)),
@@ -502,7 +502,7 @@ describe('what goes wrong', () => {
     await server.closed();
   });
 
-  test('the request has a header that can’t be one', async () => {
+  test('the request has an invalid header', async () => {
     const server = await startServer('127.0.0.1', answerWith(204));
     const client = createClient();
     expect(await client.post(server.url, { 'x-bad': 'a\nb' })).toEqual(
@@ -521,18 +521,18 @@ describe('certificates', () => {
   afterAll(() => setDefaultCACertificates([]));
   const resolve = async () => [ipv4('127.0.0.1')];
 
-  test('a valid one is accepted, and nothing has to be said', async () => {
+  test('a valid one is accepted', async () => {
     const server = await startSecure(makeCertificate('hook.example', { issuer: authority }));
     expect(await createClient({ resolve }).post(server.at('hook.example'))).toMatchObject({ status: 204 });
   });
 
-  test('a secure connection that the endpoint closed meanwhile is no failure', async () => {
+  test('a TLS connection that the endpoint closed meanwhile is no failure', async () => {
     let requests = 0;
     const server = await startSecure(
       makeCertificate('hook.example', { issuer: authority }),
       (request, response) => {
         requests += 1;
-        // With an alert, as servers close what was idle for long.
+        // With an alert, as servers close idle connections.
         if (requests === 2) request.socket.end();
         else response.writeHead(204).end();
       },
@@ -560,7 +560,7 @@ describe('certificates', () => {
       'ERR_TLS_CERT_ALTNAME_INVALID',
       () => makeCertificate('other.example', { issuer: authority }),
     ],
-  ])('one that is %s is not (%s), and nothing is sent', async (_, code, make) => {
+  ])('one that is %s is rejected (%s), and nothing is sent', async (_, code, make) => {
     const server = await startSecure(make());
     expect(await createClient({ resolve }).post(server.at('hook.example'))).toEqual(
       notSent(`The endpoint's certificate is not valid (${code}).`),
@@ -568,7 +568,7 @@ describe('certificates', () => {
     expect(server.requests()).toBe(0);
   });
 
-  test('an environment that turns the check off changes nothing', async () => {
+  test('an environment that disables the check has no effect', async () => {
     vi.stubEnv('NODE_TLS_REJECT_UNAUTHORIZED', '0');
     open.push(() => vi.unstubAllEnvs());
     const server = await startSecure(makeCertificate('hook.example'));
@@ -577,7 +577,7 @@ describe('certificates', () => {
     );
   });
 
-  test('an endpoint that does not speak TLS, or breaks off while it should', async () => {
+  test('an endpoint that does not speak TLS, or closes during the handshake', async () => {
     const plain = await startTcp((socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n'));
     const client = createClient();
     expect(await client.post(plain.url.replace('http:', 'https:'))).toEqual(
@@ -590,8 +590,8 @@ describe('certificates', () => {
   });
 });
 
-describe('connections that are kept', () => {
-  test('requests one after the other go over one connection; side by side over as many as are allowed', async () => {
+describe('connection reuse', () => {
+  test('sequential requests use one connection; concurrent ones up to the limit', async () => {
     const server = await startServer('127.0.0.1', answerWith(200, {}, 'thank you'));
     const client = createClient({}, 3);
     for (let at = 0; at < 5; at += 1) expect(await client.post(server.url)).toMatchObject({ status: 200 });
@@ -601,7 +601,7 @@ describe('connections that are kept', () => {
     expect(server.connections()).toBe(3);
   });
 
-  test('one that the endpoint closed meanwhile is no failure: the request goes over a fresh one', async () => {
+  test('one that the endpoint closed meanwhile is no failure: the request uses a new one', async () => {
     const server = await startTcp((socket, at) =>
       at === 1 ? socket.write(NO_CONTENT) : socket.resetAndDestroy(),
     );
@@ -612,7 +612,7 @@ describe('connections that are kept', () => {
     expect([server.connections(), server.requests()]).toEqual([3, 5]);
   });
 
-  test('with it go the others that were kept, for they are likely to be closed too', async () => {
+  test('the other idle connections are closed with it, because they are probably closed too', async () => {
     const server = await startTcp((socket, at) =>
       at === 1 ? socket.write(NO_CONTENT) : socket.resetAndDestroy(),
     );
@@ -623,7 +623,7 @@ describe('connections that are kept', () => {
     expect([server.connections(), server.requests()]).toEqual([5, 6]);
   });
 
-  test('a fresh one that is broken off is a failure, tried once', async () => {
+  test('a new one that is closed is a failure, tried once', async () => {
     let fresh = true;
     const server = await startTcp((socket) => {
       if (fresh) socket.write(NO_CONTENT);
@@ -638,7 +638,7 @@ describe('connections that are kept', () => {
     expect([server.connections(), server.requests()]).toEqual([2, 3]);
   });
 
-  test('one that is broken off within the answer is a failure, however old it is', async () => {
+  test('one that is closed within the answer is a failure, at any age', async () => {
     const server = await startTcp((socket, at) => {
       if (at === 1) socket.write(NO_CONTENT);
       else socket.write('HTTP/1.1 ', () => socket.resetAndDestroy());
@@ -649,13 +649,13 @@ describe('connections that are kept', () => {
     expect(server.requests()).toBe(2);
   });
 
-  test('one without a request is closed after a while', async () => {
+  test('an idle one is closed after a while', async () => {
     const server = await startServer('127.0.0.1', answerWith(204));
     await createClient({ timeouts: { idleMs: 20 } }).post(server.url);
     await server.closed();
   });
 
-  test('one that was kept while the process stood still is not used again', async () => {
+  test('one that idled while the process was suspended is not reused', async () => {
     const server = await startServer('127.0.0.1', answerWith(204));
     const client = createClient();
     vi.useFakeTimers({ toFake: ['Date'] });
@@ -669,7 +669,7 @@ describe('connections that are kept', () => {
     expect(server.connections()).toBe(2);
   });
 
-  test('an endpoint has its own, whoever asks for them, until the pool is closed', async () => {
+  test('each endpoint has its own, for all callers, until the pool is closed', async () => {
     const server = await startServer('127.0.0.1', answerWith(204));
     const pool = createConnectionPool({ allowPrivateNetworks: true });
     const body = '{}';
@@ -686,7 +686,7 @@ describe('connections that are kept', () => {
     await server.closed(3);
   });
 
-  test('closing the pool ends requests that are under way', async () => {
+  test('closing the pool aborts requests in progress', async () => {
     const server = await startServer('127.0.0.1', () => pool.close());
     const pool = createConnectionPool({ allowPrivateNetworks: true });
     const answer = await pool.of('us/erp', 1).post(server.url, {}, '{}');
@@ -712,7 +712,7 @@ describe('the excerpt of an answer', () => {
     expect(answer.kind === 'answered' && answer.excerpt.isWellFormed()).toBe(true);
   });
 
-  test('of a body in small pieces', async () => {
+  test('of a body in small chunks', async () => {
     const server = await startServer('127.0.0.1', (_, response) => {
       const bytes = Buffer.from('€'.repeat(400));
       const next = (at: number): void => {
@@ -731,7 +731,7 @@ const notSent = (reason: string) => failed(reason, false);
 const sent = (reason: string) => failed(reason, true);
 const failed = (reason: string, hasBeenSent: boolean) => ({ kind: 'failed', reason, sent: hasBeenSent });
 
-/** Connections of one endpoint, closed after the test. What went wrong is never said with any of the URL. */
+/** Connections of one endpoint, closed after the test. No error message contains a part of the URL. */
 function createClient(options: Partial<Parameters<typeof createConnectionPool>[0]> = {}, concurrency = 16) {
   const pool = createConnectionPool({ allowPrivateNetworks: true, ...options });
   open.push(() => pool.close());
@@ -774,7 +774,7 @@ async function startSecure({ certPem, keyPem }: Certificate, answer = answerWith
   return { ...started, at: (host: string) => `https://${host}:${started.port}${SECRET_PATH}` };
 }
 
-/** A server that does as it likes with what a connection sends it, the n-th time. */
+/** A server whose n-th connection handler is given. */
 async function startTcp(answer: (socket: Socket, at: number) => unknown) {
   let requests = 0;
   const server = createTcpServer((socket) => {
@@ -815,7 +815,7 @@ async function listen(server: Server, host: string, port: number) {
     url: `http://${host}:${at}${SECRET_PATH}`,
     connections: () => sockets.length,
     requests: () => requests,
-    /** Once the client has closed so many connections. */
+    /** Resolves when the client has closed this many connections. */
     closed: async (count = 1) => {
       expect(closed).toHaveLength(count);
       await Promise.all(closed);
@@ -830,7 +830,7 @@ function happening(): { readonly happens: () => void; readonly happened: Promise
   return { happens: () => resolve(), happened: promise };
 }
 
-/** What comes of an exchange when, once it got as far as `reached`, time goes on by so much and no less. */
+/** The result of an exchange when the given time passes after `reached`. */
 async function overdue<T>(
   ms: number,
   reached: { readonly happened: Promise<void> },
@@ -851,7 +851,7 @@ async function overdue<T>(
   return exchange;
 }
 
-/** Writes a little again and again, as long as somebody listens; says when some of it must have arrived. */
+/** Writes small parts until the client disconnects; resolves when some must have arrived. */
 function drip(socket: Socket, text: string, flowing: () => void): void {
   let drops = 0;
   const timer = setInterval(() => {
@@ -862,7 +862,7 @@ function drip(socket: Socket, text: string, flowing: () => void): void {
   socket.once('close', () => clearInterval(timer));
 }
 
-/** Writes as much as is taken. */
+/** Writes as much as the client reads. */
 function flood(socket: Socket, text: string): void {
   const pour = (): void => {
     while (!socket.destroyed && socket.write(text.repeat(64)));

@@ -1,4 +1,4 @@
-/** Replays: cursors of their own beside the live ones, seen through to the end or cancelled, whatever is cut off. */
+/** Replays: their own cursors beside the live ones, completed or cancelled, for any interruption. */
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { registerAccount } from '../../shared/accounts/accounts.ts';
@@ -112,7 +112,7 @@ async function createRig(
       const all = await table.query({ pk: cursorPk(REGION, 'erp') });
       return all.filter(({ sk }) => sk.includes('#'));
     },
-    /** What a drain stores of a replay's cursor. */
+    /** Stores the progress of a replay's cursor, like a drain. */
     async work(account: string, replay: string, set: object) {
       await table.write({ update: keys.replayCursor(REGION, 'erp', account, replay), set: { ...set } });
     },
@@ -138,7 +138,7 @@ async function started(rig: Rig, input: object) {
 const at = (hours: number) => ({ at: new Date(START + hours * HOUR_MS).toISOString() });
 
 eachTable('replays', (makeTable, kind) => {
-  test('have cursors of their own, due at once, each in a place of its own; the live ones stay', async () => {
+  test('have their own cursors, due at once, one for each account; the live ones stay', async () => {
     const rig = await createRig(makeTable);
     const live = await rig.table.get(keys.cursor(REGION, 'erp', 'acme'));
     const replay = await started(rig, { id: 'again', from: 'beginning' });
@@ -180,7 +180,7 @@ eachTable('replays', (makeTable, kind) => {
     );
   });
 
-  test('go from a place to a place: the beginning, instants, cursors; what comes later is not theirs', async () => {
+  test('have a range: the beginning, times, cursors; later events are excluded', async () => {
     const rig = await createRig(makeTable);
     const ranges = async (input: object) => {
       const { id, total } = await started(rig, input);
@@ -211,14 +211,14 @@ eachTable('replays', (makeTable, kind) => {
     expect(filters).toContainEqual({ types: ['job.*'], jobFields: { jobNumber: 3 } });
   });
 
-  test('can be asked for again by the id they were given, and are not started twice', async () => {
+  test('can be requested again by their id, and are not started twice', async () => {
     const rig = await createRig(makeTable);
     const replay = await started(rig, { from: 'beginning' });
     expect(await started(rig, { id: replay.id, from: 'beginning' })).toEqual(replay);
     expect(await rig.cursors()).toHaveLength(replay.accounts.length);
   });
 
-  test('show how far they are until they are done', async () => {
+  test('show their progress until they are done', async () => {
     const rig = await createRig(makeTable);
     const { id } = await started(rig, { from: 'beginning' });
     await rig.work('acme', id, { position: 6, delivered: 3, failed: 1, skipped: 2 });
@@ -246,7 +246,7 @@ eachTable('replays', (makeTable, kind) => {
     });
   });
 
-  test('that are cancelled lose their cursors and keep how far they were', async () => {
+  test('that are cancelled lose their cursors and keep their progress', async () => {
     const rig = await createRig(makeTable);
     const { id } = await started(rig, { id: 'mine', from: 'beginning' });
     const other = await started(rig, { from: 'beginning' });
@@ -261,12 +261,12 @@ eachTable('replays', (makeTable, kind) => {
     expect(await cancelReplay(rig.deps, REGION, 'erp', id)).toMatchObject({ replay: expected });
     expect(await rig.read(id)).toMatchObject(expected);
     expect((await rig.cursors()).every(({ replay }) => replay === other.id)).toBe(true);
-    // Asked for again by its id, it does not begin anew.
+    // Requested again by its id, it does not restart.
     expect(await rig.start({ id, from: 'beginning' })).toMatchObject({ replay: expected });
     expect(await rig.cursors()).toHaveLength(2);
   });
 
-  test('run five at a time, also when more are asked for at once', async () => {
+  test('run five at a time, also if more are requested at once', async () => {
     const rig = await createRig(makeTable);
     const running: { id: string }[] = [];
     for (let turn = 0; turn < 3; turn += 1) {
@@ -290,7 +290,7 @@ eachTable('replays', (makeTable, kind) => {
     await started(rig, { from: 'beginning' });
   });
 
-  test('wherever a start is cut off, asking again or the next start finishes it, and cancelling ends it', async () => {
+  test('wherever a start is interrupted, repeating it or the next start completes it, and cancelling ends it', async () => {
     let crashes = 0;
     for (const then of ['again', 'next', 'cancel'] as const) {
       for (const when of ['before', 'after'] as const) {
@@ -323,7 +323,7 @@ eachTable('replays', (makeTable, kind) => {
             continue;
           }
           rig.clock.now += LATER_MS;
-          // What is there of it may have been worked off meanwhile.
+          // The existing part may have been delivered meanwhile.
           const begun = (await rig.cursors()).some(({ sk }) => sk === 'acme#r');
           if (begun) await rig.work('acme', 'r', { position: 10, doneAt: 1 });
           if (begun) expect((await rig.read('r'))?.state, where).not.toBe('done');
@@ -345,7 +345,7 @@ eachTable('replays', (makeTable, kind) => {
     expect(crashes).toBeGreaterThanOrEqual(20 / crashStep(kind));
   });
 
-  test('of which events fell out of retention begin at what is left and say so; a cursor there is refused', async () => {
+  test('of expired events start at the oldest stored one and report that; an expired cursor is rejected', async () => {
     const rig = await createRig(makeTable);
     rig.clock.now = START + 20 * HOUR_MS + 7 * DAY_MS - 1000;
     await rig.say('acme', 3, rig.clock.now);
@@ -363,7 +363,7 @@ eachTable('replays', (makeTable, kind) => {
     });
   });
 
-  test('that are over are forgotten when very many are', async () => {
+  test('that are complete are deleted when there are very many', async () => {
     const rig = await createRig(makeTable);
     for (let turn = 0; turn < 53; turn += 1) {
       rig.clock.now += 1;
@@ -377,7 +377,7 @@ eachTable('replays', (makeTable, kind) => {
     expect(await rig.cursors()).toHaveLength(51);
   });
 
-  test('of an account that was taken away from the sink end without it', async () => {
+  test('of an account removed from the sink end without it', async () => {
     const rig = await createRig(makeTable);
     const { id } = await started(rig, { from: 'beginning' });
     await rig.table.write({ delete: keys.replayCursor(REGION, 'erp', 'acme', id) });
@@ -386,7 +386,7 @@ eachTable('replays', (makeTable, kind) => {
   });
 });
 
-describe('what is asked of a replay is refused in one sentence', () => {
+describe('an invalid request is rejected with one message', () => {
   const begin = 'must be "beginning", {"at": an instant} or {"cursors": {account: cursor}}.';
   const end = 'to must be "now", {"at": an instant} or {"cursors": {account: cursor}}.';
   test.each<[reason: string, input: unknown]>([
@@ -427,7 +427,7 @@ describe('what is asked of a replay is refused in one sentence', () => {
     expect(await rig.table.query({ pk: replayPk(REGION, 'erp') })).toEqual([]);
   });
 
-  test('an account that the sink does not follow is not replayed to it, nor resent', async () => {
+  test('an account that the sink does not follow is neither replayed nor resent to it', async () => {
     const rig = await createRig(undefined, { accounts: ['acme'] });
     expect(await rig.start({ from: 'beginning', filter: { accounts: ['other'] } })).toEqual({
       kind: 'refused',
@@ -442,7 +442,7 @@ describe('what is asked of a replay is refused in one sentence', () => {
     expect(rig.sent).toEqual([]);
   });
 
-  test('what is not there is said to be unknown', async () => {
+  test('an unknown replay is reported as such', async () => {
     const rig = await createRig();
     const unknown = { kind: 'unknown', reason: 'There is no sink "x".' };
     expect(await startReplay(rig.deps, REGION, 'x', { from: 'beginning' })).toEqual(unknown);
@@ -455,8 +455,8 @@ describe('what is asked of a replay is refused in one sentence', () => {
   });
 });
 
-describe('one event is sent again', () => {
-  test('as it stands in the log, marked as sent again, and noted; also to a paused sink that wants no such type', async () => {
+describe('resending one event', () => {
+  test('sends it unchanged, marked as resent, and logs it; also to a paused sink that filters its type', async () => {
     const rig = await createRig(undefined, { paused: true, types: ['job.invoiced'] });
     const cursor = await rig.table.get(keys.cursor(REGION, 'erp', 'acme'));
     expect(await resendEvent(rig.deps, REGION, 'erp', 'acme', 4)).toEqual({
@@ -485,7 +485,7 @@ describe('one event is sent again', () => {
     });
   });
 
-  test('only if it is in the log; what is there is said', async () => {
+  test('works only if it is in the log, and the error names the stored range', async () => {
     const rig = await createRig();
     const outside = {
       kind: 'unknown',

@@ -35,7 +35,7 @@ import { runs } from '../support/runs.ts';
 
 const PUBLIC_URL = 'https://us.jobwire.example';
 const MAX_BYTES = 262_144;
-/** What SQS keeps as it is. */
+/** The characters that SQS accepts. */
 const ACCEPTED = /^[\t\n\r\u0020-\uD7FF\uE000-\uFFFD\u{10000}-\u{10FFFF}]+$/u;
 
 const open: (() => unknown)[] = [];
@@ -44,7 +44,7 @@ afterEach(async () => {
 });
 
 describe('FIFO topic', () => {
-  test('each event reaches consumers once and in order per job, though a drain dies and consumers fail', async () => {
+  test('each event reaches consumers once and in order per job, although a drain crashes and consumers fail', async () => {
     const { queues, topic } = await startSns();
     const { queueUrl } = await queues.subscribeQueue(topic, 'jobs.fifo');
     const rig = await createDeliveryRig(delivered, { accounts: ['acme', 'zeta'] });
@@ -65,7 +65,7 @@ describe('FIFO topic', () => {
         published += deliveries.length;
         const outcomes = await sink.deliver(deliveries);
         calls += 1;
-        // Killed after SNS took them, and before anybody knows.
+        // Killed after SNS accepted them, before that was stored.
         if (calls === 3 || calls === 5) throw new Error('The process was killed.');
         return outcomes;
       },
@@ -89,7 +89,7 @@ describe('FIFO topic', () => {
         for (const message of messages) {
           const { id, sequence } = JSON.parse(message.Body ?? '') as { id: string; sequence: string };
           const group = message.Attributes?.MessageGroupId ?? '';
-          // Every fifth fails the first time, and with it what comes after it in its group.
+          // Every fifth fails the first time, and with it its successors in its group.
           if (Number(sequence) % 5 === 0 && !failedOnce.has(id)) {
             failedOnce.add(id);
             stopped.add(group);
@@ -102,7 +102,7 @@ describe('FIFO topic', () => {
           }
         }
         await deleteAll(sqs, queueUrl, deleted);
-        // As if their time had run out; last first, for fauxqs puts each in front of its group.
+        // As if their visibility time-out had expired; last first, because fauxqs puts each at the front of its group.
         for (const message of released.reverse()) await hide(sqs, queueUrl, message, 0);
       }
     };
@@ -126,7 +126,7 @@ describe('FIFO topic', () => {
     );
   });
 
-  test('a message that is not deleted holds up its group, not others, and comes again before later ones', async () => {
+  test('an undeleted message delays its group, not others, and returns before later ones', async () => {
     const { queues, topic } = await startSns();
     const { queueUrl } = await queues.subscribeQueue(topic, 'jobs.fifo');
     const sqs = queues.sqs();
@@ -142,7 +142,7 @@ describe('FIFO topic', () => {
     expect(idsOf(await takeAll(sqs, queueUrl))).toEqual([a1.event.id, a2.event.id]);
   });
 
-  test('what is published twice arrives once, what somebody asked for again arrives again', async () => {
+  test('a duplicate publication arrives once, a requested repetition arrives again', async () => {
     const { queues, topic } = await startSns();
     const { queueUrl } = await queues.subscribeQueue(topic, 'jobs.fifo');
     const sink = createSnsSink(queues.sns(), topic, { publicUrl: PUBLIC_URL });
@@ -157,7 +157,7 @@ describe('FIFO topic', () => {
     expect(attributesOf(again[0])).toMatchObject({ replay: 'true' });
   });
 
-  test('a message has the attributes that its event can be chosen by, ten at most', async () => {
+  test("a message has its event's attributes for filtering, ten at most", async () => {
     const { queues, topic } = await startSns();
     const { queueUrl } = await queues.subscribeQueue(topic, 'jobs.fifo');
     const sink = createSnsSink(queues.sns(), topic, { publicUrl: PUBLIC_URL });
@@ -199,7 +199,7 @@ describe('FIFO topic', () => {
     for (const attributes of found.values()) expect(Object.keys(attributes).length).toBeLessThan(10);
   });
 
-  test('a subscription with a filter policy gets what it asked for, raw or wrapped', async () => {
+  test('a subscription with a filter policy gets the matching events, raw or wrapped', async () => {
     const { queues, topic } = await startSns();
     const raw = await queues.subscribeQueue(topic, 'moves-of-acme.fifo', {
       RawMessageDelivery: 'true',
@@ -240,7 +240,7 @@ describe('docs/sns.md', () => {
     ([, json = '']) => JSON.parse(json) as object,
   );
 
-  test('its filter policies choose what they are said to', async () => {
+  test('its filter policies select the documented events', async () => {
     const { queues, topic } = await startSns();
     const policies = blocks.filter((block) => 'type' in block && Array.isArray(block.type));
     const subscribed = [];
@@ -284,7 +284,7 @@ describe('docs/sns.md', () => {
     for (const policy of policies) expect(Object.keys(policy).length).toBeLessThanOrEqual(5);
   });
 
-  test('its table has the attributes that there are, its reference the fields', async () => {
+  test('its table has the existing attributes, its reference the fields', async () => {
     const { client, calls } = recordingClient();
     const sink = createSnsSink(client, 'arn:x:events.fifo', { publicUrl: PUBLIC_URL });
     const job = { originCode: 'WEB', description: 'x'.repeat(300_000) };
@@ -302,7 +302,7 @@ describe('docs/sns.md', () => {
 });
 
 describe('standard topic', () => {
-  test('its subscribers get every event, with the same attributes and a line for e-mails', async () => {
+  test('its subscribers get every event, with the same attributes and a text for e-mails', async () => {
     const { queues } = await startSns();
     const sns = queues.sns();
     const { TopicArn = '' } = await sns.send(new CreateTopicCommand({ Name: 'jobwire-test-standard' }));
@@ -326,7 +326,7 @@ describe('standard topic', () => {
     });
   });
 
-  test('entries have neither group nor deduplication id, and a subject that SNS takes', async () => {
+  test('entries have neither group nor deduplication id, and a subject that SNS accepts', async () => {
     const { client, calls } = recordingClient();
     const sink = createSnsSink(client, 'arn:aws:sns:us-east-1:111122223333:events', {
       publicUrl: PUBLIC_URL,
@@ -341,7 +341,7 @@ describe('standard topic', () => {
 });
 
 describe('limits', () => {
-  test('a batch too large for one call goes in several, each within the limit, and all arrives', async () => {
+  test('a batch too large for one call is split into several, each within the limit, and all arrive', async () => {
     const { queues, topic } = await startSns();
     const { queueUrl } = await queues.subscribeQueue(topic, 'jobs.fifo');
     const wire = await startWire(queues.endpoint);
@@ -359,7 +359,7 @@ describe('limits', () => {
     );
   });
 
-  test('whatever the sizes, no call is over the limit and every event is in exactly one', async () => {
+  test('for any sizes, no call exceeds the limit and every event is in exactly one', async () => {
     const [delivery] = await someDeliveries(1);
     if (!delivery) throw new Error('There are no events.');
     const lengths = fc.array(fc.integer({ min: 0, max: 300_000 }), { minLength: 1, maxLength: 10 });
@@ -378,7 +378,7 @@ describe('limits', () => {
           deliveries.map(({ event }) => event.id),
         );
         for (const entries of calls) expect(countedBytes(entries)).toBeLessThanOrEqual(MAX_BYTES);
-        // Also as SNS wraps it for those who did not ask for raw messages.
+        // Also as SNS wraps it without raw message delivery.
         for (const { Message, MessageAttributes } of calls.flat()) {
           expect(
             Buffer.byteLength(JSON.stringify({ Message, MessageAttributes })) + 1_500,
@@ -389,7 +389,7 @@ describe('limits', () => {
     );
   });
 
-  test('an event over the limit becomes a reference that leads to it in the feed: of an account, and of a region', async () => {
+  test('an event over the limit becomes a reference to it in the feed: of an account, and of a region', async () => {
     const { queues, topic } = await startSns();
     const { queueUrl } = await queues.subscribeQueue(topic, 'jobs.fifo');
     const sink = createSnsSink(queues.sns(), topic, { publicUrl: `${PUBLIC_URL}/` });
@@ -450,7 +450,7 @@ describe('characters', () => {
       .map((characters) => characters.join('')),
   );
 
-  test('whatever customers write, a message has only what SQS keeps, and means the same', async () => {
+  test("for any customers' texts, a message has only characters that SQS accepts, and means the same", async () => {
     const [delivery] = await someDeliveries(1);
     if (!delivery) throw new Error('There are no events.');
     const { event } = delivery;
@@ -476,7 +476,7 @@ describe('characters', () => {
     );
   });
 
-  test('an attribute that is blank, or too long to be true in full, is left out', async () => {
+  test('an attribute that is blank, or too long to be complete, is omitted', async () => {
     for (const orderGroup of ['', ' ', '\n\t', 'G'.repeat(2000)]) {
       const { client, calls } = recordingClient();
       const sink = createSnsSink(client, 'arn:x:events.fifo', { publicUrl: PUBLIC_URL });
@@ -494,7 +494,7 @@ describe('characters', () => {
 });
 
 describe('answers', () => {
-  test('each event has its own: taken, refused, to be tried again, not answered for', async () => {
+  test('each event has its own result: accepted, rejected, to be retried, unanswered', async () => {
     const { queues, topic } = await startSns();
     const wire = await startWire(queues.endpoint);
     const sink = createSnsSink(wire.client, topic, { publicUrl: PUBLIC_URL });
@@ -528,7 +528,7 @@ describe('answers', () => {
     [400, 'KMSThrottling', 'SNS can’t use the key that the topic is encrypted with (KMSThrottling).'],
     [500, 'InternalError', 'SNS failed (InternalError).'],
     [418, 'NeverHeardOf', 'SNS answered 418 (NeverHeardOf).'],
-  ])('a call answered %i %s makes the sink wait, and says why', async (status, code, reason) => {
+  ])('an answer %i %s makes the sink wait, with a reason', async (status, code, reason) => {
     const { queues, topic } = await startSns();
     const wire = await startWire(queues.endpoint);
     const sink = createSnsSink(wire.client, topic, { publicUrl: PUBLIC_URL });
@@ -538,7 +538,7 @@ describe('answers', () => {
     expect(wire.calls).toHaveLength(1);
   });
 
-  test('how long SNS wants to be left alone is passed on', async () => {
+  test('the Retry-After of SNS is passed on', async () => {
     const { queues, topic } = await startSns();
     const wire = await startWire(queues.endpoint);
     const sink = createSnsSink(wire.client, topic, { publicUrl: PUBLIC_URL });
@@ -552,7 +552,7 @@ describe('answers', () => {
     ]);
   });
 
-  test('one bad event does not hold up those it was published with', async () => {
+  test('one invalid event does not delay the others of its batch', async () => {
     const { queues, topic } = await startSns();
     const { queueUrl } = await queues.subscribeQueue(topic, 'jobs.fifo');
     const wire = await startWire(queues.endpoint);
@@ -588,7 +588,7 @@ describe('answers', () => {
     ['does not answer', 'silent' as const, /^SNS did not answer in time\.$/],
     ['answers what is no SNS', { status: 502, body: '<html>Bad gateway' }, /^SNS answered 502 \(\w+\)\.$/],
     ['answers what is no SNS and a 200', { status: 200, body: '{}' }, /^SNS answered 200 \(\w+\)\.$/],
-  ])('a connection that %s is a wait in words, not a fault', async (_, answer, reason) => {
+  ])('a connection that %s is a wait with a message, not a fault', async (_, answer, reason) => {
     const { queues, topic } = await startSns();
     const wire = await startWire(queues.endpoint);
     const sink = createSnsSink(wire.client, topic, { publicUrl: PUBLIC_URL });
@@ -620,7 +620,7 @@ describe('answers', () => {
     ]);
   });
 
-  test('a topic that is not there is waited for', async () => {
+  test('a missing topic makes the sink wait', async () => {
     const { queues, topic } = await startSns();
     const sink = createSnsSink(queues.sns(), topic.replace('jobwire-test', 'nothing'), {
       publicUrl: PUBLIC_URL,
@@ -657,7 +657,7 @@ type WireAnswer =
   | 'silent'
   | undefined;
 
-/** A server in front of SNS that tells what was published, and answers as told instead. Its client tries once. */
+/** A proxy of SNS that records publications, and gives configured answers. Its client tries once. */
 async function startWire(endpoint: string) {
   const wire = {
     calls: [] as PublishBatchRequestEntry[][],
@@ -709,7 +709,7 @@ async function forward(endpoint: string, headers: IncomingHttpHeaders, body: str
   return { status: answer.status, body: await answer.text(), headers: {} };
 }
 
-/** The entries of a PublishBatch as they stand in the form that SNS gets. */
+/** The entries of a PublishBatch in the form body. */
 function entriesIn(form: URLSearchParams): PublishBatchRequestEntry[] {
   const entries: PublishBatchRequestEntry[] = [];
   for (let at = 1; ; at += 1) {
@@ -730,7 +730,7 @@ function entriesIn(form: URLSearchParams): PublishBatchRequestEntry[] {
   }
 }
 
-/** A client that takes everything and tells what it was given. */
+/** A client that accepts everything and records its input. */
 function recordingClient(): { client: SNSClient; calls: PublishBatchRequestEntry[][] } {
   const calls: PublishBatchRequestEntry[][] = [];
   const client = {
@@ -742,7 +742,7 @@ function recordingClient(): { client: SNSClient; calls: PublishBatchRequestEntry
   return { client: client as unknown as SNSClient, calls };
 }
 
-/** What SNS counts: bodies, and names, types and values of attributes. */
+/** The size that SNS counts: bodies, and names, types and values of attributes. */
 function countedBytes(entries: readonly PublishBatchRequestEntry[]): number {
   const texts = entries.flatMap(({ Message, MessageAttributes }) => [
     Message,
@@ -759,7 +759,7 @@ function errorBody(code: string): string {
   return `<ErrorResponse xmlns="http://sns.amazonaws.com/doc/2010-03-31/"><Error><Type>Sender</Type><Code>${code}</Code><Message>about arn:aws:sns:us-east-1:111122223333:x</Message></Error><RequestId>r</RequestId></ErrorResponse>`;
 }
 
-/** Up to ten messages; they stay hidden until they are deleted or shown again. */
+/** Up to ten messages; they stay hidden until they are deleted or released. */
 async function receive(sqs: SQSClient, QueueUrl: string, WaitTimeSeconds = 0): Promise<Message[]> {
   const { Messages = [] } = await sqs.send(
     new ReceiveMessageCommand({
@@ -785,7 +785,7 @@ async function deleteAll(sqs: SQSClient, QueueUrl: string, messages: readonly Me
   await sqs.send(new DeleteMessageBatchCommand({ QueueUrl, Entries }));
 }
 
-/** Everything in a queue, taken out of it. */
+/** All messages of a queue, removed from it. */
 async function takeAll(sqs: SQSClient, queueUrl: string): Promise<Message[]> {
   const all: Message[] = [];
   for (;;) {

@@ -7,7 +7,7 @@ import { classifyResponse, createWebhookSink } from '../../shared/delivery/webho
 import { newSecret, someDeliveries, startReceiver } from '../support/delivery-world.ts';
 
 describe('webhook sink', () => {
-  test('each request is signed as Standard Webhooks has it, with every secret, over the bytes of the envelope', async () => {
+  test('each request is signed per Standard Webhooks, with every secret, over the bytes of the envelope', async () => {
     const { url, requests } = await startReceiver(() => ({ status: 204 }));
     const secrets = [newSecret(), newSecret()];
     const sink = createWebhookSink({ url, secrets, allowPrivateNetworks: true, now: Date.now });
@@ -29,7 +29,7 @@ describe('webhook sink', () => {
     expect(request.headers['webhook-id']).toBe('acme.e1.1');
     expect(request.headers['content-type']).toMatch(/^application\/cloudevents\+json/);
     expect(request.headers['content-length']).toBe(String(Buffer.byteLength(request.body)));
-    // Nothing that could be packed, so nothing that could swell when it is unpacked.
+    // Not compressed, so that nothing can expand when it is decompressed.
     expect(request.headers['accept-encoding']).toBe('identity');
     expect(request.headers).not.toHaveProperty('webhook-replay');
     expect(request.body).toBe(delivery.event.json);
@@ -52,7 +52,7 @@ describe('webhook sink', () => {
     expect(new CloudEvent(raw).validate()).toBe(true);
   });
 
-  test('an envelope of any characters is signed and sent as it stands', async () => {
+  test('an envelope of any characters is signed and sent unchanged', async () => {
     const { url, requests } = await startReceiver(() => ({ status: 204 }));
     const secret = newSecret();
     const sink = createWebhookSink({ url, secrets: [secret], allowPrivateNetworks: true, now: Date.now });
@@ -67,7 +67,7 @@ describe('webhook sink', () => {
     );
   });
 
-  test('each attempt has a time of its own, and the event keeps its id', async () => {
+  test('each attempt has its own timestamp, and the event keeps its id', async () => {
     const { url, requests } = await startReceiver(() => ({ status: 503 }));
     const secret = newSecret();
     let now = Date.now() - 60_999;
@@ -86,7 +86,7 @@ describe('webhook sink', () => {
     }
   });
 
-  test('what is sent again on request says so', async () => {
+  test('a resent event is marked as such', async () => {
     const { url, requests } = await startReceiver(() => ({ status: 204 }));
     const sink = createWebhookSink({
       url,
@@ -102,7 +102,7 @@ describe('webhook sink', () => {
     expect(requests[0]?.headers['webhook-id']).toBe(delivery.event.id);
   });
 
-  test('an endpoint’s own headers go along, and never take the place of ours', async () => {
+  test('an endpoint’s own headers are sent, and never replace ours', async () => {
     const { url, requests } = await startReceiver(() => ({ status: 204 }));
     const sink = createWebhookSink({
       url,
@@ -164,7 +164,7 @@ describe('webhook sink', () => {
     expect(isReservedHeader(name)).toBe(reserved);
   });
 
-  test('a secret without bytes is no secret', () => {
+  test('an empty secret is invalid', () => {
     expect(() =>
       createWebhookSink({ url: 'https://a.example/', secrets: ['whsec_'], now: Date.now }),
     ).toThrow('A signing secret of the endpoint is empty.');
@@ -229,14 +229,14 @@ describe('webhook sink', () => {
     '1 apple',
     '2026-03-02T09:00:00Z',
     'Mon, 32 Mar 2026 08:01:00 GMT',
-  ])('Retry-After: %j says nothing', (text) => {
+  ])('Retry-After: %j is ignored', (text) => {
     expect(classifyResponse(429, { 'retry-after': text }, NOW)).toEqual({
       kind: 'retry',
       reason: 'The endpoint answered 429.',
     });
   });
 
-  test('Retry-After says nothing where nothing is tried again', () => {
+  test('Retry-After is ignored where nothing is retried', () => {
     expect(classifyResponse(200, { 'retry-after': '5' }, NOW)).toEqual({ kind: 'delivered' });
     expect(classifyResponse(400, { 'retry-after': '5' }, NOW)).not.toHaveProperty('afterMs');
   });
@@ -258,7 +258,7 @@ describe('webhook sink', () => {
     },
   );
 
-  test('an answer is handed on with what the receiver said', async () => {
+  test("a result has the receiver's message", async () => {
     const { url } = await startReceiver(() => ({
       status: 410,
       headers: { 'Webhook-Delivery': 'Disable', 'Retry-After': '7' },
@@ -297,7 +297,7 @@ describe('webhook sink', () => {
     expect(requests).toHaveLength(1);
   });
 
-  test('an event is suspect when the receiver may have broken on it, and not when it never got it', async () => {
+  test('an event is suspect if the receiver may have crashed on it, and not if it never received it', async () => {
     const deliveries = await someDeliveries(1);
     const outcomeOf = async (exchange: Awaited<ReturnType<Connections['post']>>) => {
       const connections: Connections = { post: async () => exchange, close: () => undefined };
@@ -325,7 +325,7 @@ describe('webhook sink', () => {
     });
   });
 
-  test('each delivery of a batch has its own outcome, over the connections that are kept for the sink', async () => {
+  test('each delivery of a batch has its own outcome, over the reused connections of the sink', async () => {
     const { url, requests } = await startReceiver(({ body }) => ({
       status: JSON.parse(body).data.job.jobNumber === 2 ? 422 : 204,
     }));
@@ -338,7 +338,7 @@ describe('webhook sink', () => {
     pool.close();
   });
 
-  test('private networks are closed unless they are opened', async () => {
+  test('private networks are closed unless allowed', async () => {
     const { url, requests } = await startReceiver(() => ({ status: 204 }));
     const deliveries = await someDeliveries(1);
     for (const address of [

@@ -1,4 +1,4 @@
-/** The window of a cursor: what may be taken, and how far all is done (shared/delivery/window.ts). */
+/** The window of a cursor: which events may be taken, and up to where all are done (shared/delivery/window.ts). */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { CursorWindow, getLane } from '../../shared/delivery/window.ts';
@@ -27,7 +27,7 @@ function eventsOf(jobs: readonly number[], position = 0): LoggedEvent[] {
 const all = (): boolean => true;
 const sequenceOf = (event: LoggedEvent | undefined): number | undefined => event?.sequence;
 
-/** Takes and settles whatever is left: the sequences in the order taken. */
+/** Takes and settles the remaining events; returns the sequences in the order taken. */
 function takeAll(window: CursorWindow): number[] {
   const taken: number[] = [];
   for (let event = window.take(); event; event = window.take()) {
@@ -38,12 +38,12 @@ function takeAll(window: CursorWindow): number[] {
 }
 
 describe('lanes', () => {
-  test('are the jobs; what is about no job shares one', () => {
+  test('are the jobs; events without a job share one', () => {
     expect(getLane({ jobNumber: 12 })).toBe('12');
     expect(getLane({})).toBe('account');
   });
 
-  test('go side by side, each one at a time and in order, in the order in which they were read', () => {
+  test('are concurrent, each one event at a time and in order, in the order in which they were read', () => {
     const window = new CursorWindow(0);
     window.add(eventsOf([1, 1, 2, 0, 0]), all);
     expect(window.waiting).toBe(5);
@@ -58,7 +58,7 @@ describe('lanes', () => {
     expect(window.waiting).toBe(0);
   });
 
-  test('events beyond a sequence are left where they are, those of other lanes are not', () => {
+  test('events beyond a sequence stay, those of other lanes are taken', () => {
     const window = new CursorWindow(0);
     window.add(eventsOf([1, 1, 2, 3]), all);
     const [one, three] = [window.take(undefined, 3), window.take(undefined, 3)];
@@ -69,7 +69,7 @@ describe('lanes', () => {
     expect(sequenceOf(window.take())).toBe(4);
   });
 
-  test('one that is through stands behind those that wait when it comes again', () => {
+  test('a finished one is behind the waiting ones when it has a new event', () => {
     const window = new CursorWindow(0);
     window.add(eventsOf([1, 2, 3]), all);
     const one = window.take();
@@ -78,7 +78,7 @@ describe('lanes', () => {
     expect(takeAll(window)).toEqual([2, 3, 4]);
   });
 
-  test('an event put back is the first of its lane again, whether others wait behind it or not', () => {
+  test('an event put back is the first of its lane again, with and without others behind it', () => {
     const window = new CursorWindow(0);
     window.add(eventsOf([1, 1, 2]), all);
     const [one, three] = [window.take(), window.take()];
@@ -90,7 +90,7 @@ describe('lanes', () => {
     expect(window.position).toBe(3);
   });
 
-  test('an event to avoid holds up its lane and no other', () => {
+  test('an avoided event delays its lane and no other', () => {
     const window = new CursorWindow(0);
     window.add(eventsOf([1, 1, 2]), all);
     const avoid = new Set(['acme.e1.1']);
@@ -102,7 +102,7 @@ describe('lanes', () => {
 });
 
 describe('the position', () => {
-  test('is the last below which all is done, whatever the order in which that happens', () => {
+  test('is the last one below which all is done, for any order of completion', () => {
     const window = new CursorWindow(4);
     expect([window.position, window.readTo, window.isDone]).toEqual([4, 4, true]);
     window.add(eventsOf([1, 2, 3], 4), all);
@@ -117,7 +117,7 @@ describe('the position', () => {
     expect(window.isDone).toBe(true);
   });
 
-  test('passes over what is not wanted, and says how much that was', () => {
+  test('skips filtered events, and counts them', () => {
     const window = new CursorWindow(0);
     const wanted = ({ jobNumber }: LoggedEvent): boolean => jobNumber === 2;
     expect(window.add(eventsOf([1, 1, 2, 1]), wanted)).toBe(3);
@@ -128,8 +128,8 @@ describe('the position', () => {
   });
 });
 
-describe('what is done ahead of the position', () => {
-  test('is written as ranges and read back', () => {
+describe('events done ahead of the position', () => {
+  test('are stored as ranges and read back', () => {
     const window = new CursorWindow(0);
     window.add(eventsOf([1, 2, 3, 4, 5, 6, 7]), all);
     const events = Array.from({ length: 7 }, () => window.take());
@@ -148,7 +148,7 @@ describe('what is done ahead of the position', () => {
     expect([again.position, again.ahead]).toEqual([7, '']);
   });
 
-  test('is kept over a page that does not reach it', () => {
+  test('are kept over a page that does not reach them', () => {
     const window = new CursorWindow(10, '12,110-112');
     window.add(eventsOf([1, 1, 1], 10), all);
     expect(window.ahead).toBe('12,110-112');
@@ -156,7 +156,7 @@ describe('what is done ahead of the position', () => {
     expect([window.position, window.ahead]).toEqual([13, '110-112']);
   });
 
-  test.each(['', '0', 'x', ',', '-'])('is nothing in %j', (text) => {
+  test.each(['', '0', 'x', ',', '-'])('are none in %j', (text) => {
     const window = new CursorWindow(0, text);
     expect(window.ahead).toBe('');
     window.add(eventsOf([1, 2]), all);
@@ -174,11 +174,11 @@ const step = () =>
     { weight: 1, arbitrary: fc.constant({ reopen: true as const }) },
   );
 
-test('whatever is read, taken, done and put back: each lane in order, the position exact, and a window opened again takes exactly what was not done', () => {
+test('for any reads, takes, completions and returns: each lane in order, the position exact, and a reopened window takes exactly the unfinished events', () => {
   fc.assert(
     fc.property(fc.nat(20), fc.array(step(), { maxLength: 80 }), (start, steps) => {
       let window = new CursorWindow(start);
-      /** The whole log, and the model: what is done, what is out, what has been read by this window. */
+      /** The whole log, and the model: done, in progress, and read by this window. */
       const log: LoggedEvent[] = [];
       const done = new Set<number>();
       const out: LoggedEvent[] = [];
@@ -228,7 +228,7 @@ test('whatever is read, taken, done and put back: each lane in order, the positi
             window.settle(event);
           } else if (event) window.putBack(event);
         } else {
-          // As it is stored; then a part of the log is read again.
+          // As stored; then a part of the log is read again.
           const stored = position();
           window = new CursorWindow(stored, window.ahead);
           out.length = 0;

@@ -1,4 +1,4 @@
-/** What telling customers does to the tables is what the functions of a cell are granted, and nothing beyond that is. */
+/** Notifications in a cell: the functions' IAM grants are necessary and sufficient for their table operations. */
 import { randomUUID } from 'node:crypto';
 import type { SQSEvent, SQSRecord } from 'aws-lambda';
 import { beforeAll, expect, test } from 'vitest';
@@ -43,7 +43,7 @@ const FUNCTIONS = {
 } as const;
 type Name = keyof typeof FUNCTIONS;
 
-/** Partitions that only telling customers is about. */
+/** Partitions that only notifications use. */
 const OWN =
   /^(NOTIFY|RECIPIENTS|RECIPIENTSOF|TEMPLATES|SUPPRESSED|THREADS|MESSAGES|SMSUSE|LINKKEY|SENT|SENTJOB|SENTTO)#/;
 
@@ -66,7 +66,7 @@ beforeAll(() => {
   ) as typeof granted;
 }, 120_000);
 
-test('from the settings to a bounce, and to the end of the account, everybody may do what it takes and no more', async () => {
+test("notifications from settings to a bounce and the account's deletion need exactly the granted permissions", async () => {
   const memory = createMemoryTable();
   const historyMemory = createMemoryTable(historySchema);
   const state = (name: Name) => guarded(name, granted[name].state, memory);
@@ -153,7 +153,7 @@ test('from the settings to a bounce, and to the end of the account, everybody ma
     const mail = { tags: { region: ['us'], account: ['acme'], message: [message] } };
     await heard(batch({ ...about, mail }));
   };
-  /** What was said of jobs is told: folded, its window over, sent. */
+  /** /Events become messages: folded, window closed, sent. */
   const tell = async () => {
     const head = await logOf(memory).head(ref);
     await wakeSinks(memory, ref, head?.sequence ?? 0, now());
@@ -234,7 +234,7 @@ test('from the settings to a bounce, and to the end of the account, everybody ma
   await ask('put', `${account}/notifications`, { ...settings, ownUser: true });
   expect(await ask('get', `${account}/notifications`)).toMatchObject({ enabled: true });
   await poll();
-  // Who wants nothing any more over there is told nothing here.
+  // The upstream user has disabled its notifications, so it gets none.
   for (const user of rig.upstream.users) user.receiveEmails = false;
   rig.pass(7 * 3600);
   await poll();
@@ -253,7 +253,7 @@ test('from the settings to a bounce, and to the end of the account, everybody ma
   await ask('post', `${account}/recipients/import`, {
     csv: 'id,email\nann,ann@example.org\neve,eve@example.org\n,bad',
   });
-  // Without an id it is known by its address, which a key seals.
+  // Without an id the address identifies it, encrypted with a key.
   await ask('post', `${account}/recipients/import`, { csv: 'email,orderNumber\nzoe@example.org,PO-404' });
   for (const path of ['', '/ann', '/ann/messages']) await ask('get', `${account}/recipients${path}`);
   const template = `${account}/templates/dispatched/email/en-US`;
@@ -284,13 +284,13 @@ test('from the settings to a bounce, and to the end of the account, everybody ma
 
   expect((await ask('get', `${account}/jobs/${one}/messages`)).messages).toHaveLength(4);
 
-  // A link of a mail, first looked at, then clicked; and back again.
+  // A link of a mail: preview, unsubscribe, resubscribe.
   const link = mails.find(({ to }) => to.address === 'eve@example.org')?.unsubscribeUrl ?? '';
   await ask('get', link.replace('https://us.example', ''));
   for (const choice of ['List-Unsubscribe=One-Click', 'choice=subscribe', 'List-Unsubscribe=One-Click']) {
     await ask('post', link.replace('https://us.example', ''), choice);
   }
-  // A bounce of a message whose work is there, and a complaint about one whose work is gone.
+  // A bounce of a message whose work item exists, and a complaint about one whose work item is gone.
   const idOf = (address: string) => sent.find(({ to }) => to?.address === address)?.id ?? '';
   await hear(idOf('bob@example.org'));
   const annsMail = sent.find(({ to, channel }) => to?.recipient === 'ann' && channel === 'email')?.id ?? '';
@@ -300,7 +300,7 @@ test('from the settings to a bounce, and to the end of the account, everybody ma
     new Set(['sent', 'bounced', 'complained']),
   );
 
-  // SMS alone go now, and this one not at first, nor surely.
+  // SMS only; the first attempt fails, and the next one has an unknown outcome.
   rig.upstream.dispatch(two);
   await poll();
   answer = () => ({ kind: 'later', reason: 'SNS asks to slow down.', everything: false });
@@ -311,7 +311,7 @@ test('from the settings to a bounce, and to the end of the account, everybody ma
   expect((await messages()).filter(({ reason }) => reason === 'opted_out')).toHaveLength(1);
   answer = () => ({ kind: 'accepted', providerId: null });
 
-  // One that nobody is told of; a job that moves to another group; and one whose window opens and closes with nothing in it.
+  // A job without recipients; a job that moves to another group; and a window that closes without changes.
   for (const { id } of (await ask('get', `${account}/suppressions`)).suppressions) {
     await ask('delete', `${account}/suppressions/${id}`);
   }
@@ -329,7 +329,7 @@ test('from the settings to a bounce, and to the end of the account, everybody ma
   await poll();
   rig.upstream.clearDateOut(lone);
   await poll();
-  // An event that can't be read, and one that the drain has not come to when the window is over.
+  // An invalid event, and one that the drain has not folded when its window closes.
   const unreadable = { type: 'job.dispatched', time: now(), jobNumber: 7, data: { job: null } };
   await logOf(memory).append(ref, [unreadable as never]);
   const drained = (await logOf(memory).head(ref))?.sequence ?? 0;
@@ -345,7 +345,7 @@ test('from the settings to a bounce, and to the end of the account, everybody ma
   );
   await ask('delete', template);
 
-  // A journal entry whose writer did not come back for it.
+  // A journal entry whose writer never completed it.
   const written = { pk: messagePk(ref), sk: idOf('eve@example.org').replace(/^.*-/, '') };
   const cell = cellLog('us');
   const journal = keys.message(cell, '~lost');
@@ -357,7 +357,7 @@ test('from the settings to a bounce, and to the end of the account, everybody ma
   expect([...unasked]).toEqual([]);
   await ask('delete', account);
   expect(await historyMemory.query({ pk: sentPk(ref) })).not.toEqual([]);
-  // An operator's command takes as much along.
+  // The CLI deletes the same items.
   const beta = { region: 'us', account: 'beta' };
   const { tell: command } = await createOperator({ table: tables.operate, history: histories.operate, now });
   await command({ do: 'accounts.add', account: 'beta', secretRef: SECRET });
@@ -374,7 +374,7 @@ test('from the settings to a bounce, and to the end of the account, everybody ma
   expect(await command({ do: 'accounts.delete', account: 'beta' })).toMatchObject({ deleted: 'beta' });
   expect(await memory.getMany(kept)).toEqual([]);
 
-  // Whoever is first makes the key that links are signed with. Here it was the import; elsewhere it is the first mail.
+  // The first writer creates the key that links are signed with: here the import, elsewhere the first mail.
   const fresh = guarded('notify', granted.notify.state, createMemoryTable());
   await createUnsubscribeUrl(
     { table: fresh, publicUrl: 'https://us.example', now: Date.now },

@@ -22,8 +22,8 @@ afterEach(async () => {
   for (const close of open.splice(0).reverse()) await close();
 });
 
-describe('a mail', () => {
-  test('arrives with both bodies, and the headers that mail programs and servers go by', async () => {
+describe('an e-mail', () => {
+  test('has both bodies and the headers that mail programs and servers require', async () => {
     const server = await startSmtp();
     const mail = aMail({
       references: ['m0-a@shop.example', 'm0-b@shop.example'],
@@ -43,7 +43,7 @@ describe('a mail', () => {
     expect(parsed.messageId).toBe('<m1-a@shop.example>');
     expect(parsed.inReplyTo).toBe('<m0-b@shop.example>');
     expect(parsed.references).toEqual(['<m0-a@shop.example>', '<m0-b@shop.example>']);
-    // Word for word, and each on one line: RFC 8058.
+    // Verbatim, and each on one line: RFC 8058.
     const lines = headersOf(raw);
     expect(lines).toContain(`List-Unsubscribe: <https://jobwire.example/v1/unsubscribe/${'t'.repeat(200)}>`);
     expect(lines).toContain('List-Unsubscribe-Post: List-Unsubscribe=One-Click');
@@ -53,7 +53,7 @@ describe('a mail', () => {
     expect(server.envelopes).toEqual(['orders@shop.example → jo@customer.example']);
   });
 
-  test('has the headers of every other, and says what it was given, whatever names, subject and bodies hold', async () => {
+  test('keeps its headers and content for any names, subject and bodies', async () => {
     const server = await startSmtp();
     const transport = connect(server);
     const usual = [
@@ -108,7 +108,7 @@ describe('a mail', () => {
         });
         expect((await transport.send(mail)).kind).toBe('accepted');
         const raw = server.mails[0] ?? '';
-        // What servers may refuse, or read as the end of the mail.
+        // Content that servers may reject, or read as the end of the mail.
         expect(raw).toMatch(/^[\t\r\n\x20-\x7e]*$/);
         expect(raw.replaceAll('\r\n', '')).not.toMatch(/[\r\n]/);
         expect(Math.max(...raw.split('\r\n').map(({ length }) => length))).toBeLessThanOrEqual(998);
@@ -125,12 +125,12 @@ describe('a mail', () => {
     expect(server.envelopes.every((line) => line === 'orders@shop.example → jo@customer.example')).toBe(true);
   });
 
-  test('goes to domains with letters of all alphabets, and nowhere when the address is none', async () => {
+  test('goes to internationalized domains, and is rejected for an invalid address', async () => {
     const server = await startSmtp();
     const transport = connect(server);
     const to = (address: string) => transport.send(aMail({ to: { name: null, address } }));
     expect((await to("o'neil+x@käse.Example")).kind).toBe('accepted');
-    // The server shows it in its own letters.
+    // The server returns it decoded.
     expect(server.envelopes).toEqual(["orders@shop.example → o'neil+x@käse.example"]);
     expect(server.mails[0]).toContain("To: o'neil+x@xn--kse-qla.example\r\n");
     const wrong = [
@@ -161,7 +161,7 @@ describe('a mail', () => {
     expect(server.mails).toHaveLength(1);
   });
 
-  test('names the first mail that it follows up and the last ones, however many there are', async () => {
+  test('references the first mail of its thread and the latest ones, for any thread length', async () => {
     const server = await startSmtp();
     const references = Array.from({ length: 500 }, (_, at) => `m${at}@shop.example`);
     await connect(server).send(aMail({ references }));
@@ -174,7 +174,7 @@ describe('a mail', () => {
     expect([second.references, second.inReplyTo]).toEqual(['<m0@shop.example>', '<m0@shop.example>']);
   });
 
-  test('is signed such that a receiver can check all of it, one-click unsubscribing too', async () => {
+  test('has a DKIM signature that receivers can verify, including one-click unsubscribe', async () => {
     const { publicKey, privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
     const pem = privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
     const server = await startSmtp();
@@ -199,7 +199,7 @@ describe('a mail', () => {
     expect(checkDkim(raw.replace('xxxxx', 'xxxx'), publicKey).ok).toBe(false);
   });
 
-  test('can’t be meant to go unsigned: a key that can’t sign is an error at once', () => {
+  test('with an invalid DKIM key throws at once', () => {
     const ec = generateKeyPairSync('ed25519').privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
     for (const privateKey of ['', 'no key', ec]) {
       const dkim = { domain: 'shop.example', selector: 's1', privateKey };
@@ -211,17 +211,17 @@ describe('a mail', () => {
   });
 });
 
-describe('a connection to the mail server', () => {
+describe('an SMTP connection', () => {
   const certificate = makeCertificate('localhost');
 
-  test('is secured where the server offers it, and then the password goes over it', async () => {
+  test('uses STARTTLS if the server offers it, and sends the password over it only', async () => {
     const server = await startSmtp(withAuth({ key: certificate.keyPem, cert: certificate.certPem }));
     const login = { host: 'localhost', ca: certificate.certPem, user: 'jobwire', password: 'secret' };
     expect((await connect(server, login).send(aMail())).kind).toBe('accepted');
     expect(server.sessions).toEqual([{ user: 'jobwire', secure: true }]);
   });
 
-  test('is secured from the first byte where that is asked for', async () => {
+  test('uses TLS from the first byte if configured', async () => {
     const server = await startSmtp({
       ...withAuth({ key: certificate.keyPem, cert: certificate.certPem }),
       secure: true,
@@ -237,7 +237,7 @@ describe('a connection to the mail server', () => {
     expect(server.sessions).toEqual([{ user: 'jobwire', secure: true }]);
   });
 
-  test('is not used when the server’s certificate is not trusted, nor is a password sent in the clear', async () => {
+  test('rejects an untrusted certificate, and sends no password in clear text', async () => {
     const secured = await startSmtp(withAuth({ key: certificate.keyPem, cert: certificate.certPem }));
     const other = makeCertificate('mail.example', { issuer: certificate });
     const named = await startSmtp(withAuth({ key: other.keyPem, cert: other.certPem }));
@@ -246,7 +246,7 @@ describe('a connection to the mail server', () => {
     const outcomes = [
       await connect(secured, { ...login, host: 'localhost' }).send(aMail()),
       await connect(named, { ...login, host: 'localhost', ca: certificate.certPem }).send(aMail()),
-      // An address of this machine that does not look like one.
+      // An address of this host that is not loopback.
       await connect(bare, { ...login, host: '0.0.0.0' }).send(aMail()),
     ];
     for (const outcome of outcomes) expect(outcome).toMatchObject({ kind: 'later', everything: true });
@@ -254,7 +254,7 @@ describe('a connection to the mail server', () => {
     expect([...secured.mails, ...named.mails, ...bare.mails]).toEqual([]);
   });
 
-  test('is not to be had with a wrong password, or none: then everything waits', async () => {
+  test('with a wrong or missing password delays all mails', async () => {
     const server = await startSmtp(withAuth({}));
     for (const login of [{ user: 'jobwire', password: 'wrong' }, { user: 'jobwire' }, {}]) {
       const outcome = await connect(server, login).send(aMail());
@@ -264,7 +264,7 @@ describe('a connection to the mail server', () => {
     expect(server.mails).toEqual([]);
   });
 
-  test('carries one mail after the other, and goes on after a mail that was refused', async () => {
+  test('carries one mail after another, also after a rejected mail', async () => {
     const server = await startSmtp({ onRcptTo: (to, _session, done) => done(refuses(to.address)) });
     const transport = connect(server, { connections: 1 });
     const kinds: string[] = [];
@@ -277,7 +277,7 @@ describe('a connection to the mail server', () => {
     expect(server.connections()).toBe(1);
   });
 
-  test('that broke is replaced by another, and no mail goes twice', async () => {
+  test('that breaks is replaced, and no mail is sent twice', async () => {
     const server = await startSmtp();
     const transport = connect(server, { connections: 1 });
     await transport.send(aMail({ messageId: 'm1@shop.example' }));
@@ -288,7 +288,7 @@ describe('a connection to the mail server', () => {
     expect(server.connections()).toBe(2);
   });
 
-  test('is one of few, and many mails at once all arrive, once each', async () => {
+  test('is one of a small pool: many concurrent mails all arrive, once each', async () => {
     const server = await startSmtp();
     const transport = connect(server, { connections: 3 });
     const ids = Array.from({ length: 250 }, (_, at) => `m${at}@shop.example`);
@@ -299,7 +299,7 @@ describe('a connection to the mail server', () => {
     expect(server.most()).toBeLessThanOrEqual(3);
   });
 
-  test('is not made any more once the transport is closed: its mails wait', async () => {
+  test('is not opened after the transport is closed: its mails wait', async () => {
     const server = await startSmtp();
     const transport = connect(server);
     transport.close();
@@ -308,7 +308,7 @@ describe('a connection to the mail server', () => {
 });
 
 describe.each([{ pipelining: true }, { pipelining: false }])(
-  'refused by a mail server, pipelining $pipelining',
+  'an SMTP rejection, pipelining $pipelining',
   ({ pipelining }) => {
     type Stage = 'connect' | 'mail' | 'rcpt' | 'data';
     const later = (everything: boolean) => ({ kind: 'later', everything });
@@ -346,14 +346,14 @@ describe.each([{ pipelining: true }, { pipelining: false }])(
       const outcome = await connect(server).send(aMail());
       expect(spelled(outcome)).toMatchObject(expected);
       if (outcome.kind === 'accepted') throw new Error('It was accepted.');
-      // Code and status, and none of the server's words: they like to repeat addresses.
+      // Code and status without the server's text, which may contain addresses.
       expect(outcome.reason).toContain(answer.match(/^[\d. ]*\d(?= )/)?.[0]);
       expect(outcome.reason).not.toContain(answer.replace(/^[\d. ]+/, ''));
     });
   },
 );
 
-describe('a connection that breaks', () => {
+describe('a broken SMTP connection', () => {
   test.each([
     ['before anybody answers', { at: 'never' }, { kind: 'later', everything: true }],
     ['instead of the greeting', { at: 'greeting' }, { kind: 'later', everything: true }],
@@ -378,17 +378,17 @@ describe('a connection that breaks', () => {
     ['EHLO', { kind: 'later', everything: true }],
     ['RCPT', { kind: 'later', everything: false }],
     ['.', { kind: 'unknown' }],
-  ] as const)('in that it falls silent at %s', async (at, expected) => {
+  ] as const)('that stops responding at %s', async (at, expected) => {
     const server = await startScripted({ at, silent: true });
     expect(await connect(server, { silenceMs: 100 }).send(aMail())).toMatchObject(expected);
   });
 
-  test('never, but is slow without end, is given up', async () => {
+  test('that sends endlessly and slowly is closed', async () => {
     const server = await startScripted({ at: '.', with: '250-not yet\r\n', slow: true });
     const transport = connect(server, { connections: 1, timeoutMs: 2_000 });
     expect((await transport.send(aMail())).kind).toBe('unknown');
 
-    // From here on the test says when a time-out is over.
+    // From here on the test triggers time-outs.
     const timeOuts: AbortController[] = [];
     const timeout = vi.spyOn(AbortSignal, 'timeout').mockImplementation(() => {
       const timeOut = new AbortController();
@@ -399,7 +399,7 @@ describe('a connection that breaks', () => {
     const handedOver = once(server.stopped, 'stop');
     const stuck = transport.send(aMail());
     await handedOver;
-    // It waits for the connection of the other.
+    // It waits for the other mail's connection.
     const waiting = transport.send(aMail());
     await vi.waitUntil(() => timeOuts.length === 2);
     for (const timeOut of timeOuts.toReversed()) timeOut.abort(new Error('The time is over.'));
@@ -411,8 +411,8 @@ describe('a connection that breaks', () => {
   });
 });
 
-describe('SES', () => {
-  test('is sent the mail as it goes by SMTP, with its tags and the configuration set', async () => {
+describe('Amazon SES', () => {
+  test('receives the same mail as SMTP, with its tags and the configuration set', async () => {
     const wire = await startWire();
     wire.answers.push(json(200, { MessageId: '0100-ses' }));
     const transport = ses(wire, { configurationSet: 'jobwire-us' });
@@ -468,7 +468,7 @@ describe('SES', () => {
     [400, 'ThrottlingException', 'Daily message quota exceeded.', everything],
     [500, 'InternalServiceErrorException', 'no', { kind: 'unknown' }],
     [503, 'ServiceUnavailable', 'no', { kind: 'unknown' }],
-  ])('refuses with %s %s (%s)', async (status, type, message, expected) => {
+  ])('rejects with %s %s (%s)', async (status, type, message, expected) => {
     const wire = await startWire();
     wire.answers.push(json(status, { message }, { 'x-amzn-errortype': type }));
     const outcome = await ses(wire).send(aMail());
@@ -477,7 +477,7 @@ describe('SES', () => {
     expect(wire.calls).toHaveLength(1);
   });
 
-  test('asks to slow down: the call is made again a few times, then everything waits', async () => {
+  test('throttles: the call is retried a few times, then all mails wait', async () => {
     const wire = await startWire();
     const slow = json(
       429,
@@ -497,7 +497,7 @@ describe('SES', () => {
     ['is cut off', 'reset'],
     ['never comes', 'silent'],
     ['is not JSON', { status: 200, body: '<html>', headers: {} }],
-  ] as const)('is asked once when its answer %s: nobody knows', async (_, answer) => {
+  ] as const)('is called once if its answer %s: the outcome is unknown', async (_, answer) => {
     const wire = await startWire();
     wire.answers.push(answer);
     const outcome = await ses(wire, { timeoutMs: answer === 'silent' ? 200 : 10_000 }).send(aMail());
@@ -505,17 +505,17 @@ describe('SES', () => {
     expect(wire.calls).toHaveLength(1);
   });
 
-  test('that is not there gets nothing: everything waits', async () => {
+  test('that is unreachable delays all mails', async () => {
     const wire = await startWire();
     await wire.stop();
     expect(await ses(wire).send(aMail())).toMatchObject({ kind: 'later', everything: true });
   });
 });
 
-describe('SNS', () => {
+describe('Amazon SNS', () => {
   const text = 'Sent: job 1 – 📦 Größe\nhttps://t.example/1';
 
-  test('is given the text and the number, as a transactional SMS by the sender’s name', async () => {
+  test('receives text and number as a transactional SMS with the sender ID', async () => {
     const wire = await startWire();
     wire.answers.push(checked(false), published('sms-1'), checked(false), published('sms-2'));
     const transport = sms(wire, { senderId: 'CELL' });
@@ -541,7 +541,7 @@ describe('SNS', () => {
     expect(second?.get('MessageAttributes.entry.2.Value.StringValue')).toBe('CELL');
   });
 
-  test('is given nothing for a number that has opted out there', async () => {
+  test('receives no message for a number that opted out there', async () => {
     const wire = await startWire();
     wire.answers.push(checked(true));
     const outcome = await sms(wire).send({ to: NUMBER, text, senderId: null });
@@ -549,14 +549,14 @@ describe('SNS', () => {
     expect(wire.calls).toHaveLength(1);
   });
 
-  test('is given the message although it would not say whether the number has opted out', async () => {
+  test('receives the message if it fails to say whether the number opted out', async () => {
     const wire = await startWire();
     wire.answers.push(xmlError(403, 'AuthorizationError', 'no'), published('sms-1'));
     expect(await sms(wire).send({ to: NUMBER, text, senderId: null })).toMatchObject({ kind: 'accepted' });
     expect(new URLSearchParams(wire.calls[1]?.body).has('MessageAttributes.entry.2.Name')).toBe(false);
   });
 
-  test('is not asked for what is no number', async () => {
+  test('is not called for an invalid number', async () => {
     const wire = await startWire();
     for (const to of [
       '',
@@ -589,7 +589,7 @@ describe('SNS', () => {
     [400, 'Throttling', 'Rate exceeded', 'everything'],
     [500, 'InternalError', 'no', 'unknown'],
     [503, 'ServiceUnavailable', 'no', 'unknown'],
-  ])('refuses with %s %s (%s)', async (status, code, message, meaning) => {
+  ])('rejects with %s %s (%s)', async (status, code, message, meaning) => {
     const wire = await startWire();
     wire.answers.push(checked(false), xmlError(status, code, message));
     const outcome = await sms(wire).send({ to: NUMBER, text, senderId: null });
@@ -609,7 +609,7 @@ describe('SNS', () => {
     ['never comes', 'silent'],
     ['is cut short', { status: 200, body: '<PublishResponse><Publish', headers: {} }],
     ['is of something in between', { status: 502, body: '<html>', headers: {} }],
-  ] as const)('is asked to publish once when its answer %s: nobody knows', async (_, answer) => {
+  ] as const)('is called once to publish if its answer %s: the outcome is unknown', async (_, answer) => {
     const wire = await startWire();
     wire.answers.push(checked(false), answer);
     const transport = sms(wire, { timeoutMs: answer === 'silent' ? 500 : 10_000 });
@@ -617,7 +617,7 @@ describe('SNS', () => {
     expect(wire.calls).toHaveLength(2);
   });
 
-  test('that is not there, or that has no credentials, gets nothing: everything waits', async () => {
+  test('that is unreachable, or without credentials, delays all messages', async () => {
     const wire = await startWire();
     await wire.stop();
     expect(await sms(wire).send({ to: NUMBER, text, senderId: null })).toMatchObject({
@@ -639,7 +639,7 @@ describe('SNS', () => {
     });
   });
 
-  test('as fauxqs has it takes no SMS', async () => {
+  test('as emulated by fauxqs accepts no SMS', async () => {
     const fauxqs = await startFauxqs({ unsigned: true });
     open.push(() => fauxqs.stop());
     const outcome = await sms({ endpoint: fauxqs.endpoint }).send({ to: NUMBER, text, senderId: null });
@@ -647,7 +647,7 @@ describe('SNS', () => {
   });
 });
 
-describe('what SES tells', () => {
+describe('SES event parser', () => {
   const mail = {
     messageId: '0100-ses',
     destination: ['jo@customer.example'],
@@ -674,7 +674,7 @@ describe('what SES tells', () => {
     [{ eventType: 'Complaint', complaint: { complaintSubType: null }, mail }, 'complained', '(no type)'],
     [{ eventType: 'Complaint', complaint: { complaintFeedbackType: 'not-spam' }, mail }, 'noted', 'not spam'],
     [{ eventType: 'Reject', reject: { reason: 'Bad content' }, mail }, 'rejected', 'virus'],
-  ])('means for the message, of %j: %s', (event, what, detail) => {
+  ])('maps %j to the message outcome %s', (event, what, detail) => {
     const parsed = parseSesEvent(JSON.stringify(event));
     expect(parsed).toMatchObject({
       kind: 'feedback',
@@ -683,7 +683,7 @@ describe('what SES tells', () => {
       detail: expect.stringContaining(detail),
     });
     expect(JSON.stringify(parsed)).not.toContain('@');
-    // As an identity's own notifications say it: without tags, with the headers.
+    // As in an identity's own notifications: without tags, with headers.
     const { eventType, ...rest } = event;
     const headers = [{ name: 'x-jobwire-message', value: 'us/acme/m1-a' }];
     const untagged = { ...rest, notificationType: eventType, mail: { ...mail, tags: undefined, headers } };
@@ -703,11 +703,11 @@ describe('what SES tells', () => {
     ],
     [JSON.stringify({ eventType: 'Delivery', mail, delivery: {} }), 'Nothing follows from Delivery'],
     [JSON.stringify({ eventType: 'Bounce', mail }), 'Nothing follows from Bounce'],
-  ])('is passed over when it is %j', (text, reason) => {
+  ])('ignores %j', (text, reason) => {
     expect(parseSesEvent(text)).toEqual({ kind: 'ignored', reason: expect.stringContaining(reason) });
   });
 
-  test('is never an error, whatever comes', () => {
+  test('never throws', () => {
     fc.assert(
       fc.property(fc.json(), fc.string(), (anything, text) => {
         expect(parseSesEvent(text).kind).toBe('ignored');
@@ -719,7 +719,7 @@ describe('what SES tells', () => {
 
 // Mails
 
-/** With what is not said, so that it can be told. */
+/** Fills in defaults of a mail. */
 const spelled = (outcome: SendOutcome) => ({ address: undefined, ...outcome });
 
 function aMail(changes: Partial<OutgoingEmail> = {}): OutgoingEmail {
@@ -746,7 +746,7 @@ const oneLine = (text: string) =>
     .replaceAll(/ {2,}/g, ' ')
     .trim();
 
-/** The first body of a mail in quoted-printable, with line ends as they were given. */
+/** Decodes the first body of a mail from quoted-printable, keeping line ends. */
 function decodedText(raw: string): string {
   const boundary = /boundary="(.*)"/.exec(raw)?.[1] ?? '';
   const part = raw.split(`--${boundary}\r\n`)[1] ?? '';
@@ -757,7 +757,7 @@ function decodedText(raw: string): string {
   return Buffer.from(bytes, 'latin1').toString().replaceAll('\r\n', '\n');
 }
 
-/** As RFC 6376 has it, with both canonicalizations `relaxed`. */
+/** RFC 6376, with both canonicalizations `relaxed`. */
 function checkDkim(raw: string, key: KeyObject) {
   const end = raw.indexOf('\r\n\r\n');
   const fields = raw.slice(0, end).split(/\r\n(?![ \t])/);
@@ -848,7 +848,7 @@ async function startSmtp(options: SMTPServerOptions = {}) {
     port: (server.server.address() as AddressInfo).port,
     mails,
     envelopes,
-    /** Who sent, and how. */
+    /** Sender, and transport. */
     sessions,
     connections: () => connections,
     /** At the same time. */
@@ -859,7 +859,7 @@ async function startSmtp(options: SMTPServerOptions = {}) {
   };
 }
 
-/** For one user, with a certificate or without. */
+/** Accepts one user, with or without a certificate. */
 function withAuth(certificate: { readonly key?: string; readonly cert?: string }): SMTPServerOptions {
   return {
     ...certificate,
@@ -892,12 +892,12 @@ function refuses(address: string): Error | null {
   return address.startsWith('later') ? Object.assign(new Error('4.2.0 wait'), { responseCode: 450 }) : null;
 }
 
-/** A server that answers as one does, until a command: then it says no more than `with`, and cuts the connection, or waits. */
+/** A server that answers normally until a command, then sends only `with`, and closes the connection or waits. */
 async function startScripted(script: {
   readonly at: string;
   readonly with?: string;
   readonly silent?: boolean;
-  /** Says `with` again and again, and no more. */
+  /** Repeats `with` endlessly. */
   readonly slow?: boolean;
 }) {
   const sockets = new Set<Socket>();
@@ -958,7 +958,7 @@ type WireAnswer =
   | 'reset'
   | 'silent';
 
-/** A server that keeps what it was asked, and gives the answers that it was told, one after the other. */
+/** A server that records its requests and gives the configured answers in order. */
 async function startWire() {
   const calls: { readonly path: string; readonly body: string }[] = [];
   const answers: WireAnswer[] = [];

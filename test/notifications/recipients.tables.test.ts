@@ -1,4 +1,4 @@
-/** Whom an account tells: its settings, its recipients, spreadsheets of them, addresses that get nothing more, links to unsubscribe. */
+/** Notification settings, recipients, CSV imports, suppressions, and unsubscribe links of an account. */
 import { createHmac, randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { registerAccount } from '../../shared/accounts/accounts.ts';
@@ -85,7 +85,7 @@ describe('addresses', () => {
     ['ann@bücher.example', 'ann@xn--bcher-kva.example'],
     ['ann@例え.テスト', 'ann@xn--r8jz45g.xn--zckzah'],
     ["o'neil@mail.example.co.uk", "o'neil@mail.example.co.uk"],
-  ])('an e-mail address is kept as it goes over the wire: %s', (text, address) => {
+  ])('an e-mail address is stored in SMTP form: %s', (text, address) => {
     expect(checkEmail(text)).toEqual({ kind: 'checked', address });
   });
 
@@ -111,7 +111,7 @@ describe('addresses', () => {
     'änn@example.com',
     `${'a'.repeat(65)}@example.com`,
     `ann@${'a'.repeat(60)}.${'b'.repeat(60)}.${'c'.repeat(60)}.${'d'.repeat(60)}.${'e'.repeat(20)}.com`,
-  ])('what is no e-mail address is refused: %s', (text) => {
+  ])('an invalid e-mail address is rejected: %s', (text) => {
     expect(checkEmail(text).kind).toBe('refused');
   });
 
@@ -123,7 +123,7 @@ describe('addresses', () => {
     ['uk', '07400 123456', '+447400123456'],
     ['eu', '+49 1512 3456789', '+4915123456789'],
     ['nz', '+44 7400 123456', '+447400123456'],
-  ])('in %s the number %s is kept in E.164', (region, text, address) => {
+  ])('in %s the number %s is stored in E.164', (region, text, address) => {
     expect(checkMobile(text, region)).toEqual({ kind: 'checked', address });
   });
 
@@ -143,11 +143,11 @@ describe('addresses', () => {
     ['nz', '09 123 4567'],
     ['us', '+881 6 1234 5678'],
     ['us', '+979 1 2345 6789'],
-  ])('in %s the number %s is refused', (region, text) => {
+  ])('in %s the number %s is rejected', (region, text) => {
     expect(checkMobile(text, region).kind).toBe('refused');
   });
 
-  test('two ways to write an address are one, and a mask is recognized by who knows it', () => {
+  test('two spellings of an address are one, and its mask is recognizable', () => {
     const hashes = ['Ann@example.com', 'ann@EXAMPLE.com'].map((text) =>
       plainAddressHash('nz', 'email', text),
     );
@@ -160,7 +160,7 @@ describe('addresses', () => {
 
 const on = { enabled: true, ...BRANDING };
 
-/** The crash of a process at its nth call of the table, before it or after it. */
+/** A process crash before or after its nth table call. */
 function crashing(table: Table, at: number, when: 'before' | 'after'): Table {
   let calls = 0;
   const die = () => {
@@ -174,7 +174,7 @@ function crashing(table: Table, at: number, when: 'before' | 'after'): Table {
 }
 
 eachTable('settings', (makeTable) => {
-  test('saved settings come back with their defaults, and since is when they were enabled last', async () => {
+  test('saved settings are returned with their defaults, and `since` is the time of the last enabling', async () => {
     const { deps, table, clock } = await createRig(makeTable);
     expect(await readSettings(table, ACME)).toBeUndefined();
     const off = await saveSettings(deps, ACME, { enabled: false, ...BRANDING });
@@ -200,7 +200,7 @@ eachTable('settings', (makeTable) => {
     ]);
   });
 
-  test('the sink begins where the log of each account stands when it is enabled, and is not moved after', async () => {
+  test("the sink starts at the end of each account's log when it is enabled, and does not move later", async () => {
     const { deps, table, log } = await createRig(makeTable);
     const cursor = async ({ region, account }: AccountRef) =>
       (await table.get(keys.cursor(region, NOTIFICATIONS_SINK, account)))?.position;
@@ -221,14 +221,14 @@ eachTable('settings', (makeTable) => {
     expect([await cursor(ACME), await cursor(OTHER)]).toEqual([2, 1]);
   });
 
-  test('two accounts that are enabled at the same time are both followed', async () => {
+  test('the sink follows two accounts that are enabled at the same time', async () => {
     const { deps, table } = await createRig(makeTable);
     await Promise.all([ACME, OTHER].map((ref) => saveSettings(deps, ref, on)));
     const item = (await table.get(keys.sink('nz', NOTIFICATIONS_SINK))) as Item;
     expect([...toSink(item).accounts].sort()).toEqual(['acme', 'other']);
   });
 
-  test('settings that were changed since they were read are not overwritten', async () => {
+  test('settings that changed since they were read are not overwritten', async () => {
     const { deps, table } = await createRig(makeTable);
     expect(await saveSettings(deps, ACME, on, { revision: 0 })).toMatchObject({ kind: 'saved' });
     expect(await saveSettings(deps, ACME, on, { revision: 0 })).toMatchObject({
@@ -242,7 +242,7 @@ eachTable('settings', (makeTable) => {
     expect(await readSettings(table, ACME)).toMatchObject({ revision: 2 });
   });
 
-  test('of an account that is not there nothing is kept', async () => {
+  test('settings of an unknown account are not stored', async () => {
     const { deps, table } = await createRig(makeTable);
     const nobody = { region: 'nz', account: 'nobody' };
     expect(await saveSettings(deps, nobody, on)).toMatchObject({ kind: 'unknown' });
@@ -259,9 +259,9 @@ eachTable('settings', (makeTable) => {
   });
 });
 
-describe('settings that are cut off', () => {
+describe('an interrupted change of settings', () => {
   test.each(['before', 'after'] as const)(
-    'wherever a process dies, %s the table did as it was asked, nothing is enabled that the sink does not follow',
+    'wherever a process crashes, %s the table call, nothing is enabled that the sink does not follow',
     async (when) => {
       let died = 0;
       for (let at = 1; at < 12; at += 1) {
@@ -283,7 +283,7 @@ describe('settings that are cut off', () => {
         });
         const { since = 0 } = (await readSettings(table, ACME)) ?? {};
         const { position } = (await table.get(keys.cursor('nz', NOTIFICATIONS_SINK, 'acme'))) as Item;
-        // Whatever was said after since comes by.
+        // Later events reach the sink.
         expect(Number(position)).toBeLessThanOrEqual(since === START ? 1 : 2);
       }
       expect(died).toBeGreaterThan(4);
@@ -291,7 +291,7 @@ describe('settings that are cut off', () => {
   );
 });
 
-describe('the accounts that the sink names', () => {
+describe('the account filter of the sink', () => {
   async function many(count: number) {
     const rig = await createRig();
     const key = keys.sink('nz', NOTIFICATIONS_SINK);
@@ -302,7 +302,7 @@ describe('the accounts that the sink names', () => {
     return { ...rig, named };
   }
 
-  test('beyond 500 it follows all, and those it did not name begin where their logs stand', async () => {
+  test('with more than 500 accounts it follows all, and starts new ones at the end of their logs', async () => {
     const { deps, table, log, named, register } = await many(500);
     const third = { region: 'nz', account: 'third' };
     await register(third);
@@ -314,13 +314,13 @@ describe('the accounts that the sink names', () => {
     expect(await named()).toEqual([]);
   });
 
-  test('at 500 it names them still', async () => {
+  test('with 500 accounts it still names them', async () => {
     const { deps, named } = await many(499);
     await saveSettings(deps, OTHER, on);
     expect(await named()).toHaveLength(500);
   });
 
-  test('one that is deleted is taken off; the last one stays, for none would mean all', async () => {
+  test('omits a deleted account, except the last one, because an empty filter would mean all', async () => {
     const { table, named } = await many(2);
     await unfollowAccount(table, ACME);
     await unfollowAccount(table, OTHER);
@@ -330,7 +330,7 @@ describe('the accounts that the sink names', () => {
   });
 });
 
-describe('what settings can’t be', () => {
+describe('rejects invalid settings', () => {
   test.each([
     [{ enabled: true }, 'branding is missing; it must be an object.'],
     [{ ...on, branding: { name: 'A\nB' } }, 'branding.name must be one line without control characters.'],
@@ -361,7 +361,7 @@ describe('what settings can’t be', () => {
 });
 
 eachTable('recipients', (makeTable) => {
-  test('a recipient is made, read, listed, changed and deleted', async () => {
+  test('a recipient is created, read, listed, changed and deleted', async () => {
     const { deps, table, create } = await createRig(makeTable);
     const made = await create({ name: ' Ann ', email: 'Ann@Bücher.example', mobile: '021 123 4567' });
     expect(made).toMatchObject({
@@ -397,7 +397,7 @@ eachTable('recipients', (makeTable) => {
     expect(await table.query({ pk: recipientPlacePk(ACME) })).toEqual([]);
   });
 
-  test('a page ends at its limit and names where the next one begins', async () => {
+  test('a page ends at its limit and has the cursor of the next one', async () => {
     const { table, create } = await createRig(makeTable);
     for (const id of ['a', 'b', 'c']) await create({ id, email: 'a@example.com' });
     const first = await listRecipients(table, ACME, { limit: 2 });
@@ -406,7 +406,7 @@ eachTable('recipients', (makeTable) => {
     expect([rest.recipients.map(({ id }) => id), rest.next]).toEqual([['c'], null]);
   });
 
-  test('those are found who are for a job, each with the jobs it is for', async () => {
+  test('the recipients of a job are found, each with its matching scopes', async () => {
     const { table, create } = await createRig(makeTable);
     const long = 'x'.repeat(900);
     await create({ id: 'all', email: 'a@example.com' });
@@ -441,7 +441,7 @@ eachTable('recipients', (makeTable) => {
     expect(await findRecipients(table, ACME, [])).toEqual([]);
   });
 
-  test('whoever is given something else to be for is found there, and nowhere else', async () => {
+  test('a recipient with a changed scope is found by the new scope only', async () => {
     const { deps, table, create } = await createRig(makeTable);
     const { id } = await create({ email: 'a@example.com', orderGroup: 'G' });
     const found = async (orderGroup: string | null, orderNumber: string | null) =>
@@ -453,7 +453,7 @@ eachTable('recipients', (makeTable) => {
     expect(await table.query({ pk: recipientPlacePk(ACME) })).toHaveLength(1);
   });
 
-  test('of two who change the same one at the same time, none is lost, and none overwrites what he has not seen', async () => {
+  test('of two concurrent changes of a recipient, one succeeds and the other conflicts', async () => {
     const { deps, table, create } = await createRig(makeTable);
     const { id } = await create({ email: 'a@example.com' });
     await Promise.all([
@@ -472,7 +472,7 @@ eachTable('recipients', (makeTable) => {
     expect(await table.query({ pk: recipientPlacePk(ACME) })).toHaveLength(items.length);
   });
 
-  test('a request that is repeated makes the same recipient, and an id is given out once', async () => {
+  test('a repeated request creates the same recipient, and ids are unique', async () => {
     const { deps, table } = await createRig(makeTable);
     const again = () => {
       let n = 0;
@@ -490,7 +490,7 @@ eachTable('recipients', (makeTable) => {
   });
 });
 
-describe('what a recipient can’t be', () => {
+describe('rejects invalid recipients', () => {
   test.each([
     [{}, 'email must be given where there is no mobile.'],
     [
@@ -530,7 +530,7 @@ describe('what a recipient can’t be', () => {
     expect(await createRecipient(deps, ACME, input)).toEqual({ kind: 'refused', reason });
   });
 
-  test('an address that a channel needs can’t be taken away', async () => {
+  test('an address that a channel requires cannot be removed', async () => {
     const { deps, create } = await createRig();
     const { id } = await create({ email: 'a@example.com', mobile: '021 123 4567' });
     expect(await updateRecipient(deps, ACME, id, { mobile: null })).toMatchObject({
@@ -545,7 +545,7 @@ describe('what a recipient can’t be', () => {
   });
 });
 
-/** An import that has to be taken. */
+/** An import that must succeed. */
 async function take(
   deps: NotificationDeps,
   csv: string,
@@ -579,7 +579,7 @@ eachTable('spreadsheets', (makeTable) => {
     expect((await listRecipients(table, ACME)).recipients).toEqual(recipients);
   });
 
-  test('rows change whom they are about: by id, or by what they are for and the address; columns that are not there change nothing', async () => {
+  test('rows update existing recipients: by id, or by scope and address; absent columns change nothing', async () => {
     const { deps, table, create } = await createRig(makeTable);
     await create({ id: 'ann', name: 'Ann', email: 'ann@example.com', mobile: '021 123 4567', locale: 'de' });
     await create({ id: 'bob', name: 'Bob', email: 'bob@example.com', orderNumber: 'PO 1' });
@@ -598,7 +598,7 @@ eachTable('spreadsheets', (makeTable) => {
     });
   });
 
-  test('two imports of the same file at the same time make everybody once', async () => {
+  test('two concurrent imports of the same file create each recipient once', async () => {
     const { deps, table } = await createRig(makeTable);
     const csv = `email\n${Array.from({ length: 30 }, (_, n) => `p${n}@example.com`).join('\n')}`;
     const reports = await Promise.all([take(deps, csv), take(deps, csv)]);
@@ -607,18 +607,18 @@ eachTable('spreadsheets', (makeTable) => {
     expect((await listRecipients(table, ACME)).recipients).toHaveLength(30);
   });
 
-  test('the id of somebody imported does not give away the address to whoever tries them all', async () => {
+  test('the id of an imported recipient does not reveal the address by brute force', async () => {
     const csv = 'mobile\n+64211234567';
     const idOf = async () => {
       const { deps, table } = await createRig(makeTable);
       await take(deps, csv);
       return (await listRecipients(table, ACME)).recipients[0]?.id;
     };
-    // As it would be if anything but a key of the installation went into it.
+    // The value that an id without the installation's key would have.
     expect(await idOf()).not.toBe(await idOf());
   });
 
-  test('somebody who was imported and is somebody else by now does not stand in the way', async () => {
+  test('an imported recipient whose address changed later does not block a new import', async () => {
     const { deps, table } = await createRig(makeTable);
     await take(deps, 'email\nann@example.com');
     const [{ id } = { id: '' }] = (await listRecipients(table, ACME)).recipients;
@@ -630,7 +630,7 @@ eachTable('spreadsheets', (makeTable) => {
     ]);
   });
 
-  test('what was exported is imported as it was, formulas and leading zeros included', async () => {
+  test('an export can be imported unchanged, including formulas and leading zeros', async () => {
     const { deps, table, create } = await createRig(makeTable);
     await create({ id: 'f', name: '=1+1', mobile: '021 123 4567', orderNumber: '007' });
     await create({
@@ -661,8 +661,8 @@ eachTable('spreadsheets', (makeTable) => {
   });
 });
 
-describe('an import that is cut off', () => {
-  test('is finished by importing the file again: nobody is there twice, nobody is missing', async () => {
+describe('an interrupted import', () => {
+  test('is completed by importing the file again, without duplicates or gaps', async () => {
     const { deps, table } = await createRig();
     const people = 400;
     const csv = `email,orderNumber\n${Array.from({ length: people }, (_, n) => `p${n}@example.com,PO ${n % 7}`).join('\n')}`;
@@ -683,7 +683,7 @@ describe('an import that is cut off', () => {
     expect(await table.query({ pk: recipientPlacePk(ACME) })).toHaveLength(items.length);
   });
 
-  test('5,000 rows are taken, one more is refused as a whole', async () => {
+  test('an import accepts 5,000 rows and rejects 5,001 completely', async () => {
     const { deps, table } = await createRig();
     const rows = Array.from({ length: 5000 }, (_, n) => `p${n}@example.com`);
     const more = await importRecipients(deps, ACME, ['email', ...rows, 'x@example.com'].join('\r\n'));
@@ -693,7 +693,7 @@ describe('an import that is cut off', () => {
   });
 });
 
-describe('what Excel makes of a spreadsheet', () => {
+describe('a spreadsheet saved by Excel', () => {
   test.each([
     ['commas', 'name,email\r\n"Lee, Ann",ann@example.com\r\n'],
     ['semicolons', 'name;email\r\nLee, Ann;ann@example.com\r\n'],
@@ -715,13 +715,13 @@ describe('what Excel makes of a spreadsheet', () => {
     ['UTF-8', (text: string) => Buffer.from(text)],
     ['UTF-16', (text: string) => Buffer.from(`\ufeff${text}`, 'utf16le')],
     ['UTF-16, the other way round', (text: string) => Buffer.from(`\ufeff${text}`, 'utf16le').swap16()],
-  ])('in %s is read', async (_, encode) => {
+  ])('in %s is accepted', async (_, encode) => {
     const { deps, table } = await createRig();
     await take(deps, decodeCsv(encode('name;email\r\nJürgen Groß;j@example.com')) ?? '');
     expect((await listRecipients(table, ACME)).recipients[0]?.name).toBe('Jürgen Groß');
   });
 
-  test('in Windows-1252 is refused, whoever decoded it', async () => {
+  test('in Windows-1252 is rejected, with any decoder', async () => {
     const { deps } = await createRig();
     const bytes = Buffer.from('name;email\r\nJürgen;j@example.com', 'latin1');
     const reason =
@@ -731,8 +731,8 @@ describe('what Excel makes of a spreadsheet', () => {
   });
 });
 
-describe('rows that are bad', () => {
-  test('are named by line and field, and the others are taken', async () => {
+describe('invalid rows', () => {
+  test('are reported by line and field, and the others are imported', async () => {
     const { deps, table } = await createRig();
     const report = await take(
       deps,
@@ -778,7 +778,7 @@ describe('rows that are bad', () => {
     ]);
   });
 
-  test('where quotes don’t fit together reading ends, and that is said', async () => {
+  test('unbalanced quotes end the parsing with an error', async () => {
     const { deps, table } = await createRig();
     const csv =
       'email,name\n"a@example.com","A\nB"\n\nb@example.com,"B" b\nc@example.com,C\nd@example.com,"D\ne@example.com,E';
@@ -802,14 +802,14 @@ describe('rows that are bad', () => {
     ],
     ['name\nAnn', 'csv must have a column email or mobile.'],
     ['email\0\na@example.com', 'csv must be text, and has characters that are none.'],
-  ])('a file that can’t be read is refused without being quoted: %j', async (csv, reason) => {
+  ])('an unreadable file is rejected without being quoted: %j', async (csv, reason) => {
     const { deps } = await createRig();
     const report = await importRecipients(deps, ACME, csv);
     expect(report).toMatchObject({ kind: 'refused', reason: expect.stringMatching(reason) });
     expect(JSON.stringify(report)).not.toMatch(/ann@|bob/);
   });
 
-  test('the ordering service’s recipient can’t be imported', async () => {
+  test("the API user's recipient cannot be imported", async () => {
     const { deps } = await createRig();
     expect((await take(deps, `id,email\n${OWN_USER},a@example.com`)).bad).toMatchObject([
       { line: 2, field: 'id' },
@@ -820,7 +820,7 @@ describe('rows that are bad', () => {
 eachTable('addresses that get nothing more', (makeTable) => {
   const EMAIL = { channel: 'email', address: 'Ann@example.com' } as const;
 
-  test('who unsubscribes from one account gets nothing from it, and goes on getting from others, however it is written', async () => {
+  test('unsubscribing stops the messages of one account only, for any spelling of the address', async () => {
     const { deps, table } = await createRig(makeTable);
     await suppress(deps, ACME, EMAIL, 'unsubscribed');
     const found = await findSuppression(table, ACME, 'email', 'ann@EXAMPLE.com');
@@ -831,7 +831,7 @@ eachTable('addresses that get nothing more', (makeTable) => {
   });
 
   test.each(['bounced', 'complained', 'opted_out'] as const)(
-    '%s counts for all accounts of the region',
+    '%s applies to all accounts of the region',
     async (reason) => {
       const { deps, table } = await createRig(makeTable);
       await suppress(deps, ACME, EMAIL, reason);
@@ -845,7 +845,7 @@ eachTable('addresses that get nothing more', (makeTable) => {
     },
   );
 
-  test('who comes back gets messages again, unless there is something against the address itself', async () => {
+  test('resubscribing enables messages again, unless the address itself is suppressed', async () => {
     const { deps, table } = await createRig(makeTable);
     await suppress(deps, ACME, EMAIL, 'unsubscribed');
     await resubscribe(deps, ACME, EMAIL);
@@ -870,7 +870,7 @@ eachTable('addresses that get nothing more', (makeTable) => {
     expect(await liftSuppression(deps, ACME, '../x')).toMatchObject({ kind: 'unknown' });
   });
 
-  test('an account neither sees nor takes back what the messages of others brought up', async () => {
+  test("an account can neither read nor remove suppressions caused by other accounts' messages", async () => {
     const { deps, table } = await createRig(makeTable);
     await suppress(deps, OTHER, EMAIL, 'complained');
     const made = await createSuppression(deps, ACME, EMAIL);
@@ -882,7 +882,7 @@ eachTable('addresses that get nothing more', (makeTable) => {
     });
   });
 
-  test('by hand, with an address as people write it, and listed page by page', async () => {
+  test('suppressions can be added manually in any spelling, and are listed by page', async () => {
     const { deps, table } = await createRig(makeTable);
     for (const address of ['021 123 4567', '021 123 4568', '021 123 4569']) {
       expect(await createSuppression(deps, ACME, { channel: 'sms', address })).toMatchObject({
@@ -911,7 +911,7 @@ eachTable('links to unsubscribe', (makeTable) => {
   const now = () => START;
   const tokenOf = (url: string) => url.split('/').at(-1) ?? '';
 
-  test('a link says whose messages and to which address, and no address can be read from it', async () => {
+  test('a link contains account and address, and the address is not readable', async () => {
     const { deps, table } = await createRig(makeTable);
     const publicUrl = 'https://jobwire.example/';
     const url = await createUnsubscribeUrl({ table, publicUrl, now }, ACME, 'email', address);
@@ -929,7 +929,7 @@ eachTable('links to unsubscribe', (makeTable) => {
     expect(await findSuppression(table, ACME, 'email', address)).toBeUndefined();
   });
 
-  test('a link holds for more than a year, and not for good', async () => {
+  test('a link is valid for more than a year, and not forever', async () => {
     const { table } = await createRig(makeTable);
     const url = await createUnsubscribeUrl(
       { table, publicUrl: 'https://x.example', now },
@@ -943,7 +943,7 @@ eachTable('links to unsubscribe', (makeTable) => {
     expect(await after(LINK_DAYS)).toBeUndefined();
   });
 
-  test('what was stored and linked by plain hashes counts as before, and is shown by keyed ones', async () => {
+  test('suppressions and links with plain hashes remain valid, and are listed with keyed hashes', async () => {
     const { deps, table } = await createRig(makeTable);
     const plain = plainAddressHash('nz', 'email', address);
     await table.write({
@@ -959,7 +959,7 @@ eachTable('links to unsubscribe', (makeTable) => {
     expect(await liftSuppression(deps, ACME, `email-${sealed}`)).toEqual({ kind: 'lifted' });
     expect(await findSuppression(table, ACME, 'email', address)).toBeUndefined();
 
-    // A link as it was made then.
+    // A link in the old format.
     const key = (await table.get(keys.linkKey('nz')))?.key;
     const said = `nz.acme.email.${plain}`;
     const signed = createHmac('sha256', Buffer.from(String(key), 'base64url')).update(`unsubscribe ${said}`);
@@ -967,7 +967,7 @@ eachTable('links to unsubscribe', (makeTable) => {
     expect(old).toEqual(link);
   });
 
-  test('a link does not take back what people of the account have entered', async () => {
+  test('a link does not remove manual suppressions', async () => {
     const { deps, table } = await createRig(makeTable);
     await createSuppression(deps, ACME, { channel: 'email', address });
     const sealed = (await createAddressSealer(table, 'nz'))({ channel: 'email', address });
@@ -975,13 +975,13 @@ eachTable('links to unsubscribe', (makeTable) => {
     expect(await resubscribe(deps, ACME, { channel: 'email', sealed })).toBe(false);
     expect(await findSuppression(table, ACME, 'email', address)).toMatchObject({ reason: 'unsubscribed' });
     expect(await liftSuppression(deps, ACME, `email-${sealed}`)).toEqual({ kind: 'lifted' });
-    // Who then unsubscribes in person can take that back.
+    // Resubscribing by link removes a later unsubscription.
     await suppress(deps, ACME, { channel: 'email', sealed }, 'unsubscribed');
     expect(await resubscribe(deps, ACME, { channel: 'email', sealed })).toBe(true);
     expect(await findSuppression(table, ACME, 'email', address)).toBeUndefined();
   });
 
-  test('an address can’t be found by trying out all there are', async () => {
+  test('an address cannot be found by brute force', async () => {
     const { table } = await createRig(makeTable);
     const url = await createUnsubscribeUrl(
       { table, publicUrl: 'https://x.example', now },
@@ -996,7 +996,7 @@ eachTable('links to unsubscribe', (makeTable) => {
     expect(await seal(table)).not.toBe(await seal(other.table));
   });
 
-  test('nobody else can make one, and none can be made another', async () => {
+  test('a link cannot be forged or changed', async () => {
     const { table } = await createRig(makeTable);
     const publicUrl = 'https://jobwire.example';
     const [mine, others, text] = await Promise.all([
@@ -1022,10 +1022,10 @@ eachTable('links to unsubscribe', (makeTable) => {
     expect(await readUnsubscribeToken({ table, regions: ['us'], now }, token)).toBeUndefined();
   });
 
-  test('processes that make the first link at the same time sign with the same key', async () => {
+  test('processes that create their first links concurrently sign with the same key', async () => {
     const { table } = await createRig(makeTable);
     const publicUrl = 'https://jobwire.example';
-    // Each has what it knows of keys for itself.
+    // Each has its own key cache.
     const urls = await Promise.all(
       Array.from({ length: 5 }, () =>
         createUnsubscribeUrl({ table: watchedTable(table), publicUrl, now }, ACME, 'email', address),
@@ -1055,7 +1055,7 @@ eachTable('the ordering service’s user', (makeTable) => {
     };
   }
 
-  test('is a recipient for the whole account, by the channels he has chosen there', async () => {
+  test('is a recipient for the whole account, with the channels of its upstream settings', async () => {
     const { table, sync, read } = await wanted();
     expect(await sync()).toBe(true);
     expect(await read()).toMatchObject({
@@ -1076,7 +1076,7 @@ eachTable('the ordering service’s user', (makeTable) => {
     { emailAddress: 'nonsense', mobile: '12' },
     { emailAddress: null, mobile: null },
     { active: false },
-  ])('is none with %j', async (user) => {
+  ])('does not exist with %j', async (user) => {
     const { table, sync, read } = await wanted();
     expect(await sync(user)).toBe(false);
     expect(await read()).toBeUndefined();
@@ -1090,7 +1090,7 @@ eachTable('the ordering service’s user', (makeTable) => {
     expect(JSON.stringify(await table.query({ pk: recipientPk(ACME) }))).not.toMatch(/Robin|example|\+64/i);
   });
 
-  test('what people said of him stays, whatever the service says, also while he is none', async () => {
+  test('keeps the settings of the operator regardless of upstream changes, also while it does not exist', async () => {
     const { sync, read, change } = await wanted();
     await sync();
     await change({ paused: true, kinds: ['cancelled'], locale: 'de', channels: ['email'] });
@@ -1105,7 +1105,7 @@ eachTable('the ordering service’s user', (makeTable) => {
     expect(await read()).toMatchObject({ channels: ['email', 'sms'], paused: true });
   });
 
-  test('people can’t say who he is, give him a channel that he has not chosen, or delete him', async () => {
+  test('cannot be identified, given a channel that is disabled upstream, or deleted by the operator', async () => {
     const { deps, sync, change } = await wanted();
     expect(await change({ paused: true })).toMatchObject({ kind: 'unknown' });
     await sync({ textNotifyDispatch: false });
@@ -1120,7 +1120,7 @@ eachTable('the ordering service’s user', (makeTable) => {
     expect(await deleteRecipient(deps, ACME, OWN_USER)).toMatchObject({ kind: 'conflict' });
   });
 
-  test('goes when nobody wants him any more, and a poll that read him before does not bring him back', async () => {
+  test('is deleted when notifications end, and an older poll does not restore it', async () => {
     const { deps, table, sync, read, clock } = await wanted();
     await sync();
     await saveSettings(deps, ACME, on);

@@ -1,4 +1,4 @@
-/** What customers get: each of what is to be said once, to whom it is for, whatever crashes, hangs or refuses on the way. */
+/** Every message is sent once to its recipients, despite crashes, time-outs and rejections. */
 import { setImmediate } from 'node:timers/promises';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
@@ -38,8 +38,8 @@ import { runs } from '../support/runs.ts';
 
 const DISPATCHED = 'job.dispatched';
 
-describe('sending', () => {
-  test('the id of a message does not give away the address to whoever tries them all', async () => {
+describe('message sending', () => {
+  test('the id of a message does not reveal the address by brute force', async () => {
     const idOf = async () => {
       const world = await createNotifyingWorld();
       await world.recipient({ mobile: '+12125550123' });
@@ -47,11 +47,11 @@ describe('sending', () => {
       await world.send(CLOSED_AFTER);
       return (await world.messages())[0]?.id;
     };
-    // As it would be if anything but a key of the installation went into it.
+    // The value that an id without the installation's key would have.
     expect(await idOf()).not.toBe(await idOf());
   });
 
-  test('a notice becomes one message for each channel and address, sent once and told in the history', async () => {
+  test('a notice becomes one message for each channel and address, sent once and recorded in the history', async () => {
     const world = await createNotifyingWorld();
     const ann = await world.recipient({ name: 'Ann', email: 'ann@example.com', mobile: '+12125550123' });
     const bob = await world.recipient({ name: 'Bob', email: 'Ann@Example.com', jobNumber: 2 });
@@ -63,7 +63,7 @@ describe('sending', () => {
     expect(report).toMatchObject({ notices: 1, messages: 2, sent: 2, repeats: 0, more: false });
     expect(world.emails).toHaveLength(1);
     expect(world.sms).toHaveLength(1);
-    // Who is for a job is closer than who is for the account.
+    // A recipient for the job precedes one for the account.
     expect(world.emails[0]).toMatchObject({
       to: { name: 'Bob', address: 'Ann@example.com' },
       references: [],
@@ -91,7 +91,7 @@ describe('sending', () => {
     return world;
   };
 
-  test('a notice that can’t be made into messages holds up none that are there', async () => {
+  test('a notice that cannot become messages does not delay existing messages', async () => {
     const world = await createWaitingWorld(({ table, history }) => ({
       history,
       table: {
@@ -108,7 +108,7 @@ describe('sending', () => {
     expect((await world.messages()).map(({ state }) => state)).toEqual(['sent', 'sent']);
   });
 
-  test('messages that are large fit into transactions, whose limit is on whole items', async () => {
+  test('large messages fit into transactions, whose limit counts whole items', async () => {
     const world = await createNotifyingWorld({
       around: ({ table, history }) => ({
         history,
@@ -138,7 +138,7 @@ describe('sending', () => {
     expect(await world.send(CLOSED_AFTER)).toMatchObject({ messages: 40, sent: 40 });
   }, 60_000);
 
-  test('a message that can’t be read holds up no other, and is told of', async () => {
+  test('an unreadable message delays no other message, and is reported', async () => {
     const world = await createWaitingWorld();
     const [broken] = await world.works();
     if (!broken) throw new Error('There is no message.');
@@ -147,7 +147,7 @@ describe('sending', () => {
     expect(world.lines.some(({ outcome }) => outcome === 'fault')).toBe(true);
   });
 
-  test('however much there is to be made, what is made is sent', async () => {
+  test('existing messages are sent while many more are being created', async () => {
     const late = { byMs: 0, clock: { now: 0 } };
     const world = await createWaitingWorld(({ table, history }) => ({
       history,
@@ -173,7 +173,7 @@ describe('sending', () => {
 });
 
 describe('an e-mail', () => {
-  test('of which nobody knows whether it went goes again with the same Message-ID, and is counted', async () => {
+  test('with an unknown outcome is sent again with the same Message-ID, and counted', async () => {
     const world = await createNotifyingWorld();
     await world.recipient({ email: 'ann@example.com' });
     await world.fold(said(DISPATCHED, 1, START));
@@ -182,7 +182,7 @@ describe('an e-mail', () => {
     expect(await world.send(30_000)).toMatchObject({ sent: 0 });
     world.answers.email = async () => ({ kind: 'later', reason: 'busy', everything: false });
     expect(await world.send(HOUR)).toMatchObject({ later: 1 });
-    // What was certainly not taken is no repeat.
+    // A certain rejection is not a repetition.
     expect(await world.messages()).toMatchObject([
       { state: 'waiting', attempts: 2, repeats: 0, detail: 'busy' },
     ]);
@@ -192,7 +192,7 @@ describe('an e-mail', () => {
     expect(new Set(world.emails.map(({ messageId }) => messageId)).size).toBe(1);
   });
 
-  test('that could not go is tried after 1, 5, 15 and then each 60 minutes, until it is too old', async () => {
+  test('that failed is retried after 1, 5, 15 and then each 60 minutes, until it is too old', async () => {
     const world = await createNotifyingWorld({ settings: { maxAgeHours: 3 } });
     await world.recipient({ email: 'ann@example.com' });
     await world.fold(said(DISPATCHED, 1, START));
@@ -207,7 +207,7 @@ describe('an e-mail', () => {
     expect(await world.messages()).toMatchObject([{ state: 'failed', reason: 'gave_up', detail: 'busy' }]);
   });
 
-  test('follows up what was said before in its thread, and never goes before it', async () => {
+  test('is a reply in its thread, and is never sent before the earlier mail', async () => {
     const world = await createNotifyingWorld();
     await world.recipient({ email: 'ann@example.com' });
     await world.fold(said(DISPATCHED, 1, START));
@@ -226,7 +226,7 @@ describe('an e-mail', () => {
     ]);
   });
 
-  test('waits for a notice before it in its thread that somebody else is making into messages', async () => {
+  test('waits for an earlier notice in its thread that another process is converting to messages', async () => {
     const world = await createNotifyingWorld();
     await world.recipient({ email: 'ann@example.com', kinds: ['dispatched', 'due_date_changed'] });
     await world.fold(
@@ -234,7 +234,7 @@ describe('an e-mail', () => {
       said('job.due_date_changed', 2, START + 30_000, { dateOut: null, dateDue: '2026-03-12' }),
     );
     world.clock.now += CLOSED_AFTER;
-    // Somebody takes the first notice and is not heard of again.
+    // A process takes the first notice and crashes.
     expect(await takeDueNotices(world.deps, 'us', 10)).toHaveLength(1);
     expect(await world.send(30_000)).toMatchObject({ notices: 0, sent: 0 });
     for (let turn = 0; turn < 8; turn += 1) await world.send(30_000);
@@ -245,7 +245,7 @@ describe('an e-mail', () => {
     expect(world.emails.map(({ references }) => references.length)).toEqual([0, 1]);
   });
 
-  test('that came back before it was noted as sent is noted as bounced, and is not sent again', async () => {
+  test('that bounced before it was recorded as sent is recorded as bounced, and is not sent again', async () => {
     const world = await createNotifyingWorld();
     await world.recipient({ email: 'ann@example.com' });
     await world.fold(said(DISPATCHED, 1, START));
@@ -261,7 +261,7 @@ describe('an e-mail', () => {
     const [message] = await world.messages();
     const at = { ...ACME, message: message?.id ?? '' };
     await recordFeedback(world.deps, at, 'complained', null);
-    // Long after, when the work is gone, and for a message there is not.
+    // Much later, after the work item is gone, and for an unknown message.
     for (const { ref, message: gone } of await world.works()) {
       await world.table.write({ delete: keys.message(ref, gone.id.split('-')[1] ?? '') });
     }
@@ -280,7 +280,7 @@ describe('an SMS', () => {
     return world;
   };
 
-  test('of which nobody knows whether it went is said to be that, and never goes again', async () => {
+  test('with an unknown outcome is recorded as unknown, and never sent again', async () => {
     const world = await withSms();
     await world.fold(said(DISPATCHED, 1, START));
     world.answers.sms = () => new Promise(() => undefined);
@@ -288,11 +288,11 @@ describe('an SMS', () => {
     expect(world.lines).toMatchObject([{ outcome: 'unknown', reason: 'unknown_outcome', attempts: 1 }]);
     await world.send(HOUR);
     expect(world.sms).toHaveLength(1);
-    // It may have gone, so it stays counted.
+    // It may have been sent, so it stays counted.
     expect((await readSmsUse(world.table, ACME, '2026-03')).segments).toBe(1);
   });
 
-  test('whose sender did not come back is unknown once its claim has run out', async () => {
+  test('whose sender crashed is unknown after its claim expires', async () => {
     const world = await withSms();
     await world.fold(said(DISPATCHED, 1, START));
     const crash = new TableError('write', 'crash');
@@ -311,7 +311,7 @@ describe('an SMS', () => {
     expect(world.sms).toHaveLength(1);
   });
 
-  test('is counted before it goes, not sent above the limit of the month, and given back when it certainly did not go', async () => {
+  test('is counted before it is sent, not sent above the monthly limit, and subtracted after a certain failure', async () => {
     const world = await withSms({ monthlySegments: 2 });
     const used = async () => (await readSmsUse(world.table, ACME, '2026-03')).segments;
     await world.fold(...[1, 2, 3, 4].map((job) => said(DISPATCHED, job, START, { orderGroup: `G${job}` })));
@@ -330,13 +330,13 @@ describe('an SMS', () => {
     expect(counted).toBe(1);
     expect(await used()).toBe(2);
     expect((await world.messages()).filter(({ reason }) => reason === 'quota')).toHaveLength(1);
-    // Another month, another limit.
+    // The next month has its own limit.
     world.clock.now = Date.parse('2026-04-01T12:00:00Z');
     await world.fold(said(DISPATCHED, 9, world.clock.now, { orderGroup: 'G9' }));
     expect(await world.send(CLOSED_AFTER)).toMatchObject({ sent: 1 });
   });
 
-  test('is not sent above what all accounts of the region may use in a month', async () => {
+  test('is not sent above the monthly limit of the region', async () => {
     const world = await withSms({ monthlySegments: 1_000 });
     await world.fold(...[1, 2, 3].map((job) => said(DISPATCHED, job, START, { orderGroup: `G${job}` })));
     const limited = { concurrency: 1, regionMonthlySegments: 2 };
@@ -347,7 +347,7 @@ describe('an SMS', () => {
     expect((await readSmsUse(world.table, ACME, '2026-03')).segments).toBe(2);
   });
 
-  test('waits until quiet hours are over where the recipient is', async () => {
+  test("waits for the end of quiet hours in the recipient's time zone", async () => {
     const world = await withSms({ quietHours: { from: '21:00', to: '08:00' } });
     // 23:30 in New York.
     world.clock.now = Date.parse('2026-03-05T04:30:00Z');
@@ -361,11 +361,11 @@ describe('an SMS', () => {
   });
 });
 
-test('quiet hours end at the first minute that the clock of the zone is outside them, whatever the clocks do', () => {
+test('quiet hours end at the first minute outside them, also on days of clock changes', () => {
   const time = fc
     .record({ hour: fc.nat(23), minute: fc.constantFrom(0, 15, 30, 59) })
     .map(({ hour, minute }) => `${String(hour).padStart(2, '0')}:${String(minute).padStart(2, '0')}`);
-  // The days around changes of clocks, by an hour and by half of one.
+  // The days around clock changes, of an hour and of half an hour.
   const zones = [
     ['America/New_York', '2026-03-08T07:00:00Z'],
     ['America/New_York', '2026-11-01T06:00:00Z'],
@@ -403,12 +403,12 @@ test('quiet hours end at the first minute that the clock of the zone is outside 
   expect(quietUntil(null, 'UTC', 5)).toBe(5);
 });
 
-test('what a sender finds out after its claim ran out counts over what somebody else noted who did not know', async () => {
+test('a certain result overrides `unknown`, which another process recorded after the claim expired', async () => {
   const world = await createNotifyingWorld();
   await world.recipient({ email: 'ann@example.com', mobile: '+12125550123' });
   await world.fold(said(DISPATCHED, 1, START));
   let nested = false;
-  /** Taken at last, when somebody else has come and been refused. */
+  /** Accepted after another process was rejected. */
   const late = async (): Promise<SendOutcome> => {
     if (nested) return { kind: 'refused', reason: 'no' };
     nested = true;
@@ -438,8 +438,8 @@ test('what a sender finds out after its claim ran out counts over what somebody 
 
 const byId = (a: { readonly id: string }, b: { readonly id: string }): number => (a.id < b.id ? -1 : 1);
 
-describe('what stands in the way', () => {
-  test('a server that is down is asked once a run, whatever is due, and what is due goes once it is back', async () => {
+describe('failing transports', () => {
+  test('an unavailable server is called once per run, and all due messages are sent once it is available', async () => {
     const world = await createNotifyingWorld();
     await world.recipient({ email: 'ann@example.com' });
     await world.fold(
@@ -447,11 +447,11 @@ describe('what stands in the way', () => {
     );
     world.answers.email = async () => ({ kind: 'later', reason: 'down', everything: true });
     expect(await world.send(CLOSED_AFTER)).toMatchObject({ later: 1, held: ['email'] });
-    // Nobody has to give back what he could not send.
+    // Unsent messages keep their claims.
     expect((await world.works()).filter(({ revision }) => revision > 1)).toHaveLength(1);
     expect(await world.send(1000)).toMatchObject({ later: 1, held: ['email'] });
     expect(world.emails).toHaveLength(2);
-    // It breaks down on the way: nothing more goes than what was under way.
+    // It fails midway: only messages in progress are sent.
     let left = 10;
     world.answers.email = async () => {
       left -= 1;
@@ -472,7 +472,7 @@ describe('what stands in the way', () => {
     expect((await world.messages()).every(({ repeats }) => repeats === 0)).toBe(true);
   });
 
-  test('a server that says nothing is left alone after three mails, until the next run', async () => {
+  test('a server that does not respond is skipped after three mails, until the next run', async () => {
     const world = await createNotifyingWorld();
     await world.recipient({ email: 'ann@example.com' });
     await world.fold(
@@ -483,7 +483,7 @@ describe('what stands in the way', () => {
     expect(world.emails).toHaveLength(3);
   });
 
-  test('an address that is refused stands in the way of nobody else, and gets nothing more', async () => {
+  test('a rejected address delays no other message, and gets no more messages', async () => {
     const world = await createNotifyingWorld();
     await world.recipient({ email: 'gone@example.com' });
     await world.recipient({ email: 'ann@example.com' });
@@ -507,7 +507,7 @@ describe('what stands in the way', () => {
     expect(gone.find(({ state }) => state === 'failed')?.detail).toBe('550 <…>: no such user');
   });
 
-  test('what changed since a message was made keeps it from going, and the history says why', async () => {
+  test('a change after a message was created prevents sending, and the history has the reason', async () => {
     const world = await createNotifyingWorld();
     const people = ['ann', 'bob', 'cy', 'dee'];
     for (const id of people) await world.recipient({ id, email: `${id}@example.com` });
@@ -519,7 +519,7 @@ describe('what stands in the way', () => {
     await suppress(world.people, ACME, { channel: 'email', address: 'ann@example.com' }, 'unsubscribed');
     await deleteRecipient(world.people, ACME, 'bob');
     await updateRecipient(world.people, ACME, 'cy', { paused: true });
-    // Another one has the same address.
+    // Another recipient has the same address.
     await deleteRecipient(world.people, ACME, 'dee');
     await world.fold(said('job.dispatch_revoked', 2, world.clock.now));
     world.answers.email = async () => ({ kind: 'accepted', providerId: null });
@@ -541,7 +541,7 @@ describe('what stands in the way', () => {
     });
   });
 
-  test('what is too old by then is not told, nor what nobody is to be told or nothing is set up for', async () => {
+  test('messages that are too old, without recipients or without channels are not sent', async () => {
     const world = await createNotifyingWorld();
     const { email: _, ...mute } = world.deps;
     await world.recipient({ id: 'ann', email: 'ann@example.com', orderGroup: 'G1' });
@@ -566,7 +566,7 @@ describe('what stands in the way', () => {
     expect((await world.messages()).map(({ reason }) => reason)).toContain('too_old');
   });
 
-  test('a template that fails keeps only its own messages from going', async () => {
+  test('a failing template prevents only its own messages', async () => {
     const world = await createNotifyingWorld();
     await world.recipient({ email: 'ann@example.com' });
     await world.recipient({ email: 'uwe@example.com', locale: 'de' });
@@ -579,7 +579,7 @@ describe('what stands in the way', () => {
     expect(failed).toMatchObject({ reason: 'template', to: { locale: 'de' } });
   });
 
-  test('a dry run hands nothing over, and shows what would have gone to whom', async () => {
+  test('a dry run sends nothing, and records the messages and recipients', async () => {
     const world = await createNotifyingWorld({ settings: { dryRun: true } });
     await world.recipient({ email: 'ann@example.com', mobile: '+12125550123' });
     await world.fold(said(DISPATCHED, 1, START));
@@ -597,7 +597,7 @@ describe('what stands in the way', () => {
     expect((await readSmsUse(world.table, ACME, '2026-03')).segments).toBe(0);
   });
 
-  test('an address stands in no line of the log, whatever the other side says', async () => {
+  test('no log line contains an address, for any answer of a server', async () => {
     const world = await createNotifyingWorld();
     await world.recipient({ email: 'ann@example.com', mobile: '+12125550123' });
     await world.fold(said(DISPATCHED, 1, START), said(DISPATCHED, 2, START, { orderGroup: 'G2' }));
@@ -616,8 +616,8 @@ describe('what stands in the way', () => {
   });
 });
 
-describe('the history', () => {
-  test('that is out of order costs no mail and no repeat, and is made up for', async () => {
+describe('message history', () => {
+  test('unavailability delays and repeats no message, and is repaired later', async () => {
     const world = await createNotifyingWorld();
     await world.recipient({ email: 'ann@example.com' });
     await world.fold(...[1, 2].map((job) => said(DISPATCHED, job, START, { orderGroup: `G${job}` })));
@@ -639,7 +639,7 @@ describe('the history', () => {
     expect(world.emails).toHaveLength(2);
   });
 
-  test('is read newest first, by account, job, recipient and state, page by page', async () => {
+  test('is listed newest first, by account, job, recipient and state, by page', async () => {
     const world = await createNotifyingWorld();
     const ann = await world.recipient({ email: 'ann@example.com' });
     await world.recipient({ email: 'bob@example.com', orderGroup: 'G3' });
@@ -675,7 +675,7 @@ describe('the history', () => {
   });
 });
 
-/** What the other side does with a message. */
+/** Answer of the server to a message. */
 const ANSWERS = [
   'ok',
   'ok',
@@ -690,13 +690,13 @@ const ANSWERS = [
   'hang',
 ] as const;
 type Answer = (typeof ANSWERS)[number];
-/** What else happens while a message is handed over. */
+/** Another action during sending. */
 const MEANWHILE = ['nothing', 'nothing', 'nothing', 'steal', 'feedback'] as const;
 
 const round = () =>
   fc.record({
     afterMs: fc.constantFrom(0, MINUTE, 6 * MINUTE, HOUR, 5 * HOUR),
-    /** The table fails from this write on, and whether that one is still written. */
+    /** The table fails from this write on; `written` tells whether that one succeeds. */
     failsAt: fc.option(fc.integer({ min: 1, max: 30 })),
     lands: fc.boolean(),
     history: fc.constantFrom('well', 'well', 'well', 'fails'),
@@ -715,7 +715,7 @@ const round = () =>
     ),
   });
 
-/** One time that a message was handed over. */
+/** A delivery of a message. */
 interface Handed {
   readonly message: string;
   readonly channel: Channel;
@@ -725,7 +725,7 @@ interface Handed {
   readonly at: number;
 }
 
-test('whatever the transports answer, wherever senders crash or overtake each other: each message goes as often as it says, SMS once at most, in order, and the history says what became of it', async () => {
+test('for any answers and crashes, each message is sent as often as recorded, each SMS at most once, in order, and the history has the outcome', async () => {
   const seen = { handed: 0, sent: 0, repeats: 0, unknown: 0, crashes: 0, steals: 0, feedback: 0, runs: 0 };
   await fc.assert(
     fc.asyncProperty(
@@ -813,7 +813,7 @@ test('whatever the transports answer, wherever senders crash or overtake each ot
         const noted = new Set<string>();
         const taken = new Map<string, number>();
         const shut = new Set<string>();
-        /** Somebody else may be about to write there at that moment. */
+        /** Another process may be about to write there. */
         const shutBy = new Set<string>();
         const settleShut = async (): Promise<void> => {
           for (const address of shutBy) {
@@ -827,7 +827,7 @@ test('whatever the transports answer, wherever senders crash or overtake each ot
         let asked = 0;
         let depth = 0;
         const problems: string[] = [];
-        // The text of an SMS tells which message it is.
+        // The text of an SMS identifies the message.
         for (const kind of ['dispatched', 'tracking'] as const) {
           const place = { kind, channel: 'sms', locale: 'en-US' } as const;
           const text = `{{ order }} ${kind} {{ tracking }}`;
@@ -864,7 +864,7 @@ test('whatever the transports answer, wherever senders crash or overtake each ot
           handed.push({ message: id, channel, known, answer, at: clock.now });
           const maybe = ['ok', 'unknown', 'throw', 'hang'].includes(answer);
           if (maybe) taken.set(id, (taken.get(id) ?? 0) + 1);
-          // What was to be said before to the same address is settled.
+          // Earlier messages to the same address are settled.
           for (const before of work.before) {
             const item = await world.table.get(keys.message(ACME, before));
             if (item && !isFinal(toWork(item).message.state)) problems.push(`${id} overtook ${before}`);
@@ -1022,7 +1022,7 @@ test('whatever the transports answer, wherever senders crash or overtake each ot
           seen.unknown += message.state === 'unknown' ? 1 : 0;
         }
         seen.handed += handed.length;
-        // Who was there all the time has a message of each dispatch, unless it was turned off.
+        // A permanent recipient has a message for each dispatch, unless it was disabled.
         if (
           !rounds.some(({ before }) => before === 'turn off' || before === 'revoke') &&
           maxAgeHours === 168
@@ -1044,7 +1044,7 @@ test('whatever the transports answer, wherever senders crash or overtake each ot
         for (const month of months) used += (await readSmsUse(world.table, ACME, month)).segments;
         const went = works.filter(({ message }) => message.channel === 'sms' && message.attempts > 0);
         const counted = went.filter(({ message }) => ['sent', 'unknown', 'bounced'].includes(message.state));
-        // Of one whose claim nobody answered for, the text is not known; each of these is one segment.
+        // The text of a message with an expired claim is not known; each is one segment.
         expect(used).toBe(
           counted.reduce(
             (sum, { message, reserved }) => sum + (message.segments ?? reserved?.segments ?? 0),

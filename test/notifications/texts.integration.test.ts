@@ -47,10 +47,10 @@ import { eachTable } from '../support/tables.ts';
 const kinds = Object.keys(messageKinds) as MessageKind[];
 const UNSUBSCRIBE = 'https://notify.example.com/v1/unsubscribe/token';
 
-describe('all that is there without anybody writing it', () => {
+describe('built-in texts', () => {
   for (const kind of kinds) {
     for (const locale of locales) {
-      test(`${kind} in ${locale} is said of any notice, by e-mail and SMS`, () => {
+      test(`${kind} in ${locale} can be rendered for any notice, as e-mail and SMS`, () => {
         for (const content of [sampleNotice(kind), ...edgeNotices(kind)]) {
           const mail = email({ content, locale });
           expect(mail.subject).not.toMatch(/\s\s|\s[.,]|\{|\}|null|undefined/);
@@ -61,7 +61,7 @@ describe('all that is there without anybody writing it', () => {
         }
       });
 
-      test(`${kind} in ${locale} is a template that could be kept as one’s own`, () => {
+      test(`${kind} in ${locale} is a template that can be saved as a custom one`, () => {
         for (const channel of channels) {
           const template = defaultTemplate(kind, channel, locale);
           const schema = channel === 'email' ? emailTemplateSchema : smsTemplateSchema;
@@ -70,13 +70,13 @@ describe('all that is there without anybody writing it', () => {
         }
       });
 
-      test(`an SMS of ${kind} in ${locale} does without UCS-2 unless customers need it`, () => {
+      test(`an SMS of ${kind} in ${locale} needs UCS-2 only for customers' texts`, () => {
         expect(sms({ content: sampleNotice(kind), locale }).encoding).toBe('GSM-7');
       });
     }
   }
 
-  test('one job and several are told as the language has it', () => {
+  test('singular and plural follow the language', () => {
     const [first] = sampleNotice('dispatched').jobs;
     const [one, two] = [facts(first), { ...facts(first), jobNumber: 2 }];
     const intro = (locale: Locale, ...jobs: JobFacts[]): string =>
@@ -93,7 +93,7 @@ describe('all that is there without anybody writing it', () => {
     expect(intro('fr', one, two)).toContain('2 travaux d’impression ont été expédiés le');
   });
 
-  test('the Englishes differ in dates and spelling', () => {
+  test('English locales differ in dates and spelling', () => {
     const subjects = (kind: MessageKind): string[] =>
       locales.slice(0, 4).map((locale) => email({ content: sampleNotice(kind), locale }).subject);
     expect(subjects('due_date_changed').map((subject) => subject.split(': ')[1])).toEqual([
@@ -112,7 +112,7 @@ describe('all that is there without anybody writing it', () => {
 });
 
 describe('parcels', () => {
-  test('a parcel that several jobs are in is shown once, with a button, and the jobs that are in it', () => {
+  test('a parcel of several jobs is listed once, with a button and its jobs', () => {
     const jobs = Array.from({ length: 7 }, (_, index) =>
       job({
         jobNumber: index + 1,
@@ -128,7 +128,7 @@ describe('parcels', () => {
     expect(sms({ content: notice({ jobs }) }).text.split('https:')).toHaveLength(2);
   });
 
-  test('a parcel is known by its number, else by its link, and has its link wherever that was given', () => {
+  test('a parcel is identified by its number, else by its link, and has its link wherever it was given', () => {
     const link = 'https://t.example.com/1Z8';
     const jobs = [
       job({ jobNumber: 1, tracking: [parcel('1Z8', null)] }),
@@ -143,7 +143,7 @@ describe('parcels', () => {
     ]);
   });
 
-  test('without a link the number stands in plain words; jobs without tracking are set apart', () => {
+  test('without a link the number is plain text; jobs without tracking are listed separately', () => {
     const jobs = [job({ jobNumber: 1, tracking: [parcel('1Z9', null)] }), job({ jobNumber: 2 })];
     const { html, text } = email({ content: notice({ jobs }) });
     expect(text).toContain('\nTracking number: 1Z9\n');
@@ -162,7 +162,7 @@ describe('parcels', () => {
     ['t.example.com/1'],
     ['https://bank.example.com@t.example.com/1'],
     [`https://t.example.com/${'x'.repeat(2000)}`],
-  ])('%s is no link', (link) => {
+  ])('%s is not a link', (link) => {
     const { html, text } = email({ content: notice({ jobs: [job({ tracking: [parcel('1Z1', link)] })] }) });
     expect([...html.matchAll(/href="([^"]*)"/g)].map(([, href]) => href)).toEqual([
       'https://www.example.com/',
@@ -172,7 +172,7 @@ describe('parcels', () => {
     expect(text).toContain('Tracking number: 1Z1');
   });
 
-  test('a link can’t break out of its attribute, nor out of its line', () => {
+  test('a link cannot escape its attribute or its line', () => {
     expect(parseLink('https://t.example.com/a"onclick="x\r\n\tb <c>')).toBe(
       'https://t.example.com/a%22onclick=%22xb%20%3Cc%3E',
     );
@@ -184,7 +184,7 @@ describe('dates', () => {
   const said = (dateOut: string | null, locale: Locale = 'en-US', zone = 'America/New_York'): string | null =>
     view(notice({ jobs: [job({ dateOut })] }), locale, zone).date_out?.replaceAll('\u00a0', ' ') ?? null;
 
-  test('an instant is told by the recipient’s clock, what has no offset as it was said', () => {
+  test('a time is formatted in the recipient’s zone; a time without offset is unchanged', () => {
     expect(said('2026-11-20T02:30:00Z')).toBe('Thursday, November 19');
     expect(said('2026-11-20T02:30:00Z', 'en-US', 'Pacific/Auckland')).toBe('Friday, November 20');
     expect(said('2026-11-20T02:30:00')).toBe('Friday, November 20');
@@ -192,12 +192,12 @@ describe('dates', () => {
     expect(said('2026-11-20T02:30:00Z', 'en-US', 'No/Where')).toBe('Friday, November 20');
   });
 
-  test('a midnight is a day, wherever it is read', () => {
+  test('midnight is formatted as a day in any zone', () => {
     expect(said('2026-11-20T00:00:00-05:00', 'en-US', 'America/Los_Angeles')).toBe('Friday, November 20');
     expect(said('2026-11-20T00:00:00Z', 'en-US', 'America/Los_Angeles')).toBe('Friday, November 20');
   });
 
-  test('another year is said, and what is no date is not', () => {
+  test('a date in another year has the year, and an invalid date is omitted', () => {
     expect(said('2027-01-04T12:00:00Z')).toBe('Monday, January 4, 2027');
     expect(said('2027-01-01T12:00:00Z', 'fr')).toBe('vendredi 1er janvier 2027');
     expect(said('2026-12-01T12:00:00Z', 'fr')).toBe('mardi 1er décembre');
@@ -205,7 +205,7 @@ describe('dates', () => {
     expect(said('soon')).toBeNull();
   });
 
-  test('a due date that moved within a day is told with its times', () => {
+  test('a due date that moved within a day is formatted with its times', () => {
     const moved = job({ dateDue: '2026-11-24T17:00:00', formerDateDue: '2026-11-24T12:00:00' });
     const { subject, text } = email({
       content: notice({ kind: 'due_date_changed', jobs: [moved] }),
@@ -217,7 +217,7 @@ describe('dates', () => {
     );
   });
 
-  test('dates that differ from job to job stand beside the jobs', () => {
+  test('dates that differ between jobs are listed with the jobs', () => {
     const jobs = [
       job({ jobNumber: 1, dateDue: '2026-11-24', formerDateDue: '2026-11-20' }),
       job({ jobNumber: 2, dateDue: '2026-11-25', formerDateDue: null }),
@@ -233,7 +233,7 @@ describe('dates', () => {
   });
 });
 
-describe('what customers wrote', () => {
+describe("customers' texts", () => {
   /** Text that tries to be more than text. */
   const hostile = fc
     .array(
@@ -286,7 +286,7 @@ describe('what customers wrote', () => {
       }),
     }));
 
-  test('stays text: it makes no tag, no attribute and no template', () => {
+  test('stay text: no markup, no attributes and no templates', () => {
     fc.assert(
       fc.property(notices, fc.constantFrom(...locales), ({ content, name }, locale) => {
         const branding = {
@@ -309,7 +309,7 @@ describe('what customers wrote', () => {
     );
   });
 
-  test('can neither add headers nor turn the direction of what follows', () => {
+  test('can neither add headers nor change the direction of the following text', () => {
     fc.assert(
       fc.property(notices, fc.constantFrom(...locales), ({ content, name }, locale) => {
         const { subject, text } = email({ content, name, locale });
@@ -326,7 +326,7 @@ describe('what customers wrote', () => {
     );
   });
 
-  test('is cut between characters as people see them', () => {
+  test('are truncated between grapheme clusters', () => {
     expect(oneLine('👩‍👩‍👧'.repeat(10), 20)).toBe(`${'👩‍👩‍👧'.repeat(2)}…`);
     expect(oneLine('e\u0301'.repeat(10), 10)).toBe(`${'e\u0301'.repeat(4)}…`);
     expect(oneLine('one two three four', 15)).toBe('one two three…');
@@ -337,7 +337,7 @@ describe('what customers wrote', () => {
     );
   });
 
-  test.each(locales)('a part of an order group is not said to be all of it, in %s', (locale) => {
+  test.each(locales)('a part of an order group is not presented as the whole, in %s', (locale) => {
     const { subject } = email({
       content: notice({ orderGroup: 'SPRING-38' }),
       locale,
@@ -345,19 +345,19 @@ describe('what customers wrote', () => {
     expect(subject).toMatch(/^(A print job of|Ein Druckauftrag|Un travail)/);
   });
 
-  test('a colon in French stands behind a space, in the text version too', () => {
+  test('a French colon has a space before it, in the text version too', () => {
     const { text } = email({ content: sampleNotice('dispatched'), locale: 'fr' });
     expect(text).toContain('Se désabonner\u00a0:\n');
     expect(text).not.toMatch(/\p{L}:(\s|$)/u);
   });
 
-  test('of another direction keeps what stands around it in place', () => {
+  test('in right-to-left script do not reorder the surrounding text', () => {
     const { subject } = email({ content: notice({ orderGroup: 'אביב 38' }) });
     expect(subject).toBe('A print job of your order \u2068אביב 38\u2069 is on its way');
   });
 });
 
-describe('however much there is', () => {
+describe('length limits', () => {
   const long = 'Größe 📦 & <mehr> — '.repeat(120);
   test.each([
     [
@@ -404,7 +404,7 @@ describe('however much there is', () => {
       ),
     ],
   ])(
-    '%s: a mail is not so long that mailboxes cut it off (102 kB), names every job, and every parcel up to 60',
+    '%s: a mail stays below the mailbox limit (102 kB), and names every job, and every parcel up to 60',
     (_, jobs) => {
       const { html, text } = email({ content: notice({ jobs, orderGroup: 'Spring' }) });
       expect(Buffer.byteLength(html)).toBeLessThan(102_400);
@@ -420,7 +420,7 @@ describe('however much there is', () => {
     },
   );
 
-  test('lines of the text version are at most 72 long, but for links, which stay whole', () => {
+  test('lines of the text version have at most 72 characters, except links, which stay whole', () => {
     for (const locale of locales) {
       for (const content of kinds.flatMap((kind) => [sampleNotice(kind), ...edgeNotices(kind)])) {
         for (const line of email({ content, locale }).text.split('\n')) {
@@ -431,7 +431,7 @@ describe('however much there is', () => {
     }
   });
 
-  test('an SMS has two segments at most, and each link in it is one of the notice', () => {
+  test('an SMS has at most two segments, and each of its links is from the notice', () => {
     const names = fc.string({ maxLength: 120, unit: 'grapheme' });
     const links = fc.webUrl({ withQueryParameters: true }).map((url) => parseLink(url) ?? '');
     fc.assert(
@@ -471,7 +471,7 @@ describe('however much there is', () => {
     );
   });
 
-  test('of many parcels an SMS has the first links whole, and says how many there are besides', () => {
+  test('an SMS of many parcels has the first links whole, and the number of the others', () => {
     const jobs = Array.from({ length: 30 }, (_, index) =>
       job({
         jobNumber: index,
@@ -485,18 +485,18 @@ describe('however much there is', () => {
     expect(segments).toBe(2);
   });
 
-  test('a link that is too long for an SMS gives way to the number', () => {
+  test('a link that is too long for an SMS is replaced by the number', () => {
     const tracking = [parcel('1Z5', `https://t.example.com/${'x'.repeat(400)}`)];
     expect(sms({ content: notice({ jobs: [job({ tracking })] }) }).text).toBe(
       'Northlight Print: Your order PO-1 is on its way. Tracking: 1Z5',
     );
   });
 
-  test('an SMS shows details where they cost no segment', () => {
+  test('an SMS has details if they need no extra segment', () => {
     const with_ = (description: string): string =>
       sms({ content: notice({ jobs: [job({ description })] }) }).text;
     expect(with_('500 postcards')).toBe('Northlight Print: Your order PO-1 (500 postcards) is on its way.');
-    // In UCS-2 it would be two.
+    // In UCS-2 it would need two.
     expect(with_('500 postcards, silk 🎉')).toBe('Northlight Print: Your order PO-1 is on its way.');
   });
 });
@@ -518,11 +518,11 @@ describe('the length of an SMS', () => {
     ['ж'.repeat(71), 2, 'UCS-2'],
     ['ж'.repeat(134), 2, 'UCS-2'],
     ['ж'.repeat(135), 3, 'UCS-2'],
-    // So does a pair of surrogates.
+    // A surrogate pair counts as two too.
     [`${'ж'.repeat(66)}😀${'ж'.repeat(65)}`, 2, 'UCS-2'],
     [`${'ж'.repeat(66)}😀${'ж'.repeat(66)}`, 3, 'UCS-2'],
     ['', 1, 'GSM-7'],
-    // SNS parts texts between words: a link that doesn't fit begins the next segment.
+    // SNS splits texts between words: a link that does not fit starts the next segment.
     [`${'a'.repeat(100)} https://t.example.com/${'x'.repeat(78)} ${'b'.repeat(60)}`, 3, 'GSM-7'],
     [`${'a'.repeat(153)} ${'b'.repeat(152)}`, 2, 'GSM-7'],
     [`${'a'.repeat(152)} ${'b'.repeat(153)}`, 2, 'GSM-7'],
@@ -531,15 +531,15 @@ describe('the length of an SMS', () => {
     expect(measureSms(text)).toEqual({ segments, encoding });
   });
 
-  test('typography gives way where that saves UCS-2, letters never', () => {
+  test('typographic characters are replaced if that avoids UCS-2, letters never', () => {
     expect(smsText('“It’s here” – 2\u00a0×\u00a0A6…')).toBe('"It\'s here" - 2 x A6...');
     expect(smsText('Cafe\u0301')).toBe('Café');
     expect(smsText('“Façade” – déjà')).toBe('“Façade” – déjà');
   });
 });
 
-describe('the look', () => {
-  test('what stands on a button can be read whatever its color', () => {
+describe('mail layout', () => {
+  test('the text of a button is readable on any color', () => {
     const channel = fc.integer({ min: 0, max: 255 });
     fc.assert(
       fc.property(channel, channel, channel, (red, green, blue) => {
@@ -555,7 +555,7 @@ describe('the look', () => {
     ]);
   });
 
-  test('a mail loads nothing but the logo, and only over https', () => {
+  test('a mail loads only the logo, over https', () => {
     const load = (logoUrl: string | null): string[] => {
       const { html } = email({ branding: { ...sampleBranding, logoUrl } });
       expect(html).not.toMatch(/<(?:script|link|iframe|object|form|base)\b|@import|url\(/i);
@@ -566,7 +566,7 @@ describe('the look', () => {
     expect(load(null)).toEqual([]);
   });
 
-  test('the layout is what the MJML makes', async () => {
+  test('the layout equals the MJML output', async () => {
     if (process.env.LAYOUT === 'write') await writeLayout();
     expect(readLayout() === (await compileLayout())).toBe(true);
   });
@@ -574,8 +574,8 @@ describe('the look', () => {
   test.runIf(process.env.PICTURES === 'write')('pictures for the documentation', takePictures, 120_000);
 });
 
-describe('a template of one’s own', () => {
-  test('says what it says, and leaves the rest to the default', () => {
+describe('custom templates', () => {
+  test('override their parts, and use the default for the rest', () => {
     const template = {
       subject: 'On its way: {{ order }} ({{ count }})',
       outro: 'See you!\n\nThe team\nin {{ brand.name }}',
@@ -587,7 +587,7 @@ describe('a template of one’s own', () => {
     expect(mail.html).toContain('The team<br />in Northlight Print');
   });
 
-  test('in HTML escapes what customers wrote, also through filters', () => {
+  test("escape customers' texts in HTML, also through filters", () => {
     const description = '<b>&"\n';
     const content = notice({ jobs: [job({ description: `${description}x` })] });
     const html = (liquid: string): string =>
@@ -604,7 +604,7 @@ describe('a template of one’s own', () => {
     expect(html('{% for d in jobs %}{% cycle d.description %}{% endfor %}')).not.toMatch(/<b>/);
   });
 
-  test('that fails is an outcome whose reason holds nothing of the notice', () => {
+  test('that fail have a reason without content of the notice', () => {
     const template = { subject: '{{ jobs[0].description.nothing }}' };
     expect(renderEmail(input({ template }))).toEqual({
       kind: 'failed',
@@ -688,33 +688,33 @@ describe('a template of one’s own', () => {
       },
       /^subject: .*limit/,
     ],
-  ])('is refused when it %s', (_, template, reason) => {
+  ])('are rejected with %s', (_, template, reason) => {
     expect(problem(template).join()).toMatch(reason);
   });
 
-  test('for SMS is refused when it takes more than two segments however little it shows', () => {
+  test('for SMS are rejected if they need more than two segments for a minimal notice', () => {
     expect(problem({ text: `${'Very long. '.repeat(40)}{{ tracking }}` }, 'sms')).toEqual([
       'text: it takes more than 2 segments, however little it shows',
     ]);
   });
 });
 
-describe('what a template may take', () => {
-  test('an SMS of very much text is cut in the time that it takes to read it', () => {
+describe('rendering limits', () => {
+  test('truncating the SMS of a very long text takes linear time', () => {
     const template = { text: '{% for i in (1..5000) %}abcdefghi {% endfor %}' };
-    // By trying out every length it would be an hour.
+    // Trying every length would take an hour.
     expect(sms({ template })).toMatchObject({
       segments: 2,
       text: expect.stringMatching(/^(abcdefghi )+.*\.\.\.$/),
     });
   });
 
-  test('an SMS of very many links fails in that time', () => {
+  test('an SMS of very many links fails within the limit', () => {
     const text = '{% for i in (1..5000) %}https://a {% endfor %}text';
     expect(renderSms(input({ template: { text } }))).toMatchObject({ kind: 'failed' });
   });
 
-  test('its time is that of the message, not of each field', () => {
+  test('the time limit covers the message, not each field', () => {
     let clock = 0;
     using _ = vi.spyOn(performance, 'now').mockImplementation(() => ++clock);
     const busy = (field: string): string => `{% for a in (1..500) %}{{ a }}{% endfor %}${field}`;
@@ -733,7 +733,7 @@ eachTable('templates that are kept', (makeTable) => {
   const place = { kind: 'dispatched', channel: 'email', locale: 'en-US' } as const;
   const own: Template = { subject: 'Our {{ order }}' };
 
-  test('one is used for exactly its locale, then for its language, and not for any other', async () => {
+  test('apply to exactly their locale, then to its language, and to no other', async () => {
     const table = await makeTable();
     const resolve = (locale: Locale): Promise<Template | undefined> =>
       resolveTemplate(table, ref, 'dispatched', 'email', locale);
@@ -753,7 +753,7 @@ eachTable('templates that are kept', (makeTable) => {
     expect(await resolve('en-US')).toEqual(own);
   });
 
-  test('they can be listed, read and taken away', async () => {
+  test('can be listed, read and deleted', async () => {
     const table = await makeTable();
     const saved = await saveTemplate(table, ref, place, own, 5);
     expect(saved).toEqual({ kind: 'saved', stored: { ...place, template: own, changedAt: 5 } });
@@ -776,7 +776,7 @@ eachTable('templates that are kept', (makeTable) => {
     expect(await readTemplate(table, ref, place)).toBeUndefined();
   });
 
-  test('what would fail is not kept', async () => {
+  test('that would fail are not saved', async () => {
     const table = await makeTable();
     const outcome = await saveTemplate(table, ref, place, { subject: '{{ nothing }}' }, 5);
     expect(outcome).toEqual({
@@ -790,7 +790,7 @@ eachTable('templates that are kept', (makeTable) => {
 describe('docs/notifications.md', () => {
   const guide = readFileSync('docs/notifications.md', 'utf8');
 
-  test('lists all variables, and no others', () => {
+  test('lists exactly the variables', () => {
     const [, table = ''] = guide.split('| variable | |');
     const rows = [...table.matchAll(/^\| `([a-z_.[\]]+)` \|/gm)].map(([, name]) => name?.split(/[.[]/)[0]);
     const smsOnly = ['details', 'tracking'];
@@ -798,7 +798,7 @@ describe('docs/notifications.md', () => {
     expect(new Set(rows)).toEqual(new Set([...there, ...smsOnly]));
   });
 
-  test('shows templates that can be kept, and what comes out of them', () => {
+  test('has templates that can be saved, and their output', () => {
     const examples = [
       ...guide.matchAll(
         /<!-- (\w+) (email|sms) ([\w-]+) -->\n```json\n(.*?)\n```\n(?:.*?\n)?```text\n(.*?)\n```/gs,

@@ -1,4 +1,4 @@
-/** What customers are to hear of: of each order group one notice a window, once, and only what still holds. */
+/** Notices of a thread: one for each order group and window, each change once, and only changes that still apply. */
 import { randomBytes, randomUUID } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
@@ -111,7 +111,7 @@ async function saveSettings(
   });
 }
 
-/** A log, the sink, and a clock. `around` is put around the table as the sink and the notices see it. */
+/** A log, the sink, and a clock. `around` wraps the table for the sink and the notices. */
 async function createWorld(around: (table: Table) => Table = (table) => table) {
   const state = { now: START };
   const memory = createMemoryTable();
@@ -125,7 +125,7 @@ async function createWorld(around: (table: Table) => Table = (table) => table) {
   const port = createNotificationsSink(deps);
   return {
     ...{ state, table: memory, history, deps, log, port },
-    /** Puts events into the log. */
+    /** Writes events to the log. */
     async say(...drafts: EventDraft[]): Promise<LoggedEvent[]> {
       const from = (await log.head(ref))?.sequence ?? 0;
       await log.append(ref, drafts);
@@ -139,12 +139,12 @@ async function createWorld(around: (table: Table) => Table = (table) => table) {
       await this.stand((await log.head(ref))?.sequence ?? 0);
       return events;
     },
-    /** The sink's cursor stands there. */
+    /** The sink's cursor is at this position. */
     async stand(position: number): Promise<void> {
       const sink = NOTIFICATIONS_SINK;
       await memory.write({ put: { ...keys.cursor(REGION, sink, ref.account), sink, position } });
     },
-    /** What is closed at an instant after the start; nothing of it is finished. */
+    /** Closes the windows due at a time after the start, without finishing the notices. */
     async taken(at: number) {
       state.now = START + at;
       return takeDueNotices(deps, REGION, 100);
@@ -165,8 +165,8 @@ async function createWorld(around: (table: Table) => Table = (table) => table) {
   };
 }
 
-describe('what comes together is told together', () => {
-  test('jobs of a group dispatched in a window of event time are one notice, and each is told once', async () => {
+describe('notices of order groups', () => {
+  test('dispatches of a group in one window of event time are one notice, each of them once', async () => {
     const world = await createWorld();
     await world.fold(dispatched(1, 0), dispatched(2, 4 * MINUTE));
     expect(await world.told(WINDOW + GRACE - 1)).toEqual([]);
@@ -176,7 +176,7 @@ describe('what comes together is told together', () => {
     expect(await oldestUnsent(world.table, REGION, START + 10 * HOUR)).toBeUndefined();
   });
 
-  test('a dispatch that is taken back in the window is not told, and the history says so', async () => {
+  test('a dispatch reverted within the window is not notified, and the history says so', async () => {
     const world = await createWorld();
     await world.fold(dispatched(1, 0), revoked(1, MINUTE));
     expect(await world.told(WINDOW + GRACE)).toEqual([]);
@@ -185,7 +185,7 @@ describe('what comes together is told together', () => {
     ]);
   });
 
-  test('a window that is open can be looked at', async () => {
+  test('an open window can be read', async () => {
     const world = await createWorld();
     await world.fold(dispatched(1, 0), dispatched(2, MINUTE));
     expect(await listUpcoming(world.table, ref, 2, 'SPRING')).toEqual([
@@ -194,7 +194,7 @@ describe('what comes together is told together', () => {
     expect(await listUpcoming(world.table, ref, 3, 'SPRING')).toEqual([]);
   });
 
-  test('what was taken back after its notice was closed no longer stands', async () => {
+  test('a change reverted after its notice was closed is marked as outdated', async () => {
     const world = await createWorld();
     await world.fold(dispatched(1, 0, { dateOut: DAY_1 }), dispatched(2, 0, { dateOut: DAY_2 }));
     const [notice] = await world.taken(WINDOW + GRACE);
@@ -205,19 +205,19 @@ describe('what comes together is told together', () => {
   });
 });
 
-describe('once, and what is true', () => {
+describe('changes of a job', () => {
   const first = { number: '1Z1', link: linkTo('1Z1') };
   const bare = { number: '1Z2', link: null };
   const added = (jobNumber: number, at: number, ...tracking: Parcel[]) =>
     said('job.tracking_added', jobNumber, at, { dateOut: DAY_1, tracking }, { tracking });
 
-  test('tracking that comes while the dispatch is still to be told comes with it; later tracking is one follow-up, and a link one more', async () => {
+  test('tracking that arrives before the dispatch is notified comes with it; later tracking is one follow-up, and a link another', async () => {
     const world = await createWorld();
     await world.fold(dispatched(1, 0), dispatched(2, 0), added(1, MINUTE, first));
     const [notice] = await world.taken(WINDOW + GRACE);
     expect(notice?.content.jobs.map(({ tracking }) => tracking)).toEqual([[first], []]);
     await finishNotice(world.deps, required(notice));
-    // The parcel is known; what is added to it is news.
+    // The parcel is known; its additions are news.
     await world.fold(added(2, 10 * MINUTE, first, bare), added(1, 11 * MINUTE, first, bare));
     const [later, none] = await world.taken(20 * MINUTE);
     expect(later?.content.kind).toBe('tracking');
@@ -234,7 +234,7 @@ describe('once, and what is true', () => {
     expect(link?.content.jobs.map(({ tracking: news }) => news)).toEqual([[linked]]);
   });
 
-  test('a link that gets its number is still the parcel that was told', async () => {
+  test('a link that gets its number is still the parcel that was notified', async () => {
     const world = await createWorld();
     const from = { number: null, link: linkTo('x') };
     const to = { number: 'X', link: linkTo('x') };
@@ -246,14 +246,14 @@ describe('once, and what is true', () => {
     expect(await world.told(2 * HOUR)).toEqual([]);
   });
 
-  test('tracking of a job whose dispatch nobody was told of is not told', async () => {
+  test('tracking of a job whose dispatch was not notified is not notified', async () => {
     const world = await createWorld();
     await world.fold(said('job.tracking_added', 1, 0, { tracking: [first] }, { tracking: [first] }));
     expect(await world.told(HOUR)).toEqual([]);
     expect(await world.untold()).toEqual([]);
   });
 
-  test('a dispatch that flaps on one day is told once; on another day it is told anew', async () => {
+  test('a dispatch that flaps on one day is notified once; on another day it is notified again', async () => {
     const world = await createWorld();
     await world.fold(dispatched(1, 0));
     expect(await world.told(HOUR)).toEqual([{ kind: 'dispatched', jobs: [1] }]);
@@ -263,7 +263,7 @@ describe('once, and what is true', () => {
     expect(await world.told(3 * HOUR)).toEqual([{ kind: 'dispatched', jobs: [1] }]);
   });
 
-  test('who was told that a dispatch was taken back is told that it is dispatched again, and the notice says for whom that is', async () => {
+  test('recipients of a reverted dispatch are notified of the new one, and the notice names them', async () => {
     const world = await createWorld();
     await world.fold(dispatched(1, 0));
     const [told] = await world.taken(HOUR);
@@ -280,7 +280,7 @@ describe('once, and what is true', () => {
     expect(await world.told(4 * HOUR)).toEqual([]);
   });
 
-  test('parcels that were told are no news in the order group that a job moves to', async () => {
+  test('notified parcels are not repeated in the order group that a job moves to', async () => {
     const world = await createWorld();
     await world.fold(dispatched(1, 0, { tracking: [first] }));
     expect(await world.told(HOUR)).toHaveLength(1);
@@ -293,7 +293,7 @@ describe('once, and what is true', () => {
     expect(notice?.content.jobs.map((facts) => facts.tracking)).toEqual([[bare]]);
   });
 
-  test('each window is waited for by itself', async () => {
+  test('each window closes on its own', async () => {
     const world = await createWorld();
     const changes = { dateDue: { from: DAY_1, to: DAY_2 } };
     await world.fold(
@@ -304,13 +304,13 @@ describe('once, and what is true', () => {
     expect(await world.told(WINDOW + 2 * GRACE)).toEqual([{ kind: 'dispatched', jobs: [1] }]);
   });
 
-  test('a dispatch that is back within its window is told when it would have been', async () => {
+  test('a dispatch that is restored within its window is notified at the original time', async () => {
     const world = await createWorld();
     await world.fold(dispatched(1, 0), revoked(1, MINUTE), dispatched(1, 2 * MINUTE));
     expect(await world.told(WINDOW + GRACE)).toEqual([{ kind: 'dispatched', jobs: [1] }]);
   });
 
-  test('a date that is corrected is the same dispatch', async () => {
+  test('a corrected date is the same dispatch', async () => {
     const world = await createWorld();
     await world.fold(dispatched(1, 0));
     expect(await world.told(HOUR)).toHaveLength(1);
@@ -320,7 +320,7 @@ describe('once, and what is true', () => {
     expect(await world.told(3 * HOUR)).toEqual([]);
   });
 
-  test('what was told of a dispatch no longer stands once another one is to be told', async () => {
+  test('a notified dispatch is outdated when another one is pending', async () => {
     const world = await createWorld();
     await world.fold(dispatched(1, 0));
     const first = required((await world.taken(HOUR))[0]);
@@ -335,7 +335,7 @@ describe('once, and what is true', () => {
     expect(await standing(second)).toEqual([1]);
   });
 
-  test('a cancellation that was told is not told again when the job was only back for a while', async () => {
+  test('a notified cancellation is not repeated if the job was only temporarily back', async () => {
     const world = await createWorld();
     await world.fold(said('job.cancelled', 1, 0));
     expect(await world.told(HOUR)).toEqual([{ kind: 'cancelled', jobs: [1] }]);
@@ -343,7 +343,7 @@ describe('once, and what is true', () => {
     expect(await world.told(3 * HOUR)).toEqual([]);
   });
 
-  test('a due date that is back where it was is not told', async () => {
+  test('a due date that returns to its old value is not notified', async () => {
     const world = await createWorld();
     const due = (at: number, from: string | null, to: string | null) =>
       said('job.due_date_changed', 1, at, { dateDue: to }, { changes: { dateDue: { from, to } } });
@@ -354,7 +354,7 @@ describe('once, and what is true', () => {
     expect(notice?.content.jobs).toMatchObject([{ formerDateDue: DAY_1, dateDue: '2026-03-09' }]);
   });
 
-  test('what is too old by the time it is folded is not told, and the history says so', async () => {
+  test('changes that are too old when they are folded are not notified, and the history says so', async () => {
     const world = await createWorld();
     world.state.now = START + 30 * HOUR;
     await world.fold(dispatched(1, 0), dispatched(2, 29 * HOUR));
@@ -362,12 +362,12 @@ describe('once, and what is true', () => {
     expect(await world.untold()).toEqual([
       { kind: 'dispatched', jobs: [1], became: 'suppressed', reason: 'too_old' },
     ]);
-    // As if it had not been seen: neither its tracking nor its end is news.
+    // As if it had not happened: neither its tracking nor its reversal is news.
     await world.fold(added(1, 31 * HOUR, first), revoked(1, 32 * HOUR));
     expect(await world.told(40 * HOUR)).toEqual([]);
   });
 
-  test('an event that comes after its notice was closed becomes one of its own', async () => {
+  test('an event that arrives after its notice was closed starts a new notice', async () => {
     const world = await createWorld();
     await world.fold(dispatched(1, 0));
     expect(await world.told(WINDOW + GRACE)).toEqual([{ kind: 'dispatched', jobs: [1] }]);
@@ -375,7 +375,7 @@ describe('once, and what is true', () => {
     expect(await world.told(HOUR)).toEqual([{ kind: 'dispatched', jobs: [2] }]);
   });
 
-  test('what was observed before notifications were enabled is passed over', async () => {
+  test('changes observed before notifications were enabled are skipped', async () => {
     const world = await createWorld();
     await saveSettings(world.table, { since: START + MINUTE });
     await world.fold(dispatched(1, 0), dispatched(2, MINUTE));
@@ -383,7 +383,7 @@ describe('once, and what is true', () => {
     expect(await world.untold()).toEqual([]);
   });
 
-  test('a replay does nothing', async () => {
+  test('a replay has no effect', async () => {
     const world = await createWorld();
     const [event] = await world.say(dispatched(1, 0));
     expect(await world.port.deliver([{ event: required(event), replay: true }])).toEqual([
@@ -393,8 +393,8 @@ describe('once, and what is true', () => {
   });
 });
 
-describe('while other things change', () => {
-  test('a window keeps the length it was opened with', async () => {
+describe('concurrent changes', () => {
+  test('a window keeps its initial length', async () => {
     const world = await createWorld();
     await world.fold(dispatched(1, 0));
     await saveSettings(world.table, {}, { windowSeconds: 3600 });
@@ -404,7 +404,7 @@ describe('while other things change', () => {
     expect(await world.told(2 * HOUR)).toEqual([{ kind: 'dispatched', jobs: [3] }]);
   });
 
-  test('notifications that are turned off while a window is open: nothing of it is told, not even when they are on again', async () => {
+  test('disabling notifications during a window drops its changes, even if they are enabled again', async () => {
     const world = await createWorld();
     await world.fold(dispatched(1, 0));
     await saveSettings(world.table, { enabled: false });
@@ -417,7 +417,7 @@ describe('while other things change', () => {
     ]);
   });
 
-  test('of an account that was deleted nothing is told; made again with the same id, it begins anew', async () => {
+  test('a deleted account gets no notices; a new one with the same id starts empty', async () => {
     const world = await createWorld();
     await world.fold(dispatched(1, 0), dispatched(2, 0));
     const thread = keys.thread(ref, '=SPRING');
@@ -437,7 +437,7 @@ describe('while other things change', () => {
     expect(await world.told(3 * HOUR)).toEqual([{ kind: 'dispatched', jobs: [1] }]);
   });
 
-  test('a log that was restored goes on: its new events are news, those from before are not folded again', async () => {
+  test('a restored log continues: its new events are notified, older ones are not folded again', async () => {
     const world = await createWorld();
     const [old] = await world.fold(dispatched(1, 0));
     expect(await world.told(HOUR)).toEqual([{ kind: 'dispatched', jobs: [1] }]);
@@ -450,7 +450,7 @@ describe('while other things change', () => {
     expect(await world.told(2 * HOUR)).toEqual([{ kind: 'dispatch_revoked', jobs: [1] }]);
   });
 
-  test('a job that moves to another order group takes along what is to be said, and what was', async () => {
+  test('a job that moves to another order group takes its pending and notified changes with it', async () => {
     const world = await createWorld();
     const move = (at: number, from: string | null, to: string | null) =>
       said(
@@ -470,7 +470,7 @@ describe('while other things change', () => {
     expect(notice?.content).toMatchObject({ kind: 'dispatch_revoked', orderGroup: null });
   });
 
-  test('what a notice said of a job that moved on since stands or falls with the job', async () => {
+  test('a notice is outdated if a job that moved on changes', async () => {
     const world = await createWorld();
     await world.fold(dispatched(1, 0), dispatched(2, 0));
     const { thread, content } = required((await world.taken(HOUR))[0]);
@@ -481,7 +481,7 @@ describe('while other things change', () => {
     expect([...(await findValidJobs(world.table, ref, thread, content))]).toEqual([2]);
   });
 
-  test('while events of a window are still to be folded it is not closed; but nobody waits longer than an hour', async () => {
+  test('a window with unfolded events stays open, for at most an hour', async () => {
     const world = await createWorld();
     const [one, two] = await world.say(dispatched(1, 0), dispatched(2, MINUTE));
     await world.port.deliver([{ event: required(one) }]);
@@ -491,7 +491,7 @@ describe('while other things change', () => {
     await world.stand(2);
     expect(await world.told(WINDOW + 2 * GRACE)).toEqual([{ kind: 'dispatched', jobs: [1, 2] }]);
 
-    // The next one was observed after the window, and one behind it may have been in it all the same.
+    // The next event was observed after the window; one behind it may still belong to it.
     world.state.now = START + 60 * MINUTE;
     await world.fold(dispatched(5, 60 * MINUTE, { orderGroup: 'AUTUMN' }));
     await world.say(dispatched(6, 66 * MINUTE, { orderGroup: 'AUTUMN' }));
@@ -507,8 +507,8 @@ describe('while other things change', () => {
   });
 });
 
-describe('what goes wrong', () => {
-  test('a notice that nobody finishes is given again after a minute, as it was, and no longer once it is finished', async () => {
+describe('failures', () => {
+  test('an unfinished notice is returned again after a minute, unchanged, until it is finished', async () => {
     const world = await createWorld();
     await world.fold(dispatched(1, 0));
     const [notice] = await world.taken(HOUR);
@@ -520,7 +520,7 @@ describe('what goes wrong', () => {
     expect((await world.taken(2 * HOUR)).map(({ content }) => content.kind)).toEqual(['dispatch_revoked']);
   });
 
-  test('an event that makes no sense is noted with the reason, and the others are told', async () => {
+  test('an invalid event is recorded with the reason, and the others are notified', async () => {
     const world = await createWorld();
     const events = await world.say(...[1, 2, 3, 4, 5].map((job) => dispatched(job, 0)));
     const broken = (place: number, change: (data: Record<string, Record<string, unknown>>) => void) => {
@@ -533,7 +533,7 @@ describe('what goes wrong', () => {
       { ...required(events[0]), json: '{' },
       broken(1, (data) => Object.assign(required(data.job), { jobNumber: 'two' })),
       broken(2, (data) => Object.assign(required(data.job), { dateOut: null })),
-      // Only what is needed is asked for.
+      // Requests only the required fields.
       broken(3, (data) =>
         Object.assign(required(data.job), { description: 4, tracking: [null, {}, { number: 7 }] }),
       ),
@@ -549,7 +549,7 @@ describe('what goes wrong', () => {
     for (const one of untold) expect(one).toMatchObject({ became: 'failed', reason: 'refused' });
   });
 
-  test('a thread that can’t be read holds nobody up', async () => {
+  test('an unreadable thread delays no other', async () => {
     const world = await createWorld();
     await world.fold(dispatched(1, 0), dispatched(2, 0, { orderGroup: 'SUMMER' }));
     await world.table.write({ update: keys.thread(ref, '=SPRING'), set: { state: '{' } });
@@ -558,7 +558,7 @@ describe('what goes wrong', () => {
     expect(await world.untold()).toMatchObject([{ jobs: [3], became: 'failed' }]);
   });
 
-  test('of long texts a message shows the beginning, and recipients are found by all of it', async () => {
+  test('a message has the beginning of a long text, and recipients are found by all of it', async () => {
     const world = await createWorld();
     const long = '\u{1f4e6}'.repeat(400);
     await world.fold(dispatched(1, 0, { orderNumber: long, description: long, orderGroup: long }));
@@ -572,7 +572,7 @@ describe('what goes wrong', () => {
     expect(notice?.scopes).toEqual([{ jobNumber: 1, orderNumber: long, orderGroup: long }]);
   });
 
-  test('links that are none of the web are no links', async () => {
+  test('links with other schemes than http and https are dropped', async () => {
     const world = await createWorld();
     const tracking = [
       { number: 'A', link: 'javascript:alert(1)' },
@@ -583,7 +583,7 @@ describe('what goes wrong', () => {
     expect(notice?.content.jobs[0]?.tracking).toEqual([{ number: 'A', link: null }]);
   });
 
-  test('a very large group is told whole, in notices that can be kept', async () => {
+  test('a very large group is notified completely, in notices that can be stored', async () => {
     const world = await createWorld();
     const jobs = Array.from({ length: 1200 }, (_, place) => place + 1);
     for (let from = 0; from < jobs.length; from += 90) {
@@ -596,7 +596,7 @@ describe('what goes wrong', () => {
     expect(told.length).toBe(2);
   }, 60_000);
 
-  test('what there is no room for in a thread is noted, and the rest is told', async () => {
+  test('changes that do not fit into a thread are recorded, and the rest is notified', async () => {
     const world = await createWorld();
     const noise = () => randomBytes(150).toString('base64');
     const tracking = () => Array.from({ length: 50 }, () => ({ number: noise(), link: null }));
@@ -617,7 +617,7 @@ describe('what goes wrong', () => {
     expect(all.sort((a, b) => a - b)).toEqual(Array.from({ length: 50 }, (_, place) => place + 1));
   }, 60_000);
 
-  test('what a thread has no room for when it is closed at once is closed bit by bit', async () => {
+  test("changes that exceed a thread's capacity at closing are closed in parts", async () => {
     const world = await createWorld();
     const noise = () => randomBytes(150).toString('base64');
     for (let job = 1; job <= 20; job += 1) {
@@ -638,7 +638,7 @@ describe('what goes wrong', () => {
     }
   }, 60_000);
 
-  test('a thread that can’t be written holds nobody up, and is told of', async () => {
+  test('a thread that cannot be written delays no other, and is reported', async () => {
     let isBroken = false;
     const world = await createWorld((table) => ({
       ...table,
@@ -661,7 +661,7 @@ describe('what goes wrong', () => {
     expect((await world.taken(HOUR + MINUTE)).map(({ thread }) => thread)).toContain('=SPRING');
   });
 
-  test('folding puts threads and nothing else, for a drain may do no more', async () => {
+  test("folding puts only threads, as the drain's permissions require", async () => {
     const writes: Write[] = [];
     const world = await createWorld((table) => ({
       ...table,
@@ -676,7 +676,7 @@ describe('what goes wrong', () => {
     }));
     await world.fold(dispatched(1, 0));
     const [waiting] = await world.say(said('job.updated', 1, MINUTE, { dateOut: DAY_1 }));
-    // It is looked at again later, for there is an event to be folded.
+    // Read again later, because an event is still to be folded.
     expect(await world.taken(10 * MINUTE)).toEqual([]);
     writes.length = 0;
     await world.port.deliver([{ event: required(waiting) }]);
@@ -688,14 +688,14 @@ describe('what goes wrong', () => {
     world.state.now = START + weeks;
     await world.fold(said('job.updated', 2, weeks));
     expect(writes).toMatchObject([{ put: { name: '=SPRING' } }]);
-    // Nothing is left to keep.
+    // Nothing is left to store.
     const thread = await world.table.get(keys.thread(ref, '=SPRING'));
     expect(thread?.ttl).toBeLessThanOrEqual((START + weeks) / 1000);
     await world.fold(dispatched(3, weeks));
     expect(await world.told(weeks + HOUR)).toEqual([{ kind: 'dispatched', jobs: [3] }]);
   });
 
-  test('jobs of one thread that come together are one write', async () => {
+  test('jobs of one thread in one batch are one write', async () => {
     let writes = 0;
     const world = await createWorld((table) => ({
       ...table,
@@ -713,7 +713,7 @@ describe('what goes wrong', () => {
 });
 
 eachTable('as drains do it', (makeTable, _kind, makeHistoryTable) => {
-  test('events of many jobs and groups become one notice a group, however the drain takes them', async () => {
+  test('events of many jobs and groups become one notice per group, for any batches of the drain', async () => {
     const table = await makeTable();
     const history = await makeHistoryTable();
     const state = { now: START };
@@ -762,7 +762,7 @@ eachTable('as drains do it', (makeTable, _kind, makeHistoryTable) => {
 
 // Any order, any crash
 
-/** What a job may go through, as the ordering service knows it: one step is one event, or none where it can't be. */
+/** A possible life of a job upstream: one step is one event, or none if it is impossible. */
 const ACTS = [
   ...['dispatch', 'dispatch', 'dispatch', 'dispatch', 'revoke', 'revoke', 'correct', 'track', 'track'],
   ...['link', 'untrack', 'due', 'due', 'cancel', 'reopen', 'move', 'rename'],
@@ -775,7 +775,7 @@ const steps = fc.array(
     act: fc.constantFrom<string>(...ACTS),
     n: fc.nat(2),
     gap: fc.constantFrom(...GAPS),
-    /** So much sooner it was observed than what stands before it in the log. */
+    /** How much earlier it was observed than its predecessor in the log. */
     early: fc.constantFrom(0, 0, 0, 30_000),
   }),
   { minLength: 2, maxLength: 40, size: 'max' },
@@ -797,7 +797,7 @@ const bornAs = (job: number): Life => ({
 const DAYS = ['2026-03-04T10:00:00', '2026-03-05T10:00:00', '2026-03-05T16:00:00'];
 const PARCELS = ['1Z1', '1Z2', '1Z3'];
 
-/** The events of a life: what was observed of it, and the job after each. */
+/** The events of a life: each observation, and the job after it. */
 function live(all: readonly Step[]): { draft: EventDraft; life: Life; job: number; time: number }[] {
   const lives = new Map(JOBS.map((job) => [job, bornAs(job)]));
   const lastOf = new Map<number, number>();
@@ -873,7 +873,7 @@ function live(all: readonly Step[]): { draft: EventDraft; life: Life; job: numbe
   });
 }
 
-/** What happens around the sink. */
+/** Events around the sink. */
 const ops = fc.array(
   fc.oneof(
     fc.record({ op: fc.constant('say' as const), count: fc.integer({ min: 1, max: 8 }) }),
@@ -889,16 +889,16 @@ const ops = fc.array(
       op: fc.constant('wait' as const),
       ms: fc.constantFrom(1000, GRACE, MINUTE, WINDOW + GRACE, 30 * MINUTE, 2 * HOUR),
     }),
-    /** The table fails at this write from now, which still happens or does not. */
+    /** The table fails at the nth write from now; `written` tells whether that one succeeds. */
     fc.record({ op: fc.constantFrom('fail' as const), at: fc.nat(2), lands: fc.boolean() }),
   ),
   { minLength: 10, maxLength: 80, size: 'max' },
 );
 
-/** A table that takes its time, and fails where it is told to. */
+/** A table with delays, and with failures on request. */
 function faulty(paces: readonly number[]) {
   const fault = { left: Number.POSITIVE_INFINITY, lands: false, happened: 0 };
-  /** Told of each item that was put. */
+  /** Called for each item that was put. */
   const landed: ((item: Item) => void)[] = [];
   const heard = (write: Write): void => {
     if ('put' in write) for (const listen of landed) listen(write.put);
@@ -936,7 +936,7 @@ function faulty(paces: readonly number[]) {
   return { fault, around, landed };
 }
 
-/** A notice as it came out; the how manieth to be closed it was, when, and how far each job was folded: at least and at most. */
+/** A notice: its order of closing, its time, and the minimum and maximum fold position of each job. */
 interface Out {
   readonly notice: ClosedNotice;
   readonly order: number;
@@ -1066,7 +1066,7 @@ function required<T>(value: T | undefined): T {
 const dayOf = (date: string | null) => date?.slice(0, 10) ?? null;
 type Played = Awaited<ReturnType<typeof play>>;
 
-/** Every notice speaks the truth as of some moment while it was closed, is about one thread, of one window, and no younger. */
+/** Every notice is true at some time while it was closed, and is about one thread, of one window, and no later events. */
 function expectTrue({ events, outs }: Played): void {
   for (const { notice, at, folded } of outs) {
     const { kind, jobs, observedAt, orderGroup } = notice.content;
@@ -1105,7 +1105,10 @@ function expectTrue({ events, outs }: Played): void {
   }
 }
 
-/** Nothing is told twice, and in the end customers know how things stand, but for what was too old, which the history has. */
+/**
+ * No change is notified twice, and finally customers know the current state, except changes that were too old, which the
+ * history has.
+ */
 function expectHeard({ events, outs, untold }: Played): void {
   const ordered = outs.toSorted((a, b) => a.order - b.order);
   for (const job of JOBS) {
@@ -1115,7 +1118,7 @@ function expectHeard({ events, outs, untold }: Played): void {
     const types = lived.map(({ draft }) => draft.type);
     const isTooOld = (kind: MessageKind): boolean =>
       untold.some((one) => one.reason === 'too_old' && one.kind === kind && one.jobs.includes(job));
-    // A date that is corrected is not told, so what was told is not to be compared by its words.
+    // A corrected date is not notified, so texts are not compared.
     const isCorrected = lived.some(
       ({ draft }) => draft.type === 'job.updated' && 'dateOut' in draft.data.changes,
     );
@@ -1168,7 +1171,7 @@ function expectHeard({ events, outs, untold }: Played): void {
     const anyTold = ofThreads.some(({ notice }) => notice.content.kind === 'dispatched');
     if (types.includes('job.dispatched') && !anyTold) expect(isNoted).toBe(true);
   }
-  // Each parcel is news once; once more when it gets its link.
+  // Each parcel is news once, and once more when it gets its link.
   for (const thread of new Set(outs.map(({ notice }) => notice.thread))) {
     const told = new Map<string | null, boolean>();
     for (const { notice } of ordered) {
@@ -1195,7 +1198,7 @@ function isIn(
 
 const paces = fc.array(fc.nat(12), { minLength: 1, maxLength: 20 });
 
-test('whatever happens to jobs, in whatever order it is folded, closed, delivered again or cut off: what is told is true when it is closed, told once, and in the end customers know how things stand', async () => {
+test('for any life, order of folding, redelivery and crash, notices are true when closed, notified once, and finally complete', async () => {
   const seen = { told: 0, untold: 0, faults: 0, kinds: new Set<string>(), reasons: new Set<string | null>() };
   await fc.assert(
     fc.asyncProperty(steps, ops, paces, async (all, script, pace) => {
@@ -1210,16 +1213,16 @@ test('whatever happens to jobs, in whatever order it is folded, closed, delivere
     }),
     runs(RUNS, RUNS),
   );
-  // The property says something only where things happen.
+  // The property is meaningful only with actions.
   expect(seen.told).toBeGreaterThan(RUNS);
   expect(seen.faults).toBeGreaterThan(RUNS / 10);
   expect([...seen.kinds].sort()).toEqual(Object.keys(messageKinds).sort());
   expect([...seen.reasons].sort()).toEqual(['revoked', 'too_old']);
 }, 300_000);
 
-// The windows, to the instant
+// Windows, exact to the millisecond
 
-/** Dispatches in the order of their log, and which window each is in by the words of the promise. */
+/** Dispatches in log order, and the window of each according to the guarantee. */
 function windowsOf(times: readonly { job: number; time: number }[]): number[][] {
   const windows: { start: number; jobs: number[] }[] = [];
   for (const { job, time } of times.toSorted((a, b) => a.time - b.time)) {
@@ -1230,7 +1233,7 @@ function windowsOf(times: readonly { job: number; time: number }[]): number[][] 
   return windows.map(({ jobs }) => jobs.sort((a, b) => a - b));
 }
 
-test('however far the sink is behind, in whatever order it folds and wherever it is cut off, each window of event time is one notice', async () => {
+test('for any sink delay, folding order and crash, each window of event time is one notice', async () => {
   let many = 0;
   await fc.assert(
     fc.asyncProperty(
@@ -1238,7 +1241,7 @@ test('however far the sink is behind, in whatever order it folds and wherever it
         minLength: 1,
         maxLength: 12,
       }),
-      // In which order what is in the log is folded, what is looked at in between, and where the table fails.
+      // Order of folding, reads in between, and table failures.
       fc.array(
         fc.record({
           pick: fc.nat(11),
@@ -1258,7 +1261,7 @@ test('however far the sink is behind, in whatever order it folds and wherever it
           at += gap;
           return { job: place + 1, time: at };
         });
-        // An outage: all of it is in the log before the first is folded.
+        // An outage: all events are in the log before the first is folded.
         const events = await world.say(...times.map(({ job, time }) => dispatched(job, time)));
         world.state.now = START + at + 30 * MINUTE;
         const left = [...events];
@@ -1281,7 +1284,7 @@ test('however far the sink is behind, in whatever order it folds and wherever it
           const some = left.splice(pick % Math.max(1, left.length), batch);
           const outcomes = await world.port.deliver(some.map((event) => ({ event })));
           left.push(...some.filter((_, place) => outcomes[place]?.kind !== 'delivered'));
-          // As drains do: everything up to there is folded.
+          // Like a drain: all events up to there are folded.
           const first = Math.min(events.length + 1, ...left.map(({ sequence }) => sequence));
           await world.stand(first - 1);
           if (takes) await take();

@@ -6,7 +6,7 @@
  *     const { status, json } = await us.get('/Jobs/active?pageSize=5');
  */
 import { expect } from 'vitest';
-import { answersOf, type Operation } from '../../sandbox/http/operation.ts';
+import { listAnswers, type Operation } from '../../sandbox/http/operation.ts';
 import { operations } from '../../sandbox/operations.ts';
 import type { Sandbox, SandboxOptions } from '../../sandbox/server.ts';
 import type { Role } from '../../sandbox/world/records.ts';
@@ -123,7 +123,7 @@ function check(method: string, path: string, status: number, body: unknown): voi
   const spec = operationOf(method, path);
   // What is no operation answers 404 or 401, whatever it is.
   if (!spec) return;
-  const declared = answersOf(spec)[status];
+  const declared = listAnswers(spec)[status];
   if (!declared)
     throw new Error(
       `${method} ${path} answered ${status}, which it does not declare: ${JSON.stringify(body)}`,
