@@ -1,4 +1,4 @@
-/** A cell: the accounts of one region together, when the ordering service fails for all of them (rule 12). */
+/** A cell: the accounts of one region together, when the ordering API fails for all of them (rule 12). */
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { createTickHandler } from '../../functions/handlers/tick.ts';
@@ -46,7 +46,7 @@ interface CellOptions {
 
 type Cell = Awaited<ReturnType<typeof createCell>>;
 
-/** Accounts a1, a2, … of the region us, each with a job and a baseline, polled as the schedule has it. */
+/** Accounts a1, a2, … of the region us, each with a job and a baseline, polled as scheduled. */
 async function createCell(options: CellOptions = {}) {
   let clock = START;
   const now = (): number => clock;
@@ -120,7 +120,7 @@ async function createCell(options: CellOptions = {}) {
     },
     poll: (account: string): Promise<PollReport> =>
       pollAccount(deps, { region: 'us', account }, clock + 600_000),
-    /** Time passes and the schedule with it: what is due is polled. Gives the accounts that were. */
+    /** Advances time and runs due polls. Returns the polled accounts. */
     async run(seconds: number, tickSeconds = 10): Promise<string[]> {
       const polled: string[] = [];
       for (let at = 0; at < seconds; at += tickSeconds) {
@@ -137,7 +137,7 @@ async function createCell(options: CellOptions = {}) {
       }
       return polled;
     },
-    /** What the cell's own log says since the last time. */
+    /** New events of the cell's own log since the last call. */
     region: () => fresh(cellLog('us')),
     regionTypes: async () => (await cell.region()).map(({ type }) => type),
     /** The same of an account: types of events. */
@@ -167,8 +167,8 @@ async function createCell(options: CellOptions = {}) {
 
 const DOWN: FaultRule['fault'] = { kind: 'status', status: 503 };
 
-describe('a region whose service fails for all', () => {
-  test('is one upstream.outage and no alarm of an account; then one upstream.recovered, and what moved meanwhile', async () => {
+describe('a region that fails for all accounts', () => {
+  test('emits one upstream.outage and no account alarm; then one upstream.recovered and the delayed job events', async () => {
     const cell = await createCell();
     cell.fault(DOWN);
     const began = cell.now();
@@ -192,10 +192,10 @@ describe('a region whose service fails for all', () => {
       reason: expect.stringContaining('the service is not available (503)'),
     });
     expect(outage?.data.failedPolls).toBeGreaterThanOrEqual(5);
-    // Each account has its own turn within the minute; the first one that came failed.
+    // Each account is polled at its own time within the minute; the first one that arrived failed.
     const since = Date.parse(String(outage?.data.since));
     expect([since > began, since <= began + 60_000]).toEqual([true, true]);
-    // Said within a minute and a poll after the first failure.
+    // Emitted at most a minute and a poll after the first failure.
     expect(Date.parse(outage?.time ?? '') - began).toBeLessThanOrEqual(180_000);
 
     cell.moveJobs();
@@ -236,7 +236,7 @@ describe('a region whose service fails for all', () => {
     expect(await cell.allTypes()).toEqual([]);
   });
 
-  test('a second time is announced a second time', async () => {
+  test('emits a second outage for a second failure', async () => {
     const cell = await createCell();
     for (let time = 0; time < 2; time += 1) {
       cell.fault(DOWN);
@@ -253,7 +253,7 @@ describe('a region whose service fails for all', () => {
     expect(await cell.allTypes()).toEqual([]);
   });
 
-  test('for less than a minute is no news, however often its accounts are polled', async () => {
+  test('emits nothing for less than a minute, however often its accounts are polled', async () => {
     const cell = await createCell({ pollIntervalSeconds: 5 });
     cell.fault(DOWN);
     await cell.run(55, 5);
@@ -265,7 +265,7 @@ describe('a region whose service fails for all', () => {
     expect(await cell.status('a1')).toMatchObject({ state: 'tracking', consecutiveFailures: 0 });
   });
 
-  test('is an outage after a minute, also when its accounts are polled so often that each would have raised its alarm', async () => {
+  test('emits an outage after a minute, also if each account was polled often enough to raise its alarm', async () => {
     const cell = await createCell({ pollIntervalSeconds: 5 });
     cell.fault(DOWN);
     await cell.run(120, 5);
@@ -274,8 +274,8 @@ describe('a region whose service fails for all', () => {
   });
 });
 
-describe('no outage of the region', () => {
-  test('is it when one account’s credentials are refused and another one’s answers are poisoned: each has its own alarm', async () => {
+describe('does not emit upstream.outage', () => {
+  test('while one account’s credentials are rejected and another one’s answers are invalid: each has its own alarm', async () => {
     const cell = await createCell();
     cell.fault({ kind: 'status', status: 401 }, { account: 'a1' });
     cell.fault({ kind: 'raw', body: '{"items":' }, { account: 'a2' });
@@ -287,7 +287,7 @@ describe('no outage of the region', () => {
     expect(await cell.isOpen()).toBe(false);
   });
 
-  test('is it when everybody’s credentials are refused: that is announced for each', async () => {
+  test('while all credentials are rejected: each account has its own alarm', async () => {
     const cell = await createCell({ accounts: 4 });
     cell.fault({ kind: 'status', status: 401 });
     await cell.run(600);
@@ -295,7 +295,7 @@ describe('no outage of the region', () => {
     expect(await cell.allTypes()).toEqual(Array.from({ length: 4 }, () => 'account.credentials_rejected'));
   });
 
-  test('is it while only two accounts fail, for there are no more: their own alarms come', async () => {
+  test('while only two accounts fail and the region has no more: each has its own alarm', async () => {
     const cell = await createCell({ accounts: 2 });
     cell.fault(DOWN);
     await cell.run(900);
@@ -307,7 +307,7 @@ describe('no outage of the region', () => {
     }
   });
 
-  test('is it while every other poll fails', async () => {
+  test('while every other poll fails', async () => {
     const cell = await createCell({ accounts: 5 });
     let polls = 0;
     cell.beforePoll(() => {
@@ -321,7 +321,7 @@ describe('no outage of the region', () => {
     expect(await cell.isOpen()).toBe(false);
   });
 
-  test('is it while half of the accounts fail: each of them has its own alarm', async () => {
+  test('while half of the accounts fail: each has its own alarm', async () => {
     const cell = await createCell({ accounts: 6 });
     for (const account of ['a1', 'a2', 'a3']) cell.fault(DOWN, { account });
     await cell.run(1800);
@@ -329,7 +329,7 @@ describe('no outage of the region', () => {
     expect((await cell.allTypes()).sort()).toEqual(Array.from({ length: 3 }, () => 'account.poll_failing'));
   });
 
-  test('is it when pages of the list are answered, and others are not', async () => {
+  test('while some pages of the list are answered and others are not', async () => {
     const cell = await createCell({ accounts: 3 });
     for (const account of cell.upstream) for (let n = 0; n < 100; n += 1) account.createJob();
     cell.fault(DOWN, { query: { page: 2 } });
@@ -340,8 +340,8 @@ describe('no outage of the region', () => {
   });
 });
 
-describe('an account of a region that failed', () => {
-  test('and that fails on when the region is back has its own alarm then, and its own recovery', async () => {
+describe('an account of a failed region', () => {
+  test('raises its own alarm if it still fails after the region recovered, and its own recovery', async () => {
     const cell = await createCell();
     cell.fault(DOWN);
     await cell.run(900);
@@ -356,7 +356,7 @@ describe('an account of a region that failed', () => {
     expect([...(await cell.region()), ...(await cell.allTypes())]).toEqual([]);
   });
 
-  test('and that had its own alarm before has its own recovery after', async () => {
+  test('with an earlier alarm has its own recovery afterwards', async () => {
     const cell = await createCell();
     cell.fault(DOWN, { account: 'a1' });
     await cell.run(600);
@@ -369,7 +369,7 @@ describe('an account of a region that failed', () => {
     expect(await cell.allTypes()).toEqual([]);
   });
 
-  test('and that has other troubles meanwhile has its own alarm at once', async () => {
+  test('with another error raises its own alarm at once', async () => {
     const cell = await createCell();
     cell.fault(DOWN);
     await cell.run(180);
@@ -389,7 +389,7 @@ describe('an account of a region that failed', () => {
     expect(await cell.types('a1')).toEqual(['account.poll_failing']);
   });
 
-  test('is polled soon after the region is back, however long it was away', async () => {
+  test('is polled soon after the region recovered, for any duration of the outage', async () => {
     const cell = await createCell({ accounts: 4 });
     cell.fault(DOWN);
     await cell.run(6 * 3600, 60);
@@ -403,7 +403,7 @@ describe('an account of a region that failed', () => {
   });
 });
 
-describe('while a region fails', () => {
+describe('during an outage', () => {
   async function failing(accounts = 12): Promise<Cell> {
     const cell = await createCell({ accounts });
     cell.fault(DOWN);
@@ -413,7 +413,7 @@ describe('while a region fails', () => {
     return cell;
   }
 
-  test('a few accounts a minute are polled, each in its turn', async () => {
+  test('a few accounts a minute are polled, in turn', async () => {
     const cell = await failing();
     const turns: string[] = [];
     for (let minute = 0; minute < 8; minute += 1) {
@@ -425,7 +425,7 @@ describe('while a region fails', () => {
     expect(new Set(turns.slice(12))).toEqual(new Set(cell.names));
   });
 
-  test('no more are polled when the schedule is looked at more often, or by several at once', async () => {
+  test('no more are polled if ticks are more frequent or concurrent', async () => {
     const cell = await failing();
     expect((await cell.run(600, 1)).length).toBeLessThanOrEqual(36);
     cell.pass(60);
@@ -434,7 +434,7 @@ describe('while a region fails', () => {
     expect(claims.flat()).toHaveLength(3);
   });
 
-  test('the tick queues those few, and all that are due when the service is back', async () => {
+  test('the tick queues those few, and all that are due after recovery', async () => {
     const cell = await failing();
     let queued: string[] = [];
     const tick = createTickHandler({
@@ -461,7 +461,7 @@ describe('while a region fails', () => {
     expect((await minute()).sort()).toEqual([...rest, back].sort());
   });
 
-  test('an account with troubles of its own does not keep the others waiting when the service is back', async () => {
+  test('an account with its own errors does not delay the others after recovery', async () => {
     const cell = await failing();
     cell.clearFaults();
     for (const account of ['a1', 'a2']) cell.fault(DOWN, { account });
@@ -471,7 +471,7 @@ describe('while a region fails', () => {
     for (const name of cell.names.slice(2)) expect((await cell.status(name)).problem, name).toBeNull();
   });
 
-  test('each account’s status says so, also of those that are not polled; those that need an operator keep their state', async () => {
+  test('each account’s status has the outage, also if it is not polled; states that need an operator stay', async () => {
     const cell = await createCell();
     cell.fault({ kind: 'status', status: 401 }, { account: 'a1' });
     await cell.run(60);
@@ -499,7 +499,7 @@ describe('while a region fails', () => {
 });
 
 eachTable('polls that overlap', (makeTable) => {
-  test('announce an outage once, and its end once', async () => {
+  test('emit an outage once, and its end once', async () => {
     const cell = await createCell({ table: await makeTable() });
     const allAtOnce = () => Promise.all([...cell.names, ...cell.names].map((name) => cell.poll(name)));
     cell.fault(DOWN);
@@ -515,13 +515,13 @@ eachTable('polls that overlap', (makeTable) => {
     expect(await cell.allTypes()).toEqual([]);
   });
 
-  test('and of which one was answered before the first failure: it ends no outage by coming late', async () => {
+  test('of which one was answered before the first failure: its late commit ends no outage', async () => {
     const cell = await createCell({ table: await makeTable() });
     for (let n = 0; n < 100; n += 1) cell.upstream[0]?.createJob();
-    // It begins with a failure to take back, which another one takes back before it.
+    // Starts with a failure to clear, which another poll clears first.
     cell.fault(DOWN, { account: 'a2' });
     await cell.poll('a2');
-    // Its first page is answered, its second is held back until the outage is announced, and fails then.
+    // Its first page is answered; its second is delayed until the outage is emitted, and fails then.
     let release = (): void => undefined;
     const held = new Promise<void>((reached) => {
       cell.sandbox.onRequest = ({ query }) => {
@@ -549,7 +549,7 @@ eachTable('polls that overlap', (makeTable) => {
   });
 });
 
-describe('a poll that dies', () => {
+describe('a poll that crashes', () => {
   async function story(dies: { readonly at: number; readonly when: 'before' | 'after' } | undefined) {
     let counting = false;
     let written = 0;
@@ -580,7 +580,7 @@ describe('a poll that dies', () => {
     return { region: await cell.regionTypes(), accounts: await cell.allTypes(), written, killed };
   }
 
-  test('at any of its writes, before or right after it: an outage and its end are announced once, and nothing is lost', async () => {
+  test('at any of its writes, before or after it: an outage and its end are emitted once, and nothing is lost', async () => {
     const whole = await story(undefined);
     expect(whole).toMatchObject({
       region: ['upstream.outage', 'upstream.recovered'],
@@ -601,12 +601,12 @@ describe('a poll that dies', () => {
   });
 });
 
-describe('a table that does not answer for the region', () => {
+describe('an unavailable item of the region', () => {
   test.each<[string, (call: TableCall) => boolean]>([
     ['at all', () => true],
     ['when it is read', ({ call }) => call === 'get'],
     ['when it is written', ({ call }) => call === 'write' || call === 'transact'],
-  ])('%s keeps no poll from its work: each account speaks for itself', async (_, fails) => {
+  ])('%s does not fail a poll: each account raises its own alarms', async (_, fails) => {
     let failing = false;
     const table = watchedTable(createMemoryTable(), {
       before(call) {
@@ -629,7 +629,7 @@ describe('a table that does not answer for the region', () => {
     expect(await cell.region()).toEqual([]);
   });
 
-  test('when an outage ends leaves it open, and the next poll ends it', async () => {
+  test('at the end of an outage leaves it open, and the next poll ends it', async () => {
     let failing = false;
     const table = watchedTable(createMemoryTable(), {
       before(call) {
@@ -651,8 +651,8 @@ describe('a table that does not answer for the region', () => {
   });
 });
 
-describe('a good poll', () => {
-  test('writes to the region’s item only when there is something to take back', async () => {
+describe('a successful poll', () => {
+  test('writes the region’s item only if there is a failure to clear', async () => {
     const table = watchedTable(createMemoryTable());
     const cell = await createCell({ table });
     const touched = async (act: () => Promise<unknown>) => {
@@ -691,7 +691,7 @@ describe('the cell’s own log', () => {
     await cell.run(300);
   }
 
-  test('is read as a feed of the region, page by page and with a wait', async () => {
+  test('is served as a feed of the region, with paging and long poll', async () => {
     const { cell, get } = await withOutage();
     expect(await get('regions/us/events')).toEqual({
       status: 200,
@@ -714,7 +714,7 @@ describe('the cell’s own log', () => {
     expect((await get('regions/us/events?after=e9.1')).status).toBe(410);
   });
 
-  test('wants the key, and is there for regions with accounts only', async () => {
+  test('requires the key, and exists for regions with accounts only', async () => {
     const { api, get } = await withOutage();
     expect((await api.request('/v1/regions/us/events')).status).toBe(401);
     for (const region of ['nz', 'xx', '_cell']) {
@@ -724,10 +724,10 @@ describe('the cell’s own log', () => {
     }
   });
 
-  test('is in the live stream of the region and in that of everything, from where a client stands', async () => {
+  test("is in the live streams of the region and of all events, from the client's cursor", async () => {
     const { cell } = await withOutage();
     const startedAt = performance.now();
-    // Streams end by the clock, so it has to run.
+    // Streams end by the clock, so it has to advance.
     const now = () => cell.now() + performance.now() - startedAt;
     const pace = { streamMs: 50, recheckMs: 5 };
     const api = createApi({
@@ -748,7 +748,7 @@ describe('the cell’s own log', () => {
     }
   });
 
-  test('goes to sinks that follow everything, not to those that follow some accounts', async () => {
+  test('is delivered to sinks that follow everything, not to those that follow some accounts', async () => {
     const cell = await createCell();
     const sink = {
       region: 'us',
@@ -784,7 +784,7 @@ describe('the cell’s own log', () => {
         cell.now() + 60_000,
       );
     }
-    // A sink that is made later begins where the log stands then.
+    // A sink that is created later starts at the current end of the log.
     expect(delivered).toEqual(['all _cell.e1.1 upstream.outage']);
   });
 
@@ -802,7 +802,7 @@ describe('the cell’s own log', () => {
     expect(() => parseConfig({ regions, accounts }, {})).toThrow(ConfigError);
   });
 
-  test('keeps its epoch and its events when accounts are registered again, or more of them', async () => {
+  test('keeps its epoch and its events when accounts are registered again or added', async () => {
     const cell = await createCell();
     await outage(cell);
     for (const name of ['a1', 'new']) {
@@ -819,11 +819,11 @@ describe('the cell’s own log', () => {
   });
 });
 
-describe('what is heard of a service (pure)', () => {
+describe('failure statistics of a region (pure)', () => {
   type Heard = readonly [second: number, account: string] | readonly [second: number];
   const ok = (second: number): Heard => [second];
   const fail = (second: number, account: string): Heard => [second, account];
-  /** Failures of accounts in turn, one each so many seconds. */
+  /** Failures of accounts in turn, at a fixed interval in seconds. */
   const fails = (from: number, to: number, step: number, ...accounts: string[]): Heard[] =>
     Array.from({ length: Math.floor((to - from) / step) + 1 }, (_, n) =>
       fail(from + n * step, accounts[n % accounts.length] ?? ''),
@@ -831,7 +831,7 @@ describe('what is heard of a service (pure)', () => {
 
   const letters = [...'abcdefghijklmnopqrst'];
 
-  /** What is announced, with the second. */
+  /** The emitted events, with the second. */
   function announced(...heard: readonly Heard[]): { said: string[]; upstream: Upstream } {
     let upstream: Upstream = { revision: 0, run: null, openedAt: null };
     const said: string[] = [];
@@ -894,20 +894,20 @@ describe('what is heard of a service (pure)', () => {
     expect(announced(...heard).said).toEqual(said);
   });
 
-  test('of hundreds of failures a second a few are written', () => {
+  test('writes only a few of hundreds of failures per second', () => {
     const { upstream } = announced(...fails(0, 59, 0.005, ...letters));
     expect(upstream.revision).toBeGreaterThan(10);
     expect(upstream.revision).toBeLessThan(70);
   });
 
-  test('of thousands of accounts ten are kept by name', () => {
+  test('stores ten of thousands of accounts by name', () => {
     const accounts = Array.from({ length: 1000 }, (_, n) => `a${n}`);
     const { said, upstream } = announced(...fails(0, 70, 0.5, ...accounts));
     expect(said).toEqual(['outage 60']);
     expect(upstream.run?.accounts).toHaveLength(10);
   });
 
-  test('accounts hold back their alarms while it is open, and at most for the minute before it can be', () => {
+  test('accounts hold back their alarms during an outage, and at most for the minute before it can start', () => {
     const held = (second: number, ...heard: readonly Heard[]) =>
       failsForAll(announced(...heard).upstream, START + second * 1000);
     expect(held(0)).toBe(false);
@@ -915,7 +915,7 @@ describe('what is heard of a service (pure)', () => {
     expect(held(20, ...fails(0, 16, 4, 'a', 'b'))).toBe(false);
     expect(held(20, ...fails(0, 16, 4, 'a', 'b', 'c'))).toBe(true);
     expect(held(59.9, ...fails(0, 16, 4, 'a', 'b', 'c'))).toBe(true);
-    // Nothing came that would have opened it.
+    // No later failure started it.
     expect(held(60, ...fails(0, 16, 4, 'a', 'b', 'c'))).toBe(false);
     expect(held(5000, ...fails(0, 60, 4, 'a', 'b', 'c'))).toBe(true);
     expect(held(101, ...fails(0, 60, 4, 'a', 'b', 'c'), ok(100))).toBe(false);
@@ -934,16 +934,16 @@ describe('what is heard of a service (pure)', () => {
     ['forbidden', false],
     ['bad_request', false],
     ['conflict', false],
-  ])('%s is the service’s fault: %s', (kind, expected) => {
+  ])('%s counts as the upstream API’s failure: %s', (kind, expected) => {
     expect(isServiceFault(new OrderingError({ kind, operation: 'GET /Jobs/active' }))).toBe(expected);
   });
 
-  test('a fault of our own is not the service’s', () => {
+  test('an internal error does not count as an upstream failure', () => {
     expect(isServiceFault(new Error('no time'))).toBe(false);
     expect(isServiceFault(new TableError('get', 'throttled'))).toBe(false);
   });
 
-  test('an account of a region that fails counts its failures, raises no alarm and does not back off', () => {
+  test('an account of a failed region counts its failures, raises no alarm and does not back off', () => {
     const problem = new OrderingError({ kind: 'unavailable', operation: 'GET /Jobs/active' });
     const failing = (consecutiveFailures: number, regionFails: boolean, alarmed = false) => {
       const next = transition(

@@ -1,4 +1,4 @@
-/** What the tracker decides without asking anybody, besides what is in decisions/: instants, account states, the index, the chunks. */
+/** Pure decisions of the tracker that are not in decisions/: timestamps, account states, the index, the chunks. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { transition, turnFrom } from '../../shared/accounts/account-state.ts';
@@ -19,7 +19,7 @@ import {
 import { BASELINE, MINUTE, polls } from '../support/decisions.ts';
 import { runs } from '../support/runs.ts';
 
-describe('the instants a text can mean (rules 5 and 15)', () => {
+describe('comparing timestamps (rules 5 and 15)', () => {
   const read = (text: string, zone: string | null = null, midnightIsEndOfDay = false) => {
     const reading = readInstants(text, zone, { midnightIsEndOfDay });
     return (
@@ -119,7 +119,7 @@ describe('the instants a text can mean (rules 5 and 15)', () => {
     ['2026-11-01T00:00:00-06:00', 'America/Denver', '2026-11-02T07:00:00.000Z'],
     ['2026-03-05', null, '2026-03-06T12:00:00.000Z'],
     ['2026-03-05T00:00:01', 'America/Denver', '2026-03-05T07:00:01.000Z'],
-  ])('a due date of %s in %s is over at %s', (text, zone, instant) => {
+  ])('a due date of %s in %s has passed at %s', (text, zone, instant) => {
     expect(read(text, zone, true)?.[1]).toBe(instant);
   });
 
@@ -131,17 +131,17 @@ describe('the instants a text can mean (rules 5 and 15)', () => {
     '2026-03-05T24:30:00',
     '0001-01-01T00:00:00',
     '9999-12-31T23:59:59',
-  ])('%j is no date', (text) => {
+  ])('%j is not a date', (text) => {
     expect(read(text, 'America/Denver')).toBeUndefined();
   });
 });
 
-describe('when an account has its next turn', () => {
+describe("the time of an account's next poll", () => {
   const unavailable = new OrderingError({ kind: 'unavailable', operation: 'GET /Jobs/active' });
   const failed = { kind: 'failed', problem: unavailable, accepted: true } as const;
   const fraction = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true });
 
-  /** How long after its beginning a poll sets the next one. */
+  /** Delay of the next poll after the start of one. */
   function gap(pollIntervalSeconds: number, phase: number, startedAt: number, failures?: number): number {
     const status = {
       state: 'tracking',
@@ -155,7 +155,7 @@ describe('when an account has its next turn', () => {
     return (transition(result, before, startedAt, startedAt + 500).nextPollAt ?? 0) - startedAt;
   }
 
-  test('never sooner than a tenth of the interval after a poll, and never later than the interval and a tenth', () => {
+  test('is at least a tenth of the interval after a poll, and at most 1.1 intervals', () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 86_400 }), fraction, fraction, (interval, phase, at) => {
         const ms = interval * 1000;
@@ -166,7 +166,7 @@ describe('when an account has its next turn', () => {
     );
   });
 
-  test('at the same place in every interval, however late its polls begin', () => {
+  test('has the same offset in every interval, for any delay of polls', () => {
     fc.assert(
       fc.property(fraction, fc.array(fc.integer({ min: 0, max: 107_000 })), (phase, lags) => {
         let turn = turnFrom(BASELINE, 120_000, phase);
@@ -179,7 +179,7 @@ describe('when an account has its next turn', () => {
     );
   });
 
-  test('those who began at one instant are spread over the interval, also when they all had to wait for the same time', () => {
+  test('is spread over the interval for accounts that start at the same time, also if they waited for the same time', () => {
     const refs = Array.from({ length: 10_000 }, (_, n) => ({ region: 'us', account: `account-${n}` }));
     for (const failures of [undefined, 1, 4, 20]) {
       const perSecond = new Map<number, number>();
@@ -188,13 +188,13 @@ describe('when an account has its next turn', () => {
       expect(perSecond.size).toBeGreaterThanOrEqual(119);
       // 83 on average.
       expect(Math.max(...perSecond.values())).toBeLessThan(140);
-      // Not longer than the longest back-off, of which it is a tenth of the interval more at most.
+      // At most the longest back-off plus a tenth of the interval.
       expect(Math.max(...gaps)).toBeLessThanOrEqual({ 1: 132, 4: 912, 20: 912 }[failures ?? 1] ?? 0);
     }
   });
 });
 
-describe('what a poll means for its account (rule 11)', () => {
+describe('the effect of a poll on its account (rule 11)', () => {
   const refusal = new OrderingError({ kind: 'credentials_rejected', operation: 'POST token' });
   const outage = new OrderingError({
     kind: 'unavailable',
@@ -226,7 +226,7 @@ describe('what a poll means for its account (rule 11)', () => {
     });
   }
 
-  test('broken credentials are announced once, polled ever more rarely, and their recovery is announced', () => {
+  test('invalid credentials are emitted once, polled less and less often, and their recovery is emitted', () => {
     expect(run(...Array.from({ length: 6 }, () => failed(refusal)), good)).toEqual([
       ['credentials_rejected', 60, ['credentials_rejected']],
       ['credentials_rejected', 120, []],
@@ -238,7 +238,7 @@ describe('what a poll means for its account (rule 11)', () => {
     ]);
   });
 
-  test('a service that asks to be left alone for years is asked again after a day all the same', () => {
+  test('a Retry-After of years is limited to a day', () => {
     const seconds = (retryAfterMs: number) =>
       run(
         failed(new OrderingError({ kind: 'rate_limited', operation: 'GET /Jobs/active', retryAfterMs })),
@@ -247,7 +247,7 @@ describe('what a poll means for its account (rule 11)', () => {
     for (const ms of [10 * 365 * 86_400_000, Number.MAX_SAFE_INTEGER]) expect(seconds(ms)).toBe(86_400);
   });
 
-  test('nothing but an answer proves that credentials are good again', () => {
+  test('only an answer proves that credentials are valid again', () => {
     expect(
       run(failed(refusal), failed(outage), failed(outage), failed(outage), failed(outage, true), good),
     ).toEqual([
@@ -260,7 +260,7 @@ describe('what a poll means for its account (rule 11)', () => {
     ]);
   });
 
-  test('an alarm is raised at the third failure in a row, and its recovery announced whatever came between', () => {
+  test('an alarm is raised at the third consecutive failure, and its recovery is emitted for any failures in between', () => {
     expect(
       run(
         failed(outage),
@@ -284,14 +284,14 @@ describe('what a poll means for its account (rule 11)', () => {
     ]);
   });
 
-  test('another account’s credentials stop it until an operator acts (rule 9)', () => {
+  test('credentials of another account stop it until an operator acts (rule 9)', () => {
     expect(run({ kind: 'mismatch', expectedId: 1, actualId: 2 })).toEqual([
       ['identity_mismatch', null, ['identity_mismatch']],
     ]);
   });
 });
 
-describe('the index', () => {
+describe('the job index', () => {
   const phases: readonly Phase[] = ['listed', 'departed', 'settling', 'suspected', 'contradictory'];
   const entry = fc.record({
     fingerprint: fc.integer({ min: 0, max: 2 ** 48 - 1 }),
@@ -305,7 +305,7 @@ describe('the index', () => {
   );
   const batch = fc.array(fc.tuple(jobNumber, fc.option(entry, { nil: undefined })), { maxLength: 400 });
 
-  test('stored shard by shard it is read back as it was, in shards that stay small, whatever came and went', () => {
+  test('a shard is read as it was written, and shards stay small for any changes', () => {
     fc.assert(
       fc.property(fc.array(batch, { maxLength: 12 }), fc.func(fc.boolean()), (batches, removes) => {
         const stored = new Map<number, Uint8Array>();
@@ -314,7 +314,7 @@ describe('the index', () => {
           [...stored].sort(([a], [b]) => a - b).map(([lowest, packed]) => ({ lowest, packed }));
         let index = JobIndex.decode([]);
         for (const [n, changes] of batches.entries()) {
-          // Now and then most of it goes.
+          // Occasionally most jobs are removed.
           const gone =
             n % 4 === 3
               ? [...model.keys()].filter((job) => removes(job)).map((job) => [job, undefined] as const)
@@ -359,12 +359,12 @@ describe('the index', () => {
     expect(sizes.length).toBeLessThanOrEqual(22);
   });
 
-  test('a shard of another format is refused, not misread', () => {
+  test('a shard of another format is rejected, not misread', () => {
     expect(() => JobIndex.decode([{ lowest: 0, packed: new Uint8Array([9, 1, 2]) }])).toThrow('format 9');
   });
 });
 
-describe('what is written', () => {
+describe('transaction chunks', () => {
   const context = {
     startedAt: BASELINE,
     pollIntervalSeconds: 60,
@@ -389,7 +389,7 @@ describe('what is written', () => {
     };
   }
 
-  test('chunks keep to the limits of a transaction, and never part a job from its events and its index entry', () => {
+  test('chunks keep the limits of a transaction, and never separate a job from its events and its index entry', () => {
     const works = fc.uniqueArray(fc.integer({ min: 1, max: 400_000 }), { minLength: 1, maxLength: 500 });
     fc.assert(
       fc.property(
@@ -447,7 +447,7 @@ describe('what is written', () => {
     );
   });
 
-  test('chunks keep to the size of a transaction: large texts make small chunks', () => {
+  test('chunks keep the size limit of a transaction: large texts make small chunks', () => {
     const index = JobIndex.decode([]);
     const works = Array.from({ length: 40 }, (_, n) => workOf(n + 1, 2, 'ü'.repeat(60_000)));
     const sizes = [...chunks(ref, works, index, context, () => ({ names: [], events: [] }))].map(
@@ -460,7 +460,7 @@ describe('what is written', () => {
   });
 });
 
-describe('when a job is looked at next', () => {
+describe("the time of a job's next detail fetch", () => {
   const context = (minutes: number) => ({
     startedAt: BASELINE + minutes * MINUTE,
     pollIntervalSeconds: 60,
@@ -468,7 +468,7 @@ describe('when a job is looked at next', () => {
     settings: DEFAULT_TRACKING,
   });
 
-  test('a job that left is looked at with growing gaps for seven days, and once more at their end (rule 7)', () => {
+  test('a delisted job is fetched at growing intervals for seven days, and once more at the end (rule 7)', () => {
     let snapshot = settled(polls({}).snapshot, true, context(0));
     const minutes: number[] = [];
     while (snapshot.owed) {
@@ -479,7 +479,7 @@ describe('when a job is looked at next', () => {
     expect(minutes.at(-1)).toBe(7 * 1440);
   });
 
-  test('a look without an answer is tried again ever more rarely, and does not count as one of them', () => {
+  test('a failed fetch is retried at growing intervals, and does not count as one of them', () => {
     let snapshot = settled(polls({}).snapshot, true, context(0));
     const seconds: number[] = [];
     for (let n = 0; n < 7; n += 1) {

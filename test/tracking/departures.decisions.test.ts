@@ -1,4 +1,4 @@
-/** What became of a job that is missing from a complete crawl (shared/tracking/departures.ts). */
+/** The outcome of a job that is missing from a complete crawl (shared/tracking/departures.ts). */
 import { describe, expect, test } from 'vitest';
 import type { ActiveJobsQuery, OrderingClient } from '../../shared/ordering/client.ts';
 import { OrderingError, type OrderingErrorKind } from '../../shared/ordering/errors.ts';
@@ -6,7 +6,7 @@ import { ActiveJob, JobDetail } from '../../shared/ordering/schemas.ts';
 import { type Evidence, investigate, judge, searchesFind } from '../../shared/tracking/departures.ts';
 import { BASELINE, detailed, listed, lookAt } from '../support/decisions.ts';
 
-describe('what the answers about a missing job prove (rule 3)', () => {
+describe('the verdict on a missing job (rule 3)', () => {
   const look = lookAt(BASELINE, 'search');
   const evidence = (fields: Partial<Evidence>): Evidence => ({
     look,
@@ -46,7 +46,7 @@ describe('what the answers about a missing job prove (rule 3)', () => {
 type Asked = 'detail' | 'active' | 'with closed';
 /** The answers about job 1: its record (null: unknown), and pages of the lists by their job numbers. */
 interface Script {
-  /** The record at the first reading and at the next one. */
+  /** The detail at the first reading and at the next one. */
   readonly details?: readonly (object | null)[];
   /** Each search of the active list: its pages. */
   readonly active?: readonly (readonly (readonly number[])[])[];
@@ -60,8 +60,8 @@ const HERE = [[1]];
 const NOWHERE = [[]];
 
 /**
- * An ordering service that answers from a script, a second after the last answer, within ten milliseconds; past the end of
- * a script its last answer is repeated. `asked`: the questions so far, a search once for all its pages.
+ * An upstream API that answers from a script, one second after the last answer, within ten milliseconds. It repeats the last
+ * answer of a script. `asked`: the requests so far, a search once for all its pages.
  */
 function scripted(script: Script) {
   const asked: Asked[] = [];
@@ -103,7 +103,7 @@ function scripted(script: Script) {
   return { client: client as OrderingClient, asked, queries, signals };
 }
 
-describe('a missing job is asked after in a fixed order (rule 3)', () => {
+describe('the requests for a missing job have a fixed order (rule 3)', () => {
   const dispatched = { dateOut: '2026-03-02' };
   const rows: [name: string, script: Script, asked: Asked[], verdict: object][] = [
     ['in the active list: a page had drifted', { active: [HERE] }, ['detail', 'active'], { kind: 'listed' }],
@@ -188,7 +188,7 @@ describe('a missing job is asked after in a fixed order (rule 3)', () => {
   });
 
   test.each(['active', 'with closed'] as const)(
-    'a dispatch is told by its own record when the list cannot be searched (%s)',
+    'a dispatch follows from the detail if the list cannot be searched (%s)',
     async (question) => {
       for (const kind of ['server_error', 'malformed', 'timeout'] as const) {
         const script: Script = { details: [dispatched], withClosed: [HERE], fails: [question, kind] };
@@ -212,19 +212,19 @@ describe('a missing job is asked after in a fixed order (rule 3)', () => {
     ['of one that nobody knows', [null], 'server_error'],
     ['when it is not the list that fails, but the way there', [dispatched], 'network'],
     ['nor when the credentials do', [dispatched], 'unauthorized'],
-  ] as const)('nothing is known %s without the searches', async (_, details, kind) => {
+  ] as const)('no verdict is reached %s without the searches', async (_, details, kind) => {
     const { client } = scripted({ details, fails: ['active', kind] });
     await expect(investigate(client, 1)).rejects.toMatchObject({ kind });
   });
 
-  test('what the active list shows of it is kept, and when', async () => {
+  test("the job's active list entry is stored with its times", async () => {
     const { active, activeLook } = await investigate(scripted({ active: [[[10], [11, 1]]] }).client, 1);
     expect(active).toEqual(listed({ masterJobStatus: null }));
-    // From the question for the first page to the answer of the page that shows it.
+    // From the request for the first page to the answer of the page that contains it.
     expect(activeLook).toEqual({ askedAt: BASELINE + 1990, answeredAt: BASELINE + 3000, view: 'search' });
   });
 
-  test('a search finds much that begins alike: it is read to its last page, for exactly this number', async () => {
+  test('a search with many prefix matches is read to its last page, for exactly this number', async () => {
     const { client, queries } = scripted({
       active: [[[10, 11], [100, 12], [1000]]],
       withClosed: [[[10], [1]]],
@@ -264,7 +264,7 @@ describe('a missing job is asked after in a fixed order (rule 3)', () => {
     await expect(investigate(scripted({ active: [twice] }).client, 1)).rejects.toThrow('in no order');
   });
 
-  test('every question can be stopped', async () => {
+  test('every request can be aborted', async () => {
     const service = scripted({ withClosed: [HERE] });
     const { signal } = new AbortController();
     await investigate(service.client, 1, signal);
@@ -272,7 +272,7 @@ describe('a missing job is asked after in a fixed order (rule 3)', () => {
   });
 });
 
-describe('a negative verdict needs searches that find what is there (rule 3)', () => {
+describe('a negative verdict requires searches that find a listed job (rule 3)', () => {
   const rows: [name: string, listed: number | undefined, script: Script, found: boolean][] = [
     ['a listed job is found by both', 1, { active: [HERE], withClosed: [HERE] }, true],
     ['a listed job is not found among the active', 1, { withClosed: [HERE] }, false],
@@ -287,13 +287,13 @@ describe('a negative verdict needs searches that find what is there (rule 3)', (
     expect(await searchesFind(scripted(script).client, listed)).toBe(found);
   });
 
-  test('with nothing to be found no search is made', async () => {
+  test('without a job to find no search is sent', async () => {
     const { client, asked } = scripted({});
     await searchesFind(client, undefined);
     expect(asked).toEqual(['with closed']);
   });
 
-  test('the closed one to be found is the newest', async () => {
+  test('the closed control job is the newest', async () => {
     const { client, queries } = scripted({ withClosed: [[[7, 3]]] });
     expect(await searchesFind(client, undefined)).toBe(true);
     expect(queries).toEqual([

@@ -1,4 +1,4 @@
-/** What a look at a job proves (shared/tracking/diff.ts). */
+/** The changes that an observation of a job proves (shared/tracking/diff.ts). */
 import { describe, expect, test } from 'vitest';
 import type { EventDraft } from '../../shared/events/event.ts';
 import { sinceListed } from '../../shared/tracking/diff.ts';
@@ -18,7 +18,7 @@ import {
   types,
 } from '../support/decisions.ts';
 
-describe('two answers of the service say the same (rule 6)', () => {
+describe('equivalent answers (rule 6)', () => {
   test.each([
     ['missing, null and an empty list', { tracking: [] }, { tracking: null }, {}],
     ['missing, null and an empty text', { orderNumber: '' }, { orderNumber: null }, {}],
@@ -145,7 +145,7 @@ describe('two answers of the service say the same (rule 6)', () => {
     ['a status, with any name', {}, { masterJobStatus: 'Neverheard' }, 'job.status_changed'],
     ['a lock', { permissions: { canEdit: true } }, { permissions: { canEdit: false } }, 'job.locked'],
     ['an unlock', { permissions: { canEdit: false } }, { permissions: { canEdit: true } }, 'job.unlocked'],
-  ])('but not: %s', (_, before: object, after: object, type: string) => {
+  ])('different answers: %s', (_, before: object, after: object, type: string) => {
     expect(fingerprint(listed(before))).not.toBe(fingerprint(listed(after)));
     expect(
       polls(before, after)
@@ -165,7 +165,7 @@ describe('two answers of the service say the same (rule 6)', () => {
     ).toEqual(['job.due_date_changed']);
   });
 
-  test('a link shared by two parcels: the one that was known gets its number, the other one is new', () => {
+  test('of two parcels with the same link, the known one gets its number, the other one is new', () => {
     const link = 'https://x/1';
     const { events, snapshot } = polls(
       { tracking: [parcel(null, link)] },
@@ -181,7 +181,7 @@ describe('two answers of the service say the same (rule 6)', () => {
     expect(snapshot.announced.tracking).toHaveLength(2);
   });
 
-  test('a status or a flag that is not said is no change, and the evidence goes back to when it was said', () => {
+  test('a missing status or flag is no change, and the evidence starts at its last value', () => {
     const { events } = polls(
       {},
       { masterJobStatus: null },
@@ -201,7 +201,7 @@ describe('two answers of the service say the same (rule 6)', () => {
 });
 
 describe('the two views of one job (rule 4)', () => {
-  test('different words for the same things are no change, for as long as they differ', () => {
+  test('permanent differences between the views are no change', () => {
     const shown = { masterJobStatus: 'In production', description: 'Shirts', dateDue: '2026-03-05T10:00:00' };
     const own = { jobStatus: 'Printing', description: 'SHIRTS', dateDue: '2026-03-05T10:00:00-07:00' };
     let step = detail(start(shown), own, 1, shown);
@@ -213,17 +213,17 @@ describe('the two views of one job (rule 4)', () => {
     expect(types(list(step.snapshot, shown, 4))).toEqual([]);
   });
 
-  test('what the list announced is not announced again when the job has left it and its detail says it too', () => {
+  test("a change emitted from the list is not emitted again when the delisted job's detail shows it too", () => {
     const first = detail(start({ description: 'A' }), { description: 'A' }, 1, { description: 'A' });
     const changed = list(first.snapshot, { description: 'B', masterJobStatus: 'Press' }, 2);
     expect(types(changed)).toEqual(['job.updated', 'job.status_changed']);
     expect(types(detail(changed.snapshot, { description: 'B', jobStatus: 'Press' }, 3))).toEqual([]);
-    // A detail that never moved has no change to tell either; one that went elsewhere has.
+    // A detail that never changed proves no change either; one with another value does.
     expect(types(detail(changed.snapshot, { description: 'A' }, 3))).toEqual([]);
     expect(types(detail(changed.snapshot, { description: 'C' }, 3))).toEqual(['job.updated']);
   });
 
-  test('what the detail announced of a job that had left is not announced again when it is back in the list', () => {
+  test('a change emitted from the detail of a delisted job is not emitted again when the job is relisted', () => {
     const seen = detail(start({ description: 'A' }), { description: 'A' }, 1, { description: 'A' });
     const left = detail(seen.snapshot, { description: 'B' }, 2);
     expect(types(left)).toEqual(['job.updated']);
@@ -231,7 +231,7 @@ describe('the two views of one job (rule 4)', () => {
     expect(types(list(left.snapshot, { description: 'C' }, 3))).toEqual(['job.updated']);
   });
 
-  test('a change that only the detail showed while the job was listed is found when it leaves', () => {
+  test('a change in the detail only, while the job was listed, is found when the job is delisted', () => {
     const shown = { description: 'A' };
     const first = detail(start(shown), { description: 'A' }, 1, shown);
     const hinted = detail(first.snapshot, { description: 'B' }, 2, shown);
@@ -242,14 +242,14 @@ describe('the two views of one job (rule 4)', () => {
         type: 'job.updated',
         data: {
           changes: { description: { from: 'A', to: 'B' } },
-          // Not since the second look: that one showed it already.
+          // Not since the second observation, which showed it already.
           observed: { since: iso(detailedAt(1)) },
         },
       },
     ]);
   });
 
-  test('a dispatch that either view shows is announced once, and so is tracking', () => {
+  test('a dispatch in either view is emitted once, and so is tracking', () => {
     const dateOut = '2026-03-02T07:59:00Z';
     const inDetail = detail(start(), { dateOut, shippingAddresses: [parcel('A')] }, 1, {});
     expect(types(inDetail)).toEqual(['job.dispatched', 'job.tracking_added']);
@@ -258,7 +258,7 @@ describe('the two views of one job (rule 4)', () => {
 
     const inList = list(start(), { dateOut, tracking: [parcel('A')] }, 1);
     expect(types(inList)).toEqual(['job.dispatched', 'job.tracking_added']);
-    // The two views may say it in different words, and differ in links.
+    // The views may use different texts and links.
     const other = detail(
       inList.snapshot,
       { dateOut: '2026-03-02T00:59:00', shippingAddresses: [parcel('A', 'https://x/1')] },
@@ -267,7 +267,7 @@ describe('the two views of one job (rule 4)', () => {
     expect(types(other)).toEqual([]);
   });
 
-  test('corrected, then cleared in the list alone, then set again: still one dispatch, with its corrections', () => {
+  test('corrected, then cleared in the list only, then set again: one dispatch with its corrections', () => {
     const [first, second, third] = ['2026-03-02T10:00:00Z', '2026-03-02T11:00:00Z', '2026-03-02T12:00:00Z'];
     let step: { snapshot: Snapshot; events: readonly EventDraft[] } = list(start(), { dateOut: first }, 1);
     expect(types(step)).toEqual(['job.dispatched']);
@@ -282,7 +282,7 @@ describe('the two views of one job (rule 4)', () => {
     expect(again.events).toMatchObject([
       { type: 'job.updated', data: { changes: { dateOut: { from: second, to: third } } } },
     ]);
-    // Cleared in both views it is revoked, and the next one is a dispatch of its own.
+    // Cleared in both views it is revoked, and the next one is a new dispatch.
     const revoked = detail(step.snapshot, {}, 4, {});
     expect(revoked.events).toMatchObject([
       // The list showed it last at the third minute's answer.
@@ -291,7 +291,7 @@ describe('the two views of one job (rule 4)', () => {
     expect(types(list(revoked.snapshot, { dateOut: third }, 5))).toEqual(['job.dispatched']);
   });
 
-  test('where the views gave different dates of a dispatch, a correction or revocation starts from what its own view said', () => {
+  test("if the views had different dates of a dispatch, a correction or revocation starts from the same view's date", () => {
     const [first, second, third] = ['2026-03-02T10:00:00Z', '2026-03-02T11:00:00Z', '2026-03-02T12:00:00Z'];
     const told = list(start({}), { dateOut: first }, 1);
     const left = detail(told.snapshot, { dateOut: second }, 2);
@@ -304,7 +304,7 @@ describe('the two views of one job (rule 4)', () => {
     ]);
   });
 
-  test('tracking that one view lacks stays; that both lack is removed, and announced anew when it is back', () => {
+  test('tracking missing from one view stays; tracking missing from both is removed, and emitted again when it returns', () => {
     const shown = { tracking: [parcel('A'), parcel('B')] };
     const first = list(start(), shown, 1);
     const fewer = list(first.snapshot, { tracking: [parcel('A')] }, 2);
@@ -320,7 +320,7 @@ describe('the two views of one job (rule 4)', () => {
     expect(types(list(gone.snapshot, shown, 4))).toEqual(['job.tracking_added']);
   });
 
-  test('a parcel that is gone is removed, also when another one has its link', () => {
+  test('a missing parcel is removed, also if another one has its link', () => {
     const link = 'https://x/1';
     const shown = { tracking: [parcel(null, link), parcel('A', link)] };
     const left = { tracking: [parcel('A', link)] };
@@ -333,7 +333,7 @@ describe('the two views of one job (rule 4)', () => {
     expect(list(gone.snapshot, left, 3).snapshot.heldBack).toBeUndefined();
   });
 
-  test('a parcel that shares its link with one that has no number is a parcel of its own, in either view', () => {
+  test('a parcel with the link of one without a number is a separate parcel, in either view', () => {
     const link = 'https://x/1';
     const both = [parcel(null, link), parcel('A', link)];
     const shown = list(start(), { tracking: [parcel(null, link)] }, 1).snapshot;
@@ -347,7 +347,7 @@ describe('the two views of one job (rule 4)', () => {
     }
   });
 
-  test('line statuses and the invoice number are compared with the look before; a first look tells nothing of them', () => {
+  test('line statuses and the invoice number are compared with the last observation; a first observation emits none', () => {
     const lines = (status: string | null) => [{ jobLineId: 7, jobLineStatus: status }];
     const first = detail(start(), { lines: lines('Proof'), invoiceNumber: null }, 1, {});
     expect(types(first)).toEqual([]);
@@ -365,32 +365,32 @@ describe('the two views of one job (rule 4)', () => {
 
   const editable = (canEdit: boolean | null) => ({ permissions: { canEdit } });
 
-  test('a flag that one view never says is told by the other one', () => {
+  test('a flag that is absent from one view comes from the other one', () => {
     const unsaid = detail(start(editable(false)), {}, 1).snapshot;
     expect(types(list(unsaid, editable(true), 2))).toEqual(['job.unlocked']);
     const first = detail(start(), editable(false), 1, {}).snapshot;
     expect(types(detail(first, editable(true), 2))).toEqual(['job.unlocked']);
-    // Also when it moved while the job was listed.
+    // Also if it changed while the job was listed.
     const moved = detail(first, editable(true), 2, {});
     expect(types(moved)).toEqual([]);
     expect(types(detail(moved.snapshot, editable(true), 3))).toEqual(['job.unlocked']);
-    // Also when it was first said after the other view had moved.
+    // Also if it first appeared after the other view had changed.
     const locked = list(detail(start(editable(true)), {}, 1, editable(true)).snapshot, editable(false), 2);
     const late = detail(locked.snapshot, editable(false), 2, editable(false)).snapshot;
     const unlocked = detail(late, editable(true), 3, editable(false)).snapshot;
     expect(types(detail(unlocked, editable(true), 4))).toEqual(['job.unlocked']);
   });
 
-  test('different words for the same are not taken for a change when the word passes on, and a change is not for words', () => {
+  test('a difference between views is no change when the detail follows the list, and a change is no difference', () => {
     const [shown, own] = [{ description: 'Shirts' }, { description: 'SHIRTS' }];
     const first = detail(start(shown), own, 1, shown).snapshot;
-    // The list says a change in its words, then the record in its own.
+    // The list shows a change with its value, then the detail with its own.
     const changed = list(first, { description: 'Caps' }, 2);
     expect(types(changed)).toEqual(['job.updated']);
     const later = list(changed.snapshot, { description: 'Caps' }, 3).snapshot;
     const left = detail(later, { description: 'CAPS' }, 4);
     expect(types(left)).toEqual([]);
-    // From then on the record's words are known.
+    // From then on the detail's value is known.
     const own2 = detail(left.snapshot, { description: 'HATS' }, 5);
     expect(types(own2)).toEqual(['job.updated']);
     const same = detail(own2.snapshot, { description: 'HATS' }, 6).snapshot;
@@ -399,23 +399,23 @@ describe('the two views of one job (rule 4)', () => {
     expect(types(list(back.snapshot, { description: 'Shoes' }, 8))).toEqual(['job.updated']);
   });
 
-  test('words that differ stay apart, however often the record is read while the job is listed', () => {
+  test('different values of the views stay separate, for any number of detail fetches while the job is listed', () => {
     const [shown, own] = [{ description: 'Shirts' }, { description: 'SHIRTS' }];
     const first = detail(start(shown), own, 1, shown).snapshot;
     const changed = list(first, { description: 'Caps' }, 2).snapshot;
-    // It did not move yet, so its word for the change is still to come.
+    // It has not changed yet, so its value for the change is still to come.
     const slow = detail(changed, own, 2, { description: 'Caps' }).snapshot;
     expect(types(detail(slow, { description: 'CAPS' }, 3))).toEqual([]);
-    // It moved: what it says next is a change of its own.
+    // It changed: its next value is a separate change.
     const moved = detail(changed, { description: 'CAPS' }, 2, { description: 'Caps' }).snapshot;
     expect(types(detail(moved, { description: 'CAPS' }, 3))).toEqual([]);
     expect(types(detail(moved, { description: 'HATS' }, 3))).toEqual(['job.updated']);
-    // It says the same as the list now, so they can be compared again.
+    // It equals the list now, so the two are comparable again.
     const agreed = detail(changed, { description: 'Caps' }, 2, { description: 'Caps' }).snapshot;
     expect(types(detail(agreed, own, 3))).toEqual(['job.updated']);
   });
 
-  test('a field of the record that older code did not store is compared once the record has shown it (rule 6)', () => {
+  test('a detail field that older code did not store is compared after its first observation (rule 6)', () => {
     const shown = { description: 'Shirts' };
     const { snapshot } = detail(start(shown), shown, 1, shown);
     const { description: _, ...stored } = snapshot.detail as DetailView;
@@ -429,7 +429,7 @@ describe('the two views of one job (rule 4)', () => {
     }
   });
 
-  test('a record that followed the list and goes back when the job leaves has changed', () => {
+  test('a detail that followed the list and reverts when the job is delisted has changed', () => {
     const [a, b] = [{ description: 'A' }, { description: 'B' }];
     const first = detail(start(a), a, 1, a).snapshot;
     const followed = detail(list(first, b, 2).snapshot, b, 2, b).snapshot;
@@ -441,7 +441,7 @@ describe('the two views of one job (rule 4)', () => {
     ]);
   });
 
-  test('the record of a job that has left says a change to what the list last showed', () => {
+  test('the detail of a delisted job is compared with the last list entry', () => {
     const first = detail(start({ description: 'A' }), { description: 'A' }, 1, { description: 'A' }).snapshot;
     const left = detail(first, { description: 'B', jobStatus: 'Packing' }, 2);
     expect(types(left)).toEqual(['job.updated', 'job.status_changed']);
@@ -451,7 +451,7 @@ describe('the two views of one job (rule 4)', () => {
     ]);
   });
 
-  test('the list says a change to what the record says while it has the word', () => {
+  test('the list is compared with the detail while the list is authoritative', () => {
     const [view, next] = [
       { description: 'A', masterJobStatus: 'Proof' },
       { description: 'B', masterJobStatus: 'Packing' },
@@ -461,7 +461,7 @@ describe('the two views of one job (rule 4)', () => {
     expect(types(list(known, next, 2))).toEqual(['job.updated', 'job.status_changed']);
   });
 
-  test('a status that the one view announced is not announced again by the other; another one is', () => {
+  test('a status emitted from one view is not emitted again from the other; a different one is', () => {
     const first = detail(start(), {}, 1, {}).snapshot;
     const inList = list(first, { masterJobStatus: 'Packing' }, 2);
     expect(types(inList)).toEqual(['job.status_changed']);
@@ -473,7 +473,7 @@ describe('the two views of one job (rule 4)', () => {
     expect(types(list(left.snapshot, { masterJobStatus: 'Shipped' }, 3))).toEqual(['job.status_changed']);
   });
 
-  test('a first look that says nothing of a status or a flag is one like any other', () => {
+  test('a first observation without a status or a flag is like any other', () => {
     const silent = start({ masterJobStatus: null });
     const first = detail(silent, { jobStatus: null, lines: [{ jobLineId: 7 }] }, 1, {});
     expect([types(first), first.shown]).toEqual([[], []]);
@@ -485,7 +485,7 @@ describe('the two views of one job (rule 4)', () => {
     ['a status', { masterJobStatus: 'Press' }],
     ['the lock', { permissions: { canEdit: false } }],
     ['whether the date must be met', { mustDate: false }],
-  ])('%s that is not said stays as it was, and a change is dated from when it was said', (_, changed) => {
+  ])('a missing %s keeps its value, and a change is dated from its last value', (_, changed) => {
     const said = { permissions: { canEdit: true }, mustDate: true };
     const unsaid = Object.fromEntries(Object.keys(changed).map((field) => [field, null]));
     const silent = list(start(said), { ...said, ...unsaid }, 3);
@@ -495,7 +495,7 @@ describe('the two views of one job (rule 4)', () => {
     ]);
   });
 
-  test('what a record leaves unsaid stays as it was, and a change is dated from when it was said', () => {
+  test('a field missing from the detail keeps its value, and a change is dated from its last value', () => {
     const first = detail(start(), { jobStatus: 'Press' }, 1, {}).snapshot;
     const silent = detail(first, { jobStatus: null }, 2, {}).snapshot;
     expect(detail(silent, { jobStatus: 'Packing' }, 3).events).toMatchObject([
@@ -510,7 +510,7 @@ describe('the two views of one job (rule 4)', () => {
   });
 });
 
-describe('what changed is told field by field', () => {
+describe('changes of single fields', () => {
   const changedFields = ({ data }: EventDraft) => ('changes' in data ? Object.keys(data.changes) : []);
 
   test.each([
@@ -521,13 +521,13 @@ describe('what changed is told field by field', () => {
     ['job.due_date_changed', 'dateDue', { dateDue: '2026-03-05' }, { dateDue: '2026-03-06' }],
     ['job.due_date_changed', 'mustDate', { mustDate: true }, { mustDate: false }],
   ])(
-    '%s: %s, in the list as in the record of a job that left',
+    '%s: %s, in the list and in the detail of a delisted job',
     (type, field, before: object, after: object) => {
       const changes = { [field]: { from: Object.values(before)[0], to: Object.values(after)[0] } };
       const expected = [{ type, data: { changes, job: { [field]: Object.values(after)[0] } } }];
       expect(polls(before, after).events[1]).toMatchObject(expected);
       expect(detail(detail(start(), before, 1).snapshot, after, 2).events).toMatchObject(expected);
-      // Nothing else is said to have changed.
+      // No other field has an event.
       expect(polls(before, after).events[1]?.map(changedFields)).toEqual([[field]]);
     },
   );
@@ -540,13 +540,13 @@ describe('what changed is told field by field', () => {
     expect(events[1]).toMatchObject([{ type, data: { changes: { canEdit: { from, to } } } }]);
   });
 
-  test('the origin, which only the list knows', () => {
+  test('the origin, which is only in the list', () => {
     expect(polls({ originCode: 'API' }, { originCode: 'WEB' }).events[1]).toMatchObject([
       { type: 'job.updated', data: { changes: { originCode: { from: 'API', to: 'WEB' } } } },
     ]);
   });
 
-  test('many at once: one event of each kind', () => {
+  test('several at once: one event of each kind', () => {
     const before = { description: 'A', orderNumber: 'PO-1', dateDue: '2026-03-05', mustDate: false };
     const after = { description: 'B', orderNumber: 'PO-2', dateDue: '2026-03-06', mustDate: true };
     const { events } = polls(before, { ...after, masterJobStatus: 'Press' });
@@ -557,7 +557,7 @@ describe('what changed is told field by field', () => {
     ]);
   });
 
-  test('lines: those whose status moved, each by its id; a line that is new or gone is none', () => {
+  test('lines: those with a changed status, each by its id; new and removed lines have none', () => {
     const line = (jobLineId: number, jobLineStatus: string | null) => ({ jobLineId, jobLineStatus });
     const first = detail(start(), { lines: [line(7, 'Proof'), line(8, 'Proof'), line(9, 'Proof')] }, 1, {});
     const next = detail(first.snapshot, { lines: [line(10, null), line(8, null), line(7, 'Press')] }, 2, {});
@@ -578,20 +578,20 @@ describe('what changed is told field by field', () => {
     ]);
   });
 
-  test('an invoice number that appears', () => {
+  test('a new invoice number', () => {
     const first = detail(start(), {}, 1).snapshot;
     expect(detail(first, { invoiceNumber: 'INV-1' }, 2).events).toMatchObject([
       { type: 'job.invoiced', data: { changes: { invoiceNumber: { from: null, to: 'INV-1' } } } },
     ]);
-    // On the first look nobody knows how long it has been there.
+    // At the first observation its age is unknown.
     expect(types(detail(start(), { invoiceNumber: 'INV-1' }, 1))).toEqual([]);
   });
 });
 
-describe('dispatch and tracking, as either view shows them (rules 4 and 8)', () => {
+describe('dispatch and tracking, in either view (rules 4 and 8)', () => {
   const [first, second] = ['2026-03-02T10:00:00Z', '2026-03-02T11:00:00Z'];
 
-  test('a dispatch says its date, and the job shows it from then on', () => {
+  test('a dispatch has its date, and so has the job afterwards', () => {
     const { events } = list(start(), { dateOut: first }, 1);
     expect(events).toMatchObject([
       {
@@ -601,20 +601,20 @@ describe('dispatch and tracking, as either view shows them (rules 4 and 8)', () 
     ]);
   });
 
-  test('the record corrects a date that it showed before, and none that only the list showed', () => {
+  test('the detail corrects a date that it showed before, and none that only the list showed', () => {
     const sent = list(start(), { dateOut: first }, 1).snapshot;
     const read = detail(sent, { dateOut: first }, 1, { dateOut: first }).snapshot;
     expect(detail(read, { dateOut: second }, 2).events).toMatchObject([
       { type: 'job.updated', data: { changes: { dateOut: { from: first, to: second } } } },
     ]);
-    // Told by the list first, it is not told again.
+    // Emitted from the list first, it is not emitted again.
     const corrected = list(read, { dateOut: second }, 2);
     expect(types(corrected)).toEqual(['job.updated']);
     expect(types(detail(corrected.snapshot, { dateOut: second }, 2, { dateOut: second }))).toEqual([]);
     expect(types(detail(sent, { dateOut: second }, 2))).toEqual([]);
   });
 
-  test('a date given in another form is none corrected', () => {
+  test('the same date in another format is no correction', () => {
     const { snapshot } = list(start(), { dateOut: first }, 1);
     expect(list(snapshot, { dateOut: '2026-03-02T11:00:00+01:00' }, 2).events).toEqual([]);
   });
@@ -641,7 +641,7 @@ describe('dispatch and tracking, as either view shows them (rules 4 and 8)', () 
     );
   });
 
-  test('revoked? Left, and its record never showed what the list did: no', () => {
+  test("revoked? Delisted, and its detail never showed the list's dispatch: no", () => {
     const shown = { dateOut: first, tracking: [parcel('A')] };
     const sent = list(start(), shown, 1).snapshot;
     const left = detail(sent, {}, 2);
@@ -664,7 +664,7 @@ describe('dispatch and tracking, as either view shows them (rules 4 and 8)', () 
   const record = (...entries: ReturnType<typeof parcel>[]) => ({ shippingAddresses: entries });
   const [one, two, three] = ['https://x/1', 'https://x/2', 'https://x/3'];
 
-  test('parcels that come, get a link and go, one by one: each event shows the job with all it has then', () => {
+  test("parcels that appear, get a link and disappear one by one: each event has the job's current parcels", () => {
     let step: { snapshot: Snapshot; events: readonly EventDraft[] } = list(start(), parcels(parcel('A')), 1);
     step = list(step.snapshot, parcels(parcel('A'), parcel('B')), 2);
     expect(step.events).toMatchObject([
@@ -701,7 +701,7 @@ describe('dispatch and tracking, as either view shows them (rules 4 and 8)', () 
     ]);
   });
 
-  test('of a job that left, parcels that its record no longer shows are removed, and no others', () => {
+  test('for a delisted job, only parcels missing from its detail are removed', () => {
     const shown = parcels(parcel('A'), parcel('B'));
     const sent = list(start(), shown, 1).snapshot;
     const read = detail(sent, record(parcel('B'), parcel('C')), 1, shown).snapshot;
@@ -714,7 +714,7 @@ describe('dispatch and tracking, as either view shows them (rules 4 and 8)', () 
     expect(types(detail(left.snapshot, record(parcel('C'), parcel('D')), 3))).toEqual(['job.tracking_added']);
   });
 
-  test('links that the two views word differently are no change, until one of them changes its own', () => {
+  test('different links in the views are no change until one of them changes its own', () => {
     const sent = list(start(), parcels(parcel('A', one)), 1).snapshot;
     let step = detail(sent, record(parcel('A', two)), 2);
     expect(types(step)).toEqual([]);
@@ -732,7 +732,7 @@ describe('dispatch and tracking, as either view shows them (rules 4 and 8)', () 
     ['has another link', parcel('A', two), parcel('A', one), undefined],
     ['lacks the link', parcel('A', two), parcel('A'), undefined],
     ['says the same', parcel('A', one), parcel('A', one), undefined],
-  ])('a record that shows a known parcel for the first time %s', (_, known, shown, to) => {
+  ])('a detail with a known parcel for the first time %s', (_, known, shown, to) => {
     const sent = list(start(), parcels(known), 1).snapshot;
     const read = detail(sent, {}, 1, parcels(known)).snapshot;
     const { events, snapshot } = detail(read, record(shown), 2, parcels(known));
@@ -744,7 +744,7 @@ describe('dispatch and tracking, as either view shows them (rules 4 and 8)', () 
   });
 });
 
-describe('when the record of a listed job is read', () => {
+describe('scheduling detail fetches of listed jobs', () => {
   const shown = { dateOut: '2026-03-02T10:00:00Z', tracking: [parcel('A')] };
   const job = () => start(shown);
   const lacking = () => list(job(), { dateOut: shown.dateOut }, 1).snapshot;
@@ -765,7 +765,7 @@ describe('when the record of a listed job is read', () => {
     ['the list lacks tracking', job, { dateOut: shown.dateOut }, now],
     ['the list still lacks it, and nobody asked', lacking, { dateOut: shown.dateOut }, now],
     ['it came back', gone, shown, now],
-  ])('at once, or not: %s', (_, was, view, owed) => {
+  ])('immediately, or not: %s', (_, was, view, owed) => {
     expect(list({ ...was(), owed: null }, view, 2).snapshot.owed).toEqual(owed);
   });
 
@@ -777,7 +777,7 @@ describe('when the record of a listed job is read', () => {
     ['a status does', job, { ...shown, masterJobStatus: 'Press' }, { ...later, at: at(2) }],
     ['so does what the list lacks now, as a new question', job, { tracking: shown.tracking }, now],
     ['and a return, likewise', gone, shown, now],
-  ])('one that is put off: %s', (_, was, view, owed) => {
+  ])('deferred: %s', (_, was, view, owed) => {
     expect(list({ ...was(), owed: later }, view, 2).snapshot.owed).toEqual(owed);
   });
 
@@ -787,17 +787,17 @@ describe('when the record of a listed job is read', () => {
     ['the list lacks the dispatch', { tracking: shown.tracking }, { dateOut: shown.dateOut }, true],
     ['the list lacks a parcel', { dateOut: shown.dateOut }, { shippingAddresses: shown.tracking }, true],
     ['neither shows it: it is taken back', {}, {}, false],
-  ])('a question stays open while the list lacks what stays announced: %s', (_, view, own, open) => {
+  ])('a request stays pending while the list lacks an emitted value: %s', (_, view, own, open) => {
     const before = { ...list(job(), view, 1).snapshot, owed: later };
     const step = detail(before, own, 2, view);
     expect(step.open).toBe(open);
     expect(step.snapshot.owed).toEqual(open ? { at: at(2), tries: 3 } : null);
     expect(detail({ ...before, owed: null }, own, 2, view).snapshot.owed).toEqual(open ? now : null);
-    // The list has no word any more on a job that left it.
+    // The list says nothing about a delisted job.
     expect(detail(before, own, 2).open).toBe(false);
   });
 
-  test('of a job without dispatch and tracking none is', () => {
+  test('a job without dispatch and tracking has no request', () => {
     expect(detail(start(), {}, 1, {}).open).toBe(false);
   });
 });
@@ -817,7 +817,7 @@ describe('the evidence of a change (rule 13)', () => {
     expect(sinceListed({ ...start(), listAt: listedAt(3), ...fields }, account)).toBe(time);
   });
 
-  test('a change in the list happened since the last look or the last complete crawl, whichever is later', () => {
+  test('a change in the list is dated from the last observation or the last complete crawl, whichever is later', () => {
     const { snapshot } = list(start(), {}, 3);
     const press = { masterJobStatus: 'Press' };
     expect(list(snapshot, press, 4).events).toMatchObject([
@@ -826,14 +826,14 @@ describe('the evidence of a change (rule 13)', () => {
     expect(list(snapshot, press, 9).events).toMatchObject([{ data: { observed: { since: iso(at(8)) } } }]);
   });
 
-  test('a change in the record of a job that left happened since it was last read', () => {
+  test('a change in the detail of a delisted job is dated from the last fetch', () => {
     const { snapshot } = detail(detail(start(), {}, 1).snapshot, {}, 3);
     expect(detail(snapshot, { jobStatus: 'Press' }, 9).events).toMatchObject([
       { data: { observed: { at: iso(detailedAt(9) + 10), since: iso(detailedAt(3)), view: 'detail' } } },
     ]);
   });
 
-  test('words in which the views differ do not make it older', () => {
+  test('differences between the views do not make it older', () => {
     const first = detail(start({ description: 'Shirts' }), { description: 'SHIRTS' }, 1, {
       description: 'Shirts',
     });
@@ -843,7 +843,7 @@ describe('the evidence of a change (rule 13)', () => {
     ]);
   });
 
-  test('what the list takes back was last seen when the list still showed it', () => {
+  test('a value removed from the list was last seen in the list', () => {
     const shown = { tracking: [parcel('A'), parcel('B')] };
     const fewer = { tracking: [parcel('A')] };
     let step: { snapshot: Snapshot; events: readonly EventDraft[] } = list(start(), shown, 1);
@@ -860,7 +860,7 @@ describe('the evidence of a change (rule 13)', () => {
     ]);
   });
 
-  test('while the record still shows it, nothing is settled', () => {
+  test('while the detail still has the value, nothing is settled', () => {
     const sent = list(start(), { tracking: [parcel('A')] }, 1).snapshot;
     const fewer = list(sent, {}, 2).snapshot;
     const kept = detail(fewer, { shippingAddresses: [parcel('A')] }, 2, {}).snapshot;
@@ -869,7 +869,7 @@ describe('the evidence of a change (rule 13)', () => {
     ]);
   });
 
-  test('nor while the list leaves its status unsaid, whatever the record says', () => {
+  test('nor while the list has no status, for any detail', () => {
     const silent = list(start(), { masterJobStatus: null }, 2).snapshot;
     const read = detail(silent, {}, 2, { masterJobStatus: null }).snapshot;
     expect(list(read, { masterJobStatus: 'Press' }, 6).events).toMatchObject([
@@ -877,7 +877,7 @@ describe('the evidence of a change (rule 13)', () => {
     ]);
   });
 
-  test('what both views lack was last seen when the first of them lost it', () => {
+  test('a value missing from both views was last seen when the first of them lost it', () => {
     const shown = { dateOut: '2026-03-02T10:00:00Z' };
     const sent = list(start(), shown, 1).snapshot;
     const read = detail(sent, shown, 1, shown).snapshot;
@@ -886,21 +886,21 @@ describe('the evidence of a change (rule 13)', () => {
     expect(detail(listLost, {}, 4, {}).events).toMatchObject([
       { type: 'job.dispatch_revoked', data: { observed: { since: iso(listedAt(1)) } } },
     ]);
-    // The record lost it first, and the list went on showing it.
+    // The detail lost it first, and the list kept it.
     const recordLost = detail(list(read, shown, 2).snapshot, {}, 2, shown);
     expect(recordLost.events).toEqual([]);
     const both = list(list(recordLost.snapshot, shown, 5).snapshot, {}, 6).snapshot;
     expect(detail(both, {}, 6, {}).events).toMatchObject([
       { type: 'job.dispatch_revoked', data: { observed: { since: iso(detailedAt(1)) } } },
     ]);
-    // Or the job left before the list lost it.
+    // Or the job was delisted before the list lost it.
     expect(detail(recordLost.snapshot, {}, 7).events).toMatchObject([
       { type: 'job.dispatch_revoked', data: { observed: { since: iso(detailedAt(1)) } } },
     ]);
   });
 });
 
-describe('the status names a look shows', () => {
+describe('the status names of an observation', () => {
   const observed = (step: ReturnType<typeof list>) =>
     step.shown.map(({ status, observed }) => [status, observed.since, observed.view]);
 
@@ -910,7 +910,7 @@ describe('the status names a look shows', () => {
     expect(observed(list(start(), { masterJobStatus: null }, 4))).toEqual([]);
   });
 
-  test('in a record: its own and those of its lines, of which nothing was known before the first look', () => {
+  test('in a detail: its own and those of its lines, unknown before the first fetch', () => {
     const own = { jobStatus: 'Press', lines: [{ jobLineId: 7, jobLineStatus: 'Cut' }, { jobLineId: 8 }] };
     const first = detail(start(), own, 1, {});
     expect(observed(first)).toEqual([

@@ -1,4 +1,4 @@
-/** Polls that overlap, that are late, or whose calls go wrong: nothing is lost, nothing is said twice. */
+/** Overlapping polls, late polls, and failing calls: no change is lost, and none is emitted twice. */
 import { randomUUID } from 'node:crypto';
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import pLimit from 'p-limit';
@@ -23,7 +23,7 @@ import {
 } from '../support/tables.ts';
 import { createRig, type Rig, START, watchedTable } from '../support/tracker.ts';
 
-/** What happens upstream after the baseline: something of every kind of write. */
+/** Upstream changes after the baseline, one of every kind of write. */
 function live(rig: Rig, jobs: readonly number[]): void {
   const [moving = 0, dispatched = 0, closed = 0] = jobs;
   rig.upstream.setStatus(moving, 'Vulcanising');
@@ -33,7 +33,7 @@ function live(rig: Rig, jobs: readonly number[]): void {
   rig.upstream.createJob({ description: 'new' });
 }
 
-/** Every event as its type and job, sorted: what was said, whatever the order between jobs. */
+/** Every event as its type and job, sorted, so that the order between jobs does not matter. */
 async function said(rig: Rig): Promise<string[]> {
   return (await rig.fresh()).map(({ type, subject }) => `${type} ${subject ?? ''}`.trim()).sort();
 }
@@ -43,7 +43,7 @@ async function sequences(rig: Rig): Promise<number[]> {
   return page?.kind === 'events' ? page.events.map(({ sequence }) => sequence) : [];
 }
 
-describe('a poll that dies', () => {
+describe('a poll that crashes', () => {
   const writes = (call: string): boolean => call === 'write' || call === 'transact';
 
   async function story(dies: { readonly at: number; readonly when: 'before' | 'after' } | undefined) {
@@ -66,7 +66,7 @@ describe('a poll that dies', () => {
     return { said: await said(rig), sequences: await sequences(rig), written, killed: killed.length };
   }
 
-  test('at any of its writes, before or right after it: the next polls say the same as if it had not', async () => {
+  test('at any of its writes, before or after it: the next polls emit the same events', async () => {
     const whole = await story(undefined);
     expect(whole.killed).toBe(0);
     expect(whole.said.filter((event) => event.startsWith('job.dispatched'))).toHaveLength(2);
@@ -82,15 +82,15 @@ describe('a poll that dies', () => {
   });
 });
 
-describe('a call to DynamoDB that goes wrong', () => {
-  /** Others who write to the same table at the same time. */
+describe('a failing call to DynamoDB', () => {
+  /** Concurrent writers of the same table. */
   interface Others {
-    /** Another poll of the account, from its beginning to its end. */
+    /** Another complete poll of the account. */
     poll(): Promise<unknown>;
     /** An operator's event, which needs no fence. */
     append(): Promise<unknown>;
   }
-  /** What happens to a call on its way: a fault of the wire, or something that others do before it arrives. */
+  /** Faults of a call: a network error, or a concurrent write before it arrives. */
   type Mishap = (call: WireCall, others: Others) => WireFault | Promise<unknown>;
 
   interface Told {
@@ -101,20 +101,20 @@ describe('a call to DynamoDB that goes wrong', () => {
     readonly items: readonly Item[];
   }
 
-  /** How a story is told. */
+  /** Options of a story. */
   interface Way {
-    /** How often the client sends a call: once means that whatever goes wrong reaches the poll. */
+    /** Attempts of the client per call: one means that every error reaches the poll. */
     readonly attempts: number;
-    /** Polls that make good for one that went wrong: one before anything changes, and one after. */
+    /** Polls that repair a failed one: one before the changes, and one after. */
     readonly spare: 0 | 1;
     readonly timeoutMs?: number;
   }
-  /** Nothing that goes wrong once reaches a poll, as in production. */
+  /** No single error reaches a poll, as in production. */
   const PATIENT: Way = { attempts: 3, spare: 0 };
-  /** Everything that goes wrong does. */
+  /** Every error reaches a poll. */
   const FRAIL: Way = { attempts: 1, spare: 1 };
 
-  /** When the ordering service changes: before the baseline is complete all is as it was, and after this nothing changes. */
+  /** Time of the upstream changes: the baseline is complete before, and nothing changes after. */
   const CHANGED_AT = START + 150_000;
 
   /** A registration and some polls, with every kind of read and write; `happens` meets the call number `at`. */
@@ -191,7 +191,7 @@ describe('a call to DynamoDB that goes wrong', () => {
     data: { status: 'Operator', observed: { at: new Date(START).toISOString(), since: null, view: 'list' } },
   };
 
-  /** What the table says in the end, whenever it learnt it. */
+  /** The final content of the table, without times of observation. */
   function learnt({ items }: Told) {
     const of = (kind: string) => items.filter(({ pk }) => pk.startsWith(`${kind}#`));
     const [status] = of('STATUS');
@@ -217,7 +217,7 @@ describe('a call to DynamoDB that goes wrong', () => {
     return items.flatMap(({ event }) => (typeof event === 'string' ? [JSON.parse(event) as JobEvent] : []));
   }
 
-  /** What holds of every log, whatever happened on the way to it. */
+  /** Properties of every log, for any fault. */
   function expectGapless({ items }: Told): void {
     const events = eventsOf(items);
     const numbers = events.map((_, at) => at + 1);
@@ -227,7 +227,7 @@ describe('a call to DynamoDB that goes wrong', () => {
     expect(items.find(({ pk }) => pk.startsWith('WAKE'))).toMatchObject({ sequence: events.length });
     const dispatched = events.filter(({ type }) => type === 'job.dispatched');
     expect(new Set(dispatched.map(({ subject }) => subject)).size).toBe(dispatched.length);
-    // Everything changed at one instant, and every event about a job has it in its window.
+    // Everything changed at the same time, and every event's window contains it.
     for (const { subject, data } of events) {
       if (!subject) continue;
       const { since, at } = data.observed as { since: string | null; at: string };
@@ -236,7 +236,7 @@ describe('a call to DynamoDB that goes wrong', () => {
     }
   }
 
-  /** What every kind of call can meet. */
+  /** Faults possible for every kind of call. */
   const ANY_CALL: Readonly<Record<string, Mishap>> = {
     'over its throughput': () => awsError('ProvisionedThroughputExceededException'),
     throttled: () => awsError('ThrottlingException'),
@@ -244,7 +244,7 @@ describe('a call to DynamoDB that goes wrong', () => {
     'cut off before it arrived': () => ({ kind: 'reset' }),
     'done, and its answer lost': () => ({ kind: 'lost answer' }),
   };
-  /** What only some can. */
+  /** Faults possible for some kinds. */
   const SOME_CALLS: Readonly<Record<string, readonly [operations: RegExp, mishap: Mishap]>> = {
     'a batch of which keys stay unprocessed': [/^BatchGetItem$/, () => HALF_READ],
     'a write to an item that a transaction holds': [
@@ -277,7 +277,7 @@ describe('a call to DynamoDB that goes wrong', () => {
     return (call.body.TransactItems as unknown[]).map((_, at) => (struck(at) ? code : 'None'));
   }
 
-  /** The second half of the keys, or the only one, is left. */
+  /** The second half of the keys, or the only one, is unprocessed. */
   const HALF_READ: WireFault = {
     kind: 'changed',
     answer(body, call) {
@@ -298,7 +298,7 @@ describe('a call to DynamoDB that goes wrong', () => {
     },
   };
 
-  /** The story as it goes when nothing goes wrong, told once. */
+  /** Runs the story without faults. */
   const undisturbed = new Map<Way, Promise<Told>>();
   function whole(way: Way): Promise<Told> {
     const told = undisturbed.get(way) ?? story(way);
@@ -306,7 +306,7 @@ describe('a call to DynamoDB that goes wrong', () => {
     return told;
   }
 
-  /** Tells the story once for each of its calls that the mishap can meet, with what is expected of it. */
+  /** Runs the story once for each of its calls that the fault can hit, and checks the expectation. */
   async function eachCall(
     way: Way,
     happens: Mishap,
@@ -336,7 +336,7 @@ describe('a call to DynamoDB that goes wrong', () => {
     });
   }
 
-  test('without one: the story has every kind of call, and each thing is said once', async () => {
+  test('without faults: the story has every kind of call, and emits each change once', async () => {
     for (const way of [PATIENT, FRAIL]) {
       const told = await whole(way);
       expect(new Set(told.calls.map(({ operation }) => operation))).toEqual(
@@ -367,7 +367,7 @@ describe('a call to DynamoDB that goes wrong', () => {
     ...Object.entries(SOME_CALLS).map(([name, [of, mishap]]): [string, Mishap, RegExp] => [name, mishap, of]),
   ];
   test.each(CURED)(
-    '%s: it is sent again, no poll notices, and the table ends the same to the byte',
+    '%s: the call is retried, no poll notices, and the final table is identical',
     async (_, mishap, of) => {
       await eachCall(
         PATIENT,
@@ -383,8 +383,8 @@ describe('a call to DynamoDB that goes wrong', () => {
     60_000,
   );
 
-  test('a write that is done and never answered: the client gives up waiting, sends it again, and nothing is said twice', async () => {
-    // Another call that takes as long on a slow machine is sent again as well: that must not matter either.
+  test('a write that succeeds without an answer: the client times out and retries, and nothing is emitted twice', async () => {
+    // A slow call is retried too, which must not matter either.
     await eachCall(
       { ...PATIENT, timeoutMs: 600 },
       () => ({ kind: 'silence' }),
@@ -397,10 +397,10 @@ describe('a call to DynamoDB that goes wrong', () => {
   }, 60_000);
 
   test.each(['throttled', 'cut off before it arrived', 'done, and its answer lost'])(
-    'a call %s, and not sent again: that poll ends there, and the next one makes good for it',
+    'a call %s without retry: that poll ends there, and the next one repairs it',
     async (name) => {
       await eachCall(FRAIL, ANY_CALL[name] as Mishap, (told, usual, met) => {
-        // What is known of the region is a hint, which a poll can do without (rule 12).
+        // The region's item is a hint, without which a poll works (rule 12).
         const ends = JSON.stringify(met?.body).includes('"CELL#us"') ? 0 : 1;
         expect(told.outcomes.filter((outcome) => outcome === 'gave up')).toHaveLength(ends);
         expect(learnt(told)).toEqual(learnt(usual));
@@ -409,7 +409,7 @@ describe('a call to DynamoDB that goes wrong', () => {
     60_000,
   );
 
-  test('an operator’s event comes before it: the poll renumbers its own, and no poll is lost', async () => {
+  test('an operator’s concurrent event: the poll renumbers its own, and no poll is lost', async () => {
     await eachCall(
       PATIENT,
       (_, others) => others.append(),
@@ -425,7 +425,7 @@ describe('a call to DynamoDB that goes wrong', () => {
     );
   }, 60_000);
 
-  test('another poll comes before it: whoever is late is fenced and drops what it saw, and all is said once', async () => {
+  test('a concurrent poll that commits first: the later one is fenced and drops its observations, and all is emitted once', async () => {
     let fenced = 0;
     await eachCall(
       FRAIL,
@@ -439,8 +439,8 @@ describe('a call to DynamoDB that goes wrong', () => {
   }, 60_000);
 });
 
-describe('two polls at once', () => {
-  test('the one that began first and ends last writes nothing', async () => {
+describe('two concurrent polls', () => {
+  test('the one that started first and ends last writes nothing', async () => {
     const rig = await createRig();
     const jobs = Array.from({ length: 4 }, () => rig.upstream.createJob({ status: 'Scheduled' }));
     await rig.poll();
@@ -448,7 +448,7 @@ describe('two polls at once', () => {
     const [job = 0] = jobs;
     rig.upstream.setStatus(job, 'In production');
 
-    // The first has asked for the list, and its answer is held back until a second poll is through.
+    // The first has requested the list; its answer is delayed until a second poll is complete.
     let release = (): void => undefined;
     const asked = new Promise<void>((reached) => {
       rig.sandbox.onRequest = ({ operation }) => {
@@ -467,7 +467,7 @@ describe('two polls at once', () => {
     release();
     expect(await late).toMatchObject({ outcome: 'fenced' });
     expect(await said(rig)).toEqual([`job.status_changed jobs/${job}`]);
-    // What only the late one saw is found by the next.
+    // The next poll finds what only the late one observed.
     await rig.poll();
     expect(await said(rig)).toEqual([`job.status_changed jobs/${job}`]);
     expect(await sequences(rig)).toEqual([1, 2, 3]);
@@ -475,7 +475,7 @@ describe('two polls at once', () => {
 });
 
 describe('a quiet poll of 5,000 jobs', () => {
-  test('asks for 50 pages, reads Account, Status, the region and the index, and writes Status alone', async () => {
+  test('requests 50 pages, reads Account, Status, the region and the index, and writes only Status', async () => {
     const table = watchedTable(createMemoryTable());
     const rig = await createRig({ table });
     for (let n = 0; n < 5_000; n += 1) rig.upstream.createJob();
@@ -494,7 +494,7 @@ describe('a quiet poll of 5,000 jobs', () => {
   });
 });
 
-/** The client's own judgement of what is worth another attempt, without the pauses before it. */
+/** The client's own rule of which errors to retry, without delays. */
 async function withoutPauses(client: DynamoDBClient): Promise<void> {
   const strategy = await client.config.retryStrategy();
   Object.assign(strategy, {

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
 import { createRig, type Rig, watchedTable } from '../support/tracker.ts';
 
-/** With polls a minute apart: until a suspicion of the first one is confirmed. */
+/** Polls a minute apart, until a suspicion of the first one is confirmed. */
 const CONFIRMED = 17;
 
 async function baselined(
@@ -11,7 +11,7 @@ async function baselined(
   options: Parameters<typeof createRig>[0] = {},
 ): Promise<{ rig: Rig; jobs: number[] }> {
   const rig = await createRig(options);
-  // Jobs that were there before and are in no group.
+  // Existing jobs without a group.
   rig.upstream.createJob();
   const jobs = groups.map((orderGroup) => rig.upstream.createJob({ status: 'Scheduled', orderGroup }));
   await rig.poll();
@@ -30,7 +30,7 @@ async function groupEvents(rig: Rig, polls = 1) {
   });
 }
 
-/** How often the service was asked for the group WEB-1. */
+/** Number of upstream requests for the group WEB-1. */
 const asked = (rig: Rig): number =>
   rig.sandbox.requests.list().filter(({ query }) => query.orderGroup === 'WEB-1').length;
 
@@ -45,7 +45,7 @@ const complete = (
 });
 
 describe('an order group (rule 18)', () => {
-  test('is said to be dispatched once, when its last member is, after that member', async () => {
+  test('emits order_group.dispatched once, after the dispatch of its last member', async () => {
     const { rig, jobs } = await baselined(['WEB-1', 'WEB-1', 'WEB-1', 'WEB-2', null]);
     const [a = 0, b = 0, c = 0] = jobs;
     rig.upstream.dispatch(a);
@@ -66,7 +66,7 @@ describe('an order group (rule 18)', () => {
     expect(await groupEvents(rig, 10)).toEqual([]);
   });
 
-  test('its event names the window in which it became complete', async () => {
+  test('its event has the window in which it became complete', async () => {
     const { rig, jobs } = await baselined(['WEB-1', 'WEB-1']);
     const [a = 0, b = 0] = jobs;
     rig.upstream.dispatch(a);
@@ -81,7 +81,7 @@ describe('an order group (rule 18)', () => {
     expect(event?.data).toMatchObject({ observed });
   });
 
-  test('members that were never seen to move count: the service is asked for all of them first', async () => {
+  test('members that never changed count: all of them are requested first', async () => {
     const rig = await createRig();
     const [early = 0, a = 0, b = 0] = Array.from({ length: 3 }, () =>
       rig.upstream.createJob({ orderGroup: 'WEB-1' }),
@@ -94,7 +94,7 @@ describe('an order group (rule 18)', () => {
     rig.upstream.dispatch(a);
     expect(await groupEvents(rig)).toEqual([]);
     expect(asked(rig)).toBe(1);
-    // From here on all members are known, and nobody is asked before the last one moves.
+    // From here on all members are known, so no request is sent before the last one changes.
     expect(await groupEvents(rig, 3)).toEqual([]);
     expect(asked(rig)).toBe(1);
     rig.upstream.dispatch(b);
@@ -102,25 +102,25 @@ describe('an order group (rule 18)', () => {
     expect(asked(rig)).toBe(2);
   });
 
-  test('cancelled members don’t count, and the cancellation of the last open one completes it', async () => {
+  test('cancelled members do not count, and the cancellation of the last open one completes it', async () => {
     const { rig, jobs } = await baselined(['WEB-1', 'WEB-1', 'WEB-1']);
     const [a = 0, b = 0, c = 0] = jobs;
     rig.upstream.dispatch(a);
     rig.upstream.dispatch(b);
     expect(await groupEvents(rig)).toEqual([]);
     rig.upstream.cancel(c);
-    // While it is only suspected nothing is said.
+    // A suspicion emits nothing.
     expect(await groupEvents(rig, 10)).toEqual([]);
     expect(await groupEvents(rig, CONFIRMED)).toEqual([complete([a, b], { gone: [c] })]);
   });
 
-  test('a group of which every job is cancelled is not dispatched', async () => {
+  test('a group with only cancelled jobs emits no order_group.dispatched', async () => {
     const { rig, jobs } = await baselined(['WEB-1', 'WEB-1']);
     for (const job of jobs) rig.upstream.cancel(job);
     expect(await groupEvents(rig, 2 * CONFIRMED)).toEqual([]);
   });
 
-  test('a late member opens it again, and it is said again when that one is dispatched', async () => {
+  test('a late member reopens it, and its dispatch emits the event again', async () => {
     const { rig, jobs } = await baselined(['WEB-1']);
     const [a = 0] = jobs;
     rig.upstream.dispatch(a);
@@ -131,7 +131,7 @@ describe('an order group (rule 18)', () => {
     expect(await groupEvents(rig)).toEqual([complete([a, late], { again: true })]);
   });
 
-  test('one that came in and was dispatched between two polls is a late member, too', async () => {
+  test('a member created and dispatched between two polls is a late member too', async () => {
     const { rig, jobs } = await baselined(['WEB-1']);
     const [a = 0] = jobs;
     rig.upstream.dispatch(a);
@@ -141,7 +141,7 @@ describe('an order group (rule 18)', () => {
     expect(await groupEvents(rig)).toEqual([complete([a, late], { again: true })]);
   });
 
-  test('a cancelled member that came back and was dispatched between two polls is a late member, too', async () => {
+  test('a cancelled member that returned and was dispatched between two polls is a late member too', async () => {
     const { rig, jobs } = await baselined(['WEB-1', 'WEB-1']);
     const [a = 0, b = 0] = jobs;
     rig.upstream.cancel(a);
@@ -152,7 +152,7 @@ describe('an order group (rule 18)', () => {
     expect(await groupEvents(rig)).toEqual([complete([a, b], { again: true })]);
   });
 
-  test('a dispatch that is taken back opens it again', async () => {
+  test('a revoked dispatch reopens it', async () => {
     const { rig, jobs } = await baselined(['WEB-1', 'WEB-1']);
     const [a = 0, b = 0] = jobs;
     for (const job of jobs) rig.upstream.dispatch(job);
@@ -175,7 +175,7 @@ describe('an order group (rule 18)', () => {
     expect(await groupEvents(rig)).toEqual([complete([b, c], { name: 'WEB-2', again: true })]);
   });
 
-  test('a group that all jobs left is remembered: whoever comes in later makes it complete again', async () => {
+  test('a group without jobs is remembered: a later member completes it again', async () => {
     const { rig, jobs } = await baselined(['WEB-1', 'WEB-2']);
     const [a = 0, b = 0] = jobs;
     rig.upstream.dispatch(a);
@@ -187,7 +187,7 @@ describe('an order group (rule 18)', () => {
     expect(await groupEvents(rig)).toEqual([complete([b], { again: true })]);
   });
 
-  test('what was complete before tracking began is never said, nor is what an old hidden job completes', async () => {
+  test('a group complete before tracking began is never emitted, nor one that an old hidden job completes', async () => {
     const rig = await createRig();
     const [a = 0, b = 0, hidden = 0] = Array.from({ length: 3 }, () =>
       rig.upstream.createJob({ orderGroup: 'WEB-1' }),
@@ -201,7 +201,7 @@ describe('an order group (rule 18)', () => {
     expect(await groupEvents(rig, 3)).toEqual([]);
   });
 
-  test('a member whose dispatch is taken back and restored between two looks does not keep it open', async () => {
+  test('a member whose dispatch is revoked and restored between two fetches does not keep it open', async () => {
     const rig = await createRig();
     const [a = 0, b = 0] = [1, 2].map(() => rig.upstream.createJob({ orderGroup: 'WEB-1' }));
     rig.upstream.dispatch(a);
@@ -217,7 +217,7 @@ describe('an order group (rule 18)', () => {
     expect(await groupEvents(rig, 2)).toEqual([complete([a, b])]);
   });
 
-  test('a question without an answer keeps it pending; it is said when the answer comes', async () => {
+  test('a request without an answer keeps it pending; the event is emitted after the answer', async () => {
     const { rig, jobs } = await baselined(['WEB-1', 'WEB-1']);
     const [a = 0, b = 0] = jobs;
     rig.upstream.dispatch(a);
@@ -232,7 +232,7 @@ describe('an order group (rule 18)', () => {
     expect(await groupEvents(rig)).toEqual([complete([a, b])]);
   });
 
-  test('is not asked for for ever, when nobody can tell; but again when a member moves', async () => {
+  test('is not requested forever without an answer; but again when a member changes', async () => {
     const { rig, jobs } = await baselined(['WEB-1']);
     const [a = 0] = jobs;
     rig.upstream.dispatch(a);
@@ -250,7 +250,7 @@ describe('an order group (rule 18)', () => {
     expect(await groupEvents(rig)).toEqual([complete([a, late])]);
   });
 
-  test('a member that is passed over because others go while the pages are read is not forgotten', async () => {
+  test('a member that page drift skips is not forgotten', async () => {
     const rig = await createRig();
     const jobs = Array.from({ length: 101 }, (_, n) =>
       rig.upstream.createJob({ orderGroup: 'WEB-1', orderGroupSequence: n + 1 }),
@@ -261,7 +261,7 @@ describe('an order group (rule 18)', () => {
     for (const job of jobs) if (job !== open) rig.upstream.dispatch(job);
     rig.sandbox.onRequest = ({ query }) => {
       if (query.orderGroup !== 'WEB-1' || query.page !== '2') return;
-      // The first of page 2, and the only one that is not dispatched, is now the last of page 1.
+      // The first of page 2, and the only undispatched one, is now the last of page 1.
       rig.sandbox.onRequest = undefined;
       rig.upstream.remove(jobs[0] ?? 0);
     };
@@ -285,7 +285,7 @@ describe('an order group (rule 18)', () => {
     expect(await groupEvents(rig)).toEqual([complete([a])]);
   });
 
-  test('more pending groups than a poll asks for: the longest waiting come first, and none is left out', async () => {
+  test("more pending groups than a poll's limit: the oldest come first, and none is omitted", async () => {
     const names = Array.from({ length: 45 }, (_, n) => `WEB-${n}`);
     const { rig, jobs } = await baselined(names);
     rig.fault({ match: { query: { orderGroup: 'WEB-0' } }, fault: { kind: 'status', status: 500 } });
@@ -299,7 +299,7 @@ describe('an order group (rule 18)', () => {
     );
   });
 
-  test('names are what customers wrote: long ones, and those that look alike, are groups of their own', async () => {
+  test("names are customers' texts: long and similar ones are separate groups", async () => {
     const long = 'ü'.repeat(600);
     const { rig, jobs } = await baselined([long, `${long}x`, 'a/b #1', 'web-1', 'WEB-1']);
     for (const job of jobs) rig.upstream.dispatch(job);
@@ -308,7 +308,7 @@ describe('an order group (rule 18)', () => {
     expect(said.map(({ subject }) => subject)).toContain('order-groups/a%2Fb%20%231');
   });
 
-  test('a quiet poll does nothing for it', async () => {
+  test('a quiet poll does nothing for groups', async () => {
     const table = watchedTable(createMemoryTable());
     const { rig, jobs } = await baselined(['WEB-1', 'WEB-1'], { table });
     rig.upstream.dispatch(jobs[0] ?? 0);
@@ -320,8 +320,8 @@ describe('an order group (rule 18)', () => {
   });
 });
 
-describe('a poll that dies while it tells of a group', () => {
-  test('at any write, before or after it: the group is said once', async () => {
+describe('a poll that crashes while it emits a group', () => {
+  test('at any write, before or after it: the event is emitted once', async () => {
     for (let at = 1; ; at += 1) {
       for (const when of ['before', 'after'] as const) {
         let writes = Number.NEGATIVE_INFINITY;

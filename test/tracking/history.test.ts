@@ -1,6 +1,6 @@
 /**
- * Random histories of an account whose jobs fill more than one page of a hundred, more than one look budget
- * and more than one transaction. What they may say is judged like the small ones of tracking-model.test.ts, which are many.
+ * Random histories of an account whose jobs exceed one page of a hundred, one detail fetch budget and one transaction. The
+ * oracle is that of model.tables.test.ts, which runs many small ones.
  */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
@@ -14,7 +14,7 @@ import { createRig } from '../support/tracker.ts';
 const SEEDS = process.env.SEED === undefined ? [1, 2] : [Number(process.env.SEED)];
 const JOBS = 130;
 const POLLS = 60;
-/** As many at once are doubted rather than announced (rule 10), which has its own tests. */
+/** More disappearing jobs would cause a quarantine (rule 10), which has its own tests. */
 const MOST_GONE = 8;
 
 const moments = fc.record({ happens: fc.nat(3), change: changes(JOBS) });
@@ -25,7 +25,7 @@ const polls = fc.record({
 });
 
 test.each(SEEDS)(
-  'a random history with faults: every event is borne out by the world, none is said twice, none is missing (rules 1–8, 13, 14, 18; seed %i)',
+  'a random history with faults: every event is true, none is emitted twice, none is missing (rules 1–8, 13, 14, 18; seed %i)',
   async (seed) => {
     const rig = await createRig({ leavesListOnDispatch: seed % 2 === 0 });
     const history = createHistory(rig.upstream, rig);

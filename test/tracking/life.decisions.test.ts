@@ -1,4 +1,4 @@
-/** How a job begins, is overdue, ends and comes back (shared/tracking/diff.ts). */
+/** Creation, overdue, end and return of a job (shared/tracking/diff.ts). */
 import { describe, expect, test } from 'vitest';
 import {
   announceEnding,
@@ -33,10 +33,10 @@ import {
 const DAY = 86_400_000;
 const nothingSaid = { dateOut: null, tracking: [], overdueFor: null };
 
-/** A job that the list shows for the first time in a poll after the baseline. */
+/** A job that is first listed in a poll after the baseline. */
 const appeared = (fields: object, poll: number): Snapshot => list(undefined, fields, poll).snapshot;
 
-/** A job of which a sweep found the number: the active list never showed it. */
+/** A job found by a sweep: the active list never contained it. */
 const cameAndWent = (poll: number): Snapshot => ({
   jobNumber: 1,
   list: null,
@@ -57,7 +57,7 @@ const shipped = { ...out, tracking: [parcel('A')] };
 const shippedRecord = { ...out, shippingAddresses: [parcel('A')] };
 
 describe('the baseline (rule 5)', () => {
-  test('nothing of it is announced, and what the jobs are then counts as announced', () => {
+  test('emits no job events, and current values count as emitted', () => {
     const view = { ...shipped, dateDue: '2026-03-01' };
     const { events, snapshot } = polls(view, view);
     expect(events.flat()).toEqual([]);
@@ -69,7 +69,7 @@ describe('the baseline (rule 5)', () => {
     });
   });
 
-  test('begun anew after it was cut off, still nothing is announced', () => {
+  test('restarted after an interruption, still emits no job events', () => {
     const first = list(undefined, {}, 0, beforeBaseline(at(0)));
     const again = list(first.snapshot, { masterJobStatus: 'Press', ...shipped }, 1, beforeBaseline(at(1)));
     expect(again.events).toEqual([]);
@@ -78,7 +78,7 @@ describe('the baseline (rule 5)', () => {
 });
 
 describe('a job that was not there before (rule 5)', () => {
-  test('nothing is said of it before its own record is read, which is owed at once', () => {
+  test('emits nothing before its detail is fetched, which is due at once', () => {
     const { events, snapshot } = list(undefined, shipped, 5);
     expect(events).toEqual([]);
     expect(snapshot).toMatchObject({
@@ -121,7 +121,7 @@ describe('a job that was not there before (rule 5)', () => {
     expect(read(now - 180 * DAY - 1)).toEqual([]);
   });
 
-  test('nothing is new while there is no baseline', () => {
+  test('no job is new while there is no baseline', () => {
     const step = seenInDetail(
       appeared({}, 5),
       detailed({ dateIn: iso(at(4)) }),
@@ -135,7 +135,7 @@ describe('a job that was not there before (rule 5)', () => {
   test.each([
     ['an old one', '2026-02-01'],
     ['one of unknown age', null],
-  ])('%s that was only hidden is taken over as it is: dispatched, invoiced, overdue', (_, dateIn) => {
+  ])('%s that was only hidden is adopted as it is: dispatched, invoiced, overdue', (_, dateIn) => {
     const record = { ...shippedRecord, dateIn, invoiceNumber: 'INV-1' };
     let step = detail(appeared(shipped, 5), record, 5, shipped);
     expect(step.events).toEqual([]);
@@ -144,20 +144,20 @@ describe('a job that was not there before (rule 5)', () => {
     const due = { dateDue: '2026-03-01T10:00:00Z' };
     step = detail(appeared(due, 5), { ...due, dateIn }, 5, due);
     expect(checkOverdue(step.snapshot, lookAt(listedAt(6)), knownAt(at(6))).events).toEqual([]);
-    // What it becomes from now on is said.
+    // Later changes are emitted.
     const later = list(step.snapshot, { dateDue: '2026-03-02T08:06:00Z' }, 6);
     expect(types(later)).toEqual(['job.due_date_changed']);
     expect(types(checkOverdue(later.snapshot, lookAt(listedAt(6)), knownAt(at(6))))).toEqual(['job.overdue']);
   });
 
-  test('an old one that the active list never showed is taken over as its record shows it', () => {
+  test('an old one that the active list never contained is adopted from its detail', () => {
     const { events, snapshot } = detail(cameAndWent(5), { ...shippedRecord, dateIn: '2026-02-01' }, 5);
     expect(events).toEqual([]);
     expect(detail(snapshot, shippedRecord, 6).events).toEqual([]);
     expect(types(detail(snapshot, {}, 6))).toEqual(['job.dispatch_revoked', 'job.tracking_removed']);
   });
 
-  test('what moved between its first sighting and its record is dated from the first sighting', () => {
+  test('a change between its first sighting and its detail is dated from the first sighting', () => {
     const first = appeared({}, 5);
     const old = detail(first, { ...out, dateIn: '2026-02-01' }, 5, {});
     expect(old.events).toMatchObject([
@@ -180,7 +180,7 @@ describe('a job that was not there before (rule 5)', () => {
     ],
     ['open, when it may have come in before', '2026-03-02T08:04:30', null],
   ])('its creation is dated %s (rule 13)', (_, dateIn, since) => {
-    // The list showed it in poll 5, with its record it took until poll 8.
+    // The list contained it in poll 5; its detail was not fetched until poll 8.
     const poll = since === iso(at(4)) ? 5 : 8;
     const { events } = detail(appeared({}, 5), { dateIn }, poll, {});
     expect(events).toMatchObject([
@@ -196,7 +196,7 @@ describe('a job that was not there before (rule 5)', () => {
     ['only the list shows', shipped, {}],
     ['only its record shows', {}, shippedRecord],
   ])(
-    'created and dispatched between two looks, as %s: both are said, created first (rule 8)',
+    'created and dispatched between two observations, as %s: both are emitted, created first (rule 8)',
     (_, view, record) => {
       const { events, snapshot } = detail(appeared(view, 5), { dateIn: iso(at(4)), ...record }, 5, view);
       expect(types({ events })).toEqual(['job.created', 'job.dispatched', 'job.tracking_added']);
@@ -208,7 +208,7 @@ describe('a job that was not there before (rule 5)', () => {
     },
   );
 
-  test('came and went between two looks: created, dispatched, invoiced and closed, all dated alike (rule 8)', () => {
+  test('came and went between two observations: created, dispatched, invoiced and closed, with the same window (rule 8)', () => {
     const record = { ...shippedRecord, dateIn: iso(at(4) + 1), invoiceNumber: 'INV-1' };
     const step = detail(cameAndWent(5), record, 5);
     const since = sinceListed(step.snapshot, knownAt(at(5)));
@@ -228,11 +228,11 @@ describe('a job that was not there before (rule 5)', () => {
       'job.closed',
     ]);
     for (const event of events) expect(event.data).toMatchObject({ observed: { since: iso(at(4)) } });
-    // When the active list shows it after all, there is nothing to compare that with.
+    // When it is listed later, there is no list value to compare.
     expect(types(list(end.snapshot, shipped, 6))).toEqual(['job.reopened']);
   });
 
-  test('whose record can’t be read is taken on as the list first showed it; what it showed since is said', () => {
+  test('without a readable detail is adopted from its first list entry; later changes are emitted', () => {
     const first = appeared({ tracking: [parcel('A')] }, 5);
     const taken = takenOn(first, listed(shipped));
     expect(taken.unproven).toBeNull();
@@ -243,19 +243,19 @@ describe('a job that was not there before (rule 5)', () => {
     ]);
   });
 
-  test('whose record can’t be read and which only a sweep had found is taken on as it is listed now', () => {
+  test('without a readable detail, found only by a sweep, is adopted from its current list entry', () => {
     expect(list(takenOn(cameAndWent(5), listed(shipped)), shipped, 6).events).toEqual([]);
     expect(takenOn(cameAndWent(5), null)).toEqual({ ...cameAndWent(5), unproven: null });
   });
 });
 
-describe('overdue (rule 15)', () => {
+describe('job.overdue (rule 15)', () => {
   const due = { dateDue: '2026-03-02T08:05:00Z' };
   const check = (snapshot: Snapshot, time: number, known: Known = knownAt(time)) =>
     checked(checkOverdue(snapshot, lookAt(time), known));
   const record = (timezone: string | null) => ({ location: { timezone } });
 
-  test('is said of a job seen undispatched after its due instant, not at it, and dated by it', () => {
+  test('is emitted for a job observed undispatched after its due time, not at it, with that time as evidence', () => {
     const snapshot = start(due);
     expect(check(snapshot, at(5))).toEqual({ snapshot, events: [], shown: [] });
     expect(check(snapshot, at(5) + 1).events).toMatchObject([
@@ -266,7 +266,7 @@ describe('overdue (rule 15)', () => {
     ]);
   });
 
-  test('is said once per due date, in whatever form that is given', () => {
+  test('is emitted once per due date, in any format of the date', () => {
     const { snapshot } = check(start(due), at(6));
     expect(check(snapshot, at(7)).events).toEqual([]);
     const reworded = list(snapshot, { dateDue: '2026-03-02T09:05:00+01:00' }, 7).snapshot;
@@ -275,7 +275,7 @@ describe('overdue (rule 15)', () => {
     expect(types(check(moved, at(8)))).toEqual(['job.overdue']);
   });
 
-  test('of the baseline’s jobs it is not said when they were overdue already', () => {
+  test('is not emitted for jobs of the baseline that were overdue already', () => {
     const { snapshot, events, shown } = check(start(due), at(6), beforeBaseline(at(6)));
     expect([events, shown]).toEqual([[], []]);
     expect(check(snapshot, at(7)).events).toEqual([]);
@@ -288,7 +288,7 @@ describe('overdue (rule 15)', () => {
     ['a job dispatched by its record alone', () => detail(start(due), out, 1, due).snapshot],
     ['a job first seen dispatched, whose record is not read yet', () => appeared({ ...due, ...out }, 5)],
     ['a job that the list never showed', () => cameAndWent(5)],
-  ])('not of %s', (_, job) => {
+  ])('not for %s', (_, job) => {
     const snapshot = job();
     expect(dueOf(snapshot)).toBeUndefined();
     expect(check(snapshot, at(5000)).events).toEqual([]);
@@ -311,24 +311,24 @@ describe('overdue (rule 15)', () => {
     ['UTC−12 without one', '2026-03-02T01:05:00', null, '2026-03-02T13:05:00.000Z', '-12:00'],
     ['the end of the day', '2026-03-02', 'America/Denver', '2026-03-03T07:00:00.000Z', 'America/Denver'],
     ['midnight, which is that too', '2026-03-02T00:00:00', null, '2026-03-03T12:00:00.000Z', '-12:00'],
-  ])('its instant: %s', (_, dateDue, timezone, instant, zone) => {
+  ])('its due time: %s', (_, dateDue, timezone, instant, zone) => {
     const { snapshot } = detail(start({ dateDue }), record(timezone), 1, { dateDue });
     expect(dueOf(snapshot)).toEqual({ at: Date.parse(instant), zone });
   });
 
-  test('a location once known stays known while the record does not say it, and moves when it does', () => {
+  test('a known location stays known while the detail lacks it, and changes with the detail', () => {
     const view = { dateDue: '2026-03-02T01:05:00' };
     const first = detail(start(view), record('America/Denver'), 1, view).snapshot;
     expect(dueOf(detail(first, {}, 2, view).snapshot)?.zone).toBe('America/Denver');
     expect(dueOf(detail(first, record('Asia/Tokyo'), 2, view).snapshot)?.zone).toBe('Asia/Tokyo');
   });
 
-  test('a look at its record does not take its place', () => {
+  test('a detail fetch does not replace the list observation', () => {
     const { snapshot } = detail(start(due), due, 6, due);
     expect(types(check(snapshot, at(7)))).toEqual(['job.overdue']);
   });
 
-  test('of a new job that is overdue already it is said as well', () => {
+  test('is emitted for a new job that is already overdue', () => {
     const view = { dateDue: '2026-03-02T08:04:30Z' };
     const created = detail(appeared(view, 5), { ...view, dateIn: iso(at(4)) }, 5, view);
     expect(types(created)).toEqual(['job.created']);
@@ -347,9 +347,9 @@ describe('the end of a job (rules 3 and 7)', () => {
     ['closed', read, {}],
     ['cancelled', read, { inferred: true, jobStatus: 'Void' }],
     ['cancelled', left, { inferred: true, jobStatus: null }],
-    // Its record is gone, so it says nothing of a status.
+    // Its detail is gone, so it has no status.
     ['unavailable', read, { inferred: true, jobStatus: null }],
-  ] as const)('%s: one event, with what it is inferred from and when', (ending, before, data) => {
+  ] as const)('%s: one event with its evidence', (ending, before, data) => {
     const { events, snapshot, shown } = end(before(), ending);
     expect(events).toEqual([
       {
@@ -368,16 +368,16 @@ describe('the end of a job (rules 3 and 7)', () => {
     expect(snapshot).toMatchObject({
       ended: ending,
       departure: null,
-      // It is looked at for some days from now on.
+      // Its detail is fetched for some days from now on.
       settling: { since: at(5), looks: 0 },
     });
   });
 
-  test('of which it is not known since when says so', () => {
+  test('without a known start has an open window', () => {
     expect(end(read(), 'closed', 0).events).toMatchObject([{ data: { observed: { since: null } } }]);
   });
 
-  test.each(endings)('%s and in the list again: reopened, then what else changed', (ending) => {
+  test.each(endings)('%s and listed again: reopened, then its other changes', (ending) => {
     const { events, snapshot } = list(end(read(), ending).snapshot, { masterJobStatus: 'Press' }, 8);
     expect(events).toMatchObject([
       {
@@ -386,7 +386,7 @@ describe('the end of a job (rules 3 and 7)', () => {
       },
       { type: 'job.status_changed', data: { changes: { status: { from: 'Proof', to: 'Press' } } } },
     ]);
-    // It is a listed job like any other, and its record is owed.
+    // It is a listed job like any other, and its detail is due.
     expect(snapshot).toMatchObject({
       ended: null,
       departure: null,
@@ -396,12 +396,12 @@ describe('the end of a job (rules 3 and 7)', () => {
     expect(list(snapshot, { masterJobStatus: 'Press' }, 9).events).toEqual([]);
   });
 
-  test('back before its end was announced, it was not reopened', () => {
+  test('relisted before its end was emitted, it was not reopened', () => {
     expect(list(left(), {}, 8).events).toEqual([]);
     expect(list(left(), {}, 8).snapshot.departure).toBeNull();
   });
 
-  test('the time of settling begins when it is known to have left, and goes on with every look', () => {
+  test('settling starts when the departure is known, and continues with every fetch', () => {
     expect(read()).toMatchObject({ departure: null, settling: { since: at(4), looks: 0 } });
     const settling = { since: at(4), looks: 3 };
     expect(detail({ ...read(), settling }, {}, 6).snapshot.settling).toEqual(settling);

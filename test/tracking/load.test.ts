@@ -1,8 +1,7 @@
 /**
- * A cell as large as it is made for, in virtual time: the tick, its claims, the queues, the poll function and the polls
- * themselves are the real ones, on the in-memory table, with the settings of production. Played are the clock, SQS and Lambda
- * (support/virtual-cloud.ts) and the ordering service, whose answers take what is drawn for them. Accounts have few jobs, for it is not
- * the diff that is under test; that ten polls share a CPU is not played either.
+ * A cell of the maximum size in virtual time: the real tick, claims, queues, poll function and polls, on the in-memory table,
+ * with production settings. Simulated are the clock, SQS and Lambda (support/virtual-cloud.ts) and the ordering API with random
+ * latencies. Accounts have few jobs, because the diff is not under test. That ten polls share a CPU is not simulated.
  */
 import { afterEach, expect, test, vi } from 'vitest';
 import type { PollMessage } from '../../functions/handlers/messages.ts';
@@ -42,7 +41,7 @@ const SLOW_PAGES = 17;
 const { pollConcurrency } = settingsOf('prod');
 /** Between the starts of two polls. */
 const LIMIT_MS = INTERVAL_SECONDS * 1.1 * 1000;
-/** Of a hundred polls so many find a job that moved. */
+/** Percentage of polls that find a changed job. */
 const MOVING_PERCENT = 2;
 
 afterEach(() => vi.restoreAllMocks());
@@ -50,14 +49,14 @@ afterEach(() => vi.restoreAllMocks());
 /** How an account fares with the ordering service. */
 type Nature =
   | 'healthy'
-  /** Its list is long, and each page takes seconds: a poll lasts about a minute. */
+  /** Long list and slow pages: a poll takes about a minute. */
   | 'slow'
-  /** Answers never come; the client gives up each after its 15 s. */
+  /** No answers: the client times out each after 15 s. */
   | 'hanging'
   | 'failing'
-  /** Its list is more than the process can bear: it ends. */
+  /** A list that exceeds the process's memory: it crashes. */
   | 'deadly'
-  /** The process is never done with its list, and does nothing else. */
+  /** A list that blocks the process forever. */
   | 'endless';
 
 interface Poll {
@@ -67,7 +66,7 @@ interface Poll {
   readonly outcome: PollReport['outcome'];
 }
 
-test('accounts registered at one time, ten thousand of them at full size, are each polled within 1.1 intervals, whatever some of them do', async () => {
+test('accounts registered at the same time, ten thousand at full size, are each polled within 1.1 intervals, despite misbehaving accounts', async () => {
   const accounts = sized(300, 10_000);
   const nature = (n: number): Nature =>
     n === 177
@@ -82,7 +81,7 @@ test('accounts registered at one time, ten thousand of them at full size, are ea
               ? 'failing'
               : 'healthy';
   const cell = await createCell({ accounts, nature, seed: 5 });
-  // Baselines; the claims of those that died beside the deadly one run out, and one by one they are back.
+  // Baselines; the claims of polls that shared a crashed process expire, and one by one they return.
   const [from, to] = [START + 9 * MINUTE, START + 19 * MINUTE];
   await cell.time.runUntil(to);
 
@@ -90,16 +89,16 @@ test('accounts registered at one time, ten thousand of them at full size, are ea
   console.info(measured.summary);
   expect(cell.faults).toEqual([]);
   expect(measured.late).toEqual([]);
-  // Where all had their turns at one time, there would be no end to it.
+  // If all had their turns at the same time, it would never end.
   expect(measured.concurrency).toBeLessThan(pollConcurrency);
-  // Whoever was beside those that take their process with them is back among the others.
+  // Accounts polled beside those that crash their process are regular again.
   expect(measured.polledAlone).toEqual([...cell.names('deadly'), ...cell.names('endless')].sort());
 }, 300_000);
 
-test('accounts registered at one instant are spread over their interval from their second poll on', async () => {
+test('accounts registered at the same time are spread over their interval from their second poll on', async () => {
   const cell = await createCell({ accounts: sized(500, 1_000), nature: () => 'healthy', seed: 5 });
   await cell.time.runUntil(START + 9 * MINUTE);
-  // At first all are polled as fast as can be; eight a second is what comes of the interval.
+  // Initially all are polled as fast as possible; eight per second result from the interval.
   const burst = cell.measure(START, START + 3 * MINUTE);
   const spread = cell.measure(START + 5 * MINUTE, START + 9 * MINUTE);
   expect(burst.concurrency).toBeGreaterThan(30);
@@ -107,7 +106,7 @@ test('accounts registered at one instant are spread over their interval from the
   expect(spread.late).toEqual([]);
 });
 
-test('a run with the same seed is the same run', async () => {
+test('a run with the same seed is identical', async () => {
   const nature = (n: number): Nature => (n === 77 ? 'deadly' : n % 50 === 9 ? 'failing' : 'healthy');
   const run = async (seed: number): Promise<string> => {
     const cell = await createCell({ accounts: sized(100, 200), nature, seed });
@@ -119,7 +118,7 @@ test('a run with the same seed is the same run', async () => {
   expect(await run(2)).not.toBe(first);
 });
 
-/** What is drawn for a request of the service: half of them take 250 ms, one of a hundred 2 s. */
+/** Random latency of a request: median 250 ms, 99th percentile 2 s. */
 function answerMs(random: Random): number {
   const normal = Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random());
   return 250 * Math.exp((Math.log(8) / 2.326) * normal);
@@ -133,7 +132,7 @@ async function createCell(options: {
   const random = createRandom(options.seed);
   const time = createVirtualTime(START);
   const { now } = time;
-  // In real time it would go off at some point of the run that depends on the machine.
+  // In real time it would fire at a point of the run that depends on the machine.
   vi.spyOn(AbortSignal, 'timeout').mockImplementation(time.timeout);
 
   const memory = createMemoryTable();
@@ -251,7 +250,7 @@ async function createCell(options: {
 
   const namesOf = (nature: Nature) => names.filter((name) => natures.get(name) === nature);
 
-  /** Between the starts of successive complete polls, the last of which may be still to come. */
+  /** Times between the starts of successive complete polls, including the pending last one. */
   function longestGap(account: string, from: number, to: number): number {
     const starts = [START, ...(pollsOf.get(account) ?? []).map(({ startedAt }) => startedAt), to];
     const gaps = starts.map((start, at) =>
@@ -264,7 +263,7 @@ async function createCell(options: {
     time,
     faults,
     names: namesOf,
-    /** What happened between two instants. */
+    /** Events between two times. */
     measure(from: number, to: number) {
       const within = ({ at }: { readonly at: number }) => at >= from && at < to;
       const begun = ({ startedAt }: { readonly startedAt: number }) => within({ at: startedAt });
@@ -331,7 +330,7 @@ function concurrency(invocations: readonly Invocation[], from: number, to: numbe
   return most;
 }
 
-/** The table as a process reaches it: each call takes some milliseconds, and nothing comes to a process that is dead. */
+/** The table of a process: each call takes some milliseconds, and none returns to a crashed process. */
 function over(table: Table, time: VirtualTime, random: Random, environment?: Environment): Table {
   async function reach<T>(call: () => Promise<T>): Promise<T> {
     await time.sleep(3 + 6 * random());
@@ -349,7 +348,7 @@ function over(table: Table, time: VirtualTime, random: Random, environment?: Env
   };
 }
 
-/** The ordering service: each account has a few jobs, of which one moves now and then. */
+/** The ordering API: each account has a few jobs, one of which changes occasionally. */
 function createService(time: VirtualTime, random: Random, natures: ReadonlyMap<string, Nature>) {
   const STATUSES = ['Scheduled', 'In production'];
   const moved = new Map<string, number>();

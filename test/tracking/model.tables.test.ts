@@ -1,7 +1,7 @@
 /**
- * Whatever happens at the ordering service, whatever goes wrong on the way and whenever a poll dies or is overtaken: the log
- * says what was, once, and all of it. Random histories; a failing one is printed in its smallest form, with the seed and the
- * path that repeat it (docs/testing.md). The seed is fixed, so that a failure is about the change at hand.
+ * For any upstream history, any faults and any crashing or overtaken polls, the log has every change exactly once, and nothing
+ * false. Random histories; a failing one is printed in its smallest form, with the seed and the path that repeat it
+ * (docs/testing.md). The seed is fixed, so that a failure is caused by the current change.
  */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';

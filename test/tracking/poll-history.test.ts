@@ -1,4 +1,4 @@
-/** The last polls that an account's Status holds, and that they cost nothing. */
+/** The last polls in an account's Status, and that they cost nothing. */
 import { expect, test } from 'vitest';
 import { toAccount } from '../../shared/accounts/accounts.ts';
 import { keys } from '../../shared/storage/schema.ts';
@@ -31,7 +31,7 @@ function after(polls: readonly PastPoll[], others = {}): PastPoll[] {
   return kept;
 }
 
-test('what is read is what was written, the last twenty polls in order', () => {
+test('the last twenty polls are read as they were written, in order', () => {
   const polls = [
     ...Array.from({ length: 30 }, (_, number) => poll(number)),
     poll(30, { outcome: 'partial', events: 65_535, requests: 700, ms: 299_999, problem: 'Page 3 failed.' }),
@@ -41,12 +41,12 @@ test('what is read is what was written, the last twenty polls in order', () => {
   expect(after(polls)).toEqual(polls.slice(-KEPT_POLLS));
 });
 
-test('numbers that are too large are kept as the largest there are', () => {
+test('numbers above the maximum are stored as the maximum', () => {
   const [kept] = after([poll(0, { ms: 1e9, requests: 1e6, events: 1e6 })]);
   expect(kept).toMatchObject({ ms: 2 ** 24 - 1, requests: 65_535, events: 65_535 });
 });
 
-test('a sentence is kept once however often it is said, and of many the newest', () => {
+test('an error message is stored once for all its occurrences, and the newest of many are kept', () => {
   const polls = ['A.', 'B.', 'C.', 'A.', 'D.', 'D.'].map((problem, number) =>
     poll(number, { outcome: 'failed', problem }),
   );
@@ -54,7 +54,7 @@ test('a sentence is kept once however often it is said, and of many the newest',
   expect(addPoll([], poll(0, { problem: 'x'.repeat(500) }), {}).pollProblems?.[0]).toHaveLength(160);
 });
 
-test('where there is little room sentences go first, then the oldest polls; never is the item too large', () => {
+test('if space is short, messages are dropped first, then the oldest polls; the item never exceeds its limit', () => {
   const polls = Array.from({ length: KEPT_POLLS }, (_, number) =>
     poll(number, { problem: `${number} ${'x'.repeat(120)}` }),
   );
@@ -74,7 +74,7 @@ test('where there is little room sentences go first, then the oldest polls; neve
   expect(before).toBe(0);
 });
 
-test('times are of all polls that are kept', () => {
+test('durations are of all stored polls', () => {
   expect(pollTimes([])).toBeNull();
   expect(pollTimes([30, 10, 50, 20].map((ms) => poll(0, { ms })))).toEqual({
     last: 20,
@@ -83,7 +83,7 @@ test('times are of all polls that are kept', () => {
   });
 });
 
-test('the sentence that the Status has anyway takes no room, and is kept when it is no longer the last', () => {
+test('the current error message of the Status takes no extra space, and is kept when it is no longer the last', () => {
   const problem = `It failed. ${'x'.repeat(130)}`;
   const failed = poll(0, { outcome: 'failed', problem });
   const stored = addPoll([], failed, { problem });
@@ -93,7 +93,7 @@ test('the sentence that the Status has anyway takes no room, and is kept when it
   expect(readPolls(next)).toEqual([failed, poll(1)]);
 });
 
-test('each poll is kept with how it ended, without a write of its own or a larger one', async () => {
+test('each poll is stored with its outcome, without an additional or larger write', async () => {
   const rig = await createRig();
   const job = rig.upstream.createJob({ status: 'Scheduled' });
   let largest = 0;

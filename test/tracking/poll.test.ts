@@ -1,4 +1,4 @@
-/** What the log says of an account, rule by rule, over whole polls of a sandbox of the ordering service. */
+/** The events of an account, rule by rule, from complete polls of a sandbox. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { FaultRule } from '../../sandbox/http/faults.ts';
@@ -10,7 +10,7 @@ import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
 import { crawl } from '../../shared/tracking/crawl.ts';
 import { createRig, type Rig, START } from '../support/tracker.ts';
 
-/** A rig past its baseline, with jobs that were there before: the tracker is told of them and nothing was said. */
+/** A rig with a baseline and existing jobs, which the tracker knows without events. */
 async function baselined(
   jobs = 3,
   options: Parameters<typeof createRig>[0] = {},
@@ -22,7 +22,7 @@ async function baselined(
   return Object.assign(rig, { jobs: numbers });
 }
 
-/** Does something once, right before the first request that matches is answered. */
+/** Runs an action once, before the first matching request is answered. */
 function rightBefore(rig: Rig, matches: (request: RequestInfo) => boolean, act: () => void): void {
   rig.sandbox.onRequest = (request) => {
     if (!matches(request)) return;
@@ -43,7 +43,7 @@ const search =
   ({ query }: RequestInfo) =>
     query.searchText === String(jobNumber) && query.includeClosedJobs === String(includeClosedJobs);
 
-/** A page that fails, and each of its parts too: the service can't be asked for any of it. */
+/** Fails a page and each of its parts, so that the API returns none of it. */
 function spoilPage(rig: Rig, page: number, fault: FaultRule['fault']): void {
   const parts = Array.from({ length: 5 }, (_, n) => ({ page: 5 * (page - 1) + n + 1, pageSize: 20 }));
   for (const query of [{ page, pageSize: 100 }, ...parts]) {
@@ -54,10 +54,10 @@ function spoilPage(rig: Rig, page: number, fault: FaultRule['fault']): void {
 const T1 = { trackingNumber: 'T1', trackingLink: null };
 const T2 = { trackingNumber: 'T2', trackingLink: 'https://parcels.example/T2' };
 
-/** More than the 15 minutes that a confirmation takes. */
+/** More than the 15 minutes of a confirmation. */
 const CONFIRMED = 17;
 
-/** What is kept of a job about which nothing matters. */
+/** The stored state of a job without changes. */
 const UNTOLD = { print: 0, kind: { status: null, dispatched: false, dateDue: null } };
 
 describe('the crawl', () => {
@@ -80,9 +80,9 @@ describe('the crawl', () => {
     for (const query of queries) expect(Object.keys(query).sort()).toEqual(['page', 'pageSize']);
   });
 
-  test('takes the later answer of a job that two pages show (rule 1)', async () => {
+  test('uses the later answer for a job on two pages (rule 1)', async () => {
     const rig = await baselined(150);
-    const moved = rig.jobs[50] ?? 0; // The last of page 1: one more before it moves it to page 2.
+    const moved = rig.jobs[50] ?? 0; // The last of page 1: one more job before it moves it to page 2.
     let created = 0;
     rightBefore(rig, page(2), () => {
       created = rig.upstream.createJob();
@@ -92,7 +92,7 @@ describe('the crawl', () => {
     expect(await rig.pollTypes()).toEqual([`job.created ${created}`]);
   });
 
-  test('ends, and counts as incomplete, when the list never does (rule 1)', async () => {
+  test('ends, and counts as incomplete, if the list never ends (rule 1)', async () => {
     let asked = 0;
     const client = {
       activeJobs: async ({ page }: { page: number }) => {
@@ -141,7 +141,7 @@ describe('the crawl', () => {
     ],
   ];
   test.each(SPOILED)(
-    'is incomplete when a page %s, and so is each part of it: absence proves nothing, what was seen is said (rule 2)',
+    'is incomplete if a page %s, and so does each part of it: absence proves nothing, observed changes are emitted (rule 2)',
     async (_, fault) => {
       const rig = await baselined(250);
       const [oldest = 0, newest = 0] = [rig.jobs[0], rig.jobs[249]];
@@ -149,7 +149,7 @@ describe('the crawl', () => {
       spoilPage(rig, 2, fault);
       rig.upstream.close(middle);
       rig.upstream.setStatus(newest, 'Ready to ship');
-      // What only one page holds keeps nobody from reading the pages after it.
+      // A bad item does not prevent reading the later pages.
       const readsOn = fault.kind === 'raw' || fault.kind === 'itemsNull' || fault.kind === 'wrongPageEcho';
       if (readsOn) rig.upstream.setStatus(oldest, 'Ready to ship');
       const report = await rig.poll();
@@ -169,14 +169,14 @@ describe('the crawl', () => {
     },
   );
 
-  test('is incomplete when answers do not come in time (rule 2)', async () => {
+  test('is incomplete if answers time out (rule 2)', async () => {
     const rig = await baselined(150, { timeoutMs: 300 });
     spoilPage(rig, 2, { kind: 'hang' });
     rig.upstream.close(rig.jobs[0] ?? 0);
     expect(await rig.poll()).toMatchObject({ outcome: 'partial', looks: 0, events: 0, requests: 4 });
   });
 
-  test('goes on with a fresh token when the old one is refused on the way, after it asked whose it is (rules 2 and 9)', async () => {
+  test('continues with a new token if the old one is rejected midway, after checking its identity (rules 2 and 9)', async () => {
     const rig = await baselined(250);
     rightBefore(rig, page(2), () => rig.sandbox.revokeTokens());
     rig.sandbox.requests.clear();
@@ -185,8 +185,8 @@ describe('the crawl', () => {
   });
 });
 
-describe('an entry of the list that can’t be read (rule 2)', () => {
-  /** Whatever list or search would show the job fails. Returns what ends that. */
+describe('an unread list entry (rule 2)', () => {
+  /** Fails every list and search that contains the job. Returns the function that ends it. */
   function poison(
     rig: Rig,
     jobNumber: number,
@@ -196,7 +196,7 @@ describe('an entry of the list that can’t be read (rule 2)', () => {
     return () => rig.sandbox.faults.remove(id);
   }
 
-  /** What the requests of the last poll for pages of the crawl were: page size → how many. */
+  /** Page requests of the last poll's crawl: page size → number. */
   function pagesAsked(rig: Rig): Record<string, number> {
     const asked: Record<string, number> = {};
     for (const { query } of rig.sandbox.requests.list({ operation: 'activeJobs' })) {
@@ -262,15 +262,15 @@ describe('an entry of the list that can’t be read (rule 2)', () => {
     );
   });
 
-  test('costs 18 requests a poll, and a poll without one costs none', async () => {
+  test('costs 18 requests a poll; a poll without one costs none', async () => {
     const rig = await baselined(201);
     const cure = poison(rig, rig.jobs[120] ?? 0);
-    // After this one the job itself is not asked after for a while.
+    // After this one the job itself is not requested for a while.
     for (let n = 0; n < 6; n += 1) await rig.poll();
     rig.sandbox.requests.clear();
     expect(await rig.poll()).toMatchObject({ pages: 3, looks: 0, requests: 3 + 18 });
     expect(pagesAsked(rig)).toEqual({ 100: 4, 20: 6, 4: 6, 1: 5 });
-    // It is in the list, so it is none of those whose absence can lead to a quarantine.
+    // It is in the list, so its absence cannot lead to a quarantine.
     expect((await rig.status()).missing).toEqual({ unanswered: 0, suspected: 0, contradictory: 0 });
     cure();
     await rig.pollTypes(2);
@@ -278,7 +278,7 @@ describe('an entry of the list that can’t be read (rule 2)', () => {
     expect(await rig.status()).toMatchObject({ unreadJobs: 0, problem: null });
   });
 
-  test('says nothing false, and what happened to it once, as soon as it can be read', async () => {
+  test('emits no false events, and each past change once, as soon as it is readable', async () => {
     const rig = await baselined(150);
     const [a = 0, b = 0, c = 0] = [rig.jobs[20], rig.jobs[21], rig.jobs[100]];
     const lastSeen = rig.now();
@@ -286,7 +286,7 @@ describe('an entry of the list that can’t be read (rule 2)', () => {
     expect(await rig.pollTypes()).toEqual([]);
     rig.upstream.dispatch(a, { tracking: [T1] });
     rig.upstream.close(b);
-    // Its own record can be read, and proves the dispatch.
+    // Its detail is readable, and proves the dispatch.
     for (let n = 0; n < 40; n += 1) await rig.poll();
     const told = await rig.fresh();
     const name = ({ type, subject }: (typeof told)[number]) => `${type} ${subject?.slice(5)}`;
@@ -299,13 +299,13 @@ describe('an entry of the list that can’t be read (rule 2)', () => {
     const observed = [...told, ...events].map(({ data }) => data.observed as { since: string; at: string });
     for (const { since } of observed) expect(since).toBe(new Date(lastSeen).toISOString());
     expect(Date.parse(observed[2]?.at ?? '')).toBeGreaterThan(readable);
-    // Missing as before, so it is asked for when its turn comes.
+    // Missing as before, so it is requested at its next time.
     expect(await rig.pollTypes(15)).toEqual([`job.closed ${b}`]);
     rig.upstream.setStatus(c, 'Ready to ship');
     expect(await rig.pollTypes(60)).toEqual([`job.status_changed ${c}`]);
   });
 
-  test('from its first day on: it is created when it can be read, with the time at which it was not there yet', async () => {
+  test('from its first day on: it is created when it is readable, with the time at which it did not exist yet', async () => {
     const rig = await baselined(120);
     const baseline = rig.now();
     await rig.poll();
@@ -330,7 +330,7 @@ describe('an entry of the list that can’t be read (rule 2)', () => {
     expect(await rig.pollTypes(60)).toEqual([]);
   });
 
-  test('does not keep an account from its baseline; the job is taken over without a word later', async () => {
+  test("does not prevent an account's baseline; the job is adopted later without events", async () => {
     const rig = await createRig();
     const jobs = Array.from({ length: 30 }, () => rig.upstream.createJob({ status: 'Awaiting artwork' }));
     const [, old = 0] = jobs;
@@ -347,7 +347,7 @@ describe('an entry of the list that can’t be read (rule 2)', () => {
     expect(await rig.pollTypes()).toEqual([`job.updated ${old}`]);
   });
 
-  test('may be the only one there is', async () => {
+  test('may be the only entry', async () => {
     const rig = await baselined(2);
     const [a = 0, b = 0] = rig.jobs;
     poison(rig, a);
@@ -363,7 +363,7 @@ describe('an entry of the list that can’t be read (rule 2)', () => {
     ['another page', { kind: 'wrongPageEcho' }],
     ['a page of another size', { kind: 'wrongPageEcho', pageSize: 3 }],
   ];
-  test.each(UNREADABLE)('can also be answered by %s', async (_, fault) => {
+  test.each(UNREADABLE)('can also answer %s', async (_, fault) => {
     const rig = await baselined(130);
     poison(rig, rig.jobs[70] ?? 0, fault);
     rig.upstream.close(rig.jobs[71] ?? 0);
@@ -371,7 +371,7 @@ describe('an entry of the list that can’t be read (rule 2)', () => {
     expect((await rig.fresh()).map(({ type }) => type)).toEqual(['job.closed']);
   });
 
-  test('is not looked for when a page failed but once: all of it is read in parts', async () => {
+  test('is not searched for if a page failed only once: all of it is read in parts', async () => {
     const rig = await baselined(250);
     rig.fault({
       match: { operation: 'activeJobs', query: { page: 2, pageSize: 100 } },
@@ -386,7 +386,7 @@ describe('an entry of the list that can’t be read (rule 2)', () => {
     expect(await rig.status()).toMatchObject({ unreadJobs: 0, problem: null });
   });
 
-  test('on a page after one that was answered empty is not taken for beyond the end', async () => {
+  test('on a page after an empty one is not treated as beyond the end', async () => {
     const rig = await baselined(450);
     poison(rig, rig.jobs[120] ?? 0);
     rig.fault({
@@ -400,10 +400,10 @@ describe('an entry of the list that can’t be read (rule 2)', () => {
     expect(await rig.poll()).toMatchObject({ outcome: 'complete', unread: 1, pages: 5, events: 0 });
   });
 
-  test('moves while it is looked for: nothing false is said of those beside it', async () => {
+  test('that moves during the search causes no false events for its neighbours', async () => {
     const rig = await baselined(190);
     const cure = poison(rig, rig.jobs[90] ?? 0);
-    // With each request one more at the top: every entry moves on by a place, from part to part.
+    // One more job at the top with each request: every entry moves on by a place, from part to part.
     let growing = true;
     rig.sandbox.onRequest = ({ query }) => {
       if (growing && Number(query.pageSize) < 100) rig.upstream.createJob();
@@ -442,12 +442,12 @@ describe('an entry of the list that can’t be read (rule 2)', () => {
       `job.closed ${after}`,
     ]);
     expect(await rig.pollTypes(20)).toEqual([]);
-    // The sweeps have gone past it: that it was there is not known.
+    // The sweeps have passed it: it is not known that it existed.
     cure();
     expect(await rig.pollTypes(20)).toEqual([]);
   });
 
-  test('among the closed ones does not keep the search from being checked', async () => {
+  test('among the closed ones does not prevent checking the search', async () => {
     const rig = await baselined(3);
     const [a = 0, b = 0, c = 0] = rig.jobs;
     for (const job of [b, c]) rig.upstream.close(job);
@@ -457,7 +457,7 @@ describe('an entry of the list that can’t be read (rule 2)', () => {
     expect(await rig.pollTypes(CONFIRMED)).toEqual([`job.cancelled ${a}`]);
   });
 
-  test('is no explanation when it is the token endpoint that fails: no parts are asked for', async () => {
+  test('is not assumed if the token endpoint fails: no parts are requested', async () => {
     const rig = await baselined(150);
     rightBefore(rig, page(2), () => {
       rig.sandbox.revokeTokens();
@@ -465,11 +465,11 @@ describe('an entry of the list that can’t be read (rule 2)', () => {
     });
     rig.sandbox.requests.clear();
     expect(await rig.poll()).toMatchObject({ outcome: 'partial', pages: 1 });
-    // The one page's, and its retry.
+    // The page's request, and its retry.
     expect(rig.sandbox.requests.count({ operation: 'token' })).toBe(2);
   });
 
-  describe('is no explanation when too much fails: the crawl is incomplete, and the service is not asked on and on', () => {
+  describe('is not assumed if too many requests fail: the crawl is incomplete, and requests are limited', () => {
     const FAILS: FaultRule['fault'] = { kind: 'status', status: 500 };
 
     test('all of it', async () => {
@@ -517,7 +517,7 @@ describe('an entry of the list that can’t be read (rule 2)', () => {
       expect(rig.sandbox.requests.count({ operation: 'activeJobs' })).toBeLessThan(120);
     });
 
-    test('a sweep: it is made up for by a later one', async () => {
+    test('a sweep: a later one repairs it', async () => {
       const rig = await baselined(2);
       rig.pass(900);
       await rig.poll();
@@ -532,7 +532,7 @@ describe('an entry of the list that can’t be read (rule 2)', () => {
     });
   });
 
-  describe('among answers that don’t come in time', () => {
+  describe('among answers that time out', () => {
     /** A list of jobs, newest first, of which requests for some places (from 1) time out. */
     async function crawled(
       jobs: number,
@@ -579,7 +579,7 @@ describe('an entry of the list that can’t be read (rule 2)', () => {
       });
     });
 
-    test('one job that is always late hides no other', async () => {
+    test('one permanently slow job hides no other', async () => {
       for (const place of [1, 100, 181, 200, 450]) {
         expect(await crawled(450, (places) => places.includes(place))).toMatchObject({
           complete: true,
@@ -589,7 +589,7 @@ describe('an entry of the list that can’t be read (rule 2)', () => {
       }
     });
 
-    test('an entry alone on the last page is found without asking beyond the end', async () => {
+    test('an entry alone on the last page is found without requests beyond the end', async () => {
       expect(await crawled(201, (places) => places.includes(201) || places.length === 0)).toEqual({
         complete: true,
         unread: 1,
@@ -599,7 +599,7 @@ describe('an entry of the list that can’t be read (rule 2)', () => {
       });
     });
 
-    test('time can run out on the way to it: then the crawl is incomplete, with what it has seen', async () => {
+    test('a time-out on the way makes the crawl incomplete, with its observations so far', async () => {
       const stop = new AbortController();
       const result = await crawled(
         250,
@@ -612,7 +612,7 @@ describe('an entry of the list that can’t be read (rule 2)', () => {
       expect(result).toEqual({ complete: false, unread: 0, seen: 150 + 80 + 4, pages: 3, asked: 3 + 5 + 1 });
     });
 
-    test('a service that has gone silent is not waited for again and again', async () => {
+    test('an unresponsive upstream does not cause repeated waits', async () => {
       expect(await crawled(1150, () => true)).toMatchObject({ complete: false, seen: 0, asked: 3 });
       const afterPage1 = await crawled(1150, (places) => !places.includes(1));
       expect(afterPage1).toMatchObject({ complete: false, seen: 100 });
@@ -624,7 +624,7 @@ describe('an entry of the list that can’t be read (rule 2)', () => {
       expect(threeLate.asked).toBeLessThanOrEqual(5 + 14);
     });
 
-    test('whatever is late wherever: what is complete has read or counted every entry, within bounds', async () => {
+    test('for any delays, a complete crawl has read or counted every entry, within limits', async () => {
       await fc.assert(
         fc.asyncProperty(
           fc.integer({ min: 0, max: 420 }),
@@ -646,7 +646,7 @@ describe('an entry of the list that can’t be read (rule 2)', () => {
 });
 
 describe('a job that is missing from the list (rule 3)', () => {
-  test('but in the active list when it is asked for had only drifted: nothing is said', async () => {
+  test('but in the active list on request had only drifted: nothing is emitted', async () => {
     const rig = await baselined(3);
     const [a = 0] = rig.jobs;
     rig.upstream.hide(a);
@@ -672,7 +672,7 @@ describe('a job that is missing from the list (rule 3)', () => {
     expect(await rig.pollTypes(20)).toEqual([]);
   });
 
-  test('and in neither list, but dispatched, is dispatched and no more', async () => {
+  test('and in neither list, but dispatched, is dispatched only', async () => {
     const rig = await baselined(3);
     const [a = 0] = rig.jobs;
     rig.upstream.dispatch(a);
@@ -681,7 +681,7 @@ describe('a job that is missing from the list (rule 3)', () => {
     expect((await rig.snapshot(a))?.settling).not.toBeNull();
   });
 
-  test('that comes back between the two searches is not closed', async () => {
+  test('that returns between the two searches is not closed', async () => {
     const rig = await baselined(3);
     const [a = 0] = rig.jobs;
     rig.upstream.cancel(a);
@@ -689,7 +689,7 @@ describe('a job that is missing from the list (rule 3)', () => {
     expect(await rig.pollTypes(3)).toEqual([]);
   });
 
-  test('is found by its exact number among many that begin alike', async () => {
+  test('is found by its exact number among many prefix matches', async () => {
     const rig = await baselined(2);
     const target = rig.upstream.createJob({ jobNumber: 500 });
     for (let n = 0; n < 250; n += 1) rig.upstream.createJob({ jobNumber: 500_000 + n });
@@ -719,7 +719,7 @@ describe('a job that is missing from the list (rule 3)', () => {
     expect(await rig.pollTypes(20)).toEqual([]);
   });
 
-  test('that nobody knows any more is unavailable, likewise', async () => {
+  test('without detail is unavailable, after the same confirmation', async () => {
     const rig = await baselined(3);
     const [a = 0] = rig.jobs;
     rig.upstream.remove(a);
@@ -728,20 +728,20 @@ describe('a job that is missing from the list (rule 3)', () => {
     expect(await rig.pollTypes(60)).toEqual([]);
   });
 
-  test('in neither list and yet open for editing contradicts itself: nothing is said, and it is asked for ever more rarely', async () => {
+  test('in neither list and yet editable contradicts itself: nothing is emitted, and it is requested at growing intervals', async () => {
     const rig = await baselined(3);
     const [a = 0] = rig.jobs;
     rig.upstream.hide(a);
     rig.sandbox.requests.clear();
     expect(await rig.pollTypes(120)).toEqual([]);
     const looks = rig.sandbox.requests.list({ operation: 'job' }).map(({ at }) => (at - START) / 60_000);
-    // Two details a look: at once, then after 5 and after 30 minutes.
+    // Two details an investigation: at once, then after 5 and after 30 minutes.
     expect(looks).toEqual([2, 2, 7, 7, 37, 37]);
     rig.upstream.unhide(a);
     expect(await rig.pollTypes(2)).toEqual([]);
   });
 
-  test('that is listed again before its cancellation is confirmed was not cancelled; the next suspicion starts anew', async () => {
+  test('that is listed again before its cancellation is confirmed was not cancelled; the next suspicion starts over', async () => {
     const rig = await baselined(3);
     const [a = 0] = rig.jobs;
     rig.upstream.cancel(a);
@@ -755,7 +755,7 @@ describe('a job that is missing from the list (rule 3)', () => {
     ]);
   });
 
-  test('a suspicion that another verdict interrupts starts anew', async () => {
+  test('a suspicion interrupted by another verdict starts over', async () => {
     const rig = await baselined(3);
     const [a = 0] = rig.jobs;
     rig.upstream.cancel(a);
@@ -764,13 +764,13 @@ describe('a job that is missing from the list (rule 3)', () => {
     expect(await rig.pollTypes(16)).toEqual([]);
     expect((await rig.snapshot(a))?.departure).toMatchObject({ suspected: null });
     rig.upstream.lock(a);
-    // Suspected at the next look, half an hour after the one that contradicted, and confirmed 15 minutes later.
+    // Suspected at the next fetch, half an hour after the contradiction, and confirmed 15 minutes later.
     expect((await rig.pollTypes(40)).filter((text) => text.includes('cancelled'))).toEqual([]);
     const types = await rig.pollTypes(10);
     expect(types.filter((text) => text.includes('cancelled'))).toEqual([`job.cancelled ${a}`]);
   });
 
-  test('is not said to be cancelled while a search does not even find a job that is listed', async () => {
+  test('does not emit job.cancelled while a search does not find a listed job', async () => {
     const rig = await baselined(3);
     const [a = 0, , c = 0] = rig.jobs;
     rig.fault({
@@ -780,20 +780,20 @@ describe('a job that is missing from the list (rule 3)', () => {
     rig.upstream.cancel(a);
     expect(await rig.pollTypes(60)).toEqual([]);
     rig.sandbox.faults.clear();
-    // Only from here on does the first verdict count.
+    // The first verdict counts only from here on.
     rig.pass(7200);
     expect(await rig.pollTypes(15)).toEqual([]);
     expect((await rig.pollTypes(2)).at(-1)).toBe(`job.cancelled ${a}`);
   });
 
-  test('is not said to be gone when nothing is left by which to check the search', async () => {
+  test('does not emit job.unavailable if no job is left to check the search', async () => {
     const rig = await baselined(1);
     const [a = 0] = rig.jobs;
     rig.upstream.cancel(a);
     expect(await rig.pollTypes(60)).toEqual([]);
   });
 
-  test('a search that answers another page than was asked for proves nothing', async () => {
+  test('a search that answers another page than requested proves nothing', async () => {
     const rig = await baselined(3);
     const [a = 0] = rig.jobs;
     rig.fault({
@@ -807,7 +807,7 @@ describe('a job that is missing from the list (rule 3)', () => {
     expect(await rig.pollTypes()).toEqual([`job.closed ${a}`]);
   });
 
-  test('and gets no answers stays unresolved, and is asked for ever more rarely until it does', async () => {
+  test('without answers stays unresolved, and is requested at growing intervals until there is one', async () => {
     const rig = await baselined(3);
     const [a = 0] = rig.jobs;
     rig.fault({ match: { operation: 'job' }, fault: { kind: 'status', status: 503 } });
@@ -822,7 +822,7 @@ describe('a job that is missing from the list (rule 3)', () => {
     expect(await rig.pollTypes(16)).toEqual([`job.closed ${a}`]);
   });
 
-  test('waits while crawls are incomplete, and is looked into by the next complete one', async () => {
+  test('waits while crawls are incomplete, and is investigated by the next complete one', async () => {
     const rig = await baselined(150);
     const [a = 0] = rig.jobs;
     rig.fault({ match: { operation: 'job', times: 2 }, fault: { kind: 'status', status: 500 } });
@@ -835,7 +835,7 @@ describe('a job that is missing from the list (rule 3)', () => {
     expect((await rig.pollTypes()).filter((text) => text.startsWith('job.'))).toEqual([`job.closed ${a}`]);
   });
 
-  test('more of them than a poll may look into: the longest waiting come first, and one that fails holds up none', async () => {
+  test("more of them than a poll's budget: the oldest come first, and a failing one delays none", async () => {
     const rig = await baselined(12, { settings: { looksPerPoll: 3 } });
     const [failing = 0, ...rest] = rig.jobs.slice(0, 10);
     rig.fault({
@@ -852,14 +852,14 @@ describe('a job that is missing from the list (rule 3)', () => {
       [2, 1],
     ]);
     expect((await rig.fresh()).map(({ subject }) => Number(subject?.slice(5))).sort()).toEqual(rest);
-    // The later ones that leave do not overtake.
+    // Later departures do not overtake.
     rig.sandbox.faults.clear();
     expect(await rig.pollTypes(8)).toEqual([`job.closed ${failing}`]);
   });
 });
 
 describe('status names and the two views (rule 4)', () => {
-  test('a name that nobody has heard of is an event once, with its evidence, and a status like any other', async () => {
+  test('an unknown name is an event once, with its evidence, and a status like any other', async () => {
     const rig = await baselined(3);
     const [a = 0, b = 0] = rig.jobs;
     const seenBefore = rig.now();
@@ -878,7 +878,7 @@ describe('status names and the two views (rule 4)', () => {
     expect(events.map(({ type }) => type)).toEqual(['job.status_changed']);
     rig.upstream.setStatus(b, 'Vulcanising');
     expect(await rig.pollTypes()).toEqual([`job.status_changed ${b}`]);
-    // Names of the lookup are known from the start, and those of a first look at a detail have no time before.
+    // Names of the lookup are known initially, and those of a first detail have an open window.
     rig.upstream.setStatus(b, { master: 'Ready to ship', detail: 'Curing' });
     await rig.poll();
     const later = await rig.fresh();
@@ -886,7 +886,7 @@ describe('status names and the two views (rule 4)', () => {
     expect(later[0]?.data).toMatchObject({ status: 'Curing', observed: { view: 'detail' } });
   });
 
-  test('a status that the lookup gave another name is the same status: one event, and none for its jobs', async () => {
+  test('a status renamed in the lookup is the same status: one event, and none for its jobs', async () => {
     const rig = await baselined(40);
     const [moving = 0, settling = 0] = rig.jobs;
     for (const job of rig.jobs) rig.upstream.setStatus(job, 'Scheduled');
@@ -901,13 +901,13 @@ describe('status names and the two views (rule 4)', () => {
       data: { status: 'Planned', formerName: 'Scheduled' },
     });
     expect(others).toEqual([]);
-    // Also not of the job that is looked at much later.
+    // Also not for the job that is fetched much later.
     expect(await rig.pollTypes(8)).toEqual([]);
     rig.upstream.setStatus(moving, 'Planned');
     await rig.poll();
     const changes = { status: { from: 'In production', to: 'Planned' } };
     expect((await rig.fresh()).map(({ data }) => data.changes)).toEqual([changes]);
-    // Named as it was, and once more otherwise.
+    // With its old name, and again with another one.
     rig.world.renameStatus('us', 'Planned', 'Scheduled');
     expect(await rig.pollTypes(2)).toEqual([]);
     rig.world.renameStatus('us', 'Scheduled', 'On the plan');
@@ -917,7 +917,7 @@ describe('status names and the two views (rule 4)', () => {
     expect((await rig.snapshot(settling))?.detail?.status).toBe('On the plan');
   });
 
-  test('a new name that is no renaming is a change of status for whoever has it', async () => {
+  test('a new name that is no renaming is a change of status of its jobs', async () => {
     const rig = await baselined(3);
     const [a = 0] = rig.jobs;
     rig.world.addStatus('us', 'Foiling', 'production');
@@ -925,7 +925,7 @@ describe('status names and the two views (rule 4)', () => {
     expect(await rig.pollTypes()).toEqual(['status.discovered', `job.status_changed ${a}`]);
   });
 
-  test('a lookup that fails harms nothing: names are words without it, too', async () => {
+  test('a failing lookup has no effect: names are plain texts without it', async () => {
     const rig = await createRig();
     const a = rig.upstream.createJob({ status: 'Scheduled' });
     rig.fault({ match: { operation: 'jobStatuses' }, fault: { kind: 'status', status: 500 } });
@@ -937,7 +937,7 @@ describe('status names and the two views (rule 4)', () => {
     expect(await rig.pollTypes()).toEqual(['status.discovered', `job.status_changed ${a}`]);
   });
 
-  test('a job with dozens of unknown line statuses announces some at a time and keeps to one transaction', async () => {
+  test('a job with dozens of unknown line statuses emits some at a time and keeps to one transaction', async () => {
     const rig = await baselined(2);
     const job = rig.upstream.createJob({
       lines: Array.from({ length: 150 }, (_, n) => ({ jobLineStatus: `Step ${n}` })),
@@ -947,7 +947,7 @@ describe('status names and the two views (rule 4)', () => {
     expect(types.at(-1)).toBe(`job.created ${job}`);
   });
 
-  test('a status that is not said keeps the last known one', async () => {
+  test('a missing status keeps the last known one', async () => {
     const rig = await baselined(1);
     const [a = 0] = rig.jobs;
     rig.upstream.setStatus(a, null);
@@ -961,7 +961,7 @@ describe('status names and the two views (rule 4)', () => {
     });
   });
 
-  test('list and detail disagree about the status, for ever: each is compared with itself alone', async () => {
+  test('list and detail disagree permanently about the status: each is compared with itself only', async () => {
     const rig = await baselined(1);
     const [a = 0] = rig.jobs;
     rig.upstream.setStatus(a, { master: 'Scheduled', detail: 'In production' });
@@ -978,7 +978,7 @@ describe('status names and the two views (rule 4)', () => {
     });
   });
 
-  test('what the list takes back is taken back when the detail agrees, and not before', async () => {
+  test('a value removed from the list is removed after the detail agrees, and not before', async () => {
     const rig = await baselined(2);
     const [a = 0] = rig.jobs;
     rig.upstream.dispatch(a, { tracking: [T1] });
@@ -1011,7 +1011,7 @@ describe('status names and the two views (rule 4)', () => {
     ]);
   });
 
-  test('tracking that the detail shows beside what the list showed before is added when the job has left', async () => {
+  test("tracking in the detail beside the list's earlier tracking is added when the job is delisted", async () => {
     const rig = await baselined(1);
     const [a = 0] = rig.jobs;
     rig.upstream.addTracking(a, T1);
@@ -1027,7 +1027,7 @@ describe('status names and the two views (rule 4)', () => {
     ]);
   });
 
-  test('a dispatch that the detail shows first is not said again when the list shows it', async () => {
+  test('a dispatch first shown by the detail is not emitted again when the list shows it', async () => {
     const rig = await baselined(1);
     const [a = 0] = rig.jobs;
     rig.upstream.override(a, { list: { dateOut: null, tracking: [], permissions: { canEdit: true } } });
@@ -1058,13 +1058,13 @@ describe('baseline and new jobs (rule 5)', () => {
     });
     expect((await rig.fresh()).map((event) => event.type)).toEqual(['account.baselined']);
     expect((await rig.poll()).requests).toBe(3);
-    // What is dispatched or overdue by then counts as announced.
+    // Dispatched and overdue jobs count as emitted.
     rig.upstream.edit(dispatched, { description: 'Other' });
     rig.upstream.edit(overdue, { description: 'Other' });
     expect(await rig.pollTypes()).toEqual([`job.updated ${dispatched}`, `job.updated ${overdue}`]);
   });
 
-  test('is not complete before a crawl is: what is gone or changed by then never counted', async () => {
+  test('is not complete before a crawl is: earlier departures and changes never counted', async () => {
     const rig = await createRig();
     const jobs = Array.from({ length: 250 }, () => rig.upstream.createJob({ status: 'Awaiting artwork' }));
     const [closed = 0, cancelled = 0, changed = 0] = jobs.slice(200);
@@ -1090,7 +1090,7 @@ describe('baseline and new jobs (rule 5)', () => {
     expect(await rig.pollTypes(30)).toEqual([`job.status_changed ${changed}`, `job.updated ${late}`]);
   });
 
-  test('a job that came in after it is created; one that was there, but hidden, is taken over without a word', async () => {
+  test('a job that came in after it is created; an existing hidden one is adopted without events', async () => {
     const rig = await createRig();
     rig.upstream.createJob();
     const hidden = rig.upstream.createJob({ dateOut: START - 1000, tracking: [T1], dateDue: START - 5000 });
@@ -1124,7 +1124,7 @@ describe('baseline and new jobs (rule 5)', () => {
     ['in whatever zone makes it later, if none is known', '2026-03-01T20:05:00', null, true],
     ['a bare date as all of that day', '2026-03-02', { name: 'Denver', timezone: 'America/Denver' }, true],
     ['no date as no proof', '', null, false],
-  ])('when it came in is read %s', async (_, dateIn, location, created) => {
+  ])('its time of creation is read %s', async (_, dateIn, location, created) => {
     const rig = await baselined(1);
     const job = rig.upstream.createJob({ dateIn, location });
     await rig.poll();
@@ -1140,7 +1140,7 @@ describe('baseline and new jobs (rule 5)', () => {
     expect(await rig.pollTypes()).toEqual([`job.status_changed ${job}`]);
   });
 
-  test('nothing is said of a new job before its detail tells; then created comes first, and nothing is lost', async () => {
+  test('emits nothing for a new job before its detail is fetched; then job.created comes first, and nothing is lost', async () => {
     const rig = await baselined(1);
     rig.fault({ match: { operation: 'job' }, fault: { kind: 'status', status: 503 } });
     const seenBefore = rig.now();
@@ -1165,14 +1165,14 @@ describe('baseline and new jobs (rule 5)', () => {
     ]);
     for (const { data } of events.slice(0, 3))
       expect(data.observed).toMatchObject({ since: new Date(seenBefore).toISOString() });
-    // The list showed it for the first time in the poll after.
+    // The list contained it for the first time in the poll after.
     expect(events.at(-1)?.data).toMatchObject({
       observed: { since: new Date(seenBefore + 80_000).toISOString() },
       changes: { status: { from: 'Awaiting artwork', to: 'Ready to ship' } },
     });
   });
 
-  test('a new job that is cancelled or removed before its detail could be read is not lost either', async () => {
+  test('a new job that is cancelled or removed before its detail could be fetched is not lost either', async () => {
     const rig = await baselined(2);
     rig.fault({ match: { operation: 'job' }, fault: { kind: 'status', status: 503 } });
     const [cancelled, removed] = [rig.upstream.createJob(), rig.upstream.createJob()];
@@ -1188,7 +1188,7 @@ describe('baseline and new jobs (rule 5)', () => {
     ]);
   });
 
-  test('a job whose own record can’t be read for a day is taken on without job.created: its changes are said', async () => {
+  test('a job whose detail is unreadable for a day is adopted without job.created: its changes are emitted', async () => {
     const rig = await baselined(1);
     const job = rig.upstream.createJob({ status: 'Awaiting artwork' });
     rig.fault({ match: { operation: 'job' }, fault: { kind: 'raw', body: '{"jobNumber":"?"}' } });
@@ -1207,8 +1207,8 @@ describe('baseline and new jobs (rule 5)', () => {
   });
 });
 
-describe('what is no change (rule 6)', () => {
-  test('counters that drift, links that expire and the wording of a lock write nothing but the status of the account', async () => {
+describe('no change (rule 6)', () => {
+  test('changing counters, expiring links and the text of a lock write only the status of the account', async () => {
     const rig = await baselined(3);
     const [a = 0] = rig.jobs;
     rig.upstream.lock(a, 'One reason');
@@ -1225,7 +1225,7 @@ describe('what is no change (rule 6)', () => {
   });
 });
 
-describe('after a job left the list (rule 7)', () => {
+describe('after a job was delisted (rule 7)', () => {
   test('late tracking, a corrected and a cleared dispatch, an invoice and line statuses are found', async () => {
     const rig = await baselined(2);
     const [a = 0] = rig.jobs;
@@ -1257,7 +1257,7 @@ describe('after a job left the list (rule 7)', () => {
     ]);
   });
 
-  test('it is watched for seven days from the later of dispatch and departure, to the last hour, and then no more', async () => {
+  test('it is fetched for seven days from the later of dispatch and departure, to the last hour, and not after', async () => {
     const rig = await baselined(2);
     const [a = 0] = rig.jobs;
     rig.upstream.close(a);
@@ -1280,13 +1280,13 @@ describe('after a job left the list (rule 7)', () => {
     expect((await rig.index()).get(a)).toBeUndefined();
     rig.upstream.addTracking(a, T2);
     expect(await hours(30)).toEqual([]);
-    // Its snapshot outlives that: should it come back, it is no new job.
+    // Its snapshot outlives that: a returning job is not new.
     rig.upstream.reopen(a);
     expect(await hours(1)).toEqual([`job.reopened ${a}`, `job.tracking_added ${a}`]);
   });
 
   test.each(['close', 'cancel', 'remove'] as const)(
-    'back in the list after %s: reopened once, with what changed meanwhile said once',
+    'relisted after %s: reopened once, with each change in between emitted once',
     async (how) => {
       const rig = await baselined(2);
       const a = rig.upstream.createJob({ status: 'Scheduled', description: 'A' });
@@ -1320,7 +1320,7 @@ describe('after a job left the list (rule 7)', () => {
     },
   );
 
-  test('a look in that time that fails is made up for soon, not at the next turn', async () => {
+  test('a failed fetch in that time is retried soon, not at the next scheduled one', async () => {
     const rig = await baselined(2);
     const [a = 0] = rig.jobs;
     rig.upstream.close(a);
@@ -1332,7 +1332,7 @@ describe('after a job left the list (rule 7)', () => {
     expect(await rig.pollTypes()).toEqual([`job.tracking_added ${a}`]);
   });
 
-  test('the last look is made up for too, also when nobody polled before its time was over', async () => {
+  test('the last fetch is retried too, also without polls before the end of settling', async () => {
     const rig = await baselined(2);
     const [a = 0, b = 0] = rig.jobs;
     rig.upstream.edit(b, { dateDue: null });
@@ -1343,7 +1343,7 @@ describe('after a job left the list (rule 7)', () => {
     rig.fault({ match: { operation: 'job', times: 2 }, fault: { kind: 'status', status: 500 } });
     expect(await rig.pollTypes()).toEqual([]);
     expect(await rig.pollTypes()).toEqual([`job.tracking_added ${a}`]);
-    // What can't be looked at for a day more is given up.
+    // A job that is unreadable for a day more is dropped.
     rig.pass(7 * 86_400);
     rig.fault({ match: { operation: 'job' }, fault: { kind: 'status', status: 500 } });
     for (let n = 0; n < 110; n += 1) {
@@ -1353,7 +1353,7 @@ describe('after a job left the list (rule 7)', () => {
     expect((await rig.index()).get(a)).toBeUndefined();
   });
 
-  test('looks in that time that are over the budget are not lost', async () => {
+  test('fetches in that time beyond the budget are not lost', async () => {
     const rig = await baselined(6, { settings: { looksPerPoll: 2 } });
     for (const job of rig.jobs.slice(0, 5)) rig.upstream.close(job);
     await rig.pollTypes(3);
@@ -1365,11 +1365,11 @@ describe('after a job left the list (rule 7)', () => {
   });
 });
 
-describe('between two looks (rule 8)', () => {
-  test('created, dispatched and closed: all of it is said, in that order', async () => {
+describe('between two observations (rule 8)', () => {
+  test('created, dispatched and closed: all are emitted, in that order', async () => {
     const rig = await baselined(2);
     rig.pass(900);
-    // This poll asks for the identity, so the newest closed jobs are read in the next one.
+    // This poll requests the identity, so the newest closed jobs are read in the next one.
     await rig.poll();
     const seenBefore = rig.now();
     const job = rig.upstream.createJob();
@@ -1390,7 +1390,7 @@ describe('between two looks (rule 8)', () => {
     expect(await rig.pollTypes(20)).toEqual([]);
   });
 
-  test('after a gap of days, down to the highest number known, over as many pages as it takes', async () => {
+  test('after a gap of days, down to the highest known number, over as many pages as needed', async () => {
     const rig = await baselined(2);
     rig.pass(3 * 86_400);
     const jobs = Array.from({ length: 130 }, () => rig.upstream.createJob());
@@ -1403,14 +1403,14 @@ describe('between two looks (rule 8)', () => {
     expect(await rig.pollTypes(20)).toEqual([]);
   });
 
-  test('also when polls are so far apart that each one needs a new token', async () => {
+  test('also if polls are so far apart that each one needs a new token', async () => {
     const rig = await baselined(2, { pollIntervalSeconds: 900 });
     const job = rig.upstream.createJob();
     rig.upstream.close(job);
     expect(await rig.pollTypes(3)).toEqual([`job.created ${job}`, `job.closed ${job}`]);
   });
 
-  test('dispatched while it is asked after: the dispatch has the evidence of the answer that showed it', async () => {
+  test('dispatched during an investigation: the dispatch has the evidence of the answer that showed it', async () => {
     const rig = await baselined(1, { pollIntervalSeconds: 900 });
     await rig.poll();
     // Created after the page was read, and found by the sweep.
@@ -1431,7 +1431,7 @@ describe('between two looks (rule 8)', () => {
     expect(Date.parse(observed.at)).toBeGreaterThanOrEqual(Date.parse(occurredAt));
   });
 
-  test('an old job that comes back while it is asked after: what is gone from its record by then was not added', async () => {
+  test('an old job relisted during an investigation: values missing from its detail by then were not added', async () => {
     const rig = await createRig({ pollIntervalSeconds: 900 });
     rig.upstream.createJob();
     const job = rig.upstream.createJob({ tracking: [T1] });
@@ -1439,7 +1439,7 @@ describe('between two looks (rule 8)', () => {
     await rig.poll();
     await rig.fresh();
     await rig.poll();
-    // Back after the page was read, so that the sweep finds it; without its parcel once its record was read.
+    // Relisted after the page was read, so that the sweep finds it; without its parcel after its detail was read.
     rig.sandbox.onRequest = ({ query }) => {
       if (query.includeClosedJobs && !query.searchText) rig.upstream.reopen(job);
       if (query.searchText) rig.upstream.removeTracking(job);
@@ -1450,7 +1450,7 @@ describe('between two looks (rule 8)', () => {
     expect(types).toEqual([`job.tracking_removed ${job}`]);
   });
 
-  test('also when a job goes while they are read, and the others move up', async () => {
+  test('also if a job disappears while they are read, and the others move up', async () => {
     const rig = await baselined(1, { pollIntervalSeconds: 900 });
     const jobs = Array.from({ length: 101 }, () => rig.upstream.createJob());
     for (const job of jobs) rig.upstream.close(job);
@@ -1465,7 +1465,7 @@ describe('between two looks (rule 8)', () => {
     expect(types.at(-1)).toBe(`job.cancelled ${jobs[100]}`);
   });
 
-  test('old jobs among the closed ones are history, also when the baseline could not ask for the newest', async () => {
+  test('old jobs among the closed ones are history, also if the baseline could not request the newest', async () => {
     const rig = await createRig();
     const open = Array.from({ length: 3 }, () => rig.upstream.createJob());
     for (let n = 0; n < 120; n += 1) rig.upstream.close(rig.upstream.createJob());
@@ -1480,7 +1480,7 @@ describe('between two looks (rule 8)', () => {
     expect(types).toEqual(['account.baselined', ...open.map((job) => `job.status_changed ${job}`)]);
   });
 
-  test('one dispatch is said once, however often its date is corrected', async () => {
+  test('one dispatch is emitted once, for any number of corrections of its date', async () => {
     const rig = await baselined(1);
     const [a = 0] = rig.jobs;
     rig.upstream.dispatch(a);
@@ -1513,7 +1513,7 @@ describe('the account (rules 9 and 11)', () => {
     expect(await rig.fresh()).toEqual([]);
   });
 
-  test('a token that was replaced while jobs were looked at is checked before anything is said', async () => {
+  test('a token replaced during detail fetches is checked before anything is emitted', async () => {
     const rig = await baselined(2);
     const [a = 0] = rig.jobs;
     rig.upstream.close(a);
@@ -1524,7 +1524,7 @@ describe('the account (rules 9 and 11)', () => {
     expect(await rig.pollTypes()).toEqual(['account.identity_mismatch']);
   });
 
-  test('whose jobs these are must be known: while that can’t be asked, nothing is said', async () => {
+  test('without a confirmed identity nothing is emitted', async () => {
     const rig = await baselined(2);
     const [a = 0] = rig.jobs;
     rig.upstream.setStatus(a, 'Ready to ship');
@@ -1536,7 +1536,7 @@ describe('the account (rules 9 and 11)', () => {
     expect(await rig.pollTypes()).toEqual([`job.status_changed ${a}`]);
   });
 
-  test('rejected credentials are announced once, and taken up again with what happened meanwhile', async () => {
+  test('rejected credentials are emitted once, and polling resumes with the changes in between', async () => {
     const rig = await baselined(2);
     const [a = 0] = rig.jobs;
     const secret = rig.upstream.clientSecret;
@@ -1554,7 +1554,7 @@ describe('the account (rules 9 and 11)', () => {
     expect(await rig.pollTypes()).toEqual([`job.status_changed ${a}`, 'account.credentials_accepted']);
   });
 
-  test('polls that fail are announced at the third, and their recovery too', async () => {
+  test('emits an alarm at the third failed poll, and its recovery', async () => {
     const rig = await baselined(2);
     rig.fault({ match: { operation: 'activeJobs' }, fault: { kind: 'status', status: 502, body: 'html' } });
     expect(await rig.pollTypes(2)).toEqual([]);
@@ -1567,7 +1567,7 @@ describe('the account (rules 9 and 11)', () => {
 });
 
 describe('every event', () => {
-  test('names the window in which the change happened, by both of its ends (rule 13)', async () => {
+  test('has the window in which the change happened, by both of its ends (rule 13)', async () => {
     const rig = await baselined(150);
     const [a = 0, b = 0] = rig.jobs; // On page 2.
     rig.sandbox.onRequest = () => rig.pass(1);
@@ -1590,7 +1590,7 @@ describe('every event', () => {
     });
   });
 
-  test('of A→B→A over three polls is said: two changes (rule 14)', async () => {
+  test('of A→B→A over three polls is emitted: two changes (rule 14)', async () => {
     const rig = await baselined(1);
     const [a = 0] = rig.jobs;
     const said: unknown[] = [];
@@ -1604,7 +1604,7 @@ describe('every event', () => {
     expect(said).toEqual(['Ready to ship', 'Awaiting artwork', 'Ready to ship']);
   });
 
-  test('carries what customers wrote as it is, and nothing is taken for markup, a path or a key (rule 16)', async () => {
+  test("carries customers' texts unchanged, never as markup, path or key (rule 16)", async () => {
     const rig = await baselined(1);
     const nasty = '<script>alert("1")</script> {{7*7}} \u0000\u2028\ud83d\ude00 ../../#HEAD\r\nX: y';
     const job = rig.upstream.createJob({ description: nasty, orderNumber: `#${nasty}`, orderGroup: nasty });
@@ -1616,7 +1616,7 @@ describe('every event', () => {
     expect(await rig.pollTypes()).toEqual([`job.locked ${job}`, `job.closed ${job}`]);
   });
 
-  test('belongs to one account of one region, though job and order numbers are the same elsewhere (rule 17)', async () => {
+  test('belongs to one account of one region, with the same job and order numbers elsewhere (rule 17)', async () => {
     const table = createMemoryTable();
     const [us, nz] = [await createRig({ table }), await createRig({ table, region: 'nz' })];
     for (const rig of [us, nz])
@@ -1636,13 +1636,13 @@ describe('every event', () => {
   });
 });
 
-describe('overdue (rule 15)', () => {
+describe('job.overdue (rule 15)', () => {
   const due = (events: JobEvent[]) =>
     events
       .filter(({ type }) => type === 'job.overdue')
       .map(({ subject, data }) => [Number(subject?.slice(5)), data.dueAt, data.zone]);
 
-  test('is said once per due date, of a job seen undispatched after it, also of jobs of the baseline', async () => {
+  test('is emitted once per due date, for a job observed undispatched after it, also for jobs of the baseline', async () => {
     const rig = await createRig();
     const [a, b, c] = [
       rig.upstream.createJob({ dateDue: '2026-03-02T01:10:00-07:00' }),
@@ -1655,7 +1655,7 @@ describe('overdue (rule 15)', () => {
     };
     expect(await events(5)).toEqual([]);
     rig.upstream.dispatch(b);
-    expect(await events(5)).toEqual([]); // Due in this very instant.
+    expect(await events(5)).toEqual([]); // Due at exactly this time.
     expect(await events(1)).toEqual([[a, '2026-03-02T08:10:00.000Z', '-07:00']]);
     expect(await events(5)).toEqual([]);
     rig.upstream.edit(a, { dateDue: START + 1_800_000 });
@@ -1665,7 +1665,7 @@ describe('overdue (rule 15)', () => {
     expect(await events(60)).toEqual([]);
   });
 
-  test('its due instant lies in its own offset, else in the location’s zone, else in UTC−12; midnight is the end of the day', async () => {
+  test('its due time has its own offset, else the location’s zone, else UTC−12; midnight is the end of the day', async () => {
     const rig = await baselined(1);
     const denver = { name: 'Denver', timezone: 'America/Denver' };
     const jobs = [
@@ -1690,7 +1690,7 @@ describe('overdue (rule 15)', () => {
     ]);
   });
 
-  test('a job that can’t be looked at and is due does not cost a look at every poll', async () => {
+  test('an unreadable job that is due does not cost a fetch at every poll', async () => {
     const rig = await baselined(1);
     rig.fault({ match: { operation: 'job' }, fault: { kind: 'status', status: 503 } });
     rig.upstream.createJob({ dateDue: START - 3_600_000 });

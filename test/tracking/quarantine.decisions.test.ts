@@ -1,4 +1,4 @@
-/** Whether so many jobs seem to be gone that the answers are in doubt (shared/tracking/quarantine.ts). */
+/** Whether so many jobs disappeared that the answers are not trusted (shared/tracking/quarantine.ts). */
 import { describe, expect, test } from 'vitest';
 import { type Absence, addToTally, countTally, judgeAbsence } from '../../shared/tracking/quarantine.ts';
 
@@ -8,7 +8,7 @@ function absence(counts: Partial<Absence>): Absence {
   return { listed: 0, suspected: 0, contradictory: 0, unanswered: 0, announced: 0, ...counts };
 }
 
-describe('the ruling (rule 10)', () => {
+describe('the decision (rule 10)', () => {
   test.each([
     ['ten jobs are never too many, however few there are', { suspected: 10 }, 'clear'],
     ['eleven of few are', { suspected: 11, listed: 20 }, 'quarantine'],
@@ -29,14 +29,14 @@ describe('the ruling (rule 10)', () => {
     expect(judgeAbsence(absence(counts), 0)).toBe(ruling);
   });
 
-  test('what an operator confirmed does not count, what goes beyond it does', () => {
+  test('departures confirmed by an operator do not count, further ones do', () => {
     const counts = absence({ suspected: 300, listed: 200 });
     expect(judgeAbsence(counts, 300)).toBe('clear');
     expect(judgeAbsence(counts, 250)).toBe('clear');
     expect(judgeAbsence(counts, 249)).toBe('quarantine');
   });
 
-  test('an announced verdict counts for 24 hours, and not much longer', () => {
+  test('an emitted verdict counts for 24 hours, and not much longer', () => {
     const at = Date.parse('2026-03-02T08:59:59Z');
     let tally = addToTally([], 3, at);
     tally = addToTally(tally, 2, at + 60_000);
@@ -47,7 +47,7 @@ describe('the ruling (rule 10)', () => {
     expect(addToTally(tally, 1, at + 100 * HOUR_MS)).toHaveLength(1);
   });
 
-  test('a new verdict takes none away that still counts, and what is kept never grows', () => {
+  test('a new verdict removes none that still counts, and the stored list is bounded', () => {
     let tally = addToTally([], 3, 0);
     tally = addToTally(tally, 1, 24 * HOUR_MS);
     expect(countTally(tally, 24 * HOUR_MS)).toBe(4);

@@ -1,9 +1,9 @@
-/** Rule 10: when many jobs seem to be gone at once, it is the service's answers that are in doubt. */
+/** Rule 10: when many jobs disappear at once, the upstream answers are not trusted. */
 import { describe, expect, test } from 'vitest';
 import { confirmAccount } from '../../shared/tracking/operator.ts';
 import { createRig, type Rig } from '../support/tracker.ts';
 
-/** With polls a minute apart: until a suspicion of the first one can be confirmed. */
+/** Polls a minute apart, until a suspicion of the first one can be confirmed. */
 const CONFIRMED = 17;
 
 async function baselined(jobs: number): Promise<{ rig: Rig; jobs: number[] }> {
@@ -21,7 +21,7 @@ const negative = (types: readonly string[]) =>
 describe('a list that emptied with a 200 (rule 10)', () => {
   async function emptied() {
     const { rig, jobs } = await baselined(40);
-    // In no list, and locked: what cancelled jobs look like.
+    // In no list, and locked, as cancelled jobs are.
     for (const job of jobs) {
       rig.upstream.lock(job);
       rig.upstream.hide(job);
@@ -29,7 +29,7 @@ describe('a list that emptied with a 200 (rule 10)', () => {
     return { rig, jobs };
   }
 
-  test('is one account event and a state, and no job is said to be cancelled, however long it lasts', async () => {
+  test('emits one account event and a state, and never job.cancelled, for any duration', async () => {
     const { rig } = await emptied();
     const types = await rig.pollTypes(3 * CONFIRMED);
     expect(ofAccount(types)).toEqual(['account.quarantined']);
@@ -38,7 +38,7 @@ describe('a list that emptied with a 200 (rule 10)', () => {
     expect((await rig.status()).missing).toEqual({ unanswered: 0, suspected: 0, contradictory: 40 });
   });
 
-  test('lifts by itself when the jobs are back, and nothing was ever said of them', async () => {
+  test('is lifted automatically when the jobs return, and no event is emitted for them', async () => {
     const { rig, jobs } = await emptied();
     await rig.pollTypes(CONFIRMED);
     for (const job of jobs) rig.upstream.unhide(job);
@@ -48,7 +48,7 @@ describe('a list that emptied with a 200 (rule 10)', () => {
     expect(await rig.pollTypes(CONFIRMED)).toEqual([]);
   });
 
-  test('does not lift while only some of them are back', async () => {
+  test('is not lifted while only some of them are back', async () => {
     const { rig, jobs } = await emptied();
     await rig.pollTypes(CONFIRMED);
     for (const job of jobs.slice(0, 20)) rig.upstream.unhide(job);
@@ -56,7 +56,7 @@ describe('a list that emptied with a 200 (rule 10)', () => {
     expect((await rig.status()).state).toBe('quarantined');
   });
 
-  test('other changes are still announced meanwhile', async () => {
+  test('other changes are still emitted meanwhile', async () => {
     const { rig, jobs } = await emptied();
     await rig.pollTypes(CONFIRMED);
     const [job = 0] = jobs;
@@ -65,7 +65,7 @@ describe('a list that emptied with a 200 (rule 10)', () => {
     expect(await rig.pollTypes()).toEqual(expect.arrayContaining([`job.dispatched ${job}`]));
   });
 
-  test('confirmed by an operator: each job is asked for once more and announced, once; then all goes on as usual', async () => {
+  test('confirmed by an operator: each job is investigated once more and emitted once; then polling is as usual', async () => {
     const { rig, jobs } = await baselined(40);
     for (const job of jobs.slice(0, 30)) rig.upstream.cancel(job);
     await rig.pollTypes(CONFIRMED);
@@ -84,7 +84,7 @@ describe('a list that emptied with a 200 (rule 10)', () => {
     expect(negative(await rig.pollTypes(CONFIRMED + 1))).toEqual([`job.cancelled ${next}`]);
   });
 
-  test('the confirmation wins against a poll that is under way', async () => {
+  test('the confirmation wins against a concurrent poll', async () => {
     const { rig } = await emptied();
     await rig.pollTypes(CONFIRMED);
     rig.sandbox.onRequest = async () => {
@@ -98,7 +98,7 @@ describe('a list that emptied with a 200 (rule 10)', () => {
 });
 
 describe('many jobs at once (rule 10)', () => {
-  test('contradictory ones alone are enough: they are in no list and yet open for editing', async () => {
+  test('contradictory ones alone are sufficient: they are in no list and yet editable', async () => {
     const { rig, jobs } = await baselined(40);
     for (const job of jobs.slice(0, 11)) rig.upstream.hide(job);
     expect(ofAccount(await rig.pollTypes(3))).toEqual(['account.quarantined']);
@@ -123,16 +123,16 @@ describe('many jobs at once (rule 10)', () => {
     expect(negative(later)).toHaveLength(3);
   });
 
-  test('closed ones are no doubt: they are among the closed', async () => {
+  test('closed ones do not count: they are among the closed', async () => {
     const { rig, jobs } = await baselined(40);
     for (const job of jobs.slice(0, 30)) rig.upstream.close(job);
     expect(ofAccount(await rig.pollTypes(CONFIRMED))).toEqual([]);
     expect((await rig.status()).state).toBe('tracking');
   });
 
-  test('a negative verdict waits until all candidates of that absence are looked at', async () => {
+  test('a negative verdict waits until all candidates of that absence are investigated', async () => {
     const { rig, jobs } = await baselined(40);
-    // Nothing is known of twenty of them while their records can't be read.
+    // Twenty of them are unknown while their details are unreadable.
     const [cancelled = 0] = jobs;
     rig.upstream.cancel(cancelled);
     for (const job of jobs.slice(1, 21)) {
@@ -145,7 +145,7 @@ describe('many jobs at once (rule 10)', () => {
     expect(negative(await rig.pollTypes(3 * CONFIRMED))).toEqual([`job.cancelled ${cancelled}`]);
   });
 
-  test('the state outlives failures of the account, and comes back after them', async () => {
+  test('the state outlives failures of the account, and is restored after them', async () => {
     const { rig, jobs } = await baselined(40);
     for (const job of jobs.slice(0, 11)) rig.upstream.hide(job);
     await rig.pollTypes(3);
@@ -159,7 +159,7 @@ describe('many jobs at once (rule 10)', () => {
 });
 
 describe('an identity mismatch (rule 9)', () => {
-  test('is over when an operator says so and the credentials are right again', async () => {
+  test('ends when an operator confirms and the credentials are correct again', async () => {
     const { rig, jobs } = await baselined(3);
     const other = rig.world.addAccount({ region: 'us', name: 'other' });
     rig.actAs(other);
@@ -175,7 +175,7 @@ describe('an identity mismatch (rule 9)', () => {
     expect(await rig.pollTypes()).toEqual(['account.resumed', `job.status_changed ${job}`]);
   });
 
-  test('can be confirmed to be the account from now on: its log goes on', async () => {
+  test('can be confirmed as the account from now on: its log continues', async () => {
     const { rig } = await baselined(3);
     const other = rig.world.addAccount({ region: 'us', name: 'other' });
     rig.actAs(other);

@@ -1,4 +1,4 @@
-/** How far tracking can be trusted, and what it asks of the service, measured on accounts of a real size. */
+/** Accuracy of tracking and number of upstream requests, measured on accounts of realistic size. */
 import { describe, expect, test } from 'vitest';
 import type { RequestInfo } from '../../sandbox/http/traffic.ts';
 import type { JobRecord } from '../../sandbox/world/records.ts';
@@ -12,7 +12,7 @@ describe('page drift: 2,000 jobs, of which a tenth enters or leaves the list whi
   const POLLS = sized(20, 200);
   const QUIET_POLLS = 10;
 
-  test('polls say all that happened, each thing once and in its window, and nothing else', async () => {
+  test('emits every change once, within its window, and nothing else', async () => {
     // Ten quiet polls are then long enough for a cancellation to be confirmed.
     const rig = await createRig({ pollIntervalSeconds: 120 });
     const world = moving(rig, 2_000);
@@ -30,7 +30,7 @@ describe('page drift: 2,000 jobs, of which a tenth enters or leaves the list whi
     }
     expect(world.falsehoods).toEqual([]);
     expect(world.unsaid).toEqual([]);
-    // It was a drift worth the name: every poll missed jobs that were there all the time.
+    // The drift was significant: every poll missed jobs that existed all the time.
     expect(world.drifted).toBeGreaterThan(10 * POLLS);
     expect(Object.values(world.counts).length).toBe(8);
   }, 240_000);
@@ -39,18 +39,15 @@ describe('page drift: 2,000 jobs, of which a tenth enters or leaves the list whi
 describe('requests for single jobs: 5,000 open jobs, 50 changes a poll', () => {
   const CHANGES = 50;
   const POLLS = 10;
-  /** As long as a suspicion takes to be confirmed, and a poll. */
+  /** Duration until a suspicion is confirmed, plus a poll. */
   const QUIET_POLLS = 16;
 
-  /**
-   * Makes changes drawn from a lot, and gives how many there were of each kind and how many requests they led to, until
-   * some quiet polls later.
-   */
+  /** Makes random changes; returns the number of each kind and of the resulting requests, until some quiet polls later. */
   async function measure(
     lot: Readonly<Record<string, Change>>,
     quietPolls: number,
   ): Promise<Map<string, { changes: number; requests: number }>> {
-    // How a job settles that has left the list is another matter: its looks go by the clock.
+    // Settling of delisted jobs is excluded: its fetches follow the clock.
     const rig = await createRig({ settings: { settlingScheduleSeconds: [86_400] } });
     const { upstream, sandbox } = rig;
     const below = createRandom(11);
@@ -89,19 +86,19 @@ describe('requests for single jobs: 5,000 open jobs, 50 changes a poll', () => {
     return counts;
   }
 
-  test('changes in the list cost 1.2 each at most, of whatever kind they are', async () => {
+  test('changes in the list cost at most 1.2 each, of any kind', async () => {
     const counts = [...(await measure(IN_THE_LIST, 2))];
     const sum = (of: 'changes' | 'requests') => counts.reduce((all, [, count]) => all + count[of], 0);
     expect(sum('changes')).toBe(POLLS * CHANGES);
     expect(sum('requests')).toBeLessThanOrEqual(1.2 * sum('changes'));
-    // Whatever the mix: none of them is dear and made good for by the others.
+    // No kind is expensive and hidden by cheap ones.
     for (const [kind, { changes, requests }] of counts) {
       expect(changes, kind).toBeGreaterThan(10);
       expect(requests / changes, kind).toBeLessThanOrEqual(1.2);
     }
   }, 120_000);
 
-  test('jobs that leave the list cost two at most, twice that where the verdict needs to be confirmed', async () => {
+  test('delisted jobs cost at most two, and four if the verdict needs a confirmation', async () => {
     const counts = await measure({ ...IN_THE_LIST, ...OUT_OF_IT }, QUIET_POLLS);
     for (const [kind, { changes, requests }] of counts) {
       const bar = kind in IN_THE_LIST ? 1.2 : CONFIRMED.includes(kind) ? 4 : 2;
@@ -111,17 +108,17 @@ describe('requests for single jobs: 5,000 open jobs, 50 changes a poll', () => {
   }, 120_000);
 });
 
-/** A kind of change: to which open jobs it can happen, and how. */
+/** A kind of change: the open jobs to which it applies, and its effect. */
 interface Change {
   readonly fits?: (job: Readonly<JobRecord>) => boolean;
-  /** Gives the number of a job that is new. */
+  /** Returns the number of a new job. */
   readonly act: (upstream: SandboxAccount, jobNumber: number) => unknown;
 }
 
 const isDispatched = ({ dateOut }: Readonly<JobRecord>) => dateOut !== null;
 const isUndispatched = ({ dateOut }: Readonly<JobRecord>) => dateOut === null;
 
-/** What can happen to a job that stays in the list. */
+/** Changes of a job that stays in the list. */
 const IN_THE_LIST: Readonly<Record<string, Change>> = {
   created: { act: (upstream) => upstream.createJob() },
   'status changed': { act: (upstream, n) => upstream.setStatus(n, next(upstream.job(n)?.masterJobStatus)) },
@@ -154,7 +151,7 @@ const IN_THE_LIST: Readonly<Record<string, Change>> = {
   },
 };
 
-/** What takes a job out of the list. */
+/** Changes that delist a job. */
 const OUT_OF_IT: Readonly<Record<string, Change>> = {
   closed: { fits: isUndispatched, act: (upstream, n) => upstream.close(n) },
   'closed after its dispatch': { fits: isDispatched, act: (upstream, n) => upstream.close(n) },
@@ -171,24 +168,24 @@ function next(status: string | null | undefined): string {
   return STATUSES[(STATUSES.indexOf(status ?? '') + 1) % STATUSES.length] ?? '';
 }
 
-/** Something that happened to a job, and what the log has to say of it. */
+/** A change of a job, and its expected events. */
 interface Happening {
   readonly jobNumber: number;
   readonly type: EventType;
-  /** Epoch ms. Nothing is asked or answered in the same one. */
+  /** Epoch ms. No request or answer has the same time. */
   readonly at: number;
-  /** The status, where that is what changed. */
+  /** The status, if it changed. */
   readonly to?: string;
-  /** May go without saying: a job that ends is locked as well. */
+  /** Optional event: a job that ends is locked as well. */
   readonly implied?: boolean;
 }
 
 const STATUSES = ['Order received', 'Scheduled', 'On hold', 'In production', 'Ready to ship'];
 
 /**
- * An account whose list is never at rest while it is read. Before every page is answered some jobs drift out of all lists
- * and others are back, so that the pages shift; and now and then something happens. What happened to a job has to be said
- * before anything else happens to it, so events and happenings go together one to one.
+ * An account whose list changes while it is read. Before each answer some jobs are hidden and others return, so that the pages
+ * shift; occasionally a job changes. Each change must be emitted before the job's next one, so events and changes correspond
+ * one to one.
  */
 function moving(rig: Rig, size: number) {
   const { upstream } = rig;
@@ -198,7 +195,7 @@ function moving(rig: Rig, size: number) {
   const counts: Partial<Record<EventType | 'hidden for long', number>> = {};
   const falsehoods: string[] = [];
   let open: Happening[] = [];
-  /** Out of all lists until the next page is asked for, and for some polls. */
+  /** Hidden from all lists until the next page request, and for some polls. */
   let brief: number[] = [];
   const long: number[] = [];
   let preferred = 0;
@@ -213,7 +210,7 @@ function moving(rig: Rig, size: number) {
   const isListed = (jobNumber: number) => upstream.job(jobNumber)?.phase === 'open';
   const isClosed = (jobNumber: number) => upstream.job(jobNumber)?.phase === 'closed';
 
-  /** Any job that fits and is in sight, and of which all is said. */
+  /** Any suitable visible job without pending events. */
   function some(fits: (jobNumber: number) => boolean): number | undefined {
     for (let tries = 0; tries < 100; tries += 1) {
       const jobNumber = (tries === 0 && preferred) || (jobs[below(jobs.length)] ?? 0);
@@ -222,7 +219,7 @@ function moving(rig: Rig, size: number) {
     return undefined;
   }
 
-  /** Makes something happen to a job that fits. The first of what it is to be called is counted. */
+  /** Changes a suitable job. The first of the expected events is counted. */
   function happen(
     fits: (jobNumber: number) => boolean,
     act: (jobNumber: number) => readonly Omit<Happening, 'jobNumber' | 'at'>[],
@@ -288,7 +285,7 @@ function moving(rig: Rig, size: number) {
     },
   ];
 
-  /** To a certain job, if it fits and may. */
+  /** Changes a certain job, if it is suitable. */
   function happenSomething(jobNumber = 0): void {
     preferred = jobNumber;
     HAPPENINGS[below(HAPPENINGS.length)]?.();
@@ -296,7 +293,7 @@ function moving(rig: Rig, size: number) {
   }
 
   function hide(into: number[]): void {
-    // Only what can be edited: a locked job that is in no list is what a cancelled one looks like.
+    // Only editable ones: a locked job in no list is like a cancelled one.
     const jobNumber = some((one) => isOpen(one) && !upstream.job(one)?.permissions);
     if (jobNumber === undefined) return;
     upstream.hide(jobNumber);
@@ -317,8 +314,8 @@ function moving(rig: Rig, size: number) {
   function onRequest({ operation, query, jobNumber }: RequestInfo): void {
     rig.pass(0.001);
     if (operation !== 'activeJobs' || query.searchText || query.includeClosedJobs === 'true') {
-      // The list was read, and jobs are asked after one by one. One that is hidden comes back right then, at the latest
-      // when it is looked for among the closed ones; and to any other something may happen.
+      // The list was read, and single jobs are requested. A hidden one returns right then, at the latest when it is searched
+      // among the closed ones; any other may change.
       const asked = jobNumber ?? Number(query.searchText ?? 0);
       if (brief.includes(asked) && (query.includeClosedJobs === 'true' || below(3) === 0)) {
         show([asked]);
@@ -340,12 +337,12 @@ function moving(rig: Rig, size: number) {
 
   return {
     onRequest,
-    /** Brings back whoever is hidden. */
+    /** Restores hidden jobs. */
     rest(): void {
       showBrief();
       show(long.splice(0));
     },
-    /** Holds an event against what happened. */
+    /** Compares an event with the change. */
     hear({ type, subject, data }: JobEvent): void {
       const { observed, changes } = data as unknown as {
         observed: { at: string; since: string | null };
@@ -372,14 +369,14 @@ function moving(rig: Rig, size: number) {
     get movements() {
       return movements;
     },
-    /** How often a job was looked at to which nothing had happened. */
+    /** Number of detail fetches of unchanged jobs. */
     get drifted() {
       return drifted;
     },
   };
 }
 
-/** Whole numbers below a limit, the same ones every time. */
+/** Integers below a limit, always the same sequence. */
 function createRandom(seed: number): (limit: number) => number {
   let state = seed;
   return (limit) => {

@@ -1,4 +1,4 @@
-/** Roll-ups per account and day, and the figures about open jobs: true, counted once, and cheap. */
+/** Roll-ups per account and day, and the totals of open jobs: correct, counted once, and cheap. */
 import { describe, expect, test } from 'vitest';
 import { figureKeys } from '../../shared/accounts/deletion.ts';
 import {
@@ -26,7 +26,7 @@ import { createRig, type Rig, START, watchedTable } from '../support/tracker.ts'
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
-/** The rig's clock begins at one o'clock in the morning in Denver, where its jobs are made. */
+/** The rig's clock starts at 01:00 in Denver, where its jobs are produced. */
 const TODAY = '2026-03-02';
 
 type AnyRig = Pick<Rig, 'table' | 'ref'>;
@@ -35,7 +35,7 @@ async function rollups({ table, ref }: AnyRig, from = TODAY, to = from): Promise
   return AccountRollups.parse(await readRollups({ table }, ref, from, to));
 }
 
-/** The figures of a day that are not 0. */
+/** The totals of a day that are not 0. */
 async function figuresOf(rig: AnyRig, day = TODAY): Promise<Record<string, unknown>> {
   const [row] = (await rollups(rig, day)).days;
   return Object.fromEntries(Object.entries(row ?? {}).filter(([name, n]) => name !== 'day' && n !== 0));
@@ -54,7 +54,7 @@ async function baselined(jobs: number, options: Parameters<typeof createRig>[0] 
 }
 
 describe('the roll-up of a day', () => {
-  test('says what was created, dispatched on time and late, overdue, closed and cancelled on it', async () => {
+  test('counts created, dispatched on time and late, overdue, closed and cancelled jobs', async () => {
     const { rig, jobs } = await baselined(6);
     const { upstream } = rig;
     const [onTime = 0, late = 0, undated = 0, overdue = 0, closed = 0, cancelled = 0] = jobs;
@@ -72,7 +72,7 @@ describe('the roll-up of a day', () => {
     });
   });
 
-  test('is that of the location: what went out before its midnight counts before it, whenever that is seen', async () => {
+  test('is that of the location: a dispatch before its midnight counts before it, for any time of observation', async () => {
     const { rig, jobs } = await baselined(2);
     const [evening = 0, night = 0] = jobs;
     rig.upstream.dispatch(evening, { dateOut: '2026-03-02T23:50:00-07:00' });
@@ -83,7 +83,7 @@ describe('the roll-up of a day', () => {
     expect(await figuresOf(rig, '2026-03-03')).toEqual({ dispatched: 1, onTime: 1 });
   });
 
-  test('is that of the observation where the service’s date is beyond belief', async () => {
+  test('is that of the observation if the upstream date is implausible', async () => {
     const { rig, jobs } = await baselined(2);
     const [old = 0, future = 0] = jobs;
     rig.upstream.dispatch(old, { dateOut: '2019-03-02T09:00:00-07:00' });
@@ -92,7 +92,7 @@ describe('the roll-up of a day', () => {
     expect(await figuresOf(rig)).toMatchObject({ dispatched: 2 });
   });
 
-  test('loses a dispatch that is taken back later; one that comes again counts on its own day', async () => {
+  test('subtracts a dispatch that is revoked later; a new one counts on its own day', async () => {
     const { rig, jobs } = await baselined(1);
     const [job = 0] = jobs;
     rig.upstream.dispatch(job);
@@ -109,7 +109,7 @@ describe('the roll-up of a day', () => {
     expect(await figuresOf(rig, '2026-03-05')).toMatchObject({ dispatched: 1 });
   });
 
-  test('gives a dispatch whose date is corrected to the day it names, judged by that date', async () => {
+  test('assigns a corrected dispatch to its new day, and judges lateness by that date', async () => {
     const { rig, jobs } = await baselined(1);
     const [job = 0] = jobs;
     rig.upstream.edit(job, { dateDue: '2026-03-02T00:00:00-07:00' });
@@ -123,7 +123,7 @@ describe('the roll-up of a day', () => {
     expect(await figuresOf(rig, '2026-03-03')).toEqual({ dispatched: 1, late: 1 });
   });
 
-  test('knows nothing of what was dispatched before tracking began, nor loses anything by it', async () => {
+  test('ignores dispatches before tracking began, and their later changes', async () => {
     const rig = await createRig();
     const job = rig.upstream.createJob();
     rig.upstream.dispatch(job);
@@ -136,7 +136,7 @@ describe('the roll-up of a day', () => {
     expect(await figuresOf(rig)).toEqual({ dispatched: 1, onTime: 1 });
   });
 
-  test('is counted once, whichever of its writes a poll dies at', async () => {
+  test('is counted once, whichever of its writes a poll crashes at', async () => {
     const story = async (dies?: { at: number; when: 'before' | 'after' }) => {
       let counting = false;
       let written = 0;
@@ -170,7 +170,7 @@ describe('the roll-up of a day', () => {
     }
   });
 
-  test('is counted once when polls overlap: what the late one has seen is dropped with what it counted', async () => {
+  test('is counted once when polls overlap: the late one drops its observations and counts', async () => {
     for (const nth of [1, 2, 3, 4, 5, 6, 7, 8]) {
       const inner = createMemoryTable();
       const { rig, jobs } = await baselined(2, { table: inner });
@@ -199,7 +199,7 @@ describe('the roll-up of a day', () => {
     }
   });
 
-  test('is written with its events: no transaction is over the limit, however many days they are about', async () => {
+  test('is written with its events: no transaction exceeds the limit, for any number of days', async () => {
     const inner = createMemoryTable();
     const sizes: number[] = [];
     const table: Table = {
@@ -222,7 +222,7 @@ describe('the roll-up of a day', () => {
     expect(days.days).toHaveLength(91);
   });
 
-  test('leaves after 400 days', async () => {
+  test('expires after 400 days', async () => {
     const { rig, jobs } = await baselined(1);
     rig.upstream.dispatch(jobs[0] ?? 0);
     await rig.poll();
@@ -243,10 +243,10 @@ describe('a dispatch is late', () => {
     ['2026-03-02', '2026-03-02', null, false],
     ['2026-03-03', '2026-03-02', null, true],
     ['2026-03-02', '2026-03-02T17:00:00', 'America/Denver', false],
-    // Two local times of the same place, wherever it is.
+    // Two local times of the same location.
     ['2026-03-02T18:00:00', '2026-03-02T17:00:00', null, true],
     ['2026-03-02T16:00:00', '2026-03-02T17:00:00', null, false],
-    // One of them in an unknown zone: only where it is certain.
+    // One of them in an unknown zone: only if it is certain.
     ['2026-03-03T01:00:00Z', '2026-03-02T17:00:00', null, false],
     ['2026-03-03T01:00:00Z', '2026-03-02T17:00:00', 'America/Denver', true],
     ['2026-03-02T18:00:00Z', 'soon', null, null],
@@ -261,7 +261,7 @@ test.each([
   ['2026-03-03T06:30:00Z', 'America/Denver', '2026-03-02'],
   ['2026-03-03T06:30:00Z', null, '2026-03-03'],
   ['2026-03-03T06:30:00', 'America/Denver', '2026-03-03'],
-  // Whoever writes midnight means the day.
+  // Midnight means the day.
   ['2026-03-03T00:00:00Z', 'America/Denver', '2026-03-03'],
   ['2026-03-03', 'Pacific/Auckland', '2026-03-03'],
   ['2026-03-02T23:30:00-07:00', 'Nowhere/Land', '2026-03-03'],
@@ -270,14 +270,14 @@ test.each([
   expect(dayNamed(text, zone)).toBe(day);
 });
 
-test('events that are not about figures count nothing', () => {
+test('other events count nothing', () => {
   const job = { dateDue: null } as never;
   const event = { type: 'job.updated', jobNumber: 1, time: START, data: { job, changes: {} } } as never;
   expect(countEvents([event], null, undefined)).toEqual({ counts: [], counted: undefined });
 });
 
-describe('roll-ups are read', () => {
-  test('of an account by key, and of a region with a Query a day, in all and by account', async () => {
+describe('reading roll-ups', () => {
+  test('of an account by key, and of a region with a Query a day, in total and by account', async () => {
     const inner = createMemoryTable();
     const { rig, jobs } = await baselined(2, { table: inner });
     rig.upstream.dispatch(jobs[0] ?? 0);
@@ -309,7 +309,7 @@ describe('roll-ups are read', () => {
     expect(table.calls.map(({ call }) => call)).toEqual(['getMany']);
   });
 
-  test('only for days in order, and not for more than a quarter, or a month of a region', async () => {
+  test('only for days in order, and at most a quarter, or a month of a region', async () => {
     const table = createMemoryTable();
     const ref = { region: 'us', account: 'acme' };
     for (const [from, to] of [
@@ -327,7 +327,7 @@ describe('roll-ups are read', () => {
   });
 });
 
-test('all figures of an account can be named when it goes, to the oldest and the one ahead', async () => {
+test('all roll-ups of an account can be listed for deletion, from the oldest to the next day', async () => {
   const { rig, jobs } = await baselined(3);
   rig.pass(450 * 86_400);
   await rig.poll();
@@ -343,7 +343,7 @@ test('all figures of an account can be named when it goes, to the oldest and the
 });
 
 describe('the open jobs', () => {
-  test('stand by status and by due day from the baseline on, as the list shows them', async () => {
+  test('are counted by status and by due day from the baseline on, as listed', async () => {
     const rig = await createRig();
     expect(await readOpenJobs(rig, rig.ref)).toBeUndefined();
     const { upstream } = rig;
@@ -372,7 +372,7 @@ describe('the open jobs', () => {
     });
   });
 
-  test('become late with the clock, to the instant, and nothing is written for that', async () => {
+  test('become late with the clock, to the millisecond, without a write', async () => {
     const table = watchedTable(createMemoryTable());
     const rig = await createRig({ table });
     rig.upstream.createJob({ dateDue: '2026-03-04T17:00:00-07:00' });
@@ -382,7 +382,7 @@ describe('the open jobs', () => {
     expect((await readOpenJobs({ table, now: () => due }, rig.ref))?.late).toBe(0);
     expect((await readOpenJobs({ table, now: () => due + 1 }, rig.ref))?.late).toBe(1);
     rig.pass((due - rig.now()) / 1000 + 60);
-    // Once it is overdue, that is said; and then all is quiet.
+    // job.overdue is emitted once; then nothing changes.
     for (let n = 0; n < 2; n += 1) await rig.poll();
     const before = await table.get(keys.openJobs(rig.ref));
     table.calls.length = 0;
@@ -394,7 +394,7 @@ describe('the open jobs', () => {
     expect(await openJobs(rig)).toMatchObject({ late: 1, changedAt: '2026-03-02T08:01:00.000Z' });
   });
 
-  test('move with the list, in the transaction that says how far it was seen', async () => {
+  test('change with the list, in the transaction of `observedThrough`', async () => {
     const transactions: Write[][] = [];
     const inner = createMemoryTable();
     const table: Table = {
@@ -418,7 +418,7 @@ describe('the open jobs', () => {
     ]);
   });
 
-  test('stay as they were when a list is read only in part', async () => {
+  test('are unchanged after an incomplete crawl', async () => {
     const { rig } = await baselined(101);
     const before = await openJobs(rig);
     rig.upstream.createJob();
@@ -430,7 +430,7 @@ describe('the open jobs', () => {
     expect(await openJobs(rig)).toEqual(before);
   });
 
-  test('of a region come with one Query, in all and by account', async () => {
+  test('of a region are read with one Query, in total and by account', async () => {
     const inner = createMemoryTable();
     await baselined(3, { table: inner });
     const view = { status: 'Proof', dateDue: '2026-03-01', dateOut: null } as ListView;
@@ -462,7 +462,7 @@ describe('the open jobs', () => {
     expect((await readRegionOpenJobs({ table, now: lastMoment }, 'us')).late).toBe(0);
   });
 
-  test('of a day with many due instants count as late to the instant, at each reading of the list', () => {
+  test('of a day with many due times count as late exactly, at each crawl', () => {
     const kinds = new OpenKinds();
     const look = { askedAt: 0, answeredAt: 0, view: 'list' as const };
     const due = (n: number) => START + (n - 20) * 420_000;
@@ -478,7 +478,7 @@ describe('the open jobs', () => {
     );
     for (let startedAt = START - 1; startedAt < START + 3 * 3_600_000; startedAt += 420_000) {
       const { dueDays } = tallyOpen({ observations, startedAt });
-      // Now, and until the eighth of those to come.
+      // Now, and until the eighth of the next ones.
       for (const soon of [startedAt, startedAt + 8 * 420_000 - 1]) {
         const said = dueDays.flatMap(([, all]) => all).reduce((sum, [at, n]) => sum + (at < soon ? n : 0), 0);
         const truly = [...observations.keys()].filter((n) => due(n) < soon).length;
@@ -487,7 +487,7 @@ describe('the open jobs', () => {
     }
   });
 
-  test('are a small item, whatever 50,000 jobs are like; nothing is left out of the sums, nobody is late too early', () => {
+  test('are a small item for any 50,000 jobs; the sums are complete, and no job is late too early', () => {
     const kinds = new OpenKinds();
     const look = { askedAt: 0, answeredAt: 0, view: 'list' as const };
     const due = (n: number) => START - 200 * DAY + n * 700_001;
@@ -511,7 +511,7 @@ describe('the open jobs', () => {
     expect(figures.dueDays).toHaveLength(120);
     expect(dueEarlier).toBeGreaterThan(0);
     expect(dueLater).toBeGreaterThan(0);
-    // At any moment at most those are counted as late that are.
+    // At any time at most the late ones are counted as late.
     for (const now of [START, START + DAY + 1]) {
       const late = figures.dueDays
         .flatMap(([, all]) => all)

@@ -1,4 +1,4 @@
-/** Newer code compares more fields than what older code stored (rule 6): it takes over in silence, and no change is lost. */
+/** Newer code compares more fields than older code stored (rule 6): it takes over without events, and no change is lost. */
 import { describe, expect, test } from 'vitest';
 import { keys, snapshotPk } from '../../shared/storage/schema.ts';
 import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
@@ -9,7 +9,7 @@ import { createRig, type Rig, watchedTable } from '../support/tracker.ts';
 
 const OLD = 1;
 const NEW = 2;
-/** Fields that the older code did not know yet. */
+/** Fields that the older code did not know. */
 const LIST_FIELDS = ['originCode', 'mustDate'];
 const DETAIL_FIELDS = ['invoiceNumber', 'mustDate'];
 
@@ -30,7 +30,7 @@ function upgraded(rig: Rig): Rig {
   };
 }
 
-/** Makes what is stored look as the older code would have left it. */
+/** Converts the stored state to that of the older code. */
 async function forget(rig: Rig, table: Table): Promise<void> {
   for (const item of await table.query({ pk: snapshotPk(rig.ref) })) {
     const snapshot = JSON.parse(String(item.snapshot)) as Record<
@@ -43,7 +43,7 @@ async function forget(rig: Rig, table: Table): Promise<void> {
   }
 }
 
-/** Jobs that the older code knows: some only by the list, one by its detail too, and one that settles. */
+/** Jobs that the older code knows: some from the list only, one with its detail too, and one that settles. */
 async function stored(jobs = 6, settings: Partial<TrackingSettings> = {}) {
   let strike = (_: 'before' | 'after', __: string): void => undefined;
   const inner = createMemoryTable();
@@ -82,7 +82,7 @@ async function stored(jobs = 6, settings: Partial<TrackingSettings> = {}) {
 const counts = async (rig: Rig) => (await rig.table.get(keys.head(rig.ref)))?.projectionVersion;
 
 describe('newer code that compares more fields (rule 6)', () => {
-  test('says nothing of the fields it sees for the first time, and from then on of their changes', async () => {
+  test('emits nothing for fields it observes for the first time, and their changes afterwards', async () => {
     const { rig: before, numbers } = await stored();
     const rig = upgraded(before);
     const [listed = 0, detailed = 0, settling = 0] = numbers;
@@ -93,7 +93,7 @@ describe('newer code that compares more fields (rule 6)', () => {
     expect(await rig.pollTypes()).toEqual([listed, detailed].map((job) => `job.due_date_changed ${job}`));
   });
 
-  test('loses no change of the others, whichever view shows it', async () => {
+  test('loses no change of the others, in either view', async () => {
     const { rig: before, numbers } = await stored();
     const rig = upgraded(before);
     const [listed = 0, detailed = 0, settling = 0, leaving = 0] = numbers;
@@ -126,7 +126,7 @@ describe('newer code that compares more fields (rule 6)', () => {
     expect(table.calls.map(({ of }) => of.join())).toEqual(['ACCOUNTS', 'STATUS', 'CELL', 'INDEX', 'STATUS']);
   });
 
-  test('takes over so many in a poll; until all are, it does not claim to have seen everything, and loses nothing', async () => {
+  test('takes over a limited number per poll; until all are, `observedThrough` does not advance, and nothing is lost', async () => {
     const { rig: before, numbers } = await stored(250, { upgradesPerPoll: 100 });
     const rig = upgraded(before);
     const seen = (await rig.status()).lastGoodCrawlStartedAt;
@@ -142,7 +142,7 @@ describe('newer code that compares more fields (rule 6)', () => {
     expect((await rig.status()).lastGoodCrawlStartedAt).toBeGreaterThan(seen ?? 0);
   });
 
-  test('keeps older code from polling, from the first thing it writes on', async () => {
+  test('prevents older code from polling from its first write on', async () => {
     const { rig: before, pollOld } = await stored();
     const rig = upgraded(before);
     expect(await pollOld()).toMatchObject({ outcome: 'complete' });
@@ -151,7 +151,7 @@ describe('newer code that compares more fields (rule 6)', () => {
     expect(await pollOld()).toMatchObject({ outcome: 'skipped', requests: 0 });
   });
 
-  test('when it is killed at any of its writes, the next poll goes on, and the older code stays out', async () => {
+  test('resumes after a crash at any of its writes, and the older code stays excluded', async () => {
     for (let at = 1; ; at += 1) {
       for (const when of ['before', 'after'] as const) {
         const { rig: before, numbers, pollOld, onWrite } = await stored(400);
