@@ -137,7 +137,7 @@ export const accounts = {
       const status = await client.get<AccountReport>(pathOf(id, '/status'));
       out.document({ ...account, status }, () => {
         const missing = status.missingJobs;
-        const unsure = missing.unanswered + missing.suspected + missing.contradictory;
+        const unsure = missing.pending + missing.suspected + missing.contradictory;
         out.facts([
           ['Account', clean(id)],
           ['Region', clean(account.region)],
@@ -253,9 +253,9 @@ function change(verb: 'pause' | 'resume', about: string, done: string) {
 const STEP_NAMES: Record<string, string> = { token: 'Token', identity: 'Identity', page: 'One page' };
 
 function steps({ out }: Context, report: TestReport): void {
-  for (const { step, ok, sentence, ms } of report.steps) {
+  for (const { step, ok, message, ms } of report.steps) {
     const mark = ok ? out.paint('green', 'ok  ') : out.paint('red', 'fail');
     const took = typeof ms === 'number' ? out.paint('dim', ` (${Math.round(ms)} ms)`) : '';
-    out.hang(`${mark}  ${(STEP_NAMES[step] ?? clean(step)).padEnd(8)}  `, clean(sentence) + took);
+    out.hang(`${mark}  ${(STEP_NAMES[step] ?? clean(step)).padEnd(8)}  `, clean(message) + took);
   }
 }

@@ -102,7 +102,7 @@ export const endpoints = {
           out.line();
           out.note('Keep this signing secret now: it is not shown again.');
         }
-        sayLate(context, made.late);
+        sayLate(context, made.truncatedAccounts);
         out.line(`Try it: jobwire endpoints ping ${clean(endpoint.id)}`);
       });
       return undefined;
@@ -150,8 +150,8 @@ export const endpoints = {
     example: 'endpoints health erp',
     async run({ api, out }, [id], { region }) {
       const health = await api().get<Health>(pathOf(id, '/health'), { region });
-      const { parked, backlog, lately } = health;
-      const { lastError } = lately;
+      const { parked, backlog, statistics } = health;
+      const { lastError } = statistics;
       const told = (count: number, at: string | null) =>
         `${count} events${at === null ? '' : `, the oldest of ${out.exactly(at)}`}`;
       out.document(health, () => {
@@ -167,8 +167,14 @@ export const endpoints = {
           ['Behind by', `${backlog.complete ? '' : 'at least '}${told(backlog.events, backlog.oldestAt)}`],
           ['Set aside', told(parked.count, parked.oldestAt)],
           ['Lost', health.lost > 0 ? String(health.lost) : null],
-          ['Lately', `${lately.delivered} of ${lately.attempts} attempts taken (24 hours, 500 at most)`],
-          ['Answers in', lately.p50Ms === null ? null : `${lately.p50Ms} ms, 95 % in ${lately.p95Ms} ms`],
+          [
+            'Lately',
+            `${statistics.delivered} of ${statistics.attempts} attempts taken (24 hours, 500 at most)`,
+          ],
+          [
+            'Answers in',
+            statistics.p50Ms === null ? null : `${statistics.p50Ms} ms, 95 % in ${statistics.p95Ms} ms`,
+          ],
           ['Last error', lastError && `${out.exactly(lastError.at)}: ${clean(lastError.reason)}`],
         ]);
         if (health.state === 'disabled')
@@ -270,7 +276,7 @@ export const endpoints = {
       out.document(report, () => {
         const answer = report.status === null ? 'no answer' : `HTTP ${report.status}`;
         out.line(
-          `${taken ? out.paint('green', 'Delivered') : out.paint('red', 'Not taken')}: ${answer} after ${report.latencyMs} ms.${taken ? '' : ` ${clean(report.words)}`}`,
+          `${taken ? out.paint('green', 'Delivered') : out.paint('red', 'Not taken')}: ${answer} after ${report.latencyMs} ms.${taken ? '' : ` ${clean(report.message)}`}`,
         );
       });
       return taken ? undefined : 1;
@@ -305,7 +311,7 @@ export const endpoints = {
       if (!context.out.json) {
         context.out.line(`Replay ${clean(replay.id)} runs: ${replay.total} events in its range.`);
       }
-      sayLate(context, replay.late);
+      sayLate(context, replay.truncatedAccounts);
       if (flags.watch) return watch(context, id, replay.id, query);
       context.out.document(replay, () =>
         context.out.line(`How far it is: ${lookAgain(id, replay.id, query)}`),

@@ -46,7 +46,7 @@ export const jobs = {
           { name: 'DISPATCHED', of: ({ dateOut }) => dateOut?.slice(0, 10) },
           { name: 'ORDER', of: ({ orderNumber }) => orderNumber, long: true },
           { name: 'GROUP', of: ({ orderGroup }) => orderGroup, long: true },
-          { name: 'IS', of: isOf, style: ({ ended }) => (ended ? 'dim' : undefined) },
+          { name: 'IS', of: isOf, style: ({ outcome }) => (outcome ? 'dim' : undefined) },
           { name: 'DESCRIPTION', of: ({ description }) => description, long: true },
         ],
         'There are no such jobs.',
@@ -95,7 +95,7 @@ export const jobs = {
             clean(line.status),
           ]),
           ['Invoice', job.invoiceNumber && clean(job.invoiceNumber)],
-          ['Last in the list', out.exactly(job.listedThrough)],
+          ['Last in the list', out.exactly(job.lastListedAt)],
           ['Record read', out.exactly(job.detailAt)],
         ]);
         if (said.length > 0) {
@@ -120,7 +120,7 @@ function dueOf({ dateDue }: JobEntry): string | undefined {
 }
 
 /** Returns the tracking state of a job. */
-function isOf({ ended, phase }: JobEntry): string {
-  if (ended !== null) return clean(ended);
+function isOf({ outcome, phase }: JobEntry): string {
+  if (outcome !== null) return clean(outcome);
   return phase === 'departed' ? 'missing' : phase === 'settling' ? 'left the list' : 'open';
 }

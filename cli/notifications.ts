@@ -174,7 +174,7 @@ export const notifications = {
         const said = [
           preview.jobNumber === null ? 'About a made-up job' : `About job ${preview.jobNumber}`,
           `${preview.locale}, ${clean(preview.zone)}`,
-          preview.own ? 'the account’s own template' : 'the default template',
+          preview.custom ? 'the account’s own template' : 'the default template',
           segments === null
             ? undefined
             : `${segments} SMS ${segments === 1 ? 'segment' : 'segments'} (${encoding})`,
@@ -194,7 +194,7 @@ export const notifications = {
     async run({ api, out }, [account], { all }) {
       const path = pathOf(account, '/templates');
       const { templates } = await api().get<{ templates: ListedTemplate[] }>(path);
-      const shown = templates.filter(({ own }) => own || all);
+      const shown = templates.filter(({ custom }) => custom || all);
       if (out.json) for (const one of shown) out.jsonLine(one);
       else {
         out.table(
@@ -205,8 +205,8 @@ export const notifications = {
             { name: 'LOCALE', of: ({ locale }) => locale },
             {
               name: 'TEMPLATE',
-              of: ({ own }) => (own ? 'own' : 'default'),
-              style: ({ own }) => (own ? 'green' : 'dim'),
+              of: ({ custom }) => (custom ? 'own' : 'default'),
+              style: ({ custom }) => (custom ? 'green' : 'dim'),
             },
           ],
           'The account has no templates of its own; --all lists the default ones.',
@@ -226,7 +226,7 @@ export const notifications = {
       out.document(found, () => {
         // Printed unmodified, to be edited and set again. JSON contains no control characters.
         out.line(JSON.stringify(found.template, undefined, 2));
-        out.note(found.own ? 'The account’s own.' : 'The default one; the account has none of its own.');
+        out.note(found.custom ? 'The account’s own.' : 'The default one; the account has none of its own.');
       });
       return undefined;
     },

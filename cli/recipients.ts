@@ -136,20 +136,20 @@ export const recipients = {
     async run({ api, out }, [account, file], flags) {
       const chunks = splitCsv(textIn(file));
       const client = api();
-      const sum = { imported: 0, changed: 0, unchanged: 0, bad: [] as ImportReport['bad'] };
+      const sum = { created: 0, updated: 0, unchanged: 0, invalidRows: [] as ImportReport['invalidRows'] };
       for (const [at, chunk] of chunks.entries()) {
         if (chunks.length > 1) out.progress(`Part ${at + 1} of ${chunks.length} …`);
         const body = { csv: chunk.csv, ...(flags['dry-run'] ? { dryRun: true } : {}) };
         const report = await client.post<ImportReport>(pathOf(account, '/import'), body);
-        sum.imported += report.imported;
-        sum.changed += report.changed;
+        sum.created += report.created;
+        sum.updated += report.updated;
         sum.unchanged += report.unchanged;
-        sum.bad.push(...report.bad.map((row) => ({ ...row, line: chunk.lineOf(row.line) })));
+        sum.invalidRows.push(...report.invalidRows.map((row) => ({ ...row, line: chunk.lineOf(row.line) })));
       }
       out.document({ ...sum, dryRun: flags['dry-run'] }, () => {
-        if (sum.bad.length > 0) {
+        if (sum.invalidRows.length > 0) {
           out.table(
-            sum.bad,
+            sum.invalidRows,
             [
               { name: 'LINE', of: ({ line }) => line, right: true },
               { name: 'FIELD', of: ({ field }) => field, style: () => 'yellow' },
@@ -159,11 +159,12 @@ export const recipients = {
           );
           out.line();
         }
-        const bad = sum.bad.length > 0 ? out.paint('red', `${sum.bad.length} not good`) : '0 not good';
-        const said = `${sum.imported} new, ${sum.changed} changed, ${sum.unchanged} unchanged, ${bad}.`;
+        const bad =
+          sum.invalidRows.length > 0 ? out.paint('red', `${sum.invalidRows.length} not good`) : '0 not good';
+        const said = `${sum.created} new, ${sum.updated} changed, ${sum.unchanged} unchanged, ${bad}.`;
         out.line(flags['dry-run'] ? `It would be: ${said} Nothing was written.` : said);
       });
-      return sum.bad.length > 0 ? BAD_ROWS : undefined;
+      return sum.invalidRows.length > 0 ? BAD_ROWS : undefined;
     },
   }),
 
@@ -186,7 +187,7 @@ export const recipients = {
       out.line(csvHeader);
       const all = client.list<Recipient>(pathOf(account), 'recipients', {}, 10_000_000, () => {});
       // The own user's recipient is excluded, because it is synchronized from upstream.
-      for await (const one of all) if (one.source === 'people') out.line(formatCsvRow(one));
+      for await (const one of all) if (one.source === 'manual') out.line(formatCsvRow(one));
       return undefined;
     },
   }),

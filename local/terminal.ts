@@ -117,7 +117,7 @@ function describe(event: JobEvent): string {
     case 'account.quarantined':
       return `${Number(data.suspected) + Number(data.contradictory)} jobs seem to be gone; not believed until they are back or an operator confirms`;
     case 'account.resumed':
-      return `was ${plain(data.was)}; by ${plain(data.by)}`;
+      return `was ${plain(data.previousState)}; by ${plain(data.by)}`;
     case 'account.restored':
       return `goes on after ${plain(data.after)}`;
     case 'account.baselined':

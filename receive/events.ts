@@ -218,7 +218,7 @@ export interface EventDataByType {
     job: JobSummary;
     observed: Observed;
     changes: Record<string, never>;
-    was: 'closed' | 'cancelled' | 'unavailable';
+    previousOutcome: 'closed' | 'cancelled' | 'unavailable';
   };
   /** A job got an invoice number. */
   'job.invoiced': {
@@ -239,9 +239,9 @@ export interface EventDataByType {
     /** Numbers of the dispatched jobs of the group, in ascending order. */
     jobs: number[];
     /** Numbers of its cancelled and unavailable jobs. */
-    gone: number[];
+    excludedJobs: number[];
     /** Whether the event was emitted before: a job has since joined or its dispatch was revoked. */
-    again: boolean;
+    repeated: boolean;
   };
   /** The first complete scan of all open jobs is stored. Later changes are emitted as events. */
   'account.baselined': {
@@ -298,15 +298,15 @@ export interface EventDataByType {
     /** Number of missing jobs with contradictory upstream data. */
     contradictory: number;
     /** Number of jobs reported as cancelled or unavailable in the last 24 hours. */
-    announced: number;
+    reported: number;
   };
   /** An identity mismatch or a quarantine ended, by itself or by confirmation of the operator. */
   'account.resumed': {
     account: string;
     region: string;
     observed?: Partial<Observed>;
-    was: 'quarantined' | 'identity_mismatch';
-    by: 'itself' | 'operator';
+    previousState: 'quarantined' | 'identity_mismatch';
+    by: 'automatic' | 'operator';
   };
   /** The log of the account was restored from a backup. Events recorded after `after` before the restore are lost; changes that still apply are emitted again. Fetch all jobs again. */
   'account.restored': {
@@ -323,7 +323,7 @@ export interface EventDataByType {
     observed: Observed;
     status: string;
     /** Previous name of the status, if it was renamed upstream. */
-    formerName?: string;
+    previousName?: string;
   };
   /** The ordering API fails for the whole region. Emitted once, instead of account.poll_failing for each account. */
   'upstream.outage': {

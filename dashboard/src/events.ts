@@ -177,8 +177,8 @@ const descriptions: { readonly [T in EventType]: (data: EventData<T>) => EventDe
   'job.unavailable': ({ jobStatus }) => ({
     ...{ label: `No longer known to the ordering service ${formatInference(jobStatus)}`, tone: 'warn' },
   }),
-  'job.reopened': ({ was }) => ({
-    label: `Open again; was said to be ${was === 'unavailable' ? 'no longer known' : was}`,
+  'job.reopened': ({ previousOutcome }) => ({
+    label: `Open again; was said to be ${previousOutcome === 'unavailable' ? 'no longer known' : previousOutcome}`,
     tone: 'plain',
   }),
   'job.invoiced': ({ changes: { invoiceNumber } }) => ({
@@ -187,9 +187,9 @@ const descriptions: { readonly [T in EventType]: (data: EventData<T>) => EventDe
     to: toPlainText(invoiceNumber.to),
     tone: 'plain',
   }),
-  'order_group.dispatched': ({ orderGroup, jobs, gone, again }) => ({
-    label: `Order group dispatched${again ? ' again' : ''}`,
-    to: `${toPlainText(orderGroup)} (${formatCount(jobs.length, 'job')}${gone.length > 0 ? `, ${gone.length} gone` : ''})`,
+  'order_group.dispatched': ({ orderGroup, jobs, excludedJobs, repeated }) => ({
+    label: `Order group dispatched${repeated ? ' again' : ''}`,
+    to: `${toPlainText(orderGroup)} (${formatCount(jobs.length, 'job')}${excludedJobs.length > 0 ? `, ${excludedJobs.length} gone` : ''})`,
     tone: 'good',
   }),
   'account.baselined': ({ openJobs }) => ({
@@ -213,17 +213,17 @@ const descriptions: { readonly [T in EventType]: (data: EventData<T>) => EventDe
     label: `${formatCount(suspected + contradictory, 'job')} seem to be gone at once: not believed until they are back or somebody confirms`,
     tone: 'bad',
   }),
-  'account.resumed': ({ was, by }) => ({
-    label: `${was === 'quarantined' ? 'Missing jobs are no longer in doubt' : 'The credentials are taken for this account'}${by === 'operator' ? ': somebody confirmed' : ''}`,
+  'account.resumed': ({ previousState, by }) => ({
+    label: `${previousState === 'quarantined' ? 'Missing jobs are no longer in doubt' : 'The credentials are taken for this account'}${by === 'operator' ? ': somebody confirmed' : ''}`,
     tone: 'good',
   }),
   'account.restored': ({ after }) => ({
     ...{ label: `Restored from a backup: what came after ${toPlainText(after)} is said anew`, tone: 'warn' },
   }),
-  'status.discovered': ({ status, formerName }) =>
-    formerName === undefined
+  'status.discovered': ({ status, previousName }) =>
+    previousName === undefined
       ? { label: 'New status name', to: toPlainText(status), tone: 'plain' }
-      : { label: 'Status renamed', from: toPlainText(formerName), to: toPlainText(status), tone: 'plain' },
+      : { label: 'Status renamed', from: toPlainText(previousName), to: toPlainText(status), tone: 'plain' },
   'upstream.outage': ({ reason }) => ({
     ...{ label: `The ordering service fails: ${toPlainText(reason)}`, tone: 'bad' },
   }),

@@ -197,7 +197,11 @@ function perform(deps: OperateDeps, command: Command): Promise<Answer> | Answer 
     case 'endpoints.add':
       return createEndpoint(deps, region, command.endpoint).then((outcome) =>
         outcome.kind === 'created'
-          ? { endpoint: showEndpoint(outcome.endpoint), secret: outcome.secret, late: outcome.late }
+          ? {
+              endpoint: showEndpoint(outcome.endpoint),
+              secret: outcome.secret,
+              truncatedAccounts: outcome.late,
+            }
           : notDone(outcome),
       );
     case 'endpoints.change':
@@ -205,7 +209,7 @@ function perform(deps: OperateDeps, command: Command): Promise<Answer> | Answer 
     case 'endpoints.rotate':
       return rotateSecret(deps, region, command.endpoint, command.rotation).then((outcome) =>
         outcome.kind === 'rotated'
-          ? { secret: outcome.secret, oldSignUntil: instantText(outcome.oldSignUntil) }
+          ? { secret: outcome.secret, previousSecretsExpireAt: instantText(outcome.previousSecretsExpireAt) }
           : notDone(outcome),
       );
     case 'endpoints.list':

@@ -144,7 +144,7 @@ export const AccountReport = z
       .describe('Error message of the last poll, if it failed or was incomplete.'),
     missingJobs: z
       .object({
-        unanswered: count.describe('Number of jobs not yet investigated.'),
+        pending: count.describe('Number of jobs not yet investigated.'),
         suspected: count.describe(
           'Number of jobs that seem cancelled or unavailable, pending a second confirmation.',
         ),
@@ -207,7 +207,7 @@ export const TestStep = z
       .enum(['token', 'identity', 'page'])
       .describe('Step: request a token, verify the identity, or read a page of jobs.'),
     ok: z.boolean().describe('Whether the step succeeded.'),
-    sentence: z.string().describe('Result, or error message with a suggested action.'),
+    message: z.string().describe('Result, or error message with a suggested action.'),
     ms: z.int().min(0).describe('Duration of the step, in milliseconds.'),
   })
   .meta({ id: 'TestStep' });

@@ -209,13 +209,17 @@ function quarantine(
 ): number | null {
   if (absence?.ruling === 'quarantine' && since === null) {
     const { listed: openJobs, suspected, contradictory, announced } = absence.counts;
-    const data = { openJobs, suspected, contradictory, announced };
+    const data = { openJobs, suspected, contradictory, reported: announced };
     events.push({ type: 'account.quarantined', time: now, data });
     return now;
   }
   // The quarantine stays while it is unknown whether the jobs are listed again.
   if (absence?.ruling === 'clear' && since !== null) {
-    events.push({ type: 'account.resumed', time: now, data: { was: 'quarantined', by: 'itself' } });
+    events.push({
+      type: 'account.resumed',
+      time: now,
+      data: { previousState: 'quarantined', by: 'automatic' },
+    });
     return null;
   }
   return since;

@@ -77,13 +77,13 @@ async function tryOut(
   /** Runs a step. Returns whether the next step is worthwhile. */
   async function attempt(
     step: TestStep['step'],
-    work: (signal: AbortSignal) => Promise<{ readonly ok: boolean; readonly sentence: string }>,
+    work: (signal: AbortSignal) => Promise<{ readonly ok: boolean; readonly message: string }>,
   ): Promise<boolean> {
     const startedAt = now();
     const signal = AbortSignal.timeout(stepMs);
     const outcome = await work(signal).catch((fault: unknown) => ({
       ok: false,
-      sentence: explain(step, region, signal.aborted ? 'timeout' : fault, stepMs),
+      message: explain(step, region, signal.aborted ? 'timeout' : fault, stepMs),
     }));
     steps.push({ step, ...outcome, ms: Math.max(0, Math.round(now() - startedAt)) });
     return outcome.ok;
@@ -103,7 +103,7 @@ async function tryOut(
       await tokens.get(signal);
       // A user waits for the result, so a `Retry-After` beyond 2 s is not honored.
       client = createOrderingClient({ ...common, baseUrl: service.baseUrl, tokens, maxRetryAfterMs: 2_000 });
-      return { ok: true, sentence: 'The credentials are accepted: a token was issued.' };
+      return { ok: true, message: 'The credentials are accepted: a token was issued.' };
     });
     const api = client;
     if (!hasToken || !api) return false;
@@ -111,11 +111,11 @@ async function tryOut(
       const { id } = (await api.account(signal)).body;
       upstreamId = id;
       if (pinned === null)
-        return { ok: true, sentence: `They belong to account ${id} of the ordering service.` };
+        return { ok: true, message: `They belong to account ${id} of the ordering service.` };
       if (pinned === id)
-        return { ok: true, sentence: `They belong to account ${id}, the one that is tracked.` };
-      const sentence = `They belong to account ${id} of the ordering service, but the one that is tracked is ${pinned}: give the credentials of account ${pinned}, or make a new account here for ${id}. If ${id} is the same customer by a new number, confirm the account with upstreamId ${id}.`;
-      return { ok: false, sentence };
+        return { ok: true, message: `They belong to account ${id}, the one that is tracked.` };
+      const message = `They belong to account ${id} of the ordering service, but the one that is tracked is ${pinned}: give the credentials of account ${pinned}, or make a new account here for ${id}. If ${id} is the same customer by a new number, confirm the account with upstreamId ${id}.`;
+      return { ok: false, message };
     });
     if (!isItself) return false;
     return attempt('page', async (signal) => {
@@ -128,7 +128,7 @@ async function tryOut(
       statuses = [...new Set(names)].slice(0, MAX_STATUSES);
       const newestAre = statuses.length === 0 ? '' : `; statuses of the newest: ${statuses.join(', ')}`;
       const jobs = openJobs === 1 ? 'is 1 job' : `are ${openJobs} jobs`;
-      return { ok: true, sentence: `Jobs can be read: there ${jobs} in the list${newestAre}.` };
+      return { ok: true, message: `Jobs can be read: there ${jobs} in the list${newestAre}.` };
     });
   })();
   return { ok: done, region, account, steps, upstreamId, openJobs, statuses };

@@ -13,7 +13,7 @@ const account = z.string().describe('Id of the account. `_cell` for the log of t
 const sequence = count.describe('Sequence number of the event in the log of the account.');
 const jobNumber = z.int().nullable().describe('Number of the job. `null`: the event is not about a job.');
 const accounts = z.array(z.string());
-const late = accounts.describe(
+const truncatedAccounts = accounts.describe(
   'Accounts for which some requested events may no longer be kept. For these, it begins at a later event.',
 );
 
@@ -118,7 +118,7 @@ export const EndpointHealth = z
         complete: z.boolean().describe('`false`: only some of the accounts were counted.'),
       })
       .describe('Events not processed yet, before filters are applied.'),
-    lately: z
+    statistics: z
       .object({
         attempts: count.describe('Number of attempts in the last 24 hours, up to the last 500.'),
         delivered: count.describe('Number of successful attempts.'),
@@ -139,7 +139,7 @@ export const EndpointHealth = z
 
 /** Converts the health of an endpoint into its API representation. */
 export function showHealth(health: Health): z.input<typeof EndpointHealth> {
-  const { parked, backlog, lately } = health;
+  const { parked, backlog, statistics } = health;
   return {
     ...health,
     waitUntil: instantText(health.waitUntil),
@@ -149,13 +149,15 @@ export function showHealth(health: Health): z.input<typeof EndpointHealth> {
     lastFailedAt: instantText(health.lastFailedAt),
     parked: { ...parked, oldestAt: instantText(parked.oldestAt) },
     backlog: { ...backlog, oldestAt: instantText(backlog.oldestAt), accounts: [...backlog.accounts] },
-    lately: {
-      attempts: lately.attempts,
-      delivered: lately.delivered,
-      successRate: lately.successRate ?? null,
-      p50Ms: lately.p50Ms ?? null,
-      p95Ms: lately.p95Ms ?? null,
-      lastError: lately.lastError ? { ...lately.lastError, at: instantText(lately.lastError.at) } : null,
+    statistics: {
+      attempts: statistics.attempts,
+      delivered: statistics.delivered,
+      successRate: statistics.successRate ?? null,
+      p50Ms: statistics.p50Ms ?? null,
+      p95Ms: statistics.p95Ms ?? null,
+      lastError: statistics.lastError
+        ? { ...statistics.lastError, at: instantText(statistics.lastError.at) }
+        : null,
     },
   };
 }
@@ -272,7 +274,7 @@ export const Replay = z
     delivered: count.describe('Number of delivered events.'),
     failed: count.describe('Number of rejected events. These are not parked.'),
     skipped: count.describe('Number of events excluded by filters.'),
-    late,
+    truncatedAccounts,
     startedAt: instant.describe('Start of the replay.'),
     finishedAt: instant.nullable().describe('Time of completion or cancellation. `null`: in progress.'),
   })
@@ -280,9 +282,10 @@ export const Replay = z
 
 /** Converts a replay into its API representation. */
 export function showReplay(replay: Running): z.input<typeof Replay> {
+  const { late, ...rest } = replay;
   const { types, orderGroups, origins, jobFields } = replay.filter;
   return {
-    ...replay,
+    ...rest,
     accounts: [...replay.accounts],
     filter: {
       ...(types ? { types: [...types] } : {}),
@@ -290,7 +293,7 @@ export function showReplay(replay: Running): z.input<typeof Replay> {
       ...(origins ? { origins: [...origins] } : {}),
       ...(jobFields ? { jobFields: { ...jobFields } } : {}),
     },
-    late: [...replay.late],
+    truncatedAccounts: [...late],
     startedAt: instantText(replay.startedAt),
     finishedAt: instantText(replay.finishedAt),
   };
@@ -306,7 +309,7 @@ export const AttemptReport = z
       ),
     status: z.int().nullable().describe('HTTP status of the response. `null`: no response.'),
     latencyMs: z.number().describe('Duration of the attempt, in milliseconds.'),
-    words: z.string().describe('Human-readable result.'),
+    message: z.string().describe('Human-readable result.'),
     logged: z.boolean().describe('Whether the attempt is recorded in the delivery log.'),
   })
   .meta({ id: 'AttemptReport' });
@@ -316,6 +319,6 @@ export const CreatedEndpoint = z
   .object({
     endpoint: Endpoint,
     secret: z.string().describe('Signing secret. Not returned again.'),
-    late,
+    truncatedAccounts,
   })
   .meta({ id: 'CreatedEndpoint' });

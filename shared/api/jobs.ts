@@ -34,12 +34,12 @@ export const JobEntry = z
       .describe(
         '`listed`: among the active jobs. `departed`: delisted, outcome not yet known. `settling`: delisted, outcome known, observed for some more days.',
       ),
-    ended: z
+    outcome: z
       .enum(['closed', 'cancelled', 'unavailable'] satisfies Ending[])
       .nullable()
       .describe('Outcome of the job, after the corresponding event was emitted. `null`: not ended.'),
     late: z.boolean().describe('Whether the job is open and was observed undispatched after its due time.'),
-    listedThrough: instant.nullable().describe('Last time at which the job was in the list of active jobs.'),
+    lastListedAt: instant.nullable().describe('Last time at which the job was in the list of active jobs.'),
   })
   .meta({ id: 'JobEntry', description: 'A job as last observed.' });
 export type JobEntry = z.infer<typeof JobEntry>;
@@ -97,7 +97,7 @@ const JobFilter = z.discriminatedUnion('by', [
   z.strictObject({ by: z.literal('jobNumber'), jobNumber: z.int() }),
   z.strictObject({ by: z.literal('dispatchedOn'), day: z.string() }),
   // Open, undispatched jobs: all, those due before a day (YYYY-MM-DD), or those due on it.
-  z.strictObject({ by: z.literal('awaited') }),
+  z.strictObject({ by: z.literal('undispatched') }),
   z.strictObject({ by: z.literal('dueBefore'), day: z.string() }),
   z.strictObject({ by: z.literal('dueOn'), day: z.string() }),
   // Open jobs observed undispatched after their due time (rule 15).
@@ -243,7 +243,7 @@ function rangeOf(ref: AccountRef, filter: JobFilter, seenAt: number): Range {
       const { pk, sk } = keys.snapshot(ref, filter.jobNumber);
       return { pk, from: sk, to: sk };
     }
-    case 'awaited':
+    case 'undispatched':
       return jobsAwaited(ref);
     case 'dispatchedOn':
       return jobsDispatchedOn(ref, filter.day);
@@ -269,8 +269,8 @@ function bearsOut(snapshot: Snapshot, filter: JobFilter, lastGood: number | null
     case 'none':
     case 'jobNumber':
       return true;
-    case 'awaited':
-      return isAwaited(snapshot, job);
+    case 'undispatched':
+      return isUndispatched(snapshot, job);
     case 'dispatchedOn':
       return dispatchedDayOf(snapshot) === filter.day;
     case 'status':
@@ -280,23 +280,23 @@ function bearsOut(snapshot: Snapshot, filter: JobFilter, lastGood: number | null
     case 'orderGroup':
       return job.orderGroup === filter.orderGroup;
     case 'dueBefore':
-      return isAwaited(snapshot, job) && job.dateDue !== null && job.dateDue < filter.day;
+      return isUndispatched(snapshot, job) && job.dateDue !== null && job.dateDue < filter.day;
     case 'dueOn':
-      return isAwaited(snapshot, job) && job.dateDue?.slice(0, 10) === filter.day;
+      return isUndispatched(snapshot, job) && job.dateDue?.slice(0, 10) === filter.day;
     case 'late':
       return isLate(snapshot, job, lastGood);
   }
 }
 
 /** Returns whether a job is open and not dispatched. */
-function isAwaited({ ended, settling }: Snapshot, job: JobSummary): boolean {
+function isUndispatched({ ended, settling }: Snapshot, job: JobSummary): boolean {
   return ended === null && settling === null && job.dateOut === null;
 }
 
 /** Returns whether a job is awaited and was listed after its due time (rule 15). */
 function isLate(snapshot: Snapshot, job: JobSummary, lastGood: number | null): boolean {
   const { dateDue } = job;
-  if (!isAwaited(snapshot, job) || dateDue === null || snapshot.list === null) return false;
+  if (!isUndispatched(snapshot, job) || dateDue === null || snapshot.list === null) return false;
   const due = readInstants(dateDue, snapshot.detail?.timezone ?? null, { midnightIsEndOfDay: true });
   return due !== undefined && lastSeenListed(snapshot, lastGood) > due.latest;
 }
@@ -310,9 +310,9 @@ function toEntry(snapshot: Snapshot, lastGood: number | null): JobEntry {
   return {
     ...job,
     phase: phaseOf(snapshot),
-    ended: snapshot.ended,
+    outcome: snapshot.ended,
     late: isLate(snapshot, job, lastGood),
-    listedThrough: snapshot.list === null ? null : instantText(lastSeenListed(snapshot, lastGood)),
+    lastListedAt: snapshot.list === null ? null : instantText(lastSeenListed(snapshot, lastGood)),
   };
 }
 

@@ -139,7 +139,7 @@ export const Recipient = z
     kinds: z.array(kind).describe('Kinds of messages that the recipient receives.'),
     paused: z.boolean().describe('Whether notifications to the recipient are paused.'),
     source: z
-      .enum(['people', 'upstream'])
+      .enum(['manual', 'upstream'])
       .describe('`upstream`: created from the settings of the API user upstream.'),
     createdAt: instant,
     revision,
@@ -258,17 +258,17 @@ export function toUpcomingResponse(upcoming: {
 }
 
 const place = { kind, channel, locale };
-const own = z.boolean().describe('Whether it is a custom template of the account.');
+const custom = z.boolean().describe('Whether it is a custom template of the account.');
 const changedAt = instant.nullable().describe('Time of the last change. `null` for a default template.');
 
 /** An entry in the list of templates. */
-export const ListedTemplate = z.object({ ...place, own, changedAt }).meta({ id: 'ListedTemplate' });
+export const ListedTemplate = z.object({ ...place, custom, changedAt }).meta({ id: 'ListedTemplate' });
 
 /** A template. */
 export const Template = z
   .object({
     ...place,
-    own,
+    custom,
     changedAt,
     template: z
       .record(z.string(), z.string())
@@ -285,7 +285,7 @@ export function toTemplateResponse(
   const entries = Object.entries(template).filter(([, text]) => typeof text === 'string');
   return {
     ...{ kind, channel, locale },
-    own: savedAt !== null,
+    custom: savedAt !== null,
     changedAt: instantText(savedAt),
     template: Object.fromEntries(entries),
   };
@@ -297,7 +297,7 @@ export const Preview = z
     ...place,
     zone,
     jobNumber: z.int().nullable().describe('Number of the job. `null`: sample data.'),
-    own: z.boolean().describe('Whether the custom template of the account was used.'),
+    custom: z.boolean().describe('Whether the custom template of the account was used.'),
     subject: z.string().nullable().describe('Subject of an e-mail. `null` for an SMS.'),
     html: z.string().nullable().describe('HTML of an e-mail. `null` for an SMS.'),
     text: z.string(),
@@ -309,10 +309,10 @@ export const Preview = z
 /** Result of an import. */
 export const ImportReport = z
   .object({
-    imported: count.describe('Number of rows that created a recipient.'),
-    changed: count.describe('Number of rows that changed a recipient.'),
+    created: count.describe('Number of rows that created a recipient.'),
+    updated: count.describe('Number of rows that updated a recipient.'),
     unchanged: count.describe('Number of rows without a change.'),
-    bad: z
+    invalidRows: z
       .array(
         z.object({
           line: z.int().describe('First line of the row, from 1, including the header line.'),

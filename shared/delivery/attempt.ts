@@ -23,7 +23,7 @@ export interface AttemptReport {
   readonly status: number | null;
   readonly latencyMs: number;
   /** The outcome as one sentence. */
-  readonly words: string;
+  readonly message: string;
   /** Whether the attempt is in the delivery log. Informational only. */
   readonly logged: boolean;
 }
@@ -61,7 +61,7 @@ export async function attemptNow(
     outcome: outcome.kind,
     status: outcome.answer?.status ?? null,
     latencyMs,
-    words: reason ?? 'The endpoint took it.',
+    message: reason ?? 'The endpoint took it.',
     logged,
   };
 }

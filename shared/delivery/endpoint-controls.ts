@@ -18,7 +18,7 @@ import {
 } from './endpoint-edits.ts';
 import { Rotation } from './endpoint-input.ts';
 import { enableHealth, healthAttributes, toHealth } from './health.ts';
-import { KEEP_OLD_SECONDS, MAX_RETIRING, newSigningSecret, rotateSecrets } from './signing-secrets.ts';
+import { GRACE_PERIOD_SECONDS, MAX_RETIRING, newSigningSecret, rotateSecrets } from './signing-secrets.ts';
 import { toSink } from './sink.ts';
 
 /** Pauses an endpoint: it keeps its log positions and gets no events. */
@@ -59,24 +59,24 @@ export async function rotateSecret(
   id: string,
   input: unknown = {},
   makings: Pick<ResourceGenerators, 'randomBytes'> = { randomBytes },
-): Promise<{ readonly kind: 'rotated'; readonly secret: string; readonly oldSignUntil: number } | Refusal> {
+): Promise<{ readonly kind: 'rotated'; readonly secret: string; readonly previousSecretsExpireAt: number } | Refusal> {
   const checked = checkInput(Rotation, input);
   if (checked.kind === 'refused') return checked;
-  const { secret = newSigningSecret(makings.randomBytes), keepOldSeconds = KEEP_OLD_SECONDS } = checked.value;
+  const { secret = newSigningSecret(makings.randomBytes), gracePeriodSeconds = GRACE_PERIOD_SECONDS } = checked.value;
   return withLock(deps, region, id, async () => {
     const found = await findManaged(deps, region, id, {});
     if (found.kind !== 'found') return found;
     const kept = await deps.secrets.load(region, id);
     if (!kept) throw new Error(`The secrets of the endpoint ${id} are missing.`);
     const now = deps.now();
-    const oldSignUntil = now + keepOldSeconds * 1000;
-    const next = rotateSecrets(kept, secret, oldSignUntil, now);
+    const previousSecretsExpireAt = now + gracePeriodSeconds * 1000;
+    const next = rotateSecrets(kept, secret, previousSecretsExpireAt, now);
     if (!next) {
-      const reason = `${MAX_RETIRING} former secrets of the endpoint "${id}" still sign along; wait, or set keepOldSeconds to 0.`;
+      const reason = `${MAX_RETIRING} former secrets of the endpoint "${id}" still sign along; wait, or set gracePeriodSeconds to 0.`;
       return { kind: 'conflict', reason };
     }
     await deps.secrets.save(region, id, next);
-    return { kind: 'rotated', secret, oldSignUntil };
+    return { kind: 'rotated', secret, previousSecretsExpireAt };
   });
 }
 

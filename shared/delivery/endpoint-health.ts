@@ -34,7 +34,7 @@ export interface EndpointHealth {
     /** False if there are too many accounts to check all: the backlog may be larger. */
     readonly complete: boolean;
   };
-  readonly lately: DeliveryHealth;
+  readonly statistics: DeliveryHealth;
 }
 
 /** Maximum numbers of cursors, heads and parked events read. */
@@ -66,7 +66,7 @@ export async function readEndpointHealth(
   const item = await table.get(keys.sink(region, id));
   if (!item) return undefined;
   const sink = toSink(item);
-  const [cursors, parked, dead, lately] = await Promise.all([
+  const [cursors, parked, dead, statistics] = await Promise.all([
     table.query({ pk: cursorPk(region, id), limit: MAX_CURSORS }),
     table.query({ pk: parkedPk(region, id), limit: MAX_PARKED_READ }),
     table.query({ pk: deadPk(region, id), limit: MAX_DEAD }),
@@ -105,7 +105,7 @@ export async function readEndpointHealth(
         .slice(0, LISTED_ACCOUNTS),
       complete: cursors.length < MAX_CURSORS && live.length <= MAX_HEADS,
     },
-    lately,
+    statistics,
   };
 }
 
@@ -113,7 +113,7 @@ export async function readEndpointHealth(
 function toHealthState(
   { paused, health }: Sink,
   now: number,
-): Omit<EndpointHealth, 'parked' | 'dead' | 'backlog' | 'lately'> {
+): Omit<EndpointHealth, 'parked' | 'dead' | 'backlog' | 'statistics'> {
   const waits = health.waitUntil > now;
   const failing = waits || health.failingSince !== null;
   const state = health.disabledAt !== null ? 'disabled' : paused ? 'paused' : failing ? 'failing' : 'active';

@@ -214,7 +214,7 @@ export type EndpointUpdate = z.infer<typeof EndpointUpdate>;
 export const Rotation = z
   .strictObject({
     secret: secret.optional(),
-    keepOldSeconds: z
+    gracePeriodSeconds: z
       .int('must be a whole number of seconds from 0 to 604800')
       .min(0, 'must be a whole number of seconds from 0 to 604800')
       .max(604_800, 'must be a whole number of seconds from 0 to 604800')

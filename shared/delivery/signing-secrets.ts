@@ -33,7 +33,7 @@ export interface SigningSecrets {
 }
 
 /** Default time (s) for which a former secret also signs. */
-export const KEEP_OLD_SECONDS = 86_400;
+export const GRACE_PERIOD_SECONDS = 86_400;
 /** Maximum number of former secrets that also sign: each adds a signature to every request. */
 export const MAX_RETIRING = 3;
 const NEW_SECRET_BYTES = 32;

@@ -158,7 +158,11 @@ export const catalogue = {
   },
   'job.reopened': {
     when: 'A closed, cancelled or unavailable job is in the active list again.',
-    data: z.object({ ...ofJob, changes: z.object({}), was: z.enum(['closed', 'cancelled', 'unavailable']) }),
+    data: z.object({
+      ...ofJob,
+      changes: z.object({}),
+      previousOutcome: z.enum(['closed', 'cancelled', 'unavailable']),
+    }),
   },
   'job.invoiced': {
     when: 'A job got an invoice number.',
@@ -171,8 +175,8 @@ export const catalogue = {
       observed,
       orderGroup: z.string(),
       jobs: z.array(z.int()).describe('Numbers of the dispatched jobs of the group, in ascending order.'),
-      gone: z.array(z.int()).describe('Numbers of its cancelled and unavailable jobs.'),
-      again: z
+      excludedJobs: z.array(z.int()).describe('Numbers of its cancelled and unavailable jobs.'),
+      repeated: z
         .boolean()
         .describe(
           'Whether the event was emitted before: a job has since joined or its dispatch was revoked.',
@@ -210,17 +214,15 @@ export const catalogue = {
       openJobs: z.int().describe('Number of jobs in the list.'),
       suspected: z.int().describe('Number of missing jobs that seem cancelled or unavailable.'),
       contradictory: z.int().describe('Number of missing jobs with contradictory upstream data.'),
-      announced: z
-        .int()
-        .describe('Number of jobs reported as cancelled or unavailable in the last 24 hours.'),
+      reported: z.int().describe('Number of jobs reported as cancelled or unavailable in the last 24 hours.'),
     }),
   },
   'account.resumed': {
     when: 'An identity mismatch or a quarantine ended, by itself or by confirmation of the operator.',
     data: z.object({
       ...ofAccount,
-      was: z.enum(['quarantined', 'identity_mismatch']),
-      by: z.enum(['itself', 'operator']),
+      previousState: z.enum(['quarantined', 'identity_mismatch']),
+      by: z.enum(['automatic', 'operator']),
     }),
   },
   'account.restored': {
@@ -236,7 +238,10 @@ export const catalogue = {
       ...base,
       observed,
       status: z.string(),
-      formerName: z.string().optional().describe('Previous name of the status, if it was renamed upstream.'),
+      previousName: z
+        .string()
+        .optional()
+        .describe('Previous name of the status, if it was renamed upstream.'),
     }),
   },
   'upstream.outage': {

@@ -141,7 +141,10 @@ const told: Told = {
     { changes: {}, inferred: true as const, jobStatus: null },
     'detail',
   ),
-  'job.reopened': about(cancelled, '2026-03-05T16:10:11.438Z', { changes: {}, was: 'cancelled' as const }),
+  'job.reopened': about(cancelled, '2026-03-05T16:10:11.438Z', {
+    changes: {},
+    previousOutcome: 'cancelled' as const,
+  }),
   'job.invoiced': about(
     sentWithParcel,
     '2026-03-06T18:30:14.266Z',
@@ -154,8 +157,8 @@ const told: Told = {
       observed: seen('2026-03-04T22:22:10.640Z').observed,
       orderGroup: 'SPRING-38',
       jobs: [4711, 4712],
-      gone: [4713],
-      again: false,
+      excludedJobs: [4713],
+      repeated: false,
     },
   },
   'account.baselined': ofAccount('2026-03-02T08:00:03.914Z', { openJobs: 184 }),
@@ -170,11 +173,11 @@ const told: Told = {
   'account.credentials_accepted': ofAccount('2026-03-03T09:32:03.120Z', {}),
   'account.identity_mismatch': ofAccount('2026-03-03T09:34:02.986Z', { expectedId: 20418, actualId: 20977 }),
   'account.quarantined': ofAccount('2026-03-03T12:08:04.433Z', {
-    ...{ openJobs: 12, suspected: 171, contradictory: 0, announced: 2 },
+    ...{ openJobs: 12, suspected: 171, contradictory: 0, reported: 2 },
   }),
   'account.resumed': ofAccount('2026-03-03T12:52:03.508Z', {
-    was: 'quarantined' as const,
-    by: 'itself' as const,
+    previousState: 'quarantined' as const,
+    by: 'automatic' as const,
   }),
   'account.restored': ofAccount('2026-03-07T06:00:02.050Z', {
     after: `${EPOCH}.${FIRST + eventTypes.indexOf('account.restored') - 1}`,

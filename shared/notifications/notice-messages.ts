@@ -126,7 +126,7 @@ export function planMessages(
       ...{ jobs: numbers, channel: null, to: null, state: 'suppressed', reason, dueAt: null },
     },
   });
-  if (!settings?.enabled) return recordOnly('turned_off');
+  if (!settings?.enabled) return recordOnly('disabled');
 
   const addressed = new Map<
     string,

@@ -319,7 +319,7 @@ async function findExisting(
   );
   const byIdentity = new Map<string, Item>();
   for (const item of found.flat()) {
-    if (item.source !== 'people') continue;
+    if (item.source !== 'manual') continue;
     const identity = toIdentity(toRecipient(ref, item));
     // Of several recipients with the same address, always choose the same one.
     const other = byIdentity.get(identity);

@@ -94,7 +94,7 @@ export async function insertRecipient(
   const item: Item = {
     ...keys.recipient(ref, recipient),
     ...toAttributes(fields),
-    ...{ source: 'people', createdAt: at, changedAt: at, revision: 1, creation },
+    ...{ source: 'manual', createdAt: at, changedAt: at, revision: 1, creation },
   };
   const written = await table.transact(
     [
@@ -438,7 +438,7 @@ export function toRecipient(ref: AccountRef, item: Item): Recipient {
     channels: (item.channels ?? []) as readonly Channel[],
     kinds: (item.kinds ?? []) as readonly MessageKind[],
     paused: item.paused === true,
-    source: item.source === 'upstream' ? 'upstream' : 'people',
+    source: item.source === 'upstream' ? 'upstream' : 'manual',
     createdAt: Number(item.createdAt),
     revision: revisionOf(item),
   };

@@ -56,7 +56,7 @@ export function decide({ message, content, maybeSent, feedback }: Work, context:
     );
   }
   if (!settings?.enabled || !channel || !to || (channel === 'sms' && !settings.sms.enabled)) {
-    return finish('suppressed', 'turned_off');
+    return finish('suppressed', 'disabled');
   }
   const isStillAddressed = (recipient: Recipient): boolean => {
     const address = getAddress(recipient, channel);
@@ -68,10 +68,10 @@ export function decide({ message, content, maybeSent, feedback }: Work, context:
       normalizeAddress(channel, address) === normalizeAddress(channel, to.address)
     );
   };
-  if (!recipients.some(isStillAddressed)) return finish('suppressed', 'turned_off');
+  if (!recipients.some(isStillAddressed)) return finish('suppressed', 'disabled');
   if (now > content.observedAt + settings.maxAgeHours * HOUR_MS) {
     return message.attempts > 0
-      ? finish('failed', 'gave_up', message.detail)
+      ? finish('failed', 'attempts_exhausted', message.detail)
       : finish('suppressed', 'too_old');
   }
   const jobs = message.jobs.filter((job) => validJobs.has(job));
@@ -126,7 +126,7 @@ export function afterAttempt(
       return { message: { ...message, state: 'sent', ...over }, maybeSent: false };
     }
     case 'refused': {
-      const reason = outcome.address === 'opted_out' ? 'opted_out' : 'refused';
+      const reason = outcome.address === 'opted_out' ? 'opted_out' : 'rejected';
       const detail = withoutAddresses(outcome.reason, message);
       return {
         message: { ...unrepeated, state: 'failed', reason, detail, dueAt: null },

@@ -588,7 +588,7 @@ function recordUnfoldable(deps: NoticeDeps, ref: AccountRef, event: LoggedEvent,
     { thread: '', notice: event.id },
     {
       ...{ kind, orderGroup: null, jobs: event.jobNumber === undefined ? [] : [event.jobNumber] },
-      ...{ observedAt: event.time, state: 'failed', reason: 'refused', detail: `${why} (${event.id})` },
+      ...{ observedAt: event.time, state: 'failed', reason: 'rejected', detail: `${why} (${event.id})` },
     },
   );
 }

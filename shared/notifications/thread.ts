@@ -655,7 +655,7 @@ function reasonNotSent(
   { now, settings }: Closing,
 ): MessageReason | null {
   if (isUndone) return 'revoked';
-  if (settings === null || observedAt < settings.since) return 'turned_off';
+  if (settings === null || observedAt < settings.since) return 'disabled';
   return now - observedAt > settings.maxAgeMs ? 'too_old' : null;
 }
 

@@ -103,7 +103,7 @@ export interface Recipient extends AccountRef {
   readonly kinds: readonly MessageKind[];
   readonly paused: boolean;
   /** Origin of the recipient: `people` (created by a user), or `upstream` (user settings of the ordering API). */
-  readonly source: 'people' | 'upstream';
+  readonly source: 'manual' | 'upstream';
   /** Epoch ms. */
   readonly createdAt: number;
   readonly revision: number;
@@ -166,10 +166,10 @@ export const messageReasons = {
   quota: 'The monthly SMS quota is used up.',
   no_channel: 'The channel is not configured.',
   template: 'The template failed.',
-  refused: 'The provider rejected the message permanently.',
-  gave_up: 'All attempts failed.',
+  rejected: 'The provider rejected the message permanently.',
+  attempts_exhausted: 'All attempts failed.',
   unknown_outcome: 'The SMS service did not confirm the message.',
-  turned_off: 'Notifications or the recipient were disabled or deleted.',
+  disabled: 'Notifications or the recipient were disabled or deleted.',
 } as const;
 export type MessageReason = keyof typeof messageReasons;
 

@@ -126,7 +126,9 @@ export function seenInList(
     look,
     sinceListed(before, known),
     [
-      ...(before.ended === null ? [] : [{ type: 'job.reopened' as const, was: before.ended, changes: {} }]),
+      ...(before.ended === null
+        ? []
+        : [{ type: 'job.reopened' as const, previousOutcome: before.ended, changes: {} }]),
       ...changes,
       ...dispatch.events,
       ...tracking.events,

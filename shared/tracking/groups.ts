@@ -171,8 +171,10 @@ export function groupDispatched(group: Group, shown: readonly ShownMember[], loo
     data: {
       orderGroup,
       jobs: inOrder(shown.map(({ jobNumber }) => jobNumber)),
-      gone: inOrder([...members].flatMap(([jobNumber, phase]) => (phase === 'gone' ? [jobNumber] : []))),
-      again,
+      excludedJobs: inOrder(
+        [...members].flatMap(([jobNumber, phase]) => (phase === 'gone' ? [jobNumber] : [])),
+      ),
+      repeated: again,
       observed: {
         at: new Date(look.answeredAt).toISOString(),
         since: since === null ? null : new Date(since).toISOString(),

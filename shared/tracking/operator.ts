@@ -139,7 +139,11 @@ export async function reportAccounts(
       unreadJobs: status.unreadJobs,
       head: formatCursor(head.epoch, head.sequence),
       problem: outage ?? status.problem,
-      missingJobs: status.missing,
+      missingJobs: {
+        pending: status.missing.unanswered,
+        suspected: status.missing.suspected,
+        contradictory: status.missing.contradictory,
+      },
       quarantinedAt: instant(status.quarantinedAt),
     };
   });
@@ -207,7 +211,7 @@ export async function confirmAccount(
     const outcome = await log.commit(ref, {
       revision: status.revision,
       head,
-      events: [{ type: 'account.resumed', time: at, data: { was, by: 'operator' } }],
+      events: [{ type: 'account.resumed', time: at, data: { previousState: was, by: 'operator' } }],
       writes: [],
       statusAttributes: mismatch
         ? {

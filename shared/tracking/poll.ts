@@ -608,8 +608,8 @@ class Poll {
       found.add(status);
       names.push(status);
       if (!this.#baselined) continue;
-      const formerName = this.#tracked.statuses.formerName(status);
-      const data = { status, ...(formerName === undefined ? {} : { formerName }), observed };
+      const previousName = this.#tracked.statuses.previousName(status);
+      const data = { status, ...(previousName === undefined ? {} : { previousName }), observed };
       events.push({ type: 'status.discovered', time: Date.parse(observed.at), data });
     }
     return { names, events };

@@ -44,7 +44,7 @@ export class StatusNames {
   }
 
   /** Returns the former name of a status, or `undefined`. */
-  formerName(name: string): string | undefined {
+  previousName(name: string): string | undefined {
     return [...this.#renamed].find(([, today]) => today === name)?.[0];
   }
 

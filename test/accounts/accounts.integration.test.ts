@@ -776,16 +776,16 @@ describe('on the ordering service', () => {
       ...{ ok: true, region: 'us', account: null, upstreamId: upstream.id, openJobs: 2 },
       statuses: ['In production', 'Scheduled'],
       steps: [
-        { step: 'token', ok: true, sentence: 'The credentials are accepted: a token was issued.' },
+        { step: 'token', ok: true, message: 'The credentials are accepted: a token was issued.' },
         {
           step: 'identity',
           ok: true,
-          sentence: `They belong to account ${upstream.id} of the ordering service.`,
+          message: `They belong to account ${upstream.id} of the ordering service.`,
         },
         {
           step: 'page',
           ok: true,
-          sentence:
+          message:
             'Jobs can be read: there are 2 jobs in the list; statuses of the newest: In production, Scheduled.',
         },
       ],
@@ -807,8 +807,8 @@ describe('on the ordering service', () => {
     await rig.table.write({ update: keys.head(ACME), set: { upstreamId: 4711 } });
     const report = await run();
     expect(report.steps).toHaveLength(2);
-    expect(report.steps[1]).toMatchObject({ ok: false, sentence: expect.stringContaining('4711') });
-    expect(report.steps[1]?.sentence).toContain(String(upstream.id));
+    expect(report.steps[1]).toMatchObject({ ok: false, message: expect.stringContaining('4711') });
+    expect(report.steps[1]?.message).toContain(String(upstream.id));
     expect(await testAccount(deps, ACME_2)).toEqual({
       kind: 'unknown',
       reason: 'There is no account "acme-2".',
@@ -817,7 +817,7 @@ describe('on the ordering service', () => {
     expect((await run()).steps).toMatchObject([
       {
         ok: false,
-        sentence:
+        message:
           'The secret kept:us/acme is missing. Give the account its credentials anew, or another secretRef.',
       },
     ]);
@@ -929,7 +929,7 @@ describe('on the ordering service', () => {
     const report = await served.tried(over, given);
     expect(report.steps.map(({ ok }) => ok)).toEqual([true, true, true].slice(0, step - 1).concat(false));
     expect(report.ok).toBe(false);
-    expect(report.steps.at(-1)?.sentence).toContain(sentence);
+    expect(report.steps.at(-1)?.message).toContain(sentence);
   });
 });
 

@@ -109,7 +109,7 @@ async function start(regions = ['us', 'nz']) {
     async make(input: object) {
       const made = await ask('POST', '/v1/endpoints', { body: { url: URL, region: 'us', ...input } });
       expect(made.status, made.text).toBe(201);
-      return made.body as { endpoint: { id: string }; secret: string; late: string[] };
+      return made.body as { endpoint: { id: string }; secret: string; truncatedAccounts: string[] };
     },
     /** A sink as the configuration or a cell declares it. */
     declare: (record: Partial<SinkRecord> & { id: string }) =>
@@ -204,7 +204,7 @@ describe('an endpoint', () => {
         changedAt: '2026-03-02T08:00:00.000Z',
       },
       secret: expect.stringMatching(/^whsec_/),
-      late: [],
+      truncatedAccounts: [],
     });
     const { endpoint } = made.body;
     const read = await rig.get(made.headers.get('location') ?? '');
@@ -718,7 +718,7 @@ describe('what is sent', () => {
     const pinged = await rig.post('/v1/endpoints/erp/ping');
     expect([pinged.status, pinged.body]).toEqual([
       200,
-      { outcome: 'delivered', status: 204, latencyMs: 0, words: expect.any(String), logged: true },
+      { outcome: 'delivered', status: 204, latencyMs: 0, message: expect.any(String), logged: true },
     ]);
     const [request] = receiver.requests;
     expect(request?.headers['x-tenant']).toBe('7');
@@ -739,10 +739,13 @@ describe('what is sent', () => {
     const receiver = await startReceiver(() => ({ status: 204 }));
     const { secret: old } = await rig.make({ id: 'erp', url: receiver.url });
     const given = newSigningSecret();
-    const rotated = await rig.post('/v1/endpoints/erp/rotate-secret', { secret: given, keepOldSeconds: 60 });
+    const rotated = await rig.post('/v1/endpoints/erp/rotate-secret', {
+      secret: given,
+      gracePeriodSeconds: 60,
+    });
     expect(rotated.body).toEqual({
       secret: given,
-      oldSignUntil: new Date(rig.clock.now + 60_000).toISOString(),
+      previousSecretsExpireAt: new Date(rig.clock.now + 60_000).toISOString(),
     });
     const verifies = async (secret: string) => {
       await rig.post('/v1/endpoints/erp/ping');
@@ -754,7 +757,7 @@ describe('what is sent', () => {
       }
     };
     expect([await verifies(old), await verifies(given)]).toEqual([true, true]);
-    const last = await rig.post('/v1/endpoints/erp/rotate-secret', { keepOldSeconds: 0 });
+    const last = await rig.post('/v1/endpoints/erp/rotate-secret', { gracePeriodSeconds: 0 });
     expect([await verifies(given), await verifies(last.body.secret)]).toEqual([false, true]);
   });
 
@@ -944,7 +947,7 @@ describe('a replay', () => {
       delivered: 0,
       failed: 0,
       skipped: 0,
-      late: [],
+      truncatedAccounts: [],
       startedAt: new Date(rig.clock.now).toISOString(),
       finishedAt: null,
     });
@@ -1013,7 +1016,7 @@ test('health says how an endpoint is doing, with instants as texts', async () =>
   expect((await rig.get(path)).body).toMatchObject({
     state: 'active',
     lastDeliveredAt: null,
-    lately: { attempts: 0, successRate: null, p50Ms: null, lastError: null },
+    statistics: { attempts: 0, successRate: null, p50Ms: null, lastError: null },
   });
   await rig.say('acme', 4);
   await rig.drain('erp');
@@ -1025,7 +1028,7 @@ test('health says how an endpoint is doing, with instants as texts', async () =>
     dead: 0,
     parked: { count: 0, oldestAt: null },
     backlog: { events: 2, accounts: [{ account: 'acme', events: 2 }], complete: true },
-    lately: { attempts: 3, delivered: 2, lastError: { at: expect.stringMatching(/Z$/) } },
+    statistics: { attempts: 3, delivered: 2, lastError: { at: expect.stringMatching(/Z$/) } },
   });
   expect((await rig.post('/v1/endpoints/erp/enable')).status).toBe(200);
   expect((await rig.get(path)).body.waitUntil).toBe(null);

@@ -1190,7 +1190,7 @@ describe('the status of an account', () => {
       unreadJobs: 0,
       head: 'e1.2',
       problem: null,
-      missingJobs: { unanswered: 0, suspected: 0, contradictory: 0 },
+      missingJobs: { pending: 0, suspected: 0, contradictory: 0 },
       quarantinedAt: null,
     });
     await api.table.write({
@@ -1220,7 +1220,7 @@ describe('the status of an account', () => {
       unreadJobs: 2,
       head: 'e1.2',
       problem: 'No answer.',
-      missingJobs: { unanswered: 3, suspected: 2, contradictory: 1 },
+      missingJobs: { pending: 3, suspected: 2, contradictory: 1 },
       quarantinedAt: '2026-11-21T11:59:58.000Z',
     });
   });
@@ -1251,7 +1251,7 @@ describe('a confirmation by an operator', () => {
     });
     const { body } = await api.json('/v1/accounts/acme/events');
     expect(body.events).toMatchObject([
-      { type: 'account.resumed', data: { was: 'quarantined', by: 'operator' } },
+      { type: 'account.resumed', data: { previousState: 'quarantined', by: 'operator' } },
     ]);
     expect(await confirm(api)).toMatchObject({
       status: 409,
@@ -1356,7 +1356,7 @@ eachTable('jobs', (makeTable) => {
     );
     const { body } = await api.json(path);
     expect(
-      body.jobs.map(({ phase, ended, listedThrough, status }) => [phase, ended, listedThrough, status]),
+      body.jobs.map(({ phase, outcome, lastListedAt, status }) => [phase, outcome, lastListedAt, status]),
     ).toEqual([
       // Still listed: so it was in the last complete look. Others only as long as their own snapshot says.
       ['listed', null, '2026-11-21T12:00:00.000Z', 'Proof'],
@@ -1460,9 +1460,9 @@ eachTable('jobs', (makeTable) => {
       job: {
         ...createJob({ jobNumber: 1 }),
         phase: 'listed',
-        ended: null,
+        outcome: null,
         late: false,
-        listedThrough: '2026-11-20T12:00:00.000Z',
+        lastListedAt: '2026-11-20T12:00:00.000Z',
         detailAt: null,
         lines: null,
         invoiceNumber: null,

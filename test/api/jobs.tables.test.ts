@@ -106,7 +106,7 @@ eachTable('jobs are found', (makeTable) => {
     expect(await on('2026-03-04')).toEqual([corrected]);
     // Nothing of that is in the lists of what is to go out.
     const open = [revoked, awaited];
-    expect(await found(rig, { by: 'awaited' })).toEqual(open);
+    expect(await found(rig, { by: 'undispatched' })).toEqual(open);
     expect(await found(rig, { by: 'dueBefore', day: '9999-12-31' })).toEqual(open);
     expect(await found(rig, { by: 'dueOn', day: '2026-03-03' })).toEqual([]);
     expect(await found(rig, { by: 'late' })).toEqual(open);
@@ -123,7 +123,7 @@ eachTable('jobs are found', (makeTable) => {
     rig.upstream.dispatch(out);
     await rig.poll();
     for (const limit of [1, 100])
-      expect(await found(rig, { by: 'awaited' }, limit)).toEqual([sooner, later, none]);
+      expect(await found(rig, { by: 'undispatched' }, limit)).toEqual([sooner, later, none]);
   });
 
   test('by their number, and none by another', async () => {

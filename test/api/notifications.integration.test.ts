@@ -197,17 +197,19 @@ describe('recipients', () => {
     const csv = 'name,email,mobile\nDee,dee@example.com,\nEve,nobody,\nFay,,+64211234999\n';
     const dry = await ask('POST', `${path}/import`, { body: { csv, dryRun: true } });
     const report = {
-      imported: 2,
-      changed: 0,
+      created: 2,
+      updated: 0,
       unchanged: 0,
-      bad: [{ line: 3, field: 'email', reason: expect.stringMatching(/^email must be an e-mail address/) }],
+      invalidRows: [
+        { line: 3, field: 'email', reason: expect.stringMatching(/^email must be an e-mail address/) },
+      ],
     };
     expect(dry.body).toEqual(report);
     expect((await ask('GET', path)).body.recipients).toHaveLength(2);
     expect((await ask('POST', `${path}/import`, { body: { csv } })).body).toEqual(report);
     expect((await ask('POST', `${path}/import`, { body: { csv } })).body).toEqual({
       ...report,
-      imported: 0,
+      created: 0,
       unchanged: 2,
     });
     const names = (await ask('GET', path)).body.recipients.map(({ name }: Body) => name);
@@ -222,16 +224,16 @@ describe('templates', () => {
 
   test('are the default ones until an account has its own', async () => {
     const before = (await ask('GET', `${path}/en-GB`)).body;
-    expect(before).toMatchObject({ own: false, changedAt: null });
+    expect(before).toMatchObject({ custom: false, changedAt: null });
     const template = { subject: 'Gone: {{ order }}', intro: 'It has left.' };
     expect((await ask('PUT', `${path}/en-GB`, { body: template })).body).toMatchObject({
-      own: true,
+      custom: true,
       template,
     });
-    expect((await ask('GET', `${path}/en-GB`)).body).toMatchObject({ own: true, template });
+    expect((await ask('GET', `${path}/en-GB`)).body).toMatchObject({ custom: true, template });
     const { templates } = (await ask('GET', `${account}/templates`)).body;
     expect(templates).toHaveLength(5 * 2 * locales.length);
-    expect(templates.filter(({ own }: Body) => own)).toHaveLength(1);
+    expect(templates.filter(({ custom }: Body) => custom)).toHaveLength(1);
     expect((await ask('DELETE', `${path}/en-GB`)).status).toBe(204);
     expect((await ask('GET', `${path}/en-GB`)).body).toEqual(before);
   });
@@ -239,7 +241,7 @@ describe('templates', () => {
   test('may leave out all but a field, and are not taken with none', async () => {
     const outro = { outro: '' };
     expect((await ask('PUT', `${path}/fr`, { body: outro })).body).toMatchObject({
-      own: true,
+      custom: true,
       template: outro,
     });
     expect((await ask('DELETE', `${path}/fr`)).status).toBe(204);
@@ -258,7 +260,7 @@ describe('templates', () => {
   ])('%j is not taken, and the field is named', async (body, status, field) => {
     const answer = await ask('PUT', `${path}/de`, { body });
     expect([answer.status, answer.body.field]).toEqual([status, field]);
-    expect((await ask('GET', `${path}/de`)).body.own).toBe(false);
+    expect((await ask('GET', `${path}/de`)).body.custom).toBe(false);
   });
 });
 
@@ -271,7 +273,7 @@ describe('a preview', () => {
     const body = { ...email, jobNumber: job, recipient: 'ann' };
     const shown = await ask('POST', path, { body });
     expect(shown.body).toMatchObject({
-      ...{ jobNumber: job, locale: 'en-GB', zone: 'Europe/London', own: false, segments: null },
+      ...{ jobNumber: job, locale: 'en-GB', zone: 'Europe/London', custom: false, segments: null },
     });
     expect(shown.body.text).toContain('Hello Ann Lee');
     // The description of the jobs is made to break out.
@@ -295,9 +297,9 @@ describe('a preview', () => {
 
   test('shows a template before it is set', async () => {
     const { body } = await ask('POST', path, { body: { ...email, template: { subject: 'Gone!' } } });
-    expect([body.subject, body.own]).toEqual(['Gone!', false]);
+    expect([body.subject, body.custom]).toEqual(['Gone!', false]);
     await ask('PUT', `${account}/templates/dispatched/email/en-GB`, { body: { subject: 'Mine' } });
-    expect((await ask('POST', path, { body: email })).body).toMatchObject({ subject: 'Mine', own: true });
+    expect((await ask('POST', path, { body: email })).body).toMatchObject({ subject: 'Mine', custom: true });
   });
 
   test.each([

@@ -53,7 +53,7 @@ beforeAll(async () => {
   const within = { timeout: 30_000, interval: 100 };
   await vi.waitFor(async () => expect(await inApi('late=true')).toEqual([jobs.late]), within);
   site.account.dispatch(jobs.shipped, { status: 'Shipped' });
-  await vi.waitFor(async () => expect(await inApi('awaited=true')).toHaveLength(7), within);
+  await vi.waitFor(async () => expect(await inApi('undispatched=true')).toHaveLength(7), within);
 }, 60_000);
 
 test('a job is found by its number and by the number of its order, in all accounts, from the keyboard', async () => {
@@ -70,7 +70,7 @@ test('a job is found by its number and by the number of its order, in all accoun
   await field.fill('PO-');
   await page.getByText('No job has this order number.').waitFor();
   await page.getByRole('button', { name: 'Clear the filters' }).click();
-  await expect.poll(async () => rowsOf(page)).toEqual(await inApi('awaited=true'));
+  await expect.poll(async () => rowsOf(page)).toEqual(await inApi('undispatched=true'));
 });
 
 test.each([

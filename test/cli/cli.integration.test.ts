@@ -45,10 +45,10 @@ const STATUS = {
   unreadJobs: 0,
   head: 'e1.7',
   problem: null,
-  missingJobs: { unanswered: 0, suspected: 0, contradictory: 0 },
+  missingJobs: { pending: 0, suspected: 0, contradictory: 0 },
   quarantinedAt: null,
 };
-const step = (name: string, ok: boolean, sentence: string) => ({ step: name, ok, sentence, ms: 12 });
+const step = (name: string, ok: boolean, message: string) => ({ step: name, ok, message, ms: 12 });
 const PASSED = { ok: true, steps: [step('token', true, 'A token was issued.')] };
 const FAILED = { ok: false, steps: [step('token', false, 'The service refused the credentials.')] };
 
@@ -214,7 +214,7 @@ describe('lists', () => {
       description: nasty,
       tracking: [],
       phase: 'listed',
-      ended: null,
+      outcome: null,
     };
     const api = await serve({
       'GET /v1/accounts/acme/jobs': { json: { jobs: [job, { ...job, status: 'e\u0301' }], next: null } },
@@ -575,7 +575,7 @@ describe('endpoints', () => {
     lost: 0,
     parked: { count: 3, oldestAt: null },
     backlog: { events: 2, oldestAt: null, accounts: [], complete: true },
-    lately: { attempts: 9, delivered: 8, successRate: 0.9, p50Ms: 4, p95Ms: 8, lastError: null },
+    statistics: { attempts: 9, delivered: 8, successRate: 0.9, p50Ms: 4, p95Ms: 8, lastError: null },
   };
   const health = { 'GET /v1/endpoints/erp/health': { json: HEALTH } };
   const SECRET = 'whsec_c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0';
@@ -588,14 +588,17 @@ describe('endpoints', () => {
     delivered: done,
     failed: 0,
     skipped: 0,
-    late: [],
+    truncatedAccounts: [],
     startedAt: '2026-11-21T12:00:00.000Z',
     finishedAt: state === 'done' ? '2026-11-21T12:00:02.000Z' : null,
   });
 
   test('add: what was asked for is sent, the secret shown once with a warning', async () => {
     const api = await serve({
-      'POST /v1/endpoints': { status: 201, json: { endpoint: ENDPOINT, secret: SECRET, late: ['acme'] } },
+      'POST /v1/endpoints': {
+        status: 201,
+        json: { endpoint: ENDPOINT, secret: SECRET, truncatedAccounts: ['acme'] },
+      },
     });
     const ended = await api.run(
       [
@@ -634,11 +637,13 @@ describe('endpoints', () => {
   });
 
   test('ping: 0 when it was taken, 1 when it was not', async () => {
-    const report = { outcome: 'delivered', status: 204, latencyMs: 9, words: '', logged: true };
+    const report = { outcome: 'delivered', status: 204, latencyMs: 9, message: '', logged: true };
     let taken = true;
     const api = await serve({
       'POST /v1/endpoints/erp/ping': () => ({
-        json: taken ? report : { ...report, outcome: 'retry', status: null, words: 'Nothing listens there.' },
+        json: taken
+          ? report
+          : { ...report, outcome: 'retry', status: null, message: 'Nothing listens there.' },
       }),
     });
     expect(await api.run(['endpoints', 'ping', 'erp'])).toMatchObject({
@@ -985,8 +990,8 @@ test('jobs: each filter is the query’s of that name; one job comes with its ev
     dateOut: null,
     tracking: [{ number: 'T1', link: null }],
     phase: 'listed',
-    ended: null,
-    listedThrough: null,
+    outcome: null,
+    lastListedAt: null,
     detailAt: null,
     lines: [{ jobLineId: 7, status: 'Printed' }],
     invoiceNumber: null,
@@ -1247,7 +1252,7 @@ test('what the API says of a field is said of the option that gave it', async ()
 });
 
 describe('recipients', () => {
-  const good = { imported: 1, changed: 0, unchanged: 0, bad: [] };
+  const good = { created: 1, updated: 0, unchanged: 0, invalidRows: [] };
 
   test('an import tells rows that are not good by the lines of the file, however many parts it takes, and exits with 6', async () => {
     // The first row has two lines.
@@ -1257,7 +1262,7 @@ describe('recipients', () => {
     writeFileSync(file, `\ufeffname,email\r\n${all}`);
     const api = await serve({
       'POST /v1/accounts/acme/recipients/import': {
-        json: { ...good, bad: [{ line: 2, field: 'name', reason: 'name must be one line.' }] },
+        json: { ...good, invalidRows: [{ line: 2, field: 'name', reason: 'name must be one line.' }] },
       },
     });
     const ended = await api.run(['recipients', 'import', 'acme', file, '--dry-run', '--json']);
@@ -1269,8 +1274,8 @@ describe('recipients', () => {
     // Of each part the second line, that is its first row.
     const lines = within.map((_, at) => 2 + within.slice(0, at).join('').split('\r\n').length - 1);
     const report = JSON.parse(ended.out);
-    expect(report.bad.map(({ line: at }: { line: number }) => at)).toEqual(lines);
-    expect(report).toMatchObject({ imported: 3, dryRun: true });
+    expect(report.invalidRows.map(({ line: at }: { line: number }) => at)).toEqual(lines);
+    expect(report).toMatchObject({ created: 3, dryRun: true });
   });
 
   test('an import without bad rows exits with 0, and one of a file that is no text says so', async () => {
@@ -1296,7 +1301,7 @@ describe('recipients', () => {
     const recipient = {
       ...{ id: 'ann', name: 'Lee, "Ann"', email: 'ann@example.com', mobile: '+64211234567', locale: null },
       ...{ zone: null, channels: ['email', 'sms'], kinds: ['dispatched'], orderGroup: null },
-      ...{ orderNumber: null, jobNumber: 7, paused: false, source: 'people', revision: 1 },
+      ...{ orderNumber: null, jobNumber: 7, paused: false, source: 'manual', revision: 1 },
       createdAt: '2026-11-21T12:00:00.000Z',
     };
     let role = 'operate';
@@ -1383,7 +1388,7 @@ describe('notifications', () => {
     const html = '<p>\u001b[31mred</p>';
     const preview = {
       ...{ kind: 'dispatched', channel: 'email', locale: 'en-GB', zone: 'Europe/London', jobNumber: 7 },
-      ...{ own: false, subject: 'Gone\u001b[31m', html, text: 'Hello\u001b[31m\n\nBye\n' },
+      ...{ custom: false, subject: 'Gone\u001b[31m', html, text: 'Hello\u001b[31m\n\nBye\n' },
       ...{ segments: null, encoding: null },
     };
     const api = await serve({ [`POST ${path}/preview`]: { json: preview } });

@@ -29,7 +29,7 @@ import { emailTemplateSchema, smsTemplateSchema } from '../../shared/notificatio
 const ann: Recipient = {
   ...{ id: 'ann', name: 'Ann Lee', email: 'ann@example.com', mobile: null },
   ...{ orderGroup: 'Spring', orderNumber: null, jobNumber: null, locale: null, zone: null },
-  ...{ channels: ['email'], kinds: ['dispatched', 'tracking'], paused: false, source: 'people' },
+  ...{ channels: ['email'], kinds: ['dispatched', 'tracking'], paused: false, source: 'manual' },
   ...{ createdAt: '2026-11-20T10:00:00.000Z', revision: 3 },
 };
 
@@ -143,7 +143,12 @@ describe('Imports', () => {
       text,
       async (csv) => {
         sent.push(csv);
-        return { imported: 1, changed: 2, unchanged: 3, bad: [{ line: 2, field: 'email', reason: 'x' }] };
+        return {
+          created: 1,
+          updated: 2,
+          unchanged: 3,
+          invalidRows: [{ line: 2, field: 'email', reason: 'x' }],
+        };
       },
       ({ done, total: of }) => told.push(done / of),
     );
@@ -153,10 +158,12 @@ describe('Imports', () => {
       expect(csv.startsWith(head)).toBe(true);
     }
     expect(sent.map((csv) => csv.slice(head.length)).join('')).toBe(rows(5_000));
-    expect(report).toMatchObject({ imported: sent.length, changed: 2 * sent.length });
+    expect(report).toMatchObject({ created: sent.length, updated: 2 * sent.length });
     // The first row of each part, where it stands in the file.
     const lines = text.split('\n');
-    expect(report.bad.map(({ line }) => lines[line - 1])).toEqual(sent.map((csv) => csv.split('\n')[1]));
+    expect(report.invalidRows.map(({ line }) => lines[line - 1])).toEqual(
+      sent.map((csv) => csv.split('\n')[1]),
+    );
     expect(told.at(-1)).toBe(1);
     expect(told).toEqual([...told].sort((a, b) => a - b));
   });

@@ -23,7 +23,7 @@ function account(
     unreadJobs: 0,
     head: 'e1.40',
     problem: null,
-    missingJobs: { unanswered: 0, suspected: 0, contradictory: 0 },
+    missingJobs: { pending: 0, suspected: 0, contradictory: 0 },
     quarantinedAt: null,
     ...change,
   };
@@ -51,7 +51,7 @@ function health(change: Partial<rules.Health> = {}): rules.Health {
     ...{ lastDeliveredAt: ago(5), lastFailedAt: null, lost: 0, dead: 0 },
     parked: { count: 0, oldestAt: null },
     backlog: { events: 0, oldestAt: null, accounts: [], complete: true },
-    lately: { attempts: 9, delivered: 9, successRate: 1, p50Ms: 20, p95Ms: 80, lastError: null },
+    statistics: { attempts: 9, delivered: 9, successRate: 1, p50Ms: 20, p95Ms: 80, lastError: null },
     ...change,
   };
 }
@@ -175,7 +175,7 @@ test('the whole is said in one sentence, and is as loud as the worst of it', () 
 });
 
 test('what a confirmation is about is known from the report', () => {
-  const missingJobs = { unanswered: 1, suspected: 2, contradictory: 3 };
+  const missingJobs = { pending: 1, suspected: 2, contradictory: 3 };
   expect(rules.countMissingJobs(missingJobs)).toBe(6);
   expect(rules.getPendingConfirmation({ state: 'tracking', quarantinedAt: null, missingJobs })).toBeNull();
   expect(rules.getPendingConfirmation({ state: 'quarantined', quarantinedAt: ago(9), missingJobs })).toBe(
@@ -207,7 +207,7 @@ test('a rate is 100 % only when nothing failed', () => {
 
 test('how far a replay is says what came of it, without what there is none of', () => {
   const replay: rules.ReplayRun = {
-    ...{ id: 'rp-1', state: 'running', accounts: ['acme'], filter: {}, late: [] },
+    ...{ id: 'rp-1', state: 'running', accounts: ['acme'], filter: {}, truncatedAccounts: [] },
     ...{ total: 1_200, done: 300, delivered: 290, failed: 0, skipped: 10 },
     ...{ startedAt: ago(5), finishedAt: null },
   };

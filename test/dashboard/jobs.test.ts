@@ -30,7 +30,7 @@ const account = (
   region: 'us',
   status: {
     ...{ openJobs: 5, unreadJobs: 0, consecutiveFailures: 0, quarantinedAt: null },
-    missingJobs: { unanswered: 0, suspected: 0, contradictory: 0 },
+    missingJobs: { pending: 0, suspected: 0, contradictory: 0 },
     ...status,
   },
 });
@@ -38,28 +38,29 @@ const account = (
 const job = (jobNumber: number, rest: Partial<ListedJob> = {}): ListedJob => ({
   ...{ jobNumber, status: 'Scheduled', description: null, orderNumber: null, orderGroup: null },
   ...{ orderGroupSequence: null, originCode: null, dateDue: '2026-03-05', mustDate: null, dateOut: null },
-  ...{ tracking: [], phase: 'listed', ended: null, late: false },
+  ...{ tracking: [], phase: 'listed', outcome: null, late: false },
   ...rest,
 });
 
 /** An API over some jobs, as the routes answer: by the one filter that was asked, in the order of its index. */
 function answer(jobs: readonly ListedJob[], { source: { filter }, after, limit }: PageRequest) {
   const [[name, value] = ['none', '']] = Object.entries(filter);
-  const awaited = (one: ListedJob) => one.ended === null && one.phase !== 'settling' && one.dateOut === null;
+  const undispatched = (one: ListedJob) =>
+    one.outcome === null && one.phase !== 'settling' && one.dateOut === null;
   const day = (text: string | null) => text?.slice(0, 10) ?? '9999-12-31';
   const test: Record<string, (one: ListedJob) => boolean> = {
     none: () => true,
-    awaited,
+    undispatched,
     late: (one) => one.late,
     status: (one) => one.status === value,
-    dueOn: (one) => awaited(one) && one.dateDue?.slice(0, 10) === value,
-    dueBefore: (one) => awaited(one) && one.dateDue !== null && one.dateDue < value,
+    dueOn: (one) => undispatched(one) && one.dateDue?.slice(0, 10) === value,
+    dueBefore: (one) => undispatched(one) && one.dateDue !== null && one.dateDue < value,
     orderNumber: (one) => one.orderNumber === value,
     jobNumber: (one) => String(one.jobNumber) === value,
     orderGroup: (one) => one.orderGroup === value,
     dispatchedOn: (one) => day(one.dateOut) === value,
   };
-  const byDue = ['awaited', 'late', 'status', 'dueOn', 'dueBefore'].includes(name);
+  const byDue = ['undispatched', 'late', 'status', 'dueOn', 'dueBefore'].includes(name);
   const places = jobs
     .filter((one) => test[name]?.(one))
     .map((one) => ({
@@ -98,7 +99,7 @@ const some = fc.array(
     orderGroup: fc.constantFrom('G', 'H', null),
     dateDue: fc.constantFrom(null, ...days, '2026-03-02T10:00:00-07:00', '2026-03-02T08:00:00-07:00'),
     dateOut: fc.constantFrom(null, null, ...days),
-    ended: fc.constantFrom(null, null, 'closed' as const),
+    outcome: fc.constantFrom(null, null, 'closed' as const),
     late: fc.boolean(),
   }),
   { maxLength: 60 },
@@ -125,8 +126,8 @@ test('whatever is asked for, all that match are found, each once, in order, and 
         drafts.map((draft, at) =>
           job(at + 1, {
             ...draft,
-            phase: draft.ended === null ? 'listed' : 'settling',
-            late: draft.late && draft.ended === null && draft.dateOut === null,
+            phase: draft.outcome === null ? 'listed' : 'settling',
+            late: draft.late && draft.outcome === null && draft.dateOut === null,
           }),
         );
       const world = { a: toJobs(first), b: toJobs(second) };
@@ -214,7 +215,7 @@ test('in another order than the lists have, rows are shown when all is read, or 
 });
 
 test('jobs that are open are also those that are dispatched, and not those that are over', () => {
-  const jobs = [job(1), job(2, { dateOut: '2026-03-01' }), job(3, { ended: 'closed', phase: 'settling' })];
+  const jobs = [job(1), job(2, { dateOut: '2026-03-01' }), job(3, { outcome: 'closed', phase: 'settling' })];
   const search = new JobSearch({ open: true }, [account('a'), account('none', { openJobs: 0 })]);
   run(search, { a: jobs });
   expect(search.getResult().rows.map((row) => row.job.jobNumber)).toEqual([1, 2]);
@@ -277,7 +278,7 @@ test('what happens changes rows in their places; those that no longer match stay
   search.applyEvents([event('job.status_changed', job(2))]);
   expect(search.getResult().rows.map(({ gone }) => gone)).toEqual([false, false, false]);
   search.applyEvents([event('job.cancelled', job(3))]);
-  expect(search.getResult().rows[2]).toMatchObject({ gone: true, job: { ended: 'cancelled' } });
+  expect(search.getResult().rows[2]).toMatchObject({ gone: true, job: { outcome: 'cancelled' } });
   // What comes to match is counted, and not pushed in between.
   expect(search.applyEvents([event('job.created', job(4))])).toBe(true);
   expect(search.applyEvents([event('job.created', job(5, { status: 'Shipped' }))])).toBe(false);

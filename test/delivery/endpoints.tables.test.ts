@@ -692,7 +692,7 @@ eachTable('endpoints', (makeTable, kind) => {
       expect((await read(REGION, 'erp')).secrets).toEqual([old]);
       const rotated = await rotateSecret(rig.deps, REGION, 'erp');
       if (rotated.kind !== 'rotated') throw new Error(rotated.reason);
-      expect(rotated.oldSignUntil).toBe(START + DAY_MS);
+      expect(rotated.previousSecretsExpireAt).toBe(START + DAY_MS);
       rig.clock.now += SIGNING_MAX_AGE_MS - 1;
       expect((await read(REGION, 'erp')).secrets, 'what was read is used for a while').toEqual([old]);
       rig.clock.now += 1;
@@ -712,11 +712,12 @@ eachTable('endpoints', (makeTable, kind) => {
       for (let turn = 0; turn < 3; turn += 1) await rotateSecret(rig.deps, REGION, 'erp');
       expect(await rotateSecret(rig.deps, REGION, 'erp')).toEqual({
         kind: 'conflict',
-        reason: '3 former secrets of the endpoint "erp" still sign along; wait, or set keepOldSeconds to 0.',
+        reason:
+          '3 former secrets of the endpoint "erp" still sign along; wait, or set gracePeriodSeconds to 0.',
       });
       expect((await rig.signing()).secrets).toHaveLength(4);
       const secret = newSecret();
-      await rotateSecret(rig.deps, REGION, 'erp', { secret, keepOldSeconds: 0 });
+      await rotateSecret(rig.deps, REGION, 'erp', { secret, gracePeriodSeconds: 0 });
       expect((await rig.signing()).secrets).toEqual([secret]);
       // Repeated after a lost answer, it changes nothing.
       await rotateSecret(rig.deps, REGION, 'erp', { secret });
@@ -948,7 +949,7 @@ describe('an invalid request is rejected with one message', () => {
     }
     for (const [input, reason] of [
       [{ secret: 'x' }, 'secret must be "whsec_" and 24 to 64 random bytes in base64.'],
-      [{ keepOldSeconds: -1 }, 'keepOldSeconds must be a whole number of seconds from 0 to 604800.'],
+      [{ gracePeriodSeconds: -1 }, 'gracePeriodSeconds must be a whole number of seconds from 0 to 604800.'],
     ] as const) {
       expect(await rotateSecret(rig.deps, REGION, 'erp', input)).toEqual({ kind: 'refused', reason });
     }
@@ -1024,10 +1025,10 @@ describe.runIf(mayUseNetwork)('a ping over a socket', () => {
   test('that is rejected or unanswered is reported', async () => {
     expect((await pinged(422)).report).toMatchObject({
       outcome: 'rejected',
-      words: expect.stringContaining('422'),
+      message: expect.stringContaining('422'),
     });
     const { report, rig } = await pinged(503);
-    expect(report).toMatchObject({ outcome: 'retry', words: expect.stringContaining('503') });
+    expect(report).toMatchObject({ outcome: 'retry', message: expect.stringContaining('503') });
     expect((await rig.deps.deliveries.bySink(REGION, 'erp', { outcome: 'failed' })).entries).toMatchObject([
       { cause: 'ping', outcome: 'retry', reason: expect.stringContaining('503') },
     ]);
@@ -1048,7 +1049,7 @@ describe.runIf(mayUseNetwork)('a ping over a socket', () => {
       outcome: 'retry',
       status: null,
       latencyMs: 0,
-      words: 'The secret erp is missing.',
+      message: 'The secret erp is missing.',
       logged: false,
     });
   });

@@ -464,7 +464,7 @@ describe('resending one event', () => {
       outcome: 'delivered',
       status: 204,
       latencyMs: 0,
-      words: 'The endpoint took it.',
+      message: 'The endpoint took it.',
       logged: true,
     });
     const page = await rig.log.read({ region: REGION, account: 'acme' }, 3, 1);
@@ -481,7 +481,7 @@ describe('resending one event', () => {
     expect(await resendEvent(rig.deps, REGION, 'erp', 'acme', 4)).toMatchObject({
       outcome: 'rejected',
       status: 422,
-      words: 'The endpoint answered 422.',
+      message: 'The endpoint answered 422.',
     });
   });
 

@@ -845,7 +845,7 @@ function groupDispatched(orderGroup: string): EventDraft {
   return {
     type: 'order_group.dispatched',
     time: Date.parse(observed.at),
-    data: { observed, orderGroup, jobs: [1, 2], gone: [], again: false },
+    data: { observed, orderGroup, jobs: [1, 2], excludedJobs: [], repeated: false },
   };
 }
 

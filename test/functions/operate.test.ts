@@ -115,7 +115,7 @@ test('an endpoint is made with a secret that is answered once, then changed, pau
   expect(made).toMatchObject({
     endpoint: { id: 'erp', url: URL, accounts: ['acme'], createdAt: '2026-03-02T08:00:00.000Z' },
     secret: expect.stringMatching(/^whsec_/),
-    late: [],
+    truncatedAccounts: [],
   });
   expect(await secrets.load('us', 'erp')).toEqual({ secrets: [made.secret], creation: expect.any(String) });
   expect(await operator.table.query({ pk: cursorPk('us', 'erp') })).toHaveLength(1);
@@ -139,10 +139,14 @@ test('an endpoint is made with a secret that is answered once, then changed, pau
   await tell({ do: 'endpoints.enable', endpoint: 'erp' });
   expect(await operator.table.get(keys.sink('us', 'erp'))).not.toHaveProperty('disabledReason');
 
-  const rotated = await tell({ do: 'endpoints.rotate', endpoint: 'erp', rotation: { keepOldSeconds: 60 } });
+  const rotated = await tell({
+    do: 'endpoints.rotate',
+    endpoint: 'erp',
+    rotation: { gracePeriodSeconds: 60 },
+  });
   expect(rotated).toEqual({
     secret: expect.stringMatching(/^whsec_/),
-    oldSignUntil: '2026-03-02T08:01:00.000Z',
+    previousSecretsExpireAt: '2026-03-02T08:01:00.000Z',
   });
   expect(JSON.stringify(await tell({ do: 'endpoints.list' }))).not.toContain('whsec_');
   expect(await tell({ do: 'endpoints.delete', endpoint: 'erp' })).toEqual({ deleted: 'erp' });

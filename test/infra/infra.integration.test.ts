@@ -1261,7 +1261,7 @@ describe('permissions', () => {
       'dueBefore=2099-01-01',
       'dueOn=2099-01-01',
       'late=true',
-      'awaited=true',
+      'undispatched=true',
       'dispatchedOn=2099-01-01',
       `jobNumber=${job}`,
     ]) {

@@ -384,7 +384,7 @@ const happenings = {
           telemetry.told({
             ...line,
             outcome: 'failed',
-            reason: 'refused',
+            reason: 'rejected',
             detail: 'SES did not take the mail.',
           });
           const counts = {

@@ -246,7 +246,7 @@ test('a secret or header that is changed while a drain waits for more events app
     return receivers.of('/shop')[before] as Post;
   };
   expect(verify(made.secret, await next(1))).toMatchObject({ data: { status: '1' } });
-  const rotated = await rotateSecret(host.endpoints, 'us', 'shop', { keepOldSeconds: 0 });
+  const rotated = await rotateSecret(host.endpoints, 'us', 'shop', { gracePeriodSeconds: 0 });
   if (rotated.kind !== 'rotated') throw new Error(rotated.reason);
   await updateEndpoint(host.endpoints, 'us', 'shop', { headers: { 'X-Token': 'new' } });
   const post = await next(2);

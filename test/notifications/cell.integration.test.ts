@@ -341,7 +341,7 @@ test("notifications from settings to a bounce and the account's deletion need ex
   await notify(batch({ dueSince: now() }), context);
   await tell();
   expect((await messages()).map(({ reason }) => reason)).toEqual(
-    expect.arrayContaining(['revoked', 'refused']),
+    expect.arrayContaining(['revoked', 'rejected']),
   );
   await ask('delete', template);
 

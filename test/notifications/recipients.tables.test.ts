@@ -373,7 +373,7 @@ eachTable('recipients', (makeTable) => {
         mobile: '+64211234567',
       },
       ...{ locale: null, zone: null, channels: ['email', 'sms'], kinds: ['dispatched', 'tracking'] },
-      ...{ paused: false, source: 'people', createdAt: START, revision: 1 },
+      ...{ paused: false, source: 'manual', createdAt: START, revision: 1 },
     });
     expect(await readRecipient(table, ACME, made.id)).toEqual(made);
     const second = await create({ id: 'zoe', email: 'zoe@example.com', orderGroup: 'G1' });

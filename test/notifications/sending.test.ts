@@ -204,7 +204,9 @@ describe('an e-mail', () => {
     await world.send(CLOSED_AFTER);
     for (let minute = 0; minute < 240; minute += 1) await world.send(MINUTE);
     expect(at).toEqual([0, 1, 6, 21, 81, 141]);
-    expect(await world.messages()).toMatchObject([{ state: 'failed', reason: 'gave_up', detail: 'busy' }]);
+    expect(await world.messages()).toMatchObject([
+      { state: 'failed', reason: 'attempts_exhausted', detail: 'busy' },
+    ]);
   });
 
   test('is a reply in its thread, and is never sent before the earlier mail', async () => {
@@ -500,7 +502,7 @@ describe('failing transports', () => {
     expect(world.emails.filter(({ to }) => to.address.startsWith('gone'))).toHaveLength(1);
     const gone = (await world.messages()).filter(({ to }) => to?.address.startsWith('gone'));
     expect(gone.map(({ state, reason }) => `${state} ${reason}`).sort()).toEqual([
-      'failed refused',
+      'failed rejected',
       'suppressed bounced',
       'suppressed bounced',
     ]);
@@ -534,8 +536,8 @@ describe('failing transports', () => {
     );
     expect(Object.fromEntries(became)).toEqual({
       ann: ['suppressed', 'unsubscribed', [1, 2]],
-      bob: ['suppressed', 'turned_off', [1, 2]],
-      cy: ['suppressed', 'turned_off', [1, 2]],
+      bob: ['suppressed', 'disabled', [1, 2]],
+      cy: ['suppressed', 'disabled', [1, 2]],
       dee: ['sent', null, [1]],
       eve: ['suppressed', 'revoked', [2]],
     });

@@ -413,7 +413,7 @@ describe('concurrent changes', () => {
     await world.fold(dispatched(3, 3 * MINUTE));
     expect(await world.told(HOUR)).toEqual([]);
     expect(await world.untold()).toEqual([
-      { kind: 'dispatched', jobs: [1, 3], became: 'suppressed', reason: 'turned_off' },
+      { kind: 'dispatched', jobs: [1, 3], became: 'suppressed', reason: 'disabled' },
     ]);
   });
 

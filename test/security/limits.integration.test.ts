@@ -91,7 +91,7 @@ test('an account has so many recipients and no more, one by one or from a file',
   await table.putMany(
     Array.from({ length: MAX_RECIPIENTS - 1 }, (_, at) => ({
       ...keys.recipient(ACME, `r${at}`),
-      ...{ source: 'people', revision: 1 },
+      ...{ source: 'manual', revision: 1 },
     })),
   );
   const csv = 'email\nann@example.com\nben@example.com\n';

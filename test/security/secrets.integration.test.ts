@@ -140,7 +140,7 @@ async function rotate(deps: EndpointDeps, input: object = {}): Promise<string> {
   return rotated.secret;
 }
 
-const ALONE = { keepOldSeconds: 0 };
+const ALONE = { gracePeriodSeconds: 0 };
 
 test('a secret that is rotated during a drain signs the next attempt of that drain, together with the former one', async () => {
   const cell = await createCell();
@@ -179,7 +179,7 @@ test('a former secret stops signing at the time it expires, also within a drain'
   const cell = await createCell();
   const { deps, drain } = cell.startProcess();
   const old = await cell.create(deps);
-  const next = await rotate(deps, { keepOldSeconds: 2 });
+  const next = await rotate(deps, { gracePeriodSeconds: 2 });
   await cell.emit(3);
   cell.receiver.hooks.during = (at) => {
     cell.clock.now += at === 1 ? 1_999 : 1;

@@ -17,14 +17,14 @@ export function createGroupLedger(history: History, problems: string[]) {
   >();
 
   function takeGroupEvent(event: JobEvent): void {
-    const { orderGroup, jobs, again, observed } = event.data as unknown as {
+    const { orderGroup, jobs, repeated, observed } = event.data as unknown as {
       orderGroup: string;
       jobs: number[];
-      again: boolean;
+      repeated: boolean;
       observed: { since: string | null; at: string };
     };
     const complain = (what: string) => problems.push(`${event.id} of ${orderGroup}: ${what} ${jobs}`);
-    if (again !== said.has(orderGroup)) complain(again ? 'was not said before' : 'was said before');
+    if (repeated !== said.has(orderGroup)) complain(repeated ? 'was not said before' : 'was said before');
     if (!news.has(orderGroup)) complain('nothing happened to it since');
     news.delete(orderGroup);
     said.set(orderGroup, Number(event.sequence));

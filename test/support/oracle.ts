@@ -149,7 +149,7 @@ export function createLedger(history: History): Ledger {
       entry.ended = type;
     }
     if (type === 'job.reopened') {
-      if (entry.ended !== `job.${data.was}`) complain(`had not ended so, but ${entry.ended}`);
+      if (entry.ended !== `job.${data.previousOutcome}`) complain(`had not ended so, but ${entry.ended}`);
       entry.ended = undefined;
     }
     if (type === 'job.due_date_changed' || type === 'job.dispatch_revoked') entry.overdueAt = undefined;

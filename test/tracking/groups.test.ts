@@ -25,8 +25,12 @@ async function groupEvents(rig: Rig, polls = 1) {
   const events = await rig.fresh();
   return events.flatMap(({ type, subject, data }) => {
     if (type !== 'order_group.dispatched') return [];
-    const { jobs, gone, again } = data as unknown as { jobs: number[]; gone: number[]; again: boolean };
-    return [{ subject, jobs, gone, again }];
+    const { jobs, excludedJobs, repeated } = data as unknown as {
+      jobs: number[];
+      excludedJobs: number[];
+      repeated: boolean;
+    };
+    return [{ subject, jobs, excludedJobs, repeated }];
   });
 }
 
@@ -36,12 +40,12 @@ const asked = (rig: Rig): number =>
 
 const complete = (
   jobs: readonly number[],
-  more: { gone?: number[]; again?: boolean; name?: string } = {},
+  more: { excludedJobs?: number[]; repeated?: boolean; name?: string } = {},
 ) => ({
   subject: `order-groups/${more.name ?? 'WEB-1'}`,
   jobs: [...jobs],
-  gone: more.gone ?? [],
-  again: more.again ?? false,
+  excludedJobs: more.excludedJobs ?? [],
+  repeated: more.repeated ?? false,
 });
 
 describe('an order group (rule 18)', () => {
@@ -59,7 +63,7 @@ describe('an order group (rule 18)', () => {
     expect(events.map(({ type }) => type)).toEqual(types);
     expect(events[2]).toMatchObject({
       subject: 'order-groups/WEB-1',
-      data: { orderGroup: 'WEB-1', jobs: [a, b, c], gone: [], again: false },
+      data: { orderGroup: 'WEB-1', jobs: [a, b, c], excludedJobs: [], repeated: false },
     });
     rig.upstream.addTracking(a, { trackingNumber: 'T1' });
     for (const job of [a, b, c]) rig.upstream.close(job);
@@ -111,7 +115,7 @@ describe('an order group (rule 18)', () => {
     rig.upstream.cancel(c);
     // A suspicion emits nothing.
     expect(await groupEvents(rig, 10)).toEqual([]);
-    expect(await groupEvents(rig, CONFIRMED)).toEqual([complete([a, b], { gone: [c] })]);
+    expect(await groupEvents(rig, CONFIRMED)).toEqual([complete([a, b], { excludedJobs: [c] })]);
   });
 
   test('a group with only cancelled jobs emits no order_group.dispatched', async () => {
@@ -128,7 +132,7 @@ describe('an order group (rule 18)', () => {
     const late = rig.upstream.createJob({ orderGroup: 'WEB-1' });
     expect(await groupEvents(rig, 3)).toEqual([]);
     rig.upstream.dispatch(late);
-    expect(await groupEvents(rig)).toEqual([complete([a, late], { again: true })]);
+    expect(await groupEvents(rig)).toEqual([complete([a, late], { repeated: true })]);
   });
 
   test('a member created and dispatched between two polls is a late member too', async () => {
@@ -138,7 +142,7 @@ describe('an order group (rule 18)', () => {
     await groupEvents(rig);
     const late = rig.upstream.createJob({ orderGroup: 'WEB-1' });
     rig.upstream.dispatch(late);
-    expect(await groupEvents(rig)).toEqual([complete([a, late], { again: true })]);
+    expect(await groupEvents(rig)).toEqual([complete([a, late], { repeated: true })]);
   });
 
   test('a cancelled member that returned and was dispatched between two polls is a late member too', async () => {
@@ -149,7 +153,7 @@ describe('an order group (rule 18)', () => {
     expect(await groupEvents(rig, CONFIRMED)).toEqual([complete([b])]);
     rig.upstream.reopen(a);
     rig.upstream.dispatch(a);
-    expect(await groupEvents(rig)).toEqual([complete([a, b], { again: true })]);
+    expect(await groupEvents(rig)).toEqual([complete([a, b], { repeated: true })]);
   });
 
   test('a revoked dispatch reopens it', async () => {
@@ -160,7 +164,7 @@ describe('an order group (rule 18)', () => {
     rig.upstream.clearDateOut(a);
     expect(await groupEvents(rig, 3)).toEqual([]);
     rig.upstream.dispatch(a);
-    expect(await groupEvents(rig)).toEqual([complete([a, b], { again: true })]);
+    expect(await groupEvents(rig)).toEqual([complete([a, b], { repeated: true })]);
   });
 
   test('a job that moves to another group leaves its old one, which may complete it, and counts in the new one', async () => {
@@ -172,7 +176,7 @@ describe('an order group (rule 18)', () => {
     rig.upstream.edit(b, { orderGroup: 'WEB-2' });
     expect(await groupEvents(rig)).toEqual([complete([a])]);
     rig.upstream.dispatch(b);
-    expect(await groupEvents(rig)).toEqual([complete([b, c], { name: 'WEB-2', again: true })]);
+    expect(await groupEvents(rig)).toEqual([complete([b, c], { name: 'WEB-2', repeated: true })]);
   });
 
   test('a group without jobs is remembered: a later member completes it again', async () => {
@@ -184,7 +188,7 @@ describe('an order group (rule 18)', () => {
     rig.upstream.edit(b, { orderGroup: 'WEB-1' });
     expect(await groupEvents(rig)).toEqual([]);
     rig.upstream.dispatch(b);
-    expect(await groupEvents(rig)).toEqual([complete([b], { again: true })]);
+    expect(await groupEvents(rig)).toEqual([complete([b], { repeated: true })]);
   });
 
   test('a group complete before tracking began is never emitted, nor one that an old hidden job completes', async () => {

@@ -382,7 +382,11 @@ describe('the end of a job (rules 3 and 7)', () => {
     expect(events).toMatchObject([
       {
         type: 'job.reopened',
-        data: { was: ending, changes: {}, observed: { since: iso(listedAt(0)), at: iso(listedAt(8) + 10) } },
+        data: {
+          previousOutcome: ending,
+          changes: {},
+          observed: { since: iso(listedAt(0)), at: iso(listedAt(8) + 10) },
+        },
       },
       { type: 'job.status_changed', data: { changes: { status: { from: 'Proof', to: 'Press' } } } },
     ]);

@@ -898,7 +898,7 @@ describe('status names and the two views (rule 4)', () => {
     const [discovered, ...others] = await rig.fresh();
     expect(discovered).toMatchObject({
       type: 'status.discovered',
-      data: { status: 'Planned', formerName: 'Scheduled' },
+      data: { status: 'Planned', previousName: 'Scheduled' },
     });
     expect(others).toEqual([]);
     // Also not for the job that is fetched much later.

@@ -101,9 +101,9 @@ export function ImportPage({ account }: { readonly account: string }) {
         <Panel title={`What ${file.name} would do`} aside="Nothing is written yet">
           <Report report={step.report} />
           <div className={css.row}>
-            {step.report.imported + step.report.changed > 0 ? (
+            {step.report.created + step.report.updated > 0 ? (
               <Button onClick={() => void run(file.text, false)}>
-                Import {formatCount(step.report.imported + step.report.changed, 'row')}
+                Import {formatCount(step.report.created + step.report.updated, 'row')}
               </Button>
             ) : (
               <span>There is nothing to import.</span>
@@ -191,24 +191,24 @@ function Progress(props: {
 }
 
 function Report({ report }: { readonly report: ImportReport }) {
-  const { imported, changed, unchanged, bad } = report;
+  const { created, updated, unchanged, invalidRows } = report;
   return (
     <>
       <ul className={css.counts} aria-label="Rows">
         <li>
-          <strong>{imported.toLocaleString()}</strong> new
+          <strong>{created.toLocaleString()}</strong> new
         </li>
         <li>
-          <strong>{changed.toLocaleString()}</strong> changed
+          <strong>{updated.toLocaleString()}</strong> changed
         </li>
         <li>
           <strong>{unchanged.toLocaleString()}</strong> as they were
         </li>
-        <li data-bad={bad.length > 0 || undefined}>
-          <strong>{bad.length.toLocaleString()}</strong> not good
+        <li data-bad={invalidRows.length > 0 || undefined}>
+          <strong>{invalidRows.length.toLocaleString()}</strong> not good
         </li>
       </ul>
-      {bad.length > 0 ? (
+      {invalidRows.length > 0 ? (
         <div className={css.scrolls}>
           <table className={css.bad}>
             <caption>Rows that are not good, and are left out</caption>
@@ -220,7 +220,7 @@ function Report({ report }: { readonly report: ImportReport }) {
               </tr>
             </thead>
             <tbody>
-              {bad.slice(0, MAX_SHOWN).map(({ line, field, reason }) => (
+              {invalidRows.slice(0, MAX_SHOWN).map(({ line, field, reason }) => (
                 <tr key={`${line} ${field} ${reason}`}>
                   <td>{line}</td>
                   <td>{field ?? 'The row'}</td>
@@ -229,10 +229,10 @@ function Report({ report }: { readonly report: ImportReport }) {
               ))}
             </tbody>
           </table>
-          {bad.length > MAX_SHOWN ? (
+          {invalidRows.length > MAX_SHOWN ? (
             <p className={css.quiet}>
-              and {formatCount(bad.length - MAX_SHOWN, 'more', 'more')}. Mend these first, and choose the file
-              again.
+              and {formatCount(invalidRows.length - MAX_SHOWN, 'more', 'more')}. Mend these first, and choose
+              the file again.
             </p>
           ) : null}
         </div>

@@ -109,7 +109,7 @@ export function PreviewPanel(props: {
             onChange={({ currentTarget: { value } }) => setZone(value)}
           />
         </div>
-        {shown?.own && !own && template === undefined ? (
+        {shown?.custom && !own && template === undefined ? (
           <Note>What the account has for another locale of this language counts here.</Note>
         ) : null}
         {shown ? <PreviewContent preview={shown} /> : null}

@@ -89,7 +89,7 @@ function Editor(props: {
   const { account, place, begin } = props;
   const { kind, channel, locale } = place;
   const [saved] = useState(props.saved);
-  const before: TemplateText = saved.own ? saved.template : {};
+  const before: TemplateText = saved.custom ? saved.template : {};
   const [written, setWritten] = useState(before);
   const [refusal, setRefusal] = useState<TemplateError | null>(null);
   const [tried, setTried] = useState<TemplateError | null>(null);
@@ -204,12 +204,12 @@ function Editor(props: {
                   Undo what is not saved
                 </Button>
               ) : null}
-              {saved.own ? (
+              {saved.custom ? (
                 <Button variant="subtle" color="red" onClick={takeAway}>
                   Take away
                 </Button>
               ) : null}
-              {saved.own && Object.keys(written).length === 0 ? (
+              {saved.custom && Object.keys(written).length === 0 ? (
                 <span className={css.quiet}>All of it is the default: take the template away instead.</span>
               ) : null}
             </div>
@@ -230,7 +230,7 @@ function Editor(props: {
                   ? { text: defaults.text ?? '' }
                   : { subject: defaults.subject ?? '' }
           }
-          own={saved.own}
+          own={saved.custom}
           onFault={setTried}
         />
       ) : (

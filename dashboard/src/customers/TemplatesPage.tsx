@@ -89,7 +89,7 @@ function Cell(props: {
   const { account, listed } = props;
   const { kind, channel, locale } = props.place;
   const href = useCustomersHref(account);
-  const own = listed?.own === true;
+  const own = listed?.custom === true;
   return (
     <td data-own={own || undefined}>
       <Link

@@ -30,14 +30,14 @@ export async function importInParts(
   onProgress: (progress: ImportProgress) => void,
 ): Promise<ImportReport> {
   const parts = splitCsv(text);
-  const sum = { imported: 0, changed: 0, unchanged: 0, bad: [] as ImportReport['bad'] };
+  const sum = { created: 0, updated: 0, unchanged: 0, invalidRows: [] as ImportReport['invalidRows'] };
   for (const [done, part] of parts.entries()) {
     onProgress({ done, total: parts.length });
     const report = await send(part.csv);
-    sum.imported += report.imported;
-    sum.changed += report.changed;
+    sum.created += report.created;
+    sum.updated += report.updated;
     sum.unchanged += report.unchanged;
-    sum.bad.push(...report.bad.map((row) => ({ ...row, line: part.lineOf(row.line) })));
+    sum.invalidRows.push(...report.invalidRows.map((row) => ({ ...row, line: part.lineOf(row.line) })));
   }
   onProgress({ done: parts.length, total: parts.length });
   return sum;

@@ -116,6 +116,6 @@ export function filterRecipients(recipients: readonly Recipient[], text: string)
 
 /** The file that an export writes and an import reads; what the ordering service says of its own user is made anew by itself. */
 export function toCsv(recipients: readonly Recipient[]): string {
-  const rows = recipients.filter(({ source }) => source === 'people').map(formatCsvRow);
+  const rows = recipients.filter(({ source }) => source === 'manual').map(formatCsvRow);
   return `${[csvHeader, ...rows].join('\n')}\n`;
 }

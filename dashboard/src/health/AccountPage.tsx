@@ -142,11 +142,11 @@ function AccountView({ account: { record, report, polls } }: { readonly account:
 }
 
 function MissingJobs({ report: { missingJobs } }: { readonly report: AccountReport }) {
-  const { unanswered, suspected, contradictory } = missingJobs;
+  const { pending, suspected, contradictory } = missingJobs;
   if (countMissingJobs(missingJobs) === 0) return 'none';
   return [
     suspected > 0 ? `${suspected} seem to be gone, and are looked at once more before that is said` : '',
-    unanswered > 0 ? `${unanswered} not answered for yet` : '',
+    pending > 0 ? `${pending} not answered for yet` : '',
     contradictory > 0 ? `${contradictory} with answers that don’t fit together` : '',
   ]
     .filter(Boolean)
@@ -278,12 +278,12 @@ function TestResult({ report: { ok, steps, upstreamId, openJobs } }: { readonly 
             : `, with ${openJobs.toLocaleString()} open jobs.`}
         </p>
         <ol className={css.steps}>
-          {steps.map(({ step, ok: worked, sentence, ms }) => (
+          {steps.map(({ step, ok: worked, message, ms }) => (
             <li key={step}>
               <Badge tone={worked ? 'good' : 'bad'}>
                 {STEP_NAMES[step]}: {worked ? 'works' : 'fails'}
               </Badge>
-              <span>{sentence}</span>
+              <span>{message}</span>
               <span className={css.quiet}>{formatDuration(ms)}</span>
             </li>
           ))}

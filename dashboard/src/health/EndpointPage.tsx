@@ -64,9 +64,9 @@ function EndpointView({ endpoint, health }: { readonly endpoint: Endpoint; reado
   const acts = useActionRunner([['endpoints']]);
   const [pinged, setPinged] = useState<PingResponse | null>(null);
   const { region, id, kind } = endpoint;
-  const { backlog, lately, parked } = health;
+  const { backlog, statistics, parked } = health;
   // What is under way stands in the log of deliveries before it does in its health.
-  const failed = [health.lastFailedAt, lately.lastError?.at]
+  const failed = [health.lastFailedAt, statistics.lastError?.at]
     .filter((at) => at != null)
     .sort()
     .at(-1);
@@ -110,17 +110,21 @@ function EndpointView({ endpoint, health }: { readonly endpoint: Endpoint; reado
         />
         <Statistic
           name="Taken, last 24 hours"
-          value={lately.successRate === null ? '–' : formatPercent(lately.successRate)}
+          value={statistics.successRate === null ? '–' : formatPercent(statistics.successRate)}
           note={
-            lately.attempts >= 500
+            statistics.attempts >= 500
               ? 'of the last 500 attempts'
-              : `of ${lately.attempts} ${lately.attempts === 1 ? 'attempt' : 'attempts'}`
+              : `of ${statistics.attempts} ${statistics.attempts === 1 ? 'attempt' : 'attempts'}`
           }
         />
         <Statistic
           name="Half of it within"
-          value={lately.p50Ms === null ? '–' : formatDuration(lately.p50Ms)}
-          note={lately.p95Ms === null ? 'of what was taken' : `95 % within ${formatDuration(lately.p95Ms)}`}
+          value={statistics.p50Ms === null ? '–' : formatDuration(statistics.p50Ms)}
+          note={
+            statistics.p95Ms === null
+              ? 'of what was taken'
+              : `95 % within ${formatDuration(statistics.p95Ms)}`
+          }
         />
         <Statistic
           name="Parked"
@@ -165,9 +169,9 @@ function EndpointView({ endpoint, health }: { readonly endpoint: Endpoint; reado
               ['Last failed', failed ? <RelativeTime key="failed" at={failed} /> : 'never'],
               [
                 'What failed last',
-                lately.lastError ? (
+                statistics.lastError ? (
                   <span key="error">
-                    <RelativeTime at={lately.lastError.at} />: <bdi>{lately.lastError.reason}</bdi>
+                    <RelativeTime at={statistics.lastError.at} />: <bdi>{statistics.lastError.reason}</bdi>
                   </span>
                 ) : undefined,
               ],
@@ -208,9 +212,9 @@ function EndpointView({ endpoint, health }: { readonly endpoint: Endpoint; reado
 }
 
 /** When it took something last; known to the instant when it is done with what there is. */
-function formatLastDelivered({ lastDeliveredAt, lately }: Health): React.ReactNode {
+function formatLastDelivered({ lastDeliveredAt, statistics }: Health): React.ReactNode {
   if (lastDeliveredAt !== null) return <RelativeTime at={lastDeliveredAt} />;
-  return lately.delivered > 0 ? 'in the last 24 hours' : 'nothing yet';
+  return statistics.delivered > 0 ? 'in the last 24 hours' : 'nothing yet';
 }
 
 /** Since when, and until when. */
@@ -312,13 +316,13 @@ function Actions(props: {
   );
 }
 
-function PingReport({ report: { outcome, status, latencyMs, words } }: { readonly report: PingResponse }) {
+function PingReport({ report: { outcome, status, latencyMs, message } }: { readonly report: PingResponse }) {
   const { word, tone } = ATTEMPT_OUTCOMES[outcome];
   return (
     <Note tone={tone === 'good' ? 'good' : 'bad'} live>
       <p>
         <strong>Ping: {word.toLowerCase()}</strong> after {formatDuration(latencyMs)}
-        {status === null ? '' : `, answered with ${status}`}. <bdi>{words}</bdi>
+        {status === null ? '' : `, answered with ${status}`}. <bdi>{message}</bdi>
       </p>
     </Note>
   );

@@ -265,10 +265,10 @@ function EndpointsPanel({ endpoints }: { readonly endpoints: readonly Endpoint[]
     },
     { name: 'State', render: (one) => <EndpointState endpoint={one} /> },
     healthColumn('Waiting for it', ({ backlog }) => <Backlog backlog={backlog} />),
-    healthColumn('Taken, last 24 h', ({ lately: { successRate } }) =>
+    healthColumn('Taken, last 24 h', ({ statistics: { successRate } }) =>
       successRate === null ? '–' : formatPercent(successRate),
     ),
-    healthColumn('Half · 95 % within', ({ lately }) => formatLatency(lately)),
+    healthColumn('Half · 95 % within', ({ statistics }) => formatLatency(statistics)),
     healthColumn('Parked', ({ parked: { count } }) =>
       count > 0 ? <span className={css.loud}>{count.toLocaleString()}</span> : 0,
     ),
@@ -350,7 +350,7 @@ function Backlog({ backlog: { events, oldestAt, complete } }: Pick<Health, 'back
   );
 }
 
-function formatLatency({ p50Ms, p95Ms }: Health['lately']): string {
+function formatLatency({ p50Ms, p95Ms }: Health['statistics']): string {
   return p50Ms === null || p95Ms === null ? '–' : `${formatDuration(p50Ms)} · ${formatDuration(p95Ms)}`;
 }
 

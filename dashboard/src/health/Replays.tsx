@@ -125,14 +125,14 @@ export function Replays({ endpoint }: { readonly endpoint: Endpoint }) {
 }
 
 function Progress({ replay }: { readonly replay: ReplayRun }) {
-  const { total, done, late } = replay;
+  const { total, done, truncatedAccounts } = replay;
   return (
     <>
       <progress className={css.progress} value={done} max={Math.max(1, total)} aria-label="How far it is" />
       <span className={css.small}>
         {formatReplayProgress(replay)}
-        {late.length > 0
-          ? `; begins later than asked for in ${accountsText(late)}, for events are kept only so long`
+        {truncatedAccounts.length > 0
+          ? `; begins later than asked for in ${accountsText(truncatedAccounts)}, for events are kept only so long`
           : ''}
       </span>
     </>

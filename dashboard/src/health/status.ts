@@ -135,11 +135,11 @@ export function getPendingConfirmation(
 
 /** How many jobs are missing from the list of which it is open what became of them. */
 export function countMissingJobs({
-  unanswered,
+  pending,
   suspected,
   contradictory,
 }: AccountReport['missingJobs']): number {
-  return unanswered + suspected + contradictory;
+  return pending + suspected + contradictory;
 }
 
 /** Those in trouble first, then those with something to be known, then by region and id. */

@@ -136,15 +136,15 @@ const OUTCOMES = {
 
 function JobSummary({ job, account }: { readonly job: JobRecord; readonly account: string }) {
   const region = useRegion() ?? undefined;
-  const { orderNumber, orderGroup, ended, phase } = job;
+  const { orderNumber, orderGroup, outcome, phase } = job;
   return (
     <Panel
       title="As it stands"
       className={css.head}
       aside={
-        job.listedThrough === null ? undefined : (
+        job.lastListedAt === null ? undefined : (
           <>
-            Last in the list of active jobs <RelativeTime at={job.listedThrough} />
+            Last in the list of active jobs <RelativeTime at={job.lastListedAt} />
           </>
         )
       }
@@ -155,7 +155,7 @@ function JobSummary({ job, account }: { readonly job: JobRecord; readonly accoun
         </Badge>
         {job.dateOut === null ? null : <Badge tone="good">Dispatched</Badge>}
         {job.late ? <Badge tone="bad">Late</Badge> : null}
-        {ended === null ? null : <Badge tone={OUTCOMES[ended][1]}>{OUTCOMES[ended][0]}</Badge>}
+        {outcome === null ? null : <Badge tone={OUTCOMES[outcome][1]}>{OUTCOMES[outcome][0]}</Badge>}
         {phase === 'departed' ? <Badge tone="warn">Missing from the list; why is not known yet</Badge> : null}
         <bdi className={css.description}>{job.description ?? 'No description'}</bdi>
       </div>
@@ -437,11 +437,11 @@ function Resend(props: { readonly event: JobEvent; readonly endpoint: string; re
           verb: 'Send again',
           onConfirm: async () => {
             const path = `/v1/endpoints/${encodeURIComponent(endpoint)}/resend`;
-            const report = await api.post<{ outcome: string; words: string }>(path, {
+            const report = await api.post<{ outcome: string; message: string }>(path, {
               query: { region },
               body: { event: event.id },
             });
-            showToast(report.words, report.outcome === 'delivered' ? 'good' : 'warn');
+            showToast(report.message, report.outcome === 'delivered' ? 'good' : 'warn');
             await client.invalidateQueries({ queryKey: ['jobs', 'story'] });
           },
         })

@@ -220,7 +220,7 @@ const JobRow = memo(function JobRow(props: {
       </Cell>
       <Cell area="status">
         {gone ? <span className={css.goneWord}>No longer matches: </span> : null}
-        <Text text={OUTCOME_LABELS[job.ended ?? 'open'] ?? job.status} />
+        <Text text={OUTCOME_LABELS[job.outcome ?? 'open'] ?? job.status} />
       </Cell>
       <Cell area="due">
         {job.dateDue === null ? <Text text={null} /> : <UpstreamDate at={job.dateDue} />}

@@ -13,7 +13,7 @@ import { shiftDay } from '../dates.ts';
 /** A job as the API lists it. */
 export interface ListedJob extends JobSummary {
   readonly phase: 'listed' | 'departed' | 'settling';
-  readonly ended: 'closed' | 'cancelled' | 'unavailable' | null;
+  readonly outcome: 'closed' | 'cancelled' | 'unavailable' | null;
   readonly late: boolean;
 }
 
@@ -137,7 +137,7 @@ function chooseFilters(
   if (dueBefore !== undefined) return [[{ dueBefore }], 'due', true];
   if (status !== undefined) return [[{ status }], 'due', !wanted.all];
   if (wanted.all || wanted.open) return [[{}], 'number', !wanted.all];
-  return [[{ awaited: 'true' }], 'due', true];
+  return [[{ undispatched: 'true' }], 'due', true];
 }
 
 /** The job number that a text can be: digits, also as people write them (`#410,001`). */
@@ -165,7 +165,7 @@ export function matchesJobQuery(
   listedAs = false,
 ): boolean {
   const { q, orderGroup, status, dueOn, dueFrom, dueBefore, late, dispatchedOn } = wanted;
-  const over = job.ended !== null || job.phase === 'settling';
+  const over = job.outcome !== null || job.phase === 'settling';
   const awaited = !over && job.dateOut === null;
   const narrowed = q ?? orderGroup ?? dispatchedOn;
   if (wanted.account !== undefined && wanted.account !== account) return false;
@@ -487,20 +487,20 @@ const getDueDay = ({ dateDue }: ListedJob): string => getDay(dateDue) ?? '9999-1
 /** A job after an event that says how it stands; `before`: as it was known. */
 function applyEvent(event: JobEvent, before: ListedJob | undefined): ListedJob {
   const { job } = event.data as unknown as { job: JobSummary };
-  const endings: Partial<Record<string, ListedJob['ended']>> = {
+  const endings: Partial<Record<string, ListedJob['outcome']>> = {
     'job.closed': 'closed',
     'job.cancelled': 'cancelled',
     'job.unavailable': 'unavailable',
   };
   const ending = endings[event.type];
   const reopened = event.type === 'job.reopened' || event.type === 'job.created';
-  const ended = ending ?? (reopened ? null : (before?.ended ?? null));
+  const outcome = ending ?? (reopened ? null : (before?.outcome ?? null));
   // A new due date is not over before the service shows that it is, which is an event of its own.
   const late = event.type === 'job.overdue' || (before?.late === true && before.dateDue === job.dateDue);
   return {
     ...job,
-    phase: ended !== null ? 'settling' : reopened ? 'listed' : (before?.phase ?? 'listed'),
-    ended,
-    late: late && ended === null && job.dateOut === null,
+    phase: outcome !== null ? 'settling' : reopened ? 'listed' : (before?.phase ?? 'listed'),
+    outcome,
+    late: late && outcome === null && job.dateOut === null,
   };
 }

@@ -138,10 +138,10 @@ export function NewEndpointPage() {
     }),
     fieldOf: toEndpointFormField,
     send: async (body) => {
-      const { endpoint, secret, late } = await api.post<{
+      const { endpoint, secret, truncatedAccounts } = await api.post<{
         readonly endpoint: Endpoint;
         readonly secret: string;
-        readonly late: readonly string[];
+        readonly truncatedAccounts: readonly string[];
       }>('/v1/endpoints', { body });
       void queries.invalidateQueries({ queryKey: ['endpoints'] });
       setMade({
@@ -149,7 +149,7 @@ export function NewEndpointPage() {
         secret,
         title: `The endpoint ${endpoint.id} is made`,
         name: 'Its signing secret',
-        note: <SecretHelp late={late} />,
+        note: <SecretHelp truncatedAccounts={truncatedAccounts} />,
       });
     },
   });
@@ -314,9 +314,9 @@ function SecretPanel({ endpoint: { region, id } }: { readonly endpoint: Endpoint
       >
         <RotationForm
           rotate={async (body) => {
-            const { secret, oldSignUntil } = await api.post<{
+            const { secret, previousSecretsExpireAt } = await api.post<{
               readonly secret: string;
-              readonly oldSignUntil: string;
+              readonly previousSecretsExpireAt: string;
             }>(`${pathOf(id)}/rotate-secret`, { query: { region }, body });
             setAsking(false);
             setMade({
@@ -324,9 +324,9 @@ function SecretPanel({ endpoint: { region, id } }: { readonly endpoint: Endpoint
               title: `${id} has a new secret`,
               name: 'Its new signing secret',
               note:
-                Date.parse(oldSignUntil) > Date.now() ? (
+                Date.parse(previousSecretsExpireAt) > Date.now() ? (
                   <p className={css.what}>
-                    The former ones sign along until <Timestamp at={oldSignUntil} />.
+                    The former ones sign along until <Timestamp at={previousSecretsExpireAt} />.
                   </p>
                 ) : (
                   <p className={css.what}>The former ones sign no more.</p>
@@ -343,8 +343,8 @@ function SecretPanel({ endpoint: { region, id } }: { readonly endpoint: Endpoint
 function RotationForm({ rotate }: { readonly rotate: (body: object) => Promise<void> }) {
   const form = useApiForm({
     schema: Rotation,
-    initial: { keepOldSeconds: String(24 * HOUR) },
-    toBody: ({ keepOldSeconds }) => ({ keepOldSeconds: Number(keepOldSeconds) }),
+    initial: { gracePeriodSeconds: String(24 * HOUR) },
+    toBody: ({ gracePeriodSeconds }) => ({ gracePeriodSeconds: Number(gracePeriodSeconds) }),
     send: rotate,
   });
   return (
@@ -353,7 +353,7 @@ function RotationForm({ rotate }: { readonly rotate: (body: object) => Promise<v
         label="The former secrets sign along"
         description="Requests carry both signatures for so long, and a receiver needs to know only one of them."
         data={OVERLAPS}
-        {...form.form.getInputProps('keepOldSeconds')}
+        {...form.form.getInputProps('gracePeriodSeconds')}
       />
       <FormActions of={form} verb="Make a new secret" />
     </form>
@@ -453,7 +453,7 @@ function StateBadge({ state }: Pick<Endpoint, 'state'>) {
   return <Badge tone={tone}>{words}</Badge>;
 }
 
-function SecretHelp({ late }: { readonly late: readonly string[] }) {
+function SecretHelp({ truncatedAccounts }: { readonly truncatedAccounts: readonly string[] }) {
   return (
     <>
       <p className={css.what}>
@@ -463,9 +463,10 @@ function SecretHelp({ late }: { readonly late: readonly string[] }) {
         </a>{' '}
         show how.
       </p>
-      {late.length > 0 ? (
+      {truncatedAccounts.length > 0 ? (
         <p className={css.what}>
-          Of {late.join(', ')} some events that were asked for may no longer be kept: it begins later there.
+          Of {truncatedAccounts.join(', ')} some events that were asked for may no longer be kept: it begins
+          later there.
         </p>
       ) : null}
     </>

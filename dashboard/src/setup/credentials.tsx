@@ -126,12 +126,12 @@ function TestOutcome({ report, error }: { readonly report?: Report | undefined; 
       {error ? <Failure error={error} /> : null}
       {report ? (
         <ol className={css.steps} aria-label="Steps of the test">
-          {report.steps.map(({ step, ok, sentence, ms }) => (
+          {report.steps.map(({ step, ok, message, ms }) => (
             <li key={step}>
               <span>
                 <Badge tone={ok ? 'good' : 'bad'}>{STEPS[step]}</Badge>
               </span>
-              <p>{sentence}</p>
+              <p>{message}</p>
               <span className={css.hint}>{formatDuration(ms)}</span>
             </li>
           ))}

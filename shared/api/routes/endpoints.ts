@@ -210,7 +210,7 @@ export const endpointRoutes: readonly Route[] = [
       if (outcome.kind !== 'created') return notDone(c, outcome);
       const { endpoint, secret, late } = outcome;
       return {
-        body: { endpoint: showEndpoint(endpoint), secret, late: [...late] },
+        body: { endpoint: showEndpoint(endpoint), secret, truncatedAccounts: [...late] },
         headers: { etag: etagOf(endpoint.revision), location: pathOf(feed, endpoint) },
       };
     },
@@ -397,14 +397,14 @@ export const endpointRoutes: readonly Route[] = [
       role: 'admin',
       of: ofWebhook,
       body: Rotation,
-      example: { keepOldSeconds: 86_400 },
+      example: { gracePeriodSeconds: 86_400 },
       answer: {
         status: 200,
         description: 'The new secret. It is not returned again.',
         schema: z
           .object({
             secret: z.string().describe('New signing secret.'),
-            oldSignUntil: instant.describe('Time at which the previous secrets expire.'),
+            previousSecretsExpireAt: instant.describe('Time at which the previous secrets expire.'),
           })
           .meta({ id: 'RotatedSecret' }),
       },
@@ -413,7 +413,12 @@ export const endpointRoutes: readonly Route[] = [
     async ({ c, subject: { region, id }, body, making }, { manage }) => {
       const outcome = await rotateSecret(manage.endpoints, region, id, body, making);
       if (outcome.kind !== 'rotated') return notDone(c, outcome);
-      return { body: { secret: outcome.secret, oldSignUntil: instantText(outcome.oldSignUntil) } };
+      return {
+        body: {
+          secret: outcome.secret,
+          previousSecretsExpireAt: instantText(outcome.previousSecretsExpireAt),
+        },
+      };
     },
   ),
   route(

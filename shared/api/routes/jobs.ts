@@ -29,7 +29,9 @@ const filters = {
   dueOn: day.describe('Open, undispatched jobs due on this day (`YYYY-MM-DD`).'),
   dueBefore: day.describe('Open, undispatched jobs due before this day (`YYYY-MM-DD`), ordered by due date.'),
   late: flag.describe('`true`: open jobs observed undispatched after their due time, ordered by due date.'),
-  awaited: flag.describe('`true`: open, undispatched jobs ordered by due date; jobs without one come last.'),
+  undispatched: flag.describe(
+    '`true`: open, undispatched jobs ordered by due date; jobs without one come last.',
+  ),
   dispatchedOn: day.describe(
     'Jobs dispatched on this day (`YYYY-MM-DD`), counted as in roll-ups. Jobs dispatched before tracking began are listed by the day of `dateOut`. Jobs stored by a version without this filter are missing until they change.',
   ),
@@ -239,7 +241,7 @@ function toFilter(given: { readonly [N in FilterName]?: string | boolean | undef
   if (typeof dueOn === 'string') return { by: 'dueOn', day: dueOn };
   if (typeof dueBefore === 'string') return { by: 'dueBefore', day: dueBefore };
   if (late) return { by: 'late' };
-  if (given.awaited) return { by: 'awaited' };
+  if (given.undispatched) return { by: 'undispatched' };
   if (typeof dispatchedOn === 'string') return { by: 'dispatchedOn', day: dispatchedOn };
   if (typeof orderNumber === 'string') return { by: 'orderNumber', orderNumber };
   if (typeof orderGroup === 'string') return { by: 'orderGroup', orderGroup };

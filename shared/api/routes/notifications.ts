@@ -239,7 +239,7 @@ export const notificationRoutes: readonly Route[] = [
       const common = {
         ...{ kind, channel, locale, zone },
         jobNumber: jobNumber ?? null,
-        own: stored !== undefined && checked === undefined,
+        custom: stored !== undefined && checked === undefined,
       };
       if (channel === 'email') {
         const mail = await previewRenderer.email(input, ref.account);
@@ -258,7 +258,7 @@ export const notificationRoutes: readonly Route[] = [
       id: 'listTemplates',
       tag: 'Notifications',
       summary: 'List templates of an account',
-      description: 'One entry for each kind, channel and locale. `own` marks custom templates.',
+      description: 'One entry for each kind, channel and locale. `custom` marks custom templates.',
       role: 'read',
       of: ofAccount,
       query: z.strictObject({ limit, after: afterBy('templates', decodeTemplatePlace) }),
@@ -273,7 +273,7 @@ export const notificationRoutes: readonly Route[] = [
       const page = places.slice(after, after + most);
       const templates = page.map((place) => {
         const found = own.find((one) => isSamePlace(one, place));
-        return { ...place, own: found !== undefined, changedAt: instantText(found?.changedAt ?? null) };
+        return { ...place, custom: found !== undefined, changedAt: instantText(found?.changedAt ?? null) };
       });
       const last = page.at(-1);
       const next = last && places.length > after + most ? encodePlace(toTemplateName(last)) : null;

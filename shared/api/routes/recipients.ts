@@ -155,8 +155,8 @@ export const recipientRoutes: readonly Route[] = [
     async ({ c, subject, body: { csv, dryRun } }, { manage }) => {
       const outcome = await importRecipients(manage.endpoints, subject, csv, { dryRun });
       if (outcome.kind !== 'imported') return notDone(c, outcome);
-      const { imported, changed: toChangeResult, unchanged, bad } = outcome;
-      return { body: { imported, changed: toChangeResult, unchanged, bad: [...bad] } };
+      const { imported, changed, unchanged, bad } = outcome;
+      return { body: { created: imported, updated: changed, unchanged, invalidRows: [...bad] } };
     },
   ),
   route(
