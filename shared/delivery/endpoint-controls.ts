@@ -59,10 +59,13 @@ export async function rotateSecret(
   id: string,
   input: unknown = {},
   makings: Pick<ResourceGenerators, 'randomBytes'> = { randomBytes },
-): Promise<{ readonly kind: 'rotated'; readonly secret: string; readonly previousSecretsExpireAt: number } | Refusal> {
+): Promise<
+  { readonly kind: 'rotated'; readonly secret: string; readonly previousSecretsExpireAt: number } | Refusal
+> {
   const checked = checkInput(Rotation, input);
   if (checked.kind === 'refused') return checked;
-  const { secret = newSigningSecret(makings.randomBytes), gracePeriodSeconds = GRACE_PERIOD_SECONDS } = checked.value;
+  const { secret = newSigningSecret(makings.randomBytes), gracePeriodSeconds = GRACE_PERIOD_SECONDS } =
+    checked.value;
   return withLock(deps, region, id, async () => {
     const found = await findManaged(deps, region, id, {});
     if (found.kind !== 'found') return found;
