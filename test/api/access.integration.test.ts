@@ -1,6 +1,6 @@
 /**
- * Who may do what: every route with every kind of key, on what is the key's and on what is not. What is expected is worked out
- * here, from what the route declares and from who owns what in the world, and not by the code that decides it there.
+ * Authorization: every route with every kind of key, on own and foreign resources. The expectation is derived from the route's
+ * declaration and the owners in the test world, independently of the code under test.
  */
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
@@ -21,7 +21,7 @@ import {
   type Scope,
 } from '../support/api-world.ts';
 
-/** Whoever asks: a key of the world, or none that is good. */
+/** A caller: a key of the world, or an invalid one. */
 interface Asker {
   readonly name: string;
   readonly secret: string | undefined;
@@ -52,19 +52,19 @@ function askersOf(world: ApiWorld): Asker[] {
   ];
 }
 
-/** A thing that a path can be about: the parameters that name it, and whose it is. */
+/** A resource in a path: its parameters, and its owner. */
 interface Thing {
   readonly name: string;
   readonly params: Readonly<Record<string, string>>;
-  /** The same with a name that nothing has. */
+  /** The same with a name that does not exist. */
   readonly absent: Readonly<Record<string, string>>;
-  /** The accounts a key must be for; null: it takes a key for all of them. */
+  /** The accounts that a key must cover; null: a key for all accounts. */
   readonly accounts: readonly string[] | null;
-  /** A key must have this role, too, to see it. */
+  /** The role that a key must have to read it. */
   readonly role?: Role;
 }
 
-/** What stands under the first part of a path that has parameters. A new one is missing here until it is known whose it is. */
+/** Resources by the first part of paths with parameters. A new one is missing here until its owner is defined. */
 function thingsOf(path: string, world: ApiWorld): Thing[] {
   const [, , kind = ''] = path.split('/');
   const { ids } = world;
@@ -144,7 +144,7 @@ function thingsOf(path: string, world: ApiWorld): Thing[] {
   }
 }
 
-/** What is to come of it. */
+/** The expected outcome. */
 function expected({ spec }: Route, { may }: Asker, thing: Thing | undefined): Outcome {
   if (spec.role === null) return 'not denied';
   if (!may) return 'unauthorized';
@@ -157,7 +157,7 @@ function expected({ spec }: Route, { may }: Asker, thing: Thing | undefined): Ou
   return isTheirs && isHighEnough ? 'not denied' : 'as if absent';
 }
 
-/** A request that the route takes: with a body of its schema. */
+/** A request that the route accepts, with a body of its schema. */
 function sampleOf({ spec }: Route, world: ApiWorld): Asked {
   const operation = operations.find(
     ({ path, method }) => path === spec.path && method === spec.method.toUpperCase(),
@@ -186,7 +186,7 @@ async function ask(
       headers: { ...headers, ...(secret === undefined ? {} : { Authorization: `Bearer ${secret}` }) },
       ...(body === undefined ? {} : { body }),
     }),
-    // Nobody is to suffer for the failures of others here.
+    // No request counts against the failure limit of another.
     { clientAddress: `10.${asks >> 16}.${(asks >> 8) & 255}.${asks++ & 255}` },
   );
   const text = await response.text();
@@ -204,8 +204,8 @@ const makeWorld = () =>
   createApiWorld({ table: createMemoryTable(), history: createMemoryTable(historySchema) });
 const nameOf = ({ spec }: Route) => `${spec.method.toUpperCase()} ${spec.path}`;
 
-describe('every route lets each key do what its role and its accounts allow, and no more', () => {
-  test('by the matrix', { timeout: 120_000 }, async () => {
+describe('every route allows each key exactly what its role and its accounts permit', () => {
+  test('matches the permission matrix', { timeout: 120_000 }, async () => {
     const world = await makeWorld();
     const wrong: string[] = [];
     const tally: Record<Outcome, number> = {
@@ -227,7 +227,7 @@ describe('every route lets each key do what its role and its accounts allow, and
           tally[want] += 1;
           const what = `${nameOf(route)} by ${asker.name} on ${thing?.name}: ${got.status} ${got.text.slice(0, 200)}`;
           const is = spec.role === null ? 'not denied' : outcomeOf(got.status);
-          // There may be nothing there yet to be shown, of what the key may see.
+          // Readable resources may not exist yet.
           const isEmpty = want === 'not denied' && got.status === 404 && isUnbegun(spec.path, thing);
           if (is !== want && !isEmpty) wrong.push(`${what}; expected ${want}`);
           if (got.status >= 500) wrong.push(what);
@@ -243,12 +243,12 @@ describe('every route lets each key do what its role and its accounts allow, and
     }
     console.log(JSON.stringify({ routes: routes.length, ...tally }));
     expect(wrong.join('\n')).toBe('');
-    // Each kind of outcome was really asked for.
+    // Each kind of outcome occurred.
     for (const count of Object.values(tally)) expect(count).toBeGreaterThan(100);
   });
 });
 
-/** An account of the other region was never polled; and a region's own log may not have begun. */
+/** An account of the other region was never polled; and a region's own log may not exist yet. */
 function isUnbegun(path: string, thing: Thing | undefined): boolean {
   return (
     (thing?.name === FAR || thing?.name === FOREIGN || thing?.name === 'nz') &&
@@ -260,7 +260,7 @@ const bare = (text: string) => text.replace(/"requestId":"[^"]*"/, '');
 const named = (headers: Headers) => [...headers.keys()].sort().join();
 
 describe('a list', () => {
-  /** All that a list shows, by `next`. */
+  /** All entries of a list, by `next`. */
   async function listOf(world: ApiWorld, path: string, name: string, secret: string) {
     const all: Record<string, unknown>[] = [];
     let next: string | null = null;
@@ -281,7 +281,7 @@ describe('a list', () => {
     return all;
   }
 
-  test('shows a key only what is the key’s', async () => {
+  test("has only the entries of the key's accounts", async () => {
     const world = await makeWorld();
     const { keys } = world;
     const by = async (path: string, name: string, what: (one: Record<string, unknown>) => unknown) =>
@@ -327,7 +327,7 @@ describe('a list', () => {
     expect(await roles('admin')).toEqual(['admin', 'operate', 'read']);
   });
 
-  test('of what was delivered to an endpoint, set aside or given up shows a key only its accounts, also once the endpoint follows fewer', async () => {
+  test("of deliveries, parked or dead events has only the key's accounts, also after the endpoint follows fewer", async () => {
     const world = await makeWorld();
     const change = await world.app.request('/v1/endpoints/both', {
       method: 'PATCH',

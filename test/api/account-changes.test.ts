@@ -1,4 +1,4 @@
-/** Accounts over HTTP: what a key that is for some of them may do with those, and changes that meet or are repeated. */
+/** Accounts over HTTP: keys for some accounts, and concurrent or repeated changes. */
 import { randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { registerAccount } from '../../shared/accounts/accounts.ts';
@@ -13,12 +13,12 @@ import { apiParts } from '../support/api.ts';
 const KEY = 'correct-horse-battery-staple';
 const START = Date.parse('2026-03-02T08:00:00Z');
 
-/** The API over the accounts `acme` and `other`, whose credentials stand in a store that references can name. */
+/** The API over the accounts `acme` and `other`, with credentials in a store that references can name. */
 async function start() {
   const clock = { now: START };
   const now = () => clock.now;
   const inner = createMemoryTable();
-  /** What a test does in the moment before a write. */
+  /** An action of a test right before a write. */
   const hooks: { beforeWrite?: (write: Parameters<Table['write']>[0]) => unknown } = {};
   const table: Table = {
     ...inner,
@@ -68,7 +68,7 @@ async function start() {
   };
 }
 
-test('a key for some accounts has none of them read with the credentials of another', async () => {
+test('a key for some accounts cannot make them use the credentials of another', async () => {
   const rig = await start();
   const key = await rig.adminOf('acme');
   const patch = (body: object, of?: string) =>
@@ -81,7 +81,7 @@ test('a key for some accounts has none of them read with the credentials of anot
   expect((await patch({ secretRef: 'elsewhere' })).body.secretRef).toBe('elsewhere');
 });
 
-test('a change on a condition that is repeated with its Idempotency-Key has the answer of the first time', async () => {
+test('a conditional change that is repeated with its Idempotency-Key has the first answer', async () => {
   const { ask } = await start();
   const etag = (await ask('GET', '/v1/accounts/acme', {})).headers.get('etag') ?? '';
   const headers = { 'if-match': etag, 'idempotency-key': 'pause-1' };
@@ -97,7 +97,7 @@ test('a change on a condition that is repeated with its Idempotency-Key has the 
   expect([onAnother.status, onAnother.body.field]).toEqual([422, 'Idempotency-Key']);
 });
 
-test('a change on a condition is 412 also when somebody else comes in between', async () => {
+test('a conditional change answers 412 also after a concurrent change', async () => {
   const changes = [
     ['PATCH', '', { pollIntervalSeconds: 600 }],
     ['PUT', '/credentials', { clientId: 'a', clientSecret: 'b' }],
@@ -119,12 +119,12 @@ test('a change on a condition is 412 also when somebody else comes in between', 
   }
 });
 
-test('a deletion on a condition is asked for again, as it is, until nothing is left', async () => {
+test('a conditional deletion can be repeated unchanged until nothing is left', async () => {
   const { clock, hooks, table, ask } = await start();
   const etag = (await ask('GET', '/v1/accounts/acme', {})).headers.get('etag') ?? '';
   const pk = snapshotPk({ region: 'us', account: 'acme' });
   await table.putMany(Array.from({ length: 250 }, (_, at) => ({ pk, sk: String(at) })));
-  // One request has time for some of it only.
+  // One request has time for a part of it.
   hooks.beforeWrite = (write) => {
     if ('delete' in write && write.delete.pk === pk) clock.now += 100;
   };

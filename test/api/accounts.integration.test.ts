@@ -1,4 +1,4 @@
-/** The life of an account through the HTTP API, on the local host with a real ordering service (the sandbox) behind it. */
+/** The life of an account through the HTTP API, on the self-hosted process with a sandbox. */
 import { createAdaptorServer } from '@hono/node-server';
 import { afterEach, expect, test } from 'vitest';
 import { startHost } from '../../local/host.ts';
@@ -85,7 +85,7 @@ async function start() {
   return { world, ask, faults, said };
 }
 
-test('an account is tried out, made, followed, paused, changed, given new credentials and deleted; its secrets are never shown', {
+test('an account is tested, created, followed, paused, changed, given new credentials and deleted; its secrets are never returned', {
   timeout: 60_000,
 }, async () => {
   const { world, ask, faults, said } = await start();
@@ -95,7 +95,7 @@ test('an account is tried out, made, followed, paused, changed, given new creden
   const wrong = { ...credentials, clientSecret: 'wr0ng-client-secret' };
   const account = '/v1/accounts/globex';
 
-  // Before it is there.
+  // Before it exists.
   const good = await ask('POST', '/v1/credentials/test', { credentials });
   expect([good.status, good.body.ok, good.body.steps.map(({ step }: Body) => step)]).toEqual([
     200,
@@ -106,12 +106,12 @@ test('an account is tried out, made, followed, paused, changed, given new creden
   expect([bad.status, bad.body.ok, bad.body.steps.at(-1).step]).toEqual([200, false, 'token']);
   expect((await ask('GET', account)).status).toBe(404);
 
-  // Made, and polled at once.
+  // Created, and polled at once.
   const input = { id: 'globex', credentials, pollIntervalSeconds: 1 };
   const made = await ask('POST', '/v1/accounts', input);
   expect([made.status, made.headers.get('location')]).toEqual([201, account]);
   expect((await ask('POST', '/v1/accounts', input)).status, 'the id is taken').toBe(409);
-  /** What comes next of a type, after a cursor. */
+  /** The next event of a type, after a cursor. */
   const awaited = async (type: string, after: string): Promise<Body> => {
     for (let asks = 0, from = after; asks < 10; asks += 1) {
       const { body } = await ask('GET', `${account}/events?types=${type}&after=${from}&wait=5`);
@@ -128,7 +128,7 @@ test('an account is tried out, made, followed, paused, changed, given new creden
   expect((await ask('GET', `${account}/jobs/${job}`)).body.job.status).toBe('In production');
   expect((await ask('POST', `${account}/test`)).body).toMatchObject({ ok: true, openJobs: 1 });
 
-  // Paused and changed, as it was read.
+  // Paused and changed, with its ETag.
   const paused = await ask('POST', `${account}/pause`);
   expect([paused.status, paused.body.paused]).toEqual([200, true]);
   expect((await ask('GET', `${account}/status`)).body.state).toBe('paused');
@@ -137,7 +137,7 @@ test('an account is tried out, made, followed, paused, changed, given new creden
   expect([changed.status, changed.body.pollIntervalSeconds]).toEqual([200, 2]);
   expect((await ask('PATCH', account, { pollIntervalSeconds: 3 }, etag)).status).toBe(412);
 
-  // Credentials that are wrong are said to be, and good ones count at once.
+  // Invalid credentials are reported, and valid ones work at once.
   expect((await ask('PUT', `${account}/credentials`, wrong)).status).toBe(200);
   expect((await ask('POST', `${account}/test`)).body.ok).toBe(false);
   expect((await ask('PUT', `${account}/credentials`, credentials)).status).toBe(200);
@@ -146,11 +146,11 @@ test('an account is tried out, made, followed, paused, changed, given new creden
   expect((await ask('POST', `${account}/resume`)).body.paused).toBe(false);
   await awaited('job.status_changed', moved.next);
 
-  // Gone with all that was kept; the id is free again.
+  // Deleted with all of its data; the id can be reused.
   const first = await ask('DELETE', account);
   let deleted = first;
   while (deleted.status === 202) deleted = await ask('DELETE', account);
-  // The tick of the host may complete what the first request began.
+  // The tick of the host may complete the first request.
   expect(first.status === 202 ? [204, 404] : [204]).toContain(deleted.status);
   for (const rest of ['', '/status', '/jobs', '/events', '/open-jobs']) {
     expect([rest, (await ask('GET', account + rest)).status]).toEqual([rest, 404]);

@@ -1,4 +1,4 @@
-/** What breaks clients is found, what doesn't passes: of schemas of all shapes, and of everything around them. */
+/** The compatibility check finds breaking changes and accepts others, in schemas of all shapes and everything around them. */
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
@@ -456,7 +456,7 @@ describe('in OpenAPI', () => {
       'a header of an answer is new',
       (d) => (list(d).responses[200].headers.Age = { schema: { type: 'string' } }),
     ],
-  ])('it does not break when %s', (_, change) => {
+  ])('is compatible when %s', (_, change) => {
     const after = openApi();
     change(after);
     expect(breakingInOpenApi(openApi(), after)).toEqual([]);
@@ -566,14 +566,14 @@ describe('in AsyncAPI', () => {
         d.components.messages['webhook.job.closed'].examples = [];
       },
     ],
-  ])('it does not break when %s', (_, change) => {
+  ])('is compatible when %s', (_, change) => {
     const after = document();
     change(after);
     expect(breakingInAsyncApi(document(), after)).toEqual([]);
   });
 });
 
-// Any schemas. What a comparison lets pass is tried with values: one that the narrower side has must be good on the other.
+// Random schemas. An accepted comparison is tried with values: a value of the narrower side must be valid for the other.
 
 const leaf: fc.Arbitrary<Any> = fc.oneof(
   fc.record({ type: fc.constant('string'), minLength: fc.nat(2), maxLength: fc.integer({ min: 2, max: 4 }) }),
@@ -640,13 +640,13 @@ function valuesFor(schema: Any): fc.Arbitrary<unknown> {
   );
 }
 
-/** Fields that no schema tells of, but that may have to be there. */
+/** Required fields without a schema. */
 function others({ properties, required }: Any): Record<string, fc.Arbitrary<unknown>> {
   const names = ['z', ...required].filter((name) => !(name in properties));
   return Object.fromEntries(names.map((name) => [name, fc.constant(1)]));
 }
 
-/** A schema, and one that is a little or wholly another. */
+/** A schema, and one that differs slightly or completely. */
 const pair = fc.oneof(
   fc.tuple(schema, schema),
   fc
@@ -703,8 +703,8 @@ function around(direction: 'in' | 'out', schema: Any): Any {
   return { openapi: '3.1.0', paths: { '/': { post: operation } } };
 }
 
-describe('of any schemas', () => {
-  test('what passes for a body takes every value that was taken', () => {
+describe('random schemas', () => {
+  test('a compatible body accepts every value that was accepted', () => {
     let passed = 0;
     fc.assert(
       fc.property(pair, ([before, after]) => {
@@ -717,17 +717,17 @@ describe('of any schemas', () => {
       }),
       runs(200, 1_000),
     );
-    // Pairs that pass are not so rare that nothing was tried.
+    // Compatible pairs are frequent enough to be tried.
     expect(passed).toBeGreaterThan(sized(30, 100));
   });
 
-  test('what passes for an answer gives no value that was not to be expected', () => {
+  test('a compatible answer has no unexpected values', () => {
     let passed = 0;
     fc.assert(
       fc.property(pair, ([before, after]) => {
         if (breakingInOpenApi(around('out', before), around('out', after)).length > 0) return;
         passed++;
-        // Clients ignore fields that they don't know.
+        // Clients ignore unknown fields.
         const [was, is] = [ajv.compile(open(before)), ajv.compile(after)];
         for (const value of fc.sample(valuesFor(after), 20)) {
           if (is(value)) expect(was(value), JSON.stringify({ before, after, value })).toBe(true);
@@ -738,7 +738,7 @@ describe('of any schemas', () => {
     expect(passed).toBeGreaterThan(sized(30, 100));
   });
 
-  test.each(['in', 'out'] as const)('nothing breaks (%s) when nothing changes', (direction) => {
+  test.each(['in', 'out'] as const)('no change is compatible (%s)', (direction) => {
     fc.assert(
       fc.property(schema, (one) => {
         expect(breakingInOpenApi(around(direction, one), around(direction, structuredClone(one)))).toEqual(

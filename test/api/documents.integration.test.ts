@@ -1,4 +1,4 @@
-/** The documents of the API: as committed they are those of the code, good by public linters, and break nobody unannounced. */
+/** The committed API documents equal the generated ones, pass public linters, and have no unannounced breaking changes. */
 import { existsSync, readFileSync } from 'node:fs';
 import { Parser } from '@asyncapi/parser';
 import { Ajv } from 'ajv';
@@ -21,11 +21,11 @@ type Any = any;
 const read = (file: string): Any => JSON.parse(readFileSync(file, 'utf8'));
 
 describe.each(Object.keys(documents))('%s', (name) => {
-  test('as committed is that of the code (else: npm run build)', () => {
+  test('as committed equals the generated one (else: npm run build)', () => {
     expect(readFileSync(`docs/${name}`, 'utf8') === textOf(documents[name]?.() ?? {})).toBe(true);
   });
 
-  test('breaks nothing that was released, or says so in a note of a new version', () => {
+  test('breaks no released version, or names the change in the notes of a new version', () => {
     expect(existsSync(`${BASELINE}/${name}`), 'released versions are kept: node documents.ts release').toBe(
       true,
     );
@@ -39,7 +39,7 @@ describe.each(Object.keys(documents))('%s', (name) => {
 
 const notes = readFileSync('docs/api-changes.md', 'utf8');
 
-/** What breaks and is not named, in backticks, in the note of a later major version. */
+/** Breaking changes that are not named, in backticks, in the notes of a later major version. */
 function unannounced(breaking: readonly string[], before: string, after: string, text: string): string[] {
   const major = (version: string) => Number(version.split('.')[0]);
   if (major(after) <= major(before)) return [...breaking];
@@ -51,13 +51,13 @@ function noteOf(version: string, text: string): string | undefined {
   return text.split(/^## /m).find((section) => section.split(/\s/, 1)[0] === version);
 }
 
-test('all documents are of one version, and it has a note', () => {
+test('all documents have the same version, and it has notes', () => {
   const versions = Object.keys(documents).map((name) => read(`docs/${name}`).info.version);
   expect(new Set(versions).size).toBe(1);
   expect(noteOf(versions[0], notes)).toBeDefined();
 });
 
-test('what breaks takes a new major version and its name in the note', () => {
+test('a breaking change requires a new major version and its name in the notes', () => {
   const breaking = ['GET /v1/things is gone', 'server sns is gone'];
   const note =
     '# Changes\n\n## 2.0.0\n\n- `GET /v1/things is gone`: it moved.\n\n## 1.0.0\n\n`server sns is gone`\n';
@@ -70,13 +70,13 @@ test('what breaks takes a new major version and its name in the note', () => {
 
 describe('the AsyncAPI document', () => {
   const parser = new Parser();
-  /** A newer version of AsyncAPI is no fault. */
+  /** A newer version of AsyncAPI is accepted. */
   const lint = async (document: object) =>
     (await parser.parse(JSON.stringify(document))).diagnostics
       .filter(({ code }) => code !== 'asyncapi-latest-version')
       .map(({ code, path }) => `${code} ${path.join('/')}`);
 
-  test('is good by the parser of AsyncAPI', async () => {
+  test('is accepted by the parser of AsyncAPI', async () => {
     expect(await lint(read('docs/asyncapi.json'))).toEqual([]);
   });
 
@@ -101,8 +101,8 @@ describe('the AsyncAPI document', () => {
       (d) => (d.operations.publishEvent.messages = [{ $ref: '#/components/messages/topic.job.closed' }]),
       'asyncapi3-operation-messages-from-referred-channel',
     ],
-  ])('is refused for %s', async (_, change, code) => {
-    // Without the fault there is nothing to be refused.
+  ])('is rejected for %s', async (_, change, code) => {
+    // Without the fault it is accepted.
     untouched ??= lint(withOneType());
     expect(await untouched).toEqual([]);
     const document = withOneType();
@@ -112,7 +112,7 @@ describe('the AsyncAPI document', () => {
 
   let untouched: Promise<string[]> | undefined;
 
-  /** Ours without all types but one, which is quicker to read. */
+  /** Ours with only one event type, which is faster to parse. */
   function withOneType(): Any {
     const document = read('docs/asyncapi.json');
     const { components, channels } = document;
@@ -130,7 +130,7 @@ describe('the AsyncAPI document', () => {
     return document;
   }
 
-  test('has every event type on each of its ways', () => {
+  test('has every event type in each of its channels', () => {
     const { channels } = asyncApiDocument() as Any;
     const typesOf = (channel: string) => Object.keys(channels[channel].messages).sort();
     const logged = eventTypes.filter((type) => type !== 'jobwire.ping').sort();
@@ -142,8 +142,8 @@ describe('the AsyncAPI document', () => {
     );
   });
 
-  test('has examples that are what their schemas describe', () => {
-    // The parser does not look at them in AsyncAPI 3.
+  test('has examples that match their schemas', () => {
+    // The parser does not check them in AsyncAPI 3.
     const document = read('docs/asyncapi.json');
     const ajv = new Ajv({ strict: false, allErrors: true });
     addFormats.default(ajv);
@@ -169,7 +169,7 @@ describe('the AsyncAPI document', () => {
   });
 });
 
-test('all patterns of both documents are valid in RE2, which has no lookahead and no backreferences', () => {
+test('all patterns of both documents are valid in RE2, without lookahead and backreferences', () => {
   const patterns = Object.keys(documents).flatMap((name) => patternsIn(read(`docs/${name}`)));
   expect(patterns.length).toBeGreaterThan(50);
   for (const pattern of new Set(patterns)) expect(() => RE2JS.compile(pattern), pattern).not.toThrow();
@@ -213,7 +213,7 @@ describe('the OpenAPI document', () => {
     for (const $ref of [`document${name}`, 'document#/components/schemas/Event']) {
       const validate = ajv.compile({ $ref });
       expect(validate(example), `${$ref}: ${ajv.errorsText(validate.errors)}`).toBe(true);
-      // `data` is that of the type: without a field that it requires it is refused.
+      // `data` is that of the type: it is rejected without a required field.
       const { region: _, ...data } = example?.data ?? {};
       expect(validate({ ...example, data })).toBe(false);
     }
@@ -224,7 +224,7 @@ describe('the OpenAPI document', () => {
     expect(Object.keys(schemas.Event.discriminator.mapping)).toEqual(eventTypes);
   });
 
-  test('documents the headers that responses have, and no limits that the API does not send', () => {
+  test('documents the headers of responses, and no limits that the API does not send', () => {
     for (const { operationId, parameters = [], responses } of operations) {
       const replayed = parameters.some((one: Any) => one.name === 'Idempotency-Key');
       for (const [status, response] of Object.entries<Any>(responses)) {
@@ -240,7 +240,7 @@ describe('the OpenAPI document', () => {
   });
 });
 
-test('every object in a schema of AsyncAPI has a title, by which generators name types; no two have the same', () => {
+test('every object in a schema of AsyncAPI has a unique title, by which generators name types', () => {
   const { schemas } = (asyncApiDocument() as Any).components;
   const titles: string[] = [];
   const visit = (value: Any, at: string): void => {
@@ -279,7 +279,7 @@ describe('the linter of the OpenAPI document', () => {
   });
   const get = (d: Any) => d.paths['/v1/things/{id}'].get;
 
-  test('finds nothing wrong with a good one', async () => {
+  test('finds no error in a valid one', async () => {
     expect(await rulesBroken(document())).toEqual([]);
   });
 
@@ -298,18 +298,18 @@ describe('the linter of the OpenAPI document', () => {
       (d) => (get(d).responses[200].content['application/json'].example = 'x'),
       'no-invalid-media-type-examples',
     ],
-  ])('refuses %s', async (_, change, rule) => {
+  ])('rejects %s', async (_, change, rule) => {
     const broken = document();
     change(broken);
     expect(await rulesBroken(broken)).toContain(rule);
   });
 
-  test('finds nothing wrong with ours', async () => {
+  test('finds no error in ours', async () => {
     expect(await rulesBroken(read('docs/openapi.json'))).toEqual([]);
   });
 });
 
-test('what is shown as a body is taken as one', () => {
+test('accepts its example bodies', () => {
   const shown = routes.filter(({ spec }) => spec.example !== undefined);
   expect(shown.length).toBeGreaterThan(8);
   for (const { spec } of shown)

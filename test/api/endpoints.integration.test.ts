@@ -1,4 +1,4 @@
-/** Endpoints over HTTP: what each key sees and may do, that repeats make nothing twice, and that what is asked for happens. */
+/** Endpoints over HTTP: permissions, idempotent repetition, and the effects of requests. */
 import { randomUUID } from 'node:crypto';
 import { createAdaptorServer } from '@hono/node-server';
 import { Webhook } from 'standardwebhooks';
@@ -29,7 +29,7 @@ afterEach(async () => {
   for (const close of closers.splice(0).reverse()) await close();
 });
 
-/** What any answer may hold; each has some of it. */
+/** Bodies of any answer; each has some of these fields. */
 // biome-ignore lint/suspicious/noExplicitAny: answers of all shapes, each looked at by the test that asked
 type Body = any;
 
@@ -40,7 +40,7 @@ async function start(regions = ['us', 'nz']) {
   const clock = { now: START };
   const now = () => clock.now;
   const inner = createMemoryTable();
-  /** What a test puts in the way of a write: called before it. */
+  /** An action that a test runs before a write. */
   const hooks: { beforeWrite?: (write: Write) => unknown } = {};
   const table: Table = {
     ...inner,
@@ -105,7 +105,7 @@ async function start(regions = ['us', 'nz']) {
       if (made.kind !== 'created') throw new Error('no key');
       return made.secret;
     },
-    /** Makes an endpoint through the API. */
+    /** Creates an endpoint through the API. */
     async make(input: object) {
       const made = await ask('POST', '/v1/endpoints', { body: { url: URL, region: 'us', ...input } });
       expect(made.status, made.text).toBe(201);
@@ -119,7 +119,7 @@ async function start(regions = ['us', 'nz']) {
         { region: 'us', kind: 'webhook', target: URL, accounts: [], types: [], paused: false, ...record },
         [{ region: 'us', account: 'acme' }],
       ),
-    /** Events of as many jobs, or of the jobs that are named; and whoever follows the log is woken. */
+    /** Appends events of this many jobs, or of the given jobs, and wakes the log's sinks. */
     async say(account: string, jobs: number | number[], region = 'us') {
       const numbers = typeof jobs === 'number' ? Array.from({ length: jobs }, (_, at) => at + 1) : jobs;
       const ref = { region, account };
@@ -128,7 +128,7 @@ async function start(regions = ['us', 'nz']) {
       if (appended.kind !== 'appended') throw new Error('refused');
       await wakeSinks(table, ref, appended.head.sequence, clock.now);
     },
-    /** One drain, as a host runs it. */
+    /** One drain, as in a host. */
     async drain(id: string, region = 'us') {
       clock.now += 1000;
       const { open, deliveries } = endpoints;
@@ -166,7 +166,7 @@ async function pages(rig: Rig, path: string, name: string, key?: string) {
 }
 
 describe('an endpoint', () => {
-  test('is made, read, listed, changed, paused, resumed and deleted; each answer says its revision', async () => {
+  test('is created, read, listed, changed, paused, resumed and deleted; each answer has its revision', async () => {
     const rig = await start();
     const made = await rig.post('/v1/endpoints', {
       id: 'erp',
@@ -224,7 +224,7 @@ describe('an endpoint', () => {
     expect((await rig.get('/v1/endpoints')).body.endpoints).toEqual([]);
   });
 
-  test('never shows its secret again, nor the values of its headers', async () => {
+  test('never returns its secret again, nor the values of its headers', async () => {
     const rig = await start();
     const headers = { Authorization: 'Bearer t0p-token' };
     const { secret } = await rig.make({ id: 'erp', headers });
@@ -237,7 +237,7 @@ describe('an endpoint', () => {
           rig.get(`/v1/endpoints${rest}`),
         ),
       )),
-      // What can't be: the sentence quotes nothing.
+      // Invalid input: the message quotes nothing.
       await rig.post('/v1/endpoints', { url: URL, secret: `${secret}!`, headers }),
     ].map(({ text }) => text);
     for (const text of texts) {
@@ -246,7 +246,7 @@ describe('an endpoint', () => {
     expect((await rig.get('/v1/endpoints/erp')).body.headers).toEqual(['Authorization']);
   });
 
-  test('is refused by the field that is not right', async () => {
+  test('is rejected with the invalid field', async () => {
     const rig = await start();
     await rig.make({ id: 'erp' });
     for (const [body, status, field] of [
@@ -269,7 +269,7 @@ describe('an endpoint', () => {
     }
   });
 
-  test('finds its region by its accounts, or as the only one that is served', async () => {
+  test('gets its region from its accounts, or the only one that is served', async () => {
     const rig = await start();
     const made = await rig.post('/v1/endpoints', { url: URL, accounts: ['kiwi'] });
     expect(made.body.endpoint.region).toBe('nz');
@@ -278,7 +278,7 @@ describe('an endpoint', () => {
     expect([only.body.endpoint.region, only.headers.get('location')]).toEqual(['us', '/v1/endpoints/erp']);
   });
 
-  test('whose id stands in two regions is asked for with its region', async () => {
+  test('with an id in two regions requires its region', async () => {
     const rig = await start();
     await rig.make({ id: 'erp' });
     await rig.make({ id: 'erp', region: 'nz' });
@@ -291,7 +291,7 @@ describe('an endpoint', () => {
     expect((await rig.get('/v1/endpoints/erp')).body.region).toBe('us');
   });
 
-  test('is changed only as it was read, also when somebody else comes in between', async () => {
+  test('is changed only with its current ETag, also after a concurrent change', async () => {
     const rig = await start();
     await rig.make({ id: 'erp' });
     const change = (tag: string) =>
@@ -315,7 +315,7 @@ describe('an endpoint', () => {
     ]);
   });
 
-  test('that the configuration declares can be looked at and enabled, and is changed there only', async () => {
+  test('from the configuration can be read and enabled, and is changed there only', async () => {
     const rig = await start();
     await rig.declare({ id: 'erp' });
     expect((await rig.get('/v1/endpoints/erp')).body).toMatchObject({ managed: false, createdAt: null });
@@ -338,7 +338,7 @@ describe('a repeated request', () => {
     rig.ask('POST', path, { body, headers: { 'idempotency-key': idempotencyKey } });
   const input = { url: URL, region: 'us', description: 'made once' };
 
-  test('makes one endpoint, and shows the same id and secret', async () => {
+  test('creates one endpoint, and returns the same id and secret', async () => {
     const rig = await start();
     const [first, second] = [
       await once(rig, '/v1/endpoints', input),
@@ -354,7 +354,7 @@ describe('a repeated request', () => {
     expect(other.body.secret).not.toBe(first.body.secret);
   });
 
-  test('makes one endpoint wherever the first was cut off', async () => {
+  test('creates one endpoint wherever the first was interrupted', async () => {
     const ways: Record<string, (write: Write) => boolean> = {
       'before its secrets': (write) => 'put' in write && write.put.pk === 'SECRETS#us',
       'before its cursors': (write) => 'put' in write && write.put.pk.startsWith('CURSORS#'),
@@ -372,7 +372,7 @@ describe('a repeated request', () => {
       expect((await rig.get('/v1/endpoints')).body.endpoints, where).toEqual([again.body.endpoint]);
     }
 
-    // It was made, and its answer could not be kept: whoever repeats it gets the very same.
+    // It was created, and its answer could not be stored: a repetition returns the same.
     const rig = await start();
     rig.hooks.beforeWrite = (write) => {
       if ('update' in write && write.update.pk.startsWith('IDEMPOTENCY#')) throw new Error('cut off');
@@ -387,7 +387,7 @@ describe('a repeated request', () => {
     expect(signing?.secrets).toEqual([first.body.secret]);
   });
 
-  test('is done once nobody else is at work any more', async () => {
+  test('is executed after the first one has ended', async () => {
     const rig = await start();
     await rig.table.write({
       put: { ...keys.endpointLock('us', 'erp'), owner: 'x', until: rig.clock.now + 1000 },
@@ -398,7 +398,7 @@ describe('a repeated request', () => {
     expect((await once(rig, '/v1/endpoints', { ...input, id: 'erp' })).status).toBe(201);
   });
 
-  test('gives one new secret, and starts one replay', async () => {
+  test('creates one new secret, and starts one replay', async () => {
     const rig = await start();
     const { secret } = await rig.make({ id: 'erp' });
     await rig.say('acme', 2);
@@ -421,7 +421,7 @@ describe('a repeated request', () => {
 });
 
 describe('a key', () => {
-  /** Everything that can be asked of one endpoint, with a body that is right. */
+  /** Every request on one endpoint, with a valid body. */
   const bodies: Record<string, unknown> = {
     updateEndpoint: { description: 'x' },
     resendEvent: { event: 'acme.e1.1' },
@@ -437,7 +437,7 @@ describe('a key', () => {
       body: bodies[spec.id],
     });
 
-  test('does what its role allows, and nothing more', async () => {
+  test('allows exactly what its role permits', async () => {
     const rig = await start();
     await rig.make({ id: 'erp' });
     const order: readonly Role[] = ['read', 'operate', 'admin'];
@@ -474,7 +474,7 @@ describe('a key', () => {
     expect((await rig.get('/v1/endpoints/mine', key)).status).toBe(200);
   });
 
-  test('for some accounts makes and changes endpoints within them', async () => {
+  test('for some accounts creates and changes endpoints within them', async () => {
     const rig = await start();
     const key = await rig.key('admin', ['acme', 'kiwi']);
     for (const accounts of [undefined, ['other'], ['acme', 'other']]) {
@@ -489,7 +489,7 @@ describe('a key', () => {
     }
     expect((await rig.get('/v1/endpoints/mine')).body).toMatchObject({ accounts: ['acme'], revision: 1 });
 
-    // Widened by somebody who may, in the moment between: what it sends is not to be had by another address then.
+    // Widened concurrently by another key: its events must not go to another URL then.
     rig.hooks.beforeWrite = async (write) => {
       if (!('update' in write) || write.update.pk !== 'ENDPOINTS#us') return;
       delete rig.hooks.beforeWrite;
@@ -501,7 +501,7 @@ describe('a key', () => {
     expect((await rig.get('/v1/endpoints/mine')).body.url).toBe(URL);
   });
 
-  test('for some accounts sees nothing of what an endpoint did for others before', async () => {
+  test('for some accounts reads nothing that an endpoint did for others before', async () => {
     const rig = await start();
     const receiver = await startReceiver(({ body }) => ({
       status: body.includes('"jobNumber":1,') ? 422 : 204,
@@ -509,7 +509,7 @@ describe('a key', () => {
     await rig.make({ id: 'erp', url: receiver.url, accounts: ['acme', 'other'] });
     for (const account of ['acme', 'other']) await rig.say(account, 2);
     expect((await rig.post('/v1/endpoints/erp/replays', { from: 'beginning' })).status).toBe(201);
-    // Refused, tried again twice, and dead.
+    // Rejected, retried twice, and dead.
     for (let at = 0; at < 4; at += 1) {
       await rig.drain('erp');
       rig.clock.now += 24 * HOUR_MS;
@@ -552,7 +552,7 @@ describe('a key', () => {
   });
 });
 
-test('a built-in sink is looked at, enabled and replayed to, and nothing else; it is listed when asked for', async () => {
+test('a built-in sink can be read, enabled and replayed to only; it is listed on request', async () => {
   const rig = await start();
   await rig.declare({ id: 'sns', kind: 'sns', target: 'arn:aws:sns:us-east-1:0:topic' });
   await rig.say('acme', 3);
@@ -582,7 +582,7 @@ test('a built-in sink is looked at, enabled and replayed to, and nothing else; i
 });
 
 describe('lists', () => {
-  test('of endpoints go over all regions by id, each once, whatever the page', async () => {
+  test('of endpoints cover all regions by id, each once, for any page size', async () => {
     const rig = await start();
     const expected: string[] = [];
     for (const id of ['a', 'b', 'c', 'd', 'e']) {
@@ -608,7 +608,7 @@ describe('lists', () => {
     }
   });
 
-  test('of deliveries go newest first, by outcome; of parked and dead events and replays each once', async () => {
+  test('of deliveries are newest first, by outcome; of parked and dead events and replays each once', async () => {
     const rig = await start();
     const receiver = await startReceiver(({ body }) => ({
       status: body.includes('"jobNumber":1,') ? 422 : 204,
@@ -689,7 +689,7 @@ describe('lists', () => {
     );
   });
 
-  test('refuse a place that none of their pages gave', async () => {
+  test('reject a cursor that none of their pages returned', async () => {
     const rig = await start();
     await rig.make({ id: 'erp' });
     for (const path of [
@@ -708,8 +708,8 @@ describe('lists', () => {
   });
 });
 
-describe('what is sent', () => {
-  test('a ping arrives signed with the secret that was shown, and stands among the deliveries', async () => {
+describe('deliveries', () => {
+  test('a ping is signed with the returned secret, and listed in the deliveries', async () => {
     const rig = await start();
     rig.clock.now = Date.now();
     const receiver = await startReceiver(() => ({ status: 204 }));
@@ -733,7 +733,7 @@ describe('what is sent', () => {
     });
   });
 
-  test('both secrets sign after a rotation; only the new one where that was asked for', async () => {
+  test('both secrets sign after a rotation; only the new one on request', async () => {
     const rig = await start();
     rig.clock.now = Date.now();
     const receiver = await startReceiver(() => ({ status: 204 }));
@@ -761,7 +761,7 @@ describe('what is sent', () => {
     expect([await verifies(given), await verifies(last.body.secret)]).toEqual([false, true]);
   });
 
-  test('an event is resent with its id; one that is not to be had says why', async () => {
+  test('an event is resent with its id; an error gives the reason', async () => {
     const rig = await start();
     const receiver = await startReceiver((_, at) => ({ status: at === 1 ? 204 : 503 }));
     await rig.make({ id: 'erp', url: receiver.url, accounts: ['acme'] });
@@ -792,7 +792,7 @@ describe('what is sent', () => {
   });
 });
 
-test('the deliveries of an event, and of a job, are those to endpoints that the key may see', async () => {
+test('the deliveries of an event, and of a job, are those to endpoints that the key may read', async () => {
   const rig = await start();
   const receiver = await startReceiver((_, at) => ({ status: at === 1 ? 422 : 204 }));
   for (const [id, accounts] of [
@@ -824,7 +824,7 @@ test('the deliveries of an event, and of a job, are those to endpoints that the 
   expect((await rig.get('/v1/accounts/other/jobs/1/deliveries', key)).status).toBe(404);
 });
 
-test('the deliveries of an event to a former endpoint are not shown to who has made another one with its id', async () => {
+test('the deliveries of an event to a deleted endpoint are not returned to the creator of a new one with its id', async () => {
   const rig = await start();
   const receiver = await startReceiver(() => ({ status: 410, body: 'words of the former receiver' }));
   await rig.make({ id: 'opx', url: receiver.url });
@@ -839,8 +839,8 @@ test('the deliveries of an event to a former endpoint are not shown to who has m
   expect((await rig.get('/v1/accounts/acme/jobs/1/deliveries', key)).body.deliveries).toEqual([]);
 });
 
-describe('what is set aside', () => {
-  /** Job 1 is refused three times over, job 2 once; the rest arrives. */
+describe('parked events', () => {
+  /** Job 1 is rejected three times, job 2 once; the rest is delivered. */
   async function refused() {
     const rig = await start();
     const state = { status: 422 };
@@ -860,7 +860,7 @@ describe('what is set aside', () => {
     };
   }
 
-  test('is tried again at once when asked for, in order, and its lane flows', async () => {
+  test('are retried at once on request, in order, and their lane continues', async () => {
     const { rig, state, parked, retry, arrived } = await refused();
     const before = ['acme.e1.1', 'acme.e1.2', 'acme.e1.3', 'acme.e1.4'];
     expect(await parked()).toEqual(before);
@@ -880,7 +880,7 @@ describe('what is set aside', () => {
     expect(body.deliveries.map(({ cause }: Body) => cause)).toEqual(['parked', 'parked', 'parked', 'parked']);
   });
 
-  test('is not sent any more once it is discarded, and what is behind it goes on', async () => {
+  test('that are discarded are no longer sent, and their successors continue', async () => {
     const { rig, state, parked, discard, arrived } = await refused();
     state.status = 204;
     const gone = await discard({ events: ['acme.e1.2', 'acme.e1.1', 'acme.e1.9'] });
@@ -898,7 +898,7 @@ describe('what is set aside', () => {
     expect(arrived()).toHaveLength(sent + 1);
   });
 
-  test('can be discarded from the middle: the first goes on as it stood', async () => {
+  test('can be discarded from the middle: the first one stays', async () => {
     const { rig, state, discard, parked, arrived } = await refused();
     state.status = 204;
     expect((await discard({ events: ['acme.e1.2'] })).body).toEqual({ discarded: 1, missing: [] });
@@ -908,7 +908,7 @@ describe('what is set aside', () => {
     expect(await parked()).toEqual(['acme.e1.4']);
   });
 
-  test('is meant by ids or as a whole, never both, never neither', async () => {
+  test('are selected by ids or as a whole, never both, never neither', async () => {
     const { retry, parked } = await refused();
     const before = await parked();
     for (const body of [{}, { all: false }, { events: [] }, { events: ['x'], all: true }, { event: 'x' }]) {
@@ -919,7 +919,7 @@ describe('what is set aside', () => {
 });
 
 describe('a replay', () => {
-  test('sends a stretch of the log once more, shows how far it is, and ends', async () => {
+  test('sends a range of the log once more, shows its progress, and ends', async () => {
     const rig = await start();
     const seen: number[] = [];
     let path = '';
@@ -987,7 +987,7 @@ describe('a replay', () => {
     expect((await rig.get('/v1/endpoints/erp/replays/nobody')).status).toBe(404);
   });
 
-  test('stays within what the endpoint follows, and names what is not right', async () => {
+  test("stays within the endpoint's filters, and names invalid fields", async () => {
     const rig = await start();
     await rig.make({ id: 'erp', accounts: ['acme'] });
     for (const account of ['acme', 'other']) await rig.say(account, 2);
@@ -1008,7 +1008,7 @@ describe('a replay', () => {
   });
 });
 
-test('health says how an endpoint is doing, with instants as texts', async () => {
+test('health describes an endpoint, with times as texts', async () => {
   const rig = await start();
   const receiver = await startReceiver((_, at) => ({ status: at <= 2 ? 204 : 503 }));
   await rig.make({ id: 'erp', url: receiver.url, concurrency: 1 });

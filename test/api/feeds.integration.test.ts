@@ -35,14 +35,14 @@ afterEach(async () => {
   for (const close of closers.splice(0).reverse()) await close();
 });
 
-/** What a test may put between the API and its table or log: called after the real thing answered. */
+/** An action of a test between the API and its table or log, after the call answered. */
 interface Hooks {
   afterRead?: (ref: AccountRef) => unknown;
   afterQuery?: (index: string | undefined) => unknown;
   table?: Partial<Table>;
 }
 
-/** What any answer may hold; each has some of it. */
+/** Bodies of any answer; each has some of these fields. */
 interface Body {
   status: number;
   type: string;
@@ -77,7 +77,7 @@ async function start(
     },
   };
   const reads: AccountRef[] = [];
-  // As on one machine: what was committed is on its way into the cell feed at once.
+  // As self-hosted: committed events enter the cell feed at once.
   let forwards = 0;
   const forwarder = createForwarder(inner, { onForwarded: (feed) => growth.grew(feed) });
   const innerLog = createEventLog(inner, {
@@ -120,7 +120,7 @@ async function start(
     ...apiParts(inner, KEY),
     now: Date.now,
     onError: (cause) => errors.push(cause),
-    // Only a hint can wake a reader in time, unless a test wants it otherwise.
+    // Only a wake-up can notify a reader in time, unless a test changes that.
     pace: { recheckMs: 60_000 },
     ...(hinted ? { growth } : {}),
     ...deps,
@@ -339,7 +339,7 @@ async function until(holds: () => boolean, what: string) {
   }
 }
 
-describe('the key', () => {
+describe('API key', () => {
   const ask = (api: Api, authorization?: string) =>
     fetch(`${api.url}/v1/accounts/acme/status`, {
       headers: authorization === undefined ? {} : { authorization },
@@ -353,7 +353,7 @@ describe('the key', () => {
     ['under another scheme', `Basic ${KEY}`],
     ['empty', 'Bearer '],
     ['without a scheme', KEY],
-  ])('lets nobody in when it is %s, and is not echoed', async (_, authorization) => {
+  ])('is rejected if it is %s, and is not echoed', async (_, authorization) => {
     const api = await start();
     const response = await ask(api, authorization);
     expect(response.status).toBe(401);
@@ -364,12 +364,12 @@ describe('the key', () => {
     expect(text).not.toContain(KEY.slice(0, -1));
   });
 
-  test('lets in who shows it, whatever the case of the scheme', async () => {
+  test('is accepted in any case of the scheme', async () => {
     const api = await start();
     expect((await ask(api, `bearer ${KEY}`)).status).toBe(200);
   });
 
-  test('guards every path below /v1, known or not, before anything is looked up', async () => {
+  test('is required for every path below /v1, known or not, before any lookup', async () => {
     const api = await start();
     for (const path of [
       '/v1/accounts/acme/events',
@@ -384,7 +384,7 @@ describe('the key', () => {
     expect((await fetch(`${api.url}/v1//accounts/acme/status`)).status).toBe(401);
   });
 
-  test('is not needed for health and event types', async () => {
+  test('is not required for health and event types', async () => {
     const api = await start();
     const health = await fetch(`${api.url}/healthz`);
     expect([health.status, await health.text()]).toEqual([200, '{"status":"ok"}']);
@@ -405,7 +405,7 @@ describe('the key', () => {
   });
 });
 
-describe('problems', () => {
+describe('errors', () => {
   const events = '/v1/accounts/acme/events';
   const jobs = '/v1/accounts/acme/jobs';
   test.each([
@@ -439,7 +439,7 @@ describe('problems', () => {
     [`${jobs}/0`, 'jobNumber', 'from 1'],
     [`${jobs}/1000000000000`, 'jobNumber', 'to 999999999999'],
     ['/v1/event-types?x=1', 'x', 'none'],
-  ])('%s is refused by the name of the parameter', async (path, field, rule) => {
+  ])('%s is rejected with the name of the parameter', async (path, field, rule) => {
     const api = await start();
     const { status, headers, body } = await api.json(path);
     expect(status).toBe(400);
@@ -454,7 +454,7 @@ describe('problems', () => {
     expect(body.detail).toContain(rule);
   });
 
-  test('a Last-Event-ID that is no cursor is refused by its name', async () => {
+  test('an invalid Last-Event-ID is rejected with its name', async () => {
     const api = await start();
     for (const path of [`${events}/stream`, '/v1/events/stream']) {
       const { status, body } = await api.json(path, { headers: { 'last-event-id': 'bogus!' } });
@@ -462,7 +462,7 @@ describe('problems', () => {
     }
   });
 
-  test('unknown routes, accounts and jobs are 404, another method 405 with what is allowed', async () => {
+  test('unknown routes, accounts and jobs answer 404, another method 405 with Allow', async () => {
     const api = await start();
     const strange = [
       '/nowhere',
@@ -487,7 +487,7 @@ describe('problems', () => {
     expect(post.headers.get('content-type')).toBe('application/problem+json');
   });
 
-  test('a table that does not answer is 503 with Retry-After, any other fault 500 without a word about it', async () => {
+  test('an unavailable table answers 503 with Retry-After, any other fault 500 without details', async () => {
     const api = await start();
     for (const [cause, status] of [
       [new TableError('get', 'ProvisionedThroughputExceeded for jobwire-state'), 503],
@@ -503,7 +503,7 @@ describe('problems', () => {
     }
   });
 
-  test('every answer has an id of its own, or the one the client gave; data is never cached', async () => {
+  test("every answer has its own request id, or the client's; data is never cached", async () => {
     const api = await start();
     for (const path of [
       '/healthz',
@@ -525,7 +525,7 @@ describe('problems', () => {
   });
 });
 
-describe('the feed', () => {
+describe('account feed', () => {
   const path = '/v1/accounts/acme/events';
 
   test('is contiguous over pages, from the first event to the head', async () => {
@@ -552,7 +552,7 @@ describe('the feed', () => {
     });
   });
 
-  test('takes a bare number for the current epoch', async () => {
+  test('accepts a bare number for the current epoch', async () => {
     const api = await start();
     await api.append(ACME, jobEvents(3));
     expect(sequences((await api.json(`${path}?after=2`)).body.events)).toEqual([3]);
@@ -568,7 +568,7 @@ describe('the feed', () => {
     });
   });
 
-  test('filters by type and moves its cursor past what was not asked for', async () => {
+  test('filters by type and moves its cursor past the filtered events', async () => {
     const api = await start();
     await api.append(ACME, [...jobEvents(5), accountEvent(), ...jobEvents(4)]);
     const accounts = await api.json(`${path}?types=account.*`);
@@ -576,12 +576,12 @@ describe('the feed', () => {
     expect(accounts.body.next).toBe('e1.10');
     const none = await api.json(`${path}?types=status.discovered,job.created`);
     expect(none.body).toMatchObject({ events: [], next: 'e1.10', head: 'e1.10' });
-    // Stops behind the last event given, not behind what happened to be read with it.
+    // Ends behind the last returned event, not behind the last one read.
     const two = await api.json(`${path}?types=job.*&limit=2`);
     expect([sequences(two.body.events), two.body.next]).toEqual([[1, 2], 'e1.2']);
   });
 
-  test('looks at a bounded number of events per request, and still moves on', async () => {
+  test('reads a bounded number of events per request, and still advances', async () => {
     const api = await start();
     await api.append(ACME, [...Array.from({ length: 2100 }, accountEvent), jobEvent()]);
     const first = await api.json(`${path}?types=job.*&wait=25`);
@@ -609,11 +609,11 @@ describe('the feed', () => {
     expect(got).toEqual(range(1, 40));
   });
 
-  test('gives the envelopes byte for byte as they are stored, whatever text customers wrote', async () => {
+  test('returns stored envelopes byte for byte, with any customer texts', async () => {
     const api = await start();
     const description = `</script><script>alert("1")</script> \\ \u2028 \u0000 \ud83d\ude00 \r\n\n data: x ${'é'.repeat(3)}`;
     await api.append(ACME, [jobEvent(1, { description }), jobEvent(2)]);
-    // Written by some other version: the same document, but not the bytes this one would make of it.
+    // Written by another version: the same document in other bytes than this version's.
     await api.table.write({
       update: keys.event(ACME, 2),
       set: { event: '{ "id":"2","data":{"price":1.0, "b":2,"1":"\\u00e9"} }' },
@@ -634,7 +634,7 @@ describe('the feed', () => {
     expect((await live.event()).data).toBe(stored[1]);
   });
 
-  test('refuses cursors of another epoch and beyond the head with 410 and where to go on', async () => {
+  test('rejects cursors of another epoch and beyond the head with 410 and the cursor to resume from', async () => {
     const api = await start();
     await api.append(ACME, jobEvents(3));
     for (const after of ['e9.1', 'e1.4', '4', '999999999999999']) {
@@ -650,7 +650,7 @@ describe('the feed', () => {
     }
   });
 
-  test('refuses a cursor from before retention; without a cursor it begins with the earliest still kept', async () => {
+  test('rejects an expired cursor; without a cursor it starts at the earliest stored event', async () => {
     const api = await start({ retentionDays: 1 });
     await api.append(ACME, jobEvents(4));
     api.clock.now += DAY_MS / 2;
@@ -666,7 +666,7 @@ describe('the feed', () => {
     expect((await api.json(path)).body).toMatchObject({ events: [], next: 'e1.7', head: 'e1.7' });
   });
 
-  test('says how far the service was observed only where the page reaches the head', async () => {
+  test('has observedThrough only if the page reaches the head', async () => {
     const api = await start();
     await api.append(ACME, jobEvents(3));
     await api.table.write({ update: keys.status(ACME), set: { lastGoodCrawlStartedAt: NOW } });
@@ -675,7 +675,7 @@ describe('the feed', () => {
     expect((await api.json(`${path}?after=3`)).body.observedThrough).toBe('2026-11-21T12:00:00.000Z');
   });
 
-  test('never claims an observation whose events came after the page was read', async () => {
+  test('never has an observedThrough whose events came after the page was read', async () => {
     const api = await start();
     await api.append(ACME, jobEvents(1));
     api.hooks.afterRead = async () => {
@@ -701,7 +701,7 @@ describe('the feed', () => {
     });
   });
 
-  test('is read by a Lambda as by a server', async () => {
+  test('is the same on Lambda and on a server', async () => {
     const api = await start();
     await api.append(ACME, jobEvents(2));
     const response = await api.api.request(path, { headers: { authorization: `Bearer ${KEY}` } });
@@ -712,7 +712,7 @@ describe('the feed', () => {
 describe('a long poll', () => {
   const path = '/v1/accounts/acme/events?wait=25&after=e1.0';
 
-  test('is answered by the append itself, without waiting for a look at the table', async () => {
+  test('is answered by the append itself, without polling the table', async () => {
     const api = await start();
     const reading = new Promise<void>((resolve) => {
       api.hooks.afterRead = () => resolve();
@@ -725,7 +725,7 @@ describe('a long poll', () => {
     expect(api.growth.watches).toBe(0);
   }, 5_000);
 
-  test('misses nothing that is appended between its look and its wait', async () => {
+  test('misses no event that is appended between its read and its wait', async () => {
     const api = await start();
     api.hooks.afterRead = async () => {
       delete api.hooks.afterRead;
@@ -734,7 +734,7 @@ describe('a long poll', () => {
     expect(sequences((await api.json(path)).body.events)).toEqual([1]);
   }, 5_000);
 
-  test('goes on waiting when what came does not match, or came to another account', async () => {
+  test('keeps waiting if the new events do not match, or belong to another account', async () => {
     const api = await start();
     const asked = api.json(`${path}&types=account.*`);
     await until(() => api.reads.length === 1, 'a first look');
@@ -748,7 +748,7 @@ describe('a long poll', () => {
     });
   }, 5_000);
 
-  test('looks at the table by itself where nothing wakes it', async () => {
+  test('polls the table if nothing wakes it', async () => {
     const api = await start({ hinted: false, pace: { recheckMs: 10 } });
     const asked = api.json(path);
     await until(() => api.reads.length === 1, 'a first look');
@@ -756,7 +756,7 @@ describe('a long poll', () => {
     expect(sequences((await asked).body.events)).toEqual([1]);
   }, 5_000);
 
-  test('ends with an empty page when its time is over, and says how far was observed by then', async () => {
+  test('ends with an empty page after its time, with the current observedThrough', async () => {
     const api = await start();
     const began = Date.now();
     const asked = api.json('/v1/accounts/acme/events?wait=1&after=e1.0');
@@ -771,7 +771,7 @@ describe('a long poll', () => {
     expect(api.growth.watches).toBe(0);
   });
 
-  test('ends at once when its client goes', async () => {
+  test('ends at once when its client disconnects', async () => {
     const api = await start();
     const abort = new AbortController();
     const asked = api.get(path, { signal: abort.signal });
@@ -782,10 +782,10 @@ describe('a long poll', () => {
   });
 });
 
-describe('the stream of an account', () => {
+describe('account stream', () => {
   const path = '/v1/accounts/acme/events/stream';
 
-  test('begins at the head and tells what comes, with cursor, type and envelope', async () => {
+  test('starts at the head and sends new events with cursor, type and envelope', async () => {
     const api = await start();
     await api.append(ACME, jobEvents(3));
     const live = await stream(api, path);
@@ -802,7 +802,7 @@ describe('the stream of an account', () => {
     });
   });
 
-  test('goes on from Last-Event-ID rather than from the `after` it was opened with', async () => {
+  test('resumes after Last-Event-ID rather than the `after` it was opened with', async () => {
     const api = await start();
     await api.append(ACME, jobEvents(5));
     expect((await (await stream(api, `${path}?after=e1.3`)).event()).id).toBe('e1.4');
@@ -811,7 +811,7 @@ describe('the stream of an account', () => {
     );
   });
 
-  test('has neither gaps nor repeats for a client that is cut off again and again while events are appended', async () => {
+  test('has neither gaps nor repeats for a client that is disconnected repeatedly while events are appended', async () => {
     const api = await start();
     const total = 400;
     const appending = (async () => {
@@ -840,7 +840,7 @@ describe('the stream of an account', () => {
     await until(() => api.growth.watches === 0, 'all streams ended');
   });
 
-  test('loses nothing for a client that is cut off before its first event', async () => {
+  test('loses nothing for a client that is disconnected before its first event', async () => {
     const api = await start();
     await api.append(ACME, jobEvents(2));
     const first = await stream(api, path);
@@ -850,7 +850,7 @@ describe('the stream of an account', () => {
     expect((await (await stream(api, path, { 'last-event-id': id })).event()).id).toBe('e1.3');
   });
 
-  test('filters, and its heartbeats carry the cursor past what was left out', async () => {
+  test('filters, and its heartbeats carry the cursor past filtered events', async () => {
     const api = await start({ pace: { recheckMs: 60_000, heartbeatMs: 30 } });
     const live = await stream(api, `${path}?types=account.*`);
     expect((await live.next())?.id).toBe('e1.0');
@@ -865,7 +865,7 @@ describe('the stream of an account', () => {
     expect((await live.event()).id).toBe('e1.5');
   });
 
-  test('ends by itself when its time is over, so that the client resumes', async () => {
+  test('ends by itself after its time, so that the client resumes', async () => {
     const api = await start({ pace: { recheckMs: 60_000, streamMs: 60, heartbeatMs: 1000 } });
     const live = await stream(api, `${path}?types=account.*`);
     await live.next();
@@ -875,7 +875,7 @@ describe('the stream of an account', () => {
     expect(api.growth.watches).toBe(0);
   });
 
-  test('ends by itself also while events keep coming', async () => {
+  test('ends by itself also while events arrive continuously', async () => {
     const api = await start({ pace: { streamMs: 50 } });
     let over = false;
     const appending = (async () => {
@@ -891,7 +891,7 @@ describe('the stream of an account', () => {
     expect(api.errors).toEqual([]);
   });
 
-  test('stops at once when its client goes: nothing listens, nothing is read any more', async () => {
+  test('stops at once when its client disconnects: no listener is left, nothing more is read', async () => {
     const api = await start();
     const streams = await Promise.all(range(1, 10).map(() => stream(api, path)));
     for (const live of streams) await live.next();
@@ -904,14 +904,14 @@ describe('the stream of an account', () => {
     expect(api.errors).toEqual([]);
   });
 
-  test('is not even begun for a HEAD request', async () => {
+  test('is not started for a HEAD request', async () => {
     const api = await start();
     const response = await api.get(path, { method: 'HEAD' });
     expect([response.status, response.headers.get('content-type')]).toEqual([200, 'text/event-stream']);
     expect(api.growth.watches).toBe(0);
   });
 
-  test('reads no further than a slow client takes', async () => {
+  test('reads no further than a slow client consumes', async () => {
     const api = await start();
     await api.append(
       ACME,
@@ -922,7 +922,7 @@ describe('the stream of an account', () => {
     await once(socket, 'connect');
     socket.pause();
     socket.write(`GET ${path}?after=0 HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${KEY}\r\n\r\n`);
-    // 40 MB are there; the sockets hold some, and then the stream waits.
+    // 40 MB are stored; the sockets buffer some, and then the stream waits.
     let before = -1;
     while (api.reads.length !== before || before < 2) {
       before = api.reads.length;
@@ -934,7 +934,7 @@ describe('the stream of an account', () => {
     expect(api.errors).toEqual([]);
   });
 
-  test('that meets a fault ends, reports it, and is resumed', async () => {
+  test('with a fault ends, reports it, and can be resumed', async () => {
     const api = await start();
     const live = await stream(api, path);
     await live.next();
@@ -948,7 +948,7 @@ describe('the stream of an account', () => {
     expect((await (await stream(api, path, { 'last-event-id': 'e1.0' })).event()).id).toBe('e1.1');
   });
 
-  test('ends when the log it follows begins a new epoch, and resuming is refused', async () => {
+  test('ends when its log starts a new epoch, and resuming is rejected', async () => {
     const api = await start();
     const live = await stream(api, path);
     await live.next();
@@ -960,13 +960,13 @@ describe('the stream of an account', () => {
   });
 });
 
-describe('the stream of all accounts', () => {
+describe('stream of all accounts', () => {
   const path = '/v1/events/stream';
 
-  test('is followed by the EventSource of the guide without a gap: ended before its first event, refused, and resumed', async () => {
+  test('is followed by the documented EventSource without a gap: ended before its first event, rejected, and resumed', async () => {
     const api = await start({ pace: { retryMs: 10 } });
     const asked: { after: string | null; last: string | undefined }[] = [];
-    // The server that adds the key: it ends the first stream behind its first frame, then refuses once.
+    // The proxy that adds the key: it ends the first stream after its first frame, then rejects once.
     const between = createServer(async (request, response) => {
       const { pathname, search, searchParams } = new URL(request.url ?? '', 'http://x');
       const last = request.headers['last-event-id']?.toString();
@@ -1036,7 +1036,7 @@ describe('the stream of all accounts', () => {
     ]);
   });
 
-  test('tells the events of every region and goes on from its cursor', async () => {
+  test('has the events of every region and resumes at its cursor', async () => {
     const api = await start();
     await api.append(ACME, jobEvents(3));
     const live = await stream(api, path);
@@ -1055,7 +1055,7 @@ describe('the stream of all accounts', () => {
     expect(JSON.parse((await after.event()).data).id).toBe('kiwi.e2.1');
   });
 
-  test('has neither gaps nor repeats for a client that is cut off again and again, nor for accounts that come later', async () => {
+  test('has neither gaps nor repeats for a client that is disconnected repeatedly, nor for later accounts', async () => {
     const api = await start();
     const late: AccountRef = { region: 'us', account: 'late' };
     const refs = [ACME, KIWI, late];
@@ -1105,7 +1105,7 @@ describe('the stream of all accounts', () => {
     ]);
   });
 
-  test('finds by itself what grew where nothing wakes it', async () => {
+  test('finds new events by polling if nothing wakes it', async () => {
     const api = await start({ hinted: false, pace: { recheckMs: 10 } });
     const live = await stream(api, path);
     await live.next();
@@ -1113,7 +1113,7 @@ describe('the stream of all accounts', () => {
     expect(JSON.parse((await live.event()).data).id).toBe('kiwi.e2.1');
   });
 
-  test('does not let a long log hold up the others', async () => {
+  test('does not let a long log delay the others', async () => {
     const api = await start();
     const begun = await stream(api, path);
     const last = (await begun.next())?.id ?? '';
@@ -1126,7 +1126,7 @@ describe('the stream of all accounts', () => {
     expect([...accounts].sort()).toEqual(['acme', 'kiwi']);
   });
 
-  test('refuses a cursor that one feed cannot be read from, and says how to go on with least loss', async () => {
+  test('rejects a cursor that no feed can use, with the best cursor to resume from', async () => {
     const api = await start();
     await api.append(ACME, jobEvents(3));
     await api.append(KIWI, jobEvents(5));
@@ -1145,7 +1145,7 @@ describe('the stream of all accounts', () => {
     }
   });
 
-  test('of one region has the cursors of a log, and as small ones with many accounts', async () => {
+  test('of one region has the cursors of a log, equally small with many accounts', async () => {
     const api = await start({ regions: ['us'] });
     for (let n = 0; n < 1_200; n += 1) {
       await api.register({ region: 'us', account: `customer-${n}` }, `t4z9x${(n * 7919).toString(36)}`);
@@ -1161,7 +1161,7 @@ describe('the stream of all accounts', () => {
     expect(JSON.parse((await again.event()).data).data.account).toBe('customer-78');
   });
 
-  test('stops at once when its client goes', async () => {
+  test('stops at once when its client disconnects', async () => {
     const api = await start();
     const live = await stream(api, path);
     await live.next();
@@ -1172,10 +1172,10 @@ describe('the stream of all accounts', () => {
   });
 });
 
-describe('the status of an account', () => {
+describe('account status', () => {
   const path = '/v1/accounts/acme/status';
 
-  test('says how tracking stands', async () => {
+  test('describes the state of tracking', async () => {
     const api = await start();
     await api.append(ACME, jobEvents(2));
     expect((await api.json(path)).body).toEqual({
@@ -1225,14 +1225,14 @@ describe('the status of an account', () => {
     });
   });
 
-  test('says paused for a paused account', async () => {
+  test('is paused for a paused account', async () => {
     const api = await start();
     await api.register(ACME, 'e1', true);
     expect((await api.json(path)).body.state).toBe('paused');
   });
 });
 
-describe('a confirmation by an operator', () => {
+describe('confirmation by an operator', () => {
   const path = '/v1/accounts/acme/confirm';
   const confirm = (api: Api, body?: string) => {
     const headers = { 'content-type': 'application/json' };
@@ -1241,7 +1241,7 @@ describe('a confirmation by an operator', () => {
   const set = (api: Api, attributes: Record<string, string | number>) =>
     api.table.write({ update: keys.status(ACME), set: attributes });
 
-  test('ends a quarantine, with the event that says so', async () => {
+  test('ends a quarantine, with its event', async () => {
     const api = await start();
     await set(api, { state: 'quarantined', quarantinedAt: NOW, suspected: 20 });
     expect(await confirm(api)).toMatchObject({ status: 200, body: { confirmed: 'quarantined' } });
@@ -1267,7 +1267,7 @@ describe('a confirmation by an operator', () => {
     expect((await api.table.get(keys.status(ACME)))?.duePk).toBeDefined();
   });
 
-  test('a paused account stays paused', async () => {
+  test('keeps a paused account paused', async () => {
     const api = await start();
     await api.register(ACME, 'e1', true);
     await set(api, { state: 'identity_mismatch' });
@@ -1281,7 +1281,7 @@ describe('a confirmation by an operator', () => {
     ['an unknown field', '{"upstream":1}', 400, 'upstream is not a field here. There are: upstreamId.'],
     ['no id', '{"upstreamId":"x"}', 400, 'upstreamId must be a positive integer'],
     ['too much', ' '.repeat(100_001), 413, 'no larger than 100000 bytes'],
-  ])('%s is refused in a sentence, and nothing is changed', async (_, body, status, words) => {
+  ])('%s is rejected with a message, and nothing changes', async (_, body, status, words) => {
     const api = await start();
     await set(api, { state: 'identity_mismatch' });
     const answer = await confirm(api, body);
@@ -1338,7 +1338,7 @@ eachTable('jobs', (makeTable) => {
     ]);
   });
 
-  test('are shown as events show them, with what became of them', async () => {
+  test('have the fields of events, plus their outcome', async () => {
     const api = await start({ inner: await makeTable() });
     await api.table.write({ update: keys.status(ACME), set: { lastGoodCrawlStartedAt: NOW } });
     await store(
@@ -1358,7 +1358,7 @@ eachTable('jobs', (makeTable) => {
     expect(
       body.jobs.map(({ phase, outcome, lastListedAt, status }) => [phase, outcome, lastListedAt, status]),
     ).toEqual([
-      // Still listed: so it was in the last complete look. Others only as long as their own snapshot says.
+      // Listed ones were observed in the last complete crawl, others when their snapshot says.
       ['listed', null, '2026-11-21T12:00:00.000Z', 'Proof'],
       ['departed', null, '2026-11-20T12:00:00.000Z', 'Proof'],
       ['settling', 'closed', '2026-11-20T12:00:00.000Z', 'Printing'],
@@ -1408,7 +1408,7 @@ eachTable('jobs', (makeTable) => {
     }
   });
 
-  test('that share the first 200 characters of an order number are told apart', async () => {
+  test('with the same first 200 characters of an order number are distinguished', async () => {
     const api = await start({ inner: await makeTable() });
     const long = 'x'.repeat(200);
     await store(
@@ -1419,7 +1419,7 @@ eachTable('jobs', (makeTable) => {
     expect((await all(api, `limit=1&orderNumber=${long}2`)).got).toEqual([2]);
   });
 
-  test('are not shown on the word of an index that lags behind', async () => {
+  test('are not returned from an outdated index', async () => {
     const api = await start({ inner: await makeTable() });
     await store(api, createSnapshot({ jobNumber: 1 }), createSnapshot({ jobNumber: 2 }));
     api.hooks.afterQuery = async (index) => {
@@ -1429,7 +1429,7 @@ eachTable('jobs', (makeTable) => {
     expect((await all(api, 'status=Proof')).got).toEqual([2]);
   });
 
-  test('are paged with the filter they began with', async () => {
+  test('are paged with the initial filter', async () => {
     const api = await start({ inner: await makeTable() });
     await store(api, createSnapshot({ jobNumber: 1 }), createSnapshot({ jobNumber: 2 }));
     const { body } = await api.json(`${path}?limit=1&status=Proof`);
@@ -1440,7 +1440,7 @@ eachTable('jobs', (makeTable) => {
     expect(numbers((await api.json(`${path}?limit=1&status=Proof&after=${body.next}`)).body)).toEqual([2]);
   });
 
-  test('cannot be paged on when the log began a new epoch: the cursor they carry would lead nowhere', async () => {
+  test('cannot be paged further after a new epoch: their cursor would be invalid', async () => {
     const api = await start({ inner: await makeTable() });
     await store(api, createSnapshot({ jobNumber: 1 }), createSnapshot({ jobNumber: 2 }));
     const { body } = await api.json(`${path}?limit=1`);
@@ -1448,7 +1448,7 @@ eachTable('jobs', (makeTable) => {
     expect((await api.json(`${path}?limit=1&after=${body.next}`)).status).toBe(410);
   });
 
-  test('one by one show what their own record says, once it was read', async () => {
+  test('read one by one have the fields of their detail, once it was fetched', async () => {
     const api = await start({ inner: await makeTable() });
     await api.append(ACME, jobEvents(2));
     await store(

@@ -1,6 +1,6 @@
 /**
- * Every operation of the OpenAPI document, asked with what the document allows and with much that it doesn't. Whatever comes,
- * the answer is one that the document describes, and nothing secret is in it or in the log.
+ * Sends valid and invalid requests to every operation of the OpenAPI document. Every answer matches the document, and neither
+ * answers nor logs contain secrets.
  */
 import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.js';
 import formats from 'ajv-formats';
@@ -44,7 +44,7 @@ const validators = new Map<string, ValidateFunction>(
 const byRoute = new Map(operations.map((operation) => [`${operation.method} ${operation.path}`, operation]));
 
 eachTable('every operation', (makeTable, kind, makeHistoryTable) => {
-  test('answers whatever it is asked as its document says, and shows no secret', {
+  test('answers any request as documented, without secrets', {
     timeout: 300_000,
   }, async () => {
     const world = await createApiWorld({ table: await makeTable(), history: await makeHistoryTable() });
@@ -57,7 +57,7 @@ eachTable('every operation', (makeTable, kind, makeHistoryTable) => {
     for (const operation of operations) {
       const after = await nextsOf(world, operation);
       const { valid, strange } = requestsOf(operation, world, after);
-      // Each seed of its own, so that operations that are added change nothing for the others.
+      // One seed per operation, so that new operations do not change the requests of others.
       const seed = [...operation.operationId].reduce((sum, one) => (sum * 31 + one.charCodeAt(0)) | 0, SEED);
       const property = fc.asyncProperty(fc.oneof(valid, strange), async (asked) => {
         try {
@@ -78,7 +78,7 @@ eachTable('every operation', (makeTable, kind, makeHistoryTable) => {
         wrong.push(`${operation.operationId}: ${fc.stringify(outcome.counterexample)}\n${cause}`);
       }
     }
-    // Few runs may have missed what takes several things that fit.
+    // Short runs may miss requests that need several matching values.
     for (const operation of operations) {
       const { valid } = requestsOf(operation, world, await nextsOf(world, operation));
       for (const asked of succeeded.has(operation.operationId) ? [] : samples(valid, SEED, 200)) {
@@ -106,7 +106,7 @@ eachTable('every operation', (makeTable, kind, makeHistoryTable) => {
     expect(never, 'operations that never did what was asked for').toEqual([]);
   });
 
-  test('takes no name that is longer than a key of the table can be', async () => {
+  test('rejects names that are longer than a table key', async () => {
     const world = await createApiWorld({ table: await makeTable(), history: await makeHistoryTable() });
     const named = operations.filter(({ path }) => path.includes('{'));
     const some = kind === 'in memory' ? 1 : sized(4, 1);
@@ -138,7 +138,7 @@ eachTable('every operation', (makeTable, kind, makeHistoryTable) => {
   });
 });
 
-/** Asks, and checks the answer. */
+/** Sends a request, and checks the answer. */
 async function check(world: ApiWorld, asked: Asked) {
   world.logged.length = 0;
   world.faults.length = 0;
@@ -179,7 +179,7 @@ async function check(world: ApiWorld, asked: Asked) {
 
   const said = `${text} ${JSON.stringify([...response.headers])} ${JSON.stringify(logged)}`;
   for (const secret of [CANARY, SIGNING_SECRET, ...secretsOf(world)]) {
-    // What somebody makes up as a path or a parameter may be quoted.
+    // A caller's path or parameter may be quoted.
     if (path.includes(secret)) continue;
     expect(said.includes(secret), `a secret in ${what}`).toBe(false);
   }
@@ -239,7 +239,7 @@ function secretsOf(world: ApiWorld): string[] {
   ];
 }
 
-/** The cursors that the pages of a list give. */
+/** The cursors in the pages of a list. */
 async function nextsOf(world: ApiWorld, { method, path, parameters }: Operation): Promise<string[]> {
   if (method !== 'GET' || !parameters.some(({ name }) => name === 'after')) return [];
   const id = path.startsWith('/v1/endpoints') ? 'own' : path.startsWith('/v1/regions') ? 'us' : 'acme';
@@ -255,7 +255,7 @@ async function nextsOf(world: ApiWorld, { method, path, parameters }: Operation)
   return next ? [next] : [];
 }
 
-/** The schema with references into ours; objects hold nothing but what is described, unless it says so. */
+/** The schema with resolved references; objects have only described fields, unless they allow others. */
 function strict(schema: Schema): unknown {
   if (Array.isArray(schema)) return schema.map(strict);
   if (typeof schema !== 'object' || schema === null) return schema;

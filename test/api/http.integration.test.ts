@@ -1,4 +1,4 @@
-/** Habits that all routes share: conditional changes, repeats, pages, strictness, limits, and what every answer carries. */
+/** Rules of all routes: conditional changes, idempotency, pages, strict input, limits, and common headers. */
 import { createAdaptorServer, type HttpBindings } from '@hono/node-server';
 import { afterEach, describe, expect, test } from 'vitest';
 import type { ApiDeps } from '../../shared/api/app.ts';
@@ -22,7 +22,7 @@ const worldWith = (api: Partial<ApiDeps> = {}) =>
 // biome-ignore lint/suspicious/noExplicitAny: answers of all shapes, each looked at by the test that asked
 type Body = any;
 
-/** Asks as an admin; answers with everything of the answer. */
+/** Sends a request as an admin; returns the complete answer. */
 async function ask(
   world: ApiWorld,
   method: string,
@@ -43,7 +43,7 @@ async function ask(
   return { status: response.status, headers: response.headers, text, body: parsed };
 }
 
-/** Requests of an operation that succeed, from those that its schemas give. */
+/** Successful requests of an operation, from those that its schemas generate. */
 async function goodOne(world: ApiWorld, id: string): Promise<Asked> {
   const operation = operations.find(({ operationId }) => operationId === id);
   if (!operation) throw new Error(`There is no ${id}.`);
@@ -70,7 +70,7 @@ async function send(
   return { status: response.status, headers: response.headers, text: await response.text() };
 }
 
-test('an account is changed only as it was read: ETag and If-Match', async () => {
+test('an account is changed only with its current ETag in If-Match', async () => {
   const world = await worldWith();
   const path = `/v1/accounts/${OWN}`;
   const read = await ask(world, 'GET', path);
@@ -101,12 +101,12 @@ test('an account is changed only as it was read: ETag and If-Match', async () =>
   expect((await change('*', 92)).status).toBe(200);
 });
 
-describe('a POST that takes an Idempotency-Key', () => {
+describe('a POST with an Idempotency-Key', () => {
   const shared = sharedWorld();
   const ids = routes.filter(({ spec }) => takesIdempotencyKey(spec)).map(({ spec }) => String(spec.id));
 
   test.each(ids)(
-    '%s: answers a repeat as the first time, and refuses the key with another request',
+    '%s: answers a repetition as the first time, and rejects the key with another request',
     async (id) => {
       const { world } = shared;
       const asked = await goodOne(world, id);
@@ -131,14 +131,14 @@ describe('a POST that takes an Idempotency-Key', () => {
     },
   );
 
-  test.each(ids)('%s: is done once when two ask at the same moment', async (id) => {
+  test.each(ids)('%s: is executed once for two concurrent requests', async (id) => {
     const { world } = shared;
     const asked = await goodOne(world, id);
     const key = { 'Idempotency-Key': 'both-at-once' };
     const both = await Promise.all([send(world, asked, key), send(world, asked, key)]);
     const [done, ...more] = both.filter(({ status }) => status < 300);
     expect(done).toBeDefined();
-    // The second came in between, or behind it.
+    // The second arrived during the first, or after it.
     for (const answer of more)
       expect([
         answer.text,
@@ -150,7 +150,7 @@ describe('a POST that takes an Idempotency-Key', () => {
     }
   });
 
-  test('is done again after a fault, with the same ids', async () => {
+  test('is repeated after a fault, with the same ids', async () => {
     const inner = createMemoryTable();
     let isBroken = false;
     const table = {
@@ -180,7 +180,7 @@ describe('a POST that takes an Idempotency-Key', () => {
   });
 });
 
-/** The path of a list that has something in it. */
+/** The path of a list that is not empty. */
 function listOf(world: ApiWorld, path: string): string {
   const id = path.startsWith('/v1/endpoints') ? 'own' : path.startsWith('/v1/regions') ? 'us' : OWN;
   return path
@@ -190,10 +190,10 @@ function listOf(world: ApiWorld, path: string): string {
     .replace('{event}', deliveredEvent(world));
 }
 
-/** The first event about the job whose deliveries were rejected: they are several. */
+/** The first event of the job whose deliveries were rejected: there are several. */
 const deliveredEvent = ({ ids }: ApiWorld): string => ids.events.at(-1) ?? '';
 
-/** Operations whose answer says where the list resumes. */
+/** Operations whose answer has the cursor to resume the list. */
 const withNext = operations.filter(({ responses }) =>
   Object.values(responses['200']?.content ?? {}).some(({ schema }) => hasNext(schema)),
 );
@@ -205,7 +205,7 @@ function hasNext({ $ref, properties, allOf = [] }: Schema): boolean {
 
 describe('every list whose answer has `next`', () => {
   const shared = sharedWorld();
-  test('takes `after` and `limit`', () => {
+  test('accepts `after` and `limit`', () => {
     expect(withNext.length).toBeGreaterThan(15);
     const without = withNext.filter(
       ({ parameters }) =>
@@ -217,7 +217,7 @@ describe('every list whose answer has `next`', () => {
   });
 
   test.each(withNext.map(({ path }) => path))(
-    '%s: rejects a bad `after` with a 400, and never answers an empty page',
+    '%s: rejects an invalid `after` with a 400, and never answers an empty page',
     async (path) => {
       const { world } = shared;
       const bad = [
@@ -254,7 +254,7 @@ describe('every list', () => {
   );
 
   test.each(lists.map(({ path, parameters }) => [path, parameters] as const))(
-    '%s: shows the same one by one as at once, each once',
+    '%s: has the same entries one by one as at once, each once',
     async (path, parameters) => {
       const { world } = shared;
       const url = listOf(world, path);
@@ -281,11 +281,11 @@ describe('every list', () => {
   );
 });
 
-/** Parameters of a path that take some words only. */
+/** Path parameters with an enumeration. */
 const NAMED: Record<string, string> = { kind: 'dispatched', channel: 'email', locale: 'en-GB' };
 
 describe('every route', () => {
-  test('refuses query parameters that it does not have, by name', async () => {
+  test('rejects unknown query parameters by name', async () => {
     const world = await worldWith();
     for (const { spec } of routes) {
       const path = spec.path.replace(/\{(\w+)\}/g, (_, name: string) => NAMED[name] ?? '1');
@@ -297,7 +297,7 @@ describe('every route', () => {
     }
   });
 
-  test('that takes a body refuses fields that it does not have, by name; bodies that are too large, or not said to be JSON', async () => {
+  test('with a body rejects unknown fields by name, bodies that are too large, and other media types', async () => {
     const world = await worldWith();
     for (const { spec } of routes.filter(({ spec: { body } }) => body)) {
       const id = String(spec.id);
@@ -323,7 +323,7 @@ describe('every route', () => {
     }
   });
 
-  test('says the id of the request that was given, and makes one where it is none', async () => {
+  test('echoes the given request id, and generates one otherwise', async () => {
     const world = await worldWith();
     const given = await ask(world, 'GET', '/v1/key', { headers: { 'x-request-id': 'abc-123' } });
     expect(given.headers.get('x-request-id')).toBe('abc-123');
@@ -338,7 +338,7 @@ describe('every route', () => {
   });
 });
 
-describe('web pages of other origins', () => {
+describe('CORS', () => {
   const preflight = {
     origin: 'https://tools.example.com',
     'access-control-request-method': 'PATCH',
@@ -347,14 +347,14 @@ describe('web pages of other origins', () => {
   const corsOf = (headers: Headers) =>
     [...headers.keys()].filter((name) => name.startsWith('access-control'));
 
-  test('may not call it unless told', async () => {
+  test('is disabled by default', async () => {
     const world = await worldWith();
     const asked = await world.app.request('/v1/accounts', { method: 'OPTIONS', headers: preflight });
     expect([asked.status, corsOf(asked.headers)]).toEqual([401, []]);
     expect(corsOf((await ask(world, 'GET', '/v1/key', { headers: preflight })).headers)).toEqual([]);
   });
 
-  test('may when they are named: the browser asks without a key; others may not', async () => {
+  test('allows configured origins: preflights need no key; other origins are rejected', async () => {
     const world = await worldWith({ corsOrigins: [preflight.origin] });
     const asked = await world.app.request('/v1/accounts/acme', { method: 'OPTIONS', headers: preflight });
     expect(asked.status).toBe(204);
@@ -376,7 +376,7 @@ describe('web pages of other origins', () => {
   });
 });
 
-test('whoever tries many wrong keys waits; a key that is in use goes on from the same address', async () => {
+test('an address with many wrong keys is rate limited; a valid key in use continues from the same address', async () => {
   const world = await worldWith();
   const server = createAdaptorServer({
     fetch: (request, env) =>

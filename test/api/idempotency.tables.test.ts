@@ -1,4 +1,4 @@
-/** Requests with an idempotency key: done once, answered the same again, and nothing of them to be learned from the table. */
+/** Requests with an idempotency key: executed once, answered identically, and unreadable in the table. */
 import fc from 'fast-check';
 import { describe, expect, test, vi } from 'vitest';
 import {
@@ -33,7 +33,7 @@ const CREATED: StoredAnswer = {
 };
 
 eachTable('Idempotency', (makeTable) => {
-  test('what was done is not done again, and is answered as it was, for 24 hours', async () => {
+  test('a request is not executed again, and is answered identically, for 24 hours', async () => {
     const { clock, run, action } = rig(await makeTable());
     expect(await run(REQUEST)).toEqual({ kind: 'done', answer: CREATED });
     clock.now += DAY - 1;
@@ -44,7 +44,7 @@ eachTable('Idempotency', (makeTable) => {
     expect(action).toHaveBeenCalledTimes(2);
   });
 
-  test('another method, path or body under the same key is another request, whatever became of the first', async () => {
+  test('another method, path or body under the same key conflicts, for any result of the first', async () => {
     const { run, action } = rig(await makeTable());
     const others = [
       fingerprintOf('PUT', '/v1/keys', '{"role":"read"}'),
@@ -64,7 +64,7 @@ eachTable('Idempotency', (makeTable) => {
     expect(action).toHaveBeenCalledTimes(2);
   });
 
-  test('other idempotency keys, other API keys and other secrets have nothing to do with each other', async () => {
+  test('other idempotency keys, other API keys and other secrets are independent', async () => {
     const { run, action } = rig(await makeTable());
     await run(REQUEST);
     for (const other of [{ idempotencyKey: 'another' }, { keyId: 'mkjihgfedcba' }, { bearer: 'changed' }]) {
@@ -73,12 +73,12 @@ eachTable('Idempotency', (makeTable) => {
     expect(action).toHaveBeenCalledTimes(4);
   });
 
-  test('of those who come at the same time one is let through; the others are asked back', async () => {
+  test('of concurrent requests one is executed; the others get 409', async () => {
     const { run, action, clock } = rig(await makeTable());
     const held = Promise.withResolvers<StoredAnswer>();
     action.mockReturnValue(held.promise);
     const all = Array.from({ length: 5 }, () => run(REQUEST));
-    // The one that was let through waits, so the first to end are the others.
+    // The executed one waits, so the others end first.
     const asked = await Promise.any(all);
     expect(asked).toEqual({ kind: 'in progress', retryAfterSeconds: expect.any(Number) });
     clock.now += DEADLINE_MS - 1_500;
@@ -90,7 +90,7 @@ eachTable('Idempotency', (makeTable) => {
     expect(await run(REQUEST)).toEqual({ kind: 'replayed', answer: CREATED });
   });
 
-  test('what was cut off is done again after its deadline, with the same ids; the late one changes nothing', async () => {
+  test('an interrupted one is executed again after its deadline, with the same ids; the late one changes nothing', async () => {
     const { run, action, clock } = rig(await makeTable());
     const made: string[][] = [];
     const first = Promise.withResolvers<StoredAnswer>();
@@ -111,7 +111,7 @@ eachTable('Idempotency', (makeTable) => {
   });
 
   test.each([500, 503, 429])(
-    'an answer of %i is not kept: whoever tries again is done again, as the same',
+    'an answer of %i is not stored: a repetition is executed again, with the same ids',
     async (status) => {
       const { run, action, ids } = rig(await makeTable());
       action.mockImplementationOnce(async (making) => {
@@ -124,14 +124,14 @@ eachTable('Idempotency', (makeTable) => {
     },
   );
 
-  test.each([204, 400, 403, 404, 409, 412, 422])('an answer of %i is kept', async (status) => {
+  test.each([204, 400, 403, 404, 409, 412, 422])('an answer of %i is stored', async (status) => {
     const { run, action } = rig(await makeTable());
     action.mockResolvedValueOnce({ status, headers: {}, body: '' });
     await run(REQUEST);
     expect(await run(REQUEST)).toEqual({ kind: 'replayed', answer: { status, headers: {}, body: '' } });
   });
 
-  test('what is made a day later under the same idempotency key is something else', async () => {
+  test('a request a day later with the same idempotency key is a new one', async () => {
     const { run, clock, ids } = rig(await makeTable());
     await run(REQUEST);
     clock.now += DAY;
@@ -139,9 +139,9 @@ eachTable('Idempotency', (makeTable) => {
     expect(ids[1]).not.toBe(ids[0]);
   });
 
-  test('an answer of 100 kB is kept, a longer one is not, and its request is not done again all the same', async () => {
+  test('an answer of 100 kB is stored, a longer one is not, and its request is not executed again either', async () => {
     const { run, action } = rig(await makeTable());
-    // Each character takes two when the answer is written down.
+    // Each character takes two bytes in the stored answer.
     const longest = { ...CREATED, body: '"'.repeat(100_000) };
     action.mockResolvedValueOnce(longest).mockResolvedValueOnce({ ...CREATED, body: 'x'.repeat(100_001) });
     await run(REQUEST);
@@ -152,15 +152,15 @@ eachTable('Idempotency', (makeTable) => {
     expect(action).toHaveBeenCalledTimes(2);
   });
 
-  test('what leaves the table does so after 24 hours', async () => {
+  test('items expire after 24 hours', async () => {
     const { run, written } = rig(await makeTable());
     await run(REQUEST);
     expect(written.map(({ ttl }) => ttl)).toEqual([(START + DAY) / 1000, (START + DAY) / 1000]);
   });
 });
 
-describe('What stands in the table', () => {
-  test('neither answer, idempotency key nor request can be found in it, nor be tried out', async () => {
+describe('the stored item', () => {
+  test('reveals neither answer, idempotency key nor request, also not by brute force', async () => {
     const { run, written } = rig(createMemoryTable());
     await run(REQUEST);
     await run({ ...REQUEST, bearer: 'another-bearer-of-the-key' });
@@ -169,13 +169,13 @@ describe('What stands in the table', () => {
       for (const text of all) expect(text).not.toContain(secret);
     }
     expect(written.every(({ status }) => status === undefined)).toBe(true);
-    // The same request of another secret has nothing in common with it but when it leaves.
+    // The same request of another secret shares only its expiry.
     const [one, , other] = written;
     expect(one?.sk).not.toBe(other?.sk);
     expect(one?.request).not.toBe(other?.request);
   });
 
-  test('an answer that was tampered with is a fault, not an answer', async () => {
+  test('with a modified answer causes a fault, not an answer', async () => {
     const { run, table, written } = rig(createMemoryTable());
     await run(REQUEST);
     const item = written.at(-1);
@@ -188,8 +188,8 @@ describe('What stands in the table', () => {
   });
 });
 
-describe('When the table does not answer', () => {
-  test('before the action nothing is done; after it the answer is given, and the fault told', async () => {
+describe('an unavailable table', () => {
+  test('before the action prevents it; after it the answer is sent, and the fault reported', async () => {
     const memory = createMemoryTable();
     const table = { ...memory };
     const { run, action, onFault, clock } = rig(table);
@@ -209,7 +209,7 @@ describe('When the table does not answer', () => {
     expect(await run(REQUEST)).toMatchObject({ kind: 'done' });
   });
 
-  test('a key made in a request that dies at any write, before or after it, is made once and works', async () => {
+  test('a key created in a request that crashes at any write, before or after it, is created once and works', async () => {
     const crash = fc.record({ write: fc.nat({ max: 3 }), lost: fc.boolean() });
     await fc.assert(
       fc.asyncProperty(fc.array(crash, { maxLength: 4 }), async (crashes) => {
@@ -224,7 +224,7 @@ describe('When the table does not answer', () => {
           let isDead = false;
           const table: Table = {
             ...memory,
-            // A process that has died writes nothing more, whatever it was about to do.
+            // A crashed process writes nothing more.
             write: async (write) => {
               if (isDead) throw new TableError('write', 'dead');
               const dies = writes === crash?.write;
@@ -244,7 +244,7 @@ describe('When the table does not answer', () => {
               return { status: 201, headers: {}, body: JSON.stringify({ secret: made.secret }) };
             })
             .catch(() => undefined);
-          // A dead process answers nobody.
+          // A crashed process answers no request.
           if (!isDead && outcome && 'answer' in outcome) bearer = JSON.parse(outcome.answer.body).secret;
           clock.now += DEADLINE_MS;
         }
@@ -266,7 +266,7 @@ test('an idempotency key is 1 to 255 visible characters', () => {
   }
 });
 
-test('method, path and body can not be shifted into each other, and text is as its bytes', () => {
+test('method, path and body are separated unambiguously, and text is hashed by its bytes', () => {
   expect(fingerprintOf('POST', '/a', '/b')).not.toBe(fingerprintOf('POST', '/a/b', ''));
   expect(fingerprintOf('POST', '/a', 'b')).not.toBe(fingerprintOf('POST', '/ab', ''));
   expect(fingerprintOf('POST', '/a', 'ä')).toBe(fingerprintOf('POST', '/a', Buffer.from('ä')));

@@ -1,4 +1,4 @@
-/** Questions about jobs, and about the events of one: what is answered is so, none is left out, and little is read for it. */
+/** Job queries, and queries of a job's events: correct, complete, and cheap. */
 import { randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { readEvent, readJobEvents } from '../../shared/api/job-events.ts';
@@ -38,7 +38,7 @@ async function found(rig: AnyRig, filter: JobFilter, limit = 100): Promise<numbe
 }
 
 eachTable('jobs are found', (makeTable) => {
-  test('by the day they are due on, open and undispatched', async () => {
+  test('by due day, open and undispatched', async () => {
     const rig = await createRig({ table: await makeTable() });
     const due = (dateDue: string | null) => rig.upstream.createJob({ dateDue });
     due('2026-03-04T23:59:59-07:00');
@@ -56,8 +56,8 @@ eachTable('jobs are found', (makeTable) => {
     }
   });
 
-  test('when they are late: seen undispatched after their due instant, read in the zone of their location', async () => {
-    // Without offsets only a job's own record says what its dates mean.
+  test('when they are late: observed undispatched after their due time, in the zone of their location', async () => {
+    // Without offsets only a job's detail defines its dates.
     const rig = await createRig({ table: await makeTable() });
     const noon = rig.upstream.createJob({ dateDue: '2026-03-04T12:00:00' });
     const day = rig.upstream.createJob({ dateDue: '2026-03-04T00:00:00-07:00' });
@@ -72,7 +72,7 @@ eachTable('jobs are found', (makeTable) => {
     expect((await rig.snapshot(noon))?.detail?.timezone).toBe('America/Denver');
     expect(await found(rig, { by: 'late' })).toEqual([]);
     rig.pass((Date.parse('2026-03-04T12:00:00-07:00') - rig.now()) / 1000);
-    // Over, but nobody has seen the jobs since.
+    // Due time passed, but no crawl since.
     expect(await found(rig, { by: 'late' })).toEqual([]);
     await rig.poll();
     expect(await found(rig, { by: 'late' })).toEqual([noon]);
@@ -81,7 +81,7 @@ eachTable('jobs are found', (makeTable) => {
     for (const limit of [1, 100]) expect(await found(rig, { by: 'late' }, limit)).toEqual([day, noon].sort());
   });
 
-  test('by the day they were dispatched on, as roll-ups count it, as long as they are', async () => {
+  test('by day of dispatch, as roll-ups count it, while they are stored', async () => {
     const rig = await createRig({ table: await makeTable() });
     const [early, out, corrected, revoked] = [1, 2, 3, 4].map(() =>
       rig.upstream.createJob({ dateDue: '2026-02-20' }),
@@ -104,19 +104,19 @@ eachTable('jobs are found', (makeTable) => {
     await rig.poll();
     expect(await on('2026-03-03')).toEqual([out]);
     expect(await on('2026-03-04')).toEqual([corrected]);
-    // Nothing of that is in the lists of what is to go out.
+    // Dispatched jobs are in no list of pending dispatches.
     const open = [revoked, awaited];
     expect(await found(rig, { by: 'undispatched' })).toEqual(open);
     expect(await found(rig, { by: 'dueBefore', day: '9999-12-31' })).toEqual(open);
     expect(await found(rig, { by: 'dueOn', day: '2026-03-03' })).toEqual([]);
     expect(await found(rig, { by: 'late' })).toEqual(open);
-    // Who has left the list was dispatched all the same.
+    // Delisted jobs were dispatched too.
     rig.upstream.close(out ?? 0);
     await rig.poll();
     expect(await on('2026-03-03')).toEqual([out]);
   });
 
-  test('when they are still to go out: by due day, and those without one last', async () => {
+  test('when their dispatch is pending: by due day, and those without one last', async () => {
     const rig = await createRig({ table: await makeTable() });
     const due = (dateDue: string | null) => rig.upstream.createJob({ dateDue });
     const [none, later, sooner, out] = [due(null), due('2026-03-09'), due('2026-03-05'), due('2026-03-05')];
@@ -134,7 +134,7 @@ eachTable('jobs are found', (makeTable) => {
     expect(await found(rig, { by: 'jobNumber', jobNumber: 999_999 })).toEqual([]);
   });
 
-  test('by their order group, whether they have moved since tracking began or not', async () => {
+  test('by their order group, whether or not they changed since tracking began', async () => {
     const rig = await createRig({ table: await makeTable() });
     const long = 'g'.repeat(600);
     const grouped = (orderGroup: string | null) => rig.upstream.createJob({ orderGroup });
@@ -154,7 +154,7 @@ eachTable('jobs are found', (makeTable) => {
     }
   });
 
-  test('only as their snapshots bear it out, for an index can lag behind', async () => {
+  test('only if their snapshots match, because an index can be outdated', async () => {
     const inner = await makeTable();
     const rig = await createRig({ table: inner });
     const job = rig.upstream.createJob({ orderGroup: 'G', dateDue: '2026-03-01T00:00:00-07:00' });
@@ -189,7 +189,7 @@ eachTable('jobs are found', (makeTable) => {
     expect(await found({ ...rig, table: asItWas }, filter)).toEqual([]);
   });
 
-  test('late ones without reading those that are not due for days', async () => {
+  test('late ones without reading those that are due in days', async () => {
     const inner = await makeTable();
     const rig = await createRig({ table: inner });
     const late = rig.upstream.createJob({ dateDue: '2026-02-20T00:00:00-07:00' });
@@ -208,7 +208,7 @@ eachTable('jobs are found', (makeTable) => {
   });
 });
 
-test('a job on its own is as its schema says', async () => {
+test('a single job matches its schema', async () => {
   const rig = await createRig();
   const job = rig.upstream.createJob({ lines: [{}, {}] });
   await rig.poll();
@@ -220,7 +220,7 @@ test('a job on its own is as its schema says', async () => {
 });
 
 eachTable('the events of one job', (makeTable) => {
-  /** Two jobs that go through the same, and what the log says of the first, in order. */
+  /** Two jobs with the same changes, and the first one's events in order. */
   async function story() {
     const inner = await makeTable();
     const rig = await createRig({ table: inner });
@@ -239,7 +239,7 @@ eachTable('the events of one job', (makeTable) => {
   }
   const idsOf = (texts: readonly string[]) => texts.map((text) => (JSON.parse(text) as JobEvent).id);
 
-  test('come oldest or newest first, page by page, each once, as they were stored', async () => {
+  test('are listed oldest or newest first, by page, each once, as stored', async () => {
     const { rig, job, said } = await story();
     const ids = said.map(({ id }) => id);
     for (const limit of [1, 2, 100]) {
@@ -261,7 +261,7 @@ eachTable('the events of one job', (makeTable) => {
     });
   });
 
-  test('are found with one Query of keys and one read of the events', async () => {
+  test('are read with one Query of keys and one read of the events', async () => {
     const { rig, inner, job, said } = await story();
     const table = watchedTable(inner);
     await readJobEvents({ table, now: rig.now }, rig.ref, job, { order: 'newest', limit: 3 });
@@ -272,7 +272,7 @@ eachTable('the events of one job', (makeTable) => {
     expect(said.length).toBeGreaterThan(3);
   });
 
-  test('are over with their retention, and so is an event by its id, whatever has been deleted', async () => {
+  test('expire with their retention, and so does an event by its id, for any deletions', async () => {
     const { rig, inner, job, said } = await story();
     const oldest = said[0] as JobEvent;
     const at = Number(oldest.sequence);
@@ -303,7 +303,7 @@ eachTable('the events of one job', (makeTable) => {
   });
 });
 
-test('a page of a job’s events is cut before it grows over what a Lambda may answer', async () => {
+test('a page of a job’s events is cut below the response limit of Lambda', async () => {
   const rig = await createRig();
   const { ref, now } = rig;
   const log = createEventLog(rig.table, { now, newId: randomUUID, schemaBaseUrl: 'http://x' });

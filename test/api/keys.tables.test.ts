@@ -1,4 +1,4 @@
-/** API keys: what one may, who may make and see which, how they are checked, and what is kept of them. */
+/** API keys: permissions, creation, listing, verification and storage. */
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { limitFailures } from '../../shared/api/auth-rate-limit.ts';
@@ -26,7 +26,7 @@ const MINUTE = 60_000;
 const iso = (ms: number) => new Date(ms).toISOString();
 
 eachTable('API keys', (makeTable) => {
-  test('a made key is who it was made for, and its secret stands nowhere in the table', async () => {
+  test('a created key identifies its owner, and its secret is not in the table', async () => {
     const { deps, table, keyring } = rig(await makeTable());
     const made = await make(deps, { name: 'ERP', role: 'operate', accounts: ['nova', 'acme', 'nova'] });
     expect(made.secret).toMatch(/^jw_[a-z2-9]{12}_[0-9A-Za-z]{43}$/);
@@ -56,7 +56,7 @@ eachTable('API keys', (makeTable) => {
     expect(stored).not.toContain(made.secret.split('_')[2]);
   });
 
-  test('nothing but the very key is taken: not another secret, another id, nor anything else', async () => {
+  test('only the exact key is accepted: not another secret, another id, or anything else', async () => {
     const { deps, keyring } = rig(await makeTable());
     const one = await make(deps, { role: 'admin' });
     const two = await make(deps, { role: 'read' });
@@ -79,7 +79,7 @@ eachTable('API keys', (makeTable) => {
     expect(await keyring.verify(one.secret)).toMatchObject({ keyId: id, role: 'admin' });
   });
 
-  test('a key is good until the instant it expires, also while it is remembered, and leaves the table later', async () => {
+  test('a key is valid until it expires, also while it is cached, and is deleted from the table later', async () => {
     const { deps, table, clock, keyring } = rig(await makeTable());
     const { secret, key } = await make(deps, { role: 'read', expiresAt: iso(START + 10_000) });
     clock.now = START + 9_999;
@@ -91,7 +91,7 @@ eachTable('API keys', (makeTable) => {
     expect(item?.ttl).toBe((START + 10_000) / 1000 + 30 * 86_400);
   });
 
-  test('a revoked key is refused after 30 seconds at the latest, and at once by who has not seen it', async () => {
+  test('a revoked key is rejected after at most 30 seconds, and at once by a process that has not cached it', async () => {
     const { deps, table, clock, keyring } = rig(await makeTable());
     const { secret, key } = await make(deps, { role: 'read' });
     expect(await keyring.verify(secret)).toBeDefined();
@@ -107,7 +107,7 @@ eachTable('API keys', (makeTable) => {
     await keyring.settled();
   });
 
-  test('when a key was last used is written once in 5 minutes, by however many processes', async () => {
+  test('the last use of a key is written once in 5 minutes, by any number of processes', async () => {
     const { deps, table, clock, keyring } = rig(await makeTable());
     const other = rig(table, clock).keyring;
     const { secret, key } = await make(deps, { role: 'read' });
@@ -135,7 +135,7 @@ eachTable('API keys', (makeTable) => {
     expect(await table.query({ pk: API_KEY_USE_PK })).toEqual([]);
   });
 
-  test('keys are paged by id: each once, on full pages, however many others stand between them', async () => {
+  test('keys are paged by id: each once, in full pages, with any number of invisible ones between them', async () => {
     const { deps, table } = rig(await makeTable());
     const mine = new Set<string>();
     for (let made = 0; made < 12; made += 1) {
@@ -153,7 +153,7 @@ eachTable('API keys', (makeTable) => {
     expect(await pages(table, 2, { ...OPERATOR, accounts: ['acme'] })).toHaveLength(2);
   });
 
-  test('made again with the same bytes it is the same key, and there is one', async () => {
+  test('created again with the same random bytes it is the same key, and there is one', async () => {
     const { deps, table, clock, keyring } = rig(await makeTable());
     const randomBytes = () => (length: number) => new Uint8Array(length).fill(length);
     const first = await make({ ...deps, randomBytes: randomBytes() }, { role: 'read' });
@@ -164,7 +164,7 @@ eachTable('API keys', (makeTable) => {
     expect(await keyring.verify(second.secret)).toBeDefined();
   });
 
-  test('another key under the same id is never written over', async () => {
+  test('a key with an existing id never overwrites it', async () => {
     const { deps, keyring } = rig(await makeTable());
     const filled = (secret: number) => (length: number) =>
       new Uint8Array(length).fill(length === 32 ? secret : 1);
@@ -175,7 +175,7 @@ eachTable('API keys', (makeTable) => {
   });
 });
 
-describe('Who makes and sees which keys', () => {
+describe('creating and listing keys', () => {
   test.each([
     [{ role: 'operate' }, { role: 'admin' }, 'role must be operate or less'],
     [{ accounts: ['acme'] }, { role: 'read' }, 'accounts must be given'],
@@ -206,7 +206,7 @@ describe('Who makes and sees which keys', () => {
     [{}, { role: 'read', name: 'n'.repeat(101) }, 'name must be 1 to 100 characters long'],
     [{}, { role: 'read', secret: 'x' }, 'secret is not a setting that Jobwire knows'],
     [{}, 'read', 'The request must be'],
-  ])('%o can not make %o: %s', async (by, input, sentence) => {
+  ])('%o cannot create %o: %s', async (by, input, sentence) => {
     const { deps, table } = rig(createMemoryTable());
     const refusal = await createKey(deps, input, { ...OPERATOR, ...by } as Caller);
     expect(refusal).toEqual({ kind: 'refused', reason: expect.stringMatching(/^[^.]*(\.\d{3}Z[^.]*)?\.$/) });
@@ -214,7 +214,7 @@ describe('Who makes and sees which keys', () => {
     expect(await table.query({ pk: API_KEY_PK })).toEqual([]);
   });
 
-  test('whatever keys make keys, none is ever more than any it comes from, and none sees one that is', async () => {
+  test("no chain of created keys exceeds its creator's permissions, and none lists a key that does", async () => {
     const accounts = fc.option(fc.uniqueArray(fc.constantFrom('a', 'b', 'c'), { minLength: 1 }));
     const expiry = fc.option(fc.integer({ min: -5, max: 50 }).map((minutes) => START + minutes * MINUTE));
     const attempt = fc.record({
@@ -262,7 +262,7 @@ describe('Who makes and sees which keys', () => {
     expect(caller && (await revokeKey({ table }, key.id, caller))).toEqual({ kind: 'revoked' });
   });
 
-  test('nobody revokes the configured key, and only who may as much is told that it is there', async () => {
+  test('the configured key cannot be revoked, and only keys with equal permissions list it', async () => {
     const { table } = rig(createMemoryTable());
     expect(await revokeKey({ table }, BOOTSTRAP_KEY, OPERATOR)).toMatchObject({ kind: 'refused' });
     for (const by of [{ role: 'operate' }, { accounts: ['acme'] }] as const) {
@@ -271,7 +271,7 @@ describe('Who makes and sees which keys', () => {
     }
   });
 
-  test('there are 1,000 keys and no more, and no answer quotes what was given as an id', async () => {
+  test('at most 1,000 keys exist, and no answer quotes a given id', async () => {
     const { deps, table } = rig(createMemoryTable());
     await table.putMany(
       Array.from({ length: MAX_KEYS }, (_, at) => ({ pk: API_KEY_PK, sk: String(at).padStart(12, 'a') })),
@@ -288,7 +288,7 @@ describe('Who makes and sees which keys', () => {
     }
   });
 
-  test('the last hundred are not for who is for some accounts only', async () => {
+  test('the last hundred are reserved for keys for all accounts', async () => {
     const { deps, table } = rig(createMemoryTable());
     const places = Array.from({ length: MAX_KEYS - 100 }, (_, at) => String(at).padStart(12, 'a'));
     await table.putMany(places.map((sk) => ({ pk: API_KEY_PK, sk })));
@@ -301,7 +301,7 @@ describe('Who makes and sees which keys', () => {
     expect(await createKey(deps, wanted, limited)).toMatchObject({ kind: 'created' });
   });
 
-  test('an item that is not as it should be is a key that may read nothing', async () => {
+  test('an invalid item is a key without permissions', async () => {
     const { deps, table, clock, keyring } = rig(createMemoryTable());
     const { secret, key } = await make(deps, { role: 'admin' });
     await table.write({ update: keys.apiKey(key.id), set: { role: 'root', accounts: 'all' } });
@@ -312,8 +312,8 @@ describe('Who makes and sees which keys', () => {
   });
 });
 
-describe('Checking keys', () => {
-  test('the configured key is an admin of all accounts, needs no table, and is nobody without configuration', async () => {
+describe('verifying keys', () => {
+  test('the configured key is an admin of all accounts, needs no table, and does not exist without configuration', async () => {
     const broken = brokenTable();
     const keyring = createKeyring({ table: broken, now: () => START, bootstrap: CONFIGURED });
     expect(await keyring.verify(CONFIGURED)).toEqual({
@@ -328,7 +328,7 @@ describe('Checking keys', () => {
     expect(() => createKeyring({ table: broken, now: () => START, bootstrap: '' })).toThrow('at least 16');
   });
 
-  test('those who show the same key at the same time share one read, and so do those who guess at it', async () => {
+  test('concurrent requests with the same key share one read, and so do guesses', async () => {
     const memory = createMemoryTable();
     const { deps } = rig(memory);
     const { secret } = await make(deps, { role: 'read' });
@@ -349,14 +349,14 @@ describe('Checking keys', () => {
     expect(reads).toHaveLength(1);
     await keyring.verify(secret);
     expect(reads).toHaveLength(1);
-    // A wrong one is not remembered, and no shorter way to a refusal than an unknown id is.
+    // A wrong key is not cached, so it costs as much as an unknown id.
     await keyring.verify(wrong);
     await keyring.verify(`jw_${'a'.repeat(12)}_${'0'.repeat(43)}`);
     await keyring.verify(`jw_${'a'.repeat(12)}_${'0'.repeat(43)}`);
     expect(reads).toHaveLength(4);
   });
 
-  test('a key that is made after somebody has tried it is good at once', async () => {
+  test('a key that is created after a failed attempt with it is valid at once', async () => {
     const { deps, keyring } = rig(createMemoryTable());
     const randomBytes = (length: number) => new Uint8Array(length).fill(7);
     const { secret } = await make({ ...rig(createMemoryTable()).deps, randomBytes }, { role: 'read' });
@@ -365,7 +365,7 @@ describe('Checking keys', () => {
     expect(await keyring.verify(secret)).toBeDefined();
   });
 
-  test('a use that can not be written fails nothing and delays nothing', async () => {
+  test('a failing write of the last use fails nothing and delays nothing', async () => {
     const memory = createMemoryTable();
     const { secret } = await make(rig(memory).deps, { role: 'read' });
     const failing = { ...memory, write: async () => Promise.reject(new TableError('write', 'test')) };
@@ -376,7 +376,7 @@ describe('Checking keys', () => {
     expect(await createKeyring({ table: hanging, now: () => START }).verify(secret)).toBeDefined();
   });
 
-  test('a table that does not answer is a fault, not a wrong key; a remembered one is taken all the same', async () => {
+  test('an unavailable table is a fault, not a wrong key; a cached key is accepted', async () => {
     const memory = createMemoryTable();
     const { secret } = await make(rig(memory).deps, { role: 'read' });
     const clock = { now: START };
@@ -394,7 +394,7 @@ describe('Checking keys', () => {
   });
 });
 
-describe('The limit on failures', () => {
+describe('failure rate limit', () => {
   beforeEach(() => {
     vi.useFakeTimers({ now: START });
   });
@@ -423,7 +423,7 @@ describe('The limit on failures', () => {
     return { authenticate, failing, secret, looked };
   }
 
-  test('after 20 failures in a minute an address is refused unseen until the minute is over', async () => {
+  test('after 20 failures in a minute an address is rejected unread until the minute ends', async () => {
     const { authenticate, failing, secret, looked } = await limited();
     await failing('192.0.2.1', 19);
     vi.setSystemTime(START + 20_500);
@@ -438,7 +438,7 @@ describe('The limit on failures', () => {
     expect(await authenticate(wrong(19), '192.0.2.1')).toEqual({ kind: 'unknown key' });
   });
 
-  test('whoever has shown a good key before goes on beside a neighbour who fails, however long ago it was', async () => {
+  test('a client with a valid key is not limited by failures from its address, for any age of its success', async () => {
     const { authenticate, failing, secret } = await limited();
     expect(await authenticate(secret, '192.0.2.1')).toMatchObject({ kind: 'caller' });
     vi.setSystemTime(START + 10 * MINUTE);
@@ -449,11 +449,11 @@ describe('The limit on failures', () => {
     expect(await authenticate(wrong(1), '192.0.2.1')).toMatchObject({ kind: 'too many failures' });
   });
 
-  test('good keys count for nothing, and other addresses go on', async () => {
+  test('valid keys do not count, and other addresses are not limited', async () => {
     const { authenticate, failing, secret } = await limited();
     for (let at = 0; at < 50; at += 1) await authenticate(secret, '192.0.2.1');
     await failing('192.0.2.1', 20);
-    // A place may be shared, seldom: of ten others hardly one is.
+    // Hash buckets are rarely shared: of ten addresses hardly one is.
     const others = await Promise.all(
       Array.from({ length: 10 }, (_, at) => authenticate(wrong(1), `198.51.100.${at}`)),
     );
@@ -481,7 +481,7 @@ describe('The limit on failures', () => {
     if (same) expect(outcomes.size).toBe(1);
   });
 
-  test('who does not say where from is counted as well', async () => {
+  test('a request without an address counts too', async () => {
     const { authenticate } = await limited();
     for (let at = 0; at < 20; at += 1) await authenticate(wrong(at), undefined);
     expect(await authenticate(wrong(1), undefined)).toMatchObject({ kind: 'too many failures' });
@@ -516,7 +516,7 @@ async function pages(table: Table, limit: number, by: Caller): Promise<string[][
   return all;
 }
 
-/** The rule, told in another way: every single thing that one may, the other may. */
+/** The rule in another form: every single permission of one is a permission of the other. */
 function isWithin(one: Caller, other: Caller): boolean {
   const accounts = ['a', 'b', 'c', 'one that comes later'];
   const may = (key: Caller, role: (typeof ROLES)[number], account: string) =>

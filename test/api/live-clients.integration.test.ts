@@ -1,4 +1,4 @@
-/** A hundred clients on live streams while events come all the time, the server is killed and started again, and streams end. */
+/** A hundred clients on live streams during continuous events, kills and restarts of the server, and ending streams. */
 import { type ChildProcess, fork } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
@@ -26,13 +26,13 @@ afterEach(async () => {
   for (const close of open.splice(0).reverse()) await close();
 });
 
-/** What clients are told of. */
+/** Notifications of clients. */
 const news = new EventEmitter().setMaxListeners(0);
 
-/** A client as a browser is one: it resumes after the last event that it has whole. */
+/** A client like a browser: it resumes after the last complete event. */
 interface Client {
   readonly accounts: readonly string[];
-  /** Ids of what came, in the order it came. */
+  /** Ids of the received events, in order. */
   readonly got: string[];
   /** How streams ended: by themselves, or cut off. */
   readonly ends: { ended: number; cut: number };
@@ -92,7 +92,7 @@ test('no client misses an event, gets one twice, or out of order', { timeout: 12
   const keyOfTwo = await key('a', 'b');
   const keyOfOne = await key('c');
 
-  // Every fourth follows the feed of everything, every fourth that of two accounts or one, the others an account.
+  // Every fourth follows all events, every fourth those of one or two accounts, the others an account.
   const clients = Array.from({ length: CLIENTS }, (_, at): Client => {
     const account = ACCOUNTS[Math.floor(at / 4) % ACCOUNTS.length] ?? 'a';
     const stream = `/v1/accounts/${account}/events/stream`;
@@ -110,10 +110,10 @@ test('no client misses an event, gets one twice, or out of order', { timeout: 12
   open.push(() => {
     for (const client of clients) client.stop();
   });
-  // Each stands at the head before the first event comes.
+  // Each is at the head before the first event.
   await Promise.all(clients.map((client) => until(() => (client as Client & { at: string }).at !== '')));
 
-  // Events come all the time: from the server when it is there, and from another process of the same table.
+  // Continuous events: from the server while it runs, and from another process with the same table.
   let job = 0;
   const events = (count: number) =>
     Array.from({ length: count }, () => ({ ...moved(++job, `s${job}`), time: Date.now() }));
@@ -181,7 +181,7 @@ test('no client misses an event, gets one twice, or out of order', { timeout: 12
     }
     expect(got).toHaveLength(total(accounts));
   }
-  // The feed has one order for all.
+  // The feed has one order for all clients.
   const [first, ...others] = clients.filter(({ accounts }) => accounts.length === ACCOUNTS.length);
   for (const { got } of others) expect(got).toEqual(first?.got);
   const ends = clients.reduce(
@@ -256,7 +256,7 @@ function follow(
   return client;
 }
 
-/** Waits until something holds; asked whenever a client was told something. */
+/** Waits until a condition is true; checked after every notification of a client. */
 function until(holds: () => boolean): Promise<void> {
   return new Promise((resolve, reject) => {
     const look = () => {

@@ -1,4 +1,4 @@
-/** What waits: streams through the function that hands them over as they come, and the slots they hold meanwhile. */
+/** Live requests: streams through the streaming function, and the slots that they occupy. */
 import { randomUUID } from 'node:crypto';
 import { Writable } from 'node:stream';
 import middy from '@middy/core';
@@ -30,7 +30,7 @@ const FEED = '/v1/accounts/acme/events';
 const STREAM_MS = 300_000;
 
 beforeAll(() => {
-  // As Lambda has it: metadata and eight null bytes go ahead of the first piece.
+  // As in Lambda: metadata and eight null bytes precede the first chunk.
   Object.assign(globalThis, {
     awslambda: {
       streamifyResponse: (handler: unknown) => handler,
@@ -50,7 +50,7 @@ afterEach(async () => {
 });
 
 describe('a streamed answer', () => {
-  test('has status, headers and each cookie ahead, then each piece as it is made', async () => {
+  test('has status, headers and each cookie first, then each chunk as it is created', async () => {
     const source = createSource();
     const headers = new Headers([
       ['content-type', 'text/event-stream'],
@@ -71,7 +71,7 @@ describe('a streamed answer', () => {
     expect([connection.text(), connection.writableFinished]).toEqual(['onetwo', true]);
   });
 
-  test('is made no faster than the connection takes it', async () => {
+  test('is created no faster than the connection reads', async () => {
     let made = 0;
     const stream = new ReadableStream<Uint8Array>(
       {
@@ -86,9 +86,9 @@ describe('a streamed answer', () => {
     const { connection, done } = invoke(() => new Response(stream), { holding: true });
     for (let taken = 1; taken <= 5; taken += 1) {
       await connection.takes();
-      // As long as anything that reads ahead would need, for nothing here takes time.
+      // Long enough for any read-ahead, because nothing here takes time.
       for (let turn = 0; turn < 50; turn += 1) await new Promise((resolve) => setImmediate(resolve));
-      // One in its hands, one in its buffer, one on the way.
+      // One in progress, one in its buffer, one on the way.
       expect(made).toBeLessThanOrEqual(taken + 3);
     }
     connection.letGo();
@@ -96,7 +96,7 @@ describe('a streamed answer', () => {
     expect(made).toBe(20);
   });
 
-  test('whose connection fails is cancelled at once, silent as it may be, and the invocation waits for that', async () => {
+  test('with a broken connection is cancelled at once, also if it is silent, and the invocation waits for that', async () => {
     const source = createSource({ slowCancel: true });
     const { connection, done } = invoke(() => new Response(source.stream));
     source.say('one');
@@ -111,7 +111,7 @@ describe('a streamed answer', () => {
     expect(order).toEqual(['cancelled', 'ended']);
   });
 
-  test('may be short as well, or empty', async () => {
+  test('may be short or empty', async () => {
     const short = invoke(() => Response.json({ status: 404 }, { status: 404 }));
     await short.done;
     expect(short.connection.metadata()).toMatchObject({ statusCode: 404 });
@@ -123,7 +123,7 @@ describe('a streamed answer', () => {
 });
 
 describe('a body', () => {
-  test('that nobody reads is cut off after its time, and what made it is told', async () => {
+  test('without a reader is aborted after its time, and its source is notified', async () => {
     let ended = () => {};
     const end = new Promise<void>((resolve) => {
       ended = resolve;
@@ -140,7 +140,7 @@ describe('a body', () => {
 });
 
 eachTable('the function that waits', (makeTable) => {
-  test('tells events as they are committed, and a client that resumes has neither gaps nor repeats', async () => {
+  test('has events as they are committed, and a client that resumes has neither gaps nor repeats', async () => {
     const cell = await createCell(await makeTable());
     const live = cell.instance();
     const first = live.invoke(STREAM);
@@ -164,7 +164,7 @@ eachTable('the function that waits', (makeTable) => {
     expect(told).toEqual([1, 2, 3, 4, 5, 6]);
   });
 
-  test('sends a heartbeat under 30 s of silence, ends by the clock, and gives its slot back before it does', async () => {
+  test('sends a heartbeat after less than 30 s of silence, ends by the clock, and releases its slot before', async () => {
     const cell = await createCell(await makeTable());
     const { connection, done } = cell.instance().invoke(STREAM);
     await connection.holds('id: e1.0');
@@ -178,7 +178,7 @@ eachTable('the function that waits', (makeTable) => {
     expect([connection.writableFinished, await cell.held()]).toEqual([true, 0]);
   });
 
-  test('a long poll comes through it as any page, with what came while it waited', async () => {
+  test('a long poll is a page as on other functions, with the events that arrived while it waited', async () => {
     const cell = await createCell(await makeTable());
     const waiting = cell.instance().invoke(FEED, { query: { after: ['0'], wait: ['25'] } });
     await cell.waits(1);
@@ -190,7 +190,7 @@ eachTable('the function that waits', (makeTable) => {
     expect(await cell.held()).toBe(0);
   });
 
-  test('a connection that fails frees the slot', async () => {
+  test('a broken connection releases the slot', async () => {
     const cell = await createCell(await makeTable());
     const { connection, done } = cell.instance().invoke(STREAM);
     await connection.holds('id: e1.0');
@@ -203,7 +203,7 @@ eachTable('the function that waits', (makeTable) => {
 test.each([
   ['its time is over', (cell: Cell) => cell.pass(STREAM_MS)],
   ['its connection fails', (_: Cell, connection: Connection) => connection.destroy(new Error('It broke.'))],
-])('an invocation whose stream ends since %s is not over before its slot is given back', async (_, end) => {
+])('an invocation whose stream ends because %s ends after its slot is released', async (_, end) => {
   const inner = createMemoryTable();
   let begun = () => {};
   let finish = () => {};
@@ -242,7 +242,7 @@ test.each([
 });
 
 eachTable('the cap of a key', (makeTable) => {
-  test('holds over all instances: one more is refused with one sentence, and admitted when one has ended', async () => {
+  test('applies to all instances: one more is rejected with one message, and admitted after one has ended', async () => {
     const cell = await createCell(await makeTable(), { perKey: 3 });
     const [one, two] = [cell.instance(), cell.instance()];
     const running = [one.invoke(STREAM), two.invoke('/v1/events/stream'), two.invoke(STREAM)];
@@ -267,7 +267,7 @@ eachTable('the cap of a key', (makeTable) => {
     await admitted.connection.holds('id: ');
   });
 
-  test('lets in exactly as many of those who come at the same moment', async () => {
+  test('admits exactly as many of concurrent requests', async () => {
     const cell = await createCell(await makeTable(), { perKey: 5 });
     const instances = [cell.instance(), cell.instance()];
     const all = Array.from({ length: 14 }, (_, at) => instances[at % 2]?.invoke(STREAM));
@@ -277,7 +277,7 @@ eachTable('the cap of a key', (makeTable) => {
     expect(await cell.held()).toBe(5);
   });
 
-  test('is not touched by a page that is there at once, nor by anything that is not answered with a stream', async () => {
+  test('is not used by an immediate page, nor by anything except a stream', async () => {
     const cell = await createCell(await makeTable(), { perKey: 1 });
     const live = cell.instance();
     await cell.grow(1);
@@ -299,14 +299,14 @@ eachTable('the cap of a key', (makeTable) => {
     expect(await ask(FEED, { after: ['1'], wait: ['25'] }), 'about to wait').toBe(429);
   });
 
-  test('is of one key: what another one holds does not count', async () => {
+  test('is per key: the slots of another do not count', async () => {
     const cell = await createCell(await makeTable(), { perKey: 1 });
     expect(await cell.slots().take('another', 1000)).toBeDefined();
     expect(await cell.slots().take(BOOTSTRAP_KEY, 1000)).toBeDefined();
   });
 
-  test('slots of a killed instance are free again when what they were taken for is surely over', async () => {
-    // The first try is always the same slot, so that the other one has to be looked for.
+  test('slots of a killed instance are free after their maximum duration', async () => {
+    // The first try is always the same slot, so that the other one must be searched.
     const cell = await createCell(await makeTable(), { perKey: 2, random: () => 0 });
     const killed = cell.api();
     for (let n = 0; n < 2; n += 1) await killed.request(STREAM, cell.init());
@@ -319,7 +319,7 @@ eachTable('the cap of a key', (makeTable) => {
     expect(await live.status(STREAM)).toBe(429);
   });
 
-  test('nobody gives back what has become somebody else’s', async () => {
+  test('a slot is released only by its owner', async () => {
     const cell = await createCell(await makeTable(), { perKey: 1 });
     const late = await cell.slots().take('key', 1000);
     cell.pass(1000);
@@ -330,7 +330,7 @@ eachTable('the cap of a key', (makeTable) => {
     expect(await cell.slots().take('key', 1000)).toBeDefined();
   });
 
-  test('costs one write while the first try is free; a refusal one write and one query', async () => {
+  test('costs one write if the first try is free; a rejection one write and one query', async () => {
     const table = await makeTable();
     const calls: string[] = [];
     const counted: Table = {
@@ -358,8 +358,8 @@ eachTable('the cap of a key', (makeTable) => {
   });
 });
 
-describe('a table that fails', () => {
-  /** A table whose writes of slots go wrong: `lost` ones are written all the same. */
+describe('a failing table', () => {
+  /** A table whose writes of slots fail; `lost` ones are written nevertheless. */
   function faulty() {
     const inner = createMemoryTable();
     const state: { puts?: 'refused' | 'lost'; deletes?: 'refused' } = {};
@@ -376,7 +376,7 @@ describe('a table that fails', () => {
   }
 
   test.each(['refused', 'lost'] as const)(
-    'while a slot is taken (%s) admits nobody, and leaves none taken',
+    'while a slot is acquired (%s) admits no request, and occupies none',
     async (puts) => {
       const { table, state } = faulty();
       const cell = await createCell(table, { perKey: 2 });
@@ -389,7 +389,7 @@ describe('a table that fails', () => {
     },
   );
 
-  test('for so long that nothing can be given back holds slots for their time, and no longer', async () => {
+  test('that prevents every release occupies slots for their duration, and no longer', async () => {
     const { table, state } = faulty();
     const cell = await createCell(table, { perKey: 1 });
     const live = cell.instance();
@@ -402,7 +402,7 @@ describe('a table that fails', () => {
     await live.invoke(STREAM).connection.holds('id: ');
   });
 
-  test('when a slot is given back is told to the operator; the client has had its answer', async () => {
+  test('when a slot is released is reported to the operator; the client has its answer', async () => {
     const { table, state } = faulty();
     const cell = await createCell(table, { perKey: 1 });
     state.deletes = 'refused';
@@ -414,7 +414,7 @@ describe('a table that fails', () => {
   });
 });
 
-test('the function for all the rest is never kept waiting, whatever gets there', async () => {
+test('the function for other requests never waits, for any request', async () => {
   const cell = await createCell(createMemoryTable());
   const app = cell.api({ pace: { streamMs: 0, waitMs: 0 }, slots: undefined });
   const handler = createRestProxyHandler((request) => app.fetch(request));
@@ -458,14 +458,14 @@ class Connection extends Writable {
     return end < 0 ? '' : this.#bytes.subarray(end + 8).toString();
   }
 
-  /** As soon as the metadata are there, and this in the body. */
+  /** Resolves when the metadata exist, and the body contains this. */
   async holds(part: string): Promise<void> {
     while (this.#bytes.length === 0 || !this.text().includes(part)) {
       await new Promise<void>((resolve) => this.#changed.push(resolve));
     }
   }
 
-  /** Takes one piece of those that are held back, when there is one. */
+  /** Takes one of the held-back chunks, if there is one. */
   async takes(): Promise<void> {
     while (!this.#release) await new Promise<void>((resolve) => this.#changed.push(resolve));
     const release = this.#release;
@@ -473,7 +473,7 @@ class Connection extends Writable {
     release();
   }
 
-  /** Holds nothing back any more. */
+  /** Stops holding back. */
   letGo(): void {
     this.#holding = false;
     this.#release?.();
@@ -492,7 +492,7 @@ function invoke(fetch: Fetch, options: Asked & { readonly path?: string; readonl
     executionMode: executionModeStreamifyResponse,
   }) as unknown as (event: APIGatewayProxyEvent, connection: Connection, context: Context) => Promise<void>;
   const connection = new Connection(options.holding ?? false);
-  // A failure comes with the invocation's own.
+  // A failure is that of the invocation.
   connection.on('error', () => {});
   const context = { getRemainingTimeInMillis: () => 330_000 } as Context;
   const done = handler(proxyEvent(options.path ?? '/', options), connection, context);
@@ -517,7 +517,7 @@ function proxyEvent(path: string, { headers = {}, query, method = 'GET' }: Asked
   };
 }
 
-/** A stream that says what it is told to. */
+/** A stream with given chunks. */
 function createSource(options: { readonly slowCancel?: boolean } = {}) {
   const encoder = new TextEncoder();
   let controller: ReadableStreamDefaultController<Uint8Array> | undefined;
@@ -549,7 +549,7 @@ function createSource(options: { readonly slowCancel?: boolean } = {}) {
 
 type Cell = Awaited<ReturnType<typeof createCell>>;
 
-/** A cell with one account, a clock that stands still unless it is moved, and any number of instances of its function. */
+/** A cell with one account, a stopped clock, and any number of instances of its function. */
 async function createCell(
   table: Table,
   options: { readonly perKey?: number; readonly random?: () => number } = {},
@@ -566,7 +566,7 @@ async function createCell(
       newId: randomUUID,
       random: options.random ?? Math.random,
     });
-  // Nothing wakes a reader on Lambda: it looks by itself.
+  // Nothing wakes a reader on Lambda: it polls.
   const pace: Partial<FeedPace> = { recheckMs: 2, heartbeatMs: 15_000, streamMs: STREAM_MS };
   const api = (more: { [K in keyof ApiDeps]?: ApiDeps[K] | undefined } = {}) => {
     const { slots: given = slots(), ...rest } = more;
@@ -588,7 +588,7 @@ async function createCell(
     pass(ms: number): void {
       clock += ms;
     },
-    /** Appends so many events to the account's log. */
+    /** Appends events to the account's log. */
     async grow(events: number): Promise<void> {
       const event = { type: 'account.credentials_accepted', time: clock, data: {} } as const;
       await log.append(ACME, Array(events).fill(event));
@@ -597,7 +597,7 @@ async function createCell(
     async held(): Promise<number> {
       return (await table.query({ pk: streamPk('us', BOOTSTRAP_KEY) })).length;
     },
-    /** As soon as so many wait. */
+    /** Resolves when this many readers wait. */
     async waits(count: number): Promise<void> {
       let over = false;
       closers.push(() => {
@@ -622,7 +622,7 @@ async function createCell(
       };
       return {
         invoke: start,
-        /** What is answered to a request that does not go on. */
+        /** The answer of a request that does not continue. */
         async status(path: string, asked: Asked = {}): Promise<number> {
           const { connection, done } = start(path, asked);
           await done;

@@ -1,4 +1,4 @@
-/** What the API says and takes about what customers are told; that it keeps to roles and shapes is tested for all routes at once. */
+/** Notification routes; permissions and shapes are tested for all routes together. */
 import { describe, expect, test } from 'vitest';
 import { findSuppression } from '../../shared/notifications/suppressions.ts';
 import { locales } from '../../shared/notifications/types.ts';
@@ -58,7 +58,7 @@ describe('addresses', () => {
   ];
   const whole = [ADDRESSES.email.ann, ADDRESSES.email.ben, ADDRESSES.mobile];
 
-  test('are shown whole to keys that may act on them, and nowhere to those that only read', async () => {
+  test('are complete for keys with the operate role, and masked for those that only read', async () => {
     for (const path of paths()) {
       const shown = async (by: keyof ApiWorld['keys']) => {
         const { status, text } = await ask('GET', account + path, { by });
@@ -71,7 +71,7 @@ describe('addresses', () => {
     }
   });
 
-  test('can be recognized all the same by who knows them', async () => {
+  test('are recognizable when masked', async () => {
     const { body } = await ask('GET', `${account}/recipients`, { by: 'read own' });
     expect(body.recipients.map(({ email, mobile }: Body) => [email, mobile])).toEqual([
       ['a•••@e•••.com', null],
@@ -79,7 +79,7 @@ describe('addresses', () => {
     ]);
   });
 
-  test('are masked, too, where a link acts for them', async () => {
+  test('are masked, too, for changes by a link', async () => {
     const said = async (by: keyof ApiWorld['keys']) =>
       (await ask('GET', `${account}/messages/${told().messages[0]}`, { by })).body;
     const link = expect.stringContaining('/v1/unsubscribe/us.acme');
@@ -92,7 +92,7 @@ describe('addresses', () => {
 describe('settings', () => {
   const path = '/v1/accounts/kiwi/notifications';
 
-  test('are there before anybody has said anything: off, as it would be by default', async () => {
+  test('exist before they are saved, with their defaults: off', async () => {
     await shared.world.app.request('/v1/accounts', {
       method: 'POST',
       headers: {
@@ -115,7 +115,7 @@ describe('settings', () => {
     expect((await ask('PUT', fresh, { ...first, ...etag })).status, 'somebody was faster').toBe(412);
   });
 
-  test('warn of what may surprise', async () => {
+  test('warn of surprising effects', async () => {
     const put = async (more: object) => {
       const body = { enabled: true, branding: { name: 'Kiwi' }, ...more };
       return (await ask('PUT', path, { body })).body.warnings.join('\n');
@@ -139,7 +139,7 @@ describe('settings', () => {
       'sms.quietHours.from',
       /a time from 00:00 to 23:59/,
     ],
-  ])('refuse %j by the field and what would be right', async (more, field, detail) => {
+  ])('reject %j with the field and the accepted values', async (more, field, detail) => {
     const body = { enabled: true, branding: { name: 'Kiwi' }, ...more };
     const { status, body: problem } = await ask('PUT', path, { body });
     expect([status, problem.field]).toEqual([400, field]);
@@ -150,7 +150,7 @@ describe('settings', () => {
 describe('recipients', () => {
   const path = `${account}/recipients`;
 
-  test('are made, changed only as they were read, and removed', async () => {
+  test('are created, changed only with their current ETag, and deleted', async () => {
     const made = await ask('POST', path, { body: { name: 'Cy', email: 'Cy@Example.COM', jobNumber: 7 } });
     expect([made.status, made.body.email, made.body.jobNumber]).toEqual([201, 'Cy@example.com', 7]);
     const at = made.headers.get('location') ?? '';
@@ -164,7 +164,7 @@ describe('recipients', () => {
     expect((await ask('GET', at)).status).toBe(404);
   });
 
-  test('are told apart by account', async () => {
+  test('are separate for each account', async () => {
     const body = { id: 'only-here', email: 'x@example.com' };
     expect((await ask('POST', path, { body })).status).toBe(201);
     expect((await ask('GET', `/v1/accounts/${FOREIGN}/recipients/only-here`)).status).toBe(404);
@@ -179,13 +179,13 @@ describe('recipients', () => {
     [{ email: 'a@example.com', kinds: [] }, 'kinds'],
     [{ email: 'a@example.com', locale: 'xx' }, 'locale'],
     [{ id: 'ann', email: 'a@example.com' }, 'id'],
-  ])('%j is refused by the name of the field', async (body, field) => {
+  ])('%j is rejected with the name of the field', async (body, field) => {
     const { status, body: problem } = await ask('POST', path, { body });
     expect(status, problem.detail).toBeGreaterThanOrEqual(400);
     expect([problem.field, problem.detail.startsWith(`${field} `)]).toEqual([field, true]);
   });
 
-  test('are for one thing at most', async () => {
+  test('have one scope at most', async () => {
     const { status, body } = await ask('POST', path, {
       body: { email: 'a@example.com', jobNumber: 1, orderGroup: 'x' },
     });
@@ -193,7 +193,7 @@ describe('recipients', () => {
     expect(body.detail).toMatch(/one of orderGroup, orderNumber and jobNumber/);
   });
 
-  test('are taken from a table; rows that are not good are told by line, field and reason, and change nothing', async () => {
+  test('are imported from CSV; invalid rows are reported by line, field and reason, and change nothing', async () => {
     const csv = 'name,email,mobile\nDee,dee@example.com,\nEve,nobody,\nFay,,+64211234999\n';
     const dry = await ask('POST', `${path}/import`, { body: { csv, dryRun: true } });
     const report = {
@@ -238,7 +238,7 @@ describe('templates', () => {
     expect((await ask('GET', `${path}/en-GB`)).body).toEqual(before);
   });
 
-  test('may leave out all but a field, and are not taken with none', async () => {
+  test('may omit all but one field, and are rejected with none', async () => {
     const outro = { outro: '' };
     expect((await ask('PUT', `${path}/fr`, { body: outro })).body).toMatchObject({
       custom: true,
@@ -257,7 +257,7 @@ describe('templates', () => {
     [{ subject: '' }, 422, 'subject'],
     [{ subject: 'x'.repeat(501) }, 400, 'subject'],
     [{ colour: 'red' }, 400, 'colour'],
-  ])('%j is not taken, and the field is named', async (body, status, field) => {
+  ])('%j is rejected with the name of the field', async (body, status, field) => {
     const answer = await ask('PUT', `${path}/de`, { body });
     expect([answer.status, answer.body.field]).toEqual([status, field]);
     expect((await ask('GET', `${path}/de`)).body.custom).toBe(false);
@@ -268,7 +268,7 @@ describe('a preview', () => {
   const path = `${account}/notifications/preview`;
   const email = { kind: 'dispatched', channel: 'email' };
 
-  test('is of a real job, to a recipient, in the locale and zone that count', async () => {
+  test('is of a real job, to a recipient, in the effective locale and zone', async () => {
     const [job] = shared.world.ids.jobs;
     const body = { ...email, jobNumber: job, recipient: 'ann' };
     const shown = await ask('POST', path, { body });
@@ -276,13 +276,13 @@ describe('a preview', () => {
       ...{ jobNumber: job, locale: 'en-GB', zone: 'Europe/London', custom: false, segments: null },
     });
     expect(shown.body.text).toContain('Hello Ann Lee');
-    // The description of the jobs is made to break out.
+    // The description of the jobs is hostile.
     expect(shown.body.html).toContain('&lt;b&gt;');
     expect(shown.body.html).not.toContain('<b>\\');
     expect((await ask('POST', path, { body: { ...body, locale: 'de' } })).body.text).toContain('Ann Lee');
   });
 
-  test('is of made-up jobs, for every kind, channel and locale', async () => {
+  test('is of sample jobs, for every kind, channel and locale', async () => {
     for (const kind of ['dispatched', 'tracking', 'dispatch_revoked', 'due_date_changed', 'cancelled']) {
       for (const channel of ['email', 'sms']) {
         for (const locale of locales) {
@@ -295,7 +295,7 @@ describe('a preview', () => {
     }
   });
 
-  test('shows a template before it is set', async () => {
+  test('renders a template before it is saved', async () => {
     const { body } = await ask('POST', path, { body: { ...email, template: { subject: 'Gone!' } } });
     expect([body.subject, body.custom]).toEqual(['Gone!', false]);
     await ask('PUT', `${account}/templates/dispatched/email/en-GB`, { body: { subject: 'Mine' } });
@@ -308,13 +308,13 @@ describe('a preview', () => {
     [{ ...email, template: { subject: '' } }, 'template.subject'],
     [{ ...email, zone: 'x' }, 'zone'],
     [{ ...email, kind: 'x' }, 'kind'],
-  ])('of %j is refused by the field', async (body, field) => {
+  ])('of %j is rejected with the field', async (body, field) => {
     expect((await ask('POST', path, { body })).body).toMatchObject({ field });
   });
 });
 
 describe('messages', () => {
-  test('are listed by account, job and recipient, the newest first, and by state', async () => {
+  test('are listed by account, job and recipient, newest first, and by state', async () => {
     const idsOf = async (path: string) =>
       (await ask('GET', account + path)).body.messages.map(({ id }: Body) => id);
     const [first, second, third] = told().messages;
@@ -330,7 +330,7 @@ describe('messages', () => {
   });
 });
 
-describe('the page behind the link of a message', () => {
+describe('the unsubscribe page', () => {
   const FORM = 'application/x-www-form-urlencoded';
   const path = () => `/v1/unsubscribe/${told().token}`;
   const open = async (init: RequestInit = {}, url = path()) => {
@@ -345,7 +345,7 @@ describe('the page behind the link of a message', () => {
     );
   };
 
-  test('changes nothing when it is looked at', async () => {
+  test('changes nothing on GET', async () => {
     for (const method of ['GET', 'HEAD']) expect((await open({ method })).status).toBe(200);
     expect(await stopped()).toBe(false);
     expect((await open()).text).toContain('value="unsubscribe"');
@@ -360,23 +360,23 @@ describe('the page behind the link of a message', () => {
     ['nothing', {}],
     ['no form at all', { headers: { 'content-type': 'text/plain' }, body: 'hello' }],
     ['a broken form', { headers: { 'content-type': 'multipart/form-data; boundary=x' }, body: '--y' }],
-  ])('stops messages by %s, without a redirect', async (_, init) => {
+  ])('stops messages on %s, without a redirect', async (_, init) => {
     const { status, text } = await open({ method: 'POST', ...init });
     expect([status, await stopped()]).toEqual([200, true]);
     expect(text).toContain('You are unsubscribed');
-    // Again, and looked at, it says the same.
+    // Repeated, and on GET, it says the same.
     expect((await open({ method: 'POST', ...init })).status).toBe(200);
     expect((await open()).text).toContain('value="subscribe"');
   });
 
-  test('lets messages come again', async () => {
+  test('resubscribes', async () => {
     await open({ method: 'POST' });
     const again = { method: 'POST', headers: { 'content-type': FORM }, body: 'choice=subscribe' };
     expect((await open(again)).text).toContain('You are subscribed again');
     expect(await stopped()).toBe(false);
   });
 
-  test('does neither for a choice that there is not, or for a link that nobody made', async () => {
+  test('does neither for an unknown choice, or an invalid link', async () => {
     const odd = await open({ method: 'POST', headers: { 'content-type': FORM }, body: 'choice=maybe' });
     expect([odd.status, JSON.parse(odd.text).field]).toEqual([400, 'choice']);
     const forged = path().replace(/.$/, (last) => (last === 'A' ? 'B' : 'A'));
@@ -399,14 +399,14 @@ describe('the page behind the link of a message', () => {
     ['de;q=0, fr;q=0.2', 'fr', 'Se désabonner'],
     ['xx;q=, *', 'en-GB', 'Unsubscribe'],
     [undefined, 'en-GB', 'Unsubscribe'],
-  ])('speaks the language of who asks: %s', async (accepted, locale, button) => {
+  ])('has the language of the request: %s', async (accepted, locale, button) => {
     const headers = accepted === undefined ? {} : { 'accept-language': accepted };
     const { text, headers: said } = await open({ headers });
     expect([said.get('content-language'), text.includes(`<html lang="${locale}">`)]).toEqual([locale, true]);
     expect(text).toContain(button);
   });
 
-  test('holds no script, nothing from elsewhere, and no address; and goes into no frame, cache or referrer', async () => {
+  test('has no script, no external resource, and no address; it forbids frames, caches and referrers', async () => {
     await ask('PUT', `${account}/notifications`, {
       body: { enabled: true, branding: { name: '<script>alert(1)</script>"', color: '#ffffff' } },
     });

@@ -1,4 +1,4 @@
-/** The page at /docs: all that it needs comes from here, and nothing runs in it that does not. */
+/** The page at /docs: self-contained, without inline scripts. */
 import { readFile } from 'node:fs/promises';
 import { expect, test } from 'vitest';
 import { createReference, referenceFiles, SWAGGER_UI_VERSION } from '../../shared/api/reference-page.ts';
@@ -14,7 +14,7 @@ const assets = () =>
     return version && name ? [{ version, name }] : [];
   });
 
-test('the page links to nothing elsewhere, and has no script or style of its own', () => {
+test('the page links to no other site, and has no inline script or style', () => {
   for (const target of linked()) expect(target).toMatch(/^(\/(?!\/)|data:,$)/);
   expect(page()).not.toMatch(/<script(?![^>]*\ssrc=)|<style|\sstyle=|\son\w+=/i);
   expect(
@@ -24,7 +24,7 @@ test('the page links to nothing elsewhere, and has no script or style of its own
   ).toEqual([...referenceFiles.map(({ name }) => name), 'page.css', 'start.js'].sort());
 });
 
-test('its policy lets in what comes from here, and no inline script', () => {
+test('its policy allows same-origin resources, and no inline script', () => {
   const policy = reference.page().headers['content-security-policy'] ?? '';
   const directives = Object.fromEntries(
     policy.split('; ').map((one) => [one.slice(0, one.indexOf(' ')), one.slice(one.indexOf(' ') + 1)]),
@@ -36,7 +36,7 @@ test('its policy lets in what comes from here, and no inline script', () => {
   expect(policy).not.toMatch(/unsafe|https?:|\*/);
 });
 
-test('every asset is served with its type and may be kept for good', async () => {
+test('every asset has its type and can be cached forever', async () => {
   for (const { version, name } of assets()) {
     const answer = await reference.asset(version, name);
     expect(answer?.headers).toMatchObject({
@@ -50,7 +50,7 @@ test('every asset is served with its type and may be kept for good', async () =>
   }
 });
 
-test('there is nothing else: not of another version, not by another name', async () => {
+test('no other file is served: not of another version, not with another name', async () => {
   const { version = '' } = assets()[0] ?? {};
   for (const name of ['', 'index.html', '../package.json', '..%2Fpackage.json', 'toString', '__proto__']) {
     expect(await reference.asset(version, name), name).toBeUndefined();
@@ -58,13 +58,13 @@ test('there is nothing else: not of another version, not by another name', async
   expect(await reference.asset('1', 'start.js')).toBeUndefined();
 });
 
-test('the version in the addresses is that of what is installed', async () => {
+test('the version in the URLs is that of the installed package', async () => {
   const { version } = JSON.parse(await readFile('node_modules/swagger-ui-dist/package.json', 'utf8'));
   expect(SWAGGER_UI_VERSION).toBe(version);
   for (const asset of assets()) expect(asset.version).toMatch(new RegExp(`^${version}-[0-9a-f]{12}$`));
 });
 
-test('a file is read once, and again when that failed', async () => {
+test('a file is read once, and again after a failure', async () => {
   const asked: string[] = [];
   const once = createReference(async ({ name }) => {
     asked.push(name);
@@ -78,7 +78,7 @@ test('a file is read once, and again when that failed', async () => {
   expect(asked).toHaveLength(2);
 });
 
-test('keys are not kept, and the document is not taken from an address in the link', async () => {
+test('keys are not stored, and the document is not taken from a URL in the link', async () => {
   const { version = '' } = assets()[0] ?? {};
   const start = text((await reference.asset(version, 'start.js'))?.body);
   expect(start).toContain('persistAuthorization: false');

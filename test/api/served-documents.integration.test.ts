@@ -22,7 +22,7 @@ function createApp() {
 
 type Get = (path: string, headers?: Record<string, string>) => Promise<Response>;
 
-/** Over a socket. `fetch` decompresses, so `content-encoding` is all there is to see of it. */
+/** Over a socket. `fetch` decompresses, so only `content-encoding` shows the compression. */
 async function overNode(): Promise<Get> {
   const server = serve({ fetch: createApp().fetch, port: 0, hostname: '127.0.0.1' });
   onTestFinished(() => void server.close());
@@ -92,7 +92,7 @@ test.each([
   }
 });
 
-test('the schema of an event type is at a versioned address, which is its $id', async () => {
+test('the schema of an event type has a versioned URL, which is its $id', async () => {
   const app = createApp();
   const path = '/schemas/v1/job.dispatched.json';
   const schema = (await (await app.request(path)).json()) as { $id: string; title: string };

@@ -1,4 +1,4 @@
-/** Static bodies: compressed where the client accepts gzip, not sent again where it has them. */
+/** Static bodies: compressed if the client accepts gzip, and 304 if it has them. */
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { staticAnswer, toStaticBody } from '../../shared/api/static-body.ts';
