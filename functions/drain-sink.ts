@@ -6,7 +6,7 @@ import middy from '@middy/core';
 import { createDeliveryLog } from '../shared/delivery/delivery-log.ts';
 import { DEFAULT_RETRY_SECONDS } from '../shared/delivery/health.ts';
 import { createAwsSigningSecrets, createSigningReader } from '../shared/delivery/signing-secrets.ts';
-import { createNotificationsSink } from '../shared/notifications/thread-store.ts';
+import { createNotificationsSink } from '../shared/notifications/notifications-sink.ts';
 import { createCellLog, createCellTable, createHistoryTable, REQUEST_TIMEOUTS } from './clients.ts';
 import { DrainSinkEnv, readEnv } from './env.ts';
 import { createDrainSinkHandler, createSinkOpener } from './handlers/drain-sink.ts';

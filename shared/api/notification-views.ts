@@ -2,7 +2,7 @@
 import * as z from 'zod';
 import { maskAddress } from '../notifications/masking.ts';
 import { type Suppression as SuppressionRecord, suppressionReasons } from '../notifications/suppressions.ts';
-import type { EmailTemplate, SmsTemplate, TemplatePlace } from '../notifications/templates.ts';
+import type { EmailTemplate, SmsTemplate, TemplatePlace } from '../notifications/template.ts';
 import {
   channels,
   locales,

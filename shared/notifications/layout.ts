@@ -1,5 +1,5 @@
 // Made of layout.mjml; LAYOUT=write npx vitest run test/notifications/texts.integration.test.ts makes it anew.
-import type { MailParts } from './render.ts';
+import type { MailParts } from './mail-parts.ts';
 
 /** The HTML of an e-mail; all that is put into it goes through `escaped`. */
 export function layout(mail: MailParts, escaped: (text: string) => string): string {

@@ -9,16 +9,7 @@
  * records are written from the current work items. Every change increments a message's revision, and a record never overwrites a newer one.
  * So a late writer changes nothing.
  */
-import { hash } from 'node:crypto';
-import {
-  type AccountRef,
-  cellLog,
-  keys,
-  notifyDue,
-  sentOfJobPk,
-  sentPk,
-  sentToRecipientPk,
-} from '../storage/schema.ts';
+import { type AccountRef, cellLog, keys, notifyDue } from '../storage/schema.ts';
 import {
   type Clause,
   estimateSize,
@@ -29,14 +20,19 @@ import {
   type Table,
   type Write,
 } from '../storage/table.ts';
-import type { Channel, Message, MessageState, NoticeContent } from './types.ts';
+import { toMessage } from './message-history.ts';
+import { parseWorkId } from './message-ids.ts';
+import type { Message, MessageState, NoticeContent } from './types.ts';
 
 /** Retention of the history of messages, days. */
 const HISTORY_DAYS = 180;
+
 /** Retention of a work item after its message is final, days. During this time no message is created twice, and feedback finds it. */
 const WORK_DAYS = 14;
+
 /** Time until a journal entry falls due whose writer did not delete it. */
 const JOURNAL_MS = 60_000;
+
 /** Maximum number of retries after concurrent modification. */
 const ATTEMPTS = 20;
 
@@ -73,98 +69,6 @@ export interface Feedback {
 
 /** Whether a state is final: afterwards only feedback changes the message. */
 export const isFinal = (state: MessageState): boolean => state !== 'waiting' && state !== 'sending';
-
-/** Identity of a message: account, thread, notice in the thread, channel and address. */
-export interface MessageIdentity extends AccountRef {
-  readonly thread: string;
-  readonly notice: string;
-  /** `null`, as is the address, for a notice that becomes no messages. */
-  readonly channel: Channel | null;
-  /** Never contained in ids as plain text, because ids are shown and logged: sealed with the key of the region. */
-  readonly address: string | null;
-}
-
-/** Returns the key of a message's work. Does not depend on when the notice was observed. */
-export function toWorkId({ region, account, thread, notice, channel, address }: MessageIdentity): string {
-  const digest = hash('sha256', JSON.stringify([region, account, thread, notice, channel, address]));
-  return `${channel?.[0] ?? 'n'}${digest.slice(0, 32)}`;
-}
-
-/** Returns whether the work with this key is a message of the channel. */
-export const belongsToChannel = (workId: string, channel: Channel): boolean =>
-  workId.startsWith(channel.slice(0, 1));
-
-/** Returns the id of a message. Ids sort by the time of the change that the message is about, and end in the key of its work. */
-export function toMessageId(workId: string, observedAt: number): string {
-  return `m${Math.max(0, Math.floor(observedAt)).toString(36).padStart(9, '0')}-${workId}`;
-}
-
-/** Returns whether a text can be a message id. Other texts are not looked up. */
-export const isMessageId = (text: string): boolean => /^m[0-9a-z]{9,11}-[a-z][0-9a-f]{32}$/.test(text);
-
-/** Returns the key of the work on a message. */
-export const parseWorkId = (messageId: string): string => messageId.slice(messageId.indexOf('-') + 1);
-
-/** Returns a message from the history, or `undefined`. */
-export async function readMessage(history: Table, ref: AccountRef, id: string): Promise<Message | undefined> {
-  const item = await history.get(keys.sentMessage(ref, id));
-  return item && toMessage(item);
-}
-
-/** Filter and page of a list of an account's messages. */
-export interface MessageQuery {
-  /** Only messages about this job. */
-  readonly job?: number | undefined;
-  /** Only messages to this recipient. */
-  readonly recipient?: string | undefined;
-  readonly state?: MessageState | undefined;
-  /** Only messages after this cursor: the `next` of the previous page. */
-  readonly after?: string | undefined;
-  /** Default: 50. */
-  readonly limit?: number | undefined;
-}
-
-/** Maximum number of messages read when filtering by state. A page can be shorter than its limit because of it. */
-const MAX_FILTERED = 1000;
-
-/** Returns an account's messages from the history, newest first. `next` is present if there may be more. */
-export async function listMessages(
-  history: Table,
-  ref: AccountRef,
-  { job, recipient, state, after, limit = 50 }: MessageQuery = {},
-): Promise<{ readonly messages: Message[]; readonly next?: string }> {
-  const pk =
-    job !== undefined
-      ? sentOfJobPk(ref, job)
-      : recipient !== undefined
-        ? sentToRecipientPk(ref, recipient)
-        : sentPk(ref);
-  const messages: Message[] = [];
-  let last = after;
-  for (let looked = 0; looked < MAX_FILTERED; looked += limit) {
-    // The upper bound of a range is inclusive, and the item at it was on the previous page.
-    const range = { pk, descending: true, limit: limit + 1, ...(last === undefined ? {} : { to: last }) };
-    const read = await history.query(range);
-    const page = read.filter(({ sk }) => sk !== last);
-    const records = pk === sentPk(ref) ? page : await readRecords(history, ref, page);
-    const found = new Map(records.map((item) => [item.sk, toMessage(item)]));
-    for (const { sk } of page) {
-      const message = found.get(sk);
-      if (message && (state === undefined || message.state === state)) {
-        if (messages.length === limit) return { messages, ...(last === undefined ? {} : { next: last }) };
-        messages.push(message);
-      }
-      last = sk;
-    }
-    if (read.length <= limit) return { messages };
-  }
-  return { messages, ...(last === undefined ? {} : { next: last }) };
-}
-
-/** Reads the records that pointers name. */
-function readRecords(history: Table, ref: AccountRef, pointers: readonly Item[]): Promise<Item[]> {
-  return history.getMany(pointers.map(({ sk }) => keys.sentMessage(ref, sk)));
-}
 
 /**
  * Records feedback on a sent message. If the feedback arrives before the sender has recorded the send, it is kept with the message, and the
@@ -451,7 +355,10 @@ function groupIntoTransactions(groups: readonly (readonly Write[])[], held: read
   let bytes = 0;
   groups.forEach((group, at) => {
     // 200 bytes a group: the journal entry holds about one key for each.
-    const size = group.reduce((sum, write) => sum + 200 + estimateSize(getWrittenAttributes(write)), held[at] ?? 0);
+    const size = group.reduce(
+      (sum, write) => sum + 200 + estimateSize(getWrittenAttributes(write)),
+      held[at] ?? 0,
+    );
     if (actions + group.length > MAX_TRANSACTION_ACTIONS - 1 || bytes + size > MAX_TRANSACTION_BYTES) {
       transactions.push([]);
       actions = 0;
@@ -527,8 +434,4 @@ export function toWork(item: Item): Work {
     reserved: typeof reserved === 'string' ? (JSON.parse(reserved) as Work['reserved']) : null,
     feedback: typeof feedback === 'string' ? (JSON.parse(feedback) as Feedback) : null,
   };
-}
-
-function toMessage(item: Item): Message {
-  return JSON.parse(String(item.message)) as Message;
 }

@@ -2,8 +2,9 @@
 import pLimit from 'p-limit';
 import { gatherTableReads } from '../storage/shared-reads.ts';
 import { getAddress, normalizeAddress } from './addresses.ts';
-import { createMessages, recordNoMessage, toMessageId, toWorkId, type Work } from './messages.ts';
-import { findRecipients } from './recipients.ts';
+import { toMessageId, toWorkId } from './message-ids.ts';
+import { createMessages, recordNoMessage, type Work } from './messages.ts';
+import { findRecipients } from './recipient-matching.ts';
 import { reportFault, reportMessage, type SendDeps, type SendReport } from './send-report.ts';
 import { readSettingsOfAccounts } from './settings.ts';
 import { type ClosedNotice, finishNotice, takeDueNotices } from './thread-store.ts';

@@ -1,11 +1,13 @@
 /** Rendering of due messages with the templates of their accounts. */
 import type { AccountRef } from '../storage/schema.ts';
-import { parseWorkId, type Work } from './messages.ts';
-import type { Rendered } from './render.ts';
+import { parseWorkId } from './message-ids.ts';
+import type { Work } from './messages.ts';
+import type { Rendered } from './render-types.ts';
 import { messageRenderer } from './rendering.ts';
 import { withoutAddresses } from './send-decision.ts';
 import type { SendDeps } from './send-report.ts';
-import { resolveTemplate, type Template } from './templates.ts';
+import type { Template } from './template.ts';
+import { resolveTemplate } from './templates.ts';
 import type {
   Channel,
   Locale,

@@ -15,17 +15,13 @@ import { normalizeAddress } from './addresses.ts';
 import { NewRecipient } from './notification-input.ts';
 import {
   applyChange,
-  insertRecipient,
-  limitReached,
   type RecipientInput,
-  readItems,
-  readItemsByScope,
-  readRemainingCapacity,
-  replaceRecipient,
   toRecipient,
   toRecipientFields,
   toScopeKey,
-} from './recipients.ts';
+} from './recipient-fields.ts';
+import { readItems, readItemsByScope } from './recipient-matching.ts';
+import { insertRecipient, limitReached, readRemainingCapacity, replaceRecipient } from './recipients.ts';
 import { type Column, columns, NOT_UTF8 } from './recipients-file.ts';
 import { type NotificationDeps, unknownAccount } from './settings.ts';
 import { locales, type Recipient, type Scope } from './types.ts';

@@ -4,16 +4,9 @@
  */
 import { type ResourceLimits, Worker } from 'node:worker_threads';
 import { workerFile } from '../worker-file.ts';
-import {
-  type Rendered,
-  type RenderedEmail,
-  type RenderedSms,
-  type RenderInput,
-  renderEmail,
-  renderSms,
-  type TemplateProblem,
-} from './render.ts';
-import type { Template, TemplatePlace } from './templates.ts';
+import { renderEmail, renderSms } from './render.ts';
+import type { Rendered, RenderedEmail, RenderedSms, RenderInput } from './render-types.ts';
+import type { Template, TemplatePlace, TemplateProblem } from './template.ts';
 
 /** Task of the worker. */
 export type RenderTask =

@@ -13,9 +13,9 @@ import { gatherTableReads } from '../storage/shared-reads.ts';
 import { type Item, type Key, type Table, TableError, type Write } from '../storage/table.ts';
 import { normalizeAddress } from './addresses.ts';
 import { mapAsync, prefetch } from './async-iterables.ts';
+import { belongsToChannel } from './message-ids.ts';
 import {
   applyFeedback,
-  belongsToChannel,
   type Change,
   type Claim,
   claimMessages,
@@ -29,7 +29,8 @@ import {
 import { createDueMessages } from './notice-messages.ts';
 import { ATTEMPTS, type MessageRecord, OutcomeRecorder } from './outcome-recorder.ts';
 import { type Ready, ReadyRenderer } from './ready-messages.ts';
-import { readItems, toRecipient } from './recipients.ts';
+import { toRecipient } from './recipient-fields.ts';
+import { readItems } from './recipient-matching.ts';
 import { afterAttempt, type DecisionContext, decide, getExpiry } from './send-decision.ts';
 import { SendPool } from './send-pool.ts';
 import { reportFault, type SendDeps, type SendReport } from './send-report.ts';

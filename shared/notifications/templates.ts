@@ -2,47 +2,16 @@
 import * as z from 'zod';
 import { type AccountRef, keys, templatePk } from '../storage/schema.ts';
 import type { Item, Table } from '../storage/table.ts';
-import type { TemplateProblem } from './render.ts';
 import { previewRenderer } from './rendering.ts';
+import {
+  emailTemplateSchema,
+  smsTemplateSchema,
+  type Template,
+  type TemplatePlace,
+  type TemplateProblem,
+} from './template.ts';
 import { texts } from './texts/texts.ts';
 import { type Channel, channels, type Locale, locales, type MessageKind, messageKinds } from './types.ts';
-
-const line = (max: number) => z.string('must be text').trim().max(max, `must be at most ${max} characters`);
-const EMPTY = 'must not be empty';
-const NO_FIELD = 'must say something: subject, preheader, heading, intro, outro, html or text';
-
-/**
- * Fields of an e-mail template in Liquid (docs/notifications.md). Absent fields use the default. `subject` to `outro` are plain text, in
- * which an empty line begins a paragraph. `html` and `text` replace the layout.
- */
-export const emailTemplateSchema = z
-  .strictObject({
-    subject: line(500).min(1, EMPTY).optional().describe('The subject, in Liquid; one line.'),
-    preheader: line(1000).optional().describe('What mailboxes show beside the subject.'),
-    heading: line(1000).optional().describe('The heading; the subject as a rule.'),
-    intro: line(5000)
-      .optional()
-      .describe('Plain text above the parcels; an empty line begins a new paragraph.'),
-    outro: line(5000).optional().describe('Plain text below the jobs.'),
-    html: line(60_000).min(1, EMPTY).optional().describe('A whole HTML document in place of the layout.'),
-    text: line(20_000).min(1, EMPTY).optional().describe('The whole text version in place of the layout.'),
-  })
-  .refine((template) => Object.values(template).some((text) => text !== undefined), NO_FIELD);
-/** Fields of an SMS template in Liquid. Line breaks become spaces. */
-export const smsTemplateSchema = z.strictObject({
-  text: line(1000).min(1, EMPTY).describe('The text, in Liquid; it must come out in two segments.'),
-});
-
-export type EmailTemplate = z.infer<typeof emailTemplateSchema>;
-export type SmsTemplate = z.infer<typeof smsTemplateSchema>;
-export type Template = EmailTemplate | SmsTemplate;
-
-/** Kind, channel and locale of a template. */
-export interface TemplatePlace {
-  readonly kind: MessageKind;
-  readonly channel: Channel;
-  readonly locale: Locale;
-}
 
 /** An account's own template. */
 export interface StoredTemplate extends TemplatePlace {

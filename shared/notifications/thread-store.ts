@@ -7,11 +7,7 @@
  * A crash leaves the item as the last write left it. A redelivered event is either folded already or not. A notice that was closed and not
  * finished is handed out again with the same content and id.
  */
-import { randomUUID } from 'node:crypto';
-import { deflateRawSync, inflateRawSync } from 'node:zlib';
 import pLimit from 'p-limit';
-import type { Delivery, DeliveryOutcome, SinkPort } from '../delivery/sink.ts';
-import type { LoggedEvent } from '../log/log.ts';
 import {
   type AccountRef,
   dueUntil,
@@ -22,45 +18,23 @@ import {
   notifyDuePk,
   threadPk,
 } from '../storage/schema.ts';
-import { type Item, type Key, MAX_ITEM_BYTES, type Table, TableError, type Write } from '../storage/table.ts';
-import { recordNoMessage, toMessageId, toWorkId } from './messages.ts';
-import { readSettings } from './settings.ts';
+import { type Item, type Key, MAX_ITEM_BYTES, type Table } from '../storage/table.ts';
+import { type FoldSettings, readFoldSettings } from './fold-settings.ts';
+import { recordUnsent } from './notice-history.ts';
+import { checkNotice, type NoticeScope, removeNotice, type Thread, threadName } from './thread.ts';
 import {
-  type Closing,
-  checkNotice,
-  closeWindows,
-  emptyThread,
-  type FrozenNotice,
-  fold,
-  isEmptyThread,
-  moveBetweenThreads,
-  type NoticeScope,
-  nextDueTime,
-  parseThreadEvent,
-  pendingWindows,
-  removeNotice,
-  removeStale,
-  type Thread,
-  type ThreadEvent,
-  threadName,
-} from './thread.ts';
-import {
-  type Message,
-  type MessageKind,
-  type MessageReason,
-  NOTIFICATIONS_SINK,
-  type NoticeContent,
-} from './types.ts';
-
-/** Dependencies of notices. */
-export interface NoticeDeps {
-  readonly table: Table;
-  readonly history: Table;
-  /** Epoch ms. */
-  readonly now: () => number;
-  /** Wait after a window's end for events that were observed in it, ms. Default: {@link GRACE_MS}. Must be the same in all processes. */
-  readonly graceMs?: number;
-}
+  GRACE_MS,
+  load,
+  type NoticeDeps,
+  retryOnConflict,
+  type Stored,
+  sizeOfThread,
+  THREADS_AT_ONCE,
+  toStored,
+  toWrite,
+} from './thread-items.ts';
+import { type Closing, closeWindows, nextDueTime, pendingWindows } from './thread-windows.ts';
+import { type MessageKind, NOTIFICATIONS_SINK, type NoticeContent } from './types.ts';
 
 /** A notice with fixed content that is to become messages. */
 export interface ClosedNotice {
@@ -77,194 +51,26 @@ export interface ClosedNotice {
   readonly earlier: readonly string[];
 }
 
-const GRACE_MS = 15_000;
 /** Time that a process has to finish a notice before it is handed out again. */
 const REISSUE_MS = 60_000;
+
 /** Delay until the next check of a thread whose window has expired while events are still to be folded. */
 const RECHECK_MS = 5_000;
+
 /** Delay until the next check of a thread that failed. */
 const FAILED_MS = 60_000;
+
 /** Delay until the next check of a thread that cannot be parsed. */
 const UNREADABLE_MS = 3_600_000;
+
 /** Maximum number of further index reads while the threads found so far yield no notice. */
 const MAX_ROUNDS = 10;
+
 /** Maximum disorder of observation times in the log: a poll takes two minutes at most. */
 const DISORDER_MS = 120_000;
-/** Retention of threads after their last change. */
-const KEPT_MS = 180 * 86_400_000;
-/** Size from which a thread is compressed, bytes. */
-const PACKED_FROM = 8_000;
-/** Maximum size of a thread when an event is added, bytes. Its notices are stored twice for a short time and must fit as well. */
-const MAX_THREAD_BYTES = 200_000;
+
 /** Maximum size when a notice is closed, with a margin for the other attributes of the item. */
 const MAX_CLOSED_BYTES = MAX_ITEM_BYTES - 20_000;
-/** Maximum number of retries after concurrent modification. */
-const ATTEMPTS = 50;
-const THREADS_AT_ONCE = 8;
-/** Maximum number of events folded together, each of a different job. */
-const MAX_BATCH = 100;
-
-/** Creates the sink that folds events into threads. Accepts every event: events that cannot be folded are recorded in the history. */
-export function createNotificationsSink(deps: NoticeDeps): SinkPort {
-  return {
-    maxBatch: MAX_BATCH,
-    async deliver(deliveries) {
-      const outcomes = new Map<Delivery, DeliveryOutcome>();
-      const live = deliveries.filter(({ replay }) => !replay);
-      await Promise.all(
-        [...groupBy(live, ({ event }) => `${event.region}#${event.account}`).values()].map((some) =>
-          deliverToAccount(deps, some, outcomes),
-        ),
-      );
-      return deliveries.map((one) => outcomes.get(one) ?? { kind: 'delivered' });
-    },
-  };
-}
-
-/** Folds events of one account. Events that cannot be folded now get an error in `outcomes`. */
-async function deliverToAccount(
-  deps: NoticeDeps,
-  deliveries: readonly Delivery[],
-  outcomes: Map<Delivery, DeliveryOutcome>,
-): Promise<void> {
-  const [first] = deliveries;
-  if (!first) return;
-  const ref = { region: first.event.region, account: first.event.account };
-  const attempt = async (some: readonly Delivery[], action: () => Promise<void>): Promise<void> => {
-    try {
-      await action().catch(async (cause: unknown) => {
-        if (cause instanceof TableError) throw cause;
-        // The event would fail each time, and events of other jobs must not wait for it.
-        const why = `The event could not be folded: ${cause instanceof Error ? cause.name : 'a fault'}.`;
-        for (const { event } of some) await recordUnfoldable(deps, ref, event, why);
-      });
-    } catch (cause) {
-      const reason = cause instanceof TableError ? cause.message : 'What became of it could not be noted.';
-      for (const one of some) outcomes.set(one, { kind: 'retry', reason });
-    }
-  };
-  await attempt(deliveries, async () => {
-    const pace = await readFoldSettings(deps.table, ref);
-    if (!pace) return;
-    const limit = pLimit(THREADS_AT_ONCE);
-    const reads = deliveries
-      // Observations from before notifications were enabled are not sent.
-      .filter(({ event }) => Object.hasOwn(FOLDED_TYPES, event.type) && event.time >= pace.since)
-      .map((delivery) => ({ delivery, event: delivery.event, ...parseThreadEvent(delivery.event) }));
-    const parsed = reads.filter((read) => 'parsed' in read);
-    const isMove = (read: ParsedEvent): boolean => previousThreadName(read.parsed) !== undefined;
-    const threads = groupBy(
-      parsed.filter((read) => !isMove(read)),
-      ({ parsed: { job } }) => threadName(job.jobNumber, job.orderGroup),
-    );
-    await limit.map(
-      reads.filter((read) => 'problem' in read),
-      ({ delivery, event, problem }) =>
-        attempt([delivery], () =>
-          recordUnfoldable(deps, ref, event, `The event could not be read: ${problem}.`),
-        ),
-    );
-    await limit.map([...threads], ([thread, some]) =>
-      attempt(
-        some.map(({ delivery }) => delivery),
-        () => foldEvents(deps, ref, thread, some, pace),
-      ),
-    );
-    for (const read of parsed.filter(isMove)) {
-      await attempt([read.delivery], () => moveJob(deps, ref, read, pace));
-    }
-  });
-}
-
-/** Returns the thread that an event moved the job from. */
-function previousThreadName({ job, changes }: ThreadEvent): string | undefined {
-  const from = changes.orderGroup && threadName(job.jobNumber, changes.orderGroup.from);
-  return from === threadName(job.jobNumber, job.orderGroup) ? undefined : from;
-}
-
-interface FoldSettings {
-  readonly since: number;
-  readonly windowMs: number;
-  readonly maxAgeMs: number;
-}
-
-/** Reads the settings that folding needs. `undefined` if the account does not notify. */
-async function readFoldSettings(table: Table, ref: AccountRef): Promise<FoldSettings | undefined> {
-  const settings = await readSettings(table, ref);
-  if (!settings?.enabled) return undefined;
-  const { since, windowSeconds, maxAgeHours } = settings;
-  return { since, windowMs: windowSeconds * 1000, maxAgeMs: maxAgeHours * 3_600_000 };
-}
-
-/** An event and its parsed fields. */
-interface ParsedEvent {
-  readonly parsed: ThreadEvent;
-  readonly event: LoggedEvent;
-}
-
-/** Folds events of several jobs into their thread with one write. */
-async function foldEvents(
-  deps: NoticeDeps,
-  ref: AccountRef,
-  name: string,
-  events: readonly ParsedEvent[],
-  pace: FoldSettings,
-): Promise<void> {
-  await retryOnConflict(`folded into a thread of ${ref.account}`, async () => {
-    const stored = await load(deps.table, ref, name);
-    const folded = ({ parsed }: ParsedEvent, thread: Thread): Thread =>
-      fold(thread, parsed, pace.windowMs, deps.now());
-    const latest = Math.max(...events.map(({ parsed: { time } }) => time));
-    let thread = removeStale(
-      events.reduce((before, read) => folded(read, before), stored.thread),
-      latest,
-    );
-    const tooLarge: ParsedEvent[] = [];
-    if (!fits(thread)) {
-      // Folds them one by one, to find those that do not fit.
-      thread = stored.thread;
-      for (const read of events) {
-        const after = folded(read, thread);
-        if (fits(after) || sizeOfThread(after) <= sizeOfThread(thread)) thread = after;
-        else tooLarge.push(read);
-      }
-    }
-    const write = toWrite(deps, ref, name, stored, thread);
-    if (write && !(await deps.table.write(write)).done) return undefined;
-    for (const { event } of tooLarge) await recordUnfoldable(deps, ref, event, TOO_LARGE);
-    return true;
-  });
-}
-
-const TOO_LARGE = 'There is more to say about its order group than can be kept.';
-
-/** Moves a job to another thread and folds the event that causes the move. */
-async function moveJob(
-  deps: NoticeDeps,
-  ref: AccountRef,
-  { parsed, event }: ParsedEvent,
-  pace: FoldSettings,
-): Promise<void> {
-  const { table, now } = deps;
-  const toName = threadName(parsed.job.jobNumber, parsed.job.orderGroup);
-  const fromName = previousThreadName(parsed) ?? toName;
-  await retryOnConflict(`moved to a thread of ${ref.account}`, async () => {
-    const [from, to] = await Promise.all([load(table, ref, fromName), load(table, ref, toName)]);
-    const moved = moveBetweenThreads(from.thread, to.thread, parsed, toName);
-    const after = removeStale(fold(moved.to, parsed, pace.windowMs, now()), parsed.time);
-    if (!fits(after)) {
-      await recordUnfoldable(deps, ref, event, TOO_LARGE);
-      return true;
-    }
-    const writes = [
-      toWrite(deps, ref, fromName, from, moved.from),
-      toWrite(deps, ref, toName, to, after),
-    ].filter((write) => write !== undefined);
-    if (writes.length === 0) return true;
-    const { done } = await table.transact(writes, randomUUID());
-    return done ? true : undefined;
-  });
-}
 
 /**
  * Closes due windows, up to about `limit` notices, and hands out again notices that were not finished within a minute. Notices that are not
@@ -470,176 +276,4 @@ export async function listUpcoming(
       ...{ kind, dueAt: end + graceMs },
       jobs: entries.map(({ job }) => job).sort((a, b) => a - b),
     }));
-}
-
-// Items
-
-/** A stored thread. */
-interface Stored {
-  readonly name: string;
-  readonly thread: Thread;
-  /** Incremented by every write. 0 if there is no item. */
-  readonly revision: number;
-  readonly dueSk: string | undefined;
-}
-
-async function load(table: Table, ref: AccountRef, name: string): Promise<Stored> {
-  const item = await table.get(keys.thread(ref, name));
-  if (item) return toStored(item);
-  const orderGroup = name.startsWith('=') ? name.slice(1) : null;
-  return { name, thread: emptyThread(orderGroup), revision: 0, dueSk: undefined };
-}
-
-function toStored(item: Item): Stored {
-  const { state } = item;
-  const json = state instanceof Uint8Array ? inflateRawSync(state).toString('utf8') : String(state);
-  return {
-    name: String(item.name),
-    thread: JSON.parse(json) as Thread,
-    revision: Number(item.revision),
-    dueSk: item.dueSk as string | undefined,
-  };
-}
-
-/** Serializes the state of a thread. */
-function pack(thread: Thread): string | Uint8Array {
-  const known = packed.get(thread);
-  if (known !== undefined) return known;
-  const json = JSON.stringify(thread);
-  const state = json.length < PACKED_FROM ? json : deflateRawSync(json);
-  packed.set(thread, state);
-  return state;
-}
-/** Cache of serialized threads, because their size is measured before they are written. */
-const packed = new WeakMap<Thread, string | Uint8Array>();
-
-function sizeOfThread(thread: Thread): number {
-  const state = pack(thread);
-  return typeof state === 'string' ? Buffer.byteLength(state) : state.byteLength;
-}
-
-function fits(thread: Thread): boolean {
-  return sizeOfThread(thread) <= MAX_THREAD_BYTES;
-}
-
-/**
- * Returns the write that replaces a stored thread, or `undefined` if nothing changes. Only closing changes the thread's position in the
- * index; it passes `notBefore`, the time of the next check (epoch ms). An empty thread expires by its TTL.
- */
-function toWrite(
-  { now, graceMs = GRACE_MS }: NoticeDeps,
-  ref: AccountRef,
-  name: string,
-  stored: Stored,
-  thread: Thread,
-  notBefore?: number,
-): Exclude<Write, { check: Key }> | undefined {
-  const key = keys.thread(ref, name);
-  const due = nextDueTime(thread, graceMs);
-  const place =
-    due === undefined
-      ? { duePk: undefined, dueSk: undefined }
-      : notifyDue('notices', ref, key.sk, Math.max(due, notBefore ?? 0, 0));
-  const exists = stored.revision > 0;
-  const when = exists ? ([['revision', '=', stored.revision]] as const) : ([['pk', 'absent']] as const);
-  const isFinished = isEmptyThread(thread);
-  if (isFinished && !exists) return undefined;
-  if (thread === stored.thread || JSON.stringify(thread) === JSON.stringify(stored.thread)) {
-    const isUnmoved = notBefore === undefined || place.dueSk === stored.dueSk;
-    return isUnmoved ? undefined : { update: key, set: place, when };
-  }
-  return {
-    put: {
-      ...{ ...key, ...place, name, revision: stored.revision + 1, state: pack(thread) },
-      ttl: Math.ceil((now() + (isFinished ? 0 : KEPT_MS)) / 1000),
-    },
-    when,
-  };
-}
-
-// History
-
-/** Records notices that are not sent, with the reason. */
-function recordUnsent(
-  deps: NoticeDeps,
-  ref: AccountRef,
-  thread: string,
-  { id, content }: FrozenNotice,
-  reason: MessageReason,
-): Promise<void> {
-  const { kind, orderGroup, jobs, observedAt } = content;
-  return recordInHistory(
-    deps,
-    ref,
-    { thread, notice: id },
-    {
-      ...{ kind, orderGroup, jobs: jobs.map(({ jobNumber }) => jobNumber), observedAt },
-      ...{ state: 'suppressed', reason, detail: null },
-    },
-  );
-}
-
-/** Records an event that cannot be folded. Other events proceed. */
-function recordUnfoldable(deps: NoticeDeps, ref: AccountRef, event: LoggedEvent, why: string): Promise<void> {
-  const kind = FOLDED_TYPES[event.type] ?? 'dispatched';
-  return recordInHistory(
-    deps,
-    ref,
-    { thread: '', notice: event.id },
-    {
-      ...{ kind, orderGroup: null, jobs: event.jobNumber === undefined ? [] : [event.jobNumber] },
-      ...{ observedAt: event.time, state: 'failed', reason: 'rejected', detail: `${why} (${event.id})` },
-    },
-  );
-}
-
-/** Types of events that are folded, and the kind of message that each can cause. */
-const FOLDED_TYPES: Readonly<Record<string, MessageKind>> = {
-  'job.dispatched': 'dispatched',
-  'job.updated': 'dispatched',
-  'job.dispatch_revoked': 'dispatch_revoked',
-  'job.tracking_added': 'tracking',
-  'job.tracking_updated': 'tracking',
-  'job.tracking_removed': 'tracking',
-  'job.due_date_changed': 'due_date_changed',
-  'job.cancelled': 'cancelled',
-  'job.reopened': 'cancelled',
-};
-
-/** Records a message without recipient in the history. Idempotent. */
-async function recordInHistory(
-  deps: NoticeDeps,
-  ref: AccountRef,
-  identity: { readonly thread: string; readonly notice: string },
-  what: Pick<Message, 'kind' | 'orderGroup' | 'jobs' | 'state' | 'reason' | 'detail'> & {
-    readonly observedAt: number;
-  },
-): Promise<void> {
-  const { observedAt, ...fields } = what;
-  const work = toWorkId({ ...ref, ...identity, channel: null, address: null });
-  await recordNoMessage(
-    { ...deps, newId: randomUUID },
-    {
-      ...{ region: ref.region, account: ref.account, id: toMessageId(work, observedAt), ...fields },
-      ...{ channel: null, to: null, createdAt: deps.now(), dueAt: null, sentAt: null, attempts: 0 },
-      ...{ repeats: 0, providerId: null, subject: null, text: null, segments: null },
-    },
-  );
-}
-
-// Helpers
-
-/** Retries an action until no concurrent modification interferes. */
-async function retryOnConflict<T>(what: string, attempt: () => Promise<T | undefined>): Promise<T> {
-  for (let tries = 0; tries < ATTEMPTS; tries += 1) {
-    const done = await attempt();
-    if (done !== undefined) return done;
-  }
-  throw new TableError('write', `something was to be ${what}, and met a change of it each time`);
-}
-
-function groupBy<T>(all: readonly T[], getKey: (one: T) => string): Map<string, T[]> {
-  const groups = new Map<string, T[]>();
-  for (const one of all) groups.set(getKey(one), [...(groups.get(getKey(one)) ?? []), one]);
-  return groups;
 }

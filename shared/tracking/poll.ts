@@ -24,7 +24,7 @@ import {
 import type { EventDraft } from '../events/event.ts';
 import { type Head, toHead } from '../log/head.ts';
 import type { EventLog } from '../log/log.ts';
-import { syncOwnUser } from '../notifications/recipients.ts';
+import { syncOwnUser } from '../notifications/own-user.ts';
 import type { ErrorCounts, OrderingClient, OrderingCounts } from '../ordering/client.ts';
 import { OrderingError } from '../ordering/errors.ts';
 import type { AccountUser, ActiveJob } from '../ordering/schemas.ts';

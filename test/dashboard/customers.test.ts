@@ -24,7 +24,7 @@ import {
   SettingsInput,
 } from '../../shared/notifications/notification-input.ts';
 import { checkTemplate } from '../../shared/notifications/render.ts';
-import { emailTemplateSchema, smsTemplateSchema } from '../../shared/notifications/templates.ts';
+import { emailTemplateSchema, smsTemplateSchema } from '../../shared/notifications/template.ts';
 
 const ann: Recipient = {
   ...{ id: 'ann', name: 'Ann Lee', email: 'ann@example.com', mobile: null },

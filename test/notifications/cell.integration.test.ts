@@ -12,9 +12,9 @@ import { routes } from '../../shared/api/routes/all.ts';
 import { createDeliveryLog } from '../../shared/delivery/delivery-log.ts';
 import { wakeSinks } from '../../shared/delivery/wakes.ts';
 import { createEventLog } from '../../shared/log/log.ts';
+import { createNotificationsSink } from '../../shared/notifications/notifications-sink.ts';
 import type { SendReport } from '../../shared/notifications/send-report.ts';
 import { sendDue } from '../../shared/notifications/sender.ts';
-import { createNotificationsSink } from '../../shared/notifications/thread-store.ts';
 import {
   type Message,
   NOTIFICATIONS_SINK,

@@ -7,13 +7,13 @@ import { createEventLog } from '../../shared/log/log.ts';
 import { checkMobile, plainAddressHash } from '../../shared/notifications/addresses.ts';
 import { checkEmail } from '../../shared/notifications/email-address.ts';
 import { maskAddress } from '../../shared/notifications/masking.ts';
+import { syncOwnUser } from '../../shared/notifications/own-user.ts';
+import { findRecipients } from '../../shared/notifications/recipient-matching.ts';
 import {
   createRecipient,
   deleteRecipient,
-  findRecipients,
   listRecipients,
   readRecipient,
-  syncOwnUser,
   updateRecipient,
 } from '../../shared/notifications/recipients.ts';
 import { type ImportReport, importRecipients } from '../../shared/notifications/recipients-csv.ts';

@@ -2,10 +2,9 @@
 import { setImmediate } from 'node:timers/promises';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { listMessages, type MessageQuery } from '../../shared/notifications/message-history.ts';
 import {
   isFinal,
-  listMessages,
-  type MessageQuery,
   recordFeedback,
   toWork,
   toWorkKey,

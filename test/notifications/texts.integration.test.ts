@@ -1,15 +1,15 @@
 import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, test, vi } from 'vitest';
-import {
-  checkTemplate,
-  type Rendered,
-  type RenderInput,
-  renderEmail,
-  renderSms,
-} from '../../shared/notifications/render.ts';
+import { checkTemplate, renderEmail, renderSms } from '../../shared/notifications/render.ts';
+import type { Rendered, RenderInput } from '../../shared/notifications/render-types.ts';
 import { edgeNotices, sampleBranding, sampleNotice } from '../../shared/notifications/samples.ts';
 import { measureSms, smsText } from '../../shared/notifications/sms-text.ts';
+import {
+  emailTemplateSchema,
+  smsTemplateSchema,
+  type Template,
+} from '../../shared/notifications/template.ts';
 import {
   contrast,
   oneLine,
@@ -20,13 +20,10 @@ import {
 import {
   defaultTemplate,
   deleteTemplate,
-  emailTemplateSchema,
   listTemplates,
   readTemplate,
   resolveTemplate,
   saveTemplate,
-  smsTemplateSchema,
-  type Template,
 } from '../../shared/notifications/templates.ts';
 import {
   type Branding,

@@ -7,11 +7,11 @@ import { registerSink } from '../../shared/delivery/sink.ts';
 import { wakeSinks } from '../../shared/delivery/wakes.ts';
 import type { EventDraft } from '../../shared/events/event.ts';
 import { createEventLog, type LoggedEvent } from '../../shared/log/log.ts';
-import { listMessages } from '../../shared/notifications/messages.ts';
+import { listMessages } from '../../shared/notifications/message-history.ts';
+import { createNotificationsSink } from '../../shared/notifications/notifications-sink.ts';
 import { oldestUnsent } from '../../shared/notifications/oldest-unsent.ts';
 import {
   type ClosedNotice,
-  createNotificationsSink,
   findValidJobs,
   finishNotice,
   listUpcoming,

@@ -5,10 +5,11 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
-import { type RenderInput, renderEmail } from '../../shared/notifications/render.ts';
+import { renderEmail } from '../../shared/notifications/render.ts';
+import type { RenderInput } from '../../shared/notifications/render-types.ts';
 import { createRenderer } from '../../shared/notifications/rendering.ts';
 import { sampleBranding, sampleNotice } from '../../shared/notifications/samples.ts';
-import type { EmailTemplate, Template } from '../../shared/notifications/templates.ts';
+import type { EmailTemplate, Template } from '../../shared/notifications/template.ts';
 
 const PLACE = { kind: 'dispatched', channel: 'email', locale: 'en-GB' } as const;
 const LINK = '{{ unsubscribe_url }}';

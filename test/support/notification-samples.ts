@@ -1,5 +1,8 @@
 /** What there is to tell customers, for tests that need something of everything: settings, recipients, messages, a link. */
-import { createMessages, readMessage, toMessageId, toWorkId } from '../../shared/notifications/messages.ts';
+
+import { readMessage } from '../../shared/notifications/message-history.ts';
+import { toMessageId, toWorkId } from '../../shared/notifications/message-ids.ts';
+import { createMessages } from '../../shared/notifications/messages.ts';
 import { createRecipient } from '../../shared/notifications/recipients.ts';
 import { sampleNotice } from '../../shared/notifications/samples.ts';
 import { type NotificationDeps, saveSettings } from '../../shared/notifications/settings.ts';

@@ -3,12 +3,13 @@ import { randomUUID } from 'node:crypto';
 import { registerAccount } from '../../shared/accounts/accounts.ts';
 import type { EventDraft } from '../../shared/events/event.ts';
 import { createEventLog } from '../../shared/log/log.ts';
-import { listMessages, toWork, type Work } from '../../shared/notifications/messages.ts';
+import { listMessages } from '../../shared/notifications/message-history.ts';
+import { toWork, type Work } from '../../shared/notifications/messages.ts';
+import { createNotificationsSink } from '../../shared/notifications/notifications-sink.ts';
 import { createRecipient } from '../../shared/notifications/recipients.ts';
 import type { SendDeps, SendLine } from '../../shared/notifications/send-report.ts';
 import { sendDue } from '../../shared/notifications/sender.ts';
 import { saveSettings } from '../../shared/notifications/settings.ts';
-import { createNotificationsSink } from '../../shared/notifications/thread-store.ts';
 import {
   type Message,
   NOTIFICATIONS_SINK,

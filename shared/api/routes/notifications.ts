@@ -1,24 +1,27 @@
 /** Notification routes: settings, templates and messages of an account. */
 import * as z from 'zod';
 import { getRegionDefaults } from '../../notifications/addresses.ts';
-import { isMessageId, listMessages, readMessage } from '../../notifications/messages.ts';
+import { listMessages, readMessage } from '../../notifications/message-history.ts';
+import { isMessageId } from '../../notifications/message-ids.ts';
 import { SettingsInput, TemplateInput, zone as zoneName } from '../../notifications/notification-input.ts';
 import { readRecipient } from '../../notifications/recipients.ts';
 import { previewRenderer } from '../../notifications/rendering.ts';
 import { sampleNotice } from '../../notifications/samples.ts';
 import { readSettings, saveSettings } from '../../notifications/settings.ts';
 import {
-  defaultTemplate,
-  deleteTemplate,
   type EmailTemplate,
   emailTemplateSchema,
+  type SmsTemplate,
+  smsTemplateSchema,
+  type TemplatePlace,
+} from '../../notifications/template.ts';
+import {
+  defaultTemplate,
+  deleteTemplate,
   listTemplates,
   readTemplate,
   resolveTemplate,
-  type SmsTemplate,
   saveTemplate,
-  smsTemplateSchema,
-  type TemplatePlace,
 } from '../../notifications/templates.ts';
 import { listUpcoming } from '../../notifications/thread-store.ts';
 import {

@@ -1,4 +1,4 @@
-import type { Texts } from './texts.ts';
+import type { Texts } from './language.ts';
 
 const GREETING = 'Guten Tag{% if name %} {{ name }}{% endif %},\n\n';
 const JOBS = '{% if count == 1 %}Ein Druckauftrag{% else %}{{ count }} Druckaufträge{% endif %}';

@@ -1,4 +1,4 @@
-import type { Texts } from './texts.ts';
+import type { Texts } from './language.ts';
 
 const GREETING = 'Hello{% if name %} {{ name }}{% endif %},\n\n';
 const JOBS = '{% if count == 1 %}a print job{% else %}{{ count }} print jobs{% endif %}';

@@ -1,4 +1,4 @@
-import type { Texts } from './texts.ts';
+import type { Texts } from './language.ts';
 
 const GREETING = 'Bonjour{% if name %} {{ name }}{% endif %},\n\n';
 const JOBS =

@@ -1,0 +1,174 @@
+/** Renders Liquid templates, with limits of time, memory and output. */
+import { Liquid, LiquidError, type Template as Parsed } from 'liquidjs';
+import { oneLine } from './template-variables.ts';
+import type { Locale } from './types.ts';
+
+/** Maximum output of a template, characters. */
+const MAX_OUTPUT = 500_000;
+
+/** A template that failed to render. */
+export class TemplateFault extends Error {
+  override readonly name = 'TemplateFault';
+  readonly field: string;
+
+  constructor(field: string, message: string, cause?: unknown) {
+    super(message, { cause });
+    this.field = field;
+  }
+}
+
+/** Returns the fault of a template in one line, without content of the notice. Rethrows any other error. */
+export function toFault(error: unknown): { readonly field: string; readonly message: string } {
+  if (error instanceof TemplateFault) return error;
+  throw error;
+}
+
+type Mode = 'html' | 'text';
+
+/** A Liquid engine with its parsed templates. */
+interface Engine {
+  readonly liquid: Liquid;
+  readonly parsed: Map<string, Parsed[]>;
+}
+
+const engines = new Map<string, Engine>();
+
+/** Maximum number of cached parsed templates of a locale. 30 are built in. */
+const MAX_PARSED = 200;
+
+/** Remaining time of a template. */
+export interface Time {
+  ms: number;
+}
+
+export function render(
+  field: string,
+  source: string,
+  mode: Mode,
+  locale: Locale,
+  scope: object,
+  time: Time,
+): string {
+  if (!source.includes('{')) return source;
+  const from = performance.now();
+  try {
+    const engine = getEngine(mode, locale);
+    const text = String(engine.liquid.renderSync(parse(source, engine), scope, { renderLimit: time.ms }));
+    if (text.length > MAX_OUTPUT) throw new TemplateFault(field, 'it makes too much text');
+    return text;
+  } catch (error) {
+    if (error instanceof TemplateFault) throw error;
+    throw new TemplateFault(field, formatLiquidError(error), error);
+  } finally {
+    time.ms -= performance.now() - from;
+  }
+}
+
+/** Returns the first line of a Liquid error. It contains names and positions in the template only. */
+export function formatLiquidError(error: unknown): string {
+  // A string above the engine's maximum length fails with a RangeError.
+  if (error instanceof RangeError) return 'it makes too much text';
+  if (!LiquidError.is(error as LiquidError)) return 'it does not come out';
+  const [first = ''] = (error as LiquidError).message.split('\n');
+  return oneLine(rewordLiquidMessage(first), 200);
+}
+
+/** Prefixes of Liquid's messages, and our wording. */
+const LIQUID_MESSAGES: readonly (readonly [RegExp, string])[] = [
+  [/^undefined variable: /, 'there is no variable '],
+  [/^undefined filter: /, 'there is no filter '],
+  [/^tag "([^"]*)" not found/, 'there is no tag $1'],
+  [/^output "(.*)" not closed/, '$1 is not closed'],
+  [/^tag (.*) not closed/, '$1 is not closed'],
+];
+
+function rewordLiquidMessage(complaint: string): string {
+  const placed = complaint.replace(/, line:(\d+), col:(\d+)$/, ' (line $1, column $2)');
+  return LIQUID_MESSAGES.reduce((text, [from, to]) => text.replace(from, to), placed);
+}
+
+export function parse(source: string, { liquid, parsed }: Engine): Parsed[] {
+  let template = parsed.get(source);
+  if (!template) {
+    template = liquid.parse(source);
+    if (parsed.size >= MAX_PARSED) parsed.clear();
+    parsed.set(source, template);
+  }
+  return template;
+}
+
+/** Returns the engine for an output mode and a locale, with its plural rules. In HTML all output is escaped. */
+export function getEngine(mode: Mode, locale: Locale): Engine {
+  const key = `${mode} ${locale}`;
+  let engine = engines.get(key);
+  if (!engine) {
+    engine = { liquid: createLiquid(mode, locale), parsed: new Map() };
+    engines.set(key, engine);
+  }
+  return engine;
+}
+
+function createLiquid(mode: Mode, locale: Locale): Liquid {
+  const liquid = new Liquid({
+    strictVariables: true,
+    strictFilters: true,
+    ownPropertyOnly: true,
+    parseLimit: 250_000,
+    memoryLimit: 5_000_000,
+    ...(mode === 'html' && { outputEscape: (value) => escapeHtml(stringify(value)) }),
+  });
+  limitOutput(liquid);
+  const plurals = new Intl.PluralRules(locale);
+  liquid.registerFilter('plural', (count: unknown, one: unknown, other: unknown) =>
+    plurals.select(Number(count)) === 'one' ? one : other,
+  );
+  // Templates cannot include others, least of all files.
+  for (const tag of ['include', 'render', 'layout', 'block']) delete liquid.tags[tag];
+  // All output is escaped once, and templates cannot disable that.
+  liquid.unregisterFilter('raw');
+  // Filters that evaluate expressions for each element bypass the limits of time and memory.
+  for (const name of Object.keys(liquid.filters)) if (name.endsWith('_exp')) liquid.unregisterFilter(name);
+  if (mode === 'html') {
+    liquid.registerFilter('escape', (value: unknown) => value);
+    liquid.registerFilter('escape_once', (value: unknown) => value);
+    liquid.registerFilter('newline_to_br', {
+      raw: true,
+      handler: (value: unknown) => escapeHtml(stringify(value)).replace(/\r?\n/g, '<br />\n'),
+    });
+  }
+  return liquid;
+}
+
+/** Counts output and captures of templates as memory. Otherwise a text that captures itself twice would grow without limit. */
+function limitOutput({ renderer }: Liquid): void {
+  const renderTemplates = renderer.renderTemplates.bind(renderer);
+  renderer.renderTemplates = function* (templates, context, emitter): IterableIterator<unknown> {
+    const made: unknown = yield* renderTemplates(templates, context, emitter);
+    // With an emitter it is part of an output that is counted as a whole.
+    if (!emitter && typeof made === 'string') context.memoryLimit.use(made.length);
+    return made;
+  };
+}
+
+function stringify(value: unknown): string {
+  return Array.isArray(value) ? value.map(stringify).join('') : String(value ?? '');
+}
+
+const ENTITIES: Readonly<Record<string, string>> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&#39;',
+};
+
+export function escapeHtml(text: string): string {
+  return /[&<>"']/.test(text) ? text.replace(/[&<>"']/g, (character) => ENTITIES[character] ?? '') : text;
+}
+
+/** Returns a template without undefined fields. */
+export function withoutUndefined<T extends object>(template: T | undefined): Partial<T> {
+  return Object.fromEntries(
+    Object.entries(template ?? {}).filter(([, value]) => value !== undefined),
+  ) as Partial<T>;
+}

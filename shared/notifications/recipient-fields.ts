@@ -1,0 +1,160 @@
+/** Fields of a recipient: validation, and their form in items. */
+import type * as z from 'zod';
+import { revisionOf } from '../resources.ts';
+import { type AccountRef, keys, recipientPlace } from '../storage/schema.ts';
+import type { Item, Write } from '../storage/table.ts';
+import type { Checked } from '../validation.ts';
+import { checkMobile } from './addresses.ts';
+import { kindNames, type NewRecipient, type RecipientUpdate } from './notification-input.ts';
+import {
+  type Channel,
+  channels,
+  DEFAULT_KINDS,
+  type Locale,
+  type MessageKind,
+  type Recipient,
+  type Scope,
+} from './types.ts';
+
+/** Maximum number of retries after concurrent modification. */
+export const ATTEMPTS = 5;
+
+/** All settable fields of a recipient, validated together. */
+export type RecipientFields = Pick<
+  Recipient,
+  'scope' | 'name' | 'email' | 'mobile' | 'locale' | 'zone' | 'channels' | 'kinds' | 'paused'
+>;
+
+/** Returns the sort key prefix of a scope in the partition of pointers. */
+export function toScopeKey(scope: Scope): string {
+  switch (scope.for) {
+    case 'account':
+      return recipientPlace.account();
+    case 'orderGroup':
+      return recipientPlace.orderGroup(scope.orderGroup);
+    case 'orderNumber':
+      return recipientPlace.orderNumber(scope.orderNumber);
+    case 'job':
+      return recipientPlace.job(scope.jobNumber);
+  }
+}
+
+export function toPointerWrite(ref: AccountRef, scope: Scope, recipient: string): Write {
+  return { put: { ...keys.recipientPlace(ref, toScopeKey(scope), recipient), recipient } };
+}
+
+/** Settable fields of a recipient. */
+export type RecipientInput = Omit<z.infer<typeof NewRecipient>, 'id'>;
+
+/** Returns the fields of a recipient with a change applied. */
+export function applyChange(before: Recipient, change: RecipientUpdate): RecipientInput {
+  const { scope, name, email, mobile, locale, zone, channels, kinds, paused } = before;
+  const { orderGroup, orderNumber, jobNumber, ...others } = change;
+  const named = { orderGroup, orderNumber, jobNumber };
+  const isReplaced = Object.values(named).some((value) => value !== undefined && value !== null);
+  const former = scopeFields(scope);
+  const place = isReplaced ? named : { ...former, ...withoutUndefined(named) };
+  return {
+    ...{ name, email, mobile, locale, zone, paused },
+    ...{ channels: [...channels], kinds: [...kinds] },
+    ...withoutUndefined(others),
+    ...place,
+  };
+}
+
+function scopeFields(scope: Scope): Pick<RecipientInput, 'orderGroup' | 'orderNumber' | 'jobNumber'> {
+  const { for: _, ...place } = scope;
+  return place;
+}
+
+function withoutUndefined<T extends object>(fields: T): T {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as T;
+}
+
+/** Validates what the schema cannot: the number by the region's rules, the channels against the addresses, at most one scope. */
+export function toRecipientFields(region: string, given: RecipientInput): Checked<RecipientFields> {
+  const { name = null, email = null, locale = null, zone = null, paused } = given;
+  const scope = toScope(given);
+  if (!scope) {
+    return reject('At most one of orderGroup, orderNumber and jobNumber must be given');
+  }
+  const number = given.mobile ? checkMobile(given.mobile, region) : undefined;
+  if (number?.kind === 'refused') return reject(`mobile ${number.rule}`);
+  const mobile = number?.address ?? null;
+  if (email === null && mobile === null) return reject('email must be given where there is no mobile');
+  const addresses = { email, sms: mobile };
+  const wanted = given.channels ?? channels.filter((channel) => addresses[channel] !== null);
+  const missing = wanted.find((channel) => addresses[channel] === null);
+  if (missing) {
+    const field = missing === 'email' ? 'email' : 'mobile';
+    return reject(`${field} is missing; it must be given where channels names ${missing}`);
+  }
+  const value = {
+    ...{ scope, name, email, mobile, locale, zone, paused },
+    channels: channels.filter((channel) => wanted.includes(channel)),
+    kinds: kindNames.filter((kind) => (given.kinds ?? DEFAULT_KINDS).includes(kind)),
+  };
+  return { kind: 'checked', value };
+}
+
+export const reject = (reason: string) => ({ kind: 'refused', reason: `${reason}.` }) as const;
+
+function toScope({ orderGroup, orderNumber, jobNumber }: RecipientInput): Scope | undefined {
+  const scopes: Scope[] = [
+    ...(orderGroup ? [{ for: 'orderGroup', orderGroup } as const] : []),
+    ...(orderNumber ? [{ for: 'orderNumber', orderNumber } as const] : []),
+    ...(jobNumber ? [{ for: 'job', jobNumber } as const] : []),
+  ];
+  return scopes.length > 1 ? undefined : (scopes[0] ?? { for: 'account' });
+}
+
+/** Returns the fields of a recipient as attributes. Lists are sorted, so that equal recipients have equal attributes. */
+export function toAttributes(fields: RecipientFields & { readonly muted?: readonly Channel[] }) {
+  const { scope, name, email, mobile, locale, zone, channels, kinds, paused, muted } = fields;
+  const place = {
+    orderGroup: undefined,
+    orderNumber: undefined,
+    jobNumber: undefined,
+    ...scopeFields(scope),
+  };
+  const texts = { name, email, mobile, locale, zone };
+  const present = Object.entries(texts).map(([field, text]) => [field, text ?? undefined]);
+  return {
+    ...(Object.fromEntries(present) as { [field: string]: string | undefined }),
+    ...{ channels, kinds, paused },
+    ...(muted === undefined ? {} : { muted }),
+    ...(place as { orderGroup?: string; orderNumber?: string; jobNumber?: number }),
+  };
+}
+
+/** Returns whether a recipient's item has these attributes. */
+export function isSame(item: Item, attributes: { readonly [name: string]: unknown }): boolean {
+  return Object.entries(attributes).every(
+    ([name, value]) => JSON.stringify(item[name]) === JSON.stringify(value),
+  );
+}
+
+/** The item of the own user keeps its settings, marked `gone`, while upstream wants no notifications. */
+export const isVisible = (item: Item): boolean => item.gone !== true;
+
+export function toRecipient(ref: AccountRef, item: Item): Recipient {
+  const text = (name: string) => (typeof item[name] === 'string' ? item[name] : null);
+  const { orderGroup, orderNumber, jobNumber } = item as Partial<RecipientInput>;
+  return {
+    region: ref.region,
+    account: ref.account,
+    id: item.sk,
+    scope: toScope({ orderGroup, orderNumber, jobNumber, paused: false }) ?? { for: 'account' },
+    name: text('name'),
+    email: text('email'),
+    mobile: text('mobile'),
+    locale: text('locale') as Locale | null,
+    zone: text('zone'),
+    channels: (item.channels ?? []) as readonly Channel[],
+    kinds: (item.kinds ?? []) as readonly MessageKind[],
+    paused: item.paused === true,
+    source: item.source === 'upstream' ? 'upstream' : 'manual',
+    createdAt: Number(item.createdAt),
+    revision: revisionOf(item),
+  };
+}
