@@ -1,13 +1,13 @@
-// Made of layout.mjml; LAYOUT=write npx vitest run test/notifications/texts.integration.test.ts makes it anew.
+// Generated from layout.mjml by: LAYOUT=write npx vitest run test/notifications/texts.integration.test.ts
 import type { MailParts } from './mail-parts.ts';
 
-/** The HTML of an e-mail; all that is put into it goes through `escaped`. */
-export function layout(mail: MailParts, escaped: (text: string) => string): string {
+/** Returns the HTML of an e-mail. All inserted text is escaped by `escapeHtml`. */
+export function layout(mail: MailParts, escapeHtml: (text: string) => string): string {
   let html = '';
   html += `<!doctype html>
-<html lang="${escaped(mail.locale)}" dir="ltr" xmlns="http://www.w3.org/1999/xhtml" xmlns:v="urn:schemas-microsoft-com:vml" xmlns:o="urn:schemas-microsoft-com:office:office">
+<html lang="${escapeHtml(mail.locale)}" dir="ltr" xmlns="http://www.w3.org/1999/xhtml" xmlns:v="urn:schemas-microsoft-com:vml" xmlns:o="urn:schemas-microsoft-com:office:office">
 <head>
-<title>${escaped(mail.subject)}</title>
+<title>${escapeHtml(mail.subject)}</title>
 <!--[if !mso]><!-->
 <meta http-equiv="X-UA-Compatible" content="IE=edge">
 <!--<![endif]-->
@@ -72,8 +72,8 @@ body, .page, .page > div { background-color: #11151a !important; }
 <meta name="x-apple-disable-message-reformatting" />
 </head>
 <body  class="page" style="word-spacing:normal;background-color:#f1f3f5;">
-<div style="display:none;font-size:1px;color:#ffffff;line-height:1px;max-height:0px;max-width:0px;opacity:0;overflow:hidden;">${escaped(mail.preheader)}&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;</div>
-<div aria-label="${escaped(mail.subject)}" aria-roledescription="email" role="article" lang="${escaped(mail.locale)}" dir="ltr" style="word-spacing:normal;background-color:#f1f3f5;">
+<div style="display:none;font-size:1px;color:#ffffff;line-height:1px;max-height:0px;max-width:0px;opacity:0;overflow:hidden;">${escapeHtml(mail.preheader)}&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;</div>
+<div aria-label="${escapeHtml(mail.subject)}" aria-roledescription="email" role="article" lang="${escapeHtml(mail.locale)}" dir="ltr" style="word-spacing:normal;background-color:#f1f3f5;">
 <!--[if mso | IE]><table align="center" border="0" cellpadding="0" cellspacing="0" class="" role="presentation" style="width:600px;" width="600" ><tr><td style="line-height:0px;font-size:0px;mso-line-height-rule:exactly;"><![endif]-->
 <div  style="margin:0px auto;max-width:600px;">
 <table align="center" border="0" cellpadding="0" cellspacing="0" role="presentation" style="width:100%;">
@@ -89,7 +89,7 @@ body, .page, .page > div { background-color: #11151a !important; }
     html += `
 <tr>
 <td align="left" class="ink logo" style="font-size:0px;padding:0 40px;word-break:break-word;">
-<div style="font-family:-apple-system, BlinkMacSystemFont, 'Segoe UI', Roboto, Helvetica, Arial, sans-serif;font-size:20px;font-weight:600;line-height:44px;text-align:left;color:#1f2933;"><img src="${escaped(mail.brand.logo)}" alt="${escaped(mail.brand.name)}" height="44" style="height:44px;width:auto;max-width:100%;object-fit:contain;line-height:44px;vertical-align:middle" /></div>
+<div style="font-family:-apple-system, BlinkMacSystemFont, 'Segoe UI', Roboto, Helvetica, Arial, sans-serif;font-size:20px;font-weight:600;line-height:44px;text-align:left;color:#1f2933;"><img src="${escapeHtml(mail.brand.logo)}" alt="${escapeHtml(mail.brand.name)}" height="44" style="height:44px;width:auto;max-width:100%;object-fit:contain;line-height:44px;vertical-align:middle" /></div>
 </td>
 </tr>
 `;
@@ -97,7 +97,7 @@ body, .page, .page > div { background-color: #11151a !important; }
     html += `
 <tr>
 <td align="left" class="ink" style="font-size:0px;padding:0 40px;word-break:break-word;">
-<div style="font-family:-apple-system, BlinkMacSystemFont, 'Segoe UI', Roboto, Helvetica, Arial, sans-serif;font-size:18px;font-weight:600;line-height:26px;text-align:left;color:#1f2933;">${escaped(mail.brand.name)}</div>
+<div style="font-family:-apple-system, BlinkMacSystemFont, 'Segoe UI', Roboto, Helvetica, Arial, sans-serif;font-size:18px;font-weight:600;line-height:26px;text-align:left;color:#1f2933;">${escapeHtml(mail.brand.name)}</div>
 </td>
 </tr>
 `;
@@ -117,7 +117,7 @@ body, .page, .page > div { background-color: #11151a !important; }
 <table align="center" border="0" cellpadding="0" cellspacing="0" role="presentation" style="background:#ffffff;background-color:#ffffff;width:100%;border-collapse:separate;">
 <tbody>
 <tr>
-<td style="border-top:4px solid ${escaped(mail.brand.color)};border-radius:6px;direction:ltr;font-size:0px;padding:36px 0 40px;text-align:center;">
+<td style="border-top:4px solid ${escapeHtml(mail.brand.color)};border-radius:6px;direction:ltr;font-size:0px;padding:36px 0 40px;text-align:center;">
 <!--[if mso | IE]><table role="presentation" border="0" cellpadding="0" cellspacing="0"><tr><td class="" style="vertical-align:top;width:600px;" ><![endif]-->
 <div class="mj-column-per-100 mj-outlook-group-fix" style="font-size:0px;text-align:left;direction:ltr;display:inline-block;vertical-align:top;width:100%;">
 <table border="0" cellpadding="0" cellspacing="0" role="presentation" style="vertical-align:top;" width="100%">
@@ -127,9 +127,9 @@ body, .page, .page > div { background-color: #11151a !important; }
 <div style="font-family:-apple-system, BlinkMacSystemFont, 'Segoe UI', Roboto, Helvetica, Arial, sans-serif;font-size:30px;font-weight:700;line-height:37px;text-align:left;color:#1f2933;"><h1 style="margin:0;font-size:inherit;line-height:inherit;font-weight:inherit">`;
   for (const part of mail.heading) {
     if (part.whole) {
-      html += `<span class="whole">${escaped(part.text)}</span>`;
+      html += `<span class="whole">${escapeHtml(part.text)}</span>`;
     } else {
-      html += `${escaped(part.text)}`;
+      html += `${escapeHtml(part.text)}`;
     }
   }
   html += `</h1></div>
@@ -145,7 +145,7 @@ body, .page, .page > div { background-color: #11151a !important; }
       if (at > 0) {
         html += `<br />`;
       }
-      html += `${escaped(line)}`;
+      html += `${escapeHtml(line)}`;
     }
     html += `</div>
 </td>
@@ -157,7 +157,7 @@ body, .page, .page > div { background-color: #11151a !important; }
       html += `
 <tr>
 <td align="left" class="ink" style="font-size:0px;padding:0 40px;padding-top:24px;padding-bottom:4px;word-break:break-word;">
-<div style="font-family:-apple-system, BlinkMacSystemFont, 'Segoe UI', Roboto, Helvetica, Arial, sans-serif;font-size:18px;font-weight:700;line-height:26px;text-align:left;color:#1f2933;"><h2 style="margin:0;font-size:inherit;line-height:inherit;font-weight:inherit">${escaped(block.title)}</h2></div>
+<div style="font-family:-apple-system, BlinkMacSystemFont, 'Segoe UI', Roboto, Helvetica, Arial, sans-serif;font-size:18px;font-weight:700;line-height:26px;text-align:left;color:#1f2933;"><h2 style="margin:0;font-size:inherit;line-height:inherit;font-weight:inherit">${escapeHtml(block.title)}</h2></div>
 </td>
 </tr>
 `;
@@ -167,7 +167,7 @@ body, .page, .page > div { background-color: #11151a !important; }
         html += `
 <tr>
 <td align="left" class="ink" style="font-size:0px;padding:0 40px;padding-top:6px;padding-bottom:4px;word-break:break-word;">
-<div style="font-family:-apple-system, BlinkMacSystemFont, 'Segoe UI', Roboto, Helvetica, Arial, sans-serif;font-size:16px;line-height:24px;text-align:left;color:#1f2933;">${escaped(parcel.text)}</div>
+<div style="font-family:-apple-system, BlinkMacSystemFont, 'Segoe UI', Roboto, Helvetica, Arial, sans-serif;font-size:16px;line-height:24px;text-align:left;color:#1f2933;">${escapeHtml(parcel.text)}</div>
 </td>
 </tr>
 `;
@@ -175,7 +175,7 @@ body, .page, .page > div { background-color: #11151a !important; }
         html += `
 <tr>
 <td align="left" class="ink" style="font-size:0px;padding:0 40px;padding-top:3px;padding-bottom:3px;word-break:break-word;">
-<div style="font-family:-apple-system, BlinkMacSystemFont, 'Segoe UI', Roboto, Helvetica, Arial, sans-serif;font-size:16px;line-height:24px;text-align:left;color:#1f2933;"><a href="${escaped(parcel.link)}" style="color:inherit;text-decoration:underline">${escaped(parcel.text)}</a></div>
+<div style="font-family:-apple-system, BlinkMacSystemFont, 'Segoe UI', Roboto, Helvetica, Arial, sans-serif;font-size:16px;line-height:24px;text-align:left;color:#1f2933;"><a href="${escapeHtml(parcel.link)}" style="color:inherit;text-decoration:underline">${escapeHtml(parcel.text)}</a></div>
 </td>
 </tr>
 `;
@@ -186,9 +186,9 @@ body, .page, .page > div { background-color: #11151a !important; }
 <table border="0" cellpadding="0" cellspacing="0" role="presentation" style="border-collapse:separate;line-height:100%;">
 <tbody>
 <tr>
-<td align="center" bgcolor="${escaped(mail.brand.color)}" role="presentation" style="border:1px solid ${escaped(mail.edge)};border-radius:8px;cursor:auto;mso-padding-alt:${escaped(mail.buttonPadding)};background:${escaped(mail.brand.color)};" valign="middle">
-<a href="${escaped(parcel.link)}" style="display:inline-block;background:${escaped(mail.brand.color)};color:${escaped(mail.brand.color_text)};font-family:-apple-system, BlinkMacSystemFont, 'Segoe UI', Roboto, Helvetica, Arial, sans-serif;font-size:16px;font-weight:600;line-height:22px;margin:0;text-decoration:none;text-transform:none;padding:${escaped(mail.buttonPadding)};mso-padding-alt:0px;border-radius:8px;" target="_blank">
-${escaped(parcel.text)}
+<td align="center" bgcolor="${escapeHtml(mail.brand.color)}" role="presentation" style="border:1px solid ${escapeHtml(mail.edge)};border-radius:8px;cursor:auto;mso-padding-alt:${escapeHtml(mail.buttonPadding)};background:${escapeHtml(mail.brand.color)};" valign="middle">
+<a href="${escapeHtml(parcel.link)}" style="display:inline-block;background:${escapeHtml(mail.brand.color)};color:${escapeHtml(mail.brand.color_text)};font-family:-apple-system, BlinkMacSystemFont, 'Segoe UI', Roboto, Helvetica, Arial, sans-serif;font-size:16px;font-weight:600;line-height:22px;margin:0;text-decoration:none;text-transform:none;padding:${escapeHtml(mail.buttonPadding)};mso-padding-alt:0px;border-radius:8px;" target="_blank">
+${escapeHtml(parcel.text)}
 </a>
 </td>
 </tr>
@@ -203,7 +203,7 @@ ${escaped(parcel.text)}
       html += `
 <tr>
 <td align="left" class="ink" style="font-size:0px;padding:0 40px;padding-top:3px;word-break:break-word;">
-<div style="font-family:-apple-system, BlinkMacSystemFont, 'Segoe UI', Roboto, Helvetica, Arial, sans-serif;font-size:16px;line-height:24px;text-align:left;color:#1f2933;">${escaped(block.moreParcels)}</div>
+<div style="font-family:-apple-system, BlinkMacSystemFont, 'Segoe UI', Roboto, Helvetica, Arial, sans-serif;font-size:16px;line-height:24px;text-align:left;color:#1f2933;">${escapeHtml(block.moreParcels)}</div>
 </td>
 </tr>
 `;
@@ -212,7 +212,7 @@ ${escaped(parcel.text)}
       html += `
 <tr>
 <td align="left" class="muted" style="font-size:0px;padding:0 40px;padding-top:12px;word-break:break-word;">
-<div style="font-family:-apple-system, BlinkMacSystemFont, 'Segoe UI', Roboto, Helvetica, Arial, sans-serif;font-size:14px;line-height:20px;text-align:left;color:#5b6773;">${escaped(block.list)}</div>
+<div style="font-family:-apple-system, BlinkMacSystemFont, 'Segoe UI', Roboto, Helvetica, Arial, sans-serif;font-size:14px;line-height:20px;text-align:left;color:#5b6773;">${escapeHtml(block.list)}</div>
 </td>
 </tr>
 `;
@@ -227,13 +227,13 @@ ${escaped(parcel.text)}
           html += `, `;
         }
         if (label.whole) {
-          html += `<span class="whole">${escaped(label.text)}</span>`;
+          html += `<span class="whole">${escapeHtml(label.text)}</span>`;
         } else {
-          html += `${escaped(label.text)}`;
+          html += `${escapeHtml(label.text)}`;
         }
       }
       if (block.moreLabels) {
-        html += ` ${escaped(block.moreLabels)}`;
+        html += ` ${escapeHtml(block.moreLabels)}`;
       }
       html += `</div>
 </td>
@@ -250,12 +250,12 @@ ${escaped(parcel.text)}
         if (at > 0) {
           html += `border-top:1px solid #e3e7eb;`;
         }
-        html += `word-break:break-word"><strong style="font-weight:600">${escaped(job.label)}</strong>`;
+        html += `word-break:break-word"><strong style="font-weight:600">${escapeHtml(job.label)}</strong>`;
         if (job.description) {
-          html += `<br /><span class="soft" style="font-size:15px;color:#5b6773">${escaped(job.description)}</span>`;
+          html += `<br /><span class="soft" style="font-size:15px;color:#5b6773">${escapeHtml(job.description)}</span>`;
         }
         if (job.note) {
-          html += `<br /><span style="font-size:15px">${escaped(job.note)}</span>`;
+          html += `<br /><span style="font-size:15px">${escapeHtml(job.note)}</span>`;
         }
         html += `</td></tr>`;
       }
@@ -275,7 +275,7 @@ ${escaped(parcel.text)}
       if (at > 0) {
         html += `<br />`;
       }
-      html += `${escaped(line)}`;
+      html += `${escapeHtml(line)}`;
     }
     html += `</div>
 </td>
@@ -304,19 +304,19 @@ ${escaped(parcel.text)}
 <tbody>
 <tr>
 <td align="left" class="muted" style="font-size:0px;padding:0 40px;word-break:break-word;">
-<div style="font-family:-apple-system, BlinkMacSystemFont, 'Segoe UI', Roboto, Helvetica, Arial, sans-serif;font-size:13px;line-height:20px;text-align:left;color:#5b6773;"><strong style="font-weight:600">${escaped(mail.brand.name)}</strong>`;
+<div style="font-family:-apple-system, BlinkMacSystemFont, 'Segoe UI', Roboto, Helvetica, Arial, sans-serif;font-size:13px;line-height:20px;text-align:left;color:#5b6773;"><strong style="font-weight:600">${escapeHtml(mail.brand.name)}</strong>`;
   for (const line of mail.brand.footer) {
-    html += `<br />${escaped(line)}`;
+    html += `<br />${escapeHtml(line)}`;
   }
   if (mail.brand.website) {
-    html += `<br /><a href="${escaped(mail.brand.website)}" style="color:inherit;text-decoration:underline">${escaped(mail.website)}</a>`;
+    html += `<br /><a href="${escapeHtml(mail.brand.website)}" style="color:inherit;text-decoration:underline">${escapeHtml(mail.website)}</a>`;
   }
   html += `</div>
 </td>
 </tr>
 <tr>
 <td align="left" class="muted" style="font-size:0px;padding:0 40px;padding-top:14px;word-break:break-word;">
-<div style="font-family:-apple-system, BlinkMacSystemFont, 'Segoe UI', Roboto, Helvetica, Arial, sans-serif;font-size:13px;line-height:20px;text-align:left;color:#5b6773;">${escaped(mail.footerReason)} <a href="${escaped(mail.unsubscribeUrl)}" style="color:inherit;text-decoration:underline">${escaped(mail.unsubscribe)}</a></div>
+<div style="font-family:-apple-system, BlinkMacSystemFont, 'Segoe UI', Roboto, Helvetica, Arial, sans-serif;font-size:13px;line-height:20px;text-align:left;color:#5b6773;">${escapeHtml(mail.footerReason)} <a href="${escapeHtml(mail.unsubscribeUrl)}" style="color:inherit;text-decoration:underline">${escapeHtml(mail.unsubscribe)}</a></div>
 </td>
 </tr>
 </tbody>

@@ -19,11 +19,11 @@ const FILLED_IN: readonly (readonly [string, string])[] = [
   ['{{ mail.preheader }}</div>', `{{ mail.preheader }}${'&#847;&zwnj;&nbsp;'.repeat(60)}</div>`],
 ];
 
-const HEAD = `// Made of layout.mjml; LAYOUT=write npx vitest run test/notifications/texts.integration.test.ts makes it anew.
+const HEAD = `// Generated from layout.mjml by: LAYOUT=write npx vitest run test/notifications/texts.integration.test.ts
 import type { MailParts } from './mail-parts.ts';
 
-/** The HTML of an e-mail; all that is put into it goes through \`escaped\`. */
-export function layout(mail: MailParts, escaped: (text: string) => string): string {
+/** Returns the HTML of an e-mail. All inserted text is escaped by \`escapeHtml\`. */
+export function layout(mail: MailParts, escapeHtml: (text: string) => string): string {
 let html = '';`;
 
 /** What `layout.ts` has to be. */
@@ -44,7 +44,7 @@ export async function compileLayout(): Promise<string> {
     .replace(/(<\w+)\n/g, '$1 ')
     .replace(/\n>/g, '>')
     // biome-ignore lint/suspicious/noTemplateCurlyInString: it is one of the code that is made.
-    .replaceAll(/\{\{ (.+?) \}\}/g, '${escaped($1)}')
+    .replaceAll(/\{\{ (.+?) \}\}/g, '${escapeHtml($1)}')
     .replaceAll(/\{% (.+?) %\}/g, '`;\n$1\nhtml += `');
   const statements = `html += \`${body}\`;`.replaceAll(/^html \+= ``;\n/gm, '');
   return formatted(`${HEAD}\n${statements}\nreturn html;\n}\n`);
