@@ -1,7 +1,7 @@
 /**
  * The dashboard of a cell on AWS: its files in a bucket, and one CloudFront distribution that serves them and
  * the cell's API, so that the page and the API have the same origin. Paths, headers and policies are in
- * shared/dashboard-headers.ts. Reasons: docs/decisions/0034-one-distribution.md.
+ * shared/dashboard-headers.ts. Reasons: docs/decisions/0034-single-cloudfront-distribution.md.
  */
 import { hash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';

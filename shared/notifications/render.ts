@@ -1,6 +1,6 @@
 /**
  * Rendering of notices: an e-mail in HTML and as text, or an SMS. Pure. A failure is a result, not an exception. Templates are Liquid
- * (docs/notifications.md, docs/decisions/0029-templates.md): an account's own where it has one, otherwise those of `texts/`, in the layout
+ * (docs/notifications.md, docs/decisions/0029-liquid-templates-compiled-layout.md): an account's own where it has one, otherwise those of `texts/`, in the layout
  * of `layout.mjml`.
  */
 import { layout } from './layout.ts';

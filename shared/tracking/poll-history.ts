@@ -1,6 +1,6 @@
 /**
  * The last polls of an account: start, duration and outcome. They are stored in the Status that every poll
- * writes anyway, in so few bytes that the write costs nothing more (docs/decisions/0036-polls-kept.md).
+ * writes anyway, in so few bytes that the write costs nothing more (docs/decisions/0036-poll-history-in-status.md).
  * Pure.
  */
 import { estimateSize, type Value } from '../storage/table.ts';

@@ -1,6 +1,6 @@
 /**
  * What of a document of the API can break a client that was made for an earlier one. Why it is written here, and what counts:
- * docs/decisions/0025-documents-and-what-breaks.md.
+ * docs/decisions/0025-api-documents-and-compatibility.md.
  *
  * What is taken may only become wider, what is given only narrower; but whatever is documented stays.
  */
