@@ -69,11 +69,11 @@ test.each([
   ['mailFeedback', MailFeedbackEnv],
   ['api', ApiEnv],
   ['operate', OperateEnv],
-])('the environment of %s: whatever is missing is named in one sentence', (_, schema) => {
+])('the environment of %s: one error message names every missing variable', (_, schema) => {
   expect(() => readEnv(schema, {})).toThrow(/^The environment variable JOBWIRE_STAGE is missing\.$/);
 });
 
-test('an environment is read with its numbers, and a wrong value is named but not quoted', () => {
+test('an environment is parsed with its numbers, and an invalid value is named but not quoted', () => {
   expect(readEnv(PollAccountEnv, pollEnv).JOBWIRE_RETENTION_DAYS).toBe(90);
   expect(() => readEnv(PollAccountEnv, { ...pollEnv, JOBWIRE_RETENTION_DAYS: 's3cret' })).toThrow(
     /^The environment variable JOBWIRE_RETENTION_DAYS must be a number of days\.$/,
@@ -86,7 +86,7 @@ test('an environment is read with its numbers, and a wrong value is named but no
 
 // Tick
 
-test('the tick claims what is due and queues it; a second one at once finds nothing', async () => {
+test('the tick claims due accounts and queues them; a concurrent second one finds none', async () => {
   const cell = await createCell();
   await cell.addAccounts('a', 'b', 'c');
   await cell.tick();
@@ -105,7 +105,7 @@ test('more accounts than one claim takes are all queued in one tick', async () =
   expect(cell.polls).toHaveLength(250);
 });
 
-test('a tick claims what falls due before the next one, however late that comes, and nothing twice', async () => {
+test('a tick claims accounts due before the next one, for any delay, and none twice', async () => {
   const cell = await createCell();
   await cell.addAccounts('now', 'soon', 'later');
   await cell.dueIn('soon', 119);
@@ -120,7 +120,7 @@ test('a tick claims what falls due before the next one, however late that comes,
   expect(cell.polls.slice(2)).toEqual([{ account: 'later', dueAt: START + 240_000 }]);
 });
 
-test('a poll that was claimed and then lost comes back when its claim has run out, not before', async () => {
+test('a poll that was claimed and then lost returns after its claim has expired, not before', async () => {
   const cell = await createCell();
   await cell.addAccounts('a', 'b');
   await cell.dueIn('b', 100);
@@ -128,7 +128,7 @@ test('a poll that was claimed and then lost comes back when its claim has run ou
   await expect(cell.tick()).rejects.toThrow('The queue took no messages.');
   await cell.tick();
   expect([...cell.polls, ...cell.lonePolls]).toEqual([]);
-  // Told ahead like any other.
+  // Claimed in advance like any other.
   cell.pass(CLAIM_SECONDS - 1);
   await cell.tick();
   expect([...cell.polls, ...cell.lonePolls]).toEqual([
@@ -137,7 +137,7 @@ test('a poll that was claimed and then lost comes back when its claim has run ou
   ]);
 });
 
-test('an account whose last claim nobody reported on is polled alone, until its poll reports', async () => {
+test('an account whose last claim was not reported is polled alone, until its poll reports', async () => {
   const rig = await createHttpRig({ pollIntervalSeconds: 60 });
   const cell = await createCell({ table: rig.table });
   const { handler } = createPolling(rig);
@@ -159,7 +159,7 @@ test('an account whose last claim nobody reported on is polled alone, until its 
   expect(cell.reports.tick.map(({ alone }) => alone)).toEqual([0, 1, 1, 0]);
 });
 
-test('an account that is paused while its poll is on its way is not polled; resumed, it is polled like any other', async () => {
+test('an account paused while its poll is queued is not polled; resumed, it is polled like any other', async () => {
   const rig = await createHttpRig();
   const cell = await createCell({ table: rig.table });
   const { handler, reports } = createPolling(rig);
@@ -177,14 +177,14 @@ test('an account that is paused while its poll is on its way is not polled; resu
   expect([cell.polls.length, cell.lonePolls.length]).toEqual([2, 0]);
 });
 
-test('however a pause and a resume fall together, the account is polled on, or it is paused: never neither', async () => {
+test('concurrent pause and resume leave the account either polled or paused, never neither', async () => {
   for (let at = 0; at < 6; at += 1) {
     const memory = createMemoryTable();
     const log = createEventLog(memory, { now: () => START, newId: randomUUID, schemaBaseUrl: '' });
     const register = (table: Table, paused: boolean) =>
       registerAccount(table, log, { ...accountOf('acme'), paused }, { now: START, epoch: 'e1' });
     await register(memory, false);
-    // Somebody resumes the account before the n-th thing that the pause does to the table, if it does as many.
+    // Resumes the account before the n-th table call of the pause, if it has as many.
     let calls = 0;
     const meanwhile = async () => void (calls++ === at && (await register(memory, false)));
     const table: Table = {
@@ -200,7 +200,7 @@ test('however a pause and a resume fall together, the account is polled on, or i
   }
 });
 
-test('accounts that are to be polled alone are, also when the queue of the others takes nothing', async () => {
+test('accounts to be polled alone are, also if the other queue rejects everything', async () => {
   const cell = await createCell();
   await cell.addAccounts('a', 'b');
   await cell.table.write({ update: keys.status({ region: 'us', account: 'b' }), set: { openJobs: 50_000 } });
@@ -209,7 +209,7 @@ test('accounts that are to be polled alone are, also when the queue of the other
   expect(cell.lonePolls).toMatchObject([{ account: 'b' }]);
 });
 
-test('when very many polls never reported, it is not for an account: most are polled with others again', async () => {
+test('if very many polls did not report, no single account is the cause: most are polled in batches again', async () => {
   const cell = await createCell();
   await cell.addAccounts(...Array.from({ length: 200 }, (_, at) => `account-${at}`));
   await cell.tick();
@@ -219,7 +219,7 @@ test('when very many polls never reported, it is not for an account: most are po
   expect([cell.polls.length, cell.lonePolls.length]).toEqual([150, 50]);
 });
 
-test('accounts with very many open jobs are polled alone, for ten of them are more than a process holds', async () => {
+test('accounts with very many open jobs are polled alone, because ten of them exceed a process', async () => {
   const cell = await createCell();
   await cell.addAccounts('small', 'large', 'unknown');
   const opened = async (account: string, openJobs: number): Promise<void> => {
@@ -233,7 +233,7 @@ test('accounts with very many open jobs are polled alone, for ten of them are mo
   expect(cell.reports.tick).toMatchObject([{ claimed: 3, alone: 1 }]);
 });
 
-test('two ticks at once claim each account once', async () => {
+test('two concurrent ticks claim each account once', async () => {
   const cell = await createCell();
   const accounts = Array.from({ length: 60 }, (_, at) => `account-${at}`);
   await cell.addAccounts(...accounts);
@@ -242,7 +242,7 @@ test('two ticks at once claim each account once', async () => {
   expect(cell.lonePolls).toEqual([]);
 });
 
-test('a tick whose queue fails claims no more than was under way', async () => {
+test('a tick whose queue fails claims no more than was in progress', async () => {
   const cell = await createCell();
   await cell.addAccounts(...Array.from({ length: 200 }, (_, at) => `account-${at}`));
   cell.pollQueue.mockRejectedValue(new Error('The queue took no messages.'));
@@ -252,7 +252,7 @@ test('a tick whose queue fails claims no more than was under way', async () => {
   expect(cell.polls).toHaveLength(150);
 });
 
-test('trouble with sinks does not keep accounts from being polled', async () => {
+test('failing sinks do not prevent polling', async () => {
   const cell = await createCell();
   await cell.addAccounts('a');
   cell.drainQueue.mockRejectedValue(new Error('The queue took no messages.'));
@@ -262,7 +262,7 @@ test('trouble with sinks does not keep accounts from being polled', async () => 
   expect(cell.reports.tick).toMatchObject([{ claimed: 1, wakes: 0, drains: 0 }]);
 });
 
-test('wake marks that the stream left behind are worked off by the tick', async () => {
+test('the tick processes wake marks that the stream left', async () => {
   const cell = await createCell();
   await cell.addAccounts('a');
   await cell.tick();
@@ -272,7 +272,7 @@ test('wake marks that the stream left behind are worked off by the tick', async 
   expect(await cell.table.get(keys.wake({ region: 'us', account: 'a' }))).toBeUndefined();
 });
 
-test('whatever becomes of the cell feed, the tick wakes the sinks of all accounts that have grown, and those that wait', async () => {
+test('for any failure of the cell feed, the tick wakes the sinks of all accounts that have grown, and waiting ones', async () => {
   const memory = createMemoryTable();
   let broken = false;
   const isFeeds = (write: Write) => 'update' in write && write.update.pk === keys.head(feedLog('us')).pk;
@@ -303,7 +303,7 @@ test('whatever becomes of the cell feed, the tick wakes the sinks of all account
   expect(await cell.table.get(keys.wake({ region: 'us', account: 'a' }))).toBeUndefined();
 });
 
-test('a drain whose message was lost is asked for again, a sink that waits only when its time has come', async () => {
+test('a drain whose message was lost is queued again, a waiting sink only when its time has come', async () => {
   const cell = await createCell();
   await cell.addAccounts('a');
   await cell.tick();
@@ -321,7 +321,7 @@ test('a drain whose message was lost is asked for again, a sink that waits only 
   expect(cell.drains).toEqual([{ sink: TOPIC_SINK }]);
 });
 
-test('the tick makes the built-in sink of a new cell, and leaves alone what operators changed on it', async () => {
+test("the tick creates the built-in sink of a new cell, and keeps operators' changes", async () => {
   const cell = await createCell();
   await cell.tick();
   expect(await listSinks(cell.table, 'us')).toMatchObject([
@@ -335,7 +335,7 @@ test('the tick makes the built-in sink of a new cell, and leaves alone what oper
   expect(await listSinks(cell.table, 'us')).toMatchObject([{ id: TOPIC_SINK, target: TOPIC, paused: true }]);
 });
 
-test('a standard topic that is added tells only what comes from then on, of accounts old and new', async () => {
+test('an added standard topic receives only later events, of old and new accounts', async () => {
   const cell = await createCell();
   await cell.addAccounts('a');
   await cell.grow('a');
@@ -362,7 +362,7 @@ test('a standard topic that is added tells only what comes from then on, of acco
   expect(cell.delivered).toHaveLength(3);
 });
 
-test('a standard topic that is taken away and comes back goes on where it was; one an operator paused stays paused', async () => {
+test('a standard topic that is removed and added again resumes at its cursors; one an operator paused stays paused', async () => {
   const cell = await createCell();
   const sink = async () => (await listSinks(cell.table, 'us')).find(({ id }) => id === STANDARD_TOPIC_SINK);
   await cell.addAccounts('a');
@@ -389,7 +389,7 @@ test('a standard topic that is taken away and comes back goes on where it was; o
   expect(await sink()).toMatchObject({ paused: true, target: `${STANDARD_TOPIC}-2` });
 });
 
-test('ticks that find the topics as they are write nothing about them', async () => {
+test('ticks with unchanged topics write nothing about them', async () => {
   const cell = await createCell();
   await cell.addAccounts('a');
   await cell.tick(STANDARD_TOPIC);
@@ -403,9 +403,9 @@ test('ticks that find the topics as they are write nothing about them', async ()
   await cell.tick();
 });
 
-// Telling customers
+// Notifications
 
-test('the tick asks once for what is due to be told, says how long it has been, and asks for nothing when nothing is', async () => {
+test('the tick queues one run for due messages, reports their age, and queues nothing without any', async () => {
   const cell = await createCell();
   await cell.tellCustomers();
   expect(cell.asked).toEqual([]);
@@ -424,7 +424,7 @@ test('the tick asks once for what is due to be told, says how long it has been, 
   expect(cell.reports.tick.at(-1)).toMatchObject({ whole: true, unsentSeconds: 90 });
 });
 
-test('a cell that tells customers nothing does not look for what is to be told', async () => {
+test('a cell without notifications does not read due messages', async () => {
   const memory = createMemoryTable();
   const asked: string[] = [];
   const query: Table['query'] = async (range) => {
@@ -437,7 +437,7 @@ test('a cell that tells customers nothing does not look for what is to be told',
   expect(asked.filter((pk) => /^(NOTICES|MESSAGES)/.test(pk))).toEqual([]);
 });
 
-test('trouble with telling customers keeps no account from being polled, and the tick is not whole', async () => {
+test('failing notifications do not prevent polling, and the tick is incomplete', async () => {
   const cell = await createCell();
   await cell.addAccounts('a');
   const ref = { region: 'us', account: 'a' };
@@ -448,7 +448,7 @@ test('trouble with telling customers keeps no account from being polled, and the
   expect(cell.reports.tick).toMatchObject([{ whole: false, claimed: 1 }]);
 });
 
-test('a message of the tick is one run of the sender, which begins nothing in its last seconds', async () => {
+test('a tick message is one run of the sender, which starts nothing in its last seconds', async () => {
   const { telemetry, reports } = recordTelemetry();
   const deadlines: number[] = [];
   const handler = createNotifyHandler({
@@ -473,7 +473,7 @@ const NOTHING_SENT: SendReport = {
 
 // Waking
 
-test('a new wake mark makes the cursors due, asks once for each sink, and goes', async () => {
+test('a new wake mark marks the cursors due, queues each sink once, and is deleted', async () => {
   const cell = await createCell();
   await cell.addAccounts('a', 'b');
   await cell.tick();
@@ -489,7 +489,7 @@ test('a new wake mark makes the cursors due, asks once for each sink, and goes',
   expect(await cell.table.get(keys.cursor('us', 'erp', 'b'))).toBeUndefined();
 });
 
-test('records of the stream may come twice, late and in any order: cursors only move up', async () => {
+test('stream records may be duplicate, late and in any order: cursors only move up', async () => {
   const cell = await createCell();
   await cell.addAccounts('a');
   await cell.tick();
@@ -501,7 +501,7 @@ test('records of the stream may come twice, late and in any order: cursors only 
   expect(await cell.table.get(keys.cursor('us', TOPIC_SINK, 'a'))).toMatchObject({ mark: 2 });
 });
 
-test('an account that can’t be woken is told by its sequence numbers; the others are', async () => {
+test('an account that cannot be woken is reported by its sequence numbers; the others are woken', async () => {
   const cell = await createCell();
   await cell.addAccounts('a', 'b');
   await cell.tick();
@@ -517,7 +517,7 @@ test('an account that can’t be woken is told by its sequence numbers; the othe
 
 // Draining
 
-test('a drain takes a sink’s events to it in order; the same message again finds nothing to do', async () => {
+test('a drain delivers a sink’s events in order; the same message again finds nothing', async () => {
   const cell = await createCell();
   await cell.addAccounts('a');
   await cell.tick();
@@ -531,7 +531,7 @@ test('a drain takes a sink’s events to it in order; the same message again fin
   expect(cell.reports.drain.at(0)).toMatchObject({ outcome: 'drained', delivered: 5 });
 });
 
-test('a message that comes twice in one batch is delivered once: the second finds the sink leased', async () => {
+test('a message that arrives twice in one batch is delivered once: the second finds the sink leased', async () => {
   const cell = await createCell();
   await cell.addAccounts('a');
   await cell.tick();
@@ -562,7 +562,7 @@ test('an account that grows while its sink drains, so that its wake-up finds the
   ]);
 });
 
-test('an account that grows while all that its sink does is to refuse is drained right after too', async () => {
+test('an account that grows while its sink only rejects is drained right after too', async () => {
   const cell = await createCell({ ticking: true });
   await cell.addAccounts('a', 'b');
   await cell.tick();
@@ -583,7 +583,7 @@ test('an account that grows while all that its sink does is to refuse is drained
   ]);
 });
 
-test('one drain goes on until the time of its function is nearly up, for longer than a lease lasts', async () => {
+test("one drain continues until its function's time is nearly over, for longer than a lease", async () => {
   const cell = await createCell();
   await cell.addAccounts('a');
   await cell.tick();
@@ -600,7 +600,7 @@ test('one drain goes on until the time of its function is nearly up, for longer 
   expect(cell.delivered.map(({ sequence }) => sequence)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9]);
 });
 
-test('a sink that fails is an outcome, not a failed message; its events wait', async () => {
+test('a failing sink is an outcome, not a failed message; its events wait', async () => {
   const cell = await createCell();
   await cell.addAccounts('a');
   await cell.tick();
@@ -616,7 +616,7 @@ test('a sink that fails is an outcome, not a failed message; its events wait', a
   expect(await cell.table.get(keys.cursor('us', TOPIC_SINK, 'a'))).toHaveProperty('duePk');
 });
 
-test('where nobody is told anything, what accounts would tell is passed over, and holds up nothing', async () => {
+test('without recipients, notification events are skipped, and delay nothing', async () => {
   const open = createSinkOpener({
     sns: fake<SNSClient>(async () => ({})),
     publicUrl: 'https://us.jobwire.example',
@@ -663,7 +663,7 @@ test('a poll message is one poll with one report', async () => {
   ]);
 });
 
-test('how late a poll began is told with it; one that is early by a clock’s difference is not late', async () => {
+test('the delay of a poll is reported; one that is early by a clock difference is not late', async () => {
   const rig = await createHttpRig();
   const { handler, reports } = createPolling(rig);
   for (const dueAt of [START - 2_500, START + 40])
@@ -671,18 +671,18 @@ test('how late a poll began is told with it; one that is early by a clock’s di
   expect(reports.poll.map(({ lagMs }) => lagMs)).toEqual([2_500, 0]);
 });
 
-test('a poll whose claim has run out is not begun: a later tick has asked for another', async () => {
+test('a poll whose claim has expired is not started: a later tick has queued another', async () => {
   const rig = await createHttpRig();
   const { handler, reports } = createPolling(rig);
   rig.pass(CLAIM_SECONDS + 1);
-  // Sent at the start; of an account that was due then, and of one that fell due afterwards.
+  // Sent initially; of an account that was due then, and of one that became due later.
   await handler(sqsEvent({ account: 'acme', dueAt: START }), context);
   expect(reports.poll).toEqual([]);
   await handler(sqsEvent({ account: 'acme', dueAt: START + 2_000 }), context);
   expect(reports.poll).toMatchObject([{ outcome: 'complete', lagMs: (CLAIM_SECONDS - 1) * 1000 }]);
 });
 
-test('a poll message that comes twice says nothing twice', async () => {
+test('a duplicate poll message emits nothing twice', async () => {
   const rig = await createHttpRig();
   const { handler, reports } = createPolling(rig);
   await handler(sqsEvent({ account: 'acme', dueAt: START }), context);
@@ -695,14 +695,14 @@ test('a poll message that comes twice says nothing twice', async () => {
   expect((await rig.fresh()).filter(({ type }) => type === 'job.created')).toMatchObject([
     { subject: `jobs/${job}` },
   ]);
-  // Two at the same time go for it; one that comes afterwards finds it done.
+  // Two are concurrent; a later one finds it done.
   expect(reports.poll.map(({ outcome }) => outcome).sort()).toEqual([
     ...['complete', 'complete', 'fenced', 'skipped'],
   ]);
   expect(reports.poll.at(-1)).toMatchObject({ outcome: 'skipped', requests: 0 });
 });
 
-test('messages fail alone: one that is not understood does not keep the others from being polled', async () => {
+test('messages fail separately: an invalid one does not prevent polling the others', async () => {
   const rig = await createHttpRig();
   const { handler, reports } = createPolling(rig);
   const event = sqsEvent(
@@ -719,7 +719,7 @@ test('messages fail alone: one that is not understood does not keep the others f
   expect(reports.fault).toMatchObject([{ ids: { messageId: 'message-1' } }]);
 });
 
-test('an account whose poll hangs keeps no other of its batch from committing and reporting', async () => {
+test('an account whose poll hangs does not prevent the others of its batch from committing and reporting', async () => {
   const rig = await createHttpRig();
   await registerAccount(rig.table, rig.log, accountOf('stuck'), { now: START, epoch: 'e1' });
   const stuck = Promise.withResolvers<never>();
@@ -759,7 +759,7 @@ test('a fault fails its message, a poll that fails upstream does not', async () 
 
 // API
 
-test('the API answers proxy events: paths, queries that repeat, headers, and no entry without the key', async () => {
+test('the API answers proxy events: paths, repeated queries, headers, and no access without the key', async () => {
   const table = createMemoryTable();
   const now = () => START;
   const eventLog = createEventLog(table, {
@@ -786,7 +786,7 @@ test('the API answers proxy events: paths, queries that repeat, headers, and no 
   expect(JSON.parse(found.body)).toMatchObject({ events: [], next: 'e1.0' });
 });
 
-test('a header with any text in it arrives as its bytes, as on a server', async () => {
+test('a header with any text arrives as its bytes, as on a server', async () => {
   let seen: Request | undefined;
   const handler = createRestProxyHandler((request) => {
     seen = request;
@@ -825,7 +825,7 @@ test('requests arrive as they were sent: method, body, repeated parameters; answ
   expect([url.pathname, url.searchParams.getAll('q')]).toEqual(['/v1/things', ['a b', 'ü&']]);
 });
 
-test('the app is told where a request came from by API Gateway, never by a header; its id is that of the access log', async () => {
+test('the client address comes from API Gateway, never from a header; the request id is that of the access log', async () => {
   const seen: { request: Request; from: object }[] = [];
   const handler = createRestProxyHandler((request, from) => {
     seen.push({ request, from });
@@ -842,7 +842,7 @@ test('the app is told where a request came from by API Gateway, never by a heade
   expect(seen.map(({ request }) => request.headers.get('x-request-id'))).toEqual(['gateway-1', 'own-1']);
 });
 
-test('hands a compressed answer to API Gateway in base64, and any other as text', async () => {
+test('a compressed answer is base64 for API Gateway, any other is text', async () => {
   const packed = gzipSync('a document');
   const handler = createRestProxyHandler((request) =>
     request.headers.get('accept-encoding') === 'gzip'
@@ -859,7 +859,7 @@ test('hands a compressed answer to API Gateway in base64, and any other as text'
   expect(plain.isBase64Encoded).not.toBe(true);
 });
 
-test('a browser may ask before it calls, without a key, where pages of its origin may; elsewhere it may not', async () => {
+test('a preflight without a key succeeds for allowed origins, and fails for others', async () => {
   const table = createMemoryTable();
   const parts = { ...apiParts(table, 'the-key-of-this-test'), table, log: {} as EventLog };
   const origin = 'https://tools.example.com';
@@ -889,7 +889,7 @@ test('a browser may ask before it calls, without a key, where pages of its origi
 
 // Queues
 
-test('messages are sent ten at a time, and one that was refused is an error', async () => {
+test('messages are sent ten at a time, and a rejected one is an error', async () => {
   const calls: { Entries: { Id: string; MessageBody: string }[] }[] = [];
   const client = fake<SQSClient>(async ({ input }) => {
     calls.push(input as (typeof calls)[number]);
@@ -907,7 +907,7 @@ test('messages are sent ten at a time, and one that was refused is an error', as
   );
 });
 
-test('a message waits in the queue until its time, which is never early; what is late is not kept at all', async () => {
+test('a message waits in the queue until its time, which is never early; late messages are not delayed', async () => {
   const entries: { DelaySeconds?: number }[] = [];
   const client = fake<SQSClient>(async ({ input }) => {
     entries.push(...(input as { Entries: typeof entries }).Entries);
@@ -920,7 +920,7 @@ test('a message waits in the queue until its time, which is never early; what is
 
 // Secrets
 
-test('a secret is read once for all who ask, until it is old; the version is the secret’s', async () => {
+test('a secret is read once for all concurrent callers, until it expires; the version is the secret’s', async () => {
   let clock = 0;
   let version = 1;
   const client = fakeSecrets(
@@ -938,7 +938,7 @@ test('a secret is read once for all who ask, until it is old; the version is the
   expect(client.send).toHaveBeenCalledTimes(2);
 });
 
-test('one secret may hold many accounts, each under its key', async () => {
+test('one secret can contain many accounts, each under its key', async () => {
   const client = fakeSecrets(() => ({
     acme: { clientId: 'a', clientSecret: 's1' },
     globex: { clientId: 'g', clientSecret: 's2' },
@@ -950,7 +950,7 @@ test('one secret may hold many accounts, each under its key', async () => {
   await expect(secrets.readSecret('all#constructor')).rejects.toThrow(SecretError);
 });
 
-test('credentials under another key of one secret are another version, for what is kept by version is not theirs', async () => {
+test('credentials under another key of one secret are another version, because caches by version must not be shared', async () => {
   const one = { clientId: 'a', clientSecret: 's1' };
   const secrets = createSecretReader(
     fakeSecrets(() => ({ acme: one, globex: one })),
@@ -972,7 +972,7 @@ test.each([
   ['is not JSON', 'whsec_and-other-s3cret'],
   ['is of another shape', JSON.stringify({ clientId: 7, clientSecret: 's3cret' })],
   ['lacks a part', JSON.stringify({ clientSecret: 's3cret' })],
-])('what is said of a secret that %s does not hold any of it', async (_, text) => {
+])('the error for a secret that %s contains nothing of it', async (_, text) => {
   const client = fake<SecretsManagerClient>(async () => ({ SecretString: text, VersionId: 'v1' }));
   const secrets = createSecretReader(client, { now: () => 0, maxAgeMs: 1000 });
   const error = await secrets.readSecret('acme').catch((cause: unknown) => cause);
@@ -983,7 +983,7 @@ test.each([
   ).not.toContain('s3cret');
 });
 
-test('a secret that could not be read is asked for again the next time', async () => {
+test('a secret that could not be read is read again the next time', async () => {
   let fails = true;
   const client = fake<SecretsManagerClient>(async () => {
     if (fails) throw Object.assign(new Error('no'), { name: 'AccessDeniedException' });
@@ -1047,7 +1047,7 @@ interface Poll {
   readonly dueAt: number;
 }
 
-/** The parts of a cell around one in-memory table, with a clock that stands still unless it is ticking. */
+/** The parts of a cell around one in-memory table, with a clock that is stopped unless it is ticking. */
 async function createCell(options: { readonly ticking?: boolean; readonly table?: Table } = {}) {
   let clock = START;
   const now = () => (options.ticking ? ++clock : clock);
@@ -1126,7 +1126,7 @@ async function createCell(options: { readonly ticking?: boolean; readonly table?
     failWrites(which: typeof refuse): void {
       refuse = which;
     },
-    /** Does something during the next delivery, which may have another outcome for it. */
+    /** Runs an action during the next delivery, which may change its outcome. */
     onDelivery(reaction: () => unknown): void {
       onDelivery = reaction;
     },
@@ -1154,13 +1154,13 @@ async function createCell(options: { readonly ticking?: boolean; readonly table?
       const event = { type: 'account.credentials_accepted', time: clock, data: {} } as const;
       await eventLog.append({ region: 'us', account }, [event]);
     },
-    /** A tick of a cell that tells customers. */
+    /** A tick of a cell with notifications. */
     tellCustomers: (
       send = async (messages: readonly { dueSince: number }[]): Promise<void> => void asked.push(...messages),
     ) => createTickHandler({ ...ticking, sendNotify: send })({}, context),
     /** A tick of a cell with the standard topic, if one is named. */
     tick: (standardTopicArn?: string) => createTickHandler({ ...ticking, standardTopicArn })({}, context),
-    /** The stream's records of the wake marks as they stand. */
+    /** The stream's records of the current wake marks. */
     async wake(...accounts: string[]) {
       const marks = accounts.map(async (account): Promise<[string, number]> => {
         const mark = await table.get(keys.wake({ region: 'us', account }));

@@ -1,4 +1,4 @@
-/** The operator's function: what each command does, and how it says what it will not do. */
+/** The operator's function: the effect of each command, and its error messages. */
 import { CreateSecretCommand, type SecretsManagerClient } from '@aws-sdk/client-secrets-manager';
 import { expect, test } from 'vitest';
 import { commands } from '../../functions/handlers/operate.ts';
@@ -15,7 +15,7 @@ type Operator = Awaited<ReturnType<typeof createOperator>>;
 const addAcme = ({ tell }: Operator) =>
   tell({ do: 'accounts.add', account: 'acme', secretRef: SECRET, pollIntervalSeconds: 60 });
 
-/** The accounts that are due by an instant. */
+/** The accounts that are due at a time. */
 async function dueAt({ table }: Operator, instant: string): Promise<string[]> {
   const shards = Array.from({ length: POLL_SHARDS }, (_, shard) =>
     table.query({ index: 'due', pk: pollDuePk('us', shard), to: instant }),
@@ -23,7 +23,7 @@ async function dueAt({ table }: Operator, instant: string): Promise<string[]> {
   return (await Promise.all(shards)).flat().map(({ dueSk }) => String(dueSk).split('#')[1] ?? '');
 }
 
-test('a cell without anything is told of its first account: it is due at once, with logs of a new epoch', async () => {
+test('an empty cell gets its first account: it is due at once, with logs of a new epoch', async () => {
   const operator = await createOperator();
   expect(await operator.tell({ do: 'accounts.add', account: 'acme', secretRef: SECRET })).toEqual({
     account: {
@@ -48,7 +48,7 @@ test('a cell without anything is told of its first account: it is due at once, w
   expect(String(later?.epoch) > String(head?.epoch), 'epochs sort by time').toBe(true);
 });
 
-test('adding an account again changes nothing, with other settings it is refused', async () => {
+test('adding an account again changes nothing; with other settings it is rejected', async () => {
   const operator = await createOperator();
   const added = await addAcme(operator);
   const head = await operator.log.head(ACME);
@@ -93,7 +93,7 @@ test('an account is changed, paused and resumed; its log stays, and while it is 
   expect(await operator.log.head(ACME)).toEqual(head);
 });
 
-test('what an account waits for is confirmed, and one that waits for nothing is told apart', async () => {
+test('confirming an account works if it waits for it, and fails otherwise', async () => {
   const operator = await createOperator();
   await addAcme(operator);
   const confirm = { do: 'accounts.confirm', account: 'acme', upstreamId: 4711 };
@@ -107,7 +107,7 @@ test('what an account waits for is confirmed, and one that waits for nothing is 
   expect(await operator.log.head(ACME)).toMatchObject({ attributes: { upstreamId: 4711 } });
 });
 
-test('an endpoint is made with a secret that is answered once, then changed, paused, rotated, and deleted', async () => {
+test('an endpoint is created with a secret that is returned once, then changed, paused, rotated, and deleted', async () => {
   const operator = await createOperator();
   const { tell, secrets } = operator;
   await addAcme(operator);
@@ -214,13 +214,13 @@ const REFUSED: readonly (readonly [string, unknown, string])[] = [
   ],
 ];
 
-test.each(REFUSED)('%s is answered in one sentence that names the field', async (_, command, message) => {
+test.each(REFUSED)('%s is answered with one message that names the field', async (_, command, message) => {
   const { tell, reports } = await createOperator();
   expect(await tell(command)).toEqual({ error: { kind: 'refused', message } });
   expect(reports).toMatchObject([{ outcome: 'refused' }]);
 });
 
-test('an account is deleted with its data, and its credentials are tried out before and not after', async () => {
+test('an account is deleted with its data; its credentials can be tested before and not after', async () => {
   const operator = await createOperator();
   await addAcme(operator);
   expect(await operator.tell({ do: 'accounts.test', account: 'acme' })).toMatchObject({
@@ -250,7 +250,7 @@ test.each([
   'accounts.pause',
   'accounts.resume',
   'accounts.confirm',
-])('%s of an account that is not there says so', async (command) => {
+])('%s of an unknown account fails with a message', async (command) => {
   const { tell, reports } = await createOperator();
   expect(await tell({ do: command, account: 'nobody' })).toEqual({
     error: { kind: 'unknown', message: 'There is no account "nobody".' },
@@ -258,7 +258,7 @@ test.each([
   expect(reports).toEqual([{ command, about: 'nobody', outcome: 'unknown' }]);
 });
 
-test('a change of an account that is not there says so, and one that changes nothing is refused', async () => {
+test('a change of an unknown account fails with a message, and an empty change is rejected', async () => {
   const { tell } = await createOperator();
   const change = { do: 'accounts.change', account: 'nobody' };
   expect(await tell(change)).toMatchObject({ error: { kind: 'refused' } });
@@ -287,14 +287,14 @@ test('logs are renewed after a restore that the settings name, and never otherwi
   });
 });
 
-test('a table that does not answer is a fault of the function, and no answer', async () => {
+test('an unavailable table is a fault of the function, without an answer', async () => {
   const { tell, table, reports } = await createOperator();
   table.query = () => Promise.reject(new Error('The table does not answer.'));
   await expect(tell({ do: 'accounts.list' })).rejects.toThrow('The table does not answer.');
   expect(reports).toEqual([]);
 });
 
-test('of each command a line is logged that holds ids only, no secret and no URL', async () => {
+test('each command logs a line with ids only, without secrets and URLs', async () => {
   const operator = await createOperator();
   const { tell, reports } = operator;
   await addAcme(operator);
@@ -313,7 +313,7 @@ test('of each command a line is logged that holds ids only, no secret and no URL
   ]);
 });
 
-test('the first key is an admin of all accounts, shown once; others are as they were asked for', async () => {
+test('the first key is an admin of all accounts, returned once; others are as requested', async () => {
   const { tell, table, clock } = await createOperator();
   const first = await tell({ do: 'keys.create' });
   expect(first).toEqual({
@@ -343,7 +343,7 @@ test('the first key is an admin of all accounts, shown once; others are as they 
   expect(JSON.stringify(listed)).not.toContain(String(first.secret).split('_')[2]);
 });
 
-test('a key is revoked by its id; one that is not there, or a whole key, is no id that it takes', async () => {
+test('a key is revoked by its id; an unknown one, or a whole key, is rejected', async () => {
   const { tell, reports } = await createOperator();
   const { key, secret } = (await tell({ do: 'keys.create' })) as { key: { id: string }; secret: string };
   expect(await tell({ do: 'keys.revoke', key: secret })).toEqual({
@@ -366,7 +366,7 @@ test('a key is revoked by its id; one that is not there, or a whole key, is no i
   ]);
 });
 
-test('in a cell with a key of its own, secrets of endpoints are made with it', async () => {
+test('in a cell with its own key, endpoint secrets are encrypted with it', async () => {
   const made: object[] = [];
   const client = {
     async send(command: { input: object }) {

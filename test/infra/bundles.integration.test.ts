@@ -1,4 +1,4 @@
-/** What is in the functions' bundles, by package. Committed: what comes in has to be meant, and what goes is taken off. */
+/** The contents of the functions' bundles, by package. Committed, so that additions are deliberate and removals are recorded. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -10,7 +10,7 @@ import { esbuildOptions } from '../../infra/bundling.ts';
 
 /** Jobwire's own code. */
 const OWN = '.';
-/** What every client of the SDK comes with. */
+/** Dependencies of every client of the SDK. */
 const SDK = [
   '@aws-sdk/core',
   '@aws/lambda-invoke-store',
@@ -19,7 +19,7 @@ const SDK = [
   '@smithy/signature-v4',
   '@smithy/types',
 ];
-/** The table: the client, and what it needs for endpoint discovery, which only DynamoDB has. */
+/** The table: the client, and endpoint discovery, which only DynamoDB has. */
 const DYNAMO = [
   '@aws-sdk/client-dynamodb',
   '@aws-sdk/dynamodb-codec',
@@ -41,7 +41,7 @@ const BASE = [OWN, ...SDK, ...DYNAMO, ...TELEMETRY, '@middy/core', 'zod'];
 const SNS = ['@aws-sdk/client-sns', '@aws-sdk/xml-builder'];
 /** Mails are composed by nodemailer. The client of SES can sign for several AWS regions at once. */
 const SES = ['@aws-sdk/client-sesv2', '@aws-sdk/signature-v4-multi-region', 'nodemailer'];
-/** The bucket: S3 speaks XML too, checks what it is given, and can be signed for in several AWS regions at once. */
+/** The bucket: S3 uses XML, verifies checksums, and can be signed for several AWS regions at once. */
 const S3 = [
   '@aws-sdk/checksums',
   '@aws-sdk/client-s3',
@@ -50,18 +50,18 @@ const S3 = [
   '@aws-sdk/xml-builder',
 ];
 const SECRETS = ['@aws-sdk/client-secrets-manager'];
-/** The app, what counts failed keys, and the days of jobs. */
+/** The app, the failure counter of keys, and the days of jobs. */
 const HTTP = ['hono', 'rate-limiter-flexible', '@date-fns/tz'];
 const LIMIT = ['p-limit', 'yocto-queue'];
-/** What customers are told: their numbers, their words, and tables of them. */
+/** Notifications: phone numbers, texts, and CSV. */
 const NOTIFICATIONS = ['csv-parse', 'libphonenumber-js', 'liquidjs'];
 
 const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   tick: [...BASE, ...SQS, ...LIMIT],
-  // Phone numbers: of the user who is told as he has asked the ordering service to.
+  // Phone numbers of the API user, from its upstream settings.
   'poll-account': [...BASE, ...SECRETS, ...LIMIT, '@date-fns/tz', 'libphonenumber-js'],
   'wake-sinks': [...BASE, ...SQS, ...LIMIT],
-  // What customers are told is folded there, and the days of jobs are among it.
+  // Folds notification events, which include the days of jobs.
   'drain-sink': [...BASE, ...SECRETS, ...SNS, ...LIMIT, '@date-fns/tz'],
   notify: [...BASE, ...SNS, ...SES, ...LIMIT, '@date-fns/tz', 'liquidjs'],
   'mail-feedback': BASE,
@@ -91,23 +91,20 @@ test('every function has its list', () => {
   expect(functionEntries().sort()).toEqual(Object.keys(ALLOWED).sort());
 });
 
-test.each(functionEntries())('the bundle of %s holds what its list says, each once', async (entry) => {
+test.each(functionEntries())('the bundle of %s has exactly its list, each once', async (entry) => {
   const { packages, copies } = await built(entry);
   expect([...packages.keys()].sort()).toEqual([...(ALLOWED[entry] ?? [])].sort());
   expect(copies).toEqual([]);
 });
 
-test.each(functionEntries())(
-  'the bundle of %s has the English messages of zod and no others',
-  async (entry) => {
-    const { files } = await built(entry);
-    expect(files.filter((file) => file.includes('/zod/') && file.includes('/locales/'))).toEqual([
-      expect.stringMatching(/\/locales\/en\.js$/),
-    ]);
-  },
-);
+test.each(functionEntries())('the bundle of %s has the English messages of zod only', async (entry) => {
+  const { files } = await built(entry);
+  expect(files.filter((file) => file.includes('/zod/') && file.includes('/locales/'))).toEqual([
+    expect.stringMatching(/\/locales\/en\.js$/),
+  ]);
+});
 
-test('in a bundle the SDK takes credentials from the environment, and says so when there are none', async () => {
+test('in a bundle the SDK takes credentials from the environment, and reports missing ones', async () => {
   const { client } = await importBundled(`
     import { SecretsManagerClient } from '@aws-sdk/client-secrets-manager';
     export const client = () => new SecretsManagerClient({ region: 'us-east-1' });

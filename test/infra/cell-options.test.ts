@@ -1,4 +1,4 @@
-/** What settings of a cell make of its stack: a table that was restored, a key of its own; and what outlives the stack. */
+/** The effect of a cell's settings on its stack: a restored table, its own key; and the resources that outlive the stack. */
 import { CfnResource, TagManager } from 'aws-cdk-lib';
 import { AwsSolutionsChecks } from 'cdk-nag';
 import { describe, expect, test } from 'vitest';
@@ -9,7 +9,7 @@ const TABLE = 'jobwire-prod-us-restored-2026-03-02';
 const STREAM = `arn:aws:dynamodb:us-east-1:111122223333:table/${TABLE}/stream/2026-03-02T09:00:00.000`;
 const RESTORED = { name: TABLE, streamArn: STREAM, restoredAt: '2026-03-02T08:30:00Z' };
 
-describe('what a stack leaves behind', () => {
+describe('resources that outlive the stack', () => {
   test.each(['prod', 'dev'] as const)('%s: both tables and the role for the API’s logs', (stage) => {
     const { template } = synthesize(stage);
     const all = Object.entries(template.toJSON().Resources as Record<string, Resource>);
@@ -26,7 +26,7 @@ describe('what a stack leaves behind', () => {
     }
   });
 
-  test('in production tables and stack can’t be deleted before somebody says so', () => {
+  test('in production tables and stack have deletion protection', () => {
     for (const [stage, isProtected] of [
       ['prod', true],
       ['dev', false],
@@ -40,7 +40,7 @@ describe('what a stack leaves behind', () => {
     }
   });
 
-  test('whatever can be tagged says whose it is', () => {
+  test('every taggable resource has its tags', () => {
     const { app, resources } = synthesize('prod', { cell: { customerKey: true, standardTopic: true } });
     const tagged = app.node.findAll().flatMap((node) => {
       const tags = TagManager.of(node);
@@ -63,11 +63,11 @@ describe('what a stack leaves behind', () => {
   });
 });
 
-describe('a cell on a table that was restored', () => {
+describe('a cell on a restored table', () => {
   const plain = synthesize('prod');
   const restored = synthesize('prod', { cell: { stateTable: RESTORED } });
 
-  test('makes no state table, and everything that went by the one before goes by it', () => {
+  test('creates no state table, and every reference uses the restored one', () => {
     const tables = restored.resources('AWS::DynamoDB::GlobalTable').map(([id]) => id);
     expect(tables).toEqual([expect.stringMatching(/^History/)]);
     const text = JSON.stringify(restored.template.toJSON());
@@ -91,7 +91,7 @@ describe('a cell on a table that was restored', () => {
     }
   });
 
-  test('grants the same to everybody, on the other table', () => {
+  test('grants the same permissions on the other table', () => {
     const grants = ({ functions }: typeof plain) =>
       functions().map(({ id, statements }) => [
         id,
@@ -104,12 +104,12 @@ describe('a cell on a table that was restored', () => {
     expect(grants(restored)).toEqual(grants(plain));
   });
 
-  test('tells whoever writes to a log since when logs have to be new; a table that was merely kept does not', () => {
+  test('has the restore time for every function that writes to a log; a table that was only kept does not', () => {
     const told = ({ functions }: typeof plain) =>
       functions().filter(({ fn }) => fn.Properties.Environment?.Variables.JOBWIRE_RESTORED_AT !== undefined);
     const writers = restored
       .functions()
-      // wakeSinks fills the cell feed, which takes how long it keeps events from the logs.
+      // wakeSinks fills the cell feed, whose retention is that of the logs.
       .filter(
         ({ id, fn }) =>
           /WakeSinks/.test(id) || fn.Properties.Environment?.Variables.JOBWIRE_RETENTION_DAYS !== undefined,
@@ -123,7 +123,7 @@ describe('a cell on a table that was restored', () => {
     expect([told(plain), told(kept)]).toEqual([[], []]);
   });
 
-  test('breaks no rule', () => {
+  test('violates no rule', () => {
     expect(new AwsSolutionsChecks().validateScope(restored.app).violations).toEqual([]);
   });
 });
@@ -146,7 +146,7 @@ function nameless(resource: unknown): string {
     );
 }
 
-describe('a cell with a key of its own', () => {
+describe('a cell with its own key', () => {
   const cell = synthesize('prod', { cell: { customerKey: true, standardTopic: true } });
   const plain = synthesize('prod', { cell: { standardTopic: true } });
   const [[keyId = '', key] = []] = cell.resources('AWS::KMS::Key');
@@ -161,7 +161,7 @@ describe('a cell with a key of its own', () => {
     expect(cell.template.findOutputs('KeyArn').KeyArn).toMatchObject({ Value: KEY });
   });
 
-  test('encrypts with it all that it stores', () => {
+  test('encrypts everything that it stores with it', () => {
     const of = (type: string) => {
       const found = cell.resources(type);
       expect(found.length, type).toBeGreaterThan(0);
@@ -182,7 +182,7 @@ describe('a cell with a key of its own', () => {
       expect(Properties.KmsKeyId, id).toEqual(KEY);
   });
 
-  test('lets each function use it through the services that it may do something with, and through no others', () => {
+  test('allows each function to use it through the services that it may use, and through no others', () => {
     for (const { id, statements } of cell.functions()) {
       const services = new Set(
         statements.flatMap(({ Action }) => Action).map((action) => action.split(':')[0]),
@@ -206,7 +206,7 @@ describe('a cell with a key of its own', () => {
     }
   });
 
-  test('changes nothing else of what functions may do', () => {
+  test("changes nothing else of the functions' permissions", () => {
     const others = ({ functions }: typeof plain) =>
       functions().map(({ id, statements }) => [
         id,
@@ -215,7 +215,7 @@ describe('a cell with a key of its own', () => {
     expect(others(cell)).toEqual(others(plain));
   });
 
-  test('lets the logs of the cell and alarms use it, and nobody from outside the account', () => {
+  test("allows the cell's logs and alarms to use it, and no principal outside the account", () => {
     const statements = key?.Properties.KeyPolicy.Statement as Statement[];
     const services = statements.filter(({ Principal }) =>
       JSON.stringify(Principal).includes('amazonaws.com'),
@@ -226,7 +226,7 @@ describe('a cell with a key of its own', () => {
         { ArnLike: { 'kms:EncryptionContext:aws:logs:arn': expect.anything() } },
       ],
       [
-        // Alarms; and what SES hears of mails, by a topic to a queue.
+        // Alarms; and SES events of mails, by a topic to a queue.
         { Service: ['cloudwatch', 'ses', 'sns'].map((name) => `${name}.amazonaws.com`) },
         { StringEquals: { 'aws:SourceAccount': { Ref: 'AWS::AccountId' } } },
       ],
@@ -235,7 +235,7 @@ describe('a cell with a key of its own', () => {
     for (const { Principal } of statements) expect(Principal).not.toMatchObject({ AWS: '*' });
   });
 
-  test('names it to the functions that make secrets, which read it from their environment', () => {
+  test('names it in the environment of the functions that create secrets', () => {
     const named = cell
       .functions()
       .filter(({ fn }) => fn.Properties.Environment?.Variables.JOBWIRE_KEY_ARN !== undefined);
@@ -260,7 +260,7 @@ describe('a cell with a key of its own', () => {
     }
   });
 
-  test('breaks no rule', () => {
+  test('violates no rule', () => {
     expect(new AwsSolutionsChecks().validateScope(cell.app).violations).toEqual([]);
   });
 });

@@ -1,4 +1,7 @@
-/** The dashboard of a cell on AWS: what the distribution makes of requests, whom the API believes, and how files are put in place. */
+/**
+ * The dashboard of a cell on AWS: the distribution's request handling, the trusted client address, and the publication of
+ * files.
+ */
 import { AwsSolutionsChecks } from 'cdk-nag';
 import { describe, expect, test, vi } from 'vitest';
 import {
@@ -55,7 +58,7 @@ function codeOf({ FunctionAssociations: [association, ...more] }: typeof files):
   return fn?.Properties.FunctionCode;
 }
 
-/** What browsers accept at an address that somebody opens. */
+/** Types that browsers accept for a page. */
 const GOES_THERE = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8';
 
 describe('paths', () => {
@@ -63,7 +66,7 @@ describe('paths', () => {
   const ask = (uri: string, headers: EdgeRequest['headers'] = {}) =>
     runAtEdge(code, { request: { method: 'GET', uri, headers } });
 
-  test('what stands at a path is what `fileOf` says, with 404 for all else, however odd the path is', () => {
+  test('a path has the file of `fileOf`, and any other, however odd, answers 404', () => {
     const heads = [...PAGE_PATHS, '', '/assets', '/ASSETS', '/v1', '/docs', `/${MAIL_FRAME}`, '/cells.json'];
     const tails = [
       ...['', '/', '//', '/us/acme/1', '/..', '/../index.html', '/%2e%2e/x', '/a b', '/\u00e9', '/\n', '\n'],
@@ -105,7 +108,7 @@ describe('paths', () => {
     }
   });
 
-  test('a path that nobody has is answered in words, which nothing can be made of', () => {
+  test('an unknown path is answered in plain text without the path', () => {
     expect(ask('/elsewhere')).toEqual({
       statusCode: 404,
       statusDescription: 'Not Found',
@@ -118,7 +121,7 @@ describe('paths', () => {
     });
   });
 
-  test('every route of the API goes there, with all that it takes, and no path of the page does', () => {
+  test('every route of the API goes there, with all of its parameters, and no path of the page does', () => {
     for (const { spec } of routes) {
       const path = spec.path.replace(/\{\w+\}/g, 'x');
       expect(behaviourOf(config, path).TargetOriginId, path).toBe(api.TargetOriginId);
@@ -126,11 +129,11 @@ describe('paths', () => {
     for (const path of ['/', ...PAGE_PATHS, '/jobs/us/acme/1', '/assets/a.js', '/favicon.svg', '/cells.json'])
       expect(behaviourOf(config, path), path).toBe(files);
     expect(behaviourOf(config, `/${MAIL_FRAME}`)).toMatchObject({ TargetOriginId: files.TargetOriginId });
-    // A quota that nobody has raised.
+    // The default quota.
     expect(config.CacheBehaviors.length).toBeLessThanOrEqual(25);
   });
 
-  test('a function at the edge is as short as CloudFront wants it', () => {
+  test("a function at the edge is within CloudFront's size limit", () => {
     for (const [, { Properties }] of cell.resources('AWS::CloudFront::Function'))
       expect(Properties.FunctionCode.length).toBeLessThan(10_000);
   });
@@ -139,7 +142,7 @@ describe('paths', () => {
 describe('the API behind the distribution', () => {
   const origin = config.Origins.find(({ Id }) => Id === api.TargetOriginId);
 
-  test('is asked each time: nothing is kept, nothing compressed on the way, every method let through, and never in the clear', () => {
+  test('is requested each time: no caching, no compression, every method, and TLS only', () => {
     for (const behaviour of config.CacheBehaviors.filter(
       (one) => one.TargetOriginId === api.TargetOriginId,
     )) {
@@ -164,8 +167,8 @@ describe('the API behind the distribution', () => {
     });
   });
 
-  test('errors are kept for nobody: what one key is refused, another may have', () => {
-    // CloudFront keeps these for ten seconds unless told otherwise, and goes by the path alone.
+  test("errors are not cached: one key's rejection does not affect another", () => {
+    // CloudFront caches these for ten seconds by default, by path alone.
     expect(config.CustomErrorResponses).toEqual(
       [400, 403, 404, 405, 414, 500, 501, 502, 503, 504].map((ErrorCode) => ({
         ErrorCode,
@@ -174,7 +177,7 @@ describe('the API behind the distribution', () => {
     );
   });
 
-  test('may be silent for longer than it ever is: between heartbeats, in a long poll, at an answer that takes its time', () => {
+  test('has origin time-outs longer than any silence: between heartbeats, in a long poll, at a slow answer', () => {
     const waitsMs = Number(origin?.CustomOriginConfig?.OriginReadTimeout) * 1000;
     // The longest without a quota that was raised.
     expect(waitsMs).toBe(120_000);
@@ -185,7 +188,7 @@ describe('the API behind the distribution', () => {
     expect(buffered).toHaveLength(2);
     for (const silentMs of [HEARTBEAT_MS, WAIT_MS, ...buffered])
       expect(waitsMs).toBeGreaterThanOrEqual(4 * silentMs);
-    // A stream as a whole has no end but its own.
+    // A stream as a whole has no time limit.
     expect(origin).not.toHaveProperty('ResponseCompletionTimeout');
   });
 
@@ -197,7 +200,7 @@ describe('the API behind the distribution', () => {
   });
 });
 
-describe('whose address it is', () => {
+describe('client address', () => {
   const PASS = '5f0e9c1a-2f4b-4d6a-9a3e-0c7b6d1e8f22';
   const EDGE = '130.176.0.1';
   const event = (headers: Record<string, string>, sourceIp: string, key = 'jw_x_y') =>
@@ -226,7 +229,7 @@ describe('whose address it is', () => {
   };
   const of = (clientAddress: string) => [{ clientAddress }, false, false];
 
-  test('is the viewer’s where the distribution shows its pass, and the connection’s in every other case', async () => {
+  test('is the viewer’s if the distribution proves itself, and the connection’s otherwise', async () => {
     expect(await addressOf(passed('198.51.100.7'))).toEqual(of('198.51.100.7'));
     expect(await addressOf(passed('2001:db8::7'))).toEqual(of('2001:db8::7'));
     const others: Record<string, string>[] = [
@@ -241,14 +244,14 @@ describe('whose address it is', () => {
       { 'X-Forwarded-For': '198.51.100.7', 'CloudFront-Viewer-Address': '198.51.100.7:1' },
     ];
     for (const headers of others) expect(await addressOf(headers), JSON.stringify(headers)).toEqual(of(EDGE));
-    // A cell without a distribution believes nobody, not even somebody who shows nothing.
+    // A cell without a distribution trusts no forwarded address.
     expect(await addressOf(passed('198.51.100.7'), {})).toEqual(of(EDGE));
     expect(await addressOf({ [PASS_HEADER]: '', [VIEWER_HEADER]: '198.51.100.7' }, { pass: '' })).toEqual(
       of(EDGE),
     );
   });
 
-  test('so wrong keys shut out the viewer who tries them, not everybody behind the same edge; who asks directly can’t say who he is', async () => {
+  test('so wrong keys block their viewer only, not others behind the same edge; direct callers cannot forge an address', async () => {
     const table = createMemoryTable();
     const now = () => Date.parse('2026-03-02T08:00:00Z');
     const app = createApi({
@@ -273,7 +276,7 @@ describe('whose address it is', () => {
     expect(await shutOut((at) => status(claimed(at), '192.0.2.1'))).toBe(true);
   });
 
-  test('the edge says it, whatever the viewer has said; the pass comes with it and is told to the functions of the API alone', () => {
+  test("is set by the edge, for any viewer header; only the API's functions know the edge's secret", () => {
     const request: EdgeRequest = {
       ...{ method: 'GET', uri: '/v1/accounts' },
       headers: { [VIEWER_HEADER]: { value: '192.0.2.66' }, authorization: { value: 'Bearer x' } },
@@ -282,7 +285,7 @@ describe('whose address it is', () => {
       ...request,
       headers: { ...request.headers, [VIEWER_HEADER]: { value: '198.51.100.7' } },
     });
-    // An id that CloudFront draws when it makes the policy: it stands in no template.
+    // An id that CloudFront generates for the policy: it is in no template.
     const [[policy] = []] = cell.resources('AWS::CloudFront::OriginRequestPolicy');
     const origin = config.Origins.find(({ Id }) => Id === api.TargetOriginId);
     expect(origin?.OriginCustomHeaders).toEqual([{ HeaderName: PASS_HEADER, HeaderValue: { Ref: policy } }]);
@@ -328,11 +331,11 @@ describe('files', () => {
     ['/jobs/us/acme/1', PAGE_FILE],
     ['/assets/index-Ab3_x-9Z.js', 'assets/index-Ab3_x-9Z.js'],
     [`/${MAIL_FRAME}`, MAIL_FRAME],
-  ])('%s comes with the headers that `npm start` serves it with', (path, file) => {
+  ])('%s has the headers that `npm start` serves it with', (path, file) => {
     expect(headersOf(path)).toEqual({ ...FILE_HEADERS, 'content-security-policy': policyOf(file) });
   });
 
-  test('are in a bucket that nobody can read but this distribution, and nobody without TLS', () => {
+  test('are in a bucket that only this distribution can read, with TLS only', () => {
     const [[id, bucket] = []] = cell.resources('AWS::S3::Bucket');
     expect(Object.values(bucket?.Properties.PublicAccessBlockConfiguration)).toEqual([
       true,
@@ -358,11 +361,11 @@ describe('files', () => {
     const [[, control] = []] = cell.resources('AWS::CloudFront::OriginAccessControl');
     expect(control?.Properties.OriginAccessControlConfig).toMatchObject({ SigningBehavior: 'always' });
     expect(bucket?.DeletionPolicy).toBe('Delete');
-    // Where everything else is lost with its key, this is made again.
+    // They can be published again, so they need no protection from deletion.
     expect(files).toMatchObject({ ViewerProtocolPolicy: 'redirect-to-https', Compress: true });
   });
 
-  test('are put there when they have changed, after what serves what they ask for', () => {
+  test('are published when they have changed, after the API that they use', () => {
     const published = ({ resources }: Cell): Resource | undefined => {
       const [[, found] = []] = resources('Custom::JobwireDashboard');
       return found;
@@ -395,7 +398,7 @@ describe('settings', () => {
     certificateArn: 'arn:aws:acm:us-east-1:111122223333:certificate/0e6e5f0a',
   };
 
-  test('a cell without the dashboard has none of it, and breaks no rule', () => {
+  test('a cell without the dashboard has none of it, and violates no rule', () => {
     const { app, template } = synthesize('prod', { cell: { dashboard: false } });
     expect(JSON.stringify(template.toJSON())).not.toMatch(
       /CloudFront|AWS::S3|Custom::|DISTRIBUTION_PASS|Dashboard(Url|Publish)/,
@@ -403,7 +406,7 @@ describe('settings', () => {
     expect(new AwsSolutionsChecks().validateScope(app).violations).toEqual([]);
   });
 
-  test('a name of one’s own: with its certificate, TLS 1.2 at least, and an output that says where the name has to lead', () => {
+  test('a custom domain: with its certificate, TLS 1.2 at least, and an output with the DNS target', () => {
     const { app, template, resources } = synthesize('prod', { cell: { dashboardDomain } });
     const [[id, distribution] = []] = resources('AWS::CloudFront::Distribution');
     expect(distribution?.Properties.DistributionConfig).toMatchObject({
@@ -421,7 +424,7 @@ describe('settings', () => {
     expect(new AwsSolutionsChecks().validateScope(app).violations).toEqual([]);
   });
 
-  test('HTTP/3, and edges where a cell’s viewers are', () => {
+  test('HTTP/3, and edges near a cell’s viewers', () => {
     const http = (of: Cell) => configOf(of) as unknown as { HttpVersion: string; PriceClass: string };
     expect(http(cell)).toMatchObject({ HttpVersion: 'http2and3', PriceClass: 'PriceClass_100' });
     expect(http(synthesize('prod', { cell: { awsRegion: 'ap-southeast-2' } })).PriceClass).toBe(
@@ -429,7 +432,7 @@ describe('settings', () => {
     );
   });
 
-  test('the page is told of other cells where their names are known, and of no others', () => {
+  test('the page knows other cells with a domain, and no others', () => {
     const cellsOf = (names: Readonly<Record<string, string>>) => {
       const { us, ...others } = synthesizeWith(names);
       return [us, others];
@@ -442,7 +445,7 @@ describe('settings', () => {
     ]);
   });
 
-  /** What the page of us is told of, with names for some of the cells of the stage. */
+  /** The cells that the page of us knows, with domains for some of the cells of the stage. */
   function synthesizeWith(names: Readonly<Record<string, string>>): { us?: unknown } {
     const other = { awsRegion: 'ap-southeast-2' };
     const base = { upstream: { baseUrl: 'https://x.example', authUrl: 'https://x.example', realm: 'x' } };
@@ -464,7 +467,7 @@ describe('settings', () => {
   }
 });
 
-describe('publishing', () => {
+describe('publication', () => {
   const NOW = Date.parse('2026-03-02T08:00:00Z');
   const HERE = {
     'index.html': 'page',
@@ -479,7 +482,7 @@ describe('publishing', () => {
       ...more,
     }) as never;
 
-  /** A store that keeps what it is told, and the order of it. */
+  /** A store that records its calls in order. */
   function rig(kept: Readonly<Record<string, number>> = {}) {
     const held = new Map(Object.entries(kept).map(([name, ageMs]) => [name, NOW - ageMs]));
     const clock = { now: NOW };
@@ -506,7 +509,7 @@ describe('publishing', () => {
     return { deps, handler: createPublishDashboardHandler(deps), held, clock, told, abouts, answer, onFault };
   }
 
-  test('what a page loads is there before it, and it comes last; each with its type and for how long it may be kept', async () => {
+  test('assets are published before the page, each with its type and cache duration', async () => {
     const { handler, told, abouts, answer } = rig();
     await handler(asked('Create'));
     expect(told.slice(0, 2).sort()).toEqual(['put assets/new-1.js', 'put assets/same-2.js']);
@@ -529,7 +532,7 @@ describe('publishing', () => {
     ]);
   });
 
-  test('an open page finds its parts: they stay for thirty days from when their build was replaced, however old they are', async () => {
+  test('an open page finds its assets: they stay for thirty days after their build was replaced, at any age', async () => {
     const year = 365 * 86_400_000;
     const { handler, held, clock } = rig({
       ...{ 'index.html': 1, 'old.html': 1, 'cells.json': 1, 'assets/same-2.js': year },
@@ -540,7 +543,7 @@ describe('publishing', () => {
     const served = () => [...held.keys()].filter((name) => fileOf(`/${name}`) ?? name === PAGE_FILE).sort();
     const current = ['assets/new-1.js', 'assets/same-2.js', 'index.html', 'mail-frame.html'];
     expect(served()).toEqual(['assets/former-3.js', 'assets/late-4.js', ...current]);
-    // Builds may come quickly one after another.
+    // Builds may follow each other quickly.
     const Assets = Object.keys(HERE).filter((name) => name.startsWith('assets/'));
     const later = async (ms: number) => {
       clock.now = NOW + ms;
@@ -553,7 +556,7 @@ describe('publishing', () => {
     expect([...held.keys()].sort()).toEqual(current);
   });
 
-  test('the list of other cells is there where there is one', async () => {
+  test('the list of other cells is published if there is one', async () => {
     const { handler, abouts } = rig();
     const Cells = '{"cells":[]}';
     await handler(asked('Create', { ResourceProperties: { Build: 'x', Assets: [], Cells } }));
@@ -562,14 +565,14 @@ describe('publishing', () => {
     });
   });
 
-  test('with the stack goes everything, for a bucket that holds something can’t', async () => {
+  test('deleting the stack deletes every file, because a bucket must be empty', async () => {
     const { handler, held, told } = rig({ 'index.html': 1, 'assets/a.js': 1 });
     await handler(asked('Delete'));
     expect([...held.keys()]).toEqual([]);
     expect(told).toEqual(['delete index.html', 'delete assets/a.js']);
   });
 
-  test('a fault is told to CloudFormation, which goes back to what was; its cause is told to the log alone', async () => {
+  test('a fault is reported to CloudFormation, which rolls back; its cause is only in the log', async () => {
     const { deps, answer, onFault } = rig();
     const cause = new Error('secret detail');
     const store = { ...deps.store, put: () => Promise.reject(cause) };

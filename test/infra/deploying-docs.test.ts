@@ -1,4 +1,4 @@
-/** docs/deploying.md: the commands in it are about things that there are. */
+/** docs/deploying.md: its commands refer to existing resources. */
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { commands } from '../../functions/handlers/operate.ts';
@@ -13,7 +13,7 @@ const matches = (pattern: RegExp): string[] => [...guide.matchAll(pattern)].map(
 const notifications = { from: 'orders@print.example', identity: 'print.example', sms: {} };
 const cell = synthesize('dev', { cell: { customerKey: true, standardTopic: true, notifications } });
 
-test('stacks and the operator’s function have the names that the commands put together', () => {
+test('stacks and the operator’s function have the names that the commands construct', () => {
   const [stack] = cell.app.node.children.map(({ node }) => node.id);
   expect(guide).toContain('export STACK=jobwire-$STAGE-$CELL');
   expect(stack).toBe('jobwire-dev-us');
@@ -26,7 +26,7 @@ test('stacks and the operator’s function have the names that the commands put 
   for (const name of matches(/\b(jobwire-(?:dev|prod)-\w+)\b/g)) expect(name).toMatch(/^jobwire-dev-us/);
 });
 
-test('every output and every log group that is asked for is there', () => {
+test('every output and every log group in a command exists', () => {
   const outputs = [...matches(/[(`]output (\w+)[)`]/g), ...matches(/outputs? `(\w+)`/g)];
   expect(outputs.length).toBeGreaterThan(5);
   for (const name of new Set(outputs))
@@ -41,13 +41,13 @@ test('every output and every log group that is asked for is there', () => {
     ).toHaveLength(1);
 });
 
-test('what is looked for among the resources of the stack is found, however many there are', () => {
-  // It answers no more than the first hundred.
+test("queries of the stack's resources find them, for any number of resources", () => {
+  // It returns only the first hundred.
   expect(Object.keys(cell.template.toJSON().Resources).length).toBeGreaterThan(100);
   expect(guide).not.toContain('describe-stack-resources');
 });
 
-test('the table of commands has every command of an operator, and no other', () => {
+test('the table of commands has exactly the commands of an operator', () => {
   const [, section = ''] =
     /^## An operator’s commands\n([\s\S]*?)^## /m.exec(guide.replaceAll("'", '’')) ?? [];
   const listed = [...section.matchAll(/^\| (`[^|]*) \|/gm)].flatMap(([, cells = '']) =>
@@ -56,7 +56,7 @@ test('the table of commands has every command of an operator, and no other', () 
   expect(listed.sort()).toEqual(commands().sort());
 });
 
-test('each command to the operator’s function is one that it does', async () => {
+test('each command to the operator’s function is valid', async () => {
   const payloads = matches(/operate '([^']+)'/g);
   expect(payloads.length).toBeGreaterThan(4);
   const { tell } = await createOperator({ stage: 'dev', restoredAt: Date.parse('2026-03-02T07:00:00Z') });
@@ -64,7 +64,7 @@ test('each command to the operator’s function is one that it does', async () =
     expect(await tell(JSON.parse(payload)), payload).not.toHaveProperty('error');
 });
 
-test('secrets have the names under which functions look for them', () => {
+test('secrets have the names that functions read', () => {
   const names = secretNames('dev', 'us');
   expect(guide).toContain('--name "jobwire/$STAGE/$CELL/accounts/acme"');
   expect(names.accounts).toBe('jobwire/dev/us/accounts/');
@@ -73,7 +73,7 @@ test('secrets have the names under which functions look for them', () => {
   for (const ref of refs) expect(checkSecretRef('dev', 'us', ref), ref).toBeUndefined();
 });
 
-test('the settings that it shows are valid ones, and those that it names are there', () => {
+test('example settings are valid, and named settings exist', () => {
   const [, snippet = ''] = /```ts\n\s*stateTable: (\{[\s\S]*?\}),\n\s*```/.exec(guide) ?? [];
   const json = snippet
     .replace(/(\w+): '/g, '"$1": \'')
@@ -119,7 +119,7 @@ test('the settings that it shows are valid ones, and those that it names are the
   }
 });
 
-test('the npm scripts that it runs are there, and the CDK is the one of the lockfile, exactly', () => {
+test('its npm scripts exist, and the CDK version is exactly that of the lockfile', () => {
   const scripts = matches(/npm (?:run )?(test|check|bench|synth)\b/g);
   expect(scripts.length).toBeGreaterThan(2);
   for (const script of scripts) expect(Object.keys(packageJson.scripts)).toContain(script);
@@ -127,7 +127,7 @@ test('the npm scripts that it runs are there, and the CDK is the one of the lock
   expect(guide).not.toMatch(/npx aws-cdk|npm (install|i) (-g )?aws-cdk/);
 });
 
-test('what it says of a restored table is what the stack makes of its own', () => {
+test('its description of a restored table matches the stack', () => {
   const [, { Properties: table } = { Properties: {} }] =
     cell.resources('AWS::DynamoDB::GlobalTable').find(([id]) => id.startsWith('State')) ?? [];
   expect(guide).toContain(`StreamViewType=${table.StreamSpecification.StreamViewType}`);
@@ -137,7 +137,7 @@ test('what it says of a restored table is what the stack makes of its own', () =
   for (const { Key } of replica.Tags) expect(guide).toContain(`Key=${Key},`);
 });
 
-test('there is a place for the tables of costs', () => {
+test('has a place for the tables of costs', () => {
   for (const name of ['marginal', 'messages', 'telling', 'fixed'])
     expect(guide).toMatch(new RegExp(`<!-- costs:${name} -->[\\s\\S]*?<!-- /costs -->`));
 });

@@ -1,6 +1,6 @@
 /**
- * Who may do what, as one list (docs/permissions.md): what a role may do besides is found here, and what it may do no more as well.
- * `PERMISSIONS=write npx vitest run test/infra/iam.test.ts` writes the list anew, for somebody to read.
+ * All permissions as one list (docs/permissions.md): additions and removals fail here. `PERMISSIONS=write npx vitest run
+ * test/infra/iam.test.ts` writes the list again, for review.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
@@ -8,7 +8,7 @@ import { type Resource, type Statement, statementsOf, synthesize } from '../supp
 
 const LIST = 'docs/permissions.md';
 
-/** Wildcards in resources that there may be, and why nothing narrower would do. */
+/** Allowed wildcards in resources, and why no narrower resource works. */
 const WILDCARDS: readonly (readonly [pattern: RegExp, reason: string])[] = [
   [
     /^all but arn:aws:sns:\*:\*:\*$/,
@@ -22,10 +22,10 @@ const WILDCARDS: readonly (readonly [pattern: RegExp, reason: string])[] = [
   [/^DashboardBucket\/\*$/, 'Files are named by what is in them, and the bucket holds nothing else.'],
 ];
 
-/** Every cell of every stage is made by the same code; the differences of names are the region's and the stage's. */
+/** Every cell of every stage is created by the same code; names differ by region and stage. */
 const cell = synthesize('prod', { cell: { standardTopic: true } });
 
-/** One thing that a role may do: an action, on what, and for tables which partitions. */
+/** A permission of a role: an action, a resource, and partitions for tables. */
 interface Permission {
   readonly role: string;
   readonly action: string;
@@ -36,7 +36,7 @@ interface Permission {
 const text = ({ role, action, on, partition }: Permission): string =>
   `${role} may ${action} ${on}${partition === '' ? '' : ` where the partition is ${partition}`}`;
 
-test('nobody may do more, or less, than the list says', () => {
+test('every role has exactly the listed permissions', () => {
   const found = permissions();
   const document = toDocument(found);
   if (process.env.PERMISSIONS === 'write') {
@@ -53,13 +53,13 @@ test('nobody may do more, or less, than the list says', () => {
   expect(committed, 'the rest of the list').toBe(document);
 });
 
-test('the list is read as it is written, and a row more or less is a finding', () => {
+test('the list is parsed as it is written, and a missing or additional row fails', () => {
   const found = permissions();
   expect(fromDocument(toDocument(found))).toEqual(found);
   expect(found.length).toBeGreaterThan(100);
 });
 
-test('each role is assumed by one service, and by nobody from elsewhere', () => {
+test('each role can be assumed by one service only', () => {
   const trusts = roles().map(([role, { Properties }]) => {
     const statements = Properties.AssumeRolePolicyDocument.Statement as Statement[];
     return [role, statements.map(({ Effect, Action, Principal }) => [Effect, Action, Principal])];
@@ -75,7 +75,7 @@ test('each role is assumed by one service, and by nobody from elsewhere', () => 
   }
 });
 
-test('the scheduler may take the role of the tick for schedules of this AWS account and group, and for no others', () => {
+test("the scheduler may assume the tick's role for schedules of this AWS account and group only", () => {
   const trusts = roles().flatMap(
     ([, { Properties }]) => Properties.AssumeRolePolicyDocument.Statement as Statement[],
   );
@@ -90,7 +90,7 @@ test('the scheduler may take the role of the tick for schedules of this AWS acco
   ]);
 });
 
-test('nobody may change permissions, hand on roles or scan; an action is written out', () => {
+test('no role may change permissions, pass roles or scan; actions have no wildcards', () => {
   const actions = new Set(permissions().map(({ action }) => action));
   const refused = [...actions].filter((action) =>
     /\*|^(iam|sts|organizations|kms|cloudformation):|PassRole|Scan|DeleteTable|UpdateTable|ScheduleKeyDeletion/.test(
@@ -100,7 +100,7 @@ test('nobody may change permissions, hand on roles or scan; an action is written
   expect(refused).toEqual([]);
 });
 
-test('a wildcard in a resource has its reason, and each reason its wildcard', () => {
+test('each wildcard in a resource has a reason, and each reason a wildcard', () => {
   const wild = [...new Set(permissions().map(({ on }) => on))].filter((on) => on.includes('*'));
   expect(wild.filter((on) => !WILDCARDS.some(([pattern]) => pattern.test(on)))).toEqual([]);
   for (const [pattern, reason] of WILDCARDS) {
@@ -112,9 +112,9 @@ test('a wildcard in a resource has its reason, and each reason its wildcard', ()
   }
 });
 
-test('everything that is allowed is allowed by a role’s policy; nothing is denied that would hide a grant', () => {
+test('every permission comes from a role’s policy, and no deny statement hides a grant', () => {
   const policies = cell.policies();
-  // What is too long for a role's own policy stands in another one, for this role alone.
+  // A policy that exceeds the role's own limit is split into another one, for this role alone.
   for (const [id, { Properties }] of cell.resources('AWS::IAM::ManagedPolicy')) {
     expect([Properties.Roles.length, Properties.Description], id).toEqual([
       1,
@@ -177,7 +177,7 @@ function permissions(): Permission[] {
     });
     return [...assumed, ...managed, ...granted];
   });
-  // The region of the cell is not what this is about.
+  // The region of the cell does not matter here.
   const unique = new Map(all.map((one) => [text(one), one]));
   return [...unique.values()].sort((a, b) => (rank(a) < rank(b) ? -1 : 1));
 }
@@ -195,7 +195,7 @@ function partitionsOf(condition: Statement['Condition']): string[] {
   return keys === undefined ? [''] : ([keys].flat() as string[]);
 }
 
-/** What a statement is about, as one would call it. */
+/** Name of a statement's resource. */
 function resourceName(resource: unknown): string {
   if (typeof resource === 'string') return resource;
   const {

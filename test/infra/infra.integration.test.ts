@@ -1,4 +1,4 @@
-/** What the CDK app makes: synthesized once, as `npm run synth` does it, and looked at as templates. */
+/** The templates of the CDK app, synthesized once, as by `npm run synth`. */
 import { execFile } from 'node:child_process';
 import { hash, randomUUID } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -77,7 +77,7 @@ import { createRig } from '../support/tracker.ts';
 
 const DAY_MS = 86_400_000;
 
-/** A resource of a template, as far as it matters here. */
+/** A resource of a template, with the fields used here. */
 interface Resource {
   readonly Type: string;
   readonly Properties: Properties;
@@ -110,7 +110,7 @@ const FUNCTIONS = {
 } as const;
 type FunctionName = keyof typeof FUNCTIONS;
 const FUNCTION_NAMES = Object.keys(FUNCTIONS) as FunctionName[];
-/** Only cells that tell customers have them; the one of `us` in production does. */
+/** Only cells with notifications have them; the one of `us` in production does. */
 const TELLING: readonly FunctionName[] = ['notify', 'mailFeedback'];
 const functionsOf = (stackName: string) =>
   FUNCTION_NAMES.filter((name) => stackName === 'jobwire-prod-us' || !TELLING.includes(name));
@@ -135,7 +135,7 @@ beforeAll(() => {
 afterAll(() => rmSync(outdir, { recursive: true, force: true }));
 
 describe('cells', () => {
-  test('production has a cell for each API region, in the AWS region its data belongs to', () => {
+  test('production has a cell for each API region, in the AWS region that its data belongs to', () => {
     const cells = stacks().filter(({ stackName }) => stackName.startsWith('jobwire-prod-'));
     expect(Object.fromEntries(cells.map(({ stackName, region }) => [stackName, region]))).toEqual({
       'jobwire-prod-us': 'us-east-1',
@@ -146,14 +146,14 @@ describe('cells', () => {
     });
   });
 
-  test('cells share nothing: no stack takes anything from another', () => {
+  test('cells share nothing: no stack references another', () => {
     for (const stack of stacks()) expect(stack.dependencies).toEqual([]);
     for (const template of templates.values()) {
       expect(JSON.stringify(template.toJSON())).not.toContain('Fn::ImportValue');
     }
   });
 
-  test('what can be tagged says project, stage and cell', () => {
+  test('taggable resources have project, stage and cell', () => {
     const [, table] = one('AWS::Lambda::Function', FUNCTIONS.tick.id, 'jobwire-prod-uk');
     expect(table.Properties.Tags).toEqual([
       { Key: 'cell', Value: 'uk' },
@@ -170,7 +170,7 @@ describe('state table', () => {
     expect(table.StreamSpecification).toEqual({ StreamViewType: 'NEW_IMAGE' });
   });
 
-  test('it can be restored to a point in time, and outlives its stack; in production nobody deletes it by accident', () => {
+  test('has point-in-time recovery, and outlives its stack; in production it has deletion protection', () => {
     for (const [name, protectedAgainstDeletion] of [
       ['jobwire-prod-us', true],
       ['jobwire-dev-us', false],
@@ -188,7 +188,7 @@ describe('state table', () => {
 });
 
 describe('history table', () => {
-  test('keys, indexes and TTL are those of the schema; nothing follows it, and it is not kept twice', () => {
+  test('keys, indexes and TTL are those of the schema; it has neither stream nor backup', () => {
     const { Properties: table } = one('AWS::DynamoDB::GlobalTable', HISTORY)[1];
     expectSchema(table, historySchema);
     expect(table).not.toHaveProperty('StreamSpecification');
@@ -197,7 +197,7 @@ describe('history table', () => {
 });
 
 describe('stream filter', () => {
-  test('of all that a poll writes and a sink deletes, only the put of a wake mark invokes wakeSinks', async () => {
+  test('of all writes of polls and deletions of sinks, only the put of a wake mark invokes wakeSinks', async () => {
     const { Properties: mapping } = one('AWS::Lambda::EventSourceMapping', /^DeliveryWakeSinks/)[1];
     const { Filters } = mapping.FilterCriteria as { Filters: { Pattern: string }[] };
     const patterns = Filters.map(({ Pattern }) => JSON.parse(Pattern) as Pattern);
@@ -211,11 +211,11 @@ describe('stream filter', () => {
       expect(invokes(putRecord(item)), item.pk).toBe(wake.includes(item));
       expect(invokes(deleteRecord(item)), item.pk).toBe(false);
     }
-    // A mark that was there is put again when the log grows on.
+    // An existing mark is put again when the log grows.
     for (const item of wake) expect(invokes({ ...putRecord(item), eventName: 'MODIFY' })).toBe(true);
   });
 
-  test('failures are retried a few times, halved, and kept; what failed is told one by one', () => {
+  test('failures are retried a few times, bisected, and stored; each failed record is reported', () => {
     const { Properties: mapping } = one('AWS::Lambda::EventSourceMapping', /^DeliveryWakeSinks/)[1];
     expect(mapping).toMatchObject({
       MaximumRetryAttempts: 3,
@@ -234,7 +234,7 @@ describe('queues', () => {
     ['NotificationsMessages', 'NotificationsNotify'],
     ['NotificationsFeedback', 'NotificationsMailFeedback'],
   ])(
-    '%s: a message stays hidden while its work may go on, and failures end in a queue that alarms',
+    '%s: a message stays hidden during its processing, and failures end in a queue with an alarm',
     (queueId, functionId) => {
       const [id, queue] = one('AWS::SQS::Queue', new RegExp(`^${queueId}Queue`));
       const [, fn] = one('AWS::Lambda::Function', new RegExp(`^${functionId}`));
@@ -249,7 +249,7 @@ describe('queues', () => {
     },
   );
 
-  test('a failed poll is not delivered again, and lasts until it is among the dead, however late it was received', () => {
+  test('a failed poll is not delivered again, and is kept as a dead letter for any time of reception', () => {
     for (const id of [/^PollingPollsQueue/, /^PollingLonePollsQueue/]) {
       const [, { Properties: queue }] = one('AWS::SQS::Queue', id);
       expect(queue).toMatchObject({ RedrivePolicy: { maxReceiveCount: 1 } });
@@ -272,7 +272,7 @@ describe('queues', () => {
     expect(alone.EventSourceArn).not.toEqual(polls.EventSourceArn);
   });
 
-  test('consumers are limited by their event source, never by a reserve that would throttle good messages', () => {
+  test('consumers are limited by their event source, never by reserved concurrency that would throttle valid messages', () => {
     for (const name of ['pollAccount', 'drainSink', 'notify', 'mailFeedback'] as const) {
       const [, { Properties: fn }] = one('AWS::Lambda::Function', FUNCTIONS[name].id);
       expect(fn).not.toHaveProperty('ReservedConcurrentExecutions');
@@ -290,7 +290,7 @@ describe('queues', () => {
 });
 
 describe('topics', () => {
-  test('the topic is FIFO under a name of its own that ends in .fifo; there is no other unless asked for', () => {
+  test('the topic is FIFO, with its own name that ends in .fifo; by default there is no other', () => {
     for (const name of templates.keys()) {
       const [, { Properties: topic }] = one('AWS::SNS::Topic', EVENTS, name);
       expect(topic).toMatchObject({ FifoTopic: true, TopicName: `${name}-events.fifo` });
@@ -299,7 +299,7 @@ describe('topics', () => {
     }
   });
 
-  test('in production the topic keeps messages for subscribers that come late; where a stack may be deleted it does not', () => {
+  test('in production the topic archives messages for later subscribers; where a stack may be deleted it does not', () => {
     const archive = (name: string) => one('AWS::SNS::Topic', EVENTS, name)[1].Properties.ArchivePolicy;
     expect(archive('jobwire-prod-us')).toEqual({ MessageRetentionPeriod: 30 });
     expect(archive('jobwire-dev-us')).toBeUndefined();
@@ -310,7 +310,7 @@ describe('topics', () => {
     }
   });
 
-  test('a standard topic, where a cell wants one, is published to by drains, named to the tick and told', () => {
+  test('a standard topic, where configured, is published to by drains, known to the tick and an output', () => {
     const { template } = synthesize('prod', { cell: { standardTopic: true } });
     const topics = eventTopics(template);
     expect(topics.map(([, { Properties }]) => Properties.TopicName).sort()).toEqual([
@@ -346,7 +346,7 @@ describe('topics', () => {
     expect(publishing.map(([policy]) => policy)).toEqual([expect.stringMatching(/^DeliveryDrainSink/)]);
   });
 
-  test('nobody but their owner is let near the topics of events, and nobody without TLS', () => {
+  test('only their owner may use the topics of events, and only with TLS', () => {
     const { template: withBoth } = synthesize('prod', { cell: { standardTopic: true } });
     for (const template of [...templates.values(), withBoth]) {
       const topics = eventTopics(template).map(([id]) => id);
@@ -366,7 +366,7 @@ describe('topics', () => {
 });
 
 describe('schedule', () => {
-  test('the tick comes each minute and is never repeated', () => {
+  test('the tick runs each minute and is never retried', () => {
     expect(one('AWS::Scheduler::Schedule')[1].Properties).toMatchObject({
       ScheduleExpression: 'rate(1 minute)',
       State: 'ENABLED',
@@ -374,7 +374,7 @@ describe('schedule', () => {
     });
     const [, { Properties: tick }] = one('AWS::Lambda::Function', FUNCTIONS.tick.id);
     expect(Number(tick.Timeout)).toBeLessThan(60);
-    // The schedule invokes asynchronously, and Lambda repeats that by itself unless told otherwise.
+    // The schedule invokes asynchronously, which Lambda retries by default.
     expect(one('AWS::Lambda::EventInvokeConfig')[1].Properties).toMatchObject({ MaximumRetryAttempts: 0 });
   });
 });
@@ -384,14 +384,14 @@ describe('notifications', () => {
     Object.entries(template.findResources(type)) as [string, Resource][];
   const { template: without } = synthesize('prod', { cell: { notifications: undefined } });
 
-  test('a cell without them has none of the parts: no SES, no queue, no function, no alarm, no right, no variable', () => {
+  test('a cell without them has none of the parts: no SES, queue, function, alarm, permission, or variable', () => {
     const text = JSON.stringify(without.toJSON());
     expect(text).not.toMatch(
       /AWS::SES|ses:|Notifications|OptedOut|NotResource|JOBWIRE_(NOTIFY|CHANNELS|MAIL|SMS)/,
     );
     expect(text).not.toMatch(/messages-|mail-(?!frame)|sms-|MessagesSent|OldestUnsent/);
     expect(own(without, 'AWS::Lambda::EventSourceMapping')).toHaveLength(4);
-    // Of the cells as they stand only one has any, and what it has besides is below one construct, but for alarms.
+    // Of the current cells only one has any, and its additional parts are below one construct, except alarms.
     const others = [...templates].filter(([name]) => name !== 'jobwire-prod-us');
     expect(others.length).toBeGreaterThan(4);
     for (const [name, template] of others)
@@ -404,7 +404,7 @@ describe('notifications', () => {
     expect(plain.filter((id) => !more.includes(id))).toEqual([]);
   });
 
-  test('what SES hears of mails comes by a topic that only SES publishes to, and a queue that only the topic fills', () => {
+  test('SES events of mails arrive through a topic that only SES publishes to, and a queue that only the topic fills', () => {
     const [setId] = one('AWS::SES::ConfigurationSet');
     const [topicId] = one('AWS::SNS::Topic', /^NotificationsHeard/);
     const [queueId] = one('AWS::SQS::Queue', /^NotificationsFeedbackQueue/);
@@ -441,7 +441,7 @@ describe('notifications', () => {
     );
   });
 
-  test('mails go by the cell’s identity and configuration set, and from its address; SMS to numbers, and to no topic', () => {
+  test('mails use the cell’s identity, configuration set and address; SMS go to numbers, and to no topic', () => {
     const [identityId] = one('AWS::SES::EmailIdentity');
     const [setId] = one('AWS::SES::ConfigurationSet');
     const rights = statementsOf('notify').filter(({ Action }) => !/dynamodb|logs|sqs/.test(String(Action)));
@@ -461,7 +461,7 @@ describe('notifications', () => {
     expect(others.filter(({ Action }) => /ses:|OptedOut/.test(String(Action)))).toEqual([]);
   });
 
-  test('a cell without SMS may not send any, and knows that it can’t', () => {
+  test('a cell without SMS has no permission to send any, and is configured accordingly', () => {
     const notifications = { from: 'orders@print.example', identity: 'print.example' };
     const { template, functions } = synthesize('prod', { cell: { notifications } });
     expect(JSON.stringify(template.toJSON())).not.toMatch(/OptedOut|NotResource/);
@@ -478,7 +478,7 @@ describe('notifications', () => {
     expect(environmentOf('notify').JOBWIRE_CHANNELS).toBe('email,sms');
   });
 
-  test('the DNS records of an identity that the stack makes are outputs; one that is there already is used as it is', () => {
+  test('the DNS records of a new identity are outputs; an existing one is used unchanged', () => {
     const outputs = (template: Template | undefined) => Object.keys(template?.findOutputs('*') ?? {});
     const records = ['MailDnsRecord1', 'MailDnsRecord2', 'MailDnsRecord3'];
     expect(outputs(templates.get('jobwire-prod-us'))).toEqual(expect.arrayContaining(records));
@@ -495,7 +495,7 @@ describe('notifications', () => {
     expect(addresses).toEqual(['orders@print.example']);
   });
 
-  test('with a key of the cell’s own, SES may publish to the topic and the topic send to the queue, and nobody else more than before', () => {
+  test('with the cell’s own key, SES may publish to the topic and the topic send to the queue, with no other new permission', () => {
     const statements = (notifications: boolean) => {
       const cell = { customerKey: true, ...(notifications ? {} : { notifications: undefined }) };
       const [[, key] = []] = synthesize('prod', { cell }).resources('AWS::KMS::Key');
@@ -519,7 +519,7 @@ describe('HTTP API', () => {
   const reads = (method: string) => ['GET', 'HEAD', 'OPTIONS'].includes(method);
   const waiting = routes.filter(({ spec }) => spec.waits);
 
-  test('each route of the table gets to the function that serves it, and each other method to one that can say no', () => {
+  test('each route of the table has its function, and each other method one that rejects it', () => {
     expect(routes.length).toBeGreaterThan(15);
     expect(new Set(routes.map(({ surface }) => surface))).toEqual(new Set(['read', 'manage', 'live']));
     const served = { read: 'api', manage: 'manage', live: 'live' } as const;
@@ -550,11 +550,11 @@ describe('HTTP API', () => {
     '/v1/regions',
     '/v1/regions/x/y',
     '/x/y',
-  ])('what is not there is said by the app, not by API Gateway: %s', (path) => {
+  ])('unknown paths are answered by the app, not by API Gateway: %s', (path) => {
     for (const method of METHODS) expect(route(method, path), method).toBe(reads(method) ? 'api' : 'manage');
   });
 
-  test('a function that only reads gets no request that changes something, and has no right to: but for when a key was used', () => {
+  test('a function that only reads gets no write request and has no write permission, except for the last use of a key', () => {
     const writes = grantsOf('api').filter(({ action }) => !/^(Get|BatchGet|Query)/.test(action));
     expect(writes).toMatchObject([{ action: 'PutItem', pattern: API_KEY_USE_PK }]);
     const slots = grantsOf('live').filter(({ action }) => !/^(Get|BatchGet|Query)/.test(action));
@@ -584,7 +584,7 @@ describe('HTTP API', () => {
     expect(new Set(managed.map(({ HttpMethod }) => HttpMethod))).toEqual(new Set(['ANY']));
   });
 
-  test('what API Gateway says by itself is a problem as the app would say it, with the headers of the app', async () => {
+  test("errors of API Gateway are problems like the app's, with its headers", async () => {
     const answers = all('AWS::ApiGateway::GatewayResponse').map(([, { Properties }]) => Properties);
     const statuses = Object.fromEntries(
       answers.map(({ ResponseType, StatusCode }) => [ResponseType, StatusCode]),
@@ -636,7 +636,7 @@ describe('HTTP API', () => {
     }
   });
 
-  test('pages of other origins may call it where a stage says so: every function knows them, and what API Gateway says is readable', () => {
+  test("CORS for a stage's origins: every function knows them, and errors of API Gateway are readable", () => {
     for (const name of ['api', 'manage', 'live'] as const) {
       expect(environmentOf(name)).not.toHaveProperty('JOBWIRE_CORS_ORIGINS');
     }
@@ -655,7 +655,7 @@ describe('HTTP API', () => {
     }
   });
 
-  test('what waits is streamed, for as long as a stream lasts and no shorter than its slot is held', () => {
+  test('live requests are streamed, for the duration of a stream and at most that of its slot', () => {
     for (const stackName of templates.keys()) {
       const [liveId, { Properties: live }] = one('AWS::Lambda::Function', FUNCTIONS.live.id, stackName);
       const methods = all('AWS::ApiGateway::Method', stackName).map(([, { Properties }]) => Properties);
@@ -671,13 +671,13 @@ describe('HTTP API', () => {
         expect(JSON.stringify(Integration)).toContain('/response-streaming-invocations');
       }
       const { JOBWIRE_STREAM_SECONDS: seconds } = environmentOf('live', stackName);
-      // A slot that expired before its invocation ended would let in more than there may be.
+      // A slot that expired before its invocation ended would admit too many.
       expect(Number(live.Timeout) * 1000).toBe(Number(seconds) * 1000 + SLOT_GRACE_MS);
       expect(Number(live.Timeout)).toBeLessThanOrEqual(900);
     }
   });
 
-  test('what waits has a reserve where the AWS account allows one; nothing else of the API has', () => {
+  test('live requests have reserved concurrency where the AWS account allows it; nothing else of the API has', () => {
     const reserve = (name: FunctionName, stackName: string) =>
       one('AWS::Lambda::Function', FUNCTIONS[name].id, stackName)[1].Properties.ReservedConcurrentExecutions;
     const prod = stages.find(({ stage }) => stage === 'prod');
@@ -686,7 +686,7 @@ describe('HTTP API', () => {
     for (const name of ['api', 'manage'] as const) expect(reserve(name, 'jobwire-prod-us')).toBeUndefined();
   });
 
-  test('streams are opened at a tenth of the rate, and the burst is everybody’s', () => {
+  test('streams are opened at a tenth of the rate, and share the burst', () => {
     const [, { Properties: stage }] = one('AWS::ApiGateway::Stage');
     const settings = (stage.MethodSettings as Properties[]).map(({ ResourcePath, HttpMethod, ...rest }) => [
       `${HttpMethod} ${String(ResourcePath).replaceAll('~1', '/').replace('//', '/')}`,
@@ -700,19 +700,19 @@ describe('HTTP API', () => {
     });
   });
 
-  test('nobody gets in with less than TLS 1.2', () => {
+  test('requires TLS 1.2', () => {
     expect(one('AWS::ApiGateway::RestApi')[1].Properties).toMatchObject({
       SecurityPolicy: 'SecurityPolicy_TLS13_1_2_PFS_PQ_2025_09',
     });
   });
 
-  test('a web ACL, where a stage wants one, stands before the stage: no sample shows a key, no client is shut out', () => {
+  test('a web ACL, where configured, protects the stage: no sample contains a key, no client is blocked', () => {
     expect(all('AWS::WAFv2::WebACL')).toEqual([]);
     const { app, template } = synthesize('prod', { stage: { api: { ...prodApi(), waf: true } } });
     expect(new AwsSolutionsChecks().validateScope(app).violations).toEqual([]);
     const [[aclId, acl] = ['', undefined]] = Object.entries(template.findResources('AWS::WAFv2::WebACL'));
     expect(JSON.stringify(acl)).not.toContain('"SampledRequestsEnabled":true');
-    // Names that WAF keeps for itself are refused by the deployment.
+    // Deployment rejects names reserved by WAF.
     expect(JSON.stringify(acl)).not.toMatch(/"MetricName":"(all|default_action)"/i);
     const rules = acl?.Properties.Rules as { Name: string; Priority: number; Statement: Properties }[];
     expect(rules.map(({ Name, Priority }) => [Name, Priority])).toEqual([
@@ -721,7 +721,7 @@ describe('HTTP API', () => {
       ['common', 2],
       ['bad-inputs', 3],
     ]);
-    // What comes through the distribution counts by the viewer that it names; everything else by where it comes from.
+    // Requests through the distribution count by viewer; others by their source address.
     const rate = { EvaluationWindowSec: 60, Limit: 3000 };
     const [[policy = ''] = []] = Object.entries(
       template.findResources('AWS::CloudFront::OriginRequestPolicy'),
@@ -757,7 +757,7 @@ describe('HTTP API', () => {
 describe('permissions', () => {
   const token = keys.token({ region: 'us', account: 'acme' }).pk;
 
-  test('only polling can reach tokens, but that who deletes accounts deletes theirs', () => {
+  test('only polling can read tokens, except account deletion, which deletes them', () => {
     const reaching = FUNCTION_NAMES.map((name) => [
       name,
       tableStatements(name)
@@ -771,7 +771,7 @@ describe('permissions', () => {
     ]);
   });
 
-  test('every statement about a table itself names partitions, and does not hold for a call without any', () => {
+  test('every statement about a table itself names partitions, and does not apply to a call without any', () => {
     for (const name of FUNCTION_NAMES) {
       if (name !== 'publishDashboard') expect(tableStatements(name).length, name).toBeGreaterThan(0);
       for (const statement of [...tableStatements(name), ...tableStatements(name, HISTORY)]) {
@@ -781,7 +781,7 @@ describe('permissions', () => {
     }
   });
 
-  test('a cell’s functions can’t reach the partitions of another API region', () => {
+  test('a cell’s functions cannot access the partitions of another API region', () => {
     const [one = '', another = ''] = [accountPk('us'), accountPk('uk')];
     const patterns = FUNCTION_NAMES.flatMap((name) => tableStatements(name).flatMap(leadingKeys));
     expect(patterns.some((pattern) => like(pattern, one))).toBe(true);
@@ -791,7 +791,7 @@ describe('permissions', () => {
     expect(history.some((pattern) => like(pattern, deliveryPk('uk', 'erp', 0)))).toBe(false);
   });
 
-  test('nothing that has a name is granted by a wildcard, no action is, and nobody may scan', () => {
+  test('named resources are not granted by wildcards, actions never are, and no role may scan', () => {
     for (const [name, template] of templates) {
       for (const { Action, Resource = [] } of allStatements(template)) {
         const actions = [Action].flat();
@@ -802,12 +802,12 @@ describe('permissions', () => {
         expect(actions, name).not.toContain('dynamodb:Scan');
         for (const resource of [Resource].flat()) {
           const text = JSON.stringify(resource);
-          // Secrets are made after deployment, so theirs is the name's beginning: of one cell, and of one kind.
+          // Secrets are created after deployment, so theirs is a name prefix: of one cell, and of one kind.
           const [, stage = '', region = ''] = name.split('-');
           const below = new RegExp(`:secret:jobwire/${stage}/${region}/(accounts|endpoints)/\\*`);
           // A phone number has no ARN.
           const ofNumbers = actions.join() === 'sns:CheckIfPhoneNumberIsOptedOut';
-          // Files are named by what is in them, and are all that the bucket holds.
+          // Files are named by their content, and are all that the bucket contains.
           const ofFiles = actions.every((action) => /^s3:\w+Object$/.test(action));
           const isMeant = below.test(text) || ofNumbers || ofFiles;
           expect(text.includes('*') && !isMeant ? text : '', name).toBe('');
@@ -816,8 +816,8 @@ describe('permissions', () => {
     }
   });
 
-  test('what the use-cases do to the table is what their functions are granted', async () => {
-    // No emulator knows IAM, so each function's policy stands guard over the in-memory table here.
+  test("the functions' grants match the table calls of their use-cases", async () => {
+    // No emulator implements IAM, so each function's policy guards the in-memory table here.
     const memory = createMemoryTable();
     const rig = await createRig({ table: memory });
     const { now, ref } = rig;
@@ -924,7 +924,7 @@ describe('permissions', () => {
     expect(await rig.log.head(cellLog('us'))).toMatchObject({ sequence: 2 });
 
     const apiStart = performance.now();
-    // Streams end by the clock, so it has to run.
+    // Streams end by the clock, so it has to advance.
     const ticking = () => now() + performance.now() - apiStart;
     const made = await createKey({ table: memory, now: ticking }, { role: 'admin' }, OPERATOR);
     if (made.kind !== 'created') throw new Error(made.reason);
@@ -939,7 +939,7 @@ describe('permissions', () => {
     });
     const slots = createSlots({
       ...{ table: live, region: 'us', perKey: 2, now: ticking, newId: randomUUID },
-      // The one it tries first is taken.
+      // The slot that it tries first is occupied.
       random: () => 0,
     });
     const apis = {
@@ -977,13 +977,13 @@ describe('permissions', () => {
       const answer = await apis[name].request(`/v1/${path}`, { headers });
       expect([path, answer.status]).toEqual([path, 200]);
       await answer.text();
-      // The last one asks for the earliest event when most of them have expired.
+      // The last one requests the earliest event when most of them have expired.
       agedMs = path === last ? 85 * DAY_MS : 0;
     }
     expect(live.unused()).toEqual([]);
   });
 
-  test('a drain may do what it takes when things go wrong, and nothing beyond that', async () => {
+  test('a drain is granted exactly its calls, including those after failures', async () => {
     const [memory, historyMemory] = [createMemoryTable(), createMemoryTable(historySchema)];
     const table = guarded('drainSink', memory);
     const history = guarded('drainSink', historyMemory, HISTORY);
@@ -1045,7 +1045,7 @@ describe('permissions', () => {
     expect(await drain()).toMatchObject({ delivered: 1 });
     expect(rig.replays).toEqual(['acme.e1.6']);
 
-    // A cursor that goes between the look for it and its reading, though its account is followed.
+    // A cursor that is deleted between its query and its read, although its account is followed.
     await rig.say([moved(1, 'g')]);
     const { get } = table;
     table.get = async (key) => {
@@ -1060,18 +1060,18 @@ describe('permissions', () => {
     for (const ref of refs) await expect(log.append(ref, [moved(1, 'h')])).rejects.toThrow(/may not/);
   });
 
-  test('an operator’s function may do what its commands take, and nothing beyond that', async () => {
+  test('an operator’s function is granted exactly the calls of its commands', async () => {
     const [memory, historyMemory] = [createMemoryTable(), createMemoryTable(historySchema)];
     const table = guarded('operate', memory);
     const history = guarded('operate', historyMemory, HISTORY);
     const { tell, log, clock } = await createOperator({ table, history });
-    /** Does a command that can be done. */
+    /** Runs a valid command. */
     const done = async (command: object) => {
       const answer = await tell(command);
       expect(answer, JSON.stringify(command)).not.toHaveProperty('error');
       return answer;
     };
-    // So many that there are some in every shard of wake marks.
+    // Enough for every shard of wake marks.
     for (let n = 0; n < 16; n += 1) {
       const account = n === 0 ? 'acme' : `acme-${n}`;
       await done({ do: 'accounts.add', account, secretRef: SECRET });
@@ -1135,7 +1135,7 @@ describe('permissions', () => {
     await expect(log.append({ region: 'us', account: 'acme' }, [], writes)).rejects.toThrow(/may not/);
   });
 
-  test('what routes do to the tables is what their functions are granted, and nothing beyond that is', async () => {
+  test('API functions are granted exactly the table calls of their routes', async () => {
     const [memory, historyMemory] = [createMemoryTable(), createMemoryTable(historySchema)];
     const tables = { api: guarded('api', memory), manage: guarded('manage', memory) };
     const histories = {
@@ -1154,7 +1154,7 @@ describe('permissions', () => {
     await poll();
     const first = await createKey({ table: memory, now }, { role: 'admin' }, OPERATOR);
     if (first.kind !== 'created') throw new Error(first.reason);
-    // Nobody listens there.
+    // No server listens there.
     const nowhere = 'http://127.0.0.1:9';
     const services = { us: { baseUrl: nowhere, authUrl: nowhere, realm: 'us' } };
     const made = await createOperator({
@@ -1191,10 +1191,10 @@ describe('permissions', () => {
         },
       }),
     };
-    // Those about telling customers are another test's (notification-cell.test.ts), and so is what they take.
+    // Notification routes are tested in cell.integration.test.ts.
     const asks = routes.filter(({ surface, spec }) => surface !== 'live' && spec.tag !== 'Notifications');
     const unasked = new Set(asks.map(({ spec }) => spec.id));
-    /** Asks as API Gateway passes it on; gives the answer of one that is right. */
+    /** Sends a request as API Gateway does; returns a successful answer. */
     async function ask(method: string, path: string, body?: object) {
       const { pathname } = new URL(path, 'https://us.example');
       const [asked] = routes
@@ -1232,7 +1232,7 @@ describe('permissions', () => {
     await ask('delete', `/v1/keys/${key.key.id}`);
 
     const credentials = { clientId: 'id', clientSecret: 'secret' };
-    // So many that there are some in every shard of wake marks.
+    // Enough for every shard of wake marks.
     const ids = Array.from({ length: 16 }, (_, n) => `acme-${n}`);
     for (const id of ids) {
       await ask('post', '/v1/accounts', { id, credentials });
@@ -1329,7 +1329,7 @@ describe('permissions', () => {
     }
     await Promise.all(keyrings.map((keyring) => keyring.settled()));
     expect([...unasked]).toEqual([]);
-    // What can only be read is said to be.
+    // Read-only functions reject changes.
     const wrong = await apps.manage.request('/v1/key', {
       method: 'POST',
       headers: { authorization: `Bearer ${first.secret}` },
@@ -1337,14 +1337,14 @@ describe('permissions', () => {
     expect([wrong.status, wrong.headers.get('allow')]).toEqual([405, 'GET, HEAD']);
     for (const table of [...Object.values(tables), ...Object.values(histories)]) {
       const unused = table.unused().filter(isOwn);
-      // Recipients are made only of accounts that there are, and previews are of their jobs.
+      // Recipients need existing accounts, and previews their jobs.
       const ofNotifications = ['ConditionCheckItem ACCOUNTS#us', 'GetItem JOBS#us#*'];
       const left = unused.map(({ action, pattern, index }) => `${action} ${pattern ?? index}`);
       expect(left.filter((one) => table !== tables.manage || !ofNotifications.includes(one))).toEqual([]);
     }
   });
 
-  test('deliveries and pings write the history and nothing else does; the API looks back at it, in every way there is', async () => {
+  test('only deliveries and pings write the history; the API reads it in every order', async () => {
     const actions = (name: FunctionName) => [
       ...new Set(tableStatements(name, HISTORY).flatMap(({ Action }) => Action)),
     ];
@@ -1386,7 +1386,7 @@ describe('permissions', () => {
     expect(await readDeliveryHealth(log, { region: 'us', id: 'erp' }, 1)).toMatchObject({ attempts: 1 });
   });
 
-  test('credentials of accounts are for polling and for operators, signing secrets for delivering and for operators', () => {
+  test('account credentials are readable for polling and operators, signing secrets for delivery and operators', () => {
     const readers = (kind: string) =>
       FUNCTION_NAMES.filter((name) =>
         statementsOf(name).some(
@@ -1403,7 +1403,7 @@ describe('permissions', () => {
 });
 
 describe('functions', () => {
-  test('all run on Node 24 on arm64, untraced, and log to a group of their own that forgets', () => {
+  test('all run on Node 24 on arm64, untraced, and log to their own group with retention', () => {
     for (const [stackName, template] of templates) {
       const functions = Object.entries(template.findResources('AWS::Lambda::Function'));
       expect(functions).toHaveLength(functionsOf(stackName).length);
@@ -1421,14 +1421,14 @@ describe('functions', () => {
     }
   });
 
-  test.each(FUNCTION_NAMES)('%s finds its whole environment, and the values pass its own check', (name) => {
+  test.each(FUNCTION_NAMES)('%s has its whole environment, and the values are valid', (name) => {
     for (const stackName of templates.keys()) {
       if (!functionsOf(stackName).includes(name)) continue;
       expect(() => readEnv<z.ZodObject>(FUNCTIONS[name].env, environmentOf(name, stackName))).not.toThrow();
     }
   });
 
-  test.each(FUNCTION_NAMES)('%s: its bundle is small and comes up by itself', async (name) => {
+  test.each(FUNCTION_NAMES)('%s: its bundle is small and starts alone', async (name) => {
     const { code } = await bundle(name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`));
     expect(Buffer.byteLength(code)).toBeLessThan(FUNCTIONS[name].limitBytes);
     const file = join(outdir, `${name}.mjs`);
@@ -1454,7 +1454,7 @@ describe('functions', () => {
         AWS_SECRET_ACCESS_KEY: 'test',
       },
     });
-    // It asks for a key, without having to ask the table.
+    // It requires a key, without reading the table.
     const said = stdout
       .trim()
       .split('\n')
@@ -1464,11 +1464,11 @@ describe('functions', () => {
 });
 
 describe('rules', () => {
-  test('AwsSolutions finds nothing that was not acknowledged', () => {
+  test('AwsSolutions finds nothing that is not acknowledged', () => {
     expect(new AwsSolutionsChecks().validateScope(app).violations).toEqual([]);
   });
 
-  test('each acknowledgement gives its reason in a sentence', () => {
+  test('each acknowledgement has a reason', () => {
     const reasons = app.node
       .findAll()
       .flatMap(({ node }) =>
@@ -1492,7 +1492,7 @@ function prodApi(): StageSettings['api'] {
 
 /**
  * The function that the REST API sends a request to, if at each resource only the best child counts: a literal before a
- * variable, a variable before the rest of the path. Whatever API Gateway tries besides, it finds no less.
+ * variable, a variable before the rest of the path. API Gateway finds no fewer.
  */
 function route(method: string, path: string, stackName?: string): 'api' | 'manage' | 'live' | undefined {
   const resources = all('AWS::ApiGateway::Resource', stackName).map(([id, { Properties }]) => ({
@@ -1572,7 +1572,7 @@ function expectSchema(table: Properties, schema: TableSchema): void {
 function environmentOf(name: FunctionName, stackName?: string): Record<string, string> {
   const { Environment } = one('AWS::Lambda::Function', FUNCTIONS[name].id, stackName)[1].Properties;
   const { Variables } = Environment as { Variables: Record<string, unknown> };
-  // What is known only after deployment: names, ARNs and URLs.
+  // Known only after deployment: names, ARNs and URLs.
   return Object.fromEntries(
     Object.entries(Variables).map(([key, value]) => [
       key,
@@ -1581,7 +1581,7 @@ function environmentOf(name: FunctionName, stackName?: string): Record<string, s
   );
 }
 
-/** What is too long for a role's own policy, the CDK puts into another one. */
+/** The CDK splits policies that exceed a role's own limit. */
 const POLICIES = ['AWS::IAM::Policy', 'AWS::IAM::ManagedPolicy'];
 
 function allStatements(template: Template): Statement[] {
@@ -1611,13 +1611,13 @@ function grantsOf(name: FunctionName, which = STATE): Grant[] {
   return grantsOn(one('AWS::DynamoDB::GlobalTable', which)[0], statementsOf(name));
 }
 
-/** Whether a grant is not about telling customers: what that takes, notification-cell.test.ts finds out. */
+/** Whether a grant does not concern notifications, which cell.integration.test.ts covers. */
 const isOwn = ({ pattern = '' }: Grant): boolean =>
   !/^(NOTIFY|RECIPIENTS|RECIPIENTSOF|TEMPLATES|SUPPRESSED|THREADS|MESSAGES|SMSUSE|LINKKEY|SENT|SENTJOB|SENTTO)#/.test(
     pattern,
   );
 
-/** A table that lets a function do what its policy allows. */
+/** A table that allows what the function's policy allows. */
 const guarded = (name: FunctionName, table: Table, which = STATE) =>
   guardedBy(name, grantsOf(name, which), table);
 
@@ -1625,7 +1625,7 @@ const guarded = (name: FunctionName, table: Table, which = STATE) =>
 
 type Pattern = { readonly [key: string]: Pattern | readonly (string | { exists: boolean })[] };
 
-/** Lambda's event filter, as far as it is used here: alternatives are literals, or `exists` at a leaf. */
+/** Lambda's event filter, with the operators used here: literals, or `exists` at a leaf. */
 function matches(pattern: Pattern, record: unknown): boolean {
   return Object.entries(pattern).every(([key, rule]) => {
     const value = typeof record === 'object' && record !== null ? Reflect.get(record, key) : undefined;

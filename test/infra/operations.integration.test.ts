@@ -1,4 +1,4 @@
-/** How a cell is watched: what functions say of what happens, the alarms and the dashboard over it, and the runbook. */
+/** Monitoring of a cell: log lines and metrics of functions, alarms, the CloudWatch dashboard, and the runbook. */
 import { readFileSync } from 'node:fs';
 import middy from '@middy/core';
 import type { APIGatewayProxyEvent, Context, SQSEvent } from 'aws-lambda';
@@ -34,12 +34,12 @@ import { createRig, watchedTable } from '../support/tracker.ts';
 const DAY_MS = 86_400_000;
 const names = Object.keys(METRICS) as MetricName[];
 
-// What functions say
+// Log lines and metrics
 
 /** A line of a function's log, read. */
 type Line = Readonly<Record<string, unknown>>;
 
-/** Everything that was said while something went on. */
+/** All output during an action. */
 class Told {
   readonly lines: readonly Line[];
 
@@ -52,7 +52,7 @@ class Told {
     return this.lines.filter((line) => line.message === message);
   }
 
-  /** The metrics, with all values that were said of each; of a kind of fault as `name kind`. */
+  /** The metrics with all values of each; of a kind of fault as `name kind`. */
   get metrics(): Record<string, number[]> {
     const said: Record<string, number[]> = {};
     for (const line of this.lines) {
@@ -106,7 +106,7 @@ const context = {
 
 type Said = ReturnType<typeof createTelemetry>;
 
-/** A handler as its entry file wires it. */
+/** A handler as its entry file composes it. */
 function wired<E, R>(service: string, make: (telemetry: Said) => (event: E, context: Context) => Promise<R>) {
   const telemetry = createTelemetry(service, { stage: 'test', region: 'us' });
   const handler = middy(make(telemetry)).use(telemetry.logging).use(telemetry.counting);
@@ -188,7 +188,7 @@ const refused = (): DeliveryOutcome => ({
   answer: { status: 422, excerpt: 'a body' },
 });
 
-/** Everything that can happen to a cell, as far as it is counted. */
+/** Every countable condition of a cell. */
 const happenings = {
   async goodPolls() {
     const { rig, jobs, poll } = await createPolled();
@@ -471,7 +471,7 @@ beforeAll(async () => {
 }, 60_000);
 
 describe('polls', () => {
-  test('a poll is one wide line; what it changed and how late it began are counted for the cell', () => {
+  test('a poll is one log line; its changes and delay are counted for the cell', () => {
     const { baseline, late, quiet } = happened.goodPolls;
     expect(baseline.of('poll')).toMatchObject([
       {
@@ -494,7 +494,7 @@ describe('polls', () => {
     expect(quiet.metrics).toEqual({ PollLag: [0], PollsIncomplete: [0] });
   });
 
-  test('polls that did not see everything, or nothing, are the part that is incomplete; faults are counted by kind', () => {
+  test('incomplete and failed polls count as incomplete; faults are counted by kind', () => {
     const { partial, failed } = happened.badPolls;
     expect(partial.of('poll')).toMatchObject([
       { outcome: 'partial', upstreamErrors: { network: expect.any(Number) } },
@@ -502,7 +502,7 @@ describe('polls', () => {
     expect(partial.of('poll')[0]).not.toHaveProperty('unresolved');
     expect(partial.metrics).toMatchObject({ PollsIncomplete: [1], PollsPartial: [1] });
     expect(failed.of('poll')).toMatchObject([{ level: 'WARN', outcome: 'failed', events: 0, retries: 2 }]);
-    // The request, and the two that repeated it.
+    // The request, and its two retries.
     expect(failed.metrics).toEqual({
       PollLag: [0],
       PollsIncomplete: [1],
@@ -511,7 +511,7 @@ describe('polls', () => {
     });
   });
 
-  test('a fault that a repeated request made good is counted, and the poll is whole', () => {
+  test('a fault repaired by a retry is counted, and the poll is complete', () => {
     const told = happened.repeatedRequest;
     expect(told.of('poll')).toMatchObject([
       { outcome: 'complete', retries: 1, upstreamErrors: { server_error: 1 } },
@@ -519,7 +519,7 @@ describe('polls', () => {
     expect(told.metrics).toMatchObject({ PollsIncomplete: [0], 'UpstreamErrors server_error': [1] });
   });
 
-  test('refused credentials are counted each time, the account once', () => {
+  test('rejected credentials are counted each time, the account once', () => {
     const { first, again } = happened.badCredentials;
     expect(first.metrics).toMatchObject({
       TokenRefusals: [1],
@@ -530,7 +530,7 @@ describe('polls', () => {
     expect(again.metrics).not.toHaveProperty('CredentialsRejected');
   });
 
-  test('an account that stops, or is quarantined, is counted when that is said', () => {
+  test('a stopped or quarantined account is counted when its event is emitted', () => {
     expect(happened.anotherIdentity.metrics).toMatchObject({ IdentityMismatches: [1] });
     const { first, again } = happened.quarantine;
     expect(first.of('poll')).toMatchObject([{ state: 'quarantined', unresolved: 30 }]);
@@ -539,7 +539,7 @@ describe('polls', () => {
     expect(again.metrics).toMatchObject({ UnresolvedDepartures: [30] });
   });
 
-  test('an outage of the region is said by each tick until it is over; the polls that it fails and holds back are not', () => {
+  test('each tick reports an outage of the region until its end; its failed and delayed polls are not counted', () => {
     const [tick, poll] = happened.outage.during;
     expect(tick?.metrics).toMatchObject({ UpstreamOutage: [1], Ticks: [1] });
     expect(poll?.of('poll')).toMatchObject([{ outage: true, outcome: 'failed', lagMs: 30_000 }]);
@@ -547,7 +547,7 @@ describe('polls', () => {
     expect(happened.outage.after.metrics).not.toHaveProperty('UpstreamOutage');
   });
 
-  test('an account that is not polled, or whose poll dies, is no poll', () => {
+  test('an account that is not polled, or whose poll crashes, counts no poll', () => {
     expect(happened.faults.skipped.of('poll')).toMatchObject([{ outcome: 'skipped' }]);
     expect(happened.faults.skipped.metrics).toEqual({});
     expect(happened.faults.fault.metrics).toEqual({});
@@ -561,7 +561,7 @@ describe('polls', () => {
 });
 
 describe('deliveries', () => {
-  test('each attempt is one wide line, with how long it took and how late the event was', () => {
+  test("each attempt is one log line with its duration and the event's delay", () => {
     const { taken, parked } = happened.takenAndRefused;
     expect(JSON.stringify(all.of('delivery'))).not.toContain('a body');
     expect(taken.of('delivery')).toHaveLength(2);
@@ -578,14 +578,14 @@ describe('deliveries', () => {
     expect(happened.topic.of('delivery').map(({ sequence }) => sequence)).toEqual([1, 2]);
   });
 
-  test('what became of events is counted per cell, and only what there was', () => {
+  test('outcomes of events are counted per cell, and only existing ones', () => {
     const { taken, parked, dead } = happened.takenAndRefused;
     expect(taken.metrics).toEqual({ Deliveries: [2], DeliveryLag: [5_000, 5_000] });
     expect(parked.metrics).toEqual({ DeliveryRejections: [1], EventsParked: [1] });
     expect(dead?.metrics).toEqual({ DeliveryRejections: [1], EventsDead: [1] });
     expect(happened.failing.waiting.metrics).toEqual({ DeliveryFailures: [1] });
     expect(happened.failing.disabled.metrics).toEqual({ DeliveryFailures: [1], SinksDisabled: [1] });
-    // Whether the drain itself still takes along what it said of that is a matter of the moment.
+    // Whether the drain's own report is included depends on timing.
     expect(happened.failing.lost.metrics).toMatchObject({
       EventsLost: [2],
       Deliveries: [expect.toSatisfy((count: number) => count === 2 || count === 3)],
@@ -593,14 +593,14 @@ describe('deliveries', () => {
     expect(happened.unlogged.metrics).toMatchObject({ DeliveriesUnlogged: [1], Deliveries: [1] });
   });
 
-  test('how late an event was is not counted when somebody asked for it again', () => {
+  test('the delay of a replayed event is not counted', () => {
     expect(happened.replayed.metrics).toEqual({ Deliveries: [1] });
     expect(happened.parkedAndTaken.metrics.DeliveryLag?.[0]).toBeGreaterThanOrEqual(DAY_MS);
   });
 });
 
 describe('requests', () => {
-  test('a request is one wide line: which route, who asked, what came of it; nothing that was asked for, no key, no address', () => {
+  test('a request is one log line with route, key id and outcome; without parameters, keys and addresses', () => {
     const { key, gone, missing, nowhere } = happened.requests;
     const keyId = key.key.id;
     expect(gone.of('request')).toMatchObject([
@@ -616,20 +616,20 @@ describe('requests', () => {
     for (const secret of [key.secret, 'customer', '203.0.113.7', 'acme']) expect(lines).not.toContain(secret);
   });
 
-  test('what the app could not answer is counted, and so is who has no good key', () => {
+  test('internal errors are counted, and so are invalid keys', () => {
     const { failed, keyless, wrong } = happened.requests;
     expect(failed.of('request')).toMatchObject([{ level: 'WARN', status: 503 }]);
     expect(failed.metrics).toEqual({ RequestsFailed: [1] });
     expect(keyless.of('request')).toMatchObject([{ status: 401 }]);
     expect(keyless.of('request')[0]).not.toHaveProperty('keyId');
-    // The last one came from an address with too many failures: the handler says where requests come from.
+    // The last one came from an address with too many failures: the handler passes addresses on.
     expect(wrong.flatMap((told) => told.of('request'))).toMatchObject([{ status: 401 }, { status: 429 }]);
     for (const told of [keyless, ...wrong]) expect(told.metrics).toEqual({ KeysRefused: [1] });
   });
 });
 
 describe('telling customers', () => {
-  test('each attempt is one line with ids, each run another; what became of messages is counted per cell', () => {
+  test('each attempt is one log line with ids, each run another; outcomes are counted per cell', () => {
     const { notify, tick } = happened.telling;
     expect(tick.of('tick')).toMatchObject([{ unsentSeconds: 90 }]);
     expect(tick.metrics).toMatchObject({ OldestUnsent: [90], Ticks: [1] });
@@ -644,7 +644,7 @@ describe('telling customers', () => {
     });
   });
 
-  test('what SES says of a mail is one line without the address; what is not ours, or says nothing, is no fault', () => {
+  test('an SES event is one log line without the address; unknown and empty events are no faults', () => {
     const { bounced, complained, elsewhere, validated } = happened.telling;
     expect(bounced.of('feedback')).toMatchObject([{ account: 'acme', messageId: 'm1', what: 'bounced' }]);
     expect(bounced.metrics).toEqual({ MailsBounced: [1] });
@@ -659,18 +659,18 @@ describe('telling customers', () => {
   });
 });
 
-describe('how far behind sinks are', () => {
-  test('each tick says how old the event is that has waited longest, and whose it is', () => {
+describe('delay of sinks', () => {
+  test('each tick reports the age of the oldest waiting event, and its sink', () => {
     const { ticked, ignored } = happened.failing;
     expect(ticked.of('tick')).toMatchObject([
       { whole: true, oldestSeconds: 1200, oldestSink: 'erp', oldestAccount: 'acme', oldestSequence: 1 },
     ]);
     expect(ticked.metrics).toEqual({ Ticks: [1], OldestUndelivered: [1200] });
-    // A sink that is disabled gets nothing, and is told of by itself; the built-in one has its own log to come to.
+    // A disabled sink gets nothing, and is reported separately; the built-in one still has to read its own log.
     expect(ignored.of('tick')[0]?.oldestSink).not.toBe('erp');
   });
 
-  test('nothing due is no age; neither are replays, nor what is set aside, nor sinks that get nothing', async () => {
+  test('has no age without due events, for replays, for parked events, and for sinks that get nothing', async () => {
     const rig = await createDeliveryRig(refused);
     const oldest = () => oldestUndelivered(rig.table, 'us', ['erp'], rig.state.now);
     expect(await oldest()).toBeUndefined();
@@ -690,7 +690,7 @@ describe('how far behind sinks are', () => {
     }
   });
 
-  test('of many accounts it is the oldest event that counts, whatever number it has in its log', async () => {
+  test('of many accounts is that of the oldest event, with any sequence number', async () => {
     const rig = await createDeliveryRig(delivered, { accounts: ['a', 'b', 'c'] });
     const [a, b, c] = rig.refs;
     const at = (time: number) => ({ ...moved(1, 'x'), time });
@@ -703,12 +703,12 @@ describe('how far behind sinks are', () => {
     });
   });
 
-  test('a bounded number of reads, however many accounts are behind', async () => {
+  test('costs a bounded number of reads, for any number of accounts', async () => {
     const accounts = Array.from({ length: 60 }, (_, at) => `account-${at}`);
     const rig = await createDeliveryRig(delivered, { accounts });
     for (const [at, ref] of rig.refs.entries()) {
       rig.state.now += 1000;
-      // None of them is so old that another, which became due later, could not be older.
+      // None is so old that another, which became due later, could not be older.
       await rig.say([{ ...moved(1, 'x'), time: rig.state.now + 3_600_000 - at * 10_000 }], ref);
     }
     const table = watchedTable(rig.table);
@@ -728,7 +728,7 @@ describe('how far behind sinks are', () => {
     expect(watched.calls).toHaveLength(1 + 2 + 2);
   });
 
-  test('one that waits behind very many replays is found all the same', async () => {
+  test('includes an event that waits behind very many replays', async () => {
     const rig = await createDeliveryRig(delivered);
     for (let n = 0; n < 40; n += 1) await rig.replay(`r${n}`, 0, 1);
     rig.state.now += 1000;
@@ -738,14 +738,14 @@ describe('how far behind sinks are', () => {
     });
   });
 
-  test('a sink that waits after a failure is late as well', async () => {
+  test('includes a sink that waits after a failure', async () => {
     const rig = await createDeliveryRig(() => ({ kind: 'retry', reason: 'The endpoint answered 503.' }));
     await rig.say([moved(1, 'a')]);
     expect(await rig.drain()).toMatchObject({ outcome: 'waiting' });
     expect(await oldestUndelivered(rig.table, 'us', [], rig.state.now)).toMatchObject({ sink: 'erp' });
   });
 
-  test('a sink that is known to have nothing due is not asked for', async () => {
+  test('a sink without due cursors is not read', async () => {
     const rig = await createDeliveryRig(delivered);
     await rig.say([moved(1, 'a')]);
     const table = watchedTable(rig.table);
@@ -753,7 +753,7 @@ describe('how far behind sinks are', () => {
     expect(table.calls).toHaveLength(1);
   });
 
-  test('a tick in which a part failed is none, and says what it could find out', async () => {
+  test('a tick with a failed part is incomplete, and reports its results', async () => {
     const rig = await createDeliveryRig(delivered);
     await rig.say([moved(1, 'a')]);
     rig.state.now += 60_000;
@@ -772,13 +772,13 @@ describe('how far behind sinks are', () => {
   });
 });
 
-describe('what is told', () => {
-  test('every metric of the catalogue is emitted by what a cell does, and no other is', () => {
+describe('log content', () => {
+  test('a cell emits exactly the metrics of the catalogue', () => {
     const emitted = Object.keys(all.metrics).map((name) => name.split(' ')[0]);
     expect([...new Set(emitted)].sort()).toEqual([...names].sort());
   });
 
-  test('a metric never tells of one account or sink: those stand in the lines', () => {
+  test('metrics have no account or sink dimension; those are in the log lines', () => {
     for (const line of all.lines.filter(({ _aws }) => _aws)) {
       const kinds: readonly string[] = ERROR_KINDS;
       for (const [name, value] of Object.entries(line)) {
@@ -789,7 +789,7 @@ describe('what is told', () => {
     }
   });
 
-  test('no address, key or secret of an endpoint is in any line, nor anything of what was sent or answered', async () => {
+  test('no log line contains an address, key or secret of an endpoint, or content of events and answers', async () => {
     await using receiver = {
       ...(await startReceiver(() => ({ status: 500 }))),
       async [Symbol.asyncDispose]() {},
@@ -827,7 +827,7 @@ describe('what is told', () => {
     }
   });
 
-  test('nothing of what jobs say and no token is in the line of a poll', async () => {
+  test('no poll line contains content of jobs or a token', async () => {
     const { rig, poll } = await createPolled();
     await poll();
     rig.upstream.createJob({
@@ -859,13 +859,13 @@ interface AlarmProperties {
   readonly Period?: number;
   readonly Metrics?: readonly { readonly MetricStat?: { readonly Metric: MetricProperties } }[];
 }
-/** What a metric is called in an alarm. */
+/** Name of a metric in an alarm. */
 interface MetricProperties {
   readonly Namespace: string;
   readonly MetricName: string;
   readonly Dimensions?: readonly { readonly Name: string; readonly Value: unknown }[];
 }
-/** A metric wherever it is shown; in place of what is known only after deployment stands `${logical id}`. */
+/** A metric in any widget; values known only after deployment are `${logical id}`. */
 interface Shown {
   readonly namespace: string;
   readonly name: string;
@@ -875,13 +875,13 @@ interface Shown {
 const runbook = readFileSync('docs/runbook.md', 'utf8');
 const CELL = 'prod-us';
 
-describe('the cell that is watched', () => {
+describe('alarms and dashboard', () => {
   const { template } = synthesize('prod');
   const resources = template.toJSON().Resources as Record<string, Resource>;
   const alarms = of<AlarmProperties>('AWS::CloudWatch::Alarm');
   const titles = alarms.map(({ AlarmName }) => titleOf(AlarmName));
 
-  test('every alarm has a heading in the runbook with its three parts, and no heading is without an alarm', () => {
+  test('every alarm has a heading in the runbook with its three parts, and every heading an alarm', () => {
     const chapters = runbook.split(/^## /m).slice(1);
     expect(chapters.map((chapter) => chapter.split('\n')[0]).sort()).toEqual(titles.toSorted());
     for (const chapter of chapters) {
@@ -895,7 +895,7 @@ describe('the cell that is watched', () => {
     }
   });
 
-  test('an alarm says in a sentence what it means, and where to read on', () => {
+  test("an alarm's description has its meaning and its runbook link", () => {
     for (const { AlarmName, AlarmDescription } of alarms) {
       expect(AlarmName).toMatch(/^jobwire-prod-us-[a-z][a-z0-9-]+$/);
       expect(AlarmDescription).toMatch(/^[A-Z].{30,}\. See /);
@@ -903,7 +903,7 @@ describe('the cell that is watched', () => {
     }
   });
 
-  test('every alarm is told to the ops topic, and its end where it has one', () => {
+  test('every alarm notifies the ops topic, and its end where it has one', () => {
     const [topic] = topics();
     const events =
       /^(dead-|events-|sms-unknown|mails-bounced|mail-complaints|sink-disabled|credentials-rejected|identity-mismatch|account-quarantined)/;
@@ -913,20 +913,20 @@ describe('the cell that is watched', () => {
     }
   });
 
-  test('silence is alarming where each minute something has to be said, and in no other case', () => {
+  test('missing data is alarming only for metrics that are emitted each minute', () => {
     const silent = alarms.filter(({ TreatMissingData }) => TreatMissingData === 'breaching');
     expect(silent.map(({ AlarmName }) => titleOf(AlarmName))).toEqual(['tick-not-running']);
     expect(new Set(alarms.map(({ TreatMissingData }) => TreatMissingData))).toEqual(
       new Set(['breaching', 'notBreaching']),
     );
-    // A metric that is said when something happens can't be missing for long while it does.
+    // A metric emitted on activity cannot be missing for long during activity.
     for (const { name } of alarms.flatMap(metricsOf)) {
       const metric: { said?: string } = METRICS[name as MetricName] ?? {};
       if (silent.flatMap(metricsOf).some((one) => one.name === name)) expect(metric.said).toBe('each');
     }
   });
 
-  test('alarms and dashboard show nothing but what is emitted, or what AWS says of resources of the cell', () => {
+  test("alarms and dashboard use only emitted metrics, or AWS metrics of the cell's resources", () => {
     const shown = [...alarms.flatMap(metricsOf), ...dashboardMetrics()];
     expect(shown.length).toBeGreaterThan(60);
     for (const { namespace, name, dimensions } of shown) {
@@ -950,14 +950,14 @@ describe('the cell that is watched', () => {
     }
   });
 
-  test('every metric of the catalogue is on the dashboard, every kind of fault too', () => {
+  test('every metric of the catalogue is on the dashboard, and so is every kind of fault', () => {
     const own = dashboardMetrics().filter(({ namespace }) => namespace === NAMESPACE);
     expect([...new Set(own.map(({ name }) => name))].sort()).toEqual([...names].sort());
     const kinds = own.flatMap(({ dimensions }) => dimensions.kind ?? []);
     expect(kinds.sort()).toEqual([...ERROR_KINDS].sort());
   });
 
-  test('every function but those that operators and deployments invoke, every queue of failures and every table is watched', () => {
+  test('every function but those that operators and deployments invoke, every dead-letter queue and every table is monitored', () => {
     const watched = (name: RegExp) =>
       new Set(
         alarms
@@ -968,7 +968,7 @@ describe('the cell that is watched', () => {
       );
     const ids = (type: string) => Object.keys(resources).filter((id) => resources[id]?.Type === type);
     const functions = ids('AWS::Lambda::Function').filter(
-      // Who invokes these sees what became of it.
+      // Their callers receive errors directly.
       (id) => !/^(Operate|DashboardPublish)/.test(id),
     );
     expect([...watched(/^Errors$/)].sort()).toEqual(functions.sort());
@@ -977,19 +977,19 @@ describe('the cell that is watched', () => {
     expect([...watched(/^ApproximateNumberOfMessagesVisible$/)].sort()).toEqual(dead.sort());
   });
 
-  test('what is always paid for stays small: metrics, alarms and the dashboard of a cell', () => {
+  test('fixed costs stay small: metrics, alarms and the dashboard of a cell', () => {
     const always = names.filter((name) => METRICS[name].said !== 'rare');
     const ofNotifications = (name: MetricName) =>
       (METRICS[name] as { part?: string }).part === 'notifications';
     const besides = always.filter(ofNotifications);
     expect([always.length - besides.length, besides.length]).toEqual([9, 2]);
-    // Paid for are the metrics that alarms look at, and the values of dimensions.
+    // Billed: the metrics of alarms, and the values of dimensions.
     const plain = synthesize('prod', { cell: { notifications: undefined } });
     const lookedBy = (all: readonly AlarmProperties[]) => all.flatMap(metricsOf).length;
     const alarmsOf = plain.resources('AWS::CloudWatch::Alarm').map(([, { Properties }]) => Properties);
     const looked = lookedBy(alarmsOf);
     expect(looked).toBeLessThanOrEqual(35);
-    // Each alarm of its own, and two functions more in the sums of errors and of throttles.
+    // Each alarm of its own, and two more functions in the sums of errors and of throttles.
     expect(lookedBy(alarms) - looked).toBeLessThanOrEqual(12);
     expect(of('AWS::CloudWatch::Dashboard')).toHaveLength(1);
     expect(of('AWS::CloudWatch::CompositeAlarm')).toEqual([]);
@@ -999,7 +999,7 @@ describe('the cell that is watched', () => {
     expect(dollars).toBeLessThanOrEqual(9.4);
   });
 
-  test('nobody but the cell’s own alarms is let near the ops topic, and nobody without TLS', () => {
+  test('only the cell’s own alarms may use the ops topic, and only with TLS', () => {
     const policies = of<{ Topics: { Ref: string }[]; PolicyDocument: { Statement: object[] } }>(
       'AWS::SNS::TopicPolicy',
     ).filter(({ Topics }) => Topics[0]?.Ref === topics()[0]);
@@ -1018,7 +1018,7 @@ describe('the cell that is watched', () => {
     expect(JSON.stringify(allowed)).toContain(':alarm:jobwire-prod-us-*"');
   });
 
-  test('who is to be told by e-mail subscribes when the settings name an address', () => {
+  test('an e-mail address in the settings subscribes to it', () => {
     const emails = (all: readonly object[]) => all.filter((one) => JSON.stringify(one).includes('"email"'));
     expect(emails(of('AWS::SNS::Subscription'))).toEqual([]);
     const { template: withAddress } = synthesize('prod', { cell: { opsEmail: 'on-call@example.org' } });
@@ -1057,7 +1057,7 @@ describe('the cell that is watched', () => {
 });
 
 describe('the runbook', () => {
-  test('each query asks for nothing but what the lines hold', () => {
+  test('each query uses only fields of the log lines', () => {
     const access = JSON.parse(accessLogFormat()) as object;
     const fields = new Map<string, Set<string>>([
       ['access', fieldsOf([access as Line])],
@@ -1082,13 +1082,13 @@ describe('the runbook', () => {
     }
   });
 
-  test('each command of an operator is one that can be given', async () => {
+  test('each operator command is valid', async () => {
     const payloads = [...runbook.matchAll(/operate '([^']+)'/g)].map(([, payload = '']) => payload);
     expect(payloads.length).toBeGreaterThan(5);
     expect(payloads.length).toBe(runbook.split('"do":').length - 1);
     const { tell } = await createOperator();
     for (const payload of payloads) {
-      // Of an account that is not there; but no field is wrong.
+      // Of an unknown account; but no field is invalid.
       expect(await tell(JSON.parse(payload)), payload).toMatchObject({ error: { kind: 'unknown' } });
     }
   });
@@ -1110,7 +1110,7 @@ describe('the runbook', () => {
     }
   });
 
-  test('links between headings lead somewhere', () => {
+  test('links between headings resolve', () => {
     for (const [, target = ''] of runbook.matchAll(/\]\(#([^)]+)\)/g)) expect(titles()).toContain(target);
   });
 
@@ -1131,14 +1131,14 @@ const METRIC_LINES = new Set([
   ...['poll', 'tick', 'drain', 'delivery', 'request'],
   ...['notify', 'told', 'feedback'],
 ]);
-/** The words of Logs Insights that stand in the runbook. */
+/** Keywords of Logs Insights in the runbook. */
 const KEYWORDS = new Set(
   'fields filter stats sort limit by as and or in like desc asc count sum avg max min pct latest bin'.split(
     ' ',
   ),
 );
 
-/** Metrics that AWS emits, as far as they are shown. */
+/** Metrics that AWS emits, as used here. */
 const OF_AWS: Readonly<Record<string, readonly string[]>> = {
   'AWS/Lambda': ['Errors', 'Duration', 'Throttles', 'ConcurrentExecutions'],
   'AWS/SQS': ['ApproximateAgeOfOldestMessage', 'ApproximateNumberOfMessagesVisible'],

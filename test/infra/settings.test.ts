@@ -1,4 +1,4 @@
-/** The settings of stages and cells: what is wrong is one sentence that names the stage, the path and what would be right. */
+/** Settings of stages and cells: one error message names the stage, the path and the accepted values. */
 import { expect, test } from 'vitest';
 import { parseStages, SettingsError, stages } from '../../infra/settings.ts';
 
@@ -22,13 +22,13 @@ function changed(path: string, value: unknown): unknown[] {
   return [stage];
 }
 
-test('the stages as they stand are valid, and a stage may have a single cell', () => {
+test('the current stages are valid, and a stage may have a single cell', () => {
   expect(stages.map(({ stage }) => stage)).toEqual(['dev', 'prod']);
   expect(Object.keys(stages[0]?.cells ?? {})).toEqual(['us']);
   expect(Object.keys(stages[1]?.cells ?? {}).sort()).toEqual(['au', 'eu', 'nz', 'uk', 'us']);
 });
 
-test('what is left out has its default: no second topic, no key to pay for, a table of the stack’s own, and the dashboard', () => {
+test('defaults: no standard topic, no paid key, a table of the stack’s own, and the dashboard', () => {
   expect(parseStages(changed('stage', 'dev'))[0]?.cells.us).toMatchObject({
     standardTopic: false,
     dashboard: true,
@@ -151,12 +151,12 @@ test.each([
   ['Print Shop <orders@mail.print.example>', 'print.example'],
   ['Orders@Print.example', identityArn('us-east-1', 'print.example')],
   ['orders@print.example', identityArn('us-east-1', 'orders@print.example')],
-])('customers can be told from %s by the identity %s', (from, identity) => {
+])('customers are notified from %s by the identity %s', (from, identity) => {
   const [stage] = parseStages(changed('cells.us.notifications', { from, identity }));
   expect(stage?.cells.us?.notifications).toEqual({ from, identity });
 });
 
-test('an SES identity is made by one cell of an AWS region; the others name it', () => {
+test('an SES identity is created by one cell of an AWS region; the others name it', () => {
   const notifications = (identity: string) => ({ from: 'orders@print.example', identity });
   const [, prod] = structuredClone(stages) as unknown as [
     unknown,
@@ -179,7 +179,7 @@ test('two stages of one name would be the same stacks', () => {
   expect(() => parseStages(twice)).toThrow('infra/settings.ts: stage must be there once (stage dev).');
 });
 
-test('a name for the dashboard is refused where there is no dashboard', () => {
+test('a domain for the dashboard is rejected without a dashboard', () => {
   const [stage] = changed('cells.us.dashboard', false) as [{ cells: { us: Record<string, unknown> } }];
   stage.cells.us.dashboardDomain = {
     name: 'us.jobwire.example',
