@@ -1,50 +1,46 @@
-/** What a form could not be saved for, in one place: it takes the focus, and each line leads to its field. */
+/** The error summary of a form. It takes the focus; each line leads to its field. */
 import { useEffect, useRef, useState } from 'react';
 import { Note } from './components.tsx';
 import css from './FormErrors.module.css';
 import type { ApiForm } from './forms.ts';
 
-/** Stands in the form; there is nothing to see as long as nothing has failed. `children`: what can be done about it. */
+/** Lists the errors of the form that contains it, once an attempt has failed. `children`: further help. */
 export function FormErrors<V extends object>(props: {
   readonly of: ApiForm<V>;
   readonly children?: React.ReactNode;
 }) {
-  const { failedAttempts: failures, formError: problem, form } = props.of;
-  const place = useRef<HTMLDivElement>(null);
-  const [names, setNames] = useState<Readonly<Record<string, string>>>({});
-  const faults = Object.entries(form.errors).flatMap(([field, error]) =>
-    error ? [{ field, sentence: String(error) }] : [],
+  const { failedAttempts, formError, form } = props.of;
+  const summary = useRef<HTMLDivElement>(null);
+  const [labels, setLabels] = useState<Readonly<Record<string, string>>>({});
+  const errors = Object.entries(form.errors).flatMap(([field, error]) =>
+    error ? [{ field, message: String(error) }] : [],
   );
-  // biome-ignore lint/correctness/useExhaustiveDependencies: names are read, and the focus taken, once for each failure
+  // biome-ignore lint/correctness/useExhaustiveDependencies: reads the labels and takes the focus once per failed attempt
   useEffect(() => {
-    if (failures === 0) return;
-    setNames(
-      Object.fromEntries(faults.map(({ field }) => [field, getLabel(findInput(place.current, field))])),
+    if (failedAttempts === 0) return;
+    setLabels(
+      Object.fromEntries(errors.map(({ field }) => [field, getLabel(findInput(summary.current, field))])),
     );
-    place.current?.focus();
-  }, [failures]);
-  if (failures === 0 || (faults.length === 0 && problem === null)) return null;
+    summary.current?.focus();
+  }, [failedAttempts]);
+  if (failedAttempts === 0 || (errors.length === 0 && formError === null)) return null;
   return (
-    <div ref={place} tabIndex={-1} className={css.problems}>
+    <div ref={summary} tabIndex={-1} className={css.errors}>
       <Note tone="bad" live>
-        {problem === null ? null : <p>{problem}</p>}
-        {faults.length === 0 ? null : (
+        {formError === null ? null : <p>{formError}</p>}
+        {errors.length === 0 ? null : (
           <>
-            <p>
-              {faults.length === 1
-                ? 'One thing is not right yet:'
-                : `${faults.length} things are not right yet:`}
-            </p>
+            <p>{errors.length === 1 ? 'Correct this field:' : `Correct these ${errors.length} fields:`}</p>
             <ul>
-              {faults.map(({ field, sentence }) => (
+              {errors.map(({ field, message }) => (
                 <li key={field}>
-                  {names[field] ? (
-                    <button type="button" onClick={() => findInput(place.current, field)?.focus()}>
-                      {names[field]}
+                  {labels[field] ? (
+                    <button type="button" onClick={() => findInput(summary.current, field)?.focus()}>
+                      {labels[field]}
                     </button>
                   ) : null}
-                  {names[field] ? ': ' : ''}
-                  {sentence}
+                  {labels[field] ? ': ' : ''}
+                  {message}
                 </li>
               ))}
             </ul>
@@ -56,7 +52,7 @@ export function FormErrors<V extends object>(props: {
   );
 }
 
-/** The control of a field in the form that this stands in; of a group its first one. */
+/** Returns the control of a field in the enclosing form; of a group, its first control. */
 function findInput(within: Element | null, field: string): HTMLElement | null {
   const found = within?.closest('form')?.querySelector<HTMLElement>(`[data-path="${CSS.escape(field)}"]`);
   if (!found) return null;
@@ -65,12 +61,12 @@ function findInput(within: Element | null, field: string): HTMLElement | null {
     : found.querySelector<HTMLElement>('input, textarea, select, button');
 }
 
-/** What it is called on screen: of a group by its name. */
+/** Returns the visible label of a control; of a checkbox or radio button in a group, the group's legend. */
 function getLabel(input: HTMLElement | null): string {
   const group = input?.closest('fieldset')?.querySelector('legend');
   const isGrouped = input instanceof HTMLInputElement && /^(checkbox|radio)$/.test(input.type) && group;
   const label = isGrouped ? group : (input as HTMLInputElement | null)?.labels?.[0];
-  // Without the star of what is required.
+  // Text nodes only: without the asterisk of required fields.
   const text = [...(label?.childNodes ?? [])].find(
     ({ nodeType }) => nodeType === Node.TEXT_NODE,
   )?.textContent;

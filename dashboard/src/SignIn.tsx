@@ -1,4 +1,4 @@
-/** The sign-in: an API key, tried at once. */
+/** The sign-in page. */
 import { Button, PasswordInput } from '@mantine/core';
 import { type FormEvent, useEffect, useRef, useState } from 'react';
 import { createApi, toErrorMessage } from './api.ts';
@@ -6,13 +6,13 @@ import { Note } from './components.tsx';
 import css from './SignIn.module.css';
 import type { CurrentKey } from './session.ts';
 
-/** Asks for a key; `why`: a sentence about what ended the session before. */
+/** Asks for an API key and verifies it with `GET /v1/key`. `reason`: reason the previous session ended. */
 export function SignIn(props: {
-  readonly why: string | null;
+  readonly reason: string | null;
   readonly onSignedIn: (key: string, own: CurrentKey) => void;
 }) {
   const [busy, setBusy] = useState(false);
-  const [problem, setProblem] = useState<string | null>(null);
+  const [error, setError] = useState<string | null>(null);
   const field = useRef<HTMLInputElement>(null);
   useEffect(() => {
     document.title = 'Sign in · Jobwire';
@@ -22,18 +22,16 @@ export function SignIn(props: {
   async function signIn(event: FormEvent<HTMLFormElement>): Promise<void> {
     event.preventDefault();
     const key = field.current?.value.trim() ?? '';
-    if (key === '') return setProblem('Type or paste a key.');
-    // A header takes no other characters, and no key has any.
+    if (key === '') return setError('Enter an API key.');
+    // The only characters that are valid in a header. Keys have no others.
     if (!/^[\x21-\x7e]+$/.test(key))
-      return setProblem('That is no key: a key has letters, digits and signs only.');
+      return setError('Not an API key: keys consist of ASCII letters, digits and symbols, without spaces.');
     setBusy(true);
     try {
       props.onSignedIn(key, await createApi(key).get<CurrentKey>('/v1/key'));
     } catch (cause) {
       setBusy(false);
-      setProblem(
-        isUnauthorized(cause) ? 'This key is not known here, or it has expired.' : toErrorMessage(cause),
-      );
+      setError(isUnauthorized(cause) ? 'This key is unknown, revoked or expired.' : toErrorMessage(cause));
       field.current?.focus();
     }
   }
@@ -42,17 +40,17 @@ export function SignIn(props: {
     <main className={css.place}>
       <form className={css.form} onSubmit={(event) => void signIn(event)}>
         <h1>Jobwire</h1>
-        {props.why === null ? null : (
+        {props.reason === null ? null : (
           <Note tone="warn" live>
-            {props.why}
+            {props.reason}
           </Note>
         )}
         <PasswordInput
           ref={field}
           label="API key"
-          description="It stays in this tab, and is forgotten when the tab is closed."
-          error={problem}
-          aria-invalid={problem !== null}
+          description="Kept for this tab only. Closing the tab deletes it."
+          error={error}
+          aria-invalid={error !== null}
           errorProps={{ role: 'alert' }}
           autoComplete="off"
           spellCheck={false}
@@ -62,8 +60,8 @@ export function SignIn(props: {
           Sign in
         </Button>
         <p className={css.help}>
-          Keys are made in Setup, with <code>jobwire keys create</code> or with the API.{' '}
-          <code>npm start</code> prints which file holds the first one.
+          Create keys in Setup, with <code>jobwire keys create</code>, or through the API.{' '}
+          <code>npm start</code> prints the file that contains the first key.
         </p>
       </form>
     </main>

@@ -1,4 +1,4 @@
-/** What all pages are made of. */
+/** Components that all pages share. */
 import { Button, Group, Modal, TextInput } from '@mantine/core';
 import { useMediaQuery } from '@mantine/hooks';
 import { notifications } from '@mantine/notifications';
@@ -7,12 +7,12 @@ import { Link } from 'wouter';
 import { ApiError, toErrorMessage } from './api.ts';
 import css from './ui.module.css';
 
-/** How things are: in colour and form, never in colour alone. */
+/** Severity of a state. Shown by colour and shape, never by colour alone. */
 export type Tone = 'good' | 'warn' | 'bad' | 'plain';
 
 /**
- * A page: names itself in the tab, and takes the focus at its heading when one comes to it from another page, so that a
- * screen reader says where one is.
+ * A page. Sets the title of the tab. After navigation from another page, moves the focus to the heading, so that screen readers
+ * announce the page.
  */
 export function Page(props: {
   readonly title: string;
@@ -41,10 +41,10 @@ export function Page(props: {
     </div>
   );
 }
-/** Where the document was loaded leaves the focus alone, however often its page is drawn, until another page was come to. */
+/** The first page after loading does not take the focus. `left`: whether the user has navigated since. */
 const arrivals: { first: string | undefined; left: boolean } = { first: undefined, left: false };
 
-/** A part of a page, with a heading. */
+/** A section of a page, with a heading. */
 export function Panel(props: {
   readonly title: string;
   readonly aside?: ReactNode;
@@ -63,7 +63,7 @@ export function Panel(props: {
   );
 }
 
-/** A number that leads to what it counts. Its place stays as large while it is not known (`undefined`). */
+/** A number with a link to what it counts. Keeps its size while the value is loading (`undefined`). */
 export function Statistic(props: {
   readonly name: string;
   readonly value: number | string | undefined;
@@ -86,7 +86,7 @@ export function Statistic(props: {
       </div>
     );
   }
-  // To a place on the page itself the browser goes; the router would change the address and nothing else.
+  // An anchor on the same page is a plain link: the router would only change the address.
   return href.startsWith('#') ? (
     <a className={css.figure} data-tone={tone} href={href}>
       {content}
@@ -98,7 +98,7 @@ export function Statistic(props: {
   );
 }
 
-/** A state in a word or two. */
+/** The name of a state. */
 export function Badge({ tone = 'plain', children }: { readonly tone?: Tone; readonly children: ReactNode }) {
   return (
     <span className={css.badge} data-tone={tone}>
@@ -107,7 +107,7 @@ export function Badge({ tone = 'plain', children }: { readonly tone?: Tone; read
   );
 }
 
-/** Something to be told, in place. `live`: said by a screen reader when it appears. */
+/** An inline message. `live`: announced by screen readers when it appears. */
 export function Note(props: {
   readonly tone?: Tone;
   readonly children: ReactNode;
@@ -127,23 +127,23 @@ export function Note(props: {
   );
 }
 
-/** There is nothing to show, and why that may be. */
+/** An empty state: why nothing is shown. */
 export function Empty({ children }: { readonly children: ReactNode }) {
   return <div className={css.empty}>{children}</div>;
 }
 
-/** In place of a page that is not there; `children`: where to go instead, after `Go to`. */
+/** Replaces a page that does not exist. `children`: completes the link "Go to …". */
 export function NotFound({ href, children }: { readonly href: string; readonly children: ReactNode }) {
   return (
-    <Page title="There is no such page">
+    <Page title="Page not found">
       <Empty>
-        The address leads nowhere. <Link href={href}>Go to {children}</Link>
+        No page exists at this address. <Link href={href}>Go to {children}</Link>
       </Empty>
     </Page>
   );
 }
 
-/** What went wrong, in a sentence, and a way to try again where that may help. */
+/** An error message with its request id, and a button that calls `again`, if given. */
 export function Failure({
   error,
   again,
@@ -165,7 +165,7 @@ export function Failure({
   );
 }
 
-/** Names and values, one below another. Those that are `undefined` are left out. */
+/** A list of names and values. Omits values that are `undefined`. */
 export function Facts({ rows }: { readonly rows: readonly (readonly [name: string, value: ReactNode])[] }) {
   return (
     <dl className={css.facts}>
@@ -189,22 +189,22 @@ function FactRow({ name, children }: { readonly name: string; readonly children:
   );
 }
 
-/** Whether there is so little room that rows have two lines; style sheets say the same width. */
+/** Reports whether the viewport is narrow. The style sheets use the same width. */
 export function useNarrow(): boolean {
   return useMediaQuery('(max-width: 47.99rem)', undefined, { getInitialValueInEffect: false });
 }
 
-/** In place of a part of the page that is not there yet: it takes no room, and tells screen readers that more is to come. */
+/** Placeholder while a part of the page loads. Invisible; marks the page as busy for screen readers. */
 export function Loading() {
   return <div className={css.hidden} aria-busy="true" />;
 }
 
-/** For screen readers only. */
+/** Text for screen readers only. */
 export function Hidden({ children }: { readonly children: ReactNode }) {
   return <span className={css.hidden}>{children}</span>;
 }
 
-/** Says that something was done; read out, and gone after a while. */
+/** Shows a notification that screen readers announce and that disappears after a few seconds. */
 export function showToast(message: string, tone: Tone = 'good'): void {
   notifications.show({
     message,
@@ -213,35 +213,35 @@ export function showToast(message: string, tone: Tone = 'good'): void {
   });
 }
 
-/** What is asked before something is done that can't be undone, or that others feel. */
+/** A confirmation of an action that is irreversible or affects others. */
 export interface Confirmation {
-  /** `Delete the account acme?` */
+  /** A question, such as `Delete the account acme?` */
   readonly title: string;
-  /** What will happen, in sentences. */
+  /** The effects of the action. */
   readonly body: ReactNode;
-  /** The word on the button: a verb. */
+  /** Label of the button. */
   readonly verb: string;
-  /** Whether something is lost by it: the button is red. */
+  /** Whether the action deletes or stops something. The button is red. */
   readonly destructive?: boolean;
-  /** A name that has to be typed in, for what loses much. */
+  /** Text that the user must type to enable the button. */
   readonly confirmText?: string;
-  /** Does it; a fault is shown in the dialog, which stays. */
+  /** Performs the action. The dialog stays open and shows the error if it fails. */
   readonly onConfirm: () => Promise<unknown>;
 }
 
-const ConfirmContext = createContext<(question: Confirmation) => void>(() => {});
+const ConfirmContext = createContext<(confirmation: Confirmation) => void>(() => {});
 
-/** Asks in a dialog, and does what is asked about when it is confirmed. */
-export function useConfirm(): (question: Confirmation) => void {
+/** Returns a function that opens a confirmation dialog. */
+export function useConfirm(): (confirmation: Confirmation) => void {
   return useContext(ConfirmContext);
 }
 
-/** Where questions are asked. */
+/** Renders the confirmation dialog of `useConfirm`. */
 export function ConfirmProvider({ children }: { readonly children: ReactNode }) {
-  const [question, ask] = useState<Confirmation | null>(null);
+  const [confirmation, setConfirmation] = useState<Confirmation | null>(null);
   const [opened, setOpened] = useState(false);
   const open = (next: Confirmation): void => {
-    ask(next);
+    setConfirmation(next);
     setOpened(true);
   };
   return (
@@ -250,42 +250,48 @@ export function ConfirmProvider({ children }: { readonly children: ReactNode }) 
       <Modal
         opened={opened}
         onClose={() => setOpened(false)}
-        onExitTransitionEnd={() => ask(null)}
-        title={question?.title}
+        onExitTransitionEnd={() => setConfirmation(null)}
+        title={confirmation?.title}
         lockScroll={false}
         centered
         closeButtonProps={{ 'aria-label': 'Close' }}
       >
-        {question ? <ConfirmForm question={question} close={() => setOpened(false)} /> : null}
+        {confirmation ? <ConfirmForm confirmation={confirmation} close={() => setOpened(false)} /> : null}
       </Modal>
     </ConfirmContext>
   );
 }
 
-function ConfirmForm({ question, close }: { readonly question: Confirmation; readonly close: () => void }) {
+function ConfirmForm({
+  confirmation,
+  close,
+}: {
+  readonly confirmation: Confirmation;
+  readonly close: () => void;
+}) {
   const [typed, setTyped] = useState('');
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>(null);
-  const shown = useRef(true);
+  const isOpen = useRef(true);
   useEffect(() => {
-    shown.current = true;
+    isOpen.current = true;
     return () => {
-      shown.current = false;
+      isOpen.current = false;
     };
   }, []);
-  const ready = question.confirmText === undefined || typed.trim() === question.confirmText;
+  const ready = confirmation.confirmText === undefined || typed.trim() === confirmation.confirmText;
   async function act(event: React.FormEvent): Promise<void> {
     event.preventDefault();
     if (!ready) return;
     setBusy(true);
     setError(null);
     try {
-      await question.onConfirm();
-      if (shown.current) close();
+      await confirmation.onConfirm();
+      if (isOpen.current) close();
     } catch (cause) {
-      // Whoever has closed the dialog meanwhile is told all the same.
-      if (shown.current) setError(cause);
-      else showToast(`${question.title} ${toErrorMessage(cause)}`, 'bad');
+      // The user has closed the dialog meanwhile: show the error as a notification.
+      if (isOpen.current) setError(cause);
+      else showToast(`${confirmation.title} ${toErrorMessage(cause)}`, 'bad');
     } finally {
       setBusy(false);
     }
@@ -293,10 +299,10 @@ function ConfirmForm({ question, close }: { readonly question: Confirmation; rea
   return (
     <form onSubmit={(event) => void act(event)}>
       <div className={css.page}>
-        <div>{question.body}</div>
-        {question.confirmText === undefined ? null : (
+        <div>{confirmation.body}</div>
+        {confirmation.confirmText === undefined ? null : (
           <TextInput
-            label={`Type ${question.confirmText} to go on`}
+            label={`Type ${confirmation.confirmText} to confirm`}
             value={typed}
             onChange={(event) => setTyped(event.currentTarget.value)}
             autoComplete="off"
@@ -311,11 +317,11 @@ function ConfirmForm({ question, close }: { readonly question: Confirmation; rea
           </Button>
           <Button
             type="submit"
-            color={question.destructive ? 'red' : 'indigo'}
+            color={confirmation.destructive ? 'red' : 'indigo'}
             loading={busy}
             disabled={!ready}
           >
-            {question.verb}
+            {confirmation.verb}
           </Button>
         </Group>
       </div>

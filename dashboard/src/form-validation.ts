@@ -1,28 +1,27 @@
-/** What is wrong with what stands in a form: by the schemas that the HTTP API checks with, at the fields of the form. */
+/** Validates form values with the schemas of the HTTP API, and maps each error to its form field. */
 import type * as z from 'zod';
 import { pathText, sentenceOf as ruleOf } from '../../shared/validation.ts';
 
-/** What is wrong, by the path of the field; what is about no field stands under an empty one. */
+/** Error messages by field path. Key `''`: an error of the form as a whole. */
 export type FieldErrors = Readonly<Record<string, string>>;
 
-/** What of a body breaks the schema: the first rule for each field. */
+/** Validates a request body. Returns the first error of each field; `toField` maps a path of the body to a form field. */
 export function validate(
   schema: z.ZodType,
   body: unknown,
-  place: (path: readonly PropertyKey[], rule: string) => string,
+  toField: (path: readonly PropertyKey[], rule: string) => string,
 ): Record<string, string> {
   const result = schema.safeParse(body, { reportInput: true });
-  const faults: Record<string, string> = {};
+  const errors: Record<string, string> = {};
   for (const issue of result.error?.issues ?? []) {
-    const sentence = ruleOf(issue, 'The form');
-    const field = place(issue.path, sentence);
-    faults[field] ??=
-      field === '' ? `${sentence}.` : toFieldMessage(sentence, pathText(issue.path, 'The form'));
+    const rule = ruleOf(issue, 'The form');
+    const field = toField(issue.path, rule);
+    errors[field] ??= field === '' ? `${rule}.` : toFieldMessage(rule, pathText(issue.path, 'The form'));
   }
-  return faults;
+  return errors;
 }
 
-/** The field of a form that a path of the body is about: as far as it leads to a value of its own. Empty: none. */
+/** Returns the path of the form field for a path of the body: its longest prefix that has a value of its own, `''` if there is none. */
 export function toFieldPath(values: object, path: readonly PropertyKey[]): string {
   const parts: string[] = [];
   let at: unknown = values;
@@ -36,9 +35,9 @@ export function toFieldPath(values: object, path: readonly PropertyKey[]): strin
   return parts.join('.');
 }
 
-/** Sentences begin with the name of the field (`id must be text`); at the field they stand without it. */
-export function toFieldMessage(sentence: string, field = ''): string {
-  const rest = field !== '' && sentence.startsWith(`${field} `) ? sentence.slice(field.length + 1) : sentence;
+/** Replaces the field name at the start of an error message (`id must be text`) with "It", for display below the field. */
+export function toFieldMessage(message: string, field = ''): string {
+  const rest = field !== '' && message.startsWith(`${field} `) ? message.slice(field.length + 1) : message;
   const text = /^[a-z]/.test(rest) ? `It ${rest}` : rest;
   return /[.!?]$/.test(text) ? text : `${text}.`;
 }

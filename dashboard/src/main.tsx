@@ -89,7 +89,7 @@ function App() {
   }
   return (
     <SignIn
-      why={why}
+      reason={why}
       onSignedIn={(key, own) => {
         keyStore.save(key);
         setSignedIn({ key, own });

@@ -1,4 +1,4 @@
-/** Messages to customers in the words of people: what they are about, how they go, where they stand. Free of React. */
+/** Display names of message kinds, channels and states. Independent of React. */
 import {
   type Channel,
   type MessageKind,
@@ -7,11 +7,11 @@ import {
   messageStates,
 } from '../../shared/notifications/types.ts';
 
-/** What a message is about, in two or three words. */
+/** Names of the message kinds. */
 export const kindNames: Readonly<Record<MessageKind, string>> = {
   dispatched: 'Dispatched',
-  tracking: 'Tracking came',
-  dispatch_revoked: 'Dispatch taken back',
+  tracking: 'Tracking added',
+  dispatch_revoked: 'Dispatch revoked',
   due_date_changed: 'New due date',
   cancelled: 'Cancelled',
 };
@@ -19,18 +19,18 @@ export const kinds = Object.keys(messageKinds) as MessageKind[];
 
 export const channelNames: Readonly<Record<Channel, string>> = { email: 'E-mail', sms: 'SMS' };
 
-/** Where a message stands: a word or two, and how that is. */
+/** Names and tones of the message states. */
 export const stateNames: Readonly<
   Record<MessageState, readonly [name: string, tone: 'good' | 'warn' | 'bad' | 'plain']>
 > = {
   waiting: ['Waiting', 'plain'],
-  sending: ['Being sent', 'plain'],
+  sending: ['Sending', 'plain'],
   sent: ['Sent', 'good'],
-  unknown: ['Not known whether it went', 'warn'],
-  failed: ['Could not be sent', 'bad'],
-  suppressed: ['Held back', 'warn'],
-  dry_run: ['Dry run: not sent', 'plain'],
-  bounced: ['Came back', 'bad'],
+  unknown: ['Outcome unknown', 'warn'],
+  failed: ['Failed', 'bad'],
+  suppressed: ['Suppressed', 'warn'],
+  dry_run: ['Dry run', 'plain'],
+  bounced: ['Bounced', 'bad'],
   complained: ['Marked as spam', 'bad'],
 };
 export const states = Object.keys(messageStates) as MessageState[];

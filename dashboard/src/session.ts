@@ -1,39 +1,39 @@
-/** Who is signed in: an API key, kept for this tab only, and sent in a header only. */
+/** The session: an API key, stored for this tab only and sent in a header only. */
 import { createContext, useContext } from 'react';
 import type { Role } from '../../shared/api/key-input.ts';
 
-/** What a key may do, as `GET /v1/key` says. */
+/** The session's key, as returned by `GET /v1/key`. */
 export interface CurrentKey {
   readonly id: string;
   readonly name: string | null;
   readonly role: Role;
-  /** Ids; null: all. */
+  /** Account ids. `null`: all accounts. */
   readonly accounts: readonly string[] | null;
   readonly expiresAt: string | null;
 }
 
-/** Somebody who is signed in. */
+/** A signed-in session. */
 export interface Session {
   readonly key: CurrentKey;
-  /** Whether the key's role allows what takes this one. */
+  /** Reports whether the key's role includes `role`. */
   may(role: Role): boolean;
-  /** Whether the key is for all accounts. */
+  /** Whether the key has access to all accounts. */
   readonly forAll: boolean;
-  /** Forgets the key, and shows the sign-in, with a sentence where there is something to say. */
-  signOut(why?: string): void;
+  /** Deletes the key and shows the sign-in page, with `reason` if given. */
+  signOut(reason?: string): void;
 }
 
 const STORAGE_KEY = 'jobwire.key';
 const ROLES: readonly Role[] = ['read', 'operate', 'admin'];
 
-/** The key of this tab. */
+/** Stores the key in the tab's session storage. */
 export const keyStore = {
   read: (): string | null => sessionStorage.getItem(STORAGE_KEY),
   save: (key: string): void => sessionStorage.setItem(STORAGE_KEY, key),
   clear: (): void => sessionStorage.removeItem(STORAGE_KEY),
 };
 
-/** A session of a key. */
+/** Creates the session of a key. */
 export function toSession(key: CurrentKey, signOut: Session['signOut']): Session {
   return {
     key,
@@ -45,9 +45,9 @@ export function toSession(key: CurrentKey, signOut: Session['signOut']): Session
 
 export const SessionContext = createContext<Session | null>(null);
 
-/** The session; only below the sign-in. */
+/** Returns the session. Only valid within `SessionContext`. */
 export function useSession(): Session {
   const session = useContext(SessionContext);
-  if (!session) throw new Error('There is no session here.');
+  if (!session) throw new Error('useSession requires a SessionContext.');
   return session;
 }

@@ -1,55 +1,55 @@
-/** Asks before a page is left on which something would be lost. */
+/** Asks for confirmation before the user leaves a page with unsaved changes. */
 import { useEffect, useRef } from 'react';
 import { navigate } from 'wouter/use-browser-location';
 import { useConfirm } from './components.tsx';
 
-/** What would be lost. */
+/** Title and text of the confirmation. */
 export interface LeaveWarning {
   readonly title: string;
   readonly body: string;
 }
 
-/** What stands against going back, the last one first. */
+/** Guards against history navigation. The last one applies. */
 const guards: ((event: PopStateEvent) => void)[] = [];
-// Listened to from the beginning, and so before the router hears of it: `main.tsx` sees to that.
+// `main.tsx` imports this module before the router, so that this listener runs first.
 window.addEventListener('popstate', (event) => guards.at(-1)?.(event));
 
 const UNSAVED_CHANGES: LeaveWarning = {
   title: 'Leave without saving?',
-  body: 'What you typed is not saved, and would be lost.',
+  body: 'Your changes are not saved and will be lost.',
 };
 
 /**
- * As long as `active`: whoever follows a link, goes back or closes the tab is asked first. What the page itself does, such as
- * going on to what was made, is not asked about.
+ * While `active`, following a link, going back and closing the tab require confirmation. Navigation by the page itself, such as to a
+ * created resource, does not.
  */
-export function useLeaveGuard(active: boolean, loss: LeaveWarning = UNSAVED_CHANGES): void {
-  const ask = useConfirm();
-  const asking = useRef({ ask, loss });
-  asking.current = { ask, loss };
+export function useLeaveGuard(active: boolean, warning: LeaveWarning = UNSAVED_CHANGES): void {
+  const confirm = useConfirm();
+  const latest = useRef({ confirm, warning });
+  latest.current = { confirm, warning };
   useEffect(() => {
     if (!active) return;
     const here = location.href;
-    const question = (go: () => void): void => {
-      const { title, body } = asking.current.loss;
-      const act = async (): Promise<void> => {
+    const confirmThen = (leave: () => void): void => {
+      const { confirm, warning } = latest.current;
+      const onConfirm = async (): Promise<void> => {
         stop();
-        go();
+        leave();
       };
-      asking.current.ask({ title, body, verb: 'Leave', destructive: true, onConfirm: act });
+      confirm({ ...warning, verb: 'Leave', destructive: true, onConfirm });
     };
     const onClick = (event: MouseEvent): void => {
       const to = findInternalTarget(event, here);
       if (to === undefined) return;
       event.preventDefault();
       event.stopPropagation();
-      question(() => navigate(to));
+      confirmThen(() => navigate(to));
     };
-    // The browser has gone back already: the address is put there again until there is an answer.
+    // The browser has already gone back: restore the address until the user answers.
     const onPop = (event: PopStateEvent): void => {
       event.stopImmediatePropagation();
       history.pushState(null, '', here);
-      question(() => history.back());
+      confirmThen(() => history.back());
     };
     const onUnload = (event: BeforeUnloadEvent): void => event.preventDefault();
     const stop = (): void => {
@@ -64,7 +64,7 @@ export function useLeaveGuard(active: boolean, loss: LeaveWarning = UNSAVED_CHAN
   }, [active]);
 }
 
-/** Where a click on a link leads within the page; `undefined` where it leaves this place as it is. */
+/** Returns the target of a click on a link within the dashboard. `undefined`: the click does not leave the page. */
 function findInternalTarget(event: MouseEvent, here: string): string | undefined {
   if (event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey)
     return undefined;

@@ -1,5 +1,5 @@
 /**
- * zod would try whether it may make code while it runs. The page's policy forbids that, and tells of each try. Imported before all
- * else, for schemas ask when they are made.
+ * Disables code generation in zod: the page's Content-Security-Policy forbids it and reports each attempt. Import this module first,
+ * because schemas read the setting when they are created.
  */
 (globalThis as { __zod_globalConfig?: { jitless?: boolean } }).__zod_globalConfig = { jitless: true };

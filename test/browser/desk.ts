@@ -67,7 +67,7 @@ export const places: readonly Place[] = [
   { name: 'messages', path: () => '/setup/customers/acme/messages', heading: /./ },
   { name: 'a message', path: ({ message }) => `/setup/customers/acme/messages/${message}`, heading: /./ },
   { name: 'suppressions', path: () => '/setup/customers/acme/suppressions', heading: /./ },
-  { name: 'nowhere', path: () => '/setup/nowhere', heading: 'There is no such page' },
+  { name: 'nowhere', path: () => '/setup/nowhere', heading: 'Page not found' },
 ];
 
 /** Makes one for a file. */

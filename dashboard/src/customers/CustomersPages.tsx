@@ -1,7 +1,8 @@
-/** What customers are told: the pages below `/setup/customers`. */
+/** Notifications to customers: the pages below `/setup/customers`. */
 import { useQuery } from '@tanstack/react-query';
 import { lazy, Suspense } from 'react';
 import { Link, Route, Switch } from 'wouter';
+import { accountPath } from '../api-paths.ts';
 import { Badge, Empty, Failure, Loading, NotFound, Page, Panel } from '../components.tsx';
 import { useAccounts, useApi } from '../queries.ts';
 import { buildHref, decodeSegment, useRegion } from '../urls.ts';
@@ -17,7 +18,7 @@ const SuppressionsPage = lazy(() => import('./SuppressionsPage.tsx'));
 const TemplatePage = lazy(() => import('./TemplatePage.tsx'));
 const TemplatesPage = lazy(() => import('./TemplatesPage.tsx'));
 
-/** More accounts than these are not asked one by one how they stand. */
+/** Maximum number of accounts whose status is fetched. Each takes one request. */
 const MAX_STATUS_REQUESTS = 30;
 
 export default function CustomersPages() {
@@ -59,32 +60,37 @@ export default function CustomersPages() {
           {({ account }) => <SuppressionsPage key={account} account={decodeSegment(account)} />}
         </Route>
         <Route>
-          <NotFound href="/setup/customers">what customers are told</NotFound>
+          <NotFound href="/setup/customers">customers</NotFound>
         </Route>
       </Switch>
     </Suspense>
   );
 }
 
-/** Whose customers. */
+/** The list of accounts with their notification status. */
 function AccountsPage() {
   const region = useRegion();
   const { data, error, refetch } = useAccounts();
   const accounts = data?.filter((account) => region === null || account.region === region);
   return (
-    <Page title="What customers are told">
+    <Page title="Customers">
       {error && !data ? <Failure error={error} again={refetch} /> : null}
       {accounts?.length === 0 ? (
         <Empty>
-          There are no accounts here.{' '}
-          <Link href={buildHref('/setup/accounts', { region: region ?? undefined })}>Go to the accounts</Link>
+          No accounts yet. Each account that you add appears here with its notification settings.{' '}
+          <Link href={buildHref('/setup/accounts', { region: region ?? undefined })}>Go to accounts</Link>
         </Empty>
       ) : null}
       {accounts && accounts.length > 0 ? (
-        <Panel title="Accounts" aside="Each says by itself whom it tells, and how.">
+        <Panel title="Accounts" aside="Each account has its own recipients and settings.">
           <ul className={css.list}>
             {accounts.map(({ id, region: where }) => (
-              <AccountRow key={id} id={id} region={where} asks={accounts.length <= MAX_STATUS_REQUESTS} />
+              <AccountRow
+                key={id}
+                id={id}
+                region={where}
+                showStatus={accounts.length <= MAX_STATUS_REQUESTS}
+              />
             ))}
           </ul>
         </Panel>
@@ -93,18 +99,18 @@ function AccountsPage() {
   );
 }
 
-function AccountRow(props: { readonly id: string; readonly region: string; readonly asks: boolean }) {
-  const { id, region, asks } = props;
+function AccountRow(props: { readonly id: string; readonly region: string; readonly showStatus: boolean }) {
+  const { id, region, showStatus } = props;
   const href = useCustomersHref(id);
-  const settings = useSettings(id, asks);
-  const [words, tone] = settings.data ? toNotificationStatus(settings.data) : [];
+  const settings = useSettings(id, showStatus);
+  const [status, tone] = settings.data ? toNotificationStatus(settings.data) : [];
   return (
     <li className={css.accountRow}>
       <Link className={css.name} href={href('')}>
         {id}
       </Link>
       <span className={css.quiet}>{region.toUpperCase()}</span>
-      <span className={css.state}>{words ? <Badge tone={tone ?? 'plain'}>{words}</Badge> : null}</span>
+      <span className={css.state}>{status ? <Badge tone={tone ?? 'plain'}>{status}</Badge> : null}</span>
       <span className={css.links}>
         <Link href={href('recipients')} aria-label={`Recipients of ${id}`}>
           Recipients
@@ -120,13 +126,12 @@ function AccountRow(props: { readonly id: string; readonly region: string; reado
   );
 }
 
-/** How an account tells its customers. */
+/** Fetches the notification settings of an account. */
 function useSettings(account: string, enabled: boolean) {
   const api = useApi();
   return useQuery({
     queryKey: ['notifications', account],
-    queryFn: ({ signal }) =>
-      api.get<Settings>(`/v1/accounts/${encodeURIComponent(account)}/notifications`, { signal }),
+    queryFn: ({ signal }) => api.get<Settings>(accountPath(account, 'notifications'), { signal }),
     enabled,
     staleTime: 60_000,
   });

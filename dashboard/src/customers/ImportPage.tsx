@@ -1,10 +1,11 @@
-/** Recipients from a file: looked at first, then taken. */
+/** Import of recipients from a file: a dry run first, then the import. */
 import { Button } from '@mantine/core';
 import { IconFileSpreadsheet } from '@tabler/icons-react';
 import { useQueryClient } from '@tanstack/react-query';
 import { useEffect, useRef, useState } from 'react';
 import { Link } from 'wouter';
 import { columns } from '../../../shared/notifications/recipients-file.ts';
+import { accountPath } from '../api-paths.ts';
 import { Failure, Note, Panel } from '../components.tsx';
 import { useApi } from '../queries.ts';
 import css from './customers.module.css';
@@ -12,12 +13,12 @@ import { type ImportProgress, type ImportReport, importInParts, readCsvFile } fr
 import { formatCount } from './labels.ts';
 import { AccountPage, useCustomersHref } from './layout.tsx';
 
-/** Where an import is. */
+/** State of an import. */
 type Step =
-  | { readonly at: 'begin'; readonly problem?: string }
-  | { readonly at: 'work'; readonly dryRun: boolean; readonly progress: ImportProgress }
-  | { readonly at: 'looked'; readonly report: ImportReport }
-  | { readonly at: 'done'; readonly report: ImportReport }
+  | { readonly at: 'start'; readonly problem?: string }
+  | { readonly at: 'running'; readonly dryRun: boolean; readonly progress: ImportProgress }
+  | { readonly at: 'checked'; readonly report: ImportReport }
+  | { readonly at: 'imported'; readonly report: ImportReport }
   | {
       readonly at: 'failed';
       readonly error: unknown;
@@ -35,25 +36,25 @@ export function ImportPage({ account }: { readonly account: string }) {
   const queries = useQueryClient();
   const href = useCustomersHref(account);
   const [file, setFile] = useState<Chosen | null>(null);
-  const [step, setStep] = useState<Step>({ at: 'begin' });
-  const ending = useRef<AbortController>(null);
-  useEffect(() => () => ending.current?.abort(), []);
+  const [step, setStep] = useState<Step>({ at: 'start' });
+  const running = useRef<AbortController>(null);
+  useEffect(() => () => running.current?.abort(), []);
 
   async function run(text: string, dryRun: boolean): Promise<void> {
-    ending.current?.abort();
-    const ended = new AbortController();
-    ending.current = ended;
-    const { signal } = ended;
+    running.current?.abort();
+    const controller = new AbortController();
+    running.current = controller;
+    const { signal } = controller;
     let progress: ImportProgress = { done: 0, total: 1 };
-    const tell = (to: ImportProgress): void => {
-      progress = to;
-      if (!signal.aborted) setStep({ at: 'work', dryRun, progress });
+    const onProgress = (current: ImportProgress): void => {
+      progress = current;
+      if (!signal.aborted) setStep({ at: 'running', dryRun, progress });
     };
-    const path = `/v1/accounts/${encodeURIComponent(account)}/recipients/import`;
+    const path = accountPath(account, 'recipients', 'import');
     try {
       const send = (csv: string) => api.post<ImportReport>(path, { body: { csv, dryRun }, signal });
-      const report = await importInParts(text, send, tell);
-      if (!signal.aborted) setStep({ at: dryRun ? 'looked' : 'done', report });
+      const report = await importInParts(text, send, onProgress);
+      if (!signal.aborted) setStep({ at: dryRun ? 'checked' : 'imported', report });
     } catch (error) {
       if (!signal.aborted) setStep({ at: 'failed', error, dryRun, progress });
     } finally {
@@ -65,40 +66,40 @@ export function ImportPage({ account }: { readonly account: string }) {
     if (!chosen) return;
     setFile(null);
     const read = readCsvFile(new Uint8Array(await chosen.arrayBuffer()));
-    if ('problem' in read) return setStep({ at: 'begin', problem: read.problem });
+    if ('problem' in read) return setStep({ at: 'start', problem: read.problem });
     setFile({ name: chosen.name, text: read.text });
     await run(read.text, true);
   }
 
   return (
     <AccountPage account={account} part="recipients" title={`Import recipients of ${account}`}>
-      <Panel title="A table of recipients" aside="CSV, separated by commas, semicolons or tabs">
-        <Picker busy={step.at === 'work'} choose={(chosen) => void choose(chosen)} />
+      <Panel title="File" aside="CSV, separated by commas, semicolons or tabs">
+        <Picker busy={step.at === 'running'} choose={(chosen) => void choose(chosen)} />
         <p className={css.paragraph}>
-          The first line names the columns: {columns.join(', ')}. What is not there is left alone. A row
-          without <code>id</code> changes the recipient with the same address and the same jobs, so the same
-          file brings nothing new the second time.
+          The first line contains the column names: {columns.join(', ')}. Columns that are absent keep their
+          values. A row without <code>id</code> updates the recipient with the same address and the same jobs,
+          so importing a file again creates no duplicates.
         </p>
       </Panel>
-      {step.at === 'begin' && step.problem !== undefined ? (
+      {step.at === 'start' && step.problem !== undefined ? (
         <Note tone="bad" live>
           {step.problem}
         </Note>
       ) : null}
-      {step.at === 'work' ? <Progress {...step} name={file?.name ?? ''} /> : null}
+      {step.at === 'running' ? <Progress {...step} name={file?.name ?? ''} /> : null}
       {step.at === 'failed' ? (
         <>
           <Failure error={step.error} again={() => file && run(file.text, step.dryRun)} />
           {!step.dryRun && step.progress.done > 0 ? (
             <Note tone="warn">
-              {step.progress.done} of {step.progress.total} parts of the file were taken. The same file can be
-              imported again: what was taken is not taken twice.
+              {step.progress.done} of {step.progress.total} parts of the file were imported. To import the
+              rest, import the file again: it creates no duplicates.
             </Note>
           ) : null}
         </>
       ) : null}
-      {step.at === 'looked' && file ? (
-        <Panel title={`What ${file.name} would do`} aside="Nothing is written yet">
+      {step.at === 'checked' && file ? (
+        <Panel title={`Preview of ${file.name}`} aside="Nothing is imported yet">
           <Report report={step.report} />
           <div className={css.row}>
             {step.report.created + step.report.updated > 0 ? (
@@ -106,7 +107,7 @@ export function ImportPage({ account }: { readonly account: string }) {
                 Import {formatCount(step.report.created + step.report.updated, 'row')}
               </Button>
             ) : (
-              <span>There is nothing to import.</span>
+              <span>No changes to import.</span>
             )}
             <Button component={Link} variant="default" href={href('recipients')}>
               Cancel
@@ -114,12 +115,12 @@ export function ImportPage({ account }: { readonly account: string }) {
           </div>
         </Panel>
       ) : null}
-      {step.at === 'done' ? (
+      {step.at === 'imported' ? (
         <Panel title="Imported">
           <Report report={step.report} />
           <div className={css.row}>
             <Button component={Link} href={href('recipients')}>
-              Show the recipients
+              Show recipients
             </Button>
           </div>
         </Panel>
@@ -128,7 +129,7 @@ export function ImportPage({ account }: { readonly account: string }) {
   );
 }
 
-/** A file is chosen, or dropped here. */
+/** File input with a drop area. */
 function Picker({
   busy,
   choose,
@@ -138,7 +139,7 @@ function Picker({
 }) {
   const [over, setOver] = useState(false);
   return (
-    // biome-ignore lint/a11y/noStaticElementInteractions: dropping is a way besides; the button in it does the same
+    // biome-ignore lint/a11y/noStaticElementInteractions: dropping is optional; the button in it does the same
     <div
       className={css.drop}
       data-over={over || undefined}
@@ -161,13 +162,13 @@ function Picker({
           disabled={busy}
           onChange={(event) => {
             choose(event.currentTarget.files?.[0]);
-            // So that the same file, changed, can be chosen again.
+            // Allows choosing the same file again after editing it.
             event.currentTarget.value = '';
           }}
         />
         Choose a file
       </label>
-      <span className={css.quiet}>or drop it here. It is looked at first.</span>
+      <span className={css.quiet}>or drop it here. You see a preview before anything is imported.</span>
     </div>
   );
 }
@@ -182,7 +183,7 @@ function Progress(props: {
   return (
     <Note live>
       <p>
-        {dryRun ? `Looking at ${name}` : `Importing ${name}`}
+        {dryRun ? `Checking ${name}` : `Importing ${name}`}
         {of > 1 ? `: part ${Math.min(done + 1, of)} of ${of}` : ''} …
       </p>
       {of > 1 ? <progress className={css.progress} aria-label="Parts" value={done} max={of} /> : null}
@@ -202,28 +203,28 @@ function Report({ report }: { readonly report: ImportReport }) {
           <strong>{updated.toLocaleString()}</strong> changed
         </li>
         <li>
-          <strong>{unchanged.toLocaleString()}</strong> as they were
+          <strong>{unchanged.toLocaleString()}</strong> unchanged
         </li>
-        <li data-bad={invalidRows.length > 0 || undefined}>
-          <strong>{invalidRows.length.toLocaleString()}</strong> not good
+        <li data-bad={bad.length > 0 || undefined}>
+          <strong>{bad.length.toLocaleString()}</strong> invalid
         </li>
       </ul>
       {invalidRows.length > 0 ? (
         <div className={css.scrolls}>
           <table className={css.bad}>
-            <caption>Rows that are not good, and are left out</caption>
+            <caption>Invalid rows, which are not imported</caption>
             <thead>
               <tr>
                 <th scope="col">Line</th>
                 <th scope="col">Field</th>
-                <th scope="col">Why</th>
+                <th scope="col">Error</th>
               </tr>
             </thead>
             <tbody>
               {invalidRows.slice(0, MAX_SHOWN).map(({ line, field, reason }) => (
                 <tr key={`${line} ${field} ${reason}`}>
                   <td>{line}</td>
-                  <td>{field ?? 'The row'}</td>
+                  <td>{field ?? 'Row'}</td>
                   <td>{reason}</td>
                 </tr>
               ))}
@@ -231,7 +232,7 @@ function Report({ report }: { readonly report: ImportReport }) {
           </table>
           {invalidRows.length > MAX_SHOWN ? (
             <p className={css.quiet}>
-              and {formatCount(invalidRows.length - MAX_SHOWN, 'more', 'more')}. Mend these first, and choose
+              and {formatCount(bad.length - MAX_SHOWN, 'more', 'more')}. Correct these rows first, then choose
               the file again.
             </p>
           ) : null}
@@ -241,5 +242,5 @@ function Report({ report }: { readonly report: ImportReport }) {
   );
 }
 
-/** Rows that are named; a file with more is mostly wrong in the same way. */
+/** Maximum number of invalid rows shown. */
 const MAX_SHOWN = 200;

@@ -1,15 +1,15 @@
-/** An e-mail as it is read, in a frame that has no origin, runs nothing of the mail's and loads nothing. */
+/** Renders an e-mail in a frame without origin. The frame runs no scripts of the mail and loads nothing. */
 import { useEffect, useRef, useState } from 'react';
 import { MAIL_FRAME } from '../../../shared/dashboard-headers.ts';
 import css from './customers.module.css';
 
-/** So high until the frame has said how high the mail is, and at most. */
+/** Height until the frame reports the height of the mail, and its maximum. */
 const INITIAL_HEIGHT_PX = 480;
 const MAX_HEIGHT_PX = 20_000;
 
 /**
- * Shows the HTML of an e-mail. `title` names the frame; `dark`: as a mail program would that is dark; `narrow`: as wide as a
- * phone. It is as high as the mail.
+ * Shows the HTML of an e-mail at its full height. `title`: accessible name of the frame. `dark`: dark colour scheme. `narrow`: width of
+ * a phone.
  */
 export function MailFrame(props: {
   readonly html: string;
@@ -23,16 +23,16 @@ export function MailFrame(props: {
   const [height, setHeight] = useState(INITIAL_HEIGHT_PX);
 
   useEffect(() => {
-    const hear = ({ source, data }: MessageEvent): void => {
+    const onMessage = ({ source, data }: MessageEvent): void => {
       if (source === null || source !== frame.current?.contentWindow) return;
-      const told: unknown = data?.mailHeight;
-      if (typeof told === 'number' && told > 0) setHeight(Math.min(MAX_HEIGHT_PX, told));
+      const reported: unknown = data?.mailHeight;
+      if (typeof reported === 'number' && reported > 0) setHeight(Math.min(MAX_HEIGHT_PX, reported));
     };
-    window.addEventListener('message', hear);
-    return () => window.removeEventListener('message', hear);
+    window.addEventListener('message', onMessage);
+    return () => window.removeEventListener('message', onMessage);
   }, []);
   useEffect(() => {
-    // To whoever is there: the frame has no origin that could be named, and the page's policy lets nobody else be.
+    // Target '*': a frame without origin cannot be named. The page's Content-Security-Policy allows no other frame.
     if (loaded > 0) frame.current?.contentWindow?.postMessage({ html, dark }, '*');
   }, [loaded, html, dark]);
 

@@ -1,13 +1,14 @@
-/** One message, with what it says. */
+/** One message: its state and its content. */
 import { useQuery } from '@tanstack/react-query';
 import { Link } from 'wouter';
 import { messageReasons, messageStates } from '../../../shared/notifications/types.ts';
+import { accountPath } from '../api-paths.ts';
 import { Badge, Empty, Facts, Failure, Note, Panel } from '../components.tsx';
 import { channelNames, kindNames, stateNames } from '../messages.ts';
 import { useApi } from '../queries.ts';
 import { Timestamp } from '../times.tsx';
 import css from './customers.module.css';
-import { formatCount, localeNames } from './labels.ts';
+import { localeNames } from './labels.ts';
 import { AccountPage, useCustomersHref } from './layout.tsx';
 import { JobLinks, type Message } from './MessagesPage.tsx';
 import { SmsBubble } from './SmsBubble.tsx';
@@ -15,7 +16,7 @@ import { SmsBubble } from './SmsBubble.tsx';
 export default function MessagePage(props: { readonly account: string; readonly message: string }) {
   const { account } = props;
   const api = useApi();
-  const path = `/v1/accounts/${encodeURIComponent(account)}/messages/${encodeURIComponent(props.message)}`;
+  const path = accountPath(account, 'messages', props.message);
   const { data, error, refetch } = useQuery({
     queryKey: ['messages', account, 'one', props.message],
     queryFn: ({ signal }) => api.get<Message>(path, { signal }),
@@ -39,7 +40,7 @@ function MessagePanels({ account, message }: { readonly account: string; readonl
   const [state, tone] = stateNames[message.state];
   return (
     <div className={css.twoColumns}>
-      <Panel title="What became of it">
+      <Panel title="Status">
         {message.reason || message.detail ? (
           <Note tone={tone}>
             {message.reason ? <p>{messageReasons[message.reason]}</p> : null}
@@ -61,27 +62,28 @@ function MessagePanels({ account, message }: { readonly account: string; readonl
                   {to.name ?? to.recipient}
                 </Link>
               ) : (
-                'Nobody'
+                'No recipient'
               ),
             ],
             ['Address', to?.address],
-            ['By', channel ? channelNames[channel] : undefined],
-            ['Language', to ? `${localeNames[to.locale]}, times of ${to.zone}` : undefined],
-            ['About', <JobLinks key="jobs" account={account} jobs={message.jobs} most={100} />],
+            ['Channel', channel ? channelNames[channel] : undefined],
+            ['Language', to ? localeNames[to.locale] : undefined],
+            ['Time zone', to?.zone],
+            ['Jobs', <JobLinks key="jobs" account={account} jobs={message.jobs} max={100} />],
             ['Order group', message.orderGroup ?? undefined],
-            ['Made', <Timestamp key="made" at={message.createdAt} as="whole" />],
+            ['Created', <Timestamp key="created" at={message.createdAt} as="whole" />],
             ['Due', message.dueAt ? <Timestamp key="due" at={message.dueAt} as="whole" /> : undefined],
             ['Sent', message.sentAt ? <Timestamp key="sent" at={message.sentAt} as="whole" /> : undefined],
-            ['Tried', formatCount(message.attempts, 'time')],
-            ['Sent again', message.repeats > 0 ? formatCount(message.repeats, 'time') : undefined],
+            ['Attempts', message.attempts],
+            ['Repeats', message.repeats > 0 ? message.repeats : undefined],
             ['Segments', message.segments ?? undefined],
-            ['Id at the server', message.providerId ?? undefined],
+            ['Provider id', message.providerId ?? undefined],
           ]}
         />
       </Panel>
-      <Panel title="What it says" aside={message.sentAt ? undefined : 'As it would have gone.'}>
+      <Panel title="Content" aside={message.sentAt ? undefined : 'Not sent'}>
         {text === null ? (
-          <Empty>It was not written.</Empty>
+          <Empty>This message was not rendered.</Empty>
         ) : channel === 'sms' ? (
           <SmsBubble text={text} />
         ) : (

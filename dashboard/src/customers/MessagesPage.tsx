@@ -1,17 +1,19 @@
-/** What customers of an account were told, or were not and why. */
-import { Button, NativeSelect } from '@mantine/core';
+/** The messages of an account, with their state. */
+import { NativeSelect } from '@mantine/core';
 import { useInfiniteQuery } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
 import { Link } from 'wouter';
 import type * as z from 'zod';
 import type * as views from '../../../shared/api/notification-views.ts';
 import { messageReasons, messageStates } from '../../../shared/notifications/types.ts';
+import { accountPath } from '../api-paths.ts';
 import { Badge, Empty, Failure, Hidden, Panel } from '../components.tsx';
 import { channelNames, kindNames, stateNames, states } from '../messages.ts';
 import { useApi } from '../queries.ts';
 import { useRefresh } from '../stream-hooks.ts';
 import { RelativeTime } from '../times.tsx';
 import { jobHref, useParams } from '../urls.ts';
+import { LoadMore } from './components.tsx';
 import css from './customers.module.css';
 import { formatCount } from './labels.ts';
 import { AccountPage, useCustomersHref } from './layout.tsx';
@@ -19,7 +21,7 @@ import { AccountPage, useCustomersHref } from './layout.tsx';
 export type Message = z.infer<typeof views.Message>;
 
 const PAGE_SIZE = 50;
-/** Messages change state without an event: they are sent, or come back. */
+/** Refresh interval. Messages change state without an event. */
 const REFRESH_MS = 10_000;
 
 export default function MessagesPage({ account }: { readonly account: string }) {
@@ -29,10 +31,10 @@ export default function MessagesPage({ account }: { readonly account: string }) 
     <AccountPage
       account={account}
       part="messages"
-      title={`Messages to customers of ${account}`}
+      title={`Messages of ${account}`}
       actions={
         <NativeSelect
-          aria-label="Which messages"
+          aria-label="State"
           value={state ?? ''}
           onChange={({ currentTarget: { value } }) => change({ state: value })}
           data={[
@@ -48,12 +50,12 @@ export default function MessagesPage({ account }: { readonly account: string }) 
       >
         <MessageList
           account={account}
-          path="messages"
+          path={['messages']}
           query={{ state }}
           empty={
             state
-              ? 'There are no such messages.'
-              : 'Nothing was told yet. Messages come when jobs are dispatched, get tracking or move, once telling is switched on.'
+              ? 'No messages in this state.'
+              : 'No messages yet. Once notifications are on, a message appears here when jobs are dispatched, get tracking or change their due date.'
           }
         />
       </Panel>
@@ -61,10 +63,10 @@ export default function MessagesPage({ account }: { readonly account: string }) 
   );
 }
 
-/** Messages of an account: all, or those of a recipient (`path`: below the account), the newest first, with further pages. */
+/** Messages of an account or of one recipient, newest first, with further pages. `path`: segments below the account. */
 export function MessageList(props: {
   readonly account: string;
-  readonly path: string;
+  readonly path: readonly string[];
   readonly query?: { readonly state: string | undefined };
   readonly empty: ReactNode;
 }) {
@@ -73,13 +75,13 @@ export function MessageList(props: {
   const found = useInfiniteQuery({
     queryKey: ['messages', account, path, query],
     queryFn: ({ pageParam, signal }) =>
-      api.get<{ messages: Message[]; next: string | null }>(
-        `/v1/accounts/${encodeURIComponent(account)}/${path}`,
-        { query: { ...query, limit: PAGE_SIZE, after: pageParam }, signal },
-      ),
+      api.get<{ messages: Message[]; next: string | null }>(accountPath(account, ...path), {
+        query: { ...query, limit: PAGE_SIZE, after: pageParam },
+        signal,
+      }),
     initialPageParam: undefined as string | undefined,
     getNextPageParam: ({ next }) => next ?? undefined,
-    // Older ones seldom change; whoever reads on there is not disturbed.
+    // No refresh once older pages are loaded: they seldom change.
     refetchInterval: ({ state }) => ((state.data?.pages.length ?? 0) > 1 ? false : REFRESH_MS),
   });
   useRefresh(['job.*', 'order_group.*'], [['messages', account]]);
@@ -93,16 +95,7 @@ export function MessageList(props: {
           <MessageRow key={message.id} account={account} message={message} />
         ))}
       </ul>
-      {found.hasNextPage ? (
-        <Button
-          variant="default"
-          className={css.more}
-          loading={found.isFetchingNextPage}
-          onClick={() => void found.fetchNextPage()}
-        >
-          Show older ones
-        </Button>
-      ) : null}
+      <LoadMore query={found} label="Load older messages" />
     </>
   );
 }
@@ -119,7 +112,7 @@ function MessageRow({ account, message }: { readonly account: string; readonly m
           {orderGroup === null ? '' : `: ${orderGroup}`}
         </Link>
         <span className={css.quiet}>
-          <JobLinks account={account} jobs={jobs} most={3} />
+          <JobLinks account={account} jobs={jobs} max={3} />
         </span>
       </div>
       <div className={css.messageTo}>
@@ -132,7 +125,7 @@ function MessageRow({ account, message }: { readonly account: string; readonly m
             </span>
           </>
         ) : (
-          <span className={css.quiet}>To nobody</span>
+          <span className={css.quiet}>No recipient</span>
         )}
       </div>
       <div className={css.messageState}>
@@ -142,25 +135,25 @@ function MessageRow({ account, message }: { readonly account: string; readonly m
         {message.reason ? <span className={css.quiet}>{messageReasons[message.reason]}</span> : null}
       </div>
       <div className={css.when}>
-        <Hidden>Made </Hidden>
+        <Hidden>Created </Hidden>
         <RelativeTime at={message.sentAt ?? message.createdAt} />
       </div>
     </li>
   );
 }
 
-/** Links to jobs; those beyond `most` are counted. */
+/** Links to jobs. Those beyond `max` are counted. */
 export function JobLinks(props: {
   readonly account: string;
   readonly jobs: readonly number[];
-  readonly most: number;
+  readonly max: number;
 }) {
-  const { account, jobs, most } = props;
-  const more = jobs.length - most;
+  const { account, jobs, max } = props;
+  const more = jobs.length - max;
   return (
     <>
       {jobs.length === 1 ? 'Job ' : 'Jobs '}
-      {jobs.slice(0, most).map((job, at) => (
+      {jobs.slice(0, max).map((job, at) => (
         <span key={job}>
           {at > 0 ? ', ' : ''}
           <Link href={jobHref(account, job)}>{job}</Link>

@@ -1,10 +1,11 @@
-/** What a message would say. */
+/** Preview of a message. */
 import { NativeSelect, TextInput, UnstyledButton } from '@mantine/core';
 import { useDebouncedValue } from '@mantine/hooks';
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { useEffect, useRef, useState } from 'react';
 import type * as z from 'zod';
 import type * as views from '../../../shared/api/notification-views.ts';
+import { accountPath } from '../api-paths.ts';
 import { Hidden, Note, Panel } from '../components.tsx';
 import { useApi } from '../queries.ts';
 import css from './customers.module.css';
@@ -20,40 +21,40 @@ import {
 
 type Preview = z.infer<typeof views.Preview>;
 
-/** As long nothing was typed in before a preview is asked for. */
+/** Time without input before a preview is requested. */
 const DEBOUNCE_MS = 400;
 
 /**
- * A preview beside an editor. `template`: what is written and not saved; without it what counts is shown. What is wrong with
- * the template is told by `onFault`.
+ * Shows a preview beside the editor. `unsaved`: the edited template; default: the template in effect. Calls `onError` with the error of
+ * the template, or `null`.
  */
 export function PreviewPanel(props: {
   readonly account: string;
-  readonly place: TemplateKey;
-  readonly template: TemplateText | undefined;
+  readonly template: TemplateKey;
+  readonly unsaved: TemplateText | undefined;
   readonly own: boolean;
-  readonly onFault: (fault: TemplateError | null) => void;
+  readonly onError: (error: TemplateError | null) => void;
 }) {
-  const { account, place, template, own, onFault } = props;
+  const { account, template, unsaved, own, onError } = props;
   const api = useApi();
   const [job, setJob] = useState('');
-  const [locale, setLocale] = useState<string>(place.locale);
+  const [locale, setLocale] = useState<string>(template.locale);
   const [zone, setZone] = useState('');
   const isJob = /^\s*[1-9]\d{0,11}\s*$/.test(job);
   const request = JSON.stringify({
-    kind: place.kind,
-    channel: place.channel,
+    kind: template.kind,
+    channel: template.channel,
     locale,
     ...(zone === '' ? {} : { zone }),
     ...(isJob ? { jobNumber: Number(job) } : {}),
-    ...(template === undefined ? {} : { template }),
+    ...(unsaved === undefined ? {} : { template: unsaved }),
   });
-  const [asked] = useDebouncedValue(request, DEBOUNCE_MS);
+  const [requested] = useDebouncedValue(request, DEBOUNCE_MS);
   const { data, error, isFetching } = useQuery({
-    queryKey: ['preview', account, asked],
+    queryKey: ['preview', account, requested],
     queryFn: ({ signal }) =>
-      api.post<Preview>(`/v1/accounts/${encodeURIComponent(account)}/notifications/preview`, {
-        body: JSON.parse(asked),
+      api.post<Preview>(accountPath(account, 'notifications', 'preview'), {
+        body: JSON.parse(requested),
         signal,
       }),
     placeholderData: keepPreviousData,
@@ -62,13 +63,13 @@ export function PreviewPanel(props: {
   const last = useRef<Preview>(undefined);
   if (data) last.current = data;
   const shown = last.current;
-  const fault = error ? toTemplateError(error) : null;
-  const ofJob = fault?.field === 'jobNumber' ? fault.message : undefined;
-  const ofTemplate = fault && ofJob === undefined ? fault : null;
-  const [field, sentence] = [ofTemplate?.field, ofTemplate?.message];
+  const invalid = error ? toTemplateError(error) : null;
+  const jobError = invalid?.field === 'jobNumber' ? invalid.message : undefined;
+  const templateError = invalid && jobError === undefined ? invalid : null;
+  const [field, message] = [templateError?.field, templateError?.message];
   useEffect(() => {
-    onFault(sentence === undefined ? null : { field, message: sentence });
-  }, [field, sentence, onFault]);
+    onError(message === undefined ? null : { field, message });
+  }, [field, message, onError]);
 
   return (
     <div className={css.preview}>
@@ -76,10 +77,10 @@ export function PreviewPanel(props: {
         title="Preview"
         aside={
           <span role="status">
-            {fault
-              ? 'As it was before the fault'
-              : isFetching || asked !== request
-                ? 'Being made …'
+            {invalid
+              ? 'Last valid version'
+              : isFetching || requested !== request
+                ? 'Updating …'
                 : 'Up to date'}
           </span>
         }
@@ -89,28 +90,28 @@ export function PreviewPanel(props: {
             label="Job"
             size="xs"
             inputMode="numeric"
-            placeholder="A made-up one"
+            placeholder="Sample data"
             value={job}
-            error={job.trim() !== '' && !isJob ? 'It must be the number of a job.' : ofJob}
+            error={job.trim() !== '' && !isJob ? 'It must be a job number.' : jobError}
             onChange={({ currentTarget: { value } }) => setJob(value)}
           />
           <NativeSelect
-            label="Read in"
+            label="Language"
             size="xs"
             data={localeOptions}
             value={locale}
             onChange={({ currentTarget: { value } }) => setLocale(value)}
           />
           <NativeSelect
-            label="Times of"
+            label="Time zone"
             size="xs"
-            data={[{ value: '', label: 'The account’s zone' }, ...zoneOptions(null)]}
+            data={[{ value: '', label: 'Account default' }, ...zoneOptions(null)]}
             value={zone}
             onChange={({ currentTarget: { value } }) => setZone(value)}
           />
         </div>
-        {shown?.custom && !own && template === undefined ? (
-          <Note>What the account has for another locale of this language counts here.</Note>
+        {shown?.own && !own && unsaved === undefined ? (
+          <Note>In effect here: the account’s template for another locale of this language.</Note>
         ) : null}
         {shown ? <PreviewContent preview={shown} /> : null}
       </Panel>
@@ -129,7 +130,7 @@ function PreviewContent({ preview }: { readonly preview: Preview }) {
         <SmsBubble text={text} />
         <p className={css.paragraph}>
           {formatCount(segments ?? 1, 'segment')}, {[...text].length} characters in {encoding}
-          {encoding === 'UCS-2' ? ', for it has characters that the alphabet of SMS lacks' : ''}
+          {encoding === 'UCS-2' ? ', because the text has characters outside GSM-7' : ''}
         </p>
       </>
     );
@@ -168,7 +169,8 @@ function PreviewContent({ preview }: { readonly preview: Preview }) {
             narrow={width === 'phone'}
           />
           <p className={css.paragraph}>
-            Links lead nowhere here, and pictures from the web, such as a logo, are shown by their names.
+            Links are disabled in the preview. Images from the web, such as a logo, appear as their
+            alternative text.
           </p>
         </>
       ) : (
@@ -178,7 +180,7 @@ function PreviewContent({ preview }: { readonly preview: Preview }) {
   );
 }
 
-/** One of a few, side by side. */
+/** A choice of one option, as buttons. */
 function Choice<T extends string>(props: {
   readonly name: string;
   readonly value: T;

@@ -1,21 +1,23 @@
-/** One recipient, or a new one. */
+/** The pages of one recipient and of a new one. */
 import { Button, Checkbox, NativeSelect, TextInput } from '@mantine/core';
-import { useQuery, useQueryClient } from '@tanstack/react-query';
+import { useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { Link, useLocation } from 'wouter';
 import { NewRecipient, RecipientUpdate } from '../../../shared/notifications/notification-input.ts';
 import { messageKinds } from '../../../shared/notifications/types.ts';
-import { ApiError } from '../api.ts';
+import { accountPath } from '../api-paths.ts';
 import { Badge, Facts, Failure, Note, Panel, showToast, useConfirm } from '../components.tsx';
-import { type ApiForm, useApiForm } from '../forms.ts';
+import { type ApiForm, isConflict, useApiForm } from '../forms.ts';
 import { channelNames, kindNames, kinds } from '../messages.ts';
 import { useApi } from '../queries.ts';
 import { useSession } from '../session.ts';
 import { Timestamp } from '../times.tsx';
+import { ConflictNote, FormErrorNote } from './components.tsx';
 import css from './customers.module.css';
 import { formatScope, localeNames, localeOptions, zoneOptions } from './labels.ts';
 import { AccountPage, useCustomersHref } from './layout.tsx';
 import { MessageList } from './MessagesPage.tsx';
+import { useEditable } from './queries.ts';
 import {
   type Recipient,
   type RecipientValues,
@@ -24,71 +26,55 @@ import {
   toRecipientValues,
 } from './recipients.ts';
 
-const pathOf = (account: string, id?: string): string =>
-  `/v1/accounts/${encodeURIComponent(account)}/recipients${id === undefined ? '' : `/${encodeURIComponent(id)}`}`;
-
-/** Somebody new who is told. */
+/** The form of a new recipient. */
 export function NewRecipientPage({ account }: { readonly account: string }) {
   const api = useApi();
   const queries = useQueryClient();
   const href = useCustomersHref(account);
   const [, go] = useLocation();
-  const whole = useApiForm<RecipientValues>({
+  const recipientForm = useApiForm<RecipientValues>({
     schema: NewRecipient,
     initial: toRecipientValues(),
     toBody: toNewRecipient,
     send: async (body) => {
-      const made = await api.post<Recipient>(pathOf(account), { body });
-      whole.markSaved();
+      const created = await api.post<Recipient>(accountPath(account, 'recipients'), { body });
+      recipientForm.markSaved();
       await queries.invalidateQueries({ queryKey: ['recipients', account] });
-      showToast(`${made.name ?? made.id} is told about ${formatScope(made)} of ${account}.`);
+      showToast(`${created.name ?? created.id} added. Notified of ${formatScope(created)} of ${account}.`);
       go(href('recipients'));
     },
   });
   return (
     <AccountPage account={account} part="recipients" title={`New recipient of ${account}`}>
-      <form className={css.form} onSubmit={whole.submit} noValidate>
-        <RecipientFields form={whole.form} isNew own={false} zone={null} />
-        <End whole={whole} verb="Add" account={account} />
+      <form className={css.form} onSubmit={recipientForm.submit} noValidate>
+        <RecipientFields form={recipientForm.form} isNew own={false} zone={null} />
+        <FormErrorNote error={recipientForm.formError} />
+        <FormButtons busy={recipientForm.busy} verb="Add" account={account} />
       </form>
     </AccountPage>
   );
 }
 
-/** Somebody who is told: what is said of them, and what they were told. */
+/** One recipient: settings and messages. */
 export function RecipientPage({ account, id }: { readonly account: string; readonly id: string }) {
-  const api = useApi();
   const may = useSession().may('admin');
-  const queries = useQueryClient();
-  const [version, setVersion] = useState(0);
-  const queryKey = ['recipients', account, 'one', id];
-  const { data, error, refetch } = useQuery({
-    queryKey,
-    queryFn: ({ signal }) => api.get<Recipient>(pathOf(account, id), { signal }),
-  });
+  const { data, error, refetch, version, restart } = useEditable<Recipient>(
+    ['recipients', account, 'one', id],
+    accountPath(account, 'recipients', id),
+  );
   return (
     <AccountPage account={account} part="recipients" title={data?.name ?? id}>
       {error && !data ? <Failure error={error} again={refetch} /> : null}
       {data && !may ? <RecipientFacts recipient={data} /> : null}
       {data && may ? (
-        <RecipientForm
-          key={version}
-          account={account}
-          recipient={data}
-          begin={async (fresh) => {
-            // At once, so that nothing that is typed in after it is lost.
-            if (fresh) queries.setQueryData(queryKey, fresh);
-            else await refetch();
-            setVersion((before) => before + 1);
-          }}
-        />
+        <RecipientForm key={version} account={account} recipient={data} restart={restart} />
       ) : null}
       {data ? (
-        <Panel title="What they were told" aside="Newest first">
+        <Panel title="Messages" aside="Newest first">
           <MessageList
             account={account}
-            path={`recipients/${encodeURIComponent(id)}/messages`}
-            empty="They were told nothing yet."
+            path={['recipients', id, 'messages']}
+            empty="No messages yet. Messages to this recipient appear here."
           />
         </Panel>
       ) : null}
@@ -99,107 +85,89 @@ export function RecipientPage({ account, id }: { readonly account: string; reado
 function RecipientForm(props: {
   readonly account: string;
   readonly recipient: Recipient;
-  /** Begins anew, with what was saved or else with what is there now. */
-  readonly begin: (fresh?: Recipient) => Promise<void>;
+  /** Remounts the form, with the saved recipient or with a new fetch. */
+  readonly restart: (saved?: Recipient) => Promise<void>;
 }) {
-  const { account, begin } = props;
+  const { account, restart } = props;
   const [recipient] = useState(props.recipient);
   const { id, name } = recipient;
   const own = recipient.source === 'upstream';
+  const path = accountPath(account, 'recipients', id);
   const api = useApi();
-  const ask = useConfirm();
+  const confirm = useConfirm();
   const queries = useQueryClient();
   const href = useCustomersHref(account);
   const [, go] = useLocation();
-  const whole = useApiForm<RecipientValues>({
+  const recipientForm = useApiForm<RecipientValues>({
     schema: RecipientUpdate,
     initial: toRecipientValues(recipient),
     toBody: (values) => toRecipientChange(values, recipient),
     send: async (body) => {
-      const changed = await api.patch<Recipient>(pathOf(account, id), { body, revision: recipient.revision });
-      whole.markSaved();
-      showToast('The recipient is changed.');
-      await begin(changed);
+      const saved = await api.patch<Recipient>(path, { body, revision: recipient.revision });
+      recipientForm.markSaved();
+      showToast('Recipient saved.');
+      await restart(saved);
       await queries.invalidateQueries({ queryKey: ['recipients', account], exact: true });
     },
   });
-  const outdated = whole.error instanceof ApiError && whole.error.status === 412;
+  const conflict = isConflict(recipientForm.error);
   const remove = (): void =>
-    ask({
+    confirm({
       title: `Remove ${name ?? id}?`,
-      body: `They are told nothing more about ${formatScope(recipient)} of ${account}, and what waits to be sent to them is not sent. What they were told stays in the history.`,
+      body: `This recipient is no longer notified of ${formatScope(recipient)} of ${account}. Waiting messages are not sent. Sent messages stay in the history.`,
       verb: 'Remove',
       destructive: true,
       onConfirm: async () => {
-        await api.delete(pathOf(account, id));
-        whole.markSaved();
+        await api.delete(path);
+        recipientForm.markSaved();
         await queries.invalidateQueries({ queryKey: ['recipients', account], refetchType: 'none' });
-        showToast(`${name ?? id} is removed.`);
+        showToast(`${name ?? id} removed.`);
         go(href('recipients'));
       },
     });
   return (
-    <form className={css.form} onSubmit={whole.submit} noValidate>
+    <form className={css.form} onSubmit={recipientForm.submit} noValidate>
       {own ? (
         <Note>
-          This is the user of the account’s credentials. Who he is, and his addresses, are changed in the
-          ordering service; to tell him nothing, pause him, or switch it off in the settings.
+          This recipient is the API user of the account. Change the name and addresses in the ordering system.
+          To stop messages, pause this recipient or turn off “Notify the API user” in the settings.
         </Note>
       ) : null}
-      <RecipientFields form={whole.form} isNew={false} own={own} zone={recipient.zone} />
-      {outdated ? (
-        <Note
-          tone="bad"
-          live
-          actions={
-            <Button size="xs" variant="default" onClick={() => void begin()}>
-              Show it as it is now
-            </Button>
-          }
-        >
-          <p>
-            Somebody has changed this recipient since you opened it, and yours was not saved. Shown as it is
-            now, what you typed in here is lost.
-          </p>
-        </Note>
-      ) : null}
-      <End whole={outdated ? { ...whole, formError: null } : whole} verb="Save" account={account}>
+      <RecipientFields form={recipientForm.form} isNew={false} own={own} zone={recipient.zone} />
+      {conflict ? (
+        <ConflictNote what="This recipient was" reload={() => void restart()} />
+      ) : (
+        <FormErrorNote error={recipientForm.formError} />
+      )}
+      <FormButtons busy={recipientForm.busy} verb="Save" account={account}>
         {own ? null : (
           <Button variant="subtle" color="red" onClick={remove}>
             Remove
           </Button>
         )}
-      </End>
+      </FormButtons>
     </form>
   );
 }
 
-/** What went wrong, and what can be done. */
-function End(props: {
-  readonly whole: Pick<ApiForm<RecipientValues>, 'formError' | 'busy'>;
+function FormButtons(props: {
+  readonly busy: boolean;
   readonly verb: string;
   readonly account: string;
   readonly children?: React.ReactNode;
 }) {
-  const { whole, verb, account, children } = props;
+  const { busy, verb, account, children } = props;
   const href = useCustomersHref(account);
   return (
-    <>
-      {whole.formError === null ? null : (
-        <Note tone="bad" live>
-          {whole.formError}
-        </Note>
-      )}
-      <div className={css.foot}>
-        <Button type="submit" loading={whole.busy}>
-          {verb}
-        </Button>
-        <Button component={Link} variant="default" href={href('recipients')}>
-          Cancel
-        </Button>
-        {children}
-      </div>
-    </>
+    <div className={css.foot}>
+      <Button type="submit" loading={busy}>
+        {verb}
+      </Button>
+      <Button component={Link} variant="default" href={href('recipients')}>
+        Cancel
+      </Button>
+      {children}
+    </div>
   );
 }
 
@@ -210,13 +178,13 @@ const SCOPE_OPTIONS = [
   { value: 'jobNumber', label: 'One job' },
 ];
 const CHANNEL_OPTIONS = [
-  { value: 'auto', label: 'What there is an address for' },
+  { value: 'auto', label: 'All with an address' },
   { value: 'email', label: 'E-mail only' },
   { value: 'sms', label: 'SMS only' },
   { value: 'both', label: 'E-mail and SMS' },
 ];
 
-/** `own`: the ordering service's, of whom less can be said here. */
+/** `own`: the recipient derived from the API user, whose identity and scope are fixed. */
 function RecipientFields(props: {
   readonly form: ApiForm<RecipientValues>['form'];
   readonly isNew: boolean;
@@ -227,8 +195,8 @@ function RecipientFields(props: {
   const field = form.getInputProps;
   return (
     <div className={css.panels}>
-      <Panel title="Who">
-        <TextInput label="Name" description="How they are addressed." disabled={own} {...field('name')} />
+      <Panel title="Recipient">
+        <TextInput label="Name" description="Used in the salutation." disabled={own} {...field('name')} />
         <div className={css.pair}>
           <TextInput label="E-mail" type="email" autoComplete="off" disabled={own} {...field('email')} />
           <TextInput
@@ -243,26 +211,26 @@ function RecipientFields(props: {
         <div className={css.pair}>
           <NativeSelect
             label="Language"
-            data={[{ value: '', label: 'The account’s' }, ...localeOptions]}
+            data={[{ value: '', label: 'Account default' }, ...localeOptions]}
             {...field('locale')}
           />
           <NativeSelect
-            label="Times of"
-            data={[{ value: '', label: 'The account’s' }, ...zoneOptions(zone)]}
+            label="Time zone"
+            data={[{ value: '', label: 'Account default' }, ...zoneOptions(zone)]}
             {...field('zone')}
           />
         </div>
         {isNew ? (
           <TextInput
             label="Id"
-            description="What they are known by, for good; made up unless you give one."
+            description="Optional. Generated if empty. Cannot be changed later."
             autoComplete="off"
             {...field('id')}
           />
         ) : null}
       </Panel>
-      <Panel title="What they are told">
-        <NativeSelect label="About" data={SCOPE_OPTIONS} disabled={own} {...field('scope')} />
+      <Panel title="Notifications">
+        <NativeSelect label="Jobs" data={SCOPE_OPTIONS} disabled={own} {...field('scope')} />
         {form.values.scope === 'orderGroup' ? (
           <TextInput label="Order group" disabled={own} {...field('orderGroup')} />
         ) : null}
@@ -272,8 +240,8 @@ function RecipientFields(props: {
         {form.values.scope === 'jobNumber' ? (
           <TextInput label="Job number" inputMode="numeric" disabled={own} {...field('jobNumber')} />
         ) : null}
-        <NativeSelect label="By" data={CHANNEL_OPTIONS} {...field('channels')} />
-        <Checkbox.Group label="Of" {...field('kinds')}>
+        <NativeSelect label="Channels" data={CHANNEL_OPTIONS} {...field('channels')} />
+        <Checkbox.Group label="Message types" {...field('kinds')}>
           <div className={css.boxes}>
             {kinds.map((kind) => (
               <Checkbox key={kind} value={kind} label={kindNames[kind]} description={messageKinds[kind]} />
@@ -282,7 +250,7 @@ function RecipientFields(props: {
         </Checkbox.Group>
         <Checkbox
           label="Paused"
-          description="They are told nothing for the time being."
+          description="No messages are sent while paused."
           {...form.getInputProps('paused', { type: 'checkbox' })}
         />
       </Panel>
@@ -290,7 +258,7 @@ function RecipientFields(props: {
   );
 }
 
-/** For keys that may not change them. */
+/** Read-only view, for keys without the role admin. */
 function RecipientFacts({ recipient }: { readonly recipient: Recipient }) {
   const { name, email, mobile, locale, zone, channels, paused } = recipient;
   return (
@@ -300,18 +268,18 @@ function RecipientFacts({ recipient }: { readonly recipient: Recipient }) {
           [
             'State',
             <Badge key="state" tone={paused ? 'warn' : 'good'}>
-              {paused ? 'Paused' : 'Is told'}
+              {paused ? 'Paused' : 'Active'}
             </Badge>,
           ],
           ['Name', name],
           ['E-mail', email],
           ['Mobile', mobile],
-          ['Told about', formatScope(recipient)],
-          ['Of', recipient.kinds.map((kind) => kindNames[kind]).join(', ')],
-          ['By', channels.map((channel) => channelNames[channel]).join(', ')],
-          ['Language', locale === null ? 'The account’s' : localeNames[locale]],
-          ['Times of', zone ?? 'The account’s'],
-          ['Made', <Timestamp key="made" at={recipient.createdAt} as="whole" />],
+          ['Jobs', formatScope(recipient)],
+          ['Message types', recipient.kinds.map((kind) => kindNames[kind]).join(', ')],
+          ['Channels', channels.map((channel) => channelNames[channel]).join(', ')],
+          ['Language', locale === null ? 'Account default' : localeNames[locale]],
+          ['Time zone', zone ?? 'Account default'],
+          ['Created', <Timestamp key="created" at={recipient.createdAt} as="whole" />],
         ]}
       />
     </Panel>

@@ -1,10 +1,11 @@
-/** Who is told about the jobs of an account: the list, one of them, a new one, and imports. */
+/** Recipients of an account: the list, one recipient, a new one, and the import. */
 import { Button, TextInput } from '@mantine/core';
 import { IconDownload, IconPlus, IconSearch, IconUpload } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { useWindowVirtualizer } from '@tanstack/react-virtual';
 import { useDeferredValue, useLayoutEffect, useMemo, useRef, useState } from 'react';
 import { Link } from 'wouter';
+import { accountPath } from '../api-paths.ts';
 import { Badge, Empty, Failure, Hidden, Panel } from '../components.tsx';
 import { channelNames, kindNames } from '../messages.ts';
 import { allPages, useApi } from '../queries.ts';
@@ -32,20 +33,18 @@ function Recipients({ account }: { readonly account: string }) {
   const session = useSession();
   const href = useCustomersHref(account);
   const [read, change] = useParams();
-  const sought = useDeferredValue(read('q') ?? '');
+  const search = useDeferredValue(read('q') ?? '');
   const { data, error, refetch } = useQuery({
     queryKey: ['recipients', account],
     queryFn: ({ signal }) =>
-      allPages<Recipient>(api, `/v1/accounts/${encodeURIComponent(account)}/recipients`, 'recipients', {
-        signal,
-      }),
+      allPages<Recipient>(api, accountPath(account, 'recipients'), 'recipients', { signal }),
   });
-  const found = useMemo(() => (data ? filterRecipients(data, sought) : undefined), [data, sought]);
+  const found = useMemo(() => (data ? filterRecipients(data, search) : undefined), [data, search]);
   return (
     <AccountPage
       account={account}
       part="recipients"
-      title={`Who is told about the jobs of ${account}`}
+      title={`Recipients of ${account}`}
       actions={
         <>
           {session.may('operate') ? (
@@ -103,11 +102,13 @@ function Recipients({ account }: { readonly account: string }) {
         ) : null}
         {data?.length === 0 ? (
           <Empty>
-            Nobody is told about the jobs of {account}.
-            {session.may('admin') ? ' Add somebody, or import a table of all of them.' : ''}
+            No recipients yet, so no messages about the jobs of {account} are sent.
+            {session.may('admin') ? ' Add a recipient, or import a CSV file.' : ''}
           </Empty>
         ) : null}
-        {data && data.length > 0 && found?.length === 0 ? <Empty>Nobody is like that.</Empty> : null}
+        {data && data.length > 0 && found?.length === 0 ? (
+          <Empty>No recipient matches the search.</Empty>
+        ) : null}
         {found && found.length > 0 ? <Table account={account} recipients={found} /> : null}
       </Panel>
     </AccountPage>
@@ -116,7 +117,7 @@ function Recipients({ account }: { readonly account: string }) {
 
 const ROW_PX = 58;
 
-/** Only the rows that are on screen are there, and some around them. */
+/** A virtualized table: renders only the visible rows and some around them. */
 function Table(props: { readonly account: string; readonly recipients: readonly Recipient[] }) {
   const { account, recipients } = props;
   const place = useRef<HTMLTableSectionElement>(null);
@@ -136,10 +137,10 @@ function Table(props: { readonly account: string; readonly recipients: readonly 
     <table className={css.recipients} aria-label="Recipients" aria-rowcount={recipients.length + 1}>
       <thead>
         <tr aria-rowindex={1} className={css.recipientHead}>
-          <th scope="col">Who</th>
+          <th scope="col">Recipient</th>
           <th scope="col">Addresses</th>
-          <th scope="col">Told about</th>
-          <th scope="col">Of</th>
+          <th scope="col">Jobs</th>
+          <th scope="col">Message types</th>
         </tr>
       </thead>
       <tbody ref={place} className={css.virtual} style={{ height: rows.getTotalSize() }}>
@@ -173,7 +174,7 @@ function Cells({ account, recipient }: { readonly account: string; readonly reci
           {name ?? id}
         </Link>{' '}
         {paused ? <Badge tone="warn">Paused</Badge> : null}
-        {source === 'upstream' ? <span className={css.quiet}>From the ordering service</span> : null}
+        {source === 'upstream' ? <span className={css.quiet}>API user</span> : null}
       </td>
       <td className={css.addresses}>
         {email ? <Address address={email} used={channels.includes('email')} channel="email" /> : null}
@@ -195,18 +196,18 @@ function Address(props: {
     <span data-used={used || undefined}>
       <Hidden>{channelNames[channel]}: </Hidden>
       {address}
-      {used ? null : ' (not used)'}
+      {used ? null : ' (unused)'}
     </span>
   );
 }
 
-/** Has the browser keep a text as a file. */
+/** Downloads a text as a file. */
 function download(name: string, text: string): void {
   const url = URL.createObjectURL(new Blob([text], { type: 'text/csv;charset=utf-8' }));
   const link = document.createElement('a');
   link.href = url;
   link.download = name;
   link.click();
-  // Once it was taken up.
+  // Long after the browser has read it.
   setTimeout(() => URL.revokeObjectURL(url), 60_000);
 }

@@ -1,16 +1,17 @@
-/** How an account tells its customers. */
+/** Notification settings of an account. */
 import { Button, Checkbox, NativeSelect, Textarea, TextInput } from '@mantine/core';
-import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
-import { ApiError } from '../api.ts';
+import { accountPath } from '../api-paths.ts';
 import { Badge, Facts, Failure, Note, Panel, showToast, useConfirm } from '../components.tsx';
-import { useApiForm } from '../forms.ts';
+import { isConflict, useApiForm } from '../forms.ts';
 import { useApi } from '../queries.ts';
 import { useSession } from '../session.ts';
 import { Timestamp } from '../times.tsx';
+import { ConflictNote, FormErrorNote } from './components.tsx';
 import css from './customers.module.css';
 import { formatCount, localeNames, localeOptions, zoneOptions } from './labels.ts';
 import { AccountPage } from './layout.tsx';
+import { useEditable } from './queries.ts';
 import {
   getConfirmation,
   type Settings,
@@ -22,34 +23,19 @@ import {
 } from './settings.ts';
 
 export default function SettingsPage({ account }: { readonly account: string }) {
-  const api = useApi();
   const may = useSession().may('admin');
-  const queries = useQueryClient();
-  const queryKey = ['notifications', account];
-  const { data, error, refetch } = useQuery({
-    queryKey,
-    queryFn: ({ signal }) => api.get<Settings>(pathOf(account), { signal }),
-  });
-  // Counted up when the form begins anew: what is typed in is not lost when the settings are read again.
-  const [version, setVersion] = useState(0);
+  const { data, error, refetch, version, restart } = useEditable<Settings>(
+    ['notifications', account],
+    accountPath(account, 'notifications'),
+  );
   return (
-    <AccountPage account={account} part="" title={`What customers of ${account} are told`}>
+    <AccountPage account={account} part="" title={`Notifications of ${account}`}>
       {error && !data ? <Failure error={error} again={refetch} /> : null}
       {data ? (
         <>
           <Warnings settings={data} />
           {may ? (
-            <SettingsForm
-              key={version}
-              account={account}
-              settings={data}
-              begin={async (fresh) => {
-                // At once, so that nothing that is typed in after it is lost.
-                if (fresh) queries.setQueryData(queryKey, fresh);
-                else await refetch();
-                setVersion((before) => before + 1);
-              }}
-            />
+            <SettingsForm key={version} account={account} settings={data} restart={restart} />
           ) : (
             <SettingsFacts settings={data} />
           )}
@@ -59,9 +45,7 @@ export default function SettingsPage({ account }: { readonly account: string }) 
   );
 }
 
-const pathOf = (account: string): string => `/v1/accounts/${encodeURIComponent(account)}/notifications`;
-
-/** What may surprise, and what to do where nothing can be sent. */
+/** Warnings of the API, and what to configure if a channel is missing. */
 function Warnings({ settings }: { readonly settings: Settings }) {
   const { channels, warnings } = settings;
   return (
@@ -69,23 +53,23 @@ function Warnings({ settings }: { readonly settings: Settings }) {
       {channels.length === 0 ? (
         <Note tone="warn">
           <p>
-            <strong>Nothing can be sent from here:</strong> there is no <code>notifications</code> in the
-            configuration. Name a sender and a mail server there (<code>from</code> and <code>smtp</code>; on
-            AWS <code>notifications</code> in <code>infra/settings.ts</code>), and start Jobwire again. Until
-            then messages are held back, with “Nothing is set up that could send it”.
+            <strong>No channel is configured:</strong> the configuration has no <code>notifications</code>.
+            Add a sender and a mail server (<code>from</code> and <code>smtp</code>; on AWS{' '}
+            <code>notifications</code> in <code>infra/settings.ts</code>) and restart Jobwire. Until then
+            messages are suppressed.
           </p>
         </Note>
       ) : null}
       {channels.includes('email') && !channels.includes('sms') && settings.sms.enabled ? (
         <Note tone="warn">
           <p>
-            <strong>No SMS can be sent from here:</strong> add <code>sms</code> to <code>notifications</code>{' '}
-            in the configuration, and start Jobwire again, or switch SMS off below.
+            <strong>SMS is not configured:</strong> add <code>sms</code> to <code>notifications</code> in the
+            configuration and restart Jobwire, or turn off SMS below.
           </p>
         </Note>
       ) : null}
       {warnings
-        .filter((warning) => !/is set up here/.test(warning))
+        .filter((warning) => !/^No .* is configured/.test(warning))
         .map((warning) => (
           <Note key={warning} tone="warn">
             {warning}
@@ -98,112 +82,102 @@ function Warnings({ settings }: { readonly settings: Settings }) {
 function SettingsForm(props: {
   readonly account: string;
   readonly settings: Settings;
-  /** Begins anew, with what was saved or else with what is there now. */
-  readonly begin: (fresh?: Settings) => Promise<void>;
+  /** Remounts the form, with the saved settings or with a new fetch. */
+  readonly restart: (saved?: Settings) => Promise<void>;
 }) {
-  const { account, begin } = props;
+  const { account, restart } = props;
   const [settings] = useState(props.settings);
   const api = useApi();
-  const ask = useConfirm();
+  const confirm = useConfirm();
 
   async function save(body: unknown): Promise<void> {
-    const saved = await api.put<Settings>(pathOf(account), { body, revision: settings.revision });
-    settle();
-    showToast('The settings are saved.');
-    await begin(saved);
+    const path = accountPath(account, 'notifications');
+    const saved = await api.put<Settings>(path, { body, revision: settings.revision });
+    markSaved();
+    showToast('Settings saved.');
+    await restart(saved);
   }
-  const {
-    form,
-    formError: problem,
-    error,
-    busy,
-    submit,
-    markSaved: settle,
-  } = useApiForm<SettingsValues>({
+  const { form, formError, error, busy, submit, markSaved } = useApiForm<SettingsValues>({
     schema: SettingsInput,
     initial: toSettingsValues(settings),
     toBody: toSettingsBody,
     send: save,
   });
-  const submitOrAsk = (event: React.FormEvent<HTMLFormElement>): void => {
+  const submitOrConfirm = (event: React.FormEvent<HTMLFormElement>): void => {
     const body = toSettingsBody(form.values) as SettingsInput;
-    const question = form.isValid() ? getConfirmation(account, settings, body) : undefined;
-    if (!question) {
+    const confirmation = form.isValid() ? getConfirmation(account, settings, body) : undefined;
+    if (!confirmation) {
       submit(event);
       return;
     }
     event.preventDefault();
-    ask({
-      ...question,
-      onConfirm: () => save(body),
-    });
+    confirm({ ...confirmation, onConfirm: () => save(body) });
   };
-  const outdated = error instanceof ApiError && error.status === 412;
   const field = form.getInputProps;
   const box = (name: string) => form.getInputProps(name, { type: 'checkbox' });
   const isOn = form.values.enabled;
+  const [status, tone] = toNotificationStatus(settings);
   return (
-    <form className={css.form} onSubmit={submitOrAsk} noValidate>
+    <form className={css.form} onSubmit={submitOrConfirm} noValidate>
       <div className={css.panels}>
-        <Panel
-          title="Telling customers"
-          aside={<Badge tone={toNotificationStatus(settings)[1]}>{toNotificationStatus(settings)[0]}</Badge>}
-        >
+        <Panel title="Notifications" aside={<Badge tone={tone}>{status}</Badge>}>
           <Checkbox
-            label="Customers are told"
-            description={settings.since ? undefined : 'What happened before it is switched on is not told.'}
+            label="Notify customers"
+            description={settings.since ? undefined : 'Only changes after it is turned on are sent.'}
             {...box('enabled')}
           />
           <Checkbox
             label="Dry run"
-            description="Everything happens but sending: under Messages stands what would have gone to whom."
+            description="Messages are created and listed under Messages, but not sent."
             {...box('dryRun')}
           />
           <Checkbox
-            label="The user of the account’s credentials is told too"
-            description="As his settings in the ordering service say. The service may write to him as well."
+            label="Notify the API user"
+            description="According to that user’s notification settings in the ordering system, which may send its own messages."
             {...box('ownUser')}
           />
           <TextInput
-            label="Answers to e-mails go to"
+            label="Reply-to address"
             type="email"
             placeholder="orders@example.com"
             {...field('replyTo')}
           />
           <div className={css.pair}>
             <TextInput
-              label="Gathered into one for (seconds)"
+              label="Collection window (seconds)"
+              description="Changes of an order within it are one message."
               inputMode="numeric"
               {...field('windowSeconds')}
             />
             <TextInput
-              label="Not told when older than (hours)"
+              label="Maximum age (hours)"
+              description="Older changes are not sent."
               inputMode="numeric"
               {...field('maxAgeHours')}
             />
           </div>
           <div className={css.pair}>
             <NativeSelect label="Language" data={localeOptions} {...field('locale')} />
-            <NativeSelect label="Times of" data={zoneOptions(settings.zone)} {...field('zone')} />
+            <NativeSelect label="Time zone" data={zoneOptions(settings.zone)} {...field('zone')} />
           </div>
-          <p className={css.quiet}>Language and zone are for recipients without their own.</p>
+          <p className={css.quiet}>Language and time zone are the defaults for recipients.</p>
         </Panel>
         <div className={css.stack}>
-          <Panel title="The look of messages">
+          <Panel title="Branding">
             <TextInput
               label="Name"
-              description="Who the messages come from."
+              description="Sender name of messages."
               required
               {...field('branding.name')}
             />
             <div className={css.pair}>
               <TextInput
-                label="Colour of the buttons"
+                label="Button colour"
                 rightSection={
                   <input
                     type="color"
                     className={css.color}
-                    aria-label="Pick the colour"
+                    aria-label="Choose the button colour"
                     value={
                       /^#[0-9a-f]{6}$/i.test(form.values.branding.color)
                         ? form.values.branding.color
@@ -218,35 +192,35 @@ function SettingsForm(props: {
             </div>
             <TextInput
               label="Logo"
-              description="The address of a picture, over https; without one the name stands there."
+              description="https URL of an image. Default: the name as text."
               placeholder="https://example.com/logo.png"
               {...field('branding.logoUrl')}
             />
             <Textarea
               label="Footer"
-              description="A line or two at the end of e-mails: a postal address, say."
+              description="One or two lines at the end of e-mails, such as a postal address."
               rows={2}
               {...field('branding.footer')}
             />
           </Panel>
           <Panel title="SMS">
-            <Checkbox label="SMS are sent" {...box('sms.enabled')} />
+            <Checkbox label="Send SMS" {...box('sms.enabled')} />
             <div className={css.pair}>
               <TextInput
-                label="Sender"
-                description="Where the country allows it."
+                label="Sender id"
+                description="Not supported in all countries."
                 {...field('sms.senderId')}
               />
               <TextInput
-                label="Segments in a month at most"
-                description="What is above is not sent."
+                label="Monthly limit (segments)"
+                description="SMS above it are not sent."
                 inputMode="numeric"
                 {...field('sms.monthlySegments')}
               />
             </div>
             <Checkbox
               label="Quiet hours"
-              description="SMS wait until they are over, by the clock of the recipient’s zone."
+              description="SMS are delayed until they end, in the recipient’s time zone."
               {...box('sms.quiet')}
             />
             {form.values.sms.quiet ? (
@@ -258,26 +232,10 @@ function SettingsForm(props: {
           </Panel>
         </div>
       </div>
-      {outdated ? (
-        <Note
-          tone="bad"
-          live
-          actions={
-            <Button size="xs" variant="default" onClick={() => void begin()}>
-              Show them as they are now
-            </Button>
-          }
-        >
-          <p>
-            Somebody has changed these settings since you opened them, and yours were not saved. Shown as they
-            are now, what you typed in here is lost.
-          </p>
-        </Note>
-      ) : null}
-      {problem === null || outdated ? null : (
-        <Note tone="bad" live>
-          {problem}
-        </Note>
+      {isConflict(error) ? (
+        <ConflictNote what="These settings were" reload={() => void restart()} />
+      ) : (
+        <FormErrorNote error={formError} />
       )}
       <div className={css.foot}>
         <Button type="submit" loading={busy}>
@@ -286,7 +244,7 @@ function SettingsForm(props: {
         <span className={css.quiet}>
           {settings.since ? (
             <>
-              {isOn ? 'Told since' : 'Switched on or off last'} <Timestamp at={settings.since} as="whole" />
+              {isOn ? 'On since' : 'Last turned on or off'} <Timestamp at={settings.since} as="whole" />
             </>
           ) : null}
         </span>
@@ -295,38 +253,38 @@ function SettingsForm(props: {
   );
 }
 
-/** For keys that may not change them. */
+/** Read-only view, for keys without the role admin. */
 function SettingsFacts({ settings }: { readonly settings: Settings }) {
   const { branding, sms } = settings;
-  const [words, tone] = toNotificationStatus(settings);
+  const [status, tone] = toNotificationStatus(settings);
   const { quietHours } = sms;
   return (
     <div className={css.panels}>
-      <Panel title="Telling customers">
+      <Panel title="Notifications">
         <Facts
           rows={[
             [
-              'Customers are told',
-              <Badge key="on" tone={tone}>
-                {words}
+              'Status',
+              <Badge key="status" tone={tone}>
+                {status}
               </Badge>,
             ],
             ['Since', settings.since ? <Timestamp key="since" at={settings.since} as="whole" /> : undefined],
-            ['User of the credentials', settings.ownUser ? 'Is told too' : 'Is not told'],
-            ['Answers go to', settings.replyTo],
-            ['One message for', `What comes within ${formatCount(settings.windowSeconds, 'second')}`],
-            ['Not told', `When older than ${formatCount(settings.maxAgeHours, 'hour')}`],
+            ['API user', settings.ownUser ? 'Notified' : 'Not notified'],
+            ['Reply-to address', settings.replyTo],
+            ['Collection window', formatCount(settings.windowSeconds, 'second')],
+            ['Maximum age', formatCount(settings.maxAgeHours, 'hour')],
             ['Language', localeNames[settings.locale]],
-            ['Times of', settings.zone],
+            ['Time zone', settings.zone],
           ]}
         />
       </Panel>
       <div className={css.stack}>
-        <Panel title="The look of messages">
+        <Panel title="Branding">
           <Facts
             rows={[
               ['Name', branding.name],
-              ['Colour', branding.color],
+              ['Button colour', branding.color],
               ['Website', branding.website],
               ['Logo', branding.logoUrl],
               ['Footer', branding.footer],
@@ -336,9 +294,9 @@ function SettingsFacts({ settings }: { readonly settings: Settings }) {
         <Panel title="SMS">
           <Facts
             rows={[
-              ['SMS', sms.enabled ? 'Are sent' : 'Are not sent'],
-              ['Sender', sms.senderId],
-              ['In a month at most', formatCount(sms.monthlySegments, 'segment')],
+              ['Status', sms.enabled ? 'On' : 'Off'],
+              ['Sender id', sms.senderId],
+              ['Monthly limit', formatCount(sms.monthlySegments, 'segment')],
               ['Quiet hours', quietHours ? `${quietHours.from} to ${quietHours.to}` : 'None'],
             ]}
           />

@@ -1,7 +1,7 @@
-/** An SMS as it is read on a phone. */
+/** Renders an SMS as on a phone. */
 import css from './customers.module.css';
 
-/** The text, as text: links in it lead nowhere. */
+/** Shows the text without active links. */
 export function SmsBubble({ text }: { readonly text: string }) {
   return (
     <div className={css.phone}>

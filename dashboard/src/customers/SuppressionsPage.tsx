@@ -1,10 +1,11 @@
-/** Addresses that get nothing more from an account. */
+/** Addresses that receive no messages from an account. */
 import { Button, NativeSelect, TextInput } from '@mantine/core';
 import { useInfiniteQuery, useQueryClient } from '@tanstack/react-query';
 import type * as z from 'zod';
 import type * as views from '../../../shared/api/notification-views.ts';
 import { NewSuppression } from '../../../shared/notifications/notification-input.ts';
 import { channels } from '../../../shared/notifications/types.ts';
+import { accountPath } from '../api-paths.ts';
 import {
   Badge,
   type Confirmation,
@@ -20,6 +21,7 @@ import { channelNames } from '../messages.ts';
 import { useApi } from '../queries.ts';
 import { useSession } from '../session.ts';
 import { RelativeTime } from '../times.tsx';
+import { FormErrorNote, LoadMore } from './components.tsx';
 import css from './customers.module.css';
 import { AccountPage } from './layout.tsx';
 
@@ -28,79 +30,71 @@ type Reason = Suppression['reason'];
 
 const PAGE_SIZE = 100;
 
-/** Why an address gets nothing, shortly, at length, and what it means to let it get messages again. */
+/** Reasons of a suppression: name, explanation, and the consequences of lifting it. */
 const REASONS: Readonly<
   Record<Reason, { readonly name: string; readonly why: string; readonly lifting: string }>
 > = {
   unsubscribed: {
     name: 'Unsubscribed',
-    why: 'They said that they want no messages, by the link in a mail or to you.',
+    why: 'The recipient unsubscribed, by the link in an e-mail or through you.',
     lifting:
-      'Lift it only when they have asked for messages again: to write to them against their word is against the law in many countries.',
+      'Lift the suppression only if the recipient asks for messages again. Sending without consent is illegal in many countries.',
   },
   complained: {
     name: 'Marked as spam',
-    why: 'They marked a message as spam.',
+    why: 'The recipient marked a message as spam.',
     lifting:
-      'This is dangerous: another mark as spam harms the reputation of your domain, and mail to all customers may be turned away for it. Lift it only when they have asked for it in writing.',
+      'Another complaint harms the reputation of your domain: mail servers may then reject mail to all customers. Lift the suppression only on a written request.',
   },
   opted_out: {
     name: 'Answered STOP',
-    why: 'The number takes no SMS from you: they answered STOP, or their network says so.',
-    lifting: 'The SMS service may go on refusing the number until they answer START.',
+    why: 'The recipient answered STOP, or the network reports that the number has opted out.',
+    lifting: 'The SMS service may reject the number until the recipient answers START.',
   },
   bounced: {
-    name: 'Came back',
-    why: 'Mail to this address came back for good: it does not exist, or takes no mail.',
+    name: 'Bounced',
+    why: 'Mail to this address was returned as undeliverable: the address does not exist or accepts no mail.',
     lifting:
-      'Lift it when you know that the address is right. Mail that keeps coming back harms the reputation of your domain.',
+      'Lift the suppression only if you know that the address is correct. Repeated bounces harm the reputation of your domain.',
   },
 };
 
 export default function SuppressionsPage({ account }: { readonly account: string }) {
   const may = useSession().may('operate');
   return (
-    <AccountPage account={account} part="suppressions" title={`Who gets nothing more from ${account}`}>
+    <AccountPage account={account} part="suppressions" title={`Suppressions of ${account}`}>
       {may ? (
         <>
           <AddForm account={account} />
           <Suppressions account={account} />
         </>
       ) : (
-        <Note>Your key may not see these addresses. It takes one of role operate or admin.</Note>
+        <Note>Requires a key with the role operate or admin.</Note>
       )}
     </AccountPage>
   );
 }
 
-const pathOf = (account: string): string => `/v1/accounts/${encodeURIComponent(account)}/suppressions`;
-
 function AddForm({ account }: { readonly account: string }) {
   const api = useApi();
   const queries = useQueryClient();
-  const {
-    form,
-    formError: problem,
-    busy,
-    submit,
-    markSaved: settle,
-  } = useApiForm({
+  const { form, formError, busy, submit, markSaved } = useApiForm({
     schema: NewSuppression,
     initial: { channel: 'email', address: '' },
     toBody: (values) => values,
     send: async (body) => {
-      await api.post(pathOf(account), { body });
+      await api.post(accountPath(account, 'suppressions'), { body });
       await queries.invalidateQueries({ queryKey: ['suppressions', account] });
       form.setFieldValue('address', '');
-      settle({ channel: form.getValues().channel, address: '' });
-      showToast('They get nothing more.');
+      markSaved({ channel: form.getValues().channel, address: '' });
+      showToast('Address suppressed.');
     },
   });
   return (
-    <Panel title="Somebody wants no more messages">
+    <Panel title="Suppress an address">
       <form className={css.inline} onSubmit={submit} noValidate>
         <NativeSelect
-          label="By"
+          label="Channel"
           data={channels.map((value) => ({ value, label: channelNames[value] }))}
           {...form.getInputProps('channel')}
         />
@@ -111,26 +105,22 @@ function AddForm({ account }: { readonly account: string }) {
           {...form.getInputProps('address')}
         />
         <Button type="submit" loading={busy}>
-          Send nothing more
+          Suppress
         </Button>
       </form>
-      {problem === null ? null : (
-        <Note tone="bad" live>
-          {problem}
-        </Note>
-      )}
+      <FormErrorNote error={formError} />
     </Panel>
   );
 }
 
 function Suppressions({ account }: { readonly account: string }) {
   const api = useApi();
-  const ask = useConfirm();
+  const confirm = useConfirm();
   const queries = useQueryClient();
   const found = useInfiniteQuery({
     queryKey: ['suppressions', account],
     queryFn: ({ pageParam, signal }) =>
-      api.get<{ suppressions: Suppression[]; next: string | null }>(pathOf(account), {
+      api.get<{ suppressions: Suppression[]; next: string | null }>(accountPath(account, 'suppressions'), {
         query: { limit: PAGE_SIZE, after: pageParam },
         signal,
       }),
@@ -139,21 +129,18 @@ function Suppressions({ account }: { readonly account: string }) {
     refetchInterval: 15_000,
   });
   const lift = async (id: string): Promise<void> => {
-    await api.delete(`${pathOf(account)}/${encodeURIComponent(id)}`);
+    await api.delete(accountPath(account, 'suppressions', id));
     await queries.invalidateQueries({ queryKey: ['suppressions', account] });
-    showToast('They get messages again.');
+    showToast('Suppression lifted.');
   };
   const all = found.data?.pages.flatMap((page) => page.suppressions);
   return (
-    <Panel
-      title="Addresses that get nothing"
-      aside="Of an address only a hash is kept, and what is shown of it."
-    >
+    <Panel title="Suppressed addresses" aside="Only a hash and the masked address are stored.">
       {found.error && !all ? <Failure error={found.error} again={found.refetch} /> : null}
       {all?.length === 0 ? (
         <Empty>
-          Everybody gets what they are to get. Who unsubscribes, answers STOP, marks mail as spam, or whose
-          mail comes back stands here.
+          No suppressed addresses. An address appears here when its recipient unsubscribes, answers STOP or
+          marks mail as spam, or when its mail bounces.
         </Empty>
       ) : null}
       <ul className={css.list}>
@@ -174,36 +161,27 @@ function Suppressions({ account }: { readonly account: string }) {
             <Button
               size="xs"
               variant="default"
-              aria-label={`Let them get messages again: ${formatAddress(one)}`}
-              onClick={() => ask(toConfirmation(one, account, () => lift(one.id)))}
+              aria-label={`Lift suppression: ${formatAddress(one)}`}
+              onClick={() => confirm(toConfirmation(one, account, () => lift(one.id)))}
             >
-              Let them get messages again
+              Lift suppression
             </Button>
           </li>
         ))}
       </ul>
-      {found.hasNextPage ? (
-        <Button
-          variant="default"
-          className={css.more}
-          loading={found.isFetchingNextPage}
-          onClick={() => void found.fetchNextPage()}
-        >
-          Show more
-        </Button>
-      ) : null}
+      <LoadMore query={found} label="Load more" />
     </Panel>
   );
 }
 
 const formatAddress = ({ address, channel }: Suppression): string =>
-  address ?? `An ${channel === 'email' ? 'address' : 'number'} known by its hash alone`;
+  address ?? (channel === 'email' ? 'Unknown address (hash only)' : 'Unknown number (hash only)');
 
 function toConfirmation(one: Suppression, account: string, act: () => Promise<void>): Confirmation {
-  const whole = one.reasons.some(({ reason }) => reason !== 'unsubscribed');
+  const isShared = one.reasons.some(({ reason }) => reason !== 'unsubscribed');
   return {
-    title: `Let ${formatAddress(one)} get messages again?`,
-    verb: 'Let them get messages',
+    title: `Lift the suppression of ${formatAddress(one)}?`,
+    verb: 'Lift suppression',
     destructive: one.reasons.some(({ reason }) => reason === 'complained'),
     body: (
       <div className={css.stack}>
@@ -216,9 +194,9 @@ function toConfirmation(one: Suppression, account: string, act: () => Promise<vo
           </div>
         ))}
         <p>
-          {whole
-            ? `${account} writes to them again, and so may other accounts of the region: what was wrong with the address itself counts for all of them.`
-            : `${account} writes to them again.`}
+          {isShared
+            ? `The address receives messages of ${account} again, and of the other accounts of the region: bounces, complaints and opt-outs apply to all of them.`
+            : `The address receives messages of ${account} again.`}
         </p>
       </div>
     ),

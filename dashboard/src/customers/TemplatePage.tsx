@@ -1,19 +1,22 @@
-/** The words of an account for one kind of message, beside what comes of them. */
+/** Editor of one template, with a preview. */
 import { Button, Textarea } from '@mantine/core';
-import { useQuery, useQueryClient } from '@tanstack/react-query';
+import { useQueryClient } from '@tanstack/react-query';
 import { useRef, useState } from 'react';
 import { texts } from '../../../shared/notifications/texts/texts.ts';
 import { channels, locales } from '../../../shared/notifications/types.ts';
+import { accountPath } from '../api-paths.ts';
 import { Badge, Empty, Failure, Note, Page, Panel, showToast, useConfirm } from '../components.tsx';
 import { channelNames, kindNames, kinds } from '../messages.ts';
 import { useApi } from '../queries.ts';
 import { useSession } from '../session.ts';
 import { Timestamp } from '../times.tsx';
 import { useLeaveGuard } from '../unsaved-changes.ts';
+import { FormErrorNote } from './components.tsx';
 import css from './customers.module.css';
 import { localeNames } from './labels.ts';
 import { AccountPage } from './layout.tsx';
 import { PreviewPanel } from './PreviewPanel.tsx';
+import { useEditable } from './queries.ts';
 import {
   type Template,
   type TemplateError,
@@ -34,27 +37,27 @@ export default function TemplatePage(props: {
   const channel = channels.find((one) => one === props.place.channel);
   const locale = locales.find((one) => one === props.place.locale);
   if (kind && channel && locale)
-    return <TemplateEditorPage account={account} place={{ kind, channel, locale }} />;
+    return <TemplateEditorPage account={account} template={{ kind, channel, locale }} />;
   return (
-    <Page title="There is no such template">
-      <Empty>Templates are for a kind of message, e-mail or SMS, and a language.</Empty>
+    <Page title="Template not found">
+      <Empty>The address must name a message kind, a channel and a locale.</Empty>
     </Page>
   );
 }
 
-const pathOf = (account: string, { kind, channel, locale }: TemplateKey): string =>
-  `/v1/accounts/${encodeURIComponent(account)}/templates/${kind}/${channel}/${locale}`;
-
-function TemplateEditorPage({ account, place }: { readonly account: string; readonly place: TemplateKey }) {
-  const api = useApi();
-  const { kind, channel, locale } = place;
-  const queries = useQueryClient();
-  const [version, setVersion] = useState(0);
-  const queryKey = ['template', account, place];
-  const { data, error, refetch } = useQuery({
-    queryKey,
-    queryFn: ({ signal }) => api.get<Template>(pathOf(account, place), { signal }),
-  });
+function TemplateEditorPage({
+  account,
+  template,
+}: {
+  readonly account: string;
+  readonly template: TemplateKey;
+}) {
+  const { kind, channel, locale } = template;
+  const path = accountPath(account, 'templates', kind, channel, locale);
+  const { data, error, refetch, version, restart } = useEditable<Template>(
+    ['template', account, template],
+    path,
+  );
   return (
     <AccountPage
       account={account}
@@ -66,13 +69,10 @@ function TemplateEditorPage({ account, place }: { readonly account: string; read
         <Editor
           key={version}
           account={account}
-          place={place}
+          template={template}
+          path={path}
           saved={data}
-          begin={async (fresh) => {
-            if (fresh) queries.setQueryData(queryKey, fresh);
-            else await refetch();
-            setVersion((before) => before + 1);
-          }}
+          restart={restart}
         />
       ) : null}
     </AccountPage>
@@ -81,90 +81,92 @@ function TemplateEditorPage({ account, place }: { readonly account: string; read
 
 function Editor(props: {
   readonly account: string;
-  readonly place: TemplateKey;
+  readonly template: TemplateKey;
+  readonly path: string;
   readonly saved: Template;
-  /** Begins anew, with what was saved or else with what is there now. */
-  readonly begin: (fresh?: Template) => Promise<void>;
+  /** Remounts the editor, with the saved template or with a new fetch. */
+  readonly restart: (saved?: Template) => Promise<void>;
 }) {
-  const { account, place, begin } = props;
-  const { kind, channel, locale } = place;
+  const { account, template, path, restart } = props;
+  const { kind, channel, locale } = template;
   const [saved] = useState(props.saved);
-  const before: TemplateText = saved.custom ? saved.template : {};
-  const [written, setWritten] = useState(before);
-  const [refusal, setRefusal] = useState<TemplateError | null>(null);
-  const [tried, setTried] = useState<TemplateError | null>(null);
+  const before: TemplateText = saved.own ? saved.template : {};
+  const [text, setText] = useState(before);
+  const [saveError, setSaveError] = useState<TemplateError | null>(null);
+  const [previewError, setPreviewError] = useState<TemplateError | null>(null);
   const [busy, setBusy] = useState(false);
-  const writing = useRef<{ readonly name: string; readonly element: HTMLTextAreaElement } | null>(null);
+  const lastFocused = useRef<{ readonly name: string; readonly element: HTMLTextAreaElement } | null>(null);
   const api = useApi();
-  const ask = useConfirm();
+  const confirm = useConfirm();
   const queries = useQueryClient();
   const session = useSession();
   const may = session.may('admin');
-  const changed = !isSame(written, before);
+  const changed = !isEqual(text, before);
   useLeaveGuard(changed && !busy);
 
-  const write = (name: string, text: string | undefined): void => {
-    setRefusal(null);
-    setWritten((old) => {
+  const setField = (name: string, value: string | undefined): void => {
+    setSaveError(null);
+    setText((old) => {
       const { [name]: _, ...others } = old;
-      return text === undefined ? others : { ...others, [name]: text };
+      return value === undefined ? others : { ...others, [name]: value };
     });
   };
   const insert = (name: string): void => {
-    const at = writing.current;
-    if (!at?.element.isConnected) return;
-    const { element } = at;
+    const field = lastFocused.current;
+    if (!field?.element.isConnected) return;
+    const { element } = field;
     element.focus();
     element.setRangeText(`{{ ${name} }}`, element.selectionStart, element.selectionEnd, 'end');
-    write(at.name, element.value);
+    setField(field.name, element.value);
   };
-  async function again(fresh?: Template): Promise<void> {
+  async function refresh(current?: Template): Promise<void> {
     await Promise.all([
       queries.invalidateQueries({ queryKey: ['templates', account] }),
       queries.invalidateQueries({ queryKey: ['preview', account], refetchType: 'none' }),
     ]);
-    await begin(fresh);
+    await restart(current);
   }
   async function save(): Promise<void> {
     setBusy(true);
-    setRefusal(null);
+    setSaveError(null);
     try {
-      const kept = await api.put<Template>(pathOf(account, place), { body: written });
-      showToast('The template is saved: messages are made with it from now on.');
-      await again(kept);
+      const current = await api.put<Template>(path, { body: text });
+      showToast('Template saved. It applies to new messages.');
+      await refresh(current);
     } catch (cause) {
-      setRefusal(toTemplateError(cause));
+      setSaveError(toTemplateError(cause));
     } finally {
       setBusy(false);
     }
   }
-  const takeAway = (): void =>
-    ask({
-      title: 'Take these words away?',
-      body: `The template of ${account} is deleted, and the default counts again${locale.startsWith('en') ? ', or what the account has for another English' : ''}.`,
-      verb: 'Take away',
+  const remove = (): void =>
+    confirm({
+      title: 'Delete this template?',
+      body: `Messages of ${account} then use the default template${locale.startsWith('en') ? ', or the account’s template for another English locale' : ''}.`,
+      verb: 'Delete',
       destructive: true,
       onConfirm: async () => {
-        await api.delete(pathOf(account, place));
-        setWritten(before);
-        showToast('The default counts again.');
-        await again();
+        await api.delete(path);
+        setText(before);
+        showToast('Template deleted. The default applies again.');
+        await refresh();
       },
     });
 
   const defaults: TemplateText = texts[locale][channel][kind];
   const fields = templateFields[channel];
-  const fault = refusal ?? tried;
-  const other = fault && !fields.some(({ name }) => name === fault.field) ? fault.message : null;
+  const error = saveError ?? previewError;
+  const otherError = error && !fields.some(({ name }) => name === error.field) ? error.message : null;
+  const isEmpty = Object.keys(text).length === 0;
   return (
     <div className={css.editor}>
-      <div className={css.words}>
+      <div className={css.fields}>
         <Panel
-          title="Words"
+          title="Text"
           aside={
             saved.changedAt ? (
               <>
-                <Badge tone="good">Its own</Badge> saved <Timestamp at={saved.changedAt} as="whole" />
+                <Badge tone="good">Custom</Badge> saved <Timestamp at={saved.changedAt} as="whole" />
               </>
             ) : (
               <Badge>Default</Badge>
@@ -175,42 +177,34 @@ function Editor(props: {
             <TemplateFieldInput
               key={field.name}
               field={field}
-              text={written[field.name]}
+              text={text[field.name]}
               fallback={defaults[field.name]}
-              error={fault?.field === field.name ? fault.message : undefined}
+              error={error?.field === field.name ? error.message : undefined}
               readOnly={!may}
-              write={(text) => write(field.name, text)}
+              onChange={(value) => setField(field.name, value)}
               onFocus={(element) => {
-                writing.current = { name: field.name, element };
+                lastFocused.current = { name: field.name, element };
               }}
             />
           ))}
-          {other === null ? null : (
-            <Note tone="bad" live>
-              {other}
-            </Note>
-          )}
+          <FormErrorNote error={otherError} />
           {may ? (
             <div className={css.foot} data-inside>
-              <Button
-                onClick={() => void save()}
-                loading={busy}
-                disabled={!changed || Object.keys(written).length === 0}
-              >
+              <Button onClick={() => void save()} loading={busy} disabled={!changed || isEmpty}>
                 Save
               </Button>
               {changed ? (
-                <Button variant="default" onClick={() => setWritten(before)}>
-                  Undo what is not saved
+                <Button variant="default" onClick={() => setText(before)}>
+                  Discard changes
                 </Button>
               ) : null}
-              {saved.custom ? (
-                <Button variant="subtle" color="red" onClick={takeAway}>
-                  Take away
+              {saved.own ? (
+                <Button variant="subtle" color="red" onClick={remove}>
+                  Delete
                 </Button>
               ) : null}
-              {saved.custom && Object.keys(written).length === 0 ? (
-                <span className={css.quiet}>All of it is the default: take the template away instead.</span>
+              {saved.own && isEmpty ? (
+                <span className={css.quiet}>All fields are default. To save this, delete the template.</span>
               ) : null}
             </div>
           ) : null}
@@ -219,45 +213,45 @@ function Editor(props: {
       {session.may('operate') ? (
         <PreviewPanel
           account={account}
-          place={place}
-          // What counts is shown until something is written; a subject alone says: all is the default.
-          template={
+          template={template}
+          // Unchanged: the template in effect. Without custom fields: the default, which one default field selects.
+          unsaved={
             !changed
               ? undefined
-              : Object.keys(written).length > 0
-                ? written
+              : !isEmpty
+                ? text
                 : channel === 'sms'
                   ? { text: defaults.text ?? '' }
                   : { subject: defaults.subject ?? '' }
           }
-          own={saved.custom}
-          onFault={setTried}
+          own={saved.own}
+          onError={setPreviewError}
         />
       ) : (
         <div className={css.preview}>
-          <Note>Your key may not have previews made. It takes one of role operate or admin.</Note>
+          <Note>Previews require a key with the role operate or admin.</Note>
         </div>
       )}
-      <div className={css.putIn}>
+      <div className={css.variablesArea}>
         <Variables channel={channel} insert={may ? insert : undefined} />
       </div>
     </div>
   );
 }
 
-/** A field: the default until it is written anew. */
+/** A field of a template: shows the default, or an input for the custom text. */
 function TemplateFieldInput(props: {
   readonly field: TemplateField;
   readonly text: string | undefined;
   readonly fallback: string | undefined;
   readonly error: string | undefined;
   readonly readOnly: boolean;
-  readonly write: (text: string | undefined) => void;
+  /** `undefined`: the default. */
+  readonly onChange: (text: string | undefined) => void;
   readonly onFocus: (element: HTMLTextAreaElement) => void;
 }) {
-  const { field, text, fallback, error, readOnly, write, onFocus } = props;
-  const own = text !== undefined;
-  if (!own) {
+  const { field, text, fallback, error, readOnly, onChange, onFocus } = props;
+  if (text === undefined) {
     return (
       <div className={css.field}>
         <div className={css.fieldHead}>
@@ -269,15 +263,15 @@ function TemplateFieldInput(props: {
             <Button
               size="compact-xs"
               variant="default"
-              aria-label={`Write anew: ${field.label}`}
-              onClick={() => write(fallback ?? field.initialText ?? '')}
+              aria-label={`Customize: ${field.label}`}
+              onClick={() => onChange(fallback ?? field.initialText ?? '')}
             >
-              Write anew
+              Customize
             </Button>
           )}
         </div>
         <div className={css.fallback}>
-          {field.initialText !== undefined ? 'The layout of Jobwire' : fallback === '' ? 'Nothing' : fallback}
+          {field.initialText !== undefined ? 'Jobwire layout' : fallback === '' ? 'Empty' : fallback}
         </div>
         {error === undefined ? null : <p className={css.error}>{error}</p>}
       </div>
@@ -291,10 +285,10 @@ function TemplateFieldInput(props: {
             size="compact-xs"
             variant="default"
             className={css.fieldButton}
-            aria-label={`Take the default: ${field.label}`}
-            onClick={() => write(undefined)}
+            aria-label={`Use default: ${field.label}`}
+            onClick={() => onChange(undefined)}
           >
-            Take the default
+            Use default
           </Button>
         )}
       </div>
@@ -309,7 +303,7 @@ function TemplateFieldInput(props: {
         value={text}
         classNames={{ input: css.code }}
         onFocus={(event) => onFocus(event.currentTarget)}
-        onChange={(event) => write(event.currentTarget.value)}
+        onChange={(event) => onChange(event.currentTarget.value)}
       />
     </div>
   );
@@ -320,23 +314,23 @@ function Variables(props: {
   readonly insert: ((name: string) => void) | undefined;
 }) {
   const { channel, insert } = props;
-  const shown = templateVariables.filter(({ channel: only }) => only === undefined || only === channel);
+  const variables = templateVariables.filter((variable) => (variable.channel ?? channel) === channel);
   return (
-    <Panel title="What can be put in">
+    <Panel title="Variables">
       <p className={css.paragraph}>
-        Templates are Liquid: <code>{'{{ order }}'}</code> puts something in,{' '}
-        <code>{'{% if group %}…{% endif %}'}</code> decides, and{' '}
-        <code>{'{{ count | plural: "job", "jobs" }}'}</code> counts as the language does.
-        {insert ? ' A press on a name puts it where you were writing.' : ''}
+        Templates are written in Liquid: <code>{'{{ order }}'}</code> outputs a variable,{' '}
+        <code>{'{% if group %}…{% endif %}'}</code> is a condition, and{' '}
+        <code>{'{{ count | plural: "job", "jobs" }}'}</code> selects singular or plural.
+        {insert ? ' Click a variable to insert it at the cursor.' : ''}
       </p>
       <dl className={css.variables}>
-        {shown.map(({ name, description: about }) => (
+        {variables.map(({ name, description }) => (
           <div key={name}>
             <dt>
               {insert ? (
                 <button
                   type="button"
-                  // The field that one was writing in keeps the focus, and its place.
+                  // Keeps the focus and the cursor in the field.
                   onMouseDown={(event) => event.preventDefault()}
                   onClick={() => insert(name)}
                 >
@@ -346,7 +340,7 @@ function Variables(props: {
                 <code>{name}</code>
               )}
             </dt>
-            <dd>{about}</dd>
+            <dd>{description}</dd>
           </div>
         ))}
       </dl>
@@ -354,7 +348,7 @@ function Variables(props: {
   );
 }
 
-function isSame(one: TemplateText, other: TemplateText): boolean {
+function isEqual(one: TemplateText, other: TemplateText): boolean {
   const names = Object.keys(one);
   return names.length === Object.keys(other).length && names.every((name) => one[name] === other[name]);
 }

@@ -1,10 +1,11 @@
-/** For what an account has words of its own. */
+/** Overview of an account's templates. */
 import { useQuery } from '@tanstack/react-query';
 import { Fragment } from 'react';
 import { Link } from 'wouter';
 import type * as z from 'zod';
 import type * as views from '../../../shared/api/notification-views.ts';
 import { channels, locales, messageKinds } from '../../../shared/notifications/types.ts';
+import { accountPath } from '../api-paths.ts';
 import { Failure, Panel } from '../components.tsx';
 import { channelNames, kindNames, kinds } from '../messages.ts';
 import { useApi } from '../queries.ts';
@@ -20,26 +21,22 @@ export default function TemplatesPage({ account }: { readonly account: string })
   const { data, error, refetch } = useQuery({
     queryKey: ['templates', account],
     queryFn: async ({ signal }) =>
-      (
-        await api.get<{ templates: readonly Listed[] }>(
-          `/v1/accounts/${encodeURIComponent(account)}/templates`,
-          { signal },
-        )
-      ).templates,
+      (await api.get<{ templates: readonly Listed[] }>(accountPath(account, 'templates'), { signal }))
+        .templates,
   });
   return (
-    <AccountPage account={account} part="templates" title={`The words of ${account}`}>
+    <AccountPage account={account} part="templates" title={`Templates of ${account}`}>
       {error && !data ? <Failure error={error} again={refetch} /> : null}
       <Panel
         title="Templates"
-        aside="Where an account has no words of its own, those of another locale of the language count, else the default ones."
+        aside="Default: the account’s template for another locale of the language, else the template of Jobwire."
       >
         <div className={css.scrolls}>
           <table className={css.matrix}>
             <thead>
               <tr>
-                <th scope="col">What it is about</th>
-                <th scope="col">By</th>
+                <th scope="col">Message type</th>
+                <th scope="col">Channel</th>
                 {locales.map((locale) => (
                   <th key={locale} scope="col" title={localeNames[locale]}>
                     <abbr title={localeNames[locale]}>{locale}</abbr>
@@ -63,7 +60,7 @@ export default function TemplatesPage({ account }: { readonly account: string })
                         <Cell
                           key={locale}
                           account={account}
-                          place={{ kind, channel, locale }}
+                          template={{ kind, channel, locale }}
                           listed={data?.find(
                             (one) => one.kind === kind && one.channel === channel && one.locale === locale,
                           )}
@@ -83,21 +80,21 @@ export default function TemplatesPage({ account }: { readonly account: string })
 
 function Cell(props: {
   readonly account: string;
-  readonly place: Pick<Listed, 'kind' | 'channel' | 'locale'>;
+  readonly template: Pick<Listed, 'kind' | 'channel' | 'locale'>;
   readonly listed: Listed | undefined;
 }) {
   const { account, listed } = props;
-  const { kind, channel, locale } = props.place;
+  const { kind, channel, locale } = props.template;
   const href = useCustomersHref(account);
   const own = listed?.custom === true;
   return (
     <td data-own={own || undefined}>
       <Link
         href={href(`templates/${kind}/${channel}/${locale}`)}
-        aria-label={`${kindNames[kind]}, ${channelNames[channel]}, ${localeNames[locale]}: ${own ? 'its own' : 'default'}`}
+        aria-label={`${kindNames[kind]}, ${channelNames[channel]}, ${localeNames[locale]}: ${own ? 'custom' : 'default'}`}
         title={listed?.changedAt ? `Saved ${formatExactTime(listed.changedAt)}` : undefined}
       >
-        {own ? 'Own' : 'Default'}
+        {own ? 'Custom' : 'Default'}
       </Link>
     </td>
   );

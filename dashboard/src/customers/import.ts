@@ -1,28 +1,29 @@
-/** Imports of recipients: a file in parts, and one report of all of them. */
+/** Imports a recipients file in parts, with one combined report. */
 import type * as z from 'zod';
 import type { ImportReport as Report } from '../../../shared/api/notification-views.ts';
 import { decodeCsv, NOT_UTF8, splitCsv } from '../../../shared/notifications/recipients-file.ts';
 
-/** What came of an import, or would. */
+/** Result of an import or of its dry run. */
 export type ImportReport = z.infer<typeof Report>;
 
-/** How far an import is, in parts of the file. */
+/** Progress in parts of the file. */
 export interface ImportProgress {
   readonly done: number;
   readonly total: number;
 }
 
-/** The text of a file that somebody chose, or in a sentence why there is none. */
+/** Decodes a chosen file. Returns its text, or an error message. */
 export function readCsvFile(bytes: Uint8Array): { readonly text: string } | { readonly problem: string } {
   const text = decodeCsv(bytes);
   if (text === undefined) return { problem: `The file ${NOT_UTF8}.` };
-  if (text.trim() === '') return { problem: 'The file is empty; its first line must name the columns.' };
+  if (text.trim() === '')
+    return { problem: 'The file is empty. The first line must contain the column names.' };
   return { text };
 }
 
 /**
- * Imports a text in as many requests as it takes, one after another, and adds up what came of them; lines are those of the
- * whole text. What `send` throws ends it, with what was done until then done: the same file can be imported again.
+ * Sends the text in one or more requests, one after another, and adds up the reports. Line numbers refer to the whole text. Throws the
+ * first error of `send`. Parts sent before it remain imported; importing the same file again is safe.
  */
 export async function importInParts(
   text: string,

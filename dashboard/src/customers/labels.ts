@@ -1,4 +1,4 @@
-/** Who is told and in which language, in the words of people. What messages are about stands in messages.ts. */
+/** Display texts for recipients and languages. */
 import type { Locale } from '../../../shared/notifications/types.ts';
 
 export const localeNames: Readonly<Record<Locale, string>> = {
@@ -12,13 +12,13 @@ export const localeNames: Readonly<Record<Locale, string>> = {
 
 export const localeOptions = Object.entries(localeNames).map(([value, label]) => ({ value, label }));
 
-/** Time zones to choose from, by name; with one that is chosen already, which browsers may know by another name. */
+/** Returns the names of all time zones. Includes `chosen`, which the browser may know by another name. */
 export function zoneOptions(chosen: string | null): string[] {
   const all = new Set([...Intl.supportedValuesOf('timeZone'), 'UTC', ...(chosen === null ? [] : [chosen])]);
   return [...all].sort();
 }
 
-/** For whom a recipient is: `all jobs`, `order group Spring`, `order PO-1`, `job 17`. */
+/** Formats the jobs that a recipient is notified of: `all jobs`, `order group Spring`, `order PO-1`, `job 17`. */
 export function formatScope(of: {
   readonly orderGroup: string | null;
   readonly orderNumber: string | null;
@@ -29,7 +29,7 @@ export function formatScope(of: {
   return of.jobNumber === null ? 'all jobs' : `job ${of.jobNumber}`;
 }
 
-/** `1 row`, `2 rows`, `1,200 rows`. */
+/** Formats a number with its noun: `1 row`, `2 rows`, `1,200 rows`. */
 export function formatCount(count: number, one: string, many = `${one}s`): string {
   return `${count.toLocaleString()} ${count === 1 ? one : many}`;
 }

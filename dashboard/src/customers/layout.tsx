@@ -1,21 +1,21 @@
-/** What stands around the pages about an account's customers. */
+/** Frame of the pages about an account's notifications. */
 import type { ReactNode } from 'react';
 import { Link } from 'wouter';
 import { Page } from '../components.tsx';
 import { buildHref, useRegion } from '../urls.ts';
 import css from './customers.module.css';
 
-/** The pages about an account's customers, as they stand in addresses. */
+/** The sections, by their path. */
 const SECTIONS = {
   '': 'Settings',
   recipients: 'Recipients',
   templates: 'Templates',
   messages: 'Messages',
-  suppressions: 'Suppressed',
+  suppressions: 'Suppressions',
 } as const;
 type Section = keyof typeof SECTIONS;
 
-/** Addresses below an account's customers: `('recipients', { recipient: 'ann' })`. The region that is looked at goes along. */
+/** Returns a function that builds addresses below an account's settings, such as `('recipients', { recipient: 'ann' })`. Keeps the region. */
 export function useCustomersHref(
   account: string,
 ): (rest: string, params?: Readonly<Record<string, string | undefined>>) => string {
@@ -24,7 +24,7 @@ export function useCustomersHref(
   return (rest, params = {}) => buildHref(rest === '' ? base : `${base}/${rest}`, { region, ...params });
 }
 
-/** A page about an account's customers, with the way to the others. */
+/** A page about an account's notifications, with links to the other sections. */
 export function AccountPage(props: {
   readonly account: string;
   readonly part: Section;
@@ -36,7 +36,7 @@ export function AccountPage(props: {
   const href = useCustomersHref(account);
   return (
     <Page title={title} actions={actions}>
-      <nav className={css.tabs} aria-label={`Customers of ${account}`}>
+      <nav className={css.tabs} aria-label={`Notifications of ${account}`}>
         {Object.entries(SECTIONS).map(([path, name]) => (
           <Link key={path} href={href(path)} aria-current={path === part ? 'page' : undefined}>
             {name}

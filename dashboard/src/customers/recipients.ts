@@ -1,4 +1,4 @@
-/** Recipients as the values of a form, as the API takes them, and as they are found in a list. */
+/** Recipients: form values, request bodies, list filter and CSV export. */
 import type * as z from 'zod';
 import type * as views from '../../../shared/api/notification-views.ts';
 import { csvHeader, formatCsvRow } from '../../../shared/notifications/recipients-file.ts';
@@ -7,12 +7,12 @@ import { emptyToNull, parseWholeNumber } from './settings.ts';
 
 export type Recipient = z.infer<typeof views.Recipient>;
 
-/** By what somebody is told: what there is an address for, or as it was chosen. */
+/** Channels of a recipient. `auto`: every channel with an address. */
 export type ChannelChoice = 'auto' | 'email' | 'sms' | 'both';
-/** For which jobs somebody is. */
+/** Which jobs a recipient is notified of. */
 export type ScopeName = 'account' | 'orderGroup' | 'orderNumber' | 'jobNumber';
 
-/** What stands in the form: nothing as an empty text. `channels` is a choice. */
+/** Converts a recipient to form values: `null` as empty text. Default: an empty form. */
 export function toRecipientValues(recipient?: Recipient) {
   const scope: ScopeName =
     (['orderGroup', 'orderNumber', 'jobNumber'] as const).find(
@@ -36,34 +36,34 @@ export function toRecipientValues(recipient?: Recipient) {
 }
 export type RecipientValues = ReturnType<typeof toRecipientValues>;
 
-/** What makes a new recipient. */
+/** Converts form values to the body of a new recipient. */
 export function toNewRecipient(values: RecipientValues): Readonly<Record<string, unknown>> {
   const { id, scope } = values;
-  const said = toFields(values);
-  const { orderGroup, orderNumber, jobNumber, ...others } = said;
+  const fields = toFields(values);
+  const { orderGroup, orderNumber, jobNumber, ...others } = fields;
   const given = Object.entries(others).filter(([, value]) => value !== null);
   return {
     ...(id.trim() === '' ? {} : { id: id.trim() }),
     ...Object.fromEntries(given),
-    ...(scope === 'account' ? {} : { [scope]: said[scope] }),
+    ...(scope === 'account' ? {} : { [scope]: fields[scope] }),
   };
 }
 
-/** What of a recipient is to be changed: only what is not as it was. */
+/** Converts form values to the body of a change: the fields that differ. Scope fields are sent together. */
 export function toRecipientChange(
   values: RecipientValues,
   before: Recipient,
 ): Readonly<Record<string, unknown>> {
-  const was = toFields(toRecipientValues(before));
-  const said = toFields(values);
-  const differs = (name: keyof typeof said): boolean =>
-    JSON.stringify(said[name]) !== JSON.stringify(was[name]);
-  const place = ['orderGroup', 'orderNumber', 'jobNumber'] as const;
-  const moves = place.some(differs);
-  const names = (Object.keys(said) as (keyof typeof said)[]).filter(
-    (name) => differs(name) || (moves && place.some((one) => one === name)),
+  const old = toFields(toRecipientValues(before));
+  const fields = toFields(values);
+  const differs = (name: keyof typeof fields): boolean =>
+    JSON.stringify(fields[name]) !== JSON.stringify(old[name]);
+  const scopeFields = ['orderGroup', 'orderNumber', 'jobNumber'] as const;
+  const isScopeChanged = scopeFields.some(differs);
+  const names = (Object.keys(fields) as (keyof typeof fields)[]).filter(
+    (name) => differs(name) || (isScopeChanged && scopeFields.some((one) => one === name)),
   );
-  return Object.fromEntries(names.map((name) => [name, said[name]]));
+  return Object.fromEntries(names.map((name) => [name, fields[name]]));
 }
 
 function toFields(values: RecipientValues) {
@@ -77,7 +77,7 @@ function toFields(values: RecipientValues) {
     channels: channelsByChoice[values.channels],
     kinds: [...values.kinds].sort(),
     paused: values.paused,
-    // What was chosen has to be said, too.
+    // Not `emptyToNull`: the chosen scope requires a value.
     orderGroup: scope === 'orderGroup' ? values.orderGroup : null,
     orderNumber: scope === 'orderNumber' ? values.orderNumber : null,
     jobNumber: scope === 'jobNumber' ? parseWholeNumber(values.jobNumber) : null,
@@ -91,7 +91,7 @@ const channelsByChoice: Readonly<Record<ChannelChoice, readonly Channel[] | null
   both: ['email', 'sms'],
 };
 
-/** A recipient whose channels are those that there is an address for is shown so: it was most likely meant. */
+/** Returns `auto` if the channels are exactly those with an address. */
 function toChannelChoice({ email, mobile, channels: chosen }: Recipient): ChannelChoice {
   const addresses = { email, sms: mobile };
   const reachable = channels.filter((channel) => addresses[channel] !== null);
@@ -100,7 +100,7 @@ function toChannelChoice({ email, mobile, channels: chosen }: Recipient): Channe
   return chosen.length > 1 ? 'both' : (only ?? 'auto');
 }
 
-/** Those in whose names, addresses or scopes all words of a text are. */
+/** Returns the recipients whose id, name, addresses or scope contain all words of a text. */
 export function filterRecipients(recipients: readonly Recipient[], text: string): readonly Recipient[] {
   const words = text
     .toLowerCase()
@@ -114,7 +114,7 @@ export function filterRecipients(recipients: readonly Recipient[], text: string)
   });
 }
 
-/** The file that an export writes and an import reads; what the ordering service says of its own user is made anew by itself. */
+/** Returns the recipients as CSV for a later import. Omits the recipient derived from the ordering API. */
 export function toCsv(recipients: readonly Recipient[]): string {
   const rows = recipients.filter(({ source }) => source === 'manual').map(formatCsvRow);
   return `${[csvHeader, ...rows].join('\n')}\n`;

@@ -1,4 +1,4 @@
-/** How an account tells its customers: in words, as the values of a form, and as the API takes it. */
+/** Notification settings: their display status, form values and request body. */
 import type * as z from 'zod';
 import type { NotificationSettings } from '../../../shared/api/notification-views.ts';
 import { SettingsInput } from '../../../shared/notifications/notification-input.ts';
@@ -6,15 +6,15 @@ import { SettingsInput } from '../../../shared/notifications/notification-input.
 export { SettingsInput };
 export type Settings = z.infer<typeof NotificationSettings>;
 
-/** Whether customers are told, in a few words, and how that is. */
+/** Returns the name and tone of the notification status. */
 export function toNotificationStatus(
   settings: Pick<Settings, 'enabled' | 'dryRun'>,
 ): readonly [string, 'good' | 'warn' | 'plain'] {
   if (!settings.enabled) return ['Off', 'plain'];
-  return settings.dryRun ? ['Dry run: nothing is sent', 'warn'] : ['On', 'good'];
+  return settings.dryRun ? ['Dry run', 'warn'] : ['On', 'good'];
 }
 
-/** What stands in the form: numbers as they are typed in, nothing as an empty text. */
+/** Converts settings to form values: numbers as text, `null` as empty text. */
 export function toSettingsValues(settings: Settings) {
   const { enabled, dryRun, ownUser, locale, zone, replyTo, branding, sms } = settings;
   return {
@@ -40,7 +40,7 @@ export function toSettingsValues(settings: Settings) {
 }
 export type SettingsValues = ReturnType<typeof toSettingsValues>;
 
-/** What the API is to keep. */
+/** Converts form values to a request body. */
 export function toSettingsBody(values: SettingsValues): unknown {
   const { branding, sms } = values;
   return {
@@ -63,44 +63,36 @@ export function toSettingsBody(values: SettingsValues): unknown {
   };
 }
 
-/** What is asked before something is done. */
-interface Question {
-  readonly title: string;
-  readonly body: string;
-  readonly verb: string;
-  readonly harm?: boolean;
-}
-
-/** What is asked before settings are saved by which messages begin to go, or no longer do; `undefined`: nothing. */
+/** Returns the confirmation for settings that start or stop messages. `undefined`: the change needs no confirmation. */
 export function getConfirmation(
   account: string,
   before: Pick<Settings, 'enabled' | 'dryRun'>,
   after: Pick<SettingsInput, 'enabled' | 'dryRun'>,
-): Question | undefined {
-  const went = before.enabled && !before.dryRun;
-  const goes = after.enabled && !after.dryRun;
-  if (!went && goes) {
+): { title: string; body: string; verb: string; destructive?: boolean } | undefined {
+  const sentBefore = before.enabled && !before.dryRun;
+  const sendsAfter = after.enabled && !after.dryRun;
+  if (!sentBefore && sendsAfter) {
     return {
-      title: `Write to the customers of ${account}?`,
-      body: 'From here on its recipients get real e-mails and SMS about what happens to its jobs. What happened before it was switched on is not told.',
-      verb: 'Save, and write to them',
+      title: `Start notifying the customers of ${account}?`,
+      body: 'From now on, its recipients receive e-mails and SMS about changes of its jobs. Earlier changes are not sent.',
+      verb: 'Save and start sending',
     };
   }
   if (before.enabled && !after.enabled) {
     return {
-      title: `Tell the customers of ${account} nothing more?`,
-      body: 'What waits to be sent is not sent either. What happens while it is off is not told later.',
-      verb: 'Save, and tell them nothing',
-      harm: true,
+      title: `Stop notifying the customers of ${account}?`,
+      body: 'Waiting messages are not sent. Changes that occur while notifications are off are never sent.',
+      verb: 'Save and stop sending',
+      destructive: true,
     };
   }
   return undefined;
 }
 
-/** A number as it was typed in; what is none is left to the check, which says what it must be. */
+/** Converts text to a number. Returns other text unchanged, for validation to reject. */
 export function parseWholeNumber(text: string): number | string {
   return /^\s*\d+\s*$/.test(text) ? Number(text) : text;
 }
 
-/** Nothing where nothing was typed in. */
+/** Returns `null` for blank text. */
 export const emptyToNull = (text: string): string | null => (text.trim() === '' ? null : text);

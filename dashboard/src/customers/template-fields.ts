@@ -1,4 +1,4 @@
-/** What can be written in a template: its fields and variables, as docs/notifications.md has them. */
+/** Fields and variables of templates, as documented in docs/notifications.md. */
 import type * as z from 'zod';
 import type * as views from '../../../shared/api/notification-views.ts';
 import type { Channel } from '../../../shared/notifications/types.ts';
@@ -9,11 +9,11 @@ export interface TemplateField {
   readonly name: string;
   readonly label: string;
   readonly description: string;
-  /** How much room it has at first. */
+  /** Initial height of the input in rows. */
   readonly rows: number;
-  /** Of what takes the place of the layout: what it begins with when it is written anew. */
+  /** For fields that replace the layout: the initial text of a custom version. */
   readonly initialText?: string;
-  /** May be empty, which then means nothing. */
+  /** Whether the field can be empty. It is then omitted from the message. */
   readonly optional?: boolean;
 }
 
@@ -23,35 +23,35 @@ export const templateFields: Readonly<Record<Channel, readonly TemplateField[]>>
     {
       name: 'preheader',
       label: 'Preheader',
-      description: 'What mailboxes show beside the subject.',
+      description: 'Shown next to the subject in mailboxes.',
       rows: 2,
       optional: true,
     },
     {
       name: 'heading',
       label: 'Heading',
-      description: 'Stands above the mail; the subject where it is empty.',
+      description: 'Above the intro. Default: the subject.',
       rows: 1,
       optional: true,
     },
     {
       name: 'intro',
       label: 'Intro',
-      description: 'Above the parcels. An empty line begins a new paragraph.',
+      description: 'Above the parcels. An empty line starts a new paragraph.',
       rows: 5,
       optional: true,
     },
     {
       name: 'outro',
       label: 'Outro',
-      description: 'Below the parcels; empty for nothing.',
+      description: 'Below the parcels. Can be empty.',
       rows: 3,
       optional: true,
     },
     {
       name: 'html',
       label: 'HTML',
-      description: 'A whole HTML document in place of the layout. It has to show {{ unsubscribe_url }}.',
+      description: 'A complete HTML document that replaces the layout. Must contain {{ unsubscribe_url }}.',
       rows: 10,
       initialText:
         '<!doctype html>\n<html lang="{{ locale }}">\n<body>\n<h1>{{ order }}</h1>\n<p>{{ count }} {{ count | plural: "job", "jobs" }}</p>\n<p><a href="{{ unsubscribe_url }}">Unsubscribe</a></p>\n</body>\n</html>\n',
@@ -59,64 +59,64 @@ export const templateFields: Readonly<Record<Channel, readonly TemplateField[]>>
     {
       name: 'text',
       label: 'Text version',
-      description: 'The whole text version in place of the layout. It has to show {{ unsubscribe_url }}.',
+      description:
+        'The complete text version, which replaces the layout. Must contain {{ unsubscribe_url }}.',
       rows: 8,
       initialText:
         '{{ order }}\n\n{% for parcel in parcels %}{{ parcel.number }}: {{ parcel.link }}\n{% endfor %}\nUnsubscribe: {{ unsubscribe_url }}\n',
     },
   ],
-  sms: [{ name: 'text', label: 'Text', description: 'It must come out in at most two segments.', rows: 4 }],
+  sms: [{ name: 'text', label: 'Text', description: 'At most two segments.', rows: 4 }],
 };
 
-/** A variable of a template, and what it stands for. */
+/** A variable of a template. */
 export interface TemplateVariable {
   readonly name: string;
   readonly description: string;
-  /** Of SMS alone. */
+  /** The only channel that has it. Default: all channels. */
   readonly channel?: Channel;
 }
 
 export const templateVariables: readonly TemplateVariable[] = [
   {
     name: 'order',
-    description:
-      'What customers call it: the order group, else the order number, else the job number; empty if the jobs have nothing in common',
+    description: 'Order group, else order number, else job number. Empty if the jobs have none in common',
   },
-  { name: 'group', description: 'The order group, or nothing' },
-  { name: 'name', description: 'The recipient’s name, or nothing' },
+  { name: 'group', description: 'Order group. May be empty' },
+  { name: 'name', description: 'Name of the recipient. May be empty' },
   {
     name: 'brand',
-    description: 'With name, website, logo, color, color_text (white or black) and footer (lines)',
+    description: 'Branding: name, website, logo, color, color_text (white or black) and footer (lines)',
   },
-  { name: 'count', description: 'How many jobs' },
+  { name: 'count', description: 'Number of jobs' },
   {
     name: 'jobs',
     description:
       'Each with label, number, order_number, description, date_out, date_due, former_date_due, note and parcels',
   },
-  { name: 'parcel_count', description: 'How many parcels' },
-  { name: 'link_count', description: 'How many of them have a link' },
-  { name: 'parcels', description: 'Each with number and link, of which one may be nothing' },
-  { name: 'shipments', description: 'Parcels that hold the same jobs, with these: parcels and jobs' },
-  { name: 'untracked', description: 'The jobs without tracking' },
+  { name: 'parcel_count', description: 'Number of parcels' },
+  { name: 'link_count', description: 'Number of parcels with a link' },
+  { name: 'parcels', description: 'Each with number and link. One of them may be empty' },
+  { name: 'shipments', description: 'Groups of parcels with the same jobs: parcels and jobs' },
+  { name: 'untracked', description: 'Jobs without tracking' },
   {
     name: 'date_out',
-    description: 'When they were dispatched, in words; nothing where it is not the same for all',
+    description: 'Formatted dispatch date. Empty if it is not the same for all jobs',
   },
-  { name: 'date_due', description: 'The due date, in words' },
-  { name: 'former_date_due', description: 'The due date as it was, where it moved' },
-  { name: 'kind', description: 'What the message is about: dispatched, tracking and so on' },
-  { name: 'locale', description: 'The recipient’s language: en-GB and so on' },
+  { name: 'date_due', description: 'Formatted due date' },
+  { name: 'former_date_due', description: 'Formatted previous due date, if it changed' },
+  { name: 'kind', description: 'Kind of the message, such as dispatched or tracking' },
+  { name: 'locale', description: 'Locale of the recipient, such as en-GB' },
   {
     name: 'unsubscribe_url',
-    description: 'Leads to where one unsubscribes; has to be in an HTML or text version of one’s own',
+    description: 'URL of the unsubscribe page. Required in a custom HTML or text version',
   },
   {
     name: 'details',
-    description: 'The description of a job, or the order numbers of several, if there is room',
+    description: 'Description of a single job, or the order numbers of several, if they fit',
     channel: 'sms',
   },
-  { name: 'tracking', description: 'Links, or numbers, as many as there is room for', channel: 'sms' },
+  { name: 'tracking', description: 'Tracking links or numbers, as many as fit', channel: 'sms' },
 ];
 
 export type Template = z.infer<typeof views.Template>;

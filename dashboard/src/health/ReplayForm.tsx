@@ -43,7 +43,7 @@ export default function ReplayForm(props: {
       accounts: '',
     },
     toBody,
-    fieldOf: ([first, second], values, rule) =>
+    toField: ([first, second], values, rule) =>
       first === 'filter'
         ? 'accounts'
         : values.kind === 'at'

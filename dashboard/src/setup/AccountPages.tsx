@@ -1,5 +1,5 @@
-/** Accounts: what there is, a new one, and what can be changed of one. */
-import { Button, Checkbox, NativeSelect, Radio, TextInput } from '@mantine/core';
+/** Account pages: the list, a new account, and one account. */
+import { Checkbox, Radio, TextInput } from '@mantine/core';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { type ReactNode, useEffect, useRef, useState } from 'react';
 import { Link, useLocation } from 'wouter';
@@ -11,8 +11,10 @@ import {
   NewAccount,
   NewCredentials,
 } from '../../../shared/accounts/account-input.ts';
-import { Badge, Empty, Facts, Failure, Note, Page, Panel, showToast, useConfirm } from '../components.tsx';
-import { useApiForm } from '../forms.ts';
+import { accountPath } from '../api-paths.ts';
+import { Badge, Empty, Facts, Failure, Note, Page, Panel, showToast } from '../components.tsx';
+import { formatCount } from '../customers/labels.ts';
+import { type ApiForm, useApiForm } from '../forms.ts';
 import { useAccounts, useApi, useRegions } from '../queries.ts';
 import { useSession } from '../session.ts';
 import { RelativeTime } from '../times.tsx';
@@ -21,8 +23,11 @@ import {
   ButtonLink,
   ConflictNote,
   DeclaredNote,
+  DeletePanel,
   FormActions,
   Group,
+  IdInput,
+  RegionSelect,
   ReloadedNote,
   useFormBase,
   useSetupHref,
@@ -33,44 +38,43 @@ import css from './setup.module.css';
 
 type Account = z.infer<typeof AccountRecord>;
 
-const pathOf = (account: string): string => `/v1/accounts/${encodeURIComponent(account)}`;
 export const accountSetupHref = (account: string): string => `/setup/accounts/${encodeURIComponent(account)}`;
 
-/** All accounts. */
+/** The list of accounts. */
 export function AccountsPage() {
   const { data: all, error, refetch } = useAccounts();
   const { may, forAll } = useSession();
   const region = useRegion();
   const link = useSetupHref();
   const accounts = all?.filter((account) => region === null || account.region === region);
-  const canMake = may('admin') && forAll;
+  const canCreate = may('admin') && forAll;
   return (
     <Page
       title="Accounts"
-      actions={canMake ? <ButtonLink href={link('/setup/new-account')}>New account</ButtonLink> : null}
+      actions={canCreate ? <ButtonLink href={link('/setup/new-account')}>New account</ButtonLink> : null}
     >
       <p className={css.what}>
-        Each account of the ordering service that is polled, with its own log of events.
+        Accounts of the ordering system that Jobwire polls. Each has its own event log.
       </p>
       {error && !all ? <Failure error={error} again={refetch} /> : null}
       {accounts?.length === 0 ? (
         <Empty>
           {region === null
-            ? 'No account is registered yet.'
-            : `No account of ${region.toUpperCase()} is registered.`}
+            ? 'No accounts yet. Each account that you create appears here and is polled.'
+            : `No accounts in region ${region.toUpperCase()}.`}
         </Empty>
       ) : null}
       {accounts && accounts.length > 0 ? (
-        <Panel title={accounts.length === 1 ? '1 account' : `${accounts.length} accounts`}>
+        <Panel title={formatCount(accounts.length, 'account')}>
           <div className={css.wide}>
             <table className={css.table}>
               <thead>
                 <tr>
                   <th>Account</th>
                   <th>Region</th>
-                  <th>Polled</th>
+                  <th>Poll interval</th>
                   <th>Credentials</th>
-                  <th className={css.extra}>Made</th>
+                  <th className={css.extra}>Created</th>
                 </tr>
               </thead>
               <tbody>
@@ -84,7 +88,7 @@ export function AccountsPage() {
                       {account.paused ? (
                         <Badge tone="warn">Paused</Badge>
                       ) : (
-                        `every ${formatInterval(account.pollIntervalSeconds)}`
+                        formatInterval(account.pollIntervalSeconds)
                       )}
                     </td>
                     <td className={css.break}>{formatCredentials(account)}</td>
@@ -102,46 +106,49 @@ export function AccountsPage() {
   );
 }
 
-/** One account; changes for keys that may, of what is not declared elsewhere. */
+/** One account. Editable with the role admin, unless it is declared in the configuration file. */
 export function AccountPage({ id }: { readonly id: string }) {
   const api = useApi();
   const queries = useQueryClient();
   const { may, forAll } = useSession();
   const link = useSetupHref();
-  const [going, setGoing] = useState<Account | null>(null);
+  const [deleting, setDeleting] = useState<Account | null>(null);
   const queryKey = ['accounts', 'one', id];
-  const read = (): Promise<Account> => api.get<Account>(pathOf(id));
+  const read = (): Promise<Account> => api.get<Account>(accountPath(id));
   const { data, error, refetch } = useQuery({
     queryKey,
     queryFn: read,
     refetchInterval: 15_000,
-    enabled: going === null,
+    enabled: deleting === null,
   });
   const changed = (now: Account): void => {
     queries.setQueryData(queryKey, now);
     void queries.invalidateQueries({ queryKey: ['accounts'], exact: true });
   };
   const finish = useAfterDeletion();
-  if (going) return <DeletionPage account={going} finish={() => finish(id)} />;
+  if (deleting) return <DeletionPage account={deleting} finish={() => finish(id)} />;
   const account = data;
   return (
-    <Page title={id} actions={account ? <Link href={link(accountHref(id))}>How it stands</Link> : null}>
+    <Page title={id} actions={account ? <Link href={link(accountHref(id))}>View health</Link> : null}>
       {error && !account ? <Failure error={error} again={refetch} /> : null}
       {account ? (
         <>
-          {account.managed ? null : <DeclaredNote what={`The account ${id}`} part="accounts" />}
+          {account.managed ? null : <DeclaredNote what={`Account ${id}`} part="accounts" />}
           <Panel title="Account">
             <Facts
               rows={[
                 ['Id', account.id],
                 ['Region', account.region.toUpperCase()],
                 [
-                  'Polled',
-                  `every ${formatInterval(account.pollIntervalSeconds)}${account.paused ? ', but paused' : ''}`,
+                  'Poll interval',
+                  `${formatInterval(account.pollIntervalSeconds)}${account.paused ? ', paused' : ''}`,
                 ],
                 ['Credentials', formatCredentials(account)],
-                ['Made', account.createdAt ? <RelativeTime key="at" at={account.createdAt} /> : undefined],
-                ['Changed', account.changedAt ? <RelativeTime key="at" at={account.changedAt} /> : undefined],
+                ['Created', account.createdAt ? <RelativeTime key="at" at={account.createdAt} /> : undefined],
+                [
+                  'Modified',
+                  account.changedAt ? <RelativeTime key="at" at={account.changedAt} /> : undefined,
+                ],
               ]}
             />
             {may('operate') ? <TestAccount account={id} /> : null}
@@ -153,9 +160,9 @@ export function AccountPage({ id }: { readonly id: string }) {
               {account.secretRef !== null && forAll ? (
                 <ReferencePanel account={account} read={read} changed={changed} />
               ) : null}
-              <DeletePanel
+              <DeleteAccount
                 account={account}
-                gone={(complete) => (complete ? finish(id) : setGoing(account))}
+                onDeleted={(complete) => (complete ? finish(id) : setDeleting(account))}
               />
             </>
           ) : null}
@@ -172,64 +179,75 @@ interface AccountFormProps {
 }
 
 const FIELD_LABELS = {
-  pollIntervalSeconds: 'the interval',
-  secretRef: 'the credentials',
-  paused: 'whether it is paused',
+  pollIntervalSeconds: 'poll interval',
+  secretRef: 'credentials',
+  paused: 'paused',
 };
 
-function IntervalPanel({ account, read, changed }: AccountFormProps) {
+/** A panel that changes one field of the account. */
+function FieldPanel<V extends object>(props: {
+  readonly of: AccountFormProps;
+  readonly title: string;
+  readonly verb: string;
+  /** Notification after saving. */
+  readonly saved: string;
+  readonly toValues: (account: Account) => V;
+  readonly toBody: (values: V) => unknown;
+  readonly children: (form: ApiForm<V>) => ReactNode;
+}) {
+  const { title, verb, saved, toValues, toBody, children } = props;
+  const { account, read, changed } = props.of;
   const api = useApi();
-  const own = useState(account);
-  const [base] = own;
-  const valuesOf = (of: Account) => ({ pollIntervalSeconds: String(of.pollIntervalSeconds) });
-  const form = useApiForm({
+  const version = useState(account);
+  const [base] = version;
+  const form = useApiForm<V>({
     schema: AccountUpdate,
-    initial: valuesOf(account),
-    toBody: toInterval,
+    initial: toValues(account),
+    toBody,
     send: async (body) => {
-      changed(await api.patch<Account>(pathOf(account.id), { body, revision: base.revision }));
-      showToast(`The interval of ${account.id} is saved.`);
+      changed(await api.patch<Account>(accountPath(account.id), { body, revision: base.revision }));
+      showToast(saved);
     },
   });
-  const { reload, reloaded } = useFormBase(account, own, form, valuesOf, read);
+  const { reload, reloaded } = useFormBase(account, version, form, toValues, read);
   return (
-    <Panel title="How often it is polled">
+    <Panel title={title}>
       <form className={css.form} onSubmit={form.submit} noValidate>
         {reloaded ? <ReloadedNote changed={findChangedFields(...reloaded, FIELD_LABELS)} /> : null}
-        <IntervalInput {...form.form.getInputProps('pollIntervalSeconds')} />
-        <FormActions
-          of={form}
-          verb="Save the interval"
-          help={<ConflictNote error={form.error} reload={reload} />}
-        />
+        {children(form)}
+        <FormActions of={form} verb={verb} help={<ConflictNote error={form.error} reload={reload} />} />
       </form>
     </Panel>
   );
 }
 
-function ReferencePanel({ account, read, changed }: AccountFormProps) {
-  const api = useApi();
-  const own = useState(account);
-  const [base] = own;
-  const valuesOf = (of: Account) => ({ secretRef: of.secretRef ?? '' });
-  const form = useApiForm({
-    schema: AccountUpdate,
-    initial: valuesOf(account),
-    toBody: ({ secretRef }) => ({ secretRef: secretRef.trim() }),
-    send: async (body) => {
-      changed(await api.patch<Account>(pathOf(account.id), { body, revision: base.revision }));
-      showToast(`The credentials of ${account.id} are read from there now.`);
-    },
-  });
-  const { reload, reloaded } = useFormBase(account, own, form, valuesOf, read);
+function IntervalPanel(props: AccountFormProps) {
   return (
-    <Panel title="Where its credentials are">
-      <form className={css.form} onSubmit={form.submit} noValidate>
-        {reloaded ? <ReloadedNote changed={findChangedFields(...reloaded, FIELD_LABELS)} /> : null}
-        <ReferenceInput {...form.form.getInputProps('secretRef')} />
-        <FormActions of={form} verb="Save" help={<ConflictNote error={form.error} reload={reload} />} />
-      </form>
-    </Panel>
+    <FieldPanel
+      of={props}
+      title="Poll interval"
+      verb="Save interval"
+      saved={`Poll interval of ${props.account.id} saved.`}
+      toValues={({ pollIntervalSeconds }) => ({ pollIntervalSeconds: String(pollIntervalSeconds) })}
+      toBody={toInterval}
+    >
+      {({ form }) => <IntervalInput {...form.getInputProps('pollIntervalSeconds')} />}
+    </FieldPanel>
+  );
+}
+
+function ReferencePanel(props: AccountFormProps) {
+  return (
+    <FieldPanel
+      of={props}
+      title="Credentials secret"
+      verb="Save"
+      saved={`Credentials secret of ${props.account.id} saved.`}
+      toValues={({ secretRef }) => ({ secretRef: secretRef ?? '' })}
+      toBody={({ secretRef }) => ({ secretRef: secretRef.trim() })}
+    >
+      {({ form }) => <ReferenceInput {...form.getInputProps('secretRef')} />}
+    </FieldPanel>
   );
 }
 
@@ -241,82 +259,59 @@ function CredentialsPanel({ account, changed }: Pick<AccountFormProps, 'account'
     initial: { credentials: NO_CREDENTIALS },
     toBody: (values) => values,
     send: async ({ credentials }: { credentials: object }) => {
-      changed(await api.put<Account>(`${pathOf(account.id)}/credentials`, { body: credentials }));
+      changed(await api.put<Account>(`${accountPath(account.id)}/credentials`, { body: credentials }));
       form.form.setValues({ credentials: NO_CREDENTIALS });
       form.markSaved({ credentials: NO_CREDENTIALS });
-      showToast(`${account.id} is polled with the new credentials.`);
+      showToast(`Credentials of ${account.id} replaced.`);
     },
-    // Here they are the whole of the body.
-    fieldOf: ([field, part]) => (part ? `credentials.${String(part)}` : `credentials.${String(field)}`),
+    // The API names fields without the prefix: credentials are the whole body there.
+    toField: ([field, part]) => (part ? `credentials.${String(part)}` : `credentials.${String(field)}`),
   });
   return (
     <Panel title="New credentials">
       <form className={css.form} onSubmit={form.submit} noValidate>
         <p className={css.what}>
-          They count at once, in place of those that it has: it is polled with them, whatever it waited for.
+          They replace the current credentials immediately. The next poll uses them, even if polling was
+          suspended.
         </p>
         <CredentialFields of={form} />
         {forAll ? <TestNewCredentials of={form} region={account.region} /> : null}
-        <FormActions of={form} verb="Replace the credentials" />
+        <FormActions of={form} verb="Replace credentials" />
       </form>
     </Panel>
   );
 }
 
-function DeletePanel(props: {
+function DeleteAccount(props: {
   readonly account: Account;
-  /** It is gone, and all of it, or not all yet. */
-  readonly gone: (complete: boolean) => void;
+  /** `complete`: whether all its data is deleted. Otherwise deletion continues. */
+  readonly onDeleted: (complete: boolean) => void;
 }) {
-  const { account } = props;
+  const { id, revision } = props.account;
   const api = useApi();
-  const ask = useConfirm();
-  const { id, revision } = account;
-  const what = (
-    <>
-      <p>All that is kept of it goes with it, and can’t be brought back:</p>
-      <ul className={css.plain}>
-        <li>its log of events, which feeds, streams and replays read,</li>
-        <li>its jobs, with what happened to them day by day,</li>
-        <li>its place at every endpoint; endpoints that are for this account only are deleted,</li>
-        <li>its place in API keys; keys that are for this account only are revoked,</li>
-        <li>its recipients, templates, messages, suppressions and how customers are told,</li>
-        <li>its credentials, if they were given here.</li>
-      </ul>
-      <p>Nothing is changed in the ordering service.</p>
-    </>
-  );
   return (
-    <Panel title="Delete the account">
-      <p className={css.what}>
-        It is polled no more, and its log, its jobs and its recipients are gone for good.
-      </p>
-      <div>
-        <Button
-          color="red"
-          variant="light"
-          onClick={() =>
-            ask({
-              title: `Delete the account ${id}?`,
-              body: what,
-              verb: 'Delete for good',
-              destructive: true,
-              confirmText: id,
-              onConfirm: async () => {
-                const { status } = await api.call('DELETE', pathOf(id), { revision });
-                props.gone(status !== 202);
-              },
-            })
-          }
-        >
-          Delete {id}
-        </Button>
-      </div>
-    </Panel>
+    <DeletePanel
+      kind="account"
+      id={id}
+      summary="Stops polling and permanently deletes the event log, jobs and recipients of the account."
+      deleted={[
+        'its event log, which feeds, streams and replays read',
+        'its jobs and their daily totals',
+        'its cursors at all endpoints, and endpoints for this account only',
+        'its entry in API keys, and keys for this account only',
+        'its notification settings, recipients, templates, messages and suppressions',
+        'its stored credentials',
+      ]}
+      kept="The ordering system is not changed."
+      onDelete={async () => {
+        const { status } = await api.call('DELETE', accountPath(id), { revision });
+        props.onDeleted(status !== 202);
+      }}
+    />
   );
 }
 
-/** Says that an account is gone, and goes on to those that are left. */
+/** Returns a function that shows the list of accounts after a deletion. */
 function useAfterDeletion(): (account: string) => void {
   const queries = useQueryClient();
   const [, navigate] = useLocation();
@@ -325,11 +320,11 @@ function useAfterDeletion(): (account: string) => void {
     navigate(link('/setup/accounts'));
     queries.removeQueries({ queryKey: ['accounts', 'one', account] });
     void queries.invalidateQueries({ queryKey: ['accounts'], exact: true });
-    showToast(`The account ${account} is deleted.`);
+    showToast(`Account ${account} deleted.`);
   };
 }
 
-/** What is kept of a large account goes by and by: asked about until nothing is left. */
+/** Progress page: repeats the request until all data of a large account is deleted. */
 function DeletionPage(props: { readonly account: Account; readonly finish: () => void }) {
   const { account } = props;
   const api = useApi();
@@ -343,9 +338,9 @@ function DeletionPage(props: { readonly account: Account; readonly finish: () =>
     queryKey: ['deletion', account.id],
     queryFn: async () => {
       try {
-        return (await api.call('DELETE', pathOf(account.id))).status;
+        return (await api.call('DELETE', accountPath(account.id))).status;
       } catch (cause) {
-        // Nothing is left of it.
+        // Deletion is complete.
         if (cause instanceof Error && 'status' in cause && cause.status === 404) return 204;
         throw cause;
       }
@@ -360,51 +355,51 @@ function DeletionPage(props: { readonly account: Account; readonly finish: () =>
     <Page title={account.id}>
       {error ? <Failure error={error} again={refetch} /> : null}
       <Note tone="warn" live>
-        The account {account.id} is gone. What was kept of it is still being taken away; that goes on by
-        itself when you leave.
+        Account {account.id} is deleted. Its data is still being removed, which continues if you leave this
+        page.
       </Note>
     </Page>
   );
 }
 
-/** A new account. */
+/** The form of a new account. */
 export function NewAccountPage() {
   const api = useApi();
   const queries = useQueryClient();
   const [, navigate] = useLocation();
   const link = useSetupHref();
   const { data: regions } = useRegions();
-  const looked = useRegion();
-  const served = regions?.map(({ id }) => id) ?? [];
+  const currentRegion = useRegion();
+  const regionIds = regions?.map(({ id }) => id) ?? [];
   const form = useApiForm({
     schema: NewAccount,
     initial: {
       id: '',
-      region: looked ?? '',
-      by: 'credentials' as 'credentials' | 'reference',
+      region: currentRegion ?? '',
+      source: 'credentials' as 'credentials' | 'reference',
       credentials: NO_CREDENTIALS,
       secretRef: '',
       pollIntervalSeconds: '120',
       paused: false,
     },
-    toBody: ({ id, region, by, credentials, secretRef, paused, ...rest }) => ({
+    toBody: ({ id, region, source, credentials, secretRef, paused, ...rest }) => ({
       id: id.trim(),
       ...(region === '' ? {} : { region }),
-      ...(by === 'credentials' ? { credentials } : { secretRef: secretRef.trim() }),
+      ...(source === 'credentials' ? { credentials } : { secretRef: secretRef.trim() }),
       ...toInterval(rest),
       paused,
     }),
     check: ({ region }): Record<string, string> =>
-      region === '' && served.length > 1 ? { region: 'It must be the region that the account is in.' } : {},
+      region === '' && regionIds.length > 1 ? { region: 'It must be one of the listed regions.' } : {},
     send: async (body) => {
-      const made = await api.post<Account>('/v1/accounts', { body });
+      const created = await api.post<Account>('/v1/accounts', { body });
       void queries.invalidateQueries({ queryKey: ['accounts'], exact: true });
       showToast(
-        made.paused
-          ? `The account ${made.id} is made, and paused.`
-          : `The account ${made.id} is made, and polled now.`,
+        created.paused
+          ? `Account ${created.id} created, paused.`
+          : `Account ${created.id} created. Polling starts now.`,
       );
-      navigate(link(accountSetupHref(made.id)));
+      navigate(link(accountSetupHref(created.id)));
     },
   });
   const { values, getInputProps } = form.form;
@@ -415,44 +410,34 @@ export function NewAccountPage() {
         <Panel title="Account">
           <div className={css.fields}>
             <div className={css.two}>
-              <TextInput
-                label="Id"
-                description="In paths, events and cursors; it can’t be changed later."
+              <IdInput
                 required
-                autoComplete="off"
-                spellCheck={false}
+                description="Part of paths, events and cursors. Cannot be changed later."
                 {...getInputProps('id')}
               />
-              {served.length > 1 ? (
-                <NativeSelect
-                  label="Region"
-                  description="Of the ordering service."
-                  required
-                  data={[
-                    { value: '', label: 'Choose one' },
-                    ...served.map((id) => ({ value: id, label: id.toUpperCase() })),
-                  ]}
-                  {...getInputProps('region')}
-                />
-              ) : null}
+              <RegionSelect
+                regions={regionIds}
+                description="Region of the ordering API."
+                {...getInputProps('region')}
+              />
             </div>
           </div>
         </Panel>
         <Panel title="Credentials">
           <div className={css.fields}>
-            <Group name="They are">
+            <Group name="Source">
               <Radio
-                label="typed in here"
-                name="by"
-                {...getInputProps('by', { type: 'radio', value: 'credentials' })}
+                label="Enter them here"
+                name="source"
+                {...getInputProps('source', { type: 'radio', value: 'credentials' })}
               />
               <Radio
-                label="in a secret of the cell (on AWS)"
-                name="by"
-                {...getInputProps('by', { type: 'radio', value: 'reference' })}
+                label="Secret of the cell (AWS only)"
+                name="source"
+                {...getInputProps('source', { type: 'radio', value: 'reference' })}
               />
             </Group>
-            {values.by === 'credentials' ? (
+            {values.source === 'credentials' ? (
               <>
                 <CredentialFields of={form} />
                 <TestNewCredentials of={form} region={region} />
@@ -467,14 +452,14 @@ export function NewAccountPage() {
             <IntervalInput {...getInputProps('pollIntervalSeconds')} />
             <Checkbox
               label="Start paused"
-              description="Nothing is polled until it is resumed."
+              description="The account is not polled until it is resumed."
               {...getInputProps('paused', { type: 'checkbox' })}
             />
           </div>
         </Panel>
         <FormActions
           of={form}
-          verb="Make the account"
+          verb="Create account"
           more={<Link href={link('/setup/accounts')}>Cancel</Link>}
         />
       </form>
@@ -485,8 +470,8 @@ export function NewAccountPage() {
 function IntervalInput(props: { readonly error?: ReactNode }) {
   return (
     <TextInput
-      label="Seconds between polls"
-      description={`Up to ${MAX_INTERVAL_SECONDS.toLocaleString()}; on AWS at least 60.`}
+      label="Poll interval (seconds)"
+      description={`1 to ${MAX_INTERVAL_SECONDS.toLocaleString()}. On AWS at least 60.`}
       required
       inputMode="numeric"
       autoComplete="off"
@@ -498,8 +483,8 @@ function IntervalInput(props: { readonly error?: ReactNode }) {
 function ReferenceInput(props: { readonly error?: ReactNode }) {
   return (
     <TextInput
-      label="Name of the secret"
-      description="Below the cell’s own name; or that, # and a key of the JSON in it."
+      label="Secret name"
+      description="A name below the name of the cell. To select a key of a JSON secret, append # and the key."
       required
       autoComplete="off"
       spellCheck={false}
@@ -508,13 +493,13 @@ function ReferenceInput(props: { readonly error?: ReactNode }) {
   );
 }
 
-/** What is no number stays what it is, for the schema to say so. */
+/** Converts the interval to a number. Returns other text unchanged, for the schema to reject. */
 function toInterval({ pollIntervalSeconds }: { readonly pollIntervalSeconds: string }) {
   const text = pollIntervalSeconds.trim();
   return { pollIntervalSeconds: text === '' || Number.isNaN(Number(text)) ? text : Number(text) };
 }
 
-/** `2 min`; exact, for it is a setting. */
+/** Formats an interval exactly: `2 min`, `90 s`. */
 function formatInterval(seconds: number): string {
   if (seconds % 3600 === 0) return `${seconds / 3600} h`;
   if (seconds % 60 === 0) return `${seconds / 60} min`;
@@ -523,5 +508,5 @@ function formatInterval(seconds: number): string {
 
 function formatCredentials({ managed, secretRef }: Account): ReactNode {
   if (!managed) return 'In the configuration file';
-  return secretRef === null ? 'Given here' : <code>{secretRef}</code>;
+  return secretRef === null ? 'Stored in Jobwire' : <code>{secretRef}</code>;
 }

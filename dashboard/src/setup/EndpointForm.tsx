@@ -1,13 +1,12 @@
-/** The fields of an endpoint, new or to be changed. */
+/** The fields of an endpoint form. */
 import { Button, Checkbox, NativeSelect, PasswordInput, Radio, Textarea, TextInput } from '@mantine/core';
-import { useState } from 'react';
+import { type ReactNode, useState } from 'react';
 import { Panel } from '../components.tsx';
 import { parseLocalTime, toLocalTime } from '../dates.ts';
 import type { ApiForm } from '../forms.ts';
 import { useAccounts } from '../queries.ts';
-import { useSession } from '../session.ts';
 import { formatExactTime } from '../times.tsx';
-import { AccountChoices, Group } from './components.tsx';
+import { AccountScope, Group, IdInput, RegionSelect } from './components.tsx';
 import {
   addsAccounts,
   type Endpoint,
@@ -17,7 +16,7 @@ import {
 } from './endpoint-values.ts';
 import css from './setup.module.css';
 
-/** All fields, in panels. `before`: the endpoint that is changed; absent: a new one. `regions`: those to choose from. */
+/** All fields, in panels. `before`: the endpoint to change; default: a new endpoint. `regions`: the regions to choose from. */
 export function EndpointFields(props: {
   readonly of: ApiForm<EndpointValues>;
   readonly before?: Endpoint;
@@ -27,11 +26,11 @@ export function EndpointFields(props: {
   const { form } = of;
   return (
     <>
-      <Panel title="Where events go">
+      <Panel title="Destination">
         <div className={css.fields}>
           <TextInput
             label="URL"
-            description="https, at an address that is public."
+            description="An https URL at a public address."
             required
             type="url"
             inputMode="url"
@@ -40,49 +39,39 @@ export function EndpointFields(props: {
           />
           <TextInput
             label="Description"
-            description="What it is for, in your words."
+            description="Purpose of the endpoint."
             {...form.getInputProps('description')}
           />
           {before ? null : (
             <div className={css.two}>
-              <TextInput
-                label="Id"
-                description="Made up unless given; it can’t be changed later."
-                autoComplete="off"
-                spellCheck={false}
+              <IdInput
+                description="Optional. Generated if empty. Cannot be changed later."
                 {...form.getInputProps('id')}
               />
-              {regions.length > 1 ? (
-                <NativeSelect
-                  label="Region"
-                  description="Of the ordering service; its events are what it gets."
-                  required
-                  data={[
-                    { value: '', label: 'Choose one' },
-                    ...regions.map((id) => ({ value: id, label: id.toUpperCase() })),
-                  ]}
-                  {...form.getInputProps('region')}
-                />
-              ) : null}
+              <RegionSelect
+                regions={regions}
+                description="The endpoint receives the events of this region."
+                {...form.getInputProps('region')}
+              />
             </div>
           )}
         </div>
       </Panel>
-      <Panel title="Which events">
+      <Panel title="Events">
         <div className={css.fields}>
           <EndpointAccounts of={of} />
           <EndpointTypes of={of} />
           <div className={css.two}>
             <Textarea
               label="Order groups"
-              description="Only of these, one to a line; all where there is none."
+              description="Only events of these order groups, one per line. Default: all."
               rows={2}
               spellCheck={false}
               {...form.getInputProps('orderGroups')}
             />
             <Textarea
               label="Origins"
-              description="Only of jobs of these, one to a line."
+              description="Only events of jobs with these origins, one per line. Default: all."
               rows={2}
               spellCheck={false}
               {...form.getInputProps('origins')}
@@ -94,20 +83,20 @@ export function EndpointFields(props: {
       {before === undefined || addsAccounts(form.values, before) ? (
         <StartPanel of={of} adds={before !== undefined} />
       ) : null}
-      <Panel title="How they are sent">
+      <Panel title="Delivery">
         <div className={css.fields}>
           <Headers of={of} kept={before?.headers ?? []} />
           <div className={css.two}>
             <TextInput
-              label="Jobs side by side"
-              description="1 to 64; 16 unless told. Events of one job go one after another."
+              label="Concurrent jobs"
+              description="1 to 64. Default: 16. Events of one job are always sent one at a time."
               inputMode="numeric"
               autoComplete="off"
               {...form.getInputProps('concurrency')}
             />
             <TextInput
-              label="Requests a second"
-              description="0.1 to 1,000 at most; as many as it takes unless told."
+              label="Requests per second"
+              description="0.1 to 1,000. Default: no limit."
               inputMode="decimal"
               autoComplete="off"
               {...form.getInputProps('ratePerSecond')}
@@ -123,69 +112,50 @@ interface FieldsProps {
   readonly of: ApiForm<EndpointValues>;
 }
 
-function EndpointAccounts({ of: { form } }: FieldsProps) {
-  const { forAll } = useSession();
-  const { data: all } = useAccounts();
-  const { region, whose, accounts } = form.values;
-  const offered = (all ?? [])
+function EndpointAccounts({ of }: FieldsProps) {
+  const { data: accounts } = useAccounts();
+  const { region } = of.form.values;
+  const offered = (accounts ?? [])
     .filter((account) => region === '' || account.region === region)
     .map(({ id }) => id);
   return (
-    <Group name="Accounts" path="accounts" error={form.errors.accounts}>
-      {forAll ? (
-        <>
-          <Radio
-            label="All of the region, also those that come later, and what is said of the region itself"
-            name="whose"
-            {...form.getInputProps('whose', { type: 'radio', value: 'all' })}
-          />
-          <Radio
-            label="Only these"
-            name="whose"
-            {...form.getInputProps('whose', { type: 'radio', value: 'some' })}
-          />
-        </>
-      ) : null}
-      {whose === 'some' ? (
-        <AccountChoices
-          offered={offered}
-          chosen={accounts}
-          choose={(chosen) => form.setFieldValue('accounts', chosen)}
-        />
-      ) : null}
-    </Group>
+    <AccountScope
+      of={of}
+      allLabel="All accounts of the region, including future ones, and events of the region itself"
+      offered={offered}
+    />
   );
 }
 
 function EndpointTypes({ of: { form } }: FieldsProps) {
-  const { which, types } = form.values;
+  const { typeScope, types } = form.values;
   const toggle = (name: string, on: boolean): void =>
     form.setFieldValue('types', on ? [...types, name] : types.filter((other) => other !== name));
   return (
-    <Group name="Types" path="types" error={form.errors.types}>
+    <Group name="Event types" path="types" error={form.errors.types}>
       <Radio
         label="All types"
-        name="which"
-        {...form.getInputProps('which', { type: 'radio', value: 'all' })}
+        name="typeScope"
+        {...form.getInputProps('typeScope', { type: 'radio', value: 'all' })}
       />
       <Radio
-        label="Only these"
-        name="which"
-        {...form.getInputProps('which', { type: 'radio', value: 'some' })}
+        label="Selected types"
+        name="typeScope"
+        {...form.getInputProps('typeScope', { type: 'radio', value: 'some' })}
       />
-      {which === 'some' ? (
+      {typeScope === 'some' ? (
         <>
           <div className={css.types}>
             {typeGroups.map(({ pattern, name, types: members }) => {
-              const whole = types.includes(pattern);
+              const isWhole = types.includes(pattern);
               return (
                 <div key={pattern} className={css.fields}>
                   <Checkbox
                     label={`${name}: all of ${pattern}`}
-                    checked={whole}
+                    checked={isWhole}
                     onChange={({ currentTarget }) => toggle(pattern, currentTarget.checked)}
                   />
-                  {whole ? null : (
+                  {isWhole ? null : (
                     <div className={css.choices}>
                       {members.map(({ type, when }) => (
                         <Checkbox
@@ -204,7 +174,7 @@ function EndpointTypes({ of: { form } }: FieldsProps) {
           </div>
           <Textarea
             label="Other patterns"
-            description="One to a line; a final * stands for the rest of a name: job.tracking_*"
+            description="One per line. A final * matches the rest of a name: job.tracking_*"
             rows={2}
             spellCheck={false}
             {...form.getInputProps('patterns')}
@@ -215,79 +185,63 @@ function EndpointTypes({ of: { form } }: FieldsProps) {
   );
 }
 
-function JobFields({ of: { form } }: FieldsProps) {
-  const { jobFields } = form.values;
+function JobFields({ of }: FieldsProps) {
+  const { form } = of;
   return (
     <Group
-      name="Fields of the job"
+      name="Job fields"
       path="jobFields"
       error={form.errors.jobFields}
-      hint="Only events whose job has these values. A value that is empty: the job has none."
+      hint="Only events of jobs with these values. An empty value matches jobs without a value."
     >
-      {jobFields.map((_, at) => (
-        // biome-ignore lint/suspicious/noArrayIndexKey: a row is its place
-        <div key={at} className={css.pair}>
-          <NativeSelect
-            aria-label={`Field ${at + 1}`}
-            data={[{ value: '', label: 'Choose a field' }, ...jobFieldNames]}
-            {...form.getInputProps(`jobFields.${at}.name`)}
-          />
-          <TextInput
-            aria-label={`Value of field ${at + 1}`}
-            autoComplete="off"
-            spellCheck={false}
-            {...form.getInputProps(`jobFields.${at}.value`)}
-          />
-          <Button
-            variant="default"
-            aria-label={`Remove field ${at + 1}`}
-            onClick={() => form.removeListItem('jobFields', at)}
-          >
-            Remove
-          </Button>
-        </div>
-      ))}
-      <div>
-        <Button
-          size="xs"
-          variant="default"
-          onClick={() => form.insertListItem('jobFields', { name: '', value: '' })}
-        >
-          Add a field
-        </Button>
-      </div>
+      <Rows of={of} list="jobFields" noun="field">
+        {(at) => (
+          <>
+            <NativeSelect
+              aria-label={`Field ${at + 1}`}
+              data={[{ value: '', label: 'Choose a field' }, ...jobFieldNames]}
+              {...form.getInputProps(`jobFields.${at}.name`)}
+            />
+            <TextInput
+              aria-label={`Value of field ${at + 1}`}
+              autoComplete="off"
+              spellCheck={false}
+              {...form.getInputProps(`jobFields.${at}.value`)}
+            />
+          </>
+        )}
+      </Rows>
     </Group>
   );
 }
 
-function Headers({ of: { form }, kept }: FieldsProps & { readonly kept: readonly string[] }) {
-  const { headers, headersAre } = form.values;
+function Headers({ of, kept }: FieldsProps & { readonly kept: readonly string[] }) {
+  const { form } = of;
   return (
     <Group
       name="Headers"
       path="headers"
       error={form.errors.headers}
-      hint="Each request carries them besides ours. Their values are kept encrypted, and never shown again."
+      hint="Added to each request. Values are stored encrypted and not shown again."
     >
       {kept.length > 0 ? (
         <>
           <Radio
-            label={`Keep those that there are: ${kept.join(', ')}`}
-            name="headersAre"
-            {...form.getInputProps('headersAre', { type: 'radio', value: 'kept' })}
+            label={`Keep current headers: ${kept.join(', ')}`}
+            name="headersMode"
+            {...form.getInputProps('headersMode', { type: 'radio', value: 'keep' })}
           />
           <Radio
-            label="Replace all of them"
-            name="headersAre"
-            {...form.getInputProps('headersAre', { type: 'radio', value: 'given' })}
+            label="Replace all headers"
+            name="headersMode"
+            {...form.getInputProps('headersMode', { type: 'radio', value: 'replace' })}
           />
         </>
       ) : null}
-      {headersAre === 'given' ? (
-        <>
-          {headers.map((_, at) => (
-            // biome-ignore lint/suspicious/noArrayIndexKey: a row is its place
-            <div key={at} className={css.pair}>
+      {form.values.headersMode === 'replace' ? (
+        <Rows of={of} list="headers" noun="header">
+          {(at) => (
+            <>
               <TextInput
                 aria-label={`Name of header ${at + 1}`}
                 placeholder="x-tenant"
@@ -306,61 +260,83 @@ function Headers({ of: { form }, kept }: FieldsProps & { readonly kept: readonly
                 {...form.getInputProps(`headers.${at}.value`)}
                 aria-invalid={form.errors[`headers.${at}.value`] !== undefined}
               />
-              <Button
-                variant="default"
-                aria-label={`Remove header ${at + 1}`}
-                onClick={() => form.removeListItem('headers', at)}
-              >
-                Remove
-              </Button>
-            </div>
-          ))}
-          <div>
-            <Button
-              size="xs"
-              variant="default"
-              onClick={() => form.insertListItem('headers', { name: '', value: '' })}
-            >
-              Add a header
-            </Button>
-          </div>
-        </>
+            </>
+          )}
+        </Rows>
       ) : null}
     </Group>
   );
 }
 
+/** Rows of names and values that can be added and removed. */
+function Rows(props: {
+  readonly of: ApiForm<EndpointValues>;
+  readonly list: 'jobFields' | 'headers';
+  readonly noun: string;
+  /** Renders the inputs of a row. */
+  readonly children: (at: number) => ReactNode;
+}) {
+  const { list, noun, children } = props;
+  const { form } = props.of;
+  return (
+    <>
+      {form.values[list].map((_, at) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: rows have no other identity
+        <div key={at} className={css.pair}>
+          {children(at)}
+          <Button
+            variant="default"
+            aria-label={`Remove ${noun} ${at + 1}`}
+            onClick={() => form.removeListItem(list, at)}
+          >
+            Remove
+          </Button>
+        </div>
+      ))}
+      <div>
+        <Button
+          size="xs"
+          variant="default"
+          onClick={() => form.insertListItem(list, { name: '', value: '' })}
+        >
+          Add a {noun}
+        </Button>
+      </div>
+    </>
+  );
+}
+
 function StartPanel({ of: { form }, adds }: FieldsProps & { readonly adds: boolean }) {
-  const { begin, at } = form.values;
-  const instant = begin === 'at' ? parseLocalTime(at) : undefined;
-  // What can be chosen ends with the moment at which the form was opened.
+  const { start, startAt } = form.values;
+  const instant = start === 'at' ? parseLocalTime(startAt) : undefined;
+  // The latest selectable time: when the form was opened.
   const [latest] = useState(() => toLocalTime(Date.now()));
   return (
-    <Panel title={adds ? 'Where the accounts that are added begin' : 'Where it begins'}>
-      <Group name="In the logs of its accounts" path="begin" error={form.errors.begin}>
+    <Panel title={adds ? 'Start of the added accounts' : 'Start'}>
+      <Group name="Start position" path="start" error={form.errors.start}>
         <Radio
-          label="Now: it gets what happens from here on"
-          name="begin"
-          {...form.getInputProps('begin', { type: 'radio', value: 'now' })}
+          label="Now: new events only"
+          name="start"
+          {...form.getInputProps('start', { type: 'radio', value: 'now' })}
         />
         <Radio
-          label="At the beginning: it gets everything that is still kept"
-          name="begin"
-          {...form.getInputProps('begin', { type: 'radio', value: 'beginning' })}
+          label="Beginning: all retained events"
+          name="start"
+          {...form.getInputProps('start', { type: 'radio', value: 'beginning' })}
         />
         <Radio
           label="At a time"
-          name="begin"
-          {...form.getInputProps('begin', { type: 'radio', value: 'at' })}
+          name="start"
+          {...form.getInputProps('start', { type: 'radio', value: 'at' })}
         />
-        {begin === 'at' ? (
+        {start === 'at' ? (
           <TextInput
-            label="From"
+            label="Start time"
             type="datetime-local"
             step={1}
             max={latest}
-            description={instant === undefined ? 'By your clock.' : formatExactTime(instant)}
-            {...form.getInputProps('at')}
+            description={instant === undefined ? 'Local time.' : formatExactTime(instant)}
+            {...form.getInputProps('startAt')}
           />
         ) : null}
       </Group>

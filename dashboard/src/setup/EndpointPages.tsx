@@ -1,11 +1,12 @@
-/** Endpoints: what there is, a new one, and what can be changed of one. */
+/** Endpoint pages: the list, a new endpoint, and one endpoint. */
 import { Button, Modal, NativeSelect } from '@mantine/core';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { Link, useLocation } from 'wouter';
 import * as z from 'zod';
 import { EndpointUpdate, NewEndpoint, Rotation } from '../../../shared/delivery/endpoint-input.ts';
-import { Badge, Empty, Facts, Failure, Page, Panel, showToast, useConfirm } from '../components.tsx';
+import { Badge, Empty, Facts, Failure, Page, Panel, showToast } from '../components.tsx';
+import { formatCount } from '../customers/labels.ts';
 import { useApiForm } from '../forms.ts';
 import { allPages, useAccounts, useApi, useRegions } from '../queries.ts';
 import { useSession } from '../session.ts';
@@ -15,6 +16,7 @@ import {
   ButtonLink,
   ConflictNote,
   DeclaredNote,
+  DeletePanel,
   FormActions,
   ReloadedNote,
   useFormBase,
@@ -35,11 +37,11 @@ import {
 import { type NewSecret, SecretDialog } from './SecretDialog.tsx';
 import css from './setup.module.css';
 
-const pathOf = (id: string): string => `/v1/endpoints/${encodeURIComponent(id)}`;
+const endpointPath = (id: string): string => `/v1/endpoints/${encodeURIComponent(id)}`;
 const endpointSetupHref = (region: string, id: string): string =>
   `/setup/endpoints/${encodeURIComponent(region)}/${encodeURIComponent(id)}`;
 
-/** All webhooks of the key. */
+/** Fetches all webhook endpoints that the key can read. */
 export function useEndpoints() {
   const api = useApi();
   return useQuery({
@@ -49,7 +51,7 @@ export function useEndpoints() {
   });
 }
 
-/** All endpoints. */
+/** The list of endpoints. */
 export function EndpointsPage() {
   const { data: all, error, refetch } = useEndpoints();
   const { may } = useSession();
@@ -61,15 +63,16 @@ export function EndpointsPage() {
       title="Endpoints"
       actions={may('admin') ? <ButtonLink href={link('/setup/new-endpoint')}>New endpoint</ButtonLink> : null}
     >
-      <p className={css.what}>Where events are sent as signed webhooks, in order for each job.</p>
+      <p className={css.what}>Webhook URLs that receive signed events, in order for each job.</p>
       {error && !all ? <Failure error={error} again={refetch} /> : null}
       {endpoints?.length === 0 ? (
         <Empty>
-          No endpoint is set up yet. Events can be read from the feed and the streams all the same.
+          No endpoints yet. Each endpoint that you create appears here. Events are also available from the
+          feed and the streams.
         </Empty>
       ) : null}
       {endpoints && endpoints.length > 0 ? (
-        <Panel title={endpoints.length === 1 ? '1 endpoint' : `${endpoints.length} endpoints`}>
+        <Panel title={formatCount(endpoints.length, 'endpoint')}>
           <div className={css.wide}>
             <table className={css.table}>
               <thead>
@@ -79,7 +82,7 @@ export function EndpointsPage() {
                   <th className={css.extra}>Accounts</th>
                   <th className={css.extra}>Types</th>
                   <th>State</th>
-                  <th className={css.extra}>Made</th>
+                  <th className={css.extra}>Created</th>
                 </tr>
               </thead>
               <tbody>
@@ -116,27 +119,27 @@ export function EndpointsPage() {
   );
 }
 
-/** A new endpoint. Its secret is shown at the end, once. */
+/** The form of a new endpoint. Shows its secret once after creation. */
 export function NewEndpointPage() {
   const api = useApi();
   const queries = useQueryClient();
   const [, navigate] = useLocation();
   const link = useSetupHref();
   const { forAll } = useSession();
-  const looked = useRegion();
+  const region = useRegion() ?? '';
   const regions = useServedRegions();
-  const [made, setMade] = useState<(NewSecret & { readonly endpoint: Endpoint }) | null>(null);
+  const [created, setCreated] = useState<(NewSecret & { readonly endpoint: Endpoint }) | null>(null);
   const form = useApiForm<EndpointValues>({
     schema: NewEndpoint.extend({ region: z.string().optional() }),
-    initial: { ...NEW_ENDPOINT, region: looked ?? '', whose: forAll ? 'all' : 'some' },
+    initial: { ...NEW_ENDPOINT, region, accountScope: forAll ? 'all' : 'some' },
     toBody: toNewEndpoint,
     check: (values) => ({
       ...checkEndpoint(values),
       ...(values.region === '' && regions.length > 1
-        ? { region: 'It must be the region whose events it gets.' }
+        ? { region: 'It must be one of the listed regions.' }
         : {}),
     }),
-    fieldOf: toEndpointFormField,
+    toField: toEndpointFormField,
     send: async (body) => {
       const { endpoint, secret, truncatedAccounts } = await api.post<{
         readonly endpoint: Endpoint;
@@ -144,12 +147,12 @@ export function NewEndpointPage() {
         readonly truncatedAccounts: readonly string[];
       }>('/v1/endpoints', { body });
       void queries.invalidateQueries({ queryKey: ['endpoints'] });
-      setMade({
+      setCreated({
         endpoint,
         secret,
-        title: `The endpoint ${endpoint.id} is made`,
-        name: 'Its signing secret',
-        note: <SecretHelp truncatedAccounts={truncatedAccounts} />,
+        title: `Endpoint ${endpoint.id} created`,
+        name: 'Signing secret',
+        note: <SecretHelp late={late} />,
       });
     },
   });
@@ -159,30 +162,30 @@ export function NewEndpointPage() {
         <EndpointFields of={form} regions={regions} />
         <FormActions
           of={form}
-          verb="Make the endpoint"
+          verb="Create endpoint"
           more={<Link href={link('/setup/endpoints')}>Cancel</Link>}
         />
       </form>
       <SecretDialog
-        made={made}
-        done={() => {
-          setMade(null);
-          if (made) navigate(link(endpointSetupHref(made.endpoint.region, made.endpoint.id)));
+        secret={created}
+        onClose={() => {
+          setCreated(null);
+          if (created) navigate(link(endpointSetupHref(created.endpoint.region, created.endpoint.id)));
         }}
       />
     </Page>
   );
 }
 
-/** One endpoint; changes for keys that may, of what is not declared elsewhere. */
+/** One endpoint. Editable with the role admin, unless it is declared in the configuration file. */
 export function EndpointPage({ region, id }: { readonly region: string; readonly id: string }) {
   const api = useApi();
   const queries = useQueryClient();
   const { may } = useSession();
   const link = useSetupHref();
-  const [gone, setGone] = useState(false);
+  const [isDeleting, setDeleting] = useState(false);
   const queryKey = ['endpoints', 'setup', region, id];
-  const read = (): Promise<Endpoint> => api.get<Endpoint>(pathOf(id), { query: { region } });
+  const read = (): Promise<Endpoint> => api.get<Endpoint>(endpointPath(id), { query: { region } });
   const {
     data: endpoint,
     error,
@@ -191,7 +194,7 @@ export function EndpointPage({ region, id }: { readonly region: string; readonly
     queryKey,
     queryFn: read,
     refetchInterval: 15_000,
-    enabled: !gone,
+    enabled: !isDeleting,
   });
   const changed = (now: Endpoint): void => {
     queries.setQueryData(queryKey, now);
@@ -200,7 +203,7 @@ export function EndpointPage({ region, id }: { readonly region: string; readonly
   return (
     <Page
       title={id}
-      actions={endpoint ? <Link href={link(endpointHref(region, id))}>How it is doing</Link> : null}
+      actions={endpoint ? <Link href={link(endpointHref(region, id))}>View health</Link> : null}
     >
       {error && !endpoint ? <Failure error={error} again={refetch} /> : null}
       {endpoint ? (
@@ -208,11 +211,11 @@ export function EndpointPage({ region, id }: { readonly region: string; readonly
           <>
             <ChangeForm endpoint={endpoint} read={read} changed={changed} />
             <SecretPanel endpoint={endpoint} />
-            <DeletePanel endpoint={endpoint} deleting={setGone} />
+            <DeleteEndpoint endpoint={endpoint} setDeleting={setDeleting} />
           </>
         ) : (
           <>
-            {endpoint.managed ? null : <DeclaredNote what={`The endpoint ${id}`} part="endpoints" />}
+            {endpoint.managed ? null : <DeclaredNote what={`Endpoint ${id}`} part="endpoints" />}
             <Panel title="Endpoint">
               <EndpointFacts endpoint={endpoint} />
             </Panel>
@@ -224,17 +227,17 @@ export function EndpointPage({ region, id }: { readonly region: string; readonly
 }
 
 const FIELD_LABELS = {
-  url: 'the URL',
-  description: 'the description',
-  accounts: 'the accounts',
-  types: 'the types',
-  orderGroups: 'the order groups',
-  origins: 'the origins',
-  jobFields: 'the fields of the job',
-  headers: 'the headers',
-  concurrency: 'jobs side by side',
-  ratePerSecond: 'requests a second',
-  paused: 'whether it is paused',
+  url: 'URL',
+  description: 'description',
+  accounts: 'accounts',
+  types: 'event types',
+  orderGroups: 'order groups',
+  origins: 'origins',
+  jobFields: 'job fields',
+  headers: 'headers',
+  concurrency: 'concurrent jobs',
+  ratePerSecond: 'requests per second',
+  paused: 'paused',
 } as const;
 
 function ChangeForm(props: {
@@ -252,10 +255,10 @@ function ChangeForm(props: {
     initial: toEndpointValues(endpoint),
     toBody: (values) => toEndpointChange(values, base),
     check: checkEndpoint,
-    fieldOf: toEndpointFormField,
+    toField: toEndpointFormField,
     send: async (body: object) => {
-      if (Object.keys(body).length === 0) throw new Error('Nothing is different from what is saved.');
-      const now = await api.patch<Endpoint>(pathOf(id), {
+      if (Object.keys(body).length === 0) throw new Error('No changes to save.');
+      const now = await api.patch<Endpoint>(endpointPath(id), {
         body,
         query: { region },
         revision: base.revision,
@@ -264,7 +267,7 @@ function ChangeForm(props: {
       form.form.setValues(toEndpointValues(now));
       form.markSaved(toEndpointValues(now));
       changed(now);
-      showToast(`The endpoint ${id} is saved.`);
+      showToast(`Endpoint ${id} saved.`);
     },
   });
   const { reload, reloaded } = useFormBase(endpoint, own, form, toEndpointValues, read);
@@ -272,42 +275,38 @@ function ChangeForm(props: {
     <form className={css.form} onSubmit={form.submit} noValidate>
       {reloaded ? <ReloadedNote changed={findChangedFields(...reloaded, FIELD_LABELS)} /> : null}
       <EndpointFields of={form} before={base} regions={[]} />
-      <FormActions
-        of={form}
-        verb="Save the changes"
-        help={<ConflictNote error={form.error} reload={reload} />}
-      />
+      <FormActions of={form} verb="Save changes" help={<ConflictNote error={form.error} reload={reload} />} />
     </form>
   );
 }
 
 const HOUR = 3600;
 const OVERLAPS = [
-  { value: String(24 * HOUR), label: 'for a day' },
-  { value: String(HOUR), label: 'for an hour' },
-  { value: String(7 * 24 * HOUR), label: 'for a week' },
-  { value: '0', label: 'not at all: they stop at once' },
+  { value: String(24 * HOUR), label: '1 day' },
+  { value: String(HOUR), label: '1 hour' },
+  { value: String(7 * 24 * HOUR), label: '7 days' },
+  { value: '0', label: 'Revoke immediately' },
 ];
 
 function SecretPanel({ endpoint: { region, id } }: { readonly endpoint: Endpoint }) {
   const api = useApi();
-  const [asking, setAsking] = useState(false);
-  const [made, setMade] = useState<NewSecret | null>(null);
+  const [isOpen, setOpen] = useState(false);
+  const [created, setCreated] = useState<NewSecret | null>(null);
   return (
     <Panel title="Signing secret">
       <p className={css.what}>
-        Every request is signed with it, as Standard Webhooks has it. It was shown once; a new one takes its
-        place, and the former ones can sign along while the receiver changes over.
+        Signs every request according to Standard Webhooks. It cannot be shown again. After a rotation, the
+        previous secrets can also sign requests until the receiver has the new one.
       </p>
       <div>
-        <Button variant="default" onClick={() => setAsking(true)}>
-          Make a new secret
+        <Button variant="default" onClick={() => setOpen(true)}>
+          Rotate secret
         </Button>
       </div>
       <Modal
-        opened={asking}
-        onClose={() => setAsking(false)}
-        title={`A new secret for ${id}`}
+        opened={isOpen}
+        onClose={() => setOpen(false)}
+        title={`Rotate the secret of ${id}`}
         lockScroll={false}
         centered
         closeButtonProps={{ 'aria-label': 'Close' }}
@@ -316,26 +315,26 @@ function SecretPanel({ endpoint: { region, id } }: { readonly endpoint: Endpoint
           rotate={async (body) => {
             const { secret, previousSecretsExpireAt } = await api.post<{
               readonly secret: string;
-              readonly previousSecretsExpireAt: string;
-            }>(`${pathOf(id)}/rotate-secret`, { query: { region }, body });
-            setAsking(false);
-            setMade({
+              readonly oldSignUntil: string;
+            }>(`${endpointPath(id)}/rotate-secret`, { query: { region }, body });
+            setOpen(false);
+            setCreated({
               secret,
-              title: `${id} has a new secret`,
-              name: 'Its new signing secret',
+              title: `Secret of ${id} rotated`,
+              name: 'New signing secret',
               note:
                 Date.parse(previousSecretsExpireAt) > Date.now() ? (
                   <p className={css.what}>
-                    The former ones sign along until <Timestamp at={previousSecretsExpireAt} />.
+                    Previous secrets are valid until <Timestamp at={oldSignUntil} />.
                   </p>
                 ) : (
-                  <p className={css.what}>The former ones sign no more.</p>
+                  <p className={css.what}>Previous secrets are revoked.</p>
                 ),
             });
           }}
         />
       </Modal>
-      <SecretDialog made={made} done={() => setMade(null)} />
+      <SecretDialog secret={created} onClose={() => setCreated(null)} />
     </Panel>
   );
 }
@@ -350,69 +349,52 @@ function RotationForm({ rotate }: { readonly rotate: (body: object) => Promise<v
   return (
     <form className={css.fields} onSubmit={form.submit} noValidate>
       <NativeSelect
-        label="The former secrets sign along"
-        description="Requests carry both signatures for so long, and a receiver needs to know only one of them."
+        label="Previous secrets stay valid for"
+        description="During this time requests have a signature of each secret. The receiver needs only one of the secrets."
         data={OVERLAPS}
         {...form.form.getInputProps('gracePeriodSeconds')}
       />
-      <FormActions of={form} verb="Make a new secret" />
+      <FormActions of={form} verb="Rotate secret" />
     </form>
   );
 }
 
-function DeletePanel(props: { readonly endpoint: Endpoint; readonly deleting: (is: boolean) => void }) {
+function DeleteEndpoint(props: {
+  readonly endpoint: Endpoint;
+  readonly setDeleting: (isDeleting: boolean) => void;
+}) {
   const { region, id, revision } = props.endpoint;
   const api = useApi();
-  const ask = useConfirm();
   const queries = useQueryClient();
   const [, navigate] = useLocation();
   const link = useSetupHref();
-  const what = (
-    <>
-      <p>It gets nothing more, and this goes with it, and can’t be brought back:</p>
-      <ul className={css.plain}>
-        <li>its places in the logs of its accounts, so what it has not got yet is not sent,</li>
-        <li>events that are set aside for it, or that it refused,</li>
-        <li>its replays, also those that run,</li>
-        <li>its signing secret and its headers.</li>
-      </ul>
-      <p>The events themselves stay in the logs, and its deliveries in the log of deliveries for 30 days.</p>
-    </>
-  );
+  async function remove(): Promise<void> {
+    props.setDeleting(true);
+    try {
+      await api.call('DELETE', endpointPath(id), { query: { region }, revision });
+    } catch (cause) {
+      props.setDeleting(false);
+      throw cause;
+    }
+    navigate(link('/setup/endpoints'));
+    queries.removeQueries({ queryKey: ['endpoints', 'setup', region, id] });
+    void queries.invalidateQueries({ queryKey: ['endpoints'] });
+    showToast(`Endpoint ${id} deleted.`);
+  }
   return (
-    <Panel title="Delete the endpoint">
-      <p className={css.what}>It gets nothing more; to hold it back for a while, pause it instead.</p>
-      <div>
-        <Button
-          color="red"
-          variant="light"
-          onClick={() =>
-            ask({
-              title: `Delete the endpoint ${id}?`,
-              body: what,
-              verb: 'Delete for good',
-              destructive: true,
-              confirmText: id,
-              onConfirm: async () => {
-                props.deleting(true);
-                try {
-                  await api.call('DELETE', pathOf(id), { query: { region }, revision });
-                } catch (cause) {
-                  props.deleting(false);
-                  throw cause;
-                }
-                navigate(link('/setup/endpoints'));
-                queries.removeQueries({ queryKey: ['endpoints', 'setup', region, id] });
-                void queries.invalidateQueries({ queryKey: ['endpoints'] });
-                showToast(`The endpoint ${id} is deleted.`);
-              },
-            })
-          }
-        >
-          Delete {id}
-        </Button>
-      </div>
-    </Panel>
+    <DeletePanel
+      kind="endpoint"
+      id={id}
+      summary="Stops all deliveries permanently. To stop them for a while, pause the endpoint instead."
+      deleted={[
+        'its cursors: undelivered events are not sent',
+        'its parked and rejected events',
+        'its replays, including running ones',
+        'its signing secret and headers',
+      ]}
+      kept="The events stay in the logs. The delivery log keeps its deliveries for 30 days."
+      onDelete={remove}
+    />
   );
 }
 
@@ -428,52 +410,52 @@ function EndpointFacts({ endpoint }: { readonly endpoint: Endpoint }) {
         ['Description', endpoint.description ?? undefined],
         ['State', <StateBadge key="state" state={endpoint.state} />],
         ['Accounts', endpoint.accounts.length === 0 ? 'All of the region' : endpoint.accounts.join(', ')],
-        ['Types', endpoint.types.length === 0 ? 'All' : endpoint.types.join(', ')],
+        ['Event types', endpoint.types.length === 0 ? 'All' : endpoint.types.join(', ')],
         ['Order groups', endpoint.orderGroups.join(', ') || undefined],
         ['Origins', endpoint.origins.join(', ') || undefined],
-        ['Fields of the job', fields.join(', ') || undefined],
+        ['Job fields', fields.join(', ') || undefined],
         ['Headers', headers.join(', ') || undefined],
-        ['Jobs side by side', concurrency ?? 16],
-        ['Requests a second', ratePerSecond ?? 'As many as it takes'],
-        ['Made', endpoint.createdAt ? <RelativeTime key="at" at={endpoint.createdAt} /> : undefined],
+        ['Concurrent jobs', concurrency ?? 16],
+        ['Requests per second', ratePerSecond ?? 'No limit'],
+        ['Created', endpoint.createdAt ? <RelativeTime key="at" at={endpoint.createdAt} /> : undefined],
       ]}
     />
   );
 }
 
 const STATES = {
-  active: { tone: 'good', words: 'Active' },
-  paused: { tone: 'warn', words: 'Paused' },
-  failing: { tone: 'bad', words: 'Failing' },
-  disabled: { tone: 'bad', words: 'Disabled' },
+  active: { tone: 'good', name: 'Active' },
+  paused: { tone: 'warn', name: 'Paused' },
+  failing: { tone: 'bad', name: 'Failing' },
+  disabled: { tone: 'bad', name: 'Disabled' },
 } as const;
 
 function StateBadge({ state }: Pick<Endpoint, 'state'>) {
-  const { tone, words } = STATES[state];
-  return <Badge tone={tone}>{words}</Badge>;
+  const { tone, name } = STATES[state];
+  return <Badge tone={tone}>{name}</Badge>;
 }
 
 function SecretHelp({ truncatedAccounts }: { readonly truncatedAccounts: readonly string[] }) {
   return (
     <>
       <p className={css.what}>
-        The receiver verifies the signature of each request with it;{' '}
+        The receiver uses it to verify the signature of each request. See the{' '}
         <a href="/docs" target="_blank" rel="noreferrer">
-          the documents
-        </a>{' '}
-        show how.
+          API documentation
+        </a>
+        .
       </p>
       {truncatedAccounts.length > 0 ? (
         <p className={css.what}>
-          Of {truncatedAccounts.join(', ')} some events that were asked for may no longer be kept: it begins
-          later there.
+          Some requested events of {late.join(', ')} are no longer retained. The endpoint starts at the oldest
+          retained event there.
         </p>
       ) : null}
     </>
   );
 }
 
-/** Regions that a new endpoint can be in. */
+/** Returns the regions in which the key can create an endpoint. */
 function useServedRegions(): readonly string[] {
   const { forAll } = useSession();
   const { data: regions } = useRegions();
@@ -483,7 +465,7 @@ function useServedRegions(): readonly string[] {
     : [...new Set((accounts ?? []).map(({ region }) => region))].sort();
 }
 
-/** Names as far as there is room for them. */
+/** Formats up to two names and the number of others. */
 function formatNames(names: readonly string[]): string {
   const [first, second, ...others] = names;
   if (first === undefined) return 'All';

@@ -1,4 +1,4 @@
-/** API keys: who may do what, a new one, and taking one away. */
+/** API key pages: the list and a new key. */
 import { Button, NativeSelect, Radio, TextInput } from '@mantine/core';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
@@ -6,28 +6,35 @@ import { Link, useLocation } from 'wouter';
 import type * as z from 'zod';
 import { type KeyRecord, NewKey, ROLES, type Role, roleAllows } from '../../../shared/api/key-input.ts';
 import { Badge, Empty, Facts, Failure, Note, Page, Panel, showToast, useConfirm } from '../components.tsx';
+import { formatCount } from '../customers/labels.ts';
 import { parseLocalTime } from '../dates.ts';
 import type { FieldErrors } from '../form-validation.ts';
 import { useApiForm } from '../forms.ts';
 import { allPages, useAccounts, useApi } from '../queries.ts';
 import { useSession } from '../session.ts';
 import { formatExactTime, RelativeTime, Timestamp } from '../times.tsx';
-import { AccountChoices, ButtonLink, FormActions, Group, useSetupHref } from './components.tsx';
+import { AccountScope, ButtonLink, FormActions, Group, useSetupHref } from './components.tsx';
 import { type NewSecret, SecretDialog } from './SecretDialog.tsx';
 import css from './setup.module.css';
 
 type Key = z.infer<typeof KeyRecord>;
 
-const ROLE_WORDS: Readonly<Record<Role, { readonly name: string; readonly what: string }>> = {
-  read: { name: 'Read', what: 'sees jobs, events and how things stand; addresses of customers only in part' },
-  operate: { name: 'Operate', what: 'pauses, resumes, confirms, pings, replays and retries besides' },
+const ROLE_LABELS: Readonly<Record<Role, { readonly name: string; readonly permissions: string }>> = {
+  read: {
+    name: 'Read',
+    permissions: 'Reads jobs, events and states. Customer addresses are masked.',
+  },
+  operate: {
+    name: 'Operate',
+    permissions: 'Read, and pauses, resumes, confirms, pings, replays and retries.',
+  },
   admin: {
     name: 'Admin',
-    what: 'makes, changes and deletes accounts, endpoints, customers and keys besides',
+    permissions: 'Operate, and creates, changes and deletes accounts, endpoints, recipients and keys.',
   },
 };
 
-/** The keys that the own one may see; null for keys that see none. */
+/** Fetches the keys. Disabled without the role admin. */
 export function useKeys() {
   const api = useApi();
   const { may } = useSession();
@@ -39,7 +46,7 @@ export function useKeys() {
   });
 }
 
-/** All keys. */
+/** The list of keys. */
 export function KeysPage() {
   const { data: keys, error, refetch } = useKeys();
   const { may, key: own } = useSession();
@@ -50,29 +57,29 @@ export function KeysPage() {
       title="Keys"
       actions={may('admin') ? <ButtonLink href={link('/setup/new-key')}>New key</ButtonLink> : null}
     >
-      <p className={css.what}>Who may read, operate or change what is here: people and programs alike.</p>
+      <p className={css.what}>API keys of users and programs, with their role, accounts and expiry.</p>
       {may('admin') ? null : (
-        <Note>Only keys of the role admin see other keys. This is the one you signed in with.</Note>
+        <Note>Other keys are visible only with the role admin. This is the key you signed in with.</Note>
       )}
       {error && !keys ? <Failure error={error} again={refetch} /> : null}
       {may('admin') && (keys === undefined || isListed) ? null : (
         <Panel title="The key you signed in with">
           <Facts
             rows={[
-              ['Name', own.name ?? (own.id === 'bootstrap' ? 'The key of the configuration' : '–')],
-              ['Role', ROLE_WORDS[own.role].name],
+              ['Name', own.name ?? (own.id === 'bootstrap' ? 'Key from the configuration' : '–')],
+              ['Role', ROLE_LABELS[own.role].name],
               ['Accounts', own.accounts === null ? 'All' : own.accounts.join(', ')],
               ['Expires', own.expiresAt === null ? 'Never' : <Timestamp key="at" at={own.expiresAt} />],
             ]}
           />
           {own.id === 'bootstrap' ? (
             <p className={css.what}>
-              It is declared in the configuration, under <code>apiKey</code>, and can only be changed there.
+              Declared in the configuration as <code>apiKey</code>, and can only be changed there.
             </p>
           ) : null}
         </Panel>
       )}
-      {keys?.length === 0 ? <Empty>No key has been made yet.</Empty> : null}
+      {keys?.length === 0 ? <Empty>No keys yet. Each key that you create appears here.</Empty> : null}
       {keys && keys.length > 0 ? <KeyTable keys={keys} /> : null}
     </Page>
   );
@@ -82,7 +89,7 @@ function KeyTable({ keys }: { readonly keys: readonly Key[] }) {
   const { key: own } = useSession();
   const newestFirst = [...keys].sort((a, b) => (a.createdAt < b.createdAt ? 1 : -1));
   return (
-    <Panel title={keys.length === 1 ? '1 key' : `${keys.length} keys`}>
+    <Panel title={formatCount(keys.length, 'key')}>
       <div className={css.wide}>
         <table className={css.table}>
           <thead>
@@ -90,11 +97,11 @@ function KeyTable({ keys }: { readonly keys: readonly Key[] }) {
               <th>Key</th>
               <th>Role</th>
               <th className={css.extra}>Accounts</th>
-              <th className={css.extra}>Made</th>
+              <th className={css.extra}>Created</th>
               <th className={css.extra}>Last used</th>
               <th>Expires</th>
               <th>
-                <span className={css.quiet}>Act</span>
+                <span className={css.quiet}>Actions</span>
               </th>
             </tr>
           </thead>
@@ -102,13 +109,13 @@ function KeyTable({ keys }: { readonly keys: readonly Key[] }) {
             {newestFirst.map((key) => (
               <tr key={key.id}>
                 <td className={css.break}>
-                  <div className={css.name}>{key.name ?? 'Without a name'}</div>
+                  <div className={css.name}>{key.name ?? 'Unnamed'}</div>
                   <div className={`${css.quiet} ${css.small}`}>
                     {key.id}
-                    {key.id === own.id ? ', the one you signed in with' : ''}
+                    {key.id === own.id ? ', the key you signed in with' : ''}
                   </div>
                 </td>
-                <td>{ROLE_WORDS[key.role].name}</td>
+                <td>{ROLE_LABELS[key.role].name}</td>
                 <td className={`${css.extra} ${css.break}`}>
                   {key.accounts === null ? 'All' : key.accounts.join(', ')}
                 </td>
@@ -116,7 +123,7 @@ function KeyTable({ keys }: { readonly keys: readonly Key[] }) {
                   <RelativeTime at={key.createdAt} />
                 </td>
                 <td className={css.extra}>
-                  {key.lastUsedAt === null ? 'Not yet' : <RelativeTime at={key.lastUsedAt} />}
+                  {key.lastUsedAt === null ? 'Never' : <RelativeTime at={key.lastUsedAt} />}
                 </td>
                 <td>
                   {key.expiresAt === null ? (
@@ -141,16 +148,16 @@ function KeyTable({ keys }: { readonly keys: readonly Key[] }) {
 
 function Revoke({ of: key }: { readonly of: Key }) {
   const api = useApi();
-  const ask = useConfirm();
+  const confirm = useConfirm();
   const queries = useQueryClient();
   const { key: own, signOut } = useSession();
   const name = key.name ?? key.id;
   const isOwn = key.id === own.id;
-  const what = (
+  const body = (
     <>
-      <p>Whoever uses it is refused within 30 seconds; that can’t be taken back.</p>
-      <p>Streams that are open with it go on to their end, and keys that it has made stay.</p>
-      {isOwn ? <p>It is the key you signed in with: you are signed out.</p> : null}
+      <p>Requests with this key are rejected within 30 seconds. This cannot be undone.</p>
+      <p>Open streams continue until they end. Keys created with it remain valid.</p>
+      {isOwn ? <p>This is the key you signed in with: you will be signed out.</p> : null}
     </>
   );
   return (
@@ -160,15 +167,15 @@ function Revoke({ of: key }: { readonly of: Key }) {
       color="red"
       aria-label={`Revoke ${name}`}
       onClick={() =>
-        ask({
-          title: `Revoke the key ${name}?`,
-          body: what,
+        confirm({
+          title: `Revoke key ${name}?`,
+          body,
           verb: 'Revoke',
           destructive: true,
           onConfirm: async () => {
             await api.delete(`/v1/keys/${encodeURIComponent(key.id)}`);
             if (isOwn) return signOut('You revoked the key you were signed in with.');
-            showToast(`The key ${name} is revoked.`);
+            showToast(`Key ${name} revoked.`);
             await queries.invalidateQueries({ queryKey: ['keys'] });
           },
         })
@@ -179,7 +186,7 @@ function Revoke({ of: key }: { readonly of: Key }) {
   );
 }
 
-/** A new key. It is shown at the end, once. */
+/** The form of a new key. Shows the key once after creation. */
 export function NewKeyPage() {
   const api = useApi();
   const queries = useQueryClient();
@@ -187,27 +194,27 @@ export function NewKeyPage() {
   const link = useSetupHref();
   const { key: own, forAll } = useSession();
   const { data: accounts } = useAccounts();
-  const [made, setMade] = useState<NewSecret | null>(null);
+  const [created, setCreated] = useState<NewSecret | null>(null);
   const form = useApiForm({
     schema: NewKey,
     initial: {
       name: '',
       role: 'read' as Role,
-      whose: (forAll ? 'all' : 'some') as 'all' | 'some',
+      accountScope: (forAll ? 'all' : 'some') as 'all' | 'some',
       accounts: [] as readonly string[],
-      ends: (own.expiresAt === null ? 'never' : 'at') as 'never' | 'at',
+      expiry: (own.expiresAt === null ? 'never' : 'at') as 'never' | 'at',
       expiresAt: '',
     },
-    toBody: ({ name, role, whose, accounts: some, ends, expiresAt }) => ({
+    toBody: ({ name, role, accountScope, accounts: some, expiry, expiresAt }) => ({
       ...(name.trim() === '' ? {} : { name: name.trim() }),
       role,
-      ...(whose === 'all' ? {} : { accounts: some }),
-      ...(ends === 'never' ? {} : { expiresAt: parseLocalTime(expiresAt) }),
+      ...(accountScope === 'all' ? {} : { accounts: some }),
+      ...(expiry === 'never' ? {} : { expiresAt: parseLocalTime(expiresAt) }),
     }),
-    check: ({ ends, expiresAt }): FieldErrors => {
-      if (ends === 'never') return {};
+    check: ({ expiry, expiresAt }): FieldErrors => {
+      if (expiry === 'never') return {};
       const instant = parseLocalTime(expiresAt);
-      if (instant === undefined) return { expiresAt: 'It must be a day and a time.' };
+      if (instant === undefined) return { expiresAt: 'It must be a date and time.' };
       return Date.parse(instant) <= Date.now() ? { expiresAt: 'It must be in the future.' } : {};
     },
     send: async (body) => {
@@ -215,10 +222,10 @@ export function NewKeyPage() {
         body,
       });
       void queries.invalidateQueries({ queryKey: ['keys'] });
-      setMade({
+      setCreated({
         secret,
-        title: `The key ${key.name ?? key.id} is made`,
-        name: 'The key',
+        title: `Key ${key.name ?? key.id} created`,
+        name: 'API key',
         note: (
           <p className={css.what}>
             Sign in with it, or send it as <code>Authorization: Bearer …</code>.
@@ -227,7 +234,7 @@ export function NewKeyPage() {
       });
     },
   });
-  const { values, errors, getInputProps, setFieldValue } = form.form;
+  const { values, getInputProps } = form.form;
   const instant = parseLocalTime(values.expiresAt);
   return (
     <Page title="New key">
@@ -236,77 +243,59 @@ export function NewKeyPage() {
           <div className={css.fields}>
             <TextInput
               label="Name"
-              description="What it is for, in your words."
+              description="Purpose of the key."
               autoComplete="off"
               {...getInputProps('name')}
             />
             <NativeSelect
               label="Role"
-              description={`It ${ROLE_WORDS[values.role].what}.`}
+              description={ROLE_LABELS[values.role].permissions}
               data={ROLES.filter((role) => roleAllows(own.role, role)).map((value) => ({
                 value,
-                label: ROLE_WORDS[value].name,
+                label: ROLE_LABELS[value].name,
               }))}
               {...getInputProps('role')}
             />
-            <Group name="Accounts" path="accounts" error={errors.accounts}>
-              {forAll ? (
-                <>
-                  <Radio
-                    label="All, also those that come later"
-                    name="whose"
-                    {...getInputProps('whose', { type: 'radio', value: 'all' })}
-                  />
-                  <Radio
-                    label="Only these"
-                    name="whose"
-                    {...getInputProps('whose', { type: 'radio', value: 'some' })}
-                  />
-                </>
-              ) : null}
-              {values.whose === 'some' ? (
-                <AccountChoices
-                  offered={forAll ? (accounts ?? []).map(({ id }) => id) : (own.accounts ?? [])}
-                  chosen={values.accounts}
-                  choose={(chosen) => setFieldValue('accounts', chosen)}
-                />
-              ) : null}
-            </Group>
+            <AccountScope
+              of={form}
+              allLabel="All accounts, including future ones"
+              offered={forAll ? (accounts ?? []).map(({ id }) => id) : (own.accounts ?? [])}
+            />
             <Group
-              name="Expires"
+              name="Expiry"
               {...(own.expiresAt === null
                 ? {}
-                : { hint: `At the latest with yours: ${formatExactTime(own.expiresAt)}` })}
+                : { hint: `At the latest when your key expires: ${formatExactTime(own.expiresAt)}` })}
             >
               {own.expiresAt === null ? (
                 <Radio
                   label="Never"
-                  name="ends"
-                  {...getInputProps('ends', { type: 'radio', value: 'never' })}
+                  name="expiry"
+                  {...getInputProps('expiry', { type: 'radio', value: 'never' })}
                 />
               ) : null}
               <Radio
                 label="At a time"
-                name="ends"
-                {...getInputProps('ends', { type: 'radio', value: 'at' })}
+                name="expiry"
+                {...getInputProps('expiry', { type: 'radio', value: 'at' })}
               />
-              {values.ends === 'at' ? (
+              {values.expiry === 'at' ? (
                 <TextInput
-                  label="From then on it is refused"
+                  label="Expiry time"
                   type="datetime-local"
-                  description={instant === undefined ? 'By your clock.' : formatExactTime(instant)}
+                  description={instant === undefined ? 'Local time.' : formatExactTime(instant)}
                   {...getInputProps('expiresAt')}
                 />
               ) : null}
             </Group>
           </div>
         </Panel>
-        <FormActions of={form} verb="Make the key" more={<Link href={link('/setup/keys')}>Cancel</Link>} />
+        <FormActions of={form} verb="Create key" more={<Link href={link('/setup/keys')}>Cancel</Link>} />
       </form>
       <SecretDialog
-        made={made}
-        done={() => {
-          setMade(null);
+        secret={created}
+        onClose={() => {
+          setCreated(null);
           navigate(link('/setup/keys'));
         }}
       />

@@ -1,7 +1,8 @@
-/** What there is to set up, how much of it there is, and what each is for. */
+/** Overview of the setup: number and purpose of accounts, endpoints, customers and keys. */
 import { useQueries } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
 import { Link } from 'wouter';
+import { accountPath } from '../api-paths.ts';
 import { Page, Panel } from '../components.tsx';
 import { useAccounts, useApi } from '../queries.ts';
 import { useSession } from '../session.ts';
@@ -21,7 +22,7 @@ export function Overview() {
   const ofRegion = (one: { readonly region: string }) => region === null || one.region === region;
   const accounts = allAccounts?.filter(ofRegion);
   const endpoints = allEndpoints?.filter(ofRegion);
-  const told = useNotifyingAccounts(accounts?.map(({ id }) => id));
+  const notifying = useNotifyingAccounts(accounts?.map(({ id }) => id));
   return (
     <Page title="Setup">
       <div className={css.kinds}>
@@ -29,41 +30,41 @@ export function Overview() {
           name="Accounts"
           count={accounts?.length}
           note={declaredNote(accounts)}
-          what="Accounts of the ordering service that are polled. Each has a log of its own, in which everything that changes is numbered without gaps."
+          purpose="Accounts of the ordering system that Jobwire polls. Each has a gapless log of its changes."
         >
-          <Link href={link('/setup/accounts')}>See the accounts</Link>
+          <Link href={link('/setup/accounts')}>View accounts</Link>
           {may('admin') && forAll ? <Link href={link('/setup/new-account')}>New account</Link> : null}
         </SectionPanel>
         <SectionPanel
           name="Endpoints"
           count={endpoints?.length}
           note={declaredNote(endpoints)}
-          what="Webhooks: where events are sent as they happen, signed, in order for each job, with another try where one fails."
+          purpose="Webhook URLs that receive signed events, in order for each job, with retries."
         >
-          <Link href={link('/setup/endpoints')}>See the endpoints</Link>
+          <Link href={link('/setup/endpoints')}>View endpoints</Link>
           {may('admin') ? <Link href={link('/setup/new-endpoint')}>New endpoint</Link> : null}
         </SectionPanel>
         <SectionPanel
           name="Customers"
-          count={told}
+          count={notifying}
           note={
-            told === undefined
+            notifying === undefined
               ? ''
-              : told === 1
-                ? 'account tells its customers'
-                : 'accounts tell their customers'
+              : notifying === 1
+                ? 'account notifies its customers'
+                : 'accounts notify their customers'
           }
-          what="Whether an account tells its customers by e-mail and SMS when their orders go out: whom, and in which words."
+          purpose="E-mails and SMS to customers when their orders are dispatched: settings, recipients and templates of each account."
         >
-          <Link href={link('/setup/customers')}>See who is told</Link>
+          <Link href={link('/setup/customers')}>View customers</Link>
         </SectionPanel>
         <SectionPanel
           name="Keys"
           count={may('admin') ? keys?.length : '–'}
-          note={may('admin') ? '' : 'only keys of the role admin see them'}
-          what="API keys, for people and programs: what each may do, with which accounts, and until when."
+          note={may('admin') ? '' : 'visible with the role admin'}
+          purpose="API keys of users and programs, with their role, accounts and expiry."
         >
-          <Link href={link('/setup/keys')}>{may('admin') ? 'See the keys' : 'See your key'}</Link>
+          <Link href={link('/setup/keys')}>{may('admin') ? 'View keys' : 'View your key'}</Link>
           {may('admin') ? <Link href={link('/setup/new-key')}>New key</Link> : null}
         </SectionPanel>
       </div>
@@ -75,17 +76,17 @@ function SectionPanel(props: {
   readonly name: string;
   readonly count: number | string | undefined;
   readonly note: string;
-  readonly what: string;
+  readonly purpose: string;
   readonly children: ReactNode;
 }) {
-  const { name, count, note, what } = props;
+  const { name, count, note, purpose } = props;
   return (
     <Panel title={name}>
       <div>
         <p className={css.what}>
           <span className={css.count}>{count === undefined ? '\u2007' : count.toLocaleString()}</span> {note}
         </p>
-        <p className={css.what}>{what}</p>
+        <p className={css.what}>{purpose}</p>
       </div>
       <div className={css.row}>{props.children}</div>
     </Panel>
@@ -97,23 +98,21 @@ function declaredNote(of: readonly { readonly managed: boolean }[] | undefined):
   if (declared === 0) return '';
   return declared === of?.length
     ? 'in the configuration file'
-    : `of them ${declared} in the configuration file`;
+    : `${declared} of them in the configuration file`;
 }
 
-/** With more accounts than this it is not counted how many tell their customers: each is asked about by itself. */
+/** Maximum number of accounts for which notifications are counted. Each takes one request. */
 const MAX_STATUS_REQUESTS = 25;
 
-/** How many of the accounts tell their customers. */
+/** Returns the number of accounts with notifications on. `undefined`: loading. */
 function useNotifyingAccounts(accounts: readonly string[] = []): number | string | undefined {
   const api = useApi();
-  const asked = accounts.length > MAX_STATUS_REQUESTS ? [] : accounts;
+  const queried = accounts.length > MAX_STATUS_REQUESTS ? [] : accounts;
   const answers = useQueries({
-    queries: asked.map((account) => ({
+    queries: queried.map((account) => ({
       queryKey: ['notifications', account],
       queryFn: ({ signal }: { signal: AbortSignal }) =>
-        api.get<{ readonly enabled: boolean }>(`/v1/accounts/${encodeURIComponent(account)}/notifications`, {
-          signal,
-        }),
+        api.get<{ readonly enabled: boolean }>(accountPath(account, 'notifications'), { signal }),
       staleTime: 60_000,
     })),
   });

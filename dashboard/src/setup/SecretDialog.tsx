@@ -1,4 +1,4 @@
-/** Shows what is shown once: a secret, in a dialog that nobody closes by accident. */
+/** Shows a secret once, in a dialog that requires confirmation to close. */
 import { Button, Checkbox, Modal, Textarea } from '@mantine/core';
 import { IconCheck, IconCopy } from '@tabler/icons-react';
 import { type ReactNode, useRef, useState } from 'react';
@@ -6,28 +6,29 @@ import { Note } from '../components.tsx';
 import { useLeaveGuard } from '../unsaved-changes.ts';
 import css from './setup.module.css';
 
-/** A secret that was just made. */
+/** A newly created secret. */
 export interface NewSecret {
-  /** `The key desk is made` */
+  /** `Key desk created` */
   readonly title: string;
-  /** What the secret is called. */
+  /** Label of the secret. */
   readonly name: string;
   readonly secret: string;
-  /** What else is to be said. */
+  /** Further information. */
   readonly note?: ReactNode;
 }
 
-/** Open as long as there is something made; `done` forgets it. */
-export function SecretDialog({ made, done }: { readonly made: NewSecret | null; readonly done: () => void }) {
-  useLeaveGuard(made !== null, {
+/** Open while `secret` is not `null`. `onClose` must set it to `null`. */
+export function SecretDialog(props: { readonly secret: NewSecret | null; readonly onClose: () => void }) {
+  const { secret, onClose } = props;
+  useLeaveGuard(secret !== null, {
     title: 'Leave without the secret?',
-    body: 'It is shown here and nowhere again.',
+    body: 'It is not shown again.',
   });
   return (
     <Modal
-      opened={made !== null}
+      opened={secret !== null}
       onClose={() => {}}
-      title={made?.title}
+      title={secret?.title}
       closeOnEscape={false}
       closeOnClickOutside={false}
       withCloseButton={false}
@@ -35,33 +36,34 @@ export function SecretDialog({ made, done }: { readonly made: NewSecret | null; 
       centered
       size="lg"
     >
-      {made ? <SecretContent key={made.secret} made={made} done={done} /> : null}
+      {secret ? <SecretContent key={secret.secret} secret={secret} onClose={onClose} /> : null}
     </Modal>
   );
 }
 
-function SecretContent({ made, done }: { readonly made: NewSecret; readonly done: () => void }) {
-  const place = useRef<HTMLTextAreaElement>(null);
+function SecretContent(props: { readonly secret: NewSecret; readonly onClose: () => void }) {
+  const { secret, onClose } = props;
+  const text = useRef<HTMLTextAreaElement>(null);
   const [copied, setCopied] = useState<boolean | null>(null);
-  const [kept, setKept] = useState(false);
+  const [stored, setStored] = useState(false);
   async function copy(): Promise<void> {
     try {
-      await navigator.clipboard.writeText(made.secret);
+      await navigator.clipboard.writeText(secret.secret);
       setCopied(true);
     } catch {
-      // Pages without TLS may not; then the viewer copies what is selected.
-      place.current?.focus();
-      place.current?.select();
+      // Not permitted on pages without TLS: select the text for manual copying.
+      text.current?.focus();
+      text.current?.select();
       setCopied(false);
     }
   }
   return (
     <div className={css.fields}>
       <Textarea
-        ref={place}
+        ref={text}
         className={css.secret}
-        label={made.name}
-        value={made.secret}
+        label={secret.name}
+        value={secret.secret}
         readOnly
         rows={2}
         spellCheck={false}
@@ -78,18 +80,18 @@ function SecretContent({ made, done }: { readonly made: NewSecret; readonly done
           Copy
         </Button>
         <span role="status" className={css.small}>
-          {copied === null ? '' : copied ? 'Copied.' : 'It is selected: copy it with your keyboard.'}
+          {copied === null ? '' : copied ? 'Copied.' : 'Selected: copy it with the keyboard.'}
         </span>
       </div>
-      <Note tone="warn">It is shown this once: when this is closed, nobody can show it again.</Note>
-      {made.note ? <div>{made.note}</div> : null}
+      <Note tone="warn">Store it now: it is shown only once and cannot be retrieved later.</Note>
+      {secret.note ? <div>{secret.note}</div> : null}
       <Checkbox
-        label="I have kept it where it is needed"
-        checked={kept}
-        onChange={({ currentTarget }) => setKept(currentTarget.checked)}
+        label="I have stored it"
+        checked={stored}
+        onChange={({ currentTarget }) => setStored(currentTarget.checked)}
       />
       <div className={css.save}>
-        <Button disabled={!kept} onClick={done}>
+        <Button disabled={!stored} onClick={onClose}>
           Close
         </Button>
       </div>

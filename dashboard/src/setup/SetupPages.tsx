@@ -44,7 +44,7 @@ export default function SetupPages() {
           <Route path="/setup/new-key" component={admin ? NewKeyPage : NotAllowed} />
           <Route path="/setup/customers/*?" component={CustomersPages} />
           <Route>
-            <NotFound href="/setup">what is set up</NotFound>
+            <NotFound href="/setup">setup</NotFound>
           </Route>
         </Switch>
       </Suspense>
@@ -52,13 +52,14 @@ export default function SetupPages() {
   );
 }
 
-/** In place of a form that the key may not send. */
+/** Replaces a form that the key has no permission for. */
 function NotAllowed() {
   const { forAll } = useSession();
   return (
-    <Page title="Your key may not do this">
+    <Page title="Permission denied">
       <Empty>
-        It takes a key of the role admin{forAll ? '' : ', and for new accounts one that is for all accounts'}.
+        Requires a key with the role admin
+        {forAll ? '' : '. To create accounts, it must have access to all accounts'}.
       </Empty>
     </Page>
   );

@@ -1,36 +1,36 @@
-/** What the pages of the setup share. */
-import { Button, Checkbox, TextInput } from '@mantine/core';
+/** Components that the setup pages share. */
+import { Button, Checkbox, NativeSelect, Radio, TextInput } from '@mantine/core';
 import { type ReactNode, useEffect, useId, useState } from 'react';
 import { Link, useLocation } from 'wouter';
-import { ApiError } from '../api.ts';
-import { Failure, Note } from '../components.tsx';
+import { Failure, Note, Panel, useConfirm } from '../components.tsx';
 import { FormErrors } from '../FormErrors.tsx';
-import type { ApiForm } from '../forms.ts';
+import { type ApiForm, isConflict } from '../forms.ts';
+import { useSession } from '../session.ts';
 import { buildHref, useRegion } from '../urls.ts';
 import { rebase } from './endpoint-values.ts';
 import css from './setup.module.css';
 
 const SECTIONS = [
-  { path: '/setup', name: 'Overview', more: [] },
-  { path: '/setup/accounts', name: 'Accounts', more: ['/setup/new-account'] },
-  { path: '/setup/endpoints', name: 'Endpoints', more: ['/setup/new-endpoint'] },
-  { path: '/setup/customers', name: 'Customers', more: [] },
-  { path: '/setup/keys', name: 'Keys', more: ['/setup/new-key'] },
+  { path: '/setup', name: 'Overview', paths: [] },
+  { path: '/setup/accounts', name: 'Accounts', paths: ['/setup/new-account'] },
+  { path: '/setup/endpoints', name: 'Endpoints', paths: ['/setup/new-endpoint'] },
+  { path: '/setup/customers', name: 'Customers', paths: [] },
+  { path: '/setup/keys', name: 'Keys', paths: ['/setup/new-key'] },
 ] as const;
 
-/** Where one can go within the setup. */
+/** Navigation within the setup. */
 export function SetupNavigation() {
   const [location] = useLocation();
   const link = useSetupHref();
   return (
     <nav className={css.places} aria-label="Setup">
-      {SECTIONS.map(({ path, name, more }) => {
-        const here =
+      {SECTIONS.map(({ path, name, paths }) => {
+        const isCurrent =
           location === path ||
           (path !== '/setup' && location.startsWith(`${path}/`)) ||
-          more.some((other) => other === location);
+          paths.some((other) => other === location);
         return (
-          <Link key={path} href={link(path)} aria-current={here ? 'page' : undefined}>
+          <Link key={path} href={link(path)} aria-current={isCurrent ? 'page' : undefined}>
             {name}
           </Link>
         );
@@ -39,13 +39,13 @@ export function SetupNavigation() {
   );
 }
 
-/** Addresses that keep the region that is looked at. */
+/** Returns a function that adds the current region to an address. */
 export function useSetupHref(): (path: string) => string {
   const region = useRegion() ?? undefined;
   return (path) => buildHref(path, { region });
 }
 
-/** A button that leads somewhere. */
+/** A link in the form of a button. */
 export function ButtonLink(props: { readonly href: string; readonly children: ReactNode }) {
   return (
     <Button component={Link} href={props.href} className={css.button}>
@@ -54,17 +54,17 @@ export function ButtonLink(props: { readonly href: string; readonly children: Re
   );
 }
 
-/** What the configuration file says can only be changed there. `part`: where in it. */
+/** Note for a resource from the configuration file. `part`: its section there. */
 export function DeclaredNote({ what, part }: { readonly what: string; readonly part: string }) {
   return (
     <Note>
-      {what} is declared in the configuration file. Change or remove it under <code>{part}</code> there, and
-      start Jobwire again.
+      {what} is declared in the configuration file. To change or remove it, edit <code>{part}</code> there and
+      restart Jobwire.
     </Note>
   );
 }
 
-/** Controls that belong together, under a name; `path` is the field whose error is told here. */
+/** A group of controls with a legend. `path`: the field whose error is shown here. */
 export function Group(props: {
   readonly name: string;
   readonly path?: string;
@@ -92,13 +92,34 @@ export function Group(props: {
   );
 }
 
-/** The end of a form: what is wrong, and the button that sends it. */
+/** The id of a new resource. */
+export function IdInput(props: { readonly required?: boolean; readonly description: string }) {
+  return <TextInput label="Id" autoComplete="off" spellCheck={false} {...props} />;
+}
+
+/** The region of a new resource. Omitted if there is only one. */
+export function RegionSelect(props: { readonly regions: readonly string[]; readonly description: string }) {
+  const { regions, ...inputProps } = props;
+  return regions.length > 1 ? (
+    <NativeSelect
+      label="Region"
+      required
+      data={[
+        { value: '', label: 'Choose a region' },
+        ...regions.map((id) => ({ value: id, label: id.toUpperCase() })),
+      ]}
+      {...inputProps}
+    />
+  ) : null;
+}
+
+/** The end of a form: its errors and its submit button. */
 export function FormActions<V extends object>(props: {
   readonly of: ApiForm<V>;
   readonly verb: string;
-  /** What else can be done here. */
+  /** Further actions. */
   readonly more?: ReactNode;
-  /** What can be done about what went wrong. */
+  /** Help for the error. */
   readonly help?: ReactNode;
 }) {
   const { of, verb, more, help } = props;
@@ -116,51 +137,46 @@ export function FormActions<V extends object>(props: {
 }
 
 /**
- * What a form of changes goes out from: what is shown of it at the moment, until something is typed in; from then on what it was
- * then, so that nobody's changes are written over unseen. `reload` brings it up to date and leaves what was typed.
+ * Keeps the version of a resource that a form edits. It follows `latest` until the user edits the form, so that a save cannot
+ * overwrite changes of others unseen. `reload` loads the latest version and keeps the user's edits.
  */
 export function useFormBase<T extends { readonly revision: number }, V extends object>(
   latest: T,
   [base, setBase]: readonly [T, (base: T) => void],
-  { form, dirty, markSaved: settle }: ApiForm<V>,
-  valuesOf: (of: T) => V,
+  { form, dirty, markSaved }: ApiForm<V>,
+  toValues: (of: T) => V,
   read: () => Promise<T>,
 ): { readonly reload: () => Promise<void>; readonly reloaded: readonly [before: T, now: T] | null } {
   const [reloaded, setReloaded] = useState<readonly [T, T] | null>(null);
-  function take(now: T): void {
-    const values = rebase(valuesOf(base), form.getValues(), valuesOf(now));
+  function apply(now: T): void {
+    const values = rebase(toValues(base), form.getValues(), toValues(now));
     setBase(now);
     form.setValues(values);
-    settle(valuesOf(now));
+    markSaved(toValues(now));
   }
-  // biome-ignore lint/correctness/useExhaustiveDependencies: followed when it is another one
+  // biome-ignore lint/correctness/useExhaustiveDependencies: runs once for each revision
   useEffect(() => {
     if (latest.revision <= base.revision || dirty) return;
-    take(latest);
+    apply(latest);
     setReloaded(null);
   }, [latest.revision, dirty]);
   const reload = async (): Promise<void> => {
     const now = await read();
     setReloaded([base, now]);
-    take(now);
+    apply(now);
   };
   return { reload, reloaded };
 }
 
-/** Whether somebody else was faster. */
-export function isConflict(error: unknown): boolean {
-  return error instanceof ApiError && error.status === 412;
-}
-
-/** What to do when somebody else was faster. */
+/** Help for a conflict: a button that loads the latest version. */
 export function ConflictNote(props: { readonly error: unknown; readonly reload: () => Promise<void> }) {
   const [failure, setFailure] = useState<unknown>(null);
   if (!isConflict(props.error)) return null;
   return (
     <div className={css.fields}>
       <p>
-        Somebody else has changed it since it was loaded here, and nothing of yours is saved yet. Load it as
-        it is now: what you typed stays.
+        It was modified after you opened this page. Your changes were not saved. Load the latest version and
+        save again: your input is kept.
       </p>
       {failure ? <Failure error={failure} /> : null}
       <div>
@@ -169,39 +185,122 @@ export function ConflictNote(props: { readonly error: unknown; readonly reload: 
           variant="default"
           onClick={() => void props.reload().then(() => setFailure(null), setFailure)}
         >
-          Load it as it is now
+          Load latest version
         </Button>
       </div>
     </div>
   );
 }
 
-/** What was loaded anew, so that it is looked at before it is saved. */
+/** Lists what others changed, after the latest version was loaded. */
 export function ReloadedNote({ changed }: { readonly changed: readonly string[] }) {
   return (
     <Note tone="warn" live>
-      This is how it is now.{' '}
+      Latest version loaded.{' '}
       {changed.length === 0
-        ? 'Nothing that stands here was changed.'
-        : `Changed meanwhile: ${changed.join(', ')}.`}{' '}
-      What you typed is still there: look through it, and save again.
+        ? 'No field of this form was modified.'
+        : `Modified meanwhile: ${changed.join(', ')}.`}{' '}
+      Your input is kept: review it and save again.
     </Note>
   );
 }
 
-/** From so many on they can be searched. */
+/** A panel that deletes a resource after confirmation. */
+export function DeletePanel(props: {
+  readonly kind: 'account' | 'endpoint';
+  readonly id: string;
+  readonly summary: string;
+  /** What is deleted with it. */
+  readonly deleted: readonly string[];
+  /** What is not deleted. */
+  readonly kept: string;
+  readonly onDelete: () => Promise<void>;
+}) {
+  const { kind, id, summary, deleted, kept, onDelete } = props;
+  const confirm = useConfirm();
+  const body = (
+    <>
+      <p>This permanently deletes:</p>
+      <ul className={css.plain}>
+        {deleted.map((item) => (
+          <li key={item}>{item}</li>
+        ))}
+      </ul>
+      <p>{kept}</p>
+    </>
+  );
+  const ask = (): void =>
+    confirm({
+      ...{ title: `Delete ${kind} ${id}?`, body, verb: 'Delete permanently', destructive: true },
+      ...{ confirmText: id, onConfirm: onDelete },
+    });
+  return (
+    <Panel title={`Delete ${kind}`}>
+      <p className={css.what}>{summary}</p>
+      <div>
+        <Button color="red" variant="light" onClick={ask}>
+          Delete {id}
+        </Button>
+      </div>
+    </Panel>
+  );
+}
+
+/** Form values of {@link AccountScope}. */
+export interface AccountScopeValues {
+  readonly accountScope: 'all' | 'some';
+  readonly accounts: readonly string[];
+}
+
+/** Selects all accounts or some of them. A key for some accounts can only select some. */
+export function AccountScope<V extends AccountScopeValues>(props: {
+  readonly of: ApiForm<V>;
+  readonly allLabel: string;
+  readonly offered: readonly string[];
+}) {
+  const form = props.of.form as unknown as ApiForm<AccountScopeValues>['form'];
+  const { forAll } = useSession();
+  const { accountScope, accounts } = form.values;
+  return (
+    <Group name="Accounts" path="accounts" error={form.errors.accounts}>
+      {forAll ? (
+        <>
+          <Radio
+            label={props.allLabel}
+            name="accountScope"
+            {...form.getInputProps('accountScope', { type: 'radio', value: 'all' })}
+          />
+          <Radio
+            label="Selected accounts"
+            name="accountScope"
+            {...form.getInputProps('accountScope', { type: 'radio', value: 'some' })}
+          />
+        </>
+      ) : null}
+      {accountScope === 'some' ? (
+        <AccountChoices
+          offered={props.offered}
+          chosen={accounts}
+          choose={(chosen) => form.setFieldValue('accounts', chosen)}
+        />
+      ) : null}
+    </Group>
+  );
+}
+
+/** Number of accounts above which a search field is shown. */
 const SEARCH_THRESHOLD = 12;
 
-/** Accounts to choose some of; those that are chosen already and not known here stay. */
-export function AccountChoices(props: {
+/** Checkboxes of accounts. Includes chosen accounts that are not offered. */
+function AccountChoices(props: {
   readonly offered: readonly string[];
   readonly chosen: readonly string[];
   readonly choose: (chosen: readonly string[]) => void;
 }) {
   const { offered, chosen, choose } = props;
-  const [sought, setSought] = useState('');
+  const [search, setSearch] = useState('');
   const all = [...new Set([...offered, ...chosen])].sort();
-  const shown = all.filter((account) => account.includes(sought.trim().toLowerCase()));
+  const found = all.filter((account) => account.includes(search.trim().toLowerCase()));
   return (
     <>
       {all.length > SEARCH_THRESHOLD ? (
@@ -209,13 +308,13 @@ export function AccountChoices(props: {
           aria-label="Find an account"
           placeholder="Find an account"
           type="search"
-          value={sought}
-          onChange={({ currentTarget }) => setSought(currentTarget.value)}
+          value={search}
+          onChange={({ currentTarget }) => setSearch(currentTarget.value)}
         />
       ) : null}
       <div className={css.choices}>
-        {shown.length === 0 ? <p className={css.hint}>No account fits.</p> : null}
-        {shown.map((account) => (
+        {found.length === 0 ? <p className={css.hint}>No account matches.</p> : null}
+        {found.map((account) => (
           <Checkbox
             key={account}
             label={account}

@@ -1,29 +1,31 @@
-/** Credentials of accounts: typed in, tried out, never shown. */
+/** Credentials of accounts: input and test. They are never shown. */
 import { Button, PasswordInput, TextInput } from '@mantine/core';
 import { useState } from 'react';
 import type * as z from 'zod';
 import { CredentialsTest, type TestReport, type TestStep } from '../../../shared/accounts/account-input.ts';
+import { accountPath } from '../api-paths.ts';
 import { Badge, Failure } from '../components.tsx';
+import { formatCount } from '../customers/labels.ts';
 import { toFieldPath, validate } from '../form-validation.ts';
 import type { ApiForm } from '../forms.ts';
 import { useApi } from '../queries.ts';
 import { formatDuration } from '../times.tsx';
 import css from './setup.module.css';
 
-/** What a form has of credentials. */
+/** Form values that include credentials. */
 export interface WithCredentials {
   readonly credentials: { readonly clientId: string; readonly clientSecret: string };
 }
 
 export const NO_CREDENTIALS = { clientId: '', clientSecret: '' };
 
-/** The two fields. */
+/** Inputs of client id and client secret. */
 export function CredentialFields<V extends WithCredentials>({ of: { form } }: { readonly of: ApiForm<V> }) {
   return (
     <div className={css.two}>
       <TextInput
         label="Client id"
-        description="As the ordering service gave it out."
+        description="From the ordering system."
         required
         autoComplete="off"
         spellCheck={false}
@@ -31,7 +33,7 @@ export function CredentialFields<V extends WithCredentials>({ of: { form } }: { 
       />
       <PasswordInput
         label="Client secret"
-        description="Kept encrypted, and never shown again."
+        description="Stored encrypted. Not shown again."
         required
         autoComplete="new-password"
         spellCheck={false}
@@ -43,7 +45,7 @@ export function CredentialFields<V extends WithCredentials>({ of: { form } }: { 
   );
 }
 
-/** Tries out what is typed in, before anything is saved. Asked for by keys for all accounts only. */
+/** Tests entered credentials before they are saved. Requires a key for all accounts. */
 export function TestNewCredentials<V extends WithCredentials>(props: {
   readonly of: ApiForm<V>;
   readonly region: string | undefined;
@@ -52,37 +54,38 @@ export function TestNewCredentials<V extends WithCredentials>(props: {
   const api = useApi();
   const { credentials } = form.values;
   const body = { ...(props.region === undefined ? {} : { region: props.region }), credentials };
-  const asked = JSON.stringify(body);
-  const { run, ...outcome } = useCredentialsTest(asked, () => api.post('/v1/credentials/test', { body }));
+  const { run, ...outcome } = useCredentialsTest(JSON.stringify(body), () =>
+    api.post('/v1/credentials/test', { body }),
+  );
   function test(): void {
-    const faults = validate(CredentialsTest, body, (path) => toFieldPath(form.values, path));
-    for (const [field, sentence] of Object.entries(faults)) form.setFieldError(field, sentence);
-    if (Object.keys(faults).length === 0) void run();
+    const errors = validate(CredentialsTest, body, (path) => toFieldPath(form.values, path));
+    for (const [field, message] of Object.entries(errors)) form.setFieldError(field, message);
+    if (Object.keys(errors).length === 0) void run();
   }
   return (
     <div>
       <div className={css.save}>
         <Button variant="default" loading={outcome.busy} onClick={test}>
-          Test first
+          Test credentials
         </Button>
-        <span className={css.hint}>Gets a token, asks whose it is and reads one page. Nothing is saved.</span>
+        <span className={css.hint}>
+          Requests a token, the identity and one page of jobs. Nothing is saved.
+        </span>
       </div>
       <TestOutcome {...outcome} />
     </div>
   );
 }
 
-/** Tries out the credentials that an account has. */
+/** Tests the stored credentials of an account. */
 export function TestAccount({ account }: { readonly account: string }) {
   const api = useApi();
-  const { run, ...outcome } = useCredentialsTest(account, () =>
-    api.post(`/v1/accounts/${encodeURIComponent(account)}/test`),
-  );
+  const { run, ...outcome } = useCredentialsTest(account, () => api.post(accountPath(account, 'test')));
   return (
     <div>
       <div className={css.save}>
         <Button variant="default" loading={outcome.busy} onClick={() => void run()}>
-          Test the credentials it has
+          Test stored credentials
         </Button>
       </div>
       <TestOutcome {...outcome} />
@@ -92,32 +95,32 @@ export function TestAccount({ account }: { readonly account: string }) {
 
 type Report = z.infer<typeof TestReport>;
 
-/** A test of something that is known by a text: what comes of it counts as long as that stays the same. */
-function useCredentialsTest(of: string, ask: () => Promise<Report>) {
+/** Runs a test. Its result is returned while `subject`, which identifies what was tested, stays the same. */
+function useCredentialsTest(subject: string, request: () => Promise<Report>) {
   const [busy, setBusy] = useState(false);
-  const [came, setCame] = useState<{
-    readonly of: string;
+  const [result, setResult] = useState<{
+    readonly subject: string;
     readonly report?: Report;
     readonly error?: unknown;
   }>();
   async function run(): Promise<void> {
     setBusy(true);
     try {
-      setCame({ of, report: await ask() });
+      setResult({ subject, report: await request() });
     } catch (error) {
-      setCame({ of, error });
+      setResult({ subject, error });
     } finally {
       setBusy(false);
     }
   }
-  const current = came?.of === of ? came : undefined;
+  const current = result?.subject === subject ? result : undefined;
   return { run, busy, report: current?.report, error: current?.error };
 }
 
 const STEPS: Readonly<Record<z.infer<typeof TestStep>['step'], string>> = {
   token: 'Token',
-  identity: 'Whose it is',
-  page: 'One page',
+  identity: 'Identity',
+  page: 'Job list',
 };
 
 function TestOutcome({ report, error }: { readonly report?: Report | undefined; readonly error?: unknown }) {
@@ -139,8 +142,8 @@ function TestOutcome({ report, error }: { readonly report?: Report | undefined; 
       ) : null}
       {report?.ok ? (
         <p className={css.what}>
-          The credentials work: they belong to account {report.upstreamId ?? '–'} of the ordering service,
-          which has {report.openJobs ?? 0} open jobs.
+          Credentials valid: upstream account {report.upstreamId ?? '–'},{' '}
+          {formatCount(report.openJobs ?? 0, 'open job')}.
         </p>
       ) : null}
     </div>

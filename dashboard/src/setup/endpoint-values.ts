@@ -1,4 +1,4 @@
-/** What stands in the form of an endpoint, and what becomes of it: a new endpoint, or what is to be changed of one. */
+/** Form values of an endpoint, and their conversion to request bodies. */
 import type * as z from 'zod';
 import type { Endpoint as EndpointShape } from '../../../shared/api/endpoint-views.ts';
 import { jobFieldValues } from '../../../shared/delivery/endpoint-input.ts';
@@ -6,69 +6,69 @@ import { catalogue, eventTypes } from '../../../shared/events/catalogue.ts';
 import { parseLocalTime } from '../dates.ts';
 import type { FieldErrors } from '../form-validation.ts';
 
-/** An endpoint as the API shows it. */
+/** An endpoint as returned by the API. */
 export type Endpoint = z.infer<typeof EndpointShape>;
 
-/** A field and its value, in a row of their own. */
+/** A row with a name and a value. */
 export interface NameValue {
   readonly name: string;
   readonly value: string;
 }
 
-/** The form's values: texts as they are typed. Lists of names are texts with one to a line. */
+/** Form values. Numbers and lists are text as typed; lists have one name per line. */
 export interface EndpointValues {
   readonly id: string;
   readonly region: string;
   readonly url: string;
   readonly description: string;
-  readonly whose: 'all' | 'some';
+  readonly accountScope: 'all' | 'some';
   readonly accounts: readonly string[];
-  readonly which: 'all' | 'some';
-  /** Types, and whole groups of them (`job.*`). */
+  readonly typeScope: 'all' | 'some';
+  /** Event types and patterns of whole groups (`job.*`). */
   readonly types: readonly string[];
   readonly patterns: string;
   readonly orderGroups: string;
   readonly origins: string;
   readonly jobFields: readonly NameValue[];
-  /** Values of headers are never shown, so they are kept as they are or replaced as a whole. */
-  readonly headersAre: 'kept' | 'given';
+  /** The API does not return header values, so headers are kept or replaced as a whole. */
+  readonly headersMode: 'keep' | 'replace';
   readonly headers: readonly NameValue[];
   readonly concurrency: string;
   readonly ratePerSecond: string;
-  readonly begin: 'now' | 'beginning' | 'at';
-  /** Of the viewer's clock, as `datetime-local` has it. */
-  readonly at: string;
+  readonly start: 'now' | 'beginning' | 'at';
+  /** Local time, in the format of `datetime-local`. */
+  readonly startAt: string;
 }
 
-/** An endpoint that is still to be described. */
+/** Values of an empty form. */
 export const NEW_ENDPOINT: EndpointValues = {
   id: '',
   region: '',
   url: '',
   description: '',
-  whose: 'all',
+  accountScope: 'all',
   accounts: [],
-  which: 'all',
+  typeScope: 'all',
   types: [],
   patterns: '',
   orderGroups: '',
   origins: '',
   jobFields: [],
-  headersAre: 'given',
+  headersMode: 'replace',
   headers: [],
   concurrency: '',
   ratePerSecond: '',
-  begin: 'now',
-  at: '',
+  start: 'now',
+  startAt: '',
 };
 
-/** Types of events that endpoints can ask for, in groups by what they are about. */
+/** Event types that endpoints can select, in groups. */
 export const typeGroups = [
   { pattern: 'job.*', name: 'Jobs' },
   { pattern: 'order_group.*', name: 'Order groups' },
   { pattern: 'account.*', name: 'Accounts' },
   { pattern: 'status.*', name: 'Statuses' },
-  { pattern: 'upstream.*', name: 'The ordering service' },
+  { pattern: 'upstream.*', name: 'Ordering API' },
   { pattern: 'endpoint.*', name: 'Endpoints' },
 ].map(({ pattern, name }) => ({
   pattern,
@@ -81,19 +81,19 @@ const offered = new Set(
   typeGroups.flatMap(({ pattern, types }) => [pattern, ...types.map(({ type }) => type)]),
 );
 
-/** Fields of jobs that events can be chosen by. */
+/** Job fields that events can be filtered by. */
 export const jobFieldNames: readonly string[] = Object.keys(jobFieldValues);
 
-/** What stands in the form of an endpoint that there is. */
+/** Converts an endpoint to form values. */
 export function toEndpointValues(endpoint: Endpoint): EndpointValues {
   const { id, region, url, accounts, types, orderGroups, origins, jobFields, headers } = endpoint;
   return {
     ...NEW_ENDPOINT,
     ...{ id, region, url },
     description: endpoint.description ?? '',
-    whose: accounts.length === 0 ? 'all' : 'some',
+    accountScope: accounts.length === 0 ? 'all' : 'some',
     accounts,
-    which: types.length === 0 ? 'all' : 'some',
+    typeScope: types.length === 0 ? 'all' : 'some',
     types: types.filter((type) => offered.has(type)),
     patterns: types.filter((type) => !offered.has(type)).join('\n'),
     orderGroups: orderGroups.join('\n'),
@@ -102,59 +102,58 @@ export function toEndpointValues(endpoint: Endpoint): EndpointValues {
       name,
       value: value === null ? '' : String(value),
     })),
-    headersAre: headers.length > 0 ? 'kept' : 'given',
+    headersMode: headers.length > 0 ? 'keep' : 'replace',
     concurrency: endpoint.concurrency === null ? '' : String(endpoint.concurrency),
     ratePerSecond: endpoint.ratePerSecond === null ? '' : String(endpoint.ratePerSecond),
   };
 }
 
-/** A new endpoint as the API takes it. */
+/** Converts form values to the body of a new endpoint. */
 export function toNewEndpoint(values: EndpointValues): object {
-  const { id, region, begin, at } = values;
-  const wanted = toEndpointFields(values);
-  const given = Object.entries({ ...wanted, headers: toHeaders(values) }).filter(
+  const { id, region, start } = values;
+  const given = Object.entries({ ...toEndpointFields(values), headers: toHeaders(values) }).filter(
     ([, value]) => value !== null,
   );
   return {
     ...(id.trim() === '' ? {} : { id: id.trim() }),
     ...(region === '' ? {} : { region }),
     ...Object.fromEntries(given),
-    ...(begin === 'now' ? {} : { start: toStart({ begin, at }) }),
+    ...(start === 'now' ? {} : { start: toStart(values) }),
   };
 }
 
-/** What of an endpoint is to be changed, as the API takes it: nothing that stays as it is. */
+/** Converts form values to the body of a change: only the fields that differ. */
 export function toEndpointChange(values: EndpointValues, endpoint: Endpoint): object {
   const before: Readonly<Record<string, unknown>> = toEndpointFields(toEndpointValues(endpoint));
   const changed = Object.entries(toEndpointFields(values)).filter(
     ([name, value]) => !isEqual(before[name], value),
   );
   const headers = toHeaders(values);
-  const keepsHeaders = values.headersAre === 'kept' || (headers === null && endpoint.headers.length === 0);
-  const begins = values.begin !== 'now' && addsAccounts(values, endpoint);
+  const keepsHeaders = values.headersMode === 'keep' || (headers === null && endpoint.headers.length === 0);
+  const hasStart = values.start !== 'now' && addsAccounts(values, endpoint);
   return {
     ...Object.fromEntries(changed),
     ...(keepsHeaders ? {} : { headers }),
-    ...(begins ? { start: toStart(values) } : {}),
+    ...(hasStart ? { start: toStart(values) } : {}),
   };
 }
 
-/** Whether the endpoint is to follow accounts that it does not follow yet. */
+/** Reports whether the form values add accounts to the endpoint. */
 export function addsAccounts(values: EndpointValues, { accounts }: Pick<Endpoint, 'accounts'>): boolean {
   if (accounts.length === 0) return false;
-  return values.whose === 'all' || values.accounts.some((account) => !accounts.includes(account));
+  return values.accountScope === 'all' || values.accounts.some((account) => !accounts.includes(account));
 }
 
-/** What is wrong with the values that can't be seen of the body. */
+/** Returns the errors of form values that the request body does not show. */
 export function checkEndpoint(values: EndpointValues): FieldErrors {
-  const { url, begin, at, jobFields, headersAre, headers } = values;
-  const twice = (pairs: readonly NameValue[], field: string, same: (name: string) => string) =>
+  const { url, start, jobFields, headersMode, headers } = values;
+  const findDuplicates = (pairs: readonly NameValue[], field: string, same: (name: string) => string) =>
     pairs.flatMap(({ name }, index) =>
       name !== '' && pairs.findIndex((other) => same(other.name.trim()) === same(name.trim())) < index
-        ? [[`${field}.${index}.name`, 'It must be there once.'] as const]
+        ? [[`${field}.${index}.name`, 'It must be unique.'] as const]
         : [],
     );
-  const nameless = (pairs: readonly NameValue[], field: string) =>
+  const findNameless = (pairs: readonly NameValue[], field: string) =>
     pairs.flatMap(({ name, value }, index) =>
       name.trim() === '' && value !== '' ? [[`${field}.${index}.name`, 'It must have a name.'] as const] : [],
     );
@@ -162,18 +161,21 @@ export function checkEndpoint(values: EndpointValues): FieldErrors {
     ...(url.trim() === ''
       ? [['url', 'It must be a URL, such as https://erp.example.com/jobs.'] as const]
       : []),
-    ...(begin === 'at' && toStart({ begin, at }) === undefined
-      ? [['at', 'It must be a day and a time.'] as const]
+    ...(start === 'at' && toStart(values) === undefined
+      ? [['startAt', 'It must be a date and time.'] as const]
       : []),
-    ...twice(jobFields, 'jobFields', (name) => name),
-    ...nameless(jobFields, 'jobFields'),
-    ...(headersAre === 'given'
-      ? [...twice(headers, 'headers', (name) => name.toLowerCase()), ...nameless(headers, 'headers')]
+    ...findDuplicates(jobFields, 'jobFields', (name) => name),
+    ...findNameless(jobFields, 'jobFields'),
+    ...(headersMode === 'replace'
+      ? [
+          ...findDuplicates(headers, 'headers', (name) => name.toLowerCase()),
+          ...findNameless(headers, 'headers'),
+        ]
       : []),
   ]);
 }
 
-/** The field that a path of the body is about. */
+/** Returns the form field for a path of the body. `undefined`: the path is the field. */
 export function toEndpointFormField(
   path: readonly PropertyKey[],
   values: EndpointValues,
@@ -181,7 +183,7 @@ export function toEndpointFormField(
 ): string | undefined {
   const [field, key] = path;
   if (field === 'types') return Number(key ?? -1) < values.types.length ? 'types' : 'patterns';
-  if (field === 'start') return values.begin === 'at' ? 'at' : 'begin';
+  if (field === 'start') return values.start === 'at' ? 'startAt' : 'start';
   if (field === 'jobFields' || field === 'headers') {
     const row = values[field].findIndex(({ name }) => name.trim() === key);
     if (row < 0) return field;
@@ -191,7 +193,7 @@ export function toEndpointFormField(
   return undefined;
 }
 
-/** Values over an endpoint that somebody else has changed: what was typed stays, all else is as it is now. */
+/** Applies edits to a newer version: fields that differ from `before` keep the typed value, all others take the one of `now`. */
 export function rebase<V extends object>(before: V, typed: V, now: V): V {
   const entries = Object.entries(typed).map(([name, value]) => [
     name,
@@ -200,25 +202,25 @@ export function rebase<V extends object>(before: V, typed: V, now: V): V {
   return Object.fromEntries(entries) as V;
 }
 
-/** What of something was changed between two looks at it, in words. */
+/** Returns the labels of the fields that differ between two versions. */
 export function findChangedFields<T extends object>(
   before: T,
   now: T,
-  words: Readonly<Partial<Record<keyof T, string>>>,
+  labels: Readonly<Partial<Record<keyof T, string>>>,
 ): readonly string[] {
-  return (Object.entries(words) as [keyof T, string][]).flatMap(([name, word]) =>
-    isEqual(before[name], now[name]) ? [] : [word],
+  return (Object.entries(labels) as [keyof T, string][]).flatMap(([name, label]) =>
+    isEqual(before[name], now[name]) ? [] : [label],
   );
 }
 
-/** Everything but headers and where it begins; null where nothing is said. */
+/** Converts form values to all fields except headers and start. `null`: the default. */
 function toEndpointFields(values: EndpointValues) {
-  const { url, description, whose, which, concurrency, ratePerSecond } = values;
+  const { url, description, accountScope, typeScope, concurrency, ratePerSecond } = values;
   const pairs = values.jobFields.filter(({ name }) => name !== '');
   return {
     url: url.trim(),
-    accounts: whose === 'all' ? null : [...values.accounts],
-    types: which === 'all' ? null : [...values.types, ...splitLines(values.patterns)],
+    accounts: accountScope === 'all' ? null : [...values.accounts],
+    types: typeScope === 'all' ? null : [...values.types, ...splitLines(values.patterns)],
     orderGroups: emptyToNull(splitLines(values.orderGroups)),
     origins: emptyToNull(splitLines(values.origins)),
     jobFields:
@@ -238,7 +240,7 @@ function toHeaders({ headers }: EndpointValues): Record<string, string> | null {
     : Object.fromEntries(given.map(({ name, value }) => [name.trim(), value.trim()]));
 }
 
-/** A value of a field as it is typed: the first of text, number, true or false that the field can be. Nothing is null. */
+/** Parses a field value: the first of text, number and boolean that is valid for the field. Blank text is `null`. */
 function parseJobFieldValue(name: string, typed: string): string | number | boolean | null {
   const text = typed.trim();
   if (text === '') return null;
@@ -246,13 +248,13 @@ function parseJobFieldValue(name: string, typed: string): string | number | bool
   return candidates.find((value) => jobFieldValues[name]?.safeParse(value).success) ?? text;
 }
 
-function toStart({ begin, at }: Pick<EndpointValues, 'begin' | 'at'>): unknown {
-  if (begin !== 'at') return begin;
-  const instant = parseLocalTime(at);
+function toStart({ start, startAt }: EndpointValues): unknown {
+  if (start !== 'at') return start;
+  const instant = parseLocalTime(startAt);
   return instant === undefined ? undefined : { at: instant };
 }
 
-/** Names, one to a line. */
+/** Splits text into non-empty lines. */
 function splitLines(text: string): string[] {
   return text
     .split('\n')
@@ -261,14 +263,14 @@ function splitLines(text: string): string[] {
 }
 
 const emptyToNull = (names: string[]): string[] | null => (names.length === 0 ? null : names);
-/** What is no number stays what it is, for the schema to say so. */
+/** Converts text to a number. Returns other text unchanged, for the schema to reject. */
 const parseNumber = (text: string): number | string | null => {
   const trimmed = text.trim();
   if (trimmed === '') return null;
   return Number.isNaN(Number(trimmed)) ? trimmed : Number(trimmed);
 };
 
-/** Whether two values are the same; lists in whatever order. */
+/** Compares two values. Ignores the order of lists. */
 function isEqual(a: unknown, b: unknown): boolean {
   return JSON.stringify(normalize(a)) === JSON.stringify(normalize(b));
 }
