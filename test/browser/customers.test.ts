@@ -1,4 +1,4 @@
-/** What customers are told: settings, recipients, templates with their preview, messages, and who gets nothing more. */
+/** Notifications to customers: settings, recipients, templates with preview, messages and suppressions. */
 import { readFile } from 'node:fs/promises';
 import type { FrameLocator, Page } from 'playwright-core';
 import { beforeAll, describe, expect, test, vi } from 'vitest';
@@ -16,9 +16,9 @@ beforeAll(async () => {
   await put('/accounts/acme/notifications', settings);
 });
 
-/** A text field or choice by its label; the label of one that must be filled in ends with a star. */
+/** Finds an input by its label. */
 const field = (page: Page, name: string) => page.getByLabel(name, { exact: true });
-/** The dialog that asks, answered by a button of it. */
+/** Presses a button of the confirmation dialog. */
 async function answer(page: Page, button: string): Promise<void> {
   const dialog = page.getByRole('dialog');
   await dialog.getByRole('button', { name: button }).click();
@@ -26,29 +26,29 @@ async function answer(page: Page, button: string): Promise<void> {
 }
 const row = (page: Page, name: string) => page.getByRole('row', { name });
 
-test('accounts say in words whether their customers are told', async () => {
+test('the list of accounts shows the notification status', async () => {
   const page = await signedIn(site, '/setup/customers');
   const account = page.getByRole('listitem').filter({ hasText: 'acme' });
   await account.getByText('On', { exact: true }).waitFor();
   await account.getByRole('link', { name: 'acme', exact: true }).click();
-  await page.getByRole('heading', { name: 'What customers of acme are told' }).waitFor();
+  await page.getByRole('heading', { name: 'Notifications of acme' }).waitFor();
 });
 
 describe('settings', () => {
-  test('are saved as they are typed in, with what is wrong at its field', async () => {
+  test('are saved, and validation errors appear at their fields', async () => {
     const page = await signedIn(site, AT);
     await field(page, 'Website').fill('http://acme.example');
-    await field(page, 'Not told when older than (hours)').fill('a day');
+    await field(page, 'Maximum age (hours)').fill('a day');
     await page.getByRole('button', { name: 'Save' }).click();
     const website = page.locator('.mantine-InputWrapper-root').filter({ has: field(page, 'Website') });
     await website.getByText(/must be an https URL/).waitFor();
     await page.getByText(/must be a whole number of hours/).waitFor();
     await axe(page);
     await field(page, 'Website').fill('https://acme.example');
-    await field(page, 'Not told when older than (hours)').fill('48');
+    await field(page, 'Maximum age (hours)').fill('48');
     await page.getByLabel('Quiet hours').uncheck();
     await page.getByRole('button', { name: 'Save' }).click();
-    await page.getByText('The settings are saved.').waitFor();
+    await page.getByText('Settings saved.').waitFor();
     expect(await site.api('/accounts/acme/notifications')).toMatchObject({
       ...{ maxAgeHours: 48, replyTo: 'desk@acme.example' },
       branding: { website: 'https://acme.example' },
@@ -56,61 +56,61 @@ describe('settings', () => {
     });
   });
 
-  test('that somebody else changed meanwhile are not overwritten, and it is said so', async () => {
+  test('that were modified meanwhile are not overwritten, and a note reports the conflict', async () => {
     const page = await signedIn(site, AT);
-    await field(page, 'Answers to e-mails go to').fill('mine@acme.example');
+    await field(page, 'Reply-to address').fill('mine@acme.example');
     await put('/accounts/acme/notifications', { ...settings, replyTo: 'theirs@acme.example' });
     await page.getByRole('button', { name: 'Save' }).click();
     await page
       .getByRole('alert')
-      .getByText(/Somebody has changed these settings/)
+      .getByText(/These settings were modified/)
       .waitFor();
     expectFault(page, /answered 412/);
     await axe(page);
-    await page.getByRole('button', { name: 'Show them as they are now' }).click();
-    await expect.poll(() => field(page, 'Answers to e-mails go to').inputValue()).toBe('theirs@acme.example');
+    await page.getByRole('button', { name: 'Discard my changes and reload' }).click();
+    await expect.poll(() => field(page, 'Reply-to address').inputValue()).toBe('theirs@acme.example');
   });
 
-  test('by which messages begin or end are asked about, naming what they do', async () => {
+  test('that start or stop messages require confirmation, which names the effects', async () => {
     const page = await signedIn(site, AT);
-    await page.getByLabel('Customers are told').uncheck();
+    await page.getByLabel('Notify customers').uncheck();
     await page.getByRole('button', { name: 'Save' }).click();
     await page
       .getByRole('dialog')
-      .getByText(/What waits to be sent is not sent either/)
+      .getByText(/Waiting messages are not sent/)
       .waitFor();
     await axe(page);
-    await answer(page, 'Save, and tell them nothing');
+    await answer(page, 'Save and stop sending');
     await page.getByText('Off', { exact: true }).waitFor();
     expect(await site.api('/accounts/acme/notifications')).toMatchObject({ enabled: false });
     await page.getByLabel('Dry run').check();
-    await page.getByLabel('Customers are told').check();
+    await page.getByLabel('Notify customers').check();
     await page.getByRole('button', { name: 'Save' }).click();
     await page.getByText('dryRun is on: nothing is sent.').waitFor();
     await page.getByLabel('Dry run').uncheck();
     await page.getByRole('button', { name: 'Save' }).click();
-    await answer(page, 'Save, and write to them');
+    await answer(page, 'Save and start sending');
     await page.getByText('On', { exact: true }).waitFor();
     expect(await site.api('/accounts/acme/notifications')).toMatchObject({ enabled: true, dryRun: false });
   });
 });
 
 describe('recipients', () => {
-  test('are added, changed and removed; what is wrong stands at its field', async () => {
+  test('are added, changed and removed; errors appear at their fields', async () => {
     const page = await signedIn(site, `${AT}/recipients`);
     await page.getByRole('link', { name: 'New recipient' }).click();
     await field(page, 'Name').fill('Ann Lee');
-    // The list stands at the same path as the form.
+    // The list has the same path as the form.
     await page.getByRole('link', { name: 'Recipients', exact: true }).click();
     await page.getByRole('dialog', { name: 'Leave without saving?' }).waitFor();
     await answer(page, 'Cancel');
     expect(await field(page, 'Name').inputValue()).toBe('Ann Lee');
     await page.getByRole('button', { name: 'Add' }).click();
-    // The API alone knows this.
+    // Only the API checks this.
     await page.getByText(/must be given where there is no mobile/).waitFor();
     expectFault(page, /answered 422: POST .*\/recipients$/);
     await field(page, 'E-mail').fill('ann@');
-    await field(page, 'About').selectOption('orderGroup');
+    await field(page, 'Jobs').selectOption('orderGroup');
     await page.getByRole('button', { name: 'Add' }).click();
     await page.getByText(/must be an e-mail address such as/).waitFor();
     await page.getByText(/must not be empty/).waitFor();
@@ -121,11 +121,11 @@ describe('recipients', () => {
     await row(page, 'Ann Lee').getByText('order group Spring <b>38</b>').waitFor();
 
     await page.getByRole('link', { name: 'Ann Lee' }).click();
-    await field(page, 'About').selectOption('account');
+    await field(page, 'Jobs').selectOption('account');
     await page.getByLabel('New due date').check();
     await page.getByLabel('Paused').check();
     await page.getByRole('button', { name: 'Save' }).click();
-    await page.getByText('The recipient is changed.').waitFor();
+    await page.getByText('Recipient saved.').waitFor();
     const { recipients } = await site.api<{ recipients: object[] }>('/accounts/acme/recipients');
     expect(recipients).toEqual([
       expect.objectContaining({
@@ -137,24 +137,24 @@ describe('recipients', () => {
     await page.getByRole('button', { name: 'Remove' }).click();
     await page
       .getByRole('dialog')
-      .getByText(/told nothing more about all jobs of acme/)
+      .getByText(/no longer notified of all jobs of acme/)
       .waitFor();
     await answer(page, 'Remove');
-    await page.getByText('Nobody is told about the jobs of acme.').waitFor();
+    await page.getByText(/No recipients yet/).waitFor();
     expect(await site.api('/accounts/acme/recipients')).toMatchObject({ recipients: [] });
   });
 
-  test('of a file are looked at first, its bad rows named by line; then taken, shown without stutter, and exported', async () => {
+  test('of a file are previewed with invalid rows by line, then imported, listed in a virtual table, and exported', async () => {
     const page = await signedIn(site, `${AT}/recipients`);
     await page.getByRole('link', { name: 'Import' }).click();
-    // Paused, so that they get nothing in the other tests.
+    // Paused, so that they receive nothing in other tests.
     const lines = ['id,name,email,paused'];
     for (let at = 1; at <= 300; at += 1) lines.push(`c-${at},"=Customer, ${at}",c${at}@customer.example,yes`);
     lines[3] = 'c-3,Customer,c3-at-customer.example,yes';
     lines[290] = 'c-290,Customer,c290@customer.example,perhaps';
     const file = { name: 'all.csv', mimeType: 'text/csv', buffer: Buffer.from(`${lines.join('\n')}\n`) };
     await page.locator('input[type=file]').setInputFiles(file);
-    await page.getByRole('heading', { name: 'What all.csv would do' }).waitFor();
+    await page.getByRole('heading', { name: 'Preview of all.csv' }).waitFor();
     await row(page, '4 email')
       .getByText(/must be an e-mail address/)
       .waitFor();
@@ -164,7 +164,7 @@ describe('recipients', () => {
 
     await page.getByRole('button', { name: 'Import 298 rows' }).click();
     await page.getByRole('heading', { name: 'Imported' }).waitFor({ timeout: 60_000 });
-    await page.getByRole('link', { name: 'Show the recipients' }).click();
+    await page.getByRole('link', { name: 'Show recipients' }).click();
     const table = page.getByRole('table', { name: 'Recipients' });
     await table.waitFor();
     expect(await table.getAttribute('aria-rowcount')).toBe('299');
@@ -182,13 +182,13 @@ describe('recipients', () => {
     expect(text.split('\n')).toHaveLength(300);
     expect(text, 'no formula').toContain(`"'=Customer, 277"`);
 
-    // The same file brings nothing new.
+    // Importing the same file again changes nothing.
     await page.goto(new URL(`${AT}/recipients?form=import`, site.url).href);
     await page.locator('input[type=file]').setInputFiles({ ...file, buffer: Buffer.from(text) });
-    await page.getByText('There is nothing to import.').waitFor();
+    await page.getByText('No changes to import.').waitFor();
   }, 120_000);
 
-  test('of a file that can’t be read are not guessed at', async () => {
+  test('of a file that is not UTF-8 are not imported', async () => {
     const page = await signedIn(site, `${AT}/recipients?form=import`);
     const buffer = Buffer.from('name,email\nRen\xe9,rene@customer.example\n', 'latin1');
     await page.locator('input[type=file]').setInputFiles({ name: 'old.csv', mimeType: 'text/csv', buffer });
@@ -200,23 +200,23 @@ describe('recipients', () => {
 });
 
 describe('a template', () => {
-  const place = `${AT}/templates/dispatched/email/en-US`;
+  const path = `${AT}/templates/dispatched/email/en-US`;
 
-  test('is shown as it comes out while it is written, saved, used by real mails, and taken away', async () => {
+  test('is previewed while it is edited, saved, used for mails, and deleted', async () => {
     await site.api('/accounts/acme/recipients', { body: { name: 'Bo', email: 'bo@customer.example' } });
     const page = await signedIn(site, `${AT}/templates`);
     await page.getByRole('link', { name: 'Dispatched, E-mail, English (United States): default' }).click();
     const mail = mailOf(page);
     await mail.getByRole('heading', { name: 'SPRING-38' }).waitFor();
 
-    await page.getByRole('button', { name: 'Write anew: Subject' }).click();
+    await page.getByRole('button', { name: 'Customize: Subject' }).click();
     await field(page, 'Subject').fill('Good news: {{ ordr }}');
     await page.getByText('It does not work: there is no variable ordr (line 1, column 15).').waitFor();
-    expect(await mail.getByRole('heading', { name: 'SPRING-38' }).count(), 'as it was before').toBe(1);
+    expect(await mail.getByRole('heading', { name: 'SPRING-38' }).count(), 'last valid version').toBe(1);
     expectFault(page, /answered 422: POST .*\/preview$/);
     await field(page, 'Subject').fill('Good news: {{ order }} left us');
     await page.getByText(/Good news: SPRING-38 left us$/).waitFor();
-    await page.getByRole('button', { name: 'Write anew: Heading' }).click();
+    await page.getByRole('button', { name: 'Customize: Heading' }).click();
     await field(page, 'Heading').fill('Off it went');
     await mail.getByRole('heading', { name: 'Off it went' }).waitFor();
     await page.getByRole('button', { name: 'Dark', exact: true }).click();
@@ -226,9 +226,9 @@ describe('a template', () => {
     await page.locator('pre').getByText('Off it went').waitFor();
 
     await page.getByRole('button', { name: 'Save', exact: true }).click();
-    await page.getByText('Its own').waitFor();
-    const path = '/accounts/acme/templates/dispatched/email/en-US';
-    expect(await site.api(path)).toMatchObject({ custom: true, template: { heading: 'Off it went' } });
+    await page.getByText('Custom', { exact: true }).waitFor();
+    const apiPath = '/accounts/acme/templates/dispatched/email/en-US';
+    expect(await site.api(apiPath)).toMatchObject({ own: true, template: { heading: 'Off it went' } });
     const job = site.account.createJob({ orderNumber: 'PO-7 <i>x</i>', status: 'Ready to ship' });
     type Jobs = { jobs: { jobNumber: number }[] };
     await expect
@@ -236,43 +236,43 @@ describe('a template', () => {
       .toContain(job);
     site.account.dispatch(job);
     const { messages } = await vi.waitFor(async () => {
-      const told = await site.api<{ messages: object[] }>(`/accounts/acme/jobs/${job}/messages`);
-      expect(told).toMatchObject({ messages: [{ state: 'sent' }] });
-      return told;
+      const answer = await site.api<{ messages: object[] }>(`/accounts/acme/jobs/${job}/messages`);
+      expect(answer).toMatchObject({ messages: [{ state: 'sent' }] });
+      return answer;
     }, 90_000);
     expect(messages).toMatchObject([{ subject: 'Good news: PO-7 <i>x</i> left us' }]);
     expect(await subjects()).toContain('Good news: PO-7 <i>x</i> left us');
 
     await page.goto(new URL(`${AT}/messages`, site.url).href);
-    const told = page
+    const message = page
       .getByRole('listitem')
       .filter({ hasText: String(job) })
       .filter({ hasText: 'Bo' });
-    await told.getByText('Sent', { exact: true }).waitFor();
-    await told.getByRole('link', { name: 'Dispatched' }).click();
+    await message.getByText('Sent', { exact: true }).waitFor();
+    await message.getByRole('link', { name: 'Dispatched' }).click();
     await page.getByText('Good news: PO-7 <i>x</i> left us').waitFor();
     await axe(page);
 
-    await page.goto(new URL(place, site.url).href);
-    await page.getByRole('button', { name: 'Take away' }).click();
+    await page.goto(new URL(path, site.url).href);
+    await page.getByRole('button', { name: 'Delete' }).click();
     await page
       .getByRole('dialog')
-      .getByText(/the default counts again/)
+      .getByText(/then use the default template/)
       .waitFor();
-    await answer(page, 'Take away');
+    await answer(page, 'Delete');
     await page.getByText('Default', { exact: true }).waitFor();
-    expect(await site.api(path)).toMatchObject({ custom: false });
+    expect(await site.api(apiPath)).toMatchObject({ own: false });
   }, 180_000);
 
-  test('that is hostile executes nothing in the preview, asks nobody, and leads nowhere', async () => {
-    const page = await signedIn(site, place);
-    await page.getByRole('button', { name: 'Write anew: HTML' }).click();
+  test('that is hostile runs no scripts in the preview, sends no requests, and does not navigate', async () => {
+    const page = await signedIn(site, path);
+    await page.getByRole('button', { name: 'Customize: HTML' }).click();
     await field(page, 'HTML').fill(HOSTILE);
     const mail = mailOf(page);
     const link = mail.getByText('press me');
     await link.waitFor();
     const frame = page.frames().find((one) => one.url().endsWith('/mail-frame.html'));
-    if (!frame) throw new Error('There is no frame.');
+    if (!frame) throw new Error('The preview frame is missing.');
     for (const what of [link, mail.getByText('away'), mail.getByText('by script'), mail.getByText('send')]) {
       await what.click();
       await what.click({ button: 'middle' });
@@ -282,9 +282,9 @@ describe('a template', () => {
     expect(await page.evaluate(() => 'hurt' in window || document.title.includes('hurt'))).toBe(false);
     expect(await frame.evaluate(() => origin)).toBe('null');
     expect(frame.url()).toMatch(/\/mail-frame\.html$/);
-    expect(new URL(page.url()).pathname).toBe(place);
+    expect(new URL(page.url()).pathname).toBe(path);
     expect(page.context().pages()).toHaveLength(1);
-    // Attributes that ask for nothing, and do nothing, stay.
+    // Harmless attributes remain.
     const left = await frame.evaluate(() =>
       [...document.querySelectorAll('body *')].flatMap((one) => [one.localName, ...one.getAttributeNames()]),
     );
@@ -311,7 +311,7 @@ describe('a template', () => {
       'rgb(1, 2, 3)',
     );
 
-    // Were something overlooked, the frame's policy would hold.
+    // The policy of the frame blocks what the sanitizer would miss.
     await frame.evaluate(() => {
       const script = document.createElement('script');
       script.textContent = 'window.hurt = 9';
@@ -326,12 +326,12 @@ describe('a template', () => {
       /^(other origin|failed): .*beneath\.png/,
       /base-uri forbids/,
     ];
-    // What is left out is read before, and told of then.
+    // The browser reports content that the sanitizer removes later.
     for (const kind of [...kinds, /script-src-attr forbids inline/, /^console: .*Content Security Policy/])
       expectFault(page, kind);
   });
 
-  test('of SMS shows its segments and alphabet, and a job of one’s own as text', async () => {
+  test('of SMS shows segments and encoding, and the data of a chosen job as text', async () => {
     const job = site.account.createJob({ orderNumber: 'Zoë 😀 <b>9</b>', status: 'Scheduled' });
     const page = await signedIn(site, `${AT}/templates/dispatched/sms/en-US`);
     await page
@@ -339,7 +339,7 @@ describe('a template', () => {
       .or(page.getByText(/2 segments/))
       .waitFor();
     await field(page, 'Job').fill('999');
-    await page.getByText(/must be the number of a job that is known/).waitFor();
+    await page.getByText(/must be the number of a/).waitFor();
     expectFault(page, /answered 422: POST .*\/preview$/);
     await expect
       .poll(() =>
@@ -356,35 +356,35 @@ describe('a template', () => {
   });
 });
 
-test('who wants no more messages gets none, until that is lifted, which says why it is dangerous', async () => {
+test('an address is suppressed until the suppression is lifted, after a warning', async () => {
   const page = await signedIn(site, `${AT}/suppressions`);
   await field(page, 'E-mail address').fill('nobody');
-  await page.getByRole('button', { name: 'Send nothing more' }).click();
+  await page.getByRole('button', { name: 'Suppress', exact: true }).click();
   await page.getByText(/must be an e-mail address/).waitFor();
   expectFault(page, /answered 422: POST .*\/suppressions$/);
   await field(page, 'E-mail address').fill('gone@customer.example');
-  await page.getByRole('button', { name: 'Send nothing more' }).click();
+  await page.getByRole('button', { name: 'Suppress', exact: true }).click();
   const one = page.getByRole('listitem').filter({ hasText: 'g•••@c•••.example' });
   await one.getByText('Unsubscribed').waitFor();
   await axe(page);
   type Suppressions = { suppressions: { address: string }[] };
   const kept = async () => (await site.api<Suppressions>('/accounts/acme/suppressions')).suppressions.length;
   expect(await kept()).toBe(1);
-  await one.getByRole('button', { name: /Let them get messages again/ }).click();
+  await one.getByRole('button', { name: /Lift suppression/ }).click();
   await page
     .getByRole('dialog')
-    .getByText(/against their word is against the law/)
+    .getByText(/without consent is illegal/)
     .waitFor();
   await axe(page);
-  await answer(page, 'Let them get messages');
-  await page.getByText(/Everybody gets what they are to get/).waitFor();
+  await answer(page, 'Lift suppression');
+  await page.getByText(/No suppressed addresses/).waitFor();
   expect(await kept()).toBe(0);
-  // Nothing of what was typed is left to be saved, so nothing is asked.
+  // The form is empty again, so leaving needs no confirmation.
   await page.getByRole('link', { name: 'Messages', exact: true }).click();
-  await page.getByRole('heading', { name: /^Messages to customers/ }).waitFor();
+  await page.getByRole('heading', { name: 'Messages of acme' }).waitFor();
 });
 
-test('a key that may only read is offered nothing, and shown no whole address', async () => {
+test('a key with the role read is offered no actions and sees masked addresses', async () => {
   await site.api('/accounts/acme/recipients', {
     body: { id: 'cy', name: 'Cy', email: 'cyril@customer.example' },
   });
@@ -409,11 +409,11 @@ test('a key that may only read is offered nothing, and shown no whole address', 
   }
 });
 
-test('where nothing can be sent it is said so, and what to do', async () => {
+test('a channel that is not configured causes a note with instructions', async () => {
   const page = await signedIn(site, AT);
-  await page.getByLabel('SMS are sent').check();
+  await page.getByLabel('Send SMS').check();
   await page.getByRole('button', { name: 'Save' }).click();
-  await page.getByText(/No SMS can be sent from here/).waitFor();
+  await page.getByText(/SMS is not configured:/).waitFor();
 });
 
 const mailOf = (page: Page): FrameLocator => page.frameLocator('iframe[title^="Preview"]');
@@ -424,7 +424,7 @@ async function subjects(): Promise<(string | null)[]> {
   return messages.map(({ subject }) => subject);
 }
 
-/** A mail that tries everything. */
+/** A mail with many kinds of active content. */
 const HOSTILE = `<!doctype html><html><head><title>hurt?</title>
 <meta http-equiv="refresh" content="0;url=https://evil.example/refresh">
 <base href="https://evil.example/" target="_top">

@@ -52,7 +52,7 @@ export const places: readonly Place[] = [
   { name: 'Setup', path: () => '/setup', heading: 'Setup' },
   { name: 'accounts', path: () => '/setup/accounts', heading: /./ },
   { name: 'an account', path: () => '/setup/accounts/acme', heading: /./ },
-  { name: 'an account that was made here', path: () => '/setup/accounts/made', heading: /./ },
+  { name: 'an account that was created here', path: () => '/setup/accounts/made', heading: /./ },
   { name: 'a new account', path: () => '/setup/new-account', heading: /./ },
   { name: 'endpoints', path: () => '/setup/endpoints', heading: /./ },
   { name: 'an endpoint', path: () => '/setup/endpoints/us/erp', heading: /./ },
@@ -60,14 +60,14 @@ export const places: readonly Place[] = [
   { name: 'keys', path: () => '/setup/keys', heading: /./ },
   { name: 'a new key', path: () => '/setup/new-key', heading: /./ },
   { name: 'Customers', path: () => '/setup/customers', heading: /./ },
-  { name: 'what customers are told', path: () => '/setup/customers/acme', heading: /./ },
+  { name: 'notification settings', path: () => '/setup/customers/acme', heading: /./ },
   { name: 'recipients', path: () => '/setup/customers/acme/recipients', heading: /./ },
   { name: 'templates', path: () => '/setup/customers/acme/templates', heading: /./ },
   { name: 'a template', path: () => '/setup/customers/acme/templates/dispatched/email/en-US', heading: /./ },
   { name: 'messages', path: () => '/setup/customers/acme/messages', heading: /./ },
   { name: 'a message', path: ({ message }) => `/setup/customers/acme/messages/${message}`, heading: /./ },
   { name: 'suppressions', path: () => '/setup/customers/acme/suppressions', heading: /./ },
-  { name: 'nowhere', path: () => '/setup/nowhere', heading: 'Page not found' },
+  { name: 'an unknown page', path: () => '/setup/nowhere', heading: 'Page not found' },
 ];
 
 /** Makes one for a file. */

@@ -1,4 +1,4 @@
-/** What one does without a mouse, and what one hears without eyes. */
+/** Keyboard operation and screen readers. */
 import type { Page } from 'playwright-core';
 import { describe, expect, test } from 'vitest';
 import { show, signedIn, visit } from '../support/browser.ts';
@@ -7,7 +7,7 @@ import { arrive, furnishedDesk, places } from './desk.ts';
 const desk = furnishedDesk();
 
 describe.each(places)('$name', (place) => {
-  test('all that can be pressed is reached by the keyboard, is seen to be, and has a name', async () => {
+  test('every control is reachable by keyboard and shows its focus', async () => {
     const page = await arrive(desk, place);
     const stops = await tabThrough(page);
     const unseen = stops.filter(({ seen }) => !seen).map(({ what }) => what);
@@ -17,7 +17,7 @@ describe.each(places)('$name', (place) => {
   });
 });
 
-/** Where Tab stops on its way through a page from its beginning. */
+/** Returns the elements that Tab reaches, from the start of the page. */
 async function tabThrough(page: Page): Promise<{ what: string; seen: boolean }[]> {
   const stops: { what: string; seen: boolean }[] = [];
   await page.evaluate(() => {
@@ -31,23 +31,23 @@ async function tabThrough(page: Page): Promise<{ what: string; seen: boolean }[]
       if (!one || one === document.body) return null;
       const before = one.getAttribute('data-was-reached');
       one.setAttribute('data-was-reached', String(number));
-      // Dates and times have several stops within.
+      // Date and time inputs have several stops.
       const within = before === String(number - 1);
       const again = before !== null && !within;
-      const look = (of: Element) => {
+      const readStyle = (of: Element) => {
         const { outlineStyle, outlineWidth, boxShadow, borderColor } = getComputedStyle(of);
         return {
           ring: outlineStyle !== 'none' && outlineWidth !== '0px',
           rest: `${boxShadow} ${borderColor}`,
         };
       };
-      // A ring of its own, or of what stands around it; or another border than without the focus.
+      // An outline of the element or of an ancestor, or a border that differs from the one without focus.
       const around = [one, one.parentElement, one.parentElement?.parentElement].filter((of) => !!of);
-      const focused = around.map(look);
+      const focused = around.map(readStyle);
       let seen = focused.some(({ ring }) => ring);
       if (!seen && !within && one instanceof HTMLElement) {
         one.blur();
-        seen = around.some((of, index) => look(of).rest !== focused[index]?.rest);
+        seen = around.some((of, index) => readStyle(of).rest !== focused[index]?.rest);
         one.focus();
       }
       return { what: one.outerHTML.slice(0, 160), seen: seen || within, again };
@@ -55,10 +55,10 @@ async function tabThrough(page: Page): Promise<{ what: string; seen: boolean }[]
     if (!stop || stop.again) return stops;
     stops.push(stop);
   }
-  throw new Error(`Tab stops ${stops.length} times, and there is no end to it.`);
+  throw new Error(`Tab did not return to the start after ${stops.length} stops.`);
 }
 
-/** In the page: what can be pressed and was not reached, or has no name. */
+/** Runs in the page: returns the controls that Tab did not reach. */
 function notReached(): string[] {
   const pressable =
     'a[href], button, input, select, textarea, summary, [role="button"], [role="tab"], [tabindex="0"]';
@@ -69,13 +69,13 @@ function notReached(): string[] {
           one.checkVisibility({ visibilityProperty: true }) && !one.matches(':disabled, [tabindex="-1"]'),
       )
       .filter((one) => !one.hasAttribute('data-was-reached'))
-      // Of radio buttons with one name, and of the parts of a composite, one is a stop and arrows lead on.
+      // Radio buttons of one name and parts of a composite have one stop; arrow keys reach the others.
       .filter((one) => !one.matches('input[type="radio"], [role="tab"], [role="option"], [role="menuitem"]'))
       .map((one) => one.outerHTML.slice(0, 160))
   );
 }
 
-test('a page that is come to is named in the tab and takes the focus at its heading', async () => {
+test('navigation to a page sets the title of the tab and moves the focus to the heading', async () => {
   const page = await signedIn(desk, '/');
   await page.getByRole('heading', { name: 'Now', level: 1 }).waitFor();
   for (const name of ['Jobs', 'Health', 'Setup', 'Now']) {
@@ -91,7 +91,7 @@ test('a page that is come to is named in the tab and takes the focus at its head
   }
 });
 
-test('a page is busy for screen readers until all it shows is there', async () => {
+test('a page is busy for screen readers until all its content is loaded', async () => {
   const page = await signedIn(desk, '/setup');
   const content = page.getByRole('main');
   await expect.poll(() => content.getAttribute('aria-busy')).toBe('false');
@@ -110,20 +110,20 @@ test('a page is busy for screen readers until all it shows is there', async () =
   expect(await keys.textContent()).toMatch(/^Keys\s*\d/);
 });
 
-test('the first stop leads past the navigation', async () => {
+test('the first stop skips the navigation', async () => {
   const page = await signedIn(desk, '/health');
   await page.getByRole('heading', { name: 'Health', level: 1 }).waitFor();
   await page.evaluate(() => (document.activeElement as HTMLElement | null)?.blur());
   await page.keyboard.press('Tab');
   const skip = page.getByRole('link', { name: 'Skip to the content' });
   expect(await skip.evaluate((one) => one === document.activeElement)).toBe(true);
-  expect((await skip.boundingBox())?.y, 'it is seen').toBeGreaterThanOrEqual(0);
+  expect((await skip.boundingBox())?.y, 'is visible').toBeGreaterThanOrEqual(0);
   await page.keyboard.press('Enter');
   expect(await page.evaluate(() => document.activeElement?.tagName)).toBe('MAIN');
   expect(new URL(page.url()).pathname).toBe('/health');
 });
 
-test('who wants no motion sees none', async () => {
+test('reduced motion disables animations', async () => {
   const page = await signedIn(desk, '/', { reducedMotion: true });
   await page.getByRole('heading', { name: 'Now', level: 1 }).waitFor();
   await page.getByRole('button', { name: 'The key you signed in with' }).click();
@@ -137,7 +137,7 @@ test('who wants no motion sees none', async () => {
   expect(longest, 'ms').toBeLessThan(1);
 });
 
-test('the theme is the system’s until another one is chosen, which is kept', async () => {
+test('the theme follows the system until the user chooses one, which is stored', async () => {
   const page = await visit(desk, '/', { theme: 'dark' });
   const scheme = () => page.evaluate(() => document.documentElement.dataset.mantineColorScheme);
   await page.getByLabel('API key').fill(desk.key);

@@ -1,4 +1,4 @@
-/** The pages that stand beside the dashboard: the demo's mailbox, and the routes at `/docs`. */
+/** The pages besides the dashboard: the demo's mailbox, and the API documentation at `/docs`. */
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
 import { axe, demoSite, type Look, layoutShift, visit } from '../support/browser.ts';
@@ -10,13 +10,13 @@ const looks: [string, Look][] = [
 ];
 
 test.each(looks)(
-  'the mailbox shows what customers get as it comes, %s, accessibly and without a jump',
+  'the mailbox shows messages as they arrive, %s, accessible and without layout shift',
   async (_, look) => {
     const page = await visit(site, '/mailbox', look);
     expect(await page.title()).toContain('Mailbox');
-    // Of what comes some are SMS, which have no frame; and others come above it.
+    // SMS have no frame. More messages arrive above this one.
     const mail = page.locator('#list a.email').first();
-    // The first one closes with its window, some seconds after the start.
+    // The first message is sent when its window closes, some seconds after the start.
     await mail.waitFor({ timeout: 60_000 });
     await axeAtRest(page);
     const opened = await mail.getAttribute('href');
@@ -25,13 +25,13 @@ test.each(looks)(
       .poll(() => page.frames().map((frame) => frame.url()))
       .toContainEqual(expect.stringMatching(/html$/));
     await axeAtRest(page);
-    // The list itself makes room for what comes, as it should.
+    // The list itself grows with each message, as intended.
     expect(await layoutShift(page, { growing: '#list', touched: true })).toBeLessThan(0.1);
   },
   120_000,
 );
 
-/** axe takes what glides, and is cut off where the list begins, to lie over the bar: nothing glides while it looks. */
+/** Runs axe without animations: it takes a moving item above the list for one that covers the bar. */
 async function axeAtRest(page: Page): Promise<void> {
   await page.emulateMedia({ reducedMotion: 'reduce' });
   await axe(page);
@@ -39,10 +39,10 @@ async function axeAtRest(page: Page): Promise<void> {
 }
 
 test.each([
-  [true, 'stands still for who wants no motion'],
-  [false, 'glides down for others'],
+  [true, 'is not animated'],
+  [false, 'is animated'],
 ])(
-  'with reduced motion %s, the list %s when something comes',
+  'with reduced motion %s, the list %s when a message arrives',
   async (reducedMotion, _) => {
     const page = await visit(site, '/favicon.svg', { reducedMotion });
     await page.addInitScript(() => {
@@ -59,7 +59,7 @@ test.each([
   120_000,
 );
 
-test('the page of the routes asks nobody else for anything', async () => {
+test('the API documentation loads nothing from third parties', async () => {
   const page = await visit(site, '/docs');
   await page.locator('[data-path="/v1/accounts/{id}/jobs"]').first().waitFor();
 });

@@ -84,7 +84,9 @@ test.each([
   const page = await signedIn(site, path);
   if (asks) expectFault(page, /answered 40[03]|answered 404/);
   await page
-    .getByText(/there is no|no such|not found|no page exists|not known|no .* is known|doesn.t know|is not here/i)
+    .getByText(
+      /there is no|no such|not found|no page exists|not known|no .* is known|doesn.t know|is not here/i,
+    )
     .first()
     .waitFor();
   await axe(page);

@@ -1,4 +1,4 @@
-/** Who may look, for how long, and what is left of it afterwards. */
+/** Sign-in, storage of the key, and sign-out. */
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
 import {
@@ -16,18 +16,18 @@ const site = scriptedSite();
 
 const heading = (page: Page, name: string) => page.getByRole('heading', { name, level: 1, exact: true });
 
-/** Where a page could keep something, and what it has kept there. */
+/** Returns everything that a page has stored. */
 const keptBy = (page: Page) =>
   page.evaluate(() => ({
     session: Object.values(sessionStorage),
     elsewhere: JSON.stringify([Object.entries(localStorage), document.cookie, history.state, location.href]),
   }));
 
-/** What a page meets whose program is started anew, and knows its key no more. */
+/** Faults of a page while the program restarts and its key is revoked. */
 const RESTARTED = /answered (401|503)|ERR_CONNECTION_REFUSED|ERR_INCOMPLETE_CHUNKED_ENCODING/;
 
-/** Takes a key away. A restarted program has none in mind, as one that waits for half a minute. */
-async function forget(id: string): Promise<void> {
+/** Revokes a key. Restarts the program, so that the revocation applies without the delay of 30 seconds. */
+async function revoke(id: string): Promise<void> {
   await site.api(`/keys/${id}`, { method: 'DELETE' });
   await site.stop();
   await site.start();
@@ -36,7 +36,7 @@ async function forget(id: string): Promise<void> {
 test.each<[string, Look]>([
   ['light on a desktop', { theme: 'light', size: 'desktop' }],
   ['dark on a phone', { theme: 'dark', size: 'phone' }],
-])('the sign-in is accessible, %s, also when it refuses, and does not jump', async (_, look) => {
+])('the sign-in page is accessible, %s, also after an error, and has no layout shift', async (_, look) => {
   const page = await visit(site, '/jobs', look);
   const field = page.getByLabel('API key');
   await field.waitFor();
@@ -46,27 +46,27 @@ test.each<[string, Look]>([
   expectFault(page, /answered 401: GET .*\/v1\/key$/);
   await field.fill('no-key-of-this-site');
   await field.press('Enter');
-  expect(await page.getByRole('alert').textContent()).toContain('not known here');
+  expect(await page.getByRole('alert').textContent()).toContain('unknown, revoked or expired');
   expect(await field.getAttribute('aria-invalid')).toBe('true');
   await axe(page);
 });
 
 test.each([
-  ['', 'Type or paste a key.'],
-  ['schlüssel', 'That is no key'],
-])('what can be no key (%j) is told so, and asked of nobody', async (typed, sentence) => {
+  ['', 'Enter an API key.'],
+  ['schlüssel', 'Not an API key'],
+])('text that cannot be a key (%j) is rejected without a request', async (typed, message) => {
   const page = await visit(site, '/');
-  const asked: string[] = [];
+  const requests: string[] = [];
   page.on('request', (request) => {
-    if (request.resourceType() === 'fetch') asked.push(request.url());
+    if (request.resourceType() === 'fetch') requests.push(request.url());
   });
   await page.getByLabel('API key').fill(typed);
   await page.getByRole('button', { name: 'Sign in' }).click();
-  expect(await page.getByRole('alert').textContent()).toContain(sentence);
-  expect(asked).toEqual([]);
+  expect(await page.getByRole('alert').textContent()).toContain(message);
+  expect(requests).toEqual([]);
 });
 
-test('a key is kept for this tab alone, goes in no address, and is forgotten by signing out', async () => {
+test('a key is stored for its tab only, is never part of an address, and is deleted by signing out', async () => {
   const page = await visit(site, '/jobs');
   const addresses: string[] = [];
   page.on('request', (request) => addresses.push(request.url()));
@@ -92,12 +92,12 @@ test('a key is kept for this tab alone, goes in no address, and is forgotten by 
   await page.getByLabel('API key').waitFor();
 });
 
-test('a key that is taken away leads back to the sign-in with a sentence, and then to the same page', async () => {
+test('a revoked key leads to the sign-in page with a message, and a new sign-in to the same page', async () => {
   const { id, key } = await site.makeKey('read');
   const page = await signedIn(site, '/jobs?account=acme', { key });
   await heading(page, 'Jobs').waitFor();
   expectFault(page, RESTARTED);
-  await forget(id);
+  await revoke(id);
   await page.getByLabel('API key').waitFor();
   expect(await page.getByRole('status').textContent()).toMatch(/expired or was taken away/);
   expect(await keptBy(page)).toMatchObject({ session: [] });
@@ -107,13 +107,13 @@ test('a key that is taken away leads back to the sign-in with a sentence, and th
   expect(page.url()).toBe(`${site.url}/jobs?account=acme`);
 });
 
-test('a tab that was left open with a key that is gone says so when it is loaded again', async () => {
+test('a tab with a revoked key shows a message when it is reloaded', async () => {
   const { id, key } = await site.makeKey('operate', ['acme']);
   const page = await signedIn(site, '/health', { key });
   await heading(page, 'Health').waitFor();
   expectFault(page, /answered 401: GET .*\/v1\/key$/);
   await page.goto('about:blank');
-  await forget(id);
+  await revoke(id);
   await page.goto(`${site.url}/health`);
   await page.getByLabel('API key').waitFor();
   expect(await page.getByRole('status').textContent()).toMatch(/not taken any more/);

@@ -1,4 +1,4 @@
-/** What the dashboard's pages about customers decide by themselves: forms, imports and exports, what templates can hold. */
+/** The logic of the customers pages: forms, imports, exports, and template fields. */
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { importInParts, readCsvFile } from '../../dashboard/src/customers/import.ts';
@@ -41,25 +41,25 @@ describe('Settings', () => {
     sms: { enabled: false, senderId: null, monthlySegments: 1000, quietHours: null },
   };
 
-  test('saved as they are read say the same', () => {
-    const { since, revision, channels, warnings, ...said } = settings;
-    expect(SettingsInput.parse(toSettingsBody(toSettingsValues(settings)))).toEqual(said);
+  test('converted to form values and back are unchanged', () => {
+    const { since, revision, channels, warnings, ...fields } = settings;
+    expect(SettingsInput.parse(toSettingsBody(toSettingsValues(settings)))).toEqual(fields);
   });
 
   test.each([
     ['12 hours', 'maxAgeHours'],
     ['', 'maxAgeHours'],
-  ])('a number that is typed in as “%s” is refused by the check', (maxAgeHours, field) => {
+  ])('the text “%s” is rejected as a number', (maxAgeHours, field) => {
     const checked = SettingsInput.safeParse(toSettingsBody({ ...toSettingsValues(settings), maxAgeHours }));
     expect(checked.error?.issues.map(({ path }) => path.join('.'))).toEqual([field]);
   });
 
   test.each([
-    [{ enabled: false, dryRun: false }, { enabled: true, dryRun: false }, /get real e-mails/],
-    [{ enabled: true, dryRun: true }, { enabled: true, dryRun: false }, /get real e-mails/],
-    [{ enabled: true, dryRun: false }, { enabled: false, dryRun: false }, /not sent either/],
-  ])('from %j to %j is asked about', (before, after, words) => {
-    expect(getConfirmation('acme', before, after)?.body).toMatch(words);
+    [{ enabled: false, dryRun: false }, { enabled: true, dryRun: false }, /receive e-mails and SMS/],
+    [{ enabled: true, dryRun: true }, { enabled: true, dryRun: false }, /receive e-mails and SMS/],
+    [{ enabled: true, dryRun: false }, { enabled: false, dryRun: false }, /Waiting messages are not sent/],
+  ])('a change from %j to %j requires confirmation', (before, after, text) => {
+    expect(getConfirmation('acme', before, after)?.body).toMatch(text);
   });
 
   test.each([
@@ -71,13 +71,13 @@ describe('Settings', () => {
       { enabled: false, dryRun: false },
       { enabled: true, dryRun: true },
     ],
-  ])('from %j to %j is not: nobody gets or misses anything by it', (before, after) => {
+  ])('a change from %j to %j requires no confirmation', (before, after) => {
     expect(getConfirmation('acme', before, after)).toBeUndefined();
   });
 });
 
 describe('Recipients', () => {
-  test('a new one says only what was typed in', () => {
+  test('the body of a new recipient contains only given fields', () => {
     const values = {
       ...toRecipientValues(),
       email: ' ann@example.com ',
@@ -91,13 +91,13 @@ describe('Recipients', () => {
     expect(NewRecipient.safeParse(body).success).toBe(true);
   });
 
-  test('what they are for and was not named is refused, not taken for all jobs', () => {
+  test('a scope without a value is rejected instead of covering all jobs', () => {
     const values = { ...toRecipientValues(), email: 'ann@example.com', scope: 'orderGroup' as const };
     const checked = NewRecipient.safeParse(toNewRecipient(values));
     expect(checked.error?.issues.map(({ path }) => path.join('.'))).toEqual(['orderGroup']);
   });
 
-  test('of one that is changed only what is not as it was is sent, and what was emptied is taken away', () => {
+  test('the body of a change contains only edited fields, and `null` for cleared ones', () => {
     const values = toRecipientValues(ann);
     expect(toRecipientChange(values, ann)).toEqual({});
     expect(toRecipientChange({ ...values, name: '', paused: true }, ann)).toEqual({
@@ -115,14 +115,14 @@ describe('Recipients', () => {
     });
   });
 
-  test('are found by all words of what was typed in, whatever the capitals', () => {
+  test('match a search if they contain all its words, ignoring case', () => {
     const bob = { ...ann, id: 'bob', name: 'Bob', orderGroup: null };
     expect(filterRecipients([ann, bob], ' SPRING ann ')).toEqual([ann]);
     expect(filterRecipients([ann, bob], 'example.com')).toEqual([ann, bob]);
     expect(filterRecipients([ann, bob], 'spring bob')).toEqual([]);
   });
 
-  test('exported are no formulas of a spreadsheet, and not the ordering service’s own user', () => {
+  test('exports escape spreadsheet formulas and omit the API user', () => {
     const own = { ...ann, id: 'own-user', source: 'upstream' as const };
     const rows = toCsv([{ ...ann, name: '=HYPERLINK("https://x.example","y")' }, own]).split('\n');
     expect(rows).toHaveLength(3);
@@ -135,10 +135,10 @@ describe('Imports', () => {
   const rows = (count: number): string =>
     Array.from({ length: count }, (_, at) => `Customer ${at},c${at}@example.com\n`).join('');
 
-  test('of a large file go in several requests below the limit, with the lines of the whole file', async () => {
+  test('of a large file are sent in several requests below the limit, with line numbers of the whole file', async () => {
     const text = head + rows(5_000);
     const sent: string[] = [];
-    const told: number[] = [];
+    const progress: number[] = [];
     const report = await importInParts(
       text,
       async (csv) => {
@@ -150,7 +150,7 @@ describe('Imports', () => {
           invalidRows: [{ line: 2, field: 'email', reason: 'x' }],
         };
       },
-      ({ done, total: of }) => told.push(done / of),
+      ({ done, total }) => progress.push(done / total),
     );
     expect(sent.length).toBeGreaterThan(1);
     for (const csv of sent) {
@@ -158,17 +158,15 @@ describe('Imports', () => {
       expect(csv.startsWith(head)).toBe(true);
     }
     expect(sent.map((csv) => csv.slice(head.length)).join('')).toBe(rows(5_000));
-    expect(report).toMatchObject({ created: sent.length, updated: 2 * sent.length });
-    // The first row of each part, where it stands in the file.
+    expect(report).toMatchObject({ imported: sent.length, changed: 2 * sent.length });
+    // The first row of each part, by its line in the file.
     const lines = text.split('\n');
-    expect(report.invalidRows.map(({ line }) => lines[line - 1])).toEqual(
-      sent.map((csv) => csv.split('\n')[1]),
-    );
-    expect(told.at(-1)).toBe(1);
-    expect(told).toEqual([...told].sort((a, b) => a - b));
+    expect(report.bad.map(({ line }) => lines[line - 1])).toEqual(sent.map((csv) => csv.split('\n')[1]));
+    expect(progress.at(-1)).toBe(1);
+    expect(progress).toEqual([...progress].sort((a, b) => a - b));
   });
 
-  test('a file in an older encoding, or an empty one, is told so', () => {
+  test('of a file that is empty or not UTF-8 fail with a message', () => {
     expect(readCsvFile(new Uint8Array([0x41, 0xe9, 0x42]))).toEqual({
       problem: expect.stringContaining('CSV UTF-8'),
     });
@@ -176,30 +174,30 @@ describe('Imports', () => {
   });
 });
 
-describe('What a template can hold', () => {
+describe('Templates', () => {
   const docs = readFileSync('docs/notifications.md', 'utf8');
   const names = (of: string): string[] => {
     const table = docs.slice(docs.indexOf(of)).split('\n\n')[0] ?? '';
     return [...table.matchAll(/^\| `?(\w+)`? \|/gm)].map(([, name]) => name ?? '').slice(1);
   };
 
-  test('are the fields that the API takes', () => {
+  test('have the same fields as in the API', () => {
     expect(templateFields.email.map(({ name }) => name)).toEqual(Object.keys(emailTemplateSchema.shape));
     expect(templateFields.sms.map(({ name }) => name)).toEqual(Object.keys(smsTemplateSchema.shape));
   });
 
   test.each(
     templateFields.email
-      .filter(({ initialText: begins }) => begins !== undefined)
+      .filter(({ initialText }) => initialText !== undefined)
       .map((field) => [field.name, field.initialText]),
-  )('%s begins with something that works', (name, begins) => {
+  )('the initial text of %s is a valid template', (name, initialText) => {
     for (const kind of kinds) {
       const place = { kind, channel: 'email', locale: 'de' } as const;
-      expect(checkTemplate(place, { [name]: begins })).toEqual([]);
+      expect(checkTemplate(place, { [name]: initialText })).toEqual([]);
     }
   });
 
-  test('are the variables of the documentation', () => {
+  test('have the variables of the documentation', () => {
     expect(names('| variable | |')).toEqual(templateVariables.map(({ name }) => name));
   });
 });

@@ -1,4 +1,4 @@
-/** The forms of the setup: what becomes of what is typed in, and at which field a rule is told. */
+/** Setup forms: conversion of form values to request bodies, and mapping of errors to fields. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import * as z from 'zod';
@@ -46,19 +46,19 @@ const endpoint: Endpoint = {
 const typed = (values: Partial<EndpointValues>): EndpointValues => ({ ...NEW_ENDPOINT, url: URL, ...values });
 
 describe('a new endpoint', () => {
-  test('with nothing but a URL restricts nothing, and begins now', () => {
+  test('with only a URL has no filters and starts now', () => {
     expect(toNewEndpoint(typed({}))).toEqual({ url: URL });
   });
 
-  test('has what was typed in: names by the line, numbers, values that fields can have, and headers', () => {
+  test('converts all form values: lines, numbers, typed field values and headers', () => {
     const body = toNewEndpoint(
       typed({
         id: ' erp ',
         region: 'us',
         description: ' The ERP ',
-        whose: 'some',
+        accountScope: 'some',
         accounts: ['acme'],
-        which: 'some',
+        typeScope: 'some',
         types: ['job.*'],
         patterns: 'account.poll_*\n\n status.discovered ',
         orderGroups: 'Spring\n Summer ',
@@ -72,7 +72,7 @@ describe('a new endpoint', () => {
         headers: [{ name: 'x-tenant', value: 'acme' }],
         concurrency: '4',
         ratePerSecond: '0.5',
-        begin: 'beginning',
+        start: 'beginning',
       }),
     );
     expect(body).toEqual({
@@ -93,24 +93,24 @@ describe('a new endpoint', () => {
     expect(NewEndpoint.extend({ region: z.string() }).safeParse(body).success).toBe(true);
   });
 
-  test('begins at the instant that the viewer’s clock shows', () => {
-    const at = '2026-03-02T08:00:05';
-    expect(toNewEndpoint(typed({ begin: 'at', at }))).toMatchObject({
-      start: { at: new Date(at).toISOString() },
+  test('interprets the start time as local time', () => {
+    const startAt = '2026-03-02T08:00:05';
+    expect(toNewEndpoint(typed({ start: 'at', startAt }))).toMatchObject({
+      start: { at: new Date(startAt).toISOString() },
     });
   });
 });
 
 describe('a change of an endpoint', () => {
-  test('has nothing in it when nothing was typed', () => {
+  test('is empty if no field was edited', () => {
     expect(toEndpointChange(toEndpointValues(endpoint), endpoint)).toEqual({});
   });
 
   test.each<[keyof EndpointValues, Partial<EndpointValues>, object]>([
     ['url', { url: 'https://other.example.com' }, { url: 'https://other.example.com' }],
-    ['whose', { whose: 'all' }, { accounts: null }],
+    ['accountScope', { accountScope: 'all' }, { accounts: null }],
     ['accounts', { accounts: ['acme', 'nova'] }, { accounts: ['acme', 'nova'] }],
-    ['which', { which: 'all' }, { types: null }],
+    ['typeScope', { typeScope: 'all' }, { types: null }],
     ['patterns', { patterns: '' }, { types: ['job.dispatched', 'account.*'] }],
     ['orderGroups', { orderGroups: '' }, { orderGroups: null }],
     ['origins', { origins: 'WEB\nAPI' }, { origins: ['WEB', 'API'] }],
@@ -118,23 +118,27 @@ describe('a change of an endpoint', () => {
     ['concurrency', { concurrency: '' }, { concurrency: null }],
     ['ratePerSecond', { ratePerSecond: '5' }, { ratePerSecond: 5 }],
     ['description', { description: '' }, { description: null }],
-    ['headersAre', { headersAre: 'given' }, { headers: null }],
-    ['headers', { headersAre: 'given', headers: [{ name: 'x-a', value: 'b' }] }, { headers: { 'x-a': 'b' } }],
-  ])('of %s has that alone', (_, values, change) => {
+    ['headersMode', { headersMode: 'replace' }, { headers: null }],
+    [
+      'headers',
+      { headersMode: 'replace', headers: [{ name: 'x-a', value: 'b' }] },
+      { headers: { 'x-a': 'b' } },
+    ],
+  ])('of %s contains only that field', (_, values, change) => {
     const body = toEndpointChange({ ...toEndpointValues(endpoint), ...values }, endpoint);
     expect(body).toEqual(change);
     expect(EndpointUpdate.safeParse(body).success).toBe(true);
   });
 
-  test('says where accounts begin only when some are added', () => {
-    const more = { ...toEndpointValues(endpoint), accounts: ['acme', 'nova'], begin: 'beginning' } as const;
+  test('contains a start only if accounts are added', () => {
+    const more = { ...toEndpointValues(endpoint), accounts: ['acme', 'nova'], start: 'beginning' } as const;
     expect(toEndpointChange(more, endpoint)).toEqual({ accounts: ['acme', 'nova'], start: 'beginning' });
     expect(toEndpointChange({ ...more, accounts: ['acme'] }, endpoint)).toEqual({});
-    expect(addsAccounts({ ...more, whose: 'all' }, endpoint)).toBe(true);
-    expect(addsAccounts({ ...more, whose: 'some' }, { accounts: [] })).toBe(false);
+    expect(addsAccounts({ ...more, accountScope: 'all' }, endpoint)).toBe(true);
+    expect(addsAccounts({ ...more, accountScope: 'some' }, { accounts: [] })).toBe(false);
   });
 
-  test('over one that was changed meanwhile keeps what was typed, and takes all else as it is now', () => {
+  test('of a modified endpoint keeps edited fields and takes the others from the latest version', () => {
     const now = { ...endpoint, types: [], description: 'Another', revision: 4 };
     const mine = { ...toEndpointValues(endpoint), description: 'Mine' };
     const values = rebase(toEndpointValues(endpoint), mine, toEndpointValues(now));
@@ -144,7 +148,7 @@ describe('a change of an endpoint', () => {
   });
 });
 
-test('whatever stands in an endpoint stands in its form: saved as it is, nothing is changed', () => {
+test('any endpoint converted to form values and back is unchanged', () => {
   const names = fc.uniqueArray(fc.stringMatching(/^[A-Za-z][A-Za-z ]{0,8}[A-Za-z]$/), { maxLength: 3 });
   const field = fc.constantFrom(
     ...([
@@ -166,7 +170,7 @@ test('whatever stands in an endpoint stands in its form: saved as it is, nothing
         jobFields: fc.uniqueArray(field, { selector: ([name]) => name }).map(Object.fromEntries),
         concurrency: fc.option(fc.integer({ min: 1, max: 64 })),
         ratePerSecond: fc.option(fc.double({ min: 0.1, max: 1000, noNaN: true })),
-        description: fc.option(fc.constantFrom('ERP', 'of two words')),
+        description: fc.option(fc.constantFrom('ERP', 'two parts')),
       }),
       (fields) => {
         const one = { ...endpoint, ...fields } as Endpoint;
@@ -176,14 +180,14 @@ test('whatever stands in an endpoint stands in its form: saved as it is, nothing
   );
 });
 
-test('every type that events can have stands in one group, but the one that nobody asks for', () => {
+test('every event type except jobwire.ping is in one group', () => {
   const offered = typeGroups.flatMap(({ types }) => types.map(({ type }) => type));
   expect(offered.sort()).toEqual(eventTypes.filter((type) => type !== 'jobwire.ping').sort());
   expect(jobFieldNames).toContain('orderGroup');
 });
 
-describe('a rule that is broken', () => {
-  const faults = (values: EndpointValues) => ({
+describe('a validation error', () => {
+  const validateForm = (values: EndpointValues) => ({
     ...validate(NewEndpoint, toNewEndpoint(values), (path, rule) => {
       return toEndpointFormField(path, values, rule) ?? toFieldPath(values, path);
     }),
@@ -195,32 +199,32 @@ describe('a rule that is broken', () => {
     ['url', { url: `https://example.com/${'x'.repeat(2000)}` }, /^It must be at most 2000 characters\.$/],
     ['id', { id: 'No Such' }, /^It must be 1–63 lower-case letters/],
     ['id', { id: 'topic' }, /^It must not be topic/],
-    ['accounts', { whose: 'some' }, /^It must name at least one account\.$/],
-    ['types', { which: 'some' }, /^It must name at least one type\.$/],
-    ['patterns', { which: 'some', types: ['job.*'], patterns: 'Job' }, /^It must be an event type/],
-    ['patterns', { which: 'some', patterns: 'nothing.*' }, /^It must match one of the event types/],
+    ['accounts', { accountScope: 'some' }, /^It must name at least one account\.$/],
+    ['types', { typeScope: 'some' }, /^It must name at least one type\.$/],
+    ['patterns', { typeScope: 'some', types: ['job.*'], patterns: 'Job' }, /^It must be an event type/],
+    ['patterns', { typeScope: 'some', patterns: 'nothing.*' }, /^It must match one of the event types/],
     ['orderGroups', { orderGroups: 'x'.repeat(201) }, /^It must be at most 200 characters\.$/],
     ['origins', { origins: 'x'.repeat(201) }, /^It must be at most 200 characters\.$/],
-    ['jobFields.1.value', fieldsOf(['status', 'a'], ['mustDate', 'maybe']), /^It must be a value that/],
-    ['jobFields.1.name', fieldsOf(['status', 'a'], ['status', 'b']), /^It must be there once\.$/],
-    ['jobFields.0.name', fieldsOf(['', 'a']), /^It must have a name\.$/],
-    ['headers.0.name', headersOf(['x y', 'a']), /^It is not a name that a header can have\.$/],
-    ['headers.0.name', headersOf(['Host', 'a']), /^It must be another header/],
-    ['headers.1.name', headersOf(['x-a', 'a'], ['X-A', 'b']), /^It must be there once\.$/],
-    ['headers.0.value', headersOf(['x-a', 'ä']), /^It must be printable ASCII/],
-    ['headers.0.name', headersOf(['', 'a']), /^It must have a name\.$/],
+    ['jobFields.1.value', withFields(['status', 'a'], ['mustDate', 'maybe']), /^It must be a value that/],
+    ['jobFields.1.name', withFields(['status', 'a'], ['status', 'b']), /^It must be unique\.$/],
+    ['jobFields.0.name', withFields(['', 'a']), /^It must have a name\.$/],
+    ['headers.0.name', withHeaders(['x y', 'a']), /^It is not a name that a header can have\.$/],
+    ['headers.0.name', withHeaders(['Host', 'a']), /^It must be another header/],
+    ['headers.1.name', withHeaders(['x-a', 'a'], ['X-A', 'b']), /^It must be unique\.$/],
+    ['headers.0.value', withHeaders(['x-a', 'ä']), /^It must be printable ASCII/],
+    ['headers.0.name', withHeaders(['', 'a']), /^It must have a name\.$/],
     ['concurrency', { concurrency: '65' }, /^It must be a whole number from 1 to 64\.$/],
     ['concurrency', { concurrency: 'many' }, /^It must be a whole number from 1 to 64\.$/],
     ['ratePerSecond', { ratePerSecond: '0' }, /^It must be a number from 0\.1 to 1000\.$/],
     ['description', { description: 'x'.repeat(501) }, /^It must be at most 500 characters\.$/],
-    ['at', { begin: 'at' }, /^It must be a day and a time\.$/],
-  ])('is told at %s (%#)', (field, values, sentence) => {
-    const found = faults(typed(values));
+    ['startAt', { start: 'at' }, /^It must be a date and time\.$/],
+  ])('is assigned to %s (%#)', (field, values, message) => {
+    const found = validateForm(typed(values));
     expect(Object.keys(found)).toEqual([field]);
-    expect(found[field]).toMatch(sentence);
+    expect(found[field]).toMatch(message);
   });
 
-  test('is told as far down as there is a field of its own, and else of the form as a whole', () => {
+  test('is assigned to the innermost field of its path, else to the form', () => {
     const values = { id: '', accounts: ['a'], pairs: [{ name: '' }], credentials: { clientId: '' } };
     expect(toFieldPath(values, ['credentials', 'clientId'])).toBe('credentials.clientId');
     expect(toFieldPath(values, ['credentials', 'other'])).toBe('credentials');
@@ -232,10 +236,10 @@ describe('a rule that is broken', () => {
   });
 });
 
-function fieldsOf(...pairs: readonly [string, string][]): Partial<EndpointValues> {
+function withFields(...pairs: readonly [string, string][]): Partial<EndpointValues> {
   return { jobFields: pairs.map(([name, value]) => ({ name, value })) };
 }
 
-function headersOf(...pairs: readonly [string, string][]): Partial<EndpointValues> {
+function withHeaders(...pairs: readonly [string, string][]): Partial<EndpointValues> {
   return { headers: pairs.map(([name, value]) => ({ name, value })) };
 }
