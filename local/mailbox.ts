@@ -109,14 +109,14 @@ export async function startMailbox(
     const caught: Caught = {
       id: ++last,
       at: new Date().toISOString(),
-      preview: previewOf(message),
+      preview: formatPreview(message),
       repeat: messageId !== null && kept.some((one) => one.caught.messageId === messageId),
       ...message.caught,
     };
     kept.push({ ...message, caught });
     bytes += message.raw.length;
     while (kept.length > MAX_KEPT || bytes > MAX_BYTES) bytes -= kept.shift()?.raw.length ?? bytes;
-    for (const tell of streams) tell(caught);
+    for (const send of streams) send(caught);
     options.onCaught?.(caught);
   }
 
@@ -165,16 +165,16 @@ export async function startMailbox(
     let close = (): void => {};
     const body = new ReadableStream<Uint8Array>({
       start(controller) {
-        const say = (text: string): void => controller.enqueue(encoder.encode(text));
-        const tell = (caught: Caught): void =>
-          say(`id: ${caught.id}\nevent: caught\ndata: ${JSON.stringify(caught)}\n\n`);
-        say(`retry: 1000\nevent: box\ndata: ${JSON.stringify({ box })}\n\n`);
-        for (const { caught } of kept) if (caught.id > after) tell(caught);
-        const heartbeat = setInterval(() => say(': \n\n'), HEARTBEAT_MS);
-        streams.add(tell);
+        const write = (text: string): void => controller.enqueue(encoder.encode(text));
+        const send = (caught: Caught): void =>
+          write(`id: ${caught.id}\nevent: caught\ndata: ${JSON.stringify(caught)}\n\n`);
+        write(`retry: 1000\nevent: box\ndata: ${JSON.stringify({ box })}\n\n`);
+        for (const { caught } of kept) if (caught.id > after) send(caught);
+        const heartbeat = setInterval(() => write(': \n\n'), HEARTBEAT_MS);
+        streams.add(send);
         close = () => {
           clearInterval(heartbeat);
-          streams.delete(tell);
+          streams.delete(send);
           ends.delete(end);
         };
         const end = (): void => {
@@ -204,18 +204,18 @@ export async function startMailbox(
       return new Response(null, { status: 204, headers: secure(DATA_POLICY) });
     }
     if (method !== 'GET' && method !== 'HEAD') {
-      return text('There is nothing to change here.\n', 405, { allow: 'GET, HEAD' });
+      return text('Method not allowed: this resource is read-only.\n', 405, { allow: 'GET, HEAD' });
     }
     if (what === '' || Object.hasOwn(FILES, what)) return file(what === '' ? 'page.html' : what);
     if (what === 'stream') {
       return stream(Number(request.headers.get('last-event-id') ?? url.searchParams.get('after') ?? 0) || 0);
     }
-    if (what !== 'messages') return text('There is no such page.\n', 404);
+    if (what !== 'messages') return text('Page not found.\n', 404);
     if (id === undefined) {
       return json({ box, last, messages: kept.map(({ caught }) => caught).reverse() });
     }
     const found = kept.find(({ caught }) => String(caught.id) === id);
-    if (!found) return text('There is no such message, or none any more.\n', 404);
+    if (!found) return text('Message not found, or no longer stored.\n', 404);
     const { caught, html, raw, unsubscribe, ...rest } = found;
     if (part === undefined) {
       const { publicUrl = 'none:' } = options;
@@ -234,7 +234,7 @@ export async function startMailbox(
       });
     }
     if (part === 'source') return text(raw.toString(), 200);
-    return text('There is no such part.\n', 404);
+    return text('Part not found.\n', 404);
   }
 
   const { port } = server.server.address() as AddressInfo;
@@ -274,8 +274,8 @@ async function readMail(raw: Buffer, envelope: { from: string; to: string }): Pr
   return {
     caught: {
       channel: 'email',
-      from: partyOf(mail.from, envelope.from),
-      to: partyOf(mail.to, envelope.to),
+      from: parseParty(mail.from, envelope.from),
+      to: parseParty(mail.to, envelope.to),
       subject: mail.subject ?? null,
       messageId: mail.messageId ?? null,
       references: [mail.references ?? []].flat(),
@@ -283,17 +283,17 @@ async function readMail(raw: Buffer, envelope: { from: string; to: string }): Pr
     text: mail.text ?? '',
     html: mail.html || null,
     headers,
-    unsubscribe: unsubscribeOf(headers),
+    unsubscribe: parseUnsubscribe(headers),
     raw,
   };
 }
 
-function partyOf(parsed: ParsedMail['to'], otherwise: string): Party {
+function parseParty(parsed: ParsedMail['to'], otherwise: string): Party {
   const [first] = [parsed ?? []].flat().flatMap(({ value }) => value);
   return { name: first?.name || null, address: first?.address ?? otherwise };
 }
 
-function unsubscribeOf(headers: Kept['headers']): Kept['unsubscribe'] {
+function parseUnsubscribe(headers: Kept['headers']): Kept['unsubscribe'] {
   const value = (name: string): string => headers.find(([key]) => key.toLowerCase() === name)?.[1] ?? '';
   const url = /<(https?:[^>]+)>/.exec(value('list-unsubscribe'))?.[1];
   if (url === undefined) return null;
@@ -312,12 +312,13 @@ function answerSns(body: string, keep: (message: Fresh) => void, optedOut: Reado
       `<CheckIfPhoneNumberIsOptedOutResult><isOptedOut>${is}</isOptedOut></CheckIfPhoneNumberIsOptedOutResult>`,
     );
   }
-  if (action !== 'Publish') return snsError('InvalidAction', 'That is not known here.');
+  if (action !== 'Publish') return snsError('InvalidAction', 'Unsupported action.');
   const number = form.get('PhoneNumber') ?? '';
   const message = form.get('Message') ?? '';
-  if (!/^\+[1-9]\d{6,14}$/.test(number)) return snsError('InvalidParameter', 'PhoneNumber is not one.');
+  if (!/^\+[1-9]\d{6,14}$/.test(number))
+    return snsError('InvalidParameter', 'PhoneNumber must be an E.164 number.');
   if (message === '' || message.length > MAX_SMS_CHARACTERS) {
-    return snsError('InvalidParameter', 'Message is empty or too long.');
+    return snsError('InvalidParameter', `Message must have 1 to ${MAX_SMS_CHARACTERS} characters.`);
   }
   const attributes = new Map<string, string>();
   for (const [key, name] of form) {
@@ -344,11 +345,11 @@ function answerSns(body: string, keep: (message: Fresh) => void, optedOut: Reado
   return snsAnswer(200, 'PublishResponse', `<PublishResult><MessageId>${id}</MessageId></PublishResult>`);
 }
 
-const snsError = (code: string, why: string): Response =>
+const snsError = (code: string, message: string): Response =>
   snsAnswer(
     400,
     'ErrorResponse',
-    `<Error><Type>Sender</Type><Code>${code}</Code><Message>${why}</Message></Error>`,
+    `<Error><Type>Sender</Type><Code>${code}</Code><Message>${message}</Message></Error>`,
   );
 
 function snsAnswer(status: number, root: string, inside: string): Response {
@@ -367,11 +368,11 @@ function withLinksElsewhere(html: string): string {
 }
 
 /** Returns the preview of an e-mail without its links and without text that the list shows anyway. An SMS is short already. */
-function previewOf({ caught: { from, subject }, text: words, html }: Fresh): string {
-  const shown = [from.name, subject];
-  const line = words
+function formatPreview({ caught: { from, subject }, text: body, html }: Fresh): string {
+  const alreadyShown = [from.name, subject];
+  const line = body
     .split('\n')
-    .filter((one) => html === null || (/[\p{L}\p{N}]/u.test(one) && !shown.includes(one.trim())))
+    .filter((one) => html === null || (/[\p{L}\p{N}]/u.test(one) && !alreadyShown.includes(one.trim())))
     .map((one) => (html === null ? one : one.replace(/https?:\/\/\S+/g, '')))
     .join(' ')
     .replace(/\s+/g, ' ')

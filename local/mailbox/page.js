@@ -1,12 +1,12 @@
-// What the demo's customers got. Everything that is shown is put in as text; only a mail's own frame shows HTML.
+// The mailbox of the demo. All content is inserted as text; only the frame of a mail renders HTML.
 
 const find = (id) => document.getElementById(id);
 const [list, pane, reader, fresh, empty] = ['list', 'list-pane', 'reader', 'fresh', 'empty'].map(find);
 const MAX_SHOWN = 500;
-/** Names of what follows each other are said together. */
-const SAY_EVERY_MS = 4_000;
+/** Interval of screen reader announcements. */
+const ANNOUNCE_MS = 4_000;
 
-/** What was caught, by id; in the order it came. */
+/** Messages by id, in order of arrival. */
 const messages = new Map();
 const items = new Map();
 let box;
@@ -15,12 +15,12 @@ let source;
 let openId;
 let tab = 'message';
 let narrow = false;
-/** Ids that were looked at, kept as long as the window. */
+/** Ids of opened messages, stored for the session. */
 let read = new Set();
-let freshCount = 0;
+let newCount = 0;
 
-/** An element with properties, attributes where they have a hyphen or are no property, and children. */
-function make(name, properties = {}, ...children) {
+/** Creates an element with children. Names with a hyphen, and names that are no property, become attributes. */
+function createElement(name, properties = {}, ...children) {
   const element = document.createElement(name);
   for (const [key, value] of Object.entries(properties)) {
     if (value === undefined || value === null) continue;
@@ -44,56 +44,56 @@ function icon(...paths) {
   return svg;
 }
 
-const nameOf = ({ name, address }) => name || address;
-/** A sender whose number says nothing. */
+const formatName = ({ name, address }) => name || address;
+/** Reports whether a sender has only a number. */
 const isNumber = ({ address }) => address.startsWith('+');
-const clock = (at) => new Date(at).toLocaleTimeString('en-GB');
-/** Who wants no motion is shown what came at once. */
-const likesItStill = () => matchMedia('(prefers-reduced-motion: reduce)').matches;
+const formatTime = (at) => new Date(at).toLocaleTimeString('en-GB');
+/** Reports whether the user prefers reduced motion. */
+const prefersReducedMotion = () => matchMedia('(prefers-reduced-motion: reduce)').matches;
 const isWide = () => matchMedia('(min-width: 761px)').matches;
 
 function avatar({ channel, from }) {
-  const name = nameOf(from);
+  const name = formatName(from);
   const hue = [...name].reduce((sum, letter) => (sum * 31 + letter.codePointAt(0)) % 360, 7);
   const face =
     channel === 'sms'
       ? icon('M8 2.5h8a2 2 0 0 1 2 2v15a2 2 0 0 1-2 2H8a2 2 0 0 1-2-2v-15a2 2 0 0 1 2-2zM11 18.5h2')
       : [...name][0].toUpperCase();
-  const element = make('span', { className: 'avatar', 'aria-hidden': 'true' }, face);
+  const element = createElement('span', { className: 'avatar', 'aria-hidden': 'true' }, face);
   element.style.setProperty('--hue', hue);
   return element;
 }
 
 // The list.
 
-function itemOf(message) {
+function createItem(message) {
   const { id, channel, from, to, subject, preview, at } = message;
-  const link = make(
+  const link = createElement(
     'a',
     { className: `item ${channel}${read.has(id) ? '' : ' unread'}`, href: `#${id}`, tabIndex: -1 },
     avatar(message),
-    make(
+    createElement(
       'span',
       { className: 'who' },
-      isNumber(from) ? `To ${nameOf(to)}` : `${nameOf(from)} to ${nameOf(to)}`,
+      isNumber(from) ? `To ${formatName(to)}` : `${formatName(from)} to ${formatName(to)}`,
     ),
-    make('time', { dateTime: at, title: new Date(at).toLocaleString() }, clock(at)),
-    make(
+    createElement('time', { dateTime: at, title: new Date(at).toLocaleString() }, formatTime(at)),
+    createElement(
       'span',
       { className: 'subject' },
-      make('span', { className: 'hidden' }, channel === 'sms' ? 'SMS: ' : ''),
+      createElement('span', { className: 'hidden' }, channel === 'sms' ? 'SMS: ' : ''),
       subject ?? preview,
     ),
-    channel === 'sms' ? undefined : make('span', { className: 'preview' }, preview),
+    channel === 'sms' ? undefined : createElement('span', { className: 'preview' }, preview),
   );
-  return make('li', {}, link);
+  return createElement('li', {}, link);
 }
 
 function add(message, isNew) {
   if (messages.has(message.id)) return;
   messages.set(message.id, message);
   last = Math.max(last, message.id);
-  const item = itemOf(message);
+  const item = createItem(message);
   items.set(message.id, item);
   if (isNew) item.firstChild.classList.add('arrived');
   const before = pane.scrollTop;
@@ -101,9 +101,9 @@ function add(message, isNew) {
   filterOne(message, item);
   if (isNew && !item.hidden) {
     if (before > 0) {
-      // What one is looking at stays where it is.
+      // Keeps the visible items in place.
       pane.scrollTop = before + item.offsetHeight;
-      freshCount += 1;
+      newCount += 1;
     } else {
       room += item.getBoundingClientRect().height;
     }
@@ -111,62 +111,62 @@ function add(message, isNew) {
   for (const [id] of messages) {
     if (messages.size <= MAX_SHOWN) break;
     if (id === openId) break;
-    forget(id);
+    remove(id);
   }
 }
 
 let waiting = [];
-let gliding = false;
+let isAnimating = false;
 let room = 0;
 
-/** Shows what came. What stands below glides down, so that it never jumps from under a finger; what comes meanwhile waits. */
+/** Shows new messages with an animation, so that items do not jump. Messages that arrive during it wait for its end. */
 function arrive() {
-  if ((gliding && !document.hidden) || waiting.length === 0) return;
+  if ((isAnimating && !document.hidden) || waiting.length === 0) return;
   room = 0;
   for (const message of waiting) add(message, true);
   waiting = [];
   showState();
-  if (room === 0 || document.hidden || likesItStill()) return;
-  gliding = true;
+  if (room === 0 || document.hidden || prefersReducedMotion()) return;
+  isAnimating = true;
   const from = { transform: `translateY(${-room}px)` };
-  const glide = list.animate([from, { transform: 'none' }], { duration: 250, easing: 'ease-out' });
-  // The frame that ends the glide is drawn before the next begins.
-  glide.onfinish = glide.oncancel = () => {
+  const animation = list.animate([from, { transform: 'none' }], { duration: 250, easing: 'ease-out' });
+  // Draws the last frame of the animation before the next one begins.
+  animation.onfinish = animation.oncancel = () => {
     requestAnimationFrame(() =>
       requestAnimationFrame(() => {
-        gliding = false;
+        isAnimating = false;
         arrive();
       }),
     );
   };
 }
 
-function forget(id) {
+function remove(id) {
   messages.delete(id);
   items.get(id)?.remove();
   items.delete(id);
 }
 
-const wanted = () => ({
+const getFilter = () => ({
   channel: new FormData(find('tools')).get('channel'),
-  words: find('search').value.trim().toLocaleLowerCase(),
+  search: find('search').value.trim().toLocaleLowerCase(),
 });
 
-function filterOne(message, item, { channel, words } = wanted()) {
+function filterOne(message, item, { channel, search } = getFilter()) {
   const { from, to, subject, preview } = message;
   const texts = [from.name, from.address, to.name, to.address, subject, preview]
     .join('\n')
     .toLocaleLowerCase();
-  item.hidden = (channel !== '' && message.channel !== channel) || !texts.includes(words);
+  item.hidden = (channel !== '' && message.channel !== channel) || !texts.includes(search);
 }
 
 function filterAll() {
-  const by = wanted();
-  for (const [id, message] of messages) filterOne(message, items.get(id), by);
+  const filter = getFilter();
+  for (const [id, message] of messages) filterOne(message, items.get(id), filter);
   showState();
 }
 
-/** Counts, the place for the keyboard, and what stands where nothing is. */
+/** Updates counts, tab order and empty state. */
 function showState() {
   const all = [...messages.values()];
   for (const count of document.querySelectorAll('[data-count]')) {
@@ -181,18 +181,18 @@ function showState() {
   empty.hidden = shown.length > 0;
   find('empty-text').textContent =
     all.length > 0
-      ? 'Nothing here fits.'
-      : 'Nothing yet. When a job of the demo is dispatched, its customers hear about it here some seconds later.';
-  fresh.hidden = freshCount === 0;
-  fresh.textContent = `${freshCount} new`;
+      ? 'No message matches the filter.'
+      : 'No messages yet. A few seconds after a job of the demo is dispatched, the messages to its customers appear here.';
+  fresh.hidden = newCount === 0;
+  fresh.textContent = `${newCount} new`;
 }
 
 const visible = () => [...list.querySelectorAll('li:not([hidden]) > a')];
 
 fresh.addEventListener('click', () => pane.scrollTo({ top: 0, behavior: 'smooth' }));
 pane.addEventListener('scroll', () => {
-  if (pane.scrollTop > 8 || freshCount === 0) return;
-  freshCount = 0;
+  if (pane.scrollTop > 8 || newCount === 0) return;
+  newCount = 0;
   showState();
 });
 find('tools').addEventListener('input', filterAll);
@@ -200,8 +200,8 @@ find('tools').addEventListener('submit', (event) => event.preventDefault());
 find('clear').addEventListener('click', async () => {
   await fetch('/mailbox/messages', { method: 'DELETE' });
   waiting = [];
-  for (const id of [...messages.keys()]) forget(id);
-  freshCount = 0;
+  for (const id of [...messages.keys()]) remove(id);
+  newCount = 0;
   location.hash = '';
   showState();
 });
@@ -214,7 +214,7 @@ list.addEventListener('keydown', (event) => {
   const to = step === undefined ? links.at(event.key === 'Home' ? 0 : -1) : links[at + step];
   if (!to) return;
   to.focus();
-  // Beside the reader one reads on as one goes; the way back is not filled with it.
+  // In the wide layout, opens the message too, without a history entry.
   if (isWide()) location.replace(to.hash);
 });
 
@@ -228,7 +228,7 @@ async function show() {
   for (const link of list.querySelectorAll('[aria-current]')) link.removeAttribute('aria-current');
   if (id === undefined) {
     reader.replaceChildren(
-      make('div', { className: 'empty' }, make('p', {}, 'Choose a message to read it.')),
+      createElement('div', { className: 'empty' }, createElement('p', {}, 'Select a message to read it.')),
     );
     items.get(before)?.firstChild.focus({ preventScroll: true });
     showState();
@@ -241,11 +241,11 @@ async function show() {
   if (openId !== id) return;
   if (!answer.ok) {
     reader.replaceChildren(
-      make(
+      createElement(
         'div',
         { className: 'empty' },
-        make('p', {}, 'This message is no longer there. '),
-        make('a', { href: '#' }, 'All messages'),
+        createElement('p', {}, 'This message is no longer stored. '),
+        createElement('a', { href: '#' }, 'All messages'),
       ),
     );
     return;
@@ -262,50 +262,54 @@ async function show() {
 }
 
 const back = () =>
-  make('a', { className: 'back', href: '#', 'aria-label': 'All messages' }, icon('M15 5 8 12l7 7'));
+  createElement('a', { className: 'back', href: '#', 'aria-label': 'All messages' }, icon('M15 5 8 12l7 7'));
 
-function partyOf({ name, address }) {
-  return name ? [`${name} `, make('span', { className: 'address' }, `<${address}>`)] : [address];
+function formatParty({ name, address }) {
+  return name ? [`${name} `, createElement('span', { className: 'address' }, `<${address}>`)] : [address];
 }
 
 function showMail(message) {
   const { id, from, to, at, subject, unsubscribe, references, repeat } = message;
-  const fact = (term, ...children) => [make('dt', {}, term), make('dd', {}, ...children)];
+  const fact = (term, ...children) => [createElement('dt', {}, term), createElement('dd', {}, ...children)];
   const earlier = [...messages.values()].find((one) => one.id !== id && references.at(-1) === one.messageId);
-  const done = make('p', { className: 'done', role: 'status', hidden: true });
-  const actions = make(
+  const status = createElement('p', { className: 'done', role: 'status', hidden: true });
+  const actions = createElement(
     'div',
     { className: 'actions' },
-    unsubscribe && unsubscribeButton(message, done),
-    make('a', { className: 'quiet', href: `/mailbox/messages/${id}/source`, target: '_blank' }, 'Source'),
+    unsubscribe && unsubscribeButton(message, status),
+    createElement(
+      'a',
+      { className: 'quiet', href: `/mailbox/messages/${id}/source`, target: '_blank' },
+      'Source',
+    ),
   );
-  const panel = make('div', { className: 'panel', id: 'panel', role: 'tabpanel' });
+  const panel = createElement('div', { className: 'panel', id: 'panel', role: 'tabpanel' });
   const tabs = [
     ['message', 'Message'],
     ['text', 'Text'],
     ['headers', 'Headers'],
   ].map(([what, label]) =>
-    make(
+    createElement(
       'button',
       { type: 'button', role: 'tab', id: `tab-${what}`, 'aria-controls': 'panel', 'data-tab': what },
       label,
     ),
   );
-  const width = make(
+  const width = createElement(
     'div',
     { className: 'width', role: 'group', 'aria-label': 'Width' },
     ...[
       ['Full', false],
       ['Phone', true],
     ].map(([label, value]) =>
-      make(
+      createElement(
         'button',
         {
           type: 'button',
           'data-narrow': String(value),
           onclick: () => {
             narrow = value;
-            turn(tab);
+            selectTab(tab);
           },
         },
         label,
@@ -313,7 +317,7 @@ function showMail(message) {
     ),
   );
 
-  function turn(to) {
+  function selectTab(to) {
     tab = to;
     for (const one of tabs) {
       const chosen = one.dataset.tab === to;
@@ -330,96 +334,105 @@ function showMail(message) {
     panel.replaceChildren(partFor(to, message));
     panel.scrollTop = 0;
   }
-  const bar = make('div', { role: 'tablist', 'aria-label': 'What to show' }, ...tabs);
+  const bar = createElement('div', { role: 'tablist', 'aria-label': 'View' }, ...tabs);
   bar.addEventListener('click', (event) => {
-    if (event.target.dataset.tab) turn(event.target.dataset.tab);
+    if (event.target.dataset.tab) selectTab(event.target.dataset.tab);
   });
   bar.addEventListener('keydown', (event) => {
     const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
     if (step === undefined) return;
     const next = tabs[(tabs.findIndex((one) => one.dataset.tab === tab) + step + tabs.length) % tabs.length];
-    turn(next.dataset.tab);
+    selectTab(next.dataset.tab);
     next.focus();
   });
 
-  const head = make(
+  const head = createElement(
     'header',
     { className: 'head' },
-    make('div', { className: 'head-row' }, back(), make('h2', {}, subject ?? '(no subject)'), actions),
-    make(
+    createElement(
+      'div',
+      { className: 'head-row' },
+      back(),
+      createElement('h2', {}, subject ?? '(no subject)'),
+      actions,
+    ),
+    createElement(
       'dl',
       { className: 'facts' },
-      ...fact('From', ...partyOf(from)),
-      ...fact('To', ...partyOf(to)),
+      ...fact('From', ...formatParty(from)),
+      ...fact('To', ...formatParty(to)),
       ...fact(
-        'Came',
+        'Received',
         new Date(at).toLocaleString(),
         repeat ? ' ' : '',
-        repeat ? make('span', { className: 'tag' }, 'again') : '',
+        repeat ? createElement('span', { className: 'tag' }, 'repeated') : '',
       ),
       ...(earlier
-        ? fact('After', make('a', { href: `#${earlier.id}` }, earlier.subject ?? '(no subject)'))
+        ? fact('Follows', createElement('a', { href: `#${earlier.id}` }, earlier.subject ?? '(no subject)'))
         : []),
     ),
-    done,
-    make('div', { className: 'tabs' }, bar, width),
+    status,
+    createElement('div', { className: 'tabs' }, bar, width),
   );
   reader.replaceChildren(head, panel);
-  turn(tab);
+  selectTab(tab);
 }
 
 function partFor(what, { id, hasHtml, text, headers, subject }) {
   if (what === 'headers') {
-    const rows = headers.map(([name, value]) => make('div', {}, make('dt', {}, name), make('dd', {}, value)));
-    return make('dl', { className: 'headers' }, ...rows);
+    const rows = headers.map(([name, value]) =>
+      createElement('div', {}, createElement('dt', {}, name), createElement('dd', {}, value)),
+    );
+    return createElement('dl', { className: 'headers' }, ...rows);
   }
-  if (what === 'text' || !hasHtml) return make('pre', {}, ...withLinks(text));
-  return make('iframe', {
-    // No scripts, no forms, no origin; links open elsewhere.
+  if (what === 'text' || !hasHtml) return createElement('pre', {}, ...withLinks(text));
+  return createElement('iframe', {
+    // No scripts, no forms, no origin. Links open in a new window.
     sandbox: 'allow-popups allow-popups-to-escape-sandbox',
     referrerPolicy: 'no-referrer',
-    title: `The mail “${subject ?? ''}”`,
+    title: `E-mail: ${subject ?? '(no subject)'}`,
     src: `/mailbox/messages/${id}/html`,
   });
 }
 
-/** What a mail program does when one unsubscribes there (RFC 8058). */
-function unsubscribeButton({ unsubscribe, to }, done) {
+/** Unsubscribes as a mail program does (RFC 8058). */
+function unsubscribeButton({ unsubscribe, to }, status) {
   const { url, path, oneClick } = unsubscribe;
   if (!oneClick || !path) {
-    return make('a', { className: 'quiet', href: url, target: '_blank', rel: 'noreferrer' }, 'Unsubscribe');
+    return createElement(
+      'a',
+      { className: 'quiet', href: url, target: '_blank', rel: 'noreferrer' },
+      'Unsubscribe',
+    );
   }
-  return make('button', {
+  return createElement('button', {
     className: 'quiet',
     type: 'button',
-    title: 'One click, as a mail program does it',
+    title: 'Unsubscribe with one click, as a mail program does',
     textContent: 'Unsubscribe',
     async onclick() {
       this.disabled = true;
       const body = new URLSearchParams({ 'List-Unsubscribe': 'One-Click' });
       const answer = await fetch(path, { method: 'POST', body }).catch(() => undefined);
       this.disabled = answer?.ok === true;
-      const way = make('a', { href: url, target: '_blank', rel: 'noreferrer' }, 'The way back');
-      done.replaceChildren(
+      const link = (label) => createElement('a', { href: url, target: '_blank', rel: 'noreferrer' }, label);
+      status.replaceChildren(
         ...(answer?.ok
-          ? [`${to.address} gets no more e-mails of this account. `, way]
-          : [
-              'That did not work. ',
-              make('a', { href: url, target: '_blank', rel: 'noreferrer' }, 'Open its page'),
-            ]),
+          ? [`${to.address} is unsubscribed from this account. `, link('Subscribe again')]
+          : ['Unsubscribing failed. ', link('Open the unsubscribe page')]),
       );
-      done.hidden = false;
+      status.hidden = false;
     },
   });
 }
 
-/** What came to this number from the same sender, as its phone shows it. */
+/** Shows the SMS of one sender to one number as a conversation. */
 async function showSms(message) {
   const same = [...messages.values()].filter(
     ({ channel, from, to }) =>
       channel === 'sms' && from.address === message.from.address && to.address === message.to.address,
   );
-  // Those before it, as far as a phone shows them; the texts of others are asked for.
+  // The latest other messages. The list has only previews, so their texts are fetched.
   const around = same.filter(({ id }) => id !== message.id).slice(-20);
   const others = await Promise.all(
     around.map(async ({ id }) => {
@@ -429,29 +442,29 @@ async function showSms(message) {
   );
   if (openId !== message.id) return;
   const all = [...others.filter(Boolean), message].sort((one, other) => one.id - other.id);
-  const bubbles = make(
+  const bubbles = createElement(
     'ol',
     { className: 'bubbles', tabIndex: 0, 'aria-label': `SMS to ${message.to.address}` },
-    ...all.map((one) => bubbleOf(one, message.id)),
+    ...all.map((one) => createBubble(one, message.id)),
   );
   reader.replaceChildren(
-    make(
+    createElement(
       'div',
       { className: 'phone' },
-      make(
+      createElement(
         'header',
         { className: 'phone-top' },
         back(),
         avatar(message),
-        make(
+        createElement(
           'div',
           { className: 'who' },
-          make('h2', {}, nameOf(message.from)),
-          make('p', {}, `to ${message.to.address}`),
+          createElement('h2', {}, formatName(message.from)),
+          createElement('p', {}, `to ${message.to.address}`),
         ),
       ),
       bubbles,
-      make('footer', { className: 'phone-foot' }, stopButton(message, bubbles)),
+      createElement('footer', { className: 'phone-foot' }, stopButton(message, bubbles)),
     ),
   );
   if (message.optedOut) bubbles.append(stopBubble());
@@ -459,15 +472,16 @@ async function showSms(message) {
   bubbles.scrollTop = current.offsetTop - bubbles.clientHeight / 2;
 }
 
-const stopBubble = () => make('li', { className: 'answer' }, make('p', { className: 'bubble' }, 'STOP'));
+const stopBubble = () =>
+  createElement('li', { className: 'answer' }, createElement('p', { className: 'bubble' }, 'STOP'));
 
-/** What a customer does who wants no more SMS: SNS keeps that, and Jobwire finds out with the next one. */
+/** Opts the number out, as a customer does who answers STOP. Jobwire detects it with the next SMS. */
 function stopButton({ to, optedOut }, bubbles) {
-  return make('button', {
+  return createElement('button', {
     className: 'quiet',
     type: 'button',
     disabled: optedOut,
-    title: 'Opts the number out: the next SMS to it is held back',
+    title: 'Opt this number out: later SMS to it are suppressed',
     textContent: optedOut ? 'Opted out' : 'Answer STOP',
     async onclick() {
       this.disabled = true;
@@ -482,48 +496,53 @@ function stopButton({ to, optedOut }, bubbles) {
   });
 }
 
-function bubbleOf(message, currentId) {
+function createBubble(message, currentId) {
   const { id, at, text, sms } = message;
   const parts = sms ? `, ${sms.segments} ${sms.segments === 1 ? 'segment' : 'segments'} ${sms.encoding}` : '';
-  return make(
+  return createElement(
     'li',
     id === currentId ? { 'aria-current': 'true' } : {},
-    make('p', { className: 'bubble' }, ...withLinks(text)),
-    make('p', { className: 'meta' }, make('time', { dateTime: at }, clock(at)), `${parts}`),
+    createElement('p', { className: 'bubble' }, ...withLinks(text)),
+    createElement(
+      'p',
+      { className: 'meta' },
+      createElement('time', { dateTime: at }, formatTime(at)),
+      `${parts}`,
+    ),
   );
 }
 
-/** Text whose addresses can be followed. */
+/** Converts URLs in a text to links. */
 function withLinks(text) {
   return text
     .split(/(https?:\/\/[^\s<>"]+[^\s<>".,;:!?)\]])/)
     .map((part, at) =>
-      at % 2 === 0 ? part : make('a', { href: part, target: '_blank', rel: 'noreferrer' }, part),
+      at % 2 === 0 ? part : createElement('a', { href: part, target: '_blank', rel: 'noreferrer' }, part),
     );
 }
 
-// What comes.
+// New messages.
 
-let unsaid = [];
-function say(message) {
-  unsaid.push(message);
-  if (unsaid.length > 1) return;
+let unannounced = [];
+function announce(message) {
+  unannounced.push(message);
+  if (unannounced.length > 1) return;
   setTimeout(() => {
-    const [first] = unsaid;
+    const [first] = unannounced;
     const what = first.channel === 'sms' ? 'SMS' : 'e-mail';
-    find('said').textContent =
-      unsaid.length === 1
-        ? `New ${what} from ${nameOf(first.from)}: ${first.subject ?? first.preview}`
-        : `${unsaid.length} new messages`;
-    unsaid = [];
-  }, SAY_EVERY_MS);
+    find('announcement').textContent =
+      unannounced.length === 1
+        ? `New ${what} from ${formatName(first.from)}: ${first.subject ?? first.preview}`
+        : `${unannounced.length} new messages`;
+    unannounced = [];
+  }, ANNOUNCE_MS);
 }
 
 function remember() {
   try {
     sessionStorage.setItem('mailbox', JSON.stringify({ box, read: [...read].slice(-2 * MAX_SHOWN) }));
   } catch {
-    // Then it is forgotten with the page.
+    // Storage is not available: the state lasts until the page is closed.
   }
 }
 
@@ -539,38 +558,38 @@ function recall() {
 async function load() {
   const found = await (await fetch('/mailbox/messages')).json();
   waiting = [];
-  for (const id of [...messages.keys()]) forget(id);
+  for (const id of [...messages.keys()]) remove(id);
   box = found.box;
   last = found.last;
   read = recall();
-  freshCount = 0;
+  newCount = 0;
   for (const message of found.messages.reverse()) add(message, false);
   showState();
 }
 
-function isLive(on) {
+function showConnection(on) {
   find('live').className = `live ${on ? 'on' : 'off'}`;
-  find('live-text').textContent = on ? 'live' : 'the demo has stopped; waiting for it';
+  find('live-text').textContent = on ? 'live' : 'demo stopped, reconnecting';
 }
 
 function follow() {
   source?.close();
   source = new EventSource(`/mailbox/stream?after=${last}`);
   source.addEventListener('box', async (event) => {
-    isLive(true);
-    // The demo was started anew: what is shown is of another one.
+    showConnection(true);
+    // The demo was restarted: reload its messages.
     if (JSON.parse(event.data).box !== box) start();
   });
   source.addEventListener('caught', (event) => {
     const message = JSON.parse(event.data);
     if (messages.has(message.id)) return;
     waiting.push(message);
-    say(message);
+    announce(message);
     arrive();
   });
   source.addEventListener('error', () => {
-    isLive(false);
-    // A browser that gave up begins anew.
+    showConnection(false);
+    // The browser has given up: reconnect.
     if (source.readyState === EventSource.CLOSED) setTimeout(start, 2_000);
   });
 }
@@ -579,7 +598,7 @@ async function start() {
   try {
     await load();
   } catch {
-    isLive(false);
+    showConnection(false);
     setTimeout(start, 2_000);
     return;
   }
