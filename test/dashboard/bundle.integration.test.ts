@@ -1,9 +1,9 @@
-/** What the page shares with the service: the schemas that check its forms come to a browser without Node, and small. */
+/** The schemas that the dashboard shares with the API: they bundle for browsers without Node modules and stay small. */
 import { gzipSync } from 'node:zlib';
 import { build, type Metafile } from 'esbuild';
 import { expect, test } from 'vitest';
 
-/** What forms check with, by module. */
+/** The schemas of forms, by module. */
 const SCHEMAS = {
   'shared/validation.ts': ['id', 'instant', 'typePatterns'],
   'shared/api/key-input.ts': ['NewKey', 'ROLES', 'roleAllows'],
@@ -17,22 +17,22 @@ const SCHEMAS = {
     'NewSuppression',
   ],
 };
-/** Compressed, with zod, which is most of it. */
+/** Maximum compressed size, including zod. */
 const MAX_BYTES = 39_000;
 
-test('the schemas of all forms come to a browser with zod alone, and small', async () => {
+test('the schemas of all forms bundle with only zod, below the size limit', async () => {
   const built = await bundled(SCHEMAS);
   expect(built.outside).toEqual([]);
   expect(packagesOf(built.inputs)).toEqual(['zod']);
   expect(built.bytes).toBeLessThanOrEqual(MAX_BYTES);
 });
 
-test.each(Object.entries(SCHEMAS))('%s comes to a browser with zod alone', async (module, names) => {
+test.each(Object.entries(SCHEMAS))('%s bundles with only zod', async (module, names) => {
   const { outside, inputs } = await bundled({ [module]: names });
   expect({ outside, packages: packagesOf(inputs) }).toEqual({ outside: [], packages: ['zod'] });
 });
 
-/** Modules for a browser: what they take along, what of it no browser has, and their size compressed. */
+/** Bundles modules for a browser. Returns their inputs, imports that browsers lack, and the compressed size. */
 async function bundled(modules: Readonly<Record<string, readonly string[]>>): Promise<{
   readonly inputs: Metafile['inputs'];
   readonly outside: readonly string[];
@@ -50,7 +50,7 @@ async function bundled(modules: Readonly<Record<string, readonly string[]>>): Pr
     target: 'es2023',
     write: false,
     metafile: true,
-    // Left to be named here, instead of an error for the first one.
+    // Lists all Node imports instead of failing at the first.
     external: ['node:*'],
     logLevel: 'silent',
   });
@@ -58,7 +58,7 @@ async function bundled(modules: Readonly<Record<string, readonly string[]>>): Pr
     imports.filter(({ external }) => external).map(({ path }) => path),
   );
   const [file] = outputFiles;
-  if (!file) throw new Error('Nothing was built.');
+  if (!file) throw new Error('The build has no output file.');
   return { inputs: metafile.inputs, outside, bytes: gzipSync(file.contents).length };
 }
 

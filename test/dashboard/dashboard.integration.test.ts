@@ -1,4 +1,4 @@
-/** The dashboard as one machine serves it: built from the sources, at its own paths, with its policy. */
+/** The self-hosted dashboard: built from the sources, served at its paths, with its policy. */
 import { hash } from 'node:crypto';
 import { readFileSync, statSync, utimesSync } from 'node:fs';
 import { gunzipSync } from 'node:zlib';
@@ -42,7 +42,7 @@ describe('Paths of the dashboard', () => {
       '/.vite/manifest.json',
     ],
     ...['//', '/licenses.md', ''],
-  ])('%s is somebody else’s', (path) => expect(fileOf(path)).toBeUndefined());
+  ])('%s is not a path of the dashboard', (path) => expect(fileOf(path)).toBeUndefined());
 });
 
 describe('Policies', () => {
@@ -53,7 +53,7 @@ describe('Policies', () => {
     expect(policy).not.toMatch(/https?:|\*/);
   });
 
-  test('of a shown mail allow no request, no origin of its own and no script but the frame’s', () => {
+  test('of the mail frame allow no requests, no origin and only the script of the frame', () => {
     const policy = policyOf('mail-frame.html');
     expect(policy).toContain('sandbox allow-scripts;');
     expect(policy).toContain("default-src 'none'");
@@ -64,7 +64,7 @@ describe('Policies', () => {
     expect(policy).not.toMatch(/allow-same-origin|connect-src|https?:|\*/);
   });
 
-  test('only files that are named by their contents are kept', () => {
+  test('allow caching only for files with a content hash in their name', () => {
     expect(cacheControlOf('assets/page-1.js')).toContain('immutable');
     for (const file of ['index.html', 'cells.json', 'mail-frame.html']) {
       expect(cacheControlOf(file)).toBe('no-cache');
@@ -76,7 +76,7 @@ describe('Served files', () => {
   const dashboard = createDashboard();
   const get = async (path: string, init?: RequestInit, others?: Response): Promise<Response> =>
     dashboard(new Request(`${ORIGIN}${path}`, init), () => {
-      if (!others) throw new Error(`${path} is not the dashboard’s.`);
+      if (!others) throw new Error(`${path} is not a path of the dashboard.`);
       return others;
     });
   let page = '';
@@ -86,7 +86,7 @@ describe('Served files', () => {
     scripts = [...page.matchAll(/(?:src|href)="(\/assets\/[^"]+)"/g)].map(([, path]) => path ?? '');
   }, 60_000);
 
-  test('the page has nothing inline, and all it names is served with type, policy and headers', async () => {
+  test('the page has no inline content, and its files are served with type, policy and headers', async () => {
     expect(page).not.toMatch(/<script(?![^>]* src=)|<style|\sstyle=|\son\w+=/);
     expect(scripts.length).toBeGreaterThan(1);
     const types = { js: 'text/javascript; charset=utf-8', css: 'text/css; charset=utf-8' };
@@ -107,7 +107,7 @@ describe('Served files', () => {
     expect(await (await get('/jobs/acme/1?x=1')).text()).toBe(page);
   });
 
-  test('packed for who takes that, whole for who does not, and not again for who has it', async () => {
+  test('responses are compressed if accepted, and 304 if the client has the current version', async () => {
     const [script = ''] = scripts;
     const plain = await (await get(script)).arrayBuffer();
     const packed = await get(script, { headers: { 'accept-encoding': 'br, gzip' } });
@@ -119,30 +119,30 @@ describe('Served files', () => {
     expect([head.status, await head.text()]).toEqual([200, '']);
   });
 
-  test('what is not there is 404, and what is not read is for others', async () => {
+  test('missing files are 404; other methods and paths are passed on', async () => {
     expect((await get('/assets/page-gone.js')).status).toBe(404);
     const others = new Response('{}');
     expect(await get('/', { method: 'POST' }, others)).toBe(others);
     expect(await get('/v1/accounts', {}, others)).toBe(others);
   });
 
-  test('a browser that goes to a path that is nobody’s gets the page, programs what others say', async () => {
-    const goes = { headers: { accept: 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8' } };
+  test('navigation of a browser to an unknown path returns the page; other clients get the original response', async () => {
+    const navigation = { headers: { accept: 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8' } };
     const none = new Response('{}', { status: 404 });
-    const there = new Response('<html>', { status: 200 });
-    const shown = await get('/nowhere/x', goes, none);
+    const found = new Response('<html>', { status: 200 });
+    const shown = await get('/nowhere/x', navigation, none);
     expect([shown.status, await shown.text()]).toEqual([200, page]);
     expect(shown.headers.get('content-security-policy')).toBe(policyOf('index.html'));
     for (const accept of ['*/*', 'application/json', 'image/avif,image/webp,*/*;q=0.8', ''])
       expect(await get('/nowhere/x', { headers: { accept } }, none), accept).toBe(none);
-    expect(await get('/v1/accounts/none', goes, none)).toBe(none);
-    expect(await get('//nowhere', goes, none)).toBe(none);
-    expect(await get('/nowhere', { ...goes, method: 'DELETE' }, none)).toBe(none);
-    expect(await get('/docs', goes, there)).toBe(there);
+    expect(await get('/v1/accounts/none', navigation, none)).toBe(none);
+    expect(await get('//nowhere', navigation, none)).toBe(none);
+    expect(await get('/nowhere', { ...navigation, method: 'DELETE' }, none)).toBe(none);
+    expect(await get('/docs', navigation, found)).toBe(found);
   });
 });
 
-test('a build that is asked for counts as new, so that no later one takes it from the server that began with it', async () => {
+test('reusing a build updates its modification time, so that a later build does not delete it', async () => {
   const folder = await buildDashboard();
   const before = new Date(Date.now() - 30 * 86_400_000);
   utimesSync(folder, before, before);

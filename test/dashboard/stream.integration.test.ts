@@ -1,4 +1,4 @@
-/** The live events of the dashboard, read from a server that breaks off wherever it can. */
+/** The event stream of the dashboard, read from a server that drops connections at any point. */
 import { getEventListeners, once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -8,38 +8,39 @@ import { createEventStream, type EventStream, MAX_ROWS } from '../../dashboard/s
 import type { JobEvent } from '../../shared/events/event.ts';
 import { exampleOf } from '../../shared/events/examples.ts';
 
-/** A request for the stream that is open. */
+/** An open request for the stream. */
 interface Opened {
   readonly after: string | null;
   readonly response: ServerResponse;
-  /** Says an event whose cursor is its number. */
-  say(number: number): void;
-  /** Any text. */
+  /** Sends an event whose cursor is its number. */
+  send(number: number): void;
+  /** Sends any text. */
   write(text: string): void;
-  /** Ends it as it should be, or breaks the connection off. */
+  /** Completes the response. */
   end(): void;
+  /** Drops the connection. */
   cut(): void;
 }
 
 let server: Server;
 let api: Api;
 let stream: EventStream | undefined;
-/** What the page of earlier events says, or how it is refused. */
+/** Answers the request for earlier events. */
 let earlier: (response: ServerResponse) => void;
-/** Refuses requests for the stream, one after the other, before any is opened. */
-let refusals: ((response: ServerResponse) => void)[];
+/** Error responses to the first requests for the stream, in order. */
+let rejections: ((response: ServerResponse) => void)[];
 let opened: Opened[];
-let told: (() => void) | undefined;
+let onOpened: (() => void) | undefined;
 
 beforeEach(async () => {
   earlier = page([1, 2, 3]);
-  [opened, refusals] = [[], []];
+  [opened, rejections] = [[], []];
   server = createServer(answer);
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
   const real = createApi('a-key');
-  // In a browser, paths are of the page's own origin.
+  // In a browser, paths are relative to the origin of the page.
   const at = (path: string): string => `http://127.0.0.1:${port}${path}`;
   api = {
     ...real,
@@ -60,9 +61,9 @@ afterEach(async () => {
 
 function answer(request: IncomingMessage, response: ServerResponse): void {
   const { pathname, searchParams } = new URL(request.url ?? '/', 'http://x');
-  const refuse = pathname === '/v1/events' ? earlier : refusals.shift();
-  if (refuse) {
-    refuse(response);
+  const respond = pathname === '/v1/events' ? earlier : rejections.shift();
+  if (respond) {
+    respond(response);
     return;
   }
   response.writeHead(200, { 'content-type': 'text/event-stream' });
@@ -70,12 +71,12 @@ function answer(request: IncomingMessage, response: ServerResponse): void {
   opened.push({
     after: searchParams.get('after'),
     response,
-    say: (number) => void response.write(frame(number)),
+    send: (number) => void response.write(frame(number)),
     write: (text) => void response.write(text),
     end: () => void response.end(),
     cut: () => void response.destroy(),
   });
-  told?.();
+  onOpened?.();
 }
 
 const event = (number: number): JobEvent =>
@@ -96,20 +97,20 @@ const problem =
     );
   };
 
-/** The connection that is opened as the nth. */
+/** Waits for the nth connection. */
 async function connection(nth: number): Promise<Opened> {
   for (;;) {
     const found = opened[nth - 1];
     if (found) return found;
     await new Promise<void>((resolve) => {
-      told = resolve;
+      onOpened = resolve;
     });
   }
 }
 
 type Timer = ReturnType<typeof setTimeout>;
 
-/** Has the timers of the stream, and no others, set as is said. */
+/** Replaces `setTimeout` for the stream only. */
 function streamTimers(set: (work: () => void, ms: number, real: typeof setTimeout) => Timer): void {
   const real = setTimeout;
   vi.spyOn(globalThis, 'setTimeout').mockImplementation(((work: () => void, ms = 0, ...rest: unknown[]) =>
@@ -118,10 +119,10 @@ function streamTimers(set: (work: () => void, ms: number, real: typeof setTimeou
       : real(() => (work as (...all: unknown[]) => void)(...rest), ms)) as typeof setTimeout);
 }
 
-/** Waits until the state is as it should be. */
+/** Waits for a state. */
 async function until(holds: (of: EventStream) => boolean): Promise<void> {
   const of = stream;
-  if (!of) throw new Error('There is no stream.');
+  if (!of) throw new Error('The stream has not been started.');
   if (holds(of)) return;
   await new Promise<void>((resolve) => {
     const off = of.subscribe(() => {
@@ -132,8 +133,8 @@ async function until(holds: (of: EventStream) => boolean): Promise<void> {
   });
 }
 
-/** What the list shows: the numbers of events, and holes. */
-const shown = (): (number | string)[] =>
+/** Returns the rows of the list: the numbers of events, and gaps. */
+const getRows = (): (number | string)[] =>
   stream
     ?.getState()
     .rows.map((row) =>
@@ -145,7 +146,7 @@ const begin = (now?: () => number): EventStream => {
   return stream;
 };
 
-/** Whether the page is hidden, and who wants to know. */
+/** A fake of the visibility of the page. */
 const sight = {
   is: false,
   listeners: new Set<() => void>(),
@@ -160,37 +161,37 @@ const sight = {
   },
 };
 
-test('what was before comes first, then what comes live, from the very place behind it', async () => {
-  const heard: number[] = [];
-  begin().onEvents((events) => heard.push(...events.map(({ id }) => Number(id.split('.').at(-1)))));
+test('earlier events are listed first; live events follow from their cursor', async () => {
+  const received: number[] = [];
+  begin().onEvents((events) => received.push(...events.map(({ id }) => Number(id.split('.').at(-1)))));
   const first = await connection(1);
   expect(first.after).toBe('c3');
-  for (const number of [4, 5]) first.say(number);
-  await until(() => shown().length === 5);
-  expect(shown()).toEqual([1, 2, 3, 4, 5]);
+  for (const number of [4, 5]) first.send(number);
+  await until(() => getRows().length === 5);
+  expect(getRows()).toEqual([1, 2, 3, 4, 5]);
   expect(stream?.getState()).toMatchObject({ connection: { phase: 'live' }, count: 5, loaded: true });
   expect(stream?.getState().rows.map((row) => row.number)).toEqual([1, 2, 3, 4, 5]);
-  expect(heard).toEqual([4, 5]);
+  expect(received).toEqual([4, 5]);
 });
 
-test('a frame that holds a cursor and no event moves the place, and is no row', async () => {
+test('a frame with a cursor and no event advances the cursor and adds no row', async () => {
   begin();
   const first = await connection(1);
   first.write('id: c9\nevent: cursor\ndata: {"cursor":"c9"}\n\n');
   first.end();
   const second = await connection(2);
   expect(second.after).toBe('c9');
-  second.say(10);
-  await until(() => shown().length === 4);
-  expect(shown()).toEqual([1, 2, 3, 10]);
+  second.send(10);
+  await until(() => getRows().length === 4);
+  expect(getRows()).toEqual([1, 2, 3, 10]);
 });
 
-test('what was before stands by time, and what is of one log in the order of that log', async () => {
+test('earlier events are ordered by time, and those of one log by sequence', async () => {
   const of = (source: string, sequence: number, time: number): JobEvent => ({
     ...event(time),
     ...{ source, sequence: String(sequence).padStart(20, '0'), id: `${source}.e.${sequence}` },
   });
-  // One poll's events: the second was seen in an earlier answer than the first.
+  // Events of one poll: the second was observed in an earlier response than the first.
   const events = [
     of('a', 9, 50),
     of('a', 10, 40),
@@ -220,37 +221,37 @@ test.each([
   ['before the end of an event', `${frame(5)}${frame(6).slice(0, -1)}`],
   ['in a comment', `${frame(5)}: still he`],
 ])(
-  'broken off %s, it goes on behind the last whole event: none is missing or comes twice',
+  'after a connection loss %s, the stream resumes after the last complete event, without gaps or repeats',
   async (_, text) => {
     begin();
     const first = await connection(1);
-    first.say(4);
+    first.send(4);
     first.response.write(text);
-    await until(() => shown().length === 5);
+    await until(() => getRows().length === 5);
     first.cut();
     const second = await connection(2);
     expect(second.after).toBe('c5');
-    for (const number of [6, 7]) second.say(number);
-    await until(() => shown().length === 7);
-    expect(shown()).toEqual(rowsUpTo(7));
+    for (const number of [6, 7]) second.send(number);
+    await until(() => getRows().length === 7);
+    expect(getRows()).toEqual(rowsUpTo(7));
     expect(stream?.getState().connection).toEqual({ phase: 'live' });
   },
 );
 
-test('broken off again and again, nothing is missing and nothing comes twice', async () => {
+test('repeated connection losses cause no gaps and no repeats', async () => {
   begin();
   for (let round = 1; round <= 4; round += 1) {
     const one = await connection(round);
     expect(one.after).toBe(`c${2 + round}`);
-    one.say(3 + round);
-    await until(() => shown().length === 3 + round);
+    one.send(3 + round);
+    await until(() => getRows().length === 3 + round);
     if (round % 2 === 0) one.end();
     else one.cut();
   }
-  expect(shown()).toEqual(rowsUpTo(7));
+  expect(getRows()).toEqual(rowsUpTo(7));
 });
 
-test('the loss of the connection is said with its time, until it is back', async () => {
+test('the state shows the time of a connection loss until the connection is restored', async () => {
   begin(() => 1_234);
   (await connection(1)).cut();
   await until((of) => of.getState().connection.phase === 'lost');
@@ -259,14 +260,14 @@ test('the loss of the connection is said with its time, until it is back', async
   await until((of) => of.getState().connection.phase === 'live');
 });
 
-test('a service that refuses is asked again, as late as it says', async () => {
+test('a rejected request is retried with backoff, and not before `Retry-After`', async () => {
   vi.spyOn(Math, 'random').mockReturnValue(0.5);
   const waits: number[] = [];
   streamTimers((work, ms, real) => {
     waits.push(ms);
     return real(work, ms >= 20_000 ? ms : Math.min(ms, 5));
   });
-  refusals = [
+  rejections = [
     (response) => {
       response.setHeader('retry-after', '7');
       problem(429, 'too-many-requests')(response);
@@ -279,7 +280,7 @@ test('a service that refuses is asked again, as late as it says', async () => {
   expect(waits.filter((ms) => ms >= 500 && ms < 20_000)).toEqual([7_000, 1_000, 2_000]);
 });
 
-test('however often it is tried again, nothing of the waits is left behind', async () => {
+test('retries leave no abort listeners behind', async () => {
   streamTimers((work, ms, real) => real(work, ms >= 20_000 ? ms : Math.min(ms, 5)));
   const { get } = api;
   let ending: AbortSignal | undefined;
@@ -293,7 +294,7 @@ test('however often it is tried again, nothing of the waits is left behind', asy
   };
   let before = Number.NaN;
   const unavailable = problem(503, 'service-unavailable');
-  refusals = [
+  rejections = [
     (response) => {
       before = listeners();
       unavailable(response);
@@ -305,23 +306,23 @@ test('however often it is tried again, nothing of the waits is left behind', asy
   expect(listeners()).toBeLessThanOrEqual(before);
 });
 
-test('where events are no longer kept a hole is said, and it goes on with the oldest there is', async () => {
-  refusals = [problem(410, 'cursor-gone', { earliest: 'c90' })];
+test('a gap is listed if events are no longer retained, and the stream resumes at the oldest', async () => {
+  rejections = [problem(410, 'cursor-gone', { earliest: 'c90' })];
   begin();
   const one = await connection(1);
   expect(one.after).toBe('c90');
-  one.say(91);
-  await until(() => shown().length === 5);
-  expect(shown()).toEqual([1, 2, 3, 'hole: It is cursor-gone.', 91]);
+  one.send(91);
+  await until(() => getRows().length === 5);
+  expect(getRows()).toEqual([1, 2, 3, 'hole: It is cursor-gone.', 91]);
 });
 
-test('after a restore it goes on with what is said anew', async () => {
-  refusals = [problem(410, 'cursor-gone', { earliest: 'c1', restored: 'c2' })];
+test('after a restore the stream resumes at the restored cursor', async () => {
+  rejections = [problem(410, 'cursor-gone', { earliest: 'c1', restored: 'c2' })];
   begin();
   expect((await connection(1)).after).toBe('c2');
 });
 
-test('a connection that is silent for too long is broken off and opened anew', async () => {
+test('a connection without data for too long is closed and reopened', async () => {
   let silence: { work: () => void; ms: number } | undefined;
   streamTimers((work, ms, real) => {
     if (ms < 20_000) return real(work, Math.min(ms, 5));
@@ -330,9 +331,9 @@ test('a connection that is silent for too long is broken off and opened anew', a
   });
   begin();
   const first = await connection(1);
-  first.say(4);
-  await until(() => shown().length === 4);
-  // The service says something every 15 s.
+  first.send(4);
+  await until(() => getRows().length === 4);
+  // The API sends a heartbeat every 15 s.
   expect(silence?.ms).toBeGreaterThan(30_000);
   const before = silence;
   first.write(': still here\n\n');
@@ -343,7 +344,7 @@ test('a connection that is silent for too long is broken off and opened anew', a
   await until((of) => of.getState().connection.phase === 'live');
 });
 
-test('a page that nobody looks at for minutes closes its stream, and misses nothing when it is looked at again', async () => {
+test('a page hidden for minutes closes its stream and resumes without gaps when visible again', async () => {
   let due: (() => void) | undefined;
   streamTimers((work, ms, real) => {
     if (ms < 60_000) return real(work, ms);
@@ -352,13 +353,13 @@ test('a page that nobody looks at for minutes closes its stream, and misses noth
   });
   begin();
   const first = await connection(1);
-  first.say(4);
-  await until((of) => shown().length === 4 && of.getState().connection.phase === 'live');
-  // A glance at another tab closes nothing.
+  first.send(4);
+  await until((of) => getRows().length === 4 && of.getState().connection.phase === 'live');
+  // A short change of tab does not close the stream.
   sight.turn(true);
   sight.turn(false);
-  first.say(5);
-  await until(() => shown().length === 5);
+  first.send(5);
+  await until(() => getRows().length === 5);
   sight.turn(true);
   const closed = once(first.response, 'close');
   due?.();
@@ -368,11 +369,11 @@ test('a page that nobody looks at for minutes closes its stream, and misses noth
   sight.turn(false);
   const second = await connection(2);
   expect(second.after).toBe('c5');
-  second.say(6);
-  await until((of) => shown().length === 6 && of.getState().connection.phase === 'live');
+  second.send(6);
+  await until((of) => getRows().length === 6 && of.getState().connection.phase === 'live');
 });
 
-test('a page that is left while it rests ends, and listens to nothing more', async () => {
+test('a stream stopped while hidden removes its listeners', async () => {
   streamTimers((work, ms, real) => real(work, ms >= 60_000 ? 0 : ms));
   sight.turn(true);
   const running = begin();
@@ -382,7 +383,7 @@ test('a page that is left while it rests ends, and listens to nothing more', asy
   expect(sight.listeners.size).toBe(0);
 });
 
-test('the page of before is asked for until it comes, and nothing is read before', async () => {
+test('the request for earlier events is retried, and the stream opens only after it succeeds', async () => {
   earlier = (response) => {
     earlier = page([1, 2]);
     problem(503, 'service-unavailable')(response);
@@ -391,27 +392,27 @@ test('the page of before is asked for until it comes, and nothing is read before
   await until((of) => of.getState().connection.phase === 'lost');
   expect(stream?.getState().loaded).toBe(false);
   expect((await connection(1)).after).toBe('c2');
-  expect(shown()).toEqual([1, 2]);
+  expect(getRows()).toEqual([1, 2]);
 });
 
-test('only the latest rows are kept, without a hole among them', async () => {
+test('only the latest rows are kept, without a gap among them', async () => {
   begin();
   const one = await connection(1);
-  for (let number = 4; number <= MAX_ROWS + 10; number += 1) one.say(number);
+  for (let number = 4; number <= MAX_ROWS + 10; number += 1) one.send(number);
   await until((of) => of.getState().count === MAX_ROWS + 10);
-  const rows = shown();
+  const rows = getRows();
   expect([rows.length, rows[0], rows.at(-1)]).toEqual([MAX_ROWS, 11, MAX_ROWS + 10]);
   expect(new Set(rows).size).toBe(MAX_ROWS);
 });
 
-test('stopped, it closes its connection, opens none and tells nobody anything', async () => {
+test('a stopped stream closes its connection, opens no other and notifies no listeners', async () => {
   const running = begin();
   const one = await connection(1);
   await until((of) => of.getState().connection.phase === 'live');
   const changes: unknown[] = [];
   running.subscribe(() => changes.push(running.getState()));
   const closed = once(one.response, 'close');
-  one.say(4);
+  one.send(4);
   running.stop();
   await closed;
   await new Promise((resolve) => setTimeout(resolve, 300));

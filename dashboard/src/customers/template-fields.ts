@@ -132,9 +132,9 @@ export interface TemplateError {
 
 /** Returns the error and its field. The API names the field; in a preview it is a part of the request. */
 export function toTemplateError(cause: unknown): TemplateError {
-  const sentence = toErrorMessage(cause);
+  const message = toErrorMessage(cause);
   const named = cause instanceof ApiError ? cause.field : undefined;
-  if (named === undefined) return { field: undefined, message: sentence };
-  const rest = sentence.startsWith(`${named} `) ? `It ${sentence.slice(named.length + 1)}` : sentence;
+  if (named === undefined) return { field: undefined, message };
+  const rest = message.startsWith(`${named} `) ? `It ${message.slice(named.length + 1)}` : message;
   return { field: named.replace(/^template\./, ''), message: rest };
 }
