@@ -228,7 +228,7 @@ describe('a template', () => {
     await page.getByRole('button', { name: 'Save', exact: true }).click();
     await page.getByText('Custom', { exact: true }).waitFor();
     const apiPath = '/accounts/acme/templates/dispatched/email/en-US';
-    expect(await site.api(apiPath)).toMatchObject({ own: true, template: { heading: 'Off it went' } });
+    expect(await site.api(apiPath)).toMatchObject({ custom: true, template: { heading: 'Off it went' } });
     const job = site.account.createJob({ orderNumber: 'PO-7 <i>x</i>', status: 'Ready to ship' });
     type Jobs = { jobs: { jobNumber: number }[] };
     await expect
@@ -261,7 +261,7 @@ describe('a template', () => {
       .waitFor();
     await answer(page, 'Delete');
     await page.getByText('Default', { exact: true }).waitFor();
-    expect(await site.api(apiPath)).toMatchObject({ own: false });
+    expect(await site.api(apiPath)).toMatchObject({ custom: false });
   }, 180_000);
 
   test('that is hostile runs no scripts in the preview, sends no requests, and does not navigate', async () => {

@@ -158,10 +158,12 @@ describe('Imports', () => {
       expect(csv.startsWith(head)).toBe(true);
     }
     expect(sent.map((csv) => csv.slice(head.length)).join('')).toBe(rows(5_000));
-    expect(report).toMatchObject({ imported: sent.length, changed: 2 * sent.length });
+    expect(report).toMatchObject({ created: sent.length, updated: 2 * sent.length });
     // The first row of each part, by its line in the file.
     const lines = text.split('\n');
-    expect(report.bad.map(({ line }) => lines[line - 1])).toEqual(sent.map((csv) => csv.split('\n')[1]));
+    expect(report.invalidRows.map(({ line }) => lines[line - 1])).toEqual(
+      sent.map((csv) => csv.split('\n')[1]),
+    );
     expect(progress.at(-1)).toBe(1);
     expect(progress).toEqual([...progress].sort((a, b) => a - b));
   });

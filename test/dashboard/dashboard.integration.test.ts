@@ -127,7 +127,9 @@ describe('Served files', () => {
   });
 
   test('navigation of a browser to an unknown path returns the page; other clients get the original response', async () => {
-    const navigation = { headers: { accept: 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8' } };
+    const navigation = {
+      headers: { accept: 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8' },
+    };
     const none = new Response('{}', { status: 404 });
     const found = new Response('<html>', { status: 200 });
     const shown = await get('/nowhere/x', navigation, none);

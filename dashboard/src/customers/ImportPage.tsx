@@ -205,8 +205,8 @@ function Report({ report }: { readonly report: ImportReport }) {
         <li>
           <strong>{unchanged.toLocaleString()}</strong> unchanged
         </li>
-        <li data-bad={bad.length > 0 || undefined}>
-          <strong>{bad.length.toLocaleString()}</strong> invalid
+        <li data-bad={invalidRows.length > 0 || undefined}>
+          <strong>{invalidRows.length.toLocaleString()}</strong> invalid
         </li>
       </ul>
       {invalidRows.length > 0 ? (
@@ -232,8 +232,8 @@ function Report({ report }: { readonly report: ImportReport }) {
           </table>
           {invalidRows.length > MAX_SHOWN ? (
             <p className={css.quiet}>
-              and {formatCount(bad.length - MAX_SHOWN, 'more', 'more')}. Correct these rows first, then choose
-              the file again.
+              and {formatCount(invalidRows.length - MAX_SHOWN, 'more', 'more')}. Correct these rows first,
+              then choose the file again.
             </p>
           ) : null}
         </div>

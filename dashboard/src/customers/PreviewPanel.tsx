@@ -110,7 +110,7 @@ export function PreviewPanel(props: {
             onChange={({ currentTarget: { value } }) => setZone(value)}
           />
         </div>
-        {shown?.own && !own && unsaved === undefined ? (
+        {shown?.custom && !own && unsaved === undefined ? (
           <Note>In effect here: the account’s template for another locale of this language.</Note>
         ) : null}
         {shown ? <PreviewContent preview={shown} /> : null}

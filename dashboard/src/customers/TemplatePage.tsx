@@ -90,7 +90,7 @@ function Editor(props: {
   const { account, template, path, restart } = props;
   const { kind, channel, locale } = template;
   const [saved] = useState(props.saved);
-  const before: TemplateText = saved.own ? saved.template : {};
+  const before: TemplateText = saved.custom ? saved.template : {};
   const [text, setText] = useState(before);
   const [saveError, setSaveError] = useState<TemplateError | null>(null);
   const [previewError, setPreviewError] = useState<TemplateError | null>(null);
@@ -198,12 +198,12 @@ function Editor(props: {
                   Discard changes
                 </Button>
               ) : null}
-              {saved.own ? (
+              {saved.custom ? (
                 <Button variant="subtle" color="red" onClick={remove}>
                   Delete
                 </Button>
               ) : null}
-              {saved.own && isEmpty ? (
+              {saved.custom && isEmpty ? (
                 <span className={css.quiet}>All fields are default. To save this, delete the template.</span>
               ) : null}
             </div>
@@ -224,7 +224,7 @@ function Editor(props: {
                   ? { text: defaults.text ?? '' }
                   : { subject: defaults.subject ?? '' }
           }
-          own={saved.own}
+          own={saved.custom}
           onError={setPreviewError}
         />
       ) : (

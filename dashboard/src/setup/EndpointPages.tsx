@@ -152,7 +152,7 @@ export function NewEndpointPage() {
         secret,
         title: `Endpoint ${endpoint.id} created`,
         name: 'Signing secret',
-        note: <SecretHelp late={late} />,
+        note: <SecretHelp truncatedAccounts={truncatedAccounts} />,
       });
     },
   });
@@ -315,7 +315,7 @@ function SecretPanel({ endpoint: { region, id } }: { readonly endpoint: Endpoint
           rotate={async (body) => {
             const { secret, previousSecretsExpireAt } = await api.post<{
               readonly secret: string;
-              readonly oldSignUntil: string;
+              readonly previousSecretsExpireAt: string;
             }>(`${endpointPath(id)}/rotate-secret`, { query: { region }, body });
             setOpen(false);
             setCreated({
@@ -325,7 +325,7 @@ function SecretPanel({ endpoint: { region, id } }: { readonly endpoint: Endpoint
               note:
                 Date.parse(previousSecretsExpireAt) > Date.now() ? (
                   <p className={css.what}>
-                    Previous secrets are valid until <Timestamp at={oldSignUntil} />.
+                    Previous secrets are valid until <Timestamp at={previousSecretsExpireAt} />.
                   </p>
                 ) : (
                   <p className={css.what}>Previous secrets are revoked.</p>
@@ -447,8 +447,8 @@ function SecretHelp({ truncatedAccounts }: { readonly truncatedAccounts: readonl
       </p>
       {truncatedAccounts.length > 0 ? (
         <p className={css.what}>
-          Some requested events of {late.join(', ')} are no longer retained. The endpoint starts at the oldest
-          retained event there.
+          Some requested events of {truncatedAccounts.join(', ')} are no longer retained. The endpoint starts
+          at the oldest retained event there.
         </p>
       ) : null}
     </>
