@@ -5,8 +5,8 @@ import type { JobEvent } from '../../shared/events/event.ts';
 import { exampleOf } from '../../shared/events/examples.ts';
 import { typeMatches } from '../../shared/events/types.ts';
 
-/** What is said of each example of the catalogue: what, from, to. */
-const told: { readonly [T in EventType]: readonly (string | undefined)[] } = {
+/** Expected description of each example of the catalogue: label, from, to. */
+const descriptions: { readonly [T in EventType]: readonly (string | undefined)[] } = {
   'job.created': ['New job', undefined, 'Tote bags for the open day, two colours'],
   'job.status_changed': ['Status', 'Awaiting artwork', 'In production'],
   'job.line_status_changed': ['Status of a line', 'Awaiting artwork', 'In production'],
@@ -69,18 +69,18 @@ const withData = (type: string, data: object): JobEvent => {
   return { ...event, data: { ...event.data, ...data } };
 };
 
-test.each(eventTypes)('%s is said in words', (type) => {
+test.each(eventTypes)('%s has a description', (type) => {
   const { label: what, from, to } = describeEvent(example(type));
-  expect([what, from, to]).toEqual([0, 1, 2].map((at) => told[type][at]));
+  expect([what, from, to]).toEqual([0, 1, 2].map((at) => descriptions[type][at]));
 });
 
-test('every type has a name, and all but pings stand in a group that can be asked for', () => {
+test('every type has a label, and all but pings are in a group', () => {
   expect(Object.keys(eventTypeLabels).sort()).toEqual([...eventTypes].sort());
   const grouped = eventTypes.filter((type) => eventTypeGroups.some(({ types }) => typeMatches(type, types)));
   expect(eventTypes.filter((type) => !grouped.includes(type))).toEqual(['jobwire.ping']);
 });
 
-test('whatever else moved is said too', () => {
+test('further changed fields are listed', () => {
   expect(describeEvent(example('job.due_date_changed')).more).toEqual([
     { label: 'The due date must be met' },
   ]);
@@ -93,7 +93,7 @@ test('whatever else moved is said too', () => {
   expect(describeEvent(withData('job.due_date_changed', alone)).label).toBe('The due date need not be met');
 });
 
-test('lines that moved alike are said once, others each', () => {
+test('lines with the same change are listed once, others separately', () => {
   const line = { jobLineId: 1, from: 'A', to: 'B' };
   const alike = { lines: [line, { ...line, jobLineId: 2 }] };
   const { label: what, from, to, more } = describeEvent(withData('job.line_status_changed', alike));
@@ -105,7 +105,7 @@ test('lines that moved alike are said once, others each', () => {
   ]);
 });
 
-test('text of others cannot turn what stands beside it, and half a character does no harm', () => {
+test('customer text cannot change the direction of adjacent text, and lone surrogates are harmless', () => {
   const job = { ...(example('job.created').data.job as object), description: '\u202Eevil\n\ud800 text' };
   expect(describeEvent(withData('job.created', { job })).to).toBe(' evil \ufffd text');
 });

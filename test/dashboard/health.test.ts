@@ -1,4 +1,4 @@
-/** How accounts and endpoints stand, in words and in order, as the dashboard says it. */
+/** Health of accounts and endpoints: state labels, order and summaries. */
 import { expect, test } from 'vitest';
 import * as rules from '../../dashboard/src/health/status.ts';
 import { type AccountReport, AccountState, PollRecord } from '../../shared/accounts/account-input.ts';
@@ -65,22 +65,22 @@ const poll = (change: Partial<PollRecord> = {}): PollRecord => ({
 
 const region = (id: string, state: 'ok' | 'outage') => ({ id, state });
 
-test('every state of an account has words of its own, and those that need somebody say what to do', () => {
-  const words = AccountState.options.map((state) => rules.toAccountState(account('acme', { state }), NOW));
-  expect(new Set(words.map(({ label: word }) => word)).size).toBe(words.length);
-  for (const { label: word, tone, meaning: means, advice: act } of words) {
-    expect(word).not.toMatch(/_/);
-    expect(means).toMatch(/\.$/);
-    expect(act !== undefined, word).toBe(tone === 'bad');
+test('every account state has a unique label, and those that need action have advice', () => {
+  const labels = AccountState.options.map((state) => rules.toAccountState(account('acme', { state }), NOW));
+  expect(new Set(labels.map(({ label }) => label)).size).toBe(labels.length);
+  for (const { label, tone, meaning, advice } of labels) {
+    expect(label).not.toMatch(/_/);
+    expect(meaning).toMatch(/\.$/);
+    expect(advice !== undefined, label).toBe(tone === 'bad');
   }
   expect(rules.toAccountState(account('acme', null), NOW).label).toBe('Being set up');
 });
 
-test('every state of an endpoint, an attempt, a poll and a replay has words', () => {
+test('every state of an endpoint, an attempt, a poll and a replay has a label', () => {
   for (const state of Endpoint.shape.state.options) {
     expect(EndpointHealth.shape.state.options).toContain(state);
-    const { tone, advice: act } = rules.toEndpointState({ state }, undefined, NOW);
-    expect(act !== undefined).toBe(tone === 'bad');
+    const { tone, advice } = rules.toEndpointState({ state }, undefined, NOW);
+    expect(advice !== undefined).toBe(tone === 'bad');
   }
   expect(Object.keys(rules.ATTEMPT_OUTCOMES)).toEqual(Delivery.shape.outcome.options);
   expect(Object.keys(rules.ATTEMPT_CAUSES)).toEqual(Delivery.shape.cause.options);
@@ -88,7 +88,7 @@ test('every state of an endpoint, an attempt, a poll and a replay has words', ()
   expect(Object.keys(rules.REPLAY_STATES)).toEqual(Replay.shape.state.options);
 });
 
-test('an account is stale when two polls and a minute have gone by since it was seen, and not before', () => {
+test('an account is stale two poll intervals and a minute after its last observation, not earlier', () => {
   const seen = (seconds: number, interval = 120, record: Partial<rules.Account> = {}) =>
     rules.staleSince(
       account('acme', { observedThrough: ago(seconds) }, { pollIntervalSeconds: interval, ...record }),
@@ -103,7 +103,7 @@ test('an account is stale when two polls and a minute have gone by since it was 
   expect(rules.staleSince(account('acme', null), NOW)).toBeNull();
 });
 
-test('one that is stale does not count as up to date; a state that says more is said all the same', () => {
+test('a stale account does not count as up to date; a more specific state takes precedence', () => {
   const stale = { observedThrough: ago(3_600) };
   expect(rules.toAccountState(account('acme', stale), NOW)).toMatchObject({
     label: 'Not seen for too long',
@@ -112,7 +112,7 @@ test('one that is stale does not count as up to date; a state that says more is 
   expect(rules.toAccountState(account('acme', { ...stale, state: 'failing' }), NOW).label).toBe('Polls fail');
 });
 
-test('accounts in trouble stand first, then those with something to be known, then by region and id', () => {
+test('accounts are sorted by severity, then by region and id', () => {
   const accounts = [
     account('b'),
     account('a', {}, { region: 'nz' }),
@@ -126,7 +126,7 @@ test('accounts in trouble stand first, then those with something to be known, th
   ]);
 });
 
-test('endpoints in trouble stand first, by what is known of their health', () => {
+test('endpoints are sorted by severity of their health', () => {
   const known: Record<string, rules.Health> = {
     parked: health({ parked: { count: 2, oldestAt: ago(60) } }),
     behind: health({ backlog: { events: 4, oldestAt: ago(901), accounts: [], complete: true } }),
@@ -145,27 +145,27 @@ test('endpoints in trouble stand first, by what is known of their health', () =>
   ]);
 });
 
-test('the whole is said in one sentence, and is as loud as the worst of it', () => {
+test('the summary is one line with the tone of the worst state', () => {
   const five = ['a', 'b', 'c', 'd', 'e'].map((id) => account(id));
-  const said = (
+  const summarize = (
     accounts: readonly rules.Account[],
     endpoints: readonly rules.Endpoint[] | undefined,
     regions: readonly ReturnType<typeof region>[] = [],
   ) => Object.values(rules.summarizeHealth(accounts, endpoints, regions, NOW)).join(' | ');
-  expect(said(five, [endpoint('erp'), endpoint('crm', { state: 'failing' })])).toBe(
+  expect(summarize(five, [endpoint('erp'), endpoint('crm', { state: 'failing' })])).toBe(
     'All 5 accounts are up to date; 1 endpoint is failing. | bad',
   );
-  expect(said(five, [endpoint('erp')])).toBe(
+  expect(summarize(five, [endpoint('erp')])).toBe(
     'All 5 accounts are up to date; the endpoint takes events. | good',
   );
-  expect(said(five, [])).toBe('All 5 accounts are up to date. | good');
-  expect(said([], undefined)).toBe('There are no accounts. | good');
-  expect(said([account('a', { state: 'baselining' })], undefined)).toBe(
+  expect(summarize(five, [])).toBe('All 5 accounts are up to date. | good');
+  expect(summarize([], undefined)).toBe('There are no accounts. | good');
+  expect(summarize([account('a', { state: 'baselining' })], undefined)).toBe(
     'The account is looked at for the first time. | good',
   );
   const mixed = [...five, account('f', { state: 'quarantined' }), account('g', { state: 'failing' })];
   expect(
-    said([...mixed, account('h', {}, { paused: true })], undefined, [
+    summarize([...mixed, account('h', {}, { paused: true })], undefined, [
       region('us', 'outage'),
       region('nz', 'ok'),
     ]),
@@ -174,14 +174,14 @@ test('the whole is said in one sentence, and is as loud as the worst of it', () 
   );
 });
 
-test('what a confirmation is about is known from the report', () => {
+test('the pending confirmation is derived from the account report', () => {
   const missingJobs = { pending: 1, suspected: 2, contradictory: 3 };
   expect(rules.countMissingJobs(missingJobs)).toBe(6);
   expect(rules.getPendingConfirmation({ state: 'tracking', quarantinedAt: null, missingJobs })).toBeNull();
   expect(rules.getPendingConfirmation({ state: 'quarantined', quarantinedAt: ago(9), missingJobs })).toBe(
     'quarantine',
   );
-  // It fails by now, and what is in doubt is in doubt all the same.
+  // Polls fail now, and the quarantine remains.
   expect(rules.getPendingConfirmation({ state: 'failing', quarantinedAt: ago(9), missingJobs })).toBe(
     'quarantine',
   );
@@ -190,7 +190,7 @@ test('what a confirmation is about is known from the report', () => {
   ).toBe('identity');
 });
 
-test('a drawing of polls is said in words', () => {
+test('the poll chart has a text alternative', () => {
   expect(rules.describePolls([], span)).toBe('No poll is over yet.');
   expect(rules.describePolls([poll()], span)).toBe('The only poll took 1000 ms; none failed.');
   const polls = [poll({ ms: 700 }), poll({ ms: 30_000, outcome: 'failed' }), poll({ outcome: 'partial' })];
@@ -199,13 +199,13 @@ test('a drawing of polls is said in words', () => {
   );
 });
 
-test('a rate is 100 % only when nothing failed', () => {
+test('a rate is 100 % only without failures', () => {
   expect([1, 0.9996, 0.995, 0.994, 0.5, 0].map(rules.formatPercent)).toEqual([
     ...['100 %', '99.9 %', '99.5 %', '99 %', '50 %', '0 %'],
   ]);
 });
 
-test('how far a replay is says what came of it, without what there is none of', () => {
+test('replay progress lists outcomes that are not zero', () => {
   const replay: rules.ReplayRun = {
     ...{ id: 'rp-1', state: 'running', accounts: ['acme'], filter: {}, truncatedAccounts: [] },
     ...{ total: 1_200, done: 300, delivered: 290, failed: 0, skipped: 10 },
@@ -216,7 +216,7 @@ test('how far a replay is says what came of it, without what there is none of', 
   expect(rules.isRunning({ state: 'done' })).toBe(false);
 });
 
-test('a row is found by any of its words, in any order', () => {
+test('a row matches if it contains all search terms, in any order', () => {
   expect(rules.matchesQuery('', 'acme')).toBe(true);
   expect(rules.matchesQuery('FAIL us', 'acme', 'us', 'Polls fail', null)).toBe(true);
   expect(rules.matchesQuery('acme nz', 'acme', 'us')).toBe(false);

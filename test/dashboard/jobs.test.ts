@@ -1,4 +1,4 @@
-/** The search for jobs: what is asked of whom, and that what is shown is all there is, up to where it says so. */
+/** Job search: its requests, and the completeness and order of its results. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { shiftDay } from '../../dashboard/src/dates.ts';
@@ -42,7 +42,7 @@ const job = (jobNumber: number, rest: Partial<ListedJob> = {}): ListedJob => ({
   ...rest,
 });
 
-/** An API over some jobs, as the routes answer: by the one filter that was asked, in the order of its index. */
+/** A fake of the job routes: applies the requested filter, in the order of its index. */
 function answer(jobs: readonly ListedJob[], { source: { filter }, after, limit }: PageRequest) {
   const [[name, value] = ['none', '']] = Object.entries(filter);
   const undispatched = (one: ListedJob) =>
@@ -119,7 +119,7 @@ const wishes: fc.Arbitrary<JobQuery> = fc.record({
   sort: fc.constantFrom('due' as const, 'number' as const),
 });
 
-test('whatever is asked for, all that match are found, each once, in order, and nothing else', () => {
+test('any search finds all matching jobs once, in order, and no others', () => {
   fc.assert(
     fc.property(wishes, some, some, fc.infiniteStream(fc.nat()), (wanted, first, second, chance) => {
       const toJobs = (drafts: typeof first): ListedJob[] =>
@@ -149,7 +149,7 @@ test('whatever is asked for, all that match are found, each once, in order, and 
   );
 });
 
-test('rows that are shown before all is read stay where they are: more only come below them', () => {
+test('rows shown before the search is complete keep their place; later rows are added below', () => {
   // Within a day the later numbers are due earlier, and the API lists by number.
   const due = (at: number): string =>
     `${shiftDay('2026-03-01', at % 90)}T${String(23 - Math.floor(at / 90)).padStart(2, '0')}:00:00Z`;
@@ -169,7 +169,7 @@ test('rows that are shown before all is read stay where they are: more only come
   expect(before).toHaveLength(1_400);
 });
 
-test('no more is read than is wanted, and nothing of accounts that certainly have no open job', () => {
+test('a search reads no more than requested, and nothing from accounts without open jobs', () => {
   const jobs = Array.from({ length: 5_000 }, (_, at) =>
     job(at + 1, { dateDue: shiftDay('2026-03-01', at % 90) }),
   );
@@ -190,11 +190,11 @@ test('no more is read than is wanted, and nothing of accounts that certainly hav
   expect(search.getResult().skipped).toBe(1);
   expect(search.getResult().complete).toBe(false);
   expect(search.getResult().read).toBeLessThan(1_000);
-  // What is over can be anywhere.
+  // Completed jobs can be in any account.
   expect(planSearch({ q: '77' }, accounts).skipped).toBe(0);
 });
 
-test('in another order than the lists have, rows are shown when all is read, or when it is said that they are cut', () => {
+test('an order that the API does not have shows rows only when all are read, or the list is marked as truncated', () => {
   const jobs = Array.from({ length: 21_000 }, (_, at) =>
     job(at + 1, { dateDue: shiftDay('2026-03-01', at % 90) }),
   );
@@ -214,7 +214,7 @@ test('in another order than the lists have, rows are shown when all is read, or 
   expect(search.getResult().rows.map((row) => row.job.jobNumber)).toEqual(jobs.map((its) => its.jobNumber));
 });
 
-test('jobs that are open are also those that are dispatched, and not those that are over', () => {
+test('open jobs include dispatched jobs and exclude completed ones', () => {
   const jobs = [job(1), job(2, { dateOut: '2026-03-01' }), job(3, { outcome: 'closed', phase: 'settling' })];
   const search = new JobSearch({ open: true }, [account('a'), account('none', { openJobs: 0 })]);
   run(search, { a: jobs });
@@ -222,7 +222,7 @@ test('jobs that are open are also those that are dispatched, and not those that 
   expect(search.getResult().skipped).toBe(1);
 });
 
-test('what could not be looked through is not said to have none', () => {
+test('an account that was not searched is not reported as having no matches', () => {
   const search = new JobSearch({ q: 'PO-1' }, [account('a'), account('b')]);
   for (const ask of search.nextRequests()) {
     if (ask.source.account === 'a') search.addPage(ask, answer([], ask));
@@ -235,7 +235,7 @@ test('what could not be looked through is not said to have none', () => {
   expect(formatEmptyResult({ q: 'PO-1' }, false)).toMatch(/^No job has this order number/);
 });
 
-test('an account that can’t be read is named, the others are shown, and it is asked again', () => {
+test('an account that fails is reported and retried; the results of others are shown', () => {
   const search = new JobSearch({}, [account('a'), account('b')]);
   for (const ask of search.nextRequests()) {
     if (ask.source.account === 'a') search.addPage(ask, answer([job(1)], ask));
@@ -252,7 +252,7 @@ test('an account that can’t be read is named, the others are shown, and it is 
 const event = (type: string, its: ListedJob, id = 'a'): JobEvent =>
   ({ type, data: { account: id, region: 'us', job: its } }) as unknown as JobEvent;
 
-test('a job of an account that had no open one when it was last looked at is told of, if it still matches', () => {
+test('an event adds a matching job of an account that had no open jobs', () => {
   const accounts = [account('a'), account('none', { openJobs: 0 })];
   const begun = (events: readonly JobEvent[]) => {
     const search = new JobSearch({}, accounts);
@@ -266,7 +266,7 @@ test('a job of an account that had no open one when it was last looked at is tol
   expect(begun([event('job.created', job(7), 'a')])).toBe(0);
 });
 
-test('what happens changes rows in their places; those that no longer match stay, and say so', () => {
+test('events update rows in place; rows that no longer match stay and are marked', () => {
   const search = new JobSearch({ status: 'Scheduled' }, [account('a')]);
   run(search, { a: [job(1), job(2), job(3)] });
   const numbers = () => search.getResult().rows.map((row) => row.job.jobNumber);
@@ -279,14 +279,14 @@ test('what happens changes rows in their places; those that no longer match stay
   expect(search.getResult().rows.map(({ gone }) => gone)).toEqual([false, false, false]);
   search.applyEvents([event('job.cancelled', job(3))]);
   expect(search.getResult().rows[2]).toMatchObject({ gone: true, job: { outcome: 'cancelled' } });
-  // What comes to match is counted, and not pushed in between.
+  // New matches are counted, not inserted.
   expect(search.applyEvents([event('job.created', job(4))])).toBe(true);
   expect(search.applyEvents([event('job.created', job(5, { status: 'Shipped' }))])).toBe(false);
   expect(search.getResult().fresh).toBe(1);
   expect(numbers()).toEqual([1, 2, 3]);
 });
 
-test('a job is late from the event that says so until it goes out or is due on another day', () => {
+test('a job is late from its overdue event until it is dispatched or its due date changes', () => {
   const search = new JobSearch({}, [account('a')]);
   run(search, { a: [job(1)] });
   const late = () => search.getResult().rows[0]?.job.late;
@@ -301,7 +301,7 @@ test('a job is late from the event that says so until it goes out or is due on a
   expect(late()).toBe(false);
 });
 
-test('a job that comes again on a later page, for it moved meanwhile, stays where it is', () => {
+test('a job that appears again on a later page keeps its place', () => {
   const search = new JobSearch({}, [account('a')]);
   const take = (page: Parameters<JobSearch['addPage']>[1]) => {
     const [ask] = search.nextRequests();
@@ -317,7 +317,7 @@ test('a job that comes again on a later page, for it moved meanwhile, stays wher
   ]);
 });
 
-test('what happened while a page was under way is not undone by it', () => {
+test('a page does not undo events that arrived after its request', () => {
   const search = new JobSearch({}, [account('a')]);
   const [ask] = search.nextRequests();
   if (!ask) throw new Error('Nothing is asked.');
@@ -327,7 +327,7 @@ test('what happened while a page was under way is not undone by it', () => {
   expect(search.getResult().fresh).toBe(0);
 });
 
-test('the address says days as they are on the day', () => {
+test('relative days in the address are resolved when the page is opened', () => {
   const read = (params: Record<string, string>) => parseJobQuery((name) => params[name], '2026-11-21');
   expect(read({ due: 'today' })).toMatchObject({ dueOn: '2026-11-21' });
   expect(read({ due: 'tomorrow' })).toMatchObject({ dueOn: '2026-11-22' });
@@ -339,13 +339,13 @@ test('the address says days as they are on the day', () => {
   ]);
 });
 
-test('only links to the web are links', () => {
+test('only http and https URLs become links', () => {
   expect(toWebLink('https://carrier.example/t?n=1')).toBe('https://carrier.example/t?n=1');
   for (const link of ['javascript:alert(1)', 'JaVaScRiPt:alert(1)', 'data:text/html,x', '//x', 'x', '', null])
     expect(toWebLink(link)).toBeUndefined();
 });
 
-test('what came of an event is said by its last attempts', () => {
+test('the delivery status of an event is derived from its last attempts', () => {
   const of = (...outcomes: ('delivered' | 'rejected' | 'retry')[]) =>
     summarizeAttempts(outcomes.map((outcome) => ({ outcome }))).words;
   expect(of('delivered')).toBe('taken');

@@ -1,4 +1,4 @@
-/** What the page Now shows: which events, and how the figures come about. */
+/** The page Now: selection of events and computation of statistics. */
 import { expect, test } from 'vitest';
 import { shiftDay, toLocalDay } from '../../dashboard/src/dates.ts';
 import { countAfter, createRowFilter, matchesFilter, type Row } from '../../dashboard/src/now/feed.ts';
@@ -27,7 +27,7 @@ const rows = (from: number, to: number, type?: EventType): Row[] =>
   Array.from({ length: to - from + 1 }, (_, at) => row(from + at, type));
 const numbers = (all: readonly Row[]): number[] => all.map(({ number }) => number);
 
-test('events are asked for by type, account, region, and by any text that is seen of them', () => {
+test('events are filtered by type, account, region and visible text', () => {
   const dispatched = example('job.dispatched');
   const asked = [
     {},
@@ -47,7 +47,7 @@ test('events are asked for by type, account, region, and by any text that is see
   expect(eventTypes.filter((type) => matchesFilter(example(type), { text: 'no such thing' }))).toEqual([]);
 });
 
-test('a selection goes on with what comes, lets go of what leaves, and never skips or repeats', () => {
+test('a selection adds new events, drops removed ones, and never skips or repeats', () => {
   const select = createRowFilter({ types: ['job.created'] });
   const all = Array.from({ length: 60 }, (_, at) => row(at + 1, at % 3 === 0 ? 'job.closed' : 'job.created'));
   const wanted = (from: number, to: number) =>
@@ -69,19 +69,19 @@ test('a selection goes on with what comes, lets go of what leaves, and never ski
   expect(numbers(select(all.slice(9, 20))), 'an earlier state').toEqual(wanted(10, 20));
 });
 
-test('nothing that fits leaves the list as it is, to the object', () => {
+test('new events that do not match leave the list identical', () => {
   const select = createRowFilter({ types: ['job.closed'] });
   const before = select([...rows(1, 3), row(4, 'job.closed')]);
   expect(select([...rows(1, 3), row(4, 'job.closed'), ...rows(5, 9)])).toBe(before);
 });
 
-test('holes fit every filter', () => {
+test('gaps match every filter', () => {
   const hole: Row = { kind: 'hole', number: 2, reason: 'They are gone.' };
   const select = createRowFilter({ text: 'no such thing' });
   expect(select([row(1), hole, row(3)])).toEqual([hole]);
 });
 
-test('those that wait are the ones behind what is shown', () => {
+test('waiting events are those after the last shown one', () => {
   expect([0, 4, 5, 7, 9, 20].map((number) => countAfter(rows(5, 9), number))).toEqual([5, 5, 4, 2, 0, 0]);
   expect(countAfter([], 3)).toBe(0);
 });
@@ -92,7 +92,7 @@ const open = (change: Partial<RegionOpenJobs> = {}): RegionOpenJobs => ({
   ...change,
 });
 
-test('open jobs of regions add up, each status and each day once, most jobs and first days first', () => {
+test('open jobs of regions are added up by status and day, largest status and earliest day first', () => {
   const sum = sumOpenJobs([
     open({
       byStatus: [
@@ -128,7 +128,7 @@ test('open jobs of regions add up, each status and each day once, most jobs and 
   expect(sumOpenJobs([])).toMatchObject({ jobs: 0, byStatus: [], byDueDay: [], accounts: [] });
 });
 
-test('with a key for some accounts, these are what is added up', () => {
+test('with a key for some accounts, only these are added up', () => {
   const { region, accounts: _, ...chart } = open();
   const ofAccount: OpenJobs = { region, account: 'acme', observedThrough: null, changedAt: '', ...chart };
   const sum = sumOpenJobs([ofAccount, { ...ofAccount, account: 'birch', late: 4 }]);
@@ -144,7 +144,7 @@ const rollup = (day: string, change: Partial<Rollup> = {}): Rollup => ({
   ...change,
 });
 
-test('days add up by day', () => {
+test('daily totals are added up by day', () => {
   const days = sumDays([
     { days: [rollup('2026-03-01'), rollup('2026-03-02', { created: 5 })] },
     { days: [rollup('2026-03-02', { late: 0 }), rollup('2026-03-03')] },
@@ -154,7 +154,7 @@ test('days add up by day', () => {
   expect(countOnTime(days)).toEqual({ onTime: 8, of: 11 });
 });
 
-test('a share is never rounded to all or to nothing when it is not', () => {
+test('a share is rounded to 100 % or 0 % only if exact', () => {
   const shares = [
     formatPercent(0, 0),
     formatPercent(0, 9),
@@ -167,7 +167,7 @@ test('a share is never rounded to all or to nothing when it is not', () => {
   expect(shares).toEqual(['–', '0%', '100%', '67%', '99.9%', '99.9%', '0.1%']);
 });
 
-test('days are those of the calendar here, over the ends of months and years', () => {
+test('days follow the local calendar across months and years', () => {
   expect(toLocalDay(new Date(2026, 0, 5, 23, 59).getTime())).toBe('2026-01-05');
   expect(shiftDay('2026-12-31', 1)).toBe('2027-01-01');
   expect(shiftDay('2026-03-01', -1)).toBe('2026-02-28');
@@ -183,7 +183,7 @@ const account = (id: string, ageSeconds: number | null, change: Partial<Account>
     },
   }) as Account;
 
-test('figures are old by accounts that were read too long ago, by their own pace, and not by paused ones', () => {
+test('statistics are stale if an account was not polled within its own interval, except paused accounts', () => {
   const hourly = { pollIntervalSeconds: 3_600 };
   const accounts = [
     ...[account('fresh', 300), account('old', 301), account('slow', 7_260, hourly)],
@@ -194,7 +194,7 @@ test('figures are old by accounts that were read too long ago, by their own pace
   expect(unread).toEqual(['new']);
 });
 
-test('the first jobs of several accounts are those that are due first, without a date last', () => {
+test('the first jobs of several accounts are sorted by due date, those without a date last', () => {
   const job = (jobNumber: number, dateDue: string | null, of = 'acme') =>
     ({ jobNumber, dateDue, account: of }) as ListedJob;
   const listed = [
@@ -210,7 +210,7 @@ test('the first jobs of several accounts are those that are due first, without a
   expect(sortByDueDate(listed, 9)).toHaveLength(6);
 });
 
-test('a list that not all accounts were looked through for says so, however few jobs it has', () => {
+test('a list is marked as incomplete if not all accounts were searched', () => {
   expect(formatListScope(3, 10, 4, 0)).toBe('');
   expect(formatListScope(12, 10, 4, 0)).toBe('The first 10:');
   const rest = 'of the 30 accounts with most jobs; 970 others are not looked through:';
