@@ -1,7 +1,9 @@
 /** HTTP API client of the CLI: single requests, lists over all pages, and streams that reconnect. */
+
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createParser } from 'eventsource-parser';
+import { backoff, HALF_JITTER, withJitter } from '../shared/retry.ts';
 
 /** Query parameters. Absent values are omitted. */
 export type Query = Readonly<Record<string, string | number | boolean | undefined>>;
@@ -244,7 +246,7 @@ export function createClient(options: ClientOptions): Client {
           // The server ends every stream after some minutes: that is not an error.
           await sleep(Math.min(retryMs, maxBackoffMs));
           failures += 1;
-          if (failures > 1) await sleep(backoff(failures, maxBackoffMs));
+          if (failures > 1) await sleep(reconnectWait(failures, maxBackoffMs));
         } catch (cause) {
           if (!(cause instanceof ApiError || cause instanceof UnreachableError)) throw cause;
           // A stream that never opened is not lost: report the reason and end.
@@ -256,7 +258,7 @@ export function createClient(options: ClientOptions): Client {
           if (!lost) onLost?.(cause.message);
           lost = true;
           failures += 1;
-          await sleep(backoff(failures, maxBackoffMs));
+          await sleep(reconnectWait(failures, maxBackoffMs));
         } finally {
           gone.abort();
         }
@@ -318,8 +320,12 @@ async function* messages(
 }
 
 /** Returns the wait after this number of failures: exponential with jitter, so that clients of one failed server do not return together. */
-function backoff(failures: number, most: number): number {
-  return Math.min(most, FIRST_BACKOFF_MS * 2 ** (failures - 1)) * (0.5 + Math.random() / 2);
+function reconnectWait(failures: number, most: number): number {
+  return withJitter(
+    backoff(failures - 1, { first: FIRST_BACKOFF_MS, max: most }),
+    HALF_JITTER,
+    Math.random(),
+  );
 }
 
 async function refusal(answer: Response, base: string): Promise<ApiError | UnreachableError> {

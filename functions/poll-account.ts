@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { SecretsManagerClient } from '@aws-sdk/client-secrets-manager';
 import middy from '@middy/core';
 import { createConnector, tableTokenCache } from '../shared/accounts/connect.ts';
-import { createSecretReader } from '../shared/secrets.ts';
+import { createSecretReader } from '../shared/accounts/credentials.ts';
 import { DEFAULT_TRACKING } from '../shared/tracking/work.ts';
 import {
   CREDENTIALS_MAX_AGE_MS,

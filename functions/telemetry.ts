@@ -7,7 +7,7 @@ import { Logger } from '@aws-lambda-powertools/logger';
 import { injectLambdaContext } from '@aws-lambda-powertools/logger/middleware';
 import { Metrics } from '@aws-lambda-powertools/metrics';
 import type { Attempt } from '../shared/delivery/delivery-log.ts';
-import type { DrainReport } from '../shared/delivery/drain.ts';
+import type { DrainReport } from '../shared/delivery/drain-deps.ts';
 import type { SendLine, SendReport } from '../shared/notifications/send-report.ts';
 import type { MailFeedback } from '../shared/notifications/ses-feedback.ts';
 import type { PollReport } from '../shared/tracking/poll.ts';

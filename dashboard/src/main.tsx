@@ -1,4 +1,5 @@
 /** The page: sign-in, then the frame with the page that the address names. */
+import { backoff } from '../../shared/retry.ts';
 import './zod.ts';
 import { createTheme, localStorageColorSchemeManager, MantineProvider } from '@mantine/core';
 import { Notifications } from '@mantine/notifications';
@@ -176,7 +177,7 @@ function createQueries(): QueryClient {
         retryDelay: (failures, error) =>
           Math.max(
             error instanceof ApiError ? (error.retryAfterSeconds ?? 0) * 1000 : 0,
-            Math.min(10_000, 500 * 2 ** failures),
+            backoff(failures, { first: 500, max: 10_000 }),
           ),
       },
       mutations: { networkMode: 'always', retry: false },

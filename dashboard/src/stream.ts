@@ -3,8 +3,10 @@
  * where it was, so nothing is missed; where something had to be, it says so. Events come in the order of the feed, each once.
  * While nobody has looked at the page for minutes it rests, for an open stream costs somebody something.
  */
+
 import { createParser } from 'eventsource-parser';
 import type { JobEvent } from '../../shared/events/event.ts';
+import { type Backoff, backoff, type Jitter, withJitter } from '../../shared/retry.ts';
 import { type Api, ApiError, toErrorMessage } from './api.ts';
 
 /** An event as it came. */
@@ -64,7 +66,8 @@ const FLUSH_MS = 100;
 const SILENCE_MS = 40_000;
 /** Hidden for so long, the page rests until it is looked at again. */
 const SUSPEND_MS = 5 * 60_000;
-const RETRY_MS = { first: 500, most: 15_000 };
+const RETRY_MS: Backoff = { first: 500, max: 15_000 };
+const RETRY_JITTER: Jitter = { least: 0.75, range: 0.5 };
 
 /** Whether the page is looked at. */
 export interface Visibility {
@@ -216,8 +219,8 @@ export function createEventStream(api: Api, sight: Visibility, now: () => number
         const since = state.connection.phase === 'lost' ? state.connection.since : now();
         set({ connection: { phase: 'lost', since, why: toErrorMessage(cause) } });
         const asked = cause instanceof ApiError ? (cause.retryAfterSeconds ?? 0) * 1000 : 0;
-        const pause = Math.min(RETRY_MS.most, RETRY_MS.first * 2 ** (failures - 1));
-        await sleep(Math.max(asked, pause * (0.75 + Math.random() / 2)), signal);
+        const pause = backoff(failures - 1, RETRY_MS);
+        await sleep(Math.max(asked, withJitter(pause, RETRY_JITTER, Math.random())), signal);
       }
     }
   }

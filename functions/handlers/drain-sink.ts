@@ -1,7 +1,8 @@
 /** Processes drain messages: delivers a sink's due events. */
 import type { SNSClient } from '@aws-sdk/client-sns';
 import type { Context, SQSBatchResponse, SQSEvent } from 'aws-lambda';
-import { type DrainDeps, type DrainReport, drainSink } from '../../shared/delivery/drain.ts';
+import { drainSink } from '../../shared/delivery/drain.ts';
+import type { DrainDeps, DrainReport } from '../../shared/delivery/drain-deps.ts';
 import { createConnectionPool } from '../../shared/delivery/outbound.ts';
 import type { SigningReader } from '../../shared/delivery/signing-secrets.ts';
 import { DEFAULT_CONCURRENCY, type SinkPort, type SinkRecord } from '../../shared/delivery/sink.ts';

@@ -1,6 +1,8 @@
 /** Derives from a poll's result the account's state, its events, and the time of the next poll. Pure. */
+
 import type { EventDraft } from '../events/event.ts';
 import { OrderingError } from '../ordering/errors.ts';
+import { backoff } from '../retry.ts';
 import type { Absence, Ruling } from '../tracking/quarantine.ts';
 import type { Account, AccountState, Status } from './accounts.ts';
 
@@ -143,10 +145,10 @@ export function transition(
       // While a region fails, only a few of its accounts are polled anyway. All must be polled when it
       // recovers.
       const doublings = regionFails ? 0 : Math.min(consecutiveFailures - 1, 10);
-      const backOffMs = Math.min(
-        intervalMs * 2 ** doublings,
-        Math.max(intervalMs, MAX_BACK_OFF_SECONDS * 1000),
-      );
+      const backOffMs = backoff(doublings, {
+        first: intervalMs,
+        max: Math.max(intervalMs, MAX_BACK_OFF_SECONDS * 1000),
+      });
       const retryAfterMs = result.problem instanceof OrderingError ? (result.problem.retryAfterMs ?? 0) : 0;
       const asked = Math.min(retryAfterMs, MAX_ASKED_MS);
       const refused = isRefusal(result.problem);

@@ -3,12 +3,16 @@
  * secret per account: in Secrets Manager on AWS, encrypted in the state table elsewhere.
  */
 import { randomUUID } from 'node:crypto';
-import type { SecretsManagerClient } from '@aws-sdk/client-secrets-manager';
-import { type AwsTextsOptions, createAwsTexts, openSealedTexts } from '../secret-store.ts';
+import { GetSecretValueCommand, type SecretsManagerClient } from '@aws-sdk/client-secrets-manager';
+import * as z from 'zod';
 import {
-  checkSecretRef,
-  createSecretReader,
-  parseCredentials,
+  type AwsTextsOptions,
+  cacheReads,
+  checkSecret,
+  createAwsTexts,
+  openSealedTexts,
+  parseSecret,
+  readJson,
   SecretError,
   secretNames,
 } from '../secrets.ts';
@@ -43,15 +47,17 @@ export function createAwsAccountSecrets(
   const texts = createAwsTexts(client, options);
   // No cache, so that credentials are current right after a change.
   const reader = createSecretReader(client, { now, maxAgeMs: 0 });
-  const nameOf = (region: string, account: string) => `${secretNames(stage, region).accounts}${account}`;
+  const toPlace = (region: string, account: string) => ({
+    name: `${secretNames(stage, region).accounts}${account}`,
+  });
   return {
     async save(region, account, { clientId, clientSecret }) {
-      const name = nameOf(region, account);
-      await texts.save(name, JSON.stringify({ clientId, clientSecret }));
-      return name;
+      const place = toPlace(region, account);
+      await texts.save(place, JSON.stringify({ clientId, clientSecret }));
+      return place.name;
     },
     read: (secretRef) => reader.readSecret(secretRef),
-    remove: (region, account) => texts.remove(nameOf(region, account)),
+    remove: (region, account) => texts.remove(toPlace(region, account)),
     refuse: (region, secretRef) => checkSecretRef(stage, region, secretRef),
   };
 }
@@ -69,26 +75,117 @@ export function isKept(secretRef: string): boolean {
  */
 export async function openLocalAccountSecrets(table: Table, key: Uint8Array): Promise<AccountSecrets> {
   const texts = await openSealedTexts(table, key);
-  const placeOf = (region: string, account: string) => ({
+  const toPlace = (region: string, account: string) => ({
     key: keys.credentials({ region, account }),
-    place: `credentials/${region}/${account}`,
+    binding: `credentials/${region}/${account}`,
     name: `${KEPT}${region}/${account}`,
   });
   return {
     async save(region, account, { clientId, clientSecret }) {
-      const place = placeOf(region, account);
+      const place = toPlace(region, account);
       await texts.save(place, JSON.stringify({ clientId, clientSecret, version: randomUUID() }));
       return place.name;
     },
     async read(secretRef) {
       const [region = '', account = ''] = secretRef.slice(KEPT.length).split('/');
-      const text = isKept(secretRef) ? await texts.load(placeOf(region, account)) : undefined;
+      const text = isKept(secretRef) ? await texts.load(toPlace(region, account)) : undefined;
       if (text === undefined) throw new SecretError(secretRef, 'is missing.');
       const { version } = JSON.parse(text) as { version: string };
-      return { ...parseCredentials(secretRef, text), version };
+      return { ...parseSecret(secretRef, text, AccountSecret), version };
     },
-    remove: (region, account) => texts.remove(placeOf(region, account)),
+    remove: (region, account) => texts.remove(toPlace(region, account)),
     refuse: () =>
       'must be left out here, where credentials have to be given: there is no other store for them',
   };
+}
+
+/** Characters that Secrets Manager allows in a secret's name. */
+const SECRET_NAME = /^[A-Za-z0-9/_+=.@-]{1,512}$/;
+
+/**
+ * Returns why an account's `secretRef` cannot be a secret of the cell: a phrase to follow the field's name. A
+ * secret elsewhere would not be readable, which would only appear at the first poll.
+ */
+export function checkSecretRef(stage: string, region: string, secretRef: string): string | undefined {
+  const { accounts } = secretNames(stage, region);
+  const at = secretRef.indexOf('#');
+  const name = at < 0 ? secretRef : secretRef.slice(0, at);
+  const isBelow = name.startsWith(accounts) && name.length > accounts.length && SECRET_NAME.test(name);
+  if (isBelow && at !== secretRef.length - 1) return undefined;
+  return `must be the name of a secret that begins with ${accounts}, or that, # and a key of the JSON in it`;
+}
+
+/** Reads secrets. Every method throws {@link SecretError}. */
+export interface SecretReader {
+  /**
+   * Returns the credentials of an account's `secretRef`: the name or ARN of a secret with `{"clientId",
+   * "clientSecret"}`. With `#key` appended, one secret contains the credentials of many accounts by key (a
+   * secret is charged by the month).
+   *
+   * The version covers the whole secret, and the key if there is one. So a change of one account's
+   * credentials renews the tokens of all accounts in it, and an account with a new key keeps none of its old
+   * tokens.
+   */
+  readSecret(secretRef: string): Promise<Credentials>;
+  /** Drops the cached secret of a reference: the next call reads it again. */
+  forget(secretRef: string): void;
+}
+
+interface Options {
+  /** Epoch ms. */
+  readonly now: () => number;
+  /** Maximum age (ms) of cached values, and so the maximum delay of a change. */
+  readonly maxAgeMs: number;
+}
+
+interface SecretValue {
+  readonly text: string;
+  readonly version: string;
+}
+
+const AccountSecret = z.object({ clientId: z.string().min(1), clientSecret: z.string().min(1) });
+
+/** Creates a reader. Concurrent calls for the same secret share one request; failures are not cached. */
+export function createSecretReader(client: SecretsManagerClient, options: Options): SecretReader {
+  const { now, maxAgeMs } = options;
+  const read = cacheReads((secretId: string) => request(client, secretId), now, maxAgeMs);
+
+  return {
+    async readSecret(secretRef) {
+      const { secretId, key } = parseSecretRef(secretRef);
+      const { text, version } = await read(secretId);
+      const whole = readJson(secretRef, text);
+      const part = key === undefined ? whole : getOwnValue(whole, key);
+      const credentials = checkSecret(secretRef, part, AccountSecret);
+      return { ...credentials, version: key === undefined ? version : `${version}#${key}` };
+    },
+
+    forget(secretRef) {
+      read.forget(parseSecretRef(secretRef).secretId);
+    },
+  };
+}
+
+function parseSecretRef(secretRef: string): { readonly secretId: string; readonly key: string | undefined } {
+  const at = secretRef.indexOf('#');
+  return at < 0
+    ? { secretId: secretRef, key: undefined }
+    : { secretId: secretRef.slice(0, at), key: secretRef.slice(at + 1) };
+}
+
+async function request(client: SecretsManagerClient, secretId: string): Promise<SecretValue> {
+  let answer: { SecretString?: string | undefined; VersionId?: string | undefined };
+  try {
+    answer = await client.send(new GetSecretValueCommand({ SecretId: secretId }));
+  } catch (cause) {
+    const kind = cause instanceof Error ? cause.name : 'an unknown error';
+    throw new SecretError(secretId, `could not be read (${kind}).`, cause);
+  }
+  if (!answer.SecretString) throw new SecretError(secretId, 'has no text value.');
+  return { text: answer.SecretString, version: answer.VersionId ?? '' };
+}
+
+function getOwnValue(value: unknown, key: string): unknown {
+  if (typeof value !== 'object' || value === null || !Object.hasOwn(value, key)) return undefined;
+  return (value as Record<string, unknown>)[key];
 }

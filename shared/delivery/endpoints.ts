@@ -21,7 +21,6 @@
 import { randomBytes } from 'node:crypto';
 import type * as z from 'zod';
 import { beingWorkedOn, type Expectation, type Refusal, revisionOf, revisionStill } from '../resources.ts';
-import type { EndpointSecrets } from '../secrets.ts';
 import { type AccountRef, endpointLockPk, keys } from '../storage/schema.ts';
 import type { Item, Table, Value } from '../storage/table.ts';
 import { checkInput } from '../validation.ts';
@@ -48,7 +47,7 @@ import {
 } from './endpoint-edits.ts';
 import { EndpointUpdate, NewEndpoint } from './endpoint-input.ts';
 import { checkUrl } from './outbound.ts';
-import { newSigningSecret, selectHeaders } from './signing-secrets.ts';
+import { type EndpointSecrets, newSigningSecret, selectHeaders } from './signing-secrets.ts';
 import { follows, type SinkRecord, sinkAttributes, toSink } from './sink.ts';
 
 /**

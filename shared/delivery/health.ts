@@ -10,6 +10,7 @@
  * is one. A suspect that fails again although others were delivered is parked as if it had been rejected
  * (decision 11).
  */
+import { type Jitter, scheduledWait, withJitter } from '../retry.ts';
 import type { Item } from '../storage/table.ts';
 
 /** The health of a sink as stored between drains. Times are epoch ms. */
@@ -75,18 +76,17 @@ export const DEFAULT_DISABLE_AFTER_SECONDS = 5 * 86_400;
 export const MAX_REJECTIONS = 5;
 /** Maximum number of suspects; above it, the latest stay. */
 export const MAX_SUSPECTS = 5;
-/**
- * Jitter of waits, as a fraction in both directions, so that sinks that failed together do not retry
- * together.
- */
-const JITTER = 0.2;
+/** Jitter of waits: a fifth in both directions. */
+const JITTER: Jitter = { least: 0.8, range: 0.4 };
+/** Wait (s) of an empty schedule. */
+const DEFAULT_WAIT_SECONDS = 60;
 /** Maximum `Retry-After` (ms) that is honoured. */
 export const MAX_RETRY_AFTER_MS = 86_400_000;
 
 /** Returns the wait before retry `n` (from 1) in ms, with jitter; `random` is from 0 to 1. */
-export function waitOf(retrySeconds: readonly number[], n: number, random: number): number {
-  const scheduled = 1000 * (retrySeconds[Math.min(n, retrySeconds.length) - 1] ?? 60);
-  return scheduled * (1 - JITTER + 2 * JITTER * random);
+export function getRetryWait(retrySeconds: readonly number[], n: number, random: number): number {
+  const seconds = scheduledWait(retrySeconds, n) ?? DEFAULT_WAIT_SECONDS;
+  return withJitter(1000 * seconds, JITTER, random);
 }
 
 /** Returns the health of a sink after a drain. */
@@ -128,7 +128,7 @@ function afterFailure(
     failingSince,
     problem: failure.reason,
     lastFailedAt: now,
-    waitUntil: now + Math.max(waitOf(policy.retrySeconds, failures, random), asked),
+    waitUntil: now + Math.max(getRetryWait(policy.retrySeconds, failures, random), asked),
   };
   if (now - failingSince < policy.disableAfterSeconds * 1000) return waiting;
   const days = Math.round((now - failingSince) / 8_640_000) / 10;

@@ -8,7 +8,7 @@ import type { EventDraft } from '../events/event.ts';
 import type { EventLog, LoggedEvent } from '../log/log.ts';
 import { cellLog, keys } from '../storage/schema.ts';
 import type { Item, Table, TransactOutcome, Write } from '../storage/table.ts';
-import { waitOf } from './health.ts';
+import { getRetryWait } from './health.ts';
 import type { Lease } from './lease.ts';
 import {
   formatLaneName,
@@ -236,7 +236,7 @@ export class ParkedLanes {
 
   #retryAfter(attempts: number): number {
     const { now, random, retrySeconds } = this.#deps;
-    return now() + waitOf(retrySeconds, attempts, random());
+    return now() + getRetryWait(retrySeconds, attempts, random());
   }
 
   /** Stores a parked event: behind the first of its lane if that one still exists, else as the first. */

@@ -9,18 +9,49 @@
  */
 import { randomBytes } from 'node:crypto';
 import type { SecretsManagerClient } from '@aws-sdk/client-secrets-manager';
-import { type AwsTextsOptions, createAwsTexts, openSealedTexts } from '../secret-store.ts';
+import * as z from 'zod';
 import {
+  type AwsTextsOptions,
   cacheReads,
-  type EndpointSecrets,
-  listActiveSecrets,
-  parseEndpointSecrets,
+  createAwsTexts,
+  openSealedTexts,
+  parseSecret,
   SecretError,
   secretNames,
+  type TextStore,
 } from '../secrets.ts';
 import { keys } from '../storage/schema.ts';
 import type { Table } from '../storage/table.ts';
 import type { SinkRecord } from './sink.ts';
+
+const signingSecret = z.string().startsWith('whsec_');
+
+/** The confidential data of an endpoint, which no response contains. */
+export const EndpointSecrets = z.object({
+  /** Signing secrets until they are replaced, the current one first; usually there is one. */
+  secrets: z.array(signingSecret).min(1).max(4),
+  /** Former secrets, the latest first: each also signs until its expiry (epoch ms). */
+  retiring: z.array(z.object({ secret: signingSecret, until: z.number() })).optional(),
+  /** Custom headers of each request: their values may be credentials. */
+  headers: z.record(z.string(), z.string()).optional(),
+  /**
+   * Headers of requests to the former URL, if a change replaced URL and headers together: a drain that still sends to the
+   * former URL must not send the new credentials there.
+   */
+  former: z.object({ url: z.string(), headers: z.record(z.string(), z.string()) }).optional(),
+  /**
+   * Creation id of their endpoint, as in its record: an id can be reused. Absent in those saved by earlier
+   * versions.
+   */
+  creation: z.string().optional(),
+});
+export type EndpointSecrets = z.infer<typeof EndpointSecrets>;
+
+/** Returns the secrets that sign at a time (epoch ms), the current one first. */
+export function listActiveSecrets(kept: EndpointSecrets, now: number): readonly string[] {
+  const former = (kept.retiring ?? []).filter(({ until }) => now < until);
+  return [...kept.secrets, ...former.map(({ secret }) => secret)];
+}
 
 /** The store of endpoint secrets. Every method throws {@link SecretError}. */
 export interface SigningSecrets {
@@ -160,33 +191,31 @@ export function createAwsSigningSecrets(
   client: SecretsManagerClient,
   options: AwsTextsOptions & { readonly stage: string },
 ): SigningSecrets {
-  const texts = createAwsTexts(client, options);
-  const nameOf = (region: string, endpoint: string) => secretNames(options.stage, region).endpoint(endpoint);
-  return {
-    async load(region, endpoint) {
-      const name = nameOf(region, endpoint);
-      const text = await texts.load(name);
-      return text === undefined ? undefined : parseEndpointSecrets(name, text);
-    },
-    save: (region, endpoint, kept) => texts.save(nameOf(region, endpoint), JSON.stringify(kept)),
-    remove: (region, endpoint) => texts.remove(nameOf(region, endpoint)),
-  };
+  return createSigningSecrets(createAwsTexts(client, options), (region, endpoint) => ({
+    name: secretNames(options.stage, region).endpoint(endpoint),
+  }));
 }
 
 /** Opens a store in the state table, encrypted: see {@link openSealedTexts}. */
 export async function openLocalSigningSecrets(table: Table, key: Uint8Array): Promise<SigningSecrets> {
-  const texts = await openSealedTexts(table, key);
-  const placeOf = (region: string, endpoint: string) => ({
+  return createSigningSecrets(await openSealedTexts(table, key), (region, endpoint) => ({
     key: keys.endpointSecrets(region, endpoint),
-    place: `${region}/${endpoint}`,
+    binding: `${region}/${endpoint}`,
     name: endpoint,
-  });
+  }));
+}
+
+function createSigningSecrets<P extends { readonly name: string }>(
+  texts: TextStore<P>,
+  toPlace: (region: string, endpoint: string) => P,
+): SigningSecrets {
   return {
     async load(region, endpoint) {
-      const text = await texts.load(placeOf(region, endpoint));
-      return text === undefined ? undefined : parseEndpointSecrets(endpoint, text);
+      const place = toPlace(region, endpoint);
+      const text = await texts.load(place);
+      return text === undefined ? undefined : parseSecret(place.name, text, EndpointSecrets);
     },
-    save: (region, endpoint, kept) => texts.save(placeOf(region, endpoint), JSON.stringify(kept)),
-    remove: (region, endpoint) => texts.remove(placeOf(region, endpoint)),
+    save: (region, endpoint, kept) => texts.save(toPlace(region, endpoint), JSON.stringify(kept)),
+    remove: (region, endpoint) => texts.remove(toPlace(region, endpoint)),
   };
 }

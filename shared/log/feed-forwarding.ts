@@ -9,6 +9,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleepMs } from 'node:timers/promises';
 import pLimit from 'p-limit';
+import { type Backoff, backoff, FULL_JITTER, withJitter } from '../retry.ts';
 import { type AccountRef, accountPk, cellLog, feedLog, keys } from '../storage/schema.ts';
 import type { Clause, Item, Table, Write } from '../storage/table.ts';
 import { formatKey, positionKey, toPosition, toRangeItem } from './feed-ranges.ts';
@@ -21,7 +22,8 @@ import { findEpochEnd, type Head, toHead } from './head.ts';
 const LOGS_AT_ONCE = 49;
 /** As for an account's log: of n concurrent forwarders, one succeeds in each round. */
 const RENUMBER_ATTEMPTS = 100;
-const MAX_RENUMBER_WAIT_MS = 200;
+/** In ms. */
+const RENUMBER_BACKOFF: Backoff = { first: 1, max: 200 };
 /** Maximum number of accounts of a region. */
 const MAX_ACCOUNTS = 100_000;
 const WRITES_AT_ONCE = 16;
@@ -121,7 +123,7 @@ async function forwardSome(
       onForwarded?.(feed);
       return true;
     }
-    await sleep(Math.min(MAX_RENUMBER_WAIT_MS, 2 ** attempt) * random());
+    await sleep(withJitter(backoff(attempt, RENUMBER_BACKOFF), FULL_JITTER, random()));
   }
   throw new Error(`The feed of ${feed.region} kept moving while ${refs.length} logs were forwarded.`);
 }

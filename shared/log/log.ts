@@ -12,6 +12,7 @@
  */
 import { setTimeout as sleepMs } from 'node:timers/promises';
 import { type EventDraft, type EventUrls, toEvent } from '../events/event.ts';
+import { type Backoff, backoff, FULL_JITTER, withJitter } from '../retry.ts';
 import { type AccountRef, isCell, keys, logPk, toEventIndexKeys } from '../storage/schema.ts';
 import { shareCalls } from '../storage/shared-reads.ts';
 import type { Clause, Item, Table, Value, Write } from '../storage/table.ts';
@@ -23,7 +24,8 @@ import { epochFloor, formatCursor, getFormerEnds, type Head, toHead } from './he
  * colliding again.
  */
 const RENUMBER_ATTEMPTS = 100;
-const MAX_RENUMBER_WAIT_MS = 200;
+/** In ms. */
+const RENUMBER_BACKOFF: Backoff = { first: 1, max: 200 };
 
 /**
  * Number of transaction actions that {@link EventLog.commit} itself uses besides the events: fence, Head,
@@ -193,7 +195,7 @@ export function createEventLog(table: Table, options: Options): EventLog {
   const retentionMs = (options.retentionDays ?? 90) * DAY_MS;
 
   function backOff(attempt: number): Promise<unknown> {
-    return sleep(Math.min(MAX_RENUMBER_WAIT_MS, 2 ** attempt) * random());
+    return sleep(withJitter(backoff(attempt, RENUMBER_BACKOFF), FULL_JITTER, random()));
   }
 
   async function readHead(ref: AccountRef): Promise<Head | undefined> {

@@ -1,5 +1,7 @@
 /** Failures of SES and SNS calls: certainly not accepted, or outcome unknown. */
+
 import { setTimeout as wait } from 'node:timers/promises';
+import { type Jitter, withJitter } from '../retry.ts';
 
 /**
  * Client options for calls that send messages: a single attempt. The SDK would retry a call whose response was lost, and the second message
@@ -59,6 +61,8 @@ export function classifyFailure(service: string, cause: unknown): CallFailure {
   };
 }
 
+const THROTTLE_JITTER: Jitter = { least: 0.5, range: 1 };
+
 /** Error codes with which a service asks the client to slow down. */
 export const THROTTLED = /Throttl|TooManyRequests|SlowDown/;
 
@@ -83,7 +87,7 @@ export async function retryThrottled<T>(
       if (failure.kind !== 'refused' || !THROTTLED.test(failure.code) || isDailyQuota(failure.message)) {
         throw cause;
       }
-      await wait(waitMs * (0.5 + random()));
+      await wait(withJitter(waitMs, THROTTLE_JITTER, random()));
     }
   }
   return call();

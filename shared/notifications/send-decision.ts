@@ -1,4 +1,5 @@
 /** Decisions about due messages: whether to send one, and its state after an attempt. Pure. */
+import { type Jitter, scheduledWait, withJitter } from '../retry.ts';
 import { getAddress, normalizeAddress } from './addresses.ts';
 import { applyFeedback, isFinal, type Work } from './messages.ts';
 import { quietUntil } from './sms-limits.ts';
@@ -7,6 +8,7 @@ import type { Message, MessageReason, NotificationSettings, Recipient, SendOutco
 
 /** Delays before retries of a message that was not sent. The last one repeats. */
 const RETRY_MS = [60_000, 300_000, 900_000, 3_600_000];
+const JITTER: Jitter = { least: 0.9, range: 0.2 };
 
 const HOUR_MS = 3_600_000;
 
@@ -113,9 +115,9 @@ export function afterAttempt(
 } {
   // A message that was certainly not accepted is no repeat.
   const unrepeated = { ...message, repeats: message.repeats - (before ? 1 : 0) };
-  const step = RETRY_MS[Math.min(message.attempts, RETRY_MS.length) - 1] ?? RETRY_MS[0] ?? 0;
+  const step = scheduledWait(RETRY_MS, Math.max(1, message.attempts)) ?? 0;
   const again = (least: number, delay: number): number => {
-    const dueAt = now + Math.max(least, Math.round(delay * (0.9 + random / 5)));
+    const dueAt = now + Math.max(least, Math.round(withJitter(delay, JITTER, random)));
     // The next check is at the latest when the message is given up.
     return Math.min(dueAt, Math.max(now, giveUpAt + 1));
   };

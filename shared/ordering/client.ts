@@ -1,6 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import pLimit from 'p-limit';
 import type * as z from 'zod';
+import { backoff, HALF_JITTER, withJitter } from '../retry.ts';
 import { errorFromResponse, isHtml, OrderingError, type OrderingErrorKind } from './errors.ts';
 import { baseAddress, type Exchanged, exchange, readJson, unlessAborted } from './exchange.ts';
 import {
@@ -236,7 +237,9 @@ export function createOrderingClient(options: OrderingClientOptions): OrderingCl
           const fault = error.cutShort ? 'cut short' : error.kind;
           const allowed = error.cutShort ? RETRIES_WHEN_CUT_SHORT : (RETRIES[error.kind] ?? 0);
           const before = failures.get(fault) ?? 0;
-          const pauseMs = error.retryAfterMs ?? FIRST_BACK_OFF_MS * 2 ** retries * (0.5 + random() / 2);
+          const pauseMs =
+            error.retryAfterMs ??
+            withJitter(backoff(retries, { first: FIRST_BACK_OFF_MS }), HALF_JITTER, random());
           if (before >= allowed || retries >= MOST_RETRIES || (error.retryAfterMs ?? 0) > maxRetryAfterMs)
             throw error;
           failures.set(fault, before + 1);

@@ -19,6 +19,7 @@ import {
   TransactWriteCommand,
   UpdateCommand,
 } from '@aws-sdk/lib-dynamodb';
+import { type Backoff, backoff, HALF_JITTER, withJitter } from '../retry.ts';
 import { type IndexSchema, stateSchema, type TableSchema } from './schema.ts';
 import {
   type Clause,
@@ -40,6 +41,8 @@ import {
  * {@link TableError}.
  */
 const ATTEMPTS = 8;
+/** In ms; the first retry is number 1. */
+const RETRY_BACKOFF: Backoff = { first: 25, max: 2000 };
 /** DynamoDB's limit on the keys of one BatchGetItem. */
 const BATCH_KEYS = 100;
 /** DynamoDB's limit on the items of one BatchWriteItem. */
@@ -100,7 +103,7 @@ export function createDynamoTable(client: DynamoDBClient, options: Options): Tab
   }
 
   function backOff(tries: number): Promise<unknown> {
-    return sleep(Math.min(2000, 25 * 2 ** tries) * (0.5 + random() / 2));
+    return sleep(withJitter(backoff(tries, RETRY_BACKOFF), HALF_JITTER, random()));
   }
 
   return {

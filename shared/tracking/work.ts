@@ -1,6 +1,8 @@
 /** One job processed by a poll: its stored state, its new state, and the resulting writes. */
+
 import type { EventDraft } from '../events/event.ts';
 import { COMMIT_OVERHEAD_ACTIONS } from '../log/log.ts';
+import { backoff } from '../retry.ts';
 import { type AccountRef, keys } from '../storage/schema.ts';
 import {
   estimateSize,
@@ -143,7 +145,7 @@ export function unanswered(snapshot: Snapshot, context: ScheduleContext): Snapsh
   ) {
     return { ...snapshot, owed: null };
   }
-  const backOffSeconds = Math.min(MAX_RETRY_SECONDS, pollIntervalSeconds * 2 ** Math.min(tries - 1, 20));
+  const backOffSeconds = backoff(tries - 1, { first: pollIntervalSeconds, max: MAX_RETRY_SECONDS });
   return { ...snapshot, owed: { tries, at: startedAt + backOffSeconds * 1000 } };
 }
 

@@ -2,7 +2,7 @@
 import type { SecretsManagerClient } from '@aws-sdk/client-secrets-manager';
 import { expect, test, vi } from 'vitest';
 import { createConnector } from '../../shared/accounts/connect.ts';
-import { createSecretReader } from '../../shared/secrets.ts';
+import { createSecretReader } from '../../shared/accounts/credentials.ts';
 import { pollAccount } from '../../shared/tracking/poll.ts';
 import { createHttpRig } from '../support/tracker.ts';
 

@@ -2,7 +2,8 @@
 import { setImmediate } from 'node:timers/promises';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { type DrainDeps, drainSink, type NewWork } from '../../shared/delivery/drain.ts';
+import { drainSink } from '../../shared/delivery/drain.ts';
+import type { DrainDeps, NewWork } from '../../shared/delivery/drain-deps.ts';
 import { enableHealth, healthAttributes } from '../../shared/delivery/health.ts';
 import { discardParked, listParked, retryParked } from '../../shared/delivery/parked-events.ts';
 import { type DeliveryOutcome, registerSink, type SinkPort, toSink } from '../../shared/delivery/sink.ts';

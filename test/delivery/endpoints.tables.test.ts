@@ -36,6 +36,7 @@ import { checkUrl } from '../../shared/delivery/outbound.ts';
 import {
   createAwsSigningSecrets,
   createSigningReader,
+  type EndpointSecrets,
   openLocalSigningSecrets,
   SIGNING_MAX_AGE_MS,
   type SigningSecrets,
@@ -45,7 +46,7 @@ import { wakeSinks } from '../../shared/delivery/wakes.ts';
 import { createWebhookSink } from '../../shared/delivery/webhook.ts';
 import { catalogue } from '../../shared/events/catalogue.ts';
 import { createEventLog } from '../../shared/log/log.ts';
-import { type EndpointSecrets, SecretError } from '../../shared/secrets.ts';
+import { SecretError } from '../../shared/secrets.ts';
 import {
   CELL_LOG,
   cursorPk,

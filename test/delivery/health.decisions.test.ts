@@ -7,12 +7,12 @@ import {
   type DrainObservations,
   enableHealth,
   type FailurePolicy,
+  getRetryWait,
   healthAttributes,
   isReady,
   type SinkHealth,
   toHealth,
   updateHealth,
-  waitOf,
 } from '../../shared/delivery/health.ts';
 
 const NOW = Date.parse('2026-03-02T08:00:00Z');
@@ -48,7 +48,7 @@ function saw(change: Partial<DrainObservations> = {}): DrainObservations {
 
 describe('a wait', () => {
   test('is that of its index in the schedule, whose last one repeats', () => {
-    const waits = [1, 2, 3, 4, 1000].map((n) => waitOf([5, 300, 1800], n, EVEN));
+    const waits = [1, 2, 3, 4, 1000].map((n) => getRetryWait([5, 300, 1800], n, EVEN));
     expect(waits).toEqual([5_000, 300_000, 1_800_000, 1_800_000, 1_800_000]);
   });
 
@@ -60,12 +60,12 @@ describe('a wait', () => {
       [0.75, 330_000],
       [1, 360_000],
     ] as const) {
-      expect(waitOf([5, 300], 2, random)).toBeCloseTo(wait, 6);
+      expect(getRetryWait([5, 300], 2, random)).toBeCloseTo(wait, 6);
     }
   });
 
   test('is a minute without a schedule', () => {
-    expect(waitOf([], 3, EVEN)).toBe(60_000);
+    expect(getRetryWait([], 3, EVEN)).toBe(60_000);
   });
 });
 

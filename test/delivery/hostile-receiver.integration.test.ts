@@ -7,7 +7,7 @@ import { afterEach, expect, test } from 'vitest';
 import { createTables, historyTableName } from '../../local/tables.ts';
 import { registerAccount } from '../../shared/accounts/accounts.ts';
 import { createDeliveryLog, type DeliveryEntry } from '../../shared/delivery/delivery-log.ts';
-import type { DrainReport } from '../../shared/delivery/drain.ts';
+import type { DrainReport } from '../../shared/delivery/drain-deps.ts';
 import { enableEndpoint } from '../../shared/delivery/endpoint-controls.ts';
 import type { EndpointDeps } from '../../shared/delivery/endpoint-edits.ts';
 import { createEndpoint } from '../../shared/delivery/endpoints.ts';

@@ -27,6 +27,7 @@ import { createTickHandler, STANDARD_TOPIC_SINK, TOPIC_SINK } from '../../functi
 import { createWakeSinksHandler } from '../../functions/handlers/wake-sinks.ts';
 import type { Telemetry } from '../../functions/telemetry.ts';
 import { duePolls, findAccount, registerAccount, schedule } from '../../shared/accounts/accounts.ts';
+import { createSecretReader } from '../../shared/accounts/credentials.ts';
 import { createApi } from '../../shared/api/app.ts';
 import {
   type DeliveryOutcome,
@@ -36,7 +37,7 @@ import {
 } from '../../shared/delivery/sink.ts';
 import { createEventLog, type EventLog, type LoggedEvent } from '../../shared/log/log.ts';
 import type { SendReport } from '../../shared/notifications/send-report.ts';
-import { createSecretReader, SecretError } from '../../shared/secrets.ts';
+import { SecretError } from '../../shared/secrets.ts';
 import { feedLog, keys, notifyDue } from '../../shared/storage/schema.ts';
 import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
 import type { Table, Write } from '../../shared/storage/table.ts';

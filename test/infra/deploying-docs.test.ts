@@ -4,7 +4,8 @@ import { expect, test } from 'vitest';
 import { commands } from '../../functions/handlers/operate.ts';
 import { parseStages, stages } from '../../infra/settings.ts';
 import packageJson from '../../package.json' with { type: 'json' };
-import { checkSecretRef, secretNames } from '../../shared/secrets.ts';
+import { checkSecretRef } from '../../shared/accounts/credentials.ts';
+import { secretNames } from '../../shared/secrets.ts';
 import { synthesize } from '../support/cells.ts';
 import { createOperator } from '../support/operator.ts';
 

@@ -46,7 +46,7 @@ import { PROBLEM_TYPE, type ProblemKind, problems } from '../../shared/api/probl
 import { routes } from '../../shared/api/routes/all.ts';
 import { createSlots, SLOT_GRACE_MS } from '../../shared/api/waiting-limit.ts';
 import { createDeliveryLog, readDeliveryHealth } from '../../shared/delivery/delivery-log.ts';
-import type { DrainReport } from '../../shared/delivery/drain.ts';
+import type { DrainReport } from '../../shared/delivery/drain-deps.ts';
 import { enableHealth, healthAttributes } from '../../shared/delivery/health.ts';
 import type { DeliveryOutcome } from '../../shared/delivery/sink.ts';
 import { wakeSinks as wakeSinksOf } from '../../shared/delivery/wakes.ts';

@@ -3,7 +3,8 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { createServer, type IncomingHttpHeaders, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished } from 'vitest';
-import { type DrainDeps, drainSink } from '../../shared/delivery/drain.ts';
+import { drainSink } from '../../shared/delivery/drain.ts';
+import type { DrainDeps } from '../../shared/delivery/drain-deps.ts';
 import {
   type Delivery,
   type DeliveryOutcome,

@@ -7,7 +7,7 @@ import { createServer as createSecureServer, type Server as SecureServer } from 
 import type { AddressInfo, Socket } from 'node:net';
 import { CloudEvent } from 'cloudevents';
 import { Webhook } from 'standardwebhooks';
-import type { DrainReport } from '../../shared/delivery/drain.ts';
+import type { DrainReport } from '../../shared/delivery/drain-deps.ts';
 import { getLane } from '../../shared/delivery/window.ts';
 import type { Certificate } from './certificates.ts';
 

@@ -3,7 +3,11 @@ import { randomUUID } from 'node:crypto';
 import { createOperateHandler } from '../../functions/handlers/operate.ts';
 import type { Telemetry } from '../../functions/telemetry.ts';
 import type { TestDeps } from '../../shared/accounts/account-test.ts';
-import { type AccountSecrets, openLocalAccountSecrets } from '../../shared/accounts/credentials.ts';
+import {
+  type AccountSecrets,
+  checkSecretRef,
+  openLocalAccountSecrets,
+} from '../../shared/accounts/credentials.ts';
 import type { AccountDeps } from '../../shared/accounts/managed-accounts.ts';
 import { createReferenceRemover } from '../../shared/api/account-references.ts';
 import { createDeliveryLog } from '../../shared/delivery/delivery-log.ts';
@@ -12,7 +16,6 @@ import { openLocalSigningSecrets } from '../../shared/delivery/signing-secrets.t
 import type { SinkPort } from '../../shared/delivery/sink.ts';
 import { epochFloor } from '../../shared/log/head.ts';
 import { createEventLog } from '../../shared/log/log.ts';
-import { checkSecretRef } from '../../shared/secrets.ts';
 import { historySchema } from '../../shared/storage/schema.ts';
 import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
 import type { Table } from '../../shared/storage/table.ts';
