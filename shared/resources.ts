@@ -72,5 +72,5 @@ export async function whileLocked<T>(
 export const beingWorkedOn = (id: string): Refusal => ({
   kind: 'conflict',
   why: 'busy',
-  reason: `Somebody else is at work on "${id}" at this moment; try again in two minutes at the latest.`,
+  reason: `Another operation on "${id}" is in progress. Retry within two minutes.`,
 });

@@ -408,5 +408,5 @@ const taken = (id: string): Refusal => ({
 const changedMeanwhile = (id: string): Refusal => ({
   kind: 'conflict',
   why: 'changed',
-  reason: `The account "${id}" was changed meanwhile; read it again.`,
+  reason: `The account "${id}" was modified. Fetch it again and retry.`,
 });

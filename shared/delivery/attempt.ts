@@ -61,7 +61,7 @@ export async function attemptNow(
     outcome: outcome.kind,
     status: outcome.answer?.status ?? null,
     latencyMs,
-    message: reason ?? 'The endpoint took it.',
+    message: reason ?? 'Delivered.',
     logged,
   };
 }
@@ -75,7 +75,7 @@ async function tryOnce(
   try {
     const port = await deps.open(record);
     const [outcome] = await port.deliver([{ event, ...(replay ? { replay } : {}) }]);
-    return outcome ?? { kind: 'retry', reason: 'The sink did not answer for this event.' };
+    return outcome ?? { kind: 'retry', reason: 'The sink returned no outcome for this event.' };
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : 'The sink could not be opened.';
     return { kind: 'retry', reason };

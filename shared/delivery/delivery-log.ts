@@ -203,7 +203,10 @@ function percentile(sorted: readonly number[], percent: number): number | undefi
 }
 
 function describeFailure({ reason, status }: DeliveryEntry): string {
-  return reason ?? (status === undefined ? 'The delivery failed.' : `The answer was ${status}.`);
+  return (
+    reason ??
+    (status === undefined ? 'The delivery failed.' : `The endpoint responded with status ${status}.`)
+  );
 }
 
 /** Returns the key ranges of a sink's deliveries that can have an outcome. */

@@ -47,7 +47,7 @@ import { getLane } from './window.ts';
 
 /** Number of attempts written to the delivery log in one batch. */
 const LOG_BATCH = 25;
-const TOO_MANY_PARKED: Failure = { reason: `${MAX_PARKED} events are set aside, and no more can be.` };
+const TOO_MANY_PARKED: Failure = { reason: `${MAX_PARKED} events are parked, which is the maximum.` };
 /** A sink with a rate that was idle may catch up on this much time. */
 const BURST_MS = 100;
 
@@ -395,7 +395,7 @@ class Drain {
       sent.forEach((one, place) => {
         const outcome = outcomes[place] ?? {
           kind: 'retry',
-          reason: 'The sink did not answer for this event.',
+          reason: 'The sink returned no outcome for this event.',
         };
         this.#recordAttempt(one, outcome, at);
         this.#settle(one, outcome);

@@ -80,7 +80,7 @@ export function checkManaged(
   if (options.declared) return checkRevision(item, id, expected);
   if (item.kind !== 'webhook') return endpointNotFound(id);
   if (!isManaged(item)) {
-    const reason = `The endpoint "${id}" is declared in the configuration file: change or remove it under "endpoints" there, and start again.`;
+    const reason = `The endpoint "${id}" is declared in the configuration file. Change or remove it there, under "endpoints", and restart.`;
     return { kind: 'conflict', reason };
   }
   return checkRevision(item, id, expected);
@@ -115,11 +115,11 @@ export const endpointNotFound = (id: string): Refusal => ({
 
 export const endpointExists = (id: string): Refusal => ({
   kind: 'conflict',
-  reason: `id must be new, and there is an endpoint "${id}" already.`,
+  reason: `id must be unused; the endpoint "${id}" exists.`,
 });
 
 export const endpointModified = (id: string): Refusal => ({
   kind: 'conflict',
   why: 'changed',
-  reason: `The endpoint "${id}" was changed meanwhile; read it again.`,
+  reason: `The endpoint "${id}" was modified. Fetch it again and retry.`,
 });

@@ -45,10 +45,10 @@ const jobFields = z
         ? jobFieldShapes[name as keyof typeof jobFieldShapes]
         : undefined;
       if (!shape) {
-        const message = `is not a field of the job in events; those are ${jobFieldNames.join(', ')}`;
+        const message = `is not a job field in events; the fields are ${jobFieldNames.join(', ')}`;
         context.addIssue({ code: 'custom', path: [name], message });
       } else if (!shape.safeParse(value).success) {
-        const message = 'must be a value that this field can have';
+        const message = 'must be a valid value of this field';
         context.addIssue({ code: 'custom', path: [name], message });
       }
     }
@@ -90,18 +90,18 @@ const headers = z
     const entries = Object.entries(fields);
     const seen = new Set<string>();
     for (const [name, value] of entries) {
-      if (!TOKEN.test(name)) fail([name], 'is not a name that a header can have');
+      if (!TOKEN.test(name)) fail([name], 'is not a valid header name');
       else if (isReservedHeader(name)) {
-        fail([name], 'must be another header, for this one is set by Jobwire or belongs to the connection');
+        fail([name], 'must not be a header that Jobwire or the connection sets');
       } else if (seen.has(name.toLowerCase())) fail([name], 'must be there once');
       else if (!PRINTABLE_ASCII.test(value) || value !== value.trim()) {
-        fail([name], 'must be printable ASCII without spaces around it');
+        fail([name], 'must be printable ASCII without leading or trailing spaces');
       }
       seen.add(name.toLowerCase());
     }
     if (entries.length > MAX_HEADERS) fail([], `must hold at most ${MAX_HEADERS} headers`);
     const bytes = entries.reduce((sum, [name, value]) => sum + countBytes(name) + value.length, 0);
-    if (bytes > MAX_HEADER_BYTES) fail([], `must be at most ${MAX_HEADER_BYTES} bytes in all`);
+    if (bytes > MAX_HEADER_BYTES) fail([], `must be at most ${MAX_HEADER_BYTES} bytes in total`);
   })
   .describe(
     `Custom headers of each request: at most ${MAX_HEADERS}, ${MAX_HEADER_BYTES} bytes in total. The values are write-only.`,
@@ -161,7 +161,7 @@ const range = {
 const start = z
   .union(
     [z.enum(['now', 'beginning']), range.at, range.cursors],
-    'must be "now", "beginning", {"at": an instant} or {"cursors": {account: cursor}}',
+    'must be "now", "beginning", {"at": timestamp} or {"cursors": {account: cursor}}',
   )
   .describe(
     'Position in the logs at which deliveries start. Default: `now`. With `cursors`, each account starts after its cursor, all others now.',
@@ -234,13 +234,13 @@ export const NewReplay = z
     from: z
       .union(
         [z.literal('beginning'), range.at, range.cursors],
-        'must be "beginning", {"at": an instant} or {"cursors": {account: cursor}}',
+        'must be "beginning", {"at": timestamp} or {"cursors": {account: cursor}}',
       )
       .describe('Start of the range: the earliest event still kept, a time, or cursors (exclusive).'),
     to: z
       .union(
         [z.literal('now'), range.at, range.cursors],
-        'must be "now", {"at": an instant} or {"cursors": {account: cursor}}',
+        'must be "now", {"at": timestamp} or {"cursors": {account: cursor}}',
       )
       .optional()
       .describe(

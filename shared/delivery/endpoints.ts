@@ -158,7 +158,7 @@ export async function updateEndpoint(
       return {
         kind: 'refused',
         reason:
-          'headers must be given together with a url on another host: the present headers are meant for the present host only.',
+          'headers are required when url changes to another origin: the current headers are for the current origin only.',
       };
     }
     // Some accounts that it already follows may have been deleted since.
@@ -167,7 +167,7 @@ export async function updateEndpoint(
     if (refusal) return refusal;
     const added = (await listFollowedLogs(deps, record)).filter((account) => !follows(before, account));
     if (start !== undefined && added.length === 0) {
-      return { kind: 'refused', reason: 'start is for accounts that are added, and none is.' };
+      return { kind: 'refused', reason: 'start applies to added accounts only, and this change adds none.' };
     }
     const place = await findStartPositions(deps, region, added, start ?? 'now');
     if (place.kind !== 'placed') return place;
@@ -366,7 +366,7 @@ function checkEndpointLimits(
   more: number,
 ): Refusal | undefined {
   if (there.length + more > MAX_ENDPOINTS) {
-    const reason = `The region has ${MAX_ENDPOINTS} endpoints, and can have no more; delete one first.`;
+    const reason = `The region has ${MAX_ENDPOINTS} endpoints, which is the maximum. Delete one first.`;
     return { kind: 'conflict', reason };
   }
   const full = accounts.find(
@@ -374,7 +374,7 @@ function checkEndpointLimits(
       there.filter((endpoint) => endpoint.accounts.includes(account)).length >= MAX_ENDPOINTS_PER_ACCOUNT,
   );
   if (full === undefined) return undefined;
-  const reason = `${MAX_ENDPOINTS_PER_ACCOUNT} endpoints name the account "${full}", and no more can; delete one first.`;
+  const reason = `The account "${full}" has ${MAX_ENDPOINTS_PER_ACCOUNT} endpoints that name it, which is the maximum. Delete one first.`;
   return { kind: 'conflict', reason };
 }
 
@@ -390,12 +390,12 @@ export async function checkAccounts(
   if (stranger === undefined) return undefined;
   return {
     kind: 'refused',
-    reason: `${field} must name accounts that are registered, and "${stranger}" is not.`,
+    reason: `${field} must name registered accounts; "${stranger}" is not.`,
   };
 }
 
 /** Returns why a URL is not accepted for an endpoint, as one sentence. */
 function checkEndpointUrl(url: string, allowPrivateNetworks: boolean): string | undefined {
   const refusal = checkUrl(url, allowPrivateNetworks);
-  return refusal && `url is refused: ${refusal.replace(/\.$/, '')}.`;
+  return refusal && `url is not accepted: ${refusal.replace(/\.$/, '')}.`;
 }

@@ -182,7 +182,7 @@ export function checkUrl(url: string, allowPrivateNetworks: boolean): string | u
   if (parsed.protocol !== 'https:' && !(allowPrivateNetworks && parsed.protocol === 'http:')) {
     return allowPrivateNetworks ? 'It must begin with https:// or http://.' : 'It must begin with https://.';
   }
-  if (parsed.username || parsed.password) return 'It must not carry a user name or password.';
+  if (parsed.username || parsed.password) return 'It must not contain a user name or password.';
   if (allowPrivateNetworks) return undefined;
   const port = parsed.port === '' ? 443 : Number(parsed.port);
   if (port < 1024 && !LOW_PORTS.has(port)) return 'Its port must be 443, 80, or 1024 and above.';
@@ -191,7 +191,9 @@ export function checkUrl(url: string, allowPrivateNetworks: boolean): string | u
     const what = classifyNonPublic(host);
     return what === undefined ? undefined : `Its host is not a public address (${what}).`;
   }
-  return LOCAL_NAME.test(host.replace(/\.+$/, '')) ? 'Its host is a name of a private network.' : undefined;
+  return LOCAL_NAME.test(host.replace(/\.+$/, ''))
+    ? 'Its host name belongs to a private network.'
+    : undefined;
 }
 
 /**
@@ -294,7 +296,12 @@ class GuardedConnections implements Connections {
   #toTarget(url: string): Target {
     const refusal = checkUrl(url, this.#allowPrivateNetworks);
     if (refusal)
-      return { url, rejection: `The endpoint's URL is refused. ${refusal}`, options: {}, secure: true };
+      return {
+        url,
+        rejection: `The URL of the endpoint is not accepted. ${refusal}`,
+        options: {},
+        secure: true,
+      };
     const parsed = new URL(url);
     const host = getHost(parsed);
     const what = isIP(host) === 0 ? undefined : this.#checkAddress(host);
@@ -354,7 +361,7 @@ class GuardedConnections implements Connections {
         request = send({ ...target.options, headers });
       } catch (cause) {
         // For example an invalid header.
-        end(notSent(`The request could not be made${formatErrorCode(cause)}.`));
+        end(notSent(`The request could not be created${formatErrorCode(cause)}.`));
         return;
       }
       request.on('socket', (assigned) => {
@@ -455,33 +462,34 @@ const UNPRINTABLE = /(?:[^\P{Cc}\t\n\r]|\ufffd)+/gu;
 type Stage = 'connecting' | 'securing' | 'sent' | 'answering';
 
 const LATE: Readonly<Record<Stage, string>> = {
-  connecting: 'The endpoint did not accept a connection in time.',
-  securing: 'The endpoint did not make the connection secure in time.',
-  sent: 'The endpoint did not answer in time.',
-  answering: 'The endpoint did not finish its answer in time.',
+  connecting: 'The connection to the endpoint timed out.',
+  securing: 'The TLS handshake with the endpoint timed out.',
+  sent: 'The endpoint did not respond in time.',
+  answering: 'The endpoint did not complete its response in time.',
 };
 
 /** Describes an error as a message. */
 function describeError(cause: NodeJS.ErrnoException, stage: Stage, socket: Socket | undefined): string {
   const code = formatErrorCode(cause);
   if (cause.code === 'HPE_HEADER_OVERFLOW')
-    return `The headers of the endpoint's answer are too long${code}.`;
-  if (cause.code?.startsWith('HPE_')) return `The endpoint's answer is not valid HTTP${code}.`;
+    return `The headers of the endpoint's response are too long${code}.`;
+  if (cause.code?.startsWith('HPE_')) return `The endpoint's response is not valid HTTP${code}.`;
   switch (stage) {
     case 'connecting':
-      if (cause instanceof NoPublicAddress) return "The endpoint's name has no public address.";
-      if (cause.code === 'ENOTFOUND') return `The endpoint's name is not known${code}.`;
-      if (cause.syscall === 'getaddrinfo') return `The endpoint's name could not be resolved${code}.`;
+      if (cause instanceof NoPublicAddress) return 'The host name of the endpoint has no public address.';
+      if (cause.code === 'ENOTFOUND') return `The host name of the endpoint does not exist${code}.`;
+      if (cause.syscall === 'getaddrinfo')
+        return `The host name of the endpoint could not be resolved${code}.`;
       if (cause.code === 'ECONNREFUSED') return `The endpoint refused the connection${code}.`;
       return `The endpoint could not be reached${code}.`;
     case 'securing':
       return (socket as TLSSocket | undefined)?.authorizationError
         ? `The endpoint's certificate is not valid${code}.`
-        : `A secure connection to the endpoint could not be made${code}.`;
+        : `The TLS handshake with the endpoint failed${code}.`;
     case 'sent':
-      return `The endpoint broke off the connection${code}.`;
+      return `The endpoint closed the connection before it responded${code}.`;
     case 'answering':
-      return `The endpoint broke off its answer${code}.`;
+      return `The endpoint closed the connection before its response was complete${code}.`;
   }
 }
 

@@ -45,7 +45,7 @@ export async function findPositions(
   if (typeof place === 'object' && 'cursors' in place) {
     const stranger = Object.keys(place.cursors).find((account) => !accounts.includes(account));
     if (stranger !== undefined) {
-      return { kind: 'refused', reason: `must name accounts that are followed, and "${stranger}" is none` };
+      return { kind: 'refused', reason: `must name followed accounts; "${stranger}" is not followed` };
     }
   }
   const positions = new Map<string, number>();
@@ -62,7 +62,7 @@ export async function findPositions(
     if (!head) {
       // The log has not begun, so every position in it is its beginning.
       if (text === undefined) positions.set(account, 0);
-      else refusals.push(`has a cursor for "${account}", whose log has not begun`);
+      else refusals.push(`has a cursor for "${account}", whose log has no events yet`);
       return;
     }
     if (place === 'now') {
@@ -81,7 +81,7 @@ export async function findPositions(
       const bounds = `from ${formatCursor(head.epoch, earliest - 1)} to ${formatCursor(head.epoch, head.sequence)}`;
       const position = cursor && resolveCursor(head, cursor);
       if (position === undefined || position < earliest - 1) {
-        refusals.push(`must hold for "${account}" a cursor ${bounds}`);
+        refusals.push(`must have a cursor ${bounds} for "${account}"`);
       } else {
         positions.set(account, position);
       }

@@ -108,7 +108,7 @@ async function createReplay(
   const logs = await listFollowedLogs(deps, record);
   const stranger = filter.accounts?.find((account) => !follows(record, account) || !logs.includes(account));
   if (stranger !== undefined) {
-    const reason = `filter.accounts must name accounts that "${sink}" follows, and "${stranger}" is none.`;
+    const reason = `filter.accounts must name accounts that "${sink}" follows; it does not follow "${stranger}".`;
     return { kind: 'refused', reason };
   }
   const accounts = filter.accounts ?? logs;
@@ -122,9 +122,9 @@ async function createReplay(
       end.positions.get(account) ?? (heads.kind === 'placed' ? heads.positions.get(account) : 0) ?? 0;
     return last > position ? [{ account, position, end: last }] : [];
   });
-  if (ranges.length === 0) return { kind: 'refused', reason: 'from and to must have events between them.' };
+  if (ranges.length === 0) return { kind: 'refused', reason: 'No events are between from and to.' };
   if (ranges.length > MAX_ACCOUNTS) {
-    const reason = `filter.accounts must name at most ${MAX_ACCOUNTS} accounts; the range has events of ${ranges.length}.`;
+    const reason = `filter.accounts must name at most ${MAX_ACCOUNTS} accounts; the range contains events of ${ranges.length}.`;
     return { kind: 'refused', reason };
   }
 
@@ -197,7 +197,7 @@ export async function cancelReplay(
   const item = await deps.table.get(key);
   if (!item) return { kind: 'unknown', reason: `There is no replay "${id}" to "${sink}".` };
   const now = await loadProgress(deps, region, sink, item);
-  if (now.state === 'done') return { kind: 'conflict', reason: `The replay "${id}" is done already.` };
+  if (now.state === 'done') return { kind: 'conflict', reason: `The replay "${id}" is already done.` };
   if (now.state !== 'cancelled') {
     const { done, delivered, failed, skipped } = now;
     const set = { cancelledAt: deps.now(), done, delivered, failed, skipped };
@@ -234,11 +234,11 @@ export async function resendEvent(
   if (!follows(record, account)) {
     return {
       kind: 'refused',
-      reason: `account must be one that "${sink}" follows, and "${account}" is none.`,
+      reason: `account must be one that "${sink}" follows; it does not follow "${account}".`,
     };
   }
   if (!Number.isSafeInteger(sequence) || sequence < 1) {
-    return { kind: 'refused', reason: 'sequence must be a whole number from 1.' };
+    return { kind: 'refused', reason: 'sequence must be a positive integer.' };
   }
   const page = await deps.log.read({ region, account }, sequence - 1, 1);
   if (!page) return { kind: 'unknown', reason: `There is no account "${account}".` };
@@ -250,13 +250,13 @@ export async function resendEvent(
     const reason =
       earliest > head
         ? `The log of "${account}" has no events.`
-        : `sequence must be in the log of "${account}", which goes from ${first} to ${last}.`;
+        : `sequence must be in the log of "${account}": ${first} to ${last}.`;
     return { kind: 'unknown', reason };
   }
   if (epoch !== undefined && event.id !== `${account}.${epoch}.${sequence}`) {
     return {
       kind: 'unknown',
-      reason: `epoch must be the one of the event: the log of "${account}" has ${event.id} in that place.`,
+      reason: `epoch must be that of the event: the log of "${account}" has ${event.id} at this sequence.`,
     };
   }
   return { kind: 'attempted', ...(await attemptNow(deps, record, event, 'resend')) };
@@ -381,5 +381,5 @@ function toReplay(item: Item, cursors: readonly Item[]): Replay {
 const sinkNotFound = (sink: string): Refusal => ({ kind: 'unknown', reason: `There is no sink "${sink}".` });
 const tooManyReplays = (sink: string): Refusal => ({
   kind: 'conflict',
-  reason: `"${sink}" has ${MAX_RUNNING_REPLAYS} replays running already; wait for one, or cancel one.`,
+  reason: `"${sink}" has ${MAX_RUNNING_REPLAYS} running replays, which is the maximum. Wait for one to complete, or cancel one.`,
 });

@@ -65,7 +65,7 @@ export function createSnsSink(client: SNSClient, topicArn: string, options: Opti
         const failure = failed.get(Id);
         return failure
           ? classifyEntryError(failure)
-          : { kind: 'retry', reason: 'SNS did not answer for this event.' };
+          : { kind: 'retry', reason: 'SNS returned no outcome for this event.' };
       });
     } catch (cause) {
       const { outcome, aboutContent } = classifyCallError(cause);
@@ -228,25 +228,25 @@ const ERROR_CLASSES: readonly (readonly [
   about: 'topic' | 'throttle' | 'content',
   words: string,
 ])[] = [
-  [/^KMS/, 'topic', 'SNS can’t use the key that the topic is encrypted with'],
-  [/^(NotFound|ResourceNotFound)$/, 'topic', 'The topic is not there'],
+  [/^KMS/, 'topic', 'SNS cannot use the encryption key of the topic'],
+  [/^(NotFound|ResourceNotFound)$/, 'topic', 'The topic does not exist'],
   [
     /Authorization|AccessDenied|Credentials|Token|Signature|InvalidSecurity/,
     'topic',
-    'SNS does not let us publish to the topic',
+    'Jobwire has no permission to publish to the topic',
   ],
-  [/Throttl|TooManyRequests|LimitExceeded|SlowDown/, 'throttle', 'SNS asks to slow down'],
+  [/Throttl|TooManyRequests|LimitExceeded|SlowDown/, 'throttle', 'SNS throttles requests'],
   [/^(InternalError|InternalFailure|ServiceUnavailable)$/, 'topic', 'SNS failed'],
   [
     /^(InvalidParameter|InvalidParameterValue|Validation|ValidationError|BatchRequestTooLong)$/,
     'content',
-    'SNS refused what was published as not valid',
+    'SNS rejected the request as invalid',
   ],
 ];
 
 function classifyEntryError({ Code, SenderFault }: BatchResultErrorEntry): DeliveryOutcome {
   const code = normalizeCode(Code);
-  const [, about, words] = classifyCode(code) ?? [undefined, 'content', 'SNS did not take the event'];
+  const [, about, words] = classifyCode(code) ?? [undefined, 'content', 'SNS rejected the event'];
   const reason = `${words} (${code}).`;
   return SenderFault && about === 'content' ? { kind: 'rejected', reason } : { kind: 'retry', reason };
 }
@@ -259,7 +259,11 @@ function classifyCallError(cause: unknown): {
   const answer = getResponse(cause);
   if (!answer) return { outcome: { kind: 'retry', reason: describeUnreachable(cause) }, aboutContent: false };
   const code = normalizeCode(answer.code);
-  const [, about, words] = classifyCode(code) ?? [undefined, 'topic', `SNS answered ${answer.status}`];
+  const [, about, words] = classifyCode(code) ?? [
+    undefined,
+    'topic',
+    `SNS responded with status ${answer.status}`,
+  ];
   const afterMs = answer.retryAfterMs;
   return {
     outcome: { kind: 'retry', reason: `${words} (${code}).`, ...(afterMs === undefined ? {} : { afterMs }) },
@@ -297,6 +301,6 @@ function describeUnreachable(cause: unknown): string {
   if (!(cause instanceof Error)) return 'SNS could not be reached.';
   // The SDK also reports every broken connection as a timeout; the error code distinguishes them.
   const code = 'code' in cause && typeof cause.code === 'string' ? cause.code : cause.name;
-  if (code === 'TimeoutError' || code === 'ETIMEDOUT') return 'SNS did not answer in time.';
+  if (code === 'TimeoutError' || code === 'ETIMEDOUT') return 'SNS did not respond in time.';
   return `SNS could not be reached (${normalizeCode(code)}).`;
 }

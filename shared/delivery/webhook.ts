@@ -152,7 +152,7 @@ function disableReason(status: number, headers: IncomingHttpHeaders): string | u
   if (status === 410) return 'The endpoint answered 410: it is gone for good.';
   const wishes = String(headers['webhook-delivery'] ?? '').split(',');
   const asked = wishes.some((wish) => wish.trim().toLowerCase() === 'disable');
-  return asked ? 'The endpoint asked for no more deliveries (webhook-delivery: disable).' : undefined;
+  return asked ? 'The endpoint requested no more deliveries (webhook-delivery: disable).' : undefined;
 }
 
 /** The date format of RFC 9110; other formats that JavaScript parses are not accepted. */

@@ -125,7 +125,9 @@ async function forwardSome(
     }
     await sleep(withJitter(backoff(attempt, RENUMBER_BACKOFF), FULL_JITTER, random()));
   }
-  throw new Error(`The feed of ${feed.region} kept moving while ${refs.length} logs were forwarded.`);
+  throw new Error(
+    `Too many concurrent writes to the feed of ${feed.region} while ${refs.length} logs were forwarded.`,
+  );
 }
 
 /** A log's current state, with its position in the feed. */

@@ -82,9 +82,7 @@ export class RestoredLogError extends Error {
   override readonly name = 'RestoredLogError';
 
   constructor(ref: AccountRef) {
-    super(
-      `The log of ${ref.account} is of a table that was restored: nothing is written to it before it is renewed (logs.renew).`,
-    );
+    super(`The log of ${ref.account} belongs to a restored table: renew it before writing (logs.renew).`);
   }
 }
 
@@ -329,7 +327,7 @@ export function createEventLog(table: Table, options: Options): EventLog {
         }
         await backOff(attempt);
       }
-      throw new Error(`The log of ${ref.account} kept moving while it was renewed.`);
+      throw new Error(`Too many concurrent writes to the log of ${ref.account} during its renewal.`);
     },
 
     async commit(ref, request) {
@@ -355,7 +353,7 @@ export function createEventLog(table: Table, options: Options): EventLog {
         if (!fresh) return { kind: 'fenced' };
         head = fresh;
       }
-      throw new Error(`The log of ${ref.account} kept moving while a poll tried to number its events.`);
+      throw new Error(`Too many concurrent writes to the log of ${ref.account} during a commit.`);
     },
 
     async append(ref, events, writes = []) {
@@ -373,7 +371,7 @@ export function createEventLog(table: Table, options: Options): EventLog {
         if (outcome.failed.some((at) => at >= grown.writes.length)) return { kind: 'refused' };
         await backOff(attempt);
       }
-      throw new Error(`The log of ${ref.account} kept moving while an event was appended.`);
+      throw new Error(`Too many concurrent writes to the log of ${ref.account} during an append.`);
     },
 
     async read(ref, after, limit) {

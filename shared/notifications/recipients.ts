@@ -238,5 +238,5 @@ const idTaken = (recipient: string): Refusal => ({
 const modifiedConcurrently = (recipient: string): Refusal => ({
   kind: 'conflict',
   why: 'changed',
-  reason: `The recipient "${recipient}" was changed meanwhile; read it again.`,
+  reason: `The recipient "${recipient}" was modified. Fetch it again and retry.`,
 });

@@ -125,7 +125,7 @@ export function createDynamoTable(client: DynamoDBClient, options: Options): Tab
           let left: Key[] = wanted.slice(at, at + BATCH_KEYS);
           for (let tries = 0; left.length > 0; tries += 1) {
             if (tries === ATTEMPTS)
-              throw new TableError('get many', `${left.length} keys stayed unprocessed`);
+              throw new TableError('get many', `${left.length} keys remained unprocessed`);
             if (tries > 0) await backOff(tries);
             const answer = await document.send(
               new BatchGetCommand({
@@ -189,7 +189,7 @@ export function createDynamoTable(client: DynamoDBClient, options: Options): Tab
             .map((Item) => ({ PutRequest: { Item } }));
           for (let tries = 0; left.length > 0; tries += 1) {
             if (tries === ATTEMPTS)
-              throw new TableError('put many', `${left.length} items stayed unprocessed`);
+              throw new TableError('put many', `${left.length} items remained unprocessed`);
             if (tries > 0) await backOff(tries);
             const answer = await document.send(
               new BatchWriteCommand({

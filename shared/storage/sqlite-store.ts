@@ -155,7 +155,7 @@ export class SqliteStore {
     const known = token === undefined ? undefined : this.#tokens.get(token);
     if (known) {
       if (isDeepStrictEqual(known, writes)) return { done: true };
-      throw new RequestRejected('a token was used for two transactions');
+      throw new RequestRejected('a token was reused for a different transaction');
     }
     const found = writes.map((write) => table.find(write));
     const failed = writes.flatMap((write, at) => (conditionsHold(write, found[at]?.item) ? [] : [at]));
@@ -222,7 +222,7 @@ export function toStored(item: Item): Stored {
       parts.push(value);
       length += value.byteLength;
     } else if (typeof value === 'number' && !Number.isFinite(value)) {
-      throw new RequestRejected(`${name} is ${value}, which can't be stored`);
+      throw new RequestRejected(`${name} is ${value}, which cannot be stored`);
     } else {
       plain[name] = value;
     }
@@ -376,7 +376,7 @@ class StoredTable {
     for (const name of ['pk', 'sk', ...this.#columns]) {
       const value = item[name];
       if (value !== undefined && (typeof value !== 'string' || value === '' || !value.isWellFormed())) {
-        throw new RequestRejected(`${name} is a key, and must be a text that is not empty`);
+        throw new RequestRejected(`${name} is a key and must be non-empty, well-formed text`);
       }
     }
     return { key, item, stored: toStored(item) };
@@ -437,8 +437,7 @@ function prepare(database: DatabaseSync, schemas: Schemas): void {
     Number(Object.values(database.prepare(`PRAGMA ${name}`).get() ?? {})[0]);
   const [application, layout] = [pragma('application_id'), pragma('user_version')];
   const isNew = database.prepare('SELECT 1 FROM sqlite_schema LIMIT 1').get() === undefined;
-  if (!isNew && application !== APPLICATION_ID)
-    throw new StoreFormatError("it is not one of Jobwire's databases");
+  if (!isNew && application !== APPLICATION_ID) throw new StoreFormatError('it is not a Jobwire database');
   if (layout > LAYOUT)
     throw new StoreFormatError(`it was written by a later version of Jobwire (layout ${layout})`);
   // FULL: acknowledged writes survive a power failure.

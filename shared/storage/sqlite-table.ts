@@ -139,7 +139,7 @@ function createTable(table: string, reader: SqliteReader, commit: Commit, turn: 
 /** Throws {@link TableError} for a transaction that DynamoDB would reject. */
 function checkTransaction(writes: readonly Write[]): void {
   if (writes.length === 0 || writes.length > MAX_TRANSACTION_ACTIONS) {
-    throw new TableError('transact', `${writes.length} actions are none, or over ${MAX_TRANSACTION_ACTIONS}`);
+    throw new TableError('transact', `${writes.length} actions, expected 1 to ${MAX_TRANSACTION_ACTIONS}`);
   }
   if (writes.some((write) => 'update' in write && Object.keys(write.set).length === 0)) {
     throw new TableError('transact', 'an update sets nothing');
@@ -203,7 +203,7 @@ async function startWriter(
     // An error that a worker throws loses its class in transfer.
     ended.then(() => {
       const why = failure instanceof Error ? failure.message : String(failure);
-      failed(new StoreFormatError(`The database ${path} can't be opened: ${why}.`, { cause: failure }));
+      failed(new StoreFormatError(`The database ${path} cannot be opened: ${why}.`, { cause: failure }));
     });
   });
   isOpen = true;

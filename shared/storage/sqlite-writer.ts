@@ -9,7 +9,7 @@ const SWEEP_EVERY_MS = 60_000;
 const SWEEP_AGAIN_MS = 1_000;
 
 const port = parentPort;
-if (!port) throw new Error('This is a worker.');
+if (!port) throw new Error('This file runs in a worker thread only.');
 const store = new SqliteStore(String(workerData), FILE_SCHEMAS);
 
 port.on('message', (first: WriterRequest) => {

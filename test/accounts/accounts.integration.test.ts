@@ -289,7 +289,7 @@ eachTable('accounts', (makeTable, kind) => {
       ).toMatchObject({
         account: { pollIntervalSeconds: 300, revision: 2 },
       });
-      const reason = 'The account "acme" was changed meanwhile; read it again.';
+      const reason = 'The account "acme" was modified. Fetch it again and retry.';
       const stale = { kind: 'conflict', why: 'changed', reason };
       const revision = { revision: 1 };
       expect(await updateAccount(rig.deps, ACME, { pollIntervalSeconds: 60 }, revision)).toEqual(stale);

@@ -426,12 +426,12 @@ describe('endpoints', () => {
       expect.stringMatching(/^Concurrent jobs: It must be .* 1 to 64\.$/),
       expect.stringMatching(/^Event types: It must name at least one type\.$/),
       expect.stringMatching(/^Id: It must be 1–63/),
-      expect.stringMatching(/^Name of header 1: It must be another header/),
+      expect.stringMatching(/^Name of header 1: It must not be a header/),
       expect.stringMatching(/^Order groups: It must be at most 200 characters\.$/),
       expect.stringMatching(/^Requests per second: It must be a number from 0\.1 to 1000\.$/),
       expect.stringMatching(/^Start time: It must be a date and time\.$/),
       expect.stringMatching(/^URL: It must be a URL/),
-      expect.stringMatching(/^Value of field 1: It must be a value that this field can have\.$/),
+      expect.stringMatching(/^Value of field 1: It must be a valid value of this field\.$/),
     ]);
     await axe(page);
     await show(page, { theme: 'dark' });

@@ -56,7 +56,7 @@ eachTable('The delivery log', (_, kind, makeHistory) => {
     const log = logOver(await makeHistory());
     const full = entry({
       outcome: 'rejected',
-      reason: 'The answer was 422.',
+      reason: 'The endpoint responded with status 422.',
       status: 422,
       excerpt: '{"error":"naïve 😀"}',
       cause: 'replay',
@@ -119,7 +119,9 @@ eachTable('The delivery log', (_, kind, makeHistory) => {
     const recorded = history.units();
     await log.bySink('us', 'erp', { limit: 50 });
     const paged = history.units();
-    await log.record([entry({ outcome: 'retry', reason: 'The answer was 500.', status: 500 })]);
+    await log.record([
+      entry({ outcome: 'retry', reason: 'The endpoint responded with status 500.', status: 500 }),
+    ]);
     const failed = history.units();
     if (kind === 'in memory') return;
     expect(recorded.write).toBe(800);
@@ -164,7 +166,7 @@ describe('Entries', () => {
   test('a fault of the table is thrown to the caller', async () => {
     const history = watchedTable(createMemoryTable(historySchema), {
       before: () => {
-        throw new TableError('put many', '3 items stayed unprocessed');
+        throw new TableError('put many', '3 items remained unprocessed');
       },
     });
     await expect(logOver(history).record([entry()])).rejects.toThrow(TableError);
@@ -256,7 +258,12 @@ describe('Health', () => {
     await log.record([
       ...Array.from({ length: 100 }, (_, at) => entry({ at: NOW - 10_000 - at, latencyMs: at + 1 })),
       entry({ at: NOW - 5_000, outcome: 'retry', reason: 'No answer within 15 s.', latencyMs: 15_000 }),
-      entry({ at: NOW - 6_000, outcome: 'rejected', reason: 'The answer was 422.', cause: 'parked' }),
+      entry({
+        at: NOW - 6_000,
+        outcome: 'rejected',
+        reason: 'The endpoint responded with status 422.',
+        cause: 'parked',
+      }),
       // Not counted.
       entry({ at: NOW - DAY - 1, outcome: 'retry', reason: 'Too long ago.' }),
       entry({ at: NOW - 1_000, outcome: 'retry', reason: 'A ping.', cause: 'ping' }),
@@ -332,7 +339,7 @@ describe('Health', () => {
       attempts: 1,
       delivered: 0,
       successRate: 0,
-      lastError: { at: NOW - 1, reason: 'The answer was 503.' },
+      lastError: { at: NOW - 1, reason: 'The endpoint responded with status 503.' },
     });
   });
 });

@@ -589,7 +589,7 @@ describe('rejected events', () => {
     expect(report).toMatchObject({
       outcome: 'waiting',
       parked: 1000,
-      problem: '1000 events are set aside, and no more can be.',
+      problem: '1000 events are parked, which is the maximum.',
     });
     expect(await listParked(rig.table, REGION, 'erp')).toHaveLength(1000);
     mended = true;
@@ -842,7 +842,7 @@ describe('a failing sink', () => {
         type: 'endpoint.disabled',
         region: 'us',
         endpoint: 'erp',
-        reason: 'Nothing but failures for 5 days. The last one: down',
+        reason: 'Only failures for 5 days. Last failure: down',
         failingSince: new Date(began).toISOString(),
       },
     ]);

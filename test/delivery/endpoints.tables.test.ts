@@ -299,7 +299,7 @@ eachTable('endpoints', (makeTable, kind) => {
       expect((await rig.cursor('acme'))?.position).toBe(3);
       expect(await rig.create({ id: 'x', url: URL, start: { cursors: { acme: 'e1.2' } } })).toEqual({
         kind: 'refused',
-        reason: 'start must hold for "acme" a cursor from e1.3 to e1.5.',
+        reason: 'start must have a cursor from e1.3 to e1.5 for "acme".',
       });
     });
 
@@ -308,7 +308,7 @@ eachTable('endpoints', (makeTable, kind) => {
       const made = await rig.create({ id: 'erp', url: URL });
       expect(await rig.create({ id: 'erp', url: 'https://evil.example/', secret: newSecret() })).toEqual({
         kind: 'conflict',
-        reason: 'id must be new, and there is an endpoint "erp" already.',
+        reason: 'id must be unused; the endpoint "erp" exists.',
       });
       expect(await rig.read()).toMatchObject({ url: URL, revision: 1 });
       expect((await rig.signing()).secrets).toEqual(made.kind === 'created' ? [made.secret] : []);
@@ -463,7 +463,7 @@ eachTable('endpoints', (makeTable, kind) => {
       // Otherwise the new host would receive headers meant for this one.
       expect(await updateEndpoint(rig.deps, REGION, 'erp', { url: 'https://c.example/' })).toMatchObject({
         kind: 'refused',
-        reason: expect.stringContaining('headers must be given together with a url on another host'),
+        reason: expect.stringContaining('headers are required when url changes to another origin'),
       });
       await updateEndpoint(rig.deps, REGION, 'erp', { url: 'https://b.example/other' });
       expect((await rig.signing()).headers).toEqual({ 'X-C': 'd' });
@@ -493,7 +493,7 @@ eachTable('endpoints', (makeTable, kind) => {
       expect((await rig.cursor(CELL_LOG))?.position).toBe(0);
       expect(await updateEndpoint(rig.deps, REGION, 'erp', { start: 'now' })).toEqual({
         kind: 'refused',
-        reason: 'start is for accounts that are added, and none is.',
+        reason: 'start applies to added accounts only, and this change adds none.',
       });
     });
 
@@ -535,7 +535,7 @@ eachTable('endpoints', (makeTable, kind) => {
       const stale = {
         kind: 'conflict',
         why: 'changed',
-        reason: 'The endpoint "erp" was changed meanwhile; read it again.',
+        reason: 'The endpoint "erp" was modified. Fetch it again and retry.',
       };
       expect(await resumeEndpoint(rig.deps, REGION, 'erp', { revision: 1 })).toEqual(stale);
       expect(await updateEndpoint(rig.deps, REGION, 'erp', { types: ['*'] }, { revision: 1 })).toEqual(stale);
@@ -617,7 +617,7 @@ eachTable('endpoints', (makeTable, kind) => {
       const refused = {
         kind: 'conflict',
         reason:
-          'The endpoint "declared" is declared in the configuration file: change or remove it under "endpoints" there, and start again.',
+          'The endpoint "declared" is declared in the configuration file. Change or remove it there, under "endpoints", and restart.',
       };
       expect(await updateEndpoint(rig.deps, REGION, 'declared', {})).toEqual(refused);
       expect(await pauseEndpoint(rig.deps, REGION, 'declared')).toEqual(refused);
@@ -714,7 +714,7 @@ eachTable('endpoints', (makeTable, kind) => {
       expect(await rotateSecret(rig.deps, REGION, 'erp')).toEqual({
         kind: 'conflict',
         reason:
-          '3 former secrets of the endpoint "erp" still sign along; wait, or set gracePeriodSeconds to 0.',
+          '3 former secrets of the endpoint "erp" are still valid, which is the maximum. Wait, or set gracePeriodSeconds to 0.',
       });
       expect((await rig.signing()).secrets).toHaveLength(4);
       const secret = newSecret();
@@ -823,7 +823,7 @@ describe('an invalid request is rejected with one message', () => {
     [{}, 'url is missing; it must be a URL.'],
     [{ url: 7 }, 'url must be a URL.'],
     ...['http://erp.example.com/', 'https://127.0.0.1/', 'https://me:pw@a.example/', 'nowhere'].map(
-      (url): [unknown, string] => [{ url }, `url is refused: ${checkUrl(url, false)}`],
+      (url): [unknown, string] => [{ url }, `url is not accepted: ${checkUrl(url, false)}`],
     ),
     [{ url: `https://a.example/${'x'.repeat(2000)}` }, 'url must be at most 2000 characters.'],
     [{ url: URL, colour: 'red' }, 'colour is not a setting that Jobwire knows.'],
@@ -838,10 +838,7 @@ describe('an invalid request is rejected with one message', () => {
     [{ url: URL, accounts: 'acme' }, 'accounts must be a list of accounts.'],
     [{ url: URL, accounts: [] }, 'accounts must name at least one account.'],
     [{ url: URL, accounts: many(1001) }, 'accounts must name at most 1000 accounts.'],
-    [
-      { url: URL, accounts: ['acme', 'nobody'] },
-      'accounts must name accounts that are registered, and "nobody" is not.',
-    ],
+    [{ url: URL, accounts: ['acme', 'nobody'] }, 'accounts must name registered accounts; "nobody" is not.'],
     [{ url: URL, types: [] }, 'types must name at least one type.'],
     [{ url: URL, types: ['JOB'] }, 'types[0] must be an event type, or the beginning of one and a final *.'],
     [{ url: URL, types: ['job.*', 'jobs.*'] }, 'types[1] must match one of the event types that there are.'],
@@ -857,27 +854,30 @@ describe('an invalid request is rejected with one message', () => {
     [{ url: URL, jobFields: ['status'] }, 'jobFields must map fields of the job to values.'],
     [
       { url: URL, jobFields: { customerId: 1 } },
-      'jobFields.customerId is not a field of the job in events; those are jobNumber, status, description, orderNumber, orderGroup, orderGroupSequence, originCode, dateDue, mustDate, dateOut.',
+      'jobFields.customerId is not a job field in events; the fields are jobNumber, status, description, orderNumber, orderGroup, orderGroupSequence, originCode, dateDue, mustDate, dateOut.',
     ],
     [
       { url: URL, jobFields: { tracking: null } },
-      'jobFields.tracking is not a field of the job in events; those are jobNumber, status, description, orderNumber, orderGroup, orderGroupSequence, originCode, dateDue, mustDate, dateOut.',
+      'jobFields.tracking is not a job field in events; the fields are jobNumber, status, description, orderNumber, orderGroup, orderGroupSequence, originCode, dateDue, mustDate, dateOut.',
     ],
-    [
-      { url: URL, jobFields: { mustDate: 'yes' } },
-      'jobFields.mustDate must be a value that this field can have.',
-    ],
+    [{ url: URL, jobFields: { mustDate: 'yes' } }, 'jobFields.mustDate must be a valid value of this field.'],
     [
       { url: URL, jobFields: { status: ['a'] } },
       'jobFields.status must be text, a number, true, false or null.',
     ],
     [{ url: URL, headers: 'a' }, 'headers must map names of headers to values.'],
-    [headers({ 'X A': 'b' }), 'headers.X A is not a name that a header can have.'],
-    [headers({ 'X-A': 'b\r\nX-B: c' }), 'headers.X-A must be printable ASCII without spaces around it.'],
-    [headers({ 'X-A': 'b\u0000' }), 'headers.X-A must be printable ASCII without spaces around it.'],
-    [headers({ 'X-A': 'é' }), 'headers.X-A must be printable ASCII without spaces around it.'],
-    [headers({ 'X-A': 'ж' }), 'headers.X-A must be printable ASCII without spaces around it.'],
-    [headers({ 'X-A': ' b' }), 'headers.X-A must be printable ASCII without spaces around it.'],
+    [headers({ 'X A': 'b' }), 'headers.X A is not a valid header name.'],
+    [
+      headers({ 'X-A': 'b\r\nX-B: c' }),
+      'headers.X-A must be printable ASCII without leading or trailing spaces.',
+    ],
+    [
+      headers({ 'X-A': 'b\u0000' }),
+      'headers.X-A must be printable ASCII without leading or trailing spaces.',
+    ],
+    [headers({ 'X-A': 'é' }), 'headers.X-A must be printable ASCII without leading or trailing spaces.'],
+    [headers({ 'X-A': 'ж' }), 'headers.X-A must be printable ASCII without leading or trailing spaces.'],
+    [headers({ 'X-A': ' b' }), 'headers.X-A must be printable ASCII without leading or trailing spaces.'],
     [headers({ 'X-A': 'b', 'x-a': 'c' }), 'headers.x-a must be there once.'],
     ...[
       ...['Content-Type', 'content-length', 'Host', 'user-agent', 'accept-encoding', 'expect'],
@@ -885,14 +885,14 @@ describe('an invalid request is rejected with one message', () => {
       ...['transfer-encoding', 'upgrade', 'proxy-authorization', 'content-encoding'],
     ].map((name): [unknown, string] => [
       headers({ [name]: 'b' }),
-      `headers.${name} must be another header, for this one is set by Jobwire or belongs to the connection.`,
+      `headers.${name} must not be a header that Jobwire or the connection sets.`,
     ]),
     [headers({ 'X-A': 7 as unknown as string }), 'headers.X-A must be text.'],
     [
       headers(Object.fromEntries(many(21).map((name) => [name, 'v']))),
       'headers must hold at most 20 headers.',
     ],
-    [headers({ 'X-A': 'v'.repeat(4096) }), 'headers must be at most 4096 bytes in all.'],
+    [headers({ 'X-A': 'v'.repeat(4096) }), 'headers must be at most 4096 bytes in total.'],
     [{ url: URL, concurrency: 0 }, 'concurrency must be a whole number from 1 to 64.'],
     [{ url: URL, concurrency: 65 }, 'concurrency must be a whole number from 1 to 64.'],
     [{ url: URL, concurrency: 1.5 }, 'concurrency must be a whole number from 1 to 64.'],
@@ -909,16 +909,16 @@ describe('an invalid request is rejected with one message', () => {
     [{ url: URL, start: { cursors: {} } }, 'start.cursors must name at least one account.'],
     ...['later', { at: '2026-03-02T07:00:00Z', cursors: {} }].map((start): [unknown, string] => [
       { url: URL, start },
-      'start must be "now", "beginning", {"at": an instant} or {"cursors": {account: cursor}}.',
+      'start must be "now", "beginning", {"at": timestamp} or {"cursors": {account: cursor}}.',
     ]),
     [{ url: URL, start: { at: '2026-03-02T08:00:01Z' } }, 'start must not be in the future.'],
     [
       { url: URL, accounts: ['acme'], start: { cursors: { other: 'e1.0' } } },
-      'start must name accounts that are followed, and "other" is none.',
+      'start must name followed accounts; "other" is not followed.',
     ],
     ...['e2.1', 'e1.4', 'x', ''].map((cursor): [unknown, string] => [
       { url: URL, start: { cursors: { acme: cursor } } },
-      'start must hold for "acme" a cursor from e1.0 to e1.3.',
+      'start must have a cursor from e1.0 to e1.3 for "acme".',
     ]),
   ];
 
@@ -933,14 +933,11 @@ describe('an invalid request is rejected with one message', () => {
     await rig.create({ id: 'erp', url: URL });
     const before = await rig.everything();
     const refusals: readonly [object, string][] = [
-      [{ url: 'https://10.0.0.1/' }, `url is refused: ${checkUrl('https://10.0.0.1/', false)}`],
+      [{ url: 'https://10.0.0.1/' }, `url is not accepted: ${checkUrl('https://10.0.0.1/', false)}`],
       [{ url: null }, 'url must be a URL.'],
       [{ types: ['nothing.*'] }, 'types[0] must match one of the event types that there are.'],
-      [{ accounts: ['nobody'] }, 'accounts must name accounts that are registered, and "nobody" is not.'],
-      [
-        { headers: { host: 'x' } },
-        'headers.host must be another header, for this one is set by Jobwire or belongs to the connection.',
-      ],
+      [{ accounts: ['nobody'] }, 'accounts must name registered accounts; "nobody" is not.'],
+      [{ headers: { host: 'x' } }, 'headers.host must not be a header that Jobwire or the connection sets.'],
       [{ secret: newSecret() }, 'secret is not a setting that Jobwire knows.'],
       [{ id: 'other' }, 'id is not a setting that Jobwire knows.'],
       [{ concurrency: 100 }, 'concurrency must be a whole number from 1 to 64.'],
@@ -1109,7 +1106,7 @@ eachTable('secrets encrypted in the state table', (makeTable) => {
     await (await openLocalSigningSecrets(table, key)).save(REGION, 'erp', KEPT);
     expect(await (await openLocalSigningSecrets(table, key)).load(REGION, 'erp')).toEqual(KEPT);
     await expect(openLocalSigningSecrets(table, new Uint8Array(randomBytes(32)))).rejects.toThrow(
-      'The secret key is not the one that the secrets of endpoints and accounts were encrypted with: put the former one back.',
+      'The secret key differs from the key that encrypted the secrets of endpoints and accounts: restore the former key.',
     );
   });
 
@@ -1119,7 +1116,7 @@ eachTable('secrets encrypted in the state table', (makeTable) => {
     await store.save(REGION, 'erp', KEPT);
     const sealed = (await table.get(keys.endpointSecrets(REGION, 'erp')))?.sealed as Uint8Array;
     await table.write({ put: { ...keys.endpointSecrets(REGION, 'mine'), sealed } });
-    await expect(store.load(REGION, 'mine')).rejects.toThrow("The secret mine can't be decrypted.");
+    await expect(store.load(REGION, 'mine')).rejects.toThrow('The secret mine cannot be decrypted.');
     for (const at of [0, 13, sealed.length - 1]) {
       const broken = sealed.slice();
       broken[at] = (broken[at] ?? 0) ^ 1;
@@ -1206,7 +1203,7 @@ describe('secrets in Secrets Manager', () => {
     const error = await store.save(REGION, 'erp', KEPT).catch((cause: unknown) => cause);
     expect(error).toBeInstanceOf(SecretError);
     expect((error as Error).message).toBe(
-      'The secret jobwire/test/us/endpoints/erp could not be saved: its name is not free yet.',
+      'The secret jobwire/test/us/endpoints/erp could not be saved: AWS has not released its name yet.',
     );
     expect(waits).toEqual([250, 500, 1000, 2000, 4000]);
   });
@@ -1227,7 +1224,7 @@ describe('secrets in Secrets Manager', () => {
     const other = createAwsSigningSecrets(odd as unknown as SecretsManagerClient, { stage: 'test' });
     const error = (await other.load(REGION, 'erp').catch((cause: unknown) => cause)) as Error;
     expect(error.message).toBe(
-      'The secret jobwire/test/us/endpoints/erp is not as it should be: secrets.0 is missing or not valid.',
+      'The secret jobwire/test/us/endpoints/erp is invalid: secrets.0 is missing or invalid.',
     );
   });
 });

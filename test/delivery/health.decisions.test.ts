@@ -182,16 +182,14 @@ describe('disabling a sink', () => {
       problem: failure.reason,
       lastFailedAt: NOW,
       disabledAt: NOW,
-      disabledReason: 'Nothing but failures for 5 days. The last one: The endpoint answered 500.',
+      disabledReason: 'Only failures for 5 days. Last failure: The endpoint answered 500.',
     });
   });
 
   test('has the duration of the failure, to a tenth of a day', () => {
     const before = healthy({ failures: 90, failingSince: NOW - 1.26 * DAY_MS });
     const after = updateHealth(before, saw({ failure }), policyOf({ disableAfterSeconds: 1 }), NOW, EVEN);
-    expect(after.disabledReason).toBe(
-      'Nothing but failures for 1.3 days. The last one: The endpoint answered 500.',
-    );
+    expect(after.disabledReason).toBe('Only failures for 1.3 days. Last failure: The endpoint answered 500.');
   });
 
   test('does not happen after a delivery, nor without a failure', () => {

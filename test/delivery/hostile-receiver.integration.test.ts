@@ -476,8 +476,8 @@ test('for any receivers and kills: every event is delivered, in order per job, a
   const words: readonly [endpoint: string, RegExp][] = [
     ['slow', /^The endpoint did not answer in time\.$/],
     ['slow', /^The endpoint did not finish its answer in time\.$/],
-    ['resets', /^The endpoint broke off the connection \(ECONNRESET\)\.$/],
-    ['resets', /^The endpoint broke off its answer \(ECONNRESET\)\.$/],
+    ['resets', /^The endpoint closed the connection before it responded \(ECONNRESET\)\.$/],
+    ['resets', /^The endpoint closed the connection before its response was complete \(ECONNRESET\)\.$/],
     ['errors', /^The endpoint answered 500\.$/],
     ['errors', /^The endpoint answered 503\.$/],
     ['throttle', /^The endpoint answered 429\.$/],

@@ -184,7 +184,7 @@ describe('URLs of endpoints', () => {
     'metadata.google.internal.',
     'nas.home.arpa',
   ])('https://%s is rejected before the name is resolved', (host) => {
-    expect(checkUrl(`https://${host}/`, false)).toBe('Its host is a name of a private network.');
+    expect(checkUrl(`https://${host}/`, false)).toBe('Its host name belongs to a private network.');
     expect(checkUrl(`https://${host}/`, true)).toBeUndefined();
   });
 
@@ -208,8 +208,8 @@ describe('URLs of endpoints', () => {
     ['https://1.2.3.4.5/', 'It is not a URL.'],
     ['http://example.com/', 'It must begin with https://.'],
     ['ftp://example.com/', 'It must begin with https://.'],
-    ['https://user@example.com/', 'It must not carry a user name or password.'],
-    ['https://:word@example.com/', 'It must not carry a user name or password.'],
+    ['https://user@example.com/', 'It must not contain a user name or password.'],
+    ['https://:word@example.com/', 'It must not contain a user name or password.'],
     ['https://example.com:22/', 'Its port must be 443, 80, or 1024 and above.'],
     ['https://example.com:1023/', 'Its port must be 443, 80, or 1024 and above.'],
     ['https://example.com:0/', 'Its port must be 443, 80, or 1024 and above.'],
@@ -220,7 +220,7 @@ describe('URLs of endpoints', () => {
   test('allowing private networks also allows http:// and any port, and nothing else', () => {
     expect(checkUrl('http://10.0.0.1:22/', true)).toBeUndefined();
     expect(checkUrl('ftp://10.0.0.1/', true)).toBe('It must begin with https:// or http://.');
-    expect(checkUrl('http://me@10.0.0.1/', true)).toBe('It must not carry a user name or password.');
+    expect(checkUrl('http://me@10.0.0.1/', true)).toBe('It must not contain a user name or password.');
   });
 });
 
@@ -235,7 +235,7 @@ describe('a configuration', () => {
     const endpoint = { id: 'erp', url, secret: `whsec_${Buffer.alloc(24, 7).toString('base64')}` };
     const region = { baseUrl: 'https://a.example/api', authUrl: 'https://a.example', realm: 'us' };
     expect(() => parseConfig({ regions: { us: region }, accounts: [], endpoints: [endpoint] }, {})).toThrow(
-      `endpoints[0].url is refused: ${sentence}.`,
+      `endpoints[0].url is not accepted: ${sentence}.`,
     );
   });
 
@@ -288,7 +288,7 @@ describe('the guard on connections', () => {
     expect(answers).toHaveLength(2);
     expect(await client.post(url)).toEqual({
       kind: 'failed',
-      reason: "The endpoint's name has no public address.",
+      reason: 'The host name of the endpoint has no public address.',
       sent: false,
     });
     expect([inside.connections(), outside.connections()]).toEqual([0, 1]);
@@ -308,7 +308,7 @@ describe('the guard on connections', () => {
       });
       expect(await client.post(`https://${host}:${server.port}/`)).toEqual({
         kind: 'failed',
-        reason: "The endpoint's name has no public address.",
+        reason: 'The host name of the endpoint has no public address.',
         sent: false,
       });
       expect(server.connections()).toBe(0);
@@ -330,7 +330,7 @@ describe('the guard on connections', () => {
     expect(answer).toMatchObject({ kind: 'failed', sent: false });
     expect(answer).toHaveProperty(
       'reason',
-      expect.stringMatching(/^The endpoint's URL is refused\. Its host is /),
+      expect.stringMatching(/^The URL of the endpoint is not accepted\. Its host is /),
     );
     expect(server.connections()).toBe(0);
   });
@@ -367,7 +367,7 @@ describe('failures', () => {
         Object.assign(new Error('key-in-the-path'), { code: 'ENOTFOUND', syscall: 'getaddrinfo' }),
       );
     expect(await createClient({ resolve }).post('http://nobody.example/')).toEqual(
-      notSent("The endpoint's name is not known (ENOTFOUND)."),
+      notSent('The host name of the endpoint does not exist (ENOTFOUND).'),
     );
   });
 
@@ -377,7 +377,7 @@ describe('failures', () => {
         Object.assign(new Error('key-in-the-path'), { code: 'EAI_AGAIN', syscall: 'getaddrinfo' }),
       );
     expect(await createClient({ resolve }).post('http://nobody.example/')).toEqual(
-      notSent("The endpoint's name could not be resolved (EAI_AGAIN)."),
+      notSent('The host name of the endpoint could not be resolved (EAI_AGAIN).'),
     );
   });
 
@@ -388,7 +388,7 @@ describe('failures', () => {
       return new Promise<never>(() => undefined);
     };
     const exchange = overdue(5_000, asked, () => createClient({ resolve }).post('http://slow.example/'));
-    expect(await exchange).toEqual(notSent('The endpoint did not accept a connection in time.'));
+    expect(await exchange).toEqual(notSent('The connection to the endpoint timed out.'));
   });
 
   test('the TLS handshake takes more than 5 s', async () => {
@@ -397,7 +397,7 @@ describe('failures', () => {
     const exchange = overdue(5_000, greeted, () =>
       createClient().post(server.url.replace('http:', 'https:')),
     );
-    expect(await exchange).toEqual(notSent('The endpoint did not make the connection secure in time.'));
+    expect(await exchange).toEqual(notSent('The TLS handshake with the endpoint timed out.'));
     await server.closed();
   });
 
@@ -405,7 +405,7 @@ describe('failures', () => {
     const asked = happening();
     const server = await startServer('127.0.0.1', asked.happens);
     const exchange = overdue(15_000, asked, () => createClient().post(server.url));
-    expect(await exchange).toEqual(sent('The endpoint did not answer in time.'));
+    expect(await exchange).toEqual(sent('The endpoint did not respond in time.'));
     await server.closed();
   });
 
@@ -416,7 +416,7 @@ describe('failures', () => {
       drip(socket, 'x: y\r\n', begun.happens);
     });
     const exchange = overdue(15_000, begun, () => createClient().post(server.url));
-    expect(await exchange).toEqual(sent('The endpoint did not answer in time.'));
+    expect(await exchange).toEqual(sent('The endpoint did not respond in time.'));
     await server.closed();
   });
 
@@ -428,7 +428,7 @@ describe('failures', () => {
     });
     const exchange = overdue(15_000, begun, () => createClient().post(server.url));
     expect(await exchange).toEqual({
-      ...sent('The endpoint did not finish its answer in time.'),
+      ...sent('The endpoint did not complete its response in time.'),
       answer: { status: 200, excerpt: expect.stringMatching(/^beginning \.*$/) },
     });
     await server.closed();
@@ -438,14 +438,14 @@ describe('failures', () => {
     const begun = happening();
     const server = await startTcp((socket) => drip(socket, 'HTTP/1.1 102 Processing\r\n\r\n', begun.happens));
     const exchange = overdue(15_000, begun, () => createClient().post(server.url));
-    expect(await exchange).toEqual(sent('The endpoint did not answer in time.'));
+    expect(await exchange).toEqual(sent('The endpoint did not respond in time.'));
     await server.closed();
   });
 
   test('it closes the connection after the request was sent', async () => {
     const server = await startTcp((socket) => socket.resetAndDestroy());
     expect(await createClient().post(server.url)).toEqual(
-      sent('The endpoint broke off the connection (ECONNRESET).'),
+      sent('The endpoint closed the connection before it responded (ECONNRESET).'),
     );
     expect(server.connections()).toBe(1);
   });
@@ -453,7 +453,7 @@ describe('failures', () => {
   test('it closes the connection without an answer', async () => {
     const server = await startTcp((socket) => socket.end());
     expect(await createClient().post(server.url)).toEqual(
-      sent('The endpoint broke off the connection (ECONNRESET).'),
+      sent('The endpoint closed the connection before it responded (ECONNRESET).'),
     );
     expect(server.connections()).toBe(1);
   });
@@ -463,7 +463,7 @@ describe('failures', () => {
       socket.write('HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\nthe beginning', () => socket.end()),
     );
     expect(await createClient().post(server.url)).toEqual({
-      ...sent('The endpoint broke off its answer (ECONNRESET).'),
+      ...sent('The endpoint closed the connection before its response was complete (ECONNRESET).'),
       answer: { status: 200, excerpt: 'the beginning' },
     });
   });
@@ -471,7 +471,7 @@ describe('failures', () => {
   test('its answer is not HTTP', async () => {
     const server = await startTcp((socket) => socket.end('220 mail.example ESMTP\r\n'));
     expect(await createClient().post(server.url)).toEqual(
-      sent(expect.stringMatching(/^The endpoint's answer is not valid HTTP \(HPE_\w+\)\.$/)),
+      sent(expect.stringMatching(/^The endpoint's response is not valid HTTP \(HPE_\w+\)\.$/)),
     );
   });
 
@@ -480,7 +480,7 @@ describe('failures', () => {
       socket.write('HTTP/1.1 200 OK\r\n');
       flood(socket, `x: ${'y'.repeat(1000)}\r\n`);
     });
-    const tooLong = sent("The headers of the endpoint's answer are too long (HPE_HEADER_OVERFLOW).");
+    const tooLong = sent("The headers of the endpoint's response are too long (HPE_HEADER_OVERFLOW).");
     expect(await createClient().post(server.url)).toEqual(tooLong);
     await server.closed();
     const long = await startServer('127.0.0.1', answerWith(200, { x: 'y'.repeat(17_000) }));
@@ -506,10 +506,10 @@ describe('failures', () => {
     const server = await startServer('127.0.0.1', answerWith(204));
     const client = createClient();
     expect(await client.post(server.url, { 'x-bad': 'a\nb' })).toEqual(
-      notSent('The request could not be made (ERR_INVALID_CHAR).'),
+      notSent('The request could not be created (ERR_INVALID_CHAR).'),
     );
     expect(await client.post(server.url, { 'x bad': 'a' })).toEqual(
-      notSent('The request could not be made (ERR_INVALID_HTTP_TOKEN).'),
+      notSent('The request could not be created (ERR_INVALID_HTTP_TOKEN).'),
     );
     expect(server.requests()).toBe(0);
   });
@@ -581,11 +581,11 @@ describe('certificates', () => {
     const plain = await startTcp((socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n'));
     const client = createClient();
     expect(await client.post(plain.url.replace('http:', 'https:'))).toEqual(
-      notSent(expect.stringMatching(/^A secure connection to the endpoint could not be made \(\w+\)\.$/)),
+      notSent(expect.stringMatching(/^The TLS handshake with the endpoint failed \(\w+\)\.$/)),
     );
     const curt = await startTcp((socket) => socket.resetAndDestroy());
     expect(await client.post(curt.url.replace('http:', 'https:'))).toEqual(
-      notSent('A secure connection to the endpoint could not be made (ECONNRESET).'),
+      notSent('The TLS handshake with the endpoint failed (ECONNRESET).'),
     );
   });
 });
@@ -633,7 +633,7 @@ describe('connection reuse', () => {
     const client = createClient();
     await client.post(server.url);
     expect(await client.post(server.url)).toEqual(
-      sent('The endpoint broke off the connection (ECONNRESET).'),
+      sent('The endpoint closed the connection before it responded (ECONNRESET).'),
     );
     expect([server.connections(), server.requests()]).toEqual([2, 3]);
   });

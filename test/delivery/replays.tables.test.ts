@@ -242,7 +242,7 @@ eachTable('replays', (makeTable, kind) => {
     });
     expect(await cancelReplay(rig.deps, REGION, 'erp', id)).toEqual({
       kind: 'conflict',
-      reason: `The replay "${id}" is done already.`,
+      reason: `The replay "${id}" is already done.`,
     });
   });
 
@@ -278,7 +278,7 @@ eachTable('replays', (makeTable, kind) => {
     while (running.length < MAX_RUNNING_REPLAYS) running.push(await started(rig, { from: 'beginning' }));
     const refused = {
       kind: 'conflict',
-      reason: '"erp" has 5 replays running already; wait for one, or cancel one.',
+      reason: '"erp" has 5 running replays, which is the maximum. Wait for one to complete, or cancel one.',
     };
     expect(await rig.start({ from: 'beginning' })).toEqual(refused);
     expect(await rig.cursors(), 'nothing is left of those refused').toHaveLength(10);
@@ -355,11 +355,11 @@ eachTable('replays', (makeTable, kind) => {
     expect((await rig.cursors())[0]).toMatchObject({ position: 10, end: 13 });
     expect(await rig.start({ from: { cursors: { acme: 'e1.9' } } })).toEqual({
       kind: 'refused',
-      reason: 'from must hold for "acme" a cursor from e1.10 to e1.13.',
+      reason: 'from must have a cursor from e1.10 to e1.13 for "acme".',
     });
     expect(await rig.start({ from: 'beginning', filter: { accounts: ['other'] } })).toEqual({
       kind: 'refused',
-      reason: 'from and to must have events between them.',
+      reason: 'No events are between from and to.',
     });
   });
 
@@ -387,8 +387,8 @@ eachTable('replays', (makeTable, kind) => {
 });
 
 describe('an invalid request is rejected with one message', () => {
-  const begin = 'must be "beginning", {"at": an instant} or {"cursors": {account: cursor}}.';
-  const end = 'to must be "now", {"at": an instant} or {"cursors": {account: cursor}}.';
+  const begin = 'must be "beginning", {"at": timestamp} or {"cursors": {account: cursor}}.';
+  const end = 'to must be "now", {"at": timestamp} or {"cursors": {account: cursor}}.';
   test.each<[reason: string, input: unknown]>([
     [`from is missing; it ${begin}`, {}],
     [`from ${begin}`, { from: 'now' }],
@@ -397,20 +397,17 @@ describe('an invalid request is rejected with one message', () => {
     [end, { from: 'beginning', to: 'beginning' }],
     ['from must not be in the future.', { from: at(21) }],
     ['to must not be in the future.', { from: 'beginning', to: at(21) }],
-    ['from and to must have events between them.', { from: at(15) }],
-    ['from and to must have events between them.', { from: at(5), to: at(5) }],
-    ['from must hold for "acme" a cursor from e1.0 to e1.10.', { from: { cursors: { acme: 'e1.11' } } }],
-    ['from must hold for "acme" a cursor from e1.0 to e1.10.', { from: { cursors: { acme: 'e2.1' } } }],
+    ['No events are between from and to.', { from: at(15) }],
+    ['No events are between from and to.', { from: at(5), to: at(5) }],
+    ['from must have a cursor from e1.0 to e1.10 for "acme".', { from: { cursors: { acme: 'e1.11' } } }],
+    ['from must have a cursor from e1.0 to e1.10 for "acme".', { from: { cursors: { acme: 'e2.1' } } }],
     [
-      'to must hold for "acme" a cursor from e1.0 to e1.10.',
+      'to must have a cursor from e1.0 to e1.10 for "acme".',
       { from: 'beginning', to: { cursors: { acme: 'x' } } },
     ],
+    ['from must name followed accounts; "nobody" is not followed.', { from: { cursors: { nobody: '1' } } }],
     [
-      'from must name accounts that are followed, and "nobody" is none.',
-      { from: { cursors: { nobody: '1' } } },
-    ],
-    [
-      'filter.accounts must name accounts that "erp" follows, and "nobody" is none.',
+      'filter.accounts must name accounts that "erp" follows; it does not follow "nobody".',
       { from: 'beginning', filter: { accounts: ['nobody'] } },
     ],
     [
@@ -431,13 +428,13 @@ describe('an invalid request is rejected with one message', () => {
     const rig = await createRig(undefined, { accounts: ['acme'] });
     expect(await rig.start({ from: 'beginning', filter: { accounts: ['other'] } })).toEqual({
       kind: 'refused',
-      reason: 'filter.accounts must name accounts that "erp" follows, and "other" is none.',
+      reason: 'filter.accounts must name accounts that "erp" follows; it does not follow "other".',
     });
     expect((await rig.start({ from: { cursors: { other: '1' } } })).kind).toBe('refused');
     expect(await started(rig, { from: 'beginning' })).toMatchObject({ accounts: ['acme'], total: 10 });
     expect(await resendEvent(rig.deps, REGION, 'erp', 'other', 1)).toEqual({
       kind: 'refused',
-      reason: 'account must be one that "erp" follows, and "other" is none.',
+      reason: 'account must be one that "erp" follows; it does not follow "other".',
     });
     expect(rig.sent).toEqual([]);
   });
@@ -464,7 +461,7 @@ describe('resending one event', () => {
       outcome: 'delivered',
       status: 204,
       latencyMs: 0,
-      message: 'The endpoint took it.',
+      message: 'Delivered.',
       logged: true,
     });
     const page = await rig.log.read({ region: REGION, account: 'acme' }, 3, 1);
@@ -489,14 +486,14 @@ describe('resending one event', () => {
     const rig = await createRig();
     const outside = {
       kind: 'unknown',
-      reason: 'sequence must be in the log of "acme", which goes from e1.1 to e1.10.',
+      reason: 'sequence must be in the log of "acme": e1.1 to e1.10.',
     };
     expect(await resendEvent(rig.deps, REGION, 'erp', 'acme', 11)).toEqual(outside);
     expect(await resendEvent(rig.deps, REGION, 'erp', 'acme', 99)).toEqual(outside);
     for (const sequence of [0, -1, 1.5]) {
       expect(await resendEvent(rig.deps, REGION, 'erp', 'acme', sequence)).toEqual({
         kind: 'refused',
-        reason: 'sequence must be a whole number from 1.',
+        reason: 'sequence must be a positive integer.',
       });
     }
     expect(await resendEvent(rig.deps, REGION, 'erp', 'nobody', 1)).toEqual({
@@ -511,7 +508,7 @@ describe('resending one event', () => {
     await rig.say('acme', 1);
     expect(await resendEvent(rig.deps, REGION, 'erp', 'acme', 4)).toEqual({
       kind: 'unknown',
-      reason: 'sequence must be in the log of "acme", which goes from e1.11 to e1.11.',
+      reason: 'sequence must be in the log of "acme": e1.11 to e1.11.',
     });
     expect(rig.sent).toEqual([]);
   });

@@ -508,26 +508,30 @@ describe('answers', () => {
         </PublishBatchResult><ResponseMetadata><RequestId>r</RequestId></ResponseMetadata></PublishBatchResponse>`,
     });
     expect(await sink.deliver(await someDeliveries(7))).toEqual([
-      { kind: 'rejected', reason: 'SNS refused what was published as not valid (InvalidParameter).' },
+      { kind: 'rejected', reason: 'SNS rejected the request as invalid (InvalidParameter).' },
       { kind: 'retry', reason: 'SNS failed (InternalError).' },
-      { kind: 'retry', reason: 'SNS asks to slow down (Throttled).' },
-      { kind: 'retry', reason: 'SNS can’t use the key that the topic is encrypted with (KMSDisabled).' },
+      { kind: 'retry', reason: 'SNS throttles requests (Throttled).' },
+      { kind: 'retry', reason: 'SNS cannot use the encryption key of the topic (KMSDisabled).' },
       { kind: 'delivered' },
-      { kind: 'retry', reason: 'SNS did not answer for this event.' },
-      { kind: 'rejected', reason: 'SNS did not take the event (NeverHeardOf).' },
+      { kind: 'retry', reason: 'SNS returned no outcome for this event.' },
+      { kind: 'rejected', reason: 'SNS rejected the event (NeverHeardOf).' },
     ]);
   });
 
   test.each([
-    [400, 'Throttling', 'SNS asks to slow down (Throttling).'],
-    [429, 'Throttled', 'SNS asks to slow down (Throttled).'],
-    [404, 'NotFound', 'The topic is not there (NotFound).'],
-    [403, 'AuthorizationError', 'SNS does not let us publish to the topic (AuthorizationError).'],
-    [403, 'InvalidClientTokenId', 'SNS does not let us publish to the topic (InvalidClientTokenId).'],
-    [400, 'KMSAccessDenied', 'SNS can’t use the key that the topic is encrypted with (KMSAccessDenied).'],
-    [400, 'KMSThrottling', 'SNS can’t use the key that the topic is encrypted with (KMSThrottling).'],
+    [400, 'Throttling', 'SNS throttles requests (Throttling).'],
+    [429, 'Throttled', 'SNS throttles requests (Throttled).'],
+    [404, 'NotFound', 'The topic does not exist (NotFound).'],
+    [403, 'AuthorizationError', 'Jobwire has no permission to publish to the topic (AuthorizationError).'],
+    [
+      403,
+      'InvalidClientTokenId',
+      'Jobwire has no permission to publish to the topic (InvalidClientTokenId).',
+    ],
+    [400, 'KMSAccessDenied', 'SNS cannot use the encryption key of the topic (KMSAccessDenied).'],
+    [400, 'KMSThrottling', 'SNS cannot use the encryption key of the topic (KMSThrottling).'],
     [500, 'InternalError', 'SNS failed (InternalError).'],
-    [418, 'NeverHeardOf', 'SNS answered 418 (NeverHeardOf).'],
+    [418, 'NeverHeardOf', 'SNS responded with status 418 (NeverHeardOf).'],
   ])('an answer %i %s makes the sink wait, with a reason', async (status, code, reason) => {
     const { queues, topic } = await startSns();
     const wire = await startWire(queues.endpoint);
@@ -568,7 +572,7 @@ describe('answers', () => {
         event.id === bad
           ? {
               kind: 'retry',
-              reason: 'SNS refused what was published as not valid (InvalidParameter).',
+              reason: 'SNS rejected the request as invalid (InvalidParameter).',
               suspect: true,
             }
           : { kind: 'delivered' },
@@ -586,8 +590,16 @@ describe('answers', () => {
   test.each([
     ['resets', 'reset' as const, /^SNS could not be reached \(ECONNRESET\)\.$/],
     ['does not answer', 'silent' as const, /^SNS did not answer in time\.$/],
-    ['answers what is no SNS', { status: 502, body: '<html>Bad gateway' }, /^SNS answered 502 \(\w+\)\.$/],
-    ['answers what is no SNS and a 200', { status: 200, body: '{}' }, /^SNS answered 200 \(\w+\)\.$/],
+    [
+      'answers what is no SNS',
+      { status: 502, body: '<html>Bad gateway' },
+      /^SNS responded with status 502 \(\w+\)\.$/,
+    ],
+    [
+      'answers what is no SNS and a 200',
+      { status: 200, body: '{}' },
+      /^SNS responded with status 200 \(\w+\)\.$/,
+    ],
   ])('a connection that %s is a wait with a message, not a fault', async (_, answer, reason) => {
     const { queues, topic } = await startSns();
     const wire = await startWire(queues.endpoint);
@@ -636,7 +648,7 @@ describe('answers', () => {
     expect(report).toMatchObject({
       outcome: 'waiting',
       delivered: 0,
-      problem: 'The topic is not there (NotFound).',
+      problem: 'The topic does not exist (NotFound).',
     });
     expect(await rig.position()).toEqual({ position: 0, due: true });
   });

@@ -350,7 +350,7 @@ describe('webhook sink', () => {
       const [outcome] = await sink.deliver(deliveries);
       expect(outcome).toEqual({
         kind: 'retry',
-        reason: expect.stringMatching(/^The endpoint's URL is refused\. /),
+        reason: expect.stringMatching(/^The URL of the endpoint is not accepted\. /),
       });
       expect(JSON.stringify(outcome)).not.toContain('hook');
     }

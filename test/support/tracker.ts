@@ -34,7 +34,7 @@ export interface Rig<S extends SandboxApp = SandboxApp> {
   readonly upstream: SandboxAccount;
   /** Epoch ms. */
   now(): number;
-  /** Registers the account, unless that was left to the test it is done already. Repeating it is harmless. */
+  /** Registers the account, unless that was left to the test it is already done. Repeating it is harmless. */
   register(): Promise<void>;
   /** Moves the clock on. */
   pass(seconds: number): void;
