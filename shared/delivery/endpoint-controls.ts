@@ -75,7 +75,7 @@ export async function rotateSecret(
     const previousSecretsExpireAt = now + gracePeriodSeconds * 1000;
     const next = rotateSecrets(kept, secret, previousSecretsExpireAt, now);
     if (!next) {
-      const reason = `${MAX_RETIRING} former secrets of the endpoint "${id}" still sign along; wait, or set gracePeriodSeconds to 0.`;
+      const reason = `${MAX_RETIRING} former secrets of the endpoint "${id}" are still valid, which is the maximum. Wait, or set gracePeriodSeconds to 0.`;
       return { kind: 'conflict', reason };
     }
     await deps.secrets.save(region, id, next);
