@@ -1,11 +1,11 @@
 /** `jobwire accounts …` */
 import type { AccountRecord, AccountReport, TestReport } from '../shared/accounts/account-input.ts';
 import { type Context, command, type Flags, type FlagValues, UsageError } from './command.ts';
-import { readSecret, segment, wholeNumber } from './input.ts';
+import { encodeSegment, parseInteger, readSecret } from './input.ts';
 import { clean } from './output.ts';
 
 /** An account, with its status if that was requested. */
-type Shown = AccountRecord & { readonly status?: AccountReport | null };
+type ListedAccount = AccountRecord & { readonly status?: AccountReport | null };
 
 const STATE_STYLE: Record<string, 'green' | 'red' | 'yellow' | undefined> = {
   tracking: 'green',
@@ -16,11 +16,11 @@ const STATE_STYLE: Record<string, 'green' | 'red' | 'yellow' | undefined> = {
   paused: 'yellow',
 };
 
-function stateOf({ paused, status }: Shown): string {
+function getState({ paused, status }: ListedAccount): string {
   return paused ? 'paused' : (status?.state ?? 'registered');
 }
 
-const pathOf = (id: string, rest = ''): string => `/v1/accounts/${segment(id)}${rest}`;
+const accountPath = (id: string, rest = ''): string => `/v1/accounts/${encodeSegment(id)}${rest}`;
 
 const CREDENTIALS = {
   'client-id': {
@@ -29,13 +29,13 @@ const CREDENTIALS = {
     required: true,
     field: 'clientId',
   },
-  'client-secret-file': { value: 'FILE', about: 'File that holds the client secret' },
-  'client-secret-env': { value: 'NAME', about: 'Environment variable that holds the client secret' },
+  'client-secret-file': { value: 'FILE', about: 'File that contains the client secret' },
+  'client-secret-env': { value: 'NAME', about: 'Environment variable that contains the client secret' },
 } as const satisfies Flags;
 const SECRET_NOTE =
-  'The client secret is read from stdin, from a file or from an environment variable; on a terminal it is asked for. It can’t be given as an argument, for process lists show those.';
+  'The client secret is read from stdin, a file or an environment variable. On a terminal, the command prompts for it. It is not accepted as an argument, because process lists show arguments.';
 
-async function credentialsIn(context: Context, flags: FlagValues<typeof CREDENTIALS>) {
+async function readCredentials(context: Context, flags: FlagValues<typeof CREDENTIALS>) {
   const clientSecret = await readSecret(context, 'The client secret', {
     flag: 'client-secret',
     file: flags['client-secret-file'],
@@ -46,40 +46,40 @@ async function credentialsIn(context: Context, flags: FlagValues<typeof CREDENTI
 
 export const accounts = {
   'accounts add': command({
-    about: 'Adds an account. Its credentials are tested first; nothing is added when they don’t work.',
+    about: 'Adds an account. Tests its credentials first, and adds nothing if the test fails.',
     more: SECRET_NOTE,
     args: ['ID'],
     flags: {
       region: {
         value: 'REGION',
-        about: 'Region of the ordering service; may be left out where there is one',
+        about: 'Region of the ordering API. Optional if there is only one',
       },
       ...CREDENTIALS,
       'poll-interval': {
         value: 'SECONDS',
-        about: 'How often it is polled (120)',
+        about: 'Time between polls. Default: 120',
         field: 'pollIntervalSeconds',
       },
-      paused: { about: 'Add it paused: it is polled when it is resumed' },
-      'no-test': { about: 'Add it without testing the credentials' },
+      paused: { about: 'Add the account paused. Polling starts when it is resumed' },
+      'no-test': { about: 'Skip the test of the credentials' },
     },
     example: 'accounts add acme --region us --client-id acme-api < secret.txt',
     async run(context, [id], flags) {
       const interval = flags['poll-interval'];
-      const pollIntervalSeconds = interval && wholeNumber('poll-interval', interval, 1, 86_400);
+      const pollIntervalSeconds = interval && parseInteger('poll-interval', interval, 1, 86_400);
       const api = context.api();
-      const credentials = await credentialsIn(context, flags);
+      const credentials = await readCredentials(context, flags);
       const region = flags.region === undefined ? {} : { region: flags.region };
       if (!flags['no-test']) {
         context.out.progress('Testing the credentials …');
         const report = await api.post<TestReport>('/v1/credentials/test', { ...region, credentials });
         context.out.progress();
         if (!report.ok) {
-          context.out.document(report, () => steps(context, report));
-          context.out.note('The account was not added; --no-test adds it all the same.');
+          context.out.document(report, () => printSteps(context, report));
+          context.out.note('The account was not added. To skip the test, use --no-test.');
           return 1;
         }
-        if (!context.out.json) steps(context, report);
+        if (!context.out.json) printSteps(context, report);
       }
       const account = await api.post<AccountRecord>('/v1/accounts', {
         id,
@@ -91,8 +91,8 @@ export const accounts = {
       context.out.document(account, () => {
         context.out.line(
           account.paused
-            ? `${clean(account.id)} is added in ${clean(account.region)}, paused.`
-            : `${clean(account.id)} is added in ${clean(account.region)}; its first look at all open jobs begins now.`,
+            ? `${clean(account.id)} was added in ${clean(account.region)}, paused.`
+            : `${clean(account.id)} was added in ${clean(account.region)}. The first crawl of its open jobs starts now.`,
         );
       });
       return undefined;
@@ -100,26 +100,26 @@ export const accounts = {
   }),
 
   'accounts list': command({
-    about: 'Lists accounts and how tracking of each stands.',
+    about: 'Lists accounts with their tracking status.',
     args: [],
     flags: {
-      region: { value: 'REGION', about: 'Of this region only' },
-      limit: { value: 'N', about: 'At most so many (1000)' },
+      region: { value: 'REGION', about: 'Only accounts of this region' },
+      limit: { value: 'N', about: 'Maximum number of accounts. Default: 1000' },
     },
     example: 'accounts list --region us',
     async run({ api, out }, _args, flags) {
-      const limit = wholeNumber('limit', flags.limit ?? '1000', 1, 1_000_000);
+      const limit = parseInteger('limit', flags.limit ?? '1000', 1, 1_000_000);
       const query = { region: flags.region, include: 'status' };
       return out.list(
-        (more) => api().list<Shown>('/v1/accounts', 'accounts', query, limit, more),
+        (more) => api().list<ListedAccount>('/v1/accounts', 'accounts', query, limit, more),
         [
-          { name: 'ACCOUNT', of: ({ id }) => id, long: true },
-          { name: 'REGION', of: ({ region }) => region },
-          { name: 'STATE', of: stateOf, style: (account) => STATE_STYLE[stateOf(account)] },
-          { name: 'OPEN JOBS', of: ({ status }) => status?.openJobs, right: true },
-          { name: 'EVERY', of: ({ pollIntervalSeconds }) => `${pollIntervalSeconds} s`, right: true },
-          { name: 'SEEN THROUGH', of: ({ status }) => out.when(status?.observedThrough) },
-          { name: 'PROBLEM', of: ({ status }) => status?.problem, long: true },
+          { name: 'ACCOUNT', value: ({ id }) => id, long: true },
+          { name: 'REGION', value: ({ region }) => region },
+          { name: 'STATE', value: getState, style: (account) => STATE_STYLE[getState(account)] },
+          { name: 'OPEN JOBS', value: ({ status }) => status?.openJobs, right: true },
+          { name: 'EVERY', value: ({ pollIntervalSeconds }) => `${pollIntervalSeconds} s`, right: true },
+          { name: 'OBSERVED', value: ({ status }) => out.when(status?.observedThrough) },
+          { name: 'PROBLEM', value: ({ status }) => status?.problem, long: true },
         ],
         'There are no accounts.',
       );
@@ -127,35 +127,38 @@ export const accounts = {
   }),
 
   'accounts show': command({
-    about: 'Shows how tracking of an account stands.',
+    about: 'Shows an account and its tracking status.',
     args: ['ID'],
     flags: {},
     example: 'accounts show acme',
     async run({ api, out }, [id]) {
       const client = api();
-      const account = await client.get<AccountRecord>(pathOf(id));
-      const status = await client.get<AccountReport>(pathOf(id, '/status'));
+      const account = await client.get<AccountRecord>(accountPath(id));
+      const status = await client.get<AccountReport>(accountPath(id, '/status'));
       out.document({ ...account, status }, () => {
         const missing = status.missingJobs;
-        const unsure = missing.pending + missing.suspected + missing.contradictory;
-        out.facts([
+        const unresolved = missing.pending + missing.suspected + missing.contradictory;
+        out.fields([
           ['Account', clean(id)],
           ['Region', clean(account.region)],
           ['Polled every', `${account.pollIntervalSeconds} s`],
-          ['Made by', account.managed ? 'API' : 'configuration'],
+          ['Managed by', account.managed ? 'API' : 'configuration'],
           ['State', out.paint(STATE_STYLE[status.state] ?? 'reset', clean(status.state))],
           ['Problem', status.problem && clean(status.problem)],
           ['Last poll', out.exactly(status.lastPollAt)],
-          ['Seen through', out.exactly(status.observedThrough)],
-          ['Failures in a row', status.consecutiveFailures > 0 ? String(status.consecutiveFailures) : null],
+          ['Observed through', out.exactly(status.observedThrough)],
+          [
+            'Consecutive failures',
+            status.consecutiveFailures > 0 ? String(status.consecutiveFailures) : null,
+          ],
           ['Open jobs', status.openJobs === null ? null : String(status.openJobs)],
-          ['Not readable', status.unreadJobs > 0 ? String(status.unreadJobs) : null],
-          ['Missing, fate open', unsure > 0 ? String(unsure) : null],
+          ['Unreadable jobs', status.unreadJobs > 0 ? String(status.unreadJobs) : null],
+          ['Missing, outcome unknown', unresolved > 0 ? String(unresolved) : null],
           ['Quarantined since', out.exactly(status.quarantinedAt)],
-          ['Head of the log', clean(status.head)],
+          ['Log head', clean(status.head)],
         ]);
         if (status.state === 'quarantined' || status.state === 'identity_mismatch') {
-          out.note(`It waits for you: jobwire accounts confirm ${id}`);
+          out.note(`Confirmation required: jobwire accounts confirm ${id}`);
         }
       });
       return undefined;
@@ -163,23 +166,31 @@ export const accounts = {
   }),
 
   'accounts test': command({
-    about: 'Tests an account’s credentials: a token, whose account it is, and one page of jobs.',
+    about: 'Tests an account’s credentials: requests a token, the account’s identity and one page of jobs.',
     args: ['ID'],
     flags: {},
     example: 'accounts test acme',
     async run(context, [id]) {
       context.out.progress(`Testing ${clean(id)}: token, identity, one page …`);
-      const report = await context.api().post<TestReport>(pathOf(id, '/test'));
-      context.out.document(report, () => steps(context, report));
+      const report = await context.api().post<TestReport>(accountPath(id, '/test'));
+      context.out.document(report, () => printSteps(context, report));
       return report.ok ? undefined : 1;
     },
   }),
 
-  'accounts pause': change('pause', 'Stops polling an account; its log and its jobs stay.', 'is paused'),
-  'accounts resume': change('resume', 'Polls a paused account again, at once.', 'is polled again'),
+  'accounts pause': createStateCommand(
+    'pause',
+    'Stops polling an account. Its log and jobs are kept.',
+    'is paused',
+  ),
+  'accounts resume': createStateCommand(
+    'resume',
+    'Resumes polling of a paused account immediately.',
+    'is resumed',
+  ),
 
   'accounts rotate': command({
-    about: 'Gives an account new credentials, which count at once.',
+    about: 'Replaces the credentials of an account, effective immediately.',
     more: SECRET_NOTE,
     args: ['ID'],
     flags: CREDENTIALS,
@@ -187,24 +198,31 @@ export const accounts = {
     async run(context, [id], flags) {
       const api = context.api();
       const account = await api.put<AccountRecord>(
-        pathOf(id, '/credentials'),
-        await credentialsIn(context, flags),
+        accountPath(id, '/credentials'),
+        await readCredentials(context, flags),
       );
-      context.out.document(account, () => context.out.line(`${clean(id)} has new credentials.`));
+      context.out.document(account, () => context.out.line(`The credentials of ${clean(id)} were replaced.`));
       return undefined;
     },
   }),
 
   'accounts delete': command({
-    about: 'Deletes an account with its log, its jobs and all else that is kept of it.',
+    about: 'Deletes an account with its log, jobs and all other data.',
     args: ['ID'],
-    flags: { yes: { about: 'It can’t be undone, so this has to be said' } },
+    flags: { yes: { about: 'Confirm the deletion, which can’t be undone' } },
     example: 'accounts delete acme --yes',
     async run({ api, out }, [id], { yes }) {
-      if (!yes) throw new UsageError(`--yes is missing: ${id} goes with all that is kept of it, for good.`);
-      const complete = await api().remove(pathOf(id));
+      if (!yes)
+        throw new UsageError(
+          `--yes is missing. It confirms that ${id} and all its data are permanently deleted.`,
+        );
+      const complete = await api().remove(accountPath(id));
       out.document({ deleted: id, complete }, () =>
-        out.line(`${clean(id)} is deleted${complete ? '' : '; what was kept of it is going'}.`),
+        out.line(
+          complete
+            ? `${clean(id)} was deleted.`
+            : `${clean(id)} is being deleted. Its data is removed in the background.`,
+        ),
       );
       return undefined;
     },
@@ -212,12 +230,12 @@ export const accounts = {
 
   'accounts confirm': command({
     about:
-      'Confirms what an account waits for: that missing jobs are truly gone, or that its identity is right.',
+      'Confirms a quarantine or an identity mismatch: that the missing jobs are really gone, or that the new identity is correct.',
     args: ['ID'],
     flags: {
       'upstream-id': {
         value: 'N',
-        about: 'After a mismatch: the service’s id of the account from now on',
+        about: 'After an identity mismatch: the new id of the account in the ordering API',
         field: 'upstreamId',
       },
     },
@@ -225,34 +243,34 @@ export const accounts = {
     async run({ api, out }, [id], flags) {
       const given = flags['upstream-id'];
       const body =
-        given === undefined ? {} : { upstreamId: wholeNumber('upstream-id', given, 1, 999_999_999_999) };
-      const answer = await api().post<{ confirmed: string }>(pathOf(id, '/confirm'), body);
+        given === undefined ? {} : { upstreamId: parseInteger('upstream-id', given, 1, 999_999_999_999) };
+      const answer = await api().post<{ confirmed: string }>(accountPath(id, '/confirm'), body);
       out.document(answer, () => {
-        const was = answer.confirmed === 'identity_mismatch' ? 'identity mismatch' : clean(answer.confirmed);
-        out.line(`${clean(id)} goes on: it was ${was}.`);
+        const cause = answer.confirmed === 'identity_mismatch' ? 'identity mismatch' : 'quarantine';
+        out.line(`${clean(id)} resumes after ${cause}.`);
       });
       return undefined;
     },
   }),
 };
 
-function change(verb: 'pause' | 'resume', about: string, done: string) {
+function createStateCommand(verb: 'pause' | 'resume', about: string, done: string) {
   return command({
     about,
     args: ['ID'],
     flags: {},
     example: `accounts ${verb} acme`,
     async run({ api, out }, [id]) {
-      const account = await api().post<object>(pathOf(id, `/${verb}`));
+      const account = await api().post<object>(accountPath(id, `/${verb}`));
       out.document(account, () => out.line(`${clean(id)} ${done}.`));
       return undefined;
     },
   });
 }
 
-const STEP_NAMES: Record<string, string> = { token: 'Token', identity: 'Identity', page: 'One page' };
+const STEP_NAMES: Record<string, string> = { token: 'Token', identity: 'Identity', page: 'Job page' };
 
-function steps({ out }: Context, report: TestReport): void {
+function printSteps({ out }: Context, report: TestReport): void {
   for (const { step, ok, message, ms } of report.steps) {
     const mark = ok ? out.paint('green', 'ok  ') : out.paint('red', 'fail');
     const took = typeof ms === 'number' ? out.paint('dim', ` (${Math.round(ms)} ms)`) : '';

@@ -75,12 +75,12 @@ export class ApiError extends Error {
   /** Time after which the API asks to retry. */
   readonly retryAfterMs: number;
 
-  constructor(answer: Response, sentence: string, problem: Readonly<Record<string, unknown>>) {
-    super(sentence);
-    this.status = answer.status;
-    this.requestId = answer.headers.get('x-request-id');
+  constructor(response: Response, message: string, problem: Readonly<Record<string, unknown>>) {
+    super(message);
+    this.status = response.status;
+    this.requestId = response.headers.get('x-request-id');
     this.problem = problem;
-    this.retryAfterMs = (Number(answer.headers.get('retry-after')) || 1) * 1000;
+    this.retryAfterMs = (Number(response.headers.get('retry-after')) || 1) * 1000;
     this.kind = String(problem.type ?? '').replace(/^urn:jobwire:problem:/, '');
   }
 }
@@ -222,7 +222,7 @@ export function createClient(options: ClientOptions): Client {
         const gone = new AbortController();
         let retryMs = 0;
         try {
-          const patience = setTimeout(() => gone.abort(new Error('it does not answer')), silenceMs);
+          const patience = setTimeout(() => gone.abort(new Error('it does not respond')), silenceMs);
           const answer = await send(address(path, { types, ...(position === undefined ? { after } : {}) }), {
             signal: gone.signal,
             headers: {
@@ -302,7 +302,7 @@ async function* messages(
   let watch: NodeJS.Timeout | undefined;
   const listen = (): void => {
     clearTimeout(watch);
-    watch = setTimeout(() => gone.abort(new Error('it has fallen silent')), silenceMs);
+    watch = setTimeout(() => gone.abort(new Error('no data was received')), silenceMs);
   };
   try {
     listen();
@@ -334,7 +334,7 @@ async function refusal(answer: Response, base: string): Promise<ApiError | Unrea
     const to = target && URL.canParse(target, base) ? ` to ${new URL(target, base).origin}` : '';
     await answer.body?.cancel().catch(() => {});
     return new UnreachableError(
-      `${base} redirects${to}, where the key is not sent; give that address instead.`,
+      `${base} redirects${to}. The API key is not sent there. Use that address instead.`,
     );
   }
   let problem: Record<string, unknown> = {};
@@ -345,9 +345,9 @@ async function refusal(answer: Response, base: string): Promise<ApiError | Unrea
     // Such a response comes from neither Jobwire nor a proxy in front of it.
   }
   const { detail, title } = problem;
-  const words = [detail, title].find((text) => typeof text === 'string' && text !== '');
-  const sentence = typeof words === 'string' ? words : `${base} answered with ${answer.status}.`;
-  return new ApiError(answer, sentence, problem);
+  const text = [detail, title].find((one) => typeof one === 'string' && one !== '');
+  const message = typeof text === 'string' ? text : `${base} responded with HTTP ${answer.status}.`;
+  return new ApiError(answer, message, problem);
 }
 
 function unreachable(base: string, cause: unknown): UnreachableError {
@@ -358,7 +358,7 @@ function unreachable(base: string, cause: unknown): UnreachableError {
 function inDoubt(method: string, cause: UnreachableError, repeated = false): UnreachableError {
   const never = /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|UND_ERR_CONNECT_TIMEOUT|)$/.test(codeOf(cause.cause));
   if (method === 'GET' || (never && !repeated)) return cause;
-  return new UnreachableError(`${cause.message} It may have been done all the same.`, { cause });
+  return new UnreachableError(`${cause.message} The request may have been processed.`, { cause });
 }
 
 /** Returns the system's error code, such as `ECONNRESET`, or an empty string. */
@@ -376,26 +376,26 @@ const CUT = ['ECONNRESET', 'UND_ERR_SOCKET', 'EPIPE'];
 /** Returns the reason for a missing response as text. */
 export function whyUnreachable(cause: unknown): string {
   if (!(cause instanceof Error)) return String(cause);
-  if (cause.name === 'TimeoutError') return 'no answer came in time';
+  if (cause.name === 'TimeoutError') return 'the request timed out';
   const inner = cause.cause instanceof Error ? cause.cause : cause;
   const code = codeOf(cause);
   if (CUT.includes(code)) return 'the connection was cut';
   switch (code) {
     case 'ECONNREFUSED':
-      return 'nothing listens there';
+      return 'the connection was refused';
     case 'ENOTFOUND':
     case 'EAI_AGAIN':
-      return 'its name is not known';
+      return 'the host name can’t be resolved';
     case 'ETIMEDOUT':
     case 'UND_ERR_CONNECT_TIMEOUT':
     case 'UND_ERR_HEADERS_TIMEOUT':
     case 'UND_ERR_BODY_TIMEOUT':
-      return 'no answer came in time';
+      return 'the request timed out';
     default:
       return code === '' ? inner.message.replace(/\.$/, '') : `${inner.message} (${code})`;
   }
 }
 
 function notJobwire(base: string): string {
-  return `${base} answers, but not as Jobwire does; is that the right address?`;
+  return `${base} responds, but not as Jobwire does. Check the address.`;
 }

@@ -1,7 +1,7 @@
 /** Commands as data: parsing, `--help` and docs/cli.md all use one table. */
 import { parseArgs } from 'node:util';
 import type { Client } from './client.ts';
-import { type Output, wrapped } from './output.ts';
+import { type Output, wrap } from './output.ts';
 
 /** An option of a command. Without `value` it is a switch. */
 export interface Flag {
@@ -42,13 +42,13 @@ export interface Context {
   readonly url: string;
   key(): string | undefined;
   /** Sets the message to print on Ctrl-C. `undefined`: no message. */
-  onInterrupt(words: string | undefined): void;
+  onInterrupt(message: string | undefined): void;
 }
 
 /** A command of the CLI. */
 export interface Command {
   readonly about: string;
-  /** Further sentences of its help. */
+  /** Details for its help. */
   readonly more?: string;
   readonly args: readonly string[];
   readonly flags: Flags;
@@ -79,22 +79,24 @@ export type Commands = Readonly<Record<string, Command>>;
 /** Options of every command. */
 export const COMMON_FLAGS = {
   json: {
-    about: 'JSON instead of text, errors included: one document, or one object a line for lists and streams',
+    about:
+      'Print JSON instead of text, including errors: one document, or one object per line for lists and streams',
   },
-  verbose: { about: 'Say more: ids of events, the request id of a refusal' },
+  verbose: { about: 'Print more details: event ids, and the request ids of API errors' },
   help: { about: 'Show help' },
 } as const satisfies Flags;
 
 /** Options of every command that calls the API. */
 export const API_FLAGS = {
-  url: { value: 'URL', about: 'Address of the API (JOBWIRE_URL; http://127.0.0.1:4000)' },
+  url: { value: 'URL', about: 'Base URL of the API. Default: JOBWIRE_URL, or http://127.0.0.1:4000' },
   'key-file': {
     value: 'FILE',
-    about: 'File that holds the API key (else JOBWIRE_API_KEY; never an argument, process lists show those)',
+    about:
+      'File that contains the API key. Default: JOBWIRE_API_KEY. Keys are not accepted as arguments, because process lists show arguments',
   },
 } as const satisfies Flags;
 
-/** An invalid command line. The message is one sentence that names the option or argument. */
+/** An invalid command line. The message names the option or argument. */
 export class UsageError extends Error {
   override readonly name = 'UsageError';
 }
@@ -105,10 +107,10 @@ export class InterruptedError extends Error {
 }
 
 /** A parsed command line. */
-export type Parsed = { readonly kind: 'help'; readonly about: string | undefined } | Ran;
+export type Parsed = { readonly kind: 'help'; readonly about: string | undefined } | Invocation;
 
 /** A command with its arguments and options. */
-export interface Ran {
+export interface Invocation {
   readonly kind: 'run';
   readonly name: string;
   readonly command: Command;
@@ -118,29 +120,30 @@ export interface Ran {
 
 /** Parses a command line. Throws {@link UsageError}. */
 export function parse(commands: Commands, argv: readonly string[]): Parsed {
-  const words = argv.filter((word) => !word.startsWith('-'));
-  if (argv.length === 0) throw new UsageError('Say what to do: jobwire help lists the commands.');
-  if (words[0] === 'help') return { kind: 'help', about: nameIn(commands, words.slice(1), true) };
-  if (words.length === 0) {
+  const positionals = argv.filter((argument) => !argument.startsWith('-'));
+  if (argv.length === 0) throw new UsageError('A command is missing. See jobwire help.');
+  if (positionals[0] === 'help')
+    return { kind: 'help', about: findName(commands, positionals.slice(1), true) };
+  if (positionals.length === 0) {
     if (argv.includes('--help') || argv.includes('-h')) return { kind: 'help', about: undefined };
-    throw new UsageError(`There is no option ${argv[0]} without a command; see jobwire help.`);
+    throw new UsageError(`Unknown option ${argv[0]}. See jobwire help.`);
   }
   const asksHelp = argv.includes('--help') || argv.includes('-h');
-  const name = nameIn(commands, words, asksHelp);
+  const name = findName(commands, positionals, asksHelp);
   const chosen = name === undefined ? undefined : commands[name];
   if (name === undefined || chosen === undefined || asksHelp) return { kind: 'help', about: name };
-  return { kind: 'run', name, command: chosen, ...valuesOf(name, chosen, withoutName(argv, name)) };
+  return { kind: 'run', name, command: chosen, ...parseValues(name, chosen, removeName(argv, name)) };
 }
 
 /** Returns the name of the command, or with `groups` of the group of commands, that the arguments begin with. */
-function nameIn(commands: Commands, words: readonly string[], groups: boolean): string | undefined {
-  const [first, second] = words;
+function findName(commands: Commands, positionals: readonly string[], groups: boolean): string | undefined {
+  const [first, second] = positionals;
   if (first === undefined) return undefined;
   const names = Object.keys(commands);
   if (names.includes(first)) return first;
   const beginnings = [...new Set(names.map((name) => name.split(' ')[0] ?? name))];
   if (!beginnings.includes(first)) {
-    throw new UsageError(`There is no command "${first}"${guess(first, beginnings)}; see jobwire help.`);
+    throw new UsageError(`Unknown command "${first}".${suggest(first, beginnings)} See jobwire help.`);
   }
   const members = names
     .filter((name) => name.startsWith(`${first} `))
@@ -148,21 +151,21 @@ function nameIn(commands: Commands, words: readonly string[], groups: boolean): 
   if (second !== undefined && members.includes(second)) return `${first} ${second}`;
   if (second === undefined && groups) return first;
   if (second === undefined) {
-    throw new UsageError(`${first} wants one of ${members.join(', ')} after it; see jobwire help ${first}.`);
+    throw new UsageError(`${first} requires a subcommand: ${members.join(', ')}. See jobwire help ${first}.`);
   }
   throw new UsageError(
-    `There is no command "${first} ${second}"${guess(second, members)}; there are ${members.join(', ')}.`,
+    `Unknown command "${first} ${second}".${suggest(second, members)} Available: ${members.join(', ')}.`,
   );
 }
 
-function withoutName(argv: readonly string[], name: string): string[] {
+function removeName(argv: readonly string[], name: string): string[] {
   const rest = [...argv];
-  for (const word of name.split(' ')) rest.splice(rest.indexOf(word), 1);
+  for (const part of name.split(' ')) rest.splice(rest.indexOf(part), 1);
   return rest;
 }
 
-function valuesOf(name: string, chosen: Command, argv: string[]) {
-  const flags = flagsOf(chosen);
+function parseValues(name: string, chosen: Command, argv: string[]) {
+  const flags = getFlags(chosen);
   let parsed: { values: Record<string, unknown>; positionals: string[] };
   try {
     parsed = parseArgs({
@@ -180,15 +183,15 @@ function valuesOf(name: string, chosen: Command, argv: string[]) {
       ),
     });
   } catch (cause) {
-    throw new UsageError(optionSentence(name, flags, cause), { cause });
+    throw new UsageError(toOptionMessage(name, flags, cause), { cause });
   }
   const { values, positionals } = parsed;
   const needed = chosen.args.filter((arg) => !arg.endsWith('?'));
   const missing = needed[positionals.length];
-  if (missing !== undefined) throw new UsageError(`${missing} is missing: ${usage(name, chosen)}.`);
+  if (missing !== undefined) throw new UsageError(`${missing} is missing. Usage: ${usage(name, chosen)}`);
   const extra = positionals[chosen.args.length];
   if (extra !== undefined) {
-    throw new UsageError(`"${extra.slice(0, 60)}" is one argument too many: ${usage(name, chosen)}.`);
+    throw new UsageError(`Unexpected argument "${extra.slice(0, 60)}". Usage: ${usage(name, chosen)}`);
   }
   for (const [flag, { required, value, many }] of Object.entries(flags)) {
     if (required && values[flag] === undefined) throw new UsageError(`--${flag} ${value} is missing.`);
@@ -202,7 +205,7 @@ function valuesOf(name: string, chosen: Command, argv: string[]) {
 }
 
 /** Returns all options of a command, its own first. */
-export function flagsOf(chosen: Command): Flags {
+export function getFlags(chosen: Command): Flags {
   const { json, ...others } = COMMON_FLAGS;
   return {
     ...chosen.flags,
@@ -212,36 +215,39 @@ export function flagsOf(chosen: Command): Flags {
   };
 }
 
-function optionSentence(name: string, flags: Flags, cause: unknown): string {
+function toOptionMessage(name: string, flags: Flags, cause: unknown): string {
   const { code, message } = cause as { code?: string; message: string };
   const [, option = ''] = /'(?:-\w, )?(-{1,2}[^' =]*)/.exec(message) ?? [];
   if (code === 'ERR_PARSE_ARGS_UNKNOWN_OPTION') {
     const known = Object.keys(flags).map((flag) => `--${flag}`);
-    return `There is no option ${option}${guess(option, known)}; see jobwire help ${name}.`;
+    return `Unknown option ${option}.${suggest(option, known)} See jobwire help ${name}.`;
   }
   const flag = flags[option.replace(/^--/, '')];
   return flag?.value === undefined
-    ? `${option} takes no value.`
-    : `${option} wants a value after it: ${option} ${flag.value} (or ${option}=${flag.value} if that begins with a hyphen).`;
+    ? `${option} does not take a value.`
+    : `${option} requires a value: ${option} ${flag.value}, or ${option}=${flag.value} if the value starts with a hyphen.`;
 }
 
-/** Returns a suggestion as the rest of a sentence, or nothing if no known name is similar. */
-export function guess(typed: string, known: readonly string[]): string {
+/** Returns a suggestion with a leading space, or an empty string if no known name is similar. */
+export function suggest(typed: string, known: readonly string[]): string {
   const near = known
-    .map((word) => ({ word, distance: distance(typed, word) }))
+    .map((name) => ({ name, distance: distance(typed, name) }))
     .sort((a, b) => a.distance - b.distance)[0];
-  return near && near.distance <= Math.max(1, Math.floor(near.word.replace(/^-+/, '').length / 3))
-    ? `; perhaps ${near.word}`
+  return near && near.distance <= Math.max(1, Math.floor(near.name.replace(/^-+/, '').length / 3))
+    ? ` Did you mean ${near.name}?`
     : '';
 }
 
 /** Returns the edit distance: insertions, deletions, substitutions and swaps of adjacent letters. */
 function distance(a: string, b: string): number {
-  const rows = Array.from({ length: a.length + 1 }, (_, at) => [at, ...Array<number>(b.length).fill(0)]);
-  const at = (row: number, column: number): number => rows[row]?.[column] ?? column;
+  const formatRows = Array.from({ length: a.length + 1 }, (_, at) => [
+    at,
+    ...Array<number>(b.length).fill(0),
+  ]);
+  const at = (row: number, column: number): number => formatRows[row]?.[column] ?? column;
   for (let i = 0; i <= a.length; i += 1) {
     for (let j = 1; j <= b.length; j += 1) {
-      const row = rows[i];
+      const row = formatRows[i];
       if (!row) continue;
       if (i === 0) {
         row[j] = j;
@@ -257,15 +263,19 @@ function distance(a: string, b: string): number {
   return at(a.length, b.length);
 }
 
-/** Returns an error message of the API with the field's name replaced by the name of its option. */
-export function inWordsOf({ command, flags: values }: Ran, sentence: string, field: unknown): string {
-  if (typeof field !== 'string' || !sentence.startsWith(`${field} `)) return sentence;
+/** Replaces the field name at the start of an API error message with the name of its option. */
+export function toOptionNames(
+  { command, flags: values }: Invocation,
+  message: string,
+  field: unknown,
+): string {
+  if (typeof field !== 'string' || !message.startsWith(`${field} `)) return message;
   const [name = ''] = field.replace(/^(filter|credentials)\./, '').split('[');
   const options = Object.entries(command.flags).flatMap(([flag, one]) =>
     (one.field ?? flag) === name ? [flag] : [],
   );
   const given = options.find((flag) => isGiven((values as Record<string, unknown>)[flag])) ?? options[0];
-  return given === undefined ? sentence : `--${given}${sentence.slice(field.length)}`;
+  return given === undefined ? message : `--${given}${message.slice(field.length)}`;
 }
 
 const isGiven = (value: unknown): boolean =>
@@ -285,16 +295,16 @@ export function helpText(commands: Commands, about: string | undefined, width: n
   const chosen = about === undefined ? undefined : commands[about];
   if (about !== undefined && chosen) {
     const own = Object.entries(chosen.flags);
-    const shared = Object.entries(flagsOf(chosen)).filter(([flag]) => !(flag in chosen.flags));
+    const shared = Object.entries(getFlags(chosen)).filter(([flag]) => !(flag in chosen.flags));
     return [
       `Usage: ${usage(about, chosen)}`,
       '',
-      ...wrapped(chosen.about, width, 0),
-      ...(chosen.more === undefined ? [] : ['', ...wrapped(chosen.more, width, 0)]),
-      ...(own.length === 0 ? [] : ['', 'Options', ...rows(own.map(flagRow), width)]),
+      ...wrap(chosen.about, width, 0),
+      ...(chosen.more === undefined ? [] : ['', ...wrap(chosen.more, width, 0)]),
+      ...(own.length === 0 ? [] : ['', 'Options', ...rows(own.map(toFlagRow), width)]),
       '',
       'Options of all commands',
-      ...rows(shared.map(flagRow), width),
+      ...rows(shared.map(toFlagRow), width),
       '',
       `Example: jobwire ${chosen.example}`,
     ].join('\n');
@@ -313,8 +323,8 @@ export function helpText(commands: Commands, about: string | undefined, width: n
       width,
     ),
     '',
-    ...wrapped(
-      'jobwire help COMMAND shows the options of a command and an example. The API is that of --url or JOBWIRE_URL (http://127.0.0.1:4000), its key is taken from JOBWIRE_API_KEY or --key-file.',
+    ...wrap(
+      'Run jobwire help COMMAND for the options of a command and an example. Set the base URL of the API with --url or JOBWIRE_URL (default: http://127.0.0.1:4000), and the API key with JOBWIRE_API_KEY or --key-file.',
       width,
       0,
     ),
@@ -326,25 +336,25 @@ export function helpText(commands: Commands, about: string | undefined, width: n
 
 /** Exit codes, for scripts. */
 export const EXIT_CODES = {
-  0: 'Done.',
-  1: 'What was asked for failed or does not hold: a test, a ping, something that doctor found.',
-  2: 'The command line is not right.',
-  3: 'The API refused (4xx).',
-  4: 'The API can’t be reached, or failed (5xx).',
-  5: 'The key is missing, refused, or may not do this (401, 403).',
-  6: 'Of an import: some rows are not good. The others were taken.',
+  0: 'Success.',
+  1: 'The operation failed: a test, ping or replay was not successful, or doctor found a problem.',
+  2: 'The command line is invalid.',
+  3: 'The API rejected the request (4xx).',
+  4: 'The API can’t be reached, or failed to respond correctly (5xx).',
+  5: 'The API key is missing, invalid, or lacks permission (401, 403).',
+  6: 'Some rows of an import are invalid. The valid rows were imported.',
   130: 'Interrupted with Ctrl-C.',
 } as const;
 
-function flagRow([flag, { value, about, many }]: [string, Flag]): [string, string] {
+function toFlagRow([flag, { value, about, many }]: [string, Flag]): [string, string] {
   const name = value === undefined ? `--${flag}` : `--${flag} ${value}`;
-  return [flag === 'help' ? '-h, --help' : name, many ? `${about} (may be repeated)` : about];
+  return [flag === 'help' ? '-h, --help' : name, many ? `${about} (repeatable)` : about];
 }
 
 function rows(pairs: readonly (readonly [string, string])[], width: number): string[] {
   const first = Math.min(36, Math.max(...pairs.map(([name]) => name.length)));
   return pairs.flatMap(([name, text]) => {
-    const [head = '', ...rest] = wrapped(text, width, first + 4);
+    const [head = '', ...rest] = wrap(text, width, first + 4);
     const lines = [head.trim(), ...rest];
     return name.length > first
       ? [`  ${name}`, `${''.padEnd(first + 4)}${lines[0]}`, ...rest]

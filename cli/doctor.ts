@@ -6,15 +6,14 @@ import { type Config, parseConfig } from '../shared/config.ts';
 import { whyUnreachable } from './client.ts';
 import type { Context } from './command.ts';
 import { clean } from './output.ts';
-import { startsOn } from './start.ts';
+import { findNode } from './start.ts';
 
 /** Result of one check. */
 interface Check {
   readonly check: string;
   readonly state: 'ok' | 'warn' | 'fail';
-  readonly words: string;
-  /** Suggested fix. */
-  readonly todo?: string;
+  readonly message: string;
+  readonly fix?: string;
 }
 
 const PROBE_MS = 5_000;
@@ -30,7 +29,7 @@ export async function doctor(
   flags: { readonly config: string | undefined },
 ): Promise<number | undefined> {
   const { out, env } = context;
-  out.progress('Looking …');
+  out.progress('Checking …');
   const file = flags.config === undefined ? undefined : readConfig(flags.config, env);
   const probes: Promise<Check[]>[] = [
     Promise.resolve([checkNode()]),
@@ -46,38 +45,38 @@ export async function doctor(
   out.document({ ok: !failed, checks }, () => {
     const width = Math.max(...checks.map(({ check }) => check.length));
     const style = { ok: 'green', warn: 'yellow', fail: 'red' } as const;
-    for (const { check, state, words, todo } of checks) {
-      out.hang(`${out.paint(style[state], state.padEnd(4))}  ${check.padEnd(width)}  `, clean(words));
-      if (todo !== undefined) out.hang(`${''.padEnd(width + 8)}→ `, clean(todo));
+    for (const { check, state, message, fix } of checks) {
+      out.hang(`${out.paint(style[state], state.padEnd(4))}  ${check.padEnd(width)}  `, clean(message));
+      if (fix !== undefined) out.hang(`${''.padEnd(width + 8)}→ `, clean(fix));
     }
-    if (file === undefined) out.note('With --config FILE it looks at your configuration, too.');
+    if (file === undefined) out.note('To check your configuration too, use --config FILE.');
   });
   return failed ? 1 : undefined;
 }
 
 function checkNode(): Check {
   const { node } = process.versions;
-  const found = startsOn();
+  const found = findNode();
   if (!found) {
     return {
       check: 'Node',
       state: 'warn',
-      words: `${node} runs every command but start.`,
-      todo: 'For jobwire start: npm install node@24 beside jobwire, or run it on Node 24 or later.',
+      message: `${node} runs all commands except start.`,
+      fix: 'For jobwire start, run npm install node@24 next to jobwire, or use Node 24 or later.',
     };
   }
-  const words = found.beside
-    ? `${node}; jobwire start runs on ${found.version}, which is installed beside.`
+  const message = found.beside
+    ? `${node}. jobwire start uses the installed node package, ${found.version}.`
     : node;
-  return { check: 'Node', state: 'ok', words };
+  return { check: 'Node', state: 'ok', message };
 }
 
 async function checkDynamo(config: Config | undefined): Promise<Check[]> {
   if (config?.dynamodbEndpoint === undefined) return [];
-  const probe = await reach(config.dynamodbEndpoint);
-  if (probe.answered) return [{ check: 'DynamoDB', state: 'ok', words: 'dynamodbEndpoint answers.' }];
-  const words = `dynamodbEndpoint can’t be reached: ${probe.why}.`;
-  return [{ check: 'DynamoDB', state: 'fail', words, todo: 'Start it, or correct dynamodbEndpoint.' }];
+  const probe = await probeUrl(config.dynamodbEndpoint);
+  if (probe.answered) return [{ check: 'DynamoDB', state: 'ok', message: 'dynamodbEndpoint responds.' }];
+  const message = `dynamodbEndpoint can’t be reached: ${probe.why}.`;
+  return [{ check: 'DynamoDB', state: 'fail', message, fix: 'Start DynamoDB, or correct dynamodbEndpoint.' }];
 }
 
 /** A configuration, as far as it can be parsed. */
@@ -94,60 +93,62 @@ interface ConfigFile {
 function readConfig(path: string, env: Context['env']): ConfigFile {
   const check = 'Configuration';
   const nothing = { config: undefined, port: 4000, host: '127.0.0.1', dataDir: '.jobwire', regions: [] };
-  const failed = (words: string, todo: string) => ({
+  const failed = (message: string, fix: string) => ({
     ...nothing,
-    checks: [{ check, state: 'fail' as const, words, todo }],
+    checks: [{ check, state: 'fail' as const, message, fix }],
   });
   let text: string;
   try {
     text = readFileSync(path, 'utf8');
   } catch {
-    return failed(`${path} can’t be read.`, 'Give the path of the file with --config.');
+    return failed(`${path} can’t be read.`, 'Pass the path of the configuration file with --config.');
   }
   let raw: Record<string, unknown>;
   try {
     raw = JSON.parse(text) as Record<string, unknown>;
   } catch {
-    return failed(`${path} is not JSON.`, 'Correct it; a comma too many is the usual reason.');
+    return failed(`${path} is not JSON.`, 'Correct the syntax. A trailing comma is a common cause.');
   }
   const places = {
     port: typeof raw?.port === 'number' ? raw.port : nothing.port,
     host: typeof raw?.host === 'string' ? raw.host : nothing.host,
     dataDir: typeof raw?.dataDir === 'string' ? raw.dataDir : nothing.dataDir,
-    regions: regionsIn(raw?.regions),
+    regions: parseRegions(raw?.regions),
   };
-  const missing = [...new Set(namesIn(raw))].filter((name) => !env[name]);
+  const missing = [...new Set(findVariables(raw))].filter((name) => !env[name]);
   if (missing.length > 0) {
-    const words = `These environment variables that it names are not set: ${missing.join(', ')}.`;
+    const message = `Environment variables of the configuration are not set: ${missing.join(', ')}.`;
     return {
       ...places,
       config: undefined,
-      checks: [{ check, state: 'fail', words, todo: 'Set them, then run doctor again to check the rest.' }],
+      checks: [
+        { check, state: 'fail', message, fix: 'Set them, then run jobwire doctor again to check the rest.' },
+      ],
     };
   }
   try {
     const config = parseConfig(raw, env);
     const { accounts, endpoints, regions } = config;
-    const words = `${Object.keys(regions).length} regions, ${accounts.length} accounts, ${endpoints.length} endpoints.`;
-    return { ...places, config, checks: [{ check, state: 'ok', words }] };
+    const message = `${Object.keys(regions).length} regions, ${accounts.length} accounts, ${endpoints.length} endpoints.`;
+    return { ...places, config, checks: [{ check, state: 'ok', message }] };
   } catch (cause) {
-    const words = cause instanceof Error ? cause.message : 'It is not valid.';
+    const message = cause instanceof Error ? cause.message : 'The configuration is invalid.';
     return {
       ...places,
       config: undefined,
-      checks: [{ check, state: 'fail', words, todo: `Correct ${path}.` }],
+      checks: [{ check, state: 'fail', message, fix: `Correct ${path}.` }],
     };
   }
 }
 
 /** Returns the environment variables that a configuration names. */
-function namesIn(value: unknown): string[] {
+function findVariables(value: unknown): string[] {
   if (typeof value === 'string') return value.startsWith('env:') ? [value.slice('env:'.length)] : [];
   if (typeof value !== 'object' || value === null) return [];
-  return Object.values(value).flatMap(namesIn);
+  return Object.values(value).flatMap(findVariables);
 }
 
-function regionsIn(value: unknown): ConfigFile['regions'] {
+function parseRegions(value: unknown): ConfigFile['regions'] {
   if (typeof value !== 'object' || value === null) return [];
   return Object.entries(value).flatMap(([id, region]) => {
     const { baseUrl, authUrl, realm } = (region ?? {}) as Record<string, unknown>;
@@ -167,20 +168,20 @@ function regionsIn(value: unknown): ConfigFile['regions'] {
 async function checkDataDir({ dataDir, port, host }: ConfigFile, url: string): Promise<Check[]> {
   const check = 'Data folder';
   const path = resolve(dataDir);
-  const todo = 'Make it writable for this user, or set another dataDir.';
+  const fix = 'Make it writable for the current user, or set another dataDir.';
   if (!existsSync(path)) {
     let parent = dirname(path);
     while (!existsSync(parent)) parent = dirname(parent);
     try {
       accessSync(parent + sep, constants.W_OK | constants.X_OK);
-      return [{ check, state: 'ok', words: `${path} will be made.` }];
+      return [{ check, state: 'ok', message: `${path} will be created.` }];
     } catch {
       return [
         {
           check,
           state: 'fail',
-          words: `${path} can’t be made: ${parent} is no folder that can be written to.`,
-          todo,
+          message: `${path} can’t be created: ${parent} is not a writable folder.`,
+          fix,
         },
       ];
     }
@@ -188,33 +189,33 @@ async function checkDataDir({ dataDir, port, host }: ConfigFile, url: string): P
   try {
     accessSync(path + sep, constants.W_OK | constants.R_OK | constants.X_OK);
   } catch {
-    return [{ check, state: 'fail', words: `${path} is no folder that can be written to.`, todo }];
+    return [{ check, state: 'fail', message: `${path} is not a writable folder.`, fix }];
   }
   let openDataDir: typeof import('../local/data-dir.ts').openDataDir;
   try {
     ({ openDataDir } = await import('../local/data-dir.ts'));
   } catch {
-    const words = `${path} is writable; whether it is in use can’t be told on Node ${process.versions.node}.`;
-    return [{ check, state: 'ok', words }];
+    const message = `${path} is writable; whether it is in use can’t be checked on Node ${process.versions.node}.`;
+    return [{ check, state: 'ok', message }];
   }
   try {
     openDataDir(path).release();
-    return [{ check, state: 'ok', words: `${path} is writable and not in use.` }];
+    return [{ check, state: 'ok', message: `${path} is writable and not in use.` }];
   } catch (cause) {
-    const words = cause instanceof Error ? cause.message : String(cause);
+    const message = cause instanceof Error ? cause.message : String(cause);
     // Normally the port is in use by the Jobwire that this configuration starts, which is correct.
-    const addresses = [addressOf(host, port), ...(isInside(url) ? [url.replace(/\/+$/, '')] : [])];
-    for (const address of /in use/.test(words) ? addresses : []) {
-      if (await answersAsJobwire(address)) {
-        return [{ check, state: 'ok', words: `${path} is in use, and Jobwire runs at ${address}.` }];
+    const addresses = [formatUrl(host, port), ...(isLoopback(url) ? [url.replace(/\/+$/, '')] : [])];
+    for (const address of /in use/.test(message) ? addresses : []) {
+      if (await isJobwire(address)) {
+        return [{ check, state: 'ok', message: `${path} is in use, and Jobwire runs at ${address}.` }];
       }
     }
     return [
       {
         check,
         state: 'fail',
-        words: `${words.split(';')[0]?.replace(/\.$/, '')}.`,
-        todo: 'Stop the other Jobwire, or set another dataDir.',
+        message: `${message.split(';')[0]?.replace(/\.$/, '')}.`,
+        fix: 'Stop the other Jobwire, or set another dataDir.',
       },
     ];
   }
@@ -229,77 +230,87 @@ async function checkPort(file: ConfigFile | undefined): Promise<Check[]> {
     server.once('error', done);
     server.listen({ port, host, exclusive: true }, () => server.close(() => done(undefined)));
   });
-  if (!fault) return [{ check, state: 'ok', words: `${port} is free.` }];
-  if (fault.code === 'EADDRINUSE' && (await answersAsJobwire(addressOf(host, port)))) {
-    return [{ check, state: 'ok', words: `Jobwire runs on ${port}.` }];
+  if (!fault) return [{ check, state: 'ok', message: `${port} is free.` }];
+  if (fault.code === 'EADDRINUSE' && (await isJobwire(formatUrl(host, port)))) {
+    return [{ check, state: 'ok', message: `Jobwire runs on ${port}.` }];
   }
-  const words =
+  const message =
     fault.code === 'EADDRINUSE'
-      ? `${port} is in use by something else.`
-      : `${host}:${port} can’t be listened on (${fault.code}).`;
-  return [{ check, state: 'fail', words, todo: 'Stop what listens there, or choose another port.' }];
+      ? `${port} is in use by another program.`
+      : `Can’t listen on ${host}:${port} (${fault.code}).`;
+  return [
+    { check, state: 'fail', message, fix: 'Stop the program that listens there, or choose another port.' },
+  ];
 }
 
 async function checkApi(context: Context): Promise<Check[]> {
   const { url, env } = context;
   const check = 'Jobwire API';
-  const probe = await reach(`${url.replace(/\/+$/, '')}/healthz`);
+  const probe = await probeUrl(`${url.replace(/\/+$/, '')}/healthz`);
   if (!probe.answered) {
     const asked = url !== 'http://127.0.0.1:4000' || Boolean(env.JOBWIRE_URL);
-    const words = `${url} can’t be reached: ${probe.why}.`;
-    const todo = 'Start it with jobwire start, or give its address with --url or JOBWIRE_URL.';
-    return [{ check, state: asked ? 'fail' : 'warn', words, todo }];
+    const message = `${url} can’t be reached: ${probe.why}.`;
+    const fix = 'Start Jobwire with jobwire start, or set its URL with --url or JOBWIRE_URL.';
+    return [{ check, state: asked ? 'fail' : 'warn', message, fix }];
   }
-  const clock = skewOf('Clock', 'the API', probe);
+  const clock = checkSkew('Clock', 'the API', probe);
   let key: string | undefined;
   try {
     key = context.key();
   } catch (cause) {
-    const words = cause instanceof Error ? cause.message : String(cause);
-    return [...clock, { check: 'API key', state: 'fail', words, todo: 'Name a file that holds the key.' }];
-  }
-  if (key === undefined) {
-    const words = `${url} answers; there is no key to try.`;
+    const message = cause instanceof Error ? cause.message : String(cause);
     return [
       ...clock,
-      { check, state: 'warn', words, todo: 'Set JOBWIRE_API_KEY, or name a file with --key-file.' },
+      { check: 'API key', state: 'fail', message, fix: 'Pass a file that contains the key.' },
     ];
   }
-  const shown = await reach(`${url.replace(/\/+$/, '')}/v1/key`, { authorization: `Bearer ${key}` });
+  if (key === undefined) {
+    const message = `${url} responds. No API key is set.`;
+    return [
+      ...clock,
+      { check, state: 'warn', message, fix: 'Set JOBWIRE_API_KEY, or pass a file with --key-file.' },
+    ];
+  }
+  const shown = await probeUrl(`${url.replace(/\/+$/, '')}/v1/key`, { authorization: `Bearer ${key}` });
   if (!shown.answered) {
     return [
       ...clock,
-      { check, state: 'fail', words: `${url} can’t be reached: ${shown.why}.`, todo: 'Look at its log.' },
+      {
+        check,
+        state: 'fail',
+        message: `${url} can’t be reached: ${shown.why}.`,
+        fix: 'Check the log of Jobwire.',
+      },
     ];
   }
   if (shown.status === 401 || shown.status === 403) {
-    const todo = 'Check JOBWIRE_API_KEY; jobwire keys create makes a new one with another admin key.';
-    return [...clock, { check, state: 'fail', words: `${url} refuses the key.`, todo }];
+    const fix = 'Check JOBWIRE_API_KEY. To create a new key with another admin key, use jobwire keys create.';
+    return [...clock, { check, state: 'fail', message: `${url} rejects the API key.`, fix }];
   }
   if (shown.status >= 500) {
-    const words = `${url} answers with ${shown.status}.`;
-    return [...clock, { check, state: 'fail', words, todo: 'Look at its log.' }];
+    const message = `${url} responds with HTTP ${shown.status}.`;
+    return [...clock, { check, state: 'fail', message, fix: 'Check the log of Jobwire.' }];
   }
-  if (new URL(url).protocol === 'http:' && !isInside(url)) {
-    const words = `${url} takes the key, which goes there unencrypted.`;
-    return [...clock, { check, state: 'warn', words, todo: 'Use an https:// address.' }];
+  if (new URL(url).protocol === 'http:' && !isLoopback(url)) {
+    const message = `${url} accepts the API key, but the connection is not encrypted.`;
+    return [...clock, { check, state: 'warn', message, fix: 'Use an https:// URL.' }];
   }
-  return [...clock, { check, state: 'ok', words: `${url} answers and takes the key.` }];
+  return [...clock, { check, state: 'ok', message: `${url} responds and accepts the API key.` }];
 }
 
 async function checkRegion(region: ConfigFile['regions'][number]): Promise<Check[]> {
-  const [token, api] = await Promise.all([reach(region.tokenUrl), reach(region.baseUrl)]);
-  const told = (what: string, field: string, probe: Probe): Check => {
+  const [token, api] = await Promise.all([probeUrl(region.tokenUrl), probeUrl(region.baseUrl)]);
+  const toCheck = (what: string, field: string, probe: Probe): Check => {
     const check = `Region ${region.id}`;
-    if (probe.answered) return { check, state: 'ok', words: `${what} answers.` };
-    const todo = `Check regions.${region.id}.${field}, and what stands between: DNS, firewall, proxy.`;
-    return { check, state: 'fail', words: `${what} can’t be reached: ${probe.why}.`, todo };
+    if (probe.answered) return { check, state: 'ok', message: `${what} responds.` };
+    const fix = `Check regions.${region.id}.${field} and the network: DNS, firewall, proxy.`;
+    return { check, state: 'fail', message: `${what} can’t be reached: ${probe.why}.`, fix };
   };
   const clock = [token, api].find((probe) => probe.answered);
   return [
-    told('Its token endpoint', 'authUrl', token),
-    told('Its API', 'baseUrl', api),
-    ...(clock ? skewOf(`Clock`, `the ordering service (${region.id})`, clock) : []),
+    toCheck('The token endpoint', 'authUrl', token),
+    toCheck('The API', 'baseUrl', api),
+    ...(clock ? checkSkew(`Clock`, `the ordering API (${region.id})`, clock) : []),
   ];
 }
 
@@ -312,7 +323,7 @@ async function checkMail(config: Config | undefined): Promise<Check[]> {
   const mailer = createTransport({
     ...{ host, port, secure },
     ...(user === undefined ? {} : { auth: { user, pass: password ?? '' } }),
-    requireTLS: !secure && user !== undefined && !isInside(addressOf(host, port)),
+    requireTLS: !secure && user !== undefined && !isLoopback(formatUrl(host, port)),
     ...{
       connectionTimeout: PROBE_MS,
       greetingTimeout: PROBE_MS,
@@ -320,22 +331,22 @@ async function checkMail(config: Config | undefined): Promise<Check[]> {
       dnsTimeout: PROBE_MS,
     },
   });
-  const failed = (words: string, todo: string): Check[] => [{ check, state: 'fail', words, todo }];
+  const failed = (message: string, fix: string): Check[] => [{ check, state: 'fail', message, fix }];
   try {
     await mailer.verify();
-    return [{ check, state: 'ok', words: `${host}:${port} answers and lets us in.` }];
+    return [{ check, state: 'ok', message: `${host}:${port} responds and accepts the login.` }];
   } catch (cause) {
     const { code = 'no code' } = cause as { code?: string };
-    const todo = 'Check notifications.smtp, and what stands between: DNS, firewall.';
+    const fix = 'Check notifications.smtp and the network: DNS, firewall.';
     if (code === 'EAUTH') {
       const correct = 'Correct notifications.smtp.user and password.';
-      return failed(`${host}:${port} doesn’t take the user and password.`, correct);
+      return failed(`${host}:${port} rejects the user and password.`, correct);
     }
     if (code === 'ETLS') {
-      const trust = 'Check notifications.smtp.secure, and that its certificate is one that Node trusts.';
-      return failed(`The connection to ${host}:${port} can’t be secured.`, trust);
+      const trust = 'Check notifications.smtp.secure, and that Node trusts the server’s certificate.';
+      return failed(`TLS with ${host}:${port} failed.`, trust);
     }
-    return failed(`${host}:${port} can’t be reached (${code}).`, todo);
+    return failed(`${host}:${port} can’t be reached (${code}).`, fix);
   } finally {
     mailer.close();
   }
@@ -346,7 +357,7 @@ type Probe =
   | { readonly answered: false; readonly why: string };
 
 /** Checks whether a server responds, and how far its clock is ahead of ours. */
-async function reach(url: string, headers: Record<string, string> = {}): Promise<Probe> {
+async function probeUrl(url: string, headers: Record<string, string> = {}): Promise<Probe> {
   const askedAt = Date.now();
   try {
     const answer = await fetch(url, { headers, redirect: 'manual', signal: AbortSignal.timeout(PROBE_MS) });
@@ -361,25 +372,25 @@ async function reach(url: string, headers: Record<string, string> = {}): Promise
   }
 }
 
-function skewOf(check: string, whose: string, probe: Probe): Check[] {
+function checkSkew(check: string, whose: string, probe: Probe): Check[] {
   if (!probe.answered || probe.skewMs === undefined) return [];
   const off = Math.abs(probe.skewMs);
   const state = off >= SKEW_FAIL_MS ? 'fail' : off >= SKEW_WARN_MS ? 'warn' : 'ok';
-  if (state === 'ok') return [{ check, state, words: `Agrees with ${whose}.` }];
-  const words = `${Math.round(off / 1000)} s ${probe.skewMs > 0 ? 'behind' : 'ahead of'} ${whose}.`;
-  return [{ check, state, words, todo: 'Let this machine keep its time by NTP.' }];
+  if (state === 'ok') return [{ check, state, message: `In sync with ${whose}.` }];
+  const message = `${Math.round(off / 1000)} s ${probe.skewMs > 0 ? 'behind' : 'ahead of'} ${whose}.`;
+  return [{ check, state, message, fix: 'Synchronize the clock of this machine by NTP.' }];
 }
 
 /** Returns whether an address belongs to this machine. */
-function isInside(url: string): boolean {
+function isLoopback(url: string): boolean {
   return /^(localhost|127\..*|\[::1\])$/.test(new URL(url).hostname);
 }
 
-function addressOf(host: string, port: number): string {
+function formatUrl(host: string, port: number): string {
   return `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
 }
 
-async function answersAsJobwire(url: string): Promise<boolean> {
+async function isJobwire(url: string): Promise<boolean> {
   try {
     const answer = await fetch(`${url}/healthz`, {
       redirect: 'manual',

@@ -4,61 +4,83 @@ import type * as z from 'zod';
 import type * as views from '../shared/api/endpoint-views.ts';
 import { ApiError, type Client } from './client.ts';
 import { type Context, command, UsageError } from './command.ts';
-import { instantOf, listOf, pairsOf, readSecret, secretInEnv, segment, wholeNumber } from './input.ts';
+import {
+  encodeSegment,
+  parseInteger,
+  parseList,
+  parsePairs,
+  parseTime,
+  readSecret,
+  readSecretVariable,
+} from './input.ts';
 import { type Column, clean } from './output.ts';
 
 type Endpoint = z.infer<typeof views.Endpoint>;
 type Health = z.infer<typeof views.EndpointHealth>;
 type Replay = z.infer<typeof views.Replay>;
-/** A delivery attempt as the API shows it. */
+/** A delivery attempt, as in the API. */
 export type Delivery = z.infer<typeof views.Delivery>;
 
 const WATCH_EVERY_MS = 1000;
 /** Above the number kept for one endpoint, and the maximum page size of the API. */
 const MAX_REPLAYS = 100;
 /** Maximum number of concurrent requests for health. */
-const LOOKS_AT_ONCE = 8;
+const HEALTH_CONCURRENCY = 8;
 
-const pathOf = (id: string, rest = ''): string => `/v1/endpoints/${segment(id)}${rest}`;
+const endpointPath = (id: string, rest = ''): string => `/v1/endpoints/${encodeSegment(id)}${rest}`;
 
-const REGION = { value: 'REGION', about: 'Its region, where the id stands in several' } as const;
+const REGION = {
+  value: 'REGION',
+  about: 'Region of the endpoint. Required if the id exists in several regions',
+} as const;
 
 const STATE_STYLE = { active: 'green', paused: 'yellow', failing: 'red', disabled: 'red' } as const;
 
 export const endpoints = {
   'endpoints add': command({
-    about: 'Adds a webhook endpoint. Its signing secret is shown once, and never again.',
+    about: 'Adds a webhook endpoint. Its signing secret is shown only once.',
     args: ['URL'],
     flags: {
-      id: { value: 'ID', about: 'Its id (generated)' },
+      id: { value: 'ID', about: 'Id of the endpoint. Default: generated' },
       region: {
         value: 'REGION',
-        about: 'Its region; may be left out where there is one, or where accounts are named',
+        about: 'Region of the endpoint. Optional if there is only one, or with --accounts',
       },
-      accounts: { value: 'A,B', about: 'Events of these accounts only (all)', many: true },
-      types: { value: 'A,B', about: 'Of these types only, job.* for all that begin so (all)', many: true },
-      origins: { value: 'A,B', about: 'Of jobs of these origins only', many: true },
+      accounts: { value: 'A,B', about: 'Only events of these accounts. Default: all', many: true },
+      types: {
+        value: 'A,B',
+        about: 'Only events of these types. job.* matches all types that start with job. Default: all',
+        many: true,
+      },
+      origins: { value: 'A,B', about: 'Only events of jobs with these origins', many: true },
       'order-group': {
         value: 'NAME',
-        about: 'Of jobs of this order group only',
+        about: 'Only events of jobs of this order group',
         many: true,
         field: 'orderGroups',
       },
-      start: { value: 'WHEN', about: 'now, beginning, a span such as 2h, or an instant (now)' },
-      concurrency: { value: 'N', about: 'Requests at the same time (16)' },
-      rate: { value: 'N', about: 'Requests a second at most', field: 'ratePerSecond' },
-      description: { value: 'TEXT', about: 'A note' },
+      start: {
+        value: 'WHEN',
+        about: 'First event to deliver: now, beginning, a duration such as 2h, or a timestamp. Default: now',
+      },
+      concurrency: { value: 'N', about: 'Maximum number of concurrent requests. Default: 16' },
+      rate: { value: 'N', about: 'Maximum number of requests per second', field: 'ratePerSecond' },
+      description: { value: 'TEXT', about: 'Description of the endpoint' },
       'header-env': {
         value: 'HEADER=NAME',
-        about: 'A header that each request carries, its value in an environment variable',
+        about: 'Header to add to each request, and the environment variable that contains its value',
         many: true,
       },
       'secret-file': {
         value: 'FILE',
-        about: 'File that holds a signing secret to use (generated)',
+        about: 'File that contains the signing secret. Default: generated',
         field: 'secret',
       },
-      'secret-env': { value: 'NAME', about: 'Environment variable that holds it', field: 'secret' },
+      'secret-env': {
+        value: 'NAME',
+        about: 'Environment variable that contains the signing secret',
+        field: 'secret',
+      },
     },
     example: "endpoints add https://erp.example.com/jobs --types 'job.*' --accounts acme",
     async run(context, [url], flags) {
@@ -72,8 +94,8 @@ export const endpoints = {
               file: flags['secret-file'],
               variable: flags['secret-env'],
             });
-      const headers = Object.entries(pairsOf('header-env', flags['header-env']) ?? {}).map(
-        ([header, variable]) => [header, secretInEnv('header-env', variable, env)],
+      const headers = Object.entries(parsePairs('header-env', flags['header-env']) ?? {}).map(
+        ([header, variable]) => [header, readSecretVariable('header-env', variable, env)],
       );
       const rate = flags.rate === undefined ? undefined : Number(flags.rate);
       if (Number.isNaN(rate)) throw new UsageError('--rate must be a number.');
@@ -81,62 +103,62 @@ export const endpoints = {
         url,
         id: flags.id,
         region: flags.region,
-        accounts: listOf(flags.accounts),
-        types: listOf(flags.types),
-        origins: listOf(flags.origins),
+        accounts: parseList(flags.accounts),
+        types: parseList(flags.types),
+        origins: parseList(flags.origins),
         orderGroups: flags['order-group'].length === 0 ? undefined : flags['order-group'],
-        start: flags.start === undefined ? undefined : startOf(flags.start),
-        concurrency: flags.concurrency && wholeNumber('concurrency', flags.concurrency, 1, 64),
+        start: flags.start === undefined ? undefined : parseStart(flags.start),
+        concurrency: flags.concurrency && parseInteger('concurrency', flags.concurrency, 1, 64),
         ratePerSecond: rate,
         description: flags.description,
         headers: headers.length === 0 ? undefined : Object.fromEntries(headers),
         secret,
       };
-      const made = await api().post<z.infer<typeof views.CreatedEndpoint>>('/v1/endpoints', body);
-      out.document(made, () => {
-        const { endpoint } = made;
-        out.line(`${clean(endpoint.id)} is added in ${clean(endpoint.region)}: ${clean(endpoint.url)}`);
+      const created = await api().post<z.infer<typeof views.CreatedEndpoint>>('/v1/endpoints', body);
+      out.document(created, () => {
+        const { endpoint } = created;
+        out.line(`${clean(endpoint.id)} was added in ${clean(endpoint.region)}: ${clean(endpoint.url)}`);
         if (secret === undefined) {
           out.line();
-          out.line(`  ${out.paint('bold', clean(made.secret))}`);
+          out.line(`  ${out.paint('bold', clean(created.secret))}`);
           out.line();
-          out.note('Keep this signing secret now: it is not shown again.');
+          out.note('Store this signing secret now. It is not shown again.');
         }
-        sayLate(context, made.truncatedAccounts);
-        out.line(`Try it: jobwire endpoints ping ${clean(endpoint.id)}`);
+        printTruncation(context, created.truncatedAccounts);
+        out.line(`To test it, run: jobwire endpoints ping ${clean(endpoint.id)}`);
       });
       return undefined;
     },
   }),
 
   'endpoints list': command({
-    about: 'Lists endpoints and how each is doing.',
+    about: 'Lists endpoints with their health.',
     args: [],
     flags: {
-      region: { value: 'REGION', about: 'Of this region only' },
-      limit: { value: 'N', about: 'At most so many (100)' },
+      region: { value: 'REGION', about: 'Only endpoints of this region' },
+      limit: { value: 'N', about: 'Maximum number of endpoints. Default: 100' },
     },
     example: 'endpoints list',
     async run({ api, out }, _args, flags) {
-      const limit = wholeNumber('limit', flags.limit ?? '100', 1, 1_000_000);
+      const limit = parseInteger('limit', flags.limit ?? '100', 1, 1_000_000);
       const query = { region: flags.region };
       const all = (names: readonly string[]) => (names.length > 0 ? names : 'all');
       type Listed = Endpoint & { readonly health: Health | null };
       return out.list<Listed>(
         (more) => withHealth(api(), query, limit, more),
         [
-          { name: 'ENDPOINT', of: ({ id }) => id, long: true },
-          { name: 'REGION', of: ({ region }) => region },
+          { name: 'ENDPOINT', value: ({ id }) => id, long: true },
+          { name: 'REGION', value: ({ region }) => region },
           {
             name: 'STATE',
-            of: ({ health }) => health?.state,
+            value: ({ health }) => health?.state,
             style: ({ health }) => (health ? STATE_STYLE[health.state] : undefined),
           },
-          { name: 'PARKED', of: ({ health }) => health?.parked.count, right: true },
-          { name: 'URL', of: ({ url }) => url, long: true },
-          { name: 'ACCOUNTS', of: ({ accounts }) => all(accounts), long: true },
-          { name: 'TYPES', of: ({ types }) => all(types), long: true },
-          { name: 'MADE BY', of: ({ managed }) => (managed ? 'API' : 'configuration') },
+          { name: 'PARKED', value: ({ health }) => health?.parked.count, right: true },
+          { name: 'URL', value: ({ url }) => url, long: true },
+          { name: 'ACCOUNTS', value: ({ accounts }) => all(accounts), long: true },
+          { name: 'TYPES', value: ({ types }) => all(types), long: true },
+          { name: 'MANAGED BY', value: ({ managed }) => (managed ? 'API' : 'configuration') },
         ],
         'There are no endpoints.',
       );
@@ -144,209 +166,223 @@ export const endpoints = {
   }),
 
   'endpoints health': command({
-    about: 'Shows how an endpoint is doing.',
+    about: 'Shows the health of an endpoint.',
     args: ['ID'],
     flags: { region: REGION },
     example: 'endpoints health erp',
     async run({ api, out }, [id], { region }) {
-      const health = await api().get<Health>(pathOf(id, '/health'), { region });
+      const health = await api().get<Health>(endpointPath(id, '/health'), { region });
       const { parked, backlog, statistics } = health;
       const { lastError } = statistics;
-      const told = (count: number, at: string | null) =>
-        `${count} events${at === null ? '' : `, the oldest of ${out.exactly(at)}`}`;
+      const formatCount = (count: number, at: string | null) =>
+        `${count} events${at === null ? '' : `, oldest ${out.exactly(at)}`}`;
       out.document(health, () => {
-        out.facts([
+        out.fields([
           ['Endpoint', clean(id)],
           ['State', out.paint(STATE_STYLE[health.state], health.state)],
           ['Problem', health.problem && clean(health.problem)],
-          ['Left alone until', out.exactly(health.waitUntil)],
+          ['Waiting until', out.exactly(health.waitUntil)],
           ['Failing since', out.exactly(health.failingSince)],
-          ['Disabled', out.exactly(health.disabledAt)],
-          ['Took something', out.exactly(health.lastDeliveredAt)],
-          ['Failed', out.exactly(health.lastFailedAt)],
-          ['Behind by', `${backlog.complete ? '' : 'at least '}${told(backlog.events, backlog.oldestAt)}`],
-          ['Set aside', told(parked.count, parked.oldestAt)],
+          ['Disabled at', out.exactly(health.disabledAt)],
+          ['Last delivered', out.exactly(health.lastDeliveredAt)],
+          ['Last failed', out.exactly(health.lastFailedAt)],
+          [
+            'Backlog',
+            `${backlog.complete ? '' : 'at least '}${formatCount(backlog.events, backlog.oldestAt)}`,
+          ],
+          ['Parked', formatCount(parked.count, parked.oldestAt)],
           ['Lost', health.lost > 0 ? String(health.lost) : null],
           [
-            'Lately',
-            `${statistics.delivered} of ${statistics.attempts} attempts taken (24 hours, 500 at most)`,
+            'Last 24 hours',
+            `${statistics.delivered} of ${statistics.attempts} attempts delivered (last 500 at most)`,
           ],
-          [
-            'Answers in',
-            statistics.p50Ms === null ? null : `${statistics.p50Ms} ms, 95 % in ${statistics.p95Ms} ms`,
-          ],
+          ['Latency', statistics.p50Ms === null ? null : `p50 ${statistics.p50Ms} ms, p95 ${statistics.p95Ms} ms`],
           ['Last error', lastError && `${out.exactly(lastError.at)}: ${clean(lastError.reason)}`],
         ]);
         if (health.state === 'disabled')
-          out.note(`It gets nothing until: jobwire endpoints enable ${clean(id)}`);
+          out.note(
+            `The endpoint is disabled. To resume delivery, run: jobwire endpoints enable ${clean(id)}`,
+          );
       });
       return undefined;
     },
   }),
 
   'endpoints deliveries': command({
-    about: 'Lists what was sent to an endpoint, and what came of it, the newest first.',
+    about: 'Lists the delivery attempts of an endpoint and their outcomes, newest first.',
     args: ['ID'],
     flags: {
       region: REGION,
-      failed: { about: 'Only what was not taken' },
-      limit: { value: 'N', about: 'At most so many (50)' },
+      failed: { about: 'Only failed attempts' },
+      limit: { value: 'N', about: 'Maximum number of attempts. Default: 50' },
     },
     example: 'endpoints deliveries erp --failed',
     async run(context, [id], { region, failed, limit = '50' }) {
-      const most = wholeNumber('limit', limit, 1, 100_000);
+      const most = parseInteger('limit', limit, 1, 100_000);
       const query = { region, outcome: failed ? 'failed' : undefined };
       return context.out.list(
-        (more) => context.api().list<Delivery>(pathOf(id, '/deliveries'), 'deliveries', query, most, more),
+        (more) =>
+          context.api().list<Delivery>(endpointPath(id, '/deliveries'), 'deliveries', query, most, more),
         deliveryColumns(context).filter(({ name }) => name !== 'ENDPOINT'),
-        'There are no deliveries.',
+        'There are no delivery attempts.',
       );
     },
   }),
 
   'endpoints parked': command({
-    about:
-      'Lists events that are set aside because an endpoint refused them, or one before them of the same job.',
+    about: 'Lists parked events: the endpoint rejected them, or an earlier event of the same job.',
     args: ['ID'],
-    flags: { region: REGION, limit: { value: 'N', about: 'At most so many (100)' } },
+    flags: { region: REGION, limit: { value: 'N', about: 'Maximum number of events. Default: 100' } },
     example: 'endpoints parked erp',
     async run({ api, out }, [id], { region, limit = '100' }) {
-      const most = wholeNumber('limit', limit, 1, 100_000);
+      const most = parseInteger('limit', limit, 1, 100_000);
       return out.list(
         (more) =>
           api().list<z.infer<typeof views.ParkedEvent>>(
-            pathOf(id, '/parked'),
+            endpointPath(id, '/parked'),
             'parked',
             { region },
             most,
             more,
           ),
         [
-          { name: 'SET ASIDE', of: ({ parkedAt }) => out.when(parkedAt) },
-          { name: 'EVENT', of: ({ event }) => event, long: true },
-          { name: 'TYPE', of: ({ type }) => type },
-          { name: 'TRIED', of: ({ attempts }) => attempts, right: true },
-          { name: 'AGAIN', of: ({ retryAt }) => out.when(retryAt) },
-          { name: 'WHY', of: ({ reason }) => reason, long: true },
+          { name: 'PARKED', value: ({ parkedAt }) => out.when(parkedAt) },
+          { name: 'EVENT', value: ({ event }) => event, long: true },
+          { name: 'TYPE', value: ({ type }) => type },
+          { name: 'ATTEMPTS', value: ({ attempts }) => attempts, right: true },
+          { name: 'NEXT RETRY', value: ({ retryAt }) => out.when(retryAt) },
+          { name: 'REASON', value: ({ reason }) => reason, long: true },
         ],
-        'Nothing is set aside.',
+        'No events are parked.',
       );
     },
   }),
 
-  'endpoints pause': change(
+  'endpoints pause': createStateCommand(
     'pause',
-    'Holds an endpoint back: it keeps its places, and gets nothing.',
+    'Pauses delivery to an endpoint. Its cursors are kept.',
     'is paused',
   ),
-  'endpoints resume': change(
+  'endpoints resume': createStateCommand(
     'resume',
-    'Lets a paused endpoint go on where it stood.',
-    'goes on where it stood',
+    'Resumes delivery to a paused endpoint at its cursors.',
+    'is resumed',
   ),
-  'endpoints enable': change(
+  'endpoints enable': createStateCommand(
     'enable',
-    'Lets an endpoint that was disabled, or waits after a failure, go on at once.',
-    'is tried again now',
+    'Enables a disabled endpoint, or ends the wait after a failure. Delivery resumes immediately.',
+    'is enabled',
   ),
 
   'endpoints remove': command({
-    about: 'Removes an endpoint with its places in the logs and what is set aside for it.',
+    about: 'Deletes an endpoint with its cursors and parked events.',
     args: ['ID'],
     flags: { region: REGION },
     example: 'endpoints remove erp',
     async run({ api, out }, [id], { region }) {
-      await api().remove(pathOf(id), { region });
-      out.document({ removed: id }, () => out.line(`${clean(id)} is removed.`));
+      await api().remove(endpointPath(id), { region });
+      out.document({ removed: id }, () => out.line(`${clean(id)} was removed.`));
       return undefined;
     },
   }),
 
   'endpoints ping': command({
-    about: 'Sends a test event to an endpoint, signed as every event is, and says how it was answered.',
+    about: 'Sends a signed test event to an endpoint and shows the response.',
     args: ['ID'],
     flags: { region: REGION },
     example: 'endpoints ping erp',
     async run({ api, out }, [id], flags) {
       out.progress(`Pinging ${clean(id)} …`);
-      const report = await api().post<z.infer<typeof views.AttemptReport>>(pathOf(id, '/ping'), undefined, {
-        region: flags.region,
-      });
-      const taken = report.outcome === 'delivered';
+      const report = await api().post<z.infer<typeof views.AttemptReport>>(
+        endpointPath(id, '/ping'),
+        undefined,
+        {
+          region: flags.region,
+        },
+      );
+      const delivered = report.outcome === 'delivered';
       out.document(report, () => {
-        const answer = report.status === null ? 'no answer' : `HTTP ${report.status}`;
+        const response = report.status === null ? 'no response' : `HTTP ${report.status}`;
         out.line(
-          `${taken ? out.paint('green', 'Delivered') : out.paint('red', 'Not taken')}: ${answer} after ${report.latencyMs} ms.${taken ? '' : ` ${clean(report.message)}`}`,
+          `${delivered ? out.paint('green', 'Delivered') : out.paint('red', 'Failed')}: ${response} after ${report.latencyMs} ms.${delivered ? '' : ` ${clean(report.message)}`}`,
         );
       });
-      return taken ? undefined : 1;
+      return delivered ? undefined : 1;
     },
   }),
 
   'endpoints replay': command({
     about:
-      'Sends an endpoint events again, each with the id it had: from an instant, a cursor or the beginning up to now.',
+      'Sends past events to an endpoint again, with their original ids: from a time, a cursor or the beginning.',
     args: ['ID'],
     flags: {
       region: REGION,
-      since: { value: 'WHEN', about: 'From then on: a span such as 2h, a day or an instant', field: 'from' },
-      from: { value: 'CURSOR', about: 'beginning, or ACCOUNT=CURSOR: what comes after it', many: true },
-      until: { value: 'WHEN', about: 'Up to then (now)', field: 'to' },
-      accounts: { value: 'A,B', about: 'Of these accounts only', many: true },
-      types: { value: 'A,B', about: 'Of these types only', many: true },
-      watch: { about: 'Stay, and show how far it is; Ctrl-C leaves it running' },
+      since: {
+        value: 'WHEN',
+        about: 'Events since this time: a duration such as 2h, a day, or a timestamp',
+        field: 'from',
+      },
+      from: {
+        value: 'CURSOR',
+        about: 'beginning, or ACCOUNT=CURSOR for the events after that cursor',
+        many: true,
+      },
+      until: { value: 'WHEN', about: 'Events up to this time. Default: now', field: 'to' },
+      accounts: { value: 'A,B', about: 'Only events of these accounts', many: true },
+      types: { value: 'A,B', about: 'Only events of these types', many: true },
+      watch: { about: 'Show the progress until the replay ends. Ctrl-C does not stop the replay' },
     },
     example: 'endpoints replay erp --since 2h --watch',
     async run(context, [id], flags) {
-      const accounts = listOf(flags.accounts);
-      const types = listOf(flags.types);
+      const accounts = parseList(flags.accounts);
+      const types = parseList(flags.types);
       const filter = { ...(accounts ? { accounts } : {}), ...(types ? { types } : {}) };
       const body = {
-        from: fromOf(flags.since, flags.from),
-        ...(flags.until === undefined ? {} : { to: { at: instantOf('until', flags.until) } }),
+        from: parseReplayStart(flags.since, flags.from),
+        ...(flags.until === undefined ? {} : { to: { at: parseTime('until', flags.until) } }),
         ...(accounts || types ? { filter } : {}),
       };
       const query = { region: flags.region };
-      const replay = await context.api().post<Replay>(pathOf(id, '/replays'), body, query);
+      const replay = await context.api().post<Replay>(endpointPath(id, '/replays'), body, query);
       if (!context.out.json) {
-        context.out.line(`Replay ${clean(replay.id)} runs: ${replay.total} events in its range.`);
+        context.out.line(`Replay ${clean(replay.id)} started: ${replay.total} events.`);
       }
-      sayLate(context, replay.truncatedAccounts);
+      printTruncation(context, replay.truncatedAccounts);
       if (flags.watch) return watch(context, id, replay.id, query);
       context.out.document(replay, () =>
-        context.out.line(`How far it is: ${lookAgain(id, replay.id, query)}`),
+        context.out.line(`To see its progress, run: ${watchCommand(id, replay.id, query)}`),
       );
       return undefined;
     },
   }),
 
   'endpoints replays': command({
-    about: 'Lists the replays to an endpoint, or shows one.',
+    about: 'Lists the replays of an endpoint, or shows one.',
     args: ['ID', 'REPLAY?'],
-    flags: { region: REGION, watch: { about: 'Stay until the replay is over, and show how far it is' } },
+    flags: { region: REGION, watch: { about: 'Show the progress until the replay ends' } },
     example: 'endpoints replays erp',
     async run(context, [id, replay], flags) {
       const { api, out } = context;
       const query = { region: flags.region };
       if (replay !== undefined && flags.watch) return watch(context, id, replay, query);
       if (flags.watch)
-        throw new UsageError('--watch wants a replay: jobwire endpoints replays ID REPLAY --watch.');
+        throw new UsageError('--watch requires a replay: jobwire endpoints replays ID REPLAY --watch.');
       if (replay !== undefined) {
-        const found = await api().get<Replay>(pathOf(id, `/replays/${segment(replay)}`), query);
-        out.document(found, () => describe(context, found));
+        const found = await api().get<Replay>(endpointPath(id, `/replays/${encodeSegment(replay)}`), query);
+        out.document(found, () => printReplay(context, found));
         return undefined;
       }
       return out.list(
         (more) =>
-          api().list<Replay>(pathOf(id, '/replays'), 'replays', query, MAX_REPLAYS, more, MAX_REPLAYS),
+          api().list<Replay>(endpointPath(id, '/replays'), 'replays', query, MAX_REPLAYS, more, MAX_REPLAYS),
         [
-          { name: 'REPLAY', of: (one) => one.id },
-          { name: 'STATE', of: ({ state }) => state },
-          { name: 'DONE', of: ({ done }) => done, right: true },
-          { name: 'OF', of: ({ total }) => total, right: true },
-          { name: 'DELIVERED', of: ({ delivered }) => delivered, right: true },
-          { name: 'FAILED', of: ({ failed }) => failed, right: true },
-          { name: 'STARTED', of: ({ startedAt }) => out.when(startedAt) },
+          { name: 'REPLAY', value: (one) => one.id },
+          { name: 'STATE', value: ({ state }) => state },
+          { name: 'DONE', value: ({ done }) => done, right: true },
+          { name: 'TOTAL', value: ({ total }) => total, right: true },
+          { name: 'DELIVERED', value: ({ delivered }) => delivered, right: true },
+          { name: 'FAILED', value: ({ failed }) => failed, right: true },
+          { name: 'STARTED', value: ({ startedAt }) => out.when(startedAt) },
         ],
         'There are no replays.',
       );
@@ -354,14 +390,14 @@ export const endpoints = {
   }),
 };
 
-function change(verb: 'pause' | 'resume' | 'enable', about: string, done: string) {
+function createStateCommand(verb: 'pause' | 'resume' | 'enable', about: string, done: string) {
   return command({
     about,
     args: ['ID'],
     flags: { region: REGION },
     example: `endpoints ${verb} erp`,
     async run({ api, out }, [id], { region }) {
-      const endpoint = await api().post<Endpoint>(pathOf(id, `/${verb}`), undefined, { region });
+      const endpoint = await api().post<Endpoint>(endpointPath(id, `/${verb}`), undefined, { region });
       out.document(endpoint, () => out.line(`${clean(id)} ${done}.`));
       return undefined;
     },
@@ -375,12 +411,12 @@ async function* withHealth(
   limit: number,
   more: () => void,
 ) {
-  const together: Endpoint[] = [];
-  const looked = () =>
+  const batch: Endpoint[] = [];
+  const fetchHealth = () =>
     Promise.all(
-      together.splice(0).map(async (endpoint) => {
-        const asked = api.get<Health>(pathOf(endpoint.id, '/health'), { region: endpoint.region });
-        const health = await asked.catch((cause) => {
+      batch.splice(0).map(async (endpoint) => {
+        const request = api.get<Health>(endpointPath(endpoint.id, '/health'), { region: endpoint.region });
+        const health = await request.catch((cause) => {
           if (cause instanceof ApiError && cause.status === 404) return null;
           throw cause;
         });
@@ -388,46 +424,46 @@ async function* withHealth(
       }),
     );
   for await (const endpoint of api.list<Endpoint>('/v1/endpoints', 'endpoints', query, limit, more)) {
-    if (together.push(endpoint) === LOOKS_AT_ONCE) yield* await looked();
+    if (batch.push(endpoint) === HEALTH_CONCURRENCY) yield* await fetchHealth();
   }
-  yield* await looked();
+  yield* await fetchHealth();
 }
 
 /** Returns the columns of delivery attempts. */
 export function deliveryColumns({ out }: Context): Column<Delivery>[] {
   return [
-    { name: 'WHEN', of: ({ at }) => out.when(at) },
-    { name: 'ENDPOINT', of: ({ endpoint }) => endpoint },
-    { name: 'EVENT', of: ({ event }) => event, long: true },
-    { name: 'TYPE', of: ({ type }) => type },
-    { name: 'SENT AS', of: ({ cause }) => cause },
+    { name: 'TIME', value: ({ at }) => out.when(at) },
+    { name: 'ENDPOINT', value: ({ endpoint }) => endpoint },
+    { name: 'EVENT', value: ({ event }) => event, long: true },
+    { name: 'TYPE', value: ({ type }) => type },
+    { name: 'CAUSE', value: ({ cause }) => cause },
     {
       name: 'OUTCOME',
-      of: ({ outcome }) => outcome,
+      value: ({ outcome }) => outcome,
       style: ({ outcome }) => (outcome === 'delivered' ? 'green' : 'red'),
     },
-    { name: 'HTTP', of: ({ status }) => status, right: true },
-    { name: 'MS', of: ({ latencyMs }) => latencyMs, right: true },
-    { name: 'WHY', of: ({ reason }) => reason, long: true },
+    { name: 'HTTP', value: ({ status }) => status, right: true },
+    { name: 'MS', value: ({ latencyMs }) => latencyMs, right: true },
+    { name: 'REASON', value: ({ reason }) => reason, long: true },
   ];
 }
 
-function startOf(text: string): unknown {
-  return text === 'now' || text === 'beginning' ? text : { at: instantOf('start', text) };
+function parseStart(text: string): unknown {
+  return text === 'now' || text === 'beginning' ? text : { at: parseTime('start', text) };
 }
 
-function fromOf(since: string | undefined, from: readonly string[]): unknown {
+function parseReplayStart(since: string | undefined, from: readonly string[]): unknown {
   if (since !== undefined && from.length > 0) throw new UsageError('--since and --from can’t be combined.');
-  if (since !== undefined) return { at: instantOf('since', since) };
-  if (from.length === 0) throw new UsageError('Say from where: --since WHEN or --from CURSOR.');
+  if (since !== undefined) return { at: parseTime('since', since) };
+  if (from.length === 0) throw new UsageError('--since WHEN or --from CURSOR is required.');
   if (from.length === 1 && from[0] === 'beginning') return 'beginning';
   if (from.some((one) => !one.includes('='))) {
     throw new UsageError('--from must be beginning, or ACCOUNT=CURSOR for each account.');
   }
-  return { cursors: pairsOf('from', from) };
+  return { cursors: parsePairs('from', from) };
 }
 
-function lookAgain(id: string, replay: string, { region }: { region: string | undefined }): string {
+function watchCommand(id: string, replay: string, { region }: { region: string | undefined }): string {
   const where = region === undefined ? '' : ` --region ${clean(region)}`;
   return `jobwire endpoints replays ${clean(id)} ${clean(replay)}${where} --watch`;
 }
@@ -440,33 +476,35 @@ async function watch(
   query: { region: string | undefined },
 ): Promise<number | undefined> {
   const { out } = context;
-  context.onInterrupt(`The replay goes on. How far it is: ${lookAgain(id, replay, query)}`);
-  const health = await context.api().get<Health>(pathOf(id, '/health'), query);
+  context.onInterrupt(`The replay continues. To see its progress, run: ${watchCommand(id, replay, query)}`);
+  const health = await context.api().get<Health>(endpointPath(id, '/health'), query);
   if (health.state !== 'active') {
-    const why = health.problem === null ? '' : ` (${clean(health.problem)})`;
-    out.note(`The endpoint is ${health.state}${why}: a replay goes on when it takes something.`);
+    const problem = health.problem === null ? '' : ` (${clean(health.problem)})`;
+    out.note(`The endpoint is ${health.state}${problem}. The replay resumes when delivery succeeds again.`);
   }
-  const path = pathOf(id, `/replays/${segment(replay)}`);
-  let said = '';
+  const path = endpointPath(id, `/replays/${encodeSegment(replay)}`);
+  let printed = '';
   let first: { at: number; done: number } | undefined;
   for (;;) {
     const now = await context.api().get<Replay>(path, query);
     const at = Date.now();
     first ??= { at, done: now.done };
     const text = JSON.stringify(now);
-    if (out.json && text !== said) out.jsonLine(now);
-    said = text;
+    if (out.json && text !== printed) out.jsonLine(now);
+    printed = text;
     if (now.state === 'done' || now.state === 'cancelled') {
-      if (!out.json) describe(context, now);
+      if (!out.json) printReplay(context, now);
       return now.state === 'done' && now.failed === 0 ? undefined : 1;
     }
     const seconds = (at - first.at) / 1000;
     const rate = seconds > 0 ? (now.done - first.done) / seconds : 0;
     const pace =
       rate > 0
-        ? `, ${rate.toFixed(rate < 10 ? 1 : 0)} a second, ${Math.ceil((now.total - now.done) / rate)} s to go`
+        ? `, ${rate.toFixed(rate < 10 ? 1 : 0)} per second, ${Math.ceil((now.total - now.done) / rate)} s left`
         : '';
-    out.progress(`${now.done} of ${now.total} events (${percent(now)} %)${pace}; Ctrl-C leaves it running`);
+    out.progress(
+      `${now.done} of ${now.total} events (${percent(now)} %)${pace}; Ctrl-C does not stop the replay`,
+    );
     await sleep(WATCH_EVERY_MS);
   }
 }
@@ -475,20 +513,22 @@ function percent({ done, total }: Replay): number {
   return total === 0 ? 100 : Math.floor((100 * done) / total);
 }
 
-function describe({ out }: Context, replay: Replay): void {
-  out.facts([
+function printReplay({ out }: Context, replay: Replay): void {
+  out.fields([
     ['Replay', clean(replay.id)],
     ['State', clean(replay.state)],
     ['Done', `${replay.done} of ${replay.total} events (${percent(replay)} %)`],
     ['Delivered', String(replay.delivered)],
     ['Failed', String(replay.failed)],
-    ['Not wanted', replay.skipped > 0 ? String(replay.skipped) : null],
+    ['Filtered out', replay.skipped > 0 ? String(replay.skipped) : null],
     ['Started', out.exactly(replay.startedAt)],
     ['Finished', out.exactly(replay.finishedAt)],
   ]);
 }
 
-function sayLate({ out }: Context, late: readonly string[] | undefined): void {
+function printTruncation({ out }: Context, late: readonly string[] | undefined): void {
   if (!late?.length) return;
-  out.note(`What is left of the log begins later than asked for: ${clean(late.join(', '))}.`);
+  out.note(
+    `The log starts later than requested, because older events have expired: ${clean(late.join(', '))}.`,
+  );
 }

@@ -5,24 +5,31 @@ import type { JobEvent } from '../shared/events/event.ts';
 import { ApiError, type Client } from './client.ts';
 import { type Context, command, UsageError } from './command.ts';
 import { type Delivery, deliveryColumns } from './endpoints.ts';
-import { instantOf, listOf, segment, wholeNumber } from './input.ts';
-import { clean, harmless, toJson } from './output.ts';
+import { encodeSegment, parseInteger, parseList, parseTime } from './input.ts';
+import { clean, escapeControls, toJson } from './output.ts';
 
 const PAGE = 500;
 
 export const events = {
   'events tail': command({
     about:
-      'Shows events as they come: of everything, of an account, or a region’s own. Begins now unless told otherwise.',
-    more: 'A connection that is lost is opened again where it stood: no event is missed, none comes twice. With --json each line is an event as it was logged.',
+      'Prints events as they are emitted: of all accounts, of one account, or of a region. Default: only new events.',
+    more: 'A lost connection is reopened at its last position, so no event is missed or repeated. With --json, each line is an event exactly as it was logged.',
     args: [],
     flags: {
-      account: { value: 'ID', about: 'Of this account only' },
-      region: { value: 'REGION', about: 'The region’s own log: outages, and what became of endpoints' },
-      types: { value: 'A,B', about: 'Of these types only, job.* for all that begin so', many: true },
-      since: { value: 'WHEN', about: 'From then on: a span such as 2h, a day or an instant' },
-      after: { value: 'CURSOR', about: 'From behind this cursor on' },
-      once: { value: 'N', about: 'End after so many events' },
+      account: { value: 'ID', about: 'Only events of this account' },
+      region: {
+        value: 'REGION',
+        about: 'Only events of the region itself: outages, and state changes of endpoints',
+      },
+      types: {
+        value: 'A,B',
+        about: 'Only events of these types. job.* matches all types that start with job.',
+        many: true,
+      },
+      since: { value: 'WHEN', about: 'Events since this time: a duration such as 2h, a day, or a timestamp' },
+      after: { value: 'CURSOR', about: 'Events after this cursor' },
+      once: { value: 'N', about: 'Exit after this number of events' },
     },
     example: "events tail --account acme --types 'job.*' --since 2h",
     async run(context, _args, flags) {
@@ -33,26 +40,26 @@ export const events = {
       if (flags.since !== undefined && flags.after !== undefined) {
         throw new UsageError('--since and --after can’t be combined.');
       }
-      const most = flags.once === undefined ? undefined : wholeNumber('once', flags.once, 1, 1_000_000);
+      const maxEvents = flags.once === undefined ? undefined : parseInteger('once', flags.once, 1, 1_000_000);
       const path =
         flags.account !== undefined
-          ? `/v1/accounts/${segment(flags.account)}/events`
+          ? `/v1/accounts/${encodeSegment(flags.account)}/events`
           : flags.region !== undefined
-            ? `/v1/regions/${segment(flags.region)}/events`
+            ? `/v1/regions/${encodeSegment(flags.region)}/events`
             : '/v1/events';
-      const types = listOf(flags.types)?.join(',');
+      const types = parseList(flags.types)?.join(',');
       const show = eventPrinter(context);
       const api = context.api();
       let count = 0;
-      const took = (text: string): boolean => {
+      const print = (text: string): boolean => {
         show(text);
         count += 1;
-        return count === most;
+        return count === maxEvents;
       };
 
       let after = flags.after;
       if (flags.since !== undefined) {
-        const since = Date.parse(instantOf('since', flags.since));
+        const since = Date.parse(parseTime('since', flags.since));
         const past = pastEvents(api, path, types, since);
         for (;;) {
           const { value, done } = await past.next();
@@ -60,37 +67,37 @@ export const events = {
             after = value;
             break;
           }
-          if (took(value)) return undefined;
+          if (print(value)) return undefined;
         }
       }
       const following = api.follow(`${path}/stream`, {
         types,
         after,
-        onLost: (why) => out.note(`Connection lost: ${why} Trying again until you press Ctrl-C.`),
-        onFound: () => out.note('Connected again; it goes on where it stood.'),
+        onLost: (why) => out.note(`Connection lost: ${why} Reconnecting until you press Ctrl-C.`),
+        onFound: () => out.note('Reconnected. The stream resumes at its last position.'),
       });
       for await (const { text } of following) {
-        if (took(text)) return undefined;
+        if (print(text)) return undefined;
       }
       return undefined;
     },
   }),
 
   'events show': command({
-    about: 'Shows one event as it was logged.',
+    about: 'Shows one event, exactly as it was logged.',
     args: ['EVENT'],
-    flags: { deliveries: { about: 'Also how it was delivered, to which endpoints' } },
+    flags: { deliveries: { about: 'Include its delivery attempts' } },
     example: 'events show acme.mf2k8t9x3a.17 --deliveries',
     async run(context, [id], flags) {
       const { out } = context;
       const api = context.api();
-      const path = `/v1/events/${segment(id)}`;
+      const path = `/v1/events/${encodeSegment(id)}`;
       const event = await api.get<JobEvent>(path);
       const { deliveries } = flags.deliveries
         ? await api.get<{ deliveries: readonly Delivery[] }>(`${path}/deliveries`)
         : { deliveries: [] };
       out.document(flags.deliveries ? { event, deliveries } : event, () => {
-        out.facts([
+        out.fields([
           ['Event', clean(event.id)],
           ['Type', clean(event.type)],
           ['Time', out.exactly(event.time)],
@@ -102,7 +109,7 @@ export const events = {
         if (flags.deliveries) {
           out.line();
           const columns = deliveryColumns(context).filter(({ name }) => name !== 'EVENT' && name !== 'TYPE');
-          out.table(deliveries, columns, 'It was delivered to nobody yet.');
+          out.table(deliveries, columns, 'There are no delivery attempts yet.');
         }
       });
       return undefined;
@@ -116,7 +123,7 @@ export function eventPrinter({ out }: Context): (text: string) => void {
   let day = new Date().toDateString();
   return (text) => {
     // The envelope is printed as received, so that stored output has the logged bytes.
-    if (out.json) return out.line(harmless(text));
+    if (out.json) return out.line(escapeControls(text));
     const event = JSON.parse(text) as JobEvent;
     const on = new Date(event.time).toDateString();
     if (on !== day) out.line(out.paint('dim', `— ${new Date(event.time).toLocaleDateString('sv')} —`));
@@ -141,13 +148,13 @@ async function* pastEvents(
   types: string | undefined,
   since: number,
 ): AsyncGenerator<string, string> {
-  let after = await placeBefore(api, path, since);
+  let after = await findCursorBefore(api, path, since);
   for (;;) {
     let page: Page;
     try {
       page = await api.get<Page>(path, { after, limit: PAGE, types });
     } catch (cause) {
-      const earliest = earliestIn(cause);
+      const earliest = getEarliestCursor(cause);
       if (earliest === undefined || earliest === after) throw cause;
       after = earliest;
       continue;
@@ -170,9 +177,9 @@ const DISORDER_MS = 15 * 60_000;
  * Returns a cursor before all events of a time or later. Uses bisection: a log of 50,000 events takes about eight requests of one event
  * each. `undefined` (the beginning) if cursors do not consist of numbers.
  */
-async function placeBefore(api: Client, path: string, since: number): Promise<string | undefined> {
+async function findCursorBefore(api: Client, path: string, since: number): Promise<string | undefined> {
   const { head } = await api.get<Page>(path, { limit: 1 });
-  const heads = placesIn(head);
+  const heads = parseCursor(head);
   if (!heads) return undefined;
   const cursorWith = (numbers: readonly number[]) =>
     heads.map(({ prefix }, at) => prefix + numbers[at]).join('~');
@@ -187,7 +194,7 @@ async function placeBefore(api: Client, path: string, since: number): Promise<st
       try {
         page = await api.get<Page>(path, { after, limit: numbers.length });
       } catch (cause) {
-        const earliest = placesIn(earliestIn(cause) ?? '')?.[at]?.number;
+        const earliest = parseCursor(getEarliestCursor(cause) ?? '')?.[at]?.number;
         if (earliest === undefined || earliest <= number) throw cause;
         return earliest;
       }
@@ -216,7 +223,7 @@ async function placeBefore(api: Client, path: string, since: number): Promise<st
 }
 
 /** Parses a cursor: `<epoch>.<number>`, or for several regions the same after each region's name, joined by `~`. */
-function placesIn(cursor: string): { readonly prefix: string; readonly number: number }[] | undefined {
+function parseCursor(cursor: string): { readonly prefix: string; readonly number: number }[] | undefined {
   const places = cursor.split('~').map((part) => /^((?:[^.]+\.)*)(\d{1,15})$/.exec(part));
   return places.every((place) => place !== null)
     ? places.map(([, prefix = '', number]) => ({ prefix, number: Number(number) }))
@@ -224,7 +231,7 @@ function placesIn(cursor: string): { readonly prefix: string; readonly number: n
 }
 
 /** Returns the earliest readable cursor, if the API rejected a request because its cursor is too old. */
-function earliestIn(cause: unknown): string | undefined {
+function getEarliestCursor(cause: unknown): string | undefined {
   if (!(cause instanceof ApiError) || cause.kind !== 'cursor-gone') return undefined;
   return String(cause.problem.earliest);
 }

@@ -8,43 +8,43 @@ const UNIT_MS = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 7 * 86_400
 const MAX_SECRET_BYTES = 64_000;
 
 /** Parses a duration such as `90d`, `2h` or `30m` to ms. `undefined` for anything else. */
-function spanMs(text: string): number | undefined {
+function parseDurationMs(text: string): number | undefined {
   const [, digits = '', unit = ''] = /^(\d{1,6})([smhdw])$/.exec(text) ?? [];
   return digits === '' ? undefined : Number(digits) * UNIT_MS[unit as keyof typeof UNIT_MS];
 }
 
 /** Parses a time: a duration before now (or `ahead` of it), a day, or an ISO timestamp with its zone. */
-export function instantOf(flag: string, text: string, direction: 'back' | 'ahead' = 'back'): string {
-  const span = spanMs(text);
+export function parseTime(flag: string, text: string, direction: 'back' | 'ahead' = 'back'): string {
+  const span = parseDurationMs(text);
   const ms = span === undefined ? undefined : Date.now() + (direction === 'back' ? -span : span);
   const iso = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d))?$/.test(text);
   const at = ms ?? (iso ? Date.parse(text) : Number.NaN);
   if (Number.isNaN(at)) {
     throw new UsageError(
-      `--${flag} must be a span such as 2h or 90d, a day, or an instant such as 2026-03-02T08:00:00Z.`,
+      `--${flag} must be a duration such as 2h or 90d, a day such as 2026-03-02, or a timestamp such as 2026-03-02T08:00:00Z.`,
     );
   }
   return new Date(at).toISOString();
 }
 
 /** Parses a comma-separated list of a repeatable option. */
-export function listOf(values: readonly string[]): string[] | undefined {
+export function parseList(values: readonly string[]): string[] | undefined {
   const entries = values.flatMap((value) => value.split(',')).map((entry) => entry.trim());
   const given = entries.filter((entry) => entry !== '');
   return given.length === 0 ? undefined : given;
 }
 
 /** Parses an integer. */
-export function wholeNumber(flag: string, text: string, least: number, most: number): number {
+export function parseInteger(flag: string, text: string, least: number, most: number): number {
   const value = Number(text);
   if (!/^\d{1,12}$/.test(text) || value < least || value > most) {
-    throw new UsageError(`--${flag} must be a whole number from ${least} to ${most}.`);
+    throw new UsageError(`--${flag} must be an integer from ${least} to ${most}.`);
   }
   return value;
 }
 
 /** Parses `NAME=VALUE` pairs. */
-export function pairsOf(flag: string, values: readonly string[]): Record<string, string> | undefined {
+export function parsePairs(flag: string, values: readonly string[]): Record<string, string> | undefined {
   const pairs = values.map((value): [string, string] => {
     const at = value.indexOf('=');
     if (at < 1 || at === value.length - 1) throw new UsageError(`--${flag} must be NAME=VALUE.`);
@@ -54,18 +54,18 @@ export function pairsOf(flag: string, values: readonly string[]): Record<string,
 }
 
 /** Checks a value against a list of choices. */
-export function choiceOf(flag: string, text: string, choices: readonly string[]): string {
+export function parseChoice(flag: string, text: string, choices: readonly string[]): string {
   if (choices.includes(text)) return text;
   throw new UsageError(`--${flag} must be one of ${choices.join(', ')}.`);
 }
 
 /** Encodes a path segment. */
-export function segment(text: string): string {
+export function encodeSegment(text: string): string {
   return encodeURIComponent(text);
 }
 
 /** Reads a secret from the first line of a file. Errors never quote it. */
-export function secretInFile(flag: string, path: string): string {
+export function readSecretFile(flag: string, path: string): string {
   let text: string;
   try {
     text = readFileSync(path, 'utf8');
@@ -73,11 +73,11 @@ export function secretInFile(flag: string, path: string): string {
     const { code } = cause as NodeJS.ErrnoException;
     throw new UsageError(`--${flag}: the file ${path} can’t be read (${code ?? 'unknown'}).`, { cause });
   }
-  return checkedSecret(`--${flag}: the file ${path}`, text);
+  return validateSecret(`--${flag}: the file ${path}`, text);
 }
 
 /** Reads a secret from an environment variable. */
-export function secretInEnv(flag: string, name: string, env: Context['env']): string {
+export function readSecretVariable(flag: string, name: string, env: Context['env']): string {
   const value = env[name];
   if (value === undefined || value === '') {
     throw new UsageError(`--${flag}: the environment variable ${name} is not set.`);
@@ -95,29 +95,29 @@ export async function readSecret(
   if (file !== undefined && variable !== undefined) {
     throw new UsageError(`--${flag}-file and --${flag}-env can’t be combined.`);
   }
-  if (file !== undefined) return secretInFile(`${flag}-file`, file);
-  if (variable !== undefined) return secretInEnv(`${flag}-env`, variable, env);
-  if (stdin.isTTY) return checkedSecret(what, await askSilently(stdin, `${what}: `));
+  if (file !== undefined) return readSecretFile(`${flag}-file`, file);
+  if (variable !== undefined) return readSecretVariable(`${flag}-env`, variable, env);
+  if (stdin.isTTY) return validateSecret(what, await promptSilently(stdin, `${what}: `));
   let text = '';
   for await (const chunk of stdin.setEncoding('utf8')) {
     text += chunk;
     if (text.length > MAX_SECRET_BYTES) break;
   }
   if (text.trim() === '') {
-    throw new UsageError(`${what} is missing: give it on stdin, or with --${flag}-file or --${flag}-env.`);
+    throw new UsageError(`${what} is missing. Provide it on stdin, or with --${flag}-file or --${flag}-env.`);
   }
-  return checkedSecret(`${what} on stdin`, text);
+  return validateSecret(`${what} on stdin`, text);
 }
 
-function checkedSecret(where: string, text: string): string {
+function validateSecret(where: string, text: string): string {
   const secret = text.replace(/\r?\n$/, '');
   if (secret === '') throw new UsageError(`${where} is empty.`);
-  if (/[\r\n]/.test(secret)) throw new UsageError(`${where} must be one line.`);
+  if (/[\r\n]/.test(secret)) throw new UsageError(`${where} must be a single line.`);
   return secret;
 }
 
 /** Prompts on stderr without echo. Throws {@link InterruptedError} on Ctrl-C. */
-function askSilently(stdin: NodeJS.ReadStream, question: string): Promise<string> {
+function promptSilently(stdin: NodeJS.ReadStream, question: string): Promise<string> {
   const silent = new Writable({ write: (_chunk, _encoding, done) => done() });
   const lines = createInterface({ input: stdin, output: silent, terminal: true });
   // The terminal no longer echoes from here on.

@@ -3,31 +3,39 @@ import type { JobEntry, JobRecord } from '../shared/api/jobs.ts';
 import type { JobEvent } from '../shared/events/event.ts';
 import { command, UsageError } from './command.ts';
 import { eventPrinter } from './events.ts';
-import { segment, wholeNumber } from './input.ts';
+import { encodeSegment, parseInteger } from './input.ts';
 import { clean } from './output.ts';
 
-const pathOf = (account: string, rest = ''): string => `/v1/accounts/${segment(account)}/jobs${rest}`;
+const jobsPath = (account: string, rest = ''): string => `/v1/accounts/${encodeSegment(account)}/jobs${rest}`;
 
 export const jobs = {
   'jobs list': command({
-    about: 'Lists an account’s jobs as they stand: all, or those of one filter.',
+    about: 'Lists the current state of an account’s jobs: all jobs, or those that match one filter.',
     args: ['ACCOUNT'],
     flags: {
-      late: { about: 'Open, not dispatched, and past the due instant' },
-      status: { value: 'NAME', about: 'In this status' },
-      due: { value: 'DAY', about: 'Open, not dispatched, and due on this day (2026-03-02)', field: 'dueOn' },
-      'due-before': { value: 'DAY', about: 'The same, due before this day', field: 'dueBefore' },
-      'order-number': { value: 'TEXT', about: 'With this order number', field: 'orderNumber' },
-      'order-group': { value: 'NAME', about: 'Of this order group', field: 'orderGroup' },
-      limit: { value: 'N', about: 'At most so many (100)' },
+      late: { about: 'Open jobs that are not dispatched and are past their due time' },
+      status: { value: 'NAME', about: 'Jobs in this status' },
+      due: {
+        value: 'DAY',
+        about: 'Open jobs that are not dispatched and are due on this day, such as 2026-03-02',
+        field: 'dueOn',
+      },
+      'due-before': {
+        value: 'DAY',
+        about: 'Open jobs that are not dispatched and are due before this day',
+        field: 'dueBefore',
+      },
+      'order-number': { value: 'TEXT', about: 'Jobs with this order number', field: 'orderNumber' },
+      'order-group': { value: 'NAME', about: 'Jobs of this order group', field: 'orderGroup' },
+      limit: { value: 'N', about: 'Maximum number of jobs. Default: 100' },
     },
     example: 'jobs list acme --late',
     async run({ api, out }, [account], flags) {
       const filters = {
         late: flags.late ? true : undefined,
         status: flags.status,
-        dueOn: dayOf('due', flags.due),
-        dueBefore: dayOf('due-before', flags['due-before']),
+        dueOn: parseDay('due', flags.due),
+        dueBefore: parseDay('due-before', flags['due-before']),
         orderNumber: flags['order-number'],
         orderGroup: flags['order-group'],
       };
@@ -36,53 +44,53 @@ export const jobs = {
           'Only one of --late, --status, --due, --due-before, --order-number and --order-group can be given.',
         );
       }
-      const limit = wholeNumber('limit', flags.limit ?? '100', 1, 1_000_000);
+      const limit = parseInteger('limit', flags.limit ?? '100', 1, 1_000_000);
       return out.list(
-        (more) => api().list<JobEntry>(pathOf(account), 'jobs', filters, limit, more),
+        (more) => api().list<JobEntry>(jobsPath(account), 'jobs', filters, limit, more),
         [
-          { name: 'JOB', of: ({ jobNumber }) => jobNumber, right: true },
-          { name: 'STATUS', of: ({ status }) => status },
-          { name: 'DUE', of: dueOf, style: ({ mustDate }) => (mustDate ? 'bold' : undefined) },
-          { name: 'DISPATCHED', of: ({ dateOut }) => dateOut?.slice(0, 10) },
-          { name: 'ORDER', of: ({ orderNumber }) => orderNumber, long: true },
-          { name: 'GROUP', of: ({ orderGroup }) => orderGroup, long: true },
-          { name: 'IS', of: isOf, style: ({ outcome }) => (outcome ? 'dim' : undefined) },
-          { name: 'DESCRIPTION', of: ({ description }) => description, long: true },
+          { name: 'JOB', value: ({ jobNumber }) => jobNumber, right: true },
+          { name: 'STATUS', value: ({ status }) => status },
+          { name: 'DUE', value: formatDue, style: ({ mustDate }) => (mustDate ? 'bold' : undefined) },
+          { name: 'DISPATCHED', value: ({ dateOut }) => dateOut?.slice(0, 10) },
+          { name: 'ORDER', value: ({ orderNumber }) => orderNumber, long: true },
+          { name: 'GROUP', value: ({ orderGroup }) => orderGroup, long: true },
+          { name: 'STATE', value: formatState, style: ({ outcome }) => (outcome ? 'dim' : undefined) },
+          { name: 'DESCRIPTION', value: ({ description }) => description, long: true },
         ],
-        'There are no such jobs.',
+        'There are no matching jobs.',
       );
     },
   }),
 
   'jobs show': command({
-    about: 'Shows a job as it stands, with its events.',
+    about: 'Shows the current state of a job and its events.',
     args: ['ACCOUNT', 'NUMBER'],
-    flags: { limit: { value: 'N', about: 'At most so many events (100)' } },
+    flags: { limit: { value: 'N', about: 'Maximum number of events. Default: 100' } },
     example: 'jobs show acme 100042',
     async run(context, [account, number], flags) {
       const { out } = context;
-      if (!/^[1-9]\d{0,11}$/.test(number)) throw new UsageError('NUMBER must be the number of a job.');
-      const limit = wholeNumber('limit', flags.limit ?? '100', 1, 100_000);
+      if (!/^[1-9]\d{0,11}$/.test(number)) throw new UsageError('NUMBER must be a job number.');
+      const limit = parseInteger('limit', flags.limit ?? '100', 1, 100_000);
       const api = context.api();
-      const { job, asOf } = await api.get<{ job: JobRecord; asOf: string }>(pathOf(account, `/${number}`));
-      const said: JobEvent[] = [];
-      const path = pathOf(account, `/${number}/events`);
-      let cut = false;
+      const { job, asOf } = await api.get<{ job: JobRecord; asOf: string }>(jobsPath(account, `/${number}`));
+      const events: JobEvent[] = [];
+      const path = jobsPath(account, `/${number}/events`);
+      let truncated = false;
       for await (const event of api.list<JobEvent>(path, 'events', { order: 'newest' }, limit, () => {
-        cut = true;
+        truncated = true;
       })) {
-        said.push(event);
+        events.push(event);
       }
       // The API returned the newest first. They are printed in chronological order.
-      said.reverse();
-      out.document({ job, asOf, events: said }, () => {
+      events.reverse();
+      out.document({ job, asOf, events }, () => {
         const parcels = job.tracking.map(({ number: parcel, link }) =>
           [parcel, link].filter((part) => part !== null).join(' '),
         );
-        out.facts([
+        out.fields([
           ['Job', `${job.jobNumber} of ${clean(account)}`],
           ['Status', job.status && clean(job.status)],
-          ['Is', isOf(job)],
+          ['State', formatState(job)],
           ['Description', job.description && clean(job.description)],
           ['Order number', job.orderNumber && clean(job.orderNumber)],
           ['Order group', job.orderGroup && clean(job.orderGroup)],
@@ -95,32 +103,32 @@ export const jobs = {
             clean(line.status),
           ]),
           ['Invoice', job.invoiceNumber && clean(job.invoiceNumber)],
-          ['Last in the list', out.exactly(job.lastListedAt)],
-          ['Record read', out.exactly(job.detailAt)],
+          ['Last listed', out.exactly(job.lastListedAt)],
+          ['Detail fetched', out.exactly(job.detailAt)],
         ]);
-        if (said.length > 0) {
+        if (events.length > 0) {
           out.line();
           const show = eventPrinter(context);
-          for (const event of said) show(JSON.stringify(event));
+          for (const event of events) show(JSON.stringify(event));
         }
       });
-      if (cut) out.note('It has more events; --limit shows more of them.');
+      if (truncated) out.note('The job has more events. Use --limit to show more.');
       return undefined;
     },
   }),
 };
 
-function dayOf(flag: string, text: string | undefined): string | undefined {
+function parseDay(flag: string, text: string | undefined): string | undefined {
   if (text === undefined || (/^\d{4}-\d\d-\d\d$/.test(text) && !Number.isNaN(Date.parse(text)))) return text;
   throw new UsageError(`--${flag} must be a day (YYYY-MM-DD).`);
 }
 
-function dueOf({ dateDue }: JobEntry): string | undefined {
+function formatDue({ dateDue }: JobEntry): string | undefined {
   return dateDue?.slice(0, 16).replace('T', ' ');
 }
 
 /** Returns the tracking state of a job. */
-function isOf({ outcome, phase }: JobEntry): string {
+function formatState({ outcome, phase }: JobEntry): string {
   if (outcome !== null) return clean(outcome);
   return phase === 'departed' ? 'missing' : phase === 'settling' ? 'left the list' : 'open';
 }

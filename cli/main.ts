@@ -2,7 +2,7 @@
 /** Entry point of the `jobwire` CLI. Checks the Node version, because older versions cannot load the other modules. */
 const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
 if (major < 20 || (major === 20 && minor < 18)) {
-  console.error(`jobwire runs on Node 20.18 or later; this is ${process.versions.node}.`);
+  console.error(`jobwire requires Node 20.18 or later. This is Node ${process.versions.node}.`);
   process.exitCode = 2;
 } else {
   const { run } = await import('./run.ts');

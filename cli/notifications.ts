@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import type * as z from 'zod';
 import type * as views from '../shared/api/notification-views.ts';
 import { type Context, command, UsageError } from './command.ts';
-import { choiceOf, segment, wholeNumber } from './input.ts';
+import { encodeSegment, parseChoice, parseInteger } from './input.ts';
 import { type Column, clean } from './output.ts';
 
 type Settings = z.infer<typeof views.NotificationSettings>;
@@ -14,7 +14,8 @@ type Template = z.infer<typeof views.Template>;
 type ListedTemplate = z.infer<typeof views.ListedTemplate>;
 type Suppression = z.infer<typeof views.Suppression>;
 
-const pathOf = (account: string, rest: string): string => `/v1/accounts/${segment(account)}${rest}`;
+const accountPath = (account: string, rest: string): string =>
+  `/v1/accounts/${encodeSegment(account)}${rest}`;
 
 const KIND = {
   value: 'KIND',
@@ -35,53 +36,61 @@ const STATE_STYLE: Record<string, 'green' | 'red' | 'yellow' | undefined> = {
 
 export const notifications = {
   'notifications show': command({
-    about: 'Shows how an account tells its customers.',
+    about: 'Shows the customer notification settings of an account.',
     args: ['ACCOUNT'],
     flags: {},
     example: 'notifications show acme',
     async run(context, [account]) {
-      const settings = await context.api().get<Settings>(pathOf(account, '/notifications'));
-      context.out.document(settings, () => showSettings(context, account, settings));
+      const settings = await context.api().get<Settings>(accountPath(account, '/notifications'));
+      context.out.document(settings, () => printSettings(context, account, settings));
       return undefined;
     },
   }),
 
   'notifications set': command({
-    about: 'Says how an account tells its customers. What is not named stays as it is.',
-    more: 'What happens before it is switched on is not told. With --dry-run on, messages are made and kept, and not sent: jobwire messages list shows what would have gone to whom. none takes away a value.',
+    about: 'Changes the customer notification settings of an account. Other settings are kept.',
+    more: 'Events before notifications are switched on are not sent. With --dry-run on, messages are created and stored but not sent: jobwire messages list shows them. The value none removes a value.',
     args: ['ACCOUNT'],
     flags: {
-      send: { value: 'on|off', about: 'Whether customers are told anything', field: 'enabled' },
-      'dry-run': { value: 'on|off', about: 'Do everything but send', field: 'dryRun' },
+      send: { value: 'on|off', about: 'Send notifications to customers', field: 'enabled' },
+      'dry-run': { value: 'on|off', about: 'Create messages without sending them', field: 'dryRun' },
       'own-user': {
         value: 'on|off',
-        about: 'Tell the user of the credentials too, as their settings in the ordering service say',
+        about: 'Also notify the API user, according to that user’s notification settings upstream',
         field: 'ownUser',
       },
       window: {
         value: 'SECONDS',
-        about: 'How much of an order group becomes one message (300)',
+        about: 'Time in which changes of one order group are combined into one message. Default: 300',
         field: 'windowSeconds',
       },
-      'max-age': { value: 'HOURS', about: 'What is older is not told (24)', field: 'maxAgeHours' },
+      'max-age': {
+        value: 'HOURS',
+        about: 'Maximum age of events to notify of. Default: 24',
+        field: 'maxAgeHours',
+      },
       locale: { value: 'LOCALE', about: 'en-US, en-GB, en-AU, en-NZ, de or fr' },
-      zone: { value: 'ZONE', about: 'Time zone: Europe/London' },
-      name: { value: 'TEXT', about: 'Who messages come from', field: 'branding.name' },
-      logo: { value: 'URL', about: 'Picture, https', field: 'branding.logoUrl' },
-      color: { value: '#RRGGBB', about: 'Colour of buttons', field: 'branding.color' },
-      website: { value: 'URL', about: 'Where the picture leads, https', field: 'branding.website' },
-      footer: { value: 'TEXT', about: 'A line at the end of e-mails', field: 'branding.footer' },
-      'reply-to': { value: 'ADDRESS', about: 'Where answers to e-mails go', field: 'replyTo' },
-      sms: { value: 'on|off', about: 'Whether SMS are sent', field: 'sms.enabled' },
-      'sender-id': { value: 'TEXT', about: 'Who SMS come from, where allowed', field: 'sms.senderId' },
+      zone: { value: 'ZONE', about: 'Time zone, such as Europe/London' },
+      name: { value: 'TEXT', about: 'Sender name of messages', field: 'branding.name' },
+      logo: { value: 'URL', about: 'Logo image, https', field: 'branding.logoUrl' },
+      color: { value: '#RRGGBB', about: 'Color of buttons', field: 'branding.color' },
+      website: { value: 'URL', about: 'Link target of the logo, https', field: 'branding.website' },
+      footer: { value: 'TEXT', about: 'Footer line of e-mails', field: 'branding.footer' },
+      'reply-to': { value: 'ADDRESS', about: 'Reply-To address of e-mails', field: 'replyTo' },
+      sms: { value: 'on|off', about: 'Send SMS', field: 'sms.enabled' },
+      'sender-id': {
+        value: 'TEXT',
+        about: 'Sender id of SMS, where the destination country allows it',
+        field: 'sms.senderId',
+      },
       'sms-limit': {
         value: 'N',
-        about: 'SMS segments in a calendar month at most',
+        about: 'Maximum number of SMS segments per calendar month',
         field: 'sms.monthlySegments',
       },
       quiet: {
         value: 'HH:MM-HH:MM',
-        about: 'No SMS in these hours, by the clock of the recipient',
+        about: 'Hours without SMS, in the recipient’s time zone',
         field: 'sms.quietHours',
       },
     },
@@ -89,80 +98,80 @@ export const notifications = {
     async run(context, [account], flags) {
       const on = (flag: 'send' | 'dry-run' | 'own-user' | 'sms') => {
         const text = flags[flag];
-        return text === undefined ? undefined : choiceOf(flag, text, SWITCH) === 'on';
+        return text === undefined ? undefined : parseChoice(flag, text, SWITCH) === 'on';
       };
       const given: Record<string, unknown> = {
         enabled: on('send'),
         dryRun: on('dry-run'),
         ownUser: on('own-user'),
-        windowSeconds: flags.window && wholeNumber('window', flags.window, 0, 1_000_000),
-        maxAgeHours: flags['max-age'] && wholeNumber('max-age', flags['max-age'], 0, 1_000_000),
+        windowSeconds: flags.window && parseInteger('window', flags.window, 0, 1_000_000),
+        maxAgeHours: flags['max-age'] && parseInteger('max-age', flags['max-age'], 0, 1_000_000),
         locale: flags.locale,
         zone: flags.zone,
-        replyTo: orNull(flags['reply-to']),
+        replyTo: parseOptional(flags['reply-to']),
       };
       const branding = {
         name: flags.name,
-        logoUrl: orNull(flags.logo),
+        logoUrl: parseOptional(flags.logo),
         color: flags.color,
-        website: orNull(flags.website),
-        footer: orNull(flags.footer),
+        website: parseOptional(flags.website),
+        footer: parseOptional(flags.footer),
       };
       const sms = {
         enabled: on('sms'),
-        senderId: orNull(flags['sender-id']),
-        monthlySegments: flags['sms-limit'] && wholeNumber('sms-limit', flags['sms-limit'], 0, 100_000_000),
-        quietHours: quietOf(flags.quiet),
+        senderId: parseOptional(flags['sender-id']),
+        monthlySegments: flags['sms-limit'] && parseInteger('sms-limit', flags['sms-limit'], 0, 100_000_000),
+        quietHours: parseQuietHours(flags.quiet),
       };
-      if ([given, branding, sms].every((part) => Object.keys(defined(part)).length === 0)) {
-        throw new UsageError('Say what to set: --send on, say.');
+      if ([given, branding, sms].every((part) => Object.keys(omitUndefined(part)).length === 0)) {
+        throw new UsageError('Nothing to set. Set at least one option, such as --send on.');
       }
       const client = context.api();
-      const path = pathOf(account, '/notifications');
+      const path = accountPath(account, '/notifications');
       const { since: _, revision, warnings: __, ...before } = await client.get<Settings>(path);
       const body = {
         ...before,
-        ...defined(given),
-        branding: { ...before.branding, ...defined(branding) },
-        sms: { ...before.sms, ...defined(sms) },
+        ...omitUndefined(given),
+        branding: { ...before.branding, ...omitUndefined(branding) },
+        sms: { ...before.sms, ...omitUndefined(sms) },
       };
       const settings = await client.put<Settings>(path, body, revision);
-      context.out.document(settings, () => showSettings(context, account, settings));
+      context.out.document(settings, () => printSettings(context, account, settings));
       return undefined;
     },
   }),
 
   'notifications preview': command({
-    about: 'Shows what a message would say: about a real job, or about one that is made up.',
-    more: 'It prints the text; --html writes the HTML of an e-mail to a file. Nothing is sent.',
+    about: 'Renders a message for a real job or for a sample job.',
+    more: 'Prints the text. --html writes the HTML of an e-mail to a file. Nothing is sent.',
     args: ['ACCOUNT'],
     flags: {
       kind: { ...KIND, required: true },
-      channel: { value: 'CHANNEL', about: 'email or sms (email)' },
-      locale: { value: 'LOCALE', about: 'In this language (the recipient’s, or the account’s)' },
-      zone: { value: 'ZONE', about: 'In this time zone (the same)' },
-      job: { value: 'NUMBER', about: 'About this job (a made-up one)', field: 'jobNumber' },
-      recipient: { value: 'ID', about: 'To this recipient (nobody by name)' },
-      template: { value: 'FILE', about: 'With the template in this JSON file, before it is set' },
-      html: { value: 'FILE', about: 'Write the HTML there' },
+      channel: { value: 'CHANNEL', about: 'email or sms. Default: email' },
+      locale: { value: 'LOCALE', about: 'Locale. Default: that of the recipient or the account' },
+      zone: { value: 'ZONE', about: 'Time zone. Default: that of the recipient or the account' },
+      job: { value: 'NUMBER', about: 'Job number. Default: a sample job', field: 'jobNumber' },
+      recipient: { value: 'ID', about: 'Recipient. Default: a recipient without a name' },
+      template: { value: 'FILE', about: 'JSON file of a template to render instead of the current one' },
+      html: { value: 'FILE', about: 'Output file for the HTML' },
     },
     example: 'notifications preview acme --kind dispatched --job 100042 --html mail.html',
     async run({ api, out }, [account], flags) {
-      const channel = choiceOf('channel', flags.channel ?? 'email', CHANNELS);
+      const channel = parseChoice('channel', flags.channel ?? 'email', CHANNELS);
       if (channel === 'sms' && flags.html !== undefined) {
-        throw new UsageError('--html goes with e-mails: an SMS has none.');
+        throw new UsageError('--html requires --channel email.');
       }
       const body = {
         kind: flags.kind,
         channel,
         locale: flags.locale,
         zone: flags.zone,
-        jobNumber: flags.job === undefined ? undefined : wholeNumber('job', flags.job, 1, 999_999_999_999),
+        jobNumber: flags.job === undefined ? undefined : parseInteger('job', flags.job, 1, 999_999_999_999),
         recipient: flags.recipient,
-        template: flags.template === undefined ? undefined : jsonIn('template', flags.template),
+        template: flags.template === undefined ? undefined : readJsonFile('template', flags.template),
       };
-      const preview = await api().post<Preview>(pathOf(account, '/notifications/preview'), body);
-      if (flags.html !== undefined) writeText('html', flags.html, preview.html ?? '');
+      const preview = await api().post<Preview>(accountPath(account, '/notifications/preview'), body);
+      if (flags.html !== undefined) writeTextFile('html', flags.html, preview.html ?? '');
       out.document(preview, () => {
         if (preview.subject !== null) {
           out.line(`${out.paint('dim', 'Subject')}  ${out.paint('bold', clean(preview.subject))}`);
@@ -171,28 +180,28 @@ export const notifications = {
         for (const line of preview.text.trimEnd().split('\n')) out.line(line === '' ? '' : clean(line));
         out.line();
         const { segments, encoding } = preview;
-        const said = [
-          preview.jobNumber === null ? 'About a made-up job' : `About job ${preview.jobNumber}`,
+        const summary = [
+          preview.jobNumber === null ? 'Sample job' : `Job ${preview.jobNumber}`,
           `${preview.locale}, ${clean(preview.zone)}`,
-          preview.custom ? 'the account’s own template' : 'the default template',
+          preview.custom ? 'custom template' : 'default template',
           segments === null
             ? undefined
             : `${segments} SMS ${segments === 1 ? 'segment' : 'segments'} (${encoding})`,
         ];
-        out.note(`${said.filter((part) => part !== undefined).join('; ')}.`);
-        if (flags.html !== undefined) out.note(`The HTML is in ${clean(flags.html)}.`);
+        out.note(`${summary.filter((part) => part !== undefined).join('; ')}.`);
+        if (flags.html !== undefined) out.note(`The HTML was written to ${clean(flags.html)}.`);
       });
       return undefined;
     },
   }),
 
   'templates list': command({
-    about: 'Lists the templates of messages: those of the account, and with --all the default ones too.',
+    about: 'Lists the custom message templates of an account.',
     args: ['ACCOUNT'],
-    flags: { all: { about: 'The default ones too' } },
+    flags: { all: { about: 'Include the default templates' } },
     example: 'templates list acme',
     async run({ api, out }, [account], { all }) {
-      const path = pathOf(account, '/templates');
+      const path = accountPath(account, '/templates');
       const { templates } = await api().get<{ templates: ListedTemplate[] }>(path);
       const shown = templates.filter(({ custom }) => custom || all);
       if (out.json) for (const one of shown) out.jsonLine(one);
@@ -200,16 +209,16 @@ export const notifications = {
         out.table(
           shown,
           [
-            { name: 'KIND', of: ({ kind }) => kind },
-            { name: 'CHANNEL', of: ({ channel }) => channel },
-            { name: 'LOCALE', of: ({ locale }) => locale },
+            { name: 'KIND', value: ({ kind }) => kind },
+            { name: 'CHANNEL', value: ({ channel }) => channel },
+            { name: 'LOCALE', value: ({ locale }) => locale },
             {
               name: 'TEMPLATE',
-              of: ({ custom }) => (custom ? 'own' : 'default'),
+              value: ({ custom }) => (custom ? 'custom' : 'default'),
               style: ({ custom }) => (custom ? 'green' : 'dim'),
             },
           ],
-          'The account has no templates of its own; --all lists the default ones.',
+          'The account has no custom templates. Use --all to list the default templates.',
         );
       }
       return undefined;
@@ -217,7 +226,8 @@ export const notifications = {
   }),
 
   'templates show': command({
-    about: 'Shows a template: the account’s own, or else the default one, as JSON that templates set takes.',
+    about:
+      'Shows a template as JSON for templates set: the custom one if there is one, else the default one.',
     args: ['ACCOUNT', 'KIND', 'CHANNEL', 'LOCALE'],
     flags: {},
     example: 'templates show acme dispatched email en-GB',
@@ -226,24 +236,24 @@ export const notifications = {
       out.document(found, () => {
         // Printed unmodified, to be edited and set again. JSON contains no control characters.
         out.line(JSON.stringify(found.template, undefined, 2));
-        out.note(found.custom ? 'The account’s own.' : 'The default one; the account has none of its own.');
+        out.note(found.custom ? 'Custom template.' : 'Default template. The account has no custom one.');
       });
       return undefined;
     },
   }),
 
   'templates set': command({
-    about: 'Gives an account a template of its own. It is tried out first, and not taken when it fails.',
-    more: 'FILE holds JSON: subject, preheader, heading, intro, outro, or all of it as html and text, for an e-mail; text for an SMS. docs/notifications.md has all that can stand in them.',
+    about: 'Sets a custom template of an account. A template that can’t be rendered is rejected.',
+    more: 'FILE contains JSON. For an e-mail: subject, preheader, heading, intro and outro, or the whole message as html and text. For an SMS: text. See docs/notifications.md for the variables.',
     args: ['ACCOUNT', 'KIND', 'CHANNEL', 'LOCALE', 'FILE'],
     flags: {},
     example: 'templates set acme dispatched email en-GB dispatched.json',
     async run({ api, out }, [account, kind, channel, locale, file]) {
-      const template = jsonIn('FILE', file);
+      const template = readJsonFile('FILE', file);
       const saved = await api().put<Template>(templatePath(account, [kind, channel, locale]), template);
       out.document(saved, () =>
         out.line(
-          `${clean(account)} has its own template for ${clean(kind)} by ${clean(channel)} in ${clean(locale)}.`,
+          `The template of ${clean(account)} for ${clean(kind)}, ${clean(channel)}, ${clean(locale)} was set.`,
         ),
       );
       return undefined;
@@ -251,29 +261,32 @@ export const notifications = {
   }),
 
   'templates remove': command({
-    about: 'Takes an account’s own template away: the default one counts again.',
+    about: 'Removes a custom template of an account. The default template applies again.',
     args: ['ACCOUNT', 'KIND', 'CHANNEL', 'LOCALE'],
     flags: {},
     example: 'templates remove acme dispatched email en-GB',
     async run({ api, out }, [account, ...which]) {
       await api().remove(templatePath(account, which));
-      out.document({ removed: which }, () => out.line('It is removed; the default template counts again.'));
+      out.document({ removed: which }, () =>
+        out.line('The template was removed. The default template applies again.'),
+      );
       return undefined;
     },
   }),
 
   'messages list': command({
-    about: 'Lists what customers of an account were told, the newest first; of a job also what they will be.',
+    about:
+      'Lists the messages to customers of an account, newest first. With --job, includes upcoming messages.',
     args: ['ACCOUNT'],
     flags: {
-      job: { value: 'NUMBER', about: 'About this job only' },
-      recipient: { value: 'ID', about: 'To this recipient only' },
+      job: { value: 'NUMBER', about: 'Only messages about this job' },
+      recipient: { value: 'ID', about: 'Only messages to this recipient' },
       state: {
         value: 'STATE',
         about:
-          'In this state: waiting, sending, sent, failed, suppressed, dry_run, bounced, complained, unknown',
+          'Only messages in this state: waiting, sending, sent, failed, suppressed, dry_run, bounced, complained, unknown',
       },
-      limit: { value: 'N', about: 'At most so many (50)' },
+      limit: { value: 'N', about: 'Maximum number of messages. Default: 50' },
     },
     example: 'messages list acme --state failed',
     async run(context, [account], { job, recipient, state, limit = '50' }) {
@@ -281,19 +294,19 @@ export const notifications = {
       if ([job, recipient, state].filter((one) => one !== undefined).length > 1) {
         throw new UsageError('Only one of --job, --recipient and --state can be given.');
       }
-      const most = wholeNumber('limit', limit, 1, 100_000);
-      const number = job === undefined ? undefined : wholeNumber('job', job, 1, 999_999_999_999);
+      const most = parseInteger('limit', limit, 1, 100_000);
+      const number = job === undefined ? undefined : parseInteger('job', job, 1, 999_999_999_999);
       const path =
         number !== undefined
-          ? pathOf(account, `/jobs/${number}/messages`)
+          ? accountPath(account, `/jobs/${number}/messages`)
           : recipient !== undefined
-            ? pathOf(account, `/recipients/${segment(recipient)}/messages`)
-            : pathOf(account, '/messages');
+            ? accountPath(account, `/recipients/${encodeSegment(recipient)}/messages`)
+            : accountPath(account, '/messages');
       if (number !== undefined && !out.json) {
         const { upcoming } = await api().get<{ upcoming: Upcoming[] }>(path, { limit: 1 });
         for (const { kind, dueAt, jobs } of upcoming) {
-          const when = Date.parse(dueAt) <= Date.now() ? 'at any moment' : out.when(dueAt);
-          out.note(`To come ${when}: ${kind}, of ${jobs.length === 1 ? 'this job' : `${jobs.length} jobs`}.`);
+          const when = Date.parse(dueAt) <= Date.now() ? 'now' : out.when(dueAt);
+          out.note(`Upcoming (${when}): ${kind}, ${jobs.length === 1 ? 'this job' : `${jobs.length} jobs`}.`);
         }
       }
       return out.list(
@@ -305,16 +318,16 @@ export const notifications = {
   }),
 
   'messages show': command({
-    about: 'Shows one message: to whom, what became of it, and what it says.',
+    about: 'Shows one message: recipient, state and text.',
     args: ['ACCOUNT', 'MESSAGE'],
     flags: {},
     example: 'messages show acme m0m9x2k1c3-4fz81',
     async run({ api, out }, [account, id]) {
-      const path = pathOf(account, `/messages/${segment(id)}`);
+      const path = accountPath(account, `/messages/${encodeSegment(id)}`);
       const message = await api().get<Message>(path);
       const { to, state, segments } = message;
       out.document(message, () => {
-        out.facts([
+        out.fields([
           ['Message', clean(message.id)],
           [
             'About',
@@ -330,17 +343,20 @@ export const notifications = {
                 .join(' '),
           ],
           ['Recipient', to && clean(to.recipient)],
-          ['By', message.channel],
-          ['In', to && `${to.locale}, ${clean(to.zone)}`],
+          ['Channel', message.channel],
+          ['Locale and zone', to && `${to.locale}, ${clean(to.zone)}`],
           ['State', out.paint(STATE_STYLE[state] ?? 'reset', state)],
-          ['Why', message.reason && whyOf(message)],
-          ['Made', out.exactly(message.createdAt)],
+          ['Reason', message.reason && formatReason(message)],
+          ['Created', out.exactly(message.createdAt)],
           ['Due', out.exactly(message.dueAt)],
           ['Sent', out.exactly(message.sentAt)],
           ['Attempts', message.attempts > 0 ? String(message.attempts) : null],
-          ['Sent again', message.repeats > 0 ? `${message.repeats} times: duplicates at most` : null],
+          [
+            'Sent again',
+            message.repeats > 0 ? `${message.repeats} times: the recipient may have duplicates` : null,
+          ],
           ['Segments', segments === null ? null : String(segments)],
-          ['Id at the provider', message.providerId && clean(message.providerId)],
+          ['Provider id', message.providerId && clean(message.providerId)],
           ['Subject', message.subject && clean(message.subject)],
         ]);
         if (message.text === null) return;
@@ -352,20 +368,21 @@ export const notifications = {
   }),
 
   'suppressions list': command({
-    about: 'Lists addresses that get nothing more from an account, and why.',
+    about: 'Lists the suppressed addresses of an account with the reasons.',
     args: ['ACCOUNT'],
-    flags: { limit: { value: 'N', about: 'At most so many (100)' } },
+    flags: { limit: { value: 'N', about: 'Maximum number of suppressions. Default: 100' } },
     example: 'suppressions list acme',
     async run({ api, out }, [account], { limit = '100' }) {
-      const most = wholeNumber('limit', limit, 1, 100_000);
+      const most = parseInteger('limit', limit, 1, 100_000);
       return out.list(
-        (more) => api().list<Suppression>(pathOf(account, '/suppressions'), 'suppressions', {}, most, more),
+        (more) =>
+          api().list<Suppression>(accountPath(account, '/suppressions'), 'suppressions', {}, most, more),
         [
-          { name: 'SUPPRESSION', of: ({ id }) => id, long: true },
-          { name: 'BY', of: ({ channel }) => channel },
-          { name: 'ADDRESS', of: ({ address }) => address, long: true },
-          { name: 'WHY', of: ({ reason }) => reason },
-          { name: 'SINCE', of: ({ since }) => out.when(since) },
+          { name: 'SUPPRESSION', value: ({ id }) => id, long: true },
+          { name: 'CHANNEL', value: ({ channel }) => channel },
+          { name: 'ADDRESS', value: ({ address }) => address, long: true },
+          { name: 'REASON', value: ({ reason }) => reason },
+          { name: 'SINCE', value: ({ since }) => out.when(since) },
         ],
         'No address is suppressed.',
       );
@@ -373,7 +390,7 @@ export const notifications = {
   }),
 
   'suppressions add': command({
-    about: 'Keeps an address from getting anything more from an account.',
+    about: 'Suppresses an address. The account sends no more messages to it.',
     args: ['ACCOUNT', 'ADDRESS'],
     flags: {},
     example: 'suppressions add acme ann@example.com',
@@ -385,87 +402,94 @@ export const notifications = {
         );
       }
       const body = { channel, address };
-      const made = await api().post<Suppression>(pathOf(account, '/suppressions'), body);
-      out.document(made, () =>
-        out.line(`${clean(made.address)} gets nothing more from ${clean(account)} (${clean(made.id)}).`),
+      const created = await api().post<Suppression>(accountPath(account, '/suppressions'), body);
+      out.document(created, () =>
+        out.line(`${clean(created.address)} is suppressed for ${clean(account)} (${clean(created.id)}).`),
       );
       return undefined;
     },
   }),
 
   'suppressions remove': command({
-    about: 'Lets an address get messages again.',
-    more: 'Whoever unsubscribed has said that they want none: let them come again only when they ask for it.',
+    about: 'Removes a suppression. The address can receive messages again.',
+    more: 'Remove the suppression of a recipient who unsubscribed only at that recipient’s request.',
     args: ['ACCOUNT', 'SUPPRESSION'],
     flags: {},
     example: 'suppressions remove acme email-pU7qQJc-Bv8jrfz928FNII-h8oI3ktgk',
     async run({ api, out }, [account, id]) {
-      await api().remove(pathOf(account, `/suppressions/${segment(id)}`));
-      out.document({ removed: id }, () => out.line(`${clean(id)} is removed: it gets messages again.`));
+      await api().remove(accountPath(account, `/suppressions/${encodeSegment(id)}`));
+      out.document({ removed: id }, () =>
+        out.line(`${clean(id)} was removed. The address can receive messages again.`),
+      );
       return undefined;
     },
   }),
 };
 
-function showSettings({ out }: Context, account: string, settings: Settings): void {
+function printSettings({ out }: Context, account: string, settings: Settings): void {
   const { enabled, dryRun, branding, sms } = settings;
   const state = enabled ? (dryRun ? 'dry run' : 'on') : 'off';
   const { quietHours } = sms;
-  out.facts([
+  out.fields([
     ['Account', clean(account)],
-    ['Customers are told', out.paint(enabled ? (dryRun ? 'yellow' : 'green') : 'yellow', state)],
+    ['Notifications', out.paint(enabled ? (dryRun ? 'yellow' : 'green') : 'yellow', state)],
     ['Since', out.exactly(settings.since)],
-    ['Told together', `jobs of an order group within ${settings.windowSeconds} s`],
-    ['Not told when older than', `${settings.maxAgeHours} h`],
+    ['Combined', `changes of one order group within ${settings.windowSeconds} s`],
+    ['Maximum age', `${settings.maxAgeHours} h`],
     ['Language and zone', `${settings.locale}, ${clean(settings.zone)}`],
-    ['From', clean(branding.name)],
-    ['Answers to', settings.replyTo && clean(settings.replyTo)],
+    ['Sender name', clean(branding.name)],
+    ['Reply-To', settings.replyTo && clean(settings.replyTo)],
     ['Logo', branding.logoUrl && clean(branding.logoUrl)],
-    ['Colour', clean(branding.color)],
+    ['Color', clean(branding.color)],
     ['Website', branding.website && clean(branding.website)],
     ['Footer', branding.footer && clean(branding.footer)],
-    ['SMS', sms.enabled ? `on, ${sms.monthlySegments} segments a month at most` : 'off'],
-    ['SMS from', sms.senderId && clean(sms.senderId)],
-    ['No SMS', quietHours && `${quietHours.from} to ${quietHours.to}, by the clock of the recipient`],
-    ['User of the credentials', settings.ownUser ? 'is told too' : null],
+    ['SMS', sms.enabled ? `on, up to ${sms.monthlySegments} segments per month` : 'off'],
+    ['SMS sender id', sms.senderId && clean(sms.senderId)],
+    ['Quiet hours', quietHours && `${quietHours.from} to ${quietHours.to}, recipient’s time zone`],
+    ['API user', settings.ownUser ? 'notified' : null],
   ]);
   for (const warning of settings.warnings) out.note(clean(warning));
 }
 
 function messageColumns({ out }: Context): Column<Message>[] {
   return [
-    { name: 'MESSAGE', of: ({ id }) => id, long: true },
-    { name: 'MADE', of: ({ createdAt }) => out.when(createdAt) },
-    { name: 'ABOUT', of: ({ kind }) => kind },
-    { name: 'JOBS', of: ({ jobs }) => jobs, long: true },
-    { name: 'BY', of: ({ channel }) => channel },
-    { name: 'TO', of: ({ to }) => to?.address, long: true },
-    { name: 'STATE', of: ({ state }) => state, style: ({ state }) => STATE_STYLE[state] },
-    { name: 'WHY', of: (message) => (message.reason === null ? undefined : whyOf(message)), long: true },
+    { name: 'MESSAGE', value: ({ id }) => id, long: true },
+    { name: 'CREATED', value: ({ createdAt }) => out.when(createdAt) },
+    { name: 'KIND', value: ({ kind }) => kind },
+    { name: 'JOBS', value: ({ jobs }) => jobs, long: true },
+    { name: 'CHANNEL', value: ({ channel }) => channel },
+    { name: 'TO', value: ({ to }) => to?.address, long: true },
+    { name: 'STATE', value: ({ state }) => state, style: ({ state }) => STATE_STYLE[state] },
+    {
+      name: 'REASON',
+      value: (message) => (message.reason === null ? undefined : formatReason(message)),
+      long: true,
+    },
   ];
 }
 
-const whyOf = ({ reason, detail }: Message): string =>
+const formatReason = ({ reason, detail }: Message): string =>
   clean(detail === null ? reason : `${reason}: ${detail}`);
 
 const templatePath = (account: string, which: readonly string[]): string =>
-  pathOf(account, `/templates/${which.map(segment).join('/')}`);
+  accountPath(account, `/templates/${which.map(encodeSegment).join('/')}`);
 
 /** Parses an optional text. `none` clears the value. */
-const orNull = (text: string | undefined): string | null | undefined => (text === 'none' ? null : text);
+const parseOptional = (text: string | undefined): string | null | undefined =>
+  text === 'none' ? null : text;
 
-function quietOf(text: string | undefined): object | null | undefined {
-  if (text === undefined || text === 'none') return orNull(text) as null | undefined;
+function parseQuietHours(text: string | undefined): object | null | undefined {
+  if (text === undefined || text === 'none') return parseOptional(text) as null | undefined;
   const [, from, to] = /^((?:[01]\d|2[0-3]):[0-5]\d)-((?:[01]\d|2[0-3]):[0-5]\d)$/.exec(text) ?? [];
   if (from === undefined) throw new UsageError('--quiet must be HH:MM-HH:MM, such as 21:00-08:00, or none.');
   return { from, to };
 }
 
-function defined(values: Readonly<Record<string, unknown>>): Record<string, unknown> {
+function omitUndefined(values: Readonly<Record<string, unknown>>): Record<string, unknown> {
   return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined));
 }
 
-function jsonIn(flag: string, file: string): object {
+function readJsonFile(flag: string, file: string): object {
   const name = flag === 'FILE' ? flag : `--${flag}`;
   let text: string;
   try {
@@ -480,10 +504,10 @@ function jsonIn(flag: string, file: string): object {
   } catch {
     // Reported below.
   }
-  throw new UsageError(`${name}: ${file} must hold a JSON object, such as {"subject": "…"}.`);
+  throw new UsageError(`${name}: ${file} must contain a JSON object, such as {"subject": "…"}.`);
 }
 
-function writeText(flag: string, file: string, text: string): void {
+function writeTextFile(flag: string, file: string, text: string): void {
   try {
     writeFileSync(file, text);
   } catch (cause) {

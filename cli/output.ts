@@ -5,12 +5,12 @@ import { plain } from '../local/terminal.ts';
 type Style = Parameters<typeof styleText>[0];
 
 /** A time as in the API: ISO text, or epoch ms. */
-export type Instant = string | number | null | undefined;
+export type Time = string | number | null | undefined;
 
 /** A column of a table. */
 export interface Column<T> {
   readonly name: string;
-  readonly of: (entry: T) => unknown;
+  readonly value: (entry: T) => unknown;
   readonly style?: (entry: T) => Style | undefined;
   /** Whether to align right, for numbers. */
   readonly right?: true;
@@ -52,7 +52,7 @@ export interface Output {
   /** Prints a list: a JSON object a line as it arrives, or a table. Adds a note on stderr if the list was truncated. */
   list<T>(listing: Listing<T>, columns: readonly Column<T>[], none: string): Promise<undefined>;
   /** Prints names and values, one a line. Omits values that are `null` or absent. */
-  facts(rows: readonly (readonly [name: string, value: string | null | undefined])[]): void;
+  fields(rows: readonly (readonly [name: string, value: string | null | undefined])[]): void;
   /** Prints text after a heading. On a terminal, wrapped lines are indented below the text. */
   hang(head: string, text: string): void;
   /** Prints a note that is not part of the result on stderr. As JSON: `{"note": …}`. */
@@ -63,9 +63,9 @@ export interface Output {
   progress(text?: string): void;
   paint(style: Style, text: string): string;
   /** Returns the age of a time on a terminal, and the exact time elsewhere. */
-  when(at: Instant): string;
+  when(at: Time): string;
   /** Returns the exact time, and on a terminal also its age. */
-  exactly(at: Instant): string | null;
+  exactly(at: Time): string | null;
 }
 
 /** Creates an output. `now` is epoch ms. */
@@ -101,27 +101,25 @@ export function createOutput(options: {
         output.note(none);
         return;
       }
-      const all = asked.map((column) => entries.map((entry) => cell(column.of(entry))));
+      const all = asked.map((column) => entries.map((entry) => formatCell(column.value(entry))));
       // An empty column is omitted if space is scarce. Scripts always find each column at its position.
-      const kept = asked.map(
-        (_, at) => !terminal || all[at]?.some((text) => text !== '' && text !== NOTHING),
-      );
+      const kept = asked.map((_, at) => !terminal || all[at]?.some((text) => text !== '' && text !== EMPTY));
       const columns = asked.filter((_, at) => kept[at]);
       const cells = entries.map((_, row) =>
         all.filter((_, at) => kept[at]).map((column) => column[row] ?? ''),
       );
-      const widths = widthsIn(
+      const widths = fitWidths(
         columns.map(({ name, long }, at) => ({
-          least: long ? Math.max(8, widthOf(name)) : Number.POSITIVE_INFINITY,
-          wanted: Math.max(widthOf(name), ...cells.map((row) => widthOf(row[at] ?? ''))),
+          least: long ? Math.max(8, measureWidth(name)) : Number.POSITIVE_INFINITY,
+          wanted: Math.max(measureWidth(name), ...cells.map((row) => measureWidth(row[at] ?? ''))),
         })),
         width,
       );
       const write = (texts: readonly string[], style: (at: number) => Style | undefined): void => {
         const parts = texts.map((text, at) => {
           const room = widths[at] ?? 0;
-          const cut = cutTo(text, room);
-          const gap = ' '.repeat(Math.max(0, room - widthOf(cut)));
+          const cut = truncate(text, room);
+          const gap = ' '.repeat(Math.max(0, room - measureWidth(cut)));
           const last = at === texts.length - 1 && !columns[at]?.right;
           const painted = style(at);
           const body = painted === undefined ? cut : paint(painted, cut);
@@ -148,17 +146,17 @@ export function createOutput(options: {
         else found.push(entry);
       }
       if (!json) output.table(found, columns, none);
-      if (more) output.note('There are more; --limit shows more of them.');
+      if (more) output.note('There are more entries. Use --limit to show more.');
       return undefined;
     },
-    facts(rows) {
+    fields(rows) {
       const given = rows.filter(([, value]) => value !== null && value !== undefined);
-      const wide = Math.max(...given.map(([name]) => widthOf(name)));
+      const wide = Math.max(...given.map(([name]) => measureWidth(name)));
       for (const [name, value] of given) output.hang(`${paint('dim', name.padEnd(wide))}  `, value ?? '');
     },
     hang(head, text) {
-      const indent = widthOf(stripVTControlCharacters(head));
-      const [first = '', ...rest] = wrapped(text, width, indent);
+      const indent = measureWidth(stripVTControlCharacters(head));
+      const [first = '', ...rest] = wrap(text, width, indent);
       output.line([head + first.trimStart(), ...rest].join('\n'));
     },
     note(text) {
@@ -171,19 +169,19 @@ export function createOutput(options: {
     },
     progress(text) {
       if (stderr.isTTY !== true || (text === undefined && !shown)) return;
-      stderr.write(`\r\x1b[K${text === undefined ? '' : cutTo(text, (stderr.columns || 80) - 1)}`);
+      stderr.write(`\r\x1b[K${text === undefined ? '' : truncate(text, (stderr.columns || 80) - 1)}`);
       shown = text !== undefined;
     },
     when(at) {
       const ms = toMs(at);
       if (ms === undefined) return '–';
-      return terminal ? relative(ms - now()) : new Date(ms).toISOString();
+      return terminal ? formatAge(ms - now()) : new Date(ms).toISOString();
     },
     exactly(at) {
       const ms = toMs(at);
       if (ms === undefined) return null;
       const exact = new Date(ms).toISOString();
-      return terminal ? `${exact} (${relative(ms - now())})` : exact;
+      return terminal ? `${exact} (${formatAge(ms - now())})` : exact;
     },
   };
   return output;
@@ -195,32 +193,32 @@ export function clean(value: unknown): string {
 }
 
 /** Result of `plain` for an empty value. */
-const NOTHING = '–';
+const EMPTY = '–';
 
-function cell(value: unknown): string {
+function formatCell(value: unknown): string {
   return Array.isArray(value) ? clean(value.join(', ')) : clean(value);
 }
 
 /** Serializes JSON for a terminal: characters that a terminal might interpret are escaped as `\\u….` */
 export function toJson(value: unknown, indent?: number): string {
-  return harmless(JSON.stringify(value, undefined, indent) ?? 'null');
+  return escapeControls(JSON.stringify(value, undefined, indent) ?? 'null');
 }
 
 /** Escapes every character of a JSON text that a terminal might interpret. The document is unchanged. */
-export function harmless(json: string): string {
+export function escapeControls(json: string): string {
   return json.replace(
     /[\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069]/g,
     (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
   );
 }
 
-function toMs(at: Instant): number | undefined {
+function toMs(at: Time): number | undefined {
   const ms = typeof at === 'string' ? Date.parse(at) : at;
   return typeof ms === 'number' && Number.isFinite(ms) && Math.abs(ms) < 8.64e15 ? ms : undefined;
 }
 
 /** Formats a time relative to now: `3 min ago`, `in 2 d`. */
-function relative(ms: number): string {
+function formatAge(ms: number): string {
   const seconds = Math.round(Math.abs(ms) / 1000);
   if (seconds < 1) return 'now';
   const text =
@@ -235,7 +233,7 @@ function relative(ms: number): string {
 }
 
 /** Returns column widths that fit. Of the shrinkable columns the widest shrinks first. A line can still be too long. */
-function widthsIn(columns: readonly { least: number; wanted: number }[], width: number): number[] {
+function fitWidths(columns: readonly { least: number; wanted: number }[], width: number): number[] {
   const widths = columns.map(({ wanted }) => wanted);
   const room = width - 2 * (columns.length - 1);
   let over = widths.reduce((sum, one) => sum + one, 0) - room;
@@ -255,19 +253,19 @@ const WIDE =
   /\p{Emoji_Presentation}|\ufe0f|[\u1100-\u115f\u2e80-\u303e\u3041-\u33ff\u3400-\u4dbf\u4e00-\u9fff\ua000-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6]|[\u{20000}-\u{3fffd}]/u;
 
 /** Returns the width of a text in columns. */
-export function widthOf(text: string): number {
+export function measureWidth(text: string): number {
   if (/^[\x20-\x7e]*$/.test(text)) return text.length;
   let width = 0;
   for (const { segment } of segments.segment(text)) width += WIDE.test(segment) ? 2 : 1;
   return width;
 }
 
-function cutTo(text: string, room: number): string {
-  if (widthOf(text) <= room) return text;
+function truncate(text: string, room: number): string {
+  if (measureWidth(text) <= room) return text;
   let cut = '';
   let width = 0;
   for (const { segment } of segments.segment(text)) {
-    const wide = widthOf(segment);
+    const wide = measureWidth(segment);
     if (width + wide > room - 1) break;
     cut += segment;
     width += wide;
@@ -275,13 +273,13 @@ function cutTo(text: string, room: number): string {
   return `${cut}…`;
 }
 
-/** Wraps text to a width with an indent. A longer word gets its own line. */
-export function wrapped(text: string, width: number, indent: number): string[] {
+/** Wraps text to a width with an indent. A longer word has a separate line. */
+export function wrap(text: string, width: number, indent: number): string[] {
   const room = Math.max(30, width - indent);
   const lines: string[] = [];
   let line = '';
   for (const word of text.split(' ')) {
-    if (line !== '' && widthOf(line) + 1 + widthOf(word) > room) {
+    if (line !== '' && measureWidth(line) + 1 + measureWidth(word) > room) {
       lines.push(line);
       line = word;
     } else line = line === '' ? word : `${line} ${word}`;

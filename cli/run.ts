@@ -1,4 +1,4 @@
-/** Runs a command line: finds the command, runs it, and prints an error in one sentence. Returns the exit code. */
+/** Runs a command line and prints errors. Returns the exit code. */
 import { accounts } from './accounts.ts';
 import { ApiError, createClient, KeyError, UnreachableError } from './client.ts';
 import {
@@ -7,14 +7,14 @@ import {
   command,
   helpText,
   InterruptedError,
-  inWordsOf,
+  type Invocation,
   parse,
-  type Ran,
+  toOptionNames,
   UsageError,
 } from './command.ts';
 import { endpoints } from './endpoints.ts';
 import { events } from './events.ts';
-import { secretInFile } from './input.ts';
+import { readSecretFile } from './input.ts';
 import { jobs } from './jobs.ts';
 import { keys } from './keys.ts';
 import { notifications } from './notifications.ts';
@@ -27,13 +27,13 @@ const INTERRUPTED = 130;
 /** All commands. Large modules are loaded when a command needs them. */
 export const commands: Commands = {
   start: command({
-    about: 'Starts Jobwire on this machine: a demo, or with --config your own accounts.',
-    more: 'It needs Node 24; npm install node@24 puts one beside jobwire.',
+    about: 'Starts a self-hosted Jobwire: a demo, or your own accounts with --config.',
+    more: 'Requires Node 24. On an older Node, npm install node@24 adds the required version next to jobwire.',
     args: [],
     flags: {
-      config: { value: 'FILE', about: 'Configuration file; without one it is a demo' },
-      port: { value: 'N', about: 'Port of the HTTP API (4000, or that of the configuration)' },
-      seed: { value: 'N', about: 'Another demo' },
+      config: { value: 'FILE', about: 'Configuration file. Default: a demo' },
+      port: { value: 'N', about: 'Port of the HTTP API. Default: 4000, or the port in the configuration' },
+      seed: { value: 'N', about: 'Seed of the demo data. Each seed gives a different demo' },
     },
     example: 'start --config jobwire.json',
     local: true,
@@ -41,10 +41,12 @@ export const commands: Commands = {
     run: async (context, _args, flags) => (await import('./start.ts')).start(context, flags),
   }),
   doctor: command({
-    about: 'Looks for what would keep Jobwire from working here, and says what to do about it.',
-    more: 'No credentials are sent to the ordering service: any answer of it counts.',
+    about: 'Checks this installation for problems and suggests fixes.',
+    more: 'It sends no credentials to the ordering API. Any response from the API passes the check.',
     args: [],
-    flags: { config: { value: 'FILE', about: 'Configuration file to check, with all that it names' } },
+    flags: {
+      config: { value: 'FILE', about: 'Configuration file to check, including everything that it refers to' },
+    },
     example: 'doctor --config jobwire.json',
     run: async (context, _args, flags) => (await import('./doctor.ts')).doctor(context, flags),
   }),
@@ -71,11 +73,11 @@ export async function run(argv: readonly string[]): Promise<number> {
     verbose: flagged('verbose'),
     now: Date.now,
   });
-  let farewell: string | undefined;
-  let running: Ran | undefined;
+  let interruptMessage: string | undefined;
+  let running: Invocation | undefined;
   const interrupted = (): void => {
     out.progress();
-    if (farewell !== undefined) out.note(farewell);
+    if (interruptMessage !== undefined) out.note(interruptMessage);
     process.exit(INTERRUPTED);
   };
   process.on('SIGINT', interrupted);
@@ -93,12 +95,12 @@ export async function run(argv: readonly string[]): Promise<number> {
     const { flags } = parsed;
     const url = flags.url ?? (env.JOBWIRE_URL || DEFAULT_URL);
     if (!isHttp(url)) {
-      throw new UsageError(`${flags.url ? '--url' : 'JOBWIRE_URL'} must begin with http:// or https://.`);
+      throw new UsageError(`${flags.url ? '--url' : 'JOBWIRE_URL'} must start with http:// or https://.`);
     }
     const key = () =>
       flags['key-file'] === undefined
         ? env.JOBWIRE_API_KEY || undefined
-        : secretInFile('key-file', flags['key-file']);
+        : readSecretFile('key-file', flags['key-file']);
     const context: Context = {
       env,
       stdin,
@@ -108,14 +110,14 @@ export async function run(argv: readonly string[]): Promise<number> {
       api() {
         const shown = key();
         if (shown === undefined) {
-          throw new KeyError('The API key is missing: set JOBWIRE_API_KEY, or name a file with --key-file.');
+          throw new KeyError('The API key is missing. Set JOBWIRE_API_KEY, or pass a file with --key-file.');
         }
         if (!/^[\x21-\x7e]+$/.test(shown))
           throw new KeyError('The API key must be printable ASCII without spaces.');
         return createClient({ url, key: shown });
       },
-      onInterrupt: (words) => {
-        farewell = words;
+      onInterrupt: (message) => {
+        interruptMessage = message;
       },
     };
     running = parsed;
@@ -123,51 +125,51 @@ export async function run(argv: readonly string[]): Promise<number> {
     return (await parsed.command.run(context, parsed.args, flags)) ?? 0;
   } catch (cause) {
     if (cause instanceof InterruptedError) return INTERRUPTED;
-    const { error, lines } = explain(cause, running, flagged('verbose'));
+    const { error, lines } = toCommandError(cause, running, flagged('verbose'));
     out.error(error, lines);
     return error.exitCode;
   }
 }
 
 /** Returns an error as JSON with its exit code, and the same as lines of text. */
-function explain(
+function toCommandError(
   cause: unknown,
-  running: Ran | undefined,
+  running: Invocation | undefined,
   verbose: boolean,
 ): { readonly error: CommandError; readonly lines: readonly string[] } {
-  if (cause instanceof ApiError) return explainAnswer(cause, running, verbose);
-  const known = OWN_ERRORS.find(({ of }) => cause instanceof of);
+  if (cause instanceof ApiError) return toApiCommandError(cause, running, verbose);
+  const known = CLI_ERRORS.find(({ of }) => cause instanceof of);
   if (known && cause instanceof Error) {
     const detail = clean(cause.message);
     const { kind, title, exitCode } = known;
-    return { error: { type: `${OWN_TYPE}${kind}`, title, detail, exitCode }, lines: [detail] };
+    return { error: { type: `${CLI_ERROR_TYPE}${kind}`, title, detail, exitCode }, lines: [detail] };
   }
   const text = cause instanceof Error ? (verbose ? cause.stack : cause.message) : cause;
-  const detail = `This is a fault of jobwire: ${clean(text)}`;
+  const detail = `Internal error: ${clean(text)}`;
   return {
-    error: { type: `${OWN_TYPE}fault`, title: 'Fault of jobwire', detail, exitCode: 1 },
+    error: { type: `${CLI_ERROR_TYPE}fault`, title: 'Internal Error', detail, exitCode: 1 },
     lines: [detail],
   };
 }
 
 /** Prefix of `type` of errors that are not from the API. */
-const OWN_TYPE = 'urn:jobwire:cli:';
-const OWN_ERRORS = [
+const CLI_ERROR_TYPE = 'urn:jobwire:cli:';
+const CLI_ERRORS = [
   { of: UsageError, kind: 'usage', title: 'Invalid command line', exitCode: 2 },
   { of: KeyError, kind: 'key', title: 'No usable API key', exitCode: 5 },
   { of: UnreachableError, kind: 'unreachable', title: 'API unreachable', exitCode: 4 },
 ] as const;
 
-function explainAnswer(
+function toApiCommandError(
   cause: ApiError,
-  running: Ran | undefined,
+  running: Invocation | undefined,
   verbose: boolean,
 ): { readonly error: CommandError; readonly lines: readonly string[] } {
   const { status, requestId, kind, problem } = cause;
-  const message = running ? inWordsOf(running, cause.message, problem.field) : cause.message;
+  const message = running ? toOptionNames(running, cause.message, problem.field) : cause.message;
   // The API's own message there is for developers who set headers.
   const detail =
-    status === 401 ? 'The API refuses the key; check JOBWIRE_API_KEY or --key-file.' : clean(message);
+    status === 401 ? 'The API key is invalid. Check JOBWIRE_API_KEY or --key-file.' : clean(message);
   const lines = [detail];
   // Only the log of Jobwire has details of its internal errors.
   if (verbose || kind === 'internal') {
@@ -175,7 +177,7 @@ function explainAnswer(
   }
   if (kind === 'cursor-gone') {
     const { restored, earliest } = problem;
-    lines.push(`Go on with --after ${clean(restored ?? earliest)}`);
+    lines.push(`Resume with --after ${clean(restored ?? earliest)}`);
   }
   const { type, title } = problem;
   const error = {
@@ -195,4 +197,4 @@ function isHttp(url: string): boolean {
 
 /** Set by the build. */
 declare const JOBWIRE_VERSION: string | undefined;
-const VERSION = typeof JOBWIRE_VERSION === 'string' ? JOBWIRE_VERSION : 'from the sources';
+const VERSION = typeof JOBWIRE_VERSION === 'string' ? JOBWIRE_VERSION : 'development';

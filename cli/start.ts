@@ -4,14 +4,14 @@ import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { type Context, UsageError } from './command.ts';
-import { wholeNumber } from './input.ts';
+import { parseInteger } from './input.ts';
 
 /** Node version that the embedded parts require and the project is tested on. */
 const NODE_MAJOR = 24;
 
 /**
- * Starts Jobwire, which keeps running when this returns. On an older Node it runs in a child process with another Node, whose exit code
- * becomes ours.
+ * Starts Jobwire, which continues to run after this function returns. If this Node is too old, starts a child process on a newer Node and
+ * returns its exit code.
  */
 export async function start(
   { out }: Pick<Context, 'out'>,
@@ -23,9 +23,9 @@ export async function start(
 ): Promise<number | undefined> {
   const args: string[] = [];
   if (flags.config !== undefined) args.push('--config', flags.config);
-  if (flags.port !== undefined) args.push('--port', String(wholeNumber('port', flags.port, 0, 65_535)));
+  if (flags.port !== undefined) args.push('--port', String(parseInteger('port', flags.port, 0, 65_535)));
   if (flags.seed !== undefined)
-    args.push('--seed', String(wholeNumber('seed', flags.seed, 0, 4_294_967_295)));
+    args.push('--seed', String(parseInteger('seed', flags.seed, 0, 4_294_967_295)));
   if (out.verbose) args.push('--verbose');
   if (isRecent(process.versions.node)) {
     // Ends with the parent process, which runs an older Node and started this one.
@@ -37,16 +37,16 @@ export async function start(
     await import('../local/main.ts');
     return undefined;
   }
-  const beside = nodeBeside();
+  const beside = findInstalledNode();
   if (beside === undefined) {
     throw new UsageError(
-      `jobwire start needs Node ${NODE_MAJOR} or later, and this is ${process.versions.node}: npm install node@${NODE_MAJOR} puts one beside jobwire, which it then uses.`,
+      `jobwire start requires Node ${NODE_MAJOR} or later. This is Node ${process.versions.node}. Run npm install node@${NODE_MAJOR} to install the required version next to jobwire.`,
     );
   }
   const child = spawn(beside.binary, [process.argv[1] ?? '', 'start', ...args], {
     stdio: ['inherit', 'inherit', 'inherit', 'ipc'],
   });
-  // Ctrl-C in the terminal reaches both processes. The child ends in its own time.
+  // Ctrl-C in the terminal reaches both processes. The child process shuts down by itself.
   process.on('SIGINT', () => {});
   process.on('SIGTERM', () => child.kill('SIGTERM'));
   return new Promise((resolve, reject) => {
@@ -60,7 +60,7 @@ function isRecent(version: string): boolean {
 }
 
 /** Returns path and version of Node from the installed `node` package, if it is recent enough. */
-function nodeBeside(): { readonly binary: string; readonly version: string } | undefined {
+function findInstalledNode(): { readonly binary: string; readonly version: string } | undefined {
   try {
     const description = createRequire(import.meta.url).resolve('node/package.json');
     const { version } = JSON.parse(readFileSync(description, 'utf8')) as { version: string };
@@ -72,10 +72,10 @@ function nodeBeside(): { readonly binary: string; readonly version: string } | u
 }
 
 /**
- * Returns the Node version that `jobwire start` runs on, and whether it is that of the `node` package. `undefined` if it cannot run here.
+ * Returns the Node version that `jobwire start` uses, and whether it comes from the `node` package. `undefined` without a suitable version.
  */
-export function startsOn(): { readonly version: string; readonly beside: boolean } | undefined {
+export function findNode(): { readonly version: string; readonly beside: boolean } | undefined {
   if (isRecent(process.versions.node)) return { version: process.versions.node, beside: false };
-  const found = nodeBeside();
+  const found = findInstalledNode();
   return found && { version: found.version, beside: true };
 }

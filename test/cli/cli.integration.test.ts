@@ -91,18 +91,18 @@ describe('exit codes', () => {
       2,
       ['accounts', 'shw', 'acme'],
       {},
-      /^There is no command "accounts shw"; perhaps show; there are add, /,
+      /^Unknown command "accounts shw"\. Did you mean show\? Available: add, /,
     ],
-    [2, ['acounts'], {}, /^There is no command "acounts"; perhaps accounts; see jobwire help\.$/],
-    [2, ['accounts'], {}, /^accounts wants one of add, list, /],
-    [2, [], {}, /^Say what to do: /],
-    [2, ['accounts', 'show'], {}, /^ID is missing: jobwire accounts show ID \[options\]\.$/],
-    [2, ['accounts', 'show', 'a', 'b'], {}, /^"b" is one argument too many: /],
-    [2, ['accounts', 'show', 'acme', '--jsn'], {}, /^There is no option --jsn; perhaps --json; /],
-    [2, ['accounts', 'show', 'acme', '--url'], {}, /^--url wants a value after it: --url URL /],
-    [2, ['accounts', 'show', 'acme', '--json=1'], {}, /^--json takes no value\.$/],
-    [2, ['accounts', 'show', 'acme', '--url', 'ftp://x'], {}, /^--url must begin with http/],
-    [2, ['accounts', 'show', 'acme', '--key', KEY], {}, /^There is no option --key; /],
+    [2, ['acounts'], {}, /^Unknown command "acounts"\. Did you mean accounts\? See jobwire help\.$/],
+    [2, ['accounts'], {}, /^accounts requires a subcommand: add, list, /],
+    [2, [], {}, /^A command is missing\. /],
+    [2, ['accounts', 'show'], {}, /^ID is missing\. Usage: jobwire accounts show ID \[options\]$/],
+    [2, ['accounts', 'show', 'a', 'b'], {}, /^Unexpected argument "b"\. /],
+    [2, ['accounts', 'show', 'acme', '--jsn'], {}, /^Unknown option --jsn\. Did you mean --json\? /],
+    [2, ['accounts', 'show', 'acme', '--url'], {}, /^--url requires a value: --url URL, /],
+    [2, ['accounts', 'show', 'acme', '--json=1'], {}, /^--json does not take a value\.$/],
+    [2, ['accounts', 'show', 'acme', '--url', 'ftp://x'], {}, /^--url must start with http/],
+    [2, ['accounts', 'show', 'acme', '--key', KEY], {}, /^Unknown option --key\./],
     [
       2,
       ['accounts', 'show', 'acme', '--key-file', '/nowhere'],
@@ -113,18 +113,18 @@ describe('exit codes', () => {
     [2, ['keys', 'create', '--role', 'owner'], {}, /^--role must be one of read, operate, admin\.$/],
     [2, ['jobs', 'list', 'acme', '--late', '--status', 'x'], {}, /^Only one of --late, --status, /],
     [2, ['jobs', 'list', 'acme', '--due', 'monday'], {}, /^--due must be a day \(YYYY-MM-DD\)\.$/],
-    [2, ['jobs', 'show', 'acme', 'x1'], {}, /^NUMBER must be the number of a job\.$/],
-    [2, ['endpoints', 'replay', 'erp'], {}, /^Say from where: /],
-    [2, ['endpoints', 'replay', 'erp', '--since', 'soon'], {}, /^--since must be a span such as 2h/],
+    [2, ['jobs', 'show', 'acme', 'x1'], {}, /^NUMBER must be a job number\.$/],
+    [2, ['endpoints', 'replay', 'erp'], {}, /^--since WHEN or --from CURSOR is required\.$/],
+    [2, ['endpoints', 'replay', 'erp', '--since', 'soon'], {}, /^--since must be a duration such as 2h/],
     [
       2,
       ['endpoints', 'replay', 'erp', '--since', '2h', '--from', 'beginning'],
       {},
       /^--since and --from can’t/,
     ],
-    [2, ['events', 'tail', '--once', '0'], {}, /^--once must be a whole number from 1 /],
-    [2, ['start', '--port', '70000'], {}, /^--port must be a whole number from 0 to 65535\.$/],
-    [2, ['start', '--json'], {}, /"detail":"There is no option --json; /],
+    [2, ['events', 'tail', '--once', '0'], {}, /^--once must be an integer from 1 /],
+    [2, ['start', '--port', '70000'], {}, /^--port must be an integer from 0 to 65535\.$/],
+    [2, ['start', '--json'], {}, /"detail":"Unknown option --json\./],
     [3, ['accounts', 'show', 'gone'], {}, /^There is no such account\.$/],
     [
       3,
@@ -133,20 +133,20 @@ describe('exit codes', () => {
       /^There is no such account\.\nHTTP 404, not-found, request request-77$/,
     ],
     [4, ['accounts', 'resume', 'acme'], {}, /^The store did not answer\.$/],
-    [4, ['accounts', 'show', 'odd'], {}, / answers, but not as Jobwire does; /],
+    [4, ['accounts', 'show', 'odd'], {}, / responds, but not as Jobwire does\. /],
     [
       4,
       ['accounts', 'show', 'acme', '--url', 'http://127.0.0.1:1'],
       {},
       /^http:\/\/127\.0\.0\.1:1 can’t be reached: /,
     ],
-    [5, ['accounts', 'show', 'in'], {}, /^The API refuses the key; check /],
+    [5, ['accounts', 'show', 'in'], {}, /^The API key is invalid\. Check /],
     [5, ['accounts', 'pause', 'acme'], {}, /^The key must be of role operate\.$/],
     [
       5,
       ['accounts', 'show', 'acme'],
       { JOBWIRE_API_KEY: '' },
-      /^The API key is missing: set JOBWIRE_API_KEY/,
+      /^The API key is missing\. Set JOBWIRE_API_KEY/,
     ],
   ] as const)('%i: %j', async (code, args, env, sentence) => {
     const api = await serve(routes);
@@ -179,7 +179,7 @@ describe('the key', () => {
     });
     expect(api.asked[0]?.headers.authorization).toBe('Bearer a-key-of-its-own');
     expect(ended.code).toBe(4);
-    expect(ended.err).toContain(`redirects to ${other.url}, where the key is not sent`);
+    expect(ended.err).toContain(`redirects to ${other.url}. The API key is not sent there.`);
     expect(other.asked).toEqual([]);
   });
 });
@@ -201,7 +201,7 @@ describe('lists', () => {
     ]);
     expect(all.err).toBe('');
     const two = await api.run(['accounts', 'list', '--limit', '2']);
-    expect(two.err).toBe('There are more; --limit shows more of them.\n');
+    expect(two.err).toBe('There are more entries. Use --limit to show more.\n');
     expect(line(two.out)).toHaveLength(3);
     expect(api.asked).toHaveLength(3);
   });
@@ -345,7 +345,7 @@ describe('errors with --json', () => {
       {
         ...of('unauthorized', 401),
         ...{ title: 'unauthorized', exitCode: 5, requestId },
-        detail: 'The API refuses the key; check JOBWIRE_API_KEY or --key-file.',
+        detail: 'The API key is invalid. Check JOBWIRE_API_KEY or --key-file.',
       },
       ['accounts', 'show', 'in'],
     ],
@@ -394,14 +394,14 @@ describe('errors with --json', () => {
     [
       {
         ...{ type: 'urn:jobwire:cli:usage', title: 'Invalid command line', exitCode: 2 },
-        detail: expect.stringMatching(/^There is no command "acounts"; /),
+        detail: expect.stringMatching(/^Unknown command "acounts"\. /),
       },
       ['acounts'],
     ],
     [
       {
         ...{ type: 'urn:jobwire:cli:key', title: 'No usable API key', exitCode: 5 },
-        detail: expect.stringMatching(/^The API key is missing: /),
+        detail: expect.stringMatching(/^The API key is missing\. /),
       },
       ['accounts', 'show', 'acme'],
       { JOBWIRE_API_KEY: '' },
@@ -437,7 +437,7 @@ describe('errors with --json', () => {
     expect(ended.code).toBe(1);
     expect(JSON.parse(ended.out)).toMatchObject({ ok: false });
     expect(line(ended.err).map((one) => JSON.parse(one))).toEqual([
-      { note: 'The account was not added; --no-test adds it all the same.' },
+      { note: 'The account was not added. To skip the test, use --no-test.' },
     ]);
   });
 });
@@ -477,7 +477,7 @@ describe('accounts', () => {
         ['/v1/credentials/test', { region: 'us', credentials }],
         ['/v1/accounts', { id: 'acme', region: 'us', credentials, pollIntervalSeconds: 60 }],
       ]);
-      expect(ended.out).toMatch(/^ok {4}Token {5}A token was issued\. \(12 ms\)\nacme is added in us; /);
+      expect(ended.out).toMatch(/^ok {4}Token {5}A token was issued\. \(12 ms\)\nacme was added in us\. /);
       expect(ended.out).not.toContain(credentials.clientSecret);
     },
   );
@@ -487,7 +487,7 @@ describe('accounts', () => {
     const refused = await api.run(add, { input: 'x' });
     expect(refused.code).toBe(1);
     expect(refused.out).toMatch(/^fail {2}Token {5}The service refused the credentials\./);
-    expect(refused.err).toBe('The account was not added; --no-test adds it all the same.\n');
+    expect(refused.err).toBe('The account was not added. To skip the test, use --no-test.\n');
     expect(api.asked.map(({ path }) => path)).toEqual(['/v1/credentials/test']);
     expect((await api.run([...add, '--no-test', '--paused'], { input: 'x' })).code).toBe(0);
     expect(api.asked.slice(1).map(({ path }) => path)).toEqual(['/v1/accounts']);
@@ -495,7 +495,7 @@ describe('accounts', () => {
     const none = await api.run(add);
     expect(none).toMatchObject({
       code: 2,
-      err: 'The client secret is missing: give it on stdin, or with --client-secret-file or --client-secret-env.\n',
+      err: 'The client secret is missing. Provide it on stdin, or with --client-secret-file or --client-secret-env.\n',
     });
   });
 
@@ -507,7 +507,7 @@ describe('accounts', () => {
       input: 'typed-secret\r',
     });
     open.push(() => running.child.kill('SIGKILL'));
-    await running.said(/acme is added in us/);
+    await running.said(/acme was added in us/);
     await running.ended;
     expect(running.out()).toContain('The client secret: ');
     expect(api.asked[1]?.body).toMatchObject({ credentials: { clientSecret: 'typed-secret' } });
@@ -524,12 +524,12 @@ describe('accounts', () => {
     });
     const shown = await api.run(['accounts', 'show', 'acme']);
     expect(shown.out).toMatch(/^State +quarantined\nProblem +In doubt\.$/m);
-    expect(shown.err).toBe('It waits for you: jobwire accounts confirm acme\n');
+    expect(shown.err).toBe('Confirmation required: jobwire accounts confirm acme\n');
     expect((await api.run(['accounts', 'test', 'acme'])).out).toMatch(/^ok /);
     expect((await api.run(['accounts', 'pause', 'acme'])).out).toBe('acme is paused.\n');
-    expect((await api.run(['accounts', 'resume', 'acme'])).out).toBe('acme is polled again.\n');
+    expect((await api.run(['accounts', 'resume', 'acme'])).out).toBe('acme is resumed.\n');
     const confirmed = await api.run(['accounts', 'confirm', 'acme', '--upstream-id', '4711']);
-    expect(confirmed.out).toBe('acme goes on: it was identity mismatch.\n');
+    expect(confirmed.out).toBe('acme resumes after identity mismatch.\n');
     expect(api.asked.at(-1)?.body).toEqual({ upstreamId: 4711 });
     expect(JSON.parse((await api.run(['accounts', 'show', 'acme', '--json'])).out)).toMatchObject({
       region: 'us',
@@ -548,9 +548,9 @@ describe('accounts', () => {
     expect(await api.run(['accounts', 'delete', 'acme'])).toMatchObject({ code: 2 });
     expect(api.asked).toHaveLength(1);
     const going = await api.run(['accounts', 'delete', 'acme', '--yes']);
-    expect(going.out).toBe('acme is deleted; what was kept of it is going.\n');
+    expect(going.out).toBe('acme is being deleted. Its data is removed in the background.\n');
     left = false;
-    expect((await api.run(['accounts', 'delete', 'acme', '--yes'])).out).toBe('acme is deleted.\n');
+    expect((await api.run(['accounts', 'delete', 'acme', '--yes'])).out).toBe('acme was deleted.\n');
   });
 });
 
@@ -632,7 +632,7 @@ describe('endpoints', () => {
     });
     expect(ended.out.split(SECRET)).toHaveLength(2);
     expect(ended.err).toMatch(
-      /^Keep this signing secret now: it is not shown again\.\nWhat is left of the log begins later/,
+      /^Store this signing secret now\. It is not shown again\.\nThe log starts later than requested/,
     );
   });
 
@@ -653,7 +653,7 @@ describe('endpoints', () => {
     taken = false;
     expect(await api.run(['endpoints', 'ping', 'erp'])).toMatchObject({
       code: 1,
-      out: 'Not taken: no answer after 9 ms. Nothing listens there.\n',
+      out: 'Failed: no response after 9 ms. Nothing listens there.\n',
     });
   });
 
@@ -688,7 +688,7 @@ describe('endpoints', () => {
       'job.*',
     ]);
     expect(ended.out).toBe(
-      'Replay r1 runs: 10 events in its range.\nHow far it is: jobwire endpoints replays erp r1 --watch\n',
+      'Replay r1 started: 10 events.\nTo see its progress, run: jobwire endpoints replays erp r1 --watch\n',
     );
     const { from, filter } = (api.asked[0] as Asked).body as { from: { at: string }; filter: object };
     const at = Date.parse(from.at) + 2 * 3_600_000;
@@ -749,7 +749,7 @@ describe('endpoints', () => {
     const ended = await running.ended;
     expect(ended.code).toBe(130);
     expect(ended.err).toBe(
-      'The endpoint is paused: a replay goes on when it takes something.\nThe replay goes on. How far it is: jobwire endpoints replays erp r1 --watch\n',
+      'The endpoint is paused. The replay resumes when delivery succeeds again.\nThe replay continues. To see its progress, run: jobwire endpoints replays erp r1 --watch\n',
     );
     expect(api.asked.map(({ method }) => method)).not.toContain('DELETE');
     expect(api.asked.some(({ path }) => path.endsWith('/cancel'))).toBe(false);
@@ -778,7 +778,7 @@ describe('endpoints', () => {
       'DELETE /v1/endpoints/erp': { status: 204 },
     });
     const run = (...args: string[]) => api.run(['endpoints', ...args, 'erp', '--region', 'us']);
-    expect((await run('health')).out).toMatch(/^Lately +8 of 9 attempts taken/m);
+    expect((await run('health')).out).toMatch(/^Last 24 hours +8 of 9 attempts delivered/m);
     expect((await run('deliveries', '--failed')).out).toMatch(/^2026-\S+ +acme\.e1\.5 +job\.closed/m);
     expect((await run('parked')).out).toMatch(/^2026-\S+ +acme\.e1\.6 +job\.closed +2/m);
     for (const verb of ['pause', 'resume', 'enable', 'remove']) {
@@ -816,7 +816,7 @@ describe('events tail', () => {
       [{ types: 'job.*' }, 'e1.6'],
     ]);
     expect(ended.err).toMatch(
-      /^{"note":"Connection lost: .* Trying again until you press Ctrl-C\."}\n{"note":"Connected again; it goes on where it stood\."}\n$/,
+      /^{"note":"Connection lost: .* Reconnecting until you press Ctrl-C\."}\n{"note":"Reconnected\. The stream resumes at its last position\."}\n$/,
     );
   });
 
@@ -929,7 +929,7 @@ describe('events tail', () => {
     const ended = await api.run(['events', 'tail', '--region', 'us', '--after', 'e1.3']);
     expect(ended).toMatchObject({
       code: 3,
-      err: 'The log can’t be read from there.\nGo on with --after e2.0\n',
+      err: 'The log can’t be read from there.\nResume with --after e2.0\n',
     });
     expect((await api.run(['events', 'tail', '--url', 'http://127.0.0.1:1'])).code).toBe(4);
   });
@@ -1057,7 +1057,7 @@ test('keys: made with role, accounts and expiry, shown once; listed without secr
   const before = Date.now();
   const made = await api.run(create);
   expect(made.out.split('jw_k2_shown-once')).toHaveLength(2);
-  expect(made.err).toBe('Keep it now: it is not shown again.\n');
+  expect(made.err).toBe('Store the key now. It is not shown again.\n');
   const { expiresAt, ...body } = (api.asked[0] as Asked).body as { expiresAt: string };
   expect(body).toEqual({ role: 'read', accounts: ['a', 'b'], name: 'reports' });
   const days = (Date.parse(expiresAt) - before) / 86_400_000;
@@ -1065,7 +1065,7 @@ test('keys: made with role, accounts and expiry, shown once; listed without secr
   expect((await api.run(['keys', 'list'])).out).toMatch(/^k2 +reports +read +all +never +–$/m);
   expect(await api.run(['keys', 'revoke', 'k2'])).toMatchObject({
     code: 0,
-    out: 'The key k2 is revoked; within 30 seconds it opens nothing any more.\n',
+    out: 'Key k2 is revoked. The API rejects it within 30 seconds.\n',
   });
   expect(JSON.parse((await api.run(['keys', 'revoke', 'k2', '--json'])).out)).toEqual({ revoked: 'k2' });
 });
@@ -1088,7 +1088,7 @@ describe('doctor', () => {
     return ['doctor', '--config', file, '--json'];
   };
   const env = { ACME_SECRET: 'a-secret-that-nobody-sees' };
-  type Check = { check: string; state: string; words: string; todo?: string };
+  type Check = { check: string; state: string; message: string; fix?: string };
   const checksIn = (out: string) => (JSON.parse(out) as { checks: Check[] }).checks;
   const find = (out: string, check: string) => checksIn(out).find((one) => one.check === check);
 
@@ -1116,17 +1116,17 @@ describe('doctor', () => {
     expect(ended.code).toBe(1);
     expect(find(ended.out, 'Configuration')).toMatchObject({
       state: 'fail',
-      words: 'These environment variables that it names are not set: ACME_SECRET.',
+      message: 'Environment variables of the configuration are not set: ACME_SECRET.',
     });
     expect(find(ended.out, 'Region us')).toMatchObject({
       state: 'fail',
-      words: 'Its token endpoint can’t be reached: nothing listens there.',
+      message: 'The token endpoint can’t be reached: the connection was refused.',
     });
     expect(find(ended.out, 'Jobwire API')).toMatchObject({
       state: 'fail',
-      words: `${api.url} refuses the key.`,
+      message: `${api.url} rejects the API key.`,
     });
-    for (const { state, todo } of checksIn(ended.out)) if (state !== 'ok') expect(todo).toMatch(/\.$/);
+    for (const { state, fix } of checksIn(ended.out)) if (state !== 'ok') expect(fix).toMatch(/\.$/);
   });
 
   test('a setting that is wrong, a taken port and a folder that can’t be had are told', async () => {
@@ -1141,14 +1141,14 @@ describe('doctor', () => {
     // Whoever listens there answers nothing: it is not waited for beyond the bound of a probe.
     taken.on('connection', (socket) => socket.destroy());
     const ended = await api.run(args, { env });
-    expect(find(ended.out, 'Configuration')?.words).toBe('settling.days must be a number of days.');
+    expect(find(ended.out, 'Configuration')?.message).toBe('settling.days must be a number of days.');
     expect(find(ended.out, 'Port')).toMatchObject({
       state: 'fail',
-      words: `${port} is in use by something else.`,
+      message: `${port} is in use by another program.`,
     });
     expect(find(ended.out, 'Data folder')).toMatchObject({
       state: 'fail',
-      words: expect.stringContaining(`${file} is no folder`),
+      message: expect.stringContaining(`${file} is not a writable folder`),
     });
   });
 
@@ -1172,12 +1172,12 @@ describe('doctor', () => {
     const refused = await askedOf({ port, user: 'me', password: 'a-password-that-nobody-sees' });
     expect(refused).toMatchObject({
       state: 'fail',
-      words: `127.0.0.1:${port} doesn’t take the user and password.`,
+      message: `127.0.0.1:${port} rejects the user and password.`,
     });
     await new Promise<void>((done) => server.close(() => done()));
     expect(await askedOf({ port })).toMatchObject({
       state: 'fail',
-      words: expect.stringMatching(/^127\.0\.0\.1:\d+ can’t be reached \(E[A-Z]+\)\.$/),
+      message: expect.stringMatching(/^127\.0\.0\.1:\d+ can’t be reached \(E[A-Z]+\)\.$/),
     });
   });
 
@@ -1194,7 +1194,7 @@ describe('doctor', () => {
       const ended = await api.run(['doctor', '--json']);
       const clock = find(ended.out, 'Clock');
       expect(clock?.state).toBe(state);
-      expect(clock?.words).toMatch(
+      expect(clock?.message).toMatch(
         seconds > 0 ? /^(29|30|31) s behind the API\.$/ : /^\d+ s ahead of the API\.$/,
       );
     }
@@ -1224,9 +1224,9 @@ describe('a connection that is cut', () => {
     const api = await serve({ 'POST /v1/keys': cut, 'DELETE /v1/keys/k2': cut, 'GET /v1/keys': cut });
     const made = await api.run(create);
     expect(made.code).toBe(4);
-    expect(made.err).toMatch(/: the connection was cut\. It may have been done all the same\.$/m);
+    expect(made.err).toMatch(/: the connection was cut\. The request may have been processed\.$/m);
     expect(api.asked).toHaveLength(2);
-    expect((await api.run(['keys', 'revoke', 'k2'])).err).toMatch(/It may have been done all the same\.$/m);
+    expect((await api.run(['keys', 'revoke', 'k2'])).err).toMatch(/The request may have been processed\.$/m);
     expect(api.asked).toHaveLength(3);
     expect((await api.run(['keys', 'list'])).err).toMatch(/: the connection was cut\.$/m);
     expect((await api.run([...create, '--url', 'http://127.0.0.1:1'])).err).not.toMatch(/may have been/);
@@ -1283,7 +1283,7 @@ describe('recipients', () => {
     writeFileSync(file, 'name,email\nAnn,ann@example.com');
     const api = await serve({ 'POST /v1/accounts/acme/recipients/import': { json: good } });
     const ended = await api.run(['recipients', 'import', 'acme', file]);
-    expect(ended).toMatchObject({ code: 0, out: '1 new, 0 changed, 0 unchanged, 0 not good.\n' });
+    expect(ended).toMatchObject({ code: 0, out: '1 new, 0 changed, 0 unchanged, 0 invalid.\n' });
     writeFileSync(file, Buffer.from('name\nJos\xe9', 'latin1'));
     const refused = await api.run(['recipients', 'import', 'acme', file]);
     expect([refused.code, refused.err]).toEqual([2, expect.stringContaining('must be UTF-8')]);
@@ -1370,12 +1370,15 @@ describe('notifications', () => {
   });
 
   test.each([
-    [['set', 'acme'], /^Say what to set: /],
+    [['set', 'acme'], /^Nothing to set\. /],
     [['set', 'acme', '--send', 'yes'], /^--send must be one of on, off\.$/],
     [['set', 'acme', '--quiet', '25:00-08:00'], /^--quiet must be HH:MM-HH:MM, /],
-    [['set', 'acme', '--window', 'long'], /^--window must be a whole number /],
+    [['set', 'acme', '--window', 'long'], /^--window must be an integer /],
     [['preview', 'acme'], /^--kind KIND is missing\.$/],
-    [['preview', 'acme', '--kind', 'x', '--channel', 'sms', '--html', 'f'], /^--html goes with e-mails/],
+    [
+      ['preview', 'acme', '--kind', 'x', '--channel', 'sms', '--html', 'f'],
+      /^--html requires --channel email\.$/,
+    ],
     [['preview', 'acme', '--kind', 'x', '--template', '/nowhere'], /^--template: \/nowhere can’t be read/],
   ])('%j is refused before anything is asked', async (args, sentence) => {
     const api = await serve({});
@@ -1408,7 +1411,7 @@ describe('notifications', () => {
     });
     const ended = await api.run(['messages', 'list', 'acme', '--job', '7']);
     expect(line(ended.err)).toEqual([
-      expect.stringMatching(/^To come .*: dispatched, of 2 jobs\.$/),
+      expect.stringMatching(/^Upcoming \(.*\): dispatched, 2 jobs\.$/),
       'There are no messages.',
     ]);
     const both = await api.run(['messages', 'list', 'acme', '--job', '7', '--state', 'sent']);

@@ -277,7 +277,7 @@ describe.each(nodes())('on Node $version', ({ node, version }) => {
 
       const looked = await run('doctor', '--config', jobwireRuns.file, '--json');
       const { checks } = JSON.parse(looked.out) as {
-        checks: { check: string; state: string; words: string }[];
+        checks: { check: string; state: string; message: string }[];
       };
       expect(checks.find(({ check }) => check === 'Jobwire API')).toMatchObject({ state: 'ok' });
       expect(checks.filter(({ check }) => check === 'Region us').map(({ state }) => state)).toEqual([
@@ -318,7 +318,7 @@ describe.each(nodes())('on Node $version', ({ node, version }) => {
       expect(wrong).toMatchObject({ code: 1, out: expect.stringMatching(/^fail {2}Token/) });
       const added = await jobwire(node, adding, secretEnv(other.clientSecret)).ended;
       expect(added).toMatchObject({ code: 0, err: '' });
-      expect(added.out).toMatch(/^ok .*\nok .*\nok .*\nbakery is added in us; /);
+      expect(added.out).toMatch(/^ok .*\nok .*\nok .*\nbakery was added in us\. /);
       expect(added.out).not.toContain(other.clientSecret);
       const [baselined] = await json('events', 'tail', '--account', 'bakery', '--once', '1', '--since', '1h');
       expect(baselined).toMatchObject({ type: 'account.baselined', data: { openJobs: 1 } });
@@ -410,7 +410,11 @@ describe.each(nodes())('on Node $version', ({ node, version }) => {
       expect(await run('keys', 'revoke', unused.key.id)).toMatchObject({ code: 0 });
       const refused = await jobwire(node, ['accounts', 'list'], { ...env, JOBWIRE_API_KEY: unused.secret })
         .ended;
-      expect(refused).toMatchObject({ code: 5, out: '', err: expect.stringContaining('refuses the key') });
+      expect(refused).toMatchObject({
+        code: 5,
+        out: '',
+        err: expect.stringContaining('The API key is invalid'),
+      });
     },
   );
 
@@ -421,7 +425,9 @@ describe.each(nodes())('on Node $version', ({ node, version }) => {
     if (old) {
       const refused = await jobwire(node, ['start', '--port', '0']).ended;
       expect(refused.code).toBe(2);
-      expect(refused.err).toMatch(/^jobwire start needs Node 24 or later, .* npm install node@24 .*\.\n$/);
+      expect(refused.err).toMatch(
+        /^jobwire start requires Node 24 or later\. .* npm install node@24 .*\.\n$/,
+      );
       symlinkSync(resolve('node_modules/node'), join(modules, 'node'));
       open.push(() => rmSync(join(modules, 'node')));
     }
