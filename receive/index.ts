@@ -1,56 +1,55 @@
 /**
- * Receiving events: webhooks verified and parsed, messages of SQS and SNS parsed, into typed events. Nothing but Web APIs is
- * used (Web Crypto, TextEncoder, atob), so it runs on Node 20 and later, on Deno and Bun, and on edge runtimes alike.
- * How to use it, and what receivers have to keep in mind: docs/receiving-events.md.
+ * Verifies and parses webhooks, and parses SQS and SNS messages, to typed events. Uses only Web APIs (Web Crypto, TextEncoder, atob), so it
+ * runs on Node 20 and later, Deno, Bun and edge runtimes. Guide for receivers: docs/receiving-events.md.
  */
 import type { EventDataByType } from './events.ts';
 
 export type * from './events.ts';
 
-/** The event types that this version knows. */
+/** An event type known to this version. */
 export type EventType = keyof EventDataByType;
 
 /** The CloudEvents 1.0 envelope of an event. */
 interface Envelope<Type extends string, Data> {
   readonly specversion: '1.0';
-  /** `<account>.<epoch>.<sequence>`: the same however often the event is sent. */
+  /** `<account>.<epoch>.<sequence>`. Identical for every delivery of the event. */
   readonly id: string;
   /**
-   * `/regions/<region>/accounts/<account>`, or `/regions/<region>` for events about a region. Begins with the public URL of
+   * `/regions/<region>/accounts/<account>`, or `/regions/<region>` for events about a region. Starts with the public URL of
    * the Jobwire that recorded the event, if one was configured.
    */
   readonly source: string;
   readonly type: Type;
-  /** `jobs/<jobNumber>` or `order-groups/<name, percent-encoded>`; absent for events about the account or region. */
+  /** `jobs/<jobNumber>` or `order-groups/<name, percent-encoded>`. Absent for events about the account or region. */
   readonly subject?: string;
-  /** When the change was seen, ISO 8601 in UTC. */
+  /** Time of the observation of the change (ISO 8601, UTC). */
   readonly time: string;
-  /** 20 digits; sorts as text. */
+  /** Sequence number in the log: 20 digits, sortable as text. */
   readonly sequence: string;
   readonly dataschema: string;
   readonly datacontenttype: 'application/json';
   readonly data: Data;
 }
 
-/** An event of one of the known types, or of the one that is named: `KnownEvent<'job.dispatched'>`. */
+/** An event of any known type, or of the given one: `KnownEvent<'job.dispatched'>`. */
 export type KnownEvent<T extends EventType = EventType> = { [K in T]: Envelope<K, EventDataByType[K]> }[T];
 
-/** Any text but that of a known type. It has no value at run time; it lets TypeScript tell the events apart by `type`. */
+/** Any string except a known type. It has no value at run time. It lets TypeScript discriminate events by `type`. */
 declare enum UnlistedType {
   any = '',
 }
 
-/** An event of a type that came after this version: its envelope is sure, its data is not known. */
+/** An event of a type that was added after this version. Its envelope is typed, its data is not. */
 export interface UnknownEvent extends Envelope<UnlistedType, Readonly<Record<string, unknown>>> {}
 
-/** An event. `switch (event.type)` tells the types apart; what is left in `default` is an {@link UnknownEvent}. */
+/** An event. `switch (event.type)` discriminates the types. In `default`, it is an {@link UnknownEvent}. */
 export type JobwireEvent = KnownEvent | UnknownEvent;
 
-/** An event as it came by webhook. */
+/** An event received by webhook. */
 export type ReceivedEvent = JobwireEvent & {
   /**
    * Whether the request has the header `webhook-replay: true`: a replay or resend was requested. The signature does not cover
-   * it, so anyone on the way can add or remove it. Use it in logs and displays, not for decisions: deduplicate by `id`.
+   * it, so an intermediary can add or remove it. Use it in logs and displays, not for decisions. Deduplicate by `id`.
    */
   readonly replay: boolean;
 };
@@ -58,7 +57,7 @@ export type ReceivedEvent = JobwireEvent & {
 /** The raw body of a request: its text, or its bytes in an `ArrayBuffer` or any view of one (`Uint8Array`, `Buffer`, `DataView`, …). */
 export type RawBody = string | ArrayBuffer | ArrayBufferView;
 
-/** What stands for an event that is too large for SNS; the event itself is to be read from the feed. */
+/** A reference to an event that is too large for SNS. Read the event itself from the feed. */
 export interface EventReference {
   readonly jobwire: 'reference';
   readonly id: string;
@@ -67,39 +66,39 @@ export interface EventReference {
   readonly subject?: string;
   readonly time: string;
   readonly sequence: string;
-  /** Where the event is read, with the API key. */
+  /** URL of the event. Requires an API key. */
   readonly feed: string;
 }
 
-/** Headers of a request: those of the Fetch API, or names and values as Node and Lambda have them, in upper or lower case. */
+/** Headers of a request: of the Fetch API, or an object of names and values as in Node and Lambda. Names are case-insensitive. */
 export type RequestHeaders =
   | { get(name: string): string | null }
   | { readonly [name: string]: string | readonly string[] | undefined };
 
-/** How webhooks are verified. */
+/** Options of a receiver. */
 export interface ReceiverOptions {
-  /** The endpoint's secret, `whsec_…`. */
+  /** Secret of the endpoint, `whsec_…`. */
   readonly secret?: string | undefined;
-  /** Several, while one is rotated: a signature of any of them is good. Those that are undefined or empty are left out. */
+  /** Several secrets, during a rotation: a signature by any of them is valid. `undefined` and empty values are ignored. */
   readonly secrets?: readonly (string | undefined)[];
-  /** How far the time of sending may be from now, either way. */
+  /** Maximum difference between the sending time and now, in either direction. Default: 300. */
   readonly toleranceSeconds?: number;
-  /** Epoch ms. */
+  /** Returns the current time in epoch ms. Default: `Date.now`. */
   readonly now?: () => number;
 }
 
-/** Takes webhooks in. */
+/** Verifies webhooks. */
 export interface Receiver {
   /**
-   * Verifies a webhook and gives its event. `body` is the request's raw body, before anything parsed it. Throws
-   * {@link WebhookVerificationError}, or {@link EventParseError} for a signed body that is no event.
+   * Verifies a webhook and returns its event. `body` is the raw body of the request, before any parsing. Throws
+   * {@link WebhookVerificationError}, or {@link EventParseError} if the signed body is not an event.
    */
   receive(body: RawBody, headers: RequestHeaders): Promise<ReceivedEvent>;
-  /** Verifies a webhook and leaves its body alone. Throws {@link WebhookVerificationError}. */
+  /** Verifies a webhook without parsing its body. Throws {@link WebhookVerificationError}. */
   verify(body: RawBody, headers: RequestHeaders): Promise<void>;
 }
 
-/** Why a webhook is not believed. */
+/** Reason for the rejection of a webhook. */
 export type VerificationErrorCode =
   | 'bad-secret'
   | 'bad-body'
@@ -109,7 +108,7 @@ export type VerificationErrorCode =
   | 'too-new'
   | 'bad-signature';
 
-/** A webhook that must not be believed, or a secret that can't verify any. Its message never shows secret or body. */
+/** The webhook is not authentic, or the secret is invalid. The message never contains secret or body. */
 export class WebhookVerificationError extends Error {
   override readonly name = 'WebhookVerificationError';
   readonly code: VerificationErrorCode;
@@ -120,93 +119,94 @@ export class WebhookVerificationError extends Error {
   }
 }
 
-/** A text that is no event. */
+/** The text is not a valid event. */
 export class EventParseError extends Error {
   override readonly name = 'EventParseError';
 }
 
-/** The lengths of a secret that Standard Webhooks allows. */
+/** Lengths of a secret that Standard Webhooks allows. */
 const SECRET_BYTES = { min: 24, max: 64 };
 
 /**
- * Makes what takes webhooks in, signed as Standard Webhooks 1.0 has it. Throws {@link WebhookVerificationError} with
- * `bad-secret` at once when there is no secret, or one that can't be right.
+ * Creates a receiver of webhooks that are signed by Standard Webhooks 1.0. Throws {@link WebhookVerificationError} with
+ * `bad-secret` if there is no secret or an invalid one.
  */
 export function createReceiver(options: ReceiverOptions): Receiver {
   const { toleranceSeconds = 300, now = Date.now } = options;
   const secrets = [options.secret, ...(options.secrets ?? [])].filter((secret) => secret !== undefined);
   const signers = secrets.filter((secret) => secret !== '').map(toSigner);
-  if (signers.length === 0) throw new WebhookVerificationError('bad-secret', 'There is no secret.');
+  if (signers.length === 0) throw new WebhookVerificationError('bad-secret', 'A secret is required.');
 
-  /** Gives a copy of the bytes that were verified. */
-  async function verified(body: RawBody, headers: RequestHeaders): Promise<Uint8Array> {
+  /** Returns a copy of the verified bytes. */
+  async function verifyBytes(body: RawBody, headers: RequestHeaders): Promise<Uint8Array> {
     if (typeof body !== 'string' && !isBytes(body)) {
       throw new WebhookVerificationError(
         'bad-body',
-        'The body must be the raw text or bytes of the request, before anything parsed it.',
+        'The body must be the raw text or bytes of the request, before any parsing.',
       );
     }
-    const id = required(headers, 'webhook-id');
-    const timestamp = required(headers, 'webhook-timestamp');
-    const signatures = required(headers, 'webhook-signature');
+    const id = requireHeader(headers, 'webhook-id');
+    const timestamp = requireHeader(headers, 'webhook-timestamp');
+    const signatures = requireHeader(headers, 'webhook-signature');
     verifyTime(timestamp, now() / 1000, toleranceSeconds);
     const head = new TextEncoder().encode(`${id}.${timestamp}.`);
     const signed = concatenate(head, toBytes(body));
     const macs = await Promise.all(signers.map((sign) => sign(signed)));
-    // All are compared, whichever fits, so that the time it takes says nothing.
-    let fits = false;
+    // All are compared, even after a match, so that the duration reveals nothing.
+    let matches = false;
     for (const signature of signatures.split(' ')) {
-      // Other versions (v1a, with a public key) can stand beside ours.
+      // The header can also contain signatures of other versions, such as v1a (public key).
       if (!signature.startsWith('v1,')) continue;
-      for (const mac of macs) fits = equalInConstantTime(signature.slice(3), mac) || fits;
+      for (const mac of macs) matches = equalInConstantTime(signature.slice(3), mac) || matches;
     }
-    if (fits) return signed.subarray(head.length);
+    if (matches) return signed.subarray(head.length);
     throw new WebhookVerificationError(
       'bad-signature',
-      'No signature fits: another secret was used, or the body is not the one that was signed.',
+      'No signature matches: it was created with another secret, or the body was changed after signing.',
     );
   }
 
   return {
     async verify(body, headers) {
-      await verified(body, headers);
+      await verifyBytes(body, headers);
     },
     async receive(body, headers) {
-      // The caller can change a body of bytes meanwhile.
-      const bytes = await verified(body, headers);
-      return { ...parseEvent(bytes), replay: headerOf(headers, 'webhook-replay') === 'true' };
+      // The caller can change the bytes in the meantime.
+      const bytes = await verifyBytes(body, headers);
+      return { ...parseEvent(bytes), replay: getHeader(headers, 'webhook-replay') === 'true' };
     },
   };
 }
 
 /**
- * An event from its JSON: a webhook's body that was verified, or one of `events` in a page of the feed. Throws
- * {@link EventParseError}. Of the data nothing is checked: within a type it only ever grows.
+ * Parses the JSON of an event: the verified body of a webhook, or an entry of `events` in a page of the feed. Throws
+ * {@link EventParseError}. Does not validate `data`: within a type, fields are only ever added.
  */
 export function parseEvent(json: RawBody | object): JobwireEvent {
   return toEvent(toObject(json));
 }
 
 /**
- * What the body of an SQS message, or an SNS notification, holds: an event, or the reference to one (`'feed' in message`) that
- * was too large. With or without raw message delivery. Throws {@link EventParseError}.
+ * Parses the body of an SQS message or an SNS notification: an event, or a reference to an event that is too large (`'feed' in message`).
+ * With or without raw message delivery. Throws {@link EventParseError}.
  */
 export function parseMessage(body: RawBody | object): JobwireEvent | EventReference {
   const outer = toObject(body);
-  const wrapped = typeof outer.TopicArn === 'string' && typeof outer.Type === 'string';
-  if (wrapped && outer.Type !== 'Notification') {
-    throw new EventParseError(`This is a ${outer.Type} of SNS, not an event.`);
+  const isNotification = typeof outer.TopicArn === 'string' && typeof outer.Type === 'string';
+  if (isNotification && outer.Type !== 'Notification') {
+    throw new EventParseError(`Expected an SNS Notification, received a ${outer.Type}.`);
   }
-  const message = wrapped ? toObject(outer.Message) : outer;
+  const message = isNotification ? toObject(outer.Message) : outer;
   return message.jobwire === 'reference' ? toReference(message) : toEvent(message);
 }
 
 type Fields = Record<string, unknown>;
 
 function toEvent(fields: Fields): JobwireEvent {
-  if (fields.specversion !== '1.0') throw new EventParseError('This is no CloudEvent of version 1.0.');
+  if (fields.specversion !== '1.0')
+    throw new EventParseError('The message is not a CloudEvent of version 1.0.');
   requireTexts(fields, ['id', 'source', 'type', 'time', 'sequence']);
-  if (!isObject(fields.data)) throw new EventParseError('The event lacks its data.');
+  if (!isObject(fields.data)) throw new EventParseError('The event has no data.');
   return fields as unknown as JobwireEvent;
 }
 
@@ -218,14 +218,14 @@ function toReference(fields: Fields): EventReference {
 function requireTexts(fields: Fields, names: readonly string[]): void {
   for (const name of names) {
     if (typeof fields[name] !== 'string' || fields[name] === '') {
-      throw new EventParseError(`The event lacks its ${name}.`);
+      throw new EventParseError(`The event has no ${name}.`);
     }
   }
 }
 
 function toObject(json: unknown): Fields {
   const value = typeof json === 'string' || isBytes(json) ? fromJson(json) : json;
-  if (!isObject(value)) throw new EventParseError('This is no JSON object.');
+  if (!isObject(value)) throw new EventParseError('The message is not a JSON object.');
   return value;
 }
 
@@ -233,8 +233,8 @@ function fromJson(json: RawBody): unknown {
   try {
     return JSON.parse(typeof json === 'string' ? json : new TextDecoder().decode(toBytes(json)));
   } catch {
-    // The parser's message would quote the text.
-    throw new EventParseError('This is no JSON.');
+    // The message of the parser would quote the text.
+    throw new EventParseError('The message is not valid JSON.');
   }
 }
 
@@ -242,13 +242,13 @@ function isObject(value: unknown): value is Fields {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-function required(headers: RequestHeaders, name: string): string {
-  const value = headerOf(headers, name);
+function requireHeader(headers: RequestHeaders, name: string): string {
+  const value = getHeader(headers, name);
   if (value) return value;
   throw new WebhookVerificationError('missing-header', `The header ${name} is missing.`);
 }
 
-function headerOf(headers: RequestHeaders, name: string): string | undefined {
+function getHeader(headers: RequestHeaders, name: string): string | undefined {
   if (typeof headers.get === 'function') return headers.get(name) ?? undefined;
   const key = Object.keys(headers).find((one) => one.toLowerCase() === name);
   const value: unknown = key === undefined ? undefined : (headers as Fields)[key];
@@ -259,21 +259,21 @@ function verifyTime(timestamp: string, nowSeconds: number, toleranceSeconds: num
   if (!/^\d{1,12}$/.test(timestamp)) {
     throw new WebhookVerificationError(
       'bad-timestamp',
-      'The header webhook-timestamp is no number of seconds.',
+      'The header webhook-timestamp must be a number of seconds.',
     );
   }
   const ageSeconds = Math.floor(nowSeconds) - Number(timestamp);
   if (ageSeconds > toleranceSeconds) {
-    const message = `The webhook was sent ${ageSeconds} s ago, and ${toleranceSeconds} s are allowed.`;
+    const message = `The webhook was sent ${ageSeconds} s ago. The maximum age is ${toleranceSeconds} s.`;
     throw new WebhookVerificationError('too-old', message);
   }
   if (-ageSeconds > toleranceSeconds) {
-    const message = `The webhook was sent ${-ageSeconds} s in the future; check the clocks.`;
+    const message = `The webhook was sent ${-ageSeconds} s in the future. Check the clocks.`;
     throw new WebhookVerificationError('too-new', message);
   }
 }
 
-/** Signs as a secret does. The key is imported with the first webhook: edge runtimes do no such work while a module loads. */
+/** Returns a function that signs with a secret. The key is imported at the first webhook, because edge runtimes forbid such work at module load. */
 function toSigner(secret: string): (signed: Uint8Array<ArrayBuffer>) => Promise<string> {
   const bytes = secretBytes(secret);
   let key: ReturnType<typeof importKey> | undefined;
@@ -290,23 +290,23 @@ function importKey(bytes: Uint8Array<ArrayBuffer>) {
 
 function secretBytes(secret: string): Uint8Array<ArrayBuffer> {
   const encoded = /^(?:whsec_)?([A-Za-z0-9+/]+)={0,2}$/.exec(secret)?.[1] ?? '';
-  // One character over a whole number of bytes is no base64.
+  // Base64 never has a remainder of one character.
   const text = encoded.length % 4 === 1 ? '' : atob(encoded);
   if (text.length < SECRET_BYTES.min || text.length > SECRET_BYTES.max) {
     throw new WebhookVerificationError(
       'bad-secret',
-      `A secret is whsec_ and ${SECRET_BYTES.min} to ${SECRET_BYTES.max} bytes in base64.`,
+      `A secret must be whsec_ followed by ${SECRET_BYTES.min} to ${SECRET_BYTES.max} bytes in base64.`,
     );
   }
   return Uint8Array.from(text, (character) => character.charCodeAt(0));
 }
 
-/** Also of another realm, as edge runtimes and test runners have them: there `instanceof` is false. */
+/** Recognizes values of other realms too, as in edge runtimes and test runners, where `instanceof` fails. */
 function isBytes(value: unknown): value is ArrayBuffer | ArrayBufferView {
   return ArrayBuffer.isView(value) || Object.prototype.toString.call(value) === '[object ArrayBuffer]';
 }
 
-/** The bytes of a body. Of a view, those that it shows, whatever its elements are. */
+/** Returns the bytes of a body. Of a view, only its own range. */
 function toBytes(body: RawBody): Uint8Array {
   if (typeof body === 'string') return new TextEncoder().encode(body);
   if (!ArrayBuffer.isView(body)) return new Uint8Array(body);
@@ -320,7 +320,7 @@ function concatenate(head: Uint8Array, body: Uint8Array): Uint8Array<ArrayBuffer
   return all;
 }
 
-/** Whether two texts are the same, in a time that depends on their length alone. */
+/** Compares two texts in a time that depends only on their length. */
 function equalInConstantTime(one: string, other: string): boolean {
   if (one.length !== other.length) return false;
   let difference = 0;

@@ -282,7 +282,9 @@ describe('what is parsed', () => {
       expect(parseMessage(given)).toEqual(JSON.parse(body));
     }
     const confirm = { ...wrapped, Type: 'SubscriptionConfirmation', Message: 'You have chosen …' };
-    expect(() => parseMessage(confirm)).toThrow('This is a SubscriptionConfirmation of SNS, not an event.');
+    expect(() => parseMessage(confirm)).toThrow(
+      'Expected an SNS Notification, received a SubscriptionConfirmation.',
+    );
   });
 
   test('the reference to an event that is too large for SNS', async () => {
@@ -300,7 +302,7 @@ describe('what is parsed', () => {
     expect(message).toEqual(reference);
     expect('feed' in message && message.feed).toBe(reference.feed);
     const { feed: _, ...without } = reference;
-    expect(() => parseMessage(without)).toThrow('The event lacks its feed.');
+    expect(() => parseMessage(without)).toThrow('The event has no feed.');
     expect(() => parseEvent(reference)).toThrow(EventParseError);
   });
 
@@ -311,7 +313,7 @@ describe('what is parsed', () => {
         expect(() => parseEvent({ ...JSON.parse(body), [field]: value })).toThrow(EventParseError);
       }
     }
-    expect(faultMessage(() => parseEvent('the text of a customer'))).toBe('This is no JSON.');
+    expect(faultMessage(() => parseEvent('the text of a customer'))).toBe('The message is not valid JSON.');
   });
 });
 
