@@ -10,8 +10,8 @@ import { startChild } from './child.ts';
 import type { ReceiverFacts, ReceiverRequest, Tally } from './receiver.ts';
 import { ACCOUNT, addSink, createWire, drain, fill, median, startTables, timed } from './wire.ts';
 
-/** What was measured. */
-export interface BacklogFigures {
+/** Results. */
+export interface BacklogResults {
   readonly events: number;
   /** Back-off steps until the endpoint was disabled. */
   readonly steps: number;
@@ -76,7 +76,7 @@ process.send?.({
   recoveredPerSecond: median(recovered),
   newPerSecond: median(fresh),
   recoveryRatio: median(recovered.map((rate, at) => rate / (fresh[at] ?? Number.NaN))),
-} satisfies BacklogFigures);
+} satisfies BacklogResults);
 wire.connections.close();
 await tables.stop();
 receiver[Symbol.dispose]();

@@ -11,8 +11,8 @@ import { fileURLToPath } from 'node:url';
 import { bundle, type DeployedFunction, synthesize } from './assets.ts';
 import { lambdaEnvironment, median } from './lambda.ts';
 
-/** What was measured of one function. Times are medians in ms. */
-export interface BundleFigures {
+/** Results of one function. Times are medians in ms. */
+export interface BundleResults {
   readonly entry: string;
   readonly bytes: number;
   /** From the start of the import to its end, less what the stand-in for AWS took to answer. */
@@ -70,7 +70,7 @@ const subjects = functions.flatMap(({ deployed, withoutMaps, withoutSdk }) => [
   withoutSdk,
 ]);
 for (let round = -1; round < rounds; round += 1) {
-  // In turn, each first every other time, so that none gets the better half of a noisy machine.
+  // The order alternates, so that noise of the machine affects all sides equally.
   for (const each of round % 2 === 0 ? [empty, ...subjects] : [...subjects.toReversed(), empty]) {
     const sample = await importFresh(each);
     // The first round warms up the file cache.
@@ -80,7 +80,7 @@ for (let round = -1; round < rounds; round += 1) {
 
 process.send?.(
   functions.map(
-    ({ fn, packages, bytesWithoutSdk, deployed, withoutMaps, withoutSdk }): BundleFigures => ({
+    ({ fn, packages, bytesWithoutSdk, deployed, withoutMaps, withoutSdk }): BundleResults => ({
       entry: fn.entry,
       bytes: fn.bytes,
       importMs: median(deployed.samples.map((sample) => sample.importMs)),

@@ -17,8 +17,8 @@ import { startChild } from './child.ts';
 import { lambdaEnvironment, median, sqsEvent, startEnvironment, startSecrets } from './lambda.ts';
 import type { UpstreamFacts } from './upstream.ts';
 
-/** What was measured: medians in ms. */
-export interface ColdStartFigures {
+/** Results: medians in ms. */
+export interface ColdStartResults {
   readonly jobs: number;
   readonly importMs: number;
   readonly coldMs: number;
@@ -162,7 +162,7 @@ for (let round = 0; round < rounds; round += 1) {
       await upstream.ask({ answerMs: 0 });
     },
   ];
-  // In turn, each first every other time, so that none gets the better half of a noisy machine.
+  // The order alternates, so that noise of the machine affects all sides equally.
   for (const measure of round % 2 === 0 ? work : work.reverse()) await measure();
 }
 
@@ -180,7 +180,7 @@ process.send?.({
   bareColdMs: median(bare.map(({ coldMs }) => coldMs)),
   bareNearRatio: ratio(bare),
   overBare: median(near.map(({ coldMs }, at) => coldMs / (bare[at]?.coldMs ?? Number.NaN))),
-} satisfies ColdStartFigures);
+} satisfies ColdStartResults);
 await dynamo.stop();
 upstream[Symbol.dispose]();
 process.disconnect();

@@ -1,6 +1,6 @@
 /**
- * A child process: what the deployed functions take for the work of one account, with stand-ins that answer as slowly as
- * the services they stand for; and from that, and the template, what a cell costs a month.
+ * A child process: measures the deployed functions for one account, with stubs that have the latency of the real services. Computes the
+ * monthly cost of a cell from the results and the template.
  */
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
@@ -32,9 +32,9 @@ import {
   type MeasuredWork,
   marginalCosts,
   messageCosts,
+  type NotificationWork,
+  notificationCosts,
   readTemplate,
-  type TellingWork,
-  tellingCosts,
   type Work,
 } from './costs.ts';
 import {
@@ -48,30 +48,30 @@ import {
 } from './lambda.ts';
 import type { UpstreamFacts } from './upstream.ts';
 
-/** The tables. */
-export interface CostFigures {
+/** Results: measured work and cost tables. */
+export interface CostResults {
   readonly work: MeasuredWork;
   readonly one: readonly Line[];
   readonly thousand: readonly Line[];
   readonly fixed: readonly Line[];
-  readonly telling: TellingWork;
+  readonly notifying: NotificationWork;
   readonly messages: readonly Line[];
-  readonly besides: readonly Line[];
+  readonly perCell: readonly Line[];
 }
 
 const REGION = 'us';
 const ACCOUNTS = Array.from({ length: 10 }, (_, at) => `account-${at}`);
 const [FIRST = ''] = ACCOUNTS;
-/** Accounts that are only claimed. */
+/** Number of accounts that are claimed but not polled. */
 const CLAIMS = 50;
 const ENDPOINT = 'erp';
 const TOPIC_SINK = 'topic';
-/** An account that tells its customers. */
-const TOLD = { region: REGION, account: 'told' };
-/** A cell of the same stage that tells nobody anything. */
+/** An account with notifications. */
+const NOTIFIED = { region: REGION, account: 'notified' };
+/** A cell of the same stage without notifications. */
 const PLAIN_STACK = 'jobwire-prod-uk';
-/** What tells a function that its cell tells customers. */
-const OF_TELLING = ['JOBWIRE_NOTIFY_QUEUE_URL', 'JOBWIRE_CHANNELS'];
+/** Environment variables that enable notifications in a function. */
+const NOTIFICATION_VARIABLES = ['JOBWIRE_NOTIFY_QUEUE_URL', 'JOBWIRE_CHANNELS'];
 
 const rounds = Number(process.argv[2]);
 const names = secretNames('prod', REGION);
@@ -98,12 +98,12 @@ const newAccount = (account: string): Promise<void> =>
   registerAccount(
     table,
     log,
-    // Not due again while this is going on.
+    // Not due again during the measurement.
     { region: REGION, account, secretRef, pollIntervalSeconds: 3_600, paused: false },
     { now: Date.now(), epoch: 'bench' },
   );
 
-// What AWS's services would have counted, and how long they would have taken.
+// Counts units as AWS does, and adds the latency of AWS.
 const counted = { readUnits: 0, writeUnits: 0, sends: 0 };
 const meteredDynamo = await startProxy(dynamo.endpoint, ASSUMED.dynamoMs, ({ operation, body }) => {
   const { ConsumedCapacity = [] } = JSON.parse(body) as {
@@ -145,11 +145,11 @@ await registerSink(
   log,
   {
     ...{ region: REGION, id: ENDPOINT, kind: 'webhook', paused: false, types: [], accounts: [FIRST] },
-    target: `http://127.0.0.1:${portOf(receiver)}/`,
+    target: `http://127.0.0.1:${getPort(receiver)}/`,
   },
   [{ region: REGION, account: FIRST }],
 );
-// Everything is done a few times before it is measured, so that it is measured warm.
+// Warm-up rounds.
 for (let turn = 0; turn < 5; turn += 1) {
   await settle();
   await changeAndDeliver();
@@ -170,14 +170,14 @@ for (let round = 0; round < rounds; round += 1) {
   ten.push(await measure(() => poll(ACCOUNTS)));
   renewing.push(await measure(renew));
   sweeping.push(await measure(sweep));
-  if ((await sequences()) !== before) throw new Error('Quiet polls had events.');
+  if ((await sequences()) !== before) throw new Error('Quiet polls emitted events.');
   delivered.push(await changeAndDeliver());
 }
 await settle();
 await Promise.all(Array.from({ length: CLAIMS }, (_, at) => newAccount(`claimed-${at}`)));
 const claimingTick = await measure(() => tick.invoke({}));
-// Last, for an account that tells its customers adds a sink to all others.
-const telling = await measureTelling();
+// Last, because an account with notifications adds a sink to all accounts.
+const notifying = await measureNotifications();
 
 const event = await table.query({ pk: keys.event({ region: REGION, account: FIRST }, 1).pk, limit: 100 });
 const snapshots = await table.query({
@@ -190,7 +190,7 @@ const work: MeasuredWork = {
   claims: CLAIMS,
   quietPoll: middle(quiet),
   tenQuietPolls: middle(ten),
-  // The request that is refused is not there when a token runs out by itself.
+  // A token that expires by itself causes no rejected request.
   renewingPoll: { ...middle(renewing), ms: middle(renewing).ms - ASSUMED.upstreamMs },
   sweepingPoll: middle(sweeping),
   changingPoll: middle(delivered.map(({ changingPoll }) => changingPoll)),
@@ -198,22 +198,22 @@ const work: MeasuredWork = {
   topicDrain: middle(delivered.map(({ topicDrain }) => topicDrain)),
   webhookDrain: middle(delivered.map(({ webhookDrain }) => webhookDrain)),
   startCpuMs: { wakeSinks: wakeSinks.startCpuMs, drainSink: drainSink.startCpuMs },
-  eventBytes: bytesOf(event),
-  snapshotBytes: bytesOf(snapshots),
+  eventBytes: averageBytes(event),
+  snapshotBytes: averageBytes(snapshots),
   requestsPerPoll: Math.ceil(ASSUMED.jobs / 100),
 };
 const memoryMb = Object.fromEntries(cell.functions.map(({ entry, memoryMb: own }) => [entry, own]));
 const template = readTemplate(cell.resourcesOf(PLAIN_STACK), memoryMb);
-const tellingTemplate = readTemplate(cell.resources, memoryMb);
+const notificationTemplate = readTemplate(cell.resources, memoryMb);
 process.send?.({
   work,
   one: marginalCosts(work, template, 1),
   thousand: marginalCosts(work, template, 1_000),
   fixed: fixedCosts(work, template),
-  telling,
-  messages: messageCosts(telling, tellingTemplate),
-  besides: tellingCosts(telling, tellingTemplate, template),
-} satisfies CostFigures);
+  notifying,
+  messages: messageCosts(notifying, notificationTemplate),
+  perCell: notificationCosts(notifying, notificationTemplate, template),
+} satisfies CostResults);
 for (const each of [tick, pollAccount, wakeSinks, drainSink, upstream]) each[Symbol.dispose]();
 for (const server of [meteredDynamo.server, meteredMessages.server, receiver, ses]) {
   server.closeAllConnections();
@@ -229,14 +229,14 @@ async function makeQueue(name: string): Promise<string> {
   return new URL(QueueUrl).pathname;
 }
 
-/** As in a cell that tells nobody anything, unless it is to be one that does. */
-async function start(entry: string, tells: 'tells' | 'tells nobody' = 'tells nobody'): Promise<Environment> {
+/** Starts a function with the environment of a cell with or without notifications. */
+async function start(entry: string, kind: 'plain' | 'notifying' = 'plain'): Promise<Environment> {
   const fn = cell.functions.find((one) => one.entry === entry);
   if (!fn) throw new Error(`The cell has no ${entry}.`);
   const file = entry === 'drain-sink' ? await withLoopback(fn) : fn.file;
   const own = Object.entries(fn.environment)
-    .filter(([name]) => tells === 'tells' || !OF_TELLING.includes(name))
-    .map(([name, value]) => [name, localised(name, value)]);
+    .filter(([name]) => kind === 'notifying' || !NOTIFICATION_VARIABLES.includes(name))
+    .map(([name, value]) => [name, toLocalValue(name, value)]);
   return startEnvironment(
     file,
     lambdaEnvironment(Object.fromEntries(own), {
@@ -244,14 +244,14 @@ async function start(entry: string, tells: 'tells' | 'tells nobody' = 'tells nob
       AWS_ENDPOINT_URL_DYNAMODB: meteredDynamo.url,
       AWS_ENDPOINT_URL_SQS: meteredMessages.url,
       AWS_ENDPOINT_URL_SNS: meteredMessages.url,
-      AWS_ENDPOINT_URL_SESV2: `http://127.0.0.1:${portOf(ses)}`,
+      AWS_ENDPOINT_URL_SESV2: `http://127.0.0.1:${getPort(ses)}`,
       AWS_ENDPOINT_URL_SECRETS_MANAGER: secrets.url,
     }),
   );
 }
 
-/** A function's variable as it is here. */
-function localised(name: string, value: string): string {
+/** Returns the local value of a function's environment variable. */
+function toLocalValue(name: string, value: string): string {
   if (name === 'JOBWIRE_TABLE') return 'bench';
   if (name === 'JOBWIRE_HISTORY_TABLE') return historyTableName('bench');
   if (name === 'JOBWIRE_UPSTREAM_BASE_URL') return apiUrl;
@@ -263,11 +263,11 @@ function localised(name: string, value: string): string {
       ? known === 'messages'
       : name === `JOBWIRE_${known.replaceAll('-', '_').slice(0, -1).toUpperCase()}_QUEUE_URL`,
   );
-  if (!queue) throw new Error(`There is no queue for ${name}.`);
+  if (!queue) throw new Error(`Unknown queue variable ${name}.`);
   return meteredMessages.url + queue[1];
 }
 
-/** drainSink as it is deployed, but that endpoints may be on this machine. */
+/** Returns the deployed drainSink, changed so that endpoints can be on this machine. */
 async function withLoopback({ entry }: DeployedFunction): Promise<string> {
   let found = false;
   const { code } = await bundle(entry, {
@@ -287,13 +287,13 @@ async function withLoopback({ entry }: DeployedFunction): Promise<string> {
       },
     ],
   });
-  if (!found) throw new Error('drainSink allows private networks elsewhere than here.');
+  if (!found) throw new Error('allowPrivateNetworks was not found in drainSink.');
   const file = join(folder, 'index.mjs');
   writeFileSync(file, code);
   return file;
 }
 
-/** A poll that was claimed by a tick: it takes its place among what is due from the claim, not from its last poll. */
+/** Polls accounts as if a tick had claimed them: the position in the index of due polls comes from the claim. */
 async function poll(accounts: readonly string[]): Promise<Invocation> {
   for (const account of accounts) {
     const ref = { region: REGION, account };
@@ -313,56 +313,56 @@ async function drain(sink: string, by = drainSink): Promise<Invocation> {
   return by.invoke(sqsEvent([{ sink }]));
 }
 
-/** What it takes until one dispatch is one e-mail, and what it costs that there may be any. */
-async function measureTelling(): Promise<TellingWork> {
-  const [tells, tellingDrain, notify] = await Promise.all([
-    start('tick', 'tells'),
-    start('drain-sink', 'tells'),
-    start('notify', 'tells'),
+/** Measures the work from a dispatch to an e-mail, and the idle work of a cell with notifications. */
+async function measureNotifications(): Promise<NotificationWork> {
+  const [notifyingTick, notificationDrain, notify] = await Promise.all([
+    start('tick', 'notifying'),
+    start('drain-sink', 'notifying'),
+    start('notify', 'notifying'),
   ]);
-  await newAccount(TOLD.account);
-  const people = { table, log, now: Date.now, newId: randomUUID };
-  const saved = await saveSettings(people, TOLD, {
+  await newAccount(NOTIFIED.account);
+  const deps = { table, log, now: Date.now, newId: randomUUID };
+  const saved = await saveSettings(deps, NOTIFIED, {
     enabled: true,
     windowSeconds: 0,
     branding: { name: 'Acme' },
   });
-  const made = await createRecipient(people, TOLD, { name: 'Ann', email: 'ann@customers.example' });
-  if (saved.kind !== 'saved' || made.kind !== 'created') throw new Error('Nobody can be told.');
-  // What was observed a minute ago is told: nobody waits for its window.
-  await table.write({ update: keys.notificationSettings(TOLD), set: { since: 0 } });
-  const rounds: Omit<TellingWork, 'startCpuMs' | 'messageBytes'>[] = [];
+  const created = await createRecipient(deps, NOTIFIED, { name: 'Ann', email: 'ann@customers.example' });
+  if (saved.kind !== 'saved' || created.kind !== 'created') throw new Error('The notification setup failed.');
+  // Includes events that were observed a minute ago, whose window is over.
+  await table.write({ update: keys.notificationSettings(NOTIFIED), set: { since: 0 } });
+  const rounds: Omit<NotificationWork, 'startCpuMs' | 'messageBytes'>[] = [];
   for (let round = -3; round < 9; round += 1) {
     await settle();
-    await drain(NOTIFICATIONS_SINK, tellingDrain);
+    await drain(NOTIFICATIONS_SINK, notificationDrain);
     const plainIdleTick = await measure(() => tick.invoke({}));
-    const idleTick = await measure(() => tells.invoke({}));
+    const idleTick = await measure(() => notifyingTick.invoke({}));
     await log.append({ region: REGION, account: FIRST }, [dispatched(round + 10)]);
     const plainWake = await measure(() => wakeFor(FIRST));
-    await log.append(TOLD, [dispatched(round + 10)]);
-    const wake = await measure(() => wakeFor(TOLD.account));
+    await log.append(NOTIFIED, [dispatched(round + 10)]);
+    const wake = await measure(() => wakeFor(NOTIFIED.account));
     const before = mails;
-    const folding = await measure(() => drain(NOTIFICATIONS_SINK, tellingDrain));
-    const asking = await measure(() => tells.invoke({}));
+    const folding = await measure(() => drain(NOTIFICATIONS_SINK, notificationDrain));
+    const dueTick = await measure(() => notifyingTick.invoke({}));
     const sending = await measure(() => notify.invoke(sqsEvent([{ dueSince: Date.now() }])));
-    if (mails !== before + 1) throw new Error('A dispatch was not one e-mail.');
+    if (mails !== before + 1) throw new Error('A dispatch did not result in one e-mail.');
     // The first ones warm up.
     if (round >= 0)
-      rounds.push({ plainIdleTick, idleTick, plainWake, wake, drain: folding, asking, notify: sending });
+      rounds.push({ plainIdleTick, idleTick, plainWake, wake, drain: folding, dueTick, notify: sending });
   }
-  const middleOf = (what: keyof (typeof rounds)[number]): Work => middle(rounds.map((one) => one[what]));
+  const medianOf = (what: keyof (typeof rounds)[number]): Work => middle(rounds.map((one) => one[what]));
   const historyTable = createDynamoTable(client, {
     tableName: historyTableName('bench'),
     schema: historySchema,
   });
-  const stored = await historyTable.query({ pk: sentPk(TOLD), limit: 5 });
-  for (const each of [tells, tellingDrain, notify]) each[Symbol.dispose]();
+  const stored = await historyTable.query({ pk: sentPk(NOTIFIED), limit: 5 });
+  for (const each of [notifyingTick, notificationDrain, notify]) each[Symbol.dispose]();
   return {
-    ...{ plainIdleTick: middleOf('plainIdleTick'), idleTick: middleOf('idleTick') },
-    ...{ plainWake: middleOf('plainWake'), wake: middleOf('wake'), drain: middleOf('drain') },
-    ...{ asking: middleOf('asking'), notify: middleOf('notify') },
-    startCpuMs: { notify: notify.startCpuMs, drainSink: tellingDrain.startCpuMs },
-    messageBytes: bytesOf(stored),
+    ...{ plainIdleTick: medianOf('plainIdleTick'), idleTick: medianOf('idleTick') },
+    ...{ plainWake: medianOf('plainWake'), wake: medianOf('wake'), drain: medianOf('drain') },
+    ...{ dueTick: medianOf('dueTick'), notify: medianOf('notify') },
+    startCpuMs: { notify: notify.startCpuMs, drainSink: notificationDrain.startCpuMs },
+    messageBytes: averageBytes(stored),
   };
 }
 
@@ -374,7 +374,7 @@ async function wakeFor(account: string): Promise<Invocation> {
   return wakeSinks.invoke({ Records: [record] });
 }
 
-/** A dispatch that was observed a minute ago. */
+/** Returns the event of a dispatch that was observed a minute ago. */
 function dispatched(jobNumber: number): EventDraft {
   const time = Date.now() - 60_000;
   return {
@@ -400,7 +400,7 @@ function dispatched(jobNumber: number): EventDraft {
   } as EventDraft;
 }
 
-/** Takes up what the accounts have in common with the one whose changes were delivered, until nothing is left to do. */
+/** Runs polls, tick and drains until no work is left. */
 async function settle(): Promise<void> {
   await poll(ACCOUNTS);
   await tick.invoke({});
@@ -408,13 +408,13 @@ async function settle(): Promise<void> {
   await drain(ENDPOINT);
 }
 
-/** A poll that gets a new token, after its old one is refused, and compares the identity with it. */
+/** Polls after the token was revoked: with a new token, whose identity is verified. */
 async function renew(): Promise<Invocation> {
   await upstream.ask({ revokeTokens: true });
   return poll([FIRST]);
 }
 
-/** A poll that reads the newest closed jobs as well. */
+/** Polls with a sweep of the newest closed jobs. */
 async function sweep(): Promise<Invocation> {
   await table.write({
     update: keys.status({ region: REGION, account: FIRST }),
@@ -423,18 +423,18 @@ async function sweep(): Promise<Invocation> {
   return poll([FIRST]);
 }
 
-/** One change, from the poll that finds it to both sinks that get it. */
+/** Measures one change from the poll to the delivery to both sinks. */
 async function changeAndDeliver() {
   const before = await sequence();
   await upstream.ask({ change: 1 });
   const changingPoll = await measure(() => poll([FIRST]));
-  if ((await sequence()) !== before + 1) throw new Error('A change did not give one event.');
+  if ((await sequence()) !== before + 1) throw new Error('A change did not result in one event.');
   const wake = await measure(() => wakeFor(FIRST));
   const topicDrain = await measure(() => drain(TOPIC_SINK));
   const webhookDrain = await measure(() => drain(ENDPOINT));
   for (const sink of [TOPIC_SINK, ENDPOINT]) {
     const cursor = await table.get(keys.cursor(REGION, sink, FIRST));
-    if (Number(cursor?.position) !== before + 1) throw new Error(`The event did not get to ${sink}.`);
+    if (Number(cursor?.position) !== before + 1) throw new Error(`The event was not delivered to ${sink}.`);
   }
   return { changingPoll, wake, topicDrain, webhookDrain };
 }
@@ -468,22 +468,22 @@ function middle(works: readonly Work[]): Work {
   };
 }
 
-function bytesOf(items: readonly object[]): number {
+function averageBytes(items: readonly object[]): number {
   return items.reduce((sum, item) => sum + Buffer.byteLength(JSON.stringify(item)), 0) / items.length;
 }
 
-interface Answered {
+interface Exchange {
   readonly operation: string;
   readonly body: string;
 }
 
-/** Passes everything on, answers so much later, and tells what was asked and answered. */
-async function startProxy(target: string, delayMs: number, onAnswer: (answered: Answered) => void) {
+/** Starts a proxy that delays responses and reports each request with its response. */
+async function startProxy(target: string, delayMs: number, onAnswer: (exchange: Exchange) => void) {
   const { hostname, port } = new URL(target);
   const server = createServer((incoming, outgoing) => {
     const { method = '', url: path = '', headers } = incoming;
     const passed = request({ hostname, port, method, path, headers }, async (answer) => {
-      const body = await textOf(answer);
+      const body = await readText(answer);
       onAnswer({ operation: String(headers['x-amz-target'] ?? '').split('.')[1] ?? '', body });
       setTimeout(() => outgoing.writeHead(answer.statusCode ?? 500, answer.headers).end(body), delayMs);
     });
@@ -491,15 +491,15 @@ async function startProxy(target: string, delayMs: number, onAnswer: (answered: 
     incoming.pipe(passed);
   });
   await once(server.listen(0, '127.0.0.1'), 'listening');
-  return { server, url: `http://127.0.0.1:${portOf(server)}` };
+  return { server, url: `http://127.0.0.1:${getPort(server)}` };
 }
 
-async function textOf(message: IncomingMessage): Promise<string> {
+async function readText(message: IncomingMessage): Promise<string> {
   const chunks: Buffer[] = [];
   for await (const chunk of message) chunks.push(chunk as Buffer);
   return Buffer.concat(chunks).toString();
 }
 
-function portOf(server: Server): number {
+function getPort(server: Server): number {
   return (server.address() as AddressInfo).port;
 }

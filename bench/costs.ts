@@ -1,6 +1,6 @@
 /**
- * What a cell costs a month: pure arithmetic over what was measured, what the template says and the price table. Where it
- * is not known how AWS will behave, the dearer of what is likely is taken, and said here.
+ * Monthly cost of a cell, computed from measured work, the template and the price table. Where the behaviour of AWS is unknown, the more
+ * expensive of the likely cases is assumed.
  */
 import { CREDENTIALS_MAX_AGE_MS } from '../functions/clients.ts';
 import type { Resource } from './assets.ts';
@@ -13,16 +13,16 @@ export interface Work {
   readonly logBytes: number;
   readonly readUnits: number;
   readonly writeUnits: number;
-  /** Calls of SQS that send. */
+  /** Number of SQS send calls. */
   readonly sends: number;
-  /** Names of the metrics it gave, with their dimensions. */
+  /** Names of the recorded metrics, with their dimensions. */
   readonly metrics: readonly string[];
 }
 
-/** All that is measured. */
+/** Measured work. */
 export interface MeasuredWork {
   readonly idleTick: Work;
-  /** A tick that claims so many accounts. */
+  /** A tick that claims `claims` accounts. */
   readonly claimingTick: Work;
   readonly claims: number;
   readonly quietPoll: Work;
@@ -37,40 +37,40 @@ export interface MeasuredWork {
   readonly wake: Work;
   readonly topicDrain: Work;
   readonly webhookDrain: Work;
-  /** From the start of the process until the function can be invoked. */
+  /** CPU time from process start until the function can be invoked. */
   readonly startCpuMs: { readonly wakeSinks: number; readonly drainSink: number };
   readonly eventBytes: number;
   readonly snapshotBytes: number;
   readonly requestsPerPoll: number;
 }
 
-/** What telling customers takes: of one dispatch that is one e-mail. */
-export interface TellingWork {
-  /** A wake-up of an account that tells its customers, and one that does not. */
+/** Measured work of notifications: one dispatch that results in one e-mail. */
+export interface NotificationWork {
+  /** A wake-up of an account with notifications, and of one without. */
   readonly wake: Work;
   readonly plainWake: Work;
-  /** Folds the event. */
+  /** Adds the event to its thread. */
   readonly drain: Work;
-  /** Finds that something is due, and asks for it. */
-  readonly asking: Work;
-  /** With nothing to tell, in a cell that tells customers, and in one that does not. */
+  /** A tick that finds due notices and requests a run of notify. */
+  readonly dueTick: Work;
+  /** A tick without due notices, in a cell with notifications and in one without. */
   readonly idleTick: Work;
   readonly plainIdleTick: Work;
-  /** Closes the notice, makes the message, sends it. */
+  /** Closes the notice, creates the message and sends it. */
   readonly notify: Work;
   readonly startCpuMs: { readonly notify: number; readonly drainSink: number };
-  /** Of a message in the history. */
+  /** Size of a message in the history table. */
   readonly messageBytes: number;
 }
 
-/** What of a template costs anything by itself, and what invocations cost by. */
+/** Properties of a template that determine the cost. */
 export interface CellTemplate {
-  /** By entry file. */
+  /** Memory of each function, by entry file. */
   readonly memoryMb: Readonly<Record<string, number>>;
   readonly queuesPolled: number;
   readonly pollBatchSize: number;
   readonly pollBatchingSeconds: number;
-  /** Metrics that alarms look at. */
+  /** Number of metrics that alarms evaluate. */
   readonly alarmMetrics: number;
   readonly compositeAlarms: number;
   readonly dashboards: number;
@@ -82,37 +82,37 @@ export interface CellTemplate {
   readonly logDays: number;
 }
 
-/** What is taken for granted. */
+/** Assumptions. */
 export const ASSUMED = {
   jobs: 500,
   pollSeconds: 120,
   eventsPerDay: 150,
-  /** Median time to answer. */
+  /** Median latency. */
   upstreamMs: 300,
   dynamoMs: 5,
   snsAndSqsMs: 15,
   webhookMs: 100,
   sesMs: 100,
   messageDays: 180,
-  /** The memory that comes with a whole CPU; below it, work takes as much longer as there is less. */
+  /** Memory size with one full CPU. Below it, CPU time grows in proportion. */
   memoryOfOneCpuMb: 1769,
-  /** Lines of Lambda itself around each invocation (START, END, REPORT), and CloudWatch's own 26 bytes a line. */
+  /** Lambda's own log lines of each invocation (START, END, REPORT), with CloudWatch's 26 bytes per line. */
   platformLogBytes: 500,
-  /** Receivers of an event source side by side, each waiting up to 20 s for messages of an empty queue. */
+  /** Number of concurrent receivers of an event source. Each waits up to 20 s for messages of an empty queue. */
   receivers: 5,
   receiveSeconds: 20,
-  /** Tokens last 10 minutes, less the last; the newest closed jobs are read every 15. */
+  /** Tokens are renewed a minute before they expire (10 minutes). Sweeps run every 15 minutes. */
   renewEverySeconds: 540,
   sweepEverySeconds: 900,
-  /** Of a request to the ordering service, with its token. */
+  /** Size of a request to the ordering API, with its token. */
   requestBytes: 1_500,
   eventDays: 90,
   snapshotDays: 180,
-  /** Jobs that leave the list, a day; their snapshots stay. */
-  jobsGoneADay: 15,
+  /** Number of jobs that leave the list per day. Their snapshots are kept. */
+  departuresPerDay: 15,
   historyDays: 30,
   historyBytes: 700,
-  /** What DynamoDB adds to each item and to its place in each index. */
+  /** Storage overhead of DynamoDB for each item and each index entry. */
   itemOverheadBytes: 500,
 } as const;
 
@@ -122,17 +122,17 @@ const POLLS = SECONDS / ASSUMED.pollSeconds;
 const EVENTS = (ASSUMED.eventsPerDay * SECONDS) / 86_400;
 const GB = 1e9;
 
-/** One line of a table: what, how much of it, and what that costs a month. */
+/** One line of a cost table: name, quantity, and monthly cost. */
 export interface Line {
   readonly what: string;
   readonly how: string;
   readonly dollars: number;
 }
 
-/** What one account costs a month, without its secret, in a cell with so many. */
+/** Returns the monthly cost of one account, without its secret, in a cell with `accounts` accounts. */
 export function marginalCosts(work: MeasuredWork, cell: CellTemplate, accounts: number): Line[] {
   const { quietPoll, changingPoll, wake, topicDrain, webhookDrain } = work;
-  const batch = pollsTogether(cell, accounts);
+  const batch = pollsPerInvocation(cell, accounts);
   const memory = (entry: string): number => cell.memoryMb[entry] ?? Number.NaN;
   const claim = {
     readUnits: (work.claimingTick.readUnits - work.idleTick.readUnits) / work.claims,
@@ -142,27 +142,27 @@ export function marginalCosts(work: MeasuredWork, cell: CellTemplate, accounts: 
       work.claims /
       1000,
   };
-  // What polls now and then do besides, and how often.
-  const besides = [
+  // Additional work of some polls, and its frequency per month.
+  const additional = [
     { poll: changingPoll, times: EVENTS },
     { poll: work.renewingPoll, times: SECONDS / ASSUMED.renewEverySeconds },
     { poll: work.sweepingPoll, times: SECONDS / ASSUMED.sweepEverySeconds },
   ];
   const extra = (of: 'readUnits' | 'writeUnits' | 'logBytes'): number =>
-    besides.reduce((sum, { poll, times }) => sum + (poll[of] - quietPoll[of]) * times, 0);
+    additional.reduce((sum, { poll, times }) => sum + (poll[of] - quietPoll[of]) * times, 0);
 
   const one = billedMs(quietPoll, memory('poll-account'));
   const ten = billedMs(work.tenQuietPolls, memory('poll-account'));
   const batchMs = one + ((ten - one) * (batch - 1)) / 9;
-  // That is not shared: the others of the batch are through long before.
-  const extraMs = besides.reduce(
+  // Additional time is not shared: the other polls of the batch complete earlier.
+  const extraMs = additional.reduce(
     (sum, { poll, times }) => sum + Math.max(0, billedMs(poll, memory('poll-account')) - one) * times,
     0,
   );
   const pollSeconds = ((batchMs / batch) * POLLS + extraMs) / 1000;
   const pollInvocations = POLLS / batch;
 
-  // With one account minutes lie between events, and each may find its functions gone; with many they are kept warm.
+  // With one account, minutes pass between events, so each may cause cold starts. With many accounts, functions stay warm.
   const cold = accounts < 100 ? 1 : 0;
   const drains = EVENTS * 2;
   const wakeSeconds =
@@ -177,7 +177,7 @@ export function marginalCosts(work: MeasuredWork, cell: CellTemplate, accounts: 
         2 * cold * work.startCpuMs.drainSink * slowdown(memory('drain-sink')))) /
     1000;
 
-  // A batch of claims is sent as one; a batch of polls is received as one, and deleted as one.
+  // One call sends a batch of claims. One call receives and one deletes a batch of polls.
   const pollCalls = POLLS / Math.min(10, accounts) + 2 * pollInvocations;
   const drainCalls = EVENTS * wake.sends + 2 * drains;
   const logBytes =
@@ -189,7 +189,7 @@ export function marginalCosts(work: MeasuredWork, cell: CellTemplate, accounts: 
   const secretCalls = POLLS * secretMisses(accounts, batch, batchMs / 1000) + EVENTS;
   const eventGb = (EVENTS * work.eventBytes) / GB;
   const storedGb =
-    ((ASSUMED.jobs + ASSUMED.jobsGoneADay * ASSUMED.snapshotDays) *
+    ((ASSUMED.jobs + ASSUMED.departuresPerDay * ASSUMED.snapshotDays) *
       (work.snapshotBytes + ASSUMED.itemOverheadBytes) +
       ASSUMED.eventsPerDay * ASSUMED.eventDays * (work.eventBytes + ASSUMED.itemOverheadBytes)) /
     GB;
@@ -203,7 +203,7 @@ export function marginalCosts(work: MeasuredWork, cell: CellTemplate, accounts: 
       readUnits: quietPoll.readUnits * POLLS,
       writeUnits: quietPoll.writeUnits * POLLS,
     }),
-    units('Changes, new tokens, closed jobs', {
+    units('Changes, token renewals, sweeps', {
       readUnits: extra('readUnits'),
       writeUnits: extra('writeUnits'),
     }),
@@ -214,11 +214,11 @@ export function marginalCosts(work: MeasuredWork, cell: CellTemplate, accounts: 
     lambda('Lambda: pollAccount', pollInvocations, pollSeconds, memory('poll-account')),
     lambda('Lambda: wakeSinks', EVENTS, wakeSeconds, memory('wake-sinks')),
     lambda('Lambda: drainSink', drains, drainSeconds, memory('drain-sink')),
-    lambda('Lambda: its part of ticks', 0, claim.seconds * POLLS, memory('tick')),
+    lambda('Lambda: share of ticks', 0, claim.seconds * POLLS, memory('tick')),
     line('SQS', `${thousands(pollCalls + drainCalls)} calls`, (pollCalls + drainCalls) * PRICES.sqsRequest),
     line(
       'SNS',
-      `${thousands(EVENTS)} events to the topic, one queue behind it`,
+      `${thousands(EVENTS)} events to the topic, one subscribed queue`,
       EVENTS * (PRICES.snsFifoPublish + PRICES.snsFifoDelivery) +
         eventGb * (PRICES.snsFifoPublishGb + PRICES.snsFifoDeliveryGb) +
         (cell.archiveDays > 0 ? eventGb * PRICES.snsArchiveGb : 0) +
@@ -227,7 +227,7 @@ export function marginalCosts(work: MeasuredWork, cell: CellTemplate, accounts: 
     logs('Log lines', logBytes, cell.logDays),
     line('Secrets Manager: calls', `${thousands(secretCalls)} calls`, secretCalls * PRICES.secretCall),
     line(
-      'Storage, with recovery to a point in time',
+      'Storage, with point-in-time recovery',
       `${(1000 * (storedGb + historyGb)).toFixed(0)} MB`,
       storedGb * (PRICES.dynamoStoredGbMonth + PRICES.dynamoRecoveryGbMonth) +
         historyGb * PRICES.dynamoStoredGbMonth,
@@ -240,7 +240,7 @@ export function marginalCosts(work: MeasuredWork, cell: CellTemplate, accounts: 
   ];
 }
 
-/** What a cell costs a month without any account. */
+/** Returns the monthly cost of a cell without accounts. */
 export function fixedCosts(work: MeasuredWork, cell: CellTemplate): Line[] {
   const { idleTick } = work;
   const receives = (cell.queuesPolled * ASSUMED.receivers * SECONDS) / ASSUMED.receiveSeconds;
@@ -257,47 +257,48 @@ export function fixedCosts(work: MeasuredWork, cell: CellTemplate): Line[] {
     line('EventBridge Scheduler', `${thousands(TICKS)} ticks`, TICKS * PRICES.schedulerInvocation),
     logs('Log lines of ticks', (idleTick.logBytes + ASSUMED.platformLogBytes) * TICKS, cell.logDays),
     line(
-      'SQS: waiting for messages',
+      'SQS: polling of empty queues',
       `${cell.queuesPolled} queues, ${thousands(receives)} receives`,
       receives * PRICES.sqsRequest,
     ),
-    count('Metrics, always there', always.size, PRICES.metricMonth),
-    count('Metrics, while events come', active.size, PRICES.metricMonth),
-    count('Metrics watched by alarms', cell.alarmMetrics, PRICES.alarmMetricMonth),
+    count('Metrics, permanent', always.size, PRICES.metricMonth),
+    count('Metrics, while events are emitted', active.size, PRICES.metricMonth),
+    count('Metrics evaluated by alarms', cell.alarmMetrics, PRICES.alarmMetricMonth),
     count('Composite alarms', cell.compositeAlarms, PRICES.compositeAlarmMonth),
     count('Dashboards', cell.dashboards, PRICES.dashboardMonth),
     count('Secrets', cell.secrets, PRICES.secretMonth),
     count('KMS keys', cell.kmsKeys, PRICES.kmsKeyMonth),
     count('Web ACLs', cell.webAcls, PRICES.webAclMonth),
-    count('Rules of web ACLs', cell.webAclRules, PRICES.webAclRuleMonth),
+    count('Web ACL rules', cell.webAclRules, PRICES.webAclRuleMonth),
   ].filter(({ dollars }) => dollars > 0);
 }
 
-/** What 1,000 e-mails cost, each of a dispatch of its own to one recipient, and each found by functions that have to start. */
-export function messageCosts(work: TellingWork, cell: CellTemplate): Line[] {
+/** Returns the cost of 1,000 e-mails about 1,000 dispatches to one recipient each, where each function run is a cold start. */
+export function messageCosts(work: NotificationWork, cell: CellTemplate): Line[] {
   const MESSAGES = 1_000;
   const { wake, plainWake, drain, notify } = work;
   const memory = (entry: string): number => cell.memoryMb[entry] ?? Number.NaN;
-  const more = (of: 'readUnits' | 'writeUnits' | 'logBytes'): number => Math.max(0, wake[of] - plainWake[of]);
+  const additional = (of: 'readUnits' | 'writeUnits' | 'logBytes'): number =>
+    Math.max(0, wake[of] - plainWake[of]);
   const seconds = (one: Work, startCpuMs: number, memoryMb: number): number =>
     (MESSAGES * (billedMs(one, memoryMb) + startCpuMs * slowdown(memoryMb))) / 1000;
-  // Each of the two messages is received and deleted; that for the drain is among those of the wake-up.
+  // Both messages are received and deleted. The message for the drain is among the sends of the wake-up.
   const calls = MESSAGES * (Math.max(0, wake.sends - plainWake.sends) + 1 + 2 * 2);
   const logBytes =
-    MESSAGES * (more('logBytes') + drain.logBytes + notify.logBytes + 2 * ASSUMED.platformLogBytes);
+    MESSAGES * (additional('logBytes') + drain.logBytes + notify.logBytes + 2 * ASSUMED.platformLogBytes);
   const storedGbMonths =
     ((MESSAGES * (work.messageBytes + 3 * ASSUMED.itemOverheadBytes)) / GB) * (ASSUMED.messageDays / 30.4);
-  const unitsOf = (one: Pick<Work, 'readUnits' | 'writeUnits'>) => ({
+  const toUnits = (one: Pick<Work, 'readUnits' | 'writeUnits'>) => ({
     readUnits: MESSAGES * one.readUnits,
     writeUnits: MESSAGES * one.writeUnits,
   });
   return [
     line('SES', `${thousands(MESSAGES)} e-mails`, MESSAGES * PRICES.sesEmail),
-    units('Folding the dispatches', {
-      readUnits: MESSAGES * (more('readUnits') + drain.readUnits),
-      writeUnits: MESSAGES * (more('writeUnits') + drain.writeUnits),
+    units('Adding dispatches to threads', {
+      readUnits: MESSAGES * (additional('readUnits') + drain.readUnits),
+      writeUnits: MESSAGES * (additional('writeUnits') + drain.writeUnits),
     }),
-    units('Making and sending messages', unitsOf(notify)),
+    units('Creating and sending messages', toUnits(notify)),
     lambda(
       'Lambda: drainSink',
       MESSAGES,
@@ -313,39 +314,39 @@ export function messageCosts(work: TellingWork, cell: CellTemplate): Line[] {
     line('SQS', `${thousands(calls)} calls`, calls * PRICES.sqsRequest),
     logs('Log lines', logBytes, cell.logDays),
     line(
-      'Storage of what was told',
+      'Storage of sent messages',
       `${ASSUMED.messageDays} days`,
       storedGbMonths * PRICES.dynamoStoredGbMonth,
     ),
   ];
 }
 
-/** What a cell that tells customers costs a month besides, also while there is nothing to tell. */
-export function tellingCosts(work: TellingWork, cell: CellTemplate, plain: CellTemplate): Line[] {
+/** Returns the additional monthly cost of a cell with notifications, without any messages. */
+export function notificationCosts(work: NotificationWork, cell: CellTemplate, plain: CellTemplate): Line[] {
   const queues = cell.queuesPolled - plain.queuesPolled;
   const receives = (queues * ASSUMED.receivers * SECONDS) / ASSUMED.receiveSeconds;
   const { idleTick, plainIdleTick } = work;
   const metrics = new Set(
-    [work.asking, work.notify]
+    [work.dueTick, work.notify]
       .flatMap((one) => one.metrics)
       .filter((name) => !plainIdleTick.metrics.includes(name)),
   );
   return [
     line(
-      'SQS: waiting for messages',
+      'SQS: polling of empty queues',
       `${queues} queues, ${thousands(receives)} receives`,
       receives * PRICES.sqsRequest,
     ),
-    units('Ticks look for what is due', {
+    units('Ticks query due notices', {
       readUnits: (idleTick.readUnits - plainIdleTick.readUnits) * TICKS,
       writeUnits: (idleTick.writeUnits - plainIdleTick.writeUnits) * TICKS,
     }),
-    count('Metrics, while customers are told', metrics.size, PRICES.metricMonth),
-    count('Metrics watched by alarms', cell.alarmMetrics - plain.alarmMetrics, PRICES.alarmMetricMonth),
+    count('Metrics, while notifications are sent', metrics.size, PRICES.metricMonth),
+    count('Metrics evaluated by alarms', cell.alarmMetrics - plain.alarmMetrics, PRICES.alarmMetricMonth),
   ];
 }
 
-/** Reads what costs anything from a synthesized cell. `memoryMb` is by entry file. */
+/** Reads the properties that determine the cost from a synthesized cell. `memoryMb`: by entry file. */
 export function readTemplate(
   resources: Readonly<Record<string, Resource>>,
   memoryMb: Readonly<Record<string, number>>,
@@ -356,7 +357,7 @@ export function readTemplate(
   const sources = of('AWS::Lambda::EventSourceMapping').filter((mapping) =>
     /Queue/.test(JSON.stringify(mapping.EventSourceArn)),
   );
-  // Suspects have a queue of their own, which is a batch of one.
+  // The queue of suspects has batches of one.
   const polls = sources
     .filter(({ FunctionName }) => /PollAccount/.test(JSON.stringify(FunctionName)))
     .sort((a, b) => Number(b.BatchSize) - Number(a.BatchSize))[0];
@@ -386,27 +387,26 @@ export function readTemplate(
 }
 
 /**
- * How many polls one invocation gets. An event source has at least five receivers, among which messages that are spread
- * over time fall evenly; each waits for more from its first message on, for as long as the batching window. What comes
- * together by chance is left out.
+ * Returns the number of polls per invocation. An event source has at least five receivers, which messages reach evenly. After its first
+ * message, each receiver collects further ones for the batching window. Messages that arrive together by chance are ignored.
  */
-export function pollsTogether(cell: CellTemplate, accounts: number): number {
+export function pollsPerInvocation(cell: CellTemplate, accounts: number): number {
   const perSecond = accounts / ASSUMED.pollSeconds / ASSUMED.receivers;
   return Math.min(cell.pollBatchSize, 1 + perSecond * cell.pollBatchingSeconds);
 }
 
-/** The part of polls whose process has not read the account's secret lately: it had the last ones only by chance. */
+/** Returns the share of polls in a process that has not cached the account's secret. */
 function secretMisses(accounts: number, batch: number, batchSeconds: number): number {
   const processes = Math.max(1, Math.ceil((accounts / ASSUMED.pollSeconds / batch) * batchSeconds));
-  const lately = Math.floor((CREDENTIALS_MAX_AGE_MS / 1000 - 1) / ASSUMED.pollSeconds);
-  return Math.max(1 / (lately + 1), (1 - 1 / processes) ** lately);
+  const cachedPolls = Math.floor((CREDENTIALS_MAX_AGE_MS / 1000 - 1) / ASSUMED.pollSeconds);
+  return Math.max(1 / (cachedPolls + 1), (1 - 1 / processes) ** cachedPolls);
 }
 
 function slowdown(memoryMb: number): number {
   return Math.max(1, ASSUMED.memoryOfOneCpuMb / memoryMb);
 }
 
-/** Wall time as measured, with the CPU time of a function's share of a CPU in place of that of a whole one. */
+/** Returns the measured wall time, with the CPU time scaled to the function's share of a CPU. */
 function billedMs({ ms, cpuMs }: Work, memoryMb: number): number {
   return ms + cpuMs * (slowdown(memoryMb) - 1);
 }
@@ -453,29 +453,29 @@ function thousands(value: number): string {
   return Math.round(value).toLocaleString('en-US');
 }
 
-/** The sum of lines, in dollars. */
+/** Returns the sum of lines in dollars. */
 export function total(lines: readonly Line[]): number {
   return lines.reduce((sum, { dollars }) => sum + dollars, 0);
 }
 
-/** What the costs of an account go by, in words. */
+/** Assumptions of the costs of an account, as text. */
 export const MARGINAL_NOTE = [
-  `${ASSUMED.jobs} open jobs, polled every ${ASSUMED.pollSeconds} seconds; ${ASSUMED.eventsPerDay} events a day, each found by a poll of its own, to the topic and to one`,
-  `endpoint. The service answers in ${ASSUMED.upstreamMs} ms, the endpoint in ${ASSUMED.webhookMs}, DynamoDB in ${ASSUMED.dynamoMs}, SNS and SQS in ${ASSUMED.snsAndSqsMs}. How much is that of a cell with one account,`,
-  'where every wake-up and every drain is taken to be a cold start. Requests to the HTTP API are not in it.',
+  `${ASSUMED.jobs} open jobs, polled every ${ASSUMED.pollSeconds} seconds; ${ASSUMED.eventsPerDay} events a day, each found by a separate poll, delivered to the topic and to one`,
+  `endpoint. Latencies: ordering API ${ASSUMED.upstreamMs} ms, endpoint ${ASSUMED.webhookMs} ms, DynamoDB ${ASSUMED.dynamoMs} ms, SNS and SQS ${ASSUMED.snsAndSqsMs} ms. Quantities are those of a cell with one account,`,
+  'where each wake-up and each drain is a cold start. Requests to the HTTP API are not included.',
 ].join('\n');
 
-/** What the costs of messages go by, in words. */
+/** Assumptions of the costs of messages, as text. */
 export const MESSAGES_NOTE = [
-  'Each of a dispatch of its own, to one recipient; of an order of several jobs there are fewer. Every drain and every run of notify is taken to be a cold start.',
-  `SES answers in ${ASSUMED.sesMs} ms. Further recipients of the same dispatch cost SES’s part, and about half of making and sending. SMS cost by country and segment.`,
+  'Each e-mail is about a separate dispatch, to one recipient. Orders of several jobs result in fewer e-mails. Each drain and each run of notify is a cold start.',
+  `Latency of SES: ${ASSUMED.sesMs} ms. Further recipients of the same dispatch cost the SES line and about half of creating and sending. SMS prices depend on country and segments.`,
 ].join('\n');
 
-/** Tables as Markdown: one column of dollars for each of the alternatives, whose lines are the same, and a note below. */
+/** Formats a Markdown table with a column of dollars for each alternative, and a note below. All alternatives must have the same lines. */
 export function toMarkdown(
   alternatives: Readonly<Record<string, readonly Line[]>>,
   note = '',
-  sum = 'a month',
+  sum = 'per month',
 ): string {
   const names = Object.keys(alternatives);
   const [first = []] = Object.values(alternatives);
@@ -497,8 +497,8 @@ export function toMarkdown(
 }
 
 /**
- * Puts text between `<!-- costs:name -->` and the `<!-- /costs -->` behind it, each on a line of its own, in place of what
- * is there. Throws when the marks are missing, or one is there twice.
+ * Replaces the text between the lines `<!-- costs:name -->` and `<!-- /costs -->`. Throws if a marker is missing or the first is not
+ * unique.
  */
 export function replaceBetween(document: string, name: string, text: string): string {
   const open = `<!-- costs:${name} -->`;
@@ -507,7 +507,7 @@ export function replaceBetween(document: string, name: string, text: string): st
   const at = lines.flatMap((line, index) => (line.trim() === open ? [index] : []));
   const [from] = at;
   if (from === undefined || at.length > 1)
-    throw new Error(`There is ${at.length === 0 ? 'no' : 'more than one'} ${open}.`);
+    throw new Error(`${open} ${at.length === 0 ? 'is missing' : 'is not unique'}.`);
   const to = lines.findIndex((line, index) => index > from && line.trim() === close);
   const next = lines.findIndex((line, index) => index > from && /^<!-- costs:/.test(line.trim()));
   if (to === -1 || (next !== -1 && next < to)) throw new Error(`${open} has no ${close}.`);

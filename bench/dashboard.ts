@@ -13,8 +13,8 @@ import { startChild } from './child.ts';
 import type { Commit, Committed, LiveServerFacts, LiveServerOptions } from './live-server.ts';
 import { median, percentile, startTables } from './wire.ts';
 
-/** What was measured; times in ms. */
-export interface DashboardFigures {
+/** Results; times in ms. */
+export interface DashboardResults {
   readonly events: number;
   /** From the commit until the frame that shows the row. */
   readonly screenP50Ms: number;
@@ -97,7 +97,7 @@ const books = ACCOUNTS.map((account) => new RollupBook({ region: 'us', account }
 const committedAt = new Map<number, number>();
 let jobs = 100_000;
 
-await moveFigures(0);
+await moveResults(0);
 await page.addInitScript(WATCH);
 await page.goto(server.facts.url);
 await page.getByLabel('API key').fill(API_KEY);
@@ -140,7 +140,7 @@ process.send?.({
   longTaskMaxMs: Math.max(0, ...tasks),
   taskMaxCpuMs: Math.max(...cpu),
   cpuMsPerSecond: cpu.reduce((sum, ms) => sum + ms, 0) / seconds,
-} satisfies DashboardFigures);
+} satisfies DashboardResults);
 process.disconnect();
 
 /** Commits events at the rate for so long, and moves the figures every second. */
@@ -154,12 +154,12 @@ async function run(forMs: number): Promise<void> {
     const account = ACCOUNTS[at % ACCOUNTS.length] ?? '';
     const answer = (await server.ask({ account, events } satisfies Commit)) as Committed;
     for (const { jobNumber = 0 } of events) committedAt.set(jobNumber, answer.committedAt);
-    if (at % Math.round(perSecond / BATCH) === 0) await moveFigures(at);
+    if (at % Math.round(perSecond / BATCH) === 0) await moveResults(at);
   }
 }
 
 /** Writes open jobs and roll-ups as polls would have them after what happened. */
-async function moveFigures(at: number): Promise<void> {
+async function moveResults(at: number): Promise<void> {
   const now = Date.now();
   const day = (ahead: number): string => new Date(now + ahead * 86_400_000).toISOString().slice(0, 10);
   for (const [which, account] of ACCOUNTS.entries()) {

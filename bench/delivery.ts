@@ -16,8 +16,8 @@ import type { Received, ReceiverFacts } from './receiver.ts';
 import type { UpstreamFacts } from './upstream.ts';
 import { percentile, SECRET } from './wire.ts';
 
-/** What was measured; times in ms. */
-export interface DeliveryFigures {
+/** Results; times in ms. */
+export interface DeliveryResults {
   readonly deliveries: number;
   readonly webhookP50Ms: number;
   readonly webhookP99Ms: number;
@@ -83,7 +83,7 @@ process.send?.({
   webhookP99Ms: percentile(webhooks, 0.99),
   bareP50Ms: percentile(bare, 0.5),
   bareP99Ms: percentile(bare, 0.99),
-} satisfies DeliveryFigures);
+} satisfies DeliveryResults);
 process.disconnect();
 
 /** From before it is signed until the receiver has it, like the other. */

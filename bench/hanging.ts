@@ -15,8 +15,8 @@ import type { ReceiverFacts, ReceiverRequest, Tally } from './receiver.ts';
 import type { UpstreamFacts } from './upstream.ts';
 import { ACCOUNT, median, percentile, SECRET } from './wire.ts';
 
-/** What was measured; times in ms, medians of the rounds. */
-export interface HangingFigures {
+/** Results; times in ms, medians of the rounds. */
+export interface HangingResults {
   readonly rounds: number;
   readonly deliveriesPerRound: number;
   readonly healthyP99Ms: number;
@@ -55,7 +55,7 @@ process.send?.({
   healthyP99Ms: median(without),
   besideHangingP99Ms: median(beside),
   ratio: median(beside.map((ms, at) => ms / (without[at] ?? Number.NaN))),
-} satisfies HangingFigures);
+} satisfies HangingResults);
 process.disconnect();
 
 /** The 99th percentile of all deliveries to the healthy endpoints, with one more endpoint beside them. */

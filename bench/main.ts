@@ -1,29 +1,30 @@
 /**
- * `npm run bench`: measures what polling, delivering, telling customers and reading cost, prints a table and JSON lines, and says of each bar whether
- * it is met. Exit code 1 when one is not. Ratios are taken within one run, for machines differ and are busy.
- * `npm run bench -- --only dashboard` does the same with the dashboard in a browser alone, `--only sandbox` with the sandbox of the
- * ordering service, `--only tables` with the tables of a self-hosted Jobwire; `npm run bench -- --cost` with what a cell on AWS costs; `--write` puts its tables into docs/deploying.md.
+ * `npm run bench`: measures polling, delivery, notifications and reading, prints tables and JSON lines, and checks each result against
+ * its limit. Exit code 1 if a limit is missed. Ratios are computed within one run, because machines and their load differ.
+ * `npm run bench -- --only dashboard` measures only the dashboard in a browser, `--only sandbox` the sandbox of the ordering API,
+ * `--only tables` the tables of a self-hosted Jobwire. `npm run bench -- --cost` estimates the cost of a cell on AWS, and `--write` also
+ * writes its tables to docs/deploying.md.
  */
 import { once } from 'node:events';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { loadavg } from 'node:os';
 import { parseArgs } from 'node:util';
 import { CHROMIUM } from '../test/support/chromium.ts';
-import type { BacklogFigures } from './backlog.ts';
-import type { BundleFigures } from './bundles.ts';
+import type { BacklogResults } from './backlog.ts';
+import type { BundleResults } from './bundles.ts';
 import { type Child, startChild } from './child.ts';
-import type { ColdStartFigures } from './cold-start.ts';
-import type { CostFigures } from './cost.ts';
+import type { ColdStartResults } from './cold-start.ts';
+import type { CostResults } from './cost.ts';
 import { MARGINAL_NOTE, MESSAGES_NOTE, replaceBetween, toMarkdown, total } from './costs.ts';
-import type { DashboardFigures } from './dashboard.ts';
-import type { DeliveryFigures } from './delivery.ts';
-import type { HangingFigures } from './hanging.ts';
-import type { NotificationFigures } from './notifications.ts';
-import type { PollingFigures } from './polling.ts';
-import type { RateFigures } from './rates.ts';
-import type { ReadingFigures } from './reading.ts';
-import type { SandboxFigures } from './sandbox.ts';
-import type { TableFigures } from './tables.ts';
+import type { DashboardResults } from './dashboard.ts';
+import type { DeliveryResults } from './delivery.ts';
+import type { HangingResults } from './hanging.ts';
+import type { NotificationResults } from './notifications.ts';
+import type { PollingResults } from './polling.ts';
+import type { RateResults } from './rates.ts';
+import type { ReadingResults } from './reading.ts';
+import type { SandboxResults } from './sandbox.ts';
+import type { TableResults } from './tables.ts';
 
 type Bar = { readonly what: string; readonly measured: number } & (
   | { readonly atMost: number; readonly atLeast?: undefined }
@@ -35,18 +36,18 @@ const SIZES = [
   { jobs: 5_000, rounds: 15 },
   { jobs: 20_000, rounds: 11 },
 ];
-/** How much a ratio may differ between two sizes before it counts as growth: what noise alone does. */
+/** Maximum factor between the ratios of two sizes that noise alone explains. */
 const GROWTH = 1.15;
 
-/** Functions that answer requests; they carry the HTTP app. */
-const OF_THE_API = ['api', 'manage', 'live'];
+/** Functions that contain the HTTP app. */
+const API_FUNCTIONS = ['api', 'manage', 'live'];
 
 const { values: options } = parseArgs({
   options: { cost: { type: 'boolean' }, write: { type: 'boolean' }, only: { type: 'string' } },
 });
 const PARTS = ['dashboard', 'sandbox', 'tables'];
 if (options.only !== undefined && !PARTS.includes(options.only)) {
-  throw new Error(`Only one of these can be measured alone: ${PARTS.join(', ')}.`);
+  throw new Error(`--only must be one of ${PARTS.join(', ')}.`);
 }
 const isWanted = (part: string) => options.only === undefined || options.only === part;
 const bars = options.cost
@@ -66,10 +67,10 @@ for (const bar of bars) {
   if (!met) process.exitCode = 1;
 }
 
-/** What a cell costs a month; with `--write` the tables also go into the docs. */
+/** Estimates the monthly cost of a cell. With `--write`, also writes the tables to the docs. */
 async function measureCosts(): Promise<Bar[]> {
   console.log('Measuring the work of one account …');
-  const { work, one, thousand, fixed, telling, messages, besides } = await measure<CostFigures>('cost.ts', [
+  const { work, one, thousand, fixed, notifying, messages, perCell } = await measure<CostResults>('cost.ts', [
     '9',
   ]);
   const marginal = { 'a cell with 1 account': one, 'with 1,000 accounts': thousand };
@@ -77,13 +78,13 @@ async function measureCosts(): Promise<Bar[]> {
     marginal: toMarkdown(marginal, MARGINAL_NOTE),
     fixed: toMarkdown({ 'a cell': fixed }),
     messages: toMarkdown({ '1,000 e-mails': messages }, MESSAGES_NOTE, '1,000 e-mails'),
-    telling: toMarkdown({ 'a cell': besides }),
+    telling: toMarkdown({ 'a cell': perCell }),
   };
-  console.log(JSON.stringify({ bench: 'cost', work, telling }));
-  console.log(`\nOne account a month, without its secret:\n${tables.marginal}`);
-  console.log(`\nA cell a month, without any account:\n${tables.fixed}`);
-  console.log(`\nTelling customers:\n${tables.messages}`);
-  console.log(`\nA cell that tells customers, a month besides:\n${tables.telling}`);
+  console.log(JSON.stringify({ bench: 'cost', work, notifying }));
+  console.log(`\nOne account per month, without its secret:\n${tables.marginal}`);
+  console.log(`\nA cell per month, without accounts:\n${tables.fixed}`);
+  console.log(`\nCustomer notifications:\n${tables.messages}`);
+  console.log(`\nA cell with notifications, additional cost per month:\n${tables.telling}`);
   if (options.write) {
     const file = new URL('../docs/deploying.md', import.meta.url);
     let text = readFileSync(file, 'utf8');
@@ -91,18 +92,18 @@ async function measureCosts(): Promise<Bar[]> {
     writeFileSync(file, text);
   }
   return [
-    { what: 'One account, the only one of its cell: $ a month', measured: total(one), atMost: 0.6 },
-    { what: 'One account of 1,000: $ a month', measured: total(thousand), atMost: 0.45 },
-    { what: 'A cell without accounts: $ a month', measured: total(fixed), atMost: 12 },
-    { what: '1,000 e-mails to customers, of 1,000 dispatches: $', measured: total(messages), atMost: 0.5 },
-    { what: 'A cell that tells customers: $ a month besides', measured: total(besides), atMost: 3 },
+    { what: 'One account, the only one of its cell: $ per month', measured: total(one), atMost: 0.6 },
+    { what: 'One account of 1,000: $ per month', measured: total(thousand), atMost: 0.45 },
+    { what: 'A cell without accounts: $ per month', measured: total(fixed), atMost: 12 },
+    { what: '1,000 e-mails to customers about 1,000 dispatches: $', measured: total(messages), atMost: 0.5 },
+    { what: 'A cell with notifications: additional $ per month', measured: total(perCell), atMost: 3 },
   ];
 }
 
-/** The tables of a self-hosted Jobwire beside a DynamoDB server on the same machine. */
+/** Compares the tables of a self-hosted Jobwire with a DynamoDB server on the same machine. */
 async function measureTables(): Promise<Bar[]> {
   console.log('Committing to tables …');
-  const tables = await measure<TableFigures>('tables.ts', ['5']);
+  const tables = await measure<TableResults>('tables.ts', ['5']);
   console.table(
     Object.fromEntries(Object.entries(tables).map(([what, value]) => [what, round(value as number)])),
   );
@@ -114,42 +115,42 @@ async function measureTables(): Promise<Bar[]> {
 }
 
 async function measureAll(): Promise<Bar[]> {
-  const polling: PollingFigures[] = [];
+  const polling: PollingResults[] = [];
   for (const { jobs, rounds } of SIZES) {
     console.log(`Polling ${jobs} open jobs …`);
-    polling.push(await measure<PollingFigures>('polling.ts', [String(jobs), String(rounds)]));
+    polling.push(await measure<PollingResults>('polling.ts', [String(jobs), String(rounds)]));
   }
   console.log('Delivering …');
-  const delivery = await measure<DeliveryFigures>('delivery.ts', ['300']);
+  const delivery = await measure<DeliveryResults>('delivery.ts', ['300']);
   console.log('Delivering a backlog …');
-  const rates = await measure<RateFigures>('rates.ts', ['5']);
+  const rates = await measure<RateResults>('rates.ts', ['5']);
   console.log('Delivering to a dead endpoint …');
-  const backlog = await measure<BacklogFigures>('backlog.ts', ['100000']);
-  console.log('Delivering beside an endpoint that hangs …');
-  const hanging = await measure<HangingFigures>('hanging.ts', ['3']);
-  console.log('Telling customers …');
-  const notifications = await measure<NotificationFigures>('notifications.ts', ['7']);
+  const backlog = await measure<BacklogResults>('backlog.ts', ['100000']);
+  console.log('Delivering while one endpoint hangs …');
+  const hanging = await measure<HangingResults>('hanging.ts', ['3']);
+  console.log('Sending notifications …');
+  const notifications = await measure<NotificationResults>('notifications.ts', ['7']);
   console.log('Reading feeds and streams …');
-  const reading = await measure<ReadingFigures>('reading.ts', ['31']);
+  const reading = await measure<ReadingResults>('reading.ts', ['31']);
   console.log('Importing the functions of a cell …');
-  const bundles = await measure<BundleFigures[]>('bundles.ts', ['9']);
-  console.log('Starting a function and polling …');
-  const coldStart = await measure<ColdStartFigures>('cold-start.ts', ['500', '9']);
+  const bundles = await measure<BundleResults[]>('bundles.ts', ['9']);
+  console.log('Polling after a cold start …');
+  const coldStart = await measure<ColdStartResults>('cold-start.ts', ['500', '9']);
 
   console.table(
     Object.fromEntries(
-      polling.map((figures) => [
-        `${figures.jobs} jobs`,
-        Object.fromEntries(Object.entries(figures).map(([name, value]) => [name, round(value as number)])),
+      polling.map((results) => [
+        `${results.jobs} jobs`,
+        Object.fromEntries(Object.entries(results).map(([name, value]) => [name, round(value as number)])),
       ]),
     ),
   );
   console.table(
     Object.fromEntries(
-      bundles.map(({ entry, ...figures }) => [
+      bundles.map(({ entry, ...results }) => [
         entry,
         Object.fromEntries(
-          Object.entries(figures).map(([name, value]) => [
+          Object.entries(results).map(([name, value]) => [
             name,
             typeof value === 'number' ? round(value) : value,
           ]),
@@ -157,27 +158,27 @@ async function measureAll(): Promise<Bar[]> {
       ]),
     ),
   );
-  for (const [name, figures] of Object.entries({
+  for (const [name, results] of Object.entries({
     ...{ delivery, rates, backlog, hanging, notifications, reading, coldStart },
   })) {
     console.table({
       [name]: Object.fromEntries(
-        Object.entries(figures).map(([what, value]) => [what, round(value as number)]),
+        Object.entries(results).map(([what, value]) => [what, round(value as number)]),
       ),
     });
   }
-  for (const figures of polling) console.log(JSON.stringify({ bench: 'polling', ...figures }));
+  for (const results of polling) console.log(JSON.stringify({ bench: 'polling', ...results }));
   console.log(JSON.stringify({ bench: 'delivery', ...delivery }));
   console.log(JSON.stringify({ bench: 'rates', ...rates }));
   console.log(JSON.stringify({ bench: 'backlog', ...backlog }));
   console.log(JSON.stringify({ bench: 'hanging', ...hanging }));
   console.log(JSON.stringify({ bench: 'notifications', ...notifications }));
   console.log(JSON.stringify({ bench: 'reading', ...reading }));
-  for (const figures of bundles) console.log(JSON.stringify({ bench: 'bundles', ...figures }));
+  for (const results of bundles) console.log(JSON.stringify({ bench: 'bundles', ...results }));
   console.log(JSON.stringify({ bench: 'cold-start', ...coldStart }));
 
   const [small, middle, large] = polling;
-  if (!small || !middle || !large) throw new Error('Not every size was measured.');
+  if (!small || !middle || !large) throw new Error('A size was not measured.');
   return [
     { what: 'Quiet poll of 5,000 jobs: requests', measured: middle.quietRequests, atMost: 51 },
     { what: 'Quiet poll of 5,000 jobs: read units', measured: middle.readUnits, atMost: 24 },
@@ -216,37 +217,45 @@ async function measureAll(): Promise<Bar[]> {
       measured: rates.fiftyPerSecond / rates.onePerSecond,
       atLeast: 1,
     },
-    { what: 'An endpoint that takes 200 ms: rate / 16 lanes', measured: rates.slowRatio, atLeast: 0.9 },
+    {
+      what: 'An endpoint that responds after 200 ms: rate / 16 lanes',
+      measured: rates.slowRatio,
+      atLeast: 0.9,
+    },
     {
       what: '100,000 events behind a dead endpoint: growth of memory',
       measured: backlog.memoryGrowth,
       atMost: 1.1,
     },
     {
-      what: '100,000 events behind a dead endpoint: probes a step',
+      what: '100,000 events behind a dead endpoint: probes per step',
       measured: backlog.probesPerStep,
       atMost: 1,
     },
     {
-      what: '100,000 events behind a dead endpoint: rate once it is back / a new endpoint',
+      what: '100,000 events behind a dead endpoint: rate after its recovery / a new endpoint',
       measured: backlog.recoveryRatio,
       atLeast: 0.9,
     },
-    { what: '49 endpoints beside one that hangs: p99 / without it', measured: hanging.ratio, atMost: 2 },
+    { what: '49 endpoints while another one hangs: p99 / without it', measured: hanging.ratio, atMost: 2 },
     {
-      what: '1,000 dispatches in 200 groups with 2 recipients each: e-mails more or fewer than 400',
+      what: '1,000 dispatches in 200 groups with 2 recipients each: deviation from 400 e-mails',
       measured: notifications.wrong,
       atMost: 0,
     },
     {
-      what: 'E-mails that are due: rate / bare loop of nodemailer to the same server',
+      what: 'Due e-mails: rate / bare loop of nodemailer to the same server',
       measured: notifications.ratio,
       atLeast: 0.5,
     },
-    { what: 'Feed page of 1,000 events / the bare Query of them', measured: reading.pageRatio, atMost: 3 },
+    {
+      what: 'Feed page of 1,000 events / bare Query of the same events',
+      measured: reading.pageRatio,
+      atMost: 3,
+    },
     { what: '200 readers of a feed: errors', measured: reading.readerErrors, atMost: 0 },
     {
-      what: '200 readers of a feed: p99 / p50 of a lone one',
+      what: '200 readers of a feed: p99 / p50 of a single reader',
       measured: reading.readersP99Ms / reading.loneP50Ms,
       atMost: 20,
     },
@@ -255,38 +264,38 @@ async function measureAll(): Promise<Bar[]> {
       measured: reading.accountStreamP95Ms,
       atMost: 300,
     },
-    { what: 'Commit → live stream of everything: p95, ms', measured: reading.cellStreamP95Ms, atMost: 300 },
+    { what: 'Commit → live stream of all accounts: p95, ms', measured: reading.cellStreamP95Ms, atMost: 300 },
     ...bundles.flatMap(({ entry, bytes, importMs }): Bar[] => {
-      const api = OF_THE_API.includes(entry);
+      const api = API_FUNCTIONS.includes(entry);
       return [
         { what: `Bundle of ${entry}: MB`, measured: bytes / 1e6, atMost: 1 },
         { what: `Bundle of ${entry}: import, ms`, measured: importMs, atMost: api ? 400 : 250 },
       ];
     }),
     {
-      what: 'First poll after a cold start / a warm one, 500 jobs at a service 30 ms away',
+      what: 'First poll after a cold start / a warm poll, 500 jobs, upstream latency 30 ms',
       measured: coldStart.ratio,
       atMost: 6,
     },
     {
-      what: 'First poll after a cold start / a bare process that fetches the same pages, at a service that answers at once',
+      what: 'First poll after a cold start / a bare process that fetches the same pages, upstream without latency',
       measured: coldStart.overBare,
       atMost: 3,
     },
   ];
 }
 
-/** The sandbox of the ordering service in its busiest season. */
+/** Measures the sandbox of the ordering API at its maximum load. */
 async function measureSandbox(): Promise<Bar[]> {
   console.log('Starting the sandbox with 20,000 open jobs, and reading their pages …');
-  const sandbox = await measure<SandboxFigures>('sandbox.ts', ['31', '5', '--scenario', 'season']);
+  const sandbox = await measure<SandboxResults>('sandbox.ts', ['31', '5', '--scenario', 'season']);
   const [load = 0] = loadavg();
   console.table({
     sandbox: Object.fromEntries(Object.entries(sandbox).map(([what, value]) => [what, round(value)])),
   });
   console.log(JSON.stringify({ bench: 'sandbox', ...sandbox, load }));
   return [
-    // Some leave and some come while it is measured.
+    // Jobs are created and closed during the measurement.
     { what: 'Sandbox: open jobs', measured: sandbox.openJobs, atLeast: 19_900 },
     {
       what: 'Sandbox, 20,000 open jobs: page of 100 / a bare handler that sends the same bytes',
@@ -294,21 +303,21 @@ async function measureSandbox(): Promise<Bar[]> {
       atMost: 5,
     },
     {
-      what: 'Sandbox, 20,000 open jobs: from its start to the first answer, ms',
+      what: 'Sandbox, 20,000 open jobs: start until the first response, ms',
       measured: sandbox.startMs,
       atMost: 1_500,
     },
   ];
 }
 
-/** The dashboard in a real browser, while 50 events a second come in. */
+/** Measures the dashboard in a real browser at 50 events per second. */
 async function measureDashboard(): Promise<Bar[]> {
   if (!existsSync(CHROMIUM)) {
     console.log(`The dashboard is not measured: there is no browser at ${CHROMIUM}.`);
     return [];
   }
-  console.log('Watching the dashboard for a minute …');
-  const dashboard = await measure<DashboardFigures>('dashboard.ts', ['50', '60']);
+  console.log('Measuring the dashboard for a minute …');
+  const dashboard = await measure<DashboardResults>('dashboard.ts', ['50', '60']);
   const [load = 0] = loadavg();
   console.table({
     dashboard: Object.fromEntries(Object.entries(dashboard).map(([what, value]) => [what, round(value)])),
@@ -321,13 +330,13 @@ async function measureDashboard(): Promise<Bar[]> {
       atMost: 100,
     },
     { what: 'Dashboard: commit → on screen, p95, ms', measured: dashboard.screenP95Ms, atMost: 500 },
-    { what: 'Dashboard: events that never were on screen', measured: dashboard.unseen, atMost: 0 },
+    { what: 'Dashboard: events that were never on screen', measured: dashboard.unseen, atMost: 0 },
   ];
 }
 
-/** Runs one part in a process of its own and returns what it measured. */
-async function measure<Figures>(module: string, args: string[]): Promise<Figures> {
-  const part: Child<Figures> = await startChild<Figures>(module, args, ['--expose-gc']);
+/** Runs one benchmark in a separate process and returns its results. */
+async function measure<Results>(module: string, args: string[]): Promise<Results> {
+  const part: Child<Results> = await startChild<Results>(module, args, ['--expose-gc']);
   if (part.process.exitCode === null) await once(part.process, 'exit');
   return part.facts;
 }

@@ -23,8 +23,8 @@ import { startChild } from './child.ts';
 import type { MailServerFacts, MailTally } from './mail-server.ts';
 import { median, startTables, timed } from './wire.ts';
 
-/** What was measured: a second, and medians of the rounds. */
-export interface NotificationFigures {
+/** Results: a second, and medians of the rounds. */
+export interface NotificationResults {
   readonly rounds: number;
   /** In each round. */
   readonly dispatches: number;
@@ -84,7 +84,7 @@ for (let round = -1; round < rounds; round += 1) {
   await prepare({ region: 'us', account: `bench-${round + 1}` });
   clock.now += HOUR_MS;
   const making = await timed(() => createDueMessages(deps, 'us', clock.now + HOUR_MS));
-  // In turn, each first every other time, so that neither gets the better half of a noisy machine.
+  // The order alternates, so that noise of the machine affects all sides equally.
   const ours = async (): Promise<void> => {
     mails = [];
     const { seconds, result } = await timed(() => sendDue(deps, 'us', clock.now + HOUR_MS));
@@ -108,7 +108,7 @@ process.send?.({
   sentPerSecond: median(sent),
   barePerSecond: median(bare),
   ratio: median(sent.map((rate, at) => rate / (bare[at] ?? Number.NaN))),
-} satisfies NotificationFigures);
+} satisfies NotificationResults);
 transport.close();
 pool.close();
 await tables.stop();

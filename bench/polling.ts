@@ -17,8 +17,8 @@ import { startChild } from './child.ts';
 import type { QuietFacts } from './quiet.ts';
 import type { UpstreamFacts } from './upstream.ts';
 
-/** What was measured at one size. Times in ms, memory in MB; `ratio…` are medians of pairs. */
-export interface PollingFigures {
+/** Results at one size. Times in ms, memory in MB; `ratio…` are medians of pairs. */
+export interface PollingResults {
   readonly jobs: number;
   readonly floorCpuMs: number;
   readonly floorWallMs: number;
@@ -158,7 +158,7 @@ const floors: Cost[] = [];
 const quiet: { cpu: number; wall: number }[] = [];
 let quietRequests = 0;
 for (let round = 0; round < rounds; round += 1) {
-  // In turn, each first every other time, so that neither gets the better half of a noisy machine.
+  // The order alternates, so that noise of the machine affects all sides equally.
   const order = round % 2 === 0 ? [floor, poll] : [poll, floor];
   const costs = new Map<unknown, Cost & { result: unknown }>();
   for (const work of order) {
@@ -238,7 +238,7 @@ process.send?.({
   readUnits,
   writeUnits,
   writesPerQuietPoll: writes,
-} satisfies PollingFigures);
+} satisfies PollingResults);
 upstream[Symbol.dispose]();
 process.disconnect();
 

@@ -8,7 +8,7 @@ import { pollAccount } from '../shared/tracking/poll.ts';
 import { DEFAULT_TRACKING } from '../shared/tracking/work.ts';
 import type { UpstreamFacts } from './upstream.ts';
 
-/** What was measured. */
+/** Results. */
 export interface QuietFacts {
   readonly peakMemoryMb: number;
 }

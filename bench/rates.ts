@@ -16,8 +16,8 @@ import {
   timed,
 } from './wire.ts';
 
-/** What was measured: events per second; ratios are medians of the rounds. */
-export interface RateFigures {
+/** Results: events per second; ratios are medians of the rounds. */
+export interface RateResults {
   readonly rounds: number;
   readonly barePerSecond: number;
   readonly onePerSecond: number;
@@ -51,7 +51,7 @@ const bare: number[] = [];
 const one: number[] = [];
 const fifty: number[] = [];
 for (let round = -1; round < rounds; round += 1) {
-  // In turn, each first every other time, so that neither gets the better half of a noisy machine.
+  // The order alternates, so that noise of the machine affects all sides equally.
   const work = [
     async () => bare.push(await rateOfBare()),
     async () => one.push(await rateOf(1, EVENTS)),
@@ -75,7 +75,7 @@ process.send?.({
   fiftyRatio: ratio(fifty),
   slowPerSecond,
   slowRatio: slowPerSecond / (LANES * (1000 / SLOW_MS)),
-} satisfies RateFigures);
+} satisfies RateResults);
 wire.connections.close();
 await tables.stop();
 receiver[Symbol.dispose]();

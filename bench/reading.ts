@@ -11,8 +11,8 @@ import { startChild } from './child.ts';
 import type { Commit, Committed, LiveServerFacts, LiveServerOptions } from './live-server.ts';
 import { ACCOUNT, median, percentile, startTables } from './wire.ts';
 
-/** What was measured; times in ms. */
-export interface ReadingFigures {
+/** Results; times in ms. */
+export interface ReadingResults {
   readonly pageMs: number;
   readonly queryMs: number;
   /** Of the two above, as they came in turn. */
@@ -56,7 +56,7 @@ agent.destroy();
 server.process.kill();
 await once(server.process, 'exit');
 await tables.stop();
-process.send?.({ ...page, ...readers, ...live } satisfies ReadingFigures);
+process.send?.({ ...page, ...readers, ...live } satisfies ReadingResults);
 process.disconnect();
 
 /** A page of 1,000 events against the Query that gives the same items. */
@@ -92,7 +92,7 @@ async function measurePage() {
   const pages: number[] = [];
   const queries: number[] = [];
   for (let round = -WARM_UP; round < rounds; round += 1) {
-    // In turn, each first every other time, so that neither gets the better half of a noisy machine.
+    // The order alternates, so that noise of the machine affects all sides equally.
     const work = [async () => pages.push(await took(ofPage)), async () => queries.push(await took(ofQuery))];
     for (const one of round % 2 === 0 ? work : work.reverse()) await one();
     if (round < 0) pages.length = queries.length = 0;

@@ -11,8 +11,8 @@ import type { BareFacts } from './bare-pages.ts';
 import { startChild } from './child.ts';
 import { median } from './wire.ts';
 
-/** What was measured; times in ms. */
-export interface SandboxFigures {
+/** Results; times in ms. */
+export interface SandboxResults {
   readonly openJobs: number;
   /** From the start of the process until its first request was answered, the median of some starts. */
   readonly startMs: number;
@@ -56,7 +56,7 @@ process.send?.({
   ...pages,
   startMs: median(took),
   fastestStartMs: Math.min(...took),
-} satisfies SandboxFigures);
+} satisfies SandboxResults);
 process.disconnect();
 
 /** The program with its 20,000 open jobs, until it has answered a request. */
@@ -123,7 +123,7 @@ async function measurePages() {
   const ours: number[] = [];
   const theirs: number[] = [];
   for (let round = -WARM_UP; round < Number(rounds); round += 1) {
-    // In turn, each first every other time, so that neither gets the better half of a noisy machine.
+    // The order alternates, so that noise of the machine affects all sides equally.
     const work = [
       async () => ours.push(await timed(listUrl, round)),
       async () => theirs.push(await timed(bare.facts.url, round)),

@@ -13,8 +13,8 @@ import type { Table } from '../shared/storage/table.ts';
 import { startDynamo } from '../test/support/dynoxide.ts';
 import { median } from './wire.ts';
 
-/** What was measured, the medians of the rounds. CPU is that of all processes, for 1,000 of them. */
-export interface TableFigures {
+/** Results, the medians of the rounds. CPU is that of all processes, for 1,000 of them. */
+export interface TableResults {
   readonly sqliteCommitsPerSecond: number;
   readonly dynoxideCommitsPerSecond: number;
   readonly sqliteLoneCommitMs: number;
@@ -76,7 +76,7 @@ process.send?.({
   dynoxideStartMs: of(({ dynoxide }) => dynoxide.startMs),
   commitRatio: of(({ sqlite, dynoxide }) => sqlite.commits / dynoxide.commits),
   cpuRatio: of(({ sqlite, dynoxide }) => sqlite.cpuMs / dynoxide.cpuMs),
-} satisfies TableFigures);
+} satisfies TableResults);
 process.disconnect();
 
 async function openSqlite(folder: string): Promise<Opened> {

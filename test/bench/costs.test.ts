@@ -8,11 +8,11 @@ import {
   type MeasuredWork,
   marginalCosts,
   messageCosts,
-  pollsTogether,
+  type NotificationWork,
+  notificationCosts,
+  pollsPerInvocation,
   readTemplate,
   replaceBetween,
-  type TellingWork,
-  tellingCosts,
   toMarkdown,
   total,
   type Work,
@@ -58,7 +58,7 @@ test('a month of quiet polls costs their units, at the price of each', () => {
   expect(dollarsOf(marginalCosts(work, cell, 1), 'DynamoDB: quiet polls')).toBeCloseTo(
     POLLS * (8 * PRICES.dynamoReadUnit + 3 * PRICES.dynamoWriteUnit),
   );
-  expect(dollarsOf(marginalCosts(work, cell, 1), 'DynamoDB: changes')).toBe(0);
+  expect(dollarsOf(marginalCosts(work, cell, 1), 'DynamoDB: changes, token')).toBe(0);
 });
 
 test('a function is billed for the CPU time that its share of a CPU takes, and for waiting as it is', () => {
@@ -72,10 +72,10 @@ test('a function is billed for the CPU time that its share of a CPU takes, and f
 });
 
 test('polls share an invocation only as far as messages that are spread evenly meet within the batching window', () => {
-  expect(pollsTogether(cell, 1)).toBeCloseTo(1, 2);
-  expect(pollsTogether(cell, 1_000)).toBeCloseTo(1 + 1_000 / 120 / 5);
-  expect(pollsTogether(cell, 100_000)).toBe(10);
-  expect(pollsTogether({ ...cell, pollBatchingSeconds: 0 }, 10_000)).toBe(1);
+  expect(pollsPerInvocation(cell, 1)).toBeCloseTo(1, 2);
+  expect(pollsPerInvocation(cell, 1_000)).toBeCloseTo(1 + 1_000 / 120 / 5);
+  expect(pollsPerInvocation(cell, 100_000)).toBe(10);
+  expect(pollsPerInvocation({ ...cell, pollBatchingSeconds: 0 }, 10_000)).toBe(1);
 });
 
 test('a cell that does nothing pays for its alarms, metrics, dashboards and for waiting queues', () => {
@@ -83,17 +83,17 @@ test('a cell that does nothing pays for its alarms, metrics, dashboards and for 
   const drains = { ...nothing, metrics: ['b', 'c'] };
   const watched = { ...cell, alarmMetrics: 12, dashboards: 1, secrets: 1 };
   const lines = fixedCosts({ ...idle, idleTick: ticks, topicDrain: drains }, watched);
-  expect(dollarsOf(lines, 'Metrics, always')).toBeCloseTo(2 * 0.3);
+  expect(dollarsOf(lines, 'Metrics, permanent')).toBeCloseTo(2 * 0.3);
   expect(dollarsOf(lines, 'Metrics, while')).toBeCloseTo(0.3);
-  expect(dollarsOf(lines, 'Metrics watched')).toBeCloseTo(1.2);
+  expect(dollarsOf(lines, 'Metrics evaluated')).toBeCloseTo(1.2);
   expect(dollarsOf(lines, 'Dashboards')).toBe(3);
   expect(dollarsOf(lines, 'Secrets')).toBe(0.4);
   // Two queues, five receivers each, three times a minute.
   expect(dollarsOf(lines, 'SQS')).toBeCloseTo(2 * 5 * 3 * 43_800 * PRICES.sqsRequest);
 });
 
-const telling: TellingWork = {
-  ...{ wake: nothing, plainWake: nothing, drain: nothing, asking: nothing, notify: nothing },
+const notifying: NotificationWork = {
+  ...{ wake: nothing, plainWake: nothing, drain: nothing, dueTick: nothing, notify: nothing },
   ...{ idleTick: nothing, plainIdleTick: nothing },
   ...{ startCpuMs: { notify: 0, drainSink: 0 }, messageBytes: 0 },
 };
@@ -103,30 +103,30 @@ test('a thousand e-mails cost SES’s price, and what they take besides is what 
   const plainWake = { ...wake, writeUnits: 9 };
   const drain = { ...nothing, readUnits: 9, writeUnits: 8 };
   const notify = { ...nothing, ms: 300, writeUnits: 37 };
-  const lines = messageCosts({ ...telling, wake, plainWake, drain, notify }, cell);
+  const lines = messageCosts({ ...notifying, wake, plainWake, drain, notify }, cell);
   expect(dollarsOf(lines, 'SES')).toBeCloseTo(0.1);
-  expect(dollarsOf(lines, 'DynamoDB: folding')).toBeCloseTo(
+  expect(dollarsOf(lines, 'DynamoDB: adding')).toBeCloseTo(
     1000 * (9 * PRICES.dynamoReadUnit + (3 + 8) * PRICES.dynamoWriteUnit),
   );
-  expect(dollarsOf(lines, 'DynamoDB: making')).toBeCloseTo(37_000 * PRICES.dynamoWriteUnit);
+  expect(dollarsOf(lines, 'DynamoDB: creating')).toBeCloseTo(37_000 * PRICES.dynamoWriteUnit);
   expect(dollarsOf(lines, 'Lambda: notify')).toBeCloseTo(300 * 0.5 * PRICES.lambdaGbSecond, 3);
 });
 
 test('that customers are told costs what the cell has more than one that tells nobody', () => {
   const more = { ...cell, queuesPolled: 4, alarmMetrics: 12 };
   const work = {
-    ...telling,
+    ...notifying,
     idleTick: { ...nothing, readUnits: 20, metrics: ['Ticks'] },
     plainIdleTick: { ...nothing, readUnits: 16, metrics: ['Ticks'] },
-    asking: { ...nothing, metrics: ['Ticks', 'OldestUnsent'] },
+    dueTick: { ...nothing, metrics: ['Ticks', 'OldestUnsent'] },
     notify: { ...nothing, metrics: ['MessagesSent'] },
   };
-  const lines = tellingCosts(work, more, cell);
+  const lines = notificationCosts(work, more, cell);
   expect(dollarsOf(lines, 'SQS')).toBeCloseTo(2 * 5 * 3 * 43_800 * PRICES.sqsRequest);
   expect(dollarsOf(lines, 'DynamoDB: ticks')).toBeCloseTo(4 * 43_800 * PRICES.dynamoReadUnit);
   expect(dollarsOf(lines, 'Metrics, while')).toBeCloseTo(0.6);
-  expect(dollarsOf(lines, 'Metrics watched')).toBeCloseTo(1.2);
-  expect(total(tellingCosts(telling, cell, cell))).toBe(0);
+  expect(dollarsOf(lines, 'Metrics evaluated')).toBeCloseTo(1.2);
+  expect(total(notificationCosts(notifying, cell, cell))).toBe(0);
 });
 
 test('what costs by being there is counted in the template', () => {
@@ -165,7 +165,7 @@ test('a table has a column for each alternative, and a sum below it', () => {
   const table = toMarkdown({ one: lines(2), many: lines(1) });
   expect(table).toContain('| what | how much | one | many |');
   expect(table).toContain('| A | 2 × $1 | $2.000 | $1.000 |');
-  expect(table).toContain('| **a month** | | **$2.500** | **$1.500** |');
+  expect(table).toContain('| **per month** | | **$2.500** | **$1.500** |');
   expect(total(lines(2))).toBe(2.5);
 });
 
