@@ -22,6 +22,6 @@ export function apiFiles(): ReadonlyMap<string, string> {
 export async function readApiFile(name: string): Promise<Uint8Array<ArrayBuffer>> {
   const packed = `${import.meta.dirname}/${PACKED}`;
   const path = existsSync(packed) ? `${packed}/${name}` : apiFiles().get(name);
-  if (path === undefined) throw new Error(`There is no file ${name}.`);
+  if (path === undefined) throw new Error(`File not found: ${name}.`);
   return new Uint8Array(await readFile(path));
 }

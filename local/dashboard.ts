@@ -27,7 +27,7 @@ export type Dashboard = (
   others: () => Response | Promise<Response>,
 ) => Response | Promise<Response>;
 
-interface Kept {
+interface CachedFile {
   readonly plain: Uint8Array<ArrayBuffer>;
   readonly packed: Uint8Array<ArrayBuffer>;
   readonly etag: string;
@@ -38,11 +38,11 @@ interface Kept {
  * cached in memory once read.
  */
 export function createDashboard(): Dashboard {
-  const files = new Map<string, Promise<Kept | undefined>>();
+  const files = new Map<string, Promise<CachedFile | undefined>>();
   let folder: Promise<string> | undefined;
 
-  async function read(file: string): Promise<Kept | undefined> {
-    folder ??= folderOfBuild();
+  async function read(file: string): Promise<CachedFile | undefined> {
+    folder ??= findBuild();
     const from = await folder.catch((cause: unknown) => {
       folder = undefined;
       throw cause;
@@ -68,7 +68,7 @@ export function createDashboard(): Dashboard {
     if (!found) {
       // Requests can name any number of missing files.
       files.delete(file);
-      return new Response('There is no such file.\n', { status: 404, headers: FILE_HEADERS });
+      return new Response('File not found.\n', { status: 404, headers: FILE_HEADERS });
     }
     const packs = /\bgzip\b/.test(request.headers.get('accept-encoding') ?? '');
     const headers = {
@@ -91,7 +91,9 @@ export function createDashboard(): Dashboard {
       return await answer(request, file);
     } catch (cause) {
       console.error(`Could not serve the dashboard: ${cause instanceof Error ? cause.message : cause}`);
-      return new Response('The dashboard could not be built; the terminal says why.\n', { status: 500 });
+      return new Response('The dashboard could not be built. The reason is on the terminal.\n', {
+        status: 500,
+      });
     }
   }
 
@@ -106,7 +108,7 @@ export function createDashboard(): Dashboard {
   };
 }
 
-async function folderOfBuild(): Promise<string> {
+async function findBuild(): Promise<string> {
   const packed = join(import.meta.dirname, PACKED_DASHBOARD);
   if (existsSync(packed)) return packed;
   // Built in a separate process: the build takes hundreds of megabytes and does not release them.

@@ -19,7 +19,7 @@ import { join, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { type AwsCredentials, newAwsCredentials } from './signature.ts';
 
-/** The folder is unusable. The message is the reason in one sentence. */
+/** The folder is unusable. The message is the reason. */
 export class DataDirError extends Error {
   override readonly name = 'DataDirError';
 }
@@ -69,7 +69,7 @@ export function openDataDir(folder?: string): DataDir {
   } catch (cause) {
     lock.close();
     throw new DataDirError(
-      `The data folder ${path} is in use by another Jobwire; stop that one, or set another dataDir.`,
+      `The data folder ${path} is in use by another Jobwire. Stop it, or set another dataDir.`,
       { cause },
     );
   }
@@ -78,10 +78,12 @@ export function openDataDir(folder?: string): DataDir {
   return {
     ...{ path, apiKeyPath, awsCredentialsPath },
     queuesPath: join(path, 'queues'),
-    apiKey: () => kept(apiKeyPath, () => randomBytes(24).toString('base64url')),
-    awsCredentials: () => toAwsCredentials(kept(awsCredentialsPath, newAwsCredentialsFile)),
+    apiKey: () => readOrCreate(apiKeyPath, () => randomBytes(24).toString('base64url')),
+    awsCredentials: () => toAwsCredentials(readOrCreate(awsCredentialsPath, newAwsCredentialsFile)),
     secretKey: (given) =>
-      given === undefined ? keptSecretKey(join(path, 'secret.key')) : toSecretKey(given, 'given'),
+      given === undefined
+        ? readOrCreateSecretKey(join(path, 'secret.key'))
+        : toSecretKey(given, 'in JOBWIRE_SECRET_KEY'),
     release() {
       lock.close();
       if (folder === undefined) rmSync(path, { recursive: true, force: true });
@@ -90,7 +92,7 @@ export function openDataDir(folder?: string): DataDir {
 }
 
 /** Names of files that Jobwire stores in the folder. */
-const OWN_FILES = /^(lock\.db|tables\.db|state\.db|api-key|aws-credentials|secret\.key|queues)(\b|$)/;
+const JOBWIRE_FILES = /^(lock\.db|tables\.db|state\.db|api-key|aws-credentials|secret\.key|queues)(\b|$)/;
 
 /**
  * Denies other users access to the folder and to Jobwire's files in it. Links and files that they may have put there while it was open are
@@ -105,14 +107,14 @@ function closeToOthers(path: string): void {
     const isLink = (mode & constants.S_IFMT) === constants.S_IFLNK;
     if (isLink || uid !== me) {
       throw new DataDirError(
-        `${entry} ${isLink ? 'is a symbolic link' : 'belongs to another user'}, and may not be what Jobwire has put there: remove it, or set another dataDir.`,
+        `${entry} ${isLink ? 'is a symbolic link' : 'belongs to another user'}, so Jobwire may not have created it. Remove it, or set another dataDir.`,
       );
     }
     const isFolder = (mode & constants.S_IFMT) === constants.S_IFDIR;
     if ((mode & 0o077) !== 0) chmodSync(entry, isFolder ? 0o700 : 0o600);
     if (!isFolder) return;
     const names = readdirSync(entry);
-    for (const name of entry === root ? names.filter((one) => OWN_FILES.test(one)) : names) {
+    for (const name of entry === root ? names.filter((one) => JOBWIRE_FILES.test(one)) : names) {
       close(join(entry, name));
     }
   };
@@ -121,8 +123,8 @@ function closeToOthers(path: string): void {
 
 const SECRET_KEY_BYTES = 32;
 
-function keptSecretKey(file: string): Uint8Array {
-  const text = kept(file, () => randomBytes(SECRET_KEY_BYTES).toString('base64'));
+function readOrCreateSecretKey(file: string): Uint8Array {
+  const text = readOrCreate(file, () => randomBytes(SECRET_KEY_BYTES).toString('base64'));
   return toSecretKey(text, `in ${file}`);
 }
 
@@ -135,12 +137,12 @@ function toSecretKey(text: string, where: string): Uint8Array {
 }
 
 /** Returns the text of a file that only this user can read. The first call creates it. */
-function kept(file: string, make: () => string): string {
+function readOrCreate(file: string, create: () => string): string {
   if (!existsSync(file)) {
-    // Renamed only when complete: half a key would make everything encrypted with it unreadable.
+    // Renamed only when complete: data encrypted with half a key would be unreadable.
     const unfinished = `${file}.new`;
     rmSync(unfinished, { force: true });
-    writeFileSync(unfinished, `${make()}\n`, { mode: 0o600, flush: true });
+    writeFileSync(unfinished, `${create()}\n`, { mode: 0o600, flush: true });
     renameSync(unfinished, file);
   }
   return readFileSync(file, 'utf8').trim();

@@ -10,7 +10,7 @@ import type { AccountRef } from '../shared/storage/schema.ts';
 /** Short, so that messages appear soon. Long enough to combine jobs that are dispatched together. */
 const WINDOW_SECONDS = 4;
 
-interface People {
+interface DemoAccount {
   readonly branding: z.input<typeof SettingsInput>['branding'];
   readonly replyTo: string;
   /** Absent: no SMS. Not all countries allow a sender id. */
@@ -19,7 +19,7 @@ interface People {
 }
 
 /** Recipients of each region's first account. Names and domains are fictional. The numbers are reserved for films or unassigned. */
-const PEOPLE: Readonly<Record<RegionCode, People>> = {
+const DEMO_ACCOUNTS: Readonly<Record<RegionCode, DemoAccount>> = {
   us: {
     branding: {
       name: 'Bluebird Apparel',
@@ -121,10 +121,13 @@ const PEOPLE: Readonly<Record<RegionCode, People>> = {
 };
 
 /** Sets the notification settings and recipients of each account. The accounts must exist. */
-export async function addDemoPeople(deps: NotificationDeps, accounts: readonly AccountRef[]): Promise<void> {
+export async function addDemoRecipients(
+  deps: NotificationDeps,
+  accounts: readonly AccountRef[],
+): Promise<void> {
   await Promise.all(
     accounts.map(async (ref) => {
-      const { branding, replyTo, senderId, recipients } = PEOPLE[ref.region as RegionCode];
+      const { branding, replyTo, senderId, recipients } = DEMO_ACCOUNTS[ref.region as RegionCode];
       const settings: z.input<typeof SettingsInput> = {
         enabled: true,
         windowSeconds: WINDOW_SECONDS,

@@ -1,5 +1,5 @@
 /**
- * The demo: a sandbox of the ordering service whose jobs change by themselves, a receiver that verifies signatures, and a mailbox that
+ * The demo: a sandbox of the ordering API whose jobs change by themselves, a receiver that verifies signatures, and a mailbox that
  * catches the accounts' notifications.
  */
 import { randomBytes } from 'node:crypto';
@@ -36,15 +36,15 @@ export interface Demo {
 export interface Receiver {
   readonly url: string;
   readonly verified: number;
-  readonly refused: number;
+  readonly rejected: number;
   stop(): Promise<void>;
 }
 
-/** Acceleration of the jobs' lives: about three days in half an hour, two events a second in total. */
+/** Acceleration of the simulated jobs: about three days in half an hour, two events per second in total. */
 const SPEED = 120;
 
 /**
- * Scenario of the demo's jobs. Their lives are accelerated, but the number of cancellations a day is not. Jobwire runs on the real clock,
+ * Creates the scenario of the demo's jobs. They are accelerated, but the number of cancellations per day is not. Jobwire runs on the real clock,
  * where more than ten cancellations a day look like an upstream failure and quarantine the account.
  */
 export function createDemoScenario(
@@ -64,7 +64,7 @@ export async function startDemo(base: {
   readonly onCaught: (caught: Caught) => void;
 }): Promise<Demo> {
   const startedAt = Date.now();
-  // The clock runs at normal speed for the tracker. Only the jobs' lives are accelerated.
+  // The clock runs at normal speed for the tracker. Only the simulated jobs are accelerated.
   const world = createWorld({ now: Date.now });
   const accounts = addDemoAccounts(world, 1);
   const scenario = createDemoScenario(world, { seed: base.seed, startAt: startedAt });
@@ -93,7 +93,7 @@ export async function startDemo(base: {
       ]),
     ),
     accounts: accounts.map(({ region, name, clientId, clientSecret }) => ({
-      id: plainName(name),
+      id: toAccountId(name),
       region,
       clientId,
       clientSecret,
@@ -124,7 +124,7 @@ export async function startDemo(base: {
 }
 
 /** Converts a customer's name to an account id. */
-function plainName(name: string): string {
+function toAccountId(name: string): string {
   const letters = name.normalize('NFD').replace(/\p{Diacritic}/gu, '');
   return letters.toLowerCase().replace(/[^a-z0-9]+/g, '-');
 }
@@ -133,7 +133,7 @@ function plainName(name: string): string {
 async function startReceiver(secret: string): Promise<Receiver> {
   const webhook = new Webhook(secret);
   let verified = 0;
-  let refused = 0;
+  let rejected = 0;
   const server: Server = createServer((request, response) => {
     const chunks: Buffer[] = [];
     request.on('data', (chunk: Buffer) => chunks.push(chunk));
@@ -143,7 +143,7 @@ async function startReceiver(secret: string): Promise<Receiver> {
         verified += 1;
         response.writeHead(204).end();
       } catch {
-        refused += 1;
+        rejected += 1;
         response.writeHead(400).end();
       }
     });
@@ -155,8 +155,8 @@ async function startReceiver(secret: string): Promise<Receiver> {
     get verified() {
       return verified;
     },
-    get refused() {
-      return refused;
+    get rejected() {
+      return rejected;
     },
     stop: () =>
       new Promise((resolve) => {

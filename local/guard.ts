@@ -17,29 +17,32 @@ const LOOPBACK = ['localhost', '127.0.0.1', '[::1]'];
  * Returns the error response to a request for another host, or to a request from another site's page that changes the demo's mailbox.
  * `undefined` if the request is allowed.
  */
-export function refuseForeign(request: Request, { host, publicUrl }: Reach): Response | undefined {
-  const asked = new URL(request.url);
+export function rejectForeign(request: Request, { host, publicUrl }: Reach): Response | undefined {
+  const url = new URL(request.url);
   const isLoopback = LOOPBACK.includes(host) || host === '::1';
   const names = publicUrl === undefined ? LOOPBACK : [...LOOPBACK, new URL(publicUrl).hostname];
-  if (isLoopback && !names.includes(asked.hostname)) {
-    return refuse(
-      `This Jobwire is not ${asked.hostname}. Behind a proxy, set publicUrl in the configuration.`,
+  if (isLoopback && !names.includes(url.hostname)) {
+    return forbid(
+      `The host ${url.hostname} is not served. Behind a proxy, set publicUrl in the configuration.`,
     );
   }
   const origin = request.headers.get('origin');
   const changes = request.method !== 'GET' && request.method !== 'HEAD';
-  if (/^\/mailbox\//.test(asked.pathname) && changes && origin !== null && origin !== asked.origin) {
-    return refuse('The mailbox takes this from its own page only.');
+  if (/^\/mailbox\//.test(url.pathname) && changes && origin !== null && origin !== url.origin) {
+    return forbid('The mailbox accepts this request only from its own page.');
   }
   return undefined;
 }
 
-function refuse(why: string): Response {
-  return new Response(`${why}\n`, { status: 403, headers: { 'content-type': 'text/plain; charset=utf-8' } });
+function forbid(message: string): Response {
+  return new Response(`${message}\n`, {
+    status: 403,
+    headers: { 'content-type': 'text/plain; charset=utf-8' },
+  });
 }
 
 /** Returns the address of a request's client. A proxy on this machine appends it to `X-Forwarded-For`. Earlier entries are not trusted. */
-export function clientAddressOf({
+export function getClientAddress({
   socket: { remoteAddress = '' },
   headersDistinct,
 }: {

@@ -69,7 +69,7 @@ export interface HostOptions {
   readonly sns?: { readonly client: SNSClient; readonly topicArns: Readonly<Record<string, string>> };
   /** Base URL of `dataschema` of events, and of links in e-mails. */
   readonly publicUrl: string;
-  /** Credentials for SMS. Default: those of the environment. */
+  /** Credentials for SMS. Default: from the environment. */
   readonly smsCredentials?: SNSClientConfig['credentials'];
   /** Whether no other process works on this table. A lease or claim that is still held then belongs to a killed process. */
   readonly exclusive?: boolean;
@@ -99,8 +99,8 @@ export interface Host {
   readonly deliveries: DeliveryLog;
   /** Dependencies of the use-cases of accounts and their tests. */
   readonly accounts: AccountDeps & TestDeps;
-  /** Starts nothing new and waits until work in progress has ended, at most `patienceMs`. */
-  stop(patienceMs: number): Promise<void>;
+  /** Starts no new work and waits until work in progress has completed, at most `timeoutMs`. */
+  stop(timeoutMs: number): Promise<void>;
 }
 
 /** Maximum number of accounts and sinks of one region that are listed. */
@@ -112,7 +112,7 @@ const DELETE_MS = 10_000;
 const LATE_WRITES_MS = 120_000;
 /** Maximum time that a start waits for the deletion of an account that is declared again. */
 const START_MS = 600_000;
-const POLLS_AT_ONCE = 8;
+const POLL_CONCURRENCY = 8;
 const POLL_MS = 120_000;
 const DRAIN_MS = 55_000;
 /** Maximum duration of a run of the sender. */
@@ -134,8 +134,8 @@ export async function startHost(options: HostOptions): Promise<Host> {
   const growth = createGrowthSignal();
   let stopping = false;
   let stopped = false;
-  const underWay = new Set<Promise<unknown>>();
-  const polls = pLimit(POLLS_AT_ONCE);
+  const running = new Set<Promise<unknown>>();
+  const polls = pLimit(POLL_CONCURRENCY);
   const { allowPrivateNetworks } = config.webhooks;
   const connections = createConnectionPool({ allowPrivateNetworks });
 
@@ -157,9 +157,9 @@ export async function startHost(options: HostOptions): Promise<Host> {
   const readSigning = createSigningReader(stored, now);
   // Changes made in this process apply to the next attempt, also of a running drain.
   const secrets = withCacheInvalidation(stored, readSigning);
-  const open = (record: SinkRecord) => openSink(options, record, connections, readSigning);
+  const openPort = (record: SinkRecord) => openSink(options, record, connections, readSigning);
   const endpoints: EndpointDeps = {
-    ...{ table, log, secrets, deliveries, open, now },
+    ...{ table, log, secrets, deliveries, open: openPort, now },
     newId: randomUUID,
     allowPrivateNetworks: config.webhooks.allowPrivateNetworks,
     ...urls,
@@ -193,12 +193,12 @@ export async function startHost(options: HostOptions): Promise<Host> {
   /** Runs an action in the background. Its failure is reported and ends nothing else. */
   function run(what: string, action: () => Promise<unknown>): void {
     if (stopping) return;
-    const running = action()
+    const task = action()
       .catch((cause: unknown) => {
         if (!stopped) onFault(what, cause);
       })
-      .finally(() => underWay.delete(running));
-    underWay.add(running);
+      .finally(() => running.delete(task));
+    running.add(task);
   }
 
   /**
@@ -211,7 +211,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
     forwarded.catch(() => {});
     for (const sink of sinks.get(ref.region) ?? []) {
       if (isReady(sink, now()) && follows(sink, ref.account)) {
-        drains.ask(ref.region, sink.id, ref.account);
+        drains.request(ref.region, sink.id, ref.account);
       }
     }
     const name = `${ref.region}/${ref.account}`;
@@ -247,7 +247,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
         random: Math.random,
         retrySeconds: config.webhooks.retrySeconds,
         disableAfterSeconds: config.webhooks.disableAfterDays * 86_400,
-        open,
+        open: openPort,
         deliveries,
         linger,
       },
@@ -260,9 +260,9 @@ export async function startHost(options: HostOptions): Promise<Host> {
   }, run);
   const transports = openTransports(options);
   /** Runs the sender of a region, unless it is running. */
-  function tell(region: string): void {
-    if (telling.has(region)) return;
-    telling.add(region);
+  function startSender(region: string): void {
+    if (sending.has(region)) return;
+    sending.add(region);
     run('send notifications', async () => {
       try {
         if ((await oldestUnsent(table, region, now())) === undefined) return;
@@ -276,25 +276,25 @@ export async function startHost(options: HostOptions): Promise<Host> {
           publicUrl,
           regionMonthlySegments: config.notifications?.sms?.monthlySegments,
           ...transports,
-          ...graceOf(options),
+          ...toGrace(options),
         };
         const report = await sendDue(deps, region, now() + SEND_MS);
         if (report.notices + report.sent + report.later + report.failed + report.suppressed > 0) {
           options.onSend?.(report);
         }
       } finally {
-        telling.delete(region);
+        sending.delete(region);
       }
     });
   }
-  const telling = new Set<string>();
+  const sending = new Set<string>();
 
   /** Does the work of the Lambda that is scheduled each minute: due polls, remaining wake marks, sinks due for a retry, notifications. */
   async function tick(): Promise<void> {
     for (const region of Object.keys(config.regions)) {
       const due = await claimDue(table, region, {
         now: now(),
-        limit: POLLS_AT_ONCE * 2,
+        limit: POLL_CONCURRENCY * 2,
         claimSeconds: POLL_MS / 1000 + 30,
       });
       for (const ref of due) {
@@ -310,13 +310,13 @@ export async function startHost(options: HostOptions): Promise<Host> {
       await refreshSinks(region);
       for (const { ref, sequence } of await listPendingWakes(table, region, 100)) {
         if (marks.has(`${region}/${ref.account}`)) continue;
-        // Other work does not depend on it, and the mark stays.
+        // A failure must not stop the other work of the tick. The mark is kept.
         await wakeSinks(table, ref, sequence, now(), () => forwarder.forward(ref)).catch((cause: unknown) => {
           if (!stopped) onFault('wake sinks', cause);
         });
       }
-      for (const sink of await listDueSinks(table, region, now())) drains.ask(region, sink);
-      tell(region);
+      for (const sink of await listDueSinks(table, region, now())) drains.request(region, sink);
+      startSender(region);
       if (!deleting.has(region)) {
         deleting.add(region);
         run('delete accounts', () =>
@@ -350,14 +350,14 @@ export async function startHost(options: HostOptions): Promise<Host> {
     endpoints,
     deliveries,
     accounts,
-    async stop(patienceMs) {
+    async stop(timeoutMs) {
       stopping = true;
       clearInterval(ticker);
       drains.release();
-      const patience = AbortSignal.timeout(patienceMs);
+      const timeout = AbortSignal.timeout(timeoutMs);
       await Promise.race([
-        Promise.allSettled([...underWay]),
-        new Promise((resolve) => patience.addEventListener('abort', resolve)),
+        Promise.allSettled([...running]),
+        new Promise((resolve) => timeout.addEventListener('abort', resolve)),
       ]);
       stopped = true;
       connections.close();
@@ -397,22 +397,22 @@ async function reconcile(options: HostOptions, accounts: AccountDeps): Promise<v
     for (const { id } of declared) {
       if (known.some(({ account, managed }) => account === id && managed)) {
         throw new ConfigError(
-          `accounts: the id "${id}" is that of an account made through the API; choose another one, or delete that one first.`,
+          `accounts: the id "${id}" belongs to an account that was created through the API. Choose another id, or delete that account first.`,
         );
       }
       // The former account of this name is final: no other process works on this table, or its deletion was long ago.
       if (options.exclusive) await breakDeletion(table, { region, account: id });
-      const ended = options.exclusive ? { ...accounts, lateWritesMs: 0 } : accounts;
-      const { kind } = await workOffDeletion(ended, { region, account: id }, now + START_MS);
+      const deps = options.exclusive ? { ...accounts, lateWritesMs: 0 } : accounts;
+      const { kind } = await workOffDeletion(deps, { region, account: id }, now + START_MS);
       if (kind === 'free') continue;
       throw new ConfigError(
-        `accounts: the id "${id}" is that of an account that was deleted just now; start again in some minutes.`,
+        `accounts: the id "${id}" belongs to an account whose deletion is not complete. Start again in a few minutes.`,
       );
     }
     for (const { id } of sinks) {
       if ((await table.get(keys.sink(region, id)))?.createdAt === undefined) continue;
       throw new ConfigError(
-        `endpoints: the id "${id}" is that of an endpoint made through the API; choose another one.`,
+        `endpoints: the id "${id}" belongs to an endpoint that was created through the API. Choose another id.`,
       );
     }
     // Sinks before new accounts, so that they receive those accounts from the beginning.
@@ -444,11 +444,11 @@ function declaredSinks({ config, sns }: HostOptions, region: string): SinkRecord
   const topicArn = sns?.topicArns[region];
   const ids = config.accounts.filter((account) => account.region === region).map(({ id }) => id);
   const webhooks = config.endpoints.flatMap((endpoint): SinkRecord[] => {
-    const { id, url, secret: _secret, headers: _headers, accounts, types = [], ...wishes } = endpoint;
+    const { id, url, secret: _secret, headers: _headers, accounts, types = [], ...filters } = endpoint;
     const followed = accounts?.filter((account) => ids.includes(account)) ?? [];
     if (accounts && followed.length === 0) return [];
     return [
-      { region, id, kind: 'webhook', target: url, accounts: followed, types, paused: false, ...wishes },
+      { region, id, kind: 'webhook', target: url, accounts: followed, types, paused: false, ...filters },
     ];
   });
   if (topicArn === undefined) return webhooks;
@@ -465,7 +465,7 @@ function declaredSinks({ config, sns }: HostOptions, region: string): SinkRecord
 }
 
 /** Returns the grace time, which sink and sender have to share. */
-function graceOf({ noticeGraceMs }: HostOptions): { readonly graceMs?: number } {
+function toGrace({ noticeGraceMs }: HostOptions): { readonly graceMs?: number } {
   return noticeGraceMs === undefined ? {} : { graceMs: noticeGraceMs };
 }
 
@@ -511,7 +511,7 @@ async function openSink(
   const { config, sns, publicUrl, table, history } = options;
   switch (record.kind) {
     case 'sns':
-      if (!sns) throw new Error('There is no SNS to publish to.');
+      if (!sns) throw new Error('SNS is not configured.');
       return createSnsSink(sns.client, record.target, { publicUrl });
     case 'webhook': {
       const { region, id, target, concurrency = DEFAULT_CONCURRENCY } = record;
@@ -535,16 +535,17 @@ async function openSink(
       return createWebhookSink({ ...transport, signing });
     }
     case 'notifications':
-      return createNotificationsSink({ table, history, now: Date.now, ...graceOf(options) });
+      return createNotificationsSink({ table, history, now: Date.now, ...toGrace(options) });
   }
 }
 
 /** The running drain of one sink, and the wake-ups it has received since. */
 interface Drainer {
-  readonly told: Set<string>;
-  /** Whether anything is due. */
+  readonly accounts: Set<string>;
+  /** Whether a cursor is due. */
   due: boolean;
-  hear: (() => void) | undefined;
+  /** Resolves the wait of an idle drain. */
+  wake: (() => void) | undefined;
 }
 
 /**
@@ -555,59 +556,59 @@ function createDrainers(
   drain: (region: string, sink: string, linger: () => Promise<NewWork | undefined>) => Promise<boolean>,
   run: (what: string, action: () => Promise<unknown>) => void,
 ): {
-  /** Requests a drain. With an account, a running drain is directed to it. */
-  ask(region: string, sink: string, account?: string): void;
+  /** Requests a drain. With an account, a running drain continues with that account. */
+  request(region: string, sink: string, account?: string): void;
   /** Ends idle drains. */
   release(): void;
 } {
-  const underWay = new Map<string, Drainer>();
+  const drainers = new Map<string, Drainer>();
   let released = false;
 
-  function ask(region: string, sink: string, account?: string): void {
+  function request(region: string, sink: string, account?: string): void {
     const name = `${region}/${sink}`;
-    const running = underWay.get(name);
+    const running = drainers.get(name);
     if (running) {
       if (account === undefined) running.due = true;
-      else running.told.add(account);
-      running.hear?.();
+      else running.accounts.add(account);
+      running.wake?.();
       return;
     }
-    const drainer: Drainer = { told: new Set(), due: false, hear: undefined };
-    underWay.set(name, drainer);
+    const drainer: Drainer = { accounts: new Set(), due: false, wake: undefined };
+    drainers.set(name, drainer);
     run('drain a sink', async () => {
       let more = false;
       try {
-        more = await drain(region, sink, async () => (released ? undefined : lingerOf(drainer)));
+        more = await drain(region, sink, async () => (released ? undefined : waitForWork(drainer)));
       } finally {
-        underWay.delete(name);
-        if (more || drainer.told.size > 0) ask(region, sink);
+        drainers.delete(name);
+        if (more || drainer.accounts.size > 0) request(region, sink);
       }
     });
   }
 
   return {
-    ask,
+    request,
     release() {
       released = true;
-      for (const drainer of underWay.values()) drainer.hear?.();
+      for (const drainer of drainers.values()) drainer.wake?.();
     },
   };
 }
 
 /** Waits for wake-ups of a drain. Returns `undefined` after a time without any. */
-async function lingerOf(drainer: Drainer): Promise<NewWork | undefined> {
-  if (drainer.told.size === 0 && !drainer.due) {
+async function waitForWork(drainer: Drainer): Promise<NewWork | undefined> {
+  if (drainer.accounts.size === 0 && !drainer.due) {
     await new Promise<void>((resolve) => {
       const timer = setTimeout(resolve, LINGER_MS);
-      drainer.hear = () => {
+      drainer.wake = () => {
         clearTimeout(timer);
         resolve();
       };
     });
-    drainer.hear = undefined;
+    drainer.wake = undefined;
   }
-  const news = { accounts: [...drainer.told], due: drainer.due };
-  drainer.told.clear();
+  const work = { accounts: [...drainer.accounts], due: drainer.due };
+  drainer.accounts.clear();
   drainer.due = false;
-  return news.due || news.accounts.length > 0 ? news : undefined;
+  return work.due || work.accounts.length > 0 ? work : undefined;
 }

@@ -22,8 +22,8 @@ import { readApiFile } from './api-files.ts';
 import { createDashboard } from './dashboard.ts';
 import { type DataDir, DataDirError, openDataDir } from './data-dir.ts';
 import { type Demo, startDemo } from './demo.ts';
-import { addDemoPeople } from './demo-customers.ts';
-import { clientAddressOf, refuseForeign } from './guard.ts';
+import { addDemoRecipients } from './demo-customers.ts';
+import { getClientAddress, rejectForeign } from './guard.ts';
 import { startHost } from './host.ts';
 import { type EmbeddedFauxqs, QueuesError, startFauxqs } from './queues.ts';
 import { openTables } from './tables.ts';
@@ -31,11 +31,11 @@ import { createTerminal } from './terminal.ts';
 
 /** Maximum number of accounts of a region whose logs are printed from their current position. */
 const MAX_ACCOUNTS = 10_000;
-/** Time for work in progress to end when the program is stopped. Interrupted work is repaired after a restart. */
-const PATIENCE_MS = 2_500;
+/** Maximum time for work in progress to complete at shutdown. Interrupted work resumes after a restart. */
+const SHUTDOWN_MS = 2_500;
 const USAGE = 'Usage: npm start -- [--config FILE] [--port N] [--seed N] [--verbose]';
 
-/** The program cannot start. The message is one sentence for the terminal. */
+/** The program cannot start. The message is printed on the terminal. */
 class StartError extends Error {}
 
 const terminal = createTerminal(process.stdout);
@@ -63,10 +63,10 @@ async function main(): Promise<void> {
   cleanups.push(() => dataDir.release());
 
   // The port is bound first, so that nothing starts if it is taken.
-  let answer: ((request: Request, env: HttpBindings) => Response | Promise<Response>) | undefined;
+  let handle: ((request: Request, env: HttpBindings) => Response | Promise<Response>) | undefined;
   const server = createAdaptorServer({
     fetch: (request, env) =>
-      answer?.(request, env as HttpBindings) ?? new Response('Starting\n', { status: 503 }),
+      handle?.(request, env as HttpBindings) ?? new Response('Starting\n', { status: 503 }),
   }) as Server;
   const url = await listen(server, port, host);
 
@@ -76,7 +76,7 @@ async function main(): Promise<void> {
       endpoint: file?.dynamodbEndpoint,
       onFailure: (cause) => {
         if (ending) return;
-        console.error('The tables can’t be written any more; start again, nothing is lost.', cause);
+        console.error('The tables are no longer writable. Restart Jobwire. No data is lost.', cause);
         void end(1);
       },
     }),
@@ -119,7 +119,7 @@ async function main(): Promise<void> {
         }
       : {}),
   });
-  cleanups.push(() => running.stop(PATIENCE_MS));
+  cleanups.push(() => running.stop(SHUTDOWN_MS));
   const api = createApi({
     table,
     log: running.log,
@@ -163,21 +163,21 @@ async function main(): Promise<void> {
   });
   const dashboard = createDashboard();
   const reach = { host, publicUrl: config.publicUrl };
-  answer = (request, { incoming }) => {
+  handle = (request, { incoming }) => {
     const hostHeaders = incoming.headersDistinct.host?.length ?? 0;
-    const askApi = () => api.fetch(request, { clientAddress: clientAddressOf(incoming), hostHeaders });
+    const callApi = () => api.fetch(request, { clientAddress: getClientAddress(incoming), hostHeaders });
     // The API rejects such a request, whatever its path.
-    if (hostHeaders > 1) return askApi();
-    const refused = refuseForeign(request, reach);
-    if (refused) return refused;
+    if (hostHeaders > 1) return callApi();
+    const rejection = rejectForeign(request, reach);
+    if (rejection) return rejection;
     if (demo && /^\/mailbox(\/|$)/.test(new URL(request.url).pathname)) {
-      return malformedPart(request.url) ? askApi() : demo.mailbox.fetch(request);
+      return malformedPart(request.url) ? callApi() : demo.mailbox.fetch(request);
     }
-    // Below the dashboard's path, the page itself reports that there is nothing.
-    return dashboard(request, askApi);
+    // Below the dashboard's path, the dashboard page itself shows that a page does not exist.
+    return dashboard(request, callApi);
   };
 
-  introduce({
+  printSummary({
     config,
     demo,
     url,
@@ -188,7 +188,7 @@ async function main(): Promise<void> {
   const accounts = config.accounts.map(({ region, id }) => ({ region, account: id }));
   await Promise.all([
     printer.follow(running.log, table, Object.keys(config.regions), demo ? 'beginning' : 'now'),
-    ...(demo ? [addDemoPeople(running.accounts, accounts)] : []),
+    ...(demo ? [addDemoRecipients(running.accounts, accounts)] : []),
   ]);
   if (demo) reportReceiver(demo);
 }
@@ -213,18 +213,18 @@ function readArguments(): { config?: string; port?: number; seed?: number; verbo
     terminal.line(USAGE);
     process.exit(0);
   }
-  const whole = (name: 'port' | 'seed', most: number): { [name: string]: number } => {
+  const parseInteger = (name: 'port' | 'seed', most: number): { [name: string]: number } => {
     const text = values[name];
     if (text === undefined) return {};
     if (!/^\d{1,10}$/.test(text) || Number(text) > most) {
-      throw new StartError(`--${name} must be a whole number from 0 to ${most}.`);
+      throw new StartError(`--${name} must be an integer from 0 to ${most}.`);
     }
     return { [name]: Number(text) };
   };
   return {
     ...(values.config === undefined ? {} : { config: values.config }),
-    ...whole('port', 65_535),
-    ...whole('seed', 4_294_967_295),
+    ...parseInteger('port', 65_535),
+    ...parseInteger('seed', 4_294_967_295),
     verbose: values.verbose === true,
   };
 }
@@ -257,9 +257,12 @@ async function listen(server: Server, port: number, host: string): Promise<strin
     server.once('error', (cause: NodeJS.ErrnoException) =>
       reject(
         cause.code === 'EADDRINUSE'
-          ? new StartError(`Port ${port} is in use; stop what listens there, or choose another one.`, {
-              cause,
-            })
+          ? new StartError(
+              `Port ${port} is in use. Stop the program that listens there, or choose another port.`,
+              {
+                cause,
+              },
+            )
           : new StartError(`Can't listen on ${host}:${port}: ${cause.message}.`, { cause }),
       ),
     );
@@ -283,7 +286,7 @@ async function openQueues(dataDir: DataDir, lasting: boolean): Promise<EmbeddedF
   return queues;
 }
 
-function introduce(facts: {
+function printSummary(facts: {
   config: Config;
   demo: Demo | undefined;
   url: string;
@@ -303,22 +306,22 @@ function introduce(facts: {
     ),
   );
   if (demo) {
-    row('Ordering service', `${demo.sandboxUrl} (sandbox; its jobs move by themselves)`);
-    row('Its control panel', `${demo.sandboxAdminUrl} (moves jobs, makes faults)`);
+    row('Ordering API', `${demo.sandboxUrl} (sandbox with simulated jobs)`);
+    row('Control panel', `${demo.sandboxAdminUrl} (change jobs, inject faults)`);
   }
   row('Dashboard', `${url}/`);
   row('HTTP API', url);
-  // The owner knows a key from the configuration. No key is printed, because output is kept in logs.
-  if (config.apiKey === undefined) row('API key', `in ${dataDir.apiKeyPath} (sign in with it)`);
+  // The operator knows a key from the configuration. No key is printed, because output may be logged.
+  if (config.apiKey === undefined) row('API key', `in ${dataDir.apiKeyPath} (sign in with this key)`);
   row('Tables', facts.where);
   row('SNS and SQS', `${facts.queues} (topics jobwire-<region>-events.fifo)`);
-  row('Their credentials', `in ${dataDir.awsCredentialsPath} (AWS_SHARED_CREDENTIALS_FILE)`);
+  row('AWS credentials', `in ${dataDir.awsCredentialsPath} (AWS_SHARED_CREDENTIALS_FILE)`);
   if (demo) {
     row('Webhook receiver', `${demo.receiver.url} (verifies every signature)`);
-    row('Mailbox', `${url}/mailbox (the e-mails and SMS that customers get)`);
+    row('Mailbox', `${url}/mailbox (e-mails and SMS to customers)`);
   } else {
     row('Webhook endpoints', String(config.endpoints.length));
-    row('Mail server', config.notifications?.smtp.host ?? 'none (customers are told nothing)');
+    row('Mail server', config.notifications?.smtp.host ?? 'none (no customer notifications)');
   }
   if (!demo) row('Data', dataDir.path);
   terminal.line();
@@ -329,9 +332,9 @@ function introduce(facts: {
     `  curl -H "Authorization: Bearer $JOBWIRE_API_KEY" "${url}/v1/accounts/${account}/events?limit=5"`,
   );
   terminal.line(`  curl -N -H "Authorization: Bearer $JOBWIRE_API_KEY" ${url}/v1/events/stream`);
-  terminal.line(`  ${url}/docs shows every route`);
+  terminal.line(`  ${url}/docs API reference`);
   terminal.line();
-  terminal.line(`${terminal.heading('Live events')}${terminal.dim('   Ctrl-C stops everything')}`);
+  terminal.line(`${terminal.heading('Live events')}${terminal.dim('   Press Ctrl-C to stop')}`);
 }
 
 /** Creates a printer of the events of every account and region as its log grows, each once and in order. */
@@ -389,15 +392,17 @@ function createPrinter() {
   };
 }
 
-/** Reports periodically what the demo's receiver received. */
+/** Prints the number of webhooks that the demo's receiver verified, every 5 s if it changed. */
 function reportReceiver({ receiver }: Demo): void {
-  let told = -1;
+  let reported = -1;
   const timer = setInterval(() => {
-    if (receiver.verified === told) return;
-    told = receiver.verified;
-    const refused = receiver.refused === 0 ? '' : `, ${receiver.refused} refused`;
+    if (receiver.verified === reported) return;
+    reported = receiver.verified;
+    const rejected = receiver.rejected === 0 ? '' : `, ${receiver.rejected} rejected`;
     terminal.line(
-      terminal.dim(`${''.padEnd(9)}webhook receiver: ${told} deliveries, every signature verified${refused}`),
+      terminal.dim(
+        `${''.padEnd(9)}webhook receiver: ${reported} deliveries with verified signature${rejected}`,
+      ),
     );
   }, 5_000);
   cleanups.push(() => clearInterval(timer));
@@ -417,7 +422,7 @@ function isExpected(cause: Error): boolean {
 /** Stops everything in reverse order of its start, and exits. */
 function end(code: number): Promise<never> {
   ending ??= (async () => {
-    const timer = setTimeout(() => process.exit(code), PATIENCE_MS + 1_500);
+    const timer = setTimeout(() => process.exit(code), SHUTDOWN_MS + 1_500);
     timer.unref();
     for (const cleanup of cleanups.reverse()) {
       try {

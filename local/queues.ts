@@ -63,13 +63,13 @@ export interface EmbeddedFauxqs {
 export async function startFauxqs(options: FauxqsOptions = {}): Promise<EmbeddedFauxqs> {
   const credentials = options.credentials ?? newAwsCredentials();
   const app = await buildFauxqs(options.dataDir);
-  if (!options.unsigned) demandSignatures(app, credentials);
+  if (!options.unsigned) requireSignatures(app, credentials);
   let endpoint: string;
   try {
     endpoint = await app.listen({ host: HOST, port: options.port ?? 0 });
   } catch (cause) {
     await app.close();
-    throw new QueuesError(`The embedded SNS and SQS did not start: ${messageOf(cause)}`, { cause });
+    throw new QueuesError(`The embedded SNS and SQS did not start: ${toMessage(cause)}`, { cause });
   }
   const settings = { ...LOCAL_CLIENT, endpoint, credentials };
   const clients: { destroy(): void }[] = [];
@@ -80,7 +80,7 @@ export async function startFauxqs(options: FauxqsOptions = {}): Promise<Embedded
   const sns = () => register(new SNSClient(settings));
   // A queue's URL keeps the port it was created with. Client and server both use the name in it.
   const sqs = () => register(new SQSClient(settings));
-  const own = { sns: sns(), sqs: sqs() };
+  const ownClients = { sns: sns(), sqs: sqs() };
   let stopped: Promise<void> | undefined;
 
   return {
@@ -88,19 +88,21 @@ export async function startFauxqs(options: FauxqsOptions = {}): Promise<Embedded
     sns,
     sqs,
     async ensureTopic(name) {
-      const made = await own.sns.send(
+      const created = await ownClients.sns.send(
         new CreateTopicCommand({ Name: name, Attributes: { FifoTopic: 'true' } }),
       );
-      return present(made.TopicArn, 'topic ARN');
+      return requireValue(created.TopicArn, 'topic ARN');
     },
     async subscribeQueue(topicArn, queueName, attributes = { RawMessageDelivery: 'true' }) {
-      await own.sqs.send(new CreateQueueCommand({ QueueName: queueName, Attributes: { FifoQueue: 'true' } }));
+      await ownClients.sqs.send(
+        new CreateQueueCommand({ QueueName: queueName, Attributes: { FifoQueue: 'true' } }),
+      );
       const queueUrl = `${endpoint}/${topicArn.split(':')[4]}/${queueName}`;
-      const { Attributes } = await own.sqs.send(
+      const { Attributes } = await ownClients.sqs.send(
         new GetQueueAttributesCommand({ QueueUrl: queueUrl, AttributeNames: ['QueueArn'] }),
       );
-      const queueArn = present(Attributes?.QueueArn, 'queue ARN');
-      const subscription = await own.sns.send(
+      const queueArn = requireValue(Attributes?.QueueArn, 'queue ARN');
+      const subscription = await ownClients.sns.send(
         new SubscribeCommand({
           TopicArn: topicArn,
           Protocol: 'sqs',
@@ -112,7 +114,7 @@ export async function startFauxqs(options: FauxqsOptions = {}): Promise<Embedded
       return {
         queueUrl,
         queueArn,
-        subscriptionArn: present(subscription.SubscriptionArn, 'subscription ARN'),
+        subscriptionArn: requireValue(subscription.SubscriptionArn, 'subscription ARN'),
       };
     },
     stop() {
@@ -141,29 +143,29 @@ const MAX_CONNECTIONS = 256;
  * Rejects unsigned requests and requests of web pages. Headers are checked before the body is read, because any user of the machine can
  * send a body of any size.
  */
-function demandSignatures(app: Awaited<FauxqsApp>, credentials: AwsCredentials): void {
+function requireSignatures(app: Awaited<FauxqsApp>, credentials: AwsCredentials): void {
   app.server.requestTimeout = REQUEST_MS;
   app.server.maxConnections = MAX_CONNECTIONS;
   app.addHook('preParsing', async ({ raw }, reply, payload) => {
     const { headers } = raw;
-    const refuse = async () => {
+    const reject = async () => {
       // The rest of the body is not read.
       await reply
         .code(403)
         .header('connection', 'close')
-        .send(refusal(headers['content-type'] ?? ''));
+        .send(toRejection(headers['content-type'] ?? ''));
     };
-    if (headers.origin !== undefined || !namesCredentials(headers, credentials)) return refuse();
+    if (headers.origin !== undefined || !namesCredentials(headers, credentials)) return reject();
     const chunks: Buffer[] = [];
     let bytes = 0;
     for await (const chunk of payload) {
       bytes += (chunk as Buffer).length;
-      if (bytes > MAX_BODY_BYTES) return refuse();
+      if (bytes > MAX_BODY_BYTES) return reject();
       chunks.push(chunk as Buffer);
     }
     const body = Buffer.concat(chunks);
     const request = { method: raw.method ?? '', url: raw.url ?? '/', headers, body };
-    if (!(await isSigned(request, credentials, Date.now()))) return refuse();
+    if (!(await isSigned(request, credentials, Date.now()))) return reject();
     return Object.assign(Readable.from([body], { objectMode: false }), {
       receivedEncodedLength: body.length,
     });
@@ -174,13 +176,13 @@ type FauxqsApp = ReturnType<typeof buildApp>;
 type FauxqsStores = NonNullable<NonNullable<Parameters<typeof buildApp>[0]>['stores']>;
 type FauxqsPersistence = NonNullable<FauxqsStores['sqsStore']['persistence']>;
 
-const REFUSAL = 'The request is not signed with the credentials of this Jobwire.';
+const REJECTION = 'The request is not signed with the credentials of this Jobwire.';
 
 /** Returns an error in the format of the protocol: JSON for SQS, XML for SNS. */
-function refusal(contentType: string): string {
+function toRejection(contentType: string): string {
   return contentType.includes('json')
-    ? JSON.stringify({ __type: 'com.amazonaws.sqs#InvalidClientTokenId', message: REFUSAL })
-    : `<ErrorResponse><Error><Type>Sender</Type><Code>InvalidClientTokenId</Code><Message>${REFUSAL}</Message></Error></ErrorResponse>`;
+    ? JSON.stringify({ __type: 'com.amazonaws.sqs#InvalidClientTokenId', message: REJECTION })
+    : `<ErrorResponse><Error><Type>Sender</Type><Code>InvalidClientTokenId</Code><Message>${REJECTION}</Message></Error></ErrorResponse>`;
 }
 
 /**
@@ -198,7 +200,7 @@ async function buildFauxqs(dataDir: string | undefined): Promise<FauxqsApp> {
     ['./sqs/sqsStore.js', './sns/snsStore.js', './s3/s3Store.js', './persistence.js'].map(load),
   );
   if (!sqs?.SqsStore || !sns?.SnsStore || !s3?.S3Store || !persistence?.PersistenceManager) {
-    throw new QueuesError('This version of fauxqs has its stores elsewhere.');
+    throw new QueuesError('This version of fauxqs is not supported: its stores were not found.');
   }
   const stores = {
     sqsStore: new sqs.SqsStore(),
@@ -206,21 +208,21 @@ async function buildFauxqs(dataDir: string | undefined): Promise<FauxqsApp> {
     s3Store: new s3.S3Store(),
   } as FauxqsStores;
   mkdirSync(dataDir, { recursive: true });
-  const kept = new persistence.PersistenceManager(dataDir) as FauxqsPersistence;
+  const storage = new persistence.PersistenceManager(dataDir) as FauxqsPersistence;
   // Loaded before persistence is attached, so that loaded data is not written again.
-  kept.loadSqsAndSns(stores.sqsStore, stores.snsStore);
-  stores.sqsStore.persistence = kept;
-  stores.snsStore.persistence = kept;
-  for (const queue of stores.sqsStore.allQueues()) queue.persistence = kept;
+  storage.loadSqsAndSns(stores.sqsStore, stores.snsStore);
+  stores.sqsStore.persistence = storage;
+  stores.snsStore.persistence = storage;
+  for (const queue of stores.sqsStore.allQueues()) queue.persistence = storage;
   const app = fauxqs.buildApp({ logger: false, stores });
-  app.addHook('onClose', () => kept.close());
+  app.addHook('onClose', () => storage.close());
   return app;
 }
-function present(value: string | undefined, what: string): string {
-  if (value === undefined) throw new QueuesError(`The embedded SNS and SQS gave no ${what}.`);
+function requireValue(value: string | undefined, what: string): string {
+  if (value === undefined) throw new QueuesError(`The embedded SNS and SQS returned no ${what}.`);
   return value;
 }
 
-function messageOf(cause: unknown): string {
+function toMessage(cause: unknown): string {
   return cause instanceof Error ? cause.message : String(cause);
 }

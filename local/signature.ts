@@ -86,7 +86,7 @@ class Sha256 {
   }
 
   update(data: string | ArrayBuffer | ArrayBufferView): void {
-    this.#hash.update(typeof data === 'string' ? data : bytesOf(data));
+    this.#hash.update(typeof data === 'string' ? data : toBytes(data));
   }
 
   async digest(): Promise<Uint8Array> {
@@ -96,7 +96,7 @@ class Sha256 {
   reset(): void {}
 }
 
-function bytesOf(data: ArrayBuffer | ArrayBufferView): Uint8Array {
+function toBytes(data: ArrayBuffer | ArrayBufferView): Uint8Array {
   return ArrayBuffer.isView(data)
     ? new Uint8Array(data.buffer, data.byteOffset, data.byteLength)
     : new Uint8Array(data);

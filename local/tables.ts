@@ -22,7 +22,7 @@ import type { Item, Table, Value } from '../shared/storage/table.ts';
 /** Name of the state table on a DynamoDB server. */
 const TABLE_NAME = 'jobwire-state';
 /** Number of items migrated from an older data folder at once. */
-const TAKEN_OVER_AT_ONCE = 500;
+const MIGRATION_BATCH = 500;
 
 /** Location of the tables. */
 export interface TablesOptions {
@@ -60,7 +60,7 @@ export async function openTables({ folder, endpoint, onFailure }: TablesOptions)
     };
   }
   const path = join(folder, 'tables.db');
-  takeOver(join(folder, 'state.db'), path);
+  migrate(join(folder, 'state.db'), path);
   return { ...(await openSqliteTables(path, onFailure)), where: path };
 }
 
@@ -68,7 +68,7 @@ export async function openTables({ folder, endpoint, onFailure }: TablesOptions)
  * Migrates a data folder of the former embedded DynamoDB server (dynoxide), which used its own SQLite database with items in DynamoDB's
  * JSON. All or nothing. The old file is kept beside the new one.
  */
-function takeOver(old: string, path: string): void {
+function migrate(old: string, path: string): void {
   if (existsSync(path) || !existsSync(old)) return;
   const unfinished = `${path}.unfinished`;
   for (const end of ['', '-wal', '-shm']) rmSync(`${unfinished}${end}`, { force: true });
@@ -90,19 +90,22 @@ function takeOver(old: string, path: string): void {
         const item = fromDynamoJson(String(item_json));
         if (!item)
           throw new StoreFormatError(
-            `${old} holds an item that can't be read; remove the file to start without it`,
+            `${old} contains an invalid item. Remove the file to start without its data`,
           );
         puts.push({ put: item });
-        if (puts.length === TAKEN_OVER_AT_ONCE) flush();
+        if (puts.length === MIGRATION_BATCH) flush();
       }
       flush();
     }
   } catch (cause) {
     if (cause instanceof StoreFormatError) throw cause;
     const why = cause instanceof Error ? cause.message : String(cause);
-    throw new StoreFormatError(`${old} can't be taken over (${why}); remove the file to start without it`, {
-      cause,
-    });
+    throw new StoreFormatError(
+      `${old} can't be migrated (${why}). Remove the file to start without its data`,
+      {
+        cause,
+      },
+    );
   } finally {
     source.close();
     store.close();

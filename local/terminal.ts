@@ -4,7 +4,7 @@ import type { JobEvent } from '../shared/events/event.ts';
 import { maskAddress } from '../shared/notifications/masking.ts';
 import type { Caught } from './mailbox.ts';
 
-/** Formatter for a stream. Uses colours only if the stream supports them. */
+/** Formatter for a stream. Uses colors only if the stream supports them. */
 export interface Terminal {
   line(text?: string): void;
   event(event: JobEvent): void;
@@ -28,9 +28,11 @@ export function createTerminal(stream: NodeJS.WriteStream): Terminal {
       const [, job = ''] = /^jobs\/(\d+)$/.exec(event.subject ?? '') ?? [];
       const columns = [
         paint('dim', new Date(event.time).toLocaleTimeString('en-GB')),
-        cut(account === undefined ? region : `${region}/${account}`, roomFor(stream)).padEnd(ACCOUNT_ROOM),
+        cut(account === undefined ? region : `${region}/${account}`, getAccountWidth(stream)).padEnd(
+          ACCOUNT_WIDTH,
+        ),
         job.padEnd(7),
-        paint(colourOf(event.type), event.type.padEnd(24)),
+        paint(getStyle(event.type), event.type.padEnd(24)),
         paint('dim', describe(event)),
       ];
       stream.write(`${columns.join(' ').trimEnd()}\n`);
@@ -38,7 +40,7 @@ export function createTerminal(stream: NodeJS.WriteStream): Terminal {
     caught({ channel, from, to, subject, preview, at }) {
       const columns = [
         paint('dim', new Date(at).toLocaleTimeString('en-GB')),
-        cut(plain(from.name ?? from.address), ACCOUNT_ROOM).padEnd(ACCOUNT_ROOM),
+        cut(plain(from.name ?? from.address), ACCOUNT_WIDTH).padEnd(ACCOUNT_WIDTH),
         ''.padEnd(7),
         paint('blue', (channel === 'sms' ? 'SMS' : 'e-mail').padEnd(24)),
         paint('dim', `to ${maskAddress(to.address)}: ${plain(subject ?? preview)}`),
@@ -49,17 +51,17 @@ export function createTerminal(stream: NodeJS.WriteStream): Terminal {
 }
 
 /** Minimum width of the account column. On a wide terminal it takes the width that other columns do not need. */
-const ACCOUNT_ROOM = 22;
+const ACCOUNT_WIDTH = 22;
 const OTHER_COLUMNS = 83;
 
-function roomFor({ isTTY, columns }: NodeJS.WriteStream): number {
-  return isTTY ? Math.max(ACCOUNT_ROOM, (columns || 80) - OTHER_COLUMNS) : Number.POSITIVE_INFINITY;
+function getAccountWidth({ isTTY, columns }: NodeJS.WriteStream): number {
+  return isTTY ? Math.max(ACCOUNT_WIDTH, (columns || 80) - OTHER_COLUMNS) : Number.POSITIVE_INFINITY;
 }
 
 const cut = (text: string, most: number): string =>
   text.length > most ? `${text.slice(0, most - 1)}…` : text;
 
-function colourOf(type: string): Style {
+function getStyle(type: string): Style {
   if (type.startsWith('account.')) return 'magenta';
   switch (type) {
     case 'job.dispatched':
@@ -80,7 +82,7 @@ function colourOf(type: string): Style {
   }
 }
 
-interface Shown {
+interface EventData {
   job?: { description?: string | null; dateDue?: string | null; tracking?: Parcel[] };
   changes?: Record<string, { from: unknown; to: unknown }>;
   tracking?: (Parcel & { to?: Parcel })[];
@@ -93,7 +95,7 @@ interface Parcel {
 
 /** Returns a short description of an event. */
 function describe(event: JobEvent): string {
-  const data = event.data as Shown;
+  const data = event.data as EventData;
   const changes = Object.entries(data.changes ?? {}).map(([field, { from, to }]) =>
     field === 'status' ? `${plain(from)} → ${plain(to)}` : `${field}: ${plain(from)} → ${plain(to)}`,
   );
@@ -101,27 +103,27 @@ function describe(event: JobEvent): string {
     case 'job.created':
       return plain(data.job?.description);
     case 'job.dispatched':
-      return `on ${plain(data.occurredAt)}${parcels(data.job?.tracking, ', ')}`;
+      return `on ${plain(data.occurredAt)}${formatParcels(data.job?.tracking, ', ')}`;
     case 'job.tracking_added':
     case 'job.tracking_removed':
-      return parcels(data.tracking);
+      return formatParcels(data.tracking);
     case 'job.tracking_updated':
-      return parcels(data.tracking?.map((entry) => entry.to ?? entry));
+      return formatParcels(data.tracking?.map((entry) => entry.to ?? entry));
     case 'job.overdue':
       return `due ${plain(data.job?.dateDue)}`;
     case 'job.cancelled':
     case 'job.unavailable':
-      return `inferred; its record says ${plain(data.jobStatus)}`;
+      return `inferred; job status: ${plain(data.jobStatus)}`;
     case 'order_group.dispatched':
       return `${plain(data.orderGroup)}: ${plain((data.jobs as number[]).join(', '))}`;
     case 'account.quarantined':
-      return `${Number(data.suspected) + Number(data.contradictory)} jobs seem to be gone; not believed until they are back or an operator confirms`;
+      return `${Number(data.suspected) + Number(data.contradictory)} jobs disappeared; not reported until they return or an operator confirms`;
     case 'account.resumed':
       return `was ${plain(data.previousState)}; by ${plain(data.by)}`;
     case 'account.restored':
-      return `goes on after ${plain(data.after)}`;
+      return `resumes after ${plain(data.after)}`;
     case 'account.baselined':
-      return `${data.openJobs} open jobs known; changes are announced from here on`;
+      return `${data.openJobs} open jobs; changes are emitted from now on`;
     case 'status.discovered':
       return plain(data.status);
     case 'upstream.recovered':
@@ -131,7 +133,7 @@ function describe(event: JobEvent): string {
   }
 }
 
-function parcels(entries: readonly Parcel[] | undefined, before = ''): string {
+function formatParcels(entries: readonly Parcel[] | undefined, before = ''): string {
   if (!entries || entries.length === 0) return '';
   return before + entries.map(({ number, link }) => plain(number ?? link)).join(', ');
 }

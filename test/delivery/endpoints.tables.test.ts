@@ -1276,7 +1276,7 @@ describe('the key of the data folder', () => {
     expect(Buffer.from(data.secretKey(given.toString('base64'))).equals(given)).toBe(true);
     expect(existsSync(join(folder, 'secret.key'))).toBe(false);
     expect(() => data.secretKey('c2hvcnQ=')).toThrow(
-      new DataDirError('The secret key given must be 32 bytes in base64.'),
+      new DataDirError('The secret key in JOBWIRE_SECRET_KEY must be 32 bytes in base64.'),
     );
     writeFileSync(join(folder, 'secret.key'), 'half');
     expect(() => data.secretKey()).toThrow(/^The secret key in .*secret\.key must be 32 bytes in base64\.$/);

@@ -31,7 +31,7 @@ describe('The demo', () => {
     demo = launchJobwire(['--port', '0'], { end: (stop) => stops.push(stop) });
     url = (await demo.said(/Mailbox +(http\S+)\/mailbox /)).trim();
     key = await generatedKey(demo);
-    panel = await demo.said(/Its control panel +(http\S+)/);
+    panel = await demo.said(/Control panel +(http\S+)/);
     inbox = await follow(url);
     await Promise.all(
       ['us/bluebird-apparel', 'eu/atelier-nordlys', 'au/wattle-lane'].map((account) =>
@@ -191,7 +191,7 @@ describe('The demo', () => {
       demo.said(/job\.dispatched/),
       demo.said(/job\.tracking_added/),
       demo.said(/job\.cancelled/),
-      demo.said(/webhook receiver: [1-9]\d* deliveries, every signature verified$/m),
+      demo.said(/webhook receiver: [1-9]\d* deliveries with verified signature$/m),
     ]);
     const feed = await fetch(`${feedUrl}?limit=5`, { headers: { authorization: `Bearer ${key}` } });
     const { events } = (await feed.json()) as { events: { type: string }[] };

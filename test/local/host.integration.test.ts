@@ -285,7 +285,7 @@ test('an account made while the host runs is polled at once, stays after a resta
   const declared = { ...config.accounts[0], id: 'globex' } as Config['accounts'][number];
   await second.stop(2_000);
   await expect(start({ ...config, accounts: [...config.accounts, declared] })).rejects.toThrow(
-    'accounts: the id "globex" is that of an account made through the API',
+    'accounts: the id "globex" belongs to an account that was created through the API',
   );
 
   // What the file declares no more is paused, and can be deleted then.

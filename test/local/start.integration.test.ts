@@ -20,7 +20,7 @@ async function endOf(running: Running): Promise<{ code: number | null; lines: st
 test.each([
   [['--config', 'no-such-file.json'], "The configuration file no-such-file.json can't be read."],
   [['--prot', '1'], /^Unknown option '--prot'\. Usage: npm start/],
-  [['--port', 'x'], '--port must be a whole number from 0 to 65535.'],
+  [['--port', 'x'], '--port must be an integer from 0 to 65535.'],
 ])('%s: one clear sentence and exit code 1', async (args, sentence) => {
   const { code, lines } = await endOf(launchJobwire(args));
   expect(code).toBe(1);
@@ -35,7 +35,9 @@ test('a taken port: one clear sentence and exit code 1', async () => {
   const { port } = server.address() as AddressInfo;
   const { code, lines } = await endOf(launchJobwire(['--port', String(port)]));
   expect(code).toBe(1);
-  expect(lines).toEqual([`Port ${port} is in use; stop what listens there, or choose another one.`]);
+  expect(lines).toEqual([
+    `Port ${port} is in use. Stop the program that listens there, or choose another port.`,
+  ]);
 });
 
 /** A sandbox with one account, a receiver, and a configuration for both. */
@@ -158,7 +160,7 @@ test('a data folder in use: one clear sentence and exit code 1; secrets are neve
   const { code, lines } = await endOf(setup.launch());
   expect(code).toBe(1);
   expect(lines).toHaveLength(1);
-  expect(lines[0]).toMatch(/^The data folder \S+ is in use by another Jobwire; /);
+  expect(lines[0]).toMatch(/^The data folder \S+ is in use by another Jobwire\. /);
   const shown = first.out() + first.err();
   for (const secret of [KEY, SECRET, setup.account.clientSecret]) expect(shown).not.toContain(secret);
 });

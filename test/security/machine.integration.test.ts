@@ -22,7 +22,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { openDataDir } from '../../local/data-dir.ts';
-import { clientAddressOf, refuseForeign } from '../../local/guard.ts';
+import { getClientAddress, rejectForeign } from '../../local/guard.ts';
 import { childrenOf } from '../support/command.ts';
 import { configFor, generatedKey, startJobwire, startSandbox, writeConfig } from '../support/jobwire.ts';
 
@@ -69,14 +69,14 @@ test.runIf(process.getuid?.() === 0)(
     writeFileSync(join(folder, 'api-key'), 'known to somebody else');
     chownSync(join(folder, 'api-key'), 12_345, 12_345);
     expect(() => openDataDir(folder)).toThrow(
-      /api-key belongs to another user, .*remove it, or set another dataDir\.$/,
+      /api-key belongs to another user, .*Remove it, or set another dataDir\.$/,
     );
   },
 );
 
 test('the client behind a proxy on this machine is the one that the proxy names; others can name nobody', () => {
   const from = (remoteAddress: string, ...forwarded: string[]) =>
-    clientAddressOf({ socket: { remoteAddress }, headersDistinct: { 'x-forwarded-for': forwarded } });
+    getClientAddress({ socket: { remoteAddress }, headersDistinct: { 'x-forwarded-for': forwarded } });
   expect(from('127.0.0.1', '203.0.113.9, 198.51.100.7')).toBe('198.51.100.7');
   expect(from('::ffff:127.0.0.1', '203.0.113.9', '198.51.100.7')).toBe('198.51.100.7');
   expect(from('::1')).toBe('::1');
@@ -154,11 +154,11 @@ test.each([
   ['https://jobwire.example.com/v1/accounts', {}, undefined],
 ] as const)('%s with %j is answered with %s', (url, init, status) => {
   const reach = { host: '127.0.0.1', publicUrl: 'https://jobwire.example.com' };
-  expect(refuseForeign(new Request(url, init), reach)?.status).toBe(status);
+  expect(rejectForeign(new Request(url, init), reach)?.status).toBe(status);
 });
 
 test('whatever it is called, a Jobwire that listens for others answers', () => {
-  expect(refuseForeign(new Request('http://desk.lan/'), { host: '0.0.0.0' })).toBeUndefined();
+  expect(rejectForeign(new Request('http://desk.lan/'), { host: '0.0.0.0' })).toBeUndefined();
 });
 
 /** The TCP ports that a process listens on, from what Linux says of its sockets. */
