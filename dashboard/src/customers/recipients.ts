@@ -100,17 +100,17 @@ function toChannelChoice({ email, mobile, channels: chosen }: Recipient): Channe
   return chosen.length > 1 ? 'both' : (only ?? 'auto');
 }
 
-/** Returns the recipients whose id, name, addresses or scope contain all words of a text. */
+/** Returns the recipients whose id, name, addresses or scope contain all search terms. */
 export function filterRecipients(recipients: readonly Recipient[], text: string): readonly Recipient[] {
-  const words = text
+  const terms = text
     .toLowerCase()
     .split(/\s+/)
-    .filter((word) => word !== '');
-  if (words.length === 0) return recipients;
+    .filter((term) => term !== '');
+  if (terms.length === 0) return recipients;
   return recipients.filter((one) => {
     const { id, name, email, mobile, orderGroup, orderNumber, jobNumber } = one;
     const all = [id, name, email, mobile, orderGroup, orderNumber, jobNumber].join(' ').toLowerCase();
-    return words.every((word) => all.includes(word));
+    return terms.every((term) => all.includes(term));
   });
 }
 

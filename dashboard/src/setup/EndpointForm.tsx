@@ -308,7 +308,7 @@ function Rows(props: {
 
 function StartPanel({ of: { form }, adds }: FieldsProps & { readonly adds: boolean }) {
   const { start, startAt } = form.values;
-  const instant = start === 'at' ? parseLocalTime(startAt) : undefined;
+  const time = start === 'at' ? parseLocalTime(startAt) : undefined;
   // The latest selectable time: when the form was opened.
   const [latest] = useState(() => toLocalTime(Date.now()));
   return (
@@ -335,7 +335,7 @@ function StartPanel({ of: { form }, adds }: FieldsProps & { readonly adds: boole
             type="datetime-local"
             step={1}
             max={latest}
-            description={instant === undefined ? 'Local time.' : formatExactTime(instant)}
+            description={time === undefined ? 'Local time.' : formatExactTime(time)}
             {...form.getInputProps('startAt')}
           />
         ) : null}

@@ -213,9 +213,9 @@ export function NewKeyPage() {
     }),
     check: ({ expiry, expiresAt }): FieldErrors => {
       if (expiry === 'never') return {};
-      const instant = parseLocalTime(expiresAt);
-      if (instant === undefined) return { expiresAt: 'It must be a date and time.' };
-      return Date.parse(instant) <= Date.now() ? { expiresAt: 'It must be in the future.' } : {};
+      const time = parseLocalTime(expiresAt);
+      if (time === undefined) return { expiresAt: 'It must be a date and time.' };
+      return Date.parse(time) <= Date.now() ? { expiresAt: 'It must be in the future.' } : {};
     },
     send: async (body) => {
       const { key, secret } = await api.post<{ readonly key: Key; readonly secret: string }>('/v1/keys', {
@@ -235,7 +235,7 @@ export function NewKeyPage() {
     },
   });
   const { values, getInputProps } = form.form;
-  const instant = parseLocalTime(values.expiresAt);
+  const time = parseLocalTime(values.expiresAt);
   return (
     <Page title="New key">
       <form className={css.form} onSubmit={form.submit} noValidate>
@@ -283,7 +283,7 @@ export function NewKeyPage() {
                 <TextInput
                   label="Expiry time"
                   type="datetime-local"
-                  description={instant === undefined ? 'Local time.' : formatExactTime(instant)}
+                  description={time === undefined ? 'Local time.' : formatExactTime(time)}
                   {...getInputProps('expiresAt')}
                 />
               ) : null}

@@ -250,8 +250,8 @@ function parseJobFieldValue(name: string, typed: string): string | number | bool
 
 function toStart({ start, startAt }: EndpointValues): unknown {
   if (start !== 'at') return start;
-  const instant = parseLocalTime(startAt);
-  return instant === undefined ? undefined : { at: instant };
+  const time = parseLocalTime(startAt);
+  return time === undefined ? undefined : { at: time };
 }
 
 /** Splits text into non-empty lines. */
