@@ -14,7 +14,7 @@ export const NAMESPACE = 'Jobwire';
  */
 interface Metric {
   readonly unit: 'Count' | 'Milliseconds' | 'Seconds';
-  readonly said: 'each' | 'active' | 'rare';
+  readonly emitted: 'each' | 'active' | 'rare';
   readonly kind?: true;
   /** Emitted only in cells with notifications. */
   readonly part?: 'notifications';
@@ -25,80 +25,80 @@ const notifications = { part: 'notifications' } as const;
 /** The catalogue of metrics. */
 export const METRICS = {
   /** Number of ticks that completed without an error. */
-  Ticks: { unit: 'Count', said: 'each' },
+  Ticks: { unit: 'Count', emitted: 'each' },
   /** Delay of the start of a poll after its due time. Not emitted while a regional outage delays polls. */
-  PollLag: { unit: 'Milliseconds', said: 'each' },
+  PollLag: { unit: 'Milliseconds', emitted: 'each' },
   /**
    * 0 for a poll that read and committed everything, 1 for one that did not. The average is the fraction of
-   * incomplete polls, the sample count the number of polls. Polls that fail in an announced regional outage
+   * incomplete polls, the sample count the number of polls. Polls that fail in a reported regional outage
    * do not count.
    */
-  PollsIncomplete: { unit: 'Count', said: 'each' },
+  PollsIncomplete: { unit: 'Count', emitted: 'each' },
   /** Number of polls that left work for the next one. */
-  PollsPartial: { unit: 'Count', said: 'rare' },
+  PollsPartial: { unit: 'Count', emitted: 'rare' },
   /** Number of polls that could read nothing. */
-  PollsFailed: { unit: 'Count', said: 'rare' },
+  PollsFailed: { unit: 'Count', emitted: 'rare' },
   /** Number of jobs that had to be rewritten. */
-  ChangedJobs: { unit: 'Count', said: 'active' },
+  ChangedJobs: { unit: 'Count', emitted: 'active' },
   /**
    * Number of delisted jobs of one account whose outcome is not yet known after its poll. Emitted only if
    * there are any.
    */
-  UnresolvedDepartures: { unit: 'Count', said: 'active' },
-  EventsCommitted: { unit: 'Count', said: 'active' },
+  UnresolvedDepartures: { unit: 'Count', emitted: 'active' },
+  EventsCommitted: { unit: 'Count', emitted: 'active' },
   /** Number of errors of the ordering API by kind, including those of retried requests. */
-  UpstreamErrors: { unit: 'Count', said: 'rare', kind: true },
+  UpstreamErrors: { unit: 'Count', emitted: 'rare', kind: true },
   /**
    * Number of tokens and credentials that the ordering API rejected, including tokens that could be replaced.
    */
-  TokenRefusals: { unit: 'Count', said: 'rare' },
+  TokenRefusals: { unit: 'Count', emitted: 'rare' },
   /** Number of accounts whose credentials are no longer valid, counted when the event is emitted. */
-  CredentialsRejected: { unit: 'Count', said: 'rare' },
+  CredentialsRejected: { unit: 'Count', emitted: 'rare' },
   /** Number of accounts whose credentials belong to another account. */
-  IdentityMismatches: { unit: 'Count', said: 'rare' },
-  AccountsQuarantined: { unit: 'Count', said: 'rare' },
-  /** 1 with each tick during an announced outage of the whole region. */
-  UpstreamOutage: { unit: 'Count', said: 'rare' },
+  IdentityMismatches: { unit: 'Count', emitted: 'rare' },
+  AccountsQuarantined: { unit: 'Count', emitted: 'rare' },
+  /** 1 with each tick during a reported outage of the whole region. */
+  UpstreamOutage: { unit: 'Count', emitted: 'rare' },
   /** Number of events delivered. */
-  Deliveries: { unit: 'Count', said: 'active' },
+  Deliveries: { unit: 'Count', emitted: 'active' },
   /** Time from the observation of an event to its delivery. Requested resends do not count. */
-  DeliveryLag: { unit: 'Milliseconds', said: 'active' },
+  DeliveryLag: { unit: 'Milliseconds', emitted: 'active' },
   /** Age of the oldest event that a sink has not reached yet; 0 if there is none. */
-  OldestUndelivered: { unit: 'Seconds', said: 'each' },
+  OldestUndelivered: { unit: 'Seconds', emitted: 'each' },
   /** Number of attempts to be retried: the sink accepted nothing. */
-  DeliveryFailures: { unit: 'Count', said: 'rare' },
+  DeliveryFailures: { unit: 'Count', emitted: 'rare' },
   /** Number of attempts in which the receiver rejected the event itself. */
-  DeliveryRejections: { unit: 'Count', said: 'rare' },
-  EventsParked: { unit: 'Count', said: 'rare' },
-  EventsDead: { unit: 'Count', said: 'rare' },
-  EventsLost: { unit: 'Count', said: 'rare' },
+  DeliveryRejections: { unit: 'Count', emitted: 'rare' },
+  EventsParked: { unit: 'Count', emitted: 'rare' },
+  EventsDead: { unit: 'Count', emitted: 'rare' },
+  EventsLost: { unit: 'Count', emitted: 'rare' },
   /** Number of attempts that could not be recorded in the delivery log. */
-  DeliveriesUnlogged: { unit: 'Count', said: 'rare' },
-  SinksDisabled: { unit: 'Count', said: 'rare' },
+  DeliveriesUnlogged: { unit: 'Count', emitted: 'rare' },
+  SinksDisabled: { unit: 'Count', emitted: 'rare' },
   /**
    * Number of requests that the HTTP API failed to handle: the table did not respond, or there is a fault.
    */
-  RequestsFailed: { unit: 'Count', said: 'rare' },
+  RequestsFailed: { unit: 'Count', emitted: 'rare' },
   /** Number of requests without an API key, or with an invalid one. */
-  KeysRefused: { unit: 'Count', said: 'rare' },
+  KeysRefused: { unit: 'Count', emitted: 'rare' },
   /** Number of e-mails and SMS that the provider accepted. */
-  MessagesSent: { unit: 'Count', said: 'active', ...notifications },
+  MessagesSent: { unit: 'Count', emitted: 'active', ...notifications },
   /** Longest time for which a notification has been due. Emitted only if any is. */
-  OldestUnsent: { unit: 'Seconds', said: 'active', ...notifications },
+  OldestUnsent: { unit: 'Seconds', emitted: 'active', ...notifications },
   /** Number of messages that the provider did not accept, and that are retried later. */
-  MessagesPutOff: { unit: 'Count', said: 'rare', ...notifications },
+  MessagesPutOff: { unit: 'Count', emitted: 'rare', ...notifications },
   /** Number of messages that failed permanently. Those of an unknown outcome are not included. */
-  MessagesFailed: { unit: 'Count', said: 'rare', ...notifications },
+  MessagesFailed: { unit: 'Count', emitted: 'rare', ...notifications },
   /** Number of messages suppressed on purpose. */
-  MessagesSuppressed: { unit: 'Count', said: 'rare', ...notifications },
+  MessagesSuppressed: { unit: 'Count', emitted: 'rare', ...notifications },
   /** Number of SMS whose outcome is unknown. */
-  SmsUnknown: { unit: 'Count', said: 'rare', ...notifications },
+  SmsUnknown: { unit: 'Count', emitted: 'rare', ...notifications },
   /** Number of e-mails sent again because their outcome was unknown: the maximum number of duplicates. */
-  MailsRepeated: { unit: 'Count', said: 'rare', ...notifications },
+  MailsRepeated: { unit: 'Count', emitted: 'rare', ...notifications },
   /** Number of e-mails that bounced permanently. */
-  MailsBounced: { unit: 'Count', said: 'rare', ...notifications },
+  MailsBounced: { unit: 'Count', emitted: 'rare', ...notifications },
   /** Number of e-mails that were marked as spam. */
-  MailComplaints: { unit: 'Count', said: 'rare', ...notifications },
+  MailComplaints: { unit: 'Count', emitted: 'rare', ...notifications },
 } as const satisfies Record<string, Metric>;
 
 /** A metric by its name. */

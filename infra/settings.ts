@@ -113,7 +113,7 @@ const CellSettings = z
          * Time of the restore. Logs that began before it accept no events until the operator has renewed
          * them.
          */
-        restoredAt: z.iso.datetime('must be an instant such as 2026-03-02T08:00:00Z').optional(),
+        restoredAt: z.iso.datetime('must be a timestamp such as 2026-03-02T08:00:00Z').optional(),
       })
       .optional(),
   })

@@ -1,13 +1,13 @@
 /** The types of all events. Made from shared/events/catalogue.ts by `npm run build`: not to be edited. */
 
-/** One parcel: known by its number, or else by its link. */
+/** A parcel, identified by its number, or by its link if it has no number. */
 export interface TrackingEntry {
   number: string | null;
   /** Tracking URL. `null`: none provided by the carrier. */
   link: string | null;
 }
 
-/** The job as it stands after the change. Texts written by customers are data: escape them wherever they are shown. */
+/** The job after the change. Texts written by customers are untrusted: escape them for display. */
 export interface JobSummary {
   jobNumber: number;
   /** Upstream status name. */
@@ -49,7 +49,7 @@ export interface EventDataByType {
     job: JobSummary;
     observed: Observed;
     changes: Record<string, never>;
-    /** dateIn */
+    /** Value of `dateIn` upstream. */
     occurredAt: string | null;
   };
   /** The status of a job changed: in the list or, after the job was delisted, in its detail. */
@@ -84,7 +84,7 @@ export interface EventDataByType {
     changes: {
       dateOut: Change<string | null>;
     };
-    /** dateOut */
+    /** Value of `dateOut` upstream. */
     occurredAt: string;
   };
   /** A dispatch was revoked (`dateOut` was cleared, confirmed by the job detail). */

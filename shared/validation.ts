@@ -42,10 +42,10 @@ export const typePatterns = z
   .array(
     z
       .string('must be text')
-      .regex(/^[a-z_.]*\*?$/, 'must be an event type, or the beginning of one and a final *')
+      .regex(/^[a-z_.]*\*?$/, 'must be an event type, or a prefix followed by *')
       .refine(
         (pattern) => eventTypes.some((type) => typeMatches(type, [pattern])),
-        'must match one of the event types that there are',
+        'must match an existing event type',
       ),
     'must be a list of event types',
   )
@@ -54,7 +54,7 @@ export const typePatterns = z
 /** A time in ISO 8601. */
 export const instant = z.iso.datetime({
   offset: true,
-  error: 'must be an instant such as 2026-03-02T08:00:00Z',
+  error: 'must be a timestamp such as 2026-03-02T08:00:00Z',
 });
 
 const ORIGIN_RULE = 'must be an origin such as https://tools.example.com, without a path or a final slash';
@@ -83,7 +83,7 @@ export function sentenceOf(issue: z.core.$ZodIssue | undefined, whole: string): 
   const where = pathText(issue.path, whole);
   if (issue.code === 'unrecognized_keys') {
     const key = [...issue.path, issue.keys[0] ?? ''];
-    return `${pathText(key, whole)} is not a setting that Jobwire knows`;
+    return `${pathText(key, whole)} is not a known setting`;
   }
   if (issue.code === 'invalid_key') return `${where} ${issue.issues[0]?.message ?? 'is not a valid name'}`;
   const missing = ABSENT.has(issue.code) && issue.input === undefined;

@@ -156,7 +156,7 @@ describe('how customers are told, in the configuration', () => {
       { from, smtp, sms: { awsRegion: 'us-east-1', senderId: 'far too long' } },
       'notifications.sms.senderId must be 1 to 11 letters and digits, one letter at least',
     ],
-    [{ from, smtp, ses: {} }, 'notifications.ses is not a setting that Jobwire knows'],
+    [{ from, smtp, ses: {} }, 'notifications.ses is not a known setting'],
   ])('is refused with a sentence that names the field: %j', (notifications, words) => {
     const refusal = refusalOf(told(notifications));
     expect(refusal).toContain(words);

@@ -29,7 +29,7 @@ export function requireKey(keyring: Keyring): MiddlewareHandler<ApiEnv> {
         return next();
       case 'too many failures':
         return problem(c, 'too-many-failed-authentications', {
-          detail: `Too many wrong keys came from this address; wait ${outcome.retryAfterSeconds} s.`,
+          detail: `Too many failed authentications from this address. Retry after ${outcome.retryAfterSeconds} s.`,
           headers: { 'retry-after': String(outcome.retryAfterSeconds) },
         });
       default: {
@@ -43,7 +43,7 @@ export function requireKey(keyring: Keyring): MiddlewareHandler<ApiEnv> {
   };
 }
 
-const accountId = one.describe('The id of the account.');
+const accountId = one.describe('Id of the account.');
 
 /** An account, by its id alone: it is looked up in each region that is served. */
 export const ofAccount: Subject<Account> = {
@@ -58,7 +58,7 @@ export const ofAccount: Subject<Account> = {
 
 /** A region that is served, and its own log. Only for keys that are for all accounts. */
 export const ofRegion: Subject<AccountRef> = {
-  params: { id: one.describe('The name of the region: `us`, say.') },
+  params: { id: one.describe('Name of the region, for example `us`.') },
   async find({ c, caller, params }, { feed }) {
     const ref = cellLog(params.id ?? '');
     if (caller.accounts === null && feed.regions.includes(ref.region)) return ref;
@@ -89,11 +89,11 @@ export function isForEndpoint(caller: Caller, { accounts }: Pick<Endpoint, 'acco
 
 /** An endpoint, or a built-in sink for keys that are for all accounts: looked up in each region that is served. */
 export const ofEndpoint: Subject<Endpoint> = {
-  params: { id: one.describe('The id of the endpoint.') },
+  params: { id: one.describe('Id of the endpoint.') },
   query: {
     region: one
       .optional()
-      .describe('The region it is in; needed where endpoints of several regions have the same id.'),
+      .describe('Region of the endpoint. Required if endpoints of several regions have the same id.'),
   },
   async find({ c, caller, params, query }, { feed }) {
     const { id = '' } = params;
@@ -109,7 +109,7 @@ export const ofEndpoint: Subject<Endpoint> = {
     const names = found.map(({ region }) => region).sort();
     return problem(c, 'invalid-parameter', {
       field: 'region',
-      detail: `region must be given, for there is an endpoint of this id in each of ${names.join(', ')}.`,
+      detail: `region is required: endpoints with this id exist in ${names.join(', ')}.`,
     });
   },
   revisionOf: ({ revision }) => revision,
@@ -122,7 +122,7 @@ export const ofWebhook: Subject<Endpoint> = {
     const found = await ofEndpoint.find(asked, parts);
     if (found instanceof Response || found.kind === 'webhook') return found;
     return problem(asked.c, 'not-found', {
-      detail: 'It is built in: it can be looked at, enabled and replayed to, and nothing else.',
+      detail: 'Built-in endpoints can only be read, enabled and replayed to.',
     });
   },
 };

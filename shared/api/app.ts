@@ -180,12 +180,12 @@ export function createApi(deps: ApiDeps): Hono<ApiEnv> {
     parts.report(c, cause);
     if (cause instanceof TableError) {
       return problem(c, 'service-unavailable', {
-        detail: 'The store did not answer. Nothing is lost; ask again.',
+        detail: 'The store does not respond. Retry later.',
         headers: { 'retry-after': String(RETRY_AFTER_SECONDS) },
       });
     }
     return problem(c, 'internal-server-error', {
-      detail: 'The fault was recorded under the id of this request.',
+      detail: 'An unexpected error occurred. It is logged under `requestId`.',
     });
   });
   app.use(

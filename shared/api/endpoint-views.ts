@@ -14,7 +14,7 @@ const sequence = count.describe('Sequence number of the event in the log of the 
 const jobNumber = z.int().nullable().describe('Number of the job. `null`: the event is not about a job.');
 const accounts = z.array(z.string());
 const truncatedAccounts = accounts.describe(
-  'Accounts for which some requested events may no longer be kept. For these, it begins at a later event.',
+  'Accounts for which some requested events may have expired. For these accounts, deliveries begin with the oldest event still kept.',
 );
 
 const filter = {

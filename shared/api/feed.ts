@@ -1,8 +1,7 @@
 /**
- * Reading a log, an account's or a cell's own, as clients do: page by page with a cursor, waiting for what comes (long poll), or as a stream.
+ * Reads the log of an account or a region for clients: paged with a cursor, as a long poll, or as a stream.
  *
- * A cursor says "everything up to here is mine"; what comes next stands after it. Filters never hold a cursor back: it
- * moves past events that were not asked for.
+ * A cursor is the position up to which the client has read. It also advances past events that a filter excludes.
  */
 
 import { toStatus } from '../accounts/accounts.ts';
@@ -13,48 +12,48 @@ import { type AccountRef, keys } from '../storage/schema.ts';
 import type { Table } from '../storage/table.ts';
 import { deafWatch, type GrowthSignal, type Watch } from './growth-signal.ts';
 
-/** What reading feeds needs. */
+/** Dependencies of feeds. */
 export interface FeedDeps {
   readonly table: Table;
   readonly log: EventLog;
-  /** Wakes waiting readers at once. Without it (on Lambda) they look at the table every `recheckMs`. */
+  /** Wakes waiting readers immediately. Without it (on Lambda), they read the table every `recheckMs`. */
   readonly growth?: GrowthSignal | undefined;
   readonly pace: FeedPace;
   /** Epoch ms. */
   readonly now: () => number;
 }
 
-/** How readers wait and how streams go. */
+/** Intervals of waiting readers and streams. */
 export interface FeedPace {
-  /** How often a waiting reader looks at the table by itself. */
+  /** Interval at which a waiting reader reads the table. */
   readonly recheckMs: number;
-  /** A stream that has nothing to say says so after this time. */
+  /** Interval of heartbeats in a stream without events. */
   readonly heartbeatMs: number;
-  /** A stream ends by itself after this time; the client resumes where it stands. */
+  /** Maximum duration of a stream. The client then resumes at its cursor. */
   readonly streamMs: number;
-  /** How long clients are asked to wait before they resume. */
+  /** Time that clients are asked to wait before they reconnect. */
   readonly retryMs: number;
-  /** A long poll waits so long at most, whatever it was asked for. */
+  /** Maximum duration of a long poll. */
   readonly waitMs: number;
 }
 
-/** Where a reader stands in one log. */
+/** Position of a reader in a log. */
 export interface Place {
   readonly epoch: string;
-  /** Everything up to this number has been read. */
+  /** Sequence number of the last event read. */
   readonly sequence: number;
 }
 
-/** A cursor as a client gave it. */
+/** A cursor sent by a client. */
 export type GivenCursor = NonNullable<ReturnType<typeof parseCursor>>;
 
-/** The log can't be read from a cursor: of another epoch, beyond the head, or before retention. Both are cursors. */
+/** The log cannot be read from a cursor: it is of another epoch, beyond the head, or older than retention. All fields are cursors. */
 export interface Gone {
   readonly kind: 'gone';
-  /** Reads on with the earliest event there still is. */
+  /** Resumes with the earliest event still kept. */
   readonly earliest: string;
   readonly head: string;
-  /** The log was restored to a place before the cursor: reads on with all that has been said since then. */
+  /** The log was restored to a position before the cursor: resumes with all events since then. */
   readonly restored?: string;
 }
 
@@ -63,47 +62,47 @@ export interface Page {
   readonly kind: 'page';
   /** The envelopes as stored, byte for byte. */
   readonly events: readonly string[];
-  /** The cursor to go on with. */
+  /** Cursor of the next page. */
   readonly next: string;
   readonly head: string;
   /**
-   * Epoch ms: everything the ordering service's list showed before this instant is at or before `next` (or was there
-   * before tracking began). Null when the page ends before the head, for then it can't be said, and for a cell's own log.
+   * Time up to which all upstream changes are in the log at or before `next` (epoch ms). `null` if the page ends before the head, and
+   * for the log of a region.
    */
   readonly observedThrough: number | null;
 }
 
-/** What a page is asked for with. */
+/** Query of a page. */
 export interface PageQuery {
-  /** Absent: from the earliest event there still is. */
+  /** Default: the earliest event still kept. */
   readonly after?: GivenCursor | undefined;
   readonly limit: number;
-  /** Patterns as of {@link typeMatches}; absent: all types. */
+  /** Patterns of {@link typeMatches}. Default: all types. */
   readonly types?: readonly string[] | undefined;
-  /** How long to wait for the first event that matches; 0 answers at once. */
+  /** Maximum time to wait for the first matching event. 0: no waiting. */
   readonly waitMs: number;
-  /** Asked each time before waiting. False: there is no place for it, and the page is {@link Crowded}. */
+  /** Called before each wait. If false, the result is {@link Crowded}. */
   readonly mayWait?: () => Promise<boolean>;
 }
 
-/** Too many wait already. */
+/** The limit of waiting requests is reached. */
 export interface Crowded {
   readonly kind: 'crowded';
 }
 
-/** Events looked at for one page, whether they match or not. */
+/** Maximum number of events scanned for one page. */
 const SCANNED_EVENTS = 2000;
-/** Events read at once, when most may not match. */
+/** Number of events per read with a type filter. */
 const SCAN_BATCH = 250;
-/** A page is cut (after its first event) before it grows over this: a Lambda answers with 6 MB at most. */
+/** Maximum size of a page with more than one event. Lambda responses are limited to 6 MB. */
 export const PAGE_BYTES = 4_000_000;
-/** Events a stream reads at once. */
+/** Number of events per read of a stream. */
 const STREAM_BATCH = 100;
 
 /**
- * One page of a log; `undefined` where there is none. When `waitMs` is given and nothing matches, it
- * waits until something does, the time is over, or the client is gone. A page can be empty and yet end before the head:
- * then as much was looked at as one request may, and `next` has moved.
+ * Returns a page of a log; `undefined` if there is no log. With `waitMs`, waits for the first matching event, the end of the time or
+ * the disconnection of the client. A page can be empty and end before the head, if the maximum number of events was scanned without a
+ * match; `next` has advanced.
  */
 export async function readPage(
   deps: FeedDeps,
@@ -112,18 +111,18 @@ export async function readPage(
   abort: AbortSignal,
 ): Promise<Page | Gone | Crowded | undefined> {
   const until = deps.now() + query.waitMs;
-  // Listening begins before the first look, so that nothing falls between the two.
+  // The watch begins before the first read, so that no event is missed between the two.
   using watch = query.waitMs > 0 ? watchOf(deps, [ref]) : deafWatch();
   const start = await locate(deps.log, ref, query.after, 'earliest');
   if (!start || 'kind' in start) return start;
   let place = start;
   let budget = SCANNED_EVENTS;
   for (;;) {
-    // Read before the log: a poll writes this when all it saw is in the log, so what the log holds afterwards covers it.
+    // Read before the log: a poll writes the status after its events, so the log read afterwards contains them.
     const status = await deps.table.get(keys.status(ref));
     const scan = await scanFrom(deps.log, ref, place, query, budget);
     if (!scan || 'kind' in scan) {
-      // Retention moved on since the earliest was looked up, and nobody asked for what is gone now.
+      // Events expired since `earliest` was read, and the client gave no cursor: start again.
       if (scan && query.after === undefined) return readPage(deps, ref, query, abort);
       return scan;
     }
@@ -145,7 +144,7 @@ export async function readPage(
   }
 }
 
-/** Waits until a log has grown beyond a place, the time is over, or the client is gone. */
+/** Waits until a log grows beyond a position, the time ends, or the client disconnects. */
 async function grown(
   deps: FeedDeps,
   ref: AccountRef,
@@ -165,19 +164,19 @@ async function grown(
 }
 
 /**
- * Where reading begins: at a cursor, or without one at the earliest event or at the head. `undefined` for an account
- * without a log. That a cursor has fallen out of retention shows only when the log is read.
+ * Returns the start position: at a cursor, or without one at the earliest event or at the head. `undefined` for an account without a
+ * log. An expired cursor is detected only when the log is read.
  */
 export async function locate(
   log: EventLog,
   ref: AccountRef,
   cursor: GivenCursor | undefined,
-  otherwise: 'earliest' | 'head',
+  start: 'earliest' | 'head',
 ): Promise<Place | Gone | undefined> {
   const head = await log.head(ref);
   if (!head) return undefined;
   if (!cursor) {
-    const sequence = otherwise === 'head' ? head.sequence : (await log.earliest(ref, head)) - 1;
+    const sequence = start === 'head' ? head.sequence : (await log.earliest(ref, head)) - 1;
     return { epoch: head.epoch, sequence };
   }
   const sequence = resolveCursor(head, cursor);
@@ -188,8 +187,8 @@ export async function locate(
 }
 
 /**
- * Where a stream begins: at a cursor whose next event is still there, or without one at the head. It says what is gone
- * while that can still be answered, before the stream begins.
+ * Returns the start position of a stream: at a cursor whose next event is still kept, or without one at the head. Expired cursors are
+ * detected before the stream begins, so that the response can be a 410.
  */
 export async function locateStream(
   log: EventLog,
@@ -202,7 +201,7 @@ export async function locateStream(
   return outcome?.kind === 'gone' ? gone(outcome.head, outcome.earliest) : place;
 }
 
-/** A place as a cursor. */
+/** Formats a position as a cursor. */
 export function cursorOf(place: Place): string {
   return formatCursor(place.epoch, place.sequence);
 }
@@ -211,7 +210,7 @@ function gone(head: Place, earliest: number): Gone {
   return { kind: 'gone', earliest: formatCursor(head.epoch, earliest - 1), head: cursorOf(head) };
 }
 
-/** Looks through a log until there are enough matches, its end, or the budget of events looked at is used up. */
+/** Scans a log until the page is full, the log ends, or the budget of scanned events is used up. */
 async function scanFrom(
   log: EventLog,
   ref: AccountRef,
@@ -230,10 +229,10 @@ async function scanFrom(
     if (resolveCursor(outcome.head, { epoch, sequence: at }) === undefined) {
       return gone(outcome.head, await log.earliest(ref, outcome.head));
     }
-    // It may have been renewed since: what was read so far is in it all the same.
+    // The epoch may have changed since. The events read so far are part of it as well.
     epoch = outcome.head.epoch;
     if (outcome.kind === 'gone') return gone(outcome.head, outcome.earliest);
-    // Events can come with a head that was read before they were written.
+    // The head may have been read before the events were written.
     const head = () => Math.max(outcome.head.sequence, at);
     for (const event of outcome.events) {
       if (!query.types || typeMatches(event.type, query.types)) {
@@ -255,8 +254,8 @@ async function scanFrom(
 }
 
 /**
- * A log's events after a place as server-sent events, until the stream's time is over or the signal is aborted. It
- * also ends when its place is no longer in the log: a client that resumes is told so.
+ * Returns the events of a log after a position as server-sent events, until the maximum duration or the abort of the signal. Also ends
+ * if the position is no longer in the log: a client that reconnects gets a 410.
  */
 export function followLog(
   deps: FeedDeps,
@@ -286,36 +285,36 @@ export function followLog(
   });
 }
 
-/** An event of a stream with the cursor that stands right behind it. */
+/** An event of a stream with the cursor after it. */
 export interface Frame {
   readonly id: string;
   readonly event: LoggedEvent;
 }
 
-/** What a stream tells: its events from some place on. */
+/** Source of the events of a stream. */
 export interface StreamSource extends Disposable {
-  /** Where it stands: behind everything read so far, told or filtered out. */
+  /** Returns the cursor after all events read so far, including filtered ones. */
   cursor(): string;
-  /** What there is now, and whether there may be more at once. `over`: it can't be read on from where it stands. */
+  /** Returns the available events, and whether more may be available. `over`: the log cannot be read from the current position. */
   read(): Promise<{ readonly frames: readonly Frame[]; readonly more: boolean } | 'over'>;
-  /** Waits for more, at most so long, and not when the client is gone. */
+  /** Waits for more events, at most this long or until the client disconnects. */
   wait(ms: number): Promise<void>;
 }
 
 /**
- * The `event:` name of frames that hold a cursor and no event. Not a type: those have a dot.
+ * `event:` name of frames that contain a cursor instead of an event. Event types contain a dot, so it is none.
  */
 export const CURSOR_EVENT = 'cursor';
 
-/** A frame that moves the client's cursor. With data, for clients skip a frame without, and its id with it. */
+/** Returns a frame that advances the client's cursor. It has data, because clients ignore frames without data, including their id. */
 function cursorFrame(cursor: string): string {
   return `id: ${cursor}\nevent: ${CURSOR_EVENT}\ndata: ${JSON.stringify({ cursor })}\n\n`;
 }
 
 /**
- * The text of a stream of server-sent events. It begins with a cursor frame, so that a client resumes without a gap even if it
- * is cut off before the first event. Further ones take the cursor past events that were filtered out; otherwise the heartbeat
- * is a comment. The source is opened with the first read of the text, and closed however the stream ends.
+ * Returns the text of a stream of server-sent events. It begins with a cursor frame, so that a client resumes without a gap even if it is
+ * disconnected before the first event. Further cursor frames advance past filtered events. Otherwise the heartbeat is a comment. The
+ * source is opened with the first read of the text, and always closed.
  */
 export async function* serverSentEvents(
   deps: Pick<FeedDeps, 'pace' | 'now'>,
@@ -325,26 +324,26 @@ export async function* serverSentEvents(
   const { pace, now } = deps;
   using source = open();
   const endsAt = now() + pace.streamMs;
-  let said = source.cursor();
-  let saidAt = now();
-  yield `retry: ${pace.retryMs}\n${cursorFrame(said)}`;
+  let sentCursor = source.cursor();
+  let sentAt = now();
+  yield `retry: ${pace.retryMs}\n${cursorFrame(sentCursor)}`;
   while (!abort.aborted && now() < endsAt) {
     const batch = await source.read();
     if (batch === 'over') return;
     const last = batch.frames.at(-1);
     if (last) {
-      said = last.id;
-      saidAt = now();
-      // One piece per batch; the next one is read when this one was taken.
+      sentCursor = last.id;
+      sentAt = now();
+      // One chunk per batch. The next one is read when the client has received this one.
       yield batch.frames
         .map(({ id, event }) => `id: ${id}\nevent: ${event.type}\ndata: ${event.json}\n\n`)
         .join('');
-    } else if (now() >= saidAt + pace.heartbeatMs) {
-      saidAt = now();
+    } else if (now() >= sentAt + pace.heartbeatMs) {
+      sentAt = now();
       yield moved() || ':\n\n';
     }
     if (batch.more) continue;
-    const ms = Math.min(saidAt + pace.heartbeatMs, endsAt) - now();
+    const ms = Math.min(sentAt + pace.heartbeatMs, endsAt) - now();
     if (ms > 0) await source.wait(ms);
   }
   const rest = moved();
@@ -352,27 +351,26 @@ export async function* serverSentEvents(
 
   function moved(): string {
     const cursor = source.cursor();
-    if (cursor === said) return '';
-    said = cursor;
+    if (cursor === sentCursor) return '';
+    sentCursor = cursor;
     return cursorFrame(cursor);
   }
 }
 
-/** What belongs to a body besides its text. */
+/** Callbacks and limits of a body. */
 export interface BodyParts {
-  /** Called with a fault of the maker. */
+  /** Called with an error of the generator. */
   readonly onFault: (cause: unknown) => void;
-  /** Called once when the maker has ended, however that came; the body's end waits for it. Must not reject. */
+  /** Called once when the generator has ended. The body ends after it. Must not reject. */
   readonly onEnd: () => Promise<void>;
-  /** After this time the body is cut off, whether anybody reads it or not. */
+  /** Time after which the body is aborted, even if the client does not read. */
   readonly cutMs: number;
 }
 
 /**
- * A response body from a text that is made as it is read: nothing is made ahead of a slow client, and nothing at all for
- * one that never reads. When the client goes, the maker is told through its signal and ends at once. A fault ends the
- * body, as the end of a stream's time does: the client resumes and is answered properly. A client that stopped reading
- * would never see that end, so the body is cut off some time after it.
+ * Returns a response body from a generator, which runs only as fast as the client reads. When the client disconnects, the generator is
+ * aborted. An error ends the body, as the maximum duration does: the client reconnects and gets a proper response. A client that stopped
+ * reading would not notice the end, so the body is aborted some time later.
  */
 export function toBody(
   make: (abort: AbortSignal) => AsyncGenerator<string>,
@@ -400,7 +398,9 @@ export function toBody(
       start(controller) {
         cut = setTimeout(() => {
           void stop();
-          controller.error(new Error('The stream was cut off: its time was over and nobody read on.'));
+          controller.error(
+            new Error('The stream was aborted: the maximum duration had passed and the client did not read.'),
+          );
         }, parts.cutMs).unref();
       },
       async pull(controller) {
@@ -420,7 +420,7 @@ export function toBody(
   );
 }
 
-/** A watch on some logs, deaf where there is no signal. */
+/** Watches logs. Without a signal, the watch never reports anything. */
 export function watchOf(deps: Pick<FeedDeps, 'growth'>, of: readonly AccountRef[]): Watch {
   return deps.growth?.watch(of) ?? deafWatch();
 }

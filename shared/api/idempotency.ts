@@ -1,21 +1,20 @@
 /**
- * `Idempotency-Key`: a request that is sent again, because its answer was lost, is not done again. Per API key and
- * idempotency key there is one item:
+ * `Idempotency-Key`: a request that is repeated because its response was lost is not executed again. There is one item for each API
+ * key and idempotency key:
  *
  *   free ── claim ──▶ in progress ── answer kept ──▶ answered, for 24 hours
  *                         │  ▲
  *      5xx, 429, fault,   ▼  │ next try
  *      or deadline    to be done again
  *
- * An answer may show a secret once, so it is encrypted (AES-256-GCM) under a key derived from the API key that was shown and
- * the idempotency key: whoever reads the table learns nothing from it, not even which idempotency keys there were. That is
- * worth as much as the API key is hard to guess.
+ * A response can contain a secret, so it is encrypted (AES-256-GCM) with a key derived from the API key and the idempotency key. The
+ * table reveals neither responses nor idempotency keys, as long as the API key cannot be guessed.
  *
- * What was begun and cut off may have been done in part. Whoever repeats it gets the same ids and the same random bytes
- * ({@link Making}), so that an action that makes things under those makes the same again instead of a second one.
+ * An interrupted request may have been executed in part. Its repetition gets the same ids and random bytes ({@link Making}), so that it
+ * creates the same resource again, not a second one.
  *
- * What is NOT guaranteed: that an action runs once. It runs again after a fault or beyond its deadline, and must be able to.
- * With another API key the same idempotency key is another one.
+ * Not guaranteed: that an action runs once. It runs again after an error or its deadline, so it must be repeatable. With another API
+ * key, the same idempotency key identifies another request.
  */
 import { createCipheriv, createDecipheriv, hash, hkdfSync, randomBytes } from 'node:crypto';
 import * as z from 'zod';
@@ -42,16 +41,16 @@ export interface IdempotentRequest {
 /** A stored response. */
 export interface StoredAnswer {
   readonly status: number;
-  /** Those that belong to what was done; not those of this one exchange. */
+  /** Headers that belong to the result, not to the exchange. */
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
 }
 
-/** What a repeated request has in common with the first: each gives the same as then, in the order of the calls. */
+/** Source of ids and random bytes. A repeated request gets the same values in the same order of calls. */
 export interface Making {
-  /** For ids of what is made; not for the tokens of transactions, which must differ when their content does. */
+  /** For ids of created resources. Not for transaction tokens, which must differ if the content differs. */
   newId(): string;
-  /** For secrets of what is made. */
+  /** For secrets of created resources. */
   randomBytes(bytes: number): Uint8Array;
 }
 
@@ -71,41 +70,41 @@ export type Once =
 /** Executes requests once. */
 export interface Idempotency {
   /**
-   * Does the action unless it was done. Throws what the action throws, and `TableError` when the table does not answer
-   * before it; after it the answer is given all the same.
+   * Executes the action unless it was executed before. Throws the errors of the action, and `TableError` if the table does not respond
+   * before the action. If it does not respond afterwards, the response is returned all the same.
    */
   run(request: IdempotentRequest, action: (making: Making) => Promise<StoredAnswer>): Promise<Once>;
 }
 
-/** How long an answer is kept, and ids and bytes stay the same. */
+/** Time for which a response is stored and ids and bytes stay the same. */
 const KEEP_MS = 24 * 3_600_000;
-/** A body of more than that is not kept. */
+/** Larger bodies are not stored. */
 const MAX_BODY_BYTES = 100_000;
-/** Nor is what makes more than that with its headers, written as JSON: an item of the table holds 400 kB. */
+/** Larger responses with headers, as JSON, are not stored. Items are limited to 400 kB. */
 const MAX_KEPT_BYTES = 350_000;
-/** After this time an action is given up for dead unless told otherwise: longer than any function that does one may run. */
+/** Default time after which an action counts as interrupted. Longer than any function may run. */
 export const DEADLINE_MS = 60_000;
-/** A client that waits for another is asked back so soon at least, and at most. */
+/** Minimum and maximum of `Retry-After` while another request is in progress. */
 const LEAST_RETRY_SECONDS = 1;
 const MOST_RETRY_SECONDS = 5;
-/** How often it is looked again because somebody else came in between. */
+/** Maximum number of attempts to claim a request after conflicts. */
 const ATTEMPTS = 5;
 
-/** What a request is about: its method, its path with the query, and its body. SHA-256 in hex. */
+/** Returns the fingerprint of a request: SHA-256 of method, path with query, and body, in hex. */
 export function fingerprintOf(method: string, path: string, body: string | Uint8Array): string {
-  // The body comes last, and neither of the others holds a line break.
+  // Unambiguous: the body comes last, and method and path contain no line break.
   const bytes = typeof body === 'string' ? Buffer.from(body) : body;
   return hash('sha256', Buffer.concat([Buffer.from(`${method}\n${path}\n`), bytes]));
 }
 
-/** Makes what does requests once, over a table. */
+/** Creates an {@link Idempotency} that stores its state in a table. */
 export function createIdempotency(deps: {
   readonly table: Table;
   /** Epoch ms. */
   readonly now: () => number;
-  /** After this time an action that has not ended is given up for dead; longer than any may take. */
+  /** Time after which an action counts as interrupted. Must be longer than any action. */
   readonly deadlineMs?: number;
-  /** Told when what became of a request could not be written; it ends in its deadline then. */
+  /** Called if the result of a request could not be stored. The request then ends with its deadline. */
   readonly onFault?: (cause: unknown) => void;
 }): Idempotency {
   const { table, now, deadlineMs = DEADLINE_MS, onFault } = deps;
@@ -127,7 +126,7 @@ export function createIdempotency(deps: {
     },
   };
 
-  /** Takes the request on, or says why that is not to be done. */
+  /** Claims the request, or returns why it must not be executed. */
   async function claimOf(request: IdempotentRequest) {
     const key = keys.idempotent(request.keyId, nameOf(request));
     const owner = randomBytes(16).toString('hex');
@@ -149,12 +148,12 @@ export function createIdempotency(deps: {
         request: secrets.request,
         ...lasting(expiresAt),
       };
-      // Whoever has the item as it was read has it; nobody has one that is not there.
+      // The claim succeeds only if the item is unchanged since it was read, or still absent.
       const when: Clause = item ? ['owner', '=', String(item.owner)] : ['pk', 'absent'];
       const taken = await table.write({ put: { ...key, ...claimed }, when: [when] });
       if (taken.done) {
         const finish = async (set: Record<string, Value | undefined>) => {
-          // Somebody else's by now when it took too long: then that one counts.
+          // After the deadline, another process may own the claim. Its result counts.
           await table.write({ update: key, set, when: [['owner', '=', owner]] }).catch((cause) => {
             onFault?.(cause);
           });
@@ -166,7 +165,7 @@ export function createIdempotency(deps: {
     return { kind: 'in progress' as const, retryAfterSeconds: LEAST_RETRY_SECONDS };
   }
 
-  /** What is kept of an answer. Those that invite to try again (also with `Retry-After`) are not kept, nor what has no room. */
+  /** Returns the attributes to store for a response. Temporary errors (5xx, 429, `Retry-After`) and too large responses are not stored. */
   function ending(secrets: Secrets, answer: StoredAnswer): Record<string, Value | undefined> {
     const { status, headers, body } = answer;
     if (status >= 500 || status === 429 || 'retry-after' in headers) return { until: 0 };
@@ -180,7 +179,7 @@ export function createIdempotency(deps: {
   }
 }
 
-/** What stands in the way of doing a request; `undefined` when it is to be done again. */
+/** Returns why a request must not be executed; `undefined` if it must be executed again. */
 function judge(item: Item, secrets: Secrets, now: number): Exclude<Once, { kind: 'done' }> | undefined {
   if (item.request !== secrets.request) return { kind: 'other request' };
   if (typeof item.until === 'number') {
@@ -198,13 +197,13 @@ function isExpired({ expiresAt }: Item, now: number): boolean {
   return typeof expiresAt !== 'number' || expiresAt <= now;
 }
 
-/** Everything that follows from the API key, the idempotency key and the item's seed. */
+/** Values derived from the API key, the idempotency key and the item's seed. */
 interface Secrets {
-  /** The fingerprint, of which nothing can be guessed. */
+  /** Keyed fingerprint, from which the request cannot be guessed. */
   readonly request: string;
-  /** What answers are encrypted with. */
+  /** Encryption key of responses. */
   readonly key: Uint8Array;
-  /** What ids and bytes come from. */
+  /** Derives ids and bytes. */
   readonly derive: (what: string, bytes: number) => Uint8Array;
 }
 
@@ -214,12 +213,12 @@ function secretsOf(request: IdempotentRequest, seed: Uint8Array): Secrets {
   return { request: fingerprint, key: derive('answer', 32), derive };
 }
 
-/** The sort key: nobody finds out the idempotency key by trying. */
+/** Returns the sort key, from which the idempotency key cannot be guessed. */
 function nameOf(request: IdempotentRequest): string {
   return Buffer.from(derived(request, new Uint8Array(), 'name', 32)).toString('hex');
 }
 
-/** HKDF takes at most 1,024 bytes of what it is for, so it gets a digest of the long parts. */
+/** Derives bytes with HKDF. Its info is limited to 1,024 bytes, so it gets a digest of the long parts. */
 function derived(request: IdempotentRequest, seed: Uint8Array, what: string, bytes: number): Uint8Array {
   const purpose = hash('sha256', JSON.stringify([request.keyId, request.idempotencyKey, what]));
   return new Uint8Array(hkdfSync('sha256', request.bearer, seed, `jobwire idempotency ${purpose}`, bytes));
@@ -235,7 +234,7 @@ function makingOf({ derive }: Secrets): Making {
     randomBytes: next,
     newId() {
       const bytes = Buffer.from(next(16));
-      // A UUID of version 8: of no agreed making.
+      // A UUID of version 8 (custom).
       bytes[6] = ((bytes[6] ?? 0) & 0x0f) | 0x80;
       bytes[8] = ((bytes[8] ?? 0) & 0x3f) | 0x80;
       const hex = bytes.toString('hex');
@@ -250,7 +249,7 @@ const CIPHER = 'aes-256-gcm';
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
-/** Nonce, tag, and what was encrypted; bound to its request. */
+/** Encrypts a text, bound to its request: nonce, tag, ciphertext. */
 function seal({ key, request }: Secrets, text: string): Uint8Array {
   const nonce = randomBytes(NONCE_BYTES);
   const cipher = createCipheriv(CIPHER, key, nonce).setAAD(Buffer.from(request));
@@ -258,7 +257,7 @@ function seal({ key, request }: Secrets, text: string): Uint8Array {
   return new Uint8Array(Buffer.concat([nonce, cipher.getAuthTag(), sealed]));
 }
 
-/** Throws when somebody has changed what was kept. */
+/** Decrypts a stored text. Throws if it was modified. */
 function unseal({ key, request }: Secrets, bytes: Uint8Array): StoredAnswer {
   const tagged = NONCE_BYTES + TAG_BYTES;
   const decipher = createDecipheriv(CIPHER, key, bytes.subarray(0, NONCE_BYTES), {

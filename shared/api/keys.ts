@@ -1,14 +1,13 @@
 /**
- * API keys: `jw_<id>_<secret>`. Who shows one is a {@link Caller}: it may do what its role allows, with the accounts it is for.
- * A key is made, shown once, and revoked; it is never changed.
+ * API keys: `jw_<id>_<secret>`. A key identifies a {@link Caller}, whose permissions are limited by role and accounts. Keys are
+ * created and revoked, never changed. The complete key is returned only once.
  *
- * Of a key only the SHA-256 of the whole text is stored. A slow hash is for what people think up: a secret here is 256
- * random bits, and nobody tries out so many however fast each try is.
+ * Only the SHA-256 of the key is stored. A slow hash is unnecessary, because secrets have 256 random bits.
  *
- * A key makes and sees only keys that may no more than itself; all others are to it as if they were not there.
+ * A key can create and list only keys whose permissions do not exceed its own. All others are reported as not found.
  *
- * What is NOT guaranteed: that a revoked key is refused at once. Each process remembers a verified key for 30 seconds, so
- * revoking counts within 30 seconds. Keys that a revoked key has made go on.
+ * Not guaranteed: that a revoked key is rejected immediately. Each process caches a verified key for 30 seconds. Keys created by
+ * a revoked key stay valid.
  */
 import { hash, randomBytes as nodeRandomBytes, timingSafeEqual } from 'node:crypto';
 import * as z from 'zod';
@@ -19,18 +18,18 @@ import { checkInput } from '../validation.ts';
 import { type KeyRecord, NewKey, ROLES, type Role, roleAllows } from './key-input.ts';
 import { BOOTSTRAP_KEY } from './waiting-limit.ts';
 
-/** Who asks: the key that was shown, as it may be known to anybody. */
+/** The authenticated caller, without secrets. */
 export interface Caller {
   readonly keyId: string;
   readonly name: string | null;
   readonly role: Role;
-  /** Ids; null: all. */
+  /** Ids of accounts. `null`: all accounts. */
   readonly accounts: readonly string[] | null;
   /** Epoch ms. */
   readonly expiresAt: number | null;
 }
 
-/** Whoever may invoke the cell's operator function; it is no key. */
+/** The caller of the cell's operator function, who has no key. */
 export const OPERATOR: Caller = {
   keyId: 'operator',
   name: null,
@@ -39,74 +38,73 @@ export const OPERATOR: Caller = {
   expiresAt: null,
 };
 
-/** How many keys there are at most, those that have expired a short while ago among them. */
+/** Maximum number of keys, including recently expired ones. */
 export const MAX_KEYS = 1000;
-/** Of these, places that only keys for all accounts can fill. */
-const KEPT_PLACES = 100;
-/** How many keys can name one account: no tenant takes the places of the others. */
+/** Number of these reserved for keys created by callers with access to all accounts. */
+const RESERVED_KEYS = 100;
+/** Maximum number of keys per account, so that no tenant uses up all keys. */
 export const MAX_KEYS_OF_ACCOUNT = 100;
-/** How long a verified key is taken without asking the table again. */
-const REMEMBER_MS = 30_000;
-/** Keys that a process remembers: more than there can be, but for some that were revoked meanwhile. */
-const MAX_REMEMBERED = MAX_KEYS + 200;
-/** A key's use is written so often at most. */
-const NOTE_USE_EVERY_MS = 5 * 60_000;
+/** Time for which a verified key is cached. */
+const CACHE_MS = 30_000;
+/** Maximum number of cached keys: all keys, and some revoked ones. */
+const MAX_CACHED = MAX_KEYS + 200;
+/** Minimum interval between two writes of the last use of a key. */
+const RECORD_USE_EVERY_MS = 5 * 60_000;
 const USE_TTL_MS = 400 * 86_400_000;
-/** How long a key that has expired can still be seen. */
+/** Time for which an expired key is still listed. */
 const EXPIRED_TTL_MS = 30 * 86_400_000;
-/** The least length of a configured key. */
+/** Minimum length of the key from the configuration. */
 const MIN_BOOTSTRAP = 16;
 
 const ID_ALPHABET = 'abcdefghijkmnpqrstuvwxyz23456789';
 const ID_CHARACTERS = 12;
 const SECRET_BYTES = 32;
-/** Neither `_` nor `-`: a double click takes the whole of it. */
+/** Without `_` and `-`, so that a double click selects the whole secret. */
 const SECRET_ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
-/** So many characters of 62 hold 256 bits. */
+/** Number of base-62 characters for 256 bits. */
 const SECRET_CHARACTERS = 43;
-const SHOWN = new RegExp(`^jw_([${ID_ALPHABET}]{${ID_CHARACTERS}})_[0-9A-Za-z]{${SECRET_CHARACTERS}}$`);
+const KEY = new RegExp(`^jw_([${ID_ALPHABET}]{${ID_CHARACTERS}})_[0-9A-Za-z]{${SECRET_CHARACTERS}}$`);
 const ID = new RegExp(`^[${ID_ALPHABET}]{${ID_CHARACTERS}}$`);
-/** Whether a text can be the id of a key. No other text is looked up. */
+/** Returns whether a text is a valid key id. Other texts are not looked up. */
 export const isKeyId = (text: string): boolean => ID.test(text);
 
-/** The id of a key: no text that holds a whole one. */
+/** Schema of a key id. Rejects complete keys. */
 export const keyId = z
   .string('must be the id of a key')
-  .regex(ID, 'must be the id of a key: the part between the first two `_` of it');
+  .regex(ID, 'must be the id of a key: the part between its first two `_`');
 
-/** What checks keys. */
+/** Verifies API keys. */
 export interface Keyring {
   /**
-   * Who shows a key; `undefined` when there is no such key, it was revoked (see above: within 30 seconds), or it has
-   * expired (at once). Wrong ones are never remembered. Throws `TableError` when the table does not answer.
+   * Returns the caller of a key. `undefined` if the key is unknown, expired or revoked (after at most 30 seconds). Invalid keys are
+   * not cached. Throws `TableError` if the table does not respond.
    */
-  verify(shown: string): Promise<Caller | undefined>;
+  verify(key: string): Promise<Caller | undefined>;
   /**
-   * Whether this very key was good when this process looked last, however long ago: so that it need not suffer for what
-   * others at its address do. No word on whether it still is.
+   * Returns whether this process has verified this key before. Such a key is exempt from the limit on failed authentications. It may
+   * be invalid now.
    */
-  isKnown(shown: string): boolean;
+  isKnown(key: string): boolean;
   /**
-   * Whether the caller's key still is what it was when it was verified: not revoked, not expired, and for the same accounts.
-   * Remembered for 30 seconds, like `verify`. Throws `TableError` when the table does not answer.
+   * Returns whether the caller's key is still valid, for the same accounts. Cached for 30 seconds, like `verify`. Throws
+   * `TableError` if the table does not respond.
    */
   isCurrent(caller: Caller): Promise<boolean>;
-  /** Resolves when all uses so far are written, or have failed to be. Never rejects. */
+  /** Resolves when all pending writes of last uses have ended, successfully or not. Never rejects. */
   settled(): Promise<void>;
 }
 
-interface Remembered {
+interface CachedKey {
   readonly digest: Buffer;
   readonly caller: Caller;
-  /** Epoch ms, before the reading began. */
+  /** Time before the read (epoch ms). */
   readonly readAt: number;
 }
 
 /**
- * Makes a keyring over the table's keys and the configured one, `bootstrap`, if there is one. Digests are compared in
- * constant time, and an unknown id takes the same path as a wrong secret. Lookups of one id at the same time share one
- * read. That a key is used is written in the background; it delays nothing, and its failing is nobody's concern.
- * Throws when `bootstrap` is too short.
+ * Creates a keyring for the keys of the table and the key of the configuration, `bootstrap`. Digests are compared in constant time;
+ * an unknown id takes the same path as a wrong secret. Concurrent lookups of one id share one read. The last use of a key is written in
+ * the background; errors are ignored. Throws if `bootstrap` is too short.
  */
 export function createKeyring(deps: {
   readonly table: Table;
@@ -118,15 +116,15 @@ export function createKeyring(deps: {
   if (bootstrap !== undefined && bootstrap.length < MIN_BOOTSTRAP) {
     throw new Error(`The API key must be at least ${MIN_BOOTSTRAP} characters long.`);
   }
-  const configured = bootstrap === undefined ? undefined : digestOf(bootstrap);
-  /** What is compared with where there is no key. */
-  const nobody = nodeRandomBytes(32);
-  const remembered = new Map<string, Remembered>();
-  const reading = new Map<string, Promise<Omit<Remembered, 'digest'> & { readonly digest?: Buffer }>>();
+  const configured = bootstrap === undefined ? undefined : sha256(bootstrap);
+  /** Digest to compare with if the key is unknown. */
+  const noDigest = nodeRandomBytes(32);
+  const cache = new Map<string, CachedKey>();
+  const reading = new Map<string, Promise<Omit<CachedKey, 'digest'> & { readonly digest?: Buffer }>>();
   const noted = new Map<string, number>();
   const writing = new Set<Promise<unknown>>();
 
-  /** One read for all who ask for the same id at the same time. */
+  /** Reads a key. Concurrent reads of the same id share one request. */
   function read(id: string) {
     const under = reading.get(id);
     if (under) return under;
@@ -142,25 +140,25 @@ export function createKeyring(deps: {
     return answer;
   }
 
-  function remember(id: string, entry: Remembered) {
-    remembered.delete(id);
-    remembered.set(id, entry);
-    const [oldest] = remembered.keys();
-    if (remembered.size > MAX_REMEMBERED && oldest !== undefined) remembered.delete(oldest);
+  function cacheKey(id: string, entry: CachedKey) {
+    cache.delete(id);
+    cache.set(id, entry);
+    const [oldest] = cache.keys();
+    if (cache.size > MAX_CACHED && oldest !== undefined) cache.delete(oldest);
   }
 
-  function noteUse(id: string) {
+  function recordUse(id: string) {
     const usedAt = now();
-    if (usedAt < (noted.get(id) ?? Number.NEGATIVE_INFINITY) + NOTE_USE_EVERY_MS) return;
+    if (usedAt < (noted.get(id) ?? Number.NEGATIVE_INFINITY) + RECORD_USE_EVERY_MS) return;
     noted.delete(id);
     noted.set(id, usedAt);
     const [oldest] = noted.keys();
-    if (noted.size > MAX_REMEMBERED && oldest !== undefined) noted.delete(oldest);
+    if (noted.size > MAX_CACHED && oldest !== undefined) noted.delete(oldest);
     const done = table
       .write({
         put: { ...keys.apiKeyUse(id), usedAt, ttl: seconds(usedAt + USE_TTL_MS) },
-        // Another process may have said so already.
-        when: [['usedAt', 'absent or <=', usedAt - NOTE_USE_EVERY_MS]],
+        // Another process may have written it.
+        when: [['usedAt', 'absent or <=', usedAt - RECORD_USE_EVERY_MS]],
       })
       .catch(() => undefined)
       .finally(() => writing.delete(done));
@@ -168,48 +166,48 @@ export function createKeyring(deps: {
   }
 
   async function find(id: string, digest: Buffer): Promise<Caller | undefined> {
-    const known = remembered.get(id);
-    if (known && now() < known.readAt + REMEMBER_MS && timingSafeEqual(digest, known.digest)) {
+    const known = cache.get(id);
+    if (known && now() < known.readAt + CACHE_MS && timingSafeEqual(digest, known.digest)) {
       return known.caller;
     }
     const { digest: stored, ...found } = await read(id);
-    const isRight = timingSafeEqual(digest, stored ?? nobody);
-    if (!stored) remembered.delete(id);
+    const isRight = timingSafeEqual(digest, stored ?? noDigest);
+    if (!stored) cache.delete(id);
     if (!isRight || !stored) return undefined;
-    remember(id, { digest: stored, ...found });
+    cacheKey(id, { digest: stored, ...found });
     return found.caller;
   }
 
   return {
-    async verify(shown) {
-      const digest = digestOf(shown);
+    async verify(key) {
+      const digest = sha256(key);
       if (configured && timingSafeEqual(digest, configured)) {
         return { ...OPERATOR, keyId: BOOTSTRAP_KEY };
       }
-      const id = SHOWN.exec(shown)?.[1];
+      const id = KEY.exec(key)?.[1];
       if (id === undefined) return undefined;
       const caller = await find(id, digest);
-      if (!caller || isOver(caller.expiresAt, now())) return undefined;
-      noteUse(id);
+      if (!caller || isExpired(caller.expiresAt, now())) return undefined;
+      recordUse(id);
       return caller;
     },
 
-    isKnown(shown) {
-      const digest = digestOf(shown);
+    isKnown(key) {
+      const digest = sha256(key);
       if (configured && timingSafeEqual(digest, configured)) return true;
-      const known = remembered.get(SHOWN.exec(shown)?.[1] ?? '');
+      const known = cache.get(KEY.exec(key)?.[1] ?? '');
       return known !== undefined && timingSafeEqual(digest, known.digest);
     },
 
     async isCurrent(caller) {
       const { keyId, accounts, expiresAt } = caller;
       if (keyId === BOOTSTRAP_KEY || keyId === OPERATOR.keyId) return true;
-      if (isOver(expiresAt, now())) return false;
-      const known = remembered.get(keyId);
-      if (known && now() < known.readAt + REMEMBER_MS) return isSame(known.caller.accounts, accounts);
+      if (isExpired(expiresAt, now())) return false;
+      const known = cache.get(keyId);
+      if (known && now() < known.readAt + CACHE_MS) return isSame(known.caller.accounts, accounts);
       const { digest, ...found } = await read(keyId);
-      if (!digest) remembered.delete(keyId);
-      else remember(keyId, { digest, ...found });
+      if (!digest) cache.delete(keyId);
+      else cacheKey(keyId, { digest, ...found });
       return digest !== undefined && isSame(found.caller.accounts, accounts);
     },
 
@@ -219,31 +217,31 @@ export function createKeyring(deps: {
   };
 }
 
-/** What the use-cases of keys need. */
+/** Dependencies of the key operations. */
 export interface KeyDeps {
   readonly table: Table;
   /** Epoch ms. */
   readonly now: () => number;
   /**
-   * What id and secret are made of, asked in the same order each time: with the bytes of a repeated request
-   * (`idempotency.ts`) a repeat makes the same key again. Absent: random.
+   * Source of id and secret, called in the same order each time. A repeated request (`idempotency.ts`) gets the same bytes and
+   * creates the same key again. Default: random.
    */
   readonly randomBytes?: (bytes: number) => Uint8Array;
 }
 
-/** What came of making a key. */
-export interface KeyMade {
+/** Result of the creation of a key. */
+export interface KeyCreated {
   readonly kind: 'created';
   readonly key: KeyRecord;
-  /** The whole key, to be shown as `Authorization: Bearer …`; given here and never again. */
+  /** The complete key, for `Authorization: Bearer …`. Not returned again. */
   readonly secret: string;
 }
 
 /**
- * Makes a key that may no more than whoever makes it, and does not outlive it. Nothing is stored when it is refused. Who
- * makes several at the same moment may get a few beyond {@link MAX_KEYS}.
+ * Creates a key whose permissions and lifetime do not exceed those of the caller. A rejected request stores nothing. Concurrent
+ * requests can slightly exceed {@link MAX_KEYS}.
  */
-export async function createKey(deps: KeyDeps, input: unknown, by: Caller): Promise<KeyMade | Refusal> {
+export async function createKey(deps: KeyDeps, input: unknown, by: Caller): Promise<KeyCreated | Refusal> {
   const checked = checkInput(NewKey, input);
   if (checked.kind === 'refused') return checked;
   const { table, now, randomBytes = nodeRandomBytes } = deps;
@@ -254,23 +252,22 @@ export async function createKey(deps: KeyDeps, input: unknown, by: Caller): Prom
     accounts: accounts ? [...new Set(accounts)].sort() : null,
     expiresAt: expiresAt === undefined ? null : Date.parse(expiresAt),
   };
-  const reason = refuseKey(wanted, by, createdAt);
+  const reason = checkPermissions(wanted, by, createdAt);
   if (reason) return { kind: 'refused', reason };
 
   const id = newKeyId(randomBytes);
   const secret = `jw_${id}_${newSecret(randomBytes)}`;
-  const digest = digestOf(secret);
+  const digest = sha256(secret);
   const others = (await table.query({ pk: API_KEY_PK, limit: MAX_KEYS + 1 })).filter(({ sk }) => sk !== id);
-  // Who is for some accounts can't take the last places from who is for all.
-  const most = by.accounts === null ? MAX_KEYS : MAX_KEYS - KEPT_PLACES;
+  const most = by.accounts === null ? MAX_KEYS : MAX_KEYS - RESERVED_KEYS;
   if (others.length >= most) {
-    return { kind: 'conflict', reason: `There are ${most} keys already; revoke one that nobody needs.` };
+    return { kind: 'conflict', reason: `The maximum of ${most} keys is reached. Revoke an unused key.` };
   }
   const full = wanted.accounts?.find(
-    (account) => others.filter((key) => accountsOf(key).includes(account)).length >= MAX_KEYS_OF_ACCOUNT,
+    (account) => others.filter((key) => readAccounts(key).includes(account)).length >= MAX_KEYS_OF_ACCOUNT,
   );
   if (full !== undefined) {
-    const reason = `${MAX_KEYS_OF_ACCOUNT} keys name the account "${full}", and no more can; revoke one first.`;
+    const reason = `The account "${full}" has the maximum of ${MAX_KEYS_OF_ACCOUNT} keys. Revoke one first.`;
     return { kind: 'conflict', reason };
   }
   const item: Item = {
@@ -289,10 +286,10 @@ export async function createKey(deps: KeyDeps, input: unknown, by: Caller): Prom
   const there = put.item?.digest;
   const isSame = there instanceof Uint8Array && Buffer.from(there).equals(digest);
   if (put.item && isSame) return { kind: 'created', key: toRecord(put.item, undefined), secret };
-  return { kind: 'conflict', reason: 'The id that was made up for the key is taken; try again.' };
+  return { kind: 'conflict', reason: 'The generated id of the key is in use. Retry.' };
 }
 
-/** A page of the keys that a caller may see, by id. `next` is the last id of a page that is not the last one. */
+/** Returns a page of the keys visible to the caller, ordered by id. `next`: the last id, or `null` on the last page. */
 export async function listKeys(
   { table }: Pick<KeyDeps, 'table'>,
   page: { readonly limit: number; readonly after?: string | undefined },
@@ -307,7 +304,7 @@ export async function listKeys(
       ...(after === undefined ? {} : { after }),
       limit: limit + 1,
     });
-    seen.push(...items.filter((item) => maySee(by, item)));
+    seen.push(...items.filter((item) => isVisible(by, item)));
     after = items.at(-1)?.sk;
     if (seen.length > limit || items.length <= limit) break;
   }
@@ -320,7 +317,7 @@ export async function listKeys(
   };
 }
 
-/** One key that a caller may see. */
+/** Returns a key visible to the caller. */
 export async function readKey(
   { table }: Pick<KeyDeps, 'table'>,
   id: string,
@@ -333,8 +330,7 @@ export async function readKey(
 }
 
 /**
- * Takes a key away for good; also the one that asks for it. Of the configured key that is refused, for it can only be
- * changed where it is configured. Counts within 30 seconds.
+ * Revokes a key, possibly the caller's own. Takes effect within 30 seconds. The key of the configuration cannot be revoked here.
  */
 export async function revokeKey(
   { table }: Pick<KeyDeps, 'table'>,
@@ -342,27 +338,30 @@ export async function revokeKey(
   by: Caller,
 ): Promise<{ readonly kind: 'revoked' } | Refusal> {
   if (id === BOOTSTRAP_KEY && by.role === 'admin' && by.accounts === null) {
-    return { kind: 'refused', reason: 'The key of the configuration can only be changed there.' };
+    return {
+      kind: 'refused',
+      reason: 'The key of the configuration can only be changed in the configuration.',
+    };
   }
   if (!(await find(table, id, by))) return unknownKey();
-  // First the key: what is left of its use leaves by itself.
+  // The key first: a remaining last use expires.
   await table.write({ delete: keys.apiKey(id) });
   await table.write({ delete: keys.apiKeyUse(id) });
   return { kind: 'revoked' };
 }
 
 /**
- * Removes a deleted account from all keys, for its id can be used again. A key that names no other account is revoked: without
- * accounts it would be for all. False when a key was changed meanwhile; call it again.
+ * Removes a deleted account from all keys, because its id can be reused. A key without other accounts is revoked: without accounts
+ * it would apply to all. Returns false if a key was modified concurrently; call it again.
  */
 export async function removeAccountFromKeys(table: Table, account: string): Promise<boolean> {
   const items = await table.query({ pk: API_KEY_PK });
   const changes = items.flatMap((item): Promise<WriteOutcome>[] => {
-    const accounts = accountsOf(item);
+    const accounts = readAccounts(item);
     if (!accounts.includes(account)) return [];
     const others = accounts.filter((each) => each !== account);
     const { pk, sk } = item;
-    // Of two deletions at the same time, neither undoes what the other did.
+    // Concurrent deletions must not undo each other.
     const when: Clause[] = [
       ['pk', 'present'],
       ['revision', 'absent or =', revisionOf(item)],
@@ -375,35 +374,39 @@ export async function removeAccountFromKeys(table: Table, account: string): Prom
   return (await Promise.all(changes)).every(({ done }) => done);
 }
 
-/** The accounts that a key names; none if it is for all. */
-const accountsOf = ({ accounts }: Item): readonly string[] =>
+/** Returns the accounts of a key. Empty if it applies to all accounts. */
+const readAccounts = ({ accounts }: Item): readonly string[] =>
   (accounts as readonly string[] | undefined) ?? [];
 
-/** Whether two keys are for the same accounts; both are sorted. */
+/** Returns whether two sorted lists of accounts are equal. */
 const isSame = (one: Caller['accounts'], other: Caller['accounts']): boolean =>
   String(one) === String(other) && (one === null) === (other === null);
 
-/** What a key may. */
-type Powers = Pick<Caller, 'role' | 'accounts'>;
+/** Permissions of a key. */
+type Permissions = Pick<Caller, 'role' | 'accounts'>;
 
-/** Why somebody can't make a key: one sentence. */
-function refuseKey(wanted: Powers & Pick<Caller, 'expiresAt'>, by: Caller, now: number): string | undefined {
+/** Returns why the caller cannot create a key, as an error message; `undefined` if allowed. */
+function checkPermissions(
+  wanted: Permissions & Pick<Caller, 'expiresAt'>,
+  by: Caller,
+  now: number,
+): string | undefined {
   if (!roleAllows(by.role, wanted.role)) {
-    return `role must be ${by.role} or less: a key makes no key that may more than itself.`;
+    return `role must be ${by.role} or less: a key cannot grant more than its own permissions.`;
   }
   if (!coversAccounts(by.accounts, wanted.accounts)) {
     return wanted.accounts === null
-      ? 'accounts must be given: a key that is for some accounts makes no key for all of them.'
-      : 'accounts must be among those that the key which makes it is for.';
+      ? 'accounts is required: a key for some accounts cannot create a key for all accounts.'
+      : 'accounts must be a subset of the accounts of the creating key.';
   }
-  if (isOver(wanted.expiresAt, now)) return 'expiresAt must be in the future.';
+  if (isExpired(wanted.expiresAt, now)) return 'expiresAt must be in the future.';
   if (by.expiresAt !== null && (wanted.expiresAt === null || wanted.expiresAt > by.expiresAt)) {
-    return `expiresAt must be ${isoOf(by.expiresAt)} or earlier: a key makes no key that outlives it.`;
+    return `expiresAt must be ${toIso(by.expiresAt)} or earlier: a key cannot create a key that expires later.`;
   }
   return undefined;
 }
 
-function maySee(by: Powers, item: Item): boolean {
+function isVisible(by: Permissions, item: Item): boolean {
   const { role, accounts } = toCaller(item.sk, item);
   return roleAllows(by.role, role) && coversAccounts(by.accounts, accounts);
 }
@@ -412,13 +415,13 @@ function coversAccounts(all: Caller['accounts'], some: Caller['accounts']): bool
   return all === null || (some?.every((account) => all.includes(account)) ?? false);
 }
 
-async function find(table: Table, id: string, by: Powers): Promise<Item | undefined> {
+async function find(table: Table, id: string, by: Permissions): Promise<Item | undefined> {
   if (!isKeyId(id)) return undefined;
   const item = await table.get(keys.apiKey(id));
-  return item && maySee(by, item) ? item : undefined;
+  return item && isVisible(by, item) ? item : undefined;
 }
 
-/** An item that is not as it should be gives the least: a key of no accounts that may read. */
+/** Converts an item. An invalid item results in the least permissions: role `read` and no accounts. */
 function toCaller(keyId: string, item: Item | undefined): Caller {
   const { name, role, accounts, expiresAt } = (item ?? {}) as Partial<Item>;
   return {
@@ -437,10 +440,10 @@ function toRecord(item: Item, use: Item | undefined): KeyRecord {
     name,
     role,
     accounts: accounts && [...accounts],
-    createdAt: isoOf(Number(item.createdAt)),
+    createdAt: toIso(Number(item.createdAt)),
     createdBy: String(item.createdBy),
-    expiresAt: expiresAt === null ? null : isoOf(expiresAt),
-    lastUsedAt: typeof use?.usedAt === 'number' ? isoOf(use.usedAt) : null,
+    expiresAt: expiresAt === null ? null : toIso(expiresAt),
+    lastUsedAt: typeof use?.usedAt === 'number' ? toIso(use.usedAt) : null,
   };
 }
 
@@ -449,7 +452,7 @@ function newKeyId(randomBytes: (bytes: number) => Uint8Array): string {
   return Array.from(randomBytes(ID_CHARACTERS), (byte) => ID_ALPHABET[byte % ID_ALPHABET.length]).join('');
 }
 
-/** 256 random bits, in characters that belong to one word. */
+/** Encodes 256 random bits in base 62. */
 function newSecret(randomBytes: (bytes: number) => Uint8Array): string {
   let rest = BigInt(`0x${Buffer.from(randomBytes(SECRET_BYTES)).toString('hex')}`);
   const base = BigInt(SECRET_ALPHABET.length);
@@ -461,16 +464,16 @@ function newSecret(randomBytes: (bytes: number) => Uint8Array): string {
   return text;
 }
 
-function digestOf(text: string): Buffer {
+function sha256(text: string): Buffer {
   return hash('sha256', text, 'buffer');
 }
 
-function isOver(expiresAt: number | null, now: number): boolean {
+function isExpired(expiresAt: number | null, now: number): boolean {
   return expiresAt !== null && expiresAt <= now;
 }
 
 const seconds = (ms: number): number => Math.ceil(ms / 1000);
-const isoOf = (ms: number): string => new Date(ms).toISOString();
+const toIso = (ms: number): string => new Date(ms).toISOString();
 
-/** Not quoted: somebody may have given the whole key. */
+/** Does not quote the id, because it may be a complete key. */
 const unknownKey = (): Refusal => ({ kind: 'unknown', reason: 'There is no such key.' });

@@ -37,7 +37,9 @@ const IF_NONE_MATCH = z
 const IF_MATCH = z
   .string()
   .optional()
-  .describe('Required current `ETag` of the resource. Otherwise the status is 412.');
+  .describe(
+    '`ETag` of the revision to change. If the resource has another revision, the status is 412. Default: any revision.',
+  );
 
 /** Media types of forms. */
 const FORMS = ['application/x-www-form-urlencoded', 'multipart/form-data'];

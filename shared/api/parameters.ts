@@ -50,7 +50,7 @@ export const typePatterns = one
     const futile = patterns.find((pattern) => !eventTypes.some((type) => typeMatches(type, [pattern])));
     if (futile === undefined) return [...new Set(patterns)];
     context.addIssue(
-      `must be event types or beginnings of them closed by *, separated by commas; none matches ${JSON.stringify(futile.slice(0, 100))} (see /v1/event-types)`,
+      `must be comma-separated event types or prefixes followed by *; no type matches ${JSON.stringify(futile.slice(0, 100))} (see /v1/event-types)`,
     );
     return z.NEVER;
   })

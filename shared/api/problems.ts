@@ -108,7 +108,7 @@ export const problems = {
   'request-blocked': {
     status: 403,
     title: 'Request Blocked',
-    meaning: 'Only on AWS: the request was blocked by the web application firewall, or it is malformed.',
+    meaning: 'Only on AWS: the request was blocked by the web application firewall, or it was malformed.',
   },
   'internal-server-error': {
     status: 500,

@@ -53,7 +53,7 @@ export const tags = {
   Jobs: 'Current jobs and statistics.',
   Events: 'Event logs: paged feeds, long polls and live streams.',
   Notifications: 'Customer notifications by e-mail and SMS: settings, recipients, templates and messages.',
-  Endpoints: 'Webhooks, what was delivered to them, and what is to be delivered again.',
+  Endpoints: 'Webhook endpoints: deliveries, parked and dead events, replays, signing secrets.',
   Keys: 'API keys.',
   Regions: 'Regions and their state.',
   Catalogue: 'Event types with their schemas and examples.',
@@ -246,7 +246,7 @@ export function route<
       const caller = c.get('caller');
       if (spec.role !== null && !roleAllows(caller.role, spec.role)) return tooSmall(c, spec.role);
       if (spec.allAccounts && caller.accounts !== null) {
-        return problem(c, 'forbidden', { detail: 'This takes a key that is for all accounts.' });
+        return problem(c, 'forbidden', { detail: 'This operation requires a key for all accounts.' });
       }
       const params = paramsSchema.safeParse(c.req.param(), { reportInput: true });
       if (!params.success) return refused(c, 'invalid-parameter', params.error, paramsSchema);
@@ -366,18 +366,18 @@ async function once(
     case 'answer not kept':
       return problem(c, 'conflict', {
         field,
-        detail: `It was done with this key before (status ${outcome.status}), and the answer was too long to be kept.`,
+        detail: `The request was executed before (status ${outcome.status}). Its response was too long to be stored.`,
       });
     case 'in progress':
       return problem(c, 'request-in-progress', {
         field,
-        detail: 'A request with this key is being answered at this moment.',
+        detail: 'A request with this key is in progress.',
         headers: { 'retry-after': String(outcome.retryAfterSeconds) },
       });
     case 'other request':
       return problem(c, 'idempotency-key-reused', {
         field,
-        detail: 'This key was sent with another request; a new request needs a new key.',
+        detail: 'This key was used for another request. Use a new key for each new request.',
       });
   }
 }
@@ -416,13 +416,13 @@ function expectationOf(c: Context<ApiEnv>, revision: number | null): Expectation
   if (revision !== null && wanted.includes(etagOf(revision))) return { revision };
   const detail =
     revision === null
-      ? 'It has no revision, for nothing of it can be changed here.'
-      : `It was changed since: its ETag is ${etagOf(revision)} now. Read it again, and change that.`;
+      ? 'The resource has no revision: it cannot be changed through the API.'
+      : `The resource was modified: its ETag is ${etagOf(revision)}. Fetch it again and retry.`;
   return problem(c, 'precondition-failed', { field: 'If-Match', detail });
 }
 
 function tooSmall(c: Context<ApiEnv>, needed: Role): Response {
-  const detail = `This takes a key with the role ${needed}${needed === 'admin' ? '' : ' or above'}.`;
+  const detail = `This operation requires a key with the role ${needed}${needed === 'admin' ? '' : ' or higher'}.`;
   return problem(c, 'forbidden', { detail });
 }
 
@@ -489,11 +489,11 @@ function findUnsafeText(body: unknown): { readonly field: string; readonly detai
     const { name, value } = member;
     if (name === '__proto__') {
       const field = fieldOf(member);
-      return { field, detail: `${field} is not accepted: no field is called __proto__.` };
+      return { field, detail: `${field} is not accepted: no field may be named __proto__.` };
     }
     if ([name, value].some((text) => typeof text === 'string' && !text.isWellFormed())) {
       const field = fieldOf(member).toWellFormed();
-      return { field, detail: `${field} must be well-formed Unicode: it has a lone surrogate.` };
+      return { field, detail: `${field} must be well-formed Unicode: it contains a lone surrogate.` };
     }
     if (typeof value !== 'object' || value === null) continue;
     const isList = Array.isArray(value);
@@ -527,9 +527,9 @@ function refused(
     const field = pathText([...issue.path, String(issue.keys[0]).slice(0, 100)], whole);
     const shape =
       issue.path.length === 0 && schema instanceof z.ZodObject ? Object.keys(schema.shape) : undefined;
-    const known = shape && ` There are: ${shape.join(', ') || 'none'}.`;
+    const known = shape && ` Known: ${shape.join(', ') || 'none'}.`;
     const what = kind === 'invalid-parameter' ? 'parameter' : 'field';
-    return problem(c, kind, { field, detail: `${field} is not a ${what} here.${known ?? ''}` });
+    return problem(c, kind, { field, detail: `${field} is not a known ${what}.${known ?? ''}` });
   }
   if (issue === undefined || issue.path.length === 0) {
     const own = issue?.code === 'custom' ? issue.message : 'must be a JSON object';

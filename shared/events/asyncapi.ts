@@ -33,8 +33,10 @@ const WAYS: readonly Way[] = [
       type: 'object',
       description: 'Headers of Standard Webhooks 1.0, and `webhook-replay`.',
       properties: {
-        'webhook-id': text('The id of the event: the same at every attempt.'),
-        'webhook-timestamp': text('When this attempt was made: seconds since 1970.', { pattern: '^\\d+$' }),
+        'webhook-id': text('Id of the event, the same for every attempt.'),
+        'webhook-timestamp': text('Time of the attempt, in seconds since 1970-01-01 UTC.', {
+          pattern: '^\\d+$',
+        }),
         'webhook-signature': text(
           '`v1,` and the HMAC-SHA256 of `<id>.<timestamp>.<body>` in base64; several, separated by spaces, while a secret is rotated.',
           { pattern: '^v1,\\S+( v1,\\S+)*$' },
@@ -105,10 +107,8 @@ const WAYS: readonly Way[] = [
       type: 'object',
       description: 'Fields of the server-sent event besides `data`, which is the payload on one line.',
       properties: {
-        id: text(
-          'The cursor right behind the event: sent as `Last-Event-ID`, or as `after`, the stream goes on from there.',
-        ),
-        event: text('The type of the event; `cursor` in messages that hold a cursor and no event.'),
+        id: text('Cursor after the event. Send it as `Last-Event-ID` or `after` to resume the stream.'),
+        event: text('Type of the event. `cursor` in messages that contain a cursor instead of an event.'),
       },
       required: ['id', 'event'],
     },
@@ -225,7 +225,7 @@ export function asyncApiDocument(): object {
       publishEvent: sends('topic', 'SNS', 'Publishes each event to the topic of the cell.'),
       followAccount: follows('accountStream', 'Stream of an account', 'Streams the events of an account.'),
       followRegion: follows('regionStream', 'Stream of a region', 'Streams the events of a region.'),
-      followAll: follows('stream', 'Stream of everything', 'Streams the events of all accounts and regions.'),
+      followAll: follows('stream', 'Stream of all events', 'Streams the events of all accounts and regions.'),
     },
     components: {
       tags: Object.fromEntries(TAGS.map((tag) => [tag.name, tag])),
@@ -278,8 +278,12 @@ const TAGS = [
 const STREAM_QUERY = {
   type: 'object',
   properties: {
-    after: text('A cursor: the `id` to go on behind. Absent: what comes from now on.'),
-    types: text('Event types or beginnings of them closed by `*`, separated by commas. Absent: all.'),
+    after: text(
+      'Return events after this cursor, an `id` of the stream. Default: the current end of the log.',
+    ),
+    types: text(
+      'Only events of these types, comma-separated. A trailing `*` matches any suffix. Default: all types.',
+    ),
   },
   additionalProperties: false,
 };
@@ -313,12 +317,15 @@ const REFERENCE = {
   description: 'Reference to an event that is too large for SNS.',
   properties: {
     jobwire: { const: 'reference' },
-    ...{ id: text('The id of the event.'), type: text('Type of the event.') },
+    ...{ id: text('Id of the event.'), type: text('Type of the event.') },
     ...{ source: text('As in the event.'), subject: text('As in the event.') },
     ...{ time: text('As in the event.', { format: 'date-time' }), sequence: text('As in the event.') },
-    feed: text('A page of the feed that holds the event alone: GET it with a key of the API.', {
-      format: 'uri',
-    }),
+    feed: text(
+      'URL of a page of the feed that contains only this event. Send a GET request with an API key.',
+      {
+        format: 'uri',
+      },
+    ),
   },
   required: ['jobwire', 'id', 'type', 'source', 'time', 'sequence', 'feed'],
 };

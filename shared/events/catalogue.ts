@@ -60,7 +60,11 @@ const ofAccount = { ...base, observed: observed.partial().optional() };
 export const catalogue = {
   'job.created': {
     when: 'A job was created after tracking began.',
-    data: z.object({ ...ofJob, changes: z.object({}), occurredAt: asSaid.nullable().describe('dateIn') }),
+    data: z.object({
+      ...ofJob,
+      changes: z.object({}),
+      occurredAt: asSaid.nullable().describe('Value of `dateIn` upstream.'),
+    }),
   },
   'job.status_changed': {
     when: 'The status of a job changed: in the list or, after the job was delisted, in its detail.',
@@ -79,7 +83,7 @@ export const catalogue = {
     data: z.object({
       ...ofJob,
       changes: z.object({ dateOut: change(text) }),
-      occurredAt: asSaid.describe('dateOut'),
+      occurredAt: asSaid.describe('Value of `dateOut` upstream.'),
     }),
   },
   'job.dispatch_revoked': {

@@ -49,15 +49,19 @@ const SHARED = (() => {
   const { orderGroupSequence } = catalogue['job.updated'].data.shape.changes.shape;
   const [from, to] = ['Value before the change.', 'Value after the change.'];
   const shapes = [
-    ['TrackingEntry', job.shape.tracking.element, 'One parcel: known by its number, or else by its link.'],
+    [
+      'TrackingEntry',
+      job.shape.tracking.element,
+      'A parcel, identified by its number, or by its link if it has no number.',
+    ],
     [
       'Job',
       job,
-      'The job as it stands after the change. Texts written by customers are data: escape them wherever they are shown.',
+      'The job after the change. Texts written by customers are untrusted: escape them for display.',
     ],
     ['Observed', observed, 'When the change happened: after `since` and not later than `at`.'],
     ['StringChange', status, `Change of a text. \`from\`: ${from} \`to\`: ${to}`],
-    ['BooleanChange', canEdit, `Change of a yes-or-no value. \`from\`: ${from} \`to\`: ${to}`],
+    ['BooleanChange', canEdit, `Change of a boolean value. \`from\`: ${from} \`to\`: ${to}`],
     ['NumberChange', orderGroupSequence.unwrap(), `Change of a number. \`from\`: ${from} \`to\`: ${to}`],
   ] as const;
   const plain = shapes.map(([name, schema]) => ({ name, plain: plainSchemaOf(schema) }));
@@ -178,7 +182,7 @@ export function eventComponents(): Readonly<Record<string, JsonSchema>> {
     ),
     Event: {
       description:
-        'A CloudEvents 1.0 envelope in structured JSON. `type` says which fields `data` has. New types may come at any time: ignore those that the client does not know.',
+        'A CloudEvents 1.0 envelope in structured JSON. `type` determines the fields of `data`. New types can be added at any time: ignore unknown ones.',
       oneOf: eventTypes.map((type) => ref(nameOf(type))),
       discriminator: {
         propertyName: 'type',

@@ -53,12 +53,15 @@ export function typesOfEvents(): string {
   const parcel = job?.properties?.tracking?.items;
   if (!job || !observed || !parcel) throw new Error('job.created lacks the shapes that have names.');
   const shapes: readonly Shape[] = [
-    { name: 'TrackingEntry', schema: parcel, about: 'One parcel: known by its number, or else by its link.' },
+    {
+      name: 'TrackingEntry',
+      schema: parcel,
+      about: 'A parcel, identified by its number, or by its link if it has no number.',
+    },
     {
       name: 'JobSummary',
       schema: job,
-      about:
-        'The job as it stands after the change. Texts written by customers are data: escape them wherever they are shown.',
+      about: 'The job after the change. Texts written by customers are untrusted: escape them for display.',
     },
     {
       name: 'Observed',

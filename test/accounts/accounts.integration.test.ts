@@ -693,7 +693,7 @@ const REFUSED: readonly (readonly [string, object, string])[] = [
     { credentials: { clientId: 'x', clientSecret: 's3cret\n' } },
     'credentials.clientSecret must be without spaces around it and without line breaks: they come along when it is copied.',
   ],
-  ['a field too many', { realm: 'us' }, 'realm is not a setting that Jobwire knows.'],
+  ['a field too many', { realm: 'us' }, 'realm is not a known setting.'],
 ];
 
 test.each(REFUSED)(

@@ -577,7 +577,7 @@ test('a built-in sink can be read, enabled and replayed to only; it is listed on
     ['POST', '/resend', { event: 'acme.e1.1' }],
   ] as const) {
     const { status, body: problem } = await rig.ask(method, `/v1/endpoints/sns${rest}`, { body });
-    expect([status, problem.detail], rest).toEqual([404, expect.stringContaining('built in')]);
+    expect([status, problem.detail], rest).toEqual([404, expect.stringContaining('Built-in')]);
   }
 });
 

@@ -1278,7 +1278,7 @@ describe('confirmation by an operator', () => {
   test.each([
     ['no JSON', '{', 400, 'must be JSON'],
     ['no object', '[]', 400, 'must be a JSON object'],
-    ['an unknown field', '{"upstream":1}', 400, 'upstream is not a field here. There are: upstreamId.'],
+    ['an unknown field', '{"upstream":1}', 400, 'upstream is not a known field. Known: upstreamId.'],
     ['no id', '{"upstreamId":"x"}', 400, 'upstreamId must be a positive integer'],
     ['too much', ' '.repeat(100_001), 413, 'no larger than 100000 bytes'],
   ])('%s is rejected with a message, and nothing changes', async (_, body, status, words) => {

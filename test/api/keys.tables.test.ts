@@ -178,11 +178,11 @@ eachTable('API keys', (makeTable) => {
 describe('creating and listing keys', () => {
   test.each([
     [{ role: 'operate' }, { role: 'admin' }, 'role must be operate or less'],
-    [{ accounts: ['acme'] }, { role: 'read' }, 'accounts must be given'],
-    [{ accounts: ['acme'] }, { role: 'read', accounts: null }, 'accounts must be given'],
-    [{ accounts: ['acme'] }, { role: 'read', accounts: ['acme', 'nova'] }, 'accounts must be among those'],
+    [{ accounts: ['acme'] }, { role: 'read' }, 'accounts is required'],
+    [{ accounts: ['acme'] }, { role: 'read', accounts: null }, 'accounts is required'],
+    [{ accounts: ['acme'] }, { role: 'read', accounts: ['acme', 'nova'] }, 'accounts must be a subset'],
     [{}, { role: 'read', expiresAt: iso(START) }, 'expiresAt must be in the future'],
-    [{}, { role: 'read', expiresAt: 'tomorrow' }, 'expiresAt must be an instant such as'],
+    [{}, { role: 'read', expiresAt: 'tomorrow' }, 'expiresAt must be a timestamp such as'],
     [
       { expiresAt: START + MINUTE },
       { role: 'read' },
@@ -204,7 +204,7 @@ describe('creating and listing keys', () => {
     ],
     [{}, { role: 'read', name: '' }, 'name must be 1 to 100 characters long'],
     [{}, { role: 'read', name: 'n'.repeat(101) }, 'name must be 1 to 100 characters long'],
-    [{}, { role: 'read', secret: 'x' }, 'secret is not a setting that Jobwire knows'],
+    [{}, { role: 'read', secret: 'x' }, 'secret is not a known setting'],
     [{}, 'read', 'The request must be'],
   ])('%o cannot create %o: %s', async (by, input, sentence) => {
     const { deps, table } = rig(createMemoryTable());

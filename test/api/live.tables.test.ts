@@ -135,7 +135,7 @@ describe('a body', () => {
       { onFault: (cause) => expect.fail(String(cause)), onEnd: async () => ended(), cutMs: 5 },
     );
     await end;
-    await expect(body.getReader().read()).rejects.toThrow('cut off');
+    await expect(body.getReader().read()).rejects.toThrow('aborted');
   });
 });
 
@@ -258,7 +258,7 @@ eachTable('the cap of a key', (makeTable) => {
         type: 'urn:jobwire:problem:too-many-streams',
         title: 'Too Many Open Streams',
         status: 429,
-        detail: 'At most 3 streams and waiting long polls at a time: come back when one has ended.',
+        detail: 'At most 3 streams and long polls can be open at a time. Retry when one has ended.',
         requestId: expect.any(String),
       });
     }

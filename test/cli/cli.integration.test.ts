@@ -1239,7 +1239,7 @@ test('what the API says of a field is said of the option that gave it', async ()
     'POST /v1/endpoints': about('ratePerSecond', 'must be a number from 0.1 to 1000.'),
     'POST /v1/endpoints/erp/replays': ({ body }) =>
       (body as { filter?: object }).filter
-        ? about('filter.types[0]', 'must match one of the event types that there are.')
+        ? about('filter.types[0]', 'must match an existing event type.')
         : about('from', 'must not be in the future.'),
   });
   expect((await api.run(['endpoints', 'add', 'https://x.example', '--rate', '2000'])).err).toMatch(

@@ -826,7 +826,7 @@ describe('an invalid request is rejected with one message', () => {
       (url): [unknown, string] => [{ url }, `url is not accepted: ${checkUrl(url, false)}`],
     ),
     [{ url: `https://a.example/${'x'.repeat(2000)}` }, 'url must be at most 2000 characters.'],
-    [{ url: URL, colour: 'red' }, 'colour is not a setting that Jobwire knows.'],
+    [{ url: URL, colour: 'red' }, 'colour is not a known setting.'],
     [
       { url: URL, id: 'ERP' },
       'id must be 1–63 lower-case letters, digits and hyphens, beginning with a letter or digit.',
@@ -840,12 +840,9 @@ describe('an invalid request is rejected with one message', () => {
     [{ url: URL, accounts: many(1001) }, 'accounts must name at most 1000 accounts.'],
     [{ url: URL, accounts: ['acme', 'nobody'] }, 'accounts must name registered accounts; "nobody" is not.'],
     [{ url: URL, types: [] }, 'types must name at least one type.'],
-    [{ url: URL, types: ['JOB'] }, 'types[0] must be an event type, or the beginning of one and a final *.'],
-    [{ url: URL, types: ['job.*', 'jobs.*'] }, 'types[1] must match one of the event types that there are.'],
-    [
-      { url: URL, types: ['job.created', 'job.made'] },
-      'types[1] must match one of the event types that there are.',
-    ],
+    [{ url: URL, types: ['JOB'] }, 'types[0] must be an event type, or a prefix followed by *.'],
+    [{ url: URL, types: ['job.*', 'jobs.*'] }, 'types[1] must match an existing event type.'],
+    [{ url: URL, types: ['job.created', 'job.made'] }, 'types[1] must match an existing event type.'],
     [{ url: URL, orderGroups: [''] }, 'orderGroups[0] must not be empty.'],
     [{ url: URL, orderGroups: [] }, 'orderGroups must hold at least one name.'],
     [{ url: URL, orderGroups: many(201) }, 'orderGroups must hold at most 200 names.'],
@@ -905,7 +902,7 @@ describe('an invalid request is rejected with one message', () => {
     ],
     [{ url: URL, secret: 7 }, 'secret must be text that begins with whsec_.'],
     [{ url: URL, description: long }, 'description must be at most 500 characters.'],
-    [{ url: URL, start: { at: 'noon' } }, 'start.at must be an instant such as 2026-03-02T08:00:00Z.'],
+    [{ url: URL, start: { at: 'noon' } }, 'start.at must be a timestamp such as 2026-03-02T08:00:00Z.'],
     [{ url: URL, start: { cursors: {} } }, 'start.cursors must name at least one account.'],
     ...['later', { at: '2026-03-02T07:00:00Z', cursors: {} }].map((start): [unknown, string] => [
       { url: URL, start },
@@ -935,11 +932,11 @@ describe('an invalid request is rejected with one message', () => {
     const refusals: readonly [object, string][] = [
       [{ url: 'https://10.0.0.1/' }, `url is not accepted: ${checkUrl('https://10.0.0.1/', false)}`],
       [{ url: null }, 'url must be a URL.'],
-      [{ types: ['nothing.*'] }, 'types[0] must match one of the event types that there are.'],
+      [{ types: ['nothing.*'] }, 'types[0] must match an existing event type.'],
       [{ accounts: ['nobody'] }, 'accounts must name registered accounts; "nobody" is not.'],
       [{ headers: { host: 'x' } }, 'headers.host must not be a header that Jobwire or the connection sets.'],
-      [{ secret: newSecret() }, 'secret is not a setting that Jobwire knows.'],
-      [{ id: 'other' }, 'id is not a setting that Jobwire knows.'],
+      [{ secret: newSecret() }, 'secret is not a known setting.'],
+      [{ id: 'other' }, 'id is not a known setting.'],
       [{ concurrency: 100 }, 'concurrency must be a whole number from 1 to 64.'],
     ];
     for (const [change, reason] of refusals) {

@@ -392,7 +392,7 @@ describe('an invalid request is rejected with one message', () => {
   test.each<[reason: string, input: unknown]>([
     [`from is missing; it ${begin}`, {}],
     [`from ${begin}`, { from: 'now' }],
-    ['from.at must be an instant such as 2026-03-02T08:00:00Z.', { from: { at: 'noon' } }],
+    ['from.at must be a timestamp such as 2026-03-02T08:00:00Z.', { from: { at: 'noon' } }],
     ['from.cursors must name at least one account.', { from: { cursors: {} } }],
     [end, { from: 'beginning', to: 'beginning' }],
     ['from must not be in the future.', { from: at(21) }],
@@ -411,12 +411,12 @@ describe('an invalid request is rejected with one message', () => {
       { from: 'beginning', filter: { accounts: ['nobody'] } },
     ],
     [
-      'filter.types[0] must match one of the event types that there are.',
+      'filter.types[0] must match an existing event type.',
       { from: 'beginning', filter: { types: ['nothing'] } },
     ],
-    ['filter.colour is not a setting that Jobwire knows.', { from: 'beginning', filter: { colour: 'red' } }],
+    ['filter.colour is not a known setting.', { from: 'beginning', filter: { colour: 'red' } }],
     ['filter must be a filter.', { from: 'beginning', filter: 'job.*' }],
-    ['speed is not a setting that Jobwire knows.', { from: 'beginning', speed: 2 }],
+    ['speed is not a known setting.', { from: 'beginning', speed: 2 }],
   ])('%s', async (reason, input) => {
     const rig = await createRig();
     expect(await rig.start(input)).toEqual({ kind: 'refused', reason });

@@ -162,7 +162,7 @@ const REFUSED: readonly (readonly [string, unknown, string])[] = [
   ['a text', 'accounts.list', 'The command must be an object.'],
   ['no command', { account: 'acme' }, `do must be one of ${commands().join(', ')}.`],
   ['a command that is none', { do: 'accounts.drop' }, `do must be one of ${commands().join(', ')}.`],
-  ['a field too many', { do: 'accounts.list', all: true }, 'all is not a setting that Jobwire knows.'],
+  ['a field too many', { do: 'accounts.list', all: true }, 'all is not a known setting.'],
   ['no account', { do: 'accounts.status' }, 'account is missing; it must be the id of an account.'],
   [
     'an id that is none',
@@ -349,7 +349,7 @@ test('a key is revoked by its id; an unknown one, or a whole key, is rejected', 
   expect(await tell({ do: 'keys.revoke', key: secret })).toEqual({
     error: {
       kind: 'refused',
-      message: 'key must be the id of a key: the part between the first two `_` of it.',
+      message: 'key must be the id of a key: the part between its first two `_`.',
     },
   });
   expect(await tell({ do: 'keys.revoke', key: key.id })).toEqual({ revoked: key.id });

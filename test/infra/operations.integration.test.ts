@@ -921,8 +921,8 @@ describe('alarms and dashboard', () => {
     );
     // A metric emitted on activity cannot be missing for long during activity.
     for (const { name } of alarms.flatMap(metricsOf)) {
-      const metric: { said?: string } = METRICS[name as MetricName] ?? {};
-      if (silent.flatMap(metricsOf).some((one) => one.name === name)) expect(metric.said).toBe('each');
+      const metric: { emitted?: string } = METRICS[name as MetricName] ?? {};
+      if (silent.flatMap(metricsOf).some((one) => one.name === name)) expect(metric.emitted).toBe('each');
     }
   });
 
@@ -978,7 +978,7 @@ describe('alarms and dashboard', () => {
   });
 
   test('fixed costs stay small: metrics, alarms and the dashboard of a cell', () => {
-    const always = names.filter((name) => METRICS[name].said !== 'rare');
+    const always = names.filter((name) => METRICS[name].emitted !== 'rare');
     const ofNotifications = (name: MetricName) =>
       (METRICS[name] as { part?: string }).part === 'notifications';
     const besides = always.filter(ofNotifications);
@@ -1105,7 +1105,7 @@ describe('the runbook', () => {
     );
     for (const [kind, words] of Object.entries(said)) {
       expect(listed[words]?.toSorted(), words).toEqual(
-        names.filter((name) => METRICS[name].said === kind).sort(),
+        names.filter((name) => METRICS[name].emitted === kind).sort(),
       );
     }
   });

@@ -44,7 +44,7 @@ test.each([
   ['eventRetentionDays', 3, 'eventRetentionDays must be a whole number from 7 to 365 (stage dev).'],
   ['pollConcurrency', 1, 'pollConcurrency must be a whole number from 2 to 1000 (stage dev).'],
   ['logRetention', 8, 'logRetention must be one of RetentionDays (stage dev).'],
-  ['retention', 8, 'retention is not a setting that Jobwire knows (stage dev).'],
+  ['retention', 8, 'retention is not a known setting (stage dev).'],
   [
     'cells.us.awsRegion',
     'virginia',
@@ -71,7 +71,7 @@ test.each([
     { name: 'us.jobwire.example', certificateArn: certificateArn('eu-west-2') },
     'cells.us.dashboardDomain.certificateArn must be the ARN of a certificate in us-east-1, where CloudFront looks for them (stage dev).',
   ],
-  ['cells.us.customerkey', true, 'cells.us.customerkey is not a setting that Jobwire knows (stage dev).'],
+  ['cells.us.customerkey', true, 'cells.us.customerkey is not a known setting (stage dev).'],
   ['cells.us.customerKey', 1, 'cells.us.customerKey must be true or false (stage dev).'],
   [
     'cells.us.notifications',
@@ -119,7 +119,7 @@ test.each([
     'api.corsOrigins[0] must be an origin such as https://tools.example.com, without a path or a final slash (stage dev).',
   ],
   ['api.corsOrigins', '*', 'api.corsOrigins must be a list of origins (stage dev).'],
-  ['cells.mars', {}, 'cells.mars is not a setting that Jobwire knows (stage dev).'],
+  ['cells.mars', {}, 'cells.mars is not a known setting (stage dev).'],
   [
     'cells.us.stateTable',
     { name: 'other', streamArn: STREAM },

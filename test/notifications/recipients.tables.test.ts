@@ -353,7 +353,7 @@ describe('rejects invalid settings', () => {
       { ...on, sms: { senderId: '12345' } },
       'sms.senderId must be 1 to 11 letters and digits, one letter at least.',
     ],
-    [{ ...on, colour: 1 }, 'colour is not a setting that Jobwire knows.'],
+    [{ ...on, colour: 1 }, 'colour is not a known setting.'],
   ])('%j: %s', async (input, reason) => {
     const { deps } = await createRig();
     expect(await saveSettings(deps, ACME, input)).toEqual({ kind: 'refused', reason });
@@ -524,7 +524,7 @@ describe('rejects invalid recipients', () => {
       { email: 'a@example.com', id: OWN_USER },
       'id must be another than own-user: it is the ordering service’s.',
     ],
-    [{ email: 'a@example.com', fax: '1' }, 'fax is not a setting that Jobwire knows.'],
+    [{ email: 'a@example.com', fax: '1' }, 'fax is not a known setting.'],
   ])('%j: %s', async (input, reason) => {
     const { deps } = await createRig();
     expect(await createRecipient(deps, ACME, input)).toEqual({ kind: 'refused', reason });

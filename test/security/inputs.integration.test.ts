@@ -273,7 +273,7 @@ test.each([
 test.each([
   ['a lone surrogate', String.raw`{"description":"a\ud800"}`, 'description', 'lone surrogate'],
   ['a lone surrogate in a name', String.raw`{"headers":{"\udc00":"a"}}`, 'headers.\ufffd', 'lone surrogate'],
-  ['a field called __proto__', '{"__proto__":{"url":"x"}}', '__proto__', 'no field is called __proto__'],
+  ['a field called __proto__', '{"__proto__":{"url":"x"}}', '__proto__', 'no field may be named __proto__'],
   [
     'an escaped __proto__',
     String.raw`{"jobFields":{"\u005f_proto__":1}}`,

@@ -179,7 +179,7 @@ export const accountRoutes: readonly Route[] = [
       if (body.secretRef !== undefined && caller.accounts !== null) {
         return problem(c, 'forbidden', {
           field: 'secretRef',
-          detail: 'secretRef takes a key that is for all accounts; give the account its credentials instead.',
+          detail: 'secretRef requires a key for all accounts. Send credentials instead.',
         });
       }
       return changed(c, await updateAccount(manage.accounts, refOf(subject), body, expected), expected);

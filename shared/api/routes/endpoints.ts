@@ -379,7 +379,7 @@ export const endpointRoutes: readonly Route[] = [
       if (outcome.kind !== 'attempted') {
         return problem(c, 'unprocessable-content', {
           field: 'event',
-          detail: `event can't be sent: ${outcome.reason}`,
+          detail: `event cannot be sent: ${outcome.reason}`,
         });
       }
       const { kind: _, ...report } = outcome;
@@ -691,7 +691,7 @@ export const endpointRoutes: readonly Route[] = [
       // An existing replay with this id may cover accounts that the endpoint followed before.
       const there = body.id === undefined ? undefined : await readReplay(feed, region, id, body.id);
       if (there && !isForAll(caller, there.accounts)) {
-        return notDone(c, { kind: 'conflict', reason: `id must be new, and "${body.id}" is taken.` });
+        return notDone(c, { kind: 'conflict', reason: `id must be new: "${body.id}" is in use.` });
       }
       const outcome = await startReplay(manage.endpoints, region, id, body, making);
       if (outcome.kind !== 'started') return notDone(c, outcome);
@@ -748,7 +748,7 @@ const isForAll = (caller: Caller, accounts: readonly string[]): boolean =>
 function refuseAccounts(caller: Caller, accounts: readonly string[] | null): Refusal | undefined {
   if (caller.accounts === null || (accounts && isForAll(caller, accounts))) return undefined;
   const reason = accounts
-    ? 'accounts must be among those that the key is for.'
+    ? 'accounts must be a subset of the accounts of the key.'
     : 'accounts must be named, for the key is for some accounts only.';
   return { kind: 'refused', reason };
 }

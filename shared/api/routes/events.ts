@@ -119,7 +119,7 @@ const CellEventsQuery = z
   })
   .superRefine(({ after, last }, context) => {
     if (after === undefined || last === undefined) return;
-    context.addIssue({ code: 'custom', path: ['last'], message: 'can’t be combined with after' });
+    context.addIssue({ code: 'custom', path: ['last'], message: 'cannot be combined with after' });
   });
 
 const CellStreamQuery = z.strictObject({
@@ -368,7 +368,7 @@ export function cursorGone(c: Context<ApiEnv>, gone: Gone): Response {
 }
 
 function noLog(c: Context<ApiEnv>): Response {
-  return problem(c, 'not-found', { detail: 'There is no such log: it has not begun yet.' });
+  return problem(c, 'not-found', { detail: 'The log does not exist yet.' });
 }
 
 /**
@@ -471,7 +471,7 @@ function holdOf(c: Context<ApiEnv>, { slots, report: tell }: RouteParts, ms: num
 
 function tooManyWaiting(c: Context<ApiEnv>, { slots }: RouteParts): Response {
   return problem(c, 'too-many-streams', {
-    detail: `At most ${slots?.perKey} streams and waiting long polls at a time: come back when one has ended.`,
+    detail: `At most ${slots?.perKey} streams and long polls can be open at a time. Retry when one has ended.`,
     headers: { 'retry-after': String(CROWDED_RETRY_SECONDS) },
   });
 }

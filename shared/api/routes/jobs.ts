@@ -52,7 +52,7 @@ const JobsQuery = z
   .superRefine((given, context) => {
     const [first, second] = FILTERS.filter((name) => given[name] !== undefined && given[name] !== false);
     if (second === undefined) return;
-    context.addIssue({ code: 'custom', path: [second], message: `can't be combined with ${first}` });
+    context.addIssue({ code: 'custom', path: [second], message: `cannot be combined with ${first}` });
   });
 
 /** A job of an account, by its number. */

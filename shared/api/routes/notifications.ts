@@ -93,7 +93,7 @@ const settingsSubject: Subject<AccountSettings> = {
 
 /** A message of an account. */
 const messageSubject: Subject<MessageRecord> = {
-  params: { ...ofAccount.params, message: one.describe('The id of the message.') },
+  params: { ...ofAccount.params, message: one.describe('Id of the message.') },
   async find(asked, parts) {
     const ref = await ofAccount.find(asked, parts);
     if (ref instanceof Response) return ref;

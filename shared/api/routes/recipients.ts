@@ -45,7 +45,7 @@ function decodeRecipientPlace(text: string): string | undefined {
 
 /** A recipient of an account. */
 export const recipientSubject: Subject<RecipientRecord> = {
-  params: { ...ofAccount.params, recipient: one.describe('The id of the recipient.') },
+  params: { ...ofAccount.params, recipient: one.describe('Id of the recipient.') },
   revisionOf: ({ revision }) => revision,
   async find(asked, parts) {
     const ref = await ofAccount.find(asked, parts);
