@@ -1,4 +1,4 @@
-/** What an operator and a reader see of an account that is not simply tracked: secrets that change, services that ask for rest, polls that run out of time. */
+/** Account states for operators and readers: changed secrets, Retry-After, polls that time out. */
 
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
@@ -17,7 +17,7 @@ async function baselined(jobs: number): Promise<{ rig: Rig; jobs: number[] }> {
 }
 
 describe('credentials (rule 11)', () => {
-  test('a rotated secret is rejected until it is known here, and then the account goes on from its state', async () => {
+  test('a rotated secret is rejected until it is updated, and then tracking resumes from its state', async () => {
     const { rig, jobs } = await baselined(3);
     const [job = 0] = jobs;
     const former = {
@@ -34,7 +34,7 @@ describe('credentials (rule 11)', () => {
     expect(await rig.pollTypes()).toEqual([`job.status_changed ${job}`, 'account.credentials_accepted']);
   });
 
-  test('a changed secret is used at once, though a token of the old one would still be good', async () => {
+  test('a changed secret is used at once, although a token of the old one is still valid', async () => {
     const { rig } = await baselined(3);
     const tokens = rig.sandbox.requests.count({ operation: 'token' });
     rig.upstream.clientSecret = 'a-new-secret';
@@ -42,13 +42,13 @@ describe('credentials (rule 11)', () => {
     expect(rig.sandbox.requests.count({ operation: 'token' })).toBe(tokens + 1);
   });
 
-  test('a token that runs out in the middle of a crawl is replaced, and the crawl is complete', async () => {
+  test('a token that expires within a crawl is replaced, and the crawl is complete', async () => {
     const { rig, jobs } = await baselined(450);
     let pages = 0;
     rig.sandbox.onRequest = ({ operation }) => {
       if (operation !== 'activeJobs') return;
       pages += 1;
-      // By the third page it is ten minutes old, whatever the tracker thinks of it.
+      // By the third page it is ten minutes old, for any clock of the tracker.
       if (pages === 3) rig.sandbox.revokeTokens();
     };
     const [job = 0] = jobs;
@@ -57,8 +57,8 @@ describe('credentials (rule 11)', () => {
   });
 });
 
-describe('a service that asks for rest (rule 12)', () => {
-  test('is not asked again before the time it named', async () => {
+describe('Retry-After of the upstream API (rule 12)', () => {
+  test('delays the next poll until its time', async () => {
     const { rig } = await baselined(3);
     const before = rig.sandbox.requests.count();
     rig.fault({
@@ -74,15 +74,15 @@ describe('a service that asks for rest (rule 12)', () => {
   });
 });
 
-describe('quiet and blind are told apart', () => {
-  test('a quiet account is seen up to its last poll; of a blind one it stands still, with the reason in words', async () => {
+describe('quiet and failing accounts', () => {
+  test('a quiet account is observed through its last poll; that of a failing one stops, with the error message', async () => {
     const { rig } = await baselined(120);
     await rig.poll();
     const quiet = await rig.status();
     expect(quiet).toMatchObject({ state: 'tracking', lastGoodCrawlStartedAt: rig.now(), problem: null });
     rig.fault({ match: { operation: 'activeJobs', query: { page: 2 } }, fault: { kind: 'reset' } });
     await rig.poll();
-    // Page 1 was read; what is not seen is not claimed to be.
+    // Page 1 was read; unread pages do not count as observed.
     expect(await rig.status()).toMatchObject({
       lastPollAt: rig.now(),
       lastGoodCrawlStartedAt: quiet.lastGoodCrawlStartedAt,
@@ -95,20 +95,20 @@ describe('quiet and blind are told apart', () => {
   });
 });
 
-describe('a poll that runs out of time', () => {
+describe('a poll that times out', () => {
   /** A poll that must be over `ms` after its reserve, in real time. */
   const pollWithin = (rig: Rig, ms: number) => {
     rig.pass(60);
     return pollAccount(rig.deps, rig.ref, rig.now() + 3_000 + ms);
   };
 
-  test('ends when a page does not come, commits what the others show, and the next poll goes on', async () => {
+  test('ends if a page times out, commits the changes of the others, and the next poll continues', async () => {
     const { rig, jobs } = await baselined(250);
     const seen = (await rig.status()).lastGoodCrawlStartedAt;
     const last = jobs.at(-1) ?? 0;
     const [first = 0] = jobs;
     for (const job of [first, last]) rig.upstream.setStatus(job, 'In production');
-    // The first job is on the last page, for the newest come first.
+    // The first job is on the last page, because the newest come first.
     rig.fault({ match: { operation: 'activeJobs', query: { page: 3 } }, fault: { kind: 'hang' } });
     expect(await pollWithin(rig, 300)).toMatchObject({ outcome: 'partial', events: 1 });
     expect((await rig.fresh()).map(({ subject }) => subject)).toEqual([`jobs/${last}`]);
@@ -117,7 +117,7 @@ describe('a poll that runs out of time', () => {
     expect(await rig.pollTypes()).toEqual([`job.status_changed ${first}`]);
   });
 
-  test('ends when a look at a job does not come, and keeps what the list shows', async () => {
+  test("ends if a detail fetch times out, and keeps the list's changes", async () => {
     const { rig, jobs } = await baselined(3);
     const [job = 0] = jobs;
     rig.upstream.dispatch(job);
@@ -129,7 +129,7 @@ describe('a poll that runs out of time', () => {
     expect(await rig.fresh()).toEqual([]);
   });
 
-  test('that has no time left at all writes nothing but that it failed', async () => {
+  test('without any time left writes only its failure', async () => {
     const { rig, jobs } = await baselined(3);
     const [job = 0] = jobs;
     rig.upstream.setStatus(job, 'In production');
@@ -138,7 +138,7 @@ describe('a poll that runs out of time', () => {
     expect(await rig.pollTypes()).toEqual([`job.status_changed ${job}`]);
   });
 
-  test('between two of its commits leaves whole ones behind, and the next poll says the rest', async () => {
+  test('between two of its commits leaves whole ones, and the next poll emits the rest', async () => {
     const { rig, jobs } = await baselined(400);
     for (const job of jobs) rig.upstream.setStatus(job, 'In production');
     const deadline = rig.now() + 60_000 + 10_000;
@@ -162,7 +162,7 @@ describe('a poll that runs out of time', () => {
   });
 });
 
-describe('the user of the credentials, as a recipient', () => {
+describe('the API user as a recipient', () => {
   const MINUTES_PER_READ = 6 * 60;
 
   async function wanting() {
@@ -184,7 +184,7 @@ describe('the user of the credentials, as a recipient', () => {
     };
   }
 
-  test('is read by the first poll that wants him, every six hours from then on, and at once when he is wanted anew', async () => {
+  test('is read by the first poll that needs it, every six hours from then on, and at once after re-enabling', async () => {
     const { rig, save, user, reads, read, polls } = await wanting();
     await polls(1);
     expect(await read()).toMatchObject({ email: user.emailAddress, channels: ['email'], source: 'upstream' });
@@ -205,11 +205,11 @@ describe('the user of the credentials, as a recipient', () => {
     expect(await read()).toMatchObject({ channels: ['email', 'sms'] });
   });
 
-  test('is believed only with a token that is asked just then whose it is', async () => {
+  test('is accepted only with a token whose identity is checked at the same time', async () => {
     const { rig, user, read } = await wanting();
     rig.sandbox.onRequest = ({ operation }) => {
       if (operation !== 'accountUser') return;
-      // From here on the service answers as somebody else's account.
+      // From here on the upstream API answers as another account.
       rig.upstream.id += 1;
       user.emailAddress = 'stranger@example.com';
       rig.sandbox.onRequest = undefined;
@@ -218,7 +218,7 @@ describe('the user of the credentials, as a recipient', () => {
     expect(await read()).toBeUndefined();
   });
 
-  test('is read again later where the token was replaced between the two', async () => {
+  test('is read again later if the token was replaced between the two', async () => {
     const { rig, read, polls } = await wanting();
     let asked = 0;
     rig.sandbox.onRequest = ({ operation }) => {
@@ -233,7 +233,7 @@ describe('the user of the credentials, as a recipient', () => {
     expect(await read()).toMatchObject({ source: 'upstream' });
   });
 
-  test('who can’t be read keeps no job from being seen, and is read again a quarter of an hour later', async () => {
+  test('that is unreadable does not delay tracking, and is read again after 15 minutes', async () => {
     const { rig, reads, read, polls } = await wanting();
     rig.fault({ match: { operation: 'accountUser' }, fault: { kind: 'status', status: 403 } });
     const job = rig.upstream.createJob({ status: 'Scheduled' });
@@ -250,7 +250,7 @@ describe('the user of the credentials, as a recipient', () => {
     expect(await read(), 'what is known of him stays').toMatchObject({ source: 'upstream' });
   });
 
-  test('a poll reads and writes nothing more for it, neither between two readings nor where nobody wants him', async () => {
+  test('costs a poll no additional read or write, neither between two readings nor if disabled', async () => {
     const { rig, save, polls } = await wanting();
     await polls(1);
     const callsOf = async () => {

@@ -1,4 +1,4 @@
-/** Accounts that people make: made, changed, paused, given credentials, tried out, and deleted with everything that is kept of them. */
+/** Accounts managed through the API: creation, changes, pause, credentials, tests, and deletion with all data. */
 import { randomUUID } from 'node:crypto';
 import type { SecretsManagerClient } from '@aws-sdk/client-secrets-manager';
 import { describe, expect, test } from 'vitest';
@@ -89,7 +89,7 @@ async function createRig(makeTable: () => Promise<Table> = async () => createMem
 }
 type Rig = Awaited<ReturnType<typeof createRig>>;
 
-/** Everything that is kept of an account, but for the note of its deletion. */
+/** All items of an account, except its deletion marker. */
 async function everythingOf(table: Table, ref: AccountRef): Promise<Item[]> {
   const { region, account } = ref;
   const single = [keys.account, keys.status, keys.token, keys.wake, keys.credentials].map((of) => of(ref));
@@ -139,7 +139,7 @@ async function fill({ table, log }: Pick<Rig, 'table' | 'log'>, ref: AccountRef)
   }
 }
 
-/** The parts of a rig over which a process dies at its n-th write, before it or after it; from then on nothing answers. */
+/** The parts of a rig whose process crashes at its n-th write, before or after it; later calls never return. */
 function dying({ deps }: Rig, atWrite: number, when: 'before' | 'after') {
   const state = { writes: 0, dead: false };
   const sent = new Set<Promise<unknown>>();
@@ -170,12 +170,12 @@ function dying({ deps }: Rig, atWrite: number, when: 'before' | 'after') {
     remove: call(deps.secrets.remove, true),
   };
   const log = createEventLog(table, { now: deps.now, newId: randomUUID, schemaBaseUrl: '' });
-  /** What was sent before it died may still be on its way. */
+  /** Calls in progress may still arrive. */
   const settled = () => Promise.allSettled(sent);
   return { state, settled, deps: { ...deps, table, secrets, log } };
 }
 
-/** Runs an act once for every place at which it can be cut off; `then` sees what is left. Gives how many there were. */
+/** Runs an action once for every write at which it can be interrupted; `then` checks the result. Returns their number. */
 async function atEveryCrash(
   makeRig: () => Promise<Rig>,
   act: (deps: AccountDeps) => Promise<unknown>,
@@ -198,8 +198,8 @@ async function atEveryCrash(
 }
 
 eachTable('accounts', (makeTable, kind) => {
-  describe('are made', () => {
-    test('with credentials that are kept and never shown; the first poll is due at once', async () => {
+  describe('creating an account', () => {
+    test('stores credentials that are never returned; the first poll is due at once', async () => {
       const rig = await createRig(makeTable);
       const made = await rig.create();
       expect(made).toEqual({
@@ -219,7 +219,7 @@ eachTable('accounts', (makeTable, kind) => {
       expect(await readAccount(rig.deps, ACME)).toEqual(made.kind === 'created' && made.account);
     });
 
-    test('paused if wanted: then they are not due before they are resumed', async () => {
+    test('can start paused: then it is not due before it is resumed', async () => {
       const rig = await createRig(makeTable);
       await rig.create('acme', rig.deps, { paused: true });
       expect(await rig.due()).toEqual([]);
@@ -227,10 +227,10 @@ eachTable('accounts', (makeTable, kind) => {
       expect(await rig.due()).toEqual(['acme']);
     });
 
-    test('once in all regions, and by one of those who try at once: its credentials are the ones that are kept', async () => {
+    test("succeeds once in all regions, also concurrently: the winner's credentials are stored", async () => {
       const rig = await createRig(makeTable);
       let saves = 0;
-      // Who saves first is the last to be through with it.
+      // The first to save finishes last.
       const secrets: AccountSecrets = {
         ...rig.secrets,
         async save(...args) {
@@ -257,7 +257,7 @@ eachTable('accounts', (makeTable, kind) => {
       });
     });
 
-    test('whole or not at all, wherever making one is cut off, and can be made again', async () => {
+    test('is atomic wherever it is interrupted, and can be repeated', async () => {
       const crashes = await atEveryCrash(
         () => createRig(makeTable),
         (deps) => createAccount(deps, { id: 'acme', region: 'us', credentials: GIVEN }),
@@ -280,8 +280,8 @@ eachTable('accounts', (makeTable, kind) => {
     });
   });
 
-  describe('are changed', () => {
-    test('only as they were read, if somebody says so; each change counts', async () => {
+  describe('changing an account', () => {
+    test('can be conditional on its revision; each change counts', async () => {
       const rig = await createRig(makeTable);
       await rig.create();
       expect(
@@ -301,7 +301,7 @@ eachTable('accounts', (makeTable, kind) => {
       expect(same, 'nothing to change').toMatchObject({ account: { revision: 2 } });
     });
 
-    test('to be polled more often: the next poll comes by the new interval', async () => {
+    test('to a shorter interval: the next poll follows the new interval', async () => {
       const rig = await createRig(makeTable);
       await rig.create('acme', rig.deps, { pollIntervalSeconds: 86_400 });
       const far = START + 80_000_000;
@@ -310,7 +310,7 @@ eachTable('accounts', (makeTable, kind) => {
       expect((await rig.status()).nextPollAt).toBeLessThanOrEqual(START + 120_000);
     });
 
-    test('what the configuration declares is not, and the sentence says where it is', async () => {
+    test('is rejected if the configuration declares it, with the place in the message', async () => {
       const rig = await createRig(makeTable);
       const account = { ...ACME, secretRef: 'acme', pollIntervalSeconds: 60, paused: false };
       await registerAccount(rig.table, rig.log, account, { now: START, epoch: 'e1' });
@@ -330,8 +330,8 @@ eachTable('accounts', (makeTable, kind) => {
     });
   });
 
-  describe('are listed', () => {
-    test('by the page, over all regions, those that a key may see, and with how they stand', async () => {
+  describe('listing accounts', () => {
+    test('by page, over all regions, those that the key may read, with their state', async () => {
       const rig = await createRig(makeTable);
       for (const id of ['a', 'b', 'c']) await rig.create(id);
       await rig.create('d', rig.deps, { region: 'uk' });
@@ -354,8 +354,8 @@ eachTable('accounts', (makeTable, kind) => {
     });
   });
 
-  describe('are deleted', () => {
-    test('with everything that is kept of them and nothing of others; an endpoint that names them goes on', async () => {
+  describe('deleting an account', () => {
+    test('deletes all of its items and none of others; an endpoint that names it continues', async () => {
       const rig = await createRig(makeTable);
       for (const ref of [ACME, ACME_2]) {
         await rig.create(ref.account);
@@ -398,7 +398,7 @@ eachTable('accounts', (makeTable, kind) => {
       expect(await confirmAccount(rig.deps, ACME)).toEqual({ kind: 'unknown account' });
     });
 
-    test('and their credentials stay where somebody else keeps them', async () => {
+    test('keeps credentials in an external store', async () => {
       const rig = await createRig(makeTable);
       const removed: string[] = [];
       const secrets: AccountSecrets = {
@@ -416,12 +416,12 @@ eachTable('accounts', (makeTable, kind) => {
       expect(await readAccount(deps, ACME_2)).toMatchObject({ secretRef: 'elsewhere' });
     });
 
-    test('step by step where there is no time for all, and whoever asks again or ticks goes on', async () => {
+    test('in steps if time is short; repetition or ticks continue it', async () => {
       const rig = await createRig(makeTable);
       await rig.create();
       await fill(rig, ACME);
       let calls = 0;
-      // The time is up after so many looks at the clock.
+      // The time is over after a number of clock reads.
       const hasty = { ...rig.deps, now: () => rig.clock.now + (calls++ > 5 ? 1000 : 0) };
       expect(await deleteAccount(hasty, ACME, {}, 1000)).toEqual({ kind: 'deleted', complete: false });
       expect(await readAccount(rig.deps, ACME)).toBeUndefined();
@@ -432,7 +432,7 @@ eachTable('accounts', (makeTable, kind) => {
       expect(await everythingOf(rig.table, ACME)).toEqual([]);
     });
 
-    test('wholly, wherever that is cut off: asked for again, or by the next tick', async () => {
+    test('completes wherever it is interrupted: by repetition, or by the next tick', async () => {
       for (const goOn of kind === 'in memory' ? (['again', 'tick'] as const) : (['tick'] as const)) {
         const crashes = await atEveryCrash(
           async () => {
@@ -463,7 +463,7 @@ eachTable('accounts', (makeTable, kind) => {
       }
     }, 60_000);
 
-    test('and what was under way brings nothing back; the id is free later, with a new epoch, and its events get through', async () => {
+    test('is not undone by concurrent work; the id can be reused later, with a new epoch, and its events are delivered', async () => {
       const rig = await createRig(makeTable);
       await rig.create();
       await fill(rig, ACME);
@@ -471,7 +471,7 @@ eachTable('accounts', (makeTable, kind) => {
       const cursor = await rig.table.get(keys.cursor('us', 'erp', 'acme'));
       expect(await deleteAccount(rig.deps, ACME)).toMatchObject({ complete: true });
       expect(await everythingOf(rig.table, ACME)).toEqual([]);
-      // A token that was asked for before; a drain and a wake-up that had read what they needed.
+      // A token requested before; a drain and a wake-up after their reads.
       await tableTokenCache(rig.table, ACME, 'v1').save({ value: 'token', expiresAt: START + 1e6 });
       await rig.table.write({ put: { ...keys.parked('us', 'erp', 'acme', '1', 9), text: 'late' } });
       await rig.table.write({ put: { ...(cursor as Item), position: 200 } });
@@ -487,7 +487,7 @@ eachTable('accounts', (makeTable, kind) => {
       const head = await rig.log.head(ACME);
       expect(head?.sequence).toBe(0);
       expect(String(head?.epoch) > String(former?.epoch)).toBe(true);
-      // The stream tells of the former log after all that time.
+      // A late stream record of the former log.
       await wakeSinks(rig.table, ACME, 231, rig.clock.now);
       await rig.log.append(ACME, [moved(1, 'z')]);
       await wakeSinks(rig.table, ACME, 1, rig.clock.now);
@@ -496,7 +496,7 @@ eachTable('accounts', (makeTable, kind) => {
       expect(Number(place?.position ?? 0)).toBe(0);
     });
 
-    test('also its place in the cell feed, from which its next life begins anew', async () => {
+    test('also deletes its position in the cell feed, which a new account starts again', async () => {
       const rig = await createRig(makeTable);
       await rig.create();
       await fill(rig, ACME);
@@ -505,7 +505,7 @@ eachTable('accounts', (makeTable, kind) => {
       expect(await rig.table.query({ pk: cursorPk('us', FEED_LOG) })).toEqual([]);
       rig.clock.now += LATER_MS;
       await rig.create();
-      // What a backup of this moment is restored to has only what its own log says.
+      // A backup of this time is restored with its own log only.
       rig.clock.now += LATER_MS;
       const restored = { leastEpoch: epochFloor(rig.clock.now) };
       const options = { now: rig.deps.now, newId: randomUUID, schemaBaseUrl: '', ...restored };
@@ -513,7 +513,7 @@ eachTable('accounts', (makeTable, kind) => {
       expect(await rig.log.head(ACME)).toMatchObject({ sequence: 1 });
     });
 
-    test('and a poll of it that wakes up in the next life of its id says nothing there', async () => {
+    test('fences a late poll of it in a new account with its id', async () => {
       const rig = await createRig(makeTable);
       await rig.create();
       const held = {
@@ -530,14 +530,14 @@ eachTable('accounts', (makeTable, kind) => {
       expect(await rig.log.head(ACME)).toMatchObject({ sequence: 0 });
     });
 
-    test('and a deletion that was cut off early frees the id only when what could still find a cursor has ended', async () => {
+    test('that was interrupted early frees the id only when no process can still find a cursor', async () => {
       const rig = await createRig(makeTable);
       await rig.create();
       await fill(rig, ACME);
       const mortal = dying(rig, 2, 'before');
       await deleteAccount(mortal.deps, ACME).catch(() => undefined);
       expect(await readAccount(rig.deps, ACME)).toBeUndefined();
-      // All the time its cursors are there, and drains take them up.
+      // Its cursors exist all the time, and drains read them.
       rig.clock.now += LATER_MS;
       const cursor = await rig.table.get(keys.cursor('us', 'erp', 'acme'));
       expect(cursor).toBeDefined();
@@ -548,7 +548,7 @@ eachTable('accounts', (makeTable, kind) => {
       expect(await rig.table.get(keys.cursor('us', 'erp', 'acme'))).toBeUndefined();
     });
 
-    test('each by itself: one that can’t be gone on with keeps nobody else from being deleted', async () => {
+    test('is independent: one that fails does not prevent others', async () => {
       const rig = await createRig(makeTable);
       for (const { account } of [ACME, ACME_2]) await rig.create(account);
       const secrets: AccountSecrets = {
@@ -566,7 +566,7 @@ eachTable('accounts', (makeTable, kind) => {
       expect(await rig.table.get(keys.deletion(ACME_2)), 'its id is free').toBeUndefined();
     });
 
-    test('and a wake-up that comes late makes no place at any sink', async () => {
+    test('prevents a late wake-up from creating a cursor', async () => {
       const rig = await createRig(makeTable);
       await rig.create();
       await fill(rig, ACME);
@@ -576,11 +576,11 @@ eachTable('accounts', (makeTable, kind) => {
     });
   });
 
-  // The order of calls is what counts here, and it is the same on both.
+  // The order of calls matters here, and it is the same on both.
   if (kind === 'on DynamoDB') return;
 
-  describe('while a poll is under way', () => {
-    /** Polls once with something done before its n-th call of the table; false when it made fewer. */
+  describe('concurrent with a poll', () => {
+    /** Polls once with an action before its n-th table call; false if it made fewer. */
     async function during(at: number, act: (deps: AccountDeps) => Promise<unknown>) {
       const tracker = await createTracker();
       for (let n = 0; n < 3; n += 1) tracker.upstream.createJob({ status: 'Scheduled' });
@@ -603,7 +603,7 @@ eachTable('accounts', (makeTable, kind) => {
       };
       const watched = watchedTable(tracker.table, { before: hook });
       const polling = tracker.depsOver(watched);
-      /** Whether the poll spoke with credentials that were new when it began. */
+      /** Whether the poll used the credentials that were new when it started. */
       let knows = false;
       const connect: PollDeps['connect'] = (account) => {
         knows = account.credentialsAt !== undefined;
@@ -613,7 +613,7 @@ eachTable('accounts', (makeTable, kind) => {
       return { tracker, deps, done, knows };
     }
 
-    test('a pause holds, wherever the poll was: the account is not on the schedule', async () => {
+    test('a pause holds, at any point of the poll: the account is not scheduled', async () => {
       for (let at = 0; ; at += 1) {
         const { tracker, done } = await during(at, (deps) => pauseAccount(deps, ACME));
         if (!done) {
@@ -625,7 +625,7 @@ eachTable('accounts', (makeTable, kind) => {
       }
     });
 
-    test('a deletion leaves nothing, wherever the poll was', async () => {
+    test('a deletion leaves nothing, at any point of the poll', async () => {
       for (let at = 0; ; at += 1) {
         const { tracker, done } = await during(at, (deps) => deleteAccount(deps, ACME));
         if (!done) break;
@@ -633,7 +633,7 @@ eachTable('accounts', (makeTable, kind) => {
       }
     });
 
-    test('new credentials are tried at once, whatever became of the poll with the former ones', async () => {
+    test('new credentials are tried at once, for any result of the poll with the former ones', async () => {
       for (let at = 0; ; at += 1) {
         const { tracker, deps, done, knows } = await during(at, (over) =>
           rotateCredentials(over, ACME, OTHERS),
@@ -697,7 +697,7 @@ const REFUSED: readonly (readonly [string, object, string])[] = [
 ];
 
 test.each(REFUSED)(
-  '%s is refused in a sentence that names the field and quotes nothing',
+  '%s is rejected with a message that names the field and quotes nothing',
   async (_, input, reason) => {
     const rig = await createRig();
     expect(await rig.create('acme', rig.deps, input)).toEqual({ kind: 'refused', reason });
@@ -706,7 +706,7 @@ test.each(REFUSED)(
   },
 );
 
-describe('on the ordering service', () => {
+describe('with a sandbox', () => {
   async function serve() {
     const { sandbox, world } = await startSandbox();
     const upstream = world.addAccount({ region: 'us', name: 'acme' });
@@ -724,7 +724,7 @@ describe('on the ordering service', () => {
     return { world, upstream, sandbox, rig, credentials, service, deps, tried };
   }
 
-  test('new credentials count at once, though the former ones were rejected or are remembered', async () => {
+  test('new credentials work at once, although the former ones were rejected or are cached', async () => {
     const { rig, service, upstream, credentials } = await serve();
     await rig.create();
     let reads = 0;
@@ -755,7 +755,7 @@ describe('on the ordering service', () => {
       outcome: 'complete',
       announced: expect.arrayContaining(['account.credentials_accepted']),
     });
-    // The ones in use are still good: they are not used again all the same.
+    // The former ones are still valid, but not used again.
     const before = reads;
     await rotateCredentials(rig.deps, ACME, { ...credentials, clientSecret: 'not-yet' });
     upstream.clientSecret = 'not-yet';
@@ -766,7 +766,7 @@ describe('on the ordering service', () => {
     expect((await rig.secrets.read('kept:us/acme')).version).not.toBe(version);
   });
 
-  test('good credentials are tried out: token, identity, a page of jobs; nothing is stored', async () => {
+  test('valid credentials are tested: token, identity, a page of jobs; nothing is stored', async () => {
     const { upstream, rig, tried } = await serve();
     upstream.createJob({ status: 'Scheduled', description: 'for Ms Miller' });
     upstream.createJob({ status: 'In production' });
@@ -794,7 +794,7 @@ describe('on the ordering service', () => {
     expect(watched.calls).toEqual([]);
   });
 
-  test('an account is tried out against the one that is tracked, and a mismatch names both', async () => {
+  test('an account is tested against the tracked one, and a mismatch names both', async () => {
     const { upstream, rig, deps, credentials } = await serve();
     await rig.create('acme', rig.deps, { credentials });
     const run = async () => {
@@ -923,17 +923,20 @@ describe('on the ordering service', () => {
       'The ordering service answered with something that is not what it should be (200)',
     ],
   ];
-  test.each(CASES)('%s is told in words, and nothing after it is tried', async (_, step, set, sentence) => {
-    const served = await serve();
-    const { over, given } = set(served) ?? {};
-    const report = await served.tried(over, given);
-    expect(report.steps.map(({ ok }) => ok)).toEqual([true, true, true].slice(0, step - 1).concat(false));
-    expect(report.ok).toBe(false);
-    expect(report.steps.at(-1)?.message).toContain(sentence);
-  });
+  test.each(CASES)(
+    '%s is reported with a message, and later steps are skipped',
+    async (_, step, set, sentence) => {
+      const served = await serve();
+      const { over, given } = set(served) ?? {};
+      const report = await served.tried(over, given);
+      expect(report.steps.map(({ ok }) => ok)).toEqual([true, true, true].slice(0, step - 1).concat(false));
+      expect(report.ok).toBe(false);
+      expect(report.steps.at(-1)?.message).toContain(sentence);
+    },
+  );
 });
 
-test('on AWS credentials stand below the cell’s name, one secret each, made, changed, brought back and deleted', async () => {
+test('on AWS credentials are secrets below the cell’s name, one each, created, changed, restored and deleted', async () => {
   const stored = new Map<string, { text: string; version: number; deleted?: boolean }>();
   const fail = (name: string) => Object.assign(new Error(name), { name });
   const client = {

@@ -1,4 +1,4 @@
-/** Credentials that are remembered, and the service that no longer takes them. */
+/** Cached credentials, and their rejection upstream. */
 import type { SecretsManagerClient } from '@aws-sdk/client-secrets-manager';
 import { expect, test, vi } from 'vitest';
 import { createConnector } from '../../shared/accounts/connect.ts';
@@ -6,7 +6,7 @@ import { createSecretReader } from '../../shared/accounts/credentials.ts';
 import { pollAccount } from '../../shared/tracking/poll.ts';
 import { createHttpRig } from '../support/tracker.ts';
 
-test('credentials that were changed are found by the poll that is refused, which says nothing of it; as long as they are taken they are read once', async () => {
+test('changed credentials are found by the rejected poll, without an event; valid ones are read once', async () => {
   const rig = await createHttpRig();
   const { upstream, sandbox, now } = rig;
   let version = 1;
@@ -43,7 +43,7 @@ test('credentials that were changed are found by the poll that is refused, which
   expect(send).toHaveBeenCalledTimes(2);
   expect(await rig.fresh()).toEqual([]);
 
-  // What is there now is refused as well.
+  // The current ones are rejected as well.
   upstream.clientSecret = 'a third';
   sandbox.revokeTokens();
   const before = upstream.clientSecret;

@@ -1,4 +1,4 @@
-/** The `jobwire` command, built, against an API that answers as the contract says: what it asks, shows and exits with. */
+/** The built CLI `jobwire` against a fake API: requests, output and exit codes. */
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -67,7 +67,7 @@ function event(sequence: number, more: object = {}) {
     ...more,
   };
 }
-/** What a stream begins with, and moves its cursor with. */
+/** First frame of a stream, with its cursor. */
 const cursorFrame = (sequence: number): string =>
   `id: e1.${sequence}\nevent: cursor\ndata: {"cursor":"e1.${sequence}"}\n\n`;
 const frame = (sequence: number, more: object = {}): string =>
@@ -157,7 +157,7 @@ describe('exit codes', () => {
     if (code > 1) expect(ended.out).toBe('');
   });
 
-  test('a reader that goes first is no fault', async () => {
+  test('a closed stdout is no error', async () => {
     const jobs = Array.from({ length: 500 }, (_, at) => ({ id: `account-${at}`, region: 'us' }));
     const api = await serve({ 'GET /v1/accounts': { json: { accounts: jobs, next: null } } });
     const running = api.start(['accounts', 'list', '--json']);
@@ -166,8 +166,8 @@ describe('exit codes', () => {
   });
 });
 
-describe('the key', () => {
-  test('is read from a file, and goes to nobody but the address that was given', async () => {
+describe('API key', () => {
+  test('is read from a file, and sent only to the given URL', async () => {
     const other = await serve({});
     const api = await serve({
       'GET /v1/accounts/acme': { status: 307, headers: { location: `${other.url}/v1/x` } },
@@ -185,7 +185,7 @@ describe('the key', () => {
 });
 
 describe('lists', () => {
-  test('are read page by page, as JSON one object a line, and no further than the limit', async () => {
+  test('are read by page, printed as JSON lines, and no further than the limit', async () => {
     const api = await serve({
       'GET /v1/accounts': ({ query }) => ({
         json: query.after
@@ -206,7 +206,7 @@ describe('lists', () => {
     expect(api.asked).toHaveLength(3);
   });
 
-  test('columns stand under each other whatever is in them, and nothing in them reaches the terminal as a command', async () => {
+  test('have aligned columns for any content, and no control characters', async () => {
     const nasty = 'red\u001b[31m\u0007\u009b2J \u202Eevil\nnew line';
     const job = {
       jobNumber: 1,
@@ -231,14 +231,14 @@ describe('lists', () => {
     expect(JSON.parse(line(json.out)[0] ?? '')).toMatchObject({ description: nasty });
   });
 
-  test.skipIf(!hasScript())('fit the terminal, in colour only there and only when it is wanted', async () => {
+  test.skipIf(!hasScript())('fit the terminal, with colour only there and only if wanted', async () => {
     const api = await serve({
       'GET /v1/accounts': {
         json: { accounts: [{ ...ACCOUNT, status: { ...STATUS, problem: 'why '.repeat(60) } }], next: null },
       },
     });
     const shown = async (env: object) => {
-      // Where CI is set, Node takes a terminal for one without colours.
+      // With CI set, Node assumes a terminal without colours.
       const words = `stty cols 70; env -u CI ${process.execPath} ${binary} accounts list`;
       const running = launch(['script', '-qec', words, '/dev/null'], {
         env: { JOBWIRE_URL: api.url, JOBWIRE_API_KEY: KEY, TERM: 'xterm', ...env },
@@ -257,7 +257,7 @@ describe('lists', () => {
 
 describe.skipIf(!hasScript())('a prompt on a terminal', () => {
   const asked = /The client secret: /;
-  /** `accounts add` on a pseudo-terminal of its own; `type` goes to it once the prompt is shown. */
+  /** `accounts add` on its own pseudo-terminal; `type` is sent to it after the prompt. */
   async function atPrompt(type: string, more: readonly string[] = []) {
     const api = await serve({
       'POST /v1/accounts': { status: 201, json: ACCOUNT },
@@ -289,14 +289,14 @@ describe.skipIf(!hasScript())('a prompt on a terminal', () => {
     },
   );
 
-  test('Ctrl-C behind a secret that was half typed exits with 130, and shows none of it', async () => {
+  test('Ctrl-C within a secret exits with 130, and prints none of it', async () => {
     const { code, shown, requests } = await atPrompt('half-a-s3cret\u0003');
     expect(code).toBe(130);
     expect(shown).not.toContain('s3cret');
     expect(requests).toEqual([]);
   });
 
-  test('what is typed is the secret, and is not shown', async () => {
+  test('the typed secret is used, and not printed', async () => {
     const { code, shown, requests } = await atPrompt('a-whole-s3cret\r');
     expect(code).toBe(0);
     expect(shown).not.toContain('s3cret');
@@ -423,7 +423,7 @@ describe('errors with --json', () => {
     expect(ended.err).not.toContain(KEY);
   });
 
-  test('hold nothing that a terminal obeys', async () => {
+  test('contain no terminal control characters', async () => {
     const api = await serve(routes);
     const { err } = await api.run(['accounts', 'show', 'busy', '--json']);
     // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
@@ -431,7 +431,7 @@ describe('errors with --json', () => {
     expect(JSON.parse(err)).toMatchObject({ status: 503, exitCode: 4 });
   });
 
-  test('a result that says what failed is on stdout, and a note on stderr is an object as well', async () => {
+  test('a result with failures is on stdout, and a note on stderr is an object as well', async () => {
     const api = await serve({ 'POST /v1/credentials/test': { json: FAILED } });
     const ended = await api.run(['accounts', 'add', 'acme', '--client-id', 'api', '--json'], { input: 'x' });
     expect(ended.code).toBe(1);
@@ -457,7 +457,7 @@ describe('accounts', () => {
   const credentials = { clientId: 'api', clientSecret: 's3cret of mine' };
 
   test.each(['stdin', 'file', 'environment'])(
-    'add: tests first, then adds, with the secret from %s, which is shown nowhere',
+    'add: tests, then adds, with the secret from %s, which is never printed',
     async (from) => {
       const api = await serve({ ...made, 'POST /v1/credentials/test': { json: PASSED } });
       const file = join(folder, 'secret');
@@ -482,7 +482,7 @@ describe('accounts', () => {
     },
   );
 
-  test('add: what does not work is not added, unless it is not to be tested', async () => {
+  test('add: failing credentials are not added, except without test', async () => {
     const api = await serve({ ...made, 'POST /v1/credentials/test': { json: FAILED } });
     const refused = await api.run(add, { input: 'x' });
     expect(refused.code).toBe(1);
@@ -499,7 +499,7 @@ describe('accounts', () => {
     });
   });
 
-  test.skipIf(!hasScript())('add: on a terminal the secret is asked for and not echoed', async () => {
+  test.skipIf(!hasScript())('add: on a terminal it prompts for the secret without echo', async () => {
     const api = await serve({ ...made, 'POST /v1/credentials/test': { json: PASSED } });
     const words = [process.execPath, binary, ...add].join(' ');
     const running = launch(['script', '-qec', words, '/dev/null'], {
@@ -513,7 +513,7 @@ describe('accounts', () => {
     expect(api.asked[1]?.body).toMatchObject({ credentials: { clientSecret: 'typed-secret' } });
   });
 
-  test('show, test, pause, resume and confirm ask what the contract has, and say what came of it', async () => {
+  test('show, test, pause, resume and confirm send the documented requests, and print the result', async () => {
     const api = await serve({
       'GET /v1/accounts/acme': { json: ACCOUNT },
       'GET /v1/accounts/acme/status': { json: { ...STATUS, state: 'quarantined', problem: 'In doubt.' } },
@@ -537,7 +537,7 @@ describe('accounts', () => {
     });
   });
 
-  test('rotate and delete: new credentials go in the body; nothing is deleted without --yes', async () => {
+  test('rotate and delete: new credentials are in the body; deleting requires --yes', async () => {
     let left = true;
     const api = await serve({
       'PUT /v1/accounts/acme/credentials': { json: ACCOUNT },
@@ -593,7 +593,7 @@ describe('endpoints', () => {
     finishedAt: state === 'done' ? '2026-11-21T12:00:02.000Z' : null,
   });
 
-  test('add: what was asked for is sent, the secret shown once with a warning', async () => {
+  test('add: sends the options, prints the secret once with a warning', async () => {
     const api = await serve({
       'POST /v1/endpoints': {
         status: 201,
@@ -636,7 +636,7 @@ describe('endpoints', () => {
     );
   });
 
-  test('ping: 0 when it was taken, 1 when it was not', async () => {
+  test('ping: 0 if it was accepted, 1 if it was not', async () => {
     const report = { outcome: 'delivered', status: 204, latencyMs: 9, message: '', logged: true };
     let taken = true;
     const api = await serve({
@@ -657,7 +657,7 @@ describe('endpoints', () => {
     });
   });
 
-  test('list and replays: as tables, and as JSON an object a line', async () => {
+  test('list and replays: as tables, and as JSON lines', async () => {
     const api = await serve({
       ...health,
       'GET /v1/endpoints': { json: { endpoints: [ENDPOINT, { ...ENDPOINT, id: 'gone' }], next: null } },
@@ -673,7 +673,7 @@ describe('endpoints', () => {
     );
   });
 
-  test('replay: an instant, the beginning or cursors, and what it is restricted to', async () => {
+  test('replay: a time, the beginning or cursors, and its filters', async () => {
     const api = await serve({ 'POST /v1/endpoints/erp/replays': { status: 201, json: replay(0) } });
     const before = Date.now();
     const ended = await api.run([
@@ -715,7 +715,7 @@ describe('endpoints', () => {
     ]);
   });
 
-  test('replay --watch: stays until it is over', async () => {
+  test('replay --watch: waits for the end', async () => {
     let looks = 0;
     const api = await serve({
       ...health,
@@ -730,7 +730,7 @@ describe('endpoints', () => {
     expect(ended.out).toMatch(/^Done +10 of 10 events \(100 %\)$/m);
   });
 
-  test('replay --watch: Ctrl-C leaves it running, says how to look again, and exits with 130', async () => {
+  test('replay --watch: Ctrl-C leaves it running, prints how to continue watching, and exits with 130', async () => {
     let looked: () => void = () => {};
     const looking = new Promise<void>((resolve) => {
       looked = resolve;
@@ -755,7 +755,7 @@ describe('endpoints', () => {
     expect(api.asked.some(({ path }) => path.endsWith('/cancel'))).toBe(false);
   });
 
-  test('health, deliveries, parked, pause, resume, enable and remove ask what the API has', async () => {
+  test('health, deliveries, parked, pause, resume, enable and remove send the documented requests', async () => {
     const delivery = {
       at: '2026-11-21T12:00:01.000Z',
       endpoint: 'erp',
@@ -798,7 +798,7 @@ describe('events tail', () => {
   const tail = ['events', 'tail', '--account', 'acme', '--json'];
   const sequences = (out: string) => line(out).map((one) => Number(JSON.parse(one).sequence));
 
-  test('goes on where it stood when the connection is cut, in the middle of an event too: none missed, none twice', async () => {
+  test('resumes at its cursor after a disconnection, also within an event: none missed, none twice', async () => {
     const answers = [
       stream([`retry: 1\nid: e1.4\n\n`, frame(5), frame(6), frame(7).slice(0, 60)], 'cut'),
       problem(503, 'service-unavailable', 'The store did not answer.'),
@@ -820,7 +820,7 @@ describe('events tail', () => {
     );
   });
 
-  test('a cut before the first event goes back to where the stream began, and heartbeats move the place on', async () => {
+  test("a disconnection before the first event resumes at the stream's start, and heartbeats advance the cursor", async () => {
     const answers = [
       stream([`retry: 1\n${cursorFrame(4)}`], 'cut'),
       stream([cursorFrame(4), ':\n\n', cursorFrame(9)], 'cut'),
@@ -834,7 +834,7 @@ describe('events tail', () => {
     expect(api.asked.map(({ headers }) => headers['last-event-id'])).toEqual([undefined, 'e1.4', 'e1.9']);
   });
 
-  test('an id without data, as earlier versions of the API begin a stream, moves the place on as well', async () => {
+  test('an id without data, which earlier API versions send first, advances the cursor as well', async () => {
     const answers = [
       stream(['retry: 1\nid: e1.4\n\n'], 'cut'),
       stream(['id: e1.4\n\n', ':\nid: e1.9\n\n'], 'cut'),
@@ -848,7 +848,7 @@ describe('events tail', () => {
     expect(api.asked.map(({ headers }) => headers['last-event-id'])).toEqual([undefined, 'e1.4', 'e1.9']);
   });
 
-  test('the end that every stream comes to after a while is no news', async () => {
+  test('the regular end of a stream is not reported', async () => {
     const answers = [
       stream(['retry: 1\nid: e1.4\n\n', frame(5)], 'end'),
       stream(['retry: 1\nid: e1.5\n\n', frame(6)], 'open'),
@@ -859,7 +859,7 @@ describe('events tail', () => {
     expect(await api.run([...tail, '--once', '2'])).toMatchObject({ code: 0, err: '' });
   });
 
-  /** A feed of two regions, `nz` and `us`, with one event a minute in each, that keeps those of `us` from a number on. */
+  /** A feed of two regions, `nz` and `us`, with one event a minute in each, which stores those of `us` from a number on. */
   const feedOf = (length: number, kept: number) => {
     const began = Date.parse('2026-11-20T00:00:00Z');
     const heads = { nz: length, us: length };
@@ -888,7 +888,7 @@ describe('events tail', () => {
     return { route, instant: (number: number) => new Date(began + number * 60_000).toISOString() };
   };
 
-  test('--since: what is past is found without reading all before it, the rest comes from the stream behind', async () => {
+  test('--since: past events are found without reading all before them, the rest comes from the stream', async () => {
     const { route, instant } = feedOf(20_000, 0);
     const api = await serve({
       'GET /v1/events': route,
@@ -907,20 +907,17 @@ describe('events tail', () => {
     });
   });
 
-  test.each([100, 11_000])(
-    '--since: before what is kept, and with %i that are not kept any more',
-    async (kept) => {
-      const { route, instant } = feedOf(12_000, kept);
-      const api = await serve({ 'GET /v1/events': route });
-      const all = await api.run(['events', 'tail', '--since', instant(0), '--once', '3', '--json']);
-      expect(sequences(all.out)).toEqual([1, 2, 3]);
-      const some = await api.run(['events', 'tail', '--since', instant(11_500), '--once', '1002', '--json']);
-      expect(sequences(some.out).filter((one) => one === 11_500)).toHaveLength(2);
-      expect(sequences(some.out).filter((one) => one === 12_000)).toHaveLength(2);
-    },
-  );
+  test.each([100, 11_000])('--since: before the retention, and with %i expired ones', async (kept) => {
+    const { route, instant } = feedOf(12_000, kept);
+    const api = await serve({ 'GET /v1/events': route });
+    const all = await api.run(['events', 'tail', '--since', instant(0), '--once', '3', '--json']);
+    expect(sequences(all.out)).toEqual([1, 2, 3]);
+    const some = await api.run(['events', 'tail', '--since', instant(11_500), '--once', '1002', '--json']);
+    expect(sequences(some.out).filter((one) => one === 11_500)).toHaveLength(2);
+    expect(sequences(some.out).filter((one) => one === 12_000)).toHaveLength(2);
+  });
 
-  test('a cursor that is gone ends it, with the one to go on from; an API that is not there, too', async () => {
+  test('an expired cursor ends it, with the one to resume from; so does an unavailable API', async () => {
     const gone = problem(410, 'cursor-gone', 'The log can’t be read from there.', {
       earliest: 'e2.0',
       head: 'e2.9',
@@ -934,7 +931,7 @@ describe('events tail', () => {
     expect((await api.run(['events', 'tail', '--url', 'http://127.0.0.1:1'])).code).toBe(4);
   });
 
-  test('a line of text each, with the day where it changes, and the id when it is asked for', async () => {
+  test('one text line each, with the day when it changes, and the id on request', async () => {
     const renamed = { status: { from: 'a\u001b[2J', to: 'b' } };
     const data = { account: 'acme', region: 'us', changes: renamed };
     const api = await serve({
@@ -977,7 +974,7 @@ test('events show, with deliveries', async () => {
   expect(JSON.parse((await api.run(['events', 'show', 'acme.e1.5', '--json'])).out)).toEqual(event(5));
 });
 
-test('jobs: each filter is the query’s of that name; one job comes with its events', async () => {
+test('jobs: each filter is the query parameter with its name; one job has its events', async () => {
   const job = {
     jobNumber: 100042,
     status: 'Shipped',
@@ -1029,7 +1026,7 @@ test('jobs: each filter is the query’s of that name; one job comes with its ev
   expect(document).toEqual({ job, asOf: 'e1.7', events: [event(5), event(6)] });
 });
 
-test('keys: made with role, accounts and expiry, shown once; listed without secrets; revoked', async () => {
+test('keys: created with role, accounts and expiry, printed once; listed without secrets; revoked', async () => {
   const key = {
     id: 'k2',
     name: 'reports',
@@ -1092,7 +1089,7 @@ describe('doctor', () => {
   const checksIn = (out: string) => (JSON.parse(out) as { checks: Check[] }).checks;
   const find = (out: string, check: string) => checksIn(out).find((one) => one.check === check);
 
-  test('all is well: exit code 0; the ordering service gets no credentials', async () => {
+  test('without problems: exit code 0; the ordering API gets no credentials', async () => {
     const api = await serve(healthy);
     const upstream = await serve({});
     const ended = await api.run(configure(upstream), { env });
@@ -1107,7 +1104,7 @@ describe('doctor', () => {
     expect(ended.out + ended.err).not.toContain(env.ACME_SECRET);
   });
 
-  test('each trouble is named with what to do, and makes the exit code 1', async () => {
+  test('each problem is named with its fix, and makes the exit code 1', async () => {
     const api = await serve({ ...healthy, 'GET /v1/key': problem(401, 'unauthorized', 'No.') });
     const gone = await serve({});
     await gone.stop();
@@ -1129,7 +1126,7 @@ describe('doctor', () => {
     for (const { state, fix } of checksIn(ended.out)) if (state !== 'ok') expect(fix).toMatch(/\.$/);
   });
 
-  test('a setting that is wrong, a taken port and a folder that can’t be had are told', async () => {
+  test('an invalid setting, an occupied port and an unusable folder are reported', async () => {
     const api = await serve(healthy);
     const taken = createServer().listen(0, '127.0.0.1');
     await once(taken, 'listening');
@@ -1138,7 +1135,7 @@ describe('doctor', () => {
     writeFileSync(file, '');
     const { port } = taken.address() as AddressInfo;
     const args = configure(api, { port, dataDir: join(file, 'data'), settling: { days: 'seven' } });
-    // Whoever listens there answers nothing: it is not waited for beyond the bound of a probe.
+    // That server never answers: the probe has a time-out.
     taken.on('connection', (socket) => socket.destroy());
     const ended = await api.run(args, { env });
     expect(find(ended.out, 'Configuration')?.message).toBe('settling.days must be a number of days.');
@@ -1152,7 +1149,7 @@ describe('doctor', () => {
     });
   });
 
-  test('the mail server is tried as far as it goes without a mail', async () => {
+  test('the mail server is tested as far as possible without a mail', async () => {
     const api = await serve(healthy);
     const publicUrl = 'https://jobwire.example.com';
     const askedOf = async (smtp: object) => {
@@ -1181,7 +1178,7 @@ describe('doctor', () => {
     });
   });
 
-  test('a clock that is off is told: a little warns, more fails', async () => {
+  test('a wrong clock is reported: a small difference as a warning, a larger one as an error', async () => {
     for (const [seconds, state] of [
       [30, 'warn'],
       [-400, 'fail'],
@@ -1201,13 +1198,13 @@ describe('doctor', () => {
   });
 });
 
-describe('a connection that is cut', () => {
+describe('a broken connection', () => {
   const cut: Answer = { write: (response: ServerResponse) => void response.socket?.resetAndDestroy() };
   const create = ['keys', 'create', '--role', 'read'];
   const key = { id: 'k2', role: 'read', accounts: null, expiresAt: null };
   const idempotencyKeys = (asked: readonly Asked[]) => asked.map(({ headers }) => headers['idempotency-key']);
 
-  test('is asked once more, with the Idempotency-Key of the first time, and waited for where that is at work', async () => {
+  test('is retried once, with the same Idempotency-Key, and waits while the first request runs', async () => {
     const busy = problem(409, 'request-in-progress', 'A request with this key is being answered.');
     const answers = [cut, busy, { status: 201, json: { key, secret: 'jw_k2_shown-once' } }];
     const api = await serve({ 'POST /v1/keys': () => answers.shift() ?? cut });
@@ -1220,7 +1217,7 @@ describe('a connection that is cut', () => {
     expect(idempotencyKeys(api.asked).at(-1)).not.toBe(first);
   });
 
-  test('for good: what was asked for may have been done, and that is said', async () => {
+  test('for good: the message says that the request may have been executed', async () => {
     const api = await serve({ 'POST /v1/keys': cut, 'DELETE /v1/keys/k2': cut, 'GET /v1/keys': cut });
     const made = await api.run(create);
     expect(made.code).toBe(4);
@@ -1233,7 +1230,7 @@ describe('a connection that is cut', () => {
   });
 });
 
-test('what the API says of a field is said of the option that gave it', async () => {
+test("the API's error for a field names the option", async () => {
   const about = (field: string, rule: string) => problem(400, 'invalid-body', `${field} ${rule}`, { field });
   const api = await serve({
     'POST /v1/endpoints': about('ratePerSecond', 'must be a number from 0.1 to 1000.'),
@@ -1254,7 +1251,7 @@ test('what the API says of a field is said of the option that gave it', async ()
 describe('recipients', () => {
   const good = { created: 1, updated: 0, unchanged: 0, invalidRows: [] };
 
-  test('an import tells rows that are not good by the lines of the file, however many parts it takes, and exits with 6', async () => {
+  test('an import reports invalid rows by line of the file, for any number of parts, and exits with 6', async () => {
     // The first row has two lines.
     const rows = Array.from({ length: 600 }, (_, at) => `Somebody ${at},s${at}@example.com`);
     const file = join(folder, 'recipients.csv');
@@ -1278,7 +1275,7 @@ describe('recipients', () => {
     expect(report).toMatchObject({ created: 3, dryRun: true });
   });
 
-  test('an import without bad rows exits with 0, and one of a file that is no text says so', async () => {
+  test('an import without invalid rows exits with 0, and one of a binary file says so', async () => {
     const file = join(folder, 'good.csv');
     writeFileSync(file, 'name,email\nAnn,ann@example.com');
     const api = await serve({ 'POST /v1/accounts/acme/recipients/import': { json: good } });
@@ -1297,7 +1294,7 @@ describe('recipients', () => {
     expect(api.asked[1]?.body).toEqual({ csv: 'name\temail\nJosé\tjose@example.com' });
   });
 
-  test('an export is what an import takes, and is not made of addresses that are not shown', async () => {
+  test('an export can be imported, and requires readable addresses', async () => {
     const recipient = {
       ...{ id: 'ann', name: 'Lee, "Ann"', email: 'ann@example.com', mobile: '+64211234567', locale: null },
       ...{ zone: null, channels: ['email', 'sms'], kinds: ['dispatched'], orderGroup: null },
@@ -1313,14 +1310,14 @@ describe('recipients', () => {
     });
     expect(line((await api.run(['recipients', 'export', 'acme'])).out)).toEqual([
       '\ufeffid,name,email,mobile,locale,zone,channels,kinds,orderGroup,orderNumber,jobNumber,paused',
-      // Without the apostrophe a spreadsheet would take it for a formula.
+      // Without the apostrophe a spreadsheet would evaluate it as a formula.
       'ann,"Lee, ""Ann""",ann@example.com,\'+64211234567,,,email sms,dispatched,,,7,false',
     ]);
     role = 'read';
     expect(await api.run(['recipients', 'export', 'acme'])).toMatchObject({ code: 5, out: '' });
   });
 
-  test('a change takes away what is none, and says the API’s sentence with the name of the option', async () => {
+  test('a change removes fields set to none, and prints the API’s message with the name of the option', async () => {
     const refused = {
       status: 422,
       json: {
@@ -1353,7 +1350,7 @@ describe('notifications', () => {
   };
   const path = '/v1/accounts/acme/notifications';
 
-  test('what is not named stays as it was read, and nobody else’s change is lost', async () => {
+  test('keeps unnamed settings, and does not overwrite concurrent changes', async () => {
     const api = await serve({ [`GET ${path}`]: { json: settings }, [`PUT ${path}`]: { json: settings } });
     const args = ['--send', 'on', '--logo', 'none', '--quiet', '22:00-07:30', '--sms-limit', '50'];
     const ended = await api.run(['notifications', 'set', 'acme', ...args]);
@@ -1380,14 +1377,14 @@ describe('notifications', () => {
       /^--html requires --channel email\.$/,
     ],
     [['preview', 'acme', '--kind', 'x', '--template', '/nowhere'], /^--template: \/nowhere can’t be read/],
-  ])('%j is refused before anything is asked', async (args, sentence) => {
+  ])('%j is rejected without a request', async (args, sentence) => {
     const api = await serve({});
     const ended = await api.run(['notifications', ...args]);
     expect([ended.code, api.asked.length]).toEqual([2, 0]);
     expect(ended.err.trim()).toMatch(sentence);
   });
 
-  test('a preview is printed without what a terminal might obey, and its HTML written as it is', async () => {
+  test('a preview is printed without control characters, and its HTML is written unchanged', async () => {
     const html = '<p>\u001b[31mred</p>';
     const preview = {
       ...{ kind: 'dispatched', channel: 'email', locale: 'en-GB', zone: 'Europe/London', jobNumber: 7 },
@@ -1404,7 +1401,7 @@ describe('notifications', () => {
     expect(readFileSync(file, 'utf8')).toBe(html);
   });
 
-  test('messages of a job come with what is still to come', async () => {
+  test('messages of a job include pending ones', async () => {
     const upcoming = [{ kind: 'dispatched', dueAt: '2026-11-21T12:00:00.000Z', jobs: [7, 8] }];
     const api = await serve({
       'GET /v1/accounts/acme/jobs/7/messages': { json: { messages: [], upcoming, next: null } },

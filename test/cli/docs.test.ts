@@ -1,4 +1,4 @@
-/** docs/cli.md says of the command what holds. `CLI=write npx vitest run test/cli/docs.test.ts` writes its reference anew. */
+/** docs/cli.md matches the CLI. `CLI=write npx vitest run test/cli/docs.test.ts` writes its reference again. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import {
@@ -55,13 +55,13 @@ function reference(): string {
   ].join('\n');
 }
 
-test('docs/cli.md lists every command, option and exit code as they are, and no other', () => {
+test('docs/cli.md lists exactly the commands, options and exit codes', () => {
   const [written = '', listed] = readFileSync(FILE, 'utf8').split(MARK);
   if (process.env.CLI === 'write') writeFileSync(FILE, `${written}${MARK}\n${reference()}`);
   else expect(listed).toBe(`\n${reference()}`);
 });
 
-test('every command and option that docs/cli.md speaks of is there', () => {
+test('every command and option in docs/cli.md exists', () => {
   const [written = ''] = readFileSync(FILE, 'utf8').split(MARK);
   const spoken = [...written.matchAll(/(?<!install )jobwire ((?:[a-z]+ ?){1,2})/g)].map(([, words = '']) =>
     words.trim(),
@@ -83,7 +83,7 @@ test('every command and option that docs/cli.md speaks of is there', () => {
   for (const [, flag = ''] of written.matchAll(/`[^`]*--([a-z][a-z-]*)/g)) expect([...flags]).toContain(flag);
 });
 
-test('the example of every command is one that the command takes', () => {
+test('the example of every command is valid', () => {
   for (const [name, command] of Object.entries(commands)) {
     const words = command.example
       .replace(/ < .*$/, '')
@@ -104,7 +104,7 @@ test('help fits the terminal and names every command', () => {
   }
 });
 
-test('jobwire start takes what npm start takes', () => {
+test('jobwire start has the options of npm start', () => {
   const [, options = ''] =
     /^const USAGE = 'Usage: npm start -- (.*)';$/m.exec(readFileSync('local/main.ts', 'utf8')) ?? [];
   const taken = [...options.matchAll(/--([a-z-]+)/g)].map(([, flag]) => flag).sort();

@@ -1,4 +1,4 @@
-/** The command as others get it: packed, installed offline into an empty folder, and run there against a real local start. */
+/** The CLI package: packed, installed offline into an empty folder, and run there against a real local start. */
 import { execFileSync } from 'node:child_process';
 import {
   existsSync,
@@ -52,7 +52,7 @@ beforeAll(async () => {
   execFileSync('npm', ['install', '--offline', '--no-audit', '--no-fund', inject('tarball')], BOUND);
 }, 120_000);
 
-/** Runs the installed command, as a shell finds it, on a Node. */
+/** Runs the installed CLI, as a shell finds it, on a Node. */
 function jobwire(node: string, args: string[], more: Record<string, string> = {}): Running {
   const command = [node, join(modules, '.bin', 'jobwire')];
   return launchJobwire(args, { command, cwd: consumer, env: { ...env, ...more } });
@@ -60,7 +60,7 @@ function jobwire(node: string, args: string[], more: Record<string, string> = {}
 
 const versionOf = (node: string) => execFileSync(node, ['--version'], { encoding: 'utf8' }).trim().slice(1);
 
-/** The Node that runs Jobwire, and the machine's own where that is 20.18 or later and another one. */
+/** The Node that runs Jobwire, and the machine's own if that is another one, 20.18 or later. */
 function nodes(): { node: string; version: string }[] {
   const found = [ours, ...(host === undefined ? [] : [host])].map((node) => ({
     node,
@@ -98,7 +98,7 @@ async function started(node: string) {
   };
 }
 
-/** A receiver on loopback that takes everything, and tells what came. */
+/** A receiver on loopback that accepts everything, and records it. */
 async function receive() {
   const taken: { id: string; type: string; verify: (secret: string) => unknown }[] = [];
   const listeners = new Set<() => void>();
@@ -123,7 +123,7 @@ async function receive() {
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook`,
     taken,
-    /** When so many of a type have come. */
+    /** Resolves when this many events of a type have arrived. */
     came: (type: string, times = 1) =>
       new Promise<void>((done) => {
         const look = (): void => {
@@ -162,7 +162,7 @@ async function cutFirst(url: string) {
   };
 }
 
-test('the package depends on nothing, and what start needs is asked for by name only', () => {
+test('the package has no dependencies, and start imports its own by name only', () => {
   const manifest = JSON.parse(readFileSync(join(modules, 'jobwire', 'package.json'), 'utf8'));
   expect(manifest.dependencies).toBeUndefined();
   expect(manifest.optionalDependencies).toBeUndefined();
@@ -177,7 +177,7 @@ test('the package depends on nothing, and what start needs is asked for by name 
   }
 });
 
-test('commands that only talk to the API load neither the SDK nor the schemas', () => {
+test('API commands load neither the SDK nor the schemas', () => {
   const loaded = new Set<string>();
   const look = (file: string): void => {
     if (loaded.has(file)) return;
@@ -199,7 +199,7 @@ test('commands that only talk to the API load neither the SDK nor the schemas', 
 // In `npm test` the two long tests run on one Node each, at full size both on each.
 describe.each(nodes())('on Node $version', ({ node, version }) => {
   test.runIf(inject('full') || node !== ours || nodes().length === 1)(
-    'the installed command reads a real Jobwire: status, jobs, events as they come, and doctor',
+    'the installed CLI reads a real Jobwire: status, jobs, live events, and doctor',
     {
       timeout: 90_000,
     },
@@ -292,7 +292,7 @@ describe.each(nodes())('on Node $version', ({ node, version }) => {
   );
 
   test.runIf(inject('full') || node === ours)(
-    'the installed command runs one: accounts, endpoints, replays and keys are made, used and taken away',
+    'the installed CLI manages one: accounts, endpoints, replays and keys are created, used and deleted',
     {
       timeout: 180_000,
     },
@@ -309,7 +309,7 @@ describe.each(nodes())('on Node $version', ({ node, version }) => {
           .map((text) => JSON.parse(text));
       };
 
-      // An account, refused and then tested and added; what it begins with is read back.
+      // An account, first rejected, then tested and added; its initial state is read back.
       const first = other.createJob({ status: 'Scheduled' });
       const add = ['accounts', 'add', 'bakery', '--client-id', other.clientId, '--poll-interval', '1'];
       const secretEnv = (secret: string) => ({ ...env, BAKERY_SECRET: secret });
@@ -324,7 +324,7 @@ describe.each(nodes())('on Node $version', ({ node, version }) => {
       expect(baselined).toMatchObject({ type: 'account.baselined', data: { openJobs: 1 } });
       expect(await json('accounts', 'test', 'bakery')).toMatchObject([{ ok: true }]);
 
-      // An endpoint with a receiver that checks every signature with the secret that was shown.
+      // An endpoint whose receiver verifies every signature with the printed secret.
       const endpoint = ['endpoints', 'add', receiver.url, '--id', 'erp', '--accounts', 'bakery'];
       const [made] = await json(...endpoint, '--region', 'us', '--types', 'job.*');
       expect(made).toMatchObject({ endpoint: { id: 'erp', region: 'us' }, late: [] });
@@ -350,7 +350,7 @@ describe.each(nodes())('on Node $version', ({ node, version }) => {
       const [{ deliveries: attempts }] = await json('events', 'show', changes[0]?.id ?? '', '--deliveries');
       expect(attempts.map(({ cause }: { cause: string }) => cause).sort()).toEqual(['live', 'replay']);
 
-      // A key for one account, made once although the first answer is lost: used, taken away, refused.
+      // A key for one account, created once although the first answer is lost: used, deleted, rejected.
       const cutting = await cutFirst(url);
       const create = ['keys', 'create', '--role', 'operate', '--accounts', 'bakery', '--url', cutting.url];
       const [{ key, secret }] = await json(...create);
@@ -385,7 +385,7 @@ describe.each(nodes())('on Node $version', ({ node, version }) => {
       const { checks } = JSON.parse(looked.out) as { checks: { check: string; state: string }[] };
       expect(checks.filter(({ state }) => state === 'fail')).toEqual([]);
 
-      // What `jobwire start` serves beside the API comes from the package.
+      // The files that `jobwire start` serves beside the API are in the package.
       const dashboard = await (await fetch(url)).text();
       const scripts = [...dashboard.matchAll(/(?:src|href)="(\/assets\/[^"]+)"/g)].map(
         ([, target]) => target,
@@ -405,7 +405,7 @@ describe.each(nodes())('on Node $version', ({ node, version }) => {
         expect([path, answer.status, (await answer.text()).length > 100]).toEqual([path, 200, true]);
       }
 
-      // A key that the server has not seen is rejected as soon as it is revoked.
+      // A key that the server has not cached is rejected at once after its revocation.
       const [unused] = await json('keys', 'create', '--role', 'read');
       expect(await run('keys', 'revoke', unused.key.id)).toMatchObject({ code: 0 });
       const refused = await jobwire(node, ['accounts', 'list'], { ...env, JOBWIRE_API_KEY: unused.secret })
@@ -418,7 +418,7 @@ describe.each(nodes())('on Node $version', ({ node, version }) => {
     },
   );
 
-  test('start runs on this Node, or on the one beside it, or says in one sentence what to do', {
+  test('start runs on this Node, or on the packaged one, or prints one error message with the fix', {
     timeout: 60_000,
   }, async () => {
     const old = Number.parseInt(version, 10) < 24;
@@ -434,7 +434,7 @@ describe.each(nodes())('on Node $version', ({ node, version }) => {
     const running = jobwire(node, ['start', '--port', '0']);
     await running.said(/job\.status_changed/);
     expect(running.out()).not.toMatch(/in memory/);
-    // As a terminal does it: Ctrl-C reaches the group, here only ours, which tells the other.
+    // Like a terminal: Ctrl-C reaches the process group, here only ours, which signals the other.
     running.child.kill('SIGTERM');
     const ended = await running.ended;
     expect(ended).toMatchObject({ code: 0, err: '' });

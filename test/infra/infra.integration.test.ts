@@ -574,7 +574,7 @@ describe('HTTP API', () => {
     expect(makers).toEqual(['manage', 'operate']);
   });
 
-  test('what changes something is answered within what API Gateway waits, and before it may be begun again', () => {
+  test("operations that change state are answered within API Gateway's time-out, and before they may be repeated", () => {
     const [id, { Properties: manage }] = one('AWS::Lambda::Function', FUNCTIONS.manage.id);
     expect(Number(manage.Timeout)).toBeLessThanOrEqual(29);
     expect(Number(manage.Timeout) * 1000).toBeLessThan(DEADLINE_MS);

@@ -1,4 +1,4 @@
-/** A real `npm start`: its events, and what customers get: mails as a mail program reads them, SMS, and links that work. */
+/** A real `npm start`: its events, and its notifications: parsed mails, SMS, and working links. */
 import { existsSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { type ParsedMail, simpleParser } from 'mailparser';
@@ -16,10 +16,10 @@ import { childrenOf, isAlive, type Running } from '../support/command.ts';
 import { configFor, generatedKey, launchJobwire, startSandbox } from '../support/jobwire.ts';
 import { testDynamo } from '../support/tables.ts';
 
-/** The demo lives in real time: what is to be seen of its own comes in its first twenty seconds. */
+/** The demo runs in real time: its opening lasts twenty seconds. */
 const PATIENCE_MS = 120_000;
 
-describe('The demo', () => {
+describe('the demo', () => {
   const stops: (() => unknown)[] = [];
   let demo: Running;
   let url: string;
@@ -71,7 +71,7 @@ describe('The demo', () => {
     await post(`/${region}/${jobNumber}/dispatch`, { tracking });
   };
 
-  test('a dispatch is one mail with both bodies, a link to each parcel, and all that mail programs ask for', {
+  test('sends one mail per dispatch with both bodies, a link for each parcel, and all required headers', {
     timeout: PATIENCE_MS,
   }, async () => {
     const mail = await inbox.mail('riley@bluebird.example', 'US-1');
@@ -94,7 +94,7 @@ describe('The demo', () => {
     expect(html).not.toMatch(/<script|javascript:/i);
   });
 
-  test('jobs of an order group that go together are one mail, and a parcel of two of them stands in it once', {
+  test('sends one mail for jobs of an order group dispatched together, with a shared parcel once', {
     timeout: PATIENCE_MS,
   }, async () => {
     // For this order group alone.
@@ -110,7 +110,7 @@ describe('The demo', () => {
     expect(messages.map(({ kind, jobs }) => [kind, jobs.length])).toEqual([['dispatched', 3]]);
   });
 
-  test('each reads it in his own language', { timeout: PATIENCE_MS }, async () => {
+  test("sends each recipient's language", { timeout: PATIENCE_MS }, async () => {
     const [german, french] = await Promise.all([
       inbox.mail('lager@nordlys.example', 'EU-1'),
       inbox.mail('camille@nordlys.example', 'EU-1'),
@@ -121,7 +121,7 @@ describe('The demo', () => {
     expect(french.html).toContain('lang="fr"');
   });
 
-  test('an SMS takes two segments at most, and comes from who may be named', {
+  test('sends SMS of two segments at most, with the configured sender', {
     timeout: PATIENCE_MS,
   }, async () => {
     const sms = await inbox.sms('+61491570156', 'AU-1');
@@ -130,7 +130,7 @@ describe('The demo', () => {
     expect(measureSms(sms.text).segments).toBeLessThanOrEqual(2);
   });
 
-  test('one click unsubscribes, STOP opts out, and the next message is held back for that', {
+  test('one click unsubscribes, STOP opts out, and the next message is not sent', {
     timeout: PATIENCE_MS,
   }, async () => {
     await dispatch('us', 'Bluebird Apparel', 'US-2');
@@ -147,7 +147,7 @@ describe('The demo', () => {
     await fetch(`${url}/mailbox/opted-out/${number}`, { method: 'PUT' });
 
     await dispatch('us', 'Bluebird Apparel', 'US-3');
-    // The warehouse goes on getting mails.
+    // The warehouse still gets mails.
     const told = await inbox.mail('dock@bluebird.example', 'US-3');
     expect(told.subject).toContain('US-3');
     type Told = { messages: { state: string; reason: string | null; channel: string }[] };
@@ -164,7 +164,7 @@ describe('The demo', () => {
     expect(inbox.has('+12025550143', 'US-3')).toBe(false);
   });
 
-  test('the terminal shows a line for each, and no address', { timeout: PATIENCE_MS }, async () => {
+  test('the terminal has a line for each, without addresses', { timeout: PATIENCE_MS }, async () => {
     await inbox.mail('aroha@kowhaiprint.example', '');
     const { last } = (await (await fetch(`${url}/mailbox/messages`)).json()) as { last: number };
     const lines = () =>
@@ -178,8 +178,8 @@ describe('The demo', () => {
     expect(demo.err()).toBe('');
   });
 
-  // The last one: it ends the demo.
-  test('shows events of every kind with a verified receiver, and Ctrl-C leaves neither process nor folder behind', {
+  // The last test: it ends the demo.
+  test('delivers events of every kind to a verified receiver, and Ctrl-C leaves neither process nor folder', {
     timeout: PATIENCE_MS,
   }, async () => {
     const [, feedUrl] = /Bearer \$JOBWIRE_API_KEY" "(\S+?)\?/.exec(demo.out()) ?? [];
@@ -210,8 +210,8 @@ describe('The demo', () => {
   });
 });
 
-describe('The demo’s jobs', () => {
-  test('are not cancelled so often in a day that an account is quarantined', () => {
+describe('the demo’s jobs', () => {
+  test('are cancelled too rarely to cause a quarantine', () => {
     let now = Date.UTC(2026, 0, 5);
     const world = createWorld({ now: () => now });
     const accounts = addDemoAccounts(world, 1);
@@ -239,13 +239,13 @@ describe('The demo’s jobs', () => {
   });
 });
 
-describe('A Jobwire of one’s own', () => {
+describe('a configured Jobwire', () => {
   const open: (() => unknown)[] = [];
   afterEach(async () => {
     for (const close of open.splice(0).reverse()) await close();
   });
 
-  test('sends by the mail server of its configuration, and goes on after a restart', {
+  test('sends through its configured mail server, also after a restart', {
     timeout: PATIENCE_MS,
   }, async () => {
     const heard: Caught[] = [];
@@ -321,7 +321,7 @@ function unsubscribeOf(mail: ParsedMail): string {
   return /^<([^>]+)>$/.exec(headerOf(mail, 'list-unsubscribe'))?.[1] ?? '';
 }
 
-/** Reads what the mailbox tells live, as its page does, and each mail as its server took it. */
+/** Reads the mailbox's live stream, like its page, and each mail as received. */
 async function follow(url: string) {
   const gone = new AbortController();
   const stream = await fetch(`${url}/mailbox/stream?after=0`, { signal: gone.signal });
@@ -365,13 +365,13 @@ async function follow(url: string) {
     }
   };
   return {
-    /** The first mail to an address whose subject holds this. */
+    /** The first mail to an address whose subject contains this. */
     mail: (to: string, about: string) =>
       until(() => mails.find((one) => one.to === to && one.mail.subject?.includes(about))?.mail),
     /** The first SMS to a number that holds this. */
     sms: (to: string, about: string) =>
       until(() => texts.find((one) => one.to.address === to && one.text.includes(about))),
-    /** Whether there is any to an address. */
+    /** Whether an address has a mail. */
     has: (to: string, about: string) =>
       mails.some((one) => one.to === to && one.mail.subject?.includes(about)) ||
       texts.some((one) => one.to.address === to && one.text.includes(about)),

@@ -1,4 +1,4 @@
-/** The local host as a whole: declared endpoints and those that people make, on DynamoDB and real sockets. */
+/** The complete self-hosted process: endpoints of the configuration and of the API, on DynamoDB and real sockets. */
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders } from 'node:http';
@@ -38,7 +38,7 @@ interface Post {
   readonly body: string;
 }
 
-/** Receivers on loopback, one per path; each answers 204 unless told otherwise. */
+/** Receivers on loopback, one per path; each answers 204 by default. */
 async function startReceivers() {
   const posts: Post[] = [];
   const news = new EventEmitter();
@@ -63,7 +63,7 @@ async function startReceivers() {
     url,
     statuses,
     of: (path: string) => posts.filter((post) => post.path === path),
-    /** Waits until something holds; asked whenever a request came. */
+    /** Waits until a condition is true; checked after every request. */
     async until(holds: () => boolean) {
       while (!holds()) await once(news, 'post');
     },
@@ -113,7 +113,7 @@ async function setUp(endpoints: (url: string) => object[]) {
 const verify = (secret: string, { body, headers }: Post): unknown =>
   new Webhook(secret).verify(body, headers as Record<string, string>);
 
-test('a declared endpoint gets what it asked for, with its own headers, signed by each of its secrets', async () => {
+test('a declared endpoint gets its filtered events, with its own headers, signed by each of its secrets', async () => {
   const secrets = [newSigningSecret(), newSigningSecret()];
   const { receivers, faults, history, start, say } = await setUp((url) => [
     {
@@ -141,7 +141,7 @@ test('a declared endpoint gets what it asked for, with its own headers, signed b
   expect(faults).toEqual([]);
 });
 
-test('an endpoint that is made under the id of one that is declared for another region has neither its headers nor its secret', async () => {
+test('an endpoint created with the id of a declared one of another region has neither its headers nor its secret', async () => {
   const declared = newSigningSecret();
   const { receivers, config, start } = await setUp((url) => [
     { id: 'erp', url: `${url}/erp`, secret: declared, accounts: ['acme'], headers: { 'x-tenant': 'acme' } },
@@ -162,7 +162,7 @@ test('an endpoint that is made under the id of one that is declared for another 
   expect(own && verify(declared, own)).toMatchObject({ type: 'jobwire.ping' });
 });
 
-test('an account whose poll died with the process before is polled at once, and not when its claim has run out', async () => {
+test('an account whose poll crashed with the previous process is polled at once, not after its claim expired', async () => {
   const { table, receivers, start } = await setUp((url) => [
     { id: 'erp', url: `${url}/erp`, secret: newSigningSecret(), types: ['account.*'] },
   ]);
@@ -181,7 +181,7 @@ test('an account whose poll died with the process before is polled at once, and 
   await receivers.until(() => receivers.of('/erp').some(({ body }) => body.includes('account.baselined')));
 });
 
-test('an endpoint made while the host runs gets what comes, is pinged, rotated, replayed to, and is there after a restart', async () => {
+test('an endpoint created at run time gets events, is pinged, rotated, replayed to, and exists after a restart', async () => {
   const { receivers, config, start, say } = await setUp(() => []);
   const first = await start();
   await say(first, 1, 2);
@@ -231,7 +231,7 @@ test('an endpoint made while the host runs gets what comes, is pinged, rotated, 
   await expect(start({ ...config, endpoints })).rejects.toThrow(ConfigError);
 });
 
-test('a secret or header that is changed while a drain waits for more events applies to the next request', async () => {
+test('a secret or header changed while a drain lingers applies to the next request', async () => {
   const { receivers, start, say } = await setUp(() => []);
   const host = await start();
   const made = await createEndpoint(host.endpoints, 'us', {
@@ -255,7 +255,7 @@ test('a secret or header that is changed while a drain waits for more events app
   expect(post.headers['x-token']).toBe('new');
 });
 
-test('an account made while the host runs is polled at once, stays after a restart, and keeps its id from the file', async () => {
+test('an account created at run time is polled at once, stays after a restart, and keeps its id from the file', async () => {
   const { receivers, config, start, world } = await setUp((url) => [
     { id: 'erp', url: `${url}/erp`, secret: newSigningSecret(), types: ['account.*'] },
   ]);
@@ -288,7 +288,7 @@ test('an account made while the host runs is polled at once, stays after a resta
     'accounts: the id "globex" belongs to an account that was created through the API',
   );
 
-  // What the file declares no more is paused, and can be deleted then.
+  // An account removed from the file is paused, and can be deleted then.
   const third = await start({ ...config, accounts: [] });
   expect(await readAccount(third.accounts, { region: 'us', account: 'acme' })).toMatchObject({
     managed: true,
@@ -308,7 +308,7 @@ test('an account made while the host runs is polled at once, stays after a resta
   });
 });
 
-test('an endpoint that says 410 is disabled, said on the region’s own log, and goes on where it stood once enabled', async () => {
+test('an endpoint that answers 410 is disabled, with an event in the region’s own log, and resumes at its cursor once enabled', async () => {
   const { receivers, start, say } = await setUp((url) => [
     { id: 'erp', url: `${url}/erp`, secret: newSigningSecret(), types: ['status.*'] },
     { id: 'watch', url: `${url}/watch`, secret: newSigningSecret(), types: ['endpoint.*'] },

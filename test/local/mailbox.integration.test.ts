@@ -1,4 +1,4 @@
-/** The demo's mailbox: what it catches over real sockets, and what it lets a browser do with it. */
+/** The demo's mailbox: messages received over real sockets, and their safe display in a browser. */
 import { connect } from 'node:net';
 import { text as readText } from 'node:stream/consumers';
 import { simpleParser } from 'mailparser';
@@ -29,7 +29,7 @@ function transportTo({ smtp }: Mailbox) {
 
 const HOSTILE = '<img src=x onerror="alert(1)"><script>alert(2)</script>';
 
-/** A mail with customer text that would do something where it was taken for more than text. */
+/** A mail with customer text that would be harmful as markup. */
 function mail(changed: Partial<OutgoingEmail> = {}): OutgoingEmail {
   return {
     messageId: 'one@jobwire.example',
@@ -46,7 +46,7 @@ function mail(changed: Partial<OutgoingEmail> = {}): OutgoingEmail {
   };
 }
 
-/** What a browser would get of the page's own requests. */
+/** The browser's own requests of the page. */
 async function ask(mailbox: Mailbox, path: string, init?: RequestInit): Promise<Response> {
   return mailbox.fetch(new Request(`${URL_OF_API}/mailbox${path}`, init));
 }
@@ -56,8 +56,8 @@ async function list(mailbox: Mailbox): Promise<{ id: number; subject: string; re
   return ((await answer.json()) as { messages: { id: number; subject: string; repeat: boolean }[] }).messages;
 }
 
-describe('The mailbox', () => {
-  test('catches a mail as it came, and takes it apart', async () => {
+describe('the mailbox', () => {
+  test('stores a mail as received, and parses it', async () => {
     const mailbox = await started();
     expect(await transportTo(mailbox).send(mail())).toMatchObject({ kind: 'accepted' });
     const [caught] = await list(mailbox);
@@ -79,7 +79,7 @@ describe('The mailbox', () => {
     expect((await simpleParser(source)).messageId).toBe('<one@jobwire.example>');
   });
 
-  test('shows a mail in a document that may do nothing but be looked at; all else is data', async () => {
+  test('displays a mail in a sandboxed document; all else is data', async () => {
     const mailbox = await started();
     await transportTo(mailbox).send(mail());
     const html = await ask(mailbox, '/messages/1/html');
@@ -101,7 +101,7 @@ describe('The mailbox', () => {
     }
   });
 
-  test('has a page that asks nobody else for anything', async () => {
+  test('has a page without external requests', async () => {
     const mailbox = await started();
     const page = await ask(mailbox, '');
     expect(page.headers.get('content-type')).toBe('text/html; charset=utf-8');
@@ -118,7 +118,7 @@ describe('The mailbox', () => {
     }
   });
 
-  test('tells live what comes, and after a break what came meanwhile', async () => {
+  test('streams new messages live, and missed ones after a reconnection', async () => {
     const mailbox = await started();
     const transport = transportTo(mailbox);
     const stream = await ask(mailbox, '/stream');
@@ -134,7 +134,7 @@ describe('The mailbox', () => {
     ).toEqual([true, false, false]);
   });
 
-  test('keeps the latest 500, and refuses a mail of more than a megabyte', async () => {
+  test('keeps the latest 500, and rejects a mail of more than a megabyte', async () => {
     const mailbox = await started();
     const transport = transportTo(mailbox);
     for (let sent = 0; sent < 505; sent += 5) {
@@ -153,7 +153,7 @@ describe('The mailbox', () => {
     expect(await list(mailbox)).toEqual([]);
   }, 60_000);
 
-  test('stops although somebody is in the middle of a mail or a stream', async () => {
+  test('stops during an open mail or stream', async () => {
     const mailbox = await startMailbox();
     const stream = await ask(mailbox, '/stream');
     const socket = connect(mailbox.smtp.port, mailbox.smtp.host);
@@ -165,7 +165,7 @@ describe('The mailbox', () => {
     socket.destroy();
   });
 
-  test('takes SMS as SNS does, and knows who answered STOP', async () => {
+  test('accepts SMS like SNS, and stores opt-outs by STOP', async () => {
     const mailbox = await started();
     const { url, close } = await served(mailbox);
     open.push(close);
@@ -195,7 +195,7 @@ describe('The mailbox', () => {
   });
 });
 
-/** The subjects of so many messages of a stream, which is left then. */
+/** The subjects of the first messages of a stream, which is closed then. */
 async function subjectsOf(stream: Response, count: number): Promise<string[]> {
   const subjects: string[] = [];
   let said = '';

@@ -1,4 +1,4 @@
-/** The embedded SNS and SQS: they start, they keep what they acknowledged, and nobody else on the machine can use them. */
+/** The embedded SNS and SQS: startup, durability, and access control on the machine. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -20,8 +20,8 @@ import { newAwsCredentials } from '../../local/signature.ts';
 
 const modulePath = JSON.stringify(new URL('../../local/queues.ts', import.meta.url).href);
 
-describe('The embedded SNS and SQS', () => {
-  test('listen on loopback only, with or without a folder to keep things in', async () => {
+describe('the embedded SNS and SQS', () => {
+  test('listen on loopback only, with or without a folder for their data', async () => {
     for (const options of [{}, { dataDir: temporaryFolder() }]) {
       const fauxqs = await fauxqsForTest(options);
       expect(await reachableFrom(['127.0.0.1'], fauxqs.endpoint)).toEqual(['127.0.0.1']);
@@ -32,12 +32,12 @@ describe('The embedded SNS and SQS', () => {
     }
   });
 
-  test('a port that is taken is an error', async () => {
+  test('an occupied port is an error', async () => {
     const { endpoint } = await fauxqsForTest();
     await expect(startFauxqs({ port: Number(new URL(endpoint).port) })).rejects.toThrow(QueuesError);
   });
 
-  describe('answer nobody without the credentials', () => {
+  describe('reject every caller without the credentials', () => {
     const FORM = { 'content-type': 'application/x-www-form-urlencoded' };
     const JSON_1 = { 'content-type': 'application/x-amz-json-1.0' };
     const LIST = { ...JSON_1, 'x-amz-target': 'AmazonSQS.ListQueues' };
@@ -66,7 +66,7 @@ describe('The embedded SNS and SQS', () => {
       expect(await answer.text()).not.toContain('Queue');
     });
 
-    test('and reads nothing of a body that is not signed for', async () => {
+    test('and reads nothing of an unsigned body', async () => {
       const fauxqs = await fauxqsForTest();
       const headers = { 'content-length': '400000000', 'content-type': 'application/x-amz-json-1.0' };
       const call = request(fauxqs.endpoint, { method: 'POST', headers });
@@ -115,7 +115,7 @@ describe('The embedded SNS and SQS', () => {
     });
   });
 
-  test('what is published to the topic arrives in the subscribed queue, bare and in order', async () => {
+  test('a message published to the topic arrives in the subscribed queue, raw and in order', async () => {
     const fauxqs = await fauxqsForTest();
     const topic = await fauxqs.ensureTopic('events.fifo');
     const { queueUrl } = await fauxqs.subscribeQueue(topic, 'erp.fifo');
@@ -127,7 +127,7 @@ describe('The embedded SNS and SQS', () => {
     expect(await receive(sqs, queueUrl)).toBeUndefined();
   });
 
-  test('topic, queue and subscription are made once', async () => {
+  test('topic, queue and subscription are created once', async () => {
     const fauxqs = await fauxqsForTest();
     const topic = await fauxqs.ensureTopic('events.fifo');
     expect(await fauxqs.ensureTopic('events.fifo')).toBe(topic);
@@ -139,7 +139,7 @@ describe('The embedded SNS and SQS', () => {
     expect(await receive(sqs, subscribed.queueUrl)).toBeUndefined();
   });
 
-  test('topic, subscription and what was published are there after kill -9, under another port', async () => {
+  test('topic, subscription and published messages survive kill -9, also with another port', async () => {
     const dataDir = temporaryFolder();
     const program = runProgram(`
       const fauxqs = await startFauxqs({ dataDir: ${JSON.stringify(dataDir)} });
@@ -162,7 +162,7 @@ describe('The embedded SNS and SQS', () => {
 
     const third = await fauxqsForTest({ dataDir });
     const sqs = third.sqs();
-    // The URL names the old port, where nobody listens.
+    // The URL names the old port, where no server listens.
     expect(await receive(sqs, queueUrl)).toBe('first');
     expect(await receive(sqs, queueUrl)).toBe('second');
     expect(await third.ensureTopic('events.fifo')).toBe(topic);
@@ -179,7 +179,7 @@ interface Signed {
   readonly body: string;
 }
 
-/** What a client sends to publish a message, as it would reach the endpoint. */
+/** A client's request to publish a message, as received by the endpoint. */
 async function captured(client: (endpoint: string) => SNSClient, endpoint: string): Promise<Signed> {
   const sns = client(endpoint);
   let signed: Signed | undefined;
@@ -221,7 +221,7 @@ function temporaryFolder(): string {
   return folder;
 }
 
-/** Runs a program of its own in a process group of its own; it is ended with the test. */
+/** Runs a program in its own process group; it ends with the test. */
 function runProgram(code: string): {
   child: ChildProcess;
   line(): Promise<string>;
@@ -288,7 +288,7 @@ function publish(topic: string, text: string): PublishCommand {
   });
 }
 
-/** The next message of a queue, taken off it. */
+/** Receives and deletes the next message of a queue. */
 async function receive(sqs: SQSClient, queueUrl: string): Promise<string | undefined> {
   const { Messages } = await sqs.send(
     new ReceiveMessageCommand({ QueueUrl: queueUrl, MaxNumberOfMessages: 1 }),

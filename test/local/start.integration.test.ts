@@ -1,4 +1,4 @@
-/** `npm start` as a process: what it refuses, what it survives, and that it never repeats or loses an event. */
+/** `npm start` as a process: startup errors, crashes, and that it never repeats or loses an event. */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -21,14 +21,14 @@ test.each([
   [['--config', 'no-such-file.json'], "The configuration file no-such-file.json can't be read."],
   [['--prot', '1'], /^Unknown option '--prot'\. Usage: npm start/],
   [['--port', 'x'], '--port must be an integer from 0 to 65535.'],
-])('%s: one clear sentence and exit code 1', async (args, sentence) => {
+])('%s: one error message and exit code 1', async (args, sentence) => {
   const { code, lines } = await endOf(launchJobwire(args));
   expect(code).toBe(1);
   expect(lines).toHaveLength(1);
   expect(lines[0]).toMatch(sentence);
 });
 
-test('a taken port: one clear sentence and exit code 1', async () => {
+test('an occupied port: one error message and exit code 1', async () => {
   const server = createServer();
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   onTestFinished(() => void server.close());
@@ -105,7 +105,7 @@ async function configured() {
   };
 }
 
-test('after kill -9 and a restart nothing is announced twice, and what happened meanwhile is not missed', {
+test('after kill -9 and a restart no event is emitted twice, and no change in between is missed', {
   timeout: 90_000,
 }, async () => {
   const setup = await configured();
@@ -121,7 +121,7 @@ test('after kill -9 and a restart nothing is announced twice, and what happened 
   first.child.kill('SIGKILL');
   await first.ended;
 
-  // While nobody looks: one job is dispatched and closed, one cancelled, one created.
+  // While it is stopped: one job is dispatched and closed, one cancelled, one created.
   setup.account.dispatch(leaving, { tracking: [{ trackingNumber: 'T1', trackingLink: null }] });
   setup.account.close(leaving);
   setup.account.cancel(cancelled);
@@ -151,7 +151,7 @@ test('after kill -9 and a restart nothing is announced twice, and what happened 
   expect((await second.ended).code).toBe(0);
 });
 
-test('a data folder in use: one clear sentence and exit code 1; secrets are never shown', {
+test('a data folder in use: one error message and exit code 1; secrets are never printed', {
   timeout: 60_000,
 }, async () => {
   const setup = await configured();
@@ -166,7 +166,7 @@ test('a data folder in use: one clear sentence and exit code 1; secrets are neve
 });
 
 test.each(['tables.db', 'state.db'])(
-  'a %s that is no database: one clear sentence and exit code 1',
+  'a %s that is no database: one error message and exit code 1',
   async (file) => {
     const setup = await configured();
     const dataDir = join(dirname(setup.file), 'data');
@@ -180,7 +180,7 @@ test.each(['tables.db', 'state.db'])(
   },
 );
 
-test('a setting that is wrong is named, before anything is started', async () => {
+test('an invalid setting is named, before anything is started', async () => {
   const setup = await configured();
   setup.write({ settling: { days: 'seven' } });
   const { code, lines } = await endOf(setup.launch());
@@ -188,7 +188,7 @@ test('a setting that is wrong is named, before anything is started', async () =>
   expect(lines).toEqual([`${setup.file}: settling.days must be a number of days.`]);
 });
 
-test('an account that vanishes from the configuration is paused and keeps its log', {
+test('an account removed from the configuration is paused and keeps its log', {
   timeout: 60_000,
 }, async () => {
   const setup = await configured();

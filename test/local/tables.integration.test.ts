@@ -1,4 +1,4 @@
-/** Where a Jobwire on one machine keeps its tables: what survives, what is taken over, and what is refused. */
+/** The tables of a self-hosted Jobwire: durability, migration, and rejected files. */
 import { spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -20,8 +20,8 @@ import { FILE_SCHEMAS, openSqliteTables } from '../../shared/storage/sqlite-tabl
 import { type Item, TableError } from '../../shared/storage/table.ts';
 import { startDynamo } from '../support/dynoxide.ts';
 
-describe('The tables in a data folder', () => {
-  test('what was acknowledged is there after kill -9 in the middle of writes, and no transaction by halves', async () => {
+describe('the tables in a data folder', () => {
+  test('acknowledged writes survive kill -9 during writes, and transactions are atomic', async () => {
     const path = join(temporaryFolder(), 'tables.db');
     const module = JSON.stringify(new URL('../../shared/storage/sqlite-table.ts', import.meta.url).href);
     const program = `
@@ -54,7 +54,7 @@ describe('The tables in a data folder', () => {
     expect(acknowledged.filter((sk) => !left.includes(sk))).toEqual([]);
   });
 
-  test('writes that are under way when they are closed are done, later ones are refused', async () => {
+  test('writes in progress at closing complete, later ones are rejected', async () => {
     const path = join(temporaryFolder(), 'tables.db');
     const { table, close } = await openSqliteTables(path);
     const writes = Array.from({ length: 50 }, (_, at) => table.write({ put: { pk: 'P', sk: `${at}` } }));
@@ -64,12 +64,12 @@ describe('The tables in a data folder', () => {
     const again = await openSqliteTables(path);
     onTestFinished(again.close);
     expect(await again.table.query({ pk: 'P' })).toHaveLength(50);
-    // Nothing but the database is left beside it when nobody has it open.
+    // No other file is left beside the database after it was closed.
     await again.close();
     expect(readdirSync(join(path, '..'))).toEqual(['tables.db']);
   });
 
-  test('a fault of the database is an error of what waits for it, and of nothing after it', async () => {
+  test('a fault of the database fails pending calls, and no later ones', async () => {
     const path = join(temporaryFolder(), 'tables.db');
     const { table, close } = await openSqliteTables(path);
     onTestFinished(close);
@@ -84,7 +84,7 @@ describe('The tables in a data folder', () => {
     expect(await table.query({ pk: 'P' })).toHaveLength(1);
   });
 
-  test('an index that a later version adds has the items that are there', async () => {
+  test('an index added by a later version contains the existing items', async () => {
     const path = join(temporaryFolder(), 'tables.db');
     const { due, ...rest } = stateSchema.indexes;
     const before = new SqliteStore(path, { ...FILE_SCHEMAS, state: { ...stateSchema, indexes: rest } });
@@ -99,7 +99,7 @@ describe('The tables in a data folder', () => {
     expect(await table.query({ pk: 'DUE', index: 'due' })).toEqual([put]);
   });
 
-  test('a file that is none of ours, or of a later version, is refused and left as it is', async () => {
+  test('a foreign file, or one of a later version, is rejected and unchanged', async () => {
     const folder = temporaryFolder();
     writeFileSync(join(folder, 'letter.db'), 'This is a letter, and no database at all.'.repeat(100));
     await expect(openSqliteTables(join(folder, 'letter.db'))).rejects.toThrow(/not a database/);
@@ -114,7 +114,7 @@ describe('The tables in a data folder', () => {
     expect(() => new SqliteStore(join(folder, 'later.db'), FILE_SCHEMAS)).toThrow(/later version/);
   });
 
-  test('items whose time to live is over are deleted, and no others', () => {
+  test('expired items are deleted, and no others', () => {
     const store = new SqliteStore(':memory:', FILE_SCHEMAS);
     const puts = [
       { put: { pk: 'P', sk: 'over', ttl: 99 } },
@@ -136,7 +136,7 @@ describe('The tables in a data folder', () => {
     store.close();
   });
 
-  test('what an embedded DynamoDB server kept is taken over, once and whole', async () => {
+  test('data of an embedded DynamoDB server is migrated, once and completely', async () => {
     const folder = temporaryFolder();
     const dynamo = await startDynamo({ dbPath: join(folder, 'state.db') });
     const client = dynamo.client();
@@ -178,7 +178,7 @@ describe('The tables in a data folder', () => {
     expect(await second.table.query({ pk: 'MANY' })).toHaveLength(1_200);
   });
 
-  test('reads of a large range leave others their turn', async () => {
+  test('reads of a large range let other calls run', async () => {
     const { table, close } = await openSqliteTables(join(temporaryFolder(), 'tables.db'));
     onTestFinished(close);
     await table.putMany(
@@ -194,12 +194,12 @@ describe('The tables in a data folder', () => {
   });
 });
 
-describe('The tables on a server that speaks DynamoDB’s protocol', () => {
+describe('the tables on a server that speaks DynamoDB’s protocol', () => {
   test.each<[string, string, TableSchema]>([
     ['state', 'state', stateSchema],
     ['history', 'state-history', historySchema],
   ])(
-    '%s: made of its key schema: on demand, with its indexes, TTL, no stream',
+    '%s: created from its key schema: on demand, with its indexes, TTL, no stream',
     async (_, TableName, schema) => {
       const client = (await dynoxide()).client();
       await createTables(client, 'state');
@@ -223,7 +223,7 @@ describe('The tables on a server that speaks DynamoDB’s protocol', () => {
     },
   );
 
-  test('are made once, however often and by how many at once, and keep what they hold', async () => {
+  test('are created once, also concurrently, and keep their items', async () => {
     const client = (await dynoxide()).client();
     await Promise.all([1, 2, 3].map(() => createTables(client, 'state')));
     const tables = ['state', historyTableName('state')].map((tableName) =>
@@ -234,7 +234,7 @@ describe('The tables on a server that speaks DynamoDB’s protocol', () => {
     for (const table of tables) expect(await table.get({ pk: 'P', sk: '1' })).toBeDefined();
   });
 
-  test('an older table gets the indexes it lacks, with the items it holds in them', async () => {
+  test('an older table gets its missing indexes, with the existing items', async () => {
     const client = (await dynoxide()).client();
     await client.send(
       new CreateTableCommand({

@@ -1,4 +1,4 @@
-/** The cell feed: all events of all accounts of a region, each once, in one sequence without gaps, whatever happens meanwhile. */
+/** The cell feed: all events of all accounts of a region, each once, in one gapless sequence, for any concurrency and crashes. */
 import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
@@ -77,7 +77,7 @@ async function createCell(table: Table, accounts: readonly string[] = ['acme', '
   return { table, clock, now, growth, log, forwarding, register, say, forward, options };
 }
 
-/** What reads a cell's feed, as the API does. */
+/** Reads a cell's feed, like the API. */
 function readerOf(
   { table, now, growth }: Pick<Awaited<ReturnType<typeof createCell>>, 'table' | 'now' | 'growth'>,
   regions: readonly string[] = [REGION],
@@ -86,7 +86,7 @@ function readerOf(
   return { feed: createCellFeed(table, now), regions, growth, now, pace };
 }
 
-/** The ids of all events of the feed from a number on, with what is asserted of every read: it moves, and upwards. */
+/** The ids of all events of the feed from a number on; asserts that every read advances. */
 async function idsIn(table: Table, now: () => number, from = 0, events = 100): Promise<string[]> {
   const feed = createCellFeed(table, now);
   const ids: string[] = [];
@@ -115,7 +115,7 @@ async function idsInLogs(table: Table, accounts: readonly string[], now: () => n
     .map(({ id }) => String(id));
 }
 
-/** That numbers follow each other without a hole, as they stand in the table. */
+/** Asserts that the stored numbers are consecutive. */
 async function expectGapless(table: Table): Promise<void> {
   const ranges = await table.query({ pk: logPk(feedLog(REGION)) });
   for (const [at, { after, to, sk }] of ranges.entries()) {
@@ -133,10 +133,10 @@ function expectInOrder(ids: readonly string[]): void {
   }
 }
 
-/** The process is gone: before a write, or after it and before its answer. */
+/** The process crashes: before a write, or after it and before its answer. */
 class Crash extends Error {}
 
-/** A table on which the nth write from now on kills whoever wrote. */
+/** A table on which the nth write from now on crashes the writer. */
 function fragile(table: Table): Table & { crash: { after: number; written: boolean } | undefined } {
   async function doom<T>(write: () => Promise<T>): Promise<T> {
     const { crash } = self;
@@ -190,7 +190,7 @@ const step = fc.oneof(
 );
 
 eachTable('The cell feed', (makeTable, kind) => {
-  test('has every event once, without gaps and in order, whoever crashes, overlaps or reads meanwhile', async () => {
+  test('has every event once, without gaps and in order, for any crashes, concurrency and reads', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 40 }), async (steps) => {
         const table = fragile(await makeTable());
@@ -200,7 +200,7 @@ eachTable('The cell feed', (makeTable, kind) => {
         let after: string | undefined;
         const got: string[] = [];
         const said = new Set(['a', 'b', 'c']);
-        /** As the stream and the tick do: whatever mark there is. */
+        /** Like the stream and the tick: processes any existing mark. */
         const wake = async (): Promise<void> => {
           const forwarder = createForwarder(table, cell.forwarding);
           const marks = await listPendingWakes(table, REGION, 100);
@@ -232,7 +232,7 @@ eachTable('The cell feed', (makeTable, kind) => {
           } else if (one.do === 'wake') {
             await wake();
           } else if (one.do === 'overlap') {
-            // Each takes other accounts, some of which are the same.
+            // The batches overlap in some accounts.
             const some = (turn: number) => [...said].filter((_, at) => (at + turn) % 3 > 0);
             await Promise.all(
               Array.from({ length: one.forwarders }, (_, turn) => cell.forward(...some(turn))),
@@ -268,7 +268,7 @@ eachTable('The cell feed', (makeTable, kind) => {
   }, 120_000);
 });
 
-/** A table that remembers how its items stood, so that a backup of a moment in its past can be had, and a torn one. */
+/** A table that remembers earlier versions of its items, for consistent and torn backups of its past. */
 function remembering(table: Table) {
   let moment = 0;
   const versions = new Map<string, { at: number; item: Item | undefined }[]>();
@@ -294,7 +294,7 @@ function remembering(table: Table) {
   };
   return {
     table: kept,
-    /** Every item as it was after so many of the last writes less as `back` says. */
+    /** Every item as of a number of writes before the last, given by `back`. */
     async backup(into: Table, back: () => number): Promise<Table> {
       for (const items of versions.values()) {
         const at = moment - back();
@@ -306,7 +306,7 @@ function remembering(table: Table) {
   };
 }
 
-describe('A restored cell feed', () => {
+describe('a restored cell feed', () => {
   const said = fc.record({
     account: fc.constantFrom('a', 'b', 'c', '_cell'),
     events: fc.integer({ min: 1, max: 3 }),
@@ -318,7 +318,7 @@ describe('A restored cell feed', () => {
     ['torn within its last transaction', 1],
     ['torn over its last three transactions', 3],
   ])(
-    'goes on without gaps and has what its logs have, nothing twice: of a backup that is %s',
+    'continues without gaps and has the events of its logs, each once: for a backup that is %s',
     async (_, window) => {
       await fc.assert(
         fc.asyncProperty(
@@ -329,7 +329,7 @@ describe('A restored cell feed', () => {
             const lost = remembering(createMemoryTable());
             const cell = await createCell(lost.table, ['a', 'b', 'c']);
             const { clock, now } = cell;
-            // What is torn is not the registration, which an operator repeats.
+            // The registration is not torn: an operator repeats it.
             for (let n = 0; n < 4; n += 1) await cell.say('a', 1);
             const run = async (
               over: Pick<typeof cell, 'table' | 'say' | 'forwarding'>,
@@ -375,11 +375,11 @@ describe('A restored cell feed', () => {
             await expectGapless(table);
             const feed = createCellFeed(table, now);
             const head = await feed.head(REGION);
-            // A feed whose very first range is lost begins behind it.
+            // A feed whose first range is lost starts behind it.
             const ids = await idsIn(table, now, head ? (await feed.earliest(REGION, head)) - 1 : 0);
             expect(new Set(ids).size).toBe(ids.length);
             const all = await idsInLogs(table, ['a', 'b', 'c', '_cell'], now);
-            // Two ranges of one log that are lost at once can leave no trace of the first.
+            // Two lost ranges of one log can leave no trace of the first.
             if (window > 1) expect(all).toEqual(expect.arrayContaining(ids));
             else expect([...ids].sort()).toEqual(all.sort());
             if (window > 0) return;
@@ -394,7 +394,7 @@ describe('A restored cell feed', () => {
   );
 });
 
-describe('Reading the cell feed', () => {
+describe('reading the cell feed', () => {
   type Query = Partial<FeedPageQuery> & { readonly cursor?: string };
 
   async function createReader(accounts?: readonly string[], regions = [REGION]) {
@@ -419,7 +419,7 @@ describe('Reading the cell feed', () => {
   const idsOf = (events: readonly string[]): string[] =>
     events.map((json) => JSON.parse(json).id.replace(/\.[^.]+\./, '.'));
 
-  test('gives the stored envelopes byte for byte, page by page, with a cursor as small for many accounts', async () => {
+  test('returns stored envelopes byte for byte, by page, with a small cursor for any number of accounts', async () => {
     const { tell, read, table } = await createReader();
     await tell('acme', 3);
     await tell('bakery', 2);
@@ -444,7 +444,7 @@ describe('Reading the cell feed', () => {
     expect(await read({ cursor: cursor ?? '' })).toMatchObject({ events: [], next: cursor, head: cursor });
   });
 
-  test('begins so many events before the end of each region, and goes on from there without gap', async () => {
+  test('starts a number of events before the end of each region, and continues without gaps', async () => {
     const { tell, read, register } = await createReader(['acme'], ['us', 'nz']);
     await register('kiwi', 'nz');
     await tell('acme', 5);
@@ -459,7 +459,7 @@ describe('Reading the cell feed', () => {
     expect((await read({ last: 3, limit: 1 })).ids).toHaveLength(1);
   });
 
-  test('of some accounts, or of some types, gives only theirs, and the cursor moves past the rest', async () => {
+  test('of some accounts, or of some types, returns only theirs, and the cursor moves past the rest', async () => {
     const { tell, read, log, table, forwarding } = await createReader();
     await tell('acme', 40);
     await tell('bakery', 2);
@@ -481,7 +481,7 @@ describe('Reading the cell feed', () => {
     expect([types.ids, types.next]).toEqual([['_cell.1'], types.head]);
   });
 
-  test('looks at no more than a bound for one page, and the next one goes on behind it', async () => {
+  test('reads a bounded number of events per page, and the next page continues behind it', async () => {
     const { tell, read, deps } = await createReader();
     for (let n = 0; n < 60; n += 1) await tell('acme', 90);
     await tell('bakery', 1);
@@ -507,7 +507,7 @@ describe('Reading the cell feed', () => {
     expect((await read({ accounts: ['bakery'] })).ids).toEqual(['bakery.1']);
   });
 
-  test('a long poll answers as soon as something that matches is there, and not for what is filtered out', async () => {
+  test('a long poll answers as soon as a matching event arrives, and not for filtered ones', async () => {
     const { tell, page, read, growth } = await createReader();
     const { next } = await read();
     const waiting = page({ cursor: next, accounts: ['bakery'], waitMs: 20_000 });
@@ -521,7 +521,7 @@ describe('Reading the cell feed', () => {
     expect(await page({ cursor: (await read()).next, waitMs: 20_000, mayWait })).toEqual({ kind: 'crowded' });
   });
 
-  test('says what is gone: of another epoch, beyond the head, or fallen out of retention', async () => {
+  test('reports invalid cursors: of another epoch, beyond the head, or expired', async () => {
     const { tell, page, clock, read } = await createReader();
     await tell('acme', 3);
     clock.now += 23 * 3_600_000;
@@ -539,7 +539,7 @@ describe('Reading the cell feed', () => {
     expect((await read({ cursor: '3' })).ids).toEqual(['bakery.1', 'bakery.2']);
   });
 
-  test('passes over the events of an account that was deleted, and takes one of the same id for another', async () => {
+  test('skips the events of a deleted account, and distinguishes a new one with the same id', async () => {
     const { tell, read, table, register, clock } = await createReader();
     await tell('acme', 2);
     await tell('bakery', 3);
@@ -556,7 +556,7 @@ describe('Reading the cell feed', () => {
     expect((await read()).ids).toEqual([...gone.ids, 'acme.1', 'acme.2']);
   });
 
-  test('waits for an event whose transaction is not to be seen yet, instead of passing over it', async () => {
+  test('waits for an event whose transaction is not visible yet, instead of skipping it', async () => {
     const { tell, read, table, clock } = await createReader();
     await tell('acme', 3);
     const hidden = await table.get(keys.event(ref('acme'), 2));
@@ -571,7 +571,7 @@ describe('Reading the cell feed', () => {
     expect((await read()).ids).toEqual(['acme.1', 'acme.3']);
   });
 
-  test('over several regions the cursor has a place in each, and a region that comes later is read from its beginning', async () => {
+  test('of several regions has a cursor for each, and a later region is read from its beginning', async () => {
     const { tell, read, page, register, deps } = await createReader(['acme'], ['us', 'nz']);
     await tell('acme', 2);
     const first = await read();
@@ -597,7 +597,7 @@ describe('Reading the cell feed', () => {
     });
   });
 
-  test('streams are told everything once, in order, over any number of ends and resumes', async () => {
+  test('streams have every event once, in order, over any number of ends and resumes', async () => {
     const { tell, deps, growth, clock } = await createReader(['a', 'b', 'c']);
     const total = 120;
     const start = await locateFeed(deps, undefined, 'head');
@@ -621,7 +621,7 @@ describe('Reading the cell feed', () => {
           for (const block of text.split('\n\n')) {
             const [, id] = /^id: (.+)$/m.exec(block) ?? [];
             const [, json] = /^data: (.+)$/m.exec(block) ?? [];
-            // Cut off in the middle of what it was sent, after the id or before it.
+            // Interrupted within a frame, after the id or before it.
             if (taken >= (turn * turns) % 50) break;
             if (id !== undefined) last = id;
             if (json === undefined || block.includes('event: cursor')) continue;
@@ -647,8 +647,8 @@ describe('Reading the cell feed', () => {
   });
 });
 
-describe('Filling the cell feed', () => {
-  test('takes accounts that commit in the same moment together, in one transaction', async () => {
+describe('filling the cell feed', () => {
+  test('writes concurrent commits of several accounts in one transaction', async () => {
     const table = createMemoryTable();
     const names = Array.from({ length: 40 }, (_, at) => `account-${at}`);
     const cell = await createCell(table, names);
@@ -669,7 +669,7 @@ describe('Filling the cell feed', () => {
     expect(transactions, 'nothing to do').toHaveLength(1);
   });
 
-  test('holds 2,000 accounts, which a reader goes through in pages that each cost what they hold', async () => {
+  test('scales to 2,000 accounts, which a reader reads in pages of constant cost', async () => {
     const table = createMemoryTable();
     const names = Array.from({ length: 2_000 }, (_, at) => `account-${at}`);
     const cell = await createCell(table, names);
@@ -701,13 +701,13 @@ describe('Filling the cell feed', () => {
     expect(page.kind === 'page' && page.events).toHaveLength(1);
   });
 
-  test('of a cell that was there before, begins where the logs stand, and misses nothing that is said meanwhile', async () => {
+  test('of an existing cell starts at the current heads, and misses no concurrent event', async () => {
     const table = createMemoryTable();
     const cell = await createCell(table);
     await cell.say('acme', 5);
     await table.write({ delete: keys.head(feedLog(REGION)) });
     expect(await cell.forward('acme'), 'without a feed there is nothing to do').toBe(true);
-    // Said after its position was put, before there is a feed to forward it to.
+    // Emitted after its position was stored, before the feed exists.
     let isSaid = false;
     const between: Table = {
       ...table,
@@ -730,7 +730,7 @@ describe('Filling the cell feed', () => {
     expect(ids.map((id) => id.replace(/\.[^.]+\./, '.'))).toEqual(['acme.6', 'acme.7', 'later.1']);
   });
 
-  test('a start that was cut off is finished by the next one', async () => {
+  test('an interrupted start is completed by the next one', async () => {
     const table = createMemoryTable();
     const cell = await createCell(table);
     await cell.say('acme', 5);
@@ -750,7 +750,7 @@ describe('Filling the cell feed', () => {
     expect(await idsIn(table, cell.now)).toHaveLength(1);
   });
 
-  test('a wake mark stays until the feed has what it stands for, and sinks are woken all the same', async () => {
+  test('a wake mark stays until its events are in the feed, and sinks are woken regardless', async () => {
     const table = createMemoryTable();
     const cell = await createCell(table);
     await cell.say('acme', 1);
@@ -764,10 +764,10 @@ describe('Filling the cell feed', () => {
     expect(await idsIn(table, cell.now)).toHaveLength(1);
   });
 
-  test('a wake-up that tells of a former log takes away no mark of what is said meanwhile', async () => {
+  test('a wake-up for an earlier epoch removes no mark of concurrent events', async () => {
     const memory = createMemoryTable();
     let isAsked = false;
-    // It grows on between what was read of it and the end of the wake-up.
+    // The log grows between the read and the end of the wake-up.
     const table: Table = {
       ...memory,
       write: async (write) => {

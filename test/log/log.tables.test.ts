@@ -1,4 +1,4 @@
-/** The event log: one contiguous sequence per account, whoever writes at once and wherever a writer ends. */
+/** The event log: one contiguous sequence per account, for any concurrent writers and crashes. */
 import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
 import { beforeEach, describe, expect, test, vi } from 'vitest';
@@ -56,7 +56,7 @@ eachTable('The event log', (makeTable, kind) => {
   const revisionNow = async (): Promise<number> => Number((await table.get(keys.status(ref)))?.revision);
   const headNow = async (): Promise<Head> => present(await log.head(ref));
 
-  /** What a poll that begins now would commit. */
+  /** The commit of a poll that starts now. */
   async function request(
     names: readonly string[],
     more: Partial<CommitRequest> = {},
@@ -84,8 +84,8 @@ eachTable('The event log', (makeTable, kind) => {
     return parts.flat();
   }
 
-  describe('numbers events', () => {
-    test('from one on without a gap, across commits and chunks', async () => {
+  describe('numbering', () => {
+    test('starts at one without a gap, across commits and chunks', async () => {
       const first = await commit(['a', 'b', 'c']);
       expect(first).toMatchObject({ kind: 'committed', revision: 1, head: { epoch: 'e1', sequence: 3 } });
       const second = await log.commit(ref, {
@@ -100,7 +100,7 @@ eachTable('The event log', (makeTable, kind) => {
       expect((await all(log)).map(({ id }) => id)).toEqual([1, 2, 3, 4].map((n) => `acme.e1.${n}`));
     });
 
-    test('each account for itself, also accounts of one name in two regions', async () => {
+    test('is per account, also for accounts with the same name in two regions', async () => {
       const other: AccountRef = { region: 'nz', account: 'acme' };
       await register(table, other);
       await commit(['us-1', 'us-2']);
@@ -110,7 +110,7 @@ eachTable('The event log', (makeTable, kind) => {
       expect((await all(log, other))[0]?.json).toContain('/regions/nz/accounts/acme');
     });
 
-    test('a chunk as large as a transaction may be', async () => {
+    test('supports a chunk of the maximum transaction size', async () => {
       const names = Array.from(
         { length: MAX_TRANSACTION_ACTIONS - COMMIT_OVERHEAD_ACTIONS },
         (_, at) => `${at}`,
@@ -119,7 +119,7 @@ eachTable('The event log', (makeTable, kind) => {
       expect((await all(log)).map(nameOf)).toEqual(names);
     });
 
-    test('a poll whose fence holds renumbers what another writer came before', async () => {
+    test('a poll with a valid fence renumbers its events after a concurrent append', async () => {
       const held = await request(['mine-1', 'mine-2'], {
         writes: [{ put: { ...keys.snapshot(ref, 5), state: 'new' } }],
       });
@@ -131,14 +131,14 @@ eachTable('The event log', (makeTable, kind) => {
       expect(await table.get(keys.snapshot(ref, 5))).toMatchObject({ state: 'new' });
     });
 
-    test('a commit without events does not set back a head that it knows of no more', async () => {
+    test('a commit without events does not reset a head that it has not read', async () => {
       const held = await request([], { headAttributes: { statusNames: ['New'] } });
       await log.append(ref, [draft('operator-1')]);
       expect(await log.commit(ref, held)).toMatchObject({ kind: 'committed', head: { sequence: 1 } });
       expect(await headNow()).toMatchObject({ sequence: 1, attributes: { statusNames: ['New'] } });
     });
 
-    test('no id is used in two epochs, and a poll goes on in the new one', async () => {
+    test('no id is used in two epochs, and a poll continues in the new one', async () => {
       const held = await request(['after']);
       await commit(['before']);
       // A table restored from before: the head has gone back, and gets a new epoch.
@@ -149,20 +149,20 @@ eachTable('The event log', (makeTable, kind) => {
       expect((await all(log)).map(({ id }) => id)).toEqual(['acme.e2.1']);
     });
 
-    test('a number that was given is not given again, even if the head was set back by hand', async () => {
+    test('a number is not used twice, even if the head was reset manually', async () => {
       await commit(['said']);
       await table.write({ update: keys.head(ref), set: { sequence: 0 } });
       await expect(log.append(ref, [draft('instead')])).rejects.toThrow(/Too many concurrent writes/);
       expect(nameOf(toEvent(present(await table.get(keys.event(ref, 1)))))).toBe('said');
     });
 
-    test('fifty appends at once, each of another writer, leave no gap and lose nothing', async () => {
+    test('fifty concurrent appends leave no gap and lose nothing', async () => {
       const names = Array.from({ length: 50 }, (_, at) => `n${at}`);
       const outcomes = await Promise.all(names.map((name) => logOver(table).append(ref, [draft(name)])));
       const events = await all(log);
       expect(events.map(({ sequence }) => sequence)).toEqual(names.map((_, at) => at + 1));
       expect(events.map(nameOf).sort()).toEqual(names.toSorted());
-      // Each was told the number that it has.
+      // Each got its actual number.
       names.forEach((name, at) => {
         expect(outcomes[at]).toMatchObject({
           kind: 'appended',
@@ -172,8 +172,8 @@ eachTable('The event log', (makeTable, kind) => {
     }, 60_000);
   });
 
-  describe('is fenced', () => {
-    test('a poll that was overtaken writes nothing at all', async () => {
+  describe('fencing', () => {
+    test('an overtaken poll writes nothing', async () => {
       const held = await request(['late'], {
         writes: [{ put: { ...keys.snapshot(ref, 5) } }],
         headAttributes: { statusNames: ['Late'] },
@@ -187,14 +187,14 @@ eachTable('The event log', (makeTable, kind) => {
       expect(committed).toEqual([]);
     });
 
-    test('so is one that was overtaken by a poll without events', async () => {
+    test('also by a poll without events', async () => {
       const held = await request(['late']);
       await table.write({ update: keys.status(ref), set: { revision: 1 }, when: [['revision', '=', 0]] });
       expect(await log.commit(ref, held)).toEqual({ kind: 'fenced' });
       expect(await all(log)).toEqual([]);
     });
 
-    test('of commits with one revision, at once, exactly one is written', async () => {
+    test('of concurrent commits with one revision, exactly one is written', async () => {
       for (let round = 0; round < 5; round += 1) {
         const held = await request([]);
         const before = held.head.sequence;
@@ -210,7 +210,7 @@ eachTable('The event log', (makeTable, kind) => {
       }
     });
 
-    test('a poll for an account that is gone is fenced', async () => {
+    test('a poll for a deleted account is fenced', async () => {
       const held = await request(['late']);
       await table.write({ delete: keys.status(ref) });
       await table.write({ delete: keys.head(ref) });
@@ -219,15 +219,15 @@ eachTable('The event log', (makeTable, kind) => {
       expect(await everything()).toEqual([]);
     });
 
-    test('a commit without events still raises the revision', async () => {
+    test('a commit without events increases the revision', async () => {
       expect(await commit([])).toMatchObject({ kind: 'committed', revision: 1, head: { sequence: 0 } });
       expect(await revisionNow()).toBe(1);
       expect(committed).toEqual([]);
     });
   });
 
-  describe('changes state with the events that announce it', () => {
-    test('in one transaction: fence, head, events, snapshots and wake mark', async () => {
+  describe('state changes with events', () => {
+    test('are in one transaction: fence, head, events, snapshots and wake mark', async () => {
       const transact = vi.fn(table.transact);
       const write = vi.fn(table.write);
       const outcome = await logOver({ ...table, transact, write }).commit(
@@ -254,7 +254,7 @@ eachTable('The event log', (makeTable, kind) => {
       expect((await headNow()).attributes).toMatchObject({ baselinedAt: 5, statusNames: ['New', 'Old'] });
     });
 
-    test('a commit whose own write can’t be made is an error, and nothing is written', async () => {
+    test('a commit with an impossible write fails, and nothing is written', async () => {
       const before = await everything();
       const impossible: Write = { put: { ...keys.snapshot(ref, 5) }, when: [['pk', 'present']] };
       await expect(commit(['a'], { writes: [impossible] })).rejects.toThrow(/condition/);
@@ -262,7 +262,7 @@ eachTable('The event log', (makeTable, kind) => {
       expect(committed).toEqual([]);
     });
 
-    test('an append with a write that can’t be made is refused whole', async () => {
+    test('an append with an impossible write is rejected completely', async () => {
       const before = await everything();
       const resume: Write = {
         update: keys.status(ref),
@@ -275,7 +275,7 @@ eachTable('The event log', (makeTable, kind) => {
       expect(await log.append(ref, [draft('resumed')], [resume])).toMatchObject({ kind: 'appended' });
       expect(await log.append(ref, [draft('resumed')], [resume])).toEqual({ kind: 'refused' });
       expect((await all(log)).map(nameOf)).toEqual(['resumed']);
-      // An append is no poll: the fence of one under way still holds.
+      // An append is no poll: the fence of one in progress stays valid.
       expect(await revisionNow()).toBe(0);
     });
 
@@ -286,8 +286,8 @@ eachTable('The event log', (makeTable, kind) => {
     });
   });
 
-  describe('says that it grew', () => {
-    test('after the events can be read, with the number of the last', async () => {
+  describe('wake-up', () => {
+    test('comes after the events are readable, with the last number', async () => {
       const onCommitted = vi.fn(async () => (await all(log)).map(nameOf));
       const telling = createEventLog(table, {
         now: () => clock,
@@ -306,7 +306,7 @@ eachTable('The event log', (makeTable, kind) => {
       expect(seen[1]).toEqual(['a', 'b', 'c']);
     });
 
-    test('not when nothing was added, refused or fenced', async () => {
+    test('is omitted if nothing was added, or the write was rejected or fenced', async () => {
       const held = await request(['late']);
       await commit([]);
       await log.commit(ref, held);
@@ -317,9 +317,9 @@ eachTable('The event log', (makeTable, kind) => {
     });
   });
 
-  describe('survives a writer that ends in the middle', () => {
+  describe('crashes of a writer', () => {
     test.each([0, 1, 2, 3, 4])(
-      'a crash after %i of five chunks leaves whole chunks, and the next poll goes on',
+      'a crash after %i of five chunks leaves whole chunks, and the next poll continues',
       async (survivors) => {
         const dying = failing(table, (call) => (call > survivors ? 'before' : 'none'));
         const poll = async (over: EventLog): Promise<void> => {
@@ -352,7 +352,7 @@ eachTable('The event log', (makeTable, kind) => {
       },
     );
 
-    test('a commit whose answer was lost is not said twice: sent again it is fenced', async () => {
+    test('a commit whose answer was lost is not written twice: its repetition is fenced', async () => {
       const deaf = logOver(failing(table, (call) => (call === 1 ? 'after' : 'none')));
       const held = await request(['once'], { writes: [{ put: { ...keys.snapshot(ref, 5) } }] });
       await expect(deaf.commit(ref, held)).rejects.toThrow(TableError);
@@ -371,7 +371,7 @@ eachTable('The event log', (makeTable, kind) => {
     });
   });
 
-  describe('is read', () => {
+  describe('reading', () => {
     beforeEach(async () => {
       await commit(['1', '2', '3', '4', '5', '6', '7']);
     });
@@ -380,7 +380,7 @@ eachTable('The event log', (makeTable, kind) => {
       return page?.kind === 'events' ? page.events.map(nameOf).join('') : page?.kind;
     };
 
-    test('page by page, from any event on, with the head', async () => {
+    test('by page, from any event on, with the head', async () => {
       expect(await read(0, 3)).toBe('123');
       expect(await read(3, 3)).toBe('456');
       expect(await read(6, 3)).toBe('7');
@@ -388,7 +388,7 @@ eachTable('The event log', (makeTable, kind) => {
       expect(await log.read(ref, 2, 1)).toMatchObject({ kind: 'events', head: { epoch: 'e1', sequence: 7 } });
     });
 
-    test('an account that was never registered is unknown', async () => {
+    test('an unregistered account is unknown', async () => {
       expect(await log.read({ region: 'us', account: 'nobody' }, 0, 10)).toBeUndefined();
       expect(await log.head({ region: 'us', account: 'nobody' })).toBeUndefined();
     });
@@ -401,7 +401,7 @@ eachTable('The event log', (makeTable, kind) => {
       });
     });
 
-    test('a hole ends the page and nothing behind it is given until it is filled', async () => {
+    test('a gap ends the page, and nothing behind it is returned until it is filled', async () => {
       const hidden = present(await table.get(keys.event(ref, 4)));
       await table.write({ delete: keys.event(ref, 4) });
       expect(await read(0)).toBe('123');
@@ -411,20 +411,20 @@ eachTable('The event log', (makeTable, kind) => {
       expect(await read(3)).toBe('4567');
     });
 
-    test('a head that is ahead of the events ends the page at the last', async () => {
+    test('a head that is ahead of the events ends the page at the last event', async () => {
       await table.write({ update: keys.head(ref), set: { sequence: 9 } });
       expect(await read(5)).toBe('67');
       expect(await read(7)).toBe('');
     });
 
-    test('an event that is ahead of the head is not given yet, so that no reader gets beyond a head', async () => {
+    test('an event that is ahead of the head is not returned yet, so that no reader is ahead of the head', async () => {
       await table.write({ update: keys.head(ref), set: { sequence: 5 } });
       expect(await read(3)).toBe('45');
       expect(await read(5)).toBe('');
       expect(await read(3, 1)).toBe('4');
     });
 
-    test('an event is the same bytes for every reader at any time', async () => {
+    test('an event has the same bytes for every reader at any time', async () => {
       const bytes = async (over: EventLog) => (await all(over)).slice(0, 7).map(({ json }) => json);
       const first = await bytes(log);
       clock += 5 * DAY_MS;
@@ -444,7 +444,7 @@ eachTable('The event log', (makeTable, kind) => {
       });
     });
 
-    test('the source of events is absolute with a public URL; those recorded before keep theirs', async () => {
+    test('the source of events is absolute with a public URL; earlier events keep theirs', async () => {
       await commit(['1']);
       const publicUrl = 'https://us.jobwire.example';
       const urls = { schemaBaseUrl: publicUrl, sourceBaseUrl: publicUrl };
@@ -458,7 +458,7 @@ eachTable('The event log', (makeTable, kind) => {
       expect(sourceOf(cellLog('us'), urls)).toBe(`${publicUrl}/regions/us`);
     });
 
-    test('a logged event says what its envelope says', async () => {
+    test('the log line of an event matches its envelope', async () => {
       await log.append(ref, [draft('of a job', 4711)]);
       const [event] = (await all(log)).slice(-1);
       const envelope = JSON.parse(event?.json ?? '');
@@ -476,7 +476,7 @@ eachTable('The event log', (makeTable, kind) => {
     });
   });
 
-  describe('forgets what is out of retention', () => {
+  describe('retention', () => {
     const PER_DAY = 40;
     const DAYS = 12;
     const RETENTION_DAYS = 7;
@@ -495,7 +495,7 @@ eachTable('The event log', (makeTable, kind) => {
       clock = START + (RETENTION_DAYS + days - 1) * DAY_MS + 1;
     };
 
-    test('by its own time of expiry, to the event, whatever has been deleted', async () => {
+    test('expires events exactly by their own expiry time, for any deletions', async () => {
       for (const days of [1, 2, 5, 11]) {
         expire(days);
         const first = days * PER_DAY + 1;
@@ -511,7 +511,7 @@ eachTable('The event log', (makeTable, kind) => {
           kind: 'events',
           events: [{ sequence: first }, { sequence: first + 1 }, { sequence: first + 2 }],
         });
-        // DynamoDB deletes what is expired when it gets round to it, and in no order.
+        // DynamoDB deletes expired items late and in no order.
         for (const sequence of [1, 2, first - 1, first - 20])
           await table.write({ delete: keys.event(ref, sequence) });
         expect(await brief.earliest(ref, head)).toBe(first);
@@ -519,14 +519,14 @@ eachTable('The event log', (makeTable, kind) => {
       }
     });
 
-    test('the very moment counts: an event is there until it expires', async () => {
+    test('is exact: an event exists until it expires', async () => {
       clock = START + RETENTION_DAYS * DAY_MS - 1;
       expect(await brief.read(ref, 0, 1)).toMatchObject({ kind: 'events', events: [{ sequence: 1 }] });
       clock += 1;
       expect(await brief.read(ref, 0, 1)).toMatchObject({ kind: 'gone', earliest: PER_DAY + 1 });
     });
 
-    test('when all is expired, who is at the head goes on and who is not learns of it', async () => {
+    test('with all events expired, a reader at the head continues and any other gets an error', async () => {
       expire(DAYS);
       const head = await headNow();
       expect(await brief.earliest(ref, head)).toBe(head.sequence + 1);
@@ -547,7 +547,7 @@ eachTable('The event log', (makeTable, kind) => {
       });
     });
 
-    test('the earliest of hundreds is found with a dozen reads', async () => {
+    test('finds the earliest of hundreds with a dozen reads', async () => {
       expire(6);
       const get = vi.fn(table.get);
       const counted = logOver({ ...table, get }, { retentionDays: RETENTION_DAYS });
@@ -555,7 +555,7 @@ eachTable('The event log', (makeTable, kind) => {
       expect(get.mock.calls.length).toBeLessThanOrEqual(Math.ceil(Math.log2(DAYS * PER_DAY)) + 1);
     });
 
-    test('a retention that is made shorter opens no gap before what was kept longer', async () => {
+    test('that is shortened opens no gap before events with the longer one', async () => {
       const shorter = logOver(table, { retentionDays: 1 });
       await shorter.append(ref, [draft('short')]);
       const head = await headNow();
@@ -572,7 +572,7 @@ eachTable('The event log', (makeTable, kind) => {
     });
   });
 
-  describe('finds where an instant begins', () => {
+  describe('finding a time', () => {
     const MINUTE_MS = 60_000;
     /** A log whose events have these times, in minutes. */
     async function logOf(minutes: readonly number[]): Promise<EventLog> {
@@ -585,13 +585,13 @@ eachTable('The event log', (makeTable, kind) => {
     }
     const seek = (over: EventLog, minute: number) => over.seek(ref, START + minute * MINUTE_MS);
 
-    test('before the first event of it or later, to the event', async () => {
+    test('returns the position exactly before the first event at or after it', async () => {
       const over = await logOf([0, 10, 10, 30, 40]);
       const found = await Promise.all([-5, 0, 1, 10, 11, 30, 35, 40, 41].map((at) => seek(over, at)));
       expect(found).toEqual([0, 0, 1, 1, 3, 3, 4, 4, 5]);
     });
 
-    test('no event of it or later stands before, though times are not quite in order', async () => {
+    test('no event at or after it precedes the position, although times are not strictly ordered', async () => {
       const spans = fc.array(fc.tuple(fc.integer({ min: 0, max: 15 }), fc.integer({ min: 0, max: 10 })), {
         maxLength: kind === 'in memory' ? 400 : 120,
       });
@@ -611,7 +611,7 @@ eachTable('The event log', (makeTable, kind) => {
       );
     });
 
-    test('within what is left of the log, and with few reads', async () => {
+    test('searches the remaining log only, with few reads', async () => {
       const over = await logOf(Array.from({ length: 500 }, (_, at) => at));
       expect(await seek(over, 321.5)).toBe(322);
       const fresh = await makeTable();
@@ -642,7 +642,7 @@ eachTable('The event log', (makeTable, kind) => {
     });
   });
 
-  test('whatever polls and operators do at once, wherever calls fail: contiguous, each event once, no loser heard', async () => {
+  test('for any concurrent polls, operators and failing calls: contiguous, each event once, no loser emitted', async () => {
     const actor = fc.record({
       polls: fc.boolean(),
       chunks: fc.array(fc.integer({ min: 0, max: 3 }), { minLength: 1, maxLength: 4 }),
@@ -715,7 +715,7 @@ eachTable('The event log', (makeTable, kind) => {
           expect(new Set(events.map(({ id }) => id)).size).toBe(events.length);
           const line = events.map(nameOf);
           expect(new Set(line).size).toBe(line.length);
-          // Each chunk as a whole and in order: what was confirmed is said, what was lost is said or not, no loser is.
+          // Each chunk completely and in order: confirmed ones exist, lost ones may, fenced ones do not.
           for (const names of expected.said) expect(runOf(line, names)).toEqual(names);
           for (const names of expected.unknown) expect([[], names]).toContainEqual(runOf(line, names));
           for (const name of expected.silent) expect(line).not.toContain(name);
@@ -727,7 +727,7 @@ eachTable('The event log', (makeTable, kind) => {
     );
   });
 
-  test('shared among readers, gives each what is there when they ask, and reads what many ask for at once only once', async () => {
+  test('a shared reader returns the current events to each caller, and combines concurrent reads', async () => {
     let reads = 0;
     const counting: EventLog = {
       ...log,
@@ -750,7 +750,7 @@ eachTable('The event log', (makeTable, kind) => {
   });
 });
 
-/** What goes wrong with one transaction: it never arrives, or its answer is lost. */
+/** Fault of a transaction: it never arrives, or its answer is lost. */
 type Fault = 'none' | 'before' | 'after';
 
 /** The table, with faults in its transactions by the number of the call, from 1. */
@@ -769,7 +769,7 @@ function failing(table: Table, faultOf: (call: number) => Fault): Table {
   };
 }
 
-/** The call, made when the scheduler says so. A failure waits outside, where somebody catches it. */
+/** The call, at the scheduler's time. A failure is kept for its awaiter. */
 function inTurn<A extends unknown[], R>(
   scheduler: fc.Scheduler,
   call: (...args: A) => Promise<R>,
@@ -785,7 +785,7 @@ function inTurn<A extends unknown[], R>(
   return async (...args) => (await scheduled(...args))();
 }
 
-/** An account as the tracker finds it: no events, nothing polled. */
+/** A new account: no events, never polled. */
 async function register(table: Table, account = ref): Promise<void> {
   const log = createEventLog(table, { now: () => START, newId: randomUUID, schemaBaseUrl: '' });
   await table.transact(
@@ -803,7 +803,7 @@ function draft(status: string, jobNumber?: number): EventDraft {
   };
 }
 
-/** The name a draft was given. */
+/** The name given to a draft. */
 function nameOf(event: Pick<LoggedEvent, 'json'>): string {
   return (JSON.parse(event.json) as { data: { status: string } }).data.status;
 }
@@ -823,7 +823,7 @@ async function all(log: EventLog, account = ref): Promise<LoggedEvent[]> {
   }
 }
 
-/** What stands in a line from the first of the names on, as far as there are names; nothing if it is not there. */
+/** The rest of a line from the first of the names on; empty if it is missing. */
 function runOf(line: readonly string[], names: readonly string[]): string[] {
   const start = line.indexOf(names[0] ?? '');
   return start < 0 ? [] : line.slice(start, start + names.length);

@@ -1,4 +1,4 @@
-/** After a table was restored from a backup: no id is given twice, and everybody finds out where to go on. */
+/** After a restore from a backup: no id is used twice, and every reader can resume. */
 import { randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { registerAccount } from '../../shared/accounts/accounts.ts';
@@ -29,7 +29,7 @@ const ACME = { region: 'us', account: 'acme' };
 const OTHER = { region: 'us', account: 'other' };
 const KEY = 'correct-horse-battery-staple';
 
-/** A table, and one that is written along until `detach`: a backup as of then. */
+/** A table, and a copy that follows it until `detach`: a backup as of then. */
 function backedUp(table: Table, backup: Table): Table & { detach(): void } {
   let attached = true;
   return {
@@ -56,8 +56,8 @@ function backedUp(table: Table, backup: Table): Table & { detach(): void } {
 
 eachTable('A restored table', (makeTable) => {
   /**
-   * Two accounts with two events each, of which acme said three more after the backup: the log as it was, and the log over
-   * the backup, restored an hour later.
+   * Two accounts with two events each, of which acme emitted three more after the backup: the old log, and the log over the
+   * backup, restored an hour later.
    */
   async function restore(options: { readonly growth?: ReturnType<typeof createGrowthSignal> } = {}) {
     const clock = { now: START };
@@ -103,7 +103,7 @@ eachTable('A restored table', (makeTable) => {
     return page?.kind === 'events' ? page.events.map(({ id }) => id) : [];
   };
 
-  test('nothing is written to a log before it is renewed, whoever tries', async () => {
+  test('nothing is written to a log before it is renewed, by any writer', async () => {
     const { log, backup } = await restore();
     const head = await log.head(ACME);
     if (!head) throw new Error('There is no log.');
@@ -117,7 +117,7 @@ eachTable('A restored table', (makeTable) => {
     expect(await backup.get(keys.status(ACME))).toMatchObject({ revision });
   });
 
-  test('renewed logs go on with ids that were never given, after an event that says so', async () => {
+  test('renewed logs continue with unused ids, after an event that reports it', async () => {
     const { before, log, renew, epoch, backup } = await restore();
     expect(await renew()).toEqual({ renewed: 3, unchanged: 0 });
     const ids = await idsOf(log);
@@ -142,7 +142,7 @@ eachTable('A restored table', (makeTable) => {
     });
   });
 
-  test('renewing is repeated without harm, and begins anew with the next restore', async () => {
+  test('renewing is idempotent, and restarts with the next restore', async () => {
     const { deps, log, renew, epoch, clock, backup } = await restore();
     await renew();
     const first = await log.head(ACME);
@@ -168,7 +168,7 @@ eachTable('A restored table', (makeTable) => {
     }
   });
 
-  test('a renewal that dies anywhere is finished by the next, and each log is renewed once', async () => {
+  test('an interrupted renewal is completed by the next, and each log is renewed once', async () => {
     for (const [when, n] of [0, 1, 2].flatMap((at) => [['before', at] as const, ['after', at] as const])) {
       const { backup, deps, renew, clock, log } = await restore();
       const seen = { before: 0, after: 0 };
@@ -202,10 +202,10 @@ eachTable('A restored table', (makeTable) => {
     ['a Head without its last events', 2, 4],
     ['an event that is missing among others', 4, 4, 2],
   ])(
-    'a backup that is torn by moments, %s, becomes a log without gaps',
+    'a backup that is torn by %s becomes a log without gaps',
     async (_, events, sequence, missing?: number) => {
       const { backup, before, log, renew, epoch } = await restore();
-      // What acme has said there: 1 and 2, as restored, and what the backup has torn apart behind them.
+      // acme's events there: 1 and 2, as restored, and the torn ones behind them.
       const page = await before.read(ACME, 0, 10);
       if (page?.kind !== 'events') throw new Error('There is no log.');
       const [first] = await backup.query({ pk: keys.event(ACME, 1).pk, limit: 1 });
@@ -233,7 +233,7 @@ eachTable('A restored table', (makeTable) => {
     },
   );
 
-  test('a sink whose position is ahead of a torn log misses nothing of what is said from then on', async () => {
+  test('a sink whose cursor is ahead of a torn log misses no later event', async () => {
     const { backup, log, renew } = await restore();
     const sink = {
       region: 'us',
@@ -254,7 +254,7 @@ eachTable('A restored table', (makeTable) => {
     expect(await idsOf(log)).toHaveLength(9);
   });
 
-  test('a poll that began before is fenced off', async () => {
+  test('a poll that started before is fenced', async () => {
     const { log, renew, backup } = await restore();
     const head = await log.head(ACME);
     const revision = Number((await backup.get(keys.status(ACME)))?.revision);
@@ -265,7 +265,7 @@ eachTable('A restored table', (makeTable) => {
     expect(await log.commit(ACME, { ...request, head: now ?? head })).toEqual({ kind: 'fenced' });
   });
 
-  test('cursors of the old epoch go on as far as the backup reaches; beyond it the answer says where to go on', async () => {
+  test('cursors of the old epoch continue as far as the backup; beyond it the error has the cursor to resume from', async () => {
     const { backup, log, renew, epoch, clock } = await restore();
     await renew();
     const head = await log.head(ACME);
@@ -306,7 +306,7 @@ eachTable('A restored table', (makeTable) => {
     expect(stranger.status).toBe(410);
     expect(stranger.body).not.toHaveProperty('restored');
 
-    // The cell feed as well: with what was in it, and from there on with all that was said since.
+    // The cell feed as well: with its earlier events, and all later ones.
     const fed = await get(`/v1/events/stream?after=${epoch}.5`);
     const feed = await log.head(feedLog('us'));
     expect(fed).toMatchObject({
@@ -316,7 +316,7 @@ eachTable('A restored table', (makeTable) => {
     expect(feed?.attributes.former).toEqual([`${epoch}.4`]);
   });
 
-  test('whoever waits at the head while the log is renewed is told what is new, not that it is gone', async () => {
+  test('a reader waiting at the head during the renewal gets the new events, not an error', async () => {
     const growth = createGrowthSignal();
     const { backup, log, renew, epoch } = await restore({ growth });
     const looked = Promise.withResolvers<void>();
@@ -351,7 +351,7 @@ eachTable('A restored table', (makeTable) => {
     });
   });
 
-  test('a sink goes on where it stood: what is left of the old epoch under the same ids, then the new one, in order', async () => {
+  test('a sink resumes at its cursor: the rest of the old epoch with the same ids, then the new one, in order', async () => {
     const backup = await makeTable();
     const lost = backedUp(await makeTable(), backup);
     const rig = await createDeliveryRig(delivered, { table: lost });
@@ -392,7 +392,7 @@ eachTable('A restored table', (makeTable) => {
   });
 });
 
-test('tracking goes on after a restore: no id is said twice, and receivers end with the jobs as they are', async () => {
+test('tracking continues after a restore: no id is emitted twice, and receivers end with the current jobs', async () => {
   const backup = createMemoryTable();
   const lost = backedUp(createMemoryTable(), backup);
   const rig = await createRig({ table: lost });
@@ -410,7 +410,7 @@ test('tracking goes on after a restore: no id is said twice, and receivers end w
   const operator = await createOperator({ table: backup, now: rig.now, restoredAt: rig.now() });
   const deps = { ...rig.depsOver(backup), log: operator.log };
   rig.pass(60);
-  // Nobody has to be kept from polling meanwhile: it fails, and says why.
+  // Polls need no coordination meanwhile: they fail with the reason.
   await expect(pollAccount(deps, rig.ref, rig.now() + 600_000)).rejects.toThrow(RestoredLogError);
   expect(await operator.tell({ do: 'logs.renew' })).toEqual({ logs: { renewed: 2, unchanged: 0 } });
   rig.upstream.dispatch(jobs[1] ?? 0);
@@ -429,7 +429,7 @@ test('tracking goes on after a restore: no id is said twice, and receivers end w
       `job.created jobs/${created}`,
     ]),
   );
-  // As docs/receiving-events.md has it: epoch first, then sequence.
+  // As in docs/receiving-events.md: epoch first, then sequence.
   const latest = new Map<string, { place: string; dateOut: unknown }>();
   for (const { id, sequence, subject, data } of [...fresh, ...told]) {
     const place = `${id.split('.')[1]}.${sequence}`;

@@ -1,4 +1,4 @@
-/** The port to the table: what both implementations guarantee, and what the one on DynamoDB does when calls go wrong. */
+/** The table interface: guarantees of both implementations, and the retries of the DynamoDB adapter. */
 import { randomUUID } from 'node:crypto';
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
@@ -51,8 +51,8 @@ eachTable(
       }
     };
 
-    describe('keeps what was written', () => {
-      test('an item is read back as it was put, each kind of value', async () => {
+    describe('stored items', () => {
+      test('are read as they were put, each kind of value', async () => {
         const item: Item = {
           ...key('1'),
           text: 'naïve “text” 😀',
@@ -72,7 +72,7 @@ eachTable(
         expect(await table.getMany([key('1')])).toEqual([item]);
       });
 
-      test('binary values come back byte by byte', async () => {
+      test('have binary values byte for byte', async () => {
         const bytes = Uint8Array.from({ length: 3000 }, (_, at) => (at * 7) % 256);
         await put({ ...key('1'), bytes, none: new Uint8Array(0) });
         const read = await table.get(key('1'));
@@ -81,12 +81,12 @@ eachTable(
         expect(Array.from(read?.none as Uint8Array)).toEqual([]);
       });
 
-      test('an absent attribute is not there at all', async () => {
+      test('have no absent attributes', async () => {
         await put({ ...key('1'), a: undefined, b: 1 });
         expect(Object.keys((await table.get(key('1'))) ?? {}).sort()).toEqual(['b', 'pk', 'sk']);
       });
 
-      test('what a caller does to an item afterwards does not reach the table', async () => {
+      test('do not change when the caller changes its object later', async () => {
         const list = ['a'];
         await put({ ...key('1'), list });
         list.push('b');
@@ -95,7 +95,7 @@ eachTable(
         expect((await table.get(key('1')))?.list).toEqual(['a']);
       });
 
-      test('there is nothing where nothing was written', async () => {
+      test('are missing if they were never written', async () => {
         expect(await table.get(key('1'))).toBeUndefined();
         expect(await table.getMany([key('1'), key('2')])).toEqual([]);
         expect(await table.getMany([])).toEqual([]);
@@ -110,7 +110,7 @@ eachTable(
         expect(read.map(({ at }) => Number(at)).sort((a, b) => a - b)).toEqual(items.map(({ at }) => at));
       });
 
-      test('an item over 400 KB is refused, and so is the transaction it is in', async () => {
+      test('over 400 KB are rejected, with their transaction', async () => {
         const big = { ...key('big'), text: 'x'.repeat(410_000) };
         await expect(put(big)).rejects.toThrow(TableError);
         await put({ ...key('grows'), text: 'x'.repeat(390_000) });
@@ -124,7 +124,7 @@ eachTable(
         expect((await table.get(key('grows')))?.more).toBeUndefined();
       });
 
-      test('an item just under 400 KB, by the size we chunk by, is kept', async () => {
+      test('just under 400 KB, by our size estimate, are stored', async () => {
         const item = { ...key('1'), text: 'é'.repeat(199_900), at: 5 };
         expect(estimateSize(item)).toBeGreaterThan(399_800);
         expect(estimateSize(item)).toBeLessThan(400_000);
@@ -133,7 +133,7 @@ eachTable(
     });
 
     describe('writes', () => {
-      test('a put takes the place of the whole item', async () => {
+      test('a put replaces the whole item', async () => {
         await put({ ...key('1'), a: 1, b: 2 });
         expect(await table.write({ put: { ...key('1'), b: 3 } })).toEqual({
           done: true,
@@ -142,7 +142,7 @@ eachTable(
         expect(await table.get(key('1'))).toEqual({ ...key('1'), b: 3 });
       });
 
-      test('an update sets what it names, removes what it names as undefined, and leaves the rest', async () => {
+      test('an update sets the named attributes, removes those that are undefined, and leaves the rest', async () => {
         await put({ ...key('1'), a: 1, b: 2, c: 3 });
         expect(await table.write({ update: key('1'), set: { a: 10, b: undefined, d: 4 } })).toEqual({
           done: true,
@@ -157,12 +157,12 @@ eachTable(
         expect(await table.get(key('1'))).toEqual({ ...key('1'), b: 2 });
       });
 
-      test('an update makes the item it does not find', async () => {
+      test('an update creates a missing item', async () => {
         await table.write({ update: key('1'), set: { a: 1 } });
         expect(await table.get(key('1'))).toEqual({ ...key('1'), a: 1 });
       });
 
-      test('an update of nothing changes nothing', async () => {
+      test('an empty update changes nothing', async () => {
         await put({ ...key('1'), a: 1 });
         expect(await table.write({ update: key('1'), set: {} })).toEqual({
           done: true,
@@ -174,7 +174,7 @@ eachTable(
         await expect(table.transact([{ update: key('1'), set: {} }], token())).rejects.toThrow(TableError);
       });
 
-      test('attribute names that are words of the expression language are only names', async () => {
+      test('attribute names can be reserved words of the expression language', async () => {
         await table.write({
           update: key('1'),
           set: { name: 'a', status: 'b', size: 1, 'with.dot': 2, 'with space': 3, ':colon': 4, '#hash': 5 },
@@ -195,14 +195,14 @@ eachTable(
         });
       });
 
-      test('a delete takes the item away, and a second one finds nothing to do', async () => {
+      test('a delete removes the item, and a second one has no effect', async () => {
         await put({ ...key('1'), a: 1 });
         expect(await table.write({ delete: key('1') })).toEqual({ done: true });
         expect(await table.get(key('1'))).toBeUndefined();
         expect(await table.write({ delete: key('1') })).toEqual({ done: true });
       });
 
-      test('a refused write changes nothing and shows the item as it stands', async () => {
+      test('a rejected write changes nothing and returns the current item', async () => {
         const item = { ...key('1'), a: 1 };
         await put(item);
         const when: Clause[] = [['a', '=', 2]];
@@ -213,14 +213,14 @@ eachTable(
         expect(await table.get(key('1'))).toEqual(item);
       });
 
-      test('a refused write of an item that is not there shows none', async () => {
+      test('a rejected write of a missing item returns none', async () => {
         expect(await table.write({ update: key('1'), set: { a: 5 }, when: [['a', 'present']] })).toEqual({
           done: false,
         });
         expect(await table.get(key('1'))).toBeUndefined();
       });
 
-      test('of many conditional writes at once exactly one wins', async () => {
+      test('of many concurrent conditional writes exactly one wins', async () => {
         await put({ ...key('1'), revision: 0 });
         const outcomes = await Promise.all(
           Array.from({ length: 20 }, (_, by) =>
@@ -233,8 +233,8 @@ eachTable(
       });
     });
 
-    describe('puts many', () => {
-      test('any number of items over any partitions, each whole and in the place of what was there', async () => {
+    describe('putting many items', () => {
+      test('any number of items over any partitions, each completely and replacing earlier ones', async () => {
         const items = Array.from({ length: 120 }, (_, at) => ({
           ...key(String(at).padStart(3, '0'), `P${at % 7}`),
           at,
@@ -252,7 +252,7 @@ eachTable(
         await table.putMany([]);
       });
 
-      test('of items with the same key the last one counts, also when they are far apart', async () => {
+      test('of items with the same key the last one counts, at any distance', async () => {
         const others = Array.from({ length: 60 }, (_, at) => key(String(at), 'others'));
         await table.putMany([
           { ...key('1'), a: 1 },
@@ -268,14 +268,14 @@ eachTable(
         expect(await table.query({ pk: 'others' })).toHaveLength(60);
       });
 
-      test('an item over 400 KB is refused with its batch', async () => {
+      test('an item over 400 KB is rejected with its batch', async () => {
         await expect(
           table.putMany([key('1'), { ...key('2'), text: 'x'.repeat(410_000) }, key('3')]),
         ).rejects.toThrow(TableError);
         expect(await table.query({ pk: 'P' })).toEqual([]);
       });
 
-      test('what a caller does to an item afterwards does not reach the table', async () => {
+      test('do not change when the caller changes its object later', async () => {
         const list = ['a'];
         await table.putMany([{ ...key('1'), list }]);
         list.push('b');
@@ -293,9 +293,9 @@ eachTable(
       });
     });
 
-    describe('judges conditions', () => {
-      // Each row: the clause on an item { number: 5, text: '5', wide: WIDE, flag: true, nothing: null, bytes }, and whether
-      // it holds.
+    describe('conditions', () => {
+      // Each row: the clause on an item { number: 5, text: '5', wide: WIDE, flag: true, nothing: null, bytes }, and whether it
+      // is true.
       const rows: [Clause, boolean][] = [
         [['number', 'present'], true],
         [['missing', 'present'], false],
@@ -362,7 +362,7 @@ eachTable(
         bytes: new Uint8Array([53]),
       };
 
-      test('each kind of clause holds when it should and only then, alone and in a transaction', async () => {
+      test('each kind of clause is true exactly when it should be, alone and in a transaction', async () => {
         await put(item);
         for (const [clause, holds] of rows) {
           const single = await table.write({ update: key('1'), set: { touched: 1 }, when: [clause] });
@@ -373,7 +373,7 @@ eachTable(
         }
       });
 
-      test('of an item that is not there only absence holds', async () => {
+      test('for a missing item only absence is true', async () => {
         for (const [[attribute, ...rest]] of rows) {
           const clause = [attribute, ...rest] as unknown as Clause;
           const outcome = await table.transact([{ check: key('none'), when: [clause] }], token());
@@ -381,7 +381,7 @@ eachTable(
         }
       });
 
-      test('all clauses must hold, and no clause always holds', async () => {
+      test('all clauses must be true, and no clause is always true', async () => {
         await put(item);
         const both = (second: Clause): Clause[] => [['number', '=', 5], second];
         expect(await table.transact([{ check: key('1'), when: both(['text', '=', '5']) }], token())).toEqual({
@@ -398,8 +398,8 @@ eachTable(
       });
     });
 
-    describe('transacts', () => {
-      test('all writes are done, of each kind', async () => {
+    describe('transactions', () => {
+      test('execute all writes, of each kind', async () => {
         await fill([
           { ...key('update'), a: 1 },
           { ...key('delete'), a: 1 },
@@ -423,7 +423,7 @@ eachTable(
         ]);
       });
 
-      test('nothing is done when one condition fails, and every failed position is named', async () => {
+      test('execute nothing if one condition fails, and name every failed position', async () => {
         await put({ ...key('a'), revision: 1 });
         expect(
           await table.transact(
@@ -440,7 +440,7 @@ eachTable(
         expect(await table.query({ pk: 'P' })).toEqual([{ ...key('a'), revision: 1 }]);
       });
 
-      test('a hundred actions are written whole, a hundred and one are refused, and so are none', async () => {
+      test('of a hundred actions are written completely; a hundred and one, or none, are rejected', async () => {
         const puts = Array.from({ length: MAX_TRANSACTION_ACTIONS + 1 }, (_, at) => ({
           put: { ...key(String(at).padStart(3, '0')), at },
         }));
@@ -450,7 +450,7 @@ eachTable(
         await expect(table.transact([], token())).rejects.toThrow(TableError);
       });
 
-      test('two actions on one item are refused, whatever they are', async () => {
+      test('with two actions on one item are rejected, for any kinds', async () => {
         await expect(
           table.transact(
             [{ put: { ...key('1'), a: 1 } }, { check: key('1'), when: [['pk', 'absent']] }],
@@ -460,7 +460,7 @@ eachTable(
         expect(await table.get(key('1'))).toBeUndefined();
       });
 
-      test('keys that only look alike when joined are different items', async () => {
+      test('keys that look alike only when concatenated are different items', async () => {
         const writes = [
           { put: key('b', 'a#b') },
           { put: key('b#b', 'a') },
@@ -470,7 +470,7 @@ eachTable(
         expect(await table.transact(writes, token())).toEqual({ done: true });
       });
 
-      test('the same token again is the same call: done, and done once', async () => {
+      test('the same token again is the same call: executed once', async () => {
         const once = token();
         const writes: Write[] = [
           { update: key('1'), set: { revision: 1 }, when: [['revision', 'absent']] },
@@ -489,7 +489,7 @@ eachTable(
         expect(await table.transact(writes, token())).toEqual({ done: false, failed: [0] });
       });
 
-      test('a token for other writes, or for the same with other values, is refused', async () => {
+      test('a token for other writes, or for the same with other values, is rejected', async () => {
         const once = token();
         await table.transact([{ put: { ...key('1'), a: 1 } }], once);
         await expect(table.transact([{ put: { ...key('1'), a: 2 } }], once)).rejects.toThrow(TableError);
@@ -497,7 +497,7 @@ eachTable(
         expect(await table.query({ pk: 'P' })).toEqual([{ ...key('1'), a: 1 }]);
       });
 
-      test('a token whose transaction failed is judged anew', async () => {
+      test('a token whose transaction failed is evaluated again', async () => {
         const once = token();
         const writes: Write[] = [{ put: { ...key('1') }, when: [['pk', 'absent']] }];
         await put(key('1'));
@@ -525,7 +525,7 @@ eachTable(
       });
     });
 
-    describe('reads ranges', () => {
+    describe('range reads', () => {
       const sks = ['a', 'b', 'c', 'd', 'e'];
       beforeEach(() => fill([...sks, 'f'].map((sk) => key(sk, sk === 'f' ? 'other' : 'P'))));
       const read = async (range: object): Promise<string> =>
@@ -563,7 +563,7 @@ eachTable(
         [{ descending: true, to: 'd', limit: 2 }, 'dc'],
         [{ descending: true, after: 'b', to: 'd' }, 'dc'],
         [{ descending: true, after: 'c', limit: 5 }, 'ed'],
-      ])('%j gives exactly %j', async (range, expected) => {
+      ])('%j returns exactly %j', async (range, expected) => {
         expect(await read(range)).toBe(expected);
       });
 
@@ -575,7 +575,7 @@ eachTable(
         expect(texts.toSorted(compareText)).toEqual(bytewise);
       });
 
-      test('a partition over a megabyte is read whole, in order, in either direction', async () => {
+      test('a partition over a megabyte is read completely, in order, in either direction', async () => {
         const many = Array.from({ length: 30 }, (_, at) => key(String(at).padStart(2, '0'), 'large'));
         for (const one of many) await put({ ...one, text: 'x'.repeat(100_000) });
         const all = many.map(({ sk }) => sk);
@@ -588,7 +588,7 @@ eachTable(
       });
     });
 
-    describe('keeps indexes', () => {
+    describe('indexes', () => {
       const at = (account: string, dueSk: string | undefined, duePk = 'POLLS#us#1') => ({
         ...key(account),
         duePk: dueSk === undefined ? undefined : duePk,
@@ -598,7 +598,7 @@ eachTable(
       const due = async (range: object = {}) =>
         (await table.query({ pk: 'POLLS#us#1', index: 'due', ...range })).map(({ sk }) => sk);
 
-      test('an index is sparse, in the order of its own sort key, and holds keys only', async () => {
+      test('an index is sparse, in the order of its own sort key, and contains keys only', async () => {
         await fill([
           at('a', '3'),
           at('b', '1'),
@@ -612,7 +612,7 @@ eachTable(
         ]);
       });
 
-      test('an item needs both keys of an index to be in it', async () => {
+      test('an item is in an index only with both of its keys', async () => {
         await put({ ...key('a'), duePk: 'POLLS#us#1' });
         await put({ ...key('b'), dueSk: '1' });
         expect(await due()).toEqual([]);
@@ -671,7 +671,7 @@ eachTable(
       });
     });
 
-    test('units are counted where they are billed', async () => {
+    test('units are counted as billed', async () => {
       await put({ ...key('1'), text: 'x'.repeat(10_000) });
       const written = table.units();
       await table.get(key('1'));
@@ -686,8 +686,8 @@ eachTable(
   { inFile: true },
 );
 
-describe('The table in memory', () => {
-  test('refuses the key of an index that is not a text or is empty, as DynamoDB does', async () => {
+describe('the table in memory', () => {
+  test('rejects the key of an index that is not a string or is empty, as DynamoDB does', async () => {
     const table = createMemoryTable();
     await expect(table.write({ put: { ...key('1'), orderPk: '', orderSk: 'x' } })).rejects.toThrow(
       TableError,
@@ -699,19 +699,19 @@ describe('The table in memory', () => {
     expect(await table.query({ pk: 'P' })).toEqual([]);
   });
 
-  test('makes no item for an update that only removes, as DynamoDB does not', async () => {
+  test('creates no item for an update that only removes, as DynamoDB does not', async () => {
     const table = createMemoryTable();
     await table.write({ update: key('1'), set: { a: undefined } });
     expect(await table.get(key('1'))).toBeUndefined();
   });
 });
 
-describe.runIf(mayUseNetwork)('The table on DynamoDB, over a wire on which calls go wrong', () => {
+describe.runIf(mayUseNetwork)('the table on DynamoDB with failing calls', () => {
   let wire: FaultyWire;
   let table: Table;
   let slept: number[];
 
-  /** `attempts`: how often the client itself sends a call. One: only the adapter's own retries count. */
+  /** `attempts`: attempts of the client itself. One: only the adapter's own retries count. */
   async function connect(attempts: number): Promise<void> {
     const dynamo = testDynamo();
     wire = await startFaultyWire(dynamo.endpoint);
@@ -749,7 +749,7 @@ describe.runIf(mayUseNetwork)('The table on DynamoDB, over a wire on which calls
       ['an action over provisioned throughput', cancelledFor('ProvisionedThroughputExceeded', 'None')],
       ['conflict and throttling at once', cancelledFor('TransactionConflict', 'ThrottlingError')],
       ['a transaction still in progress', awsError('TransactionInProgressException')],
-    ])('%s is retried with the same token and then done', async (_, fault) => {
+    ])('%s is retried with the same token and then succeeds', async (_, fault) => {
       wire.fail('TransactWriteItems', fault, fault, fault);
       const once = token();
       expect(await table.transact(fence, once)).toEqual({ done: true });
@@ -759,14 +759,14 @@ describe.runIf(mayUseNetwork)('The table on DynamoDB, over a wire on which calls
       expect(slept).toHaveLength(3);
     });
 
-    test('a conflict before a condition fails is not the failure: what is judged last counts', async () => {
+    test('a conflict before a condition fails is not the failure: the last result counts', async () => {
       await table.write({ put: { ...key('fence'), revision: 7 } });
       wire.fail('TransactWriteItems', cancelledFor('TransactionConflict', 'None'));
       expect(await table.transact(fence, token())).toEqual({ done: false, failed: [0] });
       expect(await table.query({ pk: 'LOG' })).toEqual([]);
     });
 
-    test('conflicts that go on are a TableError with its cause, never a failed condition', async () => {
+    test('repeated conflicts are a TableError with its cause, never a failed condition', async () => {
       wire.fail(
         'TransactWriteItems',
         ...Array.from({ length: 50 }, () => cancelledFor('TransactionConflict', 'None')),
@@ -782,7 +782,7 @@ describe.runIf(mayUseNetwork)('The table on DynamoDB, over a wire on which calls
       expect(tokensSent()).toHaveLength(8);
     });
 
-    test('a failed condition beside a conflict is the answer, with the position that failed', async () => {
+    test('a failed condition beside a conflict is the answer, with the failed position', async () => {
       wire.fail('TransactWriteItems', cancelledFor('TransactionConflict', 'ConditionalCheckFailed'));
       expect(await table.transact(fence, token())).toEqual({ done: false, failed: [1] });
       expect(tokensSent()).toHaveLength(1);
@@ -794,7 +794,7 @@ describe.runIf(mayUseNetwork)('The table on DynamoDB, over a wire on which calls
       expect(tokensSent()).toHaveLength(1);
     });
 
-    test('an answer lost for good is a TableError, and the same token later finds it done', async () => {
+    test('a permanently lost answer is a TableError, and the same token later finds it done', async () => {
       wire.fail('TransactWriteItems', { kind: 'lost answer' });
       const once = token();
       await expect(table.transact(fence, once)).rejects.toThrow(TableError);
@@ -805,7 +805,7 @@ describe.runIf(mayUseNetwork)('The table on DynamoDB, over a wire on which calls
   describe('with the retries of the client', () => {
     beforeEach(() => connect(3));
 
-    test('a transaction whose answer was lost is done, once', async () => {
+    test('a transaction whose answer was lost is executed once', async () => {
       wire.fail('TransactWriteItems', { kind: 'lost answer' }, { kind: 'lost answer' });
       const once = token();
       expect(await table.transact(fence, once)).toEqual({ done: true });
@@ -824,7 +824,7 @@ describe.runIf(mayUseNetwork)('The table on DynamoDB, over a wire on which calls
       expect(new Set(tokensSent()).size).toBe(1);
     });
 
-    test('a batch of puts that was throttled, broken off or whose answer was lost is written', async () => {
+    test('a batch of puts that was throttled, interrupted or whose answer was lost is written', async () => {
       wire.fail('BatchWriteItem', awsError('ProvisionedThroughputExceededException'), { kind: 'reset' });
       const items = Array.from({ length: 30 }, (_, at) => ({ ...key(String(at).padStart(2, '0')), at }));
       await table.putMany(items);
@@ -834,7 +834,7 @@ describe.runIf(mayUseNetwork)('The table on DynamoDB, over a wire on which calls
       expect(sent('BatchWriteItem')).toHaveLength(8);
     });
 
-    test('a conditional write whose answer was lost is done, though its condition no longer holds', async () => {
+    test('a conditional write whose answer was lost succeeds, although its condition is no longer true', async () => {
       await table.write({ put: { ...key('gone') } });
       const bytes = new Uint8Array([1, 2]);
       const writes: Exclude<Write, { check: Key }>[] = [
@@ -851,7 +851,7 @@ describe.runIf(mayUseNetwork)('The table on DynamoDB, over a wire on which calls
       expect(sent('UpdateItem')).toHaveLength(2);
     });
 
-    test('a conditional write that lost its race is refused, also after a lost answer', async () => {
+    test('a conditional write that lost its race is rejected, also after a lost answer', async () => {
       await table.write({ put: { ...key('lease'), owner: 'other' } });
       const update = { update: key('lease'), set: { owner: 'me' }, when: [['owner', 'absent']] } as const;
       expect(await table.write(update)).toMatchObject({ done: false });
@@ -860,7 +860,7 @@ describe.runIf(mayUseNetwork)('The table on DynamoDB, over a wire on which calls
       expect(sent('UpdateItem')).toHaveLength(3);
     });
 
-    test('a condition that fails at the first attempt is refused, even if the item stands as wanted', async () => {
+    test('a condition that fails at the first attempt is rejected, even if the item has the wanted state', async () => {
       await table.write({ put: { ...key('lease'), owner: 'me' } });
       const again = { update: key('lease'), set: { owner: 'me' }, when: [['owner', 'absent']] } as const;
       expect(await table.write(again)).toMatchObject({ done: false });
@@ -870,7 +870,7 @@ describe.runIf(mayUseNetwork)('The table on DynamoDB, over a wire on which calls
   describe('a single call', () => {
     beforeEach(() => connect(1));
 
-    test('a write to an item that a transaction holds is retried', async () => {
+    test('a write to an item locked by a transaction is retried', async () => {
       const conflict = awsError('TransactionConflictException');
       wire.fail('UpdateItem', conflict, conflict);
       const outcome = await table.write({ update: key('1'), set: { a: 1 }, when: [['pk', 'absent']] });
@@ -883,7 +883,7 @@ describe.runIf(mayUseNetwork)('The table on DynamoDB, over a wire on which calls
       expect(sent('PutItem')).toHaveLength(8);
     });
 
-    test('keys left unprocessed are asked for again until all are read', async () => {
+    test('unprocessed keys are read again until all are read', async () => {
       const items = Array.from({ length: 120 }, (_, at) => ({ ...key(String(at)), at }));
       for (let at = 0; at < items.length; at += 100) {
         await table.transact(
@@ -947,7 +947,7 @@ describe.runIf(mayUseNetwork)('The table on DynamoDB, over a wire on which calls
       }),
     } as const;
 
-    test('items left unprocessed are put again, after a growing while, until all are written', async () => {
+    test('unprocessed items are put again, with growing delays, until all are written', async () => {
       wire.fail('BatchWriteItem', halfOfIt, halfOfIt, halfOfIt);
       await table.putMany(many);
       expect(await table.query({ pk: 'P' })).toEqual(many);
@@ -956,7 +956,7 @@ describe.runIf(mayUseNetwork)('The table on DynamoDB, over a wire on which calls
       expect(slept).toEqual(slept.toSorted((a, b) => a - b));
     });
 
-    test('items that stay unprocessed are a TableError, however often they are put', async () => {
+    test('items that stay unprocessed are a TableError, for any number of attempts', async () => {
       const none = {
         kind: 'changed',
         call: (body: Record<string, unknown>) => ({
@@ -976,7 +976,7 @@ describe.runIf(mayUseNetwork)('The table on DynamoDB, over a wire on which calls
       expect(sent('BatchWriteItem')).toHaveLength(8);
     });
 
-    test('every failure is a TableError that keeps its cause', async () => {
+    test('every failure is a TableError with its cause', async () => {
       const calls: [string, () => Promise<unknown>][] = [
         ['GetItem', () => table.get(key('1'))],
         ['BatchGetItem', () => table.getMany([key('1')])],
