@@ -251,7 +251,7 @@ function checkIdentities(cells: Partial<Record<ApiRegion, CellSettings>>, contex
 function checkStageNames(all: readonly StageSettings[], context: z.RefinementCtx): void {
   const names = all.map(({ stage }) => stage);
   const twin = names.findIndex((name, at) => names.indexOf(name) !== at);
-  if (twin >= 0) context.addIssue({ code: 'custom', path: [twin, 'stage'], message: 'must be there once' });
+  if (twin >= 0) context.addIssue({ code: 'custom', path: [twin, 'stage'], message: 'must be unique' });
 }
 
 /** All stages. The URLs of the ordering API are placeholders until a deployment sets its own. */

@@ -213,7 +213,7 @@ const schema = z
       if (refusal) {
         const opens = checkUrl(endpoint.url, true) === undefined;
         const hint = opens ? ' (webhooks.allowPrivateNetworks opens this for local use)' : '';
-        fail(['endpoints', at, 'url'], `is refused: ${refusal.replace(/\.$/, '')}${hint}`);
+        fail(['endpoints', at, 'url'], `is not accepted: ${refusal.replace(/\.$/, '')}${hint}`);
       }
       endpoint.accounts?.forEach((account, place) => {
         if (!accounts.has(account)) {

@@ -19,19 +19,19 @@ import type { EventDraft } from '../events/event.ts';
 import type { LoggedEvent } from '../log/log.ts';
 import { cellLog, keys } from '../storage/schema.ts';
 import type { Item, TransactOutcome, Write } from '../storage/table.ts';
+import { AttemptRecorder, type Sent } from './attempt-recorder.ts';
 import { CursorRuns, type Run } from './cursors.ts';
-import type { DeliveryEntry } from './delivery-log.ts';
 import type { DrainDeps, DrainReport } from './drain-deps.ts';
+import { FailureAttribution } from './failure-attribution.ts';
 import {
   DEFAULT_DISABLE_AFTER_SECONDS,
   type Failure,
   healthAttributes,
-  MAX_REJECTIONS,
-  MAX_SUSPECTS,
   type SinkHealth,
   updateHealth,
 } from './health.ts';
 import { type Lease, takeLease } from './lease.ts';
+import { Pacer } from './pacer.ts';
 import type { ParkedEvent } from './parked-events.ts';
 import { MAX_PARKED, ParkedLanes } from './parking.ts';
 import {
@@ -45,11 +45,7 @@ import {
 } from './sink.ts';
 import { getLane } from './window.ts';
 
-/** Number of attempts written to the delivery log in one batch. */
-const LOG_BATCH = 25;
 const TOO_MANY_PARKED: Failure = { reason: `${MAX_PARKED} events are parked, which is the maximum.` };
-/** A sink with a rate that was idle may catch up on this much time. */
-const BURST_MS = 100;
 
 /** Drains one sink until its due cursors are at their heads, it fails, or the deadline (epoch ms) is near. */
 export async function drainSink(
@@ -83,12 +79,6 @@ const NOTHING = {
 function serializeSettings(item: Item): string {
   return JSON.stringify([sinkAttributes(toSink(item)), item.revision]);
 }
-
-/** One event in delivery: of a cursor, or of a parked lane. */
-type Sent = { readonly event: LoggedEvent } & (
-  | { readonly run: Run; readonly parked?: undefined }
-  | { readonly run?: undefined; readonly parked: ParkedEvent }
-);
 
 /** An event about a sink on the cell's own log. */
 type SinkEvent =
@@ -124,19 +114,10 @@ class Drain {
   #isOutdated = false;
   /** An event cannot be parked because the maximum is reached. */
   #isFull = false;
-  /** Attempts that are not in the delivery log yet. */
-  #attempts: DeliveryEntry[] = [];
-  #logging: Promise<void> = Promise.resolve();
-  /** A sink with a rate gets no event before this time. */
-  #nextSendAt: number;
-  /** A sink that failed last time gets one event as a probe first. */
-  #probing: boolean;
-  /** The probe was the only available event. */
-  #isOnlyEvent = false;
+  readonly #attempts: AttemptRecorder;
+  readonly #pacer: Pacer;
+  readonly #attribution: FailureAttribution;
   #health: SinkHealth;
-  #deliveredAt: number | null = null;
-  #rejections: number;
-  readonly #suspects: Set<string>;
   #failure: Failure | null = null;
   #disableReason: string | null = null;
 
@@ -153,12 +134,13 @@ class Drain {
     this.#deadline = deadline;
     this.#concurrency = sink.concurrency ?? DEFAULT_CONCURRENCY;
     this.#parked = new ParkedLanes(deps, sink, lease);
+    this.#attempts = new AttemptRecorder(deps, sink, (action) => this.#begin(action));
     const { table, log, now, newId } = deps;
     this.#runs = new CursorRuns(
       {
         ...{ table, log, now, newId },
         begin: (action) => this.#begin(action),
-        beforeStoring: () => this.#logAttempts(),
+        beforeStoring: () => this.#attempts.flush(),
         skipped: (events) => {
           this.#counts.skipped += events;
         },
@@ -168,12 +150,10 @@ class Drain {
       lease,
     );
     this.#hasParked = kept.hasParked;
-    this.#nextSendAt = kept.nextSendAt;
+    this.#pacer = new Pacer(sink.ratePerSecond, kept.nextSendAt, now);
     this.#initialSettings = kept.settings;
     this.#health = sink.health;
-    this.#probing = sink.health.failures > 0;
-    this.#rejections = sink.health.rejections;
-    this.#suspects = new Set(sink.health.suspects);
+    this.#attribution = new FailureAttribution(sink.health);
   }
 
   async run(): Promise<DrainReport> {
@@ -205,7 +185,7 @@ class Drain {
       await this.#processDue(port);
     } while (await this.#waitForNewWork());
     await this.#runs.storeAll();
-    await this.#logAttempts();
+    await this.#attempts.flush();
   }
 
   /**
@@ -301,26 +281,32 @@ class Drain {
 
   /** Sends as many batches as there is room for. Open cursors and parked lanes take turns. */
   #send(port: SinkPort): void {
-    const lanes = this.#probing ? 1 : this.#concurrency;
+    const lanes = this.#attribution.isProbing ? 1 : this.#concurrency;
     this.#isFull = false;
     while (this.#inFlight < lanes && this.#canContinue() && this.#pause() === undefined) {
       const most =
-        this.#probing || this.#sink.ratePerSecond ? 1 : Math.min(port.maxBatch, lanes - this.#inFlight);
+        this.#attribution.isProbing || this.#sink.ratePerSecond
+          ? 1
+          : Math.min(port.maxBatch, lanes - this.#inFlight);
       const batch = this.#nextBatch(most);
       if (batch.length === 0) return;
       this.#inFlight += batch.length;
-      this.#pace(batch.length);
+      this.#pacer.count(batch.length);
       this.#begin(() => this.#deliver(port, batch));
     }
   }
 
   /** Returns up to `size` events of as many lanes. */
   #nextBatch(size: number): (Sent | ParkedEvent)[] {
-    const batch = this.#takeRoundRobin(size, this.#probing ? this.#suspects : undefined);
-    if (batch.length > 0 || !this.#probing || this.#suspects.size === 0) return batch;
+    const batch = this.#takeRoundRobin(
+      size,
+      this.#attribution.isProbing ? this.#attribution.suspects : undefined,
+    );
+    if (batch.length > 0 || !this.#attribution.isProbing || this.#attribution.suspects.size === 0)
+      return batch;
     // Another event that is being read may be a better probe than a suspect.
     if (this.#runs.isReading) return batch;
-    this.#isOnlyEvent = true;
+    this.#attribution.isOnlyEvent = true;
     return this.#takeRoundRobin(size, undefined);
   }
 
@@ -360,18 +346,10 @@ class Drain {
     }
   }
 
-  /** Counts a delivery against the sink's rate. */
-  #pace(deliveries: number): void {
-    const { ratePerSecond } = this.#sink;
-    if (!ratePerSecond) return;
-    const from = Math.max(this.#nextSendAt, this.#deps.now() - BURST_MS);
-    this.#nextSendAt = from + (deliveries * 1000) / ratePerSecond;
-  }
-
   /** Returns the wait (ms) that the rate imposes on a sink with events to send. */
   #pause(): number | undefined {
     if (!this.#sink.ratePerSecond || !this.#canContinue()) return undefined;
-    const wait = this.#nextSendAt - this.#deps.now();
+    const wait = this.#pacer.nextSendAt - this.#deps.now();
     const hasMore = this.#runs.open.some(({ window }) => window.waiting > 0) || this.#parked.isDue;
     return wait > 0 && hasMore ? Math.ceil(Math.min(wait, this.#deadline - this.#deps.now())) : undefined;
   }
@@ -397,7 +375,7 @@ class Drain {
           kind: 'retry',
           reason: 'The sink returned no outcome for this event.',
         };
-        this.#recordAttempt(one, outcome, at);
+        this.#attempts.record(one, outcome, at);
         this.#settle(one, outcome);
       });
     } finally {
@@ -428,59 +406,32 @@ class Drain {
     if (outcome.disable !== undefined) this.#disableReason ??= outcome.disable;
     if (outcome.kind === 'delivered') {
       this.#counts.delivered += 1;
-      this.#deliveredAt = this.#deps.now();
-      this.#rejections = 0;
-      this.#probing = false;
-      this.#suspects.delete(sent.event.id);
+      this.#attribution.noteDelivered(sent.event.id, this.#deps.now());
       if (this.#health.failures > 0 || this.#health.announcedAt !== null) this.#begin(() => this.#recover());
       this.#complete(sent);
       return;
     }
     this.#counts.failed += 1;
     if (outcome.kind === 'rejected') this.#counts.rejected += 1;
-    if (this.#isEventRejected(sent, outcome)) {
+    if (this.#attribution.isEventRejected(sent, outcome)) {
       this.#handleRejection(sent, outcome.reason);
       return;
     }
     if (sent.parked) this.#parked.putBack(sent.parked);
     else sent.run.window.putBack(sent.event);
     const mayBeIts = outcome.kind === 'rejected' || outcome.suspect === true;
-    if (this.#failure === null && mayBeIts) this.#suspect(sent.event.id);
+    if (this.#failure === null && mayBeIts) this.#attribution.suspect(sent.event.id);
     this.#failure ??= {
       reason: outcome.reason,
       afterMs: outcome.kind === 'retry' ? outcome.afterMs : undefined,
     };
   }
 
-  /**
-   * Adds a suspect. Above the maximum, the oldest is dropped: it may belong to an event that is never sent
-   * again.
-   */
-  #suspect(eventId: string): void {
-    const [first] = this.#suspects;
-    const isNew = !this.#suspects.has(eventId);
-    if (isNew && first !== undefined && this.#suspects.size >= MAX_SUSPECTS) this.#suspects.delete(first);
-    this.#suspects.add(eventId);
-  }
-
-  /** Reports whether a failure is caused by this event rather than by the sink. */
-  #isEventRejected({ event, run }: Sent, outcome: Exclude<DeliveryOutcome, { kind: 'delivered' }>): boolean {
-    const tooMany = this.#rejections >= MAX_REJECTIONS;
-    if (outcome.kind === 'rejected') return run === undefined || run.replay !== undefined || !tooMany;
-    if (!outcome.suspect || outcome.disable !== undefined) return false;
-    const takesOthers = this.#deliveredAt !== null;
-    if (run === undefined)
-      return takesOthers || !this.#probing || (this.#isOnlyEvent && this.#suspects.has(event.id));
-    if (!this.#suspects.has(event.id) || tooMany) return false;
-    // There is no other event to try. Parking this event avoids blocking all later ones.
-    return takesOthers || (this.#isOnlyEvent && this.#sink.health.failures >= 2);
-  }
-
   #complete(sent: Sent): void {
     const { run, parked, event } = sent;
     if (parked) {
       this.#begin(async () => {
-        await this.#logAttempts();
+        await this.#attempts.flush();
         await this.#parked.settle(parked);
       });
       return;
@@ -491,19 +442,19 @@ class Drain {
 
   #handleRejection(sent: Sent, reason: string): void {
     const { run, parked, event } = sent;
-    if (!parked) this.#suspects.delete(event.id);
+    if (!parked) this.#attribution.clear(event.id);
     if (parked) {
       this.#begin(async () => {
         if (await this.#parked.recordRejection(parked, reason)) {
           this.#counts.dead += 1;
-          this.#suspects.delete(event.id);
+          this.#attribution.clear(event.id);
         }
       });
     } else if (run.replay) {
       run.counts.failed += 1;
       run.window.settle(event);
     } else if (this.#parked.count < MAX_PARKED) {
-      this.#rejections += 1;
+      this.#attribution.countRejection();
       this.#park(run, event, reason);
     } else {
       run.window.putBack(event);
@@ -549,57 +500,6 @@ class Drain {
     return said.kind === 'appended';
   }
 
-  // The delivery log
-
-  #recordAttempt({ event, run, parked }: Sent, outcome: DeliveryOutcome, at: number): void {
-    const { attempted, deliveries, now } = this.#deps;
-    const isKept = deliveries !== undefined && this.#sink.kind === 'webhook';
-    if (!isKept && !attempted) return;
-    const over = now();
-    // Written out without spreading, because it runs for every event.
-    const entry: DeliveryEntry = {
-      region: event.region,
-      sink: this.#sink.id,
-      sinkCreatedAt: this.#sink.createdAt,
-      eventId: event.id,
-      type: event.type,
-      account: event.account,
-      sequence: event.sequence,
-      jobNumber: event.jobNumber,
-      at,
-      latencyMs: over - at,
-      outcome: outcome.kind,
-      reason: outcome.kind === 'delivered' ? undefined : outcome.reason,
-      status: outcome.answer?.status,
-      excerpt: outcome.answer?.excerpt,
-      cause: parked ? 'parked' : run.replay ? 'replay' : 'live',
-      replay: run?.replay?.id,
-    };
-    if (attempted) {
-      const { at: _, excerpt: __, ...attempt } = entry;
-      attempted({ ...attempt, lagMs: Math.max(0, over - event.time) });
-    }
-    if (!isKept) return;
-    this.#attempts.push(entry);
-    if (this.#attempts.length >= LOG_BATCH) this.#begin(() => this.#logAttempts());
-  }
-
-  /**
-   * Writes all pending attempts to the delivery log, or counts them as unlogged: history is only read for
-   * review.
-   */
-  #logAttempts(): Promise<void> {
-    const { deliveries } = this.#deps;
-    const attempts = this.#attempts;
-    if (!deliveries || attempts.length === 0) return this.#logging;
-    this.#attempts = [];
-    const logged = deliveries.record(attempts).catch(() => {
-      this.#counts.unlogged += attempts.length;
-    });
-    this.#logging = Promise.all([this.#logging, logged]).then(() => undefined);
-    return this.#logging;
-  }
-
   // The end
 
   /**
@@ -622,10 +522,10 @@ class Drain {
   #computeHealth(): SinkHealth {
     const { now, random, retrySeconds, disableAfterSeconds = DEFAULT_DISABLE_AFTER_SECONDS } = this.#deps;
     const seen = {
-      deliveredAt: this.#deliveredAt,
+      deliveredAt: this.#attribution.deliveredAt,
       failure: this.#failure,
-      rejections: this.#rejections,
-      suspects: [...this.#suspects],
+      rejections: this.#attribution.rejections,
+      suspects: [...this.#attribution.suspects],
       disable: this.#disableReason,
     };
     const before = { ...this.#health, lost: this.#sink.health.lost + this.#counts.lost };
@@ -650,14 +550,17 @@ class Drain {
       const reason = health.disabledReason ?? '';
       stored = await this.#recordHealthEvent(health, { type: 'endpoint.disabled', reason, failingSince });
     }
-    const busy = this.#nextSendAt > now();
+    const { nextSendAt } = this.#pacer;
     await this.#lease.release({
       // Not written twice: the operator may have enabled the sink since the event was recorded.
       ...(stored ? {} : healthAttributes(health)),
       parking: this.#parked.count > 0 || undefined,
-      nextSendAt: busy ? this.#nextSendAt : undefined,
+      nextSendAt: nextSendAt > now() ? nextSendAt : undefined,
     });
-    const report = { region: this.#sink.region, sink: this.#sink.id, ...this.#counts };
+    const report = {
+      ...{ region: this.#sink.region, sink: this.#sink.id, ...this.#counts },
+      unlogged: this.#attempts.unlogged,
+    };
     if (health.disabledAt !== null) {
       return { ...report, outcome: 'disabled', problem: health.disabledReason ?? '' };
     }

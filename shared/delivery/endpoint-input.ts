@@ -93,7 +93,7 @@ const headers = z
       if (!TOKEN.test(name)) fail([name], 'is not a valid header name');
       else if (isReservedHeader(name)) {
         fail([name], 'must not be a header that Jobwire or the connection sets');
-      } else if (seen.has(name.toLowerCase())) fail([name], 'must be there once');
+      } else if (seen.has(name.toLowerCase())) fail([name], 'must be unique');
       else if (!PRINTABLE_ASCII.test(value) || value !== value.trim()) {
         fail([name], 'must be printable ASCII without leading or trailing spaces');
       }

@@ -875,7 +875,7 @@ describe('an invalid request is rejected with one message', () => {
     [headers({ 'X-A': 'é' }), 'headers.X-A must be printable ASCII without leading or trailing spaces.'],
     [headers({ 'X-A': 'ж' }), 'headers.X-A must be printable ASCII without leading or trailing spaces.'],
     [headers({ 'X-A': ' b' }), 'headers.X-A must be printable ASCII without leading or trailing spaces.'],
-    [headers({ 'X-A': 'b', 'x-a': 'c' }), 'headers.x-a must be there once.'],
+    [headers({ 'X-A': 'b', 'x-a': 'c' }), 'headers.x-a must be unique.'],
     ...[
       ...['Content-Type', 'content-length', 'Host', 'user-agent', 'accept-encoding', 'expect'],
       ...['webhook-id', 'Webhook-Anything', 'Connection', 'keep-alive', 'TE', 'trailer'],

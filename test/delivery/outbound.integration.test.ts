@@ -330,7 +330,7 @@ describe('the guard on connections', () => {
     expect(answer).toMatchObject({ kind: 'failed', sent: false });
     expect(answer).toHaveProperty(
       'reason',
-      expect.stringMatching(/^The URL of the endpoint is not accepted\. Its host is /),
+      expect.stringMatching(/^The URL of the endpoint is not accepted\. Its host /),
     );
     expect(server.connections()).toBe(0);
   });

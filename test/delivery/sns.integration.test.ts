@@ -589,7 +589,7 @@ describe('answers', () => {
 
   test.each([
     ['resets', 'reset' as const, /^SNS could not be reached \(ECONNRESET\)\.$/],
-    ['does not answer', 'silent' as const, /^SNS did not answer in time\.$/],
+    ['does not answer', 'silent' as const, /^SNS did not respond in time\.$/],
     [
       'answers what is no SNS',
       { status: 502, body: '<html>Bad gateway' },

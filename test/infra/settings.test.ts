@@ -176,7 +176,7 @@ test('an SES identity is created by one cell of an AWS region; the others name i
 
 test('two stages of one name would be the same stacks', () => {
   const twice = [stages[0], stages[0]];
-  expect(() => parseStages(twice)).toThrow('infra/settings.ts: stage must be there once (stage dev).');
+  expect(() => parseStages(twice)).toThrow('infra/settings.ts: stage must be unique (stage dev).');
 });
 
 test('a domain for the dashboard is rejected without a dashboard', () => {

@@ -1,0 +1,93 @@
+/** Records the attempts of a drain: in the delivery log, and through the drain's callback. */
+import type { LoggedEvent } from '../log/log.ts';
+import type { Run } from './cursors.ts';
+import type { DeliveryEntry } from './delivery-log.ts';
+import type { DrainDeps } from './drain-deps.ts';
+import type { ParkedEvent } from './parked-events.ts';
+import type { DeliveryOutcome, Sink } from './sink.ts';
+
+/** One event in delivery: of a cursor, or of a parked lane. */
+export type Sent = { readonly event: LoggedEvent } & (
+  | { readonly run: Run; readonly parked?: undefined }
+  | { readonly run?: undefined; readonly parked: ParkedEvent }
+);
+
+/** Number of attempts written to the delivery log in one batch. */
+const LOG_BATCH = 25;
+
+/** The attempts of one drain. */
+export class AttemptRecorder {
+  readonly #deps: Pick<DrainDeps, 'attempted' | 'deliveries' | 'now'>;
+  readonly #sink: Sink;
+  readonly #begin: (action: () => Promise<unknown>) => void;
+  /** Attempts that are not in the delivery log yet. */
+  #attempts: DeliveryEntry[] = [];
+  #logging: Promise<void> = Promise.resolve();
+  #unlogged = 0;
+
+  /** `begin` starts an operation in the background. */
+  constructor(
+    deps: Pick<DrainDeps, 'attempted' | 'deliveries' | 'now'>,
+    sink: Sink,
+    begin: (action: () => Promise<unknown>) => void,
+  ) {
+    this.#deps = deps;
+    this.#sink = sink;
+    this.#begin = begin;
+  }
+
+  /** Number of attempts that could not be recorded in the delivery log. */
+  get unlogged(): number {
+    return this.#unlogged;
+  }
+
+  /** Records an attempt that began at a time (epoch ms) and has just ended. */
+  record({ event, run, parked }: Sent, outcome: DeliveryOutcome, at: number): void {
+    const { attempted, deliveries, now } = this.#deps;
+    const isKept = deliveries !== undefined && this.#sink.kind === 'webhook';
+    if (!isKept && !attempted) return;
+    const endedAt = now();
+    // Written out without spreading, because it runs for every event.
+    const entry: DeliveryEntry = {
+      region: event.region,
+      sink: this.#sink.id,
+      sinkCreatedAt: this.#sink.createdAt,
+      eventId: event.id,
+      type: event.type,
+      account: event.account,
+      sequence: event.sequence,
+      jobNumber: event.jobNumber,
+      at,
+      latencyMs: endedAt - at,
+      outcome: outcome.kind,
+      reason: outcome.kind === 'delivered' ? undefined : outcome.reason,
+      status: outcome.answer?.status,
+      excerpt: outcome.answer?.excerpt,
+      cause: parked ? 'parked' : run.replay ? 'replay' : 'live',
+      replay: run?.replay?.id,
+    };
+    if (attempted) {
+      const { at: _, excerpt: __, ...attempt } = entry;
+      attempted({ ...attempt, lagMs: Math.max(0, endedAt - event.time) });
+    }
+    if (!isKept) return;
+    this.#attempts.push(entry);
+    if (this.#attempts.length >= LOG_BATCH) this.#begin(() => this.flush());
+  }
+
+  /**
+   * Writes all pending attempts to the delivery log, or counts them as unlogged: history is only read for
+   * review.
+   */
+  flush(): Promise<void> {
+    const { deliveries } = this.#deps;
+    const attempts = this.#attempts;
+    if (!deliveries || attempts.length === 0) return this.#logging;
+    this.#attempts = [];
+    const logged = deliveries.record(attempts).catch(() => {
+      this.#unlogged += attempts.length;
+    });
+    this.#logging = Promise.all([this.#logging, logged]).then(() => undefined);
+    return this.#logging;
+  }
+}
