@@ -53,8 +53,8 @@ describe('endpoints in the configuration', () => {
     [{ headers: { 'x-a': 'b\r\nc: d' } }, 'headers.x-a must be printable ASCII'],
     [{ concurrency: 65 }, 'concurrency must be a whole number from 1 to 64'],
     [{ ratePerSecond: 0 }, 'ratePerSecond must be a number from 0.1 to 1000'],
-    [{ url: 'https://10.0.0.1/' }, 'url is refused'],
-    [{ url: 'https://erp.example.com:22/' }, 'url is refused'],
+    [{ url: 'https://10.0.0.1/' }, 'url is not accepted'],
+    [{ url: 'https://erp.example.com:22/' }, 'url is not accepted'],
   ])('are refused with a sentence that names the field: %j', (endpoint, words) => {
     const refusal = refusalOf(withEndpoint(endpoint));
     expect(refusal).toContain(`endpoints[0].${words}`);
