@@ -37,7 +37,7 @@ export function classifyFailure(service: string, cause: unknown): CallFailure {
       return { kind: 'lost', reason: `${service} failed (${code}).` };
     }
     // A page of an intermediary, or a truncated response.
-    if (status < 300) return { kind: 'lost', reason: `${service} gave an answer that can’t be read.` };
+    if (status < 300) return { kind: 'lost', reason: `${service} returned an invalid response.` };
     const seconds = /^\d{1,6}$/.exec(error.$response?.headers?.['retry-after'] ?? '')?.[0];
     return {
       kind: 'refused',
@@ -53,11 +53,11 @@ export function classifyFailure(service: string, cause: unknown): CallFailure {
   if (UNSENT.test(code))
     return { kind: 'unsent', reason: `${service} could not be reached (${toErrorCode(code)}).` };
   if (code === 'TimeoutError' || code === 'ETIMEDOUT') {
-    return { kind: 'lost', reason: `${service} did not answer in time.` };
+    return { kind: 'lost', reason: `${service} did not respond in time.` };
   }
   return {
     kind: 'lost',
-    reason: `The connection to ${service} broke before it answered (${toErrorCode(code)}).`,
+    reason: `The connection to ${service} was lost before it responded (${toErrorCode(code)}).`,
   };
 }
 

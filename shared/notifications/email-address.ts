@@ -32,7 +32,7 @@ export function checkEmail(text: string): CheckedAddress {
   const localPart = trimmed.slice(0, at);
   const written = trimmed.slice(at + 1);
   if (/[^\x20-\x7e]/.test(localPart)) {
-    return reject('must be plain ASCII before the @: mail servers that take anything else are few');
+    return reject('must be ASCII before the @: most mail servers accept nothing else');
   }
   const domain = NOT_IN_DOMAINS.test(written) ? '' : toAscii(written);
   if (localPart.length > MAX_LOCAL_PART || localPart.length + 1 + domain.length > MAX_EMAIL) {

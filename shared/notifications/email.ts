@@ -70,7 +70,7 @@ const DOMAIN = /^([a-z0-9-]{1,63}\.)+[a-z][a-z0-9-]{0,62}$/;
 /** Returns the address that mails are sent from. Throws if it is invalid. */
 export function parseSender(from: string): string {
   const address = toAsciiAddress(from);
-  if (address === undefined) throw new Error('The address that mails come from is not an e-mail address.');
+  if (address === undefined) throw new Error('The sender address is not a valid e-mail address.');
   return address;
 }
 
@@ -81,5 +81,5 @@ export function getDomain(address: string): string {
 /** Outcome of a mail to an invalid address. */
 export const INVALID_ADDRESS: SendOutcome = {
   kind: 'refused',
-  reason: 'The recipient’s address is not one that mail can go to.',
+  reason: 'The recipient’s address is not a valid e-mail address.',
 };

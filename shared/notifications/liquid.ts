@@ -54,7 +54,7 @@ export function render(
   try {
     const engine = getEngine(mode, locale);
     const text = String(engine.liquid.renderSync(parse(source, engine), scope, { renderLimit: time.ms }));
-    if (text.length > MAX_OUTPUT) throw new TemplateFault(field, 'it makes too much text');
+    if (text.length > MAX_OUTPUT) throw new TemplateFault(field, 'its output is too long');
     return text;
   } catch (error) {
     if (error instanceof TemplateFault) throw error;
@@ -67,17 +67,17 @@ export function render(
 /** Returns the first line of a Liquid error. It contains names and positions in the template only. */
 export function formatLiquidError(error: unknown): string {
   // A string above the engine's maximum length fails with a RangeError.
-  if (error instanceof RangeError) return 'it makes too much text';
-  if (!LiquidError.is(error as LiquidError)) return 'it does not come out';
+  if (error instanceof RangeError) return 'its output is too long';
+  if (!LiquidError.is(error as LiquidError)) return 'it cannot be rendered';
   const [first = ''] = (error as LiquidError).message.split('\n');
   return oneLine(rewordLiquidMessage(first), 200);
 }
 
-/** Prefixes of Liquid's messages, and our wording. */
+/** Prefixes of Liquid's messages, and their replacements. */
 const LIQUID_MESSAGES: readonly (readonly [RegExp, string])[] = [
-  [/^undefined variable: /, 'there is no variable '],
-  [/^undefined filter: /, 'there is no filter '],
-  [/^tag "([^"]*)" not found/, 'there is no tag $1'],
+  [/^undefined variable: /, 'unknown variable '],
+  [/^undefined filter: /, 'unknown filter '],
+  [/^tag "([^"]*)" not found/, 'unknown tag $1'],
   [/^output "(.*)" not closed/, '$1 is not closed'],
   [/^tag (.*) not closed/, '$1 is not closed'],
 ];

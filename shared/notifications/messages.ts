@@ -95,7 +95,7 @@ export async function recordFeedback(
       return message;
     }
   }
-  throw new Error(`Feedback on message ${at.message} met a change of it each time.`);
+  throw new Error(`Message ${at.message} was modified concurrently on every attempt to record feedback.`);
 }
 
 /** Returns the message after feedback. Returns the same object if the feedback changes nothing. */
@@ -131,7 +131,9 @@ async function recordFeedbackInHistory(
     });
     if (outcome.done) return message;
   }
-  throw new Error(`Feedback on message ${at.message} met a change of its record each time.`);
+  throw new Error(
+    `The record of message ${at.message} was modified concurrently on every attempt to record feedback.`,
+  );
 }
 
 /** Dependencies of writing messages. */
@@ -337,7 +339,7 @@ async function writeEach(
           return;
         }
         const failed = new Set(outcome.failed.map((at) => owners[at]));
-        if (failed.size === 0) throw new Error('A transaction failed, and nothing in it.');
+        if (failed.size === 0) throw new Error('A transaction failed without a failed condition.');
         left = left.filter((at) => !failed.has(at));
       }
     }),

@@ -47,7 +47,7 @@ const time = z
 
 const quietHours = z
   .strictObject({ from: time, to: time })
-  .refine(({ from, to }) => from !== to, 'must end at another time than it begins')
+  .refine(({ from, to }) => from !== to, 'must have different times `from` and `to`')
   .describe(
     'Hours in which no SMS are sent, in the recipient’s time zone. `from` may be later than `to`. `null`: none. Default: 21:00 to 08:00.',
   );
@@ -58,7 +58,7 @@ const between = (least: number, most: number, unit: string) => {
 };
 const flag = z.boolean('must be true or false');
 /** A length and a pattern without lookahead, so that RE2 accepts it. */
-const SENDER_RULE = 'must be 1 to 11 letters and digits, one letter at least';
+const SENDER_RULE = 'must be 1 to 11 letters and digits, with at least one letter';
 
 /** Notification settings of an account. Absent fields get their defaults. */
 export const SettingsInput = z
@@ -97,7 +97,7 @@ export const SettingsInput = z
           .string('must be text')
           .trim()
           .max(500, 'must be at most 500 characters')
-          .refine((text) => !/(?!\n)\p{Cc}/u.test(text), 'must be without control characters')
+          .refine((text) => !/(?!\n)\p{Cc}/u.test(text), 'must not contain control characters')
           .nullable()
           .default(null)
           .describe('Footer of e-mails.'),
@@ -148,14 +148,14 @@ const fields = {
   zone,
   channels: z
     .array(z.enum(channels, `must be one of ${channels.join(', ')}`), 'must be a list of channels')
-    .min(1, 'must name at least one channel; to hold a recipient back, pause it')
-    .max(10, 'must name each channel once')
+    .min(1, 'must have at least one channel; to stop notifications, set `paused`')
+    .max(10, 'must not repeat channels')
     .transform(once)
     .describe('Channels. Default: those for which there is an address.'),
   kinds: z
     .array(z.enum(kindNames, `must be one of ${kindNames.join(', ')}`), 'must be a list of kinds')
-    .min(1, 'must name at least one kind; to hold a recipient back, pause it')
-    .max(20, 'must name each kind once')
+    .min(1, 'must have at least one kind; to stop notifications, set `paused`')
+    .max(20, 'must not repeat kinds')
     .transform(once)
     .describe(`Kinds of messages. Default: ${DEFAULT_KINDS.join(' and ')}.`),
   paused: z.boolean('must be true or false').describe('Whether notifications to the recipient are paused.'),
@@ -185,7 +185,7 @@ const nullable = <T extends z.ZodType>(shape: T) => shape.nullable().optional();
 export const NewRecipient = z
   .strictObject({
     id: id
-      .refine((value) => value !== OWN_USER, `must be another than ${OWN_USER}: it is the ordering service’s`)
+      .refine((value) => value !== OWN_USER, `must not be ${OWN_USER}, which is reserved for the API user`)
       .optional()
       .describe('Id of the recipient. Cannot be changed. Default: generated.'),
     name: nullable(fields.name),
@@ -218,7 +218,7 @@ export const RecipientUpdate = z
     jobNumber: nullable(fields.jobNumber),
   })
   .refine((change) => Object.values(change).some((value) => value !== undefined), {
-    error: 'must change something',
+    error: 'must have at least one field',
   })
   .meta({ id: 'RecipientUpdate' });
 export type RecipientUpdate = z.infer<typeof RecipientUpdate>;

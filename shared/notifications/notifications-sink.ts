@@ -55,11 +55,12 @@ async function deliverToAccount(
       await action().catch(async (cause: unknown) => {
         if (cause instanceof TableError) throw cause;
         // The event would fail each time, and events of other jobs must not wait for it.
-        const why = `The event could not be folded: ${cause instanceof Error ? cause.name : 'a fault'}.`;
+        const why = `The event could not be folded: ${cause instanceof Error ? cause.name : 'unknown error'}.`;
         for (const { event } of some) await recordUnfoldable(deps, ref, event, why);
       });
     } catch (cause) {
-      const reason = cause instanceof TableError ? cause.message : 'What became of it could not be noted.';
+      const reason =
+        cause instanceof TableError ? cause.message : 'The failure of the event could not be recorded.';
       for (const one of some) outcomes.set(one, { kind: 'retry', reason });
     }
   };
@@ -81,7 +82,7 @@ async function deliverToAccount(
       reads.filter((read) => 'problem' in read),
       ({ delivery, event, problem }) =>
         attempt([delivery], () =>
-          recordUnfoldable(deps, ref, event, `The event could not be read: ${problem}.`),
+          recordUnfoldable(deps, ref, event, `The event could not be parsed: ${problem}.`),
         ),
     );
     await limit.map([...threads], ([thread, some]) =>
@@ -142,7 +143,7 @@ async function foldEvents(
   });
 }
 
-const TOO_LARGE = 'There is more to say about its order group than can be kept.';
+const TOO_LARGE = 'The state of its order group exceeds the maximum size.';
 
 /** Moves a job to another thread and folds the event that causes the move. */
 async function moveJob(

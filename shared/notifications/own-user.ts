@@ -33,7 +33,7 @@ export function applyOwnUserChange(
     ([name, value]) => value !== undefined && !OWN_FIELDS.includes(name),
   );
   if (foreign) {
-    return reject(`${foreign[0]} must be changed in the ordering service, for this recipient is its user`);
+    return reject(`${foreign[0]} must be changed upstream: this recipient is the API user`);
   }
   const wanted = (item.wanted ?? []) as readonly Channel[];
   const muted = (item.muted ?? []) as readonly Channel[];
@@ -41,7 +41,7 @@ export function applyOwnUserChange(
   // `null`: all channels that the user wants upstream.
   const kept = requested ?? wanted;
   if (kept.some((channel) => !wanted.includes(channel))) {
-    return reject('channels must be among those that the user has chosen in the ordering service');
+    return reject('channels must be among those that the user has enabled upstream');
   }
   const others = muted.filter((channel) => !wanted.includes(channel));
   const before = toRecipient({ region: '', account: '' }, item);

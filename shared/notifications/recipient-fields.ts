@@ -76,18 +76,18 @@ export function toRecipientFields(region: string, given: RecipientInput): Checke
   const { name = null, email = null, locale = null, zone = null, paused } = given;
   const scope = toScope(given);
   if (!scope) {
-    return reject('At most one of orderGroup, orderNumber and jobNumber must be given');
+    return reject('At most one of orderGroup, orderNumber and jobNumber is accepted');
   }
   const number = given.mobile ? checkMobile(given.mobile, region) : undefined;
   if (number?.kind === 'refused') return reject(`mobile ${number.rule}`);
   const mobile = number?.address ?? null;
-  if (email === null && mobile === null) return reject('email must be given where there is no mobile');
+  if (email === null && mobile === null) return reject('email or mobile is required');
   const addresses = { email, sms: mobile };
   const wanted = given.channels ?? channels.filter((channel) => addresses[channel] !== null);
   const missing = wanted.find((channel) => addresses[channel] === null);
   if (missing) {
     const field = missing === 'email' ? 'email' : 'mobile';
-    return reject(`${field} is missing; it must be given where channels names ${missing}`);
+    return reject(`${field} is required for the channel ${missing}`);
   }
   const value = {
     ...{ scope, name, email, mobile, locale, zone, paused },

@@ -86,7 +86,7 @@ export async function importRecipients(
     bad.push({
       line: row.line,
       field: null,
-      reason: `The row is about the same recipient as line ${former}.`,
+      reason: `The row has the same recipient as line ${former}.`,
     });
     return [];
   });
@@ -123,9 +123,9 @@ const rejectCsv = (reason: string): Refusal => ({ kind: 'refused', reason: `csv 
 function parseSheet(csv: string): Sheet {
   if (Buffer.byteLength(csv) > MAX_CSV_BYTES) return rejectCsv(`must be at most ${MAX_CSV_BYTES} bytes`);
   if (csv.includes('\ufffd')) return { kind: 'refused', reason: `csv ${NOT_UTF8}.` };
-  if (csv.includes('\0')) return rejectCsv('must be text, and has characters that are none');
+  if (csv.includes('\0')) return rejectCsv('must be text without NUL characters');
   const plain = csv.replace(/^\ufeff/, '').replaceAll(/\r\n?/g, '\n');
-  // Excel's own first line, which names the separator.
+  // First line of files that Excel writes: names the separator.
   const separatorLine = /^sep=(.)\n/i.exec(plain);
   const text = separatorLine ? plain.slice(separatorLine[0].length) : plain;
   const bad: InvalidRow[] = [];
@@ -148,20 +148,20 @@ function parseSheet(csv: string): Sheet {
   const [header, ...rest] = read.filter(({ record }) => record.some((cell) => cell !== ''));
   if (Number.isFinite(unreadFrom)) {
     const reason =
-      'The quotes of this row don’t fit together, and nothing was read from here on; a quote in a cell is written twice, and the cell in quotes.';
+      'The quotes of this row do not match. No row from here on was read. Write a quote in a cell twice, and put the cell in quotes.';
     bad.push({ line: unreadFrom + skippedLines, field: null, reason });
   }
-  if (!header) return rejectCsv('must begin with a line that names the columns');
+  if (!header) return rejectCsv('must begin with a line of column names');
   const named = parseHeader(header.record);
   if (typeof named === 'string') return rejectCsv(named);
-  if (rest.length > MAX_ROWS) return rejectCsv(`must hold at most ${MAX_ROWS} rows; split it`);
+  if (rest.length > MAX_ROWS) return rejectCsv(`must have at most ${MAX_ROWS} rows; split the file`);
   const rows = rest.flatMap(({ info, record, raw }) => {
     const line = firstLine(info.lines, raw) + skippedLines;
     if (record.length === named.length) {
       const cells = Object.fromEntries(named.map((column, at) => [column, parseCell(record[at] ?? '')]));
       return [{ line, cells }];
     }
-    const reason = `The row must have ${named.length} cells, as the first line has; it has ${record.length}.`;
+    const reason = `The row must have ${named.length} cells, like the first line; it has ${record.length}.`;
     bad.push({ line, field: null, reason });
     return [];
   });
@@ -207,9 +207,9 @@ function parseHeader(header: readonly string[]): Column[] | string {
   for (const [at, text] of header.entries()) {
     const name = text.toLowerCase().replaceAll(/[\s_-]/g, '');
     const column = Object.hasOwn(ALIASES, name) ? ALIASES[name] : undefined;
-    const where = `must name the columns in its first line, and of column ${at + 1}`;
-    if (!column) return `${where} the name is not known; those are ${columns.join(', ')}`;
-    if (named.includes(column)) return `${where} the name is there twice (${column})`;
+    const where = `must have valid column names in its first line; column ${at + 1}`;
+    if (!column) return `${where} has none of ${columns.join(', ')}`;
+    if (named.includes(column)) return `${where} repeats ${column}`;
     named.push(column);
   }
   if (!named.includes('email') && !named.includes('mobile') && !named.includes('id')) {
@@ -356,7 +356,7 @@ async function importRow(
     if (existing && isSame) before = existing;
     else place += 1;
   }
-  return { field: null, reason: 'The recipient kept changing at that moment; import the file again.' };
+  return { field: null, reason: 'The recipient was modified concurrently. Import the file again.' };
 }
 
 /**

@@ -19,7 +19,7 @@ export type Column = (typeof columns)[number];
 
 /** Error for a file in another encoding, without its name. */
 export const NOT_UTF8 =
-  'must be UTF-8, and seems to be in an older encoding such as Windows-1252: in Excel, save it as “CSV UTF-8”';
+  'must be UTF-8, and is in another encoding such as Windows-1252; in Excel, save it as “CSV UTF-8”';
 
 /**
  * Decodes a file: UTF-8, or UTF-16 with byte order mark, as Excel saves “Unicode text”. Returns `undefined` for any other encoding: a wrong
@@ -90,9 +90,9 @@ function splitRecords(text: string): { readonly text: string; readonly line: num
   let line = 1;
   let quoted = false;
   for (let at = 0; at < text.length; at += 1) {
-    const one = text[at];
-    if (one === '"') quoted = !quoted;
-    else if (quoted || (one !== '\n' && (one !== '\r' || text[at + 1] === '\n'))) continue;
+    const character = text[at];
+    if (character === '"') quoted = !quoted;
+    else if (quoted || (character !== '\n' && (character !== '\r' || text[at + 1] === '\n'))) continue;
     else {
       const record = text.slice(begins, at + 1);
       records.push({ text: record, line });

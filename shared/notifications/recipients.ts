@@ -62,7 +62,7 @@ export async function readRemainingCapacity(table: Table, ref: AccountRef): Prom
 /** Refusal: the account has the maximum number of recipients. */
 export const limitReached = ({ account }: AccountRef): Refusal => ({
   kind: 'conflict',
-  reason: `The account "${account}" has ${MAX_RECIPIENTS} recipients, and can have no more; delete some first.`,
+  reason: `The account "${account}" has the maximum of ${MAX_RECIPIENTS} recipients. Delete some first.`,
 });
 
 /** Maximum number of recipients of one account. Concurrent creations can exceed it by a few. */
@@ -198,7 +198,7 @@ export async function deleteRecipient(
     if (!item || !isVisible(item)) return unknownRecipient(recipient);
     if (!isExpected(item, expected)) return modifiedConcurrently(recipient);
     if (item.source === 'upstream') {
-      const reason = `The recipient "${recipient}" is the ordering service’s: turn ownUser off in the notification settings, or pause it.`;
+      const reason = `The recipient "${recipient}" is the API user upstream and cannot be deleted. Set ownUser to false in the notification settings, or pause the recipient.`;
       return { kind: 'conflict', reason };
     }
     const { scope } = toRecipient(ref, item);
@@ -232,7 +232,7 @@ const unknownRecipient = (recipient: string): Refusal => ({
 
 const idTaken = (recipient: string): Refusal => ({
   kind: 'conflict',
-  reason: `id must be new, and there is a recipient "${recipient}" already.`,
+  reason: `id must be unique: a recipient "${recipient}" exists already.`,
 });
 
 const modifiedConcurrently = (recipient: string): Refusal => ({

@@ -78,7 +78,10 @@ export function renderSmsText(input: RenderInput, time: Time, cutting = true): R
     if (last.segments <= MAX_SEGMENTS) return last;
   }
   if (!cutting)
-    throw new TemplateFault('text', `it takes more than ${MAX_SEGMENTS} segments, however little it shows`);
+    throw new TemplateFault(
+      'text',
+      `it takes more than ${MAX_SEGMENTS} segments even with the shortest values`,
+    );
   return truncateSms(last?.text ?? '');
 }
 

@@ -4,7 +4,7 @@ import { checkTemplate, renderEmail, renderSms } from './render.ts';
 import type { RenderTask } from './rendering.ts';
 
 const port = parentPort;
-if (!port) throw new Error('This is a worker.');
+if (!port) throw new Error('This file must run in a worker thread.');
 
 port.on('message', (task: RenderTask) => port.postMessage(runTask(task)));
 

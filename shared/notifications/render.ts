@@ -109,7 +109,7 @@ export function checkTemplate(
           const mail = renderEmailParts(input, time);
           for (const field of ['html', 'text'] as const) {
             if (mail[field].includes(SAMPLE_UNSUBSCRIBE)) continue;
-            return [{ field, reason: 'it has to show {{ unsubscribe_url }}' }];
+            return [{ field, reason: 'it must contain {{ unsubscribe_url }}' }];
           }
         }
       } catch (error) {
@@ -128,7 +128,7 @@ function findSourceProblem(source: string, channel: 'email' | 'sms', locale: Loc
     const engine = getEngine('text', locale);
     const used = engine.liquid.globalVariablesSync(parse(source, engine));
     const unknown = used.find((name) => !known.has(name));
-    return unknown === undefined ? undefined : `there is no variable ${unknown}`;
+    return unknown === undefined ? undefined : `unknown variable ${unknown}`;
   } catch (error) {
     return formatLiquidError(error);
   }

@@ -39,7 +39,7 @@ const START_MS = 30_000;
 const RETRY_KILLED_MS = 600_000;
 const MAX_KILLED = 100;
 const MEMORY = { maxOldGenerationSizeMb: 96, maxYoungGenerationSizeMb: 16, stackSizeMb: 4 };
-const TOO_MANY = 'two of this account are being rendered; wait until one is done';
+const TOO_MANY = 'two templates of this account are already being rendered; retry when one is done';
 
 /** A template was killed. The message is the rest of a sentence about it. */
 class KilledError extends Error {}
@@ -71,7 +71,7 @@ export function createRenderer({
     const { worker, ready } = running;
     const { promise, resolve, reject } = Promise.withResolvers<unknown>();
     const failed = (cause: NodeJS.ErrnoException) =>
-      reject(cause.code === 'ERR_WORKER_OUT_OF_MEMORY' ? new KilledError('it takes too much memory') : cause);
+      reject(cause.code === 'ERR_WORKER_OUT_OF_MEMORY' ? new KilledError('it uses too much memory') : cause);
     const ended = () => reject(new KilledError('it takes too long'));
     const kill = () => void worker.terminate();
     let timer = setTimeout(kill, START_MS);

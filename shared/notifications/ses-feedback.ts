@@ -41,14 +41,14 @@ export function parseSesEvent(json: string): ParsedFeedback {
   try {
     value = JSON.parse(json);
   } catch {
-    return ignored('It is not JSON.');
+    return ignored('The message is not JSON.');
   }
   const parsed = eventSchema.safeParse(value);
-  if (!parsed.success) return ignored('It is not an event of SES.');
+  if (!parsed.success) return ignored('The message is not an SES event.');
   const { eventType, notificationType, mail, bounce, complaint } = parsed.data;
   const type = eventType ?? notificationType;
   const message = findMessage(mail);
-  if (!message) return ignored('It is not about a message of ours.');
+  if (!message) return ignored('The event is not about a message of Jobwire.');
   if (type === 'Bounce' && bounce) {
     const { bounceType, bounceSubType } = bounce;
     const types = [bounceType, bounceSubType]
@@ -56,21 +56,37 @@ export function parseSesEvent(json: string): ParsedFeedback {
       .filter((part) => part !== '')
       .join(', ');
     return bounceType === 'Permanent'
-      ? { kind: 'feedback', message, what: 'bounced', detail: `The mail came back for good (${types}).` }
-      : { kind: 'feedback', message, what: 'noted', detail: `The mail came back for now (${types}).` };
+      ? { kind: 'feedback', message, what: 'bounced', detail: `The mail bounced permanently (${types}).` }
+      : { kind: 'feedback', message, what: 'noted', detail: `The mail bounced temporarily (${types}).` };
   }
   if (type === 'Complaint' && complaint) {
     // The recipient marked the mail as not spam.
     if (complaint.complaintFeedbackType === 'not-spam') {
-      return { kind: 'feedback', message, what: 'noted', detail: 'The recipient says that it is not spam.' };
+      return {
+        kind: 'feedback',
+        message,
+        what: 'noted',
+        detail: 'The recipient marked the mail as not spam.',
+      };
     }
-    const words = toKeyword(complaint.complaintFeedbackType ?? complaint.complaintSubType) || 'no type';
-    return { kind: 'feedback', message, what: 'complained', detail: `The recipient complained (${words}).` };
+    const complaintType =
+      toKeyword(complaint.complaintFeedbackType ?? complaint.complaintSubType) || 'no type';
+    return {
+      kind: 'feedback',
+      message,
+      what: 'complained',
+      detail: `The recipient complained (${complaintType}).`,
+    };
   }
   if (type === 'Reject') {
-    return { kind: 'feedback', message, what: 'rejected', detail: 'SES did not send it: it found a virus.' };
+    return {
+      kind: 'feedback',
+      message,
+      what: 'rejected',
+      detail: 'SES did not send the mail, because it contains a virus.',
+    };
   }
-  return ignored(`Nothing follows from ${toKeyword(type) || 'this'}.`);
+  return ignored(`Events of type ${toKeyword(type) || 'unknown'} are ignored.`);
 }
 
 /** Returns the message by the tags of the mail or by our header. SES assigns its own Message-ID. */

@@ -57,7 +57,7 @@ function classifySesError(cause: unknown, from: string): SendOutcome {
       if (THROTTLED.test(code) || /LimitExceeded/.test(code)) {
         return {
           kind: 'later',
-          reason: `SES asks to slow down (${code}).`,
+          reason: `SES throttled the request (${code}).`,
           everything: true,
           ...(afterMs === undefined ? {} : { afterMs }),
         };
@@ -66,18 +66,29 @@ function classifySesError(cause: unknown, from: string): SendOutcome {
         NOT_ALLOWED.test(code) ||
         /^(AccountSuspended|SendingPaused|MailFromDomainNotVerified|NotFound)$/.test(code)
       ) {
-        return { kind: 'later', reason: `SES does not let us send mail (${code}).`, everything: true };
+        return {
+          kind: 'later',
+          reason: `SES does not allow this sender to send mail (${code}).`,
+          everything: true,
+        };
       }
       if (/not verified/i.test(message)) {
         // In the sandbox recipients have to be verified as well. SES names the addresses that are not.
         return message
           .toLowerCase()
           .split(/[\s,:<>]+/)
-          .some((word) => [from.toLowerCase(), getDomain(from)].includes(word))
-          ? { kind: 'later', reason: `SES does not know the sender as ours (${code}).`, everything: true }
-          : { kind: 'refused', reason: `SES is in its sandbox, and does not know the recipient (${code}).` };
+          .some((part) => [from.toLowerCase(), getDomain(from)].includes(part))
+          ? {
+              kind: 'later',
+              reason: `The sender address is not verified in SES (${code}).`,
+              everything: true,
+            }
+          : {
+              kind: 'refused',
+              reason: `SES is in its sandbox, and the recipient is not verified (${code}).`,
+            };
       }
-      return { kind: 'refused', reason: `SES did not take the mail (${code}).` };
+      return { kind: 'refused', reason: `SES rejected the mail (${code}).` };
     }
   }
 }

@@ -158,7 +158,9 @@ async function followAccount({ table, log }: NotificationDeps, ref: AccountRef):
     });
     if (written.done) return;
   }
-  throw new Error(`The sink ${NOTIFICATIONS_SINK} kept changing while it was to follow ${account}.`);
+  throw new Error(
+    `The sink ${NOTIFICATIONS_SINK} was modified concurrently on every attempt to follow ${account}.`,
+  );
 }
 
 async function putCursor(table: Table, log: EventLog, ref: AccountRef): Promise<void> {
@@ -183,7 +185,9 @@ export async function unfollowAccount(table: Table, { region, account }: Account
     });
     if (written.done) return;
   }
-  throw new Error(`The sink ${NOTIFICATIONS_SINK} kept changing while ${account} was taken off it.`);
+  throw new Error(
+    `The sink ${NOTIFICATIONS_SINK} was modified concurrently on every attempt to remove ${account}.`,
+  );
 }
 
 function toSettings(item: Item): NotificationSettings {
@@ -210,5 +214,5 @@ export const unknownAccount = ({ account }: AccountRef): Refusal => ({
 const modifiedConcurrently = ({ account }: AccountRef): Refusal => ({
   kind: 'conflict',
   why: 'changed',
-  reason: `The notification settings of "${account}" were changed meanwhile; read them again.`,
+  reason: `The notification settings of "${account}" were modified. Fetch them again and retry.`,
 });

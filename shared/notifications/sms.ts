@@ -40,7 +40,7 @@ export function createSnsSmsTransport(options: Options): SmsTransport {
   return {
     async send(sms) {
       if (!/^\+[1-9]\d{6,14}$/.test(sms.to)) {
-        return { kind: 'refused', reason: 'The number is not a phone number.', address: 'bounced' };
+        return { kind: 'refused', reason: 'The number is not in E.164 format.', address: 'bounced' };
       }
       if (await hasOptedOut(sms.to)) return OPTED_OUT;
       try {
@@ -57,7 +57,7 @@ export function createSnsSmsTransport(options: Options): SmsTransport {
 
 const OPTED_OUT: SendOutcome = {
   kind: 'refused',
-  reason: 'The number has opted out of SMS from us.',
+  reason: 'The number has opted out of SMS.',
   address: 'opted_out',
 };
 
@@ -85,19 +85,23 @@ function classifyError(cause: unknown): SendOutcome {
       if (THROTTLED.test(code)) {
         return {
           kind: 'later',
-          reason: `SNS asks to slow down (${code}).`,
+          reason: `SNS throttled the request (${code}).`,
           everything: true,
           ...(afterMs === undefined ? {} : { afterMs }),
         };
       }
       if (NOT_ALLOWED.test(code)) {
-        return { kind: 'later', reason: `SNS does not let us send SMS (${code}).`, everything: true };
+        return {
+          kind: 'later',
+          reason: `SNS does not allow this sender to send SMS (${code}).`,
+          everything: true,
+        };
       }
       // “Invalid parameter: PhoneNumber Reason: … is not valid to publish to”
       if (/^(InvalidParameter|Validation)/.test(code) && /phone ?number/i.test(message)) {
         return { kind: 'refused', reason: `SNS does not send to this number (${code}).`, address: 'bounced' };
       }
-      return { kind: 'refused', reason: `SNS did not take the message (${code}).` };
+      return { kind: 'refused', reason: `SNS rejected the message (${code}).` };
     }
   }
 }

@@ -127,37 +127,41 @@ function classifySmtpError(cause: SmtpError, stage: Stage): SendOutcome {
   const { code = 'no code', command = '', response = '', responseCode } = cause;
   if (responseCode === undefined) {
     if (stage === 'handed') {
-      return { kind: 'unknown', reason: `The mail server did not say whether it took the mail (${code}).` };
+      return { kind: 'unknown', reason: `The mail server did not confirm the mail (${code}).` };
     }
     const reason =
       code === 'ETLS'
-        ? 'The connection to the mail server could not be secured.'
+        ? 'TLS with the mail server failed.'
         : code === 'EAUTH'
-          ? 'The mail server asks for a password in a way that we don’t have.'
+          ? 'The mail server requires an unsupported authentication method.'
           : stage === 'talking'
-            ? `The connection to the mail server broke (${code}).`
+            ? `The connection to the mail server was lost (${code}).`
             : `The mail server could not be reached (${code}).`;
     return { kind: 'later', reason, everything: stage === 'connecting' };
   }
   const status = /^\d{3}[ -]([245]\.\d{1,3}\.\d{1,3})\b/.exec(response)?.[1];
   const answer = status === undefined ? `${responseCode}` : `${responseCode} ${status}`;
   if (code === 'EAUTH' || [530, 534, 535, 538].includes(responseCode)) {
-    return { kind: 'later', reason: `The mail server does not let us in (${answer}).`, everything: true };
+    return { kind: 'later', reason: `The mail server rejected the login (${answer}).`, everything: true };
   }
   if (stage === 'connecting' || command === 'MAIL FROM') {
-    return { kind: 'later', reason: `The mail server takes nothing from us (${answer}).`, everything: true };
+    return {
+      kind: 'later',
+      reason: `The mail server accepts no mail from this sender (${answer}).`,
+      everything: true,
+    };
   }
   if (responseCode < 500 || responseCode === 503) {
     return {
       kind: 'later',
-      reason: `The mail server did not take the mail yet (${answer}).`,
+      reason: `The mail server deferred the mail (${answer}).`,
       everything: false,
     };
   }
   if (status !== undefined && NO_SUCH_ADDRESS.test(status)) {
-    return { kind: 'refused', reason: `There is no such address (${answer}).`, address: 'bounced' };
+    return { kind: 'refused', reason: `The address does not exist (${answer}).`, address: 'bounced' };
   }
-  return { kind: 'refused', reason: `The mail server refused the mail (${answer}).` };
+  return { kind: 'refused', reason: `The mail server rejected the mail (${answer}).` };
 }
 
 /** Enhanced status codes (RFC 3463, RFC 7505) of addresses that accept no mail. A full mailbox (5.2.2) may be emptied. */
@@ -187,7 +191,7 @@ const SIGNED_HEADERS = [
 /** Creates a signer. nodemailer omits the signature if the key is unusable, so the key is tested here. */
 function createSigner({ domain, selector, privateKey }: DkimKey): DKIM {
   const key = createPrivateKey(privateKey);
-  if (key.asymmetricKeyType !== 'rsa') throw new Error('The DKIM key has to be an RSA key.');
+  if (key.asymmetricKeyType !== 'rsa') throw new Error('The DKIM key must be an RSA key.');
   return new DKIM({
     domainName: domain,
     keySelector: selector,

@@ -6,7 +6,7 @@ const line = (max: number) => z.string('must be text').trim().max(max, `must be 
 
 const EMPTY = 'must not be empty';
 
-const NO_FIELD = 'must say something: subject, preheader, heading, intro, outro, html or text';
+const NO_FIELD = 'must have at least one of subject, preheader, heading, intro, outro, html and text';
 
 /**
  * Fields of an e-mail template in Liquid (docs/notifications.md). Absent fields use the default. `subject` to `outro` are plain text, in
@@ -14,21 +14,19 @@ const NO_FIELD = 'must say something: subject, preheader, heading, intro, outro,
  */
 export const emailTemplateSchema = z
   .strictObject({
-    subject: line(500).min(1, EMPTY).optional().describe('The subject, in Liquid; one line.'),
-    preheader: line(1000).optional().describe('What mailboxes show beside the subject.'),
-    heading: line(1000).optional().describe('The heading; the subject as a rule.'),
-    intro: line(5000)
-      .optional()
-      .describe('Plain text above the parcels; an empty line begins a new paragraph.'),
+    subject: line(500).min(1, EMPTY).optional().describe('Subject, in Liquid. One line.'),
+    preheader: line(1000).optional().describe('Preview text in the inbox.'),
+    heading: line(1000).optional().describe('Heading. Default: the subject.'),
+    intro: line(5000).optional().describe('Plain text above the parcels. An empty line starts a paragraph.'),
     outro: line(5000).optional().describe('Plain text below the jobs.'),
-    html: line(60_000).min(1, EMPTY).optional().describe('A whole HTML document in place of the layout.'),
-    text: line(20_000).min(1, EMPTY).optional().describe('The whole text version in place of the layout.'),
+    html: line(60_000).min(1, EMPTY).optional().describe('Complete HTML document, instead of the layout.'),
+    text: line(20_000).min(1, EMPTY).optional().describe('Complete text version, instead of the layout.'),
   })
   .refine((template) => Object.values(template).some((text) => text !== undefined), NO_FIELD);
 
 /** Fields of an SMS template in Liquid. Line breaks become spaces. */
 export const smsTemplateSchema = z.strictObject({
-  text: line(1000).min(1, EMPTY).describe('The text, in Liquid; it must come out in two segments.'),
+  text: line(1000).min(1, EMPTY).describe('Text, in Liquid. At most two segments when rendered.'),
 });
 
 export type EmailTemplate = z.infer<typeof emailTemplateSchema>;

@@ -81,7 +81,7 @@ export async function saveTemplate(
     Object.entries(template).sort(([, a = ''], [, b = '']) => b.length - a.length)[0] ?? [];
   const problems =
     Buffer.byteLength(text) > MAX_TEMPLATE_BYTES
-      ? [{ field: largest, reason: 'it takes too much room' }]
+      ? [{ field: largest, reason: 'it exceeds the maximum size' }]
       : await previewRenderer.check(place, template, ref.account);
   if (problems.length > 0) return { kind: 'invalid', problems };
   const item: Item = {

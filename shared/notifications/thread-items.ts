@@ -121,5 +121,5 @@ export async function retryOnConflict<T>(what: string, attempt: () => Promise<T 
     const done = await attempt();
     if (done !== undefined) return done;
   }
-  throw new TableError('write', `something was to be ${what}, and met a change of it each time`);
+  throw new TableError('write', `an item was to be ${what}, and was modified concurrently on every attempt`);
 }

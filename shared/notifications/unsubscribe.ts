@@ -107,7 +107,8 @@ async function readLinkKey(table: Table, region: string, make: boolean): Promise
     item = (await table.write({ put: { ...place, key }, when: [['pk', 'absent']] })).item;
   }
   const key = typeof item?.key === 'string' ? item.key : undefined;
-  if (key === undefined && make) throw new Error(`There is no key for the links of ${region}.`);
+  if (key === undefined && make)
+    throw new Error(`The key for unsubscribe links of ${region} could not be stored.`);
   if (key !== undefined) cache.set(region, key);
   return key;
 }

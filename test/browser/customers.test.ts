@@ -211,7 +211,7 @@ describe('a template', () => {
 
     await page.getByRole('button', { name: 'Customize: Subject' }).click();
     await field(page, 'Subject').fill('Good news: {{ ordr }}');
-    await page.getByText('It does not work: there is no variable ordr (line 1, column 15).').waitFor();
+    await page.getByText('It does not work: unknown variable ordr (line 1, column 15).').waitFor();
     expect(await mail.getByRole('heading', { name: 'SPRING-38' }).count(), 'last valid version').toBe(1);
     expectFault(page, /answered 422: POST .*\/preview$/);
     await field(page, 'Subject').fill('Good news: {{ order }} left us');

@@ -155,7 +155,7 @@ describe('an e-mail', () => {
     for (const address of wrong) {
       expect([address, await to(address)]).toEqual([
         address,
-        { kind: 'refused', reason: 'The recipient’s address is not one that mail can go to.' },
+        { kind: 'refused', reason: 'The recipient’s address is not a valid e-mail address.' },
       ]);
     }
     expect(server.mails).toHaveLength(1);
@@ -206,7 +206,7 @@ describe('an e-mail', () => {
       expect(() => createSmtpTransport({ from: 'orders@shop.example', host: 'x', port: 25, dkim })).toThrow();
     }
     expect(() => createSmtpTransport({ from: 'orders', host: 'x', port: 25 })).toThrow(
-      'not an e-mail address',
+      'not a valid e-mail address',
     );
   });
 });
@@ -661,7 +661,7 @@ describe('SES event parser', () => {
   });
 
   test.each([
-    [bounce('Permanent', 'General'), 'bounced', 'The mail came back for good (Permanent, General).'],
+    [bounce('Permanent', 'General'), 'bounced', 'The mail bounced permanently (Permanent, General).'],
     [bounce('Permanent', 'OnAccountSuppressionList'), 'bounced', 'OnAccountSuppressionList'],
     [bounce('Transient', 'MailboxFull'), 'noted', 'MailboxFull'],
     [bounce('Undetermined', 'Undetermined'), 'noted', 'Undetermined'],
@@ -693,16 +693,16 @@ describe('SES event parser', () => {
   test.each([
     ['', 'not JSON'],
     ['{', 'not JSON'],
-    ['null', 'not an event'],
+    ['null', 'not an SES event'],
     ['Successfully validated SNS topic for Amazon SES event publishing.', 'not JSON'],
-    [JSON.stringify({ eventType: 'Bounce' }), 'not an event'],
-    [JSON.stringify({ ...bounce('Permanent', 'General'), mail: {} }), 'message of ours'],
+    [JSON.stringify({ eventType: 'Bounce' }), 'not an SES event'],
+    [JSON.stringify({ ...bounce('Permanent', 'General'), mail: {} }), 'message of Jobwire'],
     [
       JSON.stringify({ ...bounce('Permanent', 'General'), mail: { tags: { region: ['us'] } } }),
-      'message of ours',
+      'message of Jobwire',
     ],
-    [JSON.stringify({ eventType: 'Delivery', mail, delivery: {} }), 'Nothing follows from Delivery'],
-    [JSON.stringify({ eventType: 'Bounce', mail }), 'Nothing follows from Bounce'],
+    [JSON.stringify({ eventType: 'Delivery', mail, delivery: {} }), 'Events of type Delivery are ignored'],
+    [JSON.stringify({ eventType: 'Bounce', mail }), 'Events of type Bounce are ignored'],
   ])('ignores %j', (text, reason) => {
     expect(parseSesEvent(text)).toEqual({ kind: 'ignored', reason: expect.stringContaining(reason) });
   });

@@ -351,7 +351,7 @@ describe('rejects invalid settings', () => {
     ],
     [
       { ...on, sms: { senderId: '12345' } },
-      'sms.senderId must be 1 to 11 letters and digits, one letter at least.',
+      'sms.senderId must be 1 to 11 letters and digits, with at least one letter.',
     ],
     [{ ...on, colour: 1 }, 'colour is not a known setting.'],
   ])('%j: %s', async (input, reason) => {
@@ -492,23 +492,17 @@ eachTable('recipients', (makeTable) => {
 
 describe('rejects invalid recipients', () => {
   test.each([
-    [{}, 'email must be given where there is no mobile.'],
-    [
-      { email: 'a@example.com', channels: ['email', 'sms'] },
-      'mobile is missing; it must be given where channels names sms.',
-    ],
-    [
-      { mobile: '021 123 4567', channels: ['email'] },
-      'email is missing; it must be given where channels names email.',
-    ],
+    [{}, 'email or mobile is required.'],
+    [{ email: 'a@example.com', channels: ['email', 'sms'] }, 'mobile is required for the channel sms.'],
+    [{ mobile: '021 123 4567', channels: ['email'] }, 'email is required for the channel email.'],
     [
       { email: 'a@example.com', channels: [] },
-      'channels must name at least one channel; to hold a recipient back, pause it.',
+      'channels must have at least one channel; to stop notifications, set `paused`.',
     ],
     [{ email: 'a@example.com', channels: ['fax'] }, 'channels[0] must be one of email, sms.'],
     [
       { email: 'a@example.com', orderGroup: 'G', jobNumber: 1 },
-      'At most one of orderGroup, orderNumber and jobNumber must be given.',
+      'At most one of orderGroup, orderNumber and jobNumber is accepted.',
     ],
     [
       { email: 'a@example.com', kinds: ['x'] },
@@ -522,7 +516,7 @@ describe('rejects invalid recipients', () => {
     [{ email: 'a@example.com', jobNumber: 0 }, 'jobNumber must be a job number.'],
     [
       { email: 'a@example.com', id: OWN_USER },
-      'id must be another than own-user: it is the ordering service’s.',
+      'id must not be own-user, which is reserved for the API user.',
     ],
     [{ email: 'a@example.com', fax: '1' }, 'fax is not a known setting.'],
   ])('%j: %s', async (input, reason) => {
@@ -535,7 +529,7 @@ describe('rejects invalid recipients', () => {
     const { id } = await create({ email: 'a@example.com', mobile: '021 123 4567' });
     expect(await updateRecipient(deps, ACME, id, { mobile: null })).toMatchObject({
       kind: 'refused',
-      reason: 'mobile is missing; it must be given where channels names sms.',
+      reason: 'mobile is required for the channel sms.',
     });
     expect(await updateRecipient(deps, ACME, id, { mobile: null, channels: ['email'] })).toMatchObject({
       kind: 'changed',
@@ -687,7 +681,7 @@ describe('an interrupted import', () => {
     const { deps, table } = await createRig();
     const rows = Array.from({ length: 5000 }, (_, n) => `p${n}@example.com`);
     const more = await importRecipients(deps, ACME, ['email', ...rows, 'x@example.com'].join('\r\n'));
-    expect(more).toEqual({ kind: 'refused', reason: 'csv must hold at most 5000 rows; split it.' });
+    expect(more).toEqual({ kind: 'refused', reason: 'csv must have at most 5000 rows; split the file.' });
     expect(countsOf(await take(deps, ['email', ...rows].join('\r\n')))).toEqual([5000, 0, 0]);
     expect(await table.query({ pk: recipientPk(ACME) })).toHaveLength(5000);
   });
@@ -725,7 +719,7 @@ describe('a spreadsheet saved by Excel', () => {
     const { deps } = await createRig();
     const bytes = Buffer.from('name;email\r\nJürgen;j@example.com', 'latin1');
     const reason =
-      'csv must be UTF-8, and seems to be in an older encoding such as Windows-1252: in Excel, save it as “CSV UTF-8”.';
+      'csv must be UTF-8, and is in another encoding such as Windows-1252; in Excel, save it as “CSV UTF-8”.';
     expect(decodeCsv(bytes)).toBeUndefined();
     expect(await importRecipients(deps, ACME, bytes.toString('utf8'))).toEqual({ kind: 'refused', reason });
   });
@@ -760,17 +754,17 @@ describe('invalid rows', () => {
       { line: 5, field: 'mobile', reason: `mobile must be a mobile number ${mobileRule}` },
       {
         ...{ line: 6, field: 'mobile' },
-        reason: 'mobile is missing; it must be given where channels names sms.',
+        reason: 'mobile is required for the channel sms.',
       },
       { line: 8, field: 'jobNumber', reason: 'jobNumber must be a job number.' },
       {
         ...{ line: 9, field: null },
-        reason: 'At most one of orderGroup, orderNumber and jobNumber must be given.',
+        reason: 'At most one of orderGroup, orderNumber and jobNumber is accepted.',
       },
-      { line: 10, field: null, reason: 'The row must have 6 cells, as the first line has; it has 2.' },
-      { line: 11, field: null, reason: 'The row is about the same recipient as line 2.' },
-      { line: 12, field: null, reason: 'The row must have 6 cells, as the first line has; it has 7.' },
-      { line: 13, field: 'email', reason: 'email must be given where there is no mobile.' },
+      { line: 10, field: null, reason: 'The row must have 6 cells, like the first line; it has 2.' },
+      { line: 11, field: null, reason: 'The row has the same recipient as line 2.' },
+      { line: 12, field: null, reason: 'The row must have 6 cells, like the first line; it has 7.' },
+      { line: 13, field: 'email', reason: 'email or mobile is required.' },
     ]);
     expect((await listRecipients(table, ACME)).recipients.map(({ name }) => name).sort()).toEqual([
       'Ann',
@@ -784,24 +778,21 @@ describe('invalid rows', () => {
       'email,name\n"a@example.com","A\nB"\n\nb@example.com,"B" b\nc@example.com,C\nd@example.com,"D\ne@example.com,E';
     const report = await take(deps, csv);
     expect(report).toMatchObject({ imported: 1, bad: [{ line: 5, field: null }] });
-    expect(report.bad[0]?.reason).toMatch(/nothing was read from here on/);
+    expect(report.bad[0]?.reason).toMatch(/No row from here on was read/);
     expect((await listRecipients(table, ACME)).recipients).toMatchObject([
       { email: 'a@example.com', name: 'A B' },
     ]);
   });
 
   test.each([
-    ['', 'csv must begin with a line that names the columns.'],
+    ['', 'csv must begin with a line of column names.'],
     [
       'ann@example.com,Ann\nbob@example.com,Bob',
-      /^csv must name the columns in its first line, and of column 1 the name is not known; those are id, name, email/,
+      /^csv must have valid column names in its first line; column 1 has none of id, name, email/,
     ],
-    [
-      'email,Email\na@example.com,b@example.com',
-      /^csv must name .* of column 2 the name is there twice \(email\)\.$/,
-    ],
+    ['email,Email\na@example.com,b@example.com', /^csv must have .* column 2 repeats email\.$/],
     ['name\nAnn', 'csv must have a column email or mobile.'],
-    ['email\0\na@example.com', 'csv must be text, and has characters that are none.'],
+    ['email\0\na@example.com', 'csv must be text without NUL characters.'],
   ])('an unreadable file is rejected without being quoted: %j', async (csv, reason) => {
     const { deps } = await createRig();
     const report = await importRecipients(deps, ACME, csv);
@@ -1111,11 +1102,11 @@ eachTable('the ordering service’s user', (makeTable) => {
     await sync({ textNotifyDispatch: false });
     expect(await change({ email: 'x@example.com' })).toEqual({
       kind: 'refused',
-      reason: 'email must be changed in the ordering service, for this recipient is its user.',
+      reason: 'email must be changed upstream: this recipient is the API user.',
     });
     expect(await change({ channels: ['email', 'sms'] })).toEqual({
       kind: 'refused',
-      reason: 'channels must be among those that the user has chosen in the ordering service.',
+      reason: 'channels must be among those that the user has enabled upstream.',
     });
     expect(await deleteRecipient(deps, ACME, OWN_USER)).toMatchObject({ kind: 'conflict' });
   });

@@ -221,7 +221,7 @@ export const notificationRoutes: readonly Route[] = [
       if (!content)
         return notDone(c, {
           kind: 'refused',
-          reason: 'jobNumber must be the number of a job that is known.',
+          reason: 'jobNumber must be the number of a stored job.',
         });
       const locale = body.locale ?? recipient?.locale ?? settings.locale;
       const zone = body.zone ?? recipient?.zone ?? settings.zone;
@@ -452,17 +452,17 @@ function checkTemplateInput(channel: Channel, raw: object): Checked<EmailTemplat
   const other = Object.keys(raw).find((field) => field !== 'text');
   return other === undefined
     ? checkInput(smsTemplateSchema, raw)
-    : { kind: 'refused', reason: `${other} is of e-mails: a template of an SMS has text alone.` };
+    : { kind: 'refused', reason: `${other} is not a field of SMS templates, which have only text.` };
 }
 
 const formatProblem = (problem: { readonly field: string; readonly reason: string } | undefined): string =>
-  problem ? `${problem.field} does not work: ${problem.reason}.` : 'The template does not work.';
+  problem ? `${problem.field} cannot be rendered: ${problem.reason}.` : 'The template cannot be rendered.';
 
 /** Returns a rendering failure (`field: reason`) as a rejection. `given`: the template was part of the request. */
 function toRejection(reason: string, given: boolean) {
   const [field = 'text', ...what] = reason.split(': ');
   const text = given
-    ? `template.${field} does not work: ${what.join(': ')}.`
+    ? `template.${field} cannot be rendered: ${what.join(': ')}.`
     : `The template failed: ${reason}`;
   return { kind: 'refused' as const, reason: text };
 }

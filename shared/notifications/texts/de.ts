@@ -3,13 +3,13 @@ import type { Texts } from './language.ts';
 const GREETING = 'Guten Tag{% if name %} {{ name }}{% endif %},\n\n';
 const JOBS = '{% if count == 1 %}Ein Druckauftrag{% else %}{{ count }} Druckaufträge{% endif %}';
 const DETAILS = '{% if details %} ({{ details }}){% endif %}';
-const NOT_DISPATCHED = `{% if group %}${JOBS} Ihrer Bestellung {{ order }} {{ count | plural: "ist", "sind" }} noch nicht unterwegs{% else %}Ihre Bestellung {{ order }} ist noch nicht unterwegs{% endif %}`;
+const NOT_DISPATCHED = `{% if group %}${JOBS} Ihrer Bestellung {{ order }} {{ count | plural: "wurde", "wurden" }} noch nicht versandt{% else %}Ihre Bestellung {{ order }} wurde noch nicht versandt{% endif %}`;
 const ON_WAY = `{% if group %}${JOBS} Ihrer Bestellung {{ order }} {{ count | plural: "ist", "sind" }} unterwegs{% else %}Ihre Bestellung {{ order }} ist unterwegs{% endif %}`;
 const NEW_DATE =
   '{% if date_due %}Neuer Termin für Ihre Bestellung {{ order }}: {{ date_due }}{% else %}Geänderte Termine Ihrer Bestellung {{ order }}{% endif %}';
 const CANCELLED = `{% if group %}${JOBS} Ihrer Bestellung {{ order }} {{ count | plural: "wurde", "wurden" }} offenbar storniert{% else %}Ihre Bestellung {{ order }} wurde offenbar storniert{% endif %}`;
 
-/** German, in the formal address. */
+/** German texts, in the formal address. */
 export const german: Texts = {
   labels: {
     job: (jobNumber) => `Auftrag ${jobNumber}`,
@@ -20,8 +20,8 @@ export const german: Texts = {
     track: (number) => (number === null ? 'Paket verfolgen' : `${number} verfolgen`),
     trackingNumber: (number) => `Sendungsnummer: ${number}`,
     contents: (parcels) => (parcels === 1 ? 'In diesem Paket' : 'In diesen Paketen'),
-    untracked: 'Bisher ohne Sendungsnummer',
-    noTracking: 'Es gibt bisher keine Sendungsnummer',
+    untracked: 'Noch keine Sendungsnummer',
+    noTracking: 'Noch keine Sendungsnummer',
     more: (jobs) => `und ${jobs} weitere`,
     dispatchedOn: (day) => `Versandt am ${day}`,
     newDueDate: (to, from) => {
@@ -29,7 +29,7 @@ export const german: Texts = {
       return from === null ? `Neuer Termin: ${to}` : `Neuer Termin: ${to} (bisher ${from})`;
     },
     footerReason: (brand) =>
-      `Sie erhalten diese E-Mail, weil ${brand} Sie über Ihre Bestellungen auf dem Laufenden hält.`,
+      `Sie erhalten diese E-Mail, weil ${brand} Sie über Ihre Bestellungen informiert.`,
     unsubscribe: 'Abbestellen',
     colon: ':',
   },
@@ -41,7 +41,7 @@ export const german: Texts = {
       heading: ON_WAY,
       intro: `${GREETING}{% if count == 1 %}Ihr Druckauftrag wurde{% else %}{{ count }} Druckaufträge wurden{% endif %}{% if date_out %} am {{ date_out }}{% endif %}{% if parcel_count > 1 and untracked.size == 0 %} in {{ parcel_count }} Paketen{% endif %} versandt.`,
       outro:
-        '{% if link_count > 0 %}Es kann einige Stunden dauern, bis der Zusteller zeigt, wo {{ link_count | plural: "Ihr Paket ist", "Ihre Pakete sind" }}.{% endif %}',
+        '{% if link_count > 0 %}Es kann einige Stunden dauern, bis der Paketdienst anzeigt, wo {{ link_count | plural: "sich Ihr Paket befindet", "sich Ihre Pakete befinden" }}.{% endif %}',
     },
     tracking: {
       subject: 'Sendungsverfolgung für Ihre Bestellung {{ order }}',
@@ -55,13 +55,13 @@ export const german: Texts = {
       subject: NOT_DISPATCHED,
       preheader: 'Wir hatten den Versand zu früh gemeldet. Bitte entschuldigen Sie.',
       heading: NOT_DISPATCHED,
-      intro: `${GREETING}wir hatten Ihnen gemeldet, dass {% if count == 1 %}dieser Druckauftrag{% else %}diese {{ count }} Druckaufträge{% endif %} versandt {{ count | plural: "wurde", "wurden" }}. Das war zu früh: Noch {{ count | plural: "ist er", "sind sie" }} nicht unterwegs. Bitte entschuldigen Sie die Verwirrung.`,
+      intro: `${GREETING}wir hatten Ihnen mitgeteilt, dass {% if count == 1 %}dieser Druckauftrag{% else %}diese {{ count }} Druckaufträge{% endif %} versandt {{ count | plural: "wurde", "wurden" }}. Das war zu früh: {{ count | plural: "Er wurde", "Sie wurden" }} noch nicht versandt. Bitte entschuldigen Sie die Verwirrung.`,
       outro: '',
     },
     due_date_changed: {
       subject: NEW_DATE,
       preheader:
-        '{% if date_due and former_date_due %}Bisher war es {{ former_date_due }}.{% else %}Es geht um {{ count }} {{ count | plural: "Druckauftrag", "Druckaufträge" }}.{% endif %}',
+        '{% if date_due and former_date_due %}Bisher: {{ former_date_due }}.{% else %}Betrifft {{ count }} {{ count | plural: "Druckauftrag", "Druckaufträge" }}.{% endif %}',
       heading: NEW_DATE,
       intro: `${GREETING}der Termin {% if count == 1 %}Ihres Druckauftrags{% else %}von {{ count }} Druckaufträgen{% endif %} hat sich geändert{% if date_due and former_date_due %}: {{ date_due }} statt {{ former_date_due }}{% elsif date_due %}: {{ date_due }}{% endif %}.`,
       outro: '',
@@ -82,7 +82,7 @@ export const german: Texts = {
       text: `{{ brand.name }}: Sendungsverfolgung für Ihre Bestellung {{ order }}${DETAILS}: {{ tracking }}`,
     },
     dispatch_revoked: {
-      text: `{{ brand.name }}: Entschuldigung, wir waren zu früh: ${NOT_DISPATCHED}${DETAILS}.`,
+      text: `{{ brand.name }}: Unsere Versandmeldung kam zu früh. ${NOT_DISPATCHED}${DETAILS}.`,
     },
     due_date_changed: {
       text: `{{ brand.name }}: {% if date_due %}Neuer Termin für Ihre Bestellung {{ order }}${DETAILS}: {{ date_due }}{% if former_date_due %} (bisher {{ former_date_due }}){% endif %}{% else %}Die Termine Ihrer Bestellung {{ order }}${DETAILS} haben sich geändert.{% endif %}`,

@@ -4,9 +4,9 @@ const GREETING = 'Hello{% if name %} {{ name }}{% endif %},\n\n';
 const JOBS = '{% if count == 1 %}a print job{% else %}{{ count }} print jobs{% endif %}';
 const DETAILS = '{% if details %} ({{ details }}){% endif %}';
 
-/** English, with “canceled” as the country spells it. */
+/** English texts, with the given spelling of “canceled”. */
 export function english(canceled: 'canceled' | 'cancelled'): Texts {
-  const notDispatched = `{% if group %}${JOBS.replace('a print', 'A print')} of your order {{ order }} {{ count | plural: "has", "have" }} not left yet{% else %}Your order {{ order }} has not left yet{% endif %}`;
+  const notDispatched = `{% if group %}${JOBS.replace('a print', 'A print')} of your order {{ order }} {{ count | plural: "has", "have" }} not been dispatched yet{% else %}Your order {{ order }} has not been dispatched yet{% endif %}`;
   const onWay = `{% if group %}${JOBS.replace('a print', 'A print')} of your order {{ order }} {{ count | plural: "is on its", "are on their" }} way{% else %}Your order {{ order }} is on its way{% endif %}`;
   const newDate =
     '{% if date_due %}New due date for your order {{ order }}: {{ date_due }}{% else %}Changed due dates of your order {{ order }}{% endif %}';
@@ -21,15 +21,16 @@ export function english(canceled: 'canceled' | 'cancelled'): Texts {
       track: (number) => (number === null ? 'Track this parcel' : `Track ${number}`),
       trackingNumber: (number) => `Tracking number: ${number}`,
       contents: (parcels) => (parcels === 1 ? 'In this parcel' : 'In these parcels'),
-      untracked: 'Without a tracking number so far',
-      noTracking: 'There is no tracking number so far',
+      untracked: 'No tracking number yet',
+      noTracking: 'No tracking number yet',
       more: (jobs) => `and ${jobs} more`,
       dispatchedOn: (day) => `Dispatched on ${day}`,
       newDueDate: (to, from) => {
-        if (to === null) return `No due date any more (it was ${from})`;
-        return from === null ? `Now due ${to}` : `Now due ${to} (it was ${from})`;
+        if (to === null) return `No due date (previously ${from})`;
+        return from === null ? `Now due ${to}` : `Now due ${to} (previously ${from})`;
       },
-      footerReason: (brand) => `You get this e-mail because ${brand} keeps you posted about your orders.`,
+      footerReason: (brand) =>
+        `You receive this e-mail because ${brand} sends you updates about your orders.`,
       unsubscribe: 'Unsubscribe',
       colon: ':',
     },
@@ -41,27 +42,27 @@ export function english(canceled: 'canceled' | 'cancelled'): Texts {
         heading: onWay,
         intro: `${GREETING}{% if count == 1 %}Your print job was{% else %}{{ count }} print jobs were{% endif %} dispatched{% if parcel_count > 1 and untracked.size == 0 %} in {{ parcel_count }} parcels{% endif %}{% if date_out %} on {{ date_out }}{% endif %}.`,
         outro:
-          '{% if link_count > 0 %}It can take a few hours until the carrier shows where {{ link_count | plural: "your parcel is", "your parcels are" }}.{% endif %}',
+          '{% if link_count > 0 %}It can take a few hours until the carrier shows the location of {{ link_count | plural: "your parcel", "your parcels" }}.{% endif %}',
       },
       tracking: {
         subject: 'Tracking for your order {{ order }}',
         preheader:
           '{{ parcel_count }} {{ parcel_count | plural: "parcel", "parcels" }} with {{ count }} print {{ count | plural: "job", "jobs" }}.',
         heading: 'Tracking for your order {{ order }}',
-        intro: `${GREETING}The carrier has given us tracking for {% if count == 1 %}a print job that is on its way{% else %}{{ count }} print jobs that are on their way{% endif %} to you.`,
+        intro: `${GREETING}Tracking is now available for {% if count == 1 %}a print job that is on its way{% else %}{{ count }} print jobs that are on their way{% endif %} to you.`,
         outro: '',
       },
       dispatch_revoked: {
         subject: notDispatched,
-        preheader: 'We told you of its dispatch too early. Sorry about that.',
+        preheader: 'Our dispatch notification was sent too early. We apologize.',
         heading: notDispatched,
-        intro: `${GREETING}We told you that {% if count == 1 %}this print job was{% else %}these {{ count }} print jobs were{% endif %} dispatched. That was too early: {{ count | plural: "it has", "they have" }} not left yet. We are sorry for the confusion.`,
+        intro: `${GREETING}We notified you that {% if count == 1 %}this print job was{% else %}these {{ count }} print jobs were{% endif %} dispatched. That was too early: {{ count | plural: "it has", "they have" }} not been dispatched yet. We apologize for the confusion.`,
         outro: '',
       },
       due_date_changed: {
         subject: newDate,
         preheader:
-          '{% if date_due and former_date_due %}It was {{ former_date_due }}.{% else %}It is about {{ count }} print {{ count | plural: "job", "jobs" }}.{% endif %}',
+          '{% if date_due and former_date_due %}Previously {{ former_date_due }}.{% else %}This concerns {{ count }} print {{ count | plural: "job", "jobs" }}.{% endif %}',
         heading: newDate,
         intro: `${GREETING}The due date of {% if count == 1 %}your print job{% else %}{{ count }} print jobs{% endif %} changed{% if date_due and former_date_due %} from {{ former_date_due }} to {{ date_due }}{% elsif date_due %} to {{ date_due }}{% endif %}.`,
         outro: '',
@@ -82,10 +83,10 @@ export function english(canceled: 'canceled' | 'cancelled'): Texts {
         text: `{{ brand.name }}: Tracking for your order {{ order }}${DETAILS}: {{ tracking }}`,
       },
       dispatch_revoked: {
-        text: `{{ brand.name }}: Sorry, we were too early: ${notDispatched}${DETAILS}.`,
+        text: `{{ brand.name }}: Our dispatch message was sent too early. ${notDispatched}${DETAILS}.`,
       },
       due_date_changed: {
-        text: `{{ brand.name }}: {% if date_due %}Your order {{ order }}${DETAILS} is now due {{ date_due }}{% if former_date_due %} (it was {{ former_date_due }}){% endif %}{% else %}The due dates of your order {{ order }}${DETAILS} changed{% endif %}.`,
+        text: `{{ brand.name }}: {% if date_due %}Your order {{ order }}${DETAILS} is now due {{ date_due }}{% if former_date_due %} (previously {{ former_date_due }}){% endif %}{% else %}The due dates of your order {{ order }}${DETAILS} changed{% endif %}.`,
       },
       cancelled: {
         text: `{{ brand.name }}: ${cancelled}${DETAILS}. Not expected? Please contact us.`,

@@ -4,13 +4,13 @@ const GREETING = 'Bonjour{% if name %} {{ name }}{% endif %},\n\n';
 const JOBS =
   '{% if count == 1 %}Un travail d’impression{% else %}{{ count }} travaux d’impression{% endif %}';
 const DETAILS = '{% if details %} ({{ details }}){% endif %}';
-const NOT_DISPATCHED = `{% if group %}${JOBS} de votre commande {{ order }} {{ count | plural: "n’est pas encore parti", "ne sont pas encore partis" }}{% else %}Votre commande {{ order }} n’est pas encore partie{% endif %}`;
+const NOT_DISPATCHED = `{% if group %}${JOBS} de votre commande {{ order }} {{ count | plural: "n’a pas encore été expédié", "n’ont pas encore été expédiés" }}{% else %}Votre commande {{ order }} n’a pas encore été expédiée{% endif %}`;
 const ON_WAY = `{% if group %}${JOBS} de votre commande {{ order }} {{ count | plural: "est", "sont" }} en route{% else %}Votre commande {{ order }} est en route{% endif %}`;
 const NEW_DATE =
   '{% if date_due %}Nouvelle échéance pour votre commande {{ order }}\u00a0: {{ date_due }}{% else %}Nouvelles échéances pour votre commande {{ order }}{% endif %}';
 const CANCELLED = `{% if group %}${JOBS} de votre commande {{ order }} {{ count | plural: "semble annulé", "semblent annulés" }}{% else %}Votre commande {{ order }} semble annulée{% endif %}`;
 
-/** French, in the formal address. A colon is set off by a space, which does not break. */
+/** French texts, in the formal address. A colon is preceded by a non-breaking space. */
 export const french: Texts = {
   labels: {
     job: (jobNumber) => `Travail ${jobNumber}`,
@@ -21,17 +21,17 @@ export const french: Texts = {
     track: (number) => (number === null ? 'Suivre ce colis' : `Suivre ${number}`),
     trackingNumber: (number) => `Numéro de suivi\u00a0: ${number}`,
     contents: (parcels) => (parcels === 1 ? 'Dans ce colis' : 'Dans ces colis'),
-    untracked: 'Sans numéro de suivi pour l’instant',
-    noTracking: 'Il n’y a pas de numéro de suivi pour l’instant',
+    untracked: 'Pas encore de numéro de suivi',
+    noTracking: 'Pas encore de numéro de suivi',
     more: (jobs) => (jobs === 1 ? 'et 1 autre' : `et ${jobs} autres`),
     dispatchedOn: (day) => `Expédié le ${day}`,
     newDueDate: (to, from) => {
-      if (to === null) return `Plus d’échéance (auparavant ${from})`;
+      if (to === null) return `Aucune échéance (auparavant ${from})`;
       return from === null
         ? `Nouvelle échéance\u00a0: ${to}`
         : `Nouvelle échéance\u00a0: ${to} (auparavant ${from})`;
     },
-    footerReason: (brand) => `Vous recevez cet e-mail, car ${brand} vous tient au courant de vos commandes.`,
+    footerReason: (brand) => `Vous recevez cet e-mail, car ${brand} vous informe de l’état de vos commandes.`,
     unsubscribe: 'Se désabonner',
     colon: '\u00a0:',
   },
@@ -57,7 +57,7 @@ export const french: Texts = {
       subject: NOT_DISPATCHED,
       preheader: 'Nous vous avons annoncé l’expédition trop tôt. Veuillez nous en excuser.',
       heading: NOT_DISPATCHED,
-      intro: `${GREETING}Nous vous avons annoncé l’expédition {% if count == 1 %}de ce travail{% else %}de ces {{ count }} travaux{% endif %} d’impression. C’était trop tôt\u00a0: {{ count | plural: "il n’est pas encore parti", "ils ne sont pas encore partis" }}. Veuillez nous excuser pour cette confusion.`,
+      intro: `${GREETING}Nous vous avons annoncé l’expédition {% if count == 1 %}de ce travail{% else %}de ces {{ count }} travaux{% endif %} d’impression. C’était trop tôt\u00a0: {{ count | plural: "il n’a pas encore été expédié", "ils n’ont pas encore été expédiés" }}. Veuillez nous excuser pour cette confusion.`,
       outro: '',
     },
     due_date_changed: {
@@ -84,7 +84,7 @@ export const french: Texts = {
       text: `{{ brand.name }}\u00a0: suivi de votre commande {{ order }}${DETAILS}\u00a0: {{ tracking }}`,
     },
     dispatch_revoked: {
-      text: `{{ brand.name }}\u00a0: toutes nos excuses pour l’annonce prématurée. ${NOT_DISPATCHED}${DETAILS}.`,
+      text: `{{ brand.name }}\u00a0: l’expédition a été annoncée par erreur. ${NOT_DISPATCHED}${DETAILS}.`,
     },
     due_date_changed: {
       text: `{{ brand.name }}\u00a0: {% if date_due %}nouvelle échéance pour votre commande {{ order }}${DETAILS}\u00a0: {{ date_due }}{% if former_date_due %} (auparavant {{ former_date_due }}){% endif %}{% else %}les échéances de votre commande {{ order }}${DETAILS} ont changé.{% endif %}`,
