@@ -1,30 +1,30 @@
 /**
- * The page behind the link at the end of a message: one button that stops messages, one that lets them come again. HTML alone,
- * without script and without anything from elsewhere, in the language of whoever reads it.
+ * Page of the unsubscribe link: one button to unsubscribe, or one to subscribe again. HTML without scripts and external resources, in the
+ * language of the reader.
  */
 import { hash } from 'node:crypto';
 import { html, raw } from 'hono/html';
 import { type Branding, type Channel, type Locale, locales } from '../notifications/types.ts';
 
-/** What the page says. */
+/** States of the page. */
 export type UnsubscribeView =
-  /** The address gets messages: shall it not? */
-  | 'asks'
-  /** It gets none; or none any more, from this moment. */
-  | 'stopped'
-  /** It gets none because people of the account have entered that: only they can take it back. */
-  | 'stopped by them'
-  /** It gets them again. */
-  | 'goes on'
-  /** The link leads nowhere. */
+  /** The address receives messages. The button unsubscribes. */
+  | 'subscribed'
+  /** The address is unsubscribed. The button subscribes again. */
+  | 'unsubscribed'
+  /** A user of the account entered the suppression. The link cannot remove it. */
+  | 'unsubscribed by account'
+  /** The address was just subscribed again. */
+  | 'resubscribed'
+  /** The link is invalid or expired. */
   | 'unknown';
 
-/** The texts of each view; a hyphen in them ends no line. */
+/** Texts of each view. `{name}` is the sender. Hyphens are non-breaking. */
 interface PageTexts {
-  readonly asks: readonly [head: string, text: string, button: string];
-  readonly stopped: readonly [head: string, text: string, button: string];
-  readonly 'stopped by them': readonly [head: string, text: string];
-  readonly 'goes on': readonly [head: string, text: string, button: string];
+  readonly subscribed: readonly [head: string, text: string, button: string];
+  readonly unsubscribed: readonly [head: string, text: string, button: string];
+  readonly 'unsubscribed by account': readonly [head: string, text: string];
+  readonly resubscribed: readonly [head: string, text: string, button: string];
   readonly unknown: readonly [head: string, text: string];
 }
 
@@ -32,28 +32,28 @@ const en = (channel: Channel): PageTexts => {
   const messages = channel === 'email' ? 'e\u2011mails' : 'text messages';
   const address = channel === 'email' ? 'address' : 'number';
   return {
-    asks: [
+    subscribed: [
       `Stop ${messages} from {name}?`,
-      `Messages about your orders go to this ${address}. Press the button, and no more will come.`,
+      `Messages about your orders are sent to this ${address}. Use the button to unsubscribe.`,
       'Unsubscribe',
     ],
-    stopped: [
+    unsubscribed: [
       'You are unsubscribed',
-      `{name} sends no more ${messages} to this ${address}. One that is on its way may still arrive.`,
+      `{name} no longer sends ${messages} to this ${address}. A message that was already sent may still arrive.`,
       'Subscribe again',
     ],
-    'stopped by them': [
+    'unsubscribed by account': [
       'You are unsubscribed',
-      `{name} has noted that this ${address} is to get no more ${messages}. To get them again, ask {name}.`,
+      `{name} has recorded that no ${messages} are sent to this ${address}. To receive them again, contact {name}.`,
     ],
-    'goes on': [
+    resubscribed: [
       'You are subscribed again',
       `{name} sends ${messages} about your orders to this ${address} again.`,
       'Unsubscribe',
     ],
     unknown: [
       'This link does not work',
-      'It is incomplete, or no longer of use. Open it from the message once more, or answer the message.',
+      'The link is incomplete or has expired. Open it from the message again, or reply to the message.',
     ],
   };
 };
@@ -62,28 +62,28 @@ const de = (channel: Channel): PageTexts => {
   const messages = channel === 'email' ? 'E\u2011Mails' : 'SMS';
   const address = channel === 'email' ? 'diese Adresse' : 'diese Nummer';
   return {
-    asks: [
+    subscribed: [
       `Keine ${messages} von {name} mehr?`,
-      `Nachrichten zu Ihren Bestellungen gehen an ${address}. Mit der Schaltfläche unten kommen keine mehr.`,
+      `Nachrichten zu Ihren Bestellungen gehen an ${address}. Mit der Schaltfläche unten melden Sie sich ab.`,
       'Abmelden',
     ],
-    stopped: [
+    unsubscribed: [
       'Sie sind abgemeldet',
-      `{name} schickt keine ${messages} mehr an ${address}. Was schon unterwegs ist, kann noch ankommen.`,
+      `{name} schickt keine ${messages} mehr an ${address}. Eine bereits gesendete Nachricht kann noch ankommen.`,
       'Wieder anmelden',
     ],
-    'stopped by them': [
+    'unsubscribed by account': [
       'Sie sind abgemeldet',
       `{name} hat vermerkt, dass keine ${messages} mehr an ${address} gehen sollen. Wenn Sie wieder welche möchten, wenden Sie sich bitte an {name}.`,
     ],
-    'goes on': [
+    resubscribed: [
       'Sie sind wieder angemeldet',
       `{name} schickt ${messages} zu Ihren Bestellungen wieder an ${address}.`,
       'Abmelden',
     ],
     unknown: [
-      'Dieser Link führt nirgendwohin',
-      'Er ist unvollständig oder gilt nicht mehr. Öffnen Sie ihn noch einmal aus der Nachricht, oder antworten Sie darauf.',
+      'Dieser Link ist ungültig',
+      'Der Link ist unvollständig oder abgelaufen. Öffnen Sie ihn noch einmal aus der Nachricht, oder antworten Sie darauf.',
     ],
   };
 };
@@ -95,46 +95,46 @@ const fr = (channel: Channel): PageTexts => {
       : (['des SMS', 'de SMS'] as const);
   const address = channel === 'email' ? 'cette adresse' : 'ce numéro';
   return {
-    asks: [
+    subscribed: [
       `Ne plus recevoir ${none} de {name}\u00a0?`,
-      `Des messages au sujet de vos commandes sont envoyés à ${address}. Avec le bouton ci-dessous, il n’y en aura plus.`,
+      `Des messages au sujet de vos commandes sont envoyés à ${address}. Utilisez le bouton ci-dessous pour vous désabonner.`,
       'Se désabonner',
     ],
-    stopped: [
+    unsubscribed: [
       'Désabonnement confirmé',
       `{name} n’envoie plus ${none} à ${address}. Un message déjà parti peut encore arriver.`,
       'Se réabonner',
     ],
-    'stopped by them': [
+    'unsubscribed by account': [
       'Désabonnement confirmé',
       `{name} a noté que ${address} ne doit plus recevoir ${none}. Pour en recevoir de nouveau, adressez-vous à {name}.`,
     ],
-    'goes on': [
+    resubscribed: [
       'Abonnement rétabli',
       `{name} envoie de nouveau ${some} à ${address} au sujet de vos commandes.`,
       'Se désabonner',
     ],
     unknown: [
-      'Ce lien ne mène nulle part',
-      'Il est incomplet ou n’est plus valable. Ouvrez-le de nouveau depuis le message, ou répondez-y.',
+      'Ce lien n’est pas valide',
+      'Le lien est incomplet ou a expiré. Ouvrez-le de nouveau depuis le message, ou répondez-y.',
     ],
   };
 };
 
 const languages = { en, de, fr };
 
-/** The name of the form's only field, and what it says. */
+/** Name and values of the form's only field. */
 export const CHOICE = 'choice';
 export const choices = ['unsubscribe', 'subscribe'] as const;
 
-/** A page with its headers. */
+/** Returns the page and its headers. */
 export function unsubscribePage(
   view: UnsubscribeView,
   of: {
     readonly locale: Locale;
-    /** Of the address that the link is for. */
+    /** Channel of the link's address. */
     readonly channel: Channel;
-    /** Absent where the link leads nowhere. */
+    /** Absent if the link is invalid. */
     readonly branding?: Pick<Branding, 'name' | 'color'> | undefined;
   },
 ): { readonly body: string; readonly headers: Readonly<Record<string, string>> } {
@@ -142,10 +142,10 @@ export function unsubscribePage(
   const texts = languages[locale.slice(0, 2) as keyof typeof languages](channel);
   const [head, text, button] = texts[view];
   const name = String(html`<bdi>${branding?.name ?? ''}</bdi>`);
-  const named = (sentence: string) => raw(sentence.replaceAll('{name}', () => name));
+  const insertName = (text: string) => raw(text.replaceAll('{name}', () => name));
   const title = head.replace('{name}', () => branding?.name ?? '');
   const style = toStyle(branding?.color ?? '#3b4754');
-  const choice = view === 'stopped' ? 'subscribe' : 'unsubscribe';
+  const choice = view === 'unsubscribed' ? 'subscribe' : 'unsubscribe';
   const body = html`<!doctype html>
 <html lang="${locale}">
 <head>
@@ -160,15 +160,15 @@ export function unsubscribePage(
 <body>
 <main>
 ${branding ? html`<p class="from"><bdi>${branding.name}</bdi></p>` : ''}
-<div${raw(view === 'asks' ? '' : ' role="status"')}>
-<h1>${named(head)}</h1>
-<p>${named(text)}</p>
+<div${raw(view === 'subscribed' ? '' : ' role="status"')}>
+<h1>${insertName(head)}</h1>
+<p>${insertName(text)}</p>
 </div>
 ${
   button === undefined
     ? ''
     : html`<form method="post">
-<button type="submit" name="${CHOICE}" value="${choice}"${raw(view === 'asks' ? '' : ' class="second"')}>${button}</button>
+<button type="submit" name="${CHOICE}" value="${choice}"${raw(view === 'subscribed' ? '' : ' class="second"')}>${button}</button>
 </form>`
 }
 </main>
@@ -185,7 +185,7 @@ ${
   };
 }
 
-/** The language that somebody reads best of those there are: of an Accept-Language header, else the given one. */
+/** Returns the preferred supported locale of an `Accept-Language` header, or the fallback. */
 export function selectLocale(acceptLanguage: string | undefined, fallback: Locale): Locale {
   const wanted = (acceptLanguage ?? '')
     .slice(0, 500)
@@ -232,7 +232,7 @@ button:focus-visible { outline: 3px solid #0969da; outline-offset: 3px; }
 `;
 }
 
-/** Black or white: one of them can be read on any colour. */
+/** Returns black or white, whichever is legible on the color. */
 function textColorOn(color: string): string {
   const [red = 0, green = 0, blue = 0] = [1, 3, 5].map((at) => {
     const part = Number.parseInt(color.slice(at, at + 2), 16) / 255;

@@ -51,8 +51,12 @@ export const unsubscribeRoutes: readonly Route[] = [
       also,
     },
     async ({ c, subject }, { feed }) => {
-      const out = await findUnsubscription(feed.table, subject.ref, subject);
-      return renderPage(c, out ? (out.entered ? 'stopped by them' : 'stopped') : 'asks', subject);
+      const unsubscription = await findUnsubscription(feed.table, subject.ref, subject);
+      return renderPage(
+        c,
+        unsubscription ? (unsubscription.entered ? 'unsubscribed by account' : 'unsubscribed') : 'subscribed',
+        subject,
+      );
     },
   ),
   route(
@@ -80,11 +84,11 @@ export const unsubscribeRoutes: readonly Route[] = [
     async ({ c, subject, body }, { manage }) => {
       if (body[CHOICE] === 'subscribe') {
         const done = await resubscribe(manage.endpoints, subject.ref, subject);
-        return renderPage(c, done ? 'goes on' : 'stopped by them', subject);
+        return renderPage(c, done ? 'resubscribed' : 'unsubscribed by account', subject);
       }
       // If the account has just been deleted, nothing is sent either.
       await suppress(manage.endpoints, subject.ref, subject, 'unsubscribed');
-      return renderPage(c, 'stopped', subject);
+      return renderPage(c, 'unsubscribed', subject);
     },
   ),
 ];
