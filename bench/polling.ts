@@ -11,7 +11,7 @@ import { createDynamoTable } from '../shared/storage/dynamo-table.ts';
 import { createMemoryTable } from '../shared/storage/sqlite-table.ts';
 import type { Table } from '../shared/storage/table.ts';
 import { type PollDeps, type PollReport, pollAccount } from '../shared/tracking/poll.ts';
-import { DEFAULT_TRACKING } from '../shared/tracking/work.ts';
+import { DEFAULT_TRACKING } from '../shared/tracking/schedule.ts';
 import { startDynamo } from '../test/support/dynoxide.ts';
 import { startChild } from './child.ts';
 import type { QuietFacts } from './quiet.ts';
@@ -126,6 +126,7 @@ async function tracker(
     now: Date.now,
     newId: randomUUID,
     settings: DEFAULT_TRACKING,
+    syncApiUser: async () => undefined,
     connect: createConnector({
       regions: { us: { baseUrl: upstream.facts.apiUrl, authUrl: upstream.facts.authUrl, realm: 'us' } },
       readSecret: async () => ({ ...upstream.facts, version: '1' }),

@@ -5,7 +5,7 @@ import { createConnector } from '../shared/accounts/connect.ts';
 import { createEventLog } from '../shared/log/log.ts';
 import { createDynamoTable } from '../shared/storage/dynamo-table.ts';
 import { pollAccount } from '../shared/tracking/poll.ts';
-import { DEFAULT_TRACKING } from '../shared/tracking/work.ts';
+import { DEFAULT_TRACKING } from '../shared/tracking/schedule.ts';
 import type { UpstreamFacts } from './upstream.ts';
 
 /** Results. */
@@ -29,7 +29,15 @@ const connect = createConnector({
   readSecret: async () => ({ ...facts, version: '1' }),
   now,
 });
-const deps = { table, log, now, newId, settings: DEFAULT_TRACKING, connect };
+const deps = {
+  table,
+  log,
+  now,
+  newId,
+  settings: DEFAULT_TRACKING,
+  connect,
+  syncApiUser: async () => undefined,
+};
 for (let poll = 0; poll < POLLS; poll += 1) {
   const report = await pollAccount(deps, { region: 'us', account: 'bench' }, now() + 600_000);
   if (report.outcome !== 'complete' || report.openJobs !== facts.jobs || report.events !== 0) {

@@ -10,6 +10,7 @@ import { createDeliveryLog } from '../shared/delivery/delivery-log.ts';
 import type { EndpointDeps } from '../shared/delivery/endpoint-edits.ts';
 import { createAwsSigningSecrets, createSigningReader } from '../shared/delivery/signing-secrets.ts';
 import type { EventLog } from '../shared/log/log.ts';
+import { unfollowAccount } from '../shared/notifications/settings.ts';
 import type { Table } from '../shared/storage/table.ts';
 import { createHistoryTable, eventUrlsOf, REQUEST_TIMEOUTS, serviceOf } from './clients.ts';
 import { createWebhookOpener } from './handlers/drain-sink.ts';
@@ -54,6 +55,7 @@ export function managing(
     accounts: {
       ...shared,
       removeReferences: createReferenceRemover(endpoints),
+      unfollowNotifications: unfollowAccount,
       secrets: createAwsAccountSecrets(client, keeping),
       regions: [env.JOBWIRE_REGION],
       services: { [env.JOBWIRE_REGION]: serviceOf(env) },

@@ -4,7 +4,8 @@ import { SecretsManagerClient } from '@aws-sdk/client-secrets-manager';
 import middy from '@middy/core';
 import { createConnector, tableTokenCache } from '../shared/accounts/connect.ts';
 import { createSecretReader } from '../shared/accounts/credentials.ts';
-import { DEFAULT_TRACKING } from '../shared/tracking/work.ts';
+import { syncOwnUser } from '../shared/notifications/own-user.ts';
+import { DEFAULT_TRACKING } from '../shared/tracking/schedule.ts';
 import {
   CREDENTIALS_MAX_AGE_MS,
   createCellLog,
@@ -34,6 +35,7 @@ export const handler = middy(
       settings: DEFAULT_TRACKING,
       now: Date.now,
       newId: randomUUID,
+      syncApiUser: syncOwnUser,
       connect: createConnector({
         regions: { [env.JOBWIRE_REGION]: serviceOf(env) },
         readSecret: secrets.readSecret,

@@ -6,7 +6,7 @@ import { createHash, randomUUID } from 'node:crypto';
 import type { SNSClient, SNSClientConfig } from '@aws-sdk/client-sns';
 import pLimit from 'p-limit';
 import type { TestDeps } from '../shared/accounts/account-test.ts';
-import { breakClaim, claimDue, listAccounts, registerAccount } from '../shared/accounts/accounts.ts';
+import { listAccounts, registerAccount } from '../shared/accounts/accounts.ts';
 import { createConnector } from '../shared/accounts/connect.ts';
 import { type AccountSecrets, isKept, openLocalAccountSecrets } from '../shared/accounts/credentials.ts';
 import { breakDeletion, workOffDeletion, workOffDeletions } from '../shared/accounts/deletion.ts';
@@ -48,14 +48,17 @@ import { createNotificationsSink } from '../shared/notifications/notifications-s
 import { oldestUnsent } from '../shared/notifications/oldest-unsent.ts';
 import type { SendReport } from '../shared/notifications/send-report.ts';
 import { sendDue } from '../shared/notifications/sender.ts';
+import { syncOwnUser } from '../shared/notifications/own-user.ts';
+import { unfollowAccount } from '../shared/notifications/settings.ts';
 import { createSnsSmsTransport } from '../shared/notifications/sms.ts';
 import { createSmtpTransport } from '../shared/notifications/smtp.ts';
 import type { EmailTransport, SmsTransport } from '../shared/notifications/types.ts';
 import type { AccountRef } from '../shared/storage/schema.ts';
 import { cellLog, keys, sinkPk } from '../shared/storage/schema.ts';
 import type { Table } from '../shared/storage/table.ts';
+import { breakClaim, claimDue } from '../shared/tracking/claims.ts';
 import { type PollReport, pollAccount } from '../shared/tracking/poll.ts';
-import { DEFAULT_TRACKING, type TrackingSettings } from '../shared/tracking/work.ts';
+import { DEFAULT_TRACKING, type TrackingSettings } from '../shared/tracking/schedule.ts';
 
 /** Options of a host. */
 export interface HostOptions {
@@ -174,6 +177,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
       config.accounts.some((declared) => declared.id === account && declared.region === region),
     lateWritesMs: LATE_WRITES_MS,
     removeReferences: createReferenceRemover(endpoints),
+    unfollowNotifications: unfollowAccount,
   };
   await reconcile(options, accounts);
 
@@ -301,7 +305,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
         run('poll', () =>
           polls(async () => {
             if (stopping) return;
-            const deps = { table, log, settings, now, newId: randomUUID, connect };
+            const deps = { table, log, settings, now, newId: randomUUID, connect, syncApiUser: syncOwnUser };
             const report = await pollAccount(deps, ref, now() + POLL_MS);
             options.onPoll?.(report);
           }),

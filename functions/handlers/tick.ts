@@ -2,7 +2,7 @@
 import type { Context } from 'aws-lambda';
 import pLimit from 'p-limit';
 import type * as z from 'zod';
-import { claimPolls, duePolls, listAccounts } from '../../shared/accounts/accounts.ts';
+import { listAccounts } from '../../shared/accounts/accounts.ts';
 import type { BUILT_IN_SINKS } from '../../shared/built-in-sinks.ts';
 import { oldestUndelivered } from '../../shared/delivery/lag.ts';
 import { listSinks, registerSink, type SinkRecord } from '../../shared/delivery/sink.ts';
@@ -14,6 +14,7 @@ import { oldestUnsent } from '../../shared/notifications/oldest-unsent.ts';
 import { cellLog, keys } from '../../shared/storage/schema.ts';
 import type { Table } from '../../shared/storage/table.ts';
 import { readUpstream } from '../../shared/tracking/breaker.ts';
+import { claimPolls, duePolls } from '../../shared/tracking/claims.ts';
 import type { Telemetry } from '../telemetry.ts';
 import {
   CLAIM_SECONDS,

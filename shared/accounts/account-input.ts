@@ -94,8 +94,6 @@ export interface AccountQuery {
   readonly after?: string | undefined;
   /** Maximum number of accounts. Default: 100. Maximum: 500. */
   readonly limit?: number | undefined;
-  /** Whether to include the status of each account. Default: false. */
-  readonly status?: boolean | undefined;
 }
 
 const instant = z.iso.datetime();

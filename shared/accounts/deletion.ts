@@ -16,7 +16,6 @@
  * remains, and the next run starts from the beginning. Deliveries in the history expire on their own.
  */
 import pLimit from 'p-limit';
-import { unfollowAccount } from '../notifications/settings.ts';
 import { beingWorkedOn, type Refusal, revisionOf, revisionStill } from '../resources.ts';
 import {
   type AccountRef,
@@ -30,6 +29,7 @@ import {
   logPk,
   messagePk,
   parkedPk,
+  ROLLUP_DAYS,
   recipientPk,
   recipientPlacePk,
   sinkPk,
@@ -39,7 +39,6 @@ import {
   threadPk,
 } from '../storage/schema.ts';
 import type { Item, Key, Query, Table } from '../storage/table.ts';
-import { ROLLUP_DAYS } from '../tracking/snapshot.ts';
 import type { AccountSecrets } from './credentials.ts';
 
 /** Dependencies of deletions. */
@@ -52,6 +51,8 @@ export interface DeletionDeps {
    * calls it again.
    */
   readonly removeReferences: (ref: AccountRef) => Promise<boolean>;
+  /** Removes the account from the accounts whose events the customer notifications follow. */
+  readonly unfollowNotifications: (table: Table, ref: AccountRef) => Promise<void>;
   /** Current time in epoch ms. */
   readonly now: () => number;
   readonly newId: () => string;
@@ -240,7 +241,7 @@ export const peoplePks = (ref: AccountRef): string[] =>
 
 /** Removes all data. Returns `false` if the deadline came first. */
 async function removeAll(
-  { table, secrets, now, removeReferences }: DeletionDeps,
+  { table, secrets, now, removeReferences, unfollowNotifications }: DeletionDeps,
   ref: AccountRef,
   note: Item,
   deadline: number,
@@ -253,7 +254,7 @@ async function removeAll(
 
   await remove([keys.token(ref), keys.wake(ref)]);
   await remove(await table.getMany([...figureKeys(ref, now()), ...notificationKeys(ref, now())]));
-  await unfollowAccount(table, ref);
+  await unfollowNotifications(table, ref);
   const sinks = await table.query({ pk: sinkPk(region) });
   await remove([FEED_LOG, ...sinks.map(({ sk }) => sk)].map((id) => keys.cursor(region, id, account)));
   // All keys of an account start with its id and a #, which no id contains.

@@ -22,12 +22,10 @@ import {
 } from '../resources.ts';
 import { type AccountRef, accountPk, keys } from '../storage/schema.ts';
 import type { Item, Table } from '../storage/table.ts';
-import { reportAccounts } from '../tracking/operator.ts';
 import { checkInput } from '../validation.ts';
 import {
   type AccountQuery,
   type AccountRecord,
-  type AccountReport,
   AccountUpdate,
   intervalRule,
   NewAccount,
@@ -117,19 +115,19 @@ export async function readAccount(
   return record && toRecord(deps, record);
 }
 
-/** Returns a page of accounts, by region and id. `next` is `null` on the last page. */
+/** A page of accounts. `next` is `null` on the last page. */
+export interface AccountPage {
+  readonly kind: 'page';
+  readonly accounts: readonly AccountRecord[];
+  readonly next: string | null;
+}
+
+/** Returns a page of accounts, by region and id. */
 export async function pageAccounts(
-  deps: Pick<AccountDeps, 'table' | 'log' | 'regions' | 'isDeclared'>,
+  deps: Pick<AccountDeps, 'table' | 'regions' | 'isDeclared'>,
   query: AccountQuery = {},
-): Promise<
-  | {
-      readonly kind: 'page';
-      readonly accounts: readonly (AccountRecord & { readonly status?: AccountReport | null })[];
-      readonly next: string | null;
-    }
-  | Refusal
-> {
-  const { only, status = false } = query;
+): Promise<AccountPage | Refusal> {
+  const { only } = query;
   const limit = Math.min(query.limit ?? DEFAULT_PAGE, MAX_PAGE);
   if (query.region !== undefined && !deps.regions.includes(query.region)) {
     return { kind: 'refused', reason: `region ${regionRule(deps.regions)}.` };
@@ -147,17 +145,10 @@ export async function pageAccounts(
     const rest = limit + 1 - found.length;
     found.push(...(await someAccounts(deps.table, region, only ?? undefined, after, rest)));
   }
-  const shown = found.slice(0, limit);
-  const records = shown.map((record) => toRecord(deps, record));
+  const records = found.slice(0, limit).map((record) => toRecord(deps, record));
   const last = records.at(-1);
   const next = found.length > limit && last ? `${last.region}/${last.id}` : null;
-  if (!status) return { kind: 'page', accounts: records, next };
-  const reports = await reportAccounts(deps, shown.map(toAccount));
-  return {
-    kind: 'page',
-    accounts: records.map((record, at) => ({ ...record, status: reports[at] ?? null })),
-    next,
-  };
+  return { kind: 'page', accounts: records, next };
 }
 
 async function someAccounts(

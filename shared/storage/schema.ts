@@ -344,6 +344,9 @@ export const snapshotPk = (ref: AccountRef): string => `JOBS#${formatRef(ref)}`;
 export const groupPk = (ref: AccountRef): string => `GROUPS#${formatRef(ref)}`;
 /** Partition of an account's event log. */
 export const logPk = (ref: AccountRef): string => `LOG#${formatRef(ref)}`;
+/** Retention of a day's roll-up (days). */
+export const ROLLUP_DAYS = 400;
+
 /** Partition of the roll-ups of a day (YYYY-MM-DD) of all accounts of a region. */
 export const rollupPk = (region: string, day: string): string => `ROLLUPS#${region}#${day}`;
 /** Partition of the open-job totals of all accounts of a region. */

@@ -5,25 +5,16 @@
  * The longest waiting come first, within the budget and the time of the poll. The others stay owed.
  */
 
-import { isRefusal } from '../accounts/account-state.ts';
 import type { OrderingClient } from '../ordering/client.ts';
+import { isRefusal } from './account-state.ts';
 import type { Crawl } from './crawl.ts';
 import { type Evidence, investigate, judge, searchesFind } from './departures.ts';
 import { announceEnding, type Known, type Look, seenInDetail, sinceListed, takenOn } from './diff.ts';
 import type { JobIndex } from './job-index.ts';
+import { disagreeing, heldUp, type ScheduleContext, settled, unanswered, unexplained } from './schedule.ts';
 import { adopt, type Ending } from './snapshot.ts';
 import { type DetailView, detailView } from './views.ts';
-import {
-  addStep,
-  disagreeing,
-  heldUp,
-  type ScheduleContext,
-  settled,
-  takeInList,
-  unanswered,
-  unexplained,
-  type Work,
-} from './work.ts';
+import { addStep, takeInList, type Work } from './work.ts';
 
 /** Dependencies of the detail fetches. */
 export interface LookContext extends ScheduleContext {

@@ -17,8 +17,8 @@ import { type AccountRef, keys } from '../storage/schema.ts';
 import type { Item, Write } from '../storage/table.ts';
 import { readListPage } from './crawl.ts';
 import type { Look } from './diff.ts';
+import type { ScheduleContext } from './schedule.ts';
 import { KEPT_DAYS, type Snapshot, summarize } from './snapshot.ts';
-import type { ScheduleContext } from './work.ts';
 
 /** Phase of a member. `gone` members (cancelled, unavailable) do not count. */
 export type MemberPhase = 'open' | 'dispatched' | 'gone';

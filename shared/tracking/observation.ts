@@ -10,10 +10,11 @@ import { type Known, type Sighting, seenInList, sinceListed } from './diff.ts';
 import { type IndexEntry, type JobIndex, type Phase, UNKNOWN } from './job-index.ts';
 import type { OpenKinds } from './open-jobs.ts';
 import { type Absence, countTally, type Tally } from './quarantine.ts';
+import { isDue, phaseOf, type TrackingSettings } from './schedule.ts';
 import { adopt, type Snapshot, toSnapshot } from './snapshot.ts';
 import type { StatusNames } from './status-names.ts';
 import { fingerprint, listView } from './views.ts';
-import { isDue, phaseOf, type TrackingSettings, takeInList, type Work } from './work.ts';
+import { takeInList, type Work } from './work.ts';
 
 /** State of the account before the poll reads anything from upstream. */
 export interface Tracked {

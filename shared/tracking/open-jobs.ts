@@ -10,7 +10,6 @@
 import { hash } from 'node:crypto';
 import { type AccountRef, keys } from '../storage/schema.ts';
 import type { Item, Write } from '../storage/table.ts';
-import type { Crawl } from './crawl.ts';
 import { readInstants } from './timestamps.ts';
 import type { ListView } from './views.ts';
 
@@ -80,7 +79,10 @@ const DAY_MS = 86_400_000;
 export function tallyOpen({
   observations,
   startedAt,
-}: Pick<Crawl, 'observations' | 'startedAt'>): OpenFigures {
+}: {
+  readonly observations: ReadonlyMap<number, { readonly kind: OpenKind }>;
+  readonly startedAt: number;
+}): OpenFigures {
   const kinds = new Map<OpenKind, number>();
   for (const { kind } of observations.values()) kinds.set(kind, (kinds.get(kind) ?? 0) + 1);
 

@@ -4,16 +4,24 @@
  */
 import { randomUUID } from 'node:crypto';
 import pLimit from 'p-limit';
-import type { AccountReport, AccountState, PollRecord } from '../accounts/account-input.ts';
+import type {
+  AccountQuery,
+  AccountRecord,
+  AccountReport,
+  AccountState,
+  PollRecord,
+} from '../accounts/account-input.ts';
 import { type Account, listAccounts, schedule, toAccount, toStatus } from '../accounts/accounts.ts';
+import { type AccountPage, pageAccounts } from '../accounts/managed-accounts.ts';
+import { pollTimes } from '../accounts/poll-history.ts';
 import type { EventDraft } from '../events/event.ts';
 import { renewFeed } from '../log/feed-renewal.ts';
 import { findEpochEnd, formatCursor, type Head, newEpoch, toHead } from '../log/head.ts';
 import type { EventLog } from '../log/log.ts';
+import type { Refusal } from '../resources.ts';
 import { type AccountRef, cellLog, cursorPk, FEED_LOG, isCell, keys, sinkPk } from '../storage/schema.ts';
 import type { Item, Table } from '../storage/table.ts';
 import { outageOf, readUpstream } from './breaker.ts';
-import { pollTimes } from './poll-history.ts';
 import { countTally, goneAtOnce, type Tally, WINDOW_HOURS } from './quarantine.ts';
 
 /** Dependencies of operator requests. */
@@ -109,7 +117,7 @@ export async function reportAccount(
  */
 export async function reportAccounts(
   { table }: Pick<OperatorDeps, 'table'>,
-  accounts: readonly Account[],
+  accounts: readonly Pick<Account, 'region' | 'account' | 'paused'>[],
 ): Promise<(AccountReport | undefined)[]> {
   const regions = [...new Set(accounts.map(({ region }) => region))];
   // Read before the heads: then the log contains all changes before `observedThrough` at or before the heads.
@@ -147,6 +155,28 @@ export async function reportAccounts(
       quarantinedAt: instant(status.quarantinedAt),
     };
   });
+}
+
+/** Returns a page of accounts with the status of each. `null` for an account that is deleted meanwhile. */
+export async function pageAccountsWithStatus(
+  deps: Parameters<typeof pageAccounts>[0],
+  query: AccountQuery = {},
+): Promise<
+  | (Omit<AccountPage, 'accounts'> & {
+      readonly accounts: readonly (AccountRecord & { readonly status: AccountReport | null })[];
+    })
+  | Refusal
+> {
+  const page = await pageAccounts(deps, query);
+  if (page.kind !== 'page') return page;
+  const reports = await reportAccounts(
+    deps,
+    page.accounts.map(({ id, region, paused }) => ({ account: id, region, paused })),
+  );
+  return {
+    ...page,
+    accounts: page.accounts.map((record, at) => ({ ...record, status: reports[at] ?? null })),
+  };
 }
 
 /** Returns the last polls of an account, newest first. `undefined` if the account does not exist. */

@@ -12,7 +12,6 @@
  * writes remain valid, and the next poll finds the rest without recovery.
  */
 
-import { type PollResult, sentence, transition } from '../accounts/account-state.ts';
 import {
   type Account,
   type AccountState,
@@ -21,16 +20,17 @@ import {
   toAccount,
   toStatus,
 } from '../accounts/accounts.ts';
+import { addPoll, type PollOutcome } from '../accounts/poll-history.ts';
 import type { EventDraft } from '../events/event.ts';
 import { type Head, toHead } from '../log/head.ts';
 import type { EventLog } from '../log/log.ts';
-import { syncOwnUser } from '../notifications/own-user.ts';
 import type { ErrorCounts, OrderingClient, OrderingCounts } from '../ordering/client.ts';
 import { OrderingError } from '../ordering/errors.ts';
 import type { AccountUser, ActiveJob } from '../ordering/schemas.ts';
 import type { TokenSource } from '../ordering/tokens.ts';
 import { type AccountRef, indexPk, keys, pollPhase } from '../storage/schema.ts';
 import type { Item, Table, Value, Write } from '../storage/table.ts';
+import { type PollResult, sentence, transition } from './account-state.ts';
 import {
   failsForAll,
   hearUpstream,
@@ -39,29 +39,20 @@ import {
   noteFailure,
   type Upstream,
 } from './breaker.ts';
+import { chunks, type Discovery, isTooLarge, MAX_DISCOVERED } from './chunks.ts';
 import { type Crawl, crawl } from './crawl.ts';
 import { conclude, type LookContext, lookAtJobs } from './detail-fetches.ts';
 import { GroupBook, groupDispatched, judgeGroup, readGroup, type Told } from './groups.ts';
 import { JobIndex } from './job-index.ts';
 import { countAbsence, notice, observe, readSnapshots, type Tracked } from './observation.ts';
 import { OpenKinds, openJobsWrite, tallyOpen } from './open-jobs.ts';
-import { addPoll, type PollOutcome } from './poll-history.ts';
 import { type Absence, addToTally, judgeAbsence, type Ruling, type Tally } from './quarantine.ts';
-import { countWork, RollupBook } from './rollups.ts';
+import { RollupBook } from './rollups.ts';
+import type { ScheduleContext, TrackingSettings } from './schedule.ts';
 import { StatusNames } from './status-names.ts';
 import { sweep } from './sweep.ts';
 import { PROJECTION_VERSION } from './views.ts';
-import {
-  chunks,
-  type Discovery,
-  isChanged,
-  isTooLarge,
-  MAX_DISCOVERED,
-  membershipChanges,
-  type ScheduleContext,
-  type TrackingSettings,
-  type Work,
-} from './work.ts';
+import { countWork, isChanged, membershipChanges, type Work } from './work.ts';
 
 /** Dependencies of a poll. */
 export interface PollDeps {
@@ -77,6 +68,16 @@ export interface PollDeps {
    * Connects to the ordering API with the account's credentials. Throws if the credentials are unavailable.
    */
   readonly connect: (account: Account) => Promise<{ client: OrderingClient; tokens: TokenSource }>;
+  /**
+   * Updates the recipient that represents the API user. `since` is the account's `ownUserSince`: if it has
+   * changed meanwhile, nothing is written.
+   */
+  readonly syncApiUser: (
+    deps: Pick<PollDeps, 'table' | 'now' | 'newId'>,
+    ref: AccountRef,
+    since: number,
+    user: AccountUser,
+  ) => Promise<unknown>;
 }
 
 /** Result of one poll, written as the wide log line. Contains only ids and counts. */
@@ -495,7 +496,7 @@ class Poll {
   async #tellOwnUser(user: AccountUser): Promise<void> {
     const since = this.#account.ownUserSince;
     if (since === undefined) return;
-    await syncOwnUser(this.#deps, this.#account, since, user);
+    await this.#deps.syncApiUser(this.#deps, this.#account, since, user);
     this.#ownUser = { ownUserSince: since, ownUserDueAt: this.#startedAt + OWN_USER_MS };
   }
 

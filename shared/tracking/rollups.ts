@@ -8,11 +8,10 @@
  * dispatch is counted, so that the count can be reversed there.
  */
 import type { EventDraft } from '../events/event.ts';
-import { type AccountRef, keys } from '../storage/schema.ts';
+import { type AccountRef, keys, ROLLUP_DAYS } from '../storage/schema.ts';
 import type { Item, Key, Write } from '../storage/table.ts';
-import { type CountedDispatch, ROLLUP_DAYS } from './snapshot.ts';
+import type { CountedDispatch } from './snapshot.ts';
 import { dayIn, dayNamed, isAfterDue } from './timestamps.ts';
-import type { Work } from './work.ts';
 
 /** Names of the daily totals. */
 export const FIGURES = ['created', 'dispatched', 'onTime', 'late', 'overdue', 'cancelled', 'closed'] as const;
@@ -44,16 +43,6 @@ export function noFigures(): Figures {
 /** Adds `more` to `sum`, in place. */
 export function addFigures(sum: Figures, more: Readonly<Figures>): void {
   for (const figure of FIGURES) sum[figure] += more[figure];
-}
-
-/** Sets on a work the counts of its events and the day that counts its dispatch. Call once per work. */
-export function countWork(work: Work): void {
-  if (work.events.length === 0) return;
-  const { snapshot } = work;
-  const { counts, counted } = countEvents(work.events, snapshot.detail?.timezone ?? null, snapshot.counted);
-  work.counts = counts;
-  const { counted: _, ...rest } = snapshot;
-  work.snapshot = counted === undefined ? rest : { ...rest, counted };
 }
 
 /**

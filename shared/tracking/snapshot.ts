@@ -117,8 +117,6 @@ export function adopt(snapshot: Snapshot, view: 'list' | 'detail', shown: ListVi
 
 /** Retention of a snapshot after its index entry is removed (days). */
 export const KEPT_DAYS = 180;
-/** Retention of a day's roll-up, in which dispatches are counted (days). */
-export const ROLLUP_DAYS = 400;
 
 /** Returns the write that stores a snapshot. With `leavesIndexAt` (epoch ms), its time to live starts. */
 export function putSnapshot(ref: AccountRef, snapshot: Snapshot, leavesIndexAt?: number): Write {

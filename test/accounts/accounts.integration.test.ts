@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import type { SecretsManagerClient } from '@aws-sdk/client-secrets-manager';
 import { describe, expect, test } from 'vitest';
 import { testAccount, testCredentials } from '../../shared/accounts/account-test.ts';
-import { duePolls, registerAccount, toStatus } from '../../shared/accounts/accounts.ts';
+import { registerAccount, toStatus } from '../../shared/accounts/accounts.ts';
 import { createConnector, tableTokenCache } from '../../shared/accounts/connect.ts';
 import {
   type AccountSecrets,
@@ -30,7 +30,8 @@ import { wakeSinks } from '../../shared/delivery/wakes.ts';
 import { epochFloor, type Head } from '../../shared/log/head.ts';
 import { createEventLog } from '../../shared/log/log.ts';
 import { createRecipient } from '../../shared/notifications/recipients.ts';
-import { saveSettings } from '../../shared/notifications/settings.ts';
+import { syncOwnUser } from '../../shared/notifications/own-user.ts';
+import { saveSettings, unfollowAccount } from '../../shared/notifications/settings.ts';
 import { suppress } from '../../shared/notifications/suppressions.ts';
 import { NOTIFICATIONS_SINK } from '../../shared/notifications/types.ts';
 import { SecretError } from '../../shared/secrets.ts';
@@ -50,7 +51,8 @@ import {
 } from '../../shared/storage/schema.ts';
 import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
 import type { Item, Table } from '../../shared/storage/table.ts';
-import { confirmAccount, renewLogs } from '../../shared/tracking/operator.ts';
+import { duePolls } from '../../shared/tracking/claims.ts';
+import { confirmAccount, pageAccountsWithStatus, renewLogs } from '../../shared/tracking/operator.ts';
 import { type PollDeps, pollAccount } from '../../shared/tracking/poll.ts';
 import { moved } from '../support/delivery-world.ts';
 import { startSandbox } from '../support/jobwire.ts';
@@ -75,6 +77,7 @@ async function createRig(makeTable: () => Promise<Table> = async () => createMem
   const deps: AccountDeps = {
     ...{ table, log, now, newId: randomUUID, secrets },
     removeReferences: async () => true,
+    unfollowNotifications: unfollowAccount,
     regions: ['us', 'uk'],
     minIntervalSeconds: 60,
   };
@@ -346,7 +349,7 @@ eachTable('accounts', (makeTable, kind) => {
       expect(await ids({ only: ['c', 'd', 'a', 'nobody'], limit: 2 })).toEqual([['d', 'a'], 'us/a']);
       expect(await ids({ only: ['c', 'd', 'a'], after: 'us/a' })).toEqual([['c'], null]);
       expect(await ids({ after: 'x' })).toMatchObject({ kind: 'refused' });
-      const page = await pageAccounts(rig.deps, { status: true, region: 'us' });
+      const page = await pageAccountsWithStatus(rig.deps, { region: 'us' });
       const head = await rig.log.head({ region: 'us', account: 'b' });
       expect(page).toMatchObject({
         accounts: [{}, { id: 'b', status: { state: 'baselining', head: `${head?.epoch}.0` } }, {}],
@@ -590,6 +593,7 @@ eachTable('accounts', (makeTable, kind) => {
         ...{ table: tracker.table, log: tracker.log, now: tracker.now, newId: randomUUID },
         secrets: await openLocalAccountSecrets(tracker.table, new Uint8Array(32).fill(7)),
         removeReferences: async () => true,
+        unfollowNotifications: unfollowAccount,
         regions: ['us'],
         minIntervalSeconds: 1,
       };
@@ -732,6 +736,7 @@ describe('with a sandbox', () => {
     const deps: PollDeps = {
       ...rig.deps,
       settings: (await createTracker()).deps.settings,
+      syncApiUser: syncOwnUser,
       connect: createConnector({
         regions: { us: service },
         now: rig.deps.now,

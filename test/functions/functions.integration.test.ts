@@ -26,7 +26,7 @@ import { createRestProxyHandler } from '../../functions/handlers/rest-proxy.ts';
 import { createTickHandler, STANDARD_TOPIC_SINK, TOPIC_SINK } from '../../functions/handlers/tick.ts';
 import { createWakeSinksHandler } from '../../functions/handlers/wake-sinks.ts';
 import type { Telemetry } from '../../functions/telemetry.ts';
-import { duePolls, findAccount, registerAccount, schedule } from '../../shared/accounts/accounts.ts';
+import { findAccount, registerAccount, schedule } from '../../shared/accounts/accounts.ts';
 import { createSecretReader } from '../../shared/accounts/credentials.ts';
 import { createApi } from '../../shared/api/app.ts';
 import {
@@ -41,6 +41,7 @@ import { SecretError } from '../../shared/secrets.ts';
 import { feedLog, keys, notifyDue } from '../../shared/storage/schema.ts';
 import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
 import type { Table, Write } from '../../shared/storage/table.ts';
+import { duePolls } from '../../shared/tracking/claims.ts';
 import type { PollReport } from '../../shared/tracking/poll.ts';
 import { apiParts } from '../support/api.ts';
 import { createHttpRig, START } from '../support/tracker.ts';

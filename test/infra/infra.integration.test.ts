@@ -38,7 +38,6 @@ import { type StageSettings, stages } from '../../infra/settings.ts';
 import { readApiFile } from '../../local/api-files.ts';
 import { registerAccount } from '../../shared/accounts/accounts.ts';
 import { tableTokenCache } from '../../shared/accounts/connect.ts';
-import { pageAccounts } from '../../shared/accounts/managed-accounts.ts';
 import { createApi } from '../../shared/api/app.ts';
 import { createIdempotency, DEADLINE_MS } from '../../shared/api/idempotency.ts';
 import { createKey, createKeyring, type Keyring, OPERATOR } from '../../shared/api/keys.ts';
@@ -66,6 +65,7 @@ import {
 import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
 import type { Item, Table, Value, Write } from '../../shared/storage/table.ts';
 import { readUpstream } from '../../shared/tracking/breaker.ts';
+import { pageAccountsWithStatus } from '../../shared/tracking/operator.ts';
 import { pollAccount } from '../../shared/tracking/poll.ts';
 import { apiParts } from '../support/api.ts';
 import { type Statement, synthesize } from '../support/cells.ts';
@@ -1110,7 +1110,7 @@ describe('permissions', () => {
     await done({ do: 'endpoints.add', endpoint: { id: 'erp', url: 'https://erp.example.com/' } });
     // It outlives the first of its accounts.
     await done({ do: 'keys.create', role: 'read', accounts: ['acme', 'acme-1'] });
-    await pageAccounts(restored.accounts, { status: true });
+    await pageAccountsWithStatus(restored.accounts);
     for (let n = 0; n < 16; n += 1) {
       const ref = { region: 'us', account: n === 0 ? 'acme' : `acme-${n}` };
       const today = new Date(clock.now).toISOString().slice(0, 10);

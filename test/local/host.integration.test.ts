@@ -8,11 +8,10 @@ import { Webhook } from 'standardwebhooks';
 import { afterEach, expect, test } from 'vitest';
 import { type Host, startHost } from '../../local/host.ts';
 import { testAccount } from '../../shared/accounts/account-test.ts';
-import { claimDue, registerAccount } from '../../shared/accounts/accounts.ts';
+import { registerAccount } from '../../shared/accounts/accounts.ts';
 import {
   createAccount,
   deleteAccount,
-  pageAccounts,
   pauseAccount,
   readAccount,
 } from '../../shared/accounts/managed-accounts.ts';
@@ -24,6 +23,8 @@ import { createEndpoint, updateEndpoint } from '../../shared/delivery/endpoints.
 import { readReplay, startReplay } from '../../shared/delivery/replays.ts';
 import { newSigningSecret } from '../../shared/delivery/signing-secrets.ts';
 import { createEventLog } from '../../shared/log/log.ts';
+import { claimDue } from '../../shared/tracking/claims.ts';
+import { pageAccountsWithStatus } from '../../shared/tracking/operator.ts';
 import { configFor, startSandbox } from '../support/jobwire.ts';
 import { testDynamo } from '../support/tables.ts';
 
@@ -275,7 +276,7 @@ test('an account created at run time is polled at once, stays after a restart, a
   await first.stop(2_000);
 
   const second = await start();
-  const page = await pageAccounts(second.accounts, { status: true });
+  const page = await pageAccountsWithStatus(second.accounts);
   expect(page).toMatchObject({
     accounts: [
       { id: 'acme', managed: false, paused: false },

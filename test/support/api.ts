@@ -15,6 +15,7 @@ import {
 } from '../../shared/delivery/signing-secrets.ts';
 import { createWebhookSink } from '../../shared/delivery/webhook.ts';
 import { createEventLog } from '../../shared/log/log.ts';
+import { unfollowAccount } from '../../shared/notifications/settings.ts';
 import { historySchema } from '../../shared/storage/schema.ts';
 import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
 import type { Table } from '../../shared/storage/table.ts';
@@ -67,6 +68,7 @@ export function apiParts(
         ...{ table, log, now, newId: randomUUID, regions, services: {} },
         secrets: accountSecrets(),
         removeReferences: createReferenceRemover(endpoints),
+        unfollowNotifications: unfollowAccount,
         minIntervalSeconds: 60,
       },
       endpoints,

@@ -16,6 +16,7 @@ import { openLocalSigningSecrets } from '../../shared/delivery/signing-secrets.t
 import type { SinkPort } from '../../shared/delivery/sink.ts';
 import { epochFloor } from '../../shared/log/head.ts';
 import { createEventLog } from '../../shared/log/log.ts';
+import { unfollowAccount } from '../../shared/notifications/settings.ts';
 import { historySchema } from '../../shared/storage/schema.ts';
 import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
 import type { Table } from '../../shared/storage/table.ts';
@@ -66,6 +67,7 @@ export async function createOperator(options: Options = {}) {
   const accounts: AccountDeps & TestDeps = {
     ...{ table, log, now, newId: randomUUID },
     removeReferences: createReferenceRemover(endpoints),
+    unfollowNotifications: unfollowAccount,
     secrets: options.accountSecrets ?? {
       // Those that a reference names are not these tests' business.
       ...(await openLocalAccountSecrets(createMemoryTable(), new Uint8Array(32).fill(8))),

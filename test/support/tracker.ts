@@ -9,13 +9,14 @@ import { createConnector } from '../../shared/accounts/connect.ts';
 import { catalogue, type EventType } from '../../shared/events/catalogue.ts';
 import type { JobEvent } from '../../shared/events/event.ts';
 import { createEventLog, type EventLog } from '../../shared/log/log.ts';
+import { syncOwnUser } from '../../shared/notifications/own-user.ts';
 import { type AccountRef, indexPk, keys, snapshotPk } from '../../shared/storage/schema.ts';
 import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
 import type { Item, Table, Write } from '../../shared/storage/table.ts';
 import { JobIndex } from '../../shared/tracking/job-index.ts';
 import { type PollDeps, type PollReport, pollAccount } from '../../shared/tracking/poll.ts';
+import { DEFAULT_TRACKING, type TrackingSettings } from '../../shared/tracking/schedule.ts';
 import { type Snapshot, toSnapshot } from '../../shared/tracking/snapshot.ts';
-import { DEFAULT_TRACKING, type TrackingSettings } from '../../shared/tracking/work.ts';
 import { wireTo } from './in-process-upstream.ts';
 import { startSandbox } from './jobwire.ts';
 
@@ -121,6 +122,7 @@ async function assemble<S extends SandboxApp>(
     now,
     newId: randomUUID,
     settings: { ...DEFAULT_TRACKING, ...options.settings },
+    syncApiUser: syncOwnUser,
     connect: createConnector({
       regions: { [region]: { baseUrl, authUrl, realm: region } },
       readSecret: async () => ({

@@ -5,8 +5,7 @@ import { createTickHandler } from '../../functions/handlers/tick.ts';
 import type { FaultRule } from '../../sandbox/http/faults.ts';
 import { createSandbox } from '../../sandbox/server.ts';
 import { createWorld } from '../../sandbox/world/world.ts';
-import { transition } from '../../shared/accounts/account-state.ts';
-import { claimDue, registerAccount, toStatus } from '../../shared/accounts/accounts.ts';
+import { registerAccount, toStatus } from '../../shared/accounts/accounts.ts';
 import { createConnector } from '../../shared/accounts/connect.ts';
 import { createApi } from '../../shared/api/app.ts';
 import { ConfigError, parseConfig } from '../../shared/config.ts';
@@ -17,10 +16,12 @@ import { catalogue, type EventType } from '../../shared/events/catalogue.ts';
 import type { JobEvent } from '../../shared/events/event.ts';
 import { forwardLogs } from '../../shared/log/feed-forwarding.ts';
 import { createEventLog } from '../../shared/log/log.ts';
+import { syncOwnUser } from '../../shared/notifications/own-user.ts';
 import { OrderingError, type OrderingErrorKind } from '../../shared/ordering/errors.ts';
 import { type AccountRef, cellLog, keys } from '../../shared/storage/schema.ts';
 import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
 import { type Table, TableError } from '../../shared/storage/table.ts';
+import { transition } from '../../shared/tracking/account-state.ts';
 import {
   afterAnswer,
   afterFailure,
@@ -29,8 +30,9 @@ import {
   readUpstream,
   type Upstream,
 } from '../../shared/tracking/breaker.ts';
+import { claimDue } from '../../shared/tracking/claims.ts';
 import { type PollDeps, type PollReport, pollAccount } from '../../shared/tracking/poll.ts';
-import { DEFAULT_TRACKING } from '../../shared/tracking/work.ts';
+import { DEFAULT_TRACKING } from '../../shared/tracking/schedule.ts';
 import { apiParts } from '../support/api.ts';
 import { wireTo } from '../support/in-process-upstream.ts';
 import { sized } from '../support/runs.ts';
@@ -65,6 +67,7 @@ async function createCell(options: CellOptions = {}) {
     now,
     newId: randomUUID,
     settings: DEFAULT_TRACKING,
+    syncApiUser: syncOwnUser,
     connect: createConnector({
       regions: { us: { baseUrl: `${address}/api`, authUrl: `${address}/auth`, realm: 'us' } },
       readSecret: async (name) => {

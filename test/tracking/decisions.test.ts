@@ -1,21 +1,17 @@
 /** Pure decisions of the tracker that are not in decisions/: timestamps, account states, the index, the chunks. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { transition, turnFrom } from '../../shared/accounts/account-state.ts';
+import { turnFrom } from '../../shared/accounts/accounts.ts';
 import { COMMIT_OVERHEAD_ACTIONS } from '../../shared/log/log.ts';
 import { OrderingError } from '../../shared/ordering/errors.ts';
 import { pollPhase } from '../../shared/storage/schema.ts';
 import { estimateSize, MAX_TRANSACTION_ACTIONS, MAX_TRANSACTION_BYTES } from '../../shared/storage/table.ts';
+import { transition } from '../../shared/tracking/account-state.ts';
+import { chunks } from '../../shared/tracking/chunks.ts';
 import { type IndexEntry, JobIndex, MAX_ENTRIES, type Phase } from '../../shared/tracking/job-index.ts';
+import { DEFAULT_TRACKING, settled, unanswered } from '../../shared/tracking/schedule.ts';
 import { readInstants } from '../../shared/tracking/timestamps.ts';
-import {
-  chunks,
-  DEFAULT_TRACKING,
-  entryOf,
-  settled,
-  unanswered,
-  type Work,
-} from '../../shared/tracking/work.ts';
+import { entryOf, type Work } from '../../shared/tracking/work.ts';
 import { BASELINE, MINUTE, polls } from '../support/decisions.ts';
 import { runs } from '../support/runs.ts';
 

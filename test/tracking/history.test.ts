@@ -5,7 +5,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { keys } from '../../shared/storage/schema.ts';
-import { DEFAULT_TRACKING } from '../../shared/tracking/work.ts';
+import { DEFAULT_TRACKING } from '../../shared/tracking/schedule.ts';
 import { type Change, changes, createHistory, creation, faults } from '../support/history.ts';
 import { farewellWaits, settlingWaits } from '../support/model.ts';
 import { createLedger } from '../support/oracle.ts';

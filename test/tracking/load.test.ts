@@ -20,7 +20,7 @@ import type { AccountRef } from '../../shared/storage/schema.ts';
 import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
 import type { Table } from '../../shared/storage/table.ts';
 import type { PollReport } from '../../shared/tracking/poll.ts';
-import { DEFAULT_TRACKING } from '../../shared/tracking/work.ts';
+import { DEFAULT_TRACKING } from '../../shared/tracking/schedule.ts';
 import { sized } from '../support/runs.ts';
 import {
   createFunction,
@@ -188,7 +188,15 @@ async function createCell(options: {
         },
       });
       const newId = () => String(++ids);
-      const polling = { table, log: logOf(table), settings: DEFAULT_TRACKING, now, newId, connect };
+      const polling = {
+        table,
+        log: logOf(table),
+        settings: DEFAULT_TRACKING,
+        now,
+        newId,
+        connect,
+        syncApiUser: async () => undefined,
+      };
       return createPollAccountHandler({ region: 'us', polling, telemetry });
     },
   });

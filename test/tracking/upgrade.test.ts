@@ -4,7 +4,7 @@ import { keys, snapshotPk } from '../../shared/storage/schema.ts';
 import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
 import type { Table } from '../../shared/storage/table.ts';
 import { pollAccount } from '../../shared/tracking/poll.ts';
-import type { TrackingSettings } from '../../shared/tracking/work.ts';
+import type { TrackingSettings } from '../../shared/tracking/schedule.ts';
 import { createRig, type Rig, watchedTable } from '../support/tracker.ts';
 
 const OLD = 1;

@@ -26,7 +26,12 @@ import {
 } from '../../accounts/managed-accounts.ts';
 import { type Expectation, type Refusal, revisionOf } from '../../resources.ts';
 import type { AccountRef } from '../../storage/schema.ts';
-import { confirmAccount, reportAccount, reportPolls } from '../../tracking/operator.ts';
+import {
+  confirmAccount,
+  pageAccountsWithStatus,
+  reportAccount,
+  reportPolls,
+} from '../../tracking/operator.ts';
 import { isId } from '../../validation.ts';
 import { isFor, ofAccount, ofAccountRecord } from '../access.ts';
 import { afterId, afterInTime, limit, nextOf, one, pageInTime } from '../parameters.ts';
@@ -103,11 +108,9 @@ export const accountRoutes: readonly Route[] = [
       },
     },
     async ({ c, caller, query: { include, ...asked } }, { feed, isDeclared }) => {
-      const { table, log, regions } = feed;
-      const page = await pageAccounts(
-        { table, log, regions, isDeclared },
-        { ...asked, only: caller.accounts, status: include === 'status' },
-      );
+      const { table, regions } = feed;
+      const read = include === 'status' ? pageAccountsWithStatus : pageAccounts;
+      const page = await read({ table, regions, isDeclared }, { ...asked, only: caller.accounts });
       if (page.kind !== 'page') return badParameter(c, page.reason);
       return { body: { accounts: [...page.accounts], next: page.next } };
     },

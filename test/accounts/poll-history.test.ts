@@ -10,7 +10,7 @@ import {
   type PastPoll,
   pollTimes,
   readPolls,
-} from '../../shared/tracking/poll-history.ts';
+} from '../../shared/accounts/poll-history.ts';
 import { createRig } from '../support/tracker.ts';
 
 const WRITE_UNIT = 1024;

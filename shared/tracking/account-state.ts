@@ -1,10 +1,11 @@
 /** Derives from a poll's result the account's state, its events, and the time of the next poll. Pure. */
 
+import type { Account, AccountState, Status } from '../accounts/accounts.ts';
+import { turnFrom } from '../accounts/accounts.ts';
 import type { EventDraft } from '../events/event.ts';
 import { OrderingError } from '../ordering/errors.ts';
 import { backoff } from '../retry.ts';
-import type { Absence, Ruling } from '../tracking/quarantine.ts';
-import type { Account, AccountState, Status } from './accounts.ts';
+import type { Absence, Ruling } from './quarantine.ts';
 
 /** Result of a poll with regard to the account. */
 export type PollResult =
@@ -186,17 +187,6 @@ export function transition(
       };
     }
   }
-}
-
-/**
- * Returns an account's first turn at or after a time (epoch ms).
- *
- * Turns are one interval apart and offset by the account's own phase (0 to 1). Accounts thus spread over
- * their interval however they were registered, and after any delay common to all of them.
- */
-export function turnFrom(at: number, intervalMs: number, phase: number): number {
-  const first = Math.floor(phase * intervalMs);
-  return first + Math.ceil((at - first) / intervalMs) * intervalMs;
 }
 
 /**
