@@ -10,7 +10,7 @@ import type { Attempt } from '../shared/delivery/delivery-log.ts';
 import type { DrainReport } from '../shared/delivery/drain-deps.ts';
 import type { SendLine, SendReport } from '../shared/notifications/send-report.ts';
 import type { MailFeedback } from '../shared/notifications/ses-feedback.ts';
-import type { PollReport } from '../shared/tracking/poll.ts';
+import type { PollReport } from '../shared/tracking/poll-report.ts';
 import { cellName, METRICS, type MetricName, NAMESPACE } from './metrics.ts';
 
 /** The result of one tick. */

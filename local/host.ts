@@ -46,9 +46,9 @@ import { newEpoch } from '../shared/log/head.ts';
 import { createEventLog, type EventLog, shareReads } from '../shared/log/log.ts';
 import { createNotificationsSink } from '../shared/notifications/notifications-sink.ts';
 import { oldestUnsent } from '../shared/notifications/oldest-unsent.ts';
+import { syncOwnUser } from '../shared/notifications/own-user.ts';
 import type { SendReport } from '../shared/notifications/send-report.ts';
 import { sendDue } from '../shared/notifications/sender.ts';
-import { syncOwnUser } from '../shared/notifications/own-user.ts';
 import { unfollowAccount } from '../shared/notifications/settings.ts';
 import { createSnsSmsTransport } from '../shared/notifications/sms.ts';
 import { createSmtpTransport } from '../shared/notifications/smtp.ts';
@@ -57,7 +57,8 @@ import type { AccountRef } from '../shared/storage/schema.ts';
 import { cellLog, keys, sinkPk } from '../shared/storage/schema.ts';
 import type { Table } from '../shared/storage/table.ts';
 import { breakClaim, claimDue } from '../shared/tracking/claims.ts';
-import { type PollReport, pollAccount } from '../shared/tracking/poll.ts';
+import { pollAccount } from '../shared/tracking/poll.ts';
+import type { PollReport } from '../shared/tracking/poll-report.ts';
 import { DEFAULT_TRACKING, type TrackingSettings } from '../shared/tracking/schedule.ts';
 
 /** Options of a host. */

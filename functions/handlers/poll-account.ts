@@ -1,6 +1,7 @@
 /** Processes poll messages: one poll for each. */
 import type { Context, SQSBatchResponse, SQSEvent } from 'aws-lambda';
-import { type PollDeps, pollAccount } from '../../shared/tracking/poll.ts';
+import { pollAccount } from '../../shared/tracking/poll.ts';
+import type { PollDeps } from '../../shared/tracking/poll-context.ts';
 import type { Telemetry } from '../telemetry.ts';
 import { CLAIM_SECONDS, PollMessage, workOff } from './messages.ts';
 

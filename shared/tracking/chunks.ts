@@ -3,10 +3,10 @@ import type { EventDraft } from '../events/event.ts';
 import { COMMIT_OVERHEAD_ACTIONS } from '../log/log.ts';
 import { type AccountRef, keys } from '../storage/schema.ts';
 import {
+  estimateSize,
   MAX_ITEM_BYTES,
   MAX_TRANSACTION_ACTIONS,
   MAX_TRANSACTION_BYTES,
-  estimateSize,
   type Write,
 } from '../storage/table.ts';
 import type { GroupBook } from './groups.ts';
@@ -47,25 +47,31 @@ export interface Discovery {
   readonly events: readonly EventDraft[];
 }
 
+/** Works to commit. */
+interface ChunkOptions {
+  readonly ref: AccountRef;
+  readonly works: readonly Work[];
+  readonly index: JobIndex;
+  readonly context: ScheduleContext;
+  /** Returns the events that precede those of a work. */
+  readonly discover: (work: Work) => Discovery;
+  /** Absent if order groups are not tracked. */
+  readonly groups?: GroupBook | undefined;
+  /** Absent if nothing is counted. */
+  readonly rollups?: RollupBook | undefined;
+}
+
 /**
  * Splits changed works into self-contained chunks: a job's events, snapshot and index entry are always in
  * the same chunk.
  *
  * Works are in order of shard, so that a shard is written once or twice rather than by every chunk. The
  * index applies a chunk's entries when the chunk is generated. So each chunk must be committed before the
- * next one is generated. `discover` returns the events that precede those of a work. Without `groups`,
- * order groups are not tracked. Without `rollups`, nothing is counted.
+ * next one is generated.
  */
-export function* chunks(
-  ref: AccountRef,
-  changed: readonly Work[],
-  index: JobIndex,
-  context: ScheduleContext,
-  discover: (work: Work) => Discovery,
-  groups?: GroupBook,
-  rollups?: RollupBook,
-): Generator<Chunk> {
-  const queue = [...changed].sort(
+export function* chunks(options: ChunkOptions): Generator<Chunk> {
+  const { ref, works, index, context, discover, groups, rollups } = options;
+  const queue = [...works].sort(
     (a, b) => index.shardNumber(a.jobNumber) - index.shardNumber(b.jobNumber) || a.jobNumber - b.jobNumber,
   );
   let at = 0;

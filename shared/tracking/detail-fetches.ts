@@ -16,11 +16,15 @@ import { adopt, type Ending } from './snapshot.ts';
 import { type DetailView, detailView } from './views.ts';
 import { addStep, takeInList, type Work } from './work.ts';
 
-/** Dependencies of the detail fetches. */
-export interface LookContext extends ScheduleContext {
+/** Inputs for applying answers to jobs. */
+export interface ApplyContext extends ScheduleContext {
+  readonly known: Known;
+}
+
+/** Inputs of the detail fetches. */
+export interface FetchContext extends ApplyContext {
   readonly client: OrderingClient;
   readonly seen: Crawl;
-  readonly known: Known;
   /** Jobs as before this poll. */
   readonly index: JobIndex;
   readonly signal: AbortSignal;
@@ -56,7 +60,7 @@ const TAKEN_ON_AFTER_MS = 86_400_000;
  * Fetches the jobs that are due, and updates their snapshots and events. Negative verdicts wait for the
  * combined result of all fetches (rule 10). Never throws for upstream faults.
  */
-export async function lookAtJobs(works: Iterable<Work>, context: LookContext): Promise<Looked> {
+export async function lookAtJobs(works: Iterable<Work>, context: FetchContext): Promise<Looked> {
   const queue = [...works]
     .filter((work) => work.lookSince !== undefined)
     .sort((a, b) => (a.lookSince ?? 0) - (b.lookSince ?? 0));
@@ -98,7 +102,7 @@ export async function lookAtJobs(works: Iterable<Work>, context: LookContext): P
  * Returns a listed job to search for as a positive control. A new job may be missing from a search index that
  * lags, so this is the middle one of the jobs that were listed before, or else of all listed jobs.
  */
-function controlJob({ seen, index }: LookContext): number | undefined {
+function controlJob({ seen, index }: FetchContext): number | undefined {
   const listed = [...seen.observations.keys()].sort((a, b) => a - b);
   const before = listed.filter((jobNumber) => index.get(jobNumber)?.phase === 'listed');
   const candidates = before.length > 0 ? before : listed;
@@ -106,7 +110,7 @@ function controlJob({ seen, index }: LookContext): number | undefined {
 }
 
 /** Emits confirmed negative verdicts, or holds them up. Held up, none of the evidence is applied. */
-export function conclude(gone: readonly Gone[], may: 'announce' | 'hold up', context: LookContext): void {
+export function conclude(gone: readonly Gone[], may: 'announce' | 'hold up', context: ApplyContext): void {
   for (const { work, as, evidence } of gone) {
     if (may === 'hold up') {
       work.snapshot = heldUp(work.snapshot, context);
@@ -120,7 +124,7 @@ export function conclude(gone: readonly Gone[], may: 'announce' | 'hold up', con
 /** Fetches one job. Returns the job if a negative verdict about it is confirmed. */
 async function lookAt(
   work: Work,
-  context: LookContext,
+  context: FetchContext,
   searchesWork: () => Promise<boolean>,
 ): Promise<Gone | undefined> {
   const { client, known, seen, settings, signal } = context;
@@ -189,7 +193,7 @@ async function lookAt(
 }
 
 /** Applies the detail of a job that is in the list or has left it. */
-function takeInDetail(work: Work, detail: DetailView, look: Look, context: LookContext): void {
+function takeInDetail(work: Work, detail: DetailView, look: Look, context: ApplyContext): void {
   const { unproven, settling } = work.snapshot;
   const moved = work.events.length;
   work.snapshot = adopt(work.snapshot, 'detail', detail);
@@ -208,7 +212,7 @@ function takeInDetail(work: Work, detail: DetailView, look: Look, context: LookC
  * authoritative view stays the same. For a listed job, the detail only supplies dispatch and tracking (rule
  * 4).
  */
-function takeInDispatch(work: Work, { detail, detailLook }: Evidence, context: LookContext): void {
+function takeInDispatch(work: Work, { detail, detailLook }: Evidence, context: ApplyContext): void {
   const { list, settling, unproven, owed } = work.snapshot;
   if (detail !== null && settling !== null) {
     takeInDetail(work, detail, detailLook, context);
@@ -225,7 +229,7 @@ function takeInDispatch(work: Work, { detail, detailLook }: Evidence, context: L
 }
 
 /** Applies the evidence about a job that left the list. */
-function takeInRecord(work: Work, { detail, detailLook }: Evidence, context: LookContext): void {
+function takeInRecord(work: Work, { detail, detailLook }: Evidence, context: ApplyContext): void {
   const { unproven, list } = work.snapshot;
   if (detail === null) return;
   takeInDetail(work, detail, detailLook, context);
@@ -235,11 +239,11 @@ function takeInRecord(work: Work, { detail, detailLook }: Evidence, context: Loo
 }
 
 /** Compares the list with the job's first list view. No crawl since then serves as evidence. */
-function sinceFirstSighting(work: Work, { known }: LookContext): void {
+function sinceFirstSighting(work: Work, { known }: ApplyContext): void {
   takeInList(work, { ...known, lastGoodCrawlStartedAt: null });
 }
 
-function end(work: Work, ending: Ending, look: Look, context: LookContext): void {
+function end(work: Work, ending: Ending, look: Look, context: ApplyContext): void {
   if (work.snapshot.unproven !== null) {
     // The job's record was deleted before it could be read.
     work.snapshot = takenOn(work.snapshot, null);
@@ -254,7 +258,7 @@ function end(work: Work, ending: Ending, look: Look, context: LookContext): void
   work.snapshot = settled(work.snapshot, true, context);
 }
 
-function withoutAnswer(work: Work, context: LookContext): void {
+function withoutAnswer(work: Work, context: ApplyContext): void {
   const { unproven } = work.snapshot;
   if (work.listed && unproven !== null && context.startedAt - unproven >= TAKEN_ON_AFTER_MS) {
     work.snapshot = takenOn(work.snapshot, work.listed.view);

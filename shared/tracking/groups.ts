@@ -14,7 +14,7 @@
 import type { EventDraft } from '../events/event.ts';
 import type { OrderingClient } from '../ordering/client.ts';
 import { type AccountRef, keys } from '../storage/schema.ts';
-import type { Item, Write } from '../storage/table.ts';
+import type { Item, Table, Write } from '../storage/table.ts';
 import { readListPage } from './crawl.ts';
 import type { Look } from './diff.ts';
 import type { ScheduleContext } from './schedule.ts';
@@ -242,9 +242,11 @@ export class GroupBook {
     );
   }
 
-  /** Loads stored Group items. */
-  load(items: readonly Item[]): void {
-    for (const item of items) this.#groups.set(String(item.orderGroup), toGroup(item));
+  /** Loads the given groups from the table. */
+  async read(table: Pick<Table, 'getMany'>, orderGroups: readonly string[]): Promise<void> {
+    const wanted = [...new Set(orderGroups)].map((orderGroup) => keys.group(this.#ref, orderGroup));
+    if (wanted.length === 0) return;
+    for (const item of await table.getMany(wanted)) this.#groups.set(String(item.orderGroup), toGroup(item));
   }
 
   get(orderGroup: string): Group {

@@ -22,7 +22,7 @@ import type { Refusal } from '../resources.ts';
 import { type AccountRef, cellLog, cursorPk, FEED_LOG, isCell, keys, sinkPk } from '../storage/schema.ts';
 import type { Item, Table } from '../storage/table.ts';
 import { outageOf, readUpstream } from './breaker.ts';
-import { countTally, goneAtOnce, type Tally, WINDOW_HOURS } from './quarantine.ts';
+import { countTally, goneAtOnce, readTally, WINDOW_HOURS } from './quarantine.ts';
 
 /** Dependencies of operator requests. */
 export interface OperatorDeps {
@@ -236,7 +236,7 @@ export async function confirmAccount(
     }
     const was = mismatch ? 'identity_mismatch' : 'quarantined';
     const at = now();
-    const announced = countTally((head.attributes.goneTally as Tally | undefined) ?? [], at);
+    const announced = countTally(readTally(head.attributes), at);
     const { upstreamId } = options;
     const outcome = await log.commit(ref, {
       revision: status.revision,

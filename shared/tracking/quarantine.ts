@@ -50,12 +50,22 @@ export function goneAtOnce({ suspected, contradictory, announced }: Absence): nu
   return suspected + contradictory + announced;
 }
 
+/** Returns the number of jobs missing from the list whose outcome is not certain. */
+export function missingJobs({ unanswered, suspected, contradictory }: Absence): number {
+  return unanswered + suspected + contradictory;
+}
+
 // Emitted verdicts are counted per hour, so that the stored count stays small and expires without cleanup.
 
 const HOUR_MS = 3_600_000;
 
 /** Number of verdicts emitted in each hour, as stored: `<hours since 1970>:<number>`. */
 export type Tally = readonly string[];
+
+/** Returns the counter in the attributes of a Head. */
+export function readTally(head: { readonly [attribute: string]: unknown }): Tally {
+  return (head.goneTally as Tally | undefined) ?? [];
+}
 
 /** Returns the counter with additional verdicts and without expired ones. `at` is epoch ms. */
 export function addToTally(tally: Tally, verdicts: number, at: number): Tally {

@@ -3,6 +3,7 @@
  * name that replaced another one in the upstream lookup is the same status: otherwise, a renaming would
  * look like a change of every job.
  */
+import type { OrderingClient } from '../ordering/client.ts';
 import type { JobStatus } from '../ordering/schemas.ts';
 import type { Value } from '../storage/table.ts';
 import type { Snapshot } from './snapshot.ts';
@@ -108,5 +109,21 @@ export class StatusNames {
       statusLookup: [...this.#lookup].slice(0, MAX_NAMES).map((entry) => JSON.stringify(entry)),
       renamedStatuses: [...this.#renamed].map((entry) => JSON.stringify(entry)),
     };
+  }
+}
+
+/**
+ * Reads the upstream status lookup. A failure is harmless, because a status name is readable without the
+ * lookup.
+ */
+export async function readStatusLookup(
+  statuses: StatusNames,
+  client: OrderingClient,
+  signal?: AbortSignal,
+): Promise<void> {
+  try {
+    statuses.learn((await client.jobStatuses(signal)).body);
+  } catch {
+    // The next unknown status name triggers another read.
   }
 }

@@ -36,14 +36,21 @@ const NOT_NOW: Swept = { works: [], unread: 0 };
  * not read the identity (`identified`). The wait is limited, because if polls are far apart, each of them
  * reads the identity.
  */
-export async function sweep(
-  tracked: Tracked,
-  client: OrderingClient,
-  status: Status,
-  seen: Crawl,
-  identified: boolean,
-  signal: AbortSignal,
-): Promise<Swept> {
+export async function sweep({
+  tracked,
+  client,
+  status,
+  list: seen,
+  identified,
+  signal,
+}: {
+  readonly tracked: Tracked;
+  readonly client: OrderingClient;
+  readonly status: Status;
+  readonly list: Crawl;
+  readonly identified: boolean;
+  readonly signal: AbortSignal;
+}): Promise<Swept> {
   const { index, known, settings } = tracked;
   const { startedAt } = known;
   const baselined = known.baselineStartedAt !== null;
@@ -56,11 +63,11 @@ export async function sweep(
   let highest = sweptThrough;
   for (const jobNumber of seen.observations.keys()) highest = Math.max(highest, jobNumber);
   const unknown = new Map<number, number>();
-  const list = new ListReader(client, { includeClosedJobs: true }, signal);
+  const reader = new ListReader(client, { includeClosedJobs: true }, signal);
   try {
     // The baseline needs only the newest number: older jobs are from before tracking began.
     for (let page = 1; page <= (baselined ? MAX_PAGES : 1); page += 1) {
-      const { items, hasNextPage } = await list.read(page);
+      const { items, hasNextPage } = await reader.read(page);
       for (const job of items) {
         highest = Math.max(highest, job.jobNumber);
         const isKnown =
@@ -74,14 +81,14 @@ export async function sweep(
     return baselined ? NOT_NOW : { ...NOT_NOW, through: { sweptAt: 0, sweptThrough: highest } };
   }
   const through = { sweptAt: startedAt, sweptThrough: highest };
-  if (!baselined) return { works: [], unread: list.unread, through };
+  if (!baselined) return { works: [], unread: reader.unread, through };
   for (const jobNumber of (await readSnapshots(tracked, [...unknown.keys()])).keys())
     unknown.delete(jobNumber);
   return {
     works: [...unknown].map(([jobNumber, print]) => cameAndWent(jobNumber, print, startedAt)),
-    unread: list.unread,
+    unread: reader.unread,
     // A removed job moves the others up, possibly to a page that was already read.
-    ...(list.shrank ? {} : { through }),
+    ...(reader.shrank ? {} : { through }),
   };
 }
 

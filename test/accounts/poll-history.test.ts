@@ -1,9 +1,6 @@
 /** The last polls in an account's Status, and that they cost nothing. */
 import { expect, test } from 'vitest';
 import { toAccount } from '../../shared/accounts/accounts.ts';
-import { keys } from '../../shared/storage/schema.ts';
-import { estimateSize, type Item } from '../../shared/storage/table.ts';
-import { reportAccount, reportPolls } from '../../shared/tracking/operator.ts';
 import {
   addPoll,
   KEPT_POLLS,
@@ -11,6 +8,9 @@ import {
   pollTimes,
   readPolls,
 } from '../../shared/accounts/poll-history.ts';
+import { keys } from '../../shared/storage/schema.ts';
+import { estimateSize, type Item } from '../../shared/storage/table.ts';
+import { reportAccount, reportPolls } from '../../shared/tracking/operator.ts';
 import { createRig } from '../support/tracker.ts';
 
 const WRITE_UNIT = 1024;

@@ -42,7 +42,7 @@ import { feedLog, keys, notifyDue } from '../../shared/storage/schema.ts';
 import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
 import type { Table, Write } from '../../shared/storage/table.ts';
 import { duePolls } from '../../shared/tracking/claims.ts';
-import type { PollReport } from '../../shared/tracking/poll.ts';
+import type { PollReport } from '../../shared/tracking/poll-report.ts';
 import { apiParts } from '../support/api.ts';
 import { createHttpRig, START } from '../support/tracker.ts';
 

@@ -14,7 +14,9 @@ import { type AccountRef, indexPk, keys, snapshotPk } from '../../shared/storage
 import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
 import type { Item, Table, Write } from '../../shared/storage/table.ts';
 import { JobIndex } from '../../shared/tracking/job-index.ts';
-import { type PollDeps, type PollReport, pollAccount } from '../../shared/tracking/poll.ts';
+import { pollAccount } from '../../shared/tracking/poll.ts';
+import type { PollDeps } from '../../shared/tracking/poll-context.ts';
+import type { PollReport } from '../../shared/tracking/poll-report.ts';
 import { DEFAULT_TRACKING, type TrackingSettings } from '../../shared/tracking/schedule.ts';
 import { type Snapshot, toSnapshot } from '../../shared/tracking/snapshot.ts';
 import { wireTo } from './in-process-upstream.ts';

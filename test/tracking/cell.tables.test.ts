@@ -31,7 +31,9 @@ import {
   type Upstream,
 } from '../../shared/tracking/breaker.ts';
 import { claimDue } from '../../shared/tracking/claims.ts';
-import { type PollDeps, type PollReport, pollAccount } from '../../shared/tracking/poll.ts';
+import { pollAccount } from '../../shared/tracking/poll.ts';
+import type { PollDeps } from '../../shared/tracking/poll-context.ts';
+import type { PollReport } from '../../shared/tracking/poll-report.ts';
 import { DEFAULT_TRACKING } from '../../shared/tracking/schedule.ts';
 import { apiParts } from '../support/api.ts';
 import { wireTo } from '../support/in-process-upstream.ts';

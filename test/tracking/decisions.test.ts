@@ -409,13 +409,13 @@ describe('transaction chunks', () => {
               () => ({ type: 'status.discovered', jobNumber, time: 0, data: {} }) as never,
             ),
           });
-          for (const chunk of chunks(
+          for (const chunk of chunks({
             ref,
-            numbers.map((jobNumber) => workOf(jobNumber, counts.get(jobNumber)?.[0] ?? 0)),
+            works: numbers.map((jobNumber) => workOf(jobNumber, counts.get(jobNumber)?.[0] ?? 0)),
             index,
             context,
             discover,
-          )) {
+          })) {
             expect(COMMIT_OVERHEAD_ACTIONS + chunk.events.length + chunk.writes.length).toBeLessThanOrEqual(
               MAX_TRANSACTION_ACTIONS,
             );
@@ -446,7 +446,9 @@ describe('transaction chunks', () => {
   test('chunks keep the size limit of a transaction: large texts make small chunks', () => {
     const index = JobIndex.decode([]);
     const works = Array.from({ length: 40 }, (_, n) => workOf(n + 1, 2, 'ü'.repeat(60_000)));
-    const sizes = [...chunks(ref, works, index, context, () => ({ names: [], events: [] }))].map(
+    const sizes = [
+      ...chunks({ ref, works, index, context, discover: () => ({ names: [], events: [] }) }),
+    ].map(
       (chunk) =>
         chunk.events.reduce((sum, event) => sum + Buffer.byteLength(JSON.stringify(event)), 0) +
         chunk.writes.reduce((sum, write) => sum + ('put' in write ? estimateSize(write.put) : 0), 0),

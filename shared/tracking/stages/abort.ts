@@ -1,0 +1,28 @@
+/** Last stage of a poll that stopped: records why. */
+import type { AccountState } from '../../accounts/accounts.ts';
+import { sentence } from '../account-state.ts';
+import { isServiceFault, noteFailure } from '../breaker.ts';
+import { IdentityMismatch, type Poll, type PollFailure } from '../poll-context.ts';
+import { recordState } from '../record-state.ts';
+
+/** Records the failure in the account and, if upstream caused it, in the state of the region. */
+export async function abort(
+  poll: Poll,
+  cause: PollFailure | IdentityMismatch,
+): Promise<{ readonly state: AccountState; readonly problem: string }> {
+  const { deps, account, progress } = poll;
+  const outcome = 'failed';
+  const status = { lastPollAt: poll.context.startedAt };
+  if (cause instanceof IdentityMismatch) {
+    const { pinned: expectedId, id: actualId } = cause.identity;
+    const result = { kind: 'mismatch', expectedId, actualId } as const;
+    return { state: await recordState(poll, { result, outcome, status }), problem: cause.message };
+  }
+  const { problem, accepted } = cause;
+  if (progress.pages === 0 && isServiceFault(problem)) {
+    const failure = { at: deps.now(), reason: problem.message };
+    progress.upstream = await noteFailure(deps, account, failure, progress.upstream);
+  }
+  const result = { kind: 'failed', problem, accepted } as const;
+  return { state: await recordState(poll, { result, outcome, status }), problem: sentence(problem) };
+}

@@ -1,0 +1,91 @@
+/** Stage of a poll: commits the changed jobs with their events. */
+import type { EventDraft } from '../../events/event.ts';
+import { type Chunk, chunks, type Discovery, isTooLarge, MAX_DISCOVERED } from '../chunks.ts';
+import { isOutOfTime, type Poll } from '../poll-context.ts';
+import { addToTally, readTally } from '../quarantine.ts';
+import { RollupBook } from '../rollups.ts';
+import { countWork, isChanged, membershipChanges, type Work } from '../work.ts';
+
+/** Result of the commits. */
+export interface Committed {
+  /** Whether time sufficed for all changes. */
+  readonly all: boolean;
+  /** Number of changed jobs. */
+  readonly changed: number;
+  /** Number of a job that is too large to store. `undefined` if there is none. */
+  readonly tooLarge: number | undefined;
+}
+
+/** Commits the changes chunk by chunk. */
+export async function commit(poll: Poll, works: Iterable<Work>): Promise<Committed> {
+  const { tracked, baselined, context } = poll;
+  const changed = [...works].filter(isChanged);
+  for (const work of changed) countWork(work);
+  const tooLarge = changed.find(isTooLarge)?.jobNumber;
+  const writable = tooLarge === undefined ? changed : changed.filter((work) => !isTooLarge(work));
+  const groups = baselined ? poll.groups : undefined;
+  const rollups = await loadBooks(poll, writable);
+  const { ref, index } = tracked;
+  const discover = statusDiscovery(poll);
+  for (const chunk of chunks({ ref, works: writable, index, context, discover, groups, rollups })) {
+    if (isOutOfTime(poll)) return { all: false, changed: changed.length, tooLarge };
+    await commitChunk(poll, chunk);
+  }
+  return { all: true, changed: changed.length, tooLarge };
+}
+
+/** Loads the order groups and roll-ups that the works change. */
+async function loadBooks({ deps, account, groups, baselined }: Poll, works: readonly Work[]) {
+  const rollups = new RollupBook(account);
+  const counted = rollups.wanted(works.flatMap(({ counts = [] }) => counts));
+  const names = works.flatMap(membershipChanges).map(({ orderGroup }) => orderGroup);
+  const [, stored] = await Promise.all([
+    baselined ? groups.read(deps.table, names) : undefined,
+    counted.length === 0 ? [] : deps.table.getMany(counted),
+  ]);
+  rollups.load(stored);
+  return rollups;
+}
+
+async function commitChunk({ tracked, context, writer }: Poll, chunk: Chunk): Promise<void> {
+  const { events, writes, discovered } = chunk;
+  tracked.statuses.meet(discovered);
+  const gone = events.filter(({ type }) => isNegative(type)).length;
+  const tally = readTally(writer.head.attributes);
+  const head = {
+    ...tracked.statuses.takeChanges(),
+    ...(gone > 0 ? { goneTally: addToTally(tally, gone, context.startedAt) } : {}),
+  };
+  await writer.commit({ events, writes, head: Object.keys(head).length > 0 ? head : undefined });
+}
+
+/**
+ * Returns a function that finds the status names of a work that are new to this account (rule 4). Each
+ * causes one event and is an ordinary status from then on.
+ */
+function statusDiscovery({ tracked, baselined }: Poll): (work: Work) => Discovery {
+  const { statuses } = tracked;
+  const found = new Set<string>();
+  return (work) => {
+    const names: string[] = [];
+    const events: EventDraft[] = [];
+    for (const { status, observed } of work.shown) {
+      if (found.has(status) || names.length >= MAX_DISCOVERED || !statuses.isNew(status)) continue;
+      found.add(status);
+      names.push(status);
+      if (!baselined) continue;
+      const previousName = statuses.previousName(status);
+      const data = { status, ...(previousName === undefined ? {} : { previousName }), observed };
+      events.push({ type: 'status.discovered', time: Date.parse(observed.at), data });
+    }
+    return { names, events };
+  };
+}
+
+/**
+ * Returns whether an event reports a job as gone by inference, without a direct statement of the upstream
+ * API.
+ */
+function isNegative(type: EventDraft['type']): boolean {
+  return type === 'job.cancelled' || type === 'job.unavailable';
+}

@@ -1,0 +1,94 @@
+/**
+ * Last stage of a poll that read something: writes the time observed through and, once, that the baseline is
+ * complete (rule 5).
+ */
+import type { AccountState } from '../../accounts/accounts.ts';
+import type { OrderingClient } from '../../ordering/client.ts';
+import type { Crawl } from '../crawl.ts';
+import { openJobsWrite, tallyOpen } from '../open-jobs.ts';
+import type { Identity, Poll } from '../poll-context.ts';
+import type { Attributes } from '../poll-writer.ts';
+import { recordState } from '../record-state.ts';
+import { readStatusLookup } from '../status-names.ts';
+import type { Committed } from './commit.ts';
+import type { Absences } from './quarantine.ts';
+import type { ApiUserStatus } from './read-api-user.ts';
+import type { Reconciled } from './reconcile.ts';
+
+/** Results of the stages before. */
+interface Results {
+  readonly list: Crawl;
+  readonly observed: Reconciled;
+  readonly absences: Absences | undefined;
+  readonly identity: Identity | undefined;
+  readonly committed: Committed;
+  readonly apiUser: ApiUserStatus | undefined;
+}
+
+/** Records the account's state after the poll. Returns the state. */
+export async function conclude(poll: Poll, client: OrderingClient, results: Results): Promise<AccountState> {
+  const { list, observed, absences, identity } = results;
+  const { all } = results.committed;
+  const attributes = {
+    lastPollAt: poll.context.startedAt,
+    // The next sweep must find again what this one found but could not store.
+    ...(all ? observed.swept.through : {}),
+    ...(identity === undefined ? {} : { identityCheckedAt: poll.context.startedAt }),
+    ...results.apiUser,
+  };
+  if (!list.complete || !all) {
+    const problem = list.complete ? new Error('There was no time to commit everything.') : list.problem;
+    const result = { kind: 'failed', problem, accepted: true } as const;
+    return recordState(poll, { result, outcome: 'partial', status: attributes });
+  }
+  const open = openJobsWrite(poll.account, tallyOpen(list), list.startedAt);
+  const moved = open.print !== poll.status.openPrint;
+  const ending = {
+    outcome: observed.upgraded ? 'complete' : 'partial',
+    status: {
+      ...attributes,
+      ...completeAttributes(results),
+      ...(moved ? { openPrint: open.print } : {}),
+    },
+    writes: moved ? [open.write] : [],
+  } as const;
+  const { problem } = list;
+  if (poll.baselined) {
+    const absence = absences && { absence: absences };
+    return recordState(poll, { ...ending, result: { kind: 'good', problem, ...absence } });
+  }
+  const head = await baselineAttributes(poll, client, list, identity);
+  const baselinedWith = list.observations.size + list.unread;
+  return recordState(poll, { ...ending, head, result: { kind: 'good', problem, baselinedWith } });
+}
+
+/** Returns the Status attributes that a complete crawl changes. */
+function completeAttributes({ list, observed, absences }: Results): Attributes {
+  const { unanswered = 0, suspected = 0, contradictory = 0 } = absences?.counts ?? {};
+  return {
+    // Jobs that wait for their upgrade were not compared.
+    ...(observed.upgraded ? { lastGoodCrawlStartedAt: list.startedAt } : {}),
+    openJobs: list.observations.size + list.unread,
+    unreadJobs: list.unread || undefined,
+    ...{ unanswered, suspected, contradictory },
+  };
+}
+
+/** Returns the Head attributes of a new baseline. */
+async function baselineAttributes(
+  { deps, tracked, context }: Poll,
+  client: OrderingClient,
+  list: Crawl,
+  identity: Identity | undefined,
+): Promise<Attributes> {
+  await readStatusLookup(tracked.statuses, client);
+  // Known from the start, so these names cause no event later.
+  tracked.statuses.meetLookup();
+  return {
+    ...tracked.statuses.takeChanges(),
+    baselineStartedAt: list.startedAt,
+    baselinedAt: deps.now(),
+    projectionVersion: context.projectionVersion,
+    upstreamId: identity?.id,
+  };
+}

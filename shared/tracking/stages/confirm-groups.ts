@@ -1,0 +1,82 @@
+/** Stage of a poll: confirms order groups that are complete as far as is known (rule 18). */
+import type { EventDraft } from '../../events/event.ts';
+import { groupDispatched, judgeGroup, readGroup, type Told } from '../groups.ts';
+import { readSnapshots } from '../observation.ts';
+import { isOutOfTime, type Poll, type Session } from '../poll-context.ts';
+import type { Committed } from './commit.ts';
+
+/** Maximum number of order groups to query in one poll. */
+const GROUPS_PER_POLL = 20;
+
+/**
+ * Queries the pending groups, within a budget, and emits what upstream proves. Runs only once everything is
+ * committed. Returns the first error.
+ *
+ * The other groups stay pending. All stay pending if a token was renewed meanwhile, because the answers
+ * may belong to another account.
+ */
+export async function confirmGroups(
+  poll: Poll,
+  session: Session,
+  { all }: Committed,
+): Promise<{ readonly problem?: unknown }> {
+  const { deps, groups, context, writer } = poll;
+  const { client, signal } = session;
+  if (!all) return {};
+  const names = groups.pendingAt(context.startedAt).slice(0, GROUPS_PER_POLL);
+  if (names.length === 0 || signal.aborted) return {};
+  await groups.read(deps.table, names);
+  const { tokens } = client.counts;
+  const events: EventDraft[] = [];
+  let outcome: { readonly problem?: unknown } = {};
+  const confirm = async (name: string): Promise<void> => {
+    try {
+      const event = await confirmGroup(poll, session, name);
+      if (event) events.push(event);
+    } catch (problem) {
+      if (outcome.problem === undefined) outcome = { problem };
+      groups.triedInVain(name, context);
+    }
+  };
+  await Promise.all(names.map(confirm));
+  if (client.counts.tokens !== tokens || isOutOfTime(poll)) return outcome;
+  await writer.commit({ events, writes: groups.takeWrites(context.startedAt) });
+  return outcome;
+}
+
+/** Queries one group. Returns its event if it is complete. */
+async function confirmGroup(
+  poll: Poll,
+  { client, signal }: Session,
+  name: string,
+): Promise<EventDraft | undefined> {
+  const { groups, context } = poll;
+  const group = groups.get(name);
+  const { shown, look, whole } = await readGroup(client, name, signal);
+  const strangers = shown.filter(({ jobNumber }) => !group.members.has(jobNumber));
+  const recorded = await readRecordedStates(
+    poll,
+    strangers.map(({ jobNumber }) => jobNumber),
+  );
+  const verdict = judgeGroup(group, shown, recorded);
+  if (!whole || verdict.kind === 'unproven') {
+    groups.triedInVain(name, context);
+    return undefined;
+  }
+  groups.set(verdict.group);
+  return verdict.kind === 'complete' ? groupDispatched(verdict.group, shown, look) : undefined;
+}
+
+/** Returns a lookup of the state of each job according to the log. */
+async function readRecordedStates(
+  { tracked, status }: Poll,
+  jobNumbers: readonly number[],
+): Promise<(jobNumber: number) => Told> {
+  const known = await readSnapshots(tracked, jobNumbers);
+  return (jobNumber) => {
+    const snapshot = known.get(jobNumber);
+    if (snapshot) return snapshot.announced.dateOut === null ? 'open' : 'dispatched';
+    // The next sweep observes jobs created since the last one.
+    return jobNumber > status.sweptThrough ? 'unseen' : 'history';
+  };
+}

@@ -1,0 +1,108 @@
+/** First stage of a poll: reads the state of the account. */
+import { type Account, type Status, toAccount, toStatus } from '../../accounts/accounts.ts';
+import { type Head, toHead } from '../../log/head.ts';
+import { type AccountRef, indexPk, keys } from '../../storage/schema.ts';
+import type { Item, Value } from '../../storage/table.ts';
+import { hearUpstream, type Upstream } from '../breaker.ts';
+import { GroupBook } from '../groups.ts';
+import { JobIndex } from '../job-index.ts';
+import { OpenKinds } from '../open-jobs.ts';
+import type { Poll, PollDeps } from '../poll-context.ts';
+import { PollWriter } from '../poll-writer.ts';
+import { StatusNames } from '../status-names.ts';
+import { PROJECTION_VERSION } from '../views.ts';
+
+/** Times of a poll (epoch ms). */
+interface Times {
+  readonly startedAt: number;
+  /** Time at which the process may be stopped. */
+  readonly deadline: number;
+  /** Time since which a queued poll is due. */
+  readonly dueAt: number | undefined;
+}
+
+interface Stored {
+  readonly account: Account;
+  readonly status: Status;
+  readonly statusItem: Item;
+  readonly upstream: Upstream;
+  readonly head: Head;
+  /** Items of the index: shards and pending groups. */
+  readonly items: readonly Item[];
+}
+
+/** Reads Account, Status, upstream state, Head and index. Returns a message if the account is not to be polled. */
+export async function loadPoll(deps: PollDeps, ref: AccountRef, times: Times): Promise<Poll | string> {
+  const [found, statusItem, upstream] = await Promise.all([
+    deps.table.get(keys.account(ref)),
+    deps.table.get(keys.status(ref)),
+    hearUpstream(deps.table, ref.region),
+  ]);
+  // A pause or new credentials arrived between the two reads. With this fence, the poll would undo them.
+  const isOlder = Number(statusItem?.recordRevision ?? 0) > Number(found?.revision ?? 0);
+  const accountItem = isOlder ? await deps.table.get(keys.account(ref)) : found;
+  if (!accountItem || !statusItem) return 'The account is not registered.';
+  const account = toAccount(accountItem);
+  const status = toStatus(statusItem);
+  if (account.paused) return 'The account is paused.';
+  if (status.state === 'identity_mismatch') return 'The account waits for an operator.';
+  const { startedAt, dueAt } = times;
+  if (dueAt !== undefined && (status.nextPollAt ?? 0) > Math.max(dueAt, startedAt)) {
+    return 'The account was polled since it was asked for.';
+  }
+  // Read after the fence: a write of another poll between the two reads raises the revision, and this poll is
+  // fenced.
+  const [headItem, ...items] = await deps.table.query({ pk: indexPk(ref) });
+  if (headItem?.sk !== 'HEAD') return 'The account has no log.';
+  const head = toHead(headItem);
+  if (Number(head.attributes.projectionVersion ?? 0) > (deps.projectionVersion ?? PROJECTION_VERSION)) {
+    return 'The account’s snapshots were written by newer code.';
+  }
+  return createPoll(deps, times, { account, status, statusItem, upstream, head, items });
+}
+
+function createPoll(deps: PollDeps, { startedAt, deadline }: Times, stored: Stored): Poll {
+  const { account, status, statusItem, upstream, head, items } = stored;
+  const { table, log, settings, projectionVersion = PROJECTION_VERSION } = deps;
+  const { lastGoodCrawlStartedAt } = status;
+  const ref = { region: account.region, account: account.account };
+  const baselineStartedAt = numberOrNull(head.attributes.baselineStartedAt);
+  const known = { startedAt, lastGoodCrawlStartedAt, baselineStartedAt };
+  const { pollIntervalSeconds } = account;
+  return {
+    ...{ deps, account, status, statusItem, deadline },
+    baselined: baselineStartedAt !== null,
+    tracked: {
+      ...{ ref, table, settings, known },
+      index: decodeIndex(items, projectionVersion),
+      statuses: new StatusNames(head.attributes),
+      kinds: new OpenKinds(),
+    },
+    context: { startedAt, pollIntervalSeconds, settings, projectionVersion, known },
+    groups: new GroupBook(
+      ref,
+      items.filter(({ sk }) => sk.startsWith('PENDING#')),
+    ),
+    writer: new PollWriter({
+      ...{ table, log, ref, projectionVersion, head },
+      revision: status.revision,
+      pollId: deps.newId(),
+    }),
+    progress: { upstream, pages: 0, accountEvents: [] },
+  };
+}
+
+function decodeIndex(items: readonly Item[], projectionVersion: number): JobIndex {
+  const shards = items.filter(({ sk }) => sk.startsWith('SHARD#'));
+  return JobIndex.decode(
+    shards.map(({ sk, packed, projection }) => ({
+      lowest: Number(sk.slice('SHARD#'.length)),
+      packed: packed as Uint8Array,
+      stale: projection !== projectionVersion,
+    })),
+  );
+}
+
+function numberOrNull(value: Value | undefined): number | null {
+  return typeof value === 'number' ? value : null;
+}

@@ -1,0 +1,31 @@
+/** Stage of a poll: decides whether negative verdicts are plausible, and emits them or holds them back (rule 10). */
+import type { Crawl } from '../crawl.ts';
+import { conclude, type Looked } from '../detail-fetches.ts';
+import { countAbsence, type Observed } from '../observation.ts';
+import type { Poll } from '../poll-context.ts';
+import { type Absence, judgeAbsence, type Ruling, readTally } from '../quarantine.ts';
+
+/** Jobs missing after a complete crawl, and the ruling on them. */
+export interface Absences {
+  readonly counts: Absence;
+  readonly ruling: Ruling;
+}
+
+/** Rules on the absence of jobs. `undefined` if the list was incomplete, or there is no baseline. */
+export function applyQuarantine(
+  { status, tracked, baselined, context, writer }: Poll,
+  list: Crawl,
+  observed: Observed,
+  gone: Looked['gone'],
+): Absences | undefined {
+  let absences: Absences | undefined;
+  if (list.complete && baselined) {
+    const counts = countAbsence(tracked, list, observed, readTally(writer.head.attributes));
+    const { allowedGone, allowedGoneUntil } = status;
+    const allowed = allowedGoneUntil !== null && context.startedAt < allowedGoneUntil ? allowedGone : 0;
+    absences = { counts, ruling: judgeAbsence(counts, allowed) };
+  }
+  const mayEmit = absences?.ruling === 'clear' && status.quarantinedAt === null;
+  conclude(gone, mayEmit ? 'announce' : 'hold up', context);
+  return absences;
+}

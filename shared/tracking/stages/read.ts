@@ -1,0 +1,29 @@
+/** Stage of a poll: reads the list of active jobs. */
+import type { ActiveJob } from '../../ordering/schemas.ts';
+import { noteAnswer } from '../breaker.ts';
+import { type Crawl, crawl } from '../crawl.ts';
+import { notice } from '../observation.ts';
+import { type Poll, PollFailure, type Session } from '../poll-context.ts';
+import { readStatusLookup } from '../status-names.ts';
+
+/** Reads the list. Throws {@link PollFailure} if no page was answered. */
+export async function readList(poll: Poll, { client, signal, identity }: Session): Promise<Crawl> {
+  const { deps, account, tracked, baselined, progress } = poll;
+  /** Status names of jobs whose list entry changed. */
+  const names = new Set<string>();
+  const noticed = (job: ActiveJob) => {
+    const entry = notice(tracked, job);
+    if (entry.view?.status) names.add(entry.view.status);
+    return entry;
+  };
+  const list = await crawl(client, { now: deps.now, notice: noticed, signal });
+  progress.pages = list.pages;
+  if (list.answeredAt === null) {
+    throw new PollFailure({ problem: list.problem, accepted: identity !== undefined });
+  }
+  progress.upstream = await noteAnswer(deps, account.region, list.answeredAt, progress.upstream);
+  if (baselined && [...names].some((name) => tracked.statuses.mayBeRenamed(name))) {
+    await readStatusLookup(tracked.statuses, client, signal);
+  }
+  return list;
+}
