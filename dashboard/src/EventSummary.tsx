@@ -1,4 +1,4 @@
-/** What an event says, on one line or as many as it takes. */
+/** One-line description of an event. */
 import { Fragment } from 'react';
 import type { JobEvent } from '../../shared/events/event.ts';
 import { Hidden } from './components.tsx';
@@ -6,7 +6,7 @@ import css from './EventSummary.module.css';
 import { describeEvent, type ValueChange } from './events.ts';
 import { UpstreamDate } from './times.tsx';
 
-/** The words of an event, with what it was and what it is now. Its tone is for whoever draws what stands around. */
+/** Description of an event with old and new values. The caller displays the tone. */
 export function EventSummary({ event }: { readonly event: JobEvent }) {
   const { more, ...first } = describeEvent(event);
   return (

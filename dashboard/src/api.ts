@@ -1,30 +1,30 @@
-/** Calls of the HTTP API that serves the page. What is not what was asked for is an {@link ApiError} with a sentence for people. */
+/** Client of the HTTP API. Every failure is an {@link ApiError} with a message for the user. */
 
-/** What a call can say besides its path. */
+/** Options of a request. */
 export interface CallOptions {
-  /** What is undefined is left out. */
+  /** Query parameters. `undefined` values are omitted. */
   readonly query?: { readonly [name: string]: string | number | boolean | undefined };
   /** Sent as JSON. */
   readonly body?: unknown;
-  /** The revision that is to be changed: 412 when it was changed meanwhile. */
+  /** Expected revision (`If-Match`): 412 if the resource was modified meanwhile. */
   readonly revision?: number | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Why a call did not give what was asked for. */
+/** A failed request. */
 export class ApiError extends Error {
   override readonly name = 'ApiError';
-  /** 0: no answer came. */
+  /** HTTP status; 0 without a response. */
   readonly status: number;
-  /** `not-found`, `unprocessable-content` and others; `unreachable` where no answer came. */
+  /** `not-found`, `unprocessable-content` and others; `unreachable` without a response. */
   readonly kind: string;
-  /** The parameter, or the path of the field in the body, that is not right. */
+  /** The invalid parameter, or path of the invalid field in the body. */
   readonly field: string | undefined;
-  /** To be told when asking about it. */
+  /** Id of the request, for support. */
   readonly requestId: string | undefined;
-  /** Members of the problem besides the usual ones. */
+  /** Extension members of the problem document. */
   readonly members: Readonly<Record<string, unknown>>;
-  /** When to ask again at the earliest. */
+  /** Earliest time of a retry. */
   readonly retryAfterSeconds: number | undefined;
 
   constructor(
@@ -42,29 +42,29 @@ export class ApiError extends Error {
   }
 }
 
-/** An answer with its headers. */
+/** A response with status and headers. */
 export interface ApiResponse<T> {
   readonly status: number;
   readonly data: T;
   readonly headers: Headers;
 }
 
-/** Calls with a key. */
+/** Client with a key. */
 export interface Api {
   get<T>(path: string, options?: CallOptions): Promise<T>;
   post<T>(path: string, options?: CallOptions): Promise<T>;
   put<T>(path: string, options?: CallOptions): Promise<T>;
   patch<T>(path: string, options?: CallOptions): Promise<T>;
   delete(path: string, options?: CallOptions): Promise<void>;
-  /** Any method, with status and headers. */
+  /** Sends any method; returns status and headers too. */
   call<T>(method: string, path: string, options?: CallOptions): Promise<ApiResponse<T>>;
-  /** A response whose body is still to be read: a stream. */
+  /** Returns the response without reading its body, for streams. */
   open(path: string, options?: CallOptions): Promise<Response>;
 }
 
 /**
- * Calls with a key. `onRefused` is told when the service no longer takes it. A POST carries an `Idempotency-Key`, so that
- * the service does it once however often a proxy repeats it.
+ * Creates a client with a key. Calls `onUnauthorized` on 401. A POST has an `Idempotency-Key`, so that it takes effect once
+ * even if a proxy repeats it.
  */
 export function createApi(key: string, onUnauthorized: (error: ApiError) => void = () => {}): Api {
   async function open(method: string, path: string, options: CallOptions = {}): Promise<Response> {
@@ -73,13 +73,13 @@ export function createApi(key: string, onUnauthorized: (error: ApiError) => void
     if (body !== undefined) headers['content-type'] = 'application/json';
     if (revision !== undefined) headers['if-match'] = `"${revision}"`;
     if (method === 'POST') headers['idempotency-key'] = createRandomId();
-    const asked = new URLSearchParams();
+    const params = new URLSearchParams();
     for (const [name, value] of Object.entries(query)) {
-      if (value !== undefined) asked.set(name, String(value));
+      if (value !== undefined) params.set(name, String(value));
     }
     let response: Response;
     try {
-      response = await fetch(asked.size > 0 ? `${path}?${asked}` : path, {
+      response = await fetch(params.size > 0 ? `${path}?${params}` : path, {
         method,
         headers,
         ...(body === undefined ? {} : { body: JSON.stringify(body) }),
@@ -124,17 +124,17 @@ export function createApi(key: string, onUnauthorized: (error: ApiError) => void
   };
 }
 
-/** The sentence of anything that was thrown. */
+/** Returns the message of anything thrown. */
 export function toErrorMessage(error: unknown): string {
-  return error instanceof Error ? error.message : 'Something went wrong that has no name.';
+  return error instanceof Error ? error.message : 'Unexpected error. Reload the page.';
 }
 
 function unreachable(cause: unknown): ApiError {
-  const message = 'Jobwire can’t be reached from here at the moment.';
+  const message = 'Jobwire cannot be reached. Check your network connection.';
   return new ApiError({ message, status: 0, kind: 'unreachable' }, { cause });
 }
 
-/** A problem document as an error. Anything else that is not OK comes from something in between. */
+/** Converts a problem document to an error. Other error responses come from a proxy. */
 async function toError(response: Response): Promise<ApiError> {
   const { status, headers } = response;
   const retryAfter = Number(headers.get('retry-after') ?? Number.NaN);
@@ -153,11 +153,11 @@ async function toError(response: Response): Promise<ApiError> {
       members,
     });
   } catch {
-    return new ApiError({ ...facts, kind: 'unknown', message: `Jobwire answered with ${status}.` });
+    return new ApiError({ ...facts, kind: 'unknown', message: `Unexpected response with status ${status}.` });
   }
 }
 
-/** A text that nobody had before. `randomUUID` is missing on pages without TLS. */
+/** Returns a random id. `randomUUID` is not available without TLS. */
 export function createRandomId(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');

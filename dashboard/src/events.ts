@@ -1,84 +1,84 @@
-/** Events in words, as all pages say them. Free of React and the browser, and of the schemas: what it knows of types is erased. */
+/** Descriptions of events for all pages. Independent of React, the browser and the schemas; imports only types. */
 import type { EventData, EventType, TrackingEntry } from '../../shared/events/catalogue.ts';
 import type { JobEvent } from '../../shared/events/event.ts';
 
-/** A value that moved. */
+/** A changed value. */
 export interface ValueChange {
   readonly label: string;
-  /** As it was, and as it is; `undefined` where there is nothing to say of it. */
+  /** Old and new value; `undefined` if there is none to display. */
   readonly from?: string | undefined;
   readonly to?: string | undefined;
-  /** `from` and `to` are dates in the words of the ordering service, to be shown as dates. */
+  /** `from` and `to` are dates in the format of the ordering API. */
   readonly areDates?: boolean;
 }
 
-/** What an event says. */
+/** Description of an event. */
 export interface EventDescription extends ValueChange {
   readonly tone: 'good' | 'warn' | 'bad' | 'plain';
-  /** What else moved. */
+  /** Further changes in the same event. */
   readonly more?: readonly ValueChange[];
 }
 
-/** What happened, in a few words. Types that are not known here are called by their names. */
+/** Describes an event in a few words. An unknown type is described by its name. */
 export function describeEvent(event: JobEvent): EventDescription {
-  const words = Object.hasOwn(descriptions, event.type) ? descriptions[event.type] : undefined;
-  if (!words) return { label: toPlainText(event.type), tone: 'plain' };
-  return (words as (data: JobEvent['data']) => EventDescription)(event.data);
+  const toDescription = Object.hasOwn(descriptions, event.type) ? descriptions[event.type] : undefined;
+  if (!toDescription) return { label: toPlainText(event.type), tone: 'plain' };
+  return (toDescription as (data: JobEvent['data']) => EventDescription)(event.data);
 }
 
-/** The name of each type in words, as a choice. */
+/** Label of each event type in filters and tables. */
 export const eventTypeLabels: { readonly [T in EventType]: string } = {
   'job.created': 'New job',
   'job.status_changed': 'Status changed',
   'job.line_status_changed': 'Status of lines changed',
   'job.dispatched': 'Dispatched',
-  'job.dispatch_revoked': 'Dispatch taken back',
+  'job.dispatch_revoked': 'Dispatch revoked',
   'job.tracking_added': 'Tracking added',
-  'job.tracking_updated': 'Tracking changed',
-  'job.tracking_removed': 'Tracking taken back',
+  'job.tracking_updated': 'Tracking updated',
+  'job.tracking_removed': 'Tracking removed',
   'job.due_date_changed': 'Due date changed',
-  'job.updated': 'Job changed',
+  'job.updated': 'Job updated',
   'job.locked': 'Locked',
   'job.unlocked': 'Unlocked',
   'job.overdue': 'Overdue',
   'job.closed': 'Closed',
   'job.cancelled': 'Cancelled',
-  'job.unavailable': 'No longer known',
-  'job.reopened': 'Open again',
+  'job.unavailable': 'Unavailable',
+  'job.reopened': 'Reopened',
   'job.invoiced': 'Invoiced',
   'order_group.dispatched': 'Order group dispatched',
-  'account.baselined': 'Account: tracking begins',
-  'account.poll_failing': 'Account: polling fails',
-  'account.poll_recovered': 'Account: polling works again',
-  'account.credentials_rejected': 'Account: credentials refused',
-  'account.credentials_accepted': 'Account: credentials accepted again',
-  'account.identity_mismatch': 'Account: credentials of another one',
-  'account.quarantined': 'Account: answers in doubt',
-  'account.resumed': 'Account: tracking goes on',
+  'account.baselined': 'Account: baselined',
+  'account.poll_failing': 'Account: polling failing',
+  'account.poll_recovered': 'Account: polling recovered',
+  'account.credentials_rejected': 'Account: credentials rejected',
+  'account.credentials_accepted': 'Account: credentials accepted',
+  'account.identity_mismatch': 'Account: identity mismatch',
+  'account.quarantined': 'Account: quarantined',
+  'account.resumed': 'Account: resumed',
   'account.restored': 'Account: restored from a backup',
   'status.discovered': 'New status name',
-  'upstream.outage': 'Ordering service: outage',
-  'upstream.recovered': 'Ordering service: answers again',
+  'upstream.outage': 'Ordering API: outage',
+  'upstream.recovered': 'Ordering API: recovered',
   'endpoint.disabled': 'Endpoint: disabled',
-  'endpoint.recovered': 'Endpoint: takes events again',
+  'endpoint.recovered': 'Endpoint: recovered',
   'endpoint.events_lost': 'Endpoint: events lost',
-  'endpoint.event_dead': 'Endpoint: event refused for good',
-  'jobwire.ping': 'Test of an endpoint',
+  'endpoint.event_dead': 'Endpoint: event dead',
+  'jobwire.ping': 'Ping',
 };
 
-/** Types that people ask for together, as patterns. A type may be in several. */
+/** Groups of event types for filters, as patterns. A type may be in several groups. */
 export const eventTypeGroups: readonly { readonly name: string; readonly types: readonly string[] }[] = [
   { name: 'Dispatch', types: ['job.dispatched', 'job.dispatch_revoked', 'order_group.dispatched'] },
   { name: 'Tracking', types: ['job.tracking_*'] },
   { name: 'Status', types: ['job.status_changed', 'job.line_status_changed', 'status.discovered'] },
   { name: 'Due date', types: ['job.due_date_changed', 'job.overdue'] },
   {
-    name: 'New and gone jobs',
+    name: 'Created and closed jobs',
     types: ['job.created', 'job.closed', 'job.cancelled', 'job.unavailable', 'job.reopened'],
   },
   { name: 'Other changes', types: ['job.updated', 'job.locked', 'job.unlocked', 'job.invoiced'] },
   {
-    name: 'Trouble',
+    name: 'Problems',
     types: [
       ...['job.overdue', 'job.cancelled', 'job.unavailable', 'job.dispatch_revoked', 'job.tracking_removed'],
       ...['account.*', 'upstream.*', 'endpoint.*'],
@@ -87,13 +87,13 @@ export const eventTypeGroups: readonly { readonly name: string; readonly types: 
   { name: 'Accounts and endpoints', types: ['account.*', 'upstream.*', 'endpoint.*'] },
 ];
 
-/** The number of the job that an event is about. */
+/** Returns the number of the job in the subject of an event. */
 export function getJobNumber(event: JobEvent): number | undefined {
   const number = /^jobs\/(\d+)$/.exec(event.subject ?? '')?.[1];
   return number === undefined ? undefined : Number(number);
 }
 
-/** Text of others as text: no control characters, nor those that turn the direction of writing. */
+/** Returns external text without control characters and bidirectional formatting characters. */
 export function toPlainText(value: unknown): string {
   if (value === null || value === undefined || value === '') return 'none';
   return String(value)
@@ -123,7 +123,7 @@ const descriptions: { readonly [T in EventType]: (data: EventData<T>) => EventDe
   }),
   'job.dispatch_revoked': ({ changes }) => ({
     ...{
-      label: 'Dispatch taken back',
+      label: 'Dispatch revoked',
       from: toPlainText(changes.dateOut.from),
       areDates: true,
       tone: 'warn',
@@ -139,16 +139,16 @@ const descriptions: { readonly [T in EventType]: (data: EventData<T>) => EventDe
       ? 'Tracking number added'
       : tracking.every(({ from }) => from.link === null)
         ? 'Tracking link added'
-        : 'Tracking changed',
+        : 'Tracking updated',
     to: joinParcels(tracking.map(({ to }) => to)),
     tone: 'plain',
   }),
   'job.tracking_removed': ({ tracking }) => ({
-    ...{ label: 'Tracking taken back', from: joinParcels(tracking), tone: 'warn' },
+    ...{ label: 'Tracking removed', from: joinParcels(tracking), tone: 'warn' },
   }),
   'job.due_date_changed': ({ changes: { dateDue, mustDate } }) => {
     const must = mustDate && {
-      label: mustDate.to === true ? 'The due date must be met' : 'The due date need not be met',
+      label: mustDate.to === true ? 'The due date is mandatory' : 'The due date is not mandatory',
     };
     if (!dateDue) return { ...(must ?? { label: 'Due date changed' }), tone: 'plain' };
     return {
@@ -162,23 +162,23 @@ const descriptions: { readonly [T in EventType]: (data: EventData<T>) => EventDe
       toChange(fieldNames[field] ?? field, change, field === 'dateOut'),
     );
     return {
-      ...(first ?? { label: 'Job changed' }),
+      ...(first ?? { label: 'Job updated' }),
       tone: 'plain',
       ...(more.length > 0 && { more }),
     };
   },
-  'job.locked': () => ({ label: 'Locked: it can no longer be edited', tone: 'plain' }),
-  'job.unlocked': () => ({ label: 'Unlocked: it can be edited again', tone: 'plain' }),
+  'job.locked': () => ({ label: 'Locked: can no longer be edited', tone: 'plain' }),
+  'job.unlocked': () => ({ label: 'Unlocked: can be edited again', tone: 'plain' }),
   'job.overdue': ({ job, dueAt }) => ({
-    ...{ label: 'Overdue, was due', to: toPlainText(job.dateDue ?? dueAt), areDates: true, tone: 'warn' },
+    ...{ label: 'Overdue since', to: toPlainText(job.dateDue ?? dueAt), areDates: true, tone: 'warn' },
   }),
   'job.closed': () => ({ label: 'Closed', tone: 'plain' }),
   'job.cancelled': ({ jobStatus }) => ({ label: `Cancelled ${formatInference(jobStatus)}`, tone: 'warn' }),
   'job.unavailable': ({ jobStatus }) => ({
-    ...{ label: `No longer known to the ordering service ${formatInference(jobStatus)}`, tone: 'warn' },
+    ...{ label: `Unavailable ${formatInference(jobStatus)}`, tone: 'warn' },
   }),
   'job.reopened': ({ previousOutcome }) => ({
-    label: `Open again; was said to be ${previousOutcome === 'unavailable' ? 'no longer known' : previousOutcome}`,
+    label: `Reopened; was ${previousOutcome}`,
     tone: 'plain',
   }),
   'job.invoiced': ({ changes: { invoiceNumber } }) => ({
@@ -189,72 +189,78 @@ const descriptions: { readonly [T in EventType]: (data: EventData<T>) => EventDe
   }),
   'order_group.dispatched': ({ orderGroup, jobs, excludedJobs, repeated }) => ({
     label: `Order group dispatched${repeated ? ' again' : ''}`,
-    to: `${toPlainText(orderGroup)} (${formatCount(jobs.length, 'job')}${excludedJobs.length > 0 ? `, ${excludedJobs.length} gone` : ''})`,
+    to: `${toPlainText(orderGroup)} (${formatCount(jobs.length, 'job')}${excludedJobs.length > 0 ? `, ${excludedJobs.length} delisted` : ''})`,
     tone: 'good',
   }),
   'account.baselined': ({ openJobs }) => ({
-    ...{ label: `Tracking begins: ${formatCount(openJobs, 'open job')} known`, tone: 'plain' },
+    ...{ label: `Tracking started with ${formatCount(openJobs, 'open job')}`, tone: 'plain' },
   }),
   'account.poll_failing': ({ consecutiveFailures, reason }) => ({
-    ...{ label: `Polling fails, ${consecutiveFailures} times in a row: ${toPlainText(reason)}`, tone: 'bad' },
+    ...{
+      label: `Polling failing, ${formatCount(consecutiveFailures, 'consecutive failure')}: ${toPlainText(reason)}`,
+      tone: 'bad',
+    },
   }),
   'account.poll_recovered': ({ failedPolls }) => ({
-    ...{ label: `Polling works again after ${formatCount(failedPolls, 'failed poll')}`, tone: 'good' },
+    ...{ label: `Polling recovered after ${formatCount(failedPolls, 'failed poll')}`, tone: 'good' },
   }),
   'account.credentials_rejected': ({ reason }) => ({
-    ...{ label: `Credentials refused: ${toPlainText(reason)}`, tone: 'bad' },
+    ...{ label: `Credentials rejected: ${toPlainText(reason)}`, tone: 'bad' },
   }),
-  'account.credentials_accepted': () => ({ label: 'Credentials accepted again', tone: 'good' }),
+  'account.credentials_accepted': () => ({ label: 'Credentials accepted', tone: 'good' }),
   'account.identity_mismatch': ({ expectedId, actualId }) => ({
     label: `Polling stopped: the credentials belong to another account (${actualId}, not ${expectedId})`,
     tone: 'bad',
   }),
   'account.quarantined': ({ suspected, contradictory }) => ({
-    label: `${formatCount(suspected + contradictory, 'job')} seem to be gone at once: not believed until they are back or somebody confirms`,
+    label: `Quarantined: ${formatCount(suspected + contradictory, 'job')} missing at once. Cancellations are suspended until the jobs return or an operator confirms`,
     tone: 'bad',
   }),
   'account.resumed': ({ previousState, by }) => ({
-    label: `${previousState === 'quarantined' ? 'Missing jobs are no longer in doubt' : 'The credentials are taken for this account'}${by === 'operator' ? ': somebody confirmed' : ''}`,
+    label: `${previousState === 'quarantined' ? 'Quarantine ended' : 'Identity accepted'}${by === 'operator' ? ', confirmed by an operator' : ''}`,
     tone: 'good',
   }),
   'account.restored': ({ after }) => ({
-    ...{ label: `Restored from a backup: what came after ${toPlainText(after)} is said anew`, tone: 'warn' },
+    ...{
+      label: `Restored from a backup: changes after ${toPlainText(after)} are emitted again`,
+      tone: 'warn',
+    },
   }),
   'status.discovered': ({ status, previousName }) =>
     previousName === undefined
       ? { label: 'New status name', to: toPlainText(status), tone: 'plain' }
       : { label: 'Status renamed', from: toPlainText(previousName), to: toPlainText(status), tone: 'plain' },
   'upstream.outage': ({ reason }) => ({
-    ...{ label: `The ordering service fails: ${toPlainText(reason)}`, tone: 'bad' },
+    ...{ label: `Outage of the ordering API: ${toPlainText(reason)}`, tone: 'bad' },
   }),
   'upstream.recovered': ({ durationSeconds }) => ({
-    ...{ label: `The ordering service answers again after ${formatDuration(durationSeconds)}`, tone: 'good' },
+    ...{ label: `The ordering API recovered after ${formatDuration(durationSeconds)}`, tone: 'good' },
   }),
   'endpoint.disabled': ({ endpoint, reason }) => ({
     ...{
-      label: `Endpoint ${toPlainText(endpoint)} gets no more events: ${toPlainText(reason)}`,
+      label: `Endpoint ${toPlainText(endpoint)} disabled: ${toPlainText(reason)}`,
       tone: 'bad',
     },
   }),
   'endpoint.recovered': ({ endpoint }) => ({
-    ...{ label: `Endpoint ${toPlainText(endpoint)} takes events again`, tone: 'good' },
+    ...{ label: `Endpoint ${toPlainText(endpoint)} recovered`, tone: 'good' },
   }),
   'endpoint.events_lost': ({ endpoint, first, last }) => ({
-    label: `Endpoint ${toPlainText(endpoint)} missed ${formatCount(last - first + 1, 'event')}: too old to be kept`,
+    label: `Endpoint ${toPlainText(endpoint)} lost ${formatCount(last - first + 1, 'event')}: expired before delivery`,
     tone: 'bad',
   }),
   'endpoint.event_dead': ({ endpoint, attempts, reason }) => ({
-    label: `Endpoint ${toPlainText(endpoint)} refused an event for good after ${formatCount(attempts, 'attempt')}: ${toPlainText(reason)}`,
+    label: `Endpoint ${toPlainText(endpoint)} rejected an event on the last of ${formatCount(attempts, 'attempt')}: ${toPlainText(reason)}`,
     tone: 'bad',
   }),
-  'jobwire.ping': ({ endpoint }) => ({ label: `Test of endpoint ${toPlainText(endpoint)}`, tone: 'plain' }),
+  'jobwire.ping': ({ endpoint }) => ({ label: `Ping of endpoint ${toPlainText(endpoint)}`, tone: 'plain' }),
 };
 
 const fieldNames: Readonly<Record<string, string>> = {
   description: 'Description',
   orderNumber: 'Order number',
   orderGroup: 'Order group',
-  orderGroupSequence: 'Place in the order group',
+  orderGroupSequence: 'Position in the order group',
   originCode: 'Origin',
   dateOut: 'Dispatch date',
 };
@@ -272,9 +278,11 @@ function joinParcels(entries: readonly TrackingEntry[]): string {
   return entries.map(({ number, link }) => toPlainText(number ?? link)).join(', ');
 }
 
-/** No cancellation is ever told by the service; what its record says goes with it. */
+/** The ordering API does not report cancellations, so they are inferred. Adds the status in the job detail. */
 function formatInference(jobStatus: string | null): string {
-  return jobStatus === null ? '(inferred)' : `(inferred; its record says ${toPlainText(jobStatus)})`;
+  return jobStatus === null
+    ? '(inferred)'
+    : `(inferred; status in the job detail: ${toPlainText(jobStatus)})`;
 }
 
 function formatCount(number: number, one: string): string {

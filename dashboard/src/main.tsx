@@ -1,4 +1,4 @@
-/** The page: sign-in, then the frame with the page that the address names. */
+/** Entry point: signs in, then renders the shell with the page of the address. */
 import { backoff } from '../../shared/retry.ts';
 import './zod.ts';
 import { createTheme, localStorageColorSchemeManager, MantineProvider } from '@mantine/core';
@@ -7,7 +7,7 @@ import { QueryClient, QueryClientProvider } from '@tanstack/react-query';
 import { lazy, StrictMode, Suspense, useEffect, useMemo, useState } from 'react';
 import { createRoot } from 'react-dom/client';
 import { Route, Switch } from 'wouter';
-import { ApiError, createApi, toErrorMessage } from './api.ts';
+import { ApiError, createApi } from './api.ts';
 import './unsaved-changes.ts';
 import { ApiContext } from './queries.ts';
 import { SignIn } from './SignIn.tsx';
@@ -28,35 +28,35 @@ const SetupPages = lazy(() => import('./setup/SetupPages.tsx'));
 
 const theme = createTheme({ primaryColor: 'indigo', cursorType: 'pointer' });
 const schemes = localStorageColorSchemeManager({ key: 'jobwire.colours' });
-/** What is refused is refused the next time, too. */
+/** Maximum number of retries of transient errors. */
 const MAX_RETRIES = 3;
 
 function App() {
   const [signedIn, setSignedIn] = useState<{ readonly key: string; readonly own: CurrentKey } | null>(null);
-  const [why, setWhy] = useState<string | null>(null);
-  const [kept] = useState(() => keyStore.read());
-  const [resuming, setResuming] = useState(kept !== null);
+  const [signOutReason, setSignOutReason] = useState<string | null>(null);
+  const [savedKey] = useState(() => keyStore.read());
+  const [resuming, setResuming] = useState(savedKey !== null);
   const [failure, setFailure] = useState<unknown>(null);
 
   useEffect(() => {
-    if (kept === null || !resuming) return;
-    const ending = new AbortController();
-    createApi(kept)
-      .get<CurrentKey>('/v1/key', { signal: ending.signal })
+    if (savedKey === null || !resuming) return;
+    const controller = new AbortController();
+    createApi(savedKey)
+      .get<CurrentKey>('/v1/key', { signal: controller.signal })
       .then(
-        (own) => setSignedIn({ key: kept, own }),
+        (own) => setSignedIn({ key: savedKey, own }),
         (cause: unknown) => {
-          if (ending.signal.aborted) return;
+          if (controller.signal.aborted) return;
           if (!(cause instanceof ApiError) || cause.status !== 401) return setFailure(cause);
           keyStore.clear();
-          setWhy('The key you were signed in with is not taken any more.');
+          setSignOutReason('The saved key is no longer valid. Sign in again.');
         },
       )
       .finally(() => {
-        if (!ending.signal.aborted) setResuming(false);
+        if (!controller.signal.aborted) setResuming(false);
       });
-    return () => ending.abort();
-  }, [kept, resuming]);
+    return () => controller.abort();
+  }, [savedKey, resuming]);
 
   if (signedIn) {
     return (
@@ -66,7 +66,7 @@ function App() {
         own={signedIn.own}
         signOut={(reason) => {
           keyStore.clear();
-          setWhy(reason ?? null);
+          setSignOutReason(reason ?? null);
           setSignedIn(null);
         }}
       />
@@ -90,7 +90,7 @@ function App() {
   }
   return (
     <SignIn
-      reason={why}
+      reason={signOutReason}
       onSignedIn={(key, own) => {
         keyStore.save(key);
         setSignedIn({ key, own });
@@ -110,7 +110,7 @@ function SignedIn(props: {
   const api = useMemo(
     () =>
       createApi(apiKey, () =>
-        session.signOut('Your key has expired or was taken away. Sign in with another one.'),
+        session.signOut('Your key has expired or was revoked. Sign in with another key.'),
       ),
     [apiKey, session],
   );
@@ -159,7 +159,7 @@ function Pages() {
       <Route path="/health/*?" component={HealthPages} />
       <Route path="/setup/*?" component={SetupPages} />
       <Route>
-        <NotFound href="/">what happens now</NotFound>
+        <NotFound href="/">Now</NotFound>
       </Route>
     </Switch>
   );
@@ -169,7 +169,7 @@ function createQueries(): QueryClient {
   return new QueryClient({
     defaultOptions: {
       queries: {
-        // The machine itself answers; whether the browser thinks it is online says nothing.
+        // Jobwire may run on this computer, so that requests succeed while the browser is offline.
         networkMode: 'always',
         staleTime: 5_000,
         retry: (failures, error) =>
@@ -186,7 +186,7 @@ function createQueries(): QueryClient {
 }
 
 const root = document.getElementById('root');
-if (!root) throw new Error(toErrorMessage('The page has no place for its content.'));
+if (!root) throw new Error('The element #root is missing.');
 createRoot(root).render(
   <StrictMode>
     <MantineProvider

@@ -1,4 +1,4 @@
-/** What several pages ask for. Keys begin with what they are about, so that events can have them asked again. */
+/** Queries of several pages. Query keys begin with the resource, so that events can invalidate them. */
 import { keepPreviousData, type UseQueryResult, useQuery } from '@tanstack/react-query';
 import { createContext, useContext } from 'react';
 import type * as z from 'zod';
@@ -8,19 +8,19 @@ import { useSession } from './session.ts';
 
 export const ApiContext = createContext<Api | null>(null);
 
-/** The API, with the key of the session. */
+/** Returns the API client with the key of the session. */
 export function useApi(): Api {
   const api = useContext(ApiContext);
-  if (!api) throw new Error('There is no API here.');
+  if (!api) throw new Error('ApiContext is missing.');
   return api;
 }
 
-/** An account with how it stands; `status` is null while it is not registered to its end. */
+/** An account with its status; `status` is `null` during registration. */
 export type Account = z.infer<typeof AccountRecord> & {
   readonly status?: z.infer<typeof AccountReport> | null;
 };
 
-/** A region, and whether the ordering service answers there. */
+/** A region with the state of its ordering API. */
 export interface Region {
   readonly id: string;
   readonly state: 'ok' | 'outage';
@@ -28,7 +28,7 @@ export interface Region {
   readonly problem: string | null;
 }
 
-/** All pages of a list: `field` is what its entries are called. */
+/** Returns all pages of a list. `field`: name of the array in the response. */
 export async function allPages<T>(
   api: Api,
   path: string,
@@ -52,8 +52,8 @@ export async function allPages<T>(
 }
 
 /**
- * All accounts of the key in all regions, each with how it stands. Asked again every 15 s while the tab is seen, and every
- * minute where there are so many that asking costs something.
+ * Returns all accounts of the key in all regions, with their status. Refetched every 15 s while the tab is visible; every
+ * minute if there are more than 100.
  */
 export function useAccounts({ enabled = true } = {}): UseQueryResult<readonly Account[]> {
   const api = useApi();
@@ -67,7 +67,7 @@ export function useAccounts({ enabled = true } = {}): UseQueryResult<readonly Ac
   });
 }
 
-/** The regions that are served, for keys for all accounts; for others nothing. */
+/** Returns the served regions. Disabled for keys that are limited to some accounts. */
 export function useRegions(): UseQueryResult<readonly Region[]> {
   const api = useApi();
   const { forAll } = useSession();

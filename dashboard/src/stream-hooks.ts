@@ -1,4 +1,4 @@
-/** The stream and the clock, for components. */
+/** React hooks for the stream and the clock. */
 import { useQueryClient } from '@tanstack/react-query';
 import { createContext, useContext, useEffect, useRef, useSyncExternalStore } from 'react';
 import { typeMatches } from '../../shared/events/types.ts';
@@ -6,28 +6,28 @@ import type { EventStream, StreamState, Visibility } from './stream.ts';
 
 export const StreamContext = createContext<EventStream | null>(null);
 
-/** The stream of the session. */
+/** Returns the stream of the session. */
 export function useStream(): EventStream {
   const stream = useContext(StreamContext);
-  if (!stream) throw new Error('There is no stream here.');
+  if (!stream) throw new Error('StreamContext is missing.');
   return stream;
 }
 
-/** What the page knows of the stream, drawn anew with each change. */
+/** Returns the state of the stream; renders on each change. */
 export function useStreamState(): StreamState {
   const stream = useStream();
   return useSyncExternalStore(stream.subscribe, stream.getState);
 }
 
-/** How the connection is; drawn anew only when that changes. */
+/** Returns the state of the connection; renders only when it changes. */
 export function useConnection(): StreamState['connection'] {
   const stream = useStream();
   return useSyncExternalStore(stream.subscribe, () => stream.getState().connection);
 }
 
 /**
- * Has queries asked again when events of these types come (patterns such as `job.*`), at most once in `everyMs`: at once,
- * and once more after the last. Only queries that are on screen ask.
+ * Refetches active queries when events of these types arrive (patterns such as `job.*`): immediately, then at most once per
+ * `everyMs`.
  */
 export function useRefresh(
   types: readonly string[],
@@ -36,18 +36,19 @@ export function useRefresh(
 ): void {
   const stream = useStream();
   const client = useQueryClient();
-  const wanted = useRef({ types, queryKeys });
-  wanted.current = { types, queryKeys };
+  const subscription = useRef({ types, queryKeys });
+  subscription.current = { types, queryKeys };
   useEffect(() => {
     let timer: ReturnType<typeof setTimeout> | undefined;
     let last = 0;
     const refresh = (): void => {
       timer = undefined;
       last = Date.now();
-      for (const queryKey of wanted.current.queryKeys) void client.invalidateQueries({ queryKey });
+      for (const queryKey of subscription.current.queryKeys) void client.invalidateQueries({ queryKey });
     };
     const off = stream.onEvents((events) => {
-      if (timer !== undefined || !events.some(({ type }) => typeMatches(type, wanted.current.types))) return;
+      if (timer !== undefined || !events.some(({ type }) => typeMatches(type, subscription.current.types)))
+        return;
       timer = setTimeout(refresh, Math.max(0, last + everyMs - Date.now()));
     });
     return () => {
@@ -57,7 +58,7 @@ export function useRefresh(
   }, [stream, client, everyMs]);
 }
 
-/** Tabs that are behind others, windows that are minimized, and screens that are locked are hidden. */
+/** Visibility of the document: background tabs, minimized windows and locked screens are hidden. */
 export const documentVisibility: Visibility = {
   hidden: () => document.hidden,
   onChange(listener) {
@@ -70,7 +71,7 @@ const TICK_MS = 1_000;
 const clockListeners = new Set<() => void>();
 let timer: ReturnType<typeof setInterval> | undefined;
 
-/** Tells of each second that passes. */
+/** Calls `listener` every second. Returns a function that unsubscribes. */
 export function subscribeToClock(listener: () => void): () => void {
   clockListeners.add(listener);
   timer ??= setInterval(() => {
@@ -84,7 +85,7 @@ export function subscribeToClock(listener: () => void): () => void {
   };
 }
 
-/** The time in steps (epoch ms): whoever uses it is drawn anew with each step. */
+/** Returns the current time (epoch ms), rounded down to `stepMs`; renders on each step. */
 export function useNow(stepMs = TICK_MS): number {
   return useSyncExternalStore(subscribeToClock, () => Math.floor(Date.now() / stepMs) * stepMs);
 }

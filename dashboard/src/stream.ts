@@ -1,7 +1,7 @@
 /**
- * The live events: one stream for the whole page, read with fetch because a stream with a key needs a header. It resumes
- * where it was, so nothing is missed; where something had to be, it says so. Events come in the order of the feed, each once.
- * While nobody has looked at the page for minutes it rests, for an open stream costs somebody something.
+ * The live events: one stream for the whole page. It is read with fetch, because EventSource cannot send the key in a header.
+ * It resumes at its cursor and marks gaps. Events arrive in feed order, each once. While the page is hidden for minutes, the
+ * stream is closed to save costs.
  */
 
 import { createParser } from 'eventsource-parser';
@@ -9,70 +9,69 @@ import type { JobEvent } from '../../shared/events/event.ts';
 import { type Backoff, backoff, type Jitter, withJitter } from '../../shared/retry.ts';
 import { type Api, ApiError, toErrorMessage } from './api.ts';
 
-/** An event as it came. */
+/** A received event. */
 export interface EventRow {
   readonly kind: 'event';
-  /** Counts up: newer is larger. */
+  /** Ascending row number. */
   readonly number: number;
-  /** The envelope. */
   readonly event: JobEvent;
-  /** When the page got it, epoch ms; null for what was there before it was opened. */
+  /** Time of receipt (epoch ms); `null` for events from before the page was opened. */
   readonly receivedAt: number | null;
 }
 
-/** A place where events are missing: they are no longer kept, or the log was restored from a backup. */
+/** Events are missing here, because they expired or the log was restored from a backup. */
 export interface GapRow {
-  readonly kind: 'hole';
+  readonly kind: 'gap';
   readonly number: number;
   readonly reason: string;
 }
 
-/** How the connection is. */
+/** State of the connection. */
 export type Connection =
   | { readonly phase: 'connecting' }
   | { readonly phase: 'live' }
-  /** Broken off; tried again from time to time. `since`: epoch ms. */
+  /** Reconnecting with increasing delays. `since`: epoch ms. */
   | { readonly phase: 'lost'; readonly since: number; readonly why: string };
 
-/** What the page knows of the stream; a new object with each change. */
+/** State of the stream; a new object after each change. */
 export interface StreamState {
   readonly connection: Connection;
-  /** The latest, oldest first; older ones leave, so there is no hole within but where one stands. */
+  /** The latest rows, oldest first, without gaps except at gap rows. */
   readonly rows: readonly (EventRow | GapRow)[];
-  /** The number of the latest row: how many came since the page was opened, holes among them. */
+  /** Number of the latest row, including gaps. */
   readonly count: number;
-  /** Whether what was before the page was opened is there. */
+  /** Whether events from before the page was opened are loaded. */
   readonly loaded: boolean;
 }
 
 /** The live events of a session. */
 export interface EventStream {
   getState(): StreamState;
-  /** Told after each change of the state, at most ten times a second. */
+  /** Calls `listener` after changes of the state, at most ten times a second. */
   subscribe(listener: () => void): () => void;
-  /** Told of events as they come, some at a time, not of those from before the page was opened. */
+  /** Calls `listener` with batches of new events, without those from before the page was opened. */
   onEvents(listener: (events: readonly JobEvent[]) => void): () => void;
-  /** Ends it. */
+  /** Closes the stream for good. */
   stop(): void;
 }
 
-/** How many rows are kept. */
+/** Maximum number of rows. */
 export const MAX_ROWS = 5_000;
-/** Events from before the page was opened, of each region. */
+/** Number of events per region to load from before the page was opened. */
 const EARLIER_EVENTS = 200;
-/** Changes are told so often at most. */
+/** Minimum interval between notifications of listeners. */
 const FLUSH_MS = 100;
-/** The service says something every 15 s; a connection that is silent for longer is broken. */
+/** Timeout of a silent connection. The server sends a keep-alive every 15 s. */
 const SILENCE_MS = 40_000;
-/** Hidden for so long, the page rests until it is looked at again. */
+/** Time after which the stream of a hidden page is suspended. */
 const SUSPEND_MS = 5 * 60_000;
 const RETRY_MS: Backoff = { first: 500, max: 15_000 };
 const RETRY_JITTER: Jitter = { least: 0.75, range: 0.5 };
 
-/** Whether the page is looked at. */
+/** Visibility of the page. */
 export interface Visibility {
   hidden(): boolean;
-  /** Told when that changes, until what is returned is called. */
+  /** Calls `listener` on each change, until the returned function is called. */
   onChange(listener: () => void): () => void;
 }
 
@@ -81,8 +80,12 @@ interface Page {
   readonly next: string;
 }
 
-/** Begins to read. Rows of before come first, then all that follows them. */
-export function createEventStream(api: Api, sight: Visibility, now: () => number = Date.now): EventStream {
+/** Opens the stream: first earlier events, then all that follow. */
+export function createEventStream(
+  api: Api,
+  visibility: Visibility,
+  now: () => number = Date.now,
+): EventStream {
   const stopping = new AbortController();
   const listeners = new Set<() => void>();
   const eventListeners = new Set<(events: readonly JobEvent[]) => void>();
@@ -97,7 +100,7 @@ export function createEventStream(api: Api, sight: Visibility, now: () => number
 
   function onVisibilityChange(): void {
     clearTimeout(suspendTimer);
-    if (sight.hidden()) {
+    if (visibility.hidden()) {
       suspendTimer = setTimeout(() => suspension.abort(), SUSPEND_MS);
     } else if (suspension.signal.aborted) {
       suspension = new AbortController();
@@ -105,7 +108,7 @@ export function createEventStream(api: Api, sight: Visibility, now: () => number
     }
   }
 
-  /** Resolves when the page is looked at again, or is ended. */
+  /** Resolves when the page is visible again, or the stream is stopped. */
   async function waitUntilVisible(signal: AbortSignal): Promise<void> {
     set({ connection: { phase: 'connecting' } });
     await new Promise<void>((resolve) => {
@@ -121,7 +124,7 @@ export function createEventStream(api: Api, sight: Visibility, now: () => number
   }
 
   function add(
-    row: { kind: 'event'; event: JobEvent; receivedAt: number | null } | { kind: 'hole'; reason: string },
+    row: { kind: 'event'; event: JobEvent; receivedAt: number | null } | { kind: 'gap'; reason: string },
   ) {
     count += 1;
     waiting.push({ ...row, number: count });
@@ -132,17 +135,17 @@ export function createEventStream(api: Api, sight: Visibility, now: () => number
     clearTimeout(flushing);
     flushing = undefined;
     if (waiting.length === 0) return;
-    const fresh = waiting;
+    const added = waiting;
     waiting = [];
-    const rows = [...state.rows, ...fresh];
+    const rows = [...state.rows, ...added];
     set({ rows: rows.length > MAX_ROWS ? rows.slice(-MAX_ROWS) : rows, count });
-    const events = fresh.flatMap((row) =>
+    const events = added.flatMap((row) =>
       row.kind === 'event' && row.receivedAt !== null ? [row.event] : [],
     );
-    if (events.length > 0) for (const hearer of eventListeners) hearer(events);
+    if (events.length > 0) for (const listener of eventListeners) listener(events);
   }
 
-  /** The latest events from before, and the place behind them. */
+  /** Loads the latest earlier events and the cursor after them. */
   async function loadEarlier(signal: AbortSignal): Promise<void> {
     const page = await api.get<Page>('/v1/events', { query: { last: EARLIER_EVENTS, limit: 1000 }, signal });
     for (const event of sortByTime(page.events)) add({ kind: 'event', event, receivedAt: null });
@@ -151,18 +154,18 @@ export function createEventStream(api: Api, sight: Visibility, now: () => number
     set({ loaded: true });
   }
 
-  /** Reads until the connection ends; resolves then, for the stream of a service ends by itself after some minutes. */
+  /** Reads until the connection ends. Resolves then, because the server closes streams after some minutes. */
   async function follow(signal: AbortSignal): Promise<void> {
     const silence = new AbortController();
-    const resting = suspension.signal;
+    const suspended = suspension.signal;
     let timer: ReturnType<typeof setTimeout> | undefined;
-    const heard = (): void => {
+    const resetTimeout = (): void => {
       clearTimeout(timer);
       timer = setTimeout(() => silence.abort(), SILENCE_MS);
     };
     try {
-      heard();
-      const any = AbortSignal.any([signal, silence.signal, resting]);
+      resetTimeout();
+      const any = AbortSignal.any([signal, silence.signal, suspended]);
       const response = await api.open('/v1/events/stream', { query: { after: cursor }, signal: any });
       const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
       if (!reader) return;
@@ -170,7 +173,7 @@ export function createEventStream(api: Api, sight: Visibility, now: () => number
       const parser = createParser({
         onEvent({ id, event, data }) {
           cursor = id ?? cursor;
-          // Moves the cursor, and holds no event.
+          // Only advances the cursor.
           if (event === 'cursor') return;
           add({ kind: 'event', event: JSON.parse(data) as JobEvent, receivedAt: now() });
         },
@@ -178,12 +181,12 @@ export function createEventStream(api: Api, sight: Visibility, now: () => number
       for (;;) {
         const { value, done } = await reader.read();
         if (done) return;
-        heard();
+        resetTimeout();
         parser.feed(value);
       }
     } catch (cause) {
-      if (resting.aborted) return;
-      if (silence.signal.aborted) throw new Error('Nothing was heard for a while.', { cause });
+      if (suspended.aborted) return;
+      if (silence.signal.aborted) throw new Error('The connection timed out.', { cause });
       throw cause;
     } finally {
       clearTimeout(timer);
@@ -203,7 +206,7 @@ export function createEventStream(api: Api, sight: Visibility, now: () => number
         const began = now();
         await follow(signal);
         failures = 0;
-        // The service ends a stream after minutes; something in between may end each at once.
+        // A proxy may close each stream at once.
         if (now() - began < RETRY_MS.first) await sleep(RETRY_MS.first, signal);
       } catch (cause) {
         if (signal.aborted) return;
@@ -213,19 +216,19 @@ export function createEventStream(api: Api, sight: Visibility, now: () => number
           const { restored, earliest } = cause.members;
           const place = restored ?? earliest;
           cursor = typeof place === 'string' ? place : undefined;
-          add({ kind: 'hole', reason: cause.message });
+          add({ kind: 'gap', reason: cause.message });
           if (failures === 1) continue;
         }
         const since = state.connection.phase === 'lost' ? state.connection.since : now();
         set({ connection: { phase: 'lost', since, why: toErrorMessage(cause) } });
-        const asked = cause instanceof ApiError ? (cause.retryAfterSeconds ?? 0) * 1000 : 0;
+        const retryAfterMs = cause instanceof ApiError ? (cause.retryAfterSeconds ?? 0) * 1000 : 0;
         const pause = backoff(failures - 1, RETRY_MS);
-        await sleep(Math.max(asked, withJitter(pause, RETRY_JITTER, Math.random())), signal);
+        await sleep(Math.max(retryAfterMs, withJitter(pause, RETRY_JITTER, Math.random())), signal);
       }
     }
   }
 
-  const off = sight.onChange(onVisibilityChange);
+  const off = visibility.onChange(onVisibilityChange);
   onVisibilityChange();
   void run();
   return {
@@ -248,8 +251,8 @@ export function createEventStream(api: Api, sight: Visibility, now: () => number
 }
 
 /**
- * Events of several logs by time, those of each log in its own order: what one poll saw is not always numbered by the time of
- * the answers that showed it.
+ * Sorts the events of several logs by time, and keeps the order within each log: one poll does not always number its events
+ * by the time of the responses.
  */
 function sortByTime(events: readonly JobEvent[]): readonly JobEvent[] {
   const latest = new Map<string, number>();

@@ -1,4 +1,4 @@
-/** Times as people read them: in the viewer's zone, with the exact instant on hover. */
+/** Times in the viewer's time zone, with the exact time in the tooltip. */
 import { useSyncExternalStore } from 'react';
 import { subscribeToClock } from './stream-hooks.ts';
 
@@ -28,12 +28,12 @@ const year = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeZone:
 
 const ZONE = new Intl.DateTimeFormat().resolvedOptions().timeZone;
 
-/** What is shown on hover: the instant in the viewer's zone to the second, and in UTC to the millisecond. */
+/** Returns the tooltip of a time: in the viewer's time zone to the second, and in UTC to the millisecond. */
 export function formatExactTime(at: string): string {
   return `${whole.format(Date.parse(at))} (${ZONE})\n${new Date(at).toISOString()}`;
 }
 
-/** How long ago: `just now`, `40 s ago`, `2 min ago`, `3 h ago`, `5 days ago`; `in 3 min` of what is to come. */
+/** Formats a relative time: `just now`, `40 s ago`, `2 min ago`, `3 h ago`, `5 days ago`, `in 3 min`. */
 export function formatRelativeTime(atMs: number, nowMs: number): string {
   const ms = nowMs - atMs;
   if (Math.abs(ms) < 5_000) return 'just now';
@@ -41,7 +41,7 @@ export function formatRelativeTime(atMs: number, nowMs: number): string {
   return ms > 0 ? `${text} ago` : `in ${text}`;
 }
 
-/** A span in its largest unit: `350 ms`, `4.2 s`, `40 s`, `2 min`, `3 h`, `5 days`. */
+/** Formats a duration in its largest unit: `350 ms`, `4.2 s`, `40 s`, `2 min`, `3 h`, `5 days`. */
 export function formatDuration(ms: number): string {
   if (ms < 1_000) return `${Math.round(ms)} ms`;
   const seconds = ms / 1_000;
@@ -55,8 +55,8 @@ export function formatDuration(ms: number): string {
 }
 
 /**
- * An instant. `as`: `clock` for the time alone, of another day than today with that; `whole` with the year and seconds;
- * `short` unless told. Of another year each has that.
+ * A time. `as`: `clock` shows the time only, with the day if it is not today; `whole` shows year and seconds. Default: `short`.
+ * Times of another year include the year.
  */
 export function Timestamp({
   at,
@@ -75,27 +75,27 @@ export function Timestamp({
   );
 }
 
-/** Whether an instant is of the viewer's year. */
+/** Whether a time is in the current year of the viewer's time zone. */
 function isThisYear(at: string): boolean {
   return new Date(at).getFullYear() === new Date().getFullYear();
 }
 
-/** Whether an instant is of the viewer's today. */
+/** Whether a time is on the current day of the viewer's time zone. */
 export function isToday(at: string): boolean {
   return new Date(at).toDateString() === new Date().toDateString();
 }
 
-/** How long ago an instant was, kept up to date; drawn anew only when the words change. */
+/** Relative time, kept up to date; renders only when its text changes. */
 export function RelativeTime({ at }: { readonly at: string }) {
-  const words = useSyncExternalStore(subscribeToClock, () => formatRelativeTime(Date.parse(at), Date.now()));
+  const text = useSyncExternalStore(subscribeToClock, () => formatRelativeTime(Date.parse(at), Date.now()));
   return (
     <time dateTime={at} title={formatExactTime(at)}>
-      {words}
+      {text}
     </time>
   );
 }
 
-/** A calendar day (YYYY-MM-DD), as it is: it belongs to where a job is made, and is not converted. */
+/** A calendar day (YYYY-MM-DD) at the production location; not converted. */
 export function Day({ day: text }: { readonly day: string }) {
   return (
     <time dateTime={text} title={text}>
@@ -105,8 +105,8 @@ export function Day({ day: text }: { readonly day: string }) {
 }
 
 /**
- * A date of the ordering service, as it writes it: with an offset an instant; without one, or at midnight, a day or a local
- * time of the location, which is not converted.
+ * A date in the format of the ordering API. With an offset and a time other than midnight, it is shown in the viewer's time
+ * zone; otherwise it is a day or local time of the production location and is not converted.
  */
 export function UpstreamDate({ at }: { readonly at: string }) {
   if (

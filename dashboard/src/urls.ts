@@ -1,8 +1,8 @@
-/** Addresses within the page: what is looked at stands in them, so each can be kept, sent and gone back to. */
+/** Addresses within the dashboard. They contain the state of a page, so that they can be bookmarked and shared. */
 import { useCallback } from 'react';
 import { useSearchParams } from 'wouter';
 
-/** The address of a page with what it is asked for; what is undefined or empty is left out. */
+/** Returns a path with query parameters. Undefined and empty parameters are omitted. */
 export function buildHref(
   path: string,
   params: Readonly<Record<string, string | number | undefined>> = {},
@@ -15,7 +15,7 @@ export function buildHref(
   return query.size > 0 ? `${path}?${query}` : path;
 }
 
-/** What stands in a part of an address; as it is where it is no such thing. */
+/** Decodes a path segment; returns it unchanged if it is malformed. */
 export function decodeSegment(part: string): string {
   try {
     return decodeURIComponent(part);
@@ -24,7 +24,7 @@ export function decodeSegment(part: string): string {
   }
 }
 
-/** Where a job is. Ids of accounts are the same in no two regions. */
+/** Returns the path of a job. Account ids are unique across regions. */
 export function jobHref(account: string, jobNumber: number): string {
   return `/jobs/${encodeURIComponent(account)}/${jobNumber}`;
 }
@@ -33,12 +33,12 @@ export function accountHref(account: string): string {
   return `/health/accounts/${encodeURIComponent(account)}`;
 }
 
-/** Where an endpoint is; its id is unique in its region. */
+/** Returns the path of an endpoint. Endpoint ids are unique within a region. */
 export function endpointHref(region: string, id: string): string {
   return `/health/endpoints/${encodeURIComponent(region)}/${encodeURIComponent(id)}`;
 }
 
-/** A parameter of the address, and how to change some of them at once (`undefined` takes one away) without a step back. */
+/** Reads and changes query parameters; `undefined` removes one. Replaces the history entry. */
 export function useParams(): readonly [
   read: (name: string) => string | undefined,
   change: (to: Readonly<Record<string, string | undefined>>) => void,
@@ -63,7 +63,7 @@ export function useParams(): readonly [
   return [read, change];
 }
 
-/** The region that is looked at; null: all. It stands in the address of every page as `region`. */
+/** Returns the selected region, the query parameter `region`; `null` for all. */
 export function useRegion(): string | null {
   const [read] = useParams();
   return read('region') ?? null;

@@ -115,7 +115,7 @@ test('the first stop skips the navigation', async () => {
   await page.getByRole('heading', { name: 'Health', level: 1 }).waitFor();
   await page.evaluate(() => (document.activeElement as HTMLElement | null)?.blur());
   await page.keyboard.press('Tab');
-  const skip = page.getByRole('link', { name: 'Skip to the content' });
+  const skip = page.getByRole('link', { name: 'Skip to content' });
   expect(await skip.evaluate((one) => one === document.activeElement)).toBe(true);
   expect((await skip.boundingBox())?.y, 'is visible').toBeGreaterThanOrEqual(0);
   await page.keyboard.press('Enter');
@@ -126,7 +126,7 @@ test('the first stop skips the navigation', async () => {
 test('reduced motion disables animations', async () => {
   const page = await signedIn(desk, '/', { reducedMotion: true });
   await page.getByRole('heading', { name: 'Now', level: 1 }).waitFor();
-  await page.getByRole('button', { name: 'The key you signed in with' }).click();
+  await page.getByRole('button', { name: 'User menu' }).click();
   await page.getByRole('menuitem', { name: 'Sign out' }).waitFor();
   const longest = await page.evaluate(() =>
     Math.max(

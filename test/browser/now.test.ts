@@ -1,4 +1,4 @@
-/** The page Now: the live events, and the figures beside them. */
+/** The Now page: live events, statistics, wall display. */
 import type { Locator, Page } from 'playwright-core';
 import { describe, expect, test } from 'vitest';
 import type { RegionOpenJobs } from '../../shared/api/statistics.ts';
@@ -6,7 +6,7 @@ import type { JobEvent } from '../../shared/events/event.ts';
 import { axe, expectFault, layoutShift, loaded, scriptedSite, signedIn, sizes } from '../support/browser.ts';
 
 const HOUR_MS = 3_600_000;
-/** Of the location that makes the jobs of these tests: the browser is there, so that both have the same day. */
+/** Time zone of the production location and of the browser, so that both have the same day. */
 const ZONE = 'America/Denver';
 const today = (): string => new Intl.DateTimeFormat('en-CA', { dateStyle: 'short', timeZone: ZONE }).format();
 
@@ -23,7 +23,7 @@ const site = scriptedSite({
   },
 });
 
-/** High enough for all rows of these tests to be there at once. */
+/** Viewport that fits all rows of these tests. */
 const TALL = { width: 1280, height: 4_000 };
 const AWAY = /answered 503|ERR_CONNECTION_(REFUSED|RESET)|ERR_EMPTY_RESPONSE|ERR_INCOMPLETE_CHUNKED_ENCODING/;
 
@@ -37,20 +37,20 @@ async function open(path = '/', look: Parameters<typeof signedIn>[2] = {}): Prom
 const live = (page: Page): Promise<void> =>
   page.getByRole('status').getByText('Live', { exact: true }).waitFor();
 const list = (page: Page) => page.getByRole('list', { name: 'Events' });
-/** The ids of the events that are drawn, from the top. */
-const idsOn = (page: Page): Promise<string[]> =>
+/** Returns the ids of the rendered events, from the top. */
+const readShownIds = (page: Page): Promise<string[]> =>
   list(page).evaluate((all) =>
     [...all.querySelectorAll<HTMLElement>('[data-event]')]
       .sort((a, b) => a.getBoundingClientRect().top - b.getBoundingClientRect().top)
       .map(({ dataset }) => dataset.event ?? ''),
   );
-/** The ids of an account's events as the API has them, newest first. */
-async function idsOf(account: string): Promise<string[]> {
+/** Returns the ids of an account's events from the API, newest first. */
+async function readIdsFromApi(account: string): Promise<string[]> {
   const { events } = await site.api<{ events: JobEvent[] }>(`/accounts/${account}/events?after=0&limit=500`);
   return events.map(({ id }) => id).reverse();
 }
-/** Waits until an account's log has an event about a job. */
-async function announced(job: number): Promise<void> {
+/** Waits until the log contains an event of the job. */
+async function waitForEvent(job: number): Promise<void> {
   await expect
     .poll(() =>
       site.api<{ events: JobEvent[] }>(`/accounts/acme/jobs/${job}/events`).catch(() => ({ events: [] })),
@@ -58,8 +58,8 @@ async function announced(job: number): Promise<void> {
     .toMatchObject({ events: [expect.anything()] });
 }
 
-describe('the live events', () => {
-  test('what happens is seen in words, the newest on top, with a link to its job', async () => {
+describe('live events', () => {
+  test('new events appear on top with a description and a link to the job', async () => {
     const page = await open();
     const job = site.account.createJob({ status: 'Scheduled', description: 'Aprons' });
     const first = list(page).getByRole('listitem').first();
@@ -71,61 +71,61 @@ describe('the live events', () => {
     await page.waitForURL(`**/jobs/acme/${job}`);
   });
 
-  test('a filter stands in the address, shows only what it asks for, and goes on doing so live', async () => {
+  test('a filter is kept in the address and applies to loaded and live events', async () => {
     const page = await open();
     await page.setViewportSize(TALL);
-    await page.getByLabel('What happened').selectOption({ label: 'Dispatch' });
+    await page.getByLabel('Event type').selectOption({ label: 'Dispatch' });
     await page.waitForURL(/types=job\.dispatched/);
     const job = site.account.createJob({ status: 'Ready to ship', description: 'Banners' });
-    await announced(job);
+    await waitForEvent(job);
     site.account.dispatch(job);
     await list(page)
       .getByRole('link', { name: String(job) })
       .first()
       .waitFor();
     for (const row of await list(page).getByRole('listitem').all())
-      expect(await row.textContent()).toMatch(/Dispatched|Dispatch taken back|Order group dispatched/);
+      expect(await row.textContent()).toMatch(/Dispatched|Dispatch revoked|Order group dispatched/);
 
-    await page.getByLabel('What happened').selectOption({ label: 'Everything' });
+    await page.getByLabel('Event type').selectOption({ label: 'All events' });
     await page.getByLabel('Account').selectOption('kiwi');
-    await expect.poll(() => idsOn(page)).toEqual(await idsOf('kiwi'));
+    await expect.poll(() => readShownIds(page)).toEqual(await readIdsFromApi('kiwi'));
     await page.getByLabel('Account').selectOption('');
-    await page.getByLabel('Text in the events').fill('banners');
+    await page.getByLabel('Search events').fill('banners');
     await page.waitForURL(/text=banners/);
     await page.reload();
     await live(page);
     await list(page).getByText('Banners').first().waitFor();
-    expect(await page.getByLabel('Text in the events').inputValue()).toBe('banners');
+    expect(await page.getByLabel('Search events').inputValue()).toBe('banners');
     for (const row of await list(page).getByRole('listitem').all())
       expect(await row.getByRole('link').textContent()).toBe(String(job));
-    await page.getByLabel('Text in the events').fill('no such thing');
-    await page.getByRole('button', { name: 'Show all' }).click();
+    await page.getByLabel('Search events').fill('no such thing');
+    await page.getByRole('button', { name: 'Clear filters' }).click();
     await list(page).getByRole('listitem').nth(3).waitFor();
   });
 
-  test('paused it stands still and says how many wait; resumed nothing is missing or there twice', async () => {
+  test('a paused list stays unchanged and counts new events; resuming loses and repeats none', async () => {
     const page = await open('/?account=acme');
     await page.setViewportSize(TALL);
-    await expect.poll(() => idsOn(page)).toEqual(await idsOf('acme'));
+    await expect.poll(() => readShownIds(page)).toEqual(await readIdsFromApi('acme'));
     await page.getByRole('button', { name: 'Pause' }).click();
-    const before = await idsOn(page);
+    const before = await readShownIds(page);
     const jobs = Array.from({ length: 7 }, () => site.account.createJob({ status: 'Scheduled' }));
-    for (const job of jobs) await announced(job);
+    for (const job of jobs) await waitForEvent(job);
     const waiting = page.getByRole('button', { name: /^\d+ new events: show$/ });
     await expect.poll(() => waiting.textContent()).toMatch(/^7 new/);
-    expect(await idsOn(page)).toEqual(before);
+    expect(await readShownIds(page)).toEqual(before);
     await axe(page);
     await waiting.click();
-    await expect.poll(() => idsOn(page)).toEqual(await idsOf('acme'));
+    await expect.poll(() => readShownIds(page)).toEqual(await readIdsFromApi('acme'));
     site.account.setStatus(jobs[0] ?? 0, 'In production');
     await page.getByRole('button', { name: /^1 new event: show$/ }).waitFor();
     await page.getByRole('button', { name: 'Resume' }).click();
-    await expect.poll(() => idsOn(page)).toEqual(await idsOf('acme'));
+    await expect.poll(() => readShownIds(page)).toEqual(await readIdsFromApi('acme'));
     expect(await waiting.count()).toBe(0);
   });
 
   test.each(['desktop', 'narrow'] as const)(
-    'how many wait is said where it covers no event and moves nothing, on a %s screen',
+    'the count of new events covers no event and shifts nothing, on a %s screen',
     async (size) => {
       const page = await open('/', { size });
       await page.getByRole('button', { name: 'Pause' }).click();
@@ -133,25 +133,25 @@ describe('the live events', () => {
       const parts = {
         heading: page.getByRole('heading', { name: 'Live events' }),
         resume: page.getByRole('button', { name: 'Resume' }),
-        filter: page.getByLabel('What happened'),
+        filter: page.getByLabel('Event type'),
         events: page.getByRole('region', { name: 'Events, newest first' }),
       };
       await parts.resume.waitFor();
-      /** Where a part is within the panel. */
-      const placeOf = async (part: Locator) => {
+      /** Returns the position of a part within the panel. */
+      const readPosition = async (part: Locator) => {
         const [its, panel] = [
           await part.boundingBox(),
           await page.getByRole('region', { name: 'Live events' }).boundingBox(),
         ];
-        if (!its || !panel) throw new Error('It is not seen.');
+        if (!its || !panel) throw new Error('The element is not visible.');
         const [left, top] = [its.x - panel.x, its.y - panel.y];
         return { left, top, right: left + its.width, bottom: top + its.height, room: panel.width };
       };
-      const places = () => Promise.all(Object.values(parts).map(placeOf));
+      const places = () => Promise.all(Object.values(parts).map(readPosition));
       const before = await places();
-      await announced(site.account.createJob({ status: 'Scheduled' }));
+      await waitForEvent(site.account.createJob({ status: 'Scheduled' }));
       await waiting.waitFor();
-      const { left, top, right, bottom, room } = await placeOf(waiting);
+      const { left, top, right, bottom, room } = await readPosition(waiting);
       expect([left > 0, right < room]).toEqual([true, true]);
       const covered = before.filter(
         (one) => left < one.right && one.left < right && top < one.bottom && one.top < bottom,
@@ -162,7 +162,7 @@ describe('the live events', () => {
     },
   );
 
-  test('scrolled down nothing moves when events come, and a button leads to them', async () => {
+  test('a scrolled list does not move when events arrive, and a button shows them', async () => {
     const page = await open();
     for (let at = 0; at < 25; at += 1) site.account.createJob();
     const size = async () => list(page).getByRole('listitem').first().getAttribute('aria-setsize');
@@ -170,8 +170,8 @@ describe('the live events', () => {
     const scroller = page.getByRole('region', { name: 'Events, newest first' });
     await scroller.focus();
     await page.keyboard.press('PageDown');
-    await page.getByText('Stands still while you read').waitFor();
-    // A page down takes its time.
+    await page.getByText('Held while you read').waitFor();
+    // Smooth scrolling takes some frames.
     let last = 0;
     await expect
       .poll(async () => {
@@ -180,10 +180,13 @@ describe('the live events', () => {
         return last > 100 && last === former;
       })
       .toBe(true);
-    const [top, before] = [last, await idsOn(page)];
+    const [top, before] = [last, await readShownIds(page)];
     const job = site.account.createJob();
     await page.getByRole('button', { name: /new events?: show$/ }).waitFor();
-    expect([await scroller.evaluate((one) => one.scrollTop), await idsOn(page)]).toEqual([top, before]);
+    expect([await scroller.evaluate((one) => one.scrollTop), await readShownIds(page)]).toEqual([
+      top,
+      before,
+    ]);
     await page.getByRole('button', { name: /new events?: show$/ }).click();
     await list(page)
       .getByRole('link', { name: String(job) })
@@ -191,26 +194,26 @@ describe('the live events', () => {
     expect(await scroller.evaluate((one) => one.scrollTop)).toBe(0);
   });
 
-  test('under a pointer it stands still, and goes on when that leaves', async () => {
+  test('the list is held under the pointer and released when the pointer leaves', async () => {
     const page = await open();
     await list(page).getByRole('listitem').nth(1).hover();
-    await page.getByText('Stands still while you read').waitFor();
-    const before = await idsOn(page);
+    await page.getByText('Held while you read').waitFor();
+    const before = await readShownIds(page);
     const job = site.account.createJob();
     await page.getByRole('button', { name: /new events?: show$/ }).waitFor();
-    expect(await idsOn(page)).toEqual(before);
+    expect(await readShownIds(page)).toEqual(before);
     await page.mouse.move(5, 5);
     await list(page)
       .getByRole('link', { name: String(job) })
       .waitFor();
   });
 
-  test('when the program was away, what happened meanwhile comes without a gap and nothing comes twice', async () => {
+  test('after a restart of Jobwire, missed events arrive without gaps or duplicates', async () => {
     const page = await open('/?account=acme');
     await page.setViewportSize(TALL);
     expectFault(page, AWAY);
     await site.stop();
-    await page.getByText('What happens meanwhile will come in here without a gap.').waitFor();
+    await page.getByText('Missed events are loaded when the connection returns.').waitFor();
     const jobs = Array.from({ length: 5 }, () => site.account.createJob({ status: 'Scheduled' }));
     await site.start();
     await live(page);
@@ -220,10 +223,10 @@ describe('the live events', () => {
         .getByRole('link', { name: String(job) })
         .first()
         .waitFor();
-    await expect.poll(() => idsOn(page)).toEqual(await idsOf('acme'));
+    await expect.poll(() => readShownIds(page)).toEqual(await readIdsFromApi('acme'));
   });
 
-  test('events are not read out one by one', async () => {
+  test('screen readers do not announce each event', async () => {
     const page = await open();
     const spoken = await list(page).evaluate(
       (one) =>
@@ -235,45 +238,45 @@ describe('the live events', () => {
   });
 });
 
-describe('the figures', () => {
-  const figure = (page: Page, name: string) =>
+describe('statistics', () => {
+  const statistic = (page: Page, name: string) =>
     page.getByRole('link', { name: new RegExp(`^${name}`) }).first();
   const openJobs = (region: string) => site.api<RegionOpenJobs>(`/regions/${region}/open-jobs`);
-  const numberOf = async (page: Page, name: string): Promise<number> =>
-    Number(await figure(page, name).locator('span').nth(1).textContent());
+  const readStatistic = async (page: Page, name: string): Promise<number> =>
+    Number(await statistic(page, name).locator('span').nth(1).textContent());
 
-  test('are what the API says, in the region that is looked at and in all, and move with what happens', async () => {
+  test('equal those of the API, for one region and for all, and follow events', async () => {
     const page = await open();
     const [us, nz] = [await openJobs('us'), await openJobs('nz')];
-    await expect.poll(() => numberOf(page, 'Open jobs')).toBe(us.jobs + nz.jobs);
-    await expect.poll(() => numberOf(page, 'Late')).toBe(us.late);
+    await expect.poll(() => readStatistic(page, 'Open jobs')).toBe(us.jobs + nz.jobs);
+    await expect.poll(() => readStatistic(page, 'Late')).toBe(us.late);
     site.account.createJob({ status: 'Scheduled' });
-    await expect.poll(() => numberOf(page, 'Open jobs')).toBe(us.jobs + nz.jobs + 1);
+    await expect.poll(() => readStatistic(page, 'Open jobs')).toBe(us.jobs + nz.jobs + 1);
     await page.getByLabel('Region').selectOption('nz');
-    await expect.poll(() => numberOf(page, 'Open jobs')).toBe(nz.jobs);
+    await expect.poll(() => readStatistic(page, 'Open jobs')).toBe(nz.jobs);
     expect(await list(page).getByRole('link', { name: 'acme' }).count()).toBe(0);
     for (const row of await list(page).getByRole('listitem').all())
       expect(await row.textContent()).toMatch(/kiwi|nz/);
   });
 
-  test('what is dispatched is counted today, and no longer among what is due today', async () => {
+  test('a dispatched job is added to Dispatched today and removed from Due today', async () => {
     const day = today();
     const job = site.account.createJob({ status: 'Ready to ship', dateDue: `${day}T23:59:59Z` });
     const page = await open();
     const due = await site.api<RegionOpenJobs>('/regions/us/open-jobs');
     const dueToday = due.byDueDay.find((one) => one.day === day)?.jobs ?? 0;
     expect(dueToday).toBeGreaterThan(0);
-    await expect.poll(() => numberOf(page, 'Due today, still open')).toBe(dueToday);
+    await expect.poll(() => readStatistic(page, 'Due today')).toBe(dueToday);
     const list = page.getByRole('region', { name: 'At risk' });
     await list.getByRole('link', { name: new RegExp(`^${job}`) }).waitFor();
-    const before = await numberOf(page, 'Dispatched today');
+    const before = await readStatistic(page, 'Dispatched today');
     site.account.dispatch(job);
-    await expect.poll(() => numberOf(page, 'Dispatched today')).toBe(before + 1);
-    await expect.poll(() => numberOf(page, 'Due today, still open')).toBe(dueToday - 1);
+    await expect.poll(() => readStatistic(page, 'Dispatched today')).toBe(before + 1);
+    await expect.poll(() => readStatistic(page, 'Due today')).toBe(dueToday - 1);
     await list.getByRole('link', { name: new RegExp(`^${job}`) }).waitFor({ state: 'detached' });
   });
 
-  test('each status leads to as many jobs as it counts, and late ones to those that are late', async () => {
+  test('each status links to the jobs that it counts, and the late total to the late jobs', async () => {
     const page = await open('/?region=us');
     const us = await openJobs('us');
     const statuses = page.getByRole('region', { name: 'Open jobs by status' }).getByRole('listitem');
@@ -296,19 +299,19 @@ describe('the figures', () => {
     expect(await late.getByRole('link', { name: /^All/ }).getAttribute('href')).toBe(
       '/jobs?late=true&region=us',
     );
-    expect(await figure(page, 'Late').getAttribute('href')).toBe('/jobs?late=true&region=us');
-    expect(await figure(page, 'Open jobs').getAttribute('href')).toBe('/jobs?which=open&region=us');
-    // So low that what it leads to is not seen before.
+    expect(await statistic(page, 'Late').getAttribute('href')).toBe('/jobs?late=true&region=us');
+    expect(await statistic(page, 'Open jobs').getAttribute('href')).toBe('/jobs?which=open&region=us');
+    // So low that the target of the link is not visible before.
     await page.setViewportSize({ width: 1_000, height: 400 });
     const days = page.locator('#days');
     const isSeen = () => days.evaluate((place) => place.getBoundingClientRect().top < window.innerHeight);
     expect(await isSeen()).toBe(false);
-    await figure(page, 'On time').click();
+    await statistic(page, 'On time').click();
     await page.waitForURL(/region=us#days$/);
     await expect.poll(isSeen).toBe(true);
   });
 
-  test('a page that a job leads to begins at its top', async () => {
+  test('a job page opened from a list starts at its top', async () => {
     const page = await open('/?region=us');
     await page.setViewportSize({ width: 1_000, height: 400 });
     const job = page.getByRole('region', { name: 'Late' }).getByRole('listitem').first().getByRole('link');
@@ -316,25 +319,25 @@ describe('the figures', () => {
       await job.scrollIntoViewIfNeeded();
       await expect.poll(() => page.evaluate(() => window.scrollY)).toBeGreaterThan(100);
       await job.click();
-      await page.getByRole('heading', { name: 'As it stands' }).waitFor();
+      await page.getByRole('heading', { name: 'Current state' }).waitFor();
       expect(await page.evaluate(() => window.scrollY)).toBe(0);
       await page.getByRole('link', { name: 'Now', exact: true }).click();
     }
   });
 
-  test('of a key for some accounts are of these alone', async () => {
+  test('with a key for some accounts, cover only these', async () => {
     const { key } = await site.makeKey('read', ['kiwi']);
     const page = await open('/', { key });
     const { jobs } = await openJobs('nz');
-    await expect.poll(() => numberOf(page, 'Open jobs')).toBe(jobs);
+    await expect.poll(() => readStatistic(page, 'Open jobs')).toBe(jobs);
     for (const row of await list(page).getByRole('listitem').all())
       expect(await row.textContent()).toContain('kiwi');
   });
 
-  test('the chart has the same as a table, whose dispatched lead to their days', async () => {
+  test('the chart has a table with links to the dispatched jobs of each day', async () => {
     const page = await open();
-    await page.getByRole('img', { name: /^In the last 14 days/ }).waitFor();
-    await page.getByRole('button', { name: 'As a table' }).click();
+    await page.getByRole('img', { name: /^Last 14 days/ }).waitFor();
+    await page.getByRole('button', { name: 'Show table' }).click();
     const rows = page.getByRole('table').getByRole('row');
     expect(await rows.count()).toBe(15);
     const href = await rows.nth(1).getByRole('link').getAttribute('href');
@@ -343,12 +346,12 @@ describe('the figures', () => {
   });
 });
 
-describe('the display for a wall', () => {
-  test('leaves only the page, and Escape or its button brings the frame back', async () => {
+describe('wall display', () => {
+  test('hides the navigation until Escape or the exit button is pressed', async () => {
     const page = await open('/', { size: 'wall' });
     const frame = page.getByRole('navigation', { name: 'Pages' });
     for (const leave of [
-      () => page.getByRole('button', { name: 'Leave the wall display' }).click(),
+      () => page.getByRole('button', { name: 'Exit wall display' }).click(),
       () => page.keyboard.press('Escape'),
     ]) {
       await page.getByRole('button', { name: 'Wall display', exact: true }).click();
@@ -360,10 +363,10 @@ describe('the display for a wall', () => {
     }
   });
 
-  test('fits the wall: all of it is seen without scrolling', async () => {
+  test('fits the screen without scrolling', async () => {
     const page = await signedIn(site, '/?wall=1', { size: 'wall' });
     await list(page).getByRole('listitem').first().waitFor();
-    await page.getByRole('img', { name: /^In the last 14 days/ }).waitFor();
+    await page.getByRole('img', { name: /^Last 14 days/ }).waitFor();
     const names = ['Live events', 'Late', 'At risk', 'Open jobs by status', /^Created and dispatched/];
     for (const name of names) {
       const { bottom } = await page
@@ -376,19 +379,22 @@ describe('the display for a wall', () => {
   });
 });
 
-test.each(['desktop', 'phone'] as const)('nothing jumps while the page loads, on a %s', async (size) => {
-  const page = await open('/', { size });
-  expect(await layoutShift(page)).toBeLessThan(0.05);
-});
+test.each(['desktop', 'phone'] as const)(
+  'the layout does not shift during loading, on a %s',
+  async (size) => {
+    const page = await open('/', { size });
+    expect(await layoutShift(page)).toBeLessThan(0.05);
+  },
+);
 
-describe('without any account', () => {
+describe('without accounts', () => {
   const empty = scriptedSite({ config: { accounts: [] } });
 
-  test('says what to do, to those who may', async () => {
+  test('an admin key is offered to add an account', async () => {
     const page = await signedIn(empty, '/');
-    await page.getByText('No account is tracked yet.').waitFor();
-    await page.getByRole('link', { name: 'Set up the first one' }).waitFor();
-    await page.getByText('Nothing has happened yet.').waitFor();
+    await page.getByText('No accounts yet.').waitFor();
+    await page.getByRole('link', { name: 'Add an account' }).waitFor();
+    await page.getByText('No events yet.').waitFor();
     await axe(page);
   });
 });

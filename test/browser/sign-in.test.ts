@@ -81,7 +81,7 @@ test('a key is stored for its tab only, is never part of an address, and is dele
 
   await page.reload();
   await heading(page, 'Health').waitFor();
-  await page.getByRole('button', { name: 'The key you signed in with' }).click();
+  await page.getByRole('button', { name: 'User menu' }).click();
   await page.getByRole('menuitem', { name: 'Sign out' }).click();
   await page.getByLabel('API key').waitFor();
   expect(await keptBy(page)).toMatchObject({ session: [] });
@@ -99,7 +99,7 @@ test('a revoked key leads to the sign-in page with a message, and a new sign-in 
   expectFault(page, RESTARTED);
   await revoke(id);
   await page.getByLabel('API key').waitFor();
-  expect(await page.getByRole('status').textContent()).toMatch(/expired or was taken away/);
+  expect(await page.getByRole('status').textContent()).toMatch(/expired or was revoked/);
   expect(await keptBy(page)).toMatchObject({ session: [] });
   await axe(page);
   await signIn(page, site.key);
@@ -116,5 +116,5 @@ test('a tab with a revoked key shows a message when it is reloaded', async () =>
   await revoke(id);
   await page.goto(`${site.url}/health`);
   await page.getByLabel('API key').waitFor();
-  expect(await page.getByRole('status').textContent()).toMatch(/not taken any more/);
+  expect(await page.getByRole('status').textContent()).toMatch(/no longer valid/);
 });

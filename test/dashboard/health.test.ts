@@ -1,4 +1,4 @@
-/** Health of accounts and endpoints: state labels, order and summaries. */
+/** Labels, order and summary of the states of accounts and endpoints in the dashboard. */
 import { expect, test } from 'vitest';
 import * as rules from '../../dashboard/src/health/status.ts';
 import { type AccountReport, AccountState, PollRecord } from '../../shared/accounts/account-input.ts';
@@ -65,18 +65,18 @@ const poll = (change: Partial<PollRecord> = {}): PollRecord => ({
 
 const region = (id: string, state: 'ok' | 'outage') => ({ id, state });
 
-test('every account state has a unique label, and those that need action have advice', () => {
-  const labels = AccountState.options.map((state) => rules.toAccountState(account('acme', { state }), NOW));
-  expect(new Set(labels.map(({ label }) => label)).size).toBe(labels.length);
-  for (const { label, tone, meaning, advice } of labels) {
+test('every account state has its own label, and every state that requires action has advice', () => {
+  const states = AccountState.options.map((state) => rules.toAccountState(account('acme', { state }), NOW));
+  expect(new Set(states.map(({ label }) => label)).size).toBe(states.length);
+  for (const { label, tone, meaning: means, advice: act } of states) {
     expect(label).not.toMatch(/_/);
-    expect(meaning).toMatch(/\.$/);
-    expect(advice !== undefined, label).toBe(tone === 'bad');
+    expect(means).toMatch(/\.$/);
+    expect(act !== undefined, label).toBe(tone === 'bad');
   }
-  expect(rules.toAccountState(account('acme', null), NOW).label).toBe('Being set up');
+  expect(rules.toAccountState(account('acme', null), NOW).label).toBe('Creating');
 });
 
-test('every state of an endpoint, an attempt, a poll and a replay has a label', () => {
+test('every endpoint state, attempt outcome, attempt cause, poll outcome and replay state has a label', () => {
   for (const state of Endpoint.shape.state.options) {
     expect(EndpointHealth.shape.state.options).toContain(state);
     const { tone, advice } = rules.toEndpointState({ state }, undefined, NOW);
@@ -88,7 +88,7 @@ test('every state of an endpoint, an attempt, a poll and a replay has a label', 
   expect(Object.keys(rules.REPLAY_STATES)).toEqual(Replay.shape.state.options);
 });
 
-test('an account is stale two poll intervals and a minute after its last observation, not earlier', () => {
+test('an account is stale two poll intervals and a minute after its last complete observation, and not earlier', () => {
   const seen = (seconds: number, interval = 120, record: Partial<rules.Account> = {}) =>
     rules.staleSince(
       account('acme', { observedThrough: ago(seconds) }, { pollIntervalSeconds: interval, ...record }),
@@ -103,16 +103,16 @@ test('an account is stale two poll intervals and a minute after its last observa
   expect(rules.staleSince(account('acme', null), NOW)).toBeNull();
 });
 
-test('a stale account does not count as up to date; a more specific state takes precedence', () => {
+test('a stale account is labelled Stale instead of Polling, but keeps the label of a more severe state', () => {
   const stale = { observedThrough: ago(3_600) };
   expect(rules.toAccountState(account('acme', stale), NOW)).toMatchObject({
-    label: 'Not seen for too long',
+    label: 'Stale',
     tone: 'bad',
   });
-  expect(rules.toAccountState(account('acme', { ...stale, state: 'failing' }), NOW).label).toBe('Polls fail');
+  expect(rules.toAccountState(account('acme', { ...stale, state: 'failing' }), NOW).label).toBe('Failing');
 });
 
-test('accounts are sorted by severity, then by region and id', () => {
+test('accounts are sorted by severity, then accounts with failed polls, then by region and id', () => {
   const accounts = [
     account('b'),
     account('a', {}, { region: 'nz' }),
@@ -141,11 +141,11 @@ test('endpoints are sorted by severity of their health', () => {
   );
   expect(order.map(({ id }) => id)).toEqual(['fails', 'off', 'behind', 'parked', 'busy', 'unknown']);
   expect(order.map((one) => rules.toEndpointState(one, known[one.id], NOW).label)).toEqual([
-    ...['Failing', 'Disabled', 'Behind', 'Refuses some', 'Takes events', 'Takes events'],
+    ...['Failing', 'Disabled', 'Lagging', 'Events parked', 'Active', 'Active'],
   ]);
 });
 
-test('the summary is one line with the tone of the worst state', () => {
+test('the summary is one sentence with the tone of the worst state', () => {
   const five = ['a', 'b', 'c', 'd', 'e'].map((id) => account(id));
   const summarize = (
     accounts: readonly rules.Account[],
@@ -156,12 +156,12 @@ test('the summary is one line with the tone of the worst state', () => {
     'All 5 accounts are up to date; 1 endpoint is failing. | bad',
   );
   expect(summarize(five, [endpoint('erp')])).toBe(
-    'All 5 accounts are up to date; the endpoint takes events. | good',
+    'All 5 accounts are up to date; the endpoint is active. | good',
   );
   expect(summarize(five, [])).toBe('All 5 accounts are up to date. | good');
   expect(summarize([], undefined)).toBe('There are no accounts. | good');
   expect(summarize([account('a', { state: 'baselining' })], undefined)).toBe(
-    'The account is looked at for the first time. | good',
+    'The account is baselining. | good',
   );
   const mixed = [...five, account('f', { state: 'quarantined' }), account('g', { state: 'failing' })];
   expect(
@@ -170,18 +170,18 @@ test('the summary is one line with the tone of the worst state', () => {
       region('nz', 'ok'),
     ]),
   ).toBe(
-    'The ordering service fails in US; 5 of 8 accounts are up to date, 1 is in doubt, 1 can’t be polled, 1 is paused. | bad',
+    'The ordering API fails in US; 5 of 8 accounts are up to date, 1 is quarantined, 1 is failing, 1 is paused. | bad',
   );
 });
 
-test('the pending confirmation is derived from the account report', () => {
+test('the report determines which confirmation an account waits for', () => {
   const missingJobs = { pending: 1, suspected: 2, contradictory: 3 };
   expect(rules.countMissingJobs(missingJobs)).toBe(6);
   expect(rules.getPendingConfirmation({ state: 'tracking', quarantinedAt: null, missingJobs })).toBeNull();
   expect(rules.getPendingConfirmation({ state: 'quarantined', quarantinedAt: ago(9), missingJobs })).toBe(
     'quarantine',
   );
-  // Polls fail now, and the quarantine remains.
+  // A failing account stays in quarantine.
   expect(rules.getPendingConfirmation({ state: 'failing', quarantinedAt: ago(9), missingJobs })).toBe(
     'quarantine',
   );
@@ -190,34 +190,34 @@ test('the pending confirmation is derived from the account report', () => {
   ).toBe('identity');
 });
 
-test('the poll chart has a text alternative', () => {
-  expect(rules.describePolls([], span)).toBe('No poll is over yet.');
-  expect(rules.describePolls([poll()], span)).toBe('The only poll took 1000 ms; none failed.');
+test('the chart of polls has a text alternative', () => {
+  expect(rules.describePolls([], span)).toBe('No polls yet.');
+  expect(rules.describePolls([poll()], span)).toBe('1 poll: 1000 ms; none failed.');
   const polls = [poll({ ms: 700 }), poll({ ms: 30_000, outcome: 'failed' }), poll({ outcome: 'partial' })];
   expect(rules.describePolls(polls, span)).toBe(
-    'The last 3 polls: the latest took 700 ms, half of them at most 1000 ms, the slowest 30000 ms; 1 failed, 1 did not get to the end.',
+    'Last 3 polls: latest 700 ms, median 1000 ms, slowest 30000 ms; 1 failed, 1 partial.',
   );
 });
 
-test('a rate is 100 % only without failures', () => {
+test('a rate is formatted as 100 % only if nothing failed', () => {
   expect([1, 0.9996, 0.995, 0.994, 0.5, 0].map(rules.formatPercent)).toEqual([
     ...['100 %', '99.9 %', '99.5 %', '99 %', '50 %', '0 %'],
   ]);
 });
 
-test('replay progress lists outcomes that are not zero', () => {
+test('the progress of a replay lists its results and omits zero counts', () => {
   const replay: rules.ReplayRun = {
     ...{ id: 'rp-1', state: 'running', accounts: ['acme'], filter: {}, truncatedAccounts: [] },
     ...{ total: 1_200, done: 300, delivered: 290, failed: 0, skipped: 10 },
     ...{ startedAt: ago(5), finishedAt: null },
   };
-  expect(rules.formatReplayProgress(replay)).toBe('300 of 1,200: 290 taken, 10 not wanted');
+  expect(rules.formatReplayProgress(replay)).toBe('300 of 1,200: 290 delivered, 10 filtered out');
   expect([replay, { ...replay, state: 'starting' as const }].map(rules.isRunning)).toEqual([true, true]);
   expect(rules.isRunning({ state: 'done' })).toBe(false);
 });
 
-test('a row matches if it contains all search terms, in any order', () => {
+test('a row matches if it contains each term of the query, in any order', () => {
   expect(rules.matchesQuery('', 'acme')).toBe(true);
-  expect(rules.matchesQuery('FAIL us', 'acme', 'us', 'Polls fail', null)).toBe(true);
+  expect(rules.matchesQuery('FAIL us', 'acme', 'us', 'Failing', null)).toBe(true);
   expect(rules.matchesQuery('acme nz', 'acme', 'us')).toBe(false);
 });

@@ -1,4 +1,4 @@
-/** Job search: its requests, and the completeness and order of its results. */
+/** Job search of the dashboard: requests, completeness and order of the results, updates by events. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { shiftDay } from '../../dashboard/src/dates.ts';
@@ -42,7 +42,7 @@ const job = (jobNumber: number, rest: Partial<ListedJob> = {}): ListedJob => ({
   ...rest,
 });
 
-/** A fake of the job routes: applies the requested filter, in the order of its index. */
+/** Answers a request like the API: by one filter, in the order of its index. */
 function answer(jobs: readonly ListedJob[], { source: { filter }, after, limit }: PageRequest) {
   const [[name, value] = ['none', '']] = Object.entries(filter);
   const undispatched = (one: ListedJob) =>
@@ -76,7 +76,7 @@ function answer(jobs: readonly ListedJob[], { source: { filter }, after, limit }
   };
 }
 
-/** Runs a search against jobs of accounts until it asks for nothing more; `pick` chooses who is answered next. */
+/** Runs a search until it has no more requests. `pick` chooses which outstanding request is answered next. */
 function run(search: JobSearch, world: Record<string, readonly ListedJob[]>, pick = () => 0): PageRequest[] {
   const asked: PageRequest[] = [];
   const waiting = search.nextRequests();
@@ -119,7 +119,7 @@ const wishes: fc.Arbitrary<JobQuery> = fc.record({
   sort: fc.constantFrom('due' as const, 'number' as const),
 });
 
-test('any search finds all matching jobs once, in order, and no others', () => {
+test('every search finds exactly the matching jobs, each once and in order', () => {
   fc.assert(
     fc.property(wishes, some, some, fc.infiniteStream(fc.nat()), (wanted, first, second, chance) => {
       const toJobs = (drafts: typeof first): ListedJob[] =>
@@ -149,8 +149,8 @@ test('any search finds all matching jobs once, in order, and no others', () => {
   );
 });
 
-test('rows shown before the search is complete keep their place; later rows are added below', () => {
-  // Within a day the later numbers are due earlier, and the API lists by number.
+test('rows shown before all pages are read keep their positions; further rows are appended', () => {
+  // Within a day, higher numbers are due earlier, and the API lists by number.
   const due = (at: number): string =>
     `${shiftDay('2026-03-01', at % 90)}T${String(23 - Math.floor(at / 90)).padStart(2, '0')}:00:00Z`;
   const jobs = (from: number) => Array.from({ length: 700 }, (_, at) => job(from + at, { dateDue: due(at) }));
@@ -169,7 +169,7 @@ test('rows shown before the search is complete keep their place; later rows are 
   expect(before).toHaveLength(1_400);
 });
 
-test('a search reads no more than requested, and nothing from accounts without open jobs', () => {
+test('a search reads only the requested rows, and queries no account that certainly has no open job', () => {
   const jobs = Array.from({ length: 5_000 }, (_, at) =>
     job(at + 1, { dateDue: shiftDay('2026-03-01', at % 90) }),
   );
@@ -190,11 +190,11 @@ test('a search reads no more than requested, and nothing from accounts without o
   expect(search.getResult().skipped).toBe(1);
   expect(search.getResult().complete).toBe(false);
   expect(search.getResult().read).toBeLessThan(1_000);
-  // Completed jobs can be in any account.
+  // Ended jobs can be in any account.
   expect(planSearch({ q: '77' }, accounts).skipped).toBe(0);
 });
 
-test('an order that the API does not have shows rows only when all are read, or the list is marked as truncated', () => {
+test('in an order other than that of the lists, rows are shown only when all are read or the result is cut', () => {
   const jobs = Array.from({ length: 21_000 }, (_, at) =>
     job(at + 1, { dateDue: shiftDay('2026-03-01', at % 90) }),
   );
@@ -214,7 +214,7 @@ test('an order that the API does not have shows rows only when all are read, or 
   expect(search.getResult().rows.map((row) => row.job.jobNumber)).toEqual(jobs.map((its) => its.jobNumber));
 });
 
-test('open jobs include dispatched jobs and exclude completed ones', () => {
+test('the filter for open jobs includes dispatched jobs and excludes ended ones', () => {
   const jobs = [job(1), job(2, { dateOut: '2026-03-01' }), job(3, { outcome: 'closed', phase: 'settling' })];
   const search = new JobSearch({ open: true }, [account('a'), account('none', { openJobs: 0 })]);
   run(search, { a: jobs });
@@ -222,7 +222,7 @@ test('open jobs include dispatched jobs and exclude completed ones', () => {
   expect(search.getResult().skipped).toBe(1);
 });
 
-test('an account that was not searched is not reported as having no matches', () => {
+test('an empty result names accounts that failed to load', () => {
   const search = new JobSearch({ q: 'PO-1' }, [account('a'), account('b')]);
   for (const ask of search.nextRequests()) {
     if (ask.source.account === 'a') search.addPage(ask, answer([], ask));
@@ -230,18 +230,20 @@ test('an account that was not searched is not reported as having no matches', ()
   }
   const found = search.getResult();
   expect([found.complete, found.failures.length]).toEqual([true, 1]);
-  expect(formatResultCount(found, {})).toBe('0 jobs by due day, without accounts that could not be read');
-  expect(formatEmptyResult({ q: 'PO-1' }, true)).toBe('No such job is in the accounts that could be read.');
+  expect(formatResultCount(found, {})).toBe('0 jobs by due day, without accounts that failed to load');
+  expect(formatEmptyResult({ q: 'PO-1' }, true)).toBe(
+    'No matching jobs in the accounts that could be loaded.',
+  );
   expect(formatEmptyResult({ q: 'PO-1' }, false)).toMatch(/^No job has this order number/);
 });
 
-test('an account that fails is reported and retried; the results of others are shown', () => {
+test('a failed account is listed in the result, the jobs of other accounts are shown, and a retry queries it again', () => {
   const search = new JobSearch({}, [account('a'), account('b')]);
   for (const ask of search.nextRequests()) {
     if (ask.source.account === 'a') search.addPage(ask, answer([job(1)], ask));
     else search.addFailure(ask, 'It is on fire.');
   }
-  expect(search.getResult()).toMatchObject({ failures: [{ account: 'b', sentence: 'It is on fire.' }] });
+  expect(search.getResult()).toMatchObject({ failures: [{ account: 'b', message: 'It is on fire.' }] });
   expect(search.getResult().rows).toHaveLength(1);
   search.retry();
   run(search, { b: [job(2)] });
@@ -252,7 +254,7 @@ test('an account that fails is reported and retried; the results of others are s
 const event = (type: string, its: ListedJob, id = 'a'): JobEvent =>
   ({ type, data: { account: id, region: 'us', job: its } }) as unknown as JobEvent;
 
-test('an event adds a matching job of an account that had no open jobs', () => {
+test('a new job of an account without open jobs is counted as a match, unless a later event excludes it', () => {
   const accounts = [account('a'), account('none', { openJobs: 0 })];
   const begun = (events: readonly JobEvent[]) => {
     const search = new JobSearch({}, accounts);
@@ -266,7 +268,7 @@ test('an event adds a matching job of an account that had no open jobs', () => {
   expect(begun([event('job.created', job(7), 'a')])).toBe(0);
 });
 
-test('events update rows in place; rows that no longer match stay and are marked', () => {
+test('events update rows in place, and rows that no longer match stay with a mark', () => {
   const search = new JobSearch({ status: 'Scheduled' }, [account('a')]);
   run(search, { a: [job(1), job(2), job(3)] });
   const numbers = () => search.getResult().rows.map((row) => row.job.jobNumber);
@@ -286,7 +288,7 @@ test('events update rows in place; rows that no longer match stay and are marked
   expect(numbers()).toEqual([1, 2, 3]);
 });
 
-test('a job is late from its overdue event until it is dispatched or its due date changes', () => {
+test('a job is late from job.overdue until it is dispatched or its due date changes', () => {
   const search = new JobSearch({}, [account('a')]);
   run(search, { a: [job(1)] });
   const late = () => search.getResult().rows[0]?.job.late;
@@ -301,11 +303,11 @@ test('a job is late from its overdue event until it is dispatched or its due dat
   expect(late()).toBe(false);
 });
 
-test('a job that appears again on a later page keeps its place', () => {
+test('a job that appears again on a later page keeps its position', () => {
   const search = new JobSearch({}, [account('a')]);
   const take = (page: Parameters<JobSearch['addPage']>[1]) => {
     const [ask] = search.nextRequests();
-    if (!ask) throw new Error('Nothing is asked.');
+    if (!ask) throw new Error('No request.');
     search.addPage(ask, page);
   };
   take({ jobs: [job(1, { dateDue: '2026-03-01' }), job(2, { dateDue: '2026-03-02' })], next: 'x' });
@@ -317,21 +319,21 @@ test('a job that appears again on a later page keeps its place', () => {
   ]);
 });
 
-test('a page does not undo events that arrived after its request', () => {
+test('a page does not overwrite events that arrived during its request', () => {
   const search = new JobSearch({}, [account('a')]);
   const [ask] = search.nextRequests();
-  if (!ask) throw new Error('Nothing is asked.');
+  if (!ask) throw new Error('No request.');
   search.applyEvents([event('job.status_changed', job(1, { status: 'Held' }))]);
   search.addPage(ask, { jobs: [job(1)], next: null });
   expect(search.getResult().rows[0]?.job.status).toBe('Held');
   expect(search.getResult().fresh).toBe(0);
 });
 
-test('relative days in the address are resolved when the page is opened', () => {
+test('relative days in the address are resolved on the current day', () => {
   const read = (params: Record<string, string>) => parseJobQuery((name) => params[name], '2026-11-21');
   expect(read({ due: 'today' })).toMatchObject({ dueOn: '2026-11-21' });
   expect(read({ due: 'tomorrow' })).toMatchObject({ dueOn: '2026-11-22' });
-  // From Monday to Sunday; the 21st is a Saturday.
+  // A week is Monday to Sunday; the 21st is a Saturday.
   expect(read({ due: 'week' })).toMatchObject({ dueFrom: '2026-11-16', dueBefore: '2026-11-23' });
   expect(read({ dueOn: 'soon', late: 'yes' })).toMatchObject({ dueOn: undefined, late: undefined });
   expect(['410001', '#410,001', ' 1', 'PO-1', '0', '1234567890123'].map(parseJobNumber)).toEqual([
@@ -339,17 +341,17 @@ test('relative days in the address are resolved when the page is opened', () => 
   ]);
 });
 
-test('only http and https URLs become links', () => {
+test('only http and https links are rendered as links', () => {
   expect(toWebLink('https://carrier.example/t?n=1')).toBe('https://carrier.example/t?n=1');
   for (const link of ['javascript:alert(1)', 'JaVaScRiPt:alert(1)', 'data:text/html,x', '//x', 'x', '', null])
     expect(toWebLink(link)).toBeUndefined();
 });
 
-test('the delivery status of an event is derived from its last attempts', () => {
+test('the delivery status of an event is the outcome of its last attempts', () => {
   const of = (...outcomes: ('delivered' | 'rejected' | 'retry')[]) =>
-    summarizeAttempts(outcomes.map((outcome) => ({ outcome }))).words;
-  expect(of('delivered')).toBe('taken');
-  expect(of('retry', 'rejected', 'delivered')).toBe('taken, after it failed 2 times');
-  expect(of('retry', 'rejected')).toBe('refused 2 times');
+    summarizeAttempts(outcomes.map((outcome) => ({ outcome }))).text;
+  expect(of('delivered')).toBe('delivered');
+  expect(of('retry', 'rejected', 'delivered')).toBe('delivered after 2 failures');
+  expect(of('retry', 'rejected')).toBe('rejected 2 times');
   expect(of('retry')).toBe('failed once');
 });

@@ -1,4 +1,4 @@
-/** The page Now: selection of events and computation of statistics. */
+/** The Now page: event filter and statistics. */
 import { expect, test } from 'vitest';
 import { shiftDay, toLocalDay } from '../../dashboard/src/dates.ts';
 import { countAfter, createRowFilter, matchesFilter, type Row } from '../../dashboard/src/now/feed.ts';
@@ -27,7 +27,7 @@ const rows = (from: number, to: number, type?: EventType): Row[] =>
   Array.from({ length: to - from + 1 }, (_, at) => row(from + at, type));
 const numbers = (all: readonly Row[]): number[] => all.map(({ number }) => number);
 
-test('events are filtered by type, account, region and visible text', () => {
+test('events are filtered by type, account, region and displayed text', () => {
   const dispatched = example('job.dispatched');
   const asked = [
     {},
@@ -40,14 +40,12 @@ test('events are filtered by type, account, region and visible text', () => {
   for (const filter of asked) expect(matchesFilter(dispatched, filter), JSON.stringify(filter)).toBe(true);
   const others = [{ types: ['job.created'] }, { account: 'birch' }, { region: 'nz' }, { text: 'mugs' }];
   for (const filter of others) expect(matchesFilter(dispatched, filter), JSON.stringify(filter)).toBe(false);
-  expect(matchesFilter(example('job.status_changed'), { text: 'awaiting artwork' }), 'what it was').toBe(
-    true,
-  );
-  expect(matchesFilter(example('upstream.outage'), { account: 'acme' }), 'of no account').toBe(false);
+  expect(matchesFilter(example('job.status_changed'), { text: 'awaiting artwork' }), 'old value').toBe(true);
+  expect(matchesFilter(example('upstream.outage'), { account: 'acme' }), 'event without account').toBe(false);
   expect(eventTypes.filter((type) => matchesFilter(example(type), { text: 'no such thing' }))).toEqual([]);
 });
 
-test('a selection adds new events, drops removed ones, and never skips or repeats', () => {
+test('the row filter follows added and removed rows without skipping or repeating any', () => {
   const select = createRowFilter({ types: ['job.created'] });
   const all = Array.from({ length: 60 }, (_, at) => row(at + 1, at % 3 === 0 ? 'job.closed' : 'job.created'));
   const wanted = (from: number, to: number) =>
@@ -69,19 +67,19 @@ test('a selection adds new events, drops removed ones, and never skips or repeat
   expect(numbers(select(all.slice(9, 20))), 'an earlier state').toEqual(wanted(10, 20));
 });
 
-test('new events that do not match leave the list identical', () => {
+test('rows that do not match leave the filtered list identical', () => {
   const select = createRowFilter({ types: ['job.closed'] });
   const before = select([...rows(1, 3), row(4, 'job.closed')]);
   expect(select([...rows(1, 3), row(4, 'job.closed'), ...rows(5, 9)])).toBe(before);
 });
 
 test('gaps match every filter', () => {
-  const hole: Row = { kind: 'hole', number: 2, reason: 'They are gone.' };
+  const gap: Row = { kind: 'gap', number: 2, reason: 'Events expired.' };
   const select = createRowFilter({ text: 'no such thing' });
-  expect(select([row(1), hole, row(3)])).toEqual([hole]);
+  expect(select([row(1), gap, row(3)])).toEqual([gap]);
 });
 
-test('waiting events are those after the last shown one', () => {
+test('new events are counted after the last shown row', () => {
   expect([0, 4, 5, 7, 9, 20].map((number) => countAfter(rows(5, 9), number))).toEqual([5, 5, 4, 2, 0, 0]);
   expect(countAfter([], 3)).toBe(0);
 });
@@ -92,7 +90,7 @@ const open = (change: Partial<RegionOpenJobs> = {}): RegionOpenJobs => ({
   ...change,
 });
 
-test('open jobs of regions are added up by status and day, largest status and earliest day first', () => {
+test('open jobs of regions are added up by status, largest first, and by day, earliest first', () => {
   const sum = sumOpenJobs([
     open({
       byStatus: [
@@ -128,7 +126,7 @@ test('open jobs of regions are added up by status and day, largest status and ea
   expect(sumOpenJobs([])).toMatchObject({ jobs: 0, byStatus: [], byDueDay: [], accounts: [] });
 });
 
-test('with a key for some accounts, only these are added up', () => {
+test('with a key for some accounts, their open jobs are added up', () => {
   const { region, accounts: _, ...chart } = open();
   const ofAccount: OpenJobs = { region, account: 'acme', observedThrough: null, changedAt: '', ...chart };
   const sum = sumOpenJobs([ofAccount, { ...ofAccount, account: 'birch', late: 4 }]);
@@ -144,7 +142,7 @@ const rollup = (day: string, change: Partial<Rollup> = {}): Rollup => ({
   ...change,
 });
 
-test('daily totals are added up by day', () => {
+test('roll-ups are added up by day', () => {
   const days = sumDays([
     { days: [rollup('2026-03-01'), rollup('2026-03-02', { created: 5 })] },
     { days: [rollup('2026-03-02', { late: 0 }), rollup('2026-03-03')] },
@@ -154,7 +152,7 @@ test('daily totals are added up by day', () => {
   expect(countOnTime(days)).toEqual({ onTime: 8, of: 11 });
 });
 
-test('a share is rounded to 100 % or 0 % only if exact', () => {
+test('a share is never rounded up to 100 % or down to 0 %', () => {
   const shares = [
     formatPercent(0, 0),
     formatPercent(0, 9),
@@ -167,7 +165,7 @@ test('a share is rounded to 100 % or 0 % only if exact', () => {
   expect(shares).toEqual(['–', '0%', '100%', '67%', '99.9%', '99.9%', '0.1%']);
 });
 
-test('days follow the local calendar across months and years', () => {
+test('local days are shifted across the ends of months and years', () => {
   expect(toLocalDay(new Date(2026, 0, 5, 23, 59).getTime())).toBe('2026-01-05');
   expect(shiftDay('2026-12-31', 1)).toBe('2027-01-01');
   expect(shiftDay('2026-03-01', -1)).toBe('2026-02-28');
@@ -183,7 +181,7 @@ const account = (id: string, ageSeconds: number | null, change: Partial<Account>
     },
   }) as Account;
 
-test('statistics are stale if an account was not polled within its own interval, except paused accounts', () => {
+test('stale accounts are found by their own poll interval, except paused ones', () => {
   const hourly = { pollIntervalSeconds: 3_600 };
   const accounts = [
     ...[account('fresh', 300), account('old', 301), account('slow', 7_260, hourly)],
@@ -194,7 +192,7 @@ test('statistics are stale if an account was not polled within its own interval,
   expect(unread).toEqual(['new']);
 });
 
-test('the first jobs of several accounts are sorted by due date, those without a date last', () => {
+test('jobs of several accounts are sorted by due date, those without a date last', () => {
   const job = (jobNumber: number, dateDue: string | null, of = 'acme') =>
     ({ jobNumber, dateDue, account: of }) as ListedJob;
   const listed = [
@@ -210,11 +208,11 @@ test('the first jobs of several accounts are sorted by due date, those without a
   expect(sortByDueDate(listed, 9)).toHaveLength(6);
 });
 
-test('a list is marked as incomplete if not all accounts were searched', () => {
+test('a list that does not cover all accounts states its scope', () => {
   expect(formatListScope(3, 10, 4, 0)).toBe('');
-  expect(formatListScope(12, 10, 4, 0)).toBe('The first 10:');
-  const rest = 'of the 30 accounts with most jobs; 970 others are not looked through:';
-  expect(formatListScope(12, 10, 30, 970)).toBe(`The first 10 ${rest}`);
-  expect(formatListScope(3, 10, 30, 970)).toBe(`Those ${rest}`);
+  expect(formatListScope(12, 10, 4, 0)).toBe('First 10:');
+  const rest = 'of the 30 accounts with the most jobs; 970 accounts not searched:';
+  expect(formatListScope(12, 10, 30, 970)).toBe(`First 10 ${rest}`);
+  expect(formatListScope(3, 10, 30, 970)).toBe(`Jobs ${rest}`);
   expect(formatListScope(0, 10, 30, 970)).toBe('');
 });

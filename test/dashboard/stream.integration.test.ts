@@ -138,7 +138,7 @@ const getRows = (): (number | string)[] =>
   stream
     ?.getState()
     .rows.map((row) =>
-      row.kind === 'hole' ? `hole: ${row.reason}` : Number(row.event.id.split('.').at(-1)),
+      row.kind === 'gap' ? `gap: ${row.reason}` : Number(row.event.id.split('.').at(-1)),
     ) ?? [];
 const rowsUpTo = (last: number) => Array.from({ length: last }, (_, at) => at + 1);
 const begin = (now?: () => number): EventStream => {
@@ -313,7 +313,7 @@ test('a gap is listed if events are no longer retained, and the stream resumes a
   expect(one.after).toBe('c90');
   one.send(91);
   await until(() => getRows().length === 5);
-  expect(getRows()).toEqual([1, 2, 3, 'hole: It is cursor-gone.', 91]);
+  expect(getRows()).toEqual([1, 2, 3, 'gap: It is cursor-gone.', 91]);
 });
 
 test('after a restore the stream resumes at the restored cursor', async () => {

@@ -1,4 +1,4 @@
-/** How one account is doing, and what can be done about it. */
+/** State, polls and events of one account, with actions. */
 import { Button } from '@mantine/core';
 import { useState } from 'react';
 import { Link } from 'wouter';
@@ -31,7 +31,7 @@ import {
 } from './queries.ts';
 import { countMissingJobs, getPendingConfirmation, POLL_OUTCOMES, toAccountState } from './status.ts';
 
-/** How often it is looked whether the account has become stale. */
+/** Interval of the check whether the account is stale. */
 const STALE_MS = 5_000;
 
 export function AccountPage({ id }: { readonly id: string }) {
@@ -56,52 +56,43 @@ function AccountView({ account: { record, report, polls } }: { readonly account:
   const href = useHref();
   const now = useNow(STALE_MS);
   const { may } = useSession();
-  const acts = useActionRunner([['accounts'], ['accountEvents', id]]);
+  const runner = useActionRunner([['accounts'], ['accountEvents', id]]);
   const [tested, setTested] = useState<TestReport | null>(null);
   const whole = { ...record, status: report };
-  const words = toAccountState(whole, now);
+  const state = toAccountState(whole, now);
   return (
     <Page
       title={`Account ${id}`}
       actions={
         <>
-          <Link href={href('/jobs', { account: id })}>Its jobs</Link>
-          <Link href={href(`/setup/accounts/${encodeURIComponent(id)}`)}>Its setup</Link>
-          {may('operate') ? <Actions account={whole} acts={acts} onTested={setTested} /> : null}
+          <Link href={href('/jobs', { account: id })}>Account jobs</Link>
+          <Link href={href(`/setup/accounts/${encodeURIComponent(id)}`)}>Account setup</Link>
+          {may('operate') ? <Actions account={whole} runner={runner} onTested={setTested} /> : null}
         </>
       }
     >
-      <StateNote words={words} problem={record.paused ? null : report?.problem}>
-        {report && may('operate') ? <ConfirmActions id={id} report={report} acts={acts} /> : null}
+      <StateNote state={state} problem={record.paused ? null : report?.problem}>
+        {report && may('operate') ? <ConfirmActions id={id} report={report} runner={runner} /> : null}
       </StateNote>
-      <ActionError acts={acts} />
+      <ActionError runner={runner} />
       {tested ? <TestResult report={tested} /> : null}
       <div className={css.columns}>
-        <Panel title="How it stands">
+        <Panel title="Status">
           <Facts
             rows={[
               ['Region', record.region.toUpperCase()],
-              [
-                'Polled',
-                record.paused
-                  ? 'not at all: paused'
-                  : `every ${formatDuration(record.pollIntervalSeconds * 1000)}`,
-              ],
+              ['Poll interval', record.paused ? 'Paused' : formatDuration(record.pollIntervalSeconds * 1000)],
               ['Observed through', <ObservedThrough key="observed" account={whole} now={now} />],
               [
                 'Last poll',
-                report?.lastPollAt ? <RelativeTime key="last" at={report.lastPollAt} /> : 'none yet',
+                report?.lastPollAt ? <RelativeTime key="last" at={report.lastPollAt} /> : 'None yet',
               ],
               [
                 'Next poll',
-                report?.nextPollAt ? (
-                  <RelativeTime key="next" at={report.nextPollAt} />
-                ) : (
-                  'not until somebody acts'
-                ),
+                report?.nextPollAt ? <RelativeTime key="next" at={report.nextPollAt} /> : 'None scheduled',
               ],
               [
-                'Failed in a row',
+                'Consecutive failures',
                 report && report.consecutiveFailures > 0 ? (
                   <span key="failed" className={css.loud}>
                     {report.consecutiveFailures}
@@ -113,21 +104,24 @@ function AccountView({ account: { record, report, polls } }: { readonly account:
               [
                 'Open jobs',
                 report?.openJobs == null ? (
-                  'not known yet'
+                  'Not yet known'
                 ) : (
                   <Link key="open" href={href('/jobs', { account: id, which: 'open' })}>
                     {report.openJobs.toLocaleString()}
                   </Link>
                 ),
               ],
-              ['Not readable', report && report.unreadJobs > 0 ? `${report.unreadJobs} of them` : undefined],
+              [
+                'Unread jobs',
+                report && report.unreadJobs > 0 ? report.unreadJobs.toLocaleString() : undefined,
+              ],
               ['Missing jobs', report ? <MissingJobs key="missing" report={report} /> : undefined],
               [
-                'In doubt since',
+                'Quarantined since',
                 report?.quarantinedAt ? <Timestamp key="doubt" at={report.quarantinedAt} /> : undefined,
               ],
               ['Credentials', record.secretRef ?? undefined],
-              ['Made in', record.managed ? undefined : 'the configuration file'],
+              ['Managed by', record.managed ? undefined : 'Configuration file'],
             ]}
           />
         </Panel>
@@ -143,39 +137,39 @@ function AccountView({ account: { record, report, polls } }: { readonly account:
 
 function MissingJobs({ report: { missingJobs } }: { readonly report: AccountReport }) {
   const { pending, suspected, contradictory } = missingJobs;
-  if (countMissingJobs(missingJobs) === 0) return 'none';
+  if (countMissingJobs(missingJobs) === 0) return 'None';
   return [
-    suspected > 0 ? `${suspected} seem to be gone, and are looked at once more before that is said` : '',
-    pending > 0 ? `${pending} not answered for yet` : '',
-    contradictory > 0 ? `${contradictory} with answers that don’t fit together` : '',
+    suspected > 0 ? `${suspected} to be confirmed by a second observation` : '',
+    pending > 0 ? `${pending} not yet investigated` : '',
+    contradictory > 0 ? `${contradictory} with contradictory answers` : '',
   ]
     .filter(Boolean)
     .join('; ');
 }
 
-/** Those that did not go well, with what is known of why. */
+/** Failed and partial polls with their problems. */
 function FailedPolls({ polls }: { readonly polls: AccountDetails['polls'] }) {
   const rows = polls.filter(({ outcome, problem }) => outcome !== 'complete' || problem !== null);
   if (rows.length === 0) return null;
   return (
     <Rows
-      label="Polls that did not go well"
+      label="Failed and partial polls"
       rows={rows}
       keyOf={({ startedAt }) => startedAt}
       columns={[
-        { name: 'Began', render: ({ startedAt }) => <Timestamp at={startedAt} as="clock" /> },
+        { name: 'Started', render: ({ startedAt }) => <Timestamp at={startedAt} as="clock" /> },
         {
-          name: 'Ended',
+          name: 'Outcome',
           render: ({ outcome }) => (
-            <Badge tone={POLL_OUTCOMES[outcome].tone}>{POLL_OUTCOMES[outcome].word}</Badge>
+            <Badge tone={POLL_OUTCOMES[outcome].tone}>{POLL_OUTCOMES[outcome].label}</Badge>
           ),
         },
-        { name: 'Took', right: true, render: ({ ms }) => formatDuration(ms) },
+        { name: 'Duration', right: true, render: ({ ms }) => formatDuration(ms) },
         { name: 'Requests', right: true, render: ({ requests }) => requests },
         {
-          name: 'Why',
+          name: 'Problem',
           wide: true,
-          render: ({ problem }) => problem ?? <span className={css.quiet}>no longer kept</span>,
+          render: ({ problem }) => problem ?? <span className={css.quiet}>Expired</span>,
         },
       ]}
     />
@@ -185,11 +179,14 @@ function FailedPolls({ polls }: { readonly polls: AccountDetails['polls'] }) {
 function AccountEvents({ id, head }: { readonly id: string; readonly head: string | undefined }) {
   const { data, error, refetch } = useAccountEvents(id, head);
   return (
-    <Panel title="What was said of it" aside="Events of the account itself, newest first">
+    <Panel title="Account events" aside="Newest first">
       {error && !data ? (
         <Failure error={error} again={refetch} />
       ) : data?.length === 0 ? (
-        <Empty>None among the last {SCANNED_EVENTS.toLocaleString()} events of its log.</Empty>
+        <Empty>
+          No account events among the last {SCANNED_EVENTS.toLocaleString()} events of the log. Baselines,
+          polling failures and quarantines appear here.
+        </Empty>
       ) : (
         <ul className={css.events}>
           {data?.map((event) => (
@@ -210,46 +207,46 @@ function AccountEvents({ id, head }: { readonly id: string; readonly head: strin
 
 function Actions(props: {
   readonly account: AccountDetails['record'];
-  readonly acts: ActionRunner;
+  readonly runner: ActionRunner;
   readonly onTested: (report: TestReport | null) => void;
 }) {
-  const { account, acts, onTested } = props;
+  const { account, runner, onTested } = props;
   const { id, paused, managed, revision } = account;
   const api = useApi();
   const ask = useConfirm();
   const test = () => {
     onTested(null);
-    void acts.run('test', async () => onTested(await api.post<TestReport>(accountPath(id, '/test'))));
+    void runner.run('test', async () => onTested(await api.post<TestReport>(accountPath(id, '/test'))));
   };
   const resume = () =>
-    void acts.run(
+    void runner.run(
       'resume',
       () => api.post(accountPath(id, '/resume'), { revision }),
-      `${id} is polled again.`,
+      `Polling of ${id} is resumed.`,
     );
   const pause = () =>
     ask({
       title: `Pause polling of ${id}?`,
       body: (
         <p>
-          It is not polled, and nothing new is said of its jobs, until somebody resumes it. Its log, its jobs
-          and its state stay; what changed meanwhile is found then.
+          No events are emitted for its jobs until polling is resumed. The log and the jobs are kept. Changes
+          made meanwhile are detected when polling resumes.
         </p>
       ),
       verb: 'Pause',
       onConfirm: () =>
-        acts.runConfirmed(
+        runner.runConfirmed(
           () => api.post(accountPath(id, '/pause'), { revision }),
           `Polling of ${id} is paused.`,
         ),
     });
   return (
     <>
-      <Button size="xs" variant="default" loading={acts.busy === 'test'} onClick={test}>
+      <Button size="xs" variant="default" loading={runner.busy === 'test'} onClick={test}>
         Test credentials
       </Button>
       {!managed ? null : paused ? (
-        <Button size="xs" loading={acts.busy === 'resume'} onClick={resume}>
+        <Button size="xs" loading={runner.busy === 'resume'} onClick={resume}>
           Resume
         </Button>
       ) : (
@@ -261,16 +258,16 @@ function Actions(props: {
   );
 }
 
-const STEP_NAMES = { token: 'Token', identity: 'Whose account', page: 'One page of jobs' } as const;
+const STEP_NAMES = { token: 'Token', identity: 'Identity', page: 'Page of jobs' } as const;
 
-/** What came of trying out the credentials, step by step. */
+/** Result of each step of a credentials test. */
 function TestResult({ report: { ok, steps, upstreamId, openJobs } }: { readonly report: TestReport }) {
   return (
     <Note tone={ok ? 'good' : 'bad'} live>
       <div className={css.state}>
         <p>
-          <strong>{ok ? 'The credentials work.' : 'The credentials don’t work.'}</strong>
-          {upstreamId === null ? '' : ` They belong to account ${upstreamId} of the ordering service`}
+          <strong>{ok ? 'The credentials are valid.' : 'The credentials test failed.'}</strong>
+          {upstreamId === null ? '' : ` They belong to account ${upstreamId} of the ordering API`}
           {openJobs === null
             ? upstreamId === null
               ? ''
@@ -281,7 +278,7 @@ function TestResult({ report: { ok, steps, upstreamId, openJobs } }: { readonly 
           {steps.map(({ step, ok: worked, message, ms }) => (
             <li key={step}>
               <Badge tone={worked ? 'good' : 'bad'}>
-                {STEP_NAMES[step]}: {worked ? 'works' : 'fails'}
+                {STEP_NAMES[step]}: {worked ? 'passed' : 'failed'}
               </Badge>
               <span>{message}</span>
               <span className={css.quiet}>{formatDuration(ms)}</span>
@@ -293,20 +290,20 @@ function TestResult({ report: { ok, steps, upstreamId, openJobs } }: { readonly 
   );
 }
 
-/** What an operator can say to an account that waits for it. */
+/** Buttons for the confirmations that an account waits for. */
 function ConfirmActions(props: {
   readonly id: string;
   readonly report: AccountReport;
-  readonly acts: ActionRunner;
+  readonly runner: ActionRunner;
 }) {
-  const { id, report, acts } = props;
+  const { id, report, runner } = props;
   const api = useApi();
   const ask = useConfirm();
   const kind = getPendingConfirmation(report);
   const events = useAccountEvents(id, report.head);
   if (kind === null) return null;
   const confirm = (body: { readonly upstreamId?: number }, done: string) =>
-    acts.runConfirmed(() => api.post(accountPath(id, '/confirm'), { body }), done);
+    runner.runConfirmed(() => api.post(accountPath(id, '/confirm'), { body }), done);
   if (kind === 'quarantine') {
     const missing = countMissingJobs(report.missingJobs);
     const jobs = missing === 1 ? '1 job is' : `${missing.toLocaleString()} jobs are`;
@@ -316,21 +313,21 @@ function ConfirmActions(props: {
           size="xs"
           onClick={() =>
             ask({
-              title: `Are the missing jobs of ${id} truly gone?`,
+              title: `Confirm the missing jobs of ${id}?`,
               body: (
                 <p>
-                  {jobs} missing from the list. As many may be announced as cancelled or unavailable within a
-                  day, each after the ordering service was asked for it once more. Receivers get those events,
-                  and customers may be told. That can’t be taken back.
+                  {jobs} missing from the list. Each is investigated once more. Within a day, all of them may
+                  be reported cancelled or unavailable: endpoints receive the events, and customers may be
+                  notified. This cannot be undone.
                 </p>
               ),
-              verb: 'They are gone',
+              verb: 'Confirm',
               destructive: true,
-              onConfirm: () => confirm({}, `Confirmed: the missing jobs of ${id} are gone.`),
+              onConfirm: () => confirm({}, `The missing jobs of ${id} are confirmed.`),
             })
           }
         >
-          Confirm that they are gone
+          Confirm missing jobs
         </Button>
       </div>
     );
@@ -341,7 +338,7 @@ function ConfirmActions(props: {
     <>
       {actualId === undefined ? null : (
         <p>
-          <span className={css.quiet}>Expected:</span> account {expectedId} of the ordering service.{' '}
+          <span className={css.quiet}>Expected:</span> account {expectedId} of the ordering API.{' '}
           <span className={css.quiet}>Found:</span> account {actualId}.
         </p>
       )}
@@ -350,20 +347,21 @@ function ConfirmActions(props: {
           size="xs"
           onClick={() =>
             ask({
-              title: `Are the credentials of ${id} in order again?`,
+              title: `Resume polling of ${id}?`,
               body: (
                 <p>
-                  It is polled again at once. The poll asks whose account it is
-                  {expectedId === undefined ? '' : `: unless it is ${expectedId}`}, it stops again before
-                  anything is said of its jobs.
+                  A poll starts at once and checks the identity.{' '}
+                  {expectedId === undefined
+                    ? 'If the identity is wrong, polling stops again before any event is emitted.'
+                    : `If it is not account ${expectedId}, polling stops again before any event is emitted.`}
                 </p>
               ),
-              verb: 'Poll it again',
-              onConfirm: () => confirm({}, `Confirmed: ${id} is polled again.`),
+              verb: 'Resume polling',
+              onConfirm: () => confirm({}, `Polling of ${id} is resumed.`),
             })
           }
         >
-          The credentials are right again
+          Confirm credentials
         </Button>
         {actualId === undefined ? null : (
           <Button
@@ -371,21 +369,21 @@ function ConfirmActions(props: {
             variant="default"
             onClick={() =>
               ask({
-                title: `Is ${id} account ${actualId} from now on?`,
+                title: `Change ${id} to account ${actualId}?`,
                 body: (
                   <p>
-                    Its log and its jobs go on with what account {actualId} shows. Jobs of account{' '}
-                    {expectedId} that it does not show will seem to be gone. That can’t be taken back.
+                    The log and the jobs continue with the data of account {actualId}. Jobs of account{' '}
+                    {expectedId} that it does not list are reported missing. This cannot be undone.
                   </p>
                 ),
-                verb: `It is ${actualId} from now on`,
+                verb: `Change to ${actualId}`,
                 destructive: true,
                 onConfirm: () =>
-                  confirm({ upstreamId: actualId }, `Confirmed: ${id} is account ${actualId} from now on.`),
+                  confirm({ upstreamId: actualId }, `${id} is now account ${actualId} of the ordering API.`),
               })
             }
           >
-            It is account {actualId} from now on
+            Change to account {actualId}
           </Button>
         )}
       </div>

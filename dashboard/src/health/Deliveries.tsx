@@ -1,4 +1,4 @@
-/** What was sent to an endpoint lately, and what it answered. */
+/** Recent delivery attempts of an endpoint with the responses. */
 import { NativeSelect } from '@mantine/core';
 import { keepPreviousData, useInfiniteQuery } from '@tanstack/react-query';
 import { Link } from 'wouter';
@@ -13,15 +13,15 @@ import { endpointPath } from './queries.ts';
 import { ATTEMPT_CAUSES, ATTEMPT_OUTCOMES, type Attempt, type Endpoint } from './status.ts';
 
 const PAGE = 25;
-/** What was loaded page by page is not asked for again: it would move under the reader. */
-const EVERY_MS = 5_000;
+/** Refetch interval. Off once a second page is loaded, so that rows do not move. */
+const REFETCH_MS = 5_000;
 
 const OUTCOME_FILTERS = [
   { value: '', label: 'All attempts' },
-  { value: 'failed', label: 'Not taken' },
-  { value: 'rejected', label: 'Refused' },
+  { value: 'failed', label: 'Not delivered' },
+  { value: 'rejected', label: 'Rejected' },
   { value: 'retry', label: 'Failed' },
-  { value: 'delivered', label: 'Taken' },
+  { value: 'delivered', label: 'Delivered' },
 ];
 
 export function Deliveries({ endpoint: { region, id } }: { readonly endpoint: Endpoint }) {
@@ -37,26 +37,26 @@ export function Deliveries({ endpoint: { region, id } }: { readonly endpoint: En
       }),
     initialPageParam: undefined as string | undefined,
     getNextPageParam: ({ next }) => next ?? undefined,
-    refetchInterval: ({ state }) => ((state.data?.pages.length ?? 1) > 1 ? false : EVERY_MS),
+    refetchInterval: ({ state }) => ((state.data?.pages.length ?? 1) > 1 ? false : REFETCH_MS),
     placeholderData: keepPreviousData,
   });
   const rows = data?.pages.flatMap(({ deliveries }) => deliveries) ?? [];
   const columns: Column<Attempt>[] = [
-    { name: 'When', render: ({ at }) => <Timestamp at={at} as="clock" /> },
+    { name: 'Time', render: ({ at }) => <Timestamp at={at} as="clock" /> },
     {
-      name: 'Came of it',
+      name: 'Outcome',
       render: (one) => (
-        <Badge tone={ATTEMPT_OUTCOMES[one.outcome].tone}>{ATTEMPT_OUTCOMES[one.outcome].word}</Badge>
+        <Badge tone={ATTEMPT_OUTCOMES[one.outcome].tone}>{ATTEMPT_OUTCOMES[one.outcome].label}</Badge>
       ),
     },
     { name: 'Event', render: ({ type }) => getTypeLabel(type) },
     {
-      name: 'Of',
+      name: 'Subject',
       render: (one) => (one.cause === 'ping' ? '–' : <Subject {...one} />),
     },
-    { name: 'Sent as', render: ({ cause }) => ATTEMPT_CAUSES[cause] },
-    { name: 'Answer', right: true, render: ({ status }) => status ?? 'none' },
-    { name: 'Took', right: true, render: ({ latencyMs }) => formatDuration(latencyMs) },
+    { name: 'Cause', render: ({ cause }) => ATTEMPT_CAUSES[cause] },
+    { name: 'Status code', right: true, render: ({ status }) => status ?? 'None' },
+    { name: 'Latency', right: true, render: ({ latencyMs }) => formatDuration(latencyMs) },
     {
       name: 'Details',
       wide: true,
@@ -70,7 +70,7 @@ export function Deliveries({ endpoint: { region, id } }: { readonly endpoint: En
       aside={
         <NativeSelect
           size="xs"
-          aria-label="Which attempts"
+          aria-label="Outcome"
           data={OUTCOME_FILTERS}
           value={outcome ?? ''}
           onChange={({ currentTarget }) => change({ outcome: currentTarget.value })}
@@ -82,8 +82,8 @@ export function Deliveries({ endpoint: { region, id } }: { readonly endpoint: En
       ) : !data ? null : rows.length === 0 ? (
         <Empty>
           {outcome === undefined
-            ? 'Nothing was sent to it in the last 30 days.'
-            : 'No attempt of the last 30 days ended like that.'}
+            ? 'No deliveries in the last 30 days. Attempts appear here when events are sent.'
+            : 'No attempts with this outcome in the last 30 days.'}
         </Empty>
       ) : (
         <Rows
@@ -98,10 +98,10 @@ export function Deliveries({ endpoint: { region, id } }: { readonly endpoint: En
   );
 }
 
-/** What an event is about, with a way there. */
+/** Link to the job or account of an event. */
 export function Subject({ account, jobNumber }: Pick<Attempt, 'account' | 'jobNumber'>) {
   const href = useHref();
-  if (account.startsWith('_')) return 'the region';
+  if (account.startsWith('_')) return 'Region';
   if (jobNumber === null) return <Link href={href(accountHref(account))}>{account}</Link>;
   return (
     <>
@@ -111,7 +111,7 @@ export function Subject({ account, jobNumber }: Pick<Attempt, 'account' | 'jobNu
   );
 }
 
-/** Types that this page does not know are called by their names. */
+/** Returns the label of an event type; for an unknown type its name. */
 export function getTypeLabel(type: string): string {
   return Object.hasOwn(eventTypeLabels, type)
     ? eventTypeLabels[type as keyof typeof eventTypeLabels]
@@ -124,8 +124,8 @@ function Details({ attempt: { reason, excerpt } }: { readonly attempt: Attempt }
       {reason === null ? null : <bdi>{reason}</bdi>}
       {excerpt === null || excerpt === '' ? null : (
         <details>
-          <summary>How the answer began</summary>
-          {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached by keyboard */}
+          <summary>Response body</summary>
+          {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling element must be reachable by keyboard */}
           <pre className={css.excerpt} tabIndex={0}>
             {excerpt}
           </pre>

@@ -1,4 +1,4 @@
-/** How one endpoint is doing, what was sent to it, and what can be done about it. */
+/** State, deliveries, parked events and replays of one endpoint, with actions. */
 import { Button } from '@mantine/core';
 import { useState } from 'react';
 import { Link } from 'wouter';
@@ -36,7 +36,7 @@ import {
 
 type PingResponse = z.infer<typeof AttemptReport>;
 
-/** How often it is looked whether the endpoint is late. */
+/** Interval of the check whether the endpoint is lagging. */
 const LATE_MS = 5_000;
 
 export function EndpointPage({ region, id }: { readonly region: string; readonly id: string }) {
@@ -61,11 +61,11 @@ function EndpointView({ endpoint, health }: { readonly endpoint: Endpoint; reado
   const href = useHref();
   const now = useNow(LATE_MS);
   const { may } = useSession();
-  const acts = useActionRunner([['endpoints']]);
+  const runner = useActionRunner([['endpoints']]);
   const [pinged, setPinged] = useState<PingResponse | null>(null);
   const { region, id, kind } = endpoint;
   const { backlog, statistics, parked } = health;
-  // What is under way stands in the log of deliveries before it does in its health.
+  // The delivery log may be newer than the health.
   const failed = [health.lastFailedAt, statistics.lastError?.at]
     .filter((at) => at != null)
     .sort()
@@ -77,39 +77,39 @@ function EndpointView({ endpoint, health }: { readonly endpoint: Endpoint; reado
         <>
           {kind === 'webhook' ? (
             <Link href={href(`/setup/endpoints/${encodeURIComponent(region)}/${encodeURIComponent(id)}`)}>
-              Its setup
+              Endpoint setup
             </Link>
           ) : null}
           {may('operate') ? (
-            <Actions endpoint={endpoint} health={health} acts={acts} onPinged={setPinged} />
+            <Actions endpoint={endpoint} health={health} runner={runner} onPinged={setPinged} />
           ) : null}
         </>
       }
     >
-      <StateNote words={toEndpointState(endpoint, health, now)} problem={health.problem}>
+      <StateNote state={toEndpointState(endpoint, health, now)} problem={health.problem}>
         <FailingSince health={health} />
       </StateNote>
-      <ActionError acts={acts} />
+      <ActionError runner={runner} />
       {pinged ? <PingReport report={pinged} /> : null}
-      <div className={css.figures}>
+      <div className={css.statistics}>
         <Statistic
-          name="Waiting for it"
+          name="Backlog"
           value={backlog.events}
           note={
             <>
-              {backlog.complete ? '' : 'or more; '}
+              {backlog.complete ? '' : 'at least; '}
               {backlog.oldestAt === null ? (
                 'events'
               ) : (
                 <>
-                  the oldest <RelativeTime at={backlog.oldestAt} />
+                  oldest <RelativeTime at={backlog.oldestAt} />
                 </>
               )}
             </>
           }
         />
         <Statistic
-          name="Taken, last 24 hours"
+          name="Success rate, 24 h"
           value={statistics.successRate === null ? '–' : formatPercent(statistics.successRate)}
           note={
             statistics.attempts >= 500
@@ -118,12 +118,12 @@ function EndpointView({ endpoint, health }: { readonly endpoint: Endpoint; reado
           }
         />
         <Statistic
-          name="Half of it within"
+          name="Median latency"
           value={statistics.p50Ms === null ? '–' : formatDuration(statistics.p50Ms)}
           note={
             statistics.p95Ms === null
-              ? 'of what was taken'
-              : `95 % within ${formatDuration(statistics.p95Ms)}`
+              ? 'of successful deliveries'
+              : `95th percentile ${formatDuration(statistics.p95Ms)}`
           }
         />
         <Statistic
@@ -132,56 +132,56 @@ function EndpointView({ endpoint, health }: { readonly endpoint: Endpoint; reado
           tone={parked.count > 0 ? 'bad' : 'plain'}
           note={
             parked.oldestAt === null ? (
-              'set aside'
+              'events'
             ) : (
               <>
-                the oldest <RelativeTime at={parked.oldestAt} />
+                oldest <RelativeTime at={parked.oldestAt} />
               </>
             )
           }
         />
-        <Statistic name="Dead" value={formatDeadCount(health.dead)} note="refused for good" />
+        <Statistic name="Dead" value={formatDeadCount(health.dead)} note="rejected on every attempt" />
         <Statistic
           name="Lost"
           value={health.lost}
           tone={health.lost > 0 ? 'bad' : 'plain'}
-          note="too old to be kept"
+          note="expired before delivery"
         />
       </div>
       <div className={css.columns}>
-        <Panel title="What it gets">
+        <Panel title="Configuration">
           <Facts
             rows={[
               [
-                'Where',
+                'Destination',
                 <bdi key="url">
                   {kind === 'notifications' ? 'Customers, by e-mail and SMS' : endpoint.url}
                 </bdi>,
               ],
-              ['For', endpoint.description ?? undefined],
+              ['Description', endpoint.description ?? undefined],
               ['Region', region.toUpperCase()],
               [
                 'Accounts',
-                endpoint.accounts.length === 0 ? 'all of the region' : endpoint.accounts.join(', '),
+                endpoint.accounts.length === 0 ? 'All of the region' : endpoint.accounts.join(', '),
               ],
-              ['Events', endpoint.types.length === 0 ? 'all types' : endpoint.types.join(', ')],
-              ['Last taken', formatLastDelivered(health)],
-              ['Last failed', failed ? <RelativeTime key="failed" at={failed} /> : 'never'],
+              ['Events', endpoint.types.length === 0 ? 'All types' : endpoint.types.join(', ')],
+              ['Last delivered', formatLastDelivered(health)],
+              ['Last failed', failed ? <RelativeTime key="failed" at={failed} /> : 'Never'],
               [
-                'What failed last',
+                'Last error',
                 statistics.lastError ? (
                   <span key="error">
                     <RelativeTime at={statistics.lastError.at} />: <bdi>{statistics.lastError.reason}</bdi>
                   </span>
                 ) : undefined,
               ],
-              ['Made in', endpoint.managed || kind !== 'webhook' ? undefined : 'the configuration'],
+              ['Managed by', endpoint.managed || kind !== 'webhook' ? undefined : 'Configuration file'],
             ]}
           />
         </Panel>
-        <Panel title="Longest backlogs" aside="Events that it has not come to, wanted or not">
+        <Panel title="Longest backlogs" aside="Events after the cursor, before filtering">
           {backlog.accounts.length === 0 ? (
-            <p className={css.quiet}>It has come to all there is.</p>
+            <p className={css.quiet}>No backlog.</p>
           ) : (
             <Rows
               label="Longest backlogs"
@@ -192,7 +192,7 @@ function EndpointView({ endpoint, health }: { readonly endpoint: Endpoint; reado
                   name: 'Account',
                   render: ({ account }) =>
                     account.startsWith('_') ? (
-                      'Of the region itself'
+                      'Region log'
                     ) : (
                       <Link href={href(accountHref(account))}>{account}</Link>
                     ),
@@ -211,13 +211,13 @@ function EndpointView({ endpoint, health }: { readonly endpoint: Endpoint; reado
   );
 }
 
-/** When it took something last; known to the instant when it is done with what there is. */
+/** Returns the time of the last delivery. The exact time is known only when the backlog is empty. */
 function formatLastDelivered({ lastDeliveredAt, statistics }: Health): React.ReactNode {
   if (lastDeliveredAt !== null) return <RelativeTime at={lastDeliveredAt} />;
-  return statistics.delivered > 0 ? 'in the last 24 hours' : 'nothing yet';
+  return statistics.delivered > 0 ? 'In the last 24 hours' : 'Never';
 }
 
-/** Since when, and until when. */
+/** Since when an endpoint is failing or disabled, and the time of the next attempt. */
 function FailingSince({ health: { failingSince, disabledAt, waitUntil } }: { readonly health: Health }) {
   if (disabledAt !== null) {
     return (
@@ -231,10 +231,10 @@ function FailingSince({ health: { failingSince, disabledAt, waitUntil } }: { rea
     <p>
       Failing since <Timestamp at={failingSince} />, <RelativeTime at={failingSince} />
       {waitUntil === null ? (
-        '; it is tried again now.'
+        '; next attempt now.'
       ) : (
         <>
-          ; tried again <RelativeTime at={waitUntil} />.
+          ; next attempt <RelativeTime at={waitUntil} />.
         </>
       )}
     </p>
@@ -244,10 +244,10 @@ function FailingSince({ health: { failingSince, disabledAt, waitUntil } }: { rea
 function Actions(props: {
   readonly endpoint: Endpoint;
   readonly health: Health;
-  readonly acts: ActionRunner;
+  readonly runner: ActionRunner;
   readonly onPinged: (report: PingResponse | null) => void;
 }) {
-  const { endpoint, health, acts, onPinged } = props;
+  const { endpoint, health, runner, onPinged } = props;
   const { region, id, kind, managed, paused, revision } = endpoint;
   const api = useApi();
   const ask = useConfirm();
@@ -255,24 +255,24 @@ function Actions(props: {
   const name = getSinkName(id);
   const ping = () => {
     onPinged(null);
-    void acts.run('ping', async () =>
+    void runner.run('ping', async () =>
       onPinged(await api.post<PingResponse>(endpointPath(id, '/ping'), { query })),
     );
   };
-  const goOn = (verb: 'resume' | 'enable', done: string) => () =>
-    void acts.run(verb, () => api.post(endpointPath(id, `/${verb}`), { query, revision }), done);
+  const restart = (verb: 'resume' | 'enable', done: string) => () =>
+    void runner.run(verb, () => api.post(endpointPath(id, `/${verb}`), { query, revision }), done);
   const pause = () =>
     ask({
       title: `Pause ${name}?`,
       body: (
         <p>
-          It gets nothing until somebody resumes it. It keeps its places in the logs and goes on there; what
-          waits for longer than events are kept is lost for it.
+          No events are sent until the endpoint is resumed. It keeps its cursors and resumes there. Events
+          that expire meanwhile are lost for this endpoint.
         </p>
       ),
       verb: 'Pause',
       onConfirm: () =>
-        acts.runConfirmed(
+        runner.runConfirmed(
           () => api.post(endpointPath(id, '/pause'), { query, revision }),
           `${name} is paused.`,
         ),
@@ -281,15 +281,15 @@ function Actions(props: {
   return (
     <>
       {kind === 'webhook' ? (
-        <Button size="xs" variant="default" loading={acts.busy === 'ping'} onClick={ping}>
+        <Button size="xs" variant="default" loading={runner.busy === 'ping'} onClick={ping}>
           Ping
         </Button>
       ) : null}
       {health.disabledAt !== null ? (
         <Button
           size="xs"
-          loading={acts.busy === 'enable'}
-          onClick={goOn('enable', `${name} goes on where it stood.`)}
+          loading={runner.busy === 'enable'}
+          onClick={restart('enable', `${name} is enabled and resumes at its cursors.`)}
         >
           Enable
         </Button>
@@ -297,14 +297,18 @@ function Actions(props: {
         <Button
           size="xs"
           variant="default"
-          loading={acts.busy === 'enable'}
-          onClick={goOn('enable', `${name} is tried now.`)}
+          loading={runner.busy === 'enable'}
+          onClick={restart('enable', `Delivery to ${name} is retried now.`)}
         >
-          Try now
+          Retry now
         </Button>
       ) : null}
       {kind !== 'webhook' || !managed ? null : paused ? (
-        <Button size="xs" loading={acts.busy === 'resume'} onClick={goOn('resume', `${name} goes on.`)}>
+        <Button
+          size="xs"
+          loading={runner.busy === 'resume'}
+          onClick={restart('resume', `${name} is resumed.`)}
+        >
           Resume
         </Button>
       ) : (
@@ -317,12 +321,12 @@ function Actions(props: {
 }
 
 function PingReport({ report: { outcome, status, latencyMs, message } }: { readonly report: PingResponse }) {
-  const { word, tone } = ATTEMPT_OUTCOMES[outcome];
+  const { label, tone } = ATTEMPT_OUTCOMES[outcome];
   return (
     <Note tone={tone === 'good' ? 'good' : 'bad'} live>
       <p>
-        <strong>Ping: {word.toLowerCase()}</strong> after {formatDuration(latencyMs)}
-        {status === null ? '' : `, answered with ${status}`}. <bdi>{message}</bdi>
+        <strong>Ping: {label.toLowerCase()}</strong> after {formatDuration(latencyMs)}
+        {status === null ? '' : `, status code ${status}`}. <bdi>{message}</bdi>
       </p>
     </Note>
   );

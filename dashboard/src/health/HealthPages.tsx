@@ -17,7 +17,7 @@ export default function HealthPages() {
         )}
       </Route>
       <Route>
-        <NotFound href="/health">the health of everything</NotFound>
+        <NotFound href="/health">Health</NotFound>
       </Route>
     </Switch>
   );

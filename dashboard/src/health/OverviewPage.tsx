@@ -1,4 +1,4 @@
-/** How everything is doing: regions, accounts, endpoints; what is in trouble stands first. */
+/** Health of regions, accounts and endpoints, the most severe first. */
 import { TextInput } from '@mantine/core';
 import { useQueryClient } from '@tanstack/react-query';
 import { useMemo } from 'react';
@@ -25,9 +25,9 @@ import {
   toEndpointState,
 } from './status.ts';
 
-/** How often it is looked whether something has become stale. */
+/** Interval of the check for stale accounts. */
 const STALE_MS = 5_000;
-/** Healths are asked for again at most so often while events come: each reads many logs. */
+/** Minimum interval between refetches of endpoint health, because each request reads many logs. */
 const HEALTHS_MS = 10_000;
 
 export function OverviewPage() {
@@ -84,7 +84,7 @@ function Outage({ region: { id, failingSince, problem } }: { readonly region: Re
     <Note tone="bad" live>
       <div className={css.state}>
         <p>
-          <strong>The ordering service fails in {id.toUpperCase()}</strong>
+          <strong>Outage of the ordering API in {id.toUpperCase()}</strong>
           {failingSince === null ? null : (
             <>
               {' '}
@@ -94,8 +94,8 @@ function Outage({ region: { id, failingSince, problem } }: { readonly region: Re
           . {problem}
         </p>
         <p>
-          A few accounts are tried in turn; its first answer ends this, and all are polled within minutes.
-          Nothing is lost: what happens meanwhile is told then.
+          A few accounts are polled in turn. After the first successful poll, all accounts are polled within
+          minutes. Changes made meanwhile are detected then.
         </p>
       </div>
     </Note>
@@ -141,8 +141,8 @@ function AccountsPanel({ accounts, now }: { readonly accounts: readonly Account[
     {
       name: 'State',
       render: (one) => {
-        const { label: word, tone } = toAccountState(one, now);
-        return <Badge tone={tone}>{word}</Badge>;
+        const { label, tone } = toAccountState(one, now);
+        return <Badge tone={tone}>{label}</Badge>;
       },
     },
     { name: 'Observed through', render: (one) => <ObservedThrough account={one} now={now} /> },
@@ -151,7 +151,7 @@ function AccountsPanel({ accounts, now }: { readonly accounts: readonly Account[
       render: ({ status }) => (status?.lastPollAt ? <RelativeTime at={status.lastPollAt} /> : '–'),
     },
     {
-      name: 'Took, usually',
+      name: 'Poll duration · median',
       right: true,
       render: ({ status }) =>
         status?.pollMs ? (
@@ -164,7 +164,7 @@ function AccountsPanel({ accounts, now }: { readonly accounts: readonly Account[
         ),
     },
     {
-      name: 'Failed in a row',
+      name: 'Consecutive failures',
       right: true,
       render: ({ status }) =>
         status && status.consecutiveFailures > 0 ? (
@@ -196,16 +196,17 @@ function AccountsPanel({ accounts, now }: { readonly accounts: readonly Account[
         title="Accounts"
         aside={
           accounts.length > 5 ? (
-            <Filter label="Find accounts" value={query} onChange={(text) => change({ accounts: text })} />
+            <Filter label="Filter accounts" value={query} onChange={(text) => change({ accounts: text })} />
           ) : undefined
         }
       >
         {accounts.length === 0 ? (
           <Empty>
-            No account is tracked here yet. <Link href={href('/setup/accounts')}>Go to the setup</Link>
+            No accounts yet. Accounts appear here when they are added.{' '}
+            <Link href={href('/setup/accounts')}>Add an account</Link>
           </Empty>
         ) : rows.length === 0 ? (
-          <Empty>No account is called that, or in such a state.</Empty>
+          <Empty>No accounts match the filter.</Empty>
         ) : (
           <Rows label="Accounts" columns={columns} rows={rows} keyOf={({ id }) => id} />
         )}
@@ -214,20 +215,20 @@ function AccountsPanel({ accounts, now }: { readonly accounts: readonly Account[
   );
 }
 
-/** Up to when an account was seen; loud when that is too long ago. */
+/** Time up to which an account was completely observed; highlighted if stale. */
 export function ObservedThrough({ account, now }: { readonly account: Account; readonly now: number }) {
   const at = account.status?.observedThrough;
-  if (!at) return <span className={css.quiet}>not yet</span>;
+  if (!at) return <span className={css.quiet}>Never</span>;
   const stale = staleSince(account, now);
   if (stale === null) return <RelativeTime at={at} />;
   return (
     <span className={css.loud}>
-      <RelativeTime at={at} />, too long ago
+      <RelativeTime at={at} />, stale
     </span>
   );
 }
 
-/** A column with a figure of an endpoint's health. */
+/** Column with a value of the endpoint's health. */
 function healthColumn(name: string, show: (health: Health) => React.ReactNode): Column<Endpoint> {
   return { name, right: true, render: (one) => <EndpointHealthValue endpoint={one} show={show} /> };
 }
@@ -238,7 +239,7 @@ function EndpointsPanel({ endpoints }: { readonly endpoints: readonly Endpoint[]
   const [read, change] = useParams();
   const query = read('endpoints') ?? '';
   const several = new Set(endpoints.map(({ region }) => region)).size > 1;
-  // By what is known when the list comes, so that rows don't move whenever one of them says how it is.
+  // Sorted once per list, so that rows do not move when their health is loaded.
   const ordered = useMemo(
     () => sortEndpoints(endpoints, (one) => getCachedHealth(client, one), Date.now()),
     [endpoints, client],
@@ -264,11 +265,11 @@ function EndpointsPanel({ endpoints }: { readonly endpoints: readonly Endpoint[]
       ),
     },
     { name: 'State', render: (one) => <EndpointState endpoint={one} /> },
-    healthColumn('Waiting for it', ({ backlog }) => <Backlog backlog={backlog} />),
-    healthColumn('Taken, last 24 h', ({ statistics: { successRate } }) =>
+    healthColumn('Backlog', ({ backlog }) => <Backlog backlog={backlog} />),
+    healthColumn('Success rate, 24 h', ({ statistics: { successRate } }) =>
       successRate === null ? '–' : formatPercent(successRate),
     ),
-    healthColumn('Half · 95 % within', ({ statistics }) => formatLatency(statistics)),
+    healthColumn('Latency, median · 95 %', ({ statistics }) => formatLatency(statistics)),
     healthColumn('Parked', ({ parked: { count } }) =>
       count > 0 ? <span className={css.loud}>{count.toLocaleString()}</span> : 0,
     ),
@@ -277,7 +278,7 @@ function EndpointsPanel({ endpoints }: { readonly endpoints: readonly Endpoint[]
       name: 'Problem',
       wide: true,
       render: (one) => <EndpointHealthValue endpoint={one} show={({ problem }) => <bdi>{problem}</bdi>} />,
-      hasContent: (one) => isInTrouble(one) || Boolean(getCachedHealth(client, one)?.problem),
+      hasContent: (one) => isUnhealthy(one) || Boolean(getCachedHealth(client, one)?.problem),
     },
   ];
   return (
@@ -286,16 +287,17 @@ function EndpointsPanel({ endpoints }: { readonly endpoints: readonly Endpoint[]
         title="Endpoints"
         aside={
           endpoints.length > 5 ? (
-            <Filter label="Find endpoints" value={query} onChange={(text) => change({ endpoints: text })} />
+            <Filter label="Filter endpoints" value={query} onChange={(text) => change({ endpoints: text })} />
           ) : undefined
         }
       >
         {endpoints.length === 0 ? (
           <Empty>
-            Nothing is delivered anywhere yet. <Link href={href('/setup/endpoints')}>Go to the setup</Link>
+            No endpoints yet. Endpoints appear here when they are added.{' '}
+            <Link href={href('/setup/endpoints')}>Add an endpoint</Link>
           </Empty>
         ) : rows.length === 0 ? (
-          <Empty>No endpoint is called that, or in such a state.</Empty>
+          <Empty>No endpoints match the filter.</Empty>
         ) : (
           <Rows
             label="Endpoints"
@@ -309,23 +311,23 @@ function EndpointsPanel({ endpoints }: { readonly endpoints: readonly Endpoint[]
   );
 }
 
-function isInTrouble({ state }: Endpoint): boolean {
+function isUnhealthy({ state }: Endpoint): boolean {
   return state === 'failing' || state === 'disabled';
 }
 
-/** The state of an endpoint, which has its health asked for while it is on screen, or in trouble. */
+/** State of an endpoint. Loads the health while the row is visible, or if the endpoint is failing or disabled. */
 function EndpointState({ endpoint }: { readonly endpoint: Endpoint }) {
-  const [ref, seen] = useIsOnScreen<HTMLSpanElement>();
-  const { data } = useEndpointHealth(endpoint, { enabled: seen || isInTrouble(endpoint) });
-  const { label: word, tone } = toEndpointState(endpoint, data, Date.now());
+  const [ref, isVisible] = useIsOnScreen<HTMLSpanElement>();
+  const { data } = useEndpointHealth(endpoint, { enabled: isVisible || isUnhealthy(endpoint) });
+  const { label, tone } = toEndpointState(endpoint, data, Date.now());
   return (
     <span ref={ref}>
-      <Badge tone={tone}>{word}</Badge>
+      <Badge tone={tone}>{label}</Badge>
     </span>
   );
 }
 
-/** What is known of an endpoint's health, once it is. */
+/** A value of the endpoint's health; a dash until it is loaded. */
 function EndpointHealthValue(props: {
   readonly endpoint: Endpoint;
   readonly show: (health: Health) => React.ReactNode;
@@ -354,7 +356,7 @@ function formatLatency({ p50Ms, p95Ms }: Health['statistics']): string {
   return p50Ms === null || p95Ms === null ? '–' : `${formatDuration(p50Ms)} · ${formatDuration(p95Ms)}`;
 }
 
-/** They are counted up to a hundred. */
+/** Formats the number of dead events, which the API counts up to 100. */
 export function formatDeadCount(dead: number): string {
   return dead >= 100 ? '100 or more' : String(dead);
 }

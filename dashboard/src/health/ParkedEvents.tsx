@@ -1,4 +1,4 @@
-/** What an endpoint refused: what is set aside and tried again, and what was given up. */
+/** Parked and dead events of an endpoint, with retry and discard. */
 import { Button, Checkbox } from '@mantine/core';
 import { keepPreviousData, useInfiniteQuery } from '@tanstack/react-query';
 import { useState } from 'react';
@@ -18,9 +18,9 @@ type Parked = z.infer<typeof ParkedEvent>;
 type Dead = z.infer<typeof DeadEvent>;
 
 const PAGE = 25;
-const EVERY_MS = 5_000;
+const REFETCH_MS = 5_000;
 
-/** A list of an endpoint, page by page; asked again by itself while only its first page is there. */
+/** A paged list of events of an endpoint. Refetched while only the first page is loaded. */
 function useEventList<T>({ region, id }: Endpoint, what: 'parked' | 'dead', enabled: boolean) {
   const api = useApi();
   const query = useInfiniteQuery({
@@ -33,78 +33,78 @@ function useEventList<T>({ region, id }: Endpoint, what: 'parked' | 'dead', enab
     initialPageParam: undefined as string | undefined,
     getNextPageParam: ({ next }) => (typeof next === 'string' ? next : undefined),
     enabled,
-    refetchInterval: ({ state }) => ((state.data?.pages.length ?? 1) > 1 ? false : EVERY_MS),
+    refetchInterval: ({ state }) => ((state.data?.pages.length ?? 1) > 1 ? false : REFETCH_MS),
     placeholderData: keepPreviousData,
   });
   const rows = query.data?.pages.flatMap((page) => (page[what] ?? []) as T[]) ?? [];
   return { ...query, rows };
 }
 
-/** Events set aside. There only while there are some: `count` says how many. */
+/** Parked events. Renders nothing if `count` is 0. */
 export function ParkedEvents({ endpoint, count }: { readonly endpoint: Endpoint; readonly count: number }) {
   const { region, id } = endpoint;
   const api = useApi();
   const ask = useConfirm();
   const { may } = useSession();
-  const acts = useActionRunner([['endpoints']]);
+  const runner = useActionRunner([['endpoints']]);
   const list = useEventList<Parked>(endpoint, 'parked', count > 0);
-  const [ticked, setTicked] = useState<ReadonlySet<string>>(new Set());
+  const [selectedIds, setSelectedIds] = useState<ReadonlySet<string>>(new Set());
   if (count === 0) return null;
-  const chosen = list.rows.map(({ event }) => event).filter((event) => ticked.has(event));
-  const body = chosen.length > 0 ? { events: chosen } : { all: true };
-  const which = chosen.length > 0 ? `${chosen.length} chosen` : 'all';
+  const selected = list.rows.map(({ event }) => event).filter((event) => selectedIds.has(event));
+  const body = selected.length > 0 ? { events: selected } : { all: true };
+  const which = selected.length > 0 ? `${selected.length} selected` : 'all';
   const send = <T,>(verb: 'retry' | 'discard') =>
     api.post<T>(endpointPath(id, `/parked/${verb}`), { query: { region }, body });
   const retry = () =>
-    void acts.run('retry', async () => {
+    void runner.run('retry', async () => {
       const { retried } = await send<{ retried: number }>('retry');
-      setTicked(new Set());
-      showToast(retried === 1 ? '1 event is tried again now.' : `${retried} events are tried again now.`);
+      setSelectedIds(new Set());
+      showToast(retried === 1 ? '1 event is being retried.' : `${retried} events are being retried.`);
     });
   const discard = () =>
     ask({
       title:
-        chosen.length > 0
-          ? `Discard ${formatEventCount(chosen.length)}?`
+        selected.length > 0
+          ? `Discard ${formatEventCount(selected.length)}?`
           : `Discard all ${formatEventCount(count)}?`,
       body: (
         <p>
-          They are not sent to {id} any more. The next event of each job goes on at once. They stay in the
-          log, and can be sent again by a replay.
+          They are not sent to {id} again, and the next event of each job is delivered at once. They stay in
+          the log and can be replayed.
         </p>
       ),
       verb: 'Discard',
       destructive: true,
       onConfirm: () =>
-        acts.runConfirmed(async () => {
+        runner.runConfirmed(async () => {
           await send('discard');
-          setTicked(new Set());
-        }, 'They are discarded.'),
+          setSelectedIds(new Set());
+        }, 'The events are discarded.'),
     });
-  const choice: Column<Parked> = {
-    name: 'Choose',
+  const selection: Column<Parked> = {
+    name: 'Select',
     hiddenName: true,
     render: ({ event }) => (
       <Checkbox
         size="xs"
-        aria-label={`Choose ${event}`}
-        checked={ticked.has(event)}
+        aria-label={`Select ${event}`}
+        checked={selectedIds.has(event)}
         onChange={({ currentTarget }) => {
-          const next = new Set(ticked);
+          const next = new Set(selectedIds);
           if (currentTarget.checked) next.add(event);
           else next.delete(event);
-          setTicked(next);
+          setSelectedIds(next);
         }}
       />
     ),
   };
   return (
     <Panel
-      title={`Parked: ${formatEventCount(count)} set aside`}
+      title={`Parked: ${formatEventCount(count)}`}
       aside={
         may('operate') ? (
           <div className={css.tools}>
-            <Button size="xs" variant="default" loading={acts.busy === 'retry'} onClick={retry}>
+            <Button size="xs" variant="default" loading={runner.busy === 'retry'} onClick={retry}>
               Retry {which}
             </Button>
             <Button size="xs" variant="default" onClick={discard}>
@@ -114,7 +114,7 @@ export function ParkedEvents({ endpoint, count }: { readonly endpoint: Endpoint;
         ) : undefined
       }
     >
-      <ActionError acts={acts} />
+      <ActionError runner={runner} />
       {list.error && !list.data ? <Failure error={list.error} again={list.refetch} /> : null}
       <Rows
         label="Parked events"
@@ -123,16 +123,16 @@ export function ParkedEvents({ endpoint, count }: { readonly endpoint: Endpoint;
         columns={[
           ...parkedColumns<Parked>(),
           {
-            name: 'Tried again',
+            name: 'Next attempt',
             render: ({ retryAt }) =>
-              retryAt === null ? 'after the one before it' : <RelativeTime at={retryAt} />,
+              retryAt === null ? 'After the event before it' : <RelativeTime at={retryAt} />,
           },
           {
-            name: 'Why',
+            name: 'Reason',
             wide: true,
-            render: ({ reason }) => <bdi>{reason ?? 'Waits behind one of its job.'}</bdi>,
+            render: ({ reason }) => <bdi>{reason ?? 'An earlier event of the job is parked.'}</bdi>,
           },
-          ...(may('operate') ? [choice] : []),
+          ...(may('operate') ? [selection] : []),
         ]}
       />
       {list.hasNextPage ? <More busy={list.isFetchingNextPage} onClick={list.fetchNextPage} /> : null}
@@ -140,25 +140,27 @@ export function ParkedEvents({ endpoint, count }: { readonly endpoint: Endpoint;
   );
 }
 
-/** Events that were given up, once somebody wants to see them. */
+/** Dead events. Renders nothing if `count` is 0. */
 export function DeadEvents({ endpoint, count }: { readonly endpoint: Endpoint; readonly count: number }) {
   const list = useEventList<Dead>(endpoint, 'dead', count > 0);
   if (count === 0) return null;
   return (
     <Panel
       title="Dead"
-      aside="Refused to the last attempt. Later events of the job went on; a replay can send them again."
+      aside="Rejected on every attempt. Later events of the job were delivered without them. A replay sends them again."
     >
       {list.error && !list.data ? <Failure error={list.error} again={list.refetch} /> : null}
-      {list.data && list.rows.length === 0 ? <Empty>None of them is of an account of your key.</Empty> : null}
+      {list.data && list.rows.length === 0 ? (
+        <Empty>No dead events of the accounts of your key.</Empty>
+      ) : null}
       <Rows
         label="Dead events"
         rows={list.rows}
         keyOf={({ event, diedAt }) => `${event} ${diedAt}`}
         columns={[
           ...parkedColumns<Dead>(),
-          { name: 'Given up', render: ({ diedAt }) => <RelativeTime at={diedAt} /> },
-          { name: 'Why', wide: true, render: ({ reason }) => <bdi>{reason}</bdi> },
+          { name: 'Dead since', render: ({ diedAt }) => <RelativeTime at={diedAt} /> },
+          { name: 'Reason', wide: true, render: ({ reason }) => <bdi>{reason}</bdi> },
         ]}
       />
       {list.hasNextPage ? <More busy={list.isFetchingNextPage} onClick={list.fetchNextPage} /> : null}
@@ -169,8 +171,8 @@ export function DeadEvents({ endpoint, count }: { readonly endpoint: Endpoint; r
 function parkedColumns<T extends Parked | Dead>(): Column<T>[] {
   return [
     { name: 'Event', render: ({ type }) => getTypeLabel(type) },
-    { name: 'Of', render: (one) => <Subject {...one} /> },
-    { name: 'Set aside', render: ({ parkedAt }) => <RelativeTime at={parkedAt} /> },
+    { name: 'Subject', render: (one) => <Subject {...one} /> },
+    { name: 'Parked since', render: ({ parkedAt }) => <RelativeTime at={parkedAt} /> },
     { name: 'Attempts', right: true, render: ({ attempts }) => attempts },
   ];
 }

@@ -1,4 +1,4 @@
-/** What is to be sent again: from when on, and of which accounts. Checked by the schema of the API. */
+/** Form that starts a replay: start and accounts. Validated by the schema of the API. */
 import { Button, Group, NativeSelect, TextInput } from '@mantine/core';
 import { NewReplay } from '../../../shared/delivery/endpoint-input.ts';
 import { Failure } from '../components.tsx';
@@ -11,11 +11,11 @@ import type { Endpoint } from './status.ts';
 
 interface Values {
   readonly kind: 'at' | 'cursor' | 'beginning';
-  /** As `datetime-local` has it, in the viewer's zone. */
+  /** Value of a `datetime-local` input, in the viewer's time zone. */
   readonly at: string;
   readonly account: string;
   readonly cursor: string;
-  /** Ids, with commas or spaces between; empty: all. */
+  /** Ids separated by commas or spaces. Empty: all. */
   readonly accounts: string;
 }
 
@@ -60,15 +60,15 @@ export default function ReplayForm(props: {
   return (
     <form onSubmit={submit} className={css.form} noValidate>
       <p>
-        Events that it wants are sent once more, with the ids that they had and marked as a replay, beside
-        what is live. What it refuses is counted, not set aside.
+        Events that pass the filters of the endpoint are sent again with their original ids, marked as a
+        replay, in parallel to live events. Rejected events are counted, not parked.
       </p>
       <NativeSelect
-        label="From when on"
+        label="Start"
         data={[
-          { value: 'at', label: 'A time' },
-          { value: 'cursor', label: 'A cursor in the log of one account' },
-          { value: 'beginning', label: 'All that is kept' },
+          { value: 'at', label: 'Time' },
+          { value: 'cursor', label: 'Cursor of one account' },
+          { value: 'beginning', label: 'Oldest kept event' },
         ]}
         {...form.getInputProps('kind')}
       />
@@ -76,8 +76,8 @@ export default function ReplayForm(props: {
         <TextInput
           type="datetime-local"
           step={1}
-          label="What happened then or later"
-          description={`In your zone, ${Intl.DateTimeFormat().resolvedOptions().timeZone}`}
+          label="Start time"
+          description={`Time zone: ${Intl.DateTimeFormat().resolvedOptions().timeZone}`}
           {...form.getInputProps('at')}
         />
       ) : null}
@@ -85,23 +85,23 @@ export default function ReplayForm(props: {
         <>
           <TextInput label="Account" {...form.getInputProps('account')} />
           <TextInput
-            label="After the cursor"
-            description="Such as e1.17: as found in events and in the feed"
+            label="Cursor"
+            description="For example e1.17. Events after it are sent."
             {...form.getInputProps('cursor')}
           />
         </>
       ) : (
         <TextInput
           label="Accounts"
-          description="Ids with commas between; empty: all that it follows"
-          placeholder="all"
+          description="Comma-separated ids. Default: all accounts of the endpoint."
+          placeholder="All"
           {...form.getInputProps('accounts')}
         />
       )}
       {problem === null ? null : <Failure error={new Error(problem)} />}
       <Group justify="flex-end">
         <Button type="submit" loading={busy}>
-          Send again
+          Start replay
         </Button>
       </Group>
     </form>
@@ -113,10 +113,10 @@ function toBody({ kind, at, account, cursor, accounts }: Values): unknown {
   const filter = kind !== 'cursor' && named.length > 0 ? { filter: { accounts: named } } : {};
   switch (kind) {
     case 'at':
-      // What is no time stays as it is, for the schema to say so.
+      // An invalid time is passed on, so that the schema reports it.
       return { from: { at: parseLocalTime(at) ?? at }, ...filter };
     case 'cursor':
-      // Those that are not named begin now, and have nothing to be sent.
+      // Accounts without a cursor start at the end of their logs and send nothing.
       return { from: { cursors: account.trim() === '' ? {} : { [account.trim()]: cursor.trim() } } };
     case 'beginning':
       return { from: 'beginning', ...filter };

@@ -1,4 +1,4 @@
-/** Stretches of the logs that are sent to an endpoint once more: started here, followed to their end, or ended. */
+/** Replays of an endpoint: start, progress, cancel. */
 import { Button, Modal } from '@mantine/core';
 import { keepPreviousData, useQuery, useQueryClient } from '@tanstack/react-query';
 import { lazy, Suspense, useState } from 'react';
@@ -18,7 +18,7 @@ import {
   type ReplayRun,
 } from './status.ts';
 
-// Brings the schemas along, which nobody needs who only looks.
+// Loaded on demand, because it includes the schemas.
 const ReplayForm = lazy(() => import('./ReplayForm.tsx'));
 
 const RUNNING_MS = 1_000;
@@ -31,8 +31,8 @@ export function Replays({ endpoint }: { readonly endpoint: Endpoint }) {
   const ask = useConfirm();
   const { may } = useSession();
   const queryKey = ['endpoints', 'replays', region, id];
-  const acts = useActionRunner([queryKey]);
-  const [asking, setAsking] = useState(false);
+  const runner = useActionRunner([queryKey]);
+  const [isFormOpen, setFormOpen] = useState(false);
   const { data, error, refetch } = useQuery({
     queryKey,
     queryFn: async ({ signal }) =>
@@ -43,17 +43,21 @@ export function Replays({ endpoint }: { readonly endpoint: Endpoint }) {
   });
   const cancel = (replay: ReplayRun) =>
     ask({
-      title: 'End this replay?',
-      body: <p>What is under way arrives, nothing else of it is sent. It can’t be taken up again.</p>,
-      verb: 'End it',
+      title: 'Stop this replay?',
+      body: (
+        <p>
+          Deliveries in progress complete; no further events are sent. A stopped replay cannot be resumed.
+        </p>
+      ),
+      verb: 'Stop replay',
       destructive: true,
       onConfirm: () =>
-        acts.runConfirmed(
+        runner.runConfirmed(
           () =>
             api.post(endpointPath(id, `/replays/${encodeURIComponent(replay.id)}/cancel`), {
               query: { region },
             }),
-          'The replay is ended.',
+          'The replay is stopped.',
         ),
     });
   return (
@@ -61,40 +65,42 @@ export function Replays({ endpoint }: { readonly endpoint: Endpoint }) {
       title="Replays"
       aside={
         may('operate') ? (
-          <Button size="xs" variant="default" onClick={() => setAsking(true)}>
-            Send events again
+          <Button size="xs" variant="default" onClick={() => setFormOpen(true)}>
+            Start replay
           </Button>
         ) : undefined
       }
     >
       {error && !data ? <Failure error={error} again={refetch} /> : null}
-      {data?.length === 0 ? <Empty>Nothing was sent again lately.</Empty> : null}
+      {data?.length === 0 ? (
+        <Empty>No recent replays. A replay sends recorded events to this endpoint again.</Empty>
+      ) : null}
       {data && data.length > 0 ? (
         <Rows
           label="Replays"
           rows={data}
           keyOf={(replay) => replay.id}
           columns={[
-            { name: 'Began', render: ({ startedAt }) => <Timestamp at={startedAt} /> },
+            { name: 'Started', render: ({ startedAt }) => <Timestamp at={startedAt} /> },
             {
               name: 'State',
               render: ({ state }) => (
-                <Badge tone={REPLAY_STATES[state].tone}>{REPLAY_STATES[state].word}</Badge>
+                <Badge tone={REPLAY_STATES[state].tone}>{REPLAY_STATES[state].label}</Badge>
               ),
             },
-            { name: 'How far', wide: true, render: (replay) => <Progress replay={replay} /> },
-            { name: 'Accounts', render: ({ accounts }) => accountsText(accounts) },
+            { name: 'Progress', wide: true, render: (replay) => <Progress replay={replay} /> },
+            { name: 'Accounts', render: ({ accounts }) => formatAccounts(accounts) },
             {
-              name: 'Ended',
+              name: 'Finished',
               render: ({ finishedAt }) => (finishedAt === null ? '–' : <RelativeTime at={finishedAt} />),
             },
             {
-              name: 'What can be done',
+              name: 'Actions',
               hiddenName: true,
               render: (replay) =>
                 isRunning(replay) && may('operate') ? (
                   <Button size="compact-xs" variant="default" onClick={() => cancel(replay)}>
-                    End
+                    Stop
                   </Button>
                 ) : null,
             },
@@ -102,9 +108,9 @@ export function Replays({ endpoint }: { readonly endpoint: Endpoint }) {
         />
       ) : null}
       <Modal
-        opened={asking}
-        onClose={() => setAsking(false)}
-        title={`Send events to ${getSinkName(endpoint.id)} again`}
+        opened={isFormOpen}
+        onClose={() => setFormOpen(false)}
+        title={`Replay events to ${getSinkName(endpoint.id)}`}
         lockScroll={false}
         centered
         closeButtonProps={{ 'aria-label': 'Close' }}
@@ -114,8 +120,8 @@ export function Replays({ endpoint }: { readonly endpoint: Endpoint }) {
             endpoint={endpoint}
             onStarted={async () => {
               await client.invalidateQueries({ queryKey });
-              setAsking(false);
-              showToast('The replay has begun.');
+              setFormOpen(false);
+              showToast('The replay is started.');
             }}
           />
         </Suspense>
@@ -128,17 +134,17 @@ function Progress({ replay }: { readonly replay: ReplayRun }) {
   const { total, done, truncatedAccounts } = replay;
   return (
     <>
-      <progress className={css.progress} value={done} max={Math.max(1, total)} aria-label="How far it is" />
+      <progress className={css.progress} value={done} max={Math.max(1, total)} aria-label="Progress" />
       <span className={css.small}>
         {formatReplayProgress(replay)}
         {truncatedAccounts.length > 0
-          ? `; begins later than asked for in ${accountsText(truncatedAccounts)}, for events are kept only so long`
+          ? `; starts later than requested in ${formatAccounts(truncatedAccounts)}, because older events are expired`
           : ''}
       </span>
     </>
   );
 }
 
-function accountsText(accounts: readonly string[]): string {
+function formatAccounts(accounts: readonly string[]): string {
   return accounts.length > 3 ? `${accounts.length} accounts` : accounts.join(', ');
 }

@@ -1,4 +1,4 @@
-/** What the pages of Health are made of. */
+/** Components shared by the Health pages. */
 import { Button } from '@mantine/core';
 import { type QueryKey, useQueryClient } from '@tanstack/react-query';
 import { type ReactNode, type RefObject, useEffect, useRef, useState } from 'react';
@@ -13,20 +13,20 @@ import { describePolls, POLL_OUTCOMES, type StateText } from './status.ts';
 export interface Column<T> {
   readonly name: string;
   readonly render: (row: T) => ReactNode;
-  /** Numbers stand right. */
+  /** Right-aligned, for numbers. */
   readonly right?: boolean;
-  /** Takes what room there is. */
+  /** Takes the remaining width. */
   readonly wide?: boolean;
-  /** The name is there for screen readers only. */
+  /** Shows the name to screen readers only. */
   readonly hiddenName?: boolean;
-  /** Whether a row has something there: a column that no row has anything in is left out. */
+  /** Whether a row has content in this column. A column without content in any row is omitted. */
   readonly hasContent?: (row: T) => boolean;
 }
 
-/** Rows that are shown before somebody asks for more. */
+/** Number of rows before "Show all". */
 const FIRST_ROWS = 60;
 
-/** A table; on a narrow screen each row is a card with the names of its columns. The first column names the row. */
+/** Table; on narrow screens each row is a card. The first column is the row header. */
 export function Rows<T>(props: {
   readonly label: string;
   readonly columns: readonly Column<T>[];
@@ -39,7 +39,7 @@ export function Rows<T>(props: {
   const shown = all ? rows : rows.slice(0, FIRST_ROWS);
   return (
     <>
-      {/* biome-ignore-start lint/a11y/noRedundantRoles: what is laid out otherwise on narrow screens would lose them */}
+      {/* biome-ignore-start lint/a11y/noRedundantRoles: the card layout on narrow screens would remove the roles */}
       <table className={css.rows} role="table" aria-label={label}>
         <thead role="rowgroup">
           <tr role="row">
@@ -92,7 +92,7 @@ export function Rows<T>(props: {
   );
 }
 
-/** A button below a list that goes on. */
+/** Loads the next page of a list. */
 export function More(props: { readonly busy: boolean; readonly onClick: () => unknown }) {
   return (
     <div className={css.more}>
@@ -103,7 +103,7 @@ export function More(props: { readonly busy: boolean; readonly onClick: () => un
   );
 }
 
-/** Whether an element is on the screen, or close to it. */
+/** Whether an element is visible or within 100 px of the viewport. */
 export function useIsOnScreen<E extends Element>(): readonly [RefObject<E | null>, boolean] {
   const ref = useRef<E>(null);
   const [seen, setSeen] = useState(false);
@@ -119,20 +119,20 @@ export function useIsOnScreen<E extends Element>(): readonly [RefObject<E | null
   return [ref, seen];
 }
 
-/** Addresses that keep the region that is looked at. */
+/** Returns `buildHref` with the selected region as default parameter. */
 export function useHref(): typeof buildHref {
   const region = useRegion() ?? undefined;
   return (path, params = {}) => buildHref(path, { region, ...params });
 }
 
-/** What people do on a page: one thing at a time, after which what is on screen is asked for again. */
+/** Runs one action at a time and refetches the queries of the page afterwards. */
 export interface ActionRunner {
-  /** The name of what is under way. */
+  /** Name of the running action. */
   readonly busy: string | null;
   readonly failure: unknown;
-  /** Does it; a refusal is kept in `failure`. `done` is said when it worked. */
+  /** Runs `act`. Keeps an error in `failure`; shows `done` as a toast on success. */
   run(name: string, act: () => Promise<unknown>, done?: string): Promise<void>;
-  /** The same for a dialog, which shows a refusal by itself. */
+  /** Same for a confirmation dialog, which displays errors itself. */
   runConfirmed(act: () => Promise<unknown>, done: string): Promise<void>;
 }
 
@@ -166,32 +166,32 @@ export function useActionRunner(refreshed: readonly QueryKey[]): ActionRunner {
   };
 }
 
-/** What an action was refused for. */
-export function ActionError({ acts }: { readonly acts: ActionRunner }) {
-  return acts.failure ? <Failure error={acts.failure} /> : null;
+/** Error of the last action. */
+export function ActionError({ runner }: { readonly runner: ActionRunner }) {
+  return runner.failure ? <Failure error={runner.failure} /> : null;
 }
 
-/** A state with what it means, what is wrong and what to do. */
+/** A state with its meaning, problem and recommended action. */
 export function StateNote(props: {
-  readonly words: StateText;
+  readonly state: StateText;
   readonly problem?: string | null | undefined;
   readonly children?: ReactNode;
 }) {
-  const { words, problem, children } = props;
+  const { state, problem, children } = props;
   return (
-    <Note tone={words.tone}>
+    <Note tone={state.tone}>
       <div className={css.state}>
         <p>
-          <strong>{words.label}.</strong> {words.meaning}
+          <strong>{state.label}.</strong> {state.meaning}
         </p>
         {problem ? (
           <p>
-            <span className={css.quiet}>The problem:</span> <bdi>{problem}</bdi>
+            <span className={css.quiet}>Problem:</span> <bdi>{problem}</bdi>
           </p>
         ) : null}
-        {words.advice === undefined ? null : (
+        {state.advice === undefined ? null : (
           <p>
-            <span className={css.quiet}>What to do:</span> {words.advice}
+            <span className={css.quiet}>Recommended action:</span> {state.advice}
           </p>
         )}
         {children}
@@ -200,7 +200,7 @@ export function StateNote(props: {
   );
 }
 
-/** How long polls took, oldest to newest, with the same in words. Those that failed are hollow. */
+/** Durations of polls, oldest first, with a text alternative. Bars of failed polls are hollow. */
 export function PollBars({ polls }: { readonly polls: readonly PollRecord[] }) {
   const slowest = Math.max(1, ...polls.map(({ ms }) => ms));
   return (
@@ -210,7 +210,7 @@ export function PollBars({ polls }: { readonly polls: readonly PollRecord[] }) {
           <span
             key={startedAt}
             className={css.bar}
-            title={`${formatExactTime(startedAt)}\n${POLL_OUTCOMES[outcome].word}, ${formatDuration(ms)}${problem ? `\n${problem}` : ''}`}
+            title={`${formatExactTime(startedAt)}\n${POLL_OUTCOMES[outcome].label}, ${formatDuration(ms)}${problem ? `\n${problem}` : ''}`}
           >
             <span data-outcome={outcome} style={{ height: `${Math.max(4, (100 * ms) / slowest)}%` }} />
           </span>
@@ -221,11 +221,11 @@ export function PollBars({ polls }: { readonly polls: readonly PollRecord[] }) {
   );
 }
 
-/** A place as large as what is to come, so that nothing moves when it does. */
+/** Placeholder that reserves space, so that the layout does not shift. */
 export function Waiting() {
   return (
     <div className={css.waiting} role="status">
-      <Hidden>Being read</Hidden>
+      <Hidden>Loading</Hidden>
     </div>
   );
 }

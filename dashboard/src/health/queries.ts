@@ -1,4 +1,4 @@
-/** What the pages of Health ask for. */
+/** Queries of the Health pages. */
 import { keepPreviousData, type QueryClient, type UseQueryResult, useQuery } from '@tanstack/react-query';
 import pLimit from 'p-limit';
 import type { AccountRecord, AccountReport, PollRecord } from '../../../shared/accounts/account-input.ts';
@@ -8,15 +8,15 @@ import { allPages, useApi } from '../queries.ts';
 import { useSession } from '../session.ts';
 import type { Endpoint, Health } from './status.ts';
 
-/** Healths that are asked for side by side: each reads the places of an endpoint in all logs that it follows. */
+/** Limits concurrent health requests, because each reads the cursors of an endpoint in all its logs. */
 const limitConcurrency = pLimit(4);
-/** How often what moves by itself is asked for while it is on screen. */
-const MOVING_MS = 5_000;
-const MANY_MS = 15_000;
-/** Of the events of an account the last so many are looked through for those of the account itself. */
+/** Refetch interval of a single resource. */
+const REFETCH_MS = 5_000;
+const REFETCH_LIST_MS = 15_000;
+/** Number of the latest events of an account that are searched for events about the account itself. */
 export const SCANNED_EVENTS = 1_000;
 
-/** All endpoints of the key with what is built in, asked again every 15 s. */
+/** Returns all endpoints of the key and the built-in sinks. Refetched every 15 s. */
 export function useEndpoints(): UseQueryResult<readonly Endpoint[]> {
   const api = useApi();
   const { forAll } = useSession();
@@ -27,17 +27,17 @@ export function useEndpoints(): UseQueryResult<readonly Endpoint[]> {
         query: forAll ? { builtIn: 'true' } : {},
         signal,
       }),
-    refetchInterval: MANY_MS,
+    refetchInterval: REFETCH_LIST_MS,
     placeholderData: keepPreviousData,
   });
 }
 
-/** Where the parts of an endpoint are. */
+/** Returns the API path of an endpoint or of its sub-resource `rest`. */
 export function endpointPath(id: string, rest = ''): string {
   return `/v1/endpoints/${encodeURIComponent(id)}${rest}`;
 }
 
-/** Where the parts of an account are. */
+/** Returns the API path of an account or of its sub-resource `rest`. */
 export function accountPath(id: string, rest = ''): string {
   return `/v1/accounts/${encodeURIComponent(id)}${rest}`;
 }
@@ -47,11 +47,11 @@ export function useEndpoint(region: string, id: string): UseQueryResult<Endpoint
   return useQuery({
     queryKey: ['endpoints', 'one', region, id],
     queryFn: ({ signal }) => api.get<Endpoint>(endpointPath(id), { query: { region }, signal }),
-    refetchInterval: MOVING_MS,
+    refetchInterval: REFETCH_MS,
   });
 }
 
-/** How an endpoint is doing. `often`: it is what is looked at; otherwise it is one of many. */
+/** Returns the health of an endpoint. `often`: refetched every 5 s instead of every 15 s. */
 export function useEndpointHealth(
   { region, id }: Pick<Endpoint, 'region' | 'id'>,
   { enabled = true, often = false } = {},
@@ -62,7 +62,7 @@ export function useEndpointHealth(
     queryFn: ({ signal }) =>
       limitConcurrency(() => api.get<Health>(endpointPath(id, '/health'), { query: { region }, signal })),
     enabled,
-    refetchInterval: often ? MOVING_MS : MANY_MS,
+    refetchInterval: often ? REFETCH_MS : REFETCH_LIST_MS,
     placeholderData: keepPreviousData,
   });
 }
@@ -71,12 +71,12 @@ function healthKey(region: string, id: string): readonly string[] {
   return ['endpoints', 'health', region, id];
 }
 
-/** What is known of an endpoint's health without asking. */
+/** Returns the cached health of an endpoint without a request. */
 export function getCachedHealth(client: QueryClient, { region, id }: Endpoint): Health | undefined {
   return client.getQueryData<Health>(healthKey(region, id));
 }
 
-/** An account, how it stands, and its last polls, newest first. */
+/** An account with its status and its last polls, newest first. */
 export interface AccountDetails {
   readonly record: AccountRecord;
   readonly report: AccountReport | null;
@@ -95,26 +95,26 @@ export function useAccount(id: string): UseQueryResult<AccountDetails> {
       ]);
       return { record, report, polls: polls?.polls ?? [] };
     },
-    refetchInterval: MOVING_MS,
+    refetchInterval: REFETCH_MS,
   });
 }
 
-/** Whether what was there is there no more: what is known of it is not shown any longer. */
+/** Whether a query failed with 404, so that cached data must not be displayed. */
 export function isGone({ error }: { readonly error: unknown }): boolean {
   return error instanceof ApiError && error.status === 404;
 }
 
-/** An account that is being made has a record, and not yet all of the rest. */
-async function nullIfNotFound<T>(asked: Promise<T>): Promise<T | null> {
+/** Returns `null` for 404: an account that is being created has a record, but no status yet. */
+async function nullIfNotFound<T>(response: Promise<T>): Promise<T | null> {
   try {
-    return await asked;
+    return await response;
   } catch (cause) {
     if (cause instanceof ApiError && cause.status === 404) return null;
     throw cause;
   }
 }
 
-/** The events of an account about itself among its last {@link SCANNED_EVENTS}, newest first. `head`: where its log stands. */
+/** Returns events about the account itself among its last {@link SCANNED_EVENTS}, newest first. `head`: cursor of the end of the log. */
 export function useAccountEvents(id: string, head: string | undefined): UseQueryResult<readonly JobEvent[]> {
   const api = useApi();
   return useQuery({
@@ -146,7 +146,7 @@ async function readAccountEvents(
     try {
       page = await api.get<EventPage>(accountPath(id, '/events'), { query, signal });
     } catch (cause) {
-      // Older ones are no longer kept: from the first that is.
+      // The cursor is past retention: start at the oldest kept event.
       if (after === undefined || !(cause instanceof ApiError) || cause.status !== 410) throw cause;
       after = undefined;
       continue;

@@ -1,4 +1,4 @@
-/** How accounts, endpoints and regions stand, in words and in order. Pure: the time is passed in. */
+/** Labels, order and summary of the states of accounts, endpoints and regions. Pure: the time is a parameter. */
 import type * as z from 'zod';
 import type { AccountRecord, AccountReport, PollRecord } from '../../../shared/accounts/account-input.ts';
 import type {
@@ -15,19 +15,19 @@ export type Health = z.infer<typeof EndpointHealth>;
 export type Attempt = z.infer<typeof Delivery>;
 export type ReplayRun = z.infer<typeof Replay>;
 type AccountState = AccountReport['state'];
-/** As the page has it; said here anew, for tests that know nothing of browsers. */
+/** Same as `Account` in queries.ts, declared here so that tests need no browser. */
 export type Account = AccountRecord & { readonly status?: AccountReport | null };
 type Region = { readonly id: string; readonly state: 'ok' | 'outage' };
 type Tone = 'good' | 'warn' | 'bad' | 'plain';
 
-/** A state for people. */
+/** Text of a state in the UI. */
 export interface StateText {
-  /** A word or two. */
+  /** One or two words. */
   readonly label: string;
   readonly tone: Tone;
-  /** What it means. */
+  /** One or two sentences. */
   readonly meaning: string;
-  /** What to do about it; absent where there is nothing to do. */
+  /** Recommended action; absent if none is needed. */
   readonly advice?: string;
 }
 
@@ -35,74 +35,72 @@ export interface StateText {
 
 const ACCOUNT_STATES: Readonly<Record<AccountState, StateText>> = {
   tracking: {
-    label: 'Up to date',
+    label: 'Polling',
     tone: 'good',
-    meaning: 'It is polled, and what changes is told.',
+    meaning: 'The account is polled on schedule, and its changes are emitted as events.',
   },
   baselining: {
-    label: 'First look',
+    label: 'Baselining',
     tone: 'plain',
-    meaning: 'All its open jobs are being read for the first time. Changes are told from then on.',
+    meaning: 'The first complete crawl of all open jobs is in progress. Events follow from then on.',
   },
   paused: {
-    label: 'Polling is paused',
+    label: 'Paused',
     tone: 'plain',
-    meaning: 'It is not polled until somebody resumes it. What changes meanwhile is found then.',
+    meaning: 'The account is not polled until it is resumed. Changes made meanwhile are detected then.',
   },
   failing: {
-    label: 'Polls fail',
+    label: 'Failing',
     tone: 'bad',
     meaning:
-      'Several polls in a row failed, so nothing new can be said of its jobs. It is tried again, ever more rarely: every 15 minutes at least.',
+      'Several consecutive polls failed, so no changes are detected. Polls are retried with increasing delays of up to 15 minutes.',
     advice:
-      'The problem says why. If other accounts of the region are up to date, it is this one’s: test its credentials. If all of them fail, it is the ordering service: wait, nothing is lost.',
+      'If other accounts of the region are up to date, test the credentials of this account. If all of them fail, wait until the ordering API responds again: no change is lost.',
   },
   credentials_rejected: {
-    label: 'Credentials refused',
+    label: 'Credentials rejected',
     tone: 'bad',
-    meaning:
-      'The ordering service no longer takes its credentials. It is tried again, every 15 minutes at least.',
+    meaning: 'The ordering API rejects the credentials. Polls are retried at least every 15 minutes.',
     advice:
-      'Get new credentials from the account’s owner and give them to it in the setup. If the account has ended, pause it.',
+      'Get new credentials from the account owner and replace them in Setup. If the account no longer exists, pause it.',
   },
   identity_mismatch: {
-    label: 'Credentials of another account',
+    label: 'Identity mismatch',
     tone: 'bad',
     meaning:
-      'Its credentials turned out to be another account’s. It is not polled, and nothing is said of its jobs, until somebody decides.',
+      'The credentials belong to another account of the ordering API. Polling is stopped until an operator confirms.',
     advice:
-      'If a wrong secret was stored, put the right one back, then confirm. If the other account is the right one from now on, confirm that.',
+      'If the stored secret is wrong, replace the credentials, then confirm. If the other account is the correct one, confirm the new identity.',
   },
   quarantined: {
-    label: 'Answers in doubt',
+    label: 'Quarantined',
     tone: 'bad',
     meaning:
-      'So many jobs seem to be gone at once that the service’s list is in doubt. None of them is said to be cancelled or unavailable; everything else is still told.',
+      'Too many jobs disappeared from the list at once. No job is reported cancelled or unavailable during the quarantine; all other changes are.',
     advice:
-      'Ask the account’s owner, or look at the ordering service. If the jobs are there, wait: this ends by itself when they are listed again. If they are truly gone, confirm it.',
+      'Check in the ordering system whether the jobs exist. If they do, wait: the quarantine ends when they are listed again. If they are gone, confirm it.',
   },
 };
 
-/** An account that is registered, and whose log is not there yet. */
+/** A registered account without a log yet. */
 const CREATING: StateText = {
-  label: 'Being set up',
+  label: 'Creating',
   tone: 'plain',
-  meaning: 'It is not registered to its end yet.',
+  meaning: 'The registration of the account is in progress.',
 };
 
-/** Not seen for so long that it has to be said. */
+/** An account that is polled, but was not observed for longer than two polls may take. */
 const STALE: StateText = {
-  label: 'Not seen for too long',
+  label: 'Stale',
   tone: 'bad',
-  meaning:
-    'No poll has seen all of it for longer than two polls may take, although none of them is known to have failed for good.',
+  meaning: 'No poll was complete for longer than two polls may take, although polling is not failing.',
   advice:
-    'Look at its last polls below. If other accounts are late as well, polling itself is held up: see poll-lag in the runbook.',
+    'Check the last polls below. If other accounts are stale too, polling itself is delayed: see poll-lag in the runbook.',
 };
 
 /**
- * Since when an account that should be polled is seen too rarely (epoch ms): two polls missed, and a minute for the polls
- * and the page to get there. Null: it is not. States that say why by themselves are stale just as well.
+ * Returns the time (epoch ms) since which an account is stale: two poll intervals and a minute after its last complete
+ * observation. `null` if it is not stale, paused or never observed. Applies to failing states too.
  */
 export function staleSince(
   account: Pick<Account, 'pollIntervalSeconds' | 'paused'> & {
@@ -116,7 +114,7 @@ export function staleSince(
   return nowMs > since ? since : null;
 }
 
-/** How an account stands: its state, but for one that says it is up to date and has not been seen for too long. */
+/** Returns the text of the account's state; `Stale` instead of `Polling` if the last observation is too old. */
 export function toAccountState(account: Account, nowMs: number): StateText {
   const { status, paused } = account;
   if (paused) return ACCOUNT_STATES.paused;
@@ -125,7 +123,7 @@ export function toAccountState(account: Account, nowMs: number): StateText {
   return ACCOUNT_STATES[status.state];
 }
 
-/** What a confirmation will do; null when the account waits for none. */
+/** Returns what an operator can confirm; `null` if the account waits for no confirmation. */
 export function getPendingConfirmation(
   report: Pick<AccountReport, 'state' | 'quarantinedAt' | 'missingJobs'>,
 ): 'identity' | 'quarantine' | null {
@@ -133,7 +131,7 @@ export function getPendingConfirmation(
   return report.quarantinedAt === null ? null : 'quarantine';
 }
 
-/** How many jobs are missing from the list of which it is open what became of them. */
+/** Returns the number of delisted jobs whose outcome is not yet known. */
 export function countMissingJobs({
   pending,
   suspected,
@@ -142,7 +140,7 @@ export function countMissingJobs({
   return pending + suspected + contradictory;
 }
 
-/** Those in trouble first, then those with something to be known, then by region and id. */
+/** Sorts accounts by severity of state, then by region and id. */
 export function sortAccounts(accounts: readonly Account[], nowMs: number): Account[] {
   const rank = new Map(
     accounts.map((one) => [one, toRank(toAccountState(one, nowMs).tone, hasConcern(one))]),
@@ -152,7 +150,7 @@ export function sortAccounts(accounts: readonly Account[], nowMs: number): Accou
   );
 }
 
-/** Whether something is to be known of an account that is up to date: polls that failed, jobs that can't be read. */
+/** Whether an account has a problem that its state does not show: failed polls, unread jobs. */
 export function hasConcern({ paused, status }: Account): boolean {
   if (paused || !status) return false;
   return status.consecutiveFailures > 0 || status.unreadJobs > 0 || status.problem !== null;
@@ -160,19 +158,19 @@ export function hasConcern({ paused, status }: Account): boolean {
 
 // Polls
 
-/** How a poll ended. */
+/** Outcome of a poll. */
 export const POLL_OUTCOMES: Readonly<
-  Record<PollRecord['outcome'], { readonly word: string; readonly tone: Tone }>
+  Record<PollRecord['outcome'], { readonly label: string; readonly tone: Tone }>
 > = {
-  complete: { word: 'Complete', tone: 'good' },
-  partial: { word: 'Not to its end', tone: 'warn' },
-  failed: { word: 'Failed', tone: 'bad' },
+  complete: { label: 'Complete', tone: 'good' },
+  partial: { label: 'Partial', tone: 'warn' },
+  failed: { label: 'Failed', tone: 'bad' },
 };
 
-/** What a drawing of polls says, for those who can't see it. `span` writes a span of ms. */
-export function describePolls(polls: readonly PollRecord[], span: (ms: number) => string): string {
+/** Returns a text alternative of the chart of polls. `format` formats a duration in ms. */
+export function describePolls(polls: readonly PollRecord[], format: (ms: number) => string): string {
   const [last] = polls;
-  if (!last) return 'No poll is over yet.';
+  if (!last) return 'No polls yet.';
   const sorted = polls.map(({ ms }) => ms).sort((a, b) => a - b);
   const slowest = sorted.at(-1) ?? last.ms;
   const median = sorted[Math.floor((sorted.length - 1) / 2)] ?? last.ms;
@@ -180,9 +178,9 @@ export function describePolls(polls: readonly PollRecord[], span: (ms: number) =
   const partial = polls.filter(({ outcome }) => outcome === 'partial').length;
   const took =
     polls.length === 1
-      ? `The only poll took ${span(last.ms)}`
-      : `The last ${polls.length} polls: the latest took ${span(last.ms)}, half of them at most ${span(median)}, the slowest ${span(slowest)}`;
-  const ended = [failed > 0 ? `${failed} failed` : '', partial > 0 ? `${partial} did not get to the end` : '']
+      ? `1 poll: ${format(last.ms)}`
+      : `Last ${polls.length} polls: latest ${format(last.ms)}, median ${format(median)}, slowest ${format(slowest)}`;
+  const ended = [failed > 0 ? `${failed} failed` : '', partial > 0 ? `${partial} partial` : '']
     .filter(Boolean)
     .join(', ');
   return `${took}; ${ended || 'none failed'}.`;
@@ -191,34 +189,34 @@ export function describePolls(polls: readonly PollRecord[], span: (ms: number) =
 // Endpoints
 
 const ENDPOINT_STATES: Readonly<Record<Endpoint['state'], StateText>> = {
-  active: { label: 'Takes events', tone: 'good', meaning: 'It took what was sent last.' },
+  active: { label: 'Active', tone: 'good', meaning: 'The last delivery succeeded.' },
   paused: {
     label: 'Paused',
     tone: 'plain',
-    meaning: 'It keeps its places in the logs, and gets nothing until somebody resumes it.',
+    meaning: 'No events are sent until the endpoint is resumed. It keeps its cursors.',
   },
   failing: {
     label: 'Failing',
     tone: 'bad',
     meaning:
-      'It has taken nothing since its last failure. It is tried again at growing distances; its events wait in order, nothing is lost.',
+      'The last delivery failed. Deliveries are retried with increasing delays; events wait in order, and none is lost.',
     advice:
-      'Tell its owner what the problem says. When it is mended, let it go on at once, or wait for the next try.',
+      'Forward the problem to the owner of the endpoint. When it is fixed, select Retry now, or wait for the next attempt.',
   },
   disabled: {
     label: 'Disabled',
     tone: 'bad',
     meaning:
-      'It gets no more events: it failed for days, or said that it wants none. Its places in the logs stay for as long as events are kept.',
+      'No events are sent: deliveries failed for days, or the endpoint responded with 410. It keeps its cursors within the retention of events.',
     advice:
-      'When it is mended, enable it: it goes on where it stood. What it missed for good can’t be sent any more.',
+      'When the endpoint is fixed, enable it: it resumes at its cursors. Events past retention cannot be sent any more.',
   },
 };
 
-/** Events that it has not come to for so long are late, as the alarm of a cell has it. */
+/** Age of the oldest waiting event from which an endpoint is lagging; same as the alarm of a cell. */
 const LATE_MS = 15 * 60_000;
 
-/** How an endpoint stands; what is known of its health goes before what the list says. */
+/** Returns the text of the endpoint's state. Its health takes precedence over the state in the list. */
 export function toEndpointState(
   endpoint: Pick<Endpoint, 'state'>,
   health: Health | undefined,
@@ -229,103 +227,104 @@ export function toEndpointState(
   const { oldestAt, events } = health.backlog;
   if (events > 0 && oldestAt !== null && nowMs - Date.parse(oldestAt) > LATE_MS) {
     return {
-      label: 'Behind',
+      label: 'Lagging',
       tone: 'warn',
-      meaning: 'Events wait for it for longer than 15 minutes, although it takes what it gets.',
+      meaning: 'Events have been waiting for more than 15 minutes, although deliveries succeed.',
       advice:
-        'If it has just come back, or begins in the past, wait. Otherwise it is too slow: more requests side by side, a higher rate, fewer types.',
+        'If the endpoint has just recovered or starts in the past, wait. Otherwise raise its concurrency or rate, or select fewer event types.',
     };
   }
   if (health.parked.count > 0) {
     return {
-      label: 'Refuses some',
+      label: 'Events parked',
       tone: 'warn',
-      meaning: 'It takes events, but refused some, which are set aside with those of the same job.',
+      meaning:
+        'The endpoint rejected some events. They and later events of the same jobs are parked; others are delivered.',
       advice:
-        'The reasons stand below. They are tried again by themselves; retry them at once when it is mended.',
+        'See the reasons below. Parked events are retried automatically; when the endpoint is fixed, retry them at once.',
     };
   }
   return ENDPOINT_STATES.active;
 }
 
-/** Those in trouble first, then by region and id. `healthOf`: as far as it is known. */
+/** Sorts endpoints by severity of state, then by region and id. `getHealth` returns the health if it is loaded. */
 export function sortEndpoints(
   endpoints: readonly Endpoint[],
-  healthOf: (endpoint: Endpoint) => Health | undefined,
+  getHealth: (endpoint: Endpoint) => Health | undefined,
   nowMs: number,
 ): Endpoint[] {
   const rank = new Map(
-    endpoints.map((one) => [one, toRank(toEndpointState(one, healthOf(one), nowMs).tone, false)]),
+    endpoints.map((one) => [one, toRank(toEndpointState(one, getHealth(one), nowMs).tone, false)]),
   );
   return [...endpoints].sort(
     (a, b) => (rank.get(a) ?? 0) - (rank.get(b) ?? 0) || compare(a.region, b.region) || compare(a.id, b.id),
   );
 }
 
-/** Whether an endpoint is none that somebody made: no other can have such an id. */
+/** Whether a sink is built in. No created endpoint can have such an id. */
 export function isBuiltIn(endpoint: string): boolean {
   return BUILT_IN_SINKS.some((id) => id === endpoint);
 }
 
-/** What an endpoint is called, by its id: built-in ones by what they are for. */
+/** Returns the display name of a sink: the id of an endpoint, or the purpose of a built-in sink. */
 export function getSinkName(endpoint: string): string {
   if (!isBuiltIn(endpoint)) return endpoint;
-  return endpoint === NOTIFICATIONS_SINK ? 'Telling customers' : `SNS topic (${endpoint})`;
+  return endpoint === NOTIFICATIONS_SINK ? 'Customer notifications' : `SNS topic (${endpoint})`;
 }
 
-/** Of attempts: from 0 to 1 as a percentage that is 100 only when it is. */
+/** Formats a rate from 0 to 1 as a percentage. Never rounds up to 100. */
 export function formatPercent(rate: number): string {
   const text = rate >= 0.995 && rate < 1 ? Math.floor(rate * 1_000) / 10 : Math.round(rate * 100);
   return `${text} %`;
 }
 
-/** How an attempt ended. */
+/** Outcome of a delivery attempt. */
 export const ATTEMPT_OUTCOMES: Readonly<
-  Record<Attempt['outcome'], { readonly word: string; readonly tone: Tone }>
+  Record<Attempt['outcome'], { readonly label: string; readonly tone: Tone }>
 > = {
-  delivered: { word: 'Taken', tone: 'good' },
-  rejected: { word: 'Refused', tone: 'warn' },
-  retry: { word: 'Failed', tone: 'bad' },
+  delivered: { label: 'Delivered', tone: 'good' },
+  rejected: { label: 'Rejected', tone: 'warn' },
+  retry: { label: 'Failed', tone: 'bad' },
 };
 
-/** Why something was sent. */
+/** Cause of a delivery attempt. */
 export const ATTEMPT_CAUSES: Readonly<Record<Attempt['cause'], string>> = {
   live: 'Live',
-  parked: 'Tried again',
+  parked: 'Retry',
   replay: 'Replay',
-  resend: 'Sent again',
+  resend: 'Resend',
   ping: 'Ping',
 };
 
-/** How a replay stands. */
+/** State of a replay. */
 export const REPLAY_STATES: Readonly<
-  Record<ReplayRun['state'], { readonly word: string; readonly tone: Tone }>
+  Record<ReplayRun['state'], { readonly label: string; readonly tone: Tone }>
 > = {
-  starting: { word: 'Starting', tone: 'plain' },
-  running: { word: 'Running', tone: 'plain' },
-  done: { word: 'Done', tone: 'good' },
-  cancelled: { word: 'Cancelled', tone: 'plain' },
+  starting: { label: 'Starting', tone: 'plain' },
+  running: { label: 'Running', tone: 'plain' },
+  done: { label: 'Completed', tone: 'good' },
+  cancelled: { label: 'Cancelled', tone: 'plain' },
 };
 
-/** Whether a replay moves. */
+/** Whether a replay is in progress. */
 export function isRunning({ state }: Pick<ReplayRun, 'state'>): boolean {
   return state === 'running' || state === 'starting';
 }
 
-/** How far a replay is and what came of it, in words. */
+/** Formats the progress and the results of a replay. */
 export function formatReplayProgress({ total, done, delivered, failed, skipped }: ReplayRun): string {
   const n = (value: number) => value.toLocaleString('en-GB');
   const parts = [
-    `${n(delivered)} taken`,
-    failed > 0 ? `${n(failed)} refused` : '',
-    skipped > 0 ? `${n(skipped)} not wanted` : '',
+    `${n(delivered)} delivered`,
+    failed > 0 ? `${n(failed)} rejected` : '',
+    skipped > 0 ? `${n(skipped)} filtered out` : '',
   ].filter(Boolean);
   return `${n(done)} of ${n(total)}: ${parts.join(', ')}`;
 }
 
-// All of it
+// Summary
 
-/** The whole in a sentence or two, and how loud it is. */
+/** Summarizes all accounts, endpoints and regions in one sentence, with the tone of the worst state. */
 export function summarizeHealth(
   accounts: readonly Account[],
   endpoints: readonly Endpoint[] | undefined,
@@ -333,73 +332,69 @@ export function summarizeHealth(
   nowMs: number,
 ): { readonly text: string; readonly tone: Tone } {
   const out = regions.filter(({ state }) => state === 'outage').map(({ id }) => id.toUpperCase());
-  const words = accounts.map((one) => toAccountState(one, nowMs));
-  const states = (endpoints ?? []).map(({ state }) => ENDPOINT_STATES[state]);
+  const accountStates = accounts.map((one) => toAccountState(one, nowMs));
+  const endpointStates = (endpoints ?? []).map(({ state }) => ENDPOINT_STATES[state]);
   const sentences = [
-    out.length > 0 ? `The ordering service fails in ${joinNames(out)}` : '',
-    summarizeAccounts(words.map(({ label: word }) => word)),
-    endpoints === undefined ? '' : summarizeEndpoints(states.map(({ label: word }) => word)),
+    out.length > 0 ? `The ordering API fails in ${joinNames(out)}` : '',
+    summarizeAccounts(accountStates.map(({ label }) => label)),
+    endpoints === undefined ? '' : summarizeEndpoints(endpointStates.map(({ label }) => label)),
   ].filter(Boolean);
-  const tones = [...words, ...states].map(({ tone }) => tone);
+  const tones = [...accountStates, ...endpointStates].map(({ tone }) => tone);
   const tone = out.length > 0 || tones.includes('bad') ? 'bad' : tones.includes('warn') ? 'warn' : 'good';
   return { text: `${sentences.join('; ')}.`, tone };
 }
 
-const ACCOUNT_CLAUSES: readonly (readonly [word: string, one: string, many: string])[] = [
-  [ACCOUNT_STATES.identity_mismatch.label, 'has another’s credentials', 'have another’s credentials'],
-  [
-    ACCOUNT_STATES.credentials_rejected.label,
-    'has its credentials refused',
-    'have their credentials refused',
-  ],
-  [ACCOUNT_STATES.quarantined.label, 'is in doubt', 'are in doubt'],
-  [ACCOUNT_STATES.failing.label, 'can’t be polled', 'can’t be polled'],
-  [STALE.label, 'has not been seen for too long', 'have not been seen for too long'],
-  [ACCOUNT_STATES.baselining.label, 'is looked at for the first time', 'are looked at for the first time'],
-  [CREATING.label, 'is being set up', 'are being set up'],
+const ACCOUNT_CLAUSES: readonly (readonly [label: string, one: string, many: string])[] = [
+  [ACCOUNT_STATES.identity_mismatch.label, 'has an identity mismatch', 'have an identity mismatch'],
+  [ACCOUNT_STATES.credentials_rejected.label, 'has rejected credentials', 'have rejected credentials'],
+  [ACCOUNT_STATES.quarantined.label, 'is quarantined', 'are quarantined'],
+  [ACCOUNT_STATES.failing.label, 'is failing', 'are failing'],
+  [STALE.label, 'is stale', 'are stale'],
+  [ACCOUNT_STATES.baselining.label, 'is baselining', 'are baselining'],
+  [CREATING.label, 'is being created', 'are being created'],
   [ACCOUNT_STATES.paused.label, 'is paused', 'are paused'],
 ];
 
-function summarizeAccounts(words: readonly string[]): string {
-  const all = words.length;
+function summarizeAccounts(labels: readonly string[]): string {
+  const all = labels.length;
   if (all === 0) return 'There are no accounts';
-  const good = words.filter((word) => word === ACCOUNT_STATES.tracking.label).length;
+  const good = labels.filter((label) => label === ACCOUNT_STATES.tracking.label).length;
   if (good === all) return all === 1 ? 'The account is up to date' : `All ${all} accounts are up to date`;
-  const others = toClauses(words, ACCOUNT_CLAUSES);
+  const others = toClauses(labels, ACCOUNT_CLAUSES);
   if (all === 1) return `The account ${others[0]?.replace(/^1 /, '') ?? 'is not up to date'}`;
   const head =
     good === 0 ? `None of ${all} accounts is` : `${good} of ${all} accounts ${good === 1 ? 'is' : 'are'}`;
   return `${head} up to date, ${others.join(', ')}`;
 }
 
-function summarizeEndpoints(words: readonly string[]): string {
-  if (words.length === 0) return '';
-  const others = toClauses(words, [
+function summarizeEndpoints(labels: readonly string[]): string {
+  if (labels.length === 0) return '';
+  const others = toClauses(labels, [
     [ENDPOINT_STATES.failing.label, 'endpoint is failing', 'endpoints are failing'],
     [ENDPOINT_STATES.disabled.label, 'endpoint is disabled', 'endpoints are disabled'],
     [ENDPOINT_STATES.paused.label, 'endpoint is paused', 'endpoints are paused'],
   ]);
   if (others.length > 0) return others.join(', ');
-  return words.length === 1 ? 'the endpoint takes events' : `all ${words.length} endpoints take events`;
+  return labels.length === 1 ? 'the endpoint is active' : `all ${labels.length} endpoints are active`;
 }
 
 function toClauses(
-  words: readonly string[],
-  known: readonly (readonly [word: string, one: string, many: string])[],
+  labels: readonly string[],
+  known: readonly (readonly [label: string, one: string, many: string])[],
 ): string[] {
-  return known.flatMap(([word, one, many]) => {
-    const count = words.filter((each) => each === word).length;
+  return known.flatMap(([label, one, many]) => {
+    const count = labels.filter((each) => each === label).length;
     return count === 0 ? [] : [`${count} ${count === 1 ? one : many}`];
   });
 }
 
-/** What people type to find a row: all of its words, anywhere in what it is known by. */
+/** Whether each term of the query is part of one of the texts. Case-insensitive. */
 export function matchesQuery(query: string, ...texts: readonly (string | null | undefined)[]): boolean {
   const text = texts.filter(Boolean).join(' ').toLowerCase();
   return query
     .toLowerCase()
     .split(/\s+/)
-    .every((word) => text.includes(word));
+    .every((term) => text.includes(term));
 }
 
 function toRank(tone: Tone, concern: boolean): number {

@@ -1,4 +1,4 @@
-/** A job: how it stands, what happened to it and how that is known, who was told, and what customers got. */
+/** Page of a job: current state, timeline with evidence and deliveries, parcels, messages, lines. */
 import { ActionIcon, Anchor, Button, Modal } from '@mantine/core';
 import { IconCheck, IconCopy, IconExternalLink } from '@tabler/icons-react';
 import { useInfiniteQuery, useQuery, useQueryClient } from '@tanstack/react-query';
@@ -39,14 +39,13 @@ import { summarizeAttempts, toWebLink } from './labels.ts';
 type Delivery = z.infer<typeof DeliveryShape>;
 type Message = z.infer<typeof MessageShape>;
 
-/** Where everything about a job is asked for. */
+/** Identifies a job; `path` is its API path. */
 interface JobLocation {
   readonly account: string;
   readonly jobNumber: string;
   readonly path: string;
 }
 
-/** A job: what is known of it and what happened to it. */
 export default function JobPage({
   account,
   jobNumber,
@@ -56,17 +55,17 @@ export default function JobPage({
 }) {
   const api = useApi();
   const region = useRegion() ?? undefined;
-  const possible = /^[1-9]\d{0,11}$/.test(jobNumber);
+  const isValidNumber = /^[1-9]\d{0,11}$/.test(jobNumber);
   const path = `/v1/accounts/${encodeURIComponent(account)}/jobs/${jobNumber}`;
-  const place = { account, jobNumber, path };
-  useRefreshOnJobEvents(place);
+  const location = { account, jobNumber, path };
+  useRefreshOnJobEvents(location);
   const job = useQuery({
     queryKey: ['jobs', 'one', account, jobNumber],
     queryFn: async ({ signal }) => (await api.get<{ job: JobRecord }>(path, { signal })).job,
-    enabled: possible,
+    enabled: isValidNumber,
     refetchInterval: 60_000,
   });
-  const unknown = !possible || (job.error instanceof ApiError && job.error.status === 404);
+  const unknown = !isValidNumber || (job.error instanceof ApiError && job.error.status === 404);
   return (
     <Page
       title={`Job ${jobNumber}`}
@@ -74,9 +73,10 @@ export default function JobPage({
     >
       {unknown ? (
         <Empty>
-          No job {jobNumber} of an account {account} is known here, or your key is not for it.{' '}
+          Job {jobNumber} of account {account} does not exist, or your key does not permit access to the
+          account.{' '}
           <Link href={buildHref('/jobs', { region, q: jobNumber })}>
-            Look for {jobNumber} in all accounts
+            Search for {jobNumber} in all accounts
           </Link>
         </Empty>
       ) : job.error && !job.data ? (
@@ -86,10 +86,10 @@ export default function JobPage({
       ) : (
         <div className={css.layout}>
           <JobSummary job={job.data} account={account} />
-          <Timeline place={place} />
+          <Timeline location={location} />
           <div className={css.side}>
             <Tracking job={job.data} />
-            <Messages place={place} />
+            <Messages location={location} />
             <Lines job={job.data} />
           </div>
         </div>
@@ -98,14 +98,14 @@ export default function JobPage({
   );
 }
 
-/** What is shown is asked for anew when something happens to the job; once more a little later, for deliveries follow. */
+/** Refetches the page when an event of the job arrives, and again 2.5 s later for its deliveries. */
 function useRefreshOnJobEvents({ account, jobNumber }: JobLocation): void {
   const stream = useStream();
   const client = useQueryClient();
   useEffect(() => {
     const timers = new Set<ReturnType<typeof setTimeout>>();
     const refresh = (): void => {
-      for (const about of ['one', 'story', 'messages'])
+      for (const about of ['one', 'timeline', 'messages'])
         void client.invalidateQueries({ queryKey: ['jobs', about, account, jobNumber] });
     };
     const off = stream.onEvents((events) => {
@@ -131,7 +131,7 @@ const FOLLOW_MS = 2_500;
 const OUTCOMES = {
   closed: ['Closed', 'plain'],
   cancelled: ['Cancelled (inferred)', 'warn'],
-  unavailable: ['No longer known to the ordering service', 'warn'],
+  unavailable: ['Unavailable (inferred)', 'warn'],
 } as const satisfies Record<string, readonly [string, Tone]>;
 
 function JobSummary({ job, account }: { readonly job: JobRecord; readonly account: string }) {
@@ -139,12 +139,12 @@ function JobSummary({ job, account }: { readonly job: JobRecord; readonly accoun
   const { orderNumber, orderGroup, outcome, phase } = job;
   return (
     <Panel
-      title="As it stands"
+      title="Current state"
       className={css.head}
       aside={
         job.lastListedAt === null ? undefined : (
           <>
-            Last in the list of active jobs <RelativeTime at={job.lastListedAt} />
+            Last listed <RelativeTime at={job.lastListedAt} />
           </>
         )
       }
@@ -156,18 +156,16 @@ function JobSummary({ job, account }: { readonly job: JobRecord; readonly accoun
         {job.dateOut === null ? null : <Badge tone="good">Dispatched</Badge>}
         {job.late ? <Badge tone="bad">Late</Badge> : null}
         {outcome === null ? null : <Badge tone={OUTCOMES[outcome][1]}>{OUTCOMES[outcome][0]}</Badge>}
-        {phase === 'departed' ? <Badge tone="warn">Missing from the list; why is not known yet</Badge> : null}
+        {phase === 'departed' ? <Badge tone="warn">Delisted; outcome not yet known</Badge> : null}
         <bdi className={css.description}>{job.description ?? 'No description'}</bdi>
       </div>
       <div className={css.facts}>
         <Facts
           rows={[
-            ['Job number', <CopyableText key="n" text={String(job.jobNumber)} what="the job number" />],
+            ['Job number', <CopyableText key="n" text={String(job.jobNumber)} what="job number" />],
             [
               'Order number',
-              orderNumber === null ? null : (
-                <CopyableText key="o" text={orderNumber} what="the order number" />
-              ),
+              orderNumber === null ? null : <CopyableText key="o" text={orderNumber} what="order number" />,
             ],
             [
               'Order group',
@@ -178,7 +176,7 @@ function JobSummary({ job, account }: { readonly job: JobRecord; readonly accoun
                 </Link>
               ),
             ],
-            ['Place in the group', job.orderGroupSequence ?? undefined],
+            ['Position in the group', job.orderGroupSequence ?? undefined],
             [
               'Account',
               <Link key="a" href={buildHref(accountHref(account), { region })}>
@@ -190,7 +188,7 @@ function JobSummary({ job, account }: { readonly job: JobRecord; readonly accoun
         <Facts
           rows={[
             ['Due', job.dateDue === null ? null : <UpstreamDate key="d" at={job.dateDue} />],
-            ['Must be met', job.mustDate === null ? null : job.mustDate ? 'Yes' : 'No'],
+            ['Mandatory', job.mustDate === null ? null : job.mustDate ? 'Yes' : 'No'],
             ['Dispatched', job.dateOut === null ? 'Not yet' : <UpstreamDate key="d" at={job.dateOut} />],
             ['Invoice', job.invoiceNumber === null ? null : <bdi key="i">{job.invoiceNumber}</bdi>],
           ]}
@@ -198,10 +196,10 @@ function JobSummary({ job, account }: { readonly job: JobRecord; readonly accoun
         <Facts
           rows={[
             ['Origin', job.originCode === null ? null : <bdi key="c">{job.originCode}</bdi>],
-            ['Location’s time zone', job.timezone === null ? null : <bdi key="z">{job.timezone}</bdi>],
+            ['Time zone', job.timezone === null ? null : <bdi key="z">{job.timezone}</bdi>],
             [
-              'Its own record',
-              job.detailAt === null ? 'Not read yet' : <RelativeTime key="r" at={job.detailAt} />,
+              'Detail fetched',
+              job.detailAt === null ? 'Not yet' : <RelativeTime key="r" at={job.detailAt} />,
             ],
           ]}
         />
@@ -210,7 +208,7 @@ function JobSummary({ job, account }: { readonly job: JobRecord; readonly accoun
   );
 }
 
-/** A text with a button that copies it. */
+/** Text with a copy button. */
 function CopyableText({ text, what }: { readonly text: string; readonly what: string }) {
   const [copied, setCopied] = useState(false);
   return (
@@ -222,14 +220,18 @@ function CopyableText({ text, what }: { readonly text: string; readonly what: st
         aria-label={`Copy ${what}`}
         title={`Copy ${what}`}
         onClick={() => {
-          // There is none on pages without TLS.
+          // `clipboard` is undefined without TLS.
           const writing = navigator.clipboard?.writeText(text) ?? Promise.reject(new Error('No clipboard.'));
           writing.then(
             () => {
               setCopied(true);
               setTimeout(() => setCopied(false), 1_500);
             },
-            () => showToast('It could not be copied: the browser does not allow it here.', 'bad'),
+            () =>
+              showToast(
+                'Copying failed: the browser blocks clipboard access. Select and copy the text instead.',
+                'bad',
+              ),
           );
         }}
       >
@@ -246,38 +248,38 @@ interface TimelinePage {
   readonly next: string | null;
 }
 
-/** Events on one page; the API has deliveries of no more at once. */
+/** Page size; the maximum for deliveries in the API. */
 const EVENTS_PER_PAGE = 20;
 
-/** What happened to it, the newest first. */
-function Timeline({ place }: { readonly place: JobLocation }) {
+/** Events of the job, newest first. */
+function Timeline({ location }: { readonly location: JobLocation }) {
   const api = useApi();
-  const { account, jobNumber, path } = place;
-  const story = useInfiniteQuery({
-    queryKey: ['jobs', 'story', account, jobNumber],
+  const { account, jobNumber, path } = location;
+  const timeline = useInfiniteQuery({
+    queryKey: ['jobs', 'timeline', account, jobNumber],
     queryFn: async ({ pageParam, signal }): Promise<TimelinePage> => {
       const query = { limit: EVENTS_PER_PAGE, after: pageParam };
-      const [page, told] = await Promise.all([
+      const [page, { deliveries }] = await Promise.all([
         api.get<Omit<TimelinePage, 'deliveries'>>(`${path}/events`, { query, signal }),
         api.get<{ deliveries: Delivery[] }>(`${path}/deliveries`, { query, signal }),
       ]);
-      return { ...page, deliveries: told.deliveries };
+      return { ...page, deliveries };
     },
     initialPageParam: undefined as string | undefined,
     getNextPageParam: ({ next }) => next ?? undefined,
     refetchInterval: 20_000,
   });
-  const pages = story.data?.pages;
+  const pages = timeline.data?.pages;
   const events = pages?.flatMap((page) => page.events) ?? [];
   const byEvent = Map.groupBy(pages?.flatMap(({ deliveries }) => deliveries) ?? [], ({ event }) => event);
   return (
-    <Panel title="What happened" aside="The newest first" className={css.story}>
-      {story.error && !pages ? (
-        <Failure error={story.error} again={story.refetch} />
+    <Panel title="Timeline" aside="Newest first" className={css.timeline}>
+      {timeline.error && !pages ? (
+        <Failure error={timeline.error} again={timeline.refetch} />
       ) : pages === undefined ? (
         <div className={css.waiting} />
       ) : events.length === 0 ? (
-        <Empty>Nothing has happened to it since tracking began, or it was too long ago to be kept.</Empty>
+        <Empty>No events yet, or all are past retention. Changes of this job appear here.</Empty>
       ) : (
         <ol className={css.events} aria-label="Events">
           {events.map((event) => (
@@ -285,11 +287,11 @@ function Timeline({ place }: { readonly place: JobLocation }) {
           ))}
         </ol>
       )}
-      {story.hasNextPage ? (
+      {timeline.hasNextPage ? (
         <Button
           variant="default"
-          loading={story.isFetchingNextPage}
-          onClick={() => void story.fetchNextPage()}
+          loading={timeline.isFetchingNextPage}
+          onClick={() => void timeline.fetchNextPage()}
         >
           Earlier events
         </Button>
@@ -307,12 +309,12 @@ function TimelineEvent({
 }) {
   return (
     <li className={css.event} data-tone={describeEvent(event).tone}>
-      <div className={css.said}>
+      <div className={css.summary}>
         <span className={css.what}>
           <EventSummary event={event} />
         </span>
         <span className={css.when}>
-          <span title="Its place in the log of the account">Event {Number(event.sequence)}</span>
+          <span title="Sequence number in the log of the account">Event {Number(event.sequence)}</span>
           {' · '}
           <Timestamp at={event.time} />
         </span>
@@ -326,25 +328,25 @@ function TimelineEvent({
 }
 
 const views = {
-  list: 'the list of active jobs',
-  detail: 'the job’s own record',
-  search: 'a search',
+  list: 'the list',
+  detail: 'the job detail',
+  search: 'the search',
 } satisfies Record<Observed['view'], string>;
 
-/** How it is known: when it was seen, and when it was last seen to be otherwise. */
+/** Evidence of an event: the observation that showed it, and the last observation before it. */
 function Evidence({ observed }: { readonly observed: Observed | undefined }) {
   if (!observed) return null;
   const { at, since, view } = observed;
   return (
     <span>
-      Seen in {views[view]} at <Timestamp at={at} as="clock" />
+      Observed in {views[view]} at <Timestamp at={at} as="clock" />
       {since === null ? (
-        '; never looked at before.'
+        '; no earlier observation.'
       ) : (
         <>
-          , last seen otherwise at <Timestamp at={since} as="clock" />:{' '}
+          , previous observation at <Timestamp at={since} as="clock" />:{' '}
           <span title={`Between ${formatExactTime(since)} and ${formatExactTime(at)}`}>
-            it happened within {formatDuration(Math.max(0, Date.parse(at) - Date.parse(since)))}.
+            changed within {formatDuration(Math.max(0, Date.parse(at) - Date.parse(since)))}.
           </span>
         </>
       )}
@@ -352,7 +354,7 @@ function Evidence({ observed }: { readonly observed: Observed | undefined }) {
   );
 }
 
-/** To which endpoints an event went, and what came of it. */
+/** Delivery status of an event per endpoint. */
 function EventDeliveries({
   event,
   deliveries,
@@ -360,16 +362,16 @@ function EventDeliveries({
   readonly event: JobEvent;
   readonly deliveries: readonly Delivery[];
 }) {
-  if (deliveries.length === 0) return <p className={css.evidence}>Not delivered anywhere yet.</p>;
+  if (deliveries.length === 0) return <p className={css.evidence}>No deliveries yet.</p>;
   const byEndpoint = [...Map.groupBy(deliveries, ({ endpoint }) => endpoint)];
   return (
-    <details className={css.told}>
+    <details className={css.deliveries}>
       <summary>
         {byEndpoint.map(([endpoint, attempts]) => {
-          const { tone, words } = summarizeAttempts(attempts);
+          const { tone, text } = summarizeAttempts(attempts);
           return (
             <Badge key={endpoint} tone={tone}>
-              {getSinkName(endpoint)}: {words}
+              {getSinkName(endpoint)}: {text}
             </Badge>
           );
         })}
@@ -387,7 +389,7 @@ function Attempts(props: {
   readonly attempts: readonly Delivery[];
 }) {
   const { event, endpoint, attempts } = props;
-  const own = attempts[0]?.region ?? '';
+  const endpointRegion = attempts[0]?.region ?? '';
   const region = useRegion() ?? undefined;
   return (
     <div className={css.attempts}>
@@ -395,15 +397,15 @@ function Attempts(props: {
         {isBuiltIn(endpoint) ? (
           <strong>{getSinkName(endpoint)}</strong>
         ) : (
-          <Link href={buildHref(endpointHref(own, endpoint), { region })}>{endpoint}</Link>
+          <Link href={buildHref(endpointHref(endpointRegion, endpoint), { region })}>{endpoint}</Link>
         )}
-        {isBuiltIn(endpoint) ? null : <Resend event={event} endpoint={endpoint} region={own} />}
+        {isBuiltIn(endpoint) ? null : <Resend event={event} endpoint={endpoint} region={endpointRegion} />}
       </div>
       <ul>
         {attempts.map(({ at, outcome, status, latencyMs, cause, reason }) => (
           <li key={`${at} ${cause}`} data-failed={outcome !== 'delivered' || undefined}>
-            <Timestamp at={at} />: {ATTEMPT_OUTCOMES[outcome].word.toLowerCase()}
-            {status === null ? '' : `, answered ${status}`} after {formatDuration(latencyMs)}
+            <Timestamp at={at} />: {ATTEMPT_OUTCOMES[outcome].label.toLowerCase()}
+            {status === null ? '' : `, status code ${status}`} after {formatDuration(latencyMs)}
             {cause === 'live' ? '' : ` (${ATTEMPT_CAUSES[cause].toLowerCase()})`}
             {reason === null ? null : (
               <>
@@ -418,7 +420,7 @@ function Attempts(props: {
   );
 }
 
-/** Sends an event to an endpoint once more. */
+/** Button that resends an event to an endpoint. */
 function Resend(props: { readonly event: JobEvent; readonly endpoint: string; readonly region: string }) {
   const { event, endpoint, region } = props;
   const { may } = useSession();
@@ -432,9 +434,9 @@ function Resend(props: { readonly event: JobEvent; readonly endpoint: string; re
       variant="default"
       onClick={() =>
         ask({
-          title: `Send this event to ${endpoint} again?`,
-          body: 'It is sent once, at once, with the id it had, and marked as sent again. A receiver that knows the id can leave it out.',
-          verb: 'Send again',
+          title: `Resend this event to ${endpoint}?`,
+          body: 'The event is sent once, immediately, with its original id and the cause resend. Receivers can deduplicate it by id.',
+          verb: 'Resend',
           onConfirm: async () => {
             const path = `/v1/endpoints/${encodeURIComponent(endpoint)}/resend`;
             const report = await api.post<{ outcome: string; message: string }>(path, {
@@ -442,12 +444,12 @@ function Resend(props: { readonly event: JobEvent; readonly endpoint: string; re
               body: { event: event.id },
             });
             showToast(report.message, report.outcome === 'delivered' ? 'good' : 'warn');
-            await client.invalidateQueries({ queryKey: ['jobs', 'story'] });
+            await client.invalidateQueries({ queryKey: ['jobs', 'timeline'] });
           },
         })
       }
     >
-      Send again
+      Resend
     </Button>
   );
 }
@@ -456,7 +458,7 @@ function Tracking({ job }: { readonly job: JobRecord }) {
   return (
     <Panel title="Parcels" aside={job.tracking.length > 0 ? String(job.tracking.length) : undefined}>
       {job.tracking.length === 0 ? (
-        <p className={css.none}>No tracking is known.</p>
+        <p className={css.none}>No tracking yet.</p>
       ) : (
         <ul className={css.list}>
           {job.tracking.map(({ number, link }, at) => {
@@ -466,7 +468,7 @@ function Tracking({ job }: { readonly job: JobRecord }) {
               <li key={at}>
                 {href === undefined ? (
                   <>
-                    <bdi>{number ?? 'Without a number'}</bdi>
+                    <bdi>{number ?? 'No number'}</bdi>
                     {link === null ? null : (
                       <>
                         {' '}
@@ -477,7 +479,7 @@ function Tracking({ job }: { readonly job: JobRecord }) {
                 ) : (
                   <Anchor href={href} target="_blank" rel="noopener noreferrer">
                     <bdi>{number ?? href}</bdi> <IconExternalLink size={14} aria-hidden />
-                    <Hidden> (opens a page of the carrier)</Hidden>
+                    <Hidden> (opens the carrier’s page)</Hidden>
                   </Anchor>
                 )}
               </li>
@@ -494,9 +496,9 @@ function Lines({ job }: { readonly job: JobRecord }) {
   return (
     <Panel title="Lines" aside={lines && lines.length > 0 ? String(lines.length) : undefined}>
       {lines === null ? (
-        <p className={css.none}>Its own record was not read yet.</p>
+        <p className={css.none}>The job detail has not been fetched yet.</p>
       ) : lines.length === 0 ? (
-        <p className={css.none}>It has none.</p>
+        <p className={css.none}>No lines.</p>
       ) : (
         <ul className={css.list}>
           {lines.map(({ jobLineId, status }) => (
@@ -517,8 +519,8 @@ interface MessagesPage {
   readonly next: string | null;
 }
 
-/** What customers were told of it, and will be. */
-function Messages({ place: { account, jobNumber, path } }: { readonly place: JobLocation }) {
+/** Sent and upcoming notifications about the job. */
+function Messages({ location: { account, jobNumber, path } }: { readonly location: JobLocation }) {
   const api = useApi();
   const [opened, setOpened] = useState<Message | null>(null);
   const query = useInfiniteQuery({
@@ -533,19 +535,19 @@ function Messages({ place: { account, jobNumber, path } }: { readonly place: Job
   const messages = pages?.flatMap((page) => page.messages) ?? [];
   const upcoming = pages?.[0]?.upcoming ?? [];
   return (
-    <Panel title="What customers were told">
+    <Panel title="Customer notifications">
       {query.error && !pages ? <Failure error={query.error} again={query.refetch} /> : null}
       {pages && messages.length === 0 && upcoming.length === 0 ? (
-        <p className={css.none}>Nothing.</p>
+        <p className={css.none}>No notifications yet.</p>
       ) : (
         <ul className={css.list}>
           {upcoming.map(({ kind, dueAt, jobs }) => (
             <li key={`${kind} ${dueAt}`} className={css.message}>
               <span>
-                <strong>{kindNames[kind]}</strong> <Badge>To come</Badge>
+                <strong>{kindNames[kind]}</strong> <Badge>Scheduled</Badge>
               </span>
               <span className={css.quiet}>
-                <RelativeTime at={dueAt} />, about {jobs.length === 1 ? 'this job' : `${jobs.length} jobs`}
+                <RelativeTime at={dueAt} />, for {jobs.length === 1 ? 'this job' : `${jobs.length} jobs`}
               </span>
             </li>
           ))}
@@ -567,7 +569,7 @@ function Messages({ place: { account, jobNumber, path } }: { readonly place: Job
       <Modal
         opened={opened !== null}
         onClose={() => setOpened(null)}
-        title={opened ? `${kindNames[opened.kind]}: what it says` : ''}
+        title={opened ? `${kindNames[opened.kind]}: text` : ''}
         size="lg"
         lockScroll={false}
         closeButtonProps={{ 'aria-label': 'Close' }}
@@ -586,15 +588,15 @@ function MessageRow({
   readonly open: (message: Message) => void;
 }) {
   const { kind, channel, to, state, reason, detail, sentAt, dueAt, createdAt, text } = message;
-  const [words, tone] = stateNames[state];
+  const [label, tone] = stateNames[state];
   return (
     <li className={css.message}>
       <span>
-        <strong>{kindNames[kind]}</strong> <Badge tone={tone}>{words}</Badge>
+        <strong>{kindNames[kind]}</strong> <Badge tone={tone}>{label}</Badge>
       </span>
       <span className={css.quiet}>
         {to === null ? (
-          'To nobody'
+          'No recipient'
         ) : (
           <>
             {channel ? `${channelNames[channel]} to ` : ''}
@@ -610,7 +612,7 @@ function MessageRow({
       )}
       {text === null ? null : (
         <Button size="compact-xs" variant="default" onClick={() => open(message)}>
-          Read it
+          Show text
         </Button>
       )}
     </li>
@@ -635,7 +637,7 @@ function MessageText({ message }: { readonly message: Message }) {
   );
 }
 
-/** A text with its line breaks. */
+/** Preformatted text. */
 function Verbatim({ children }: { readonly children: ReactNode }) {
   return <pre className={css.verbatim}>{children}</pre>;
 }

@@ -1,6 +1,6 @@
-// biome-ignore-all lint/a11y/useSemanticElements: only some rows of it are drawn, which a table does not have
-// biome-ignore-all lint/a11y/useFocusableInteractive: its rows are what takes the focus
-/** The jobs that were found: only those rows are drawn that are seen, however many there are. */
+// biome-ignore-all lint/a11y/useSemanticElements: the grid is virtualized, which a table cannot be
+// biome-ignore-all lint/a11y/useFocusableInteractive: the rows take the focus
+/** Virtualized grid of the jobs found. */
 import { useWindowVirtualizer } from '@tanstack/react-virtual';
 import {
   type KeyboardEvent,
@@ -19,18 +19,18 @@ import css from './Jobs.module.css';
 import type { Row, SearchResult, Sort } from './search.ts';
 
 const ROW_PX = { wide: 38, narrow: 66 };
-/** More rows are asked for when so few are left below what is seen. */
+/** More rows are requested when fewer than this remain below the visible ones. */
 const AHEAD = 100;
 
-/** A grid: arrows, Page Up and Down, Home and End move through its rows, Enter opens one. */
+/** Grid: arrows, Page Up, Page Down, Home and End select a row; Enter opens it. */
 export function JobTable({
-  found,
-  want,
+  result,
+  requestRows,
 }: {
-  readonly found: SearchResult;
-  readonly want: (rows: number) => void;
+  readonly result: SearchResult;
+  readonly requestRows: (rows: number) => void;
 }) {
-  const { rows } = found;
+  const { rows } = result;
   const body = useRef<HTMLDivElement>(null);
   const narrow = useNarrow();
   const [top, setTop] = useState(0);
@@ -40,7 +40,7 @@ export function JobTable({
   const region = useRegion() ?? undefined;
   const size = narrow ? ROW_PX.narrow : ROW_PX.wide;
 
-  // What stands above the rows can get higher.
+  // The content above the rows can change its height.
   useLayoutEffect(() => {
     const measure = (): void => {
       const { current } = body;
@@ -58,10 +58,10 @@ export function JobTable({
     estimateSize: () => size,
     overscan: 12,
     scrollMargin: top,
-    // What stands above the page and the head of the table cover rows otherwise.
+    // The page header and the column headers cover the first rows.
     scrollPaddingStart: 100,
     scrollPaddingEnd: narrow ? 80 : 16,
-    // The row with the focus stays, or the focus would be lost.
+    // The focused row stays rendered, or the focus would be lost.
     rangeExtractor: ({ startIndex, endIndex, overscan, count }) => {
       const first = Math.max(0, startIndex - overscan);
       const last = Math.min(count - 1, endIndex + overscan);
@@ -71,14 +71,14 @@ export function JobTable({
       return indexes;
     },
   });
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the size is what it measures by
+  // biome-ignore lint/correctness/useExhaustiveDependencies: measures again when the row height changes
   useEffect(() => virtualizer.measure(), [virtualizer, size]);
 
   const items = virtualizer.getVirtualItems();
   const seen = items.reduce((last, { index }) => (index === here ? last : Math.max(last, index)), 0);
   useEffect(() => {
-    if (seen + AHEAD > rows.length) want(rows.length + 3 * AHEAD);
-  }, [seen, rows.length, want]);
+    if (seen + AHEAD > rows.length) requestRows(rows.length + 3 * AHEAD);
+  }, [seen, rows.length, requestRows]);
 
   useEffect(() => {
     if (toFocus.current === null) return;
@@ -123,8 +123,8 @@ export function JobTable({
       className={css.table}
       role="grid"
       aria-label="Jobs"
-      aria-rowcount={found.complete ? rows.length + 1 : -1}
-      aria-busy={found.reading || undefined}
+      aria-rowcount={result.complete ? rows.length + 1 : -1}
+      aria-busy={result.reading || undefined}
       tabIndex={-1}
       onKeyDown={move}
       onClick={follow}
@@ -161,7 +161,7 @@ export function JobTable({
   );
 }
 
-/** The head of a column; of one that can be sorted by, a button. */
+/** Column header; a button if the column is sortable. */
 function Column({ name, sort }: { readonly name: string; readonly sort?: Sort }) {
   const [read, change] = useParams();
   const sorted = (read('sort') ?? 'due') === sort;
@@ -206,7 +206,7 @@ const JobRow = memo(function JobRow(props: {
       onFocus={() => onFocus(index)}
     >
       <Cell area="job">
-        {/* The grid goes there without loading the page anew; a component for it in each row costs too much. */}
+        {/* The grid handles the click: a Link component in each row is too slow. */}
         <a href={buildHref(jobHref(account, job.jobNumber), { region })} tabIndex={-1}>
           {job.jobNumber}
         </a>
@@ -234,10 +234,10 @@ const JobRow = memo(function JobRow(props: {
   );
 });
 
-/** What became of a job says more than the status it had last. */
+/** The outcome of a delisted job replaces its last status. */
 const OUTCOME_LABELS: Partial<Record<string, string>> = {
   cancelled: 'Cancelled (inferred)',
-  unavailable: 'No longer known',
+  unavailable: 'Unavailable (inferred)',
 };
 
 function Cell({ area, children }: { readonly area: string; readonly children: React.ReactNode }) {
@@ -248,7 +248,7 @@ function Cell({ area, children }: { readonly area: string; readonly children: Re
   );
 }
 
-/** A text of customers, in one line; all of it on hover. */
+/** Customer text on one line, complete in the tooltip. */
 function Text({ text }: { readonly text: string | null }) {
   if (text === null || text === '')
     return (

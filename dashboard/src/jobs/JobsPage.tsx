@@ -1,4 +1,4 @@
-/** Jobs of all accounts: found by number, narrowed by what the address says. */
+/** Search for jobs of all accounts. The query is in the address. */
 import { Button, Checkbox, NativeSelect, TextInput } from '@mantine/core';
 import { IconAdjustmentsHorizontal, IconSearch } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
@@ -16,13 +16,12 @@ import { formatEmptyResult, formatResultCount } from './labels.ts';
 import { type JobQuery, parseJobQuery } from './search.ts';
 import { type ActiveSearch, useJobs } from './useJobs.ts';
 
-/** What in the address narrows the list. */
+/** Query parameters that filter the list. */
 const FILTERS = [
   ...['q', 'account', 'status', 'due', 'dueOn', 'dueBefore', 'late', 'dispatchedOn', 'orderGroup', 'which'],
 ];
 const MINUTE_MS = 60_000;
 
-/** The page of all jobs. */
 export default function JobsPage() {
   const accounts = useAccounts();
   return (
@@ -32,7 +31,7 @@ export default function JobsPage() {
       ) : accounts.data === undefined ? (
         <div className={css.waiting} />
       ) : accounts.data.length === 0 ? (
-        <Empty>There are no accounts yet, so there are no jobs.</Empty>
+        <Empty>No accounts yet. Jobs appear here after the first poll of an account.</Empty>
       ) : (
         <Jobs accounts={accounts.data} />
       )}
@@ -43,27 +42,27 @@ export default function JobsPage() {
 function Jobs({ accounts }: { readonly accounts: readonly Account[] }) {
   const [read] = useParams();
   const today = toLocalDay(useNow(MINUTE_MS));
-  const wanted = useMemo(() => parseJobQuery(read, today), [read, today]);
-  const search = useJobs(wanted, accounts);
+  const query = useMemo(() => parseJobQuery(read, today), [read, today]);
+  const search = useJobs(query, accounts);
   const field = useRef<HTMLInputElement>(null);
   useSlashShortcut(field);
-  const unknown = wanted.account !== undefined && !accounts.some(({ id }) => id === wanted.account);
+  const unknown = query.account !== undefined && !accounts.some(({ id }) => id === query.account);
   return (
     <>
       <Filters accounts={accounts} field={field} />
-      <Summary wanted={wanted} search={search} />
+      <Summary query={query} search={search} />
       {unknown ? (
-        <Empty>There is no account {wanted.account}, or your key is not for it.</Empty>
+        <Empty>Account {query.account} does not exist, or your key does not permit access to it.</Empty>
       ) : search.result.rows.length === 0 && search.result.complete ? (
-        <Empty>{formatEmptyResult(wanted, search.result.failures.length > 0)}</Empty>
+        <Empty>{formatEmptyResult(query, search.result.failures.length > 0)}</Empty>
       ) : (
-        <JobTable found={search.result} want={search.requestRows} />
+        <JobTable result={search.result} requestRows={search.requestRows} />
       )}
     </>
   );
 }
 
-/** `/` leads to the search, wherever nothing is being written. */
+/** Focuses the search field on `/`, unless the focus is in an input. */
 function useSlashShortcut(field: RefObject<HTMLInputElement | null>): void {
   useEffect(() => {
     const onKey = (event: KeyboardEvent): void => {
@@ -95,11 +94,11 @@ function Filters({
   const among = accounts.filter((one) => region === null || one.region === region);
   const set = FILTERS.filter((name) => name !== 'q' && read(name) !== undefined).length;
   const due = read('due') ?? (read('dueOn') ? 'on' : read('dueBefore') ? 'before' : '');
-  // The choice of a day comes before the day.
+  // "On" or "before" is selected before a day is entered.
   const [dayFor, setDayFor] = useState<'on' | 'before' | null>(null);
   const dueChoice = due || (dayFor ?? '');
   const only = read('q') ?? read('orderGroup') ?? read('dispatchedOn') ?? read('late') ?? (due || undefined);
-  // Only such jobs are late or due, whatever else is asked for.
+  // These filters apply only to jobs that await dispatch.
   const toGoOut = due !== '' || read('late') !== undefined || (only === undefined && status === undefined);
   return (
     <search className={css.filters} aria-label="Jobs">
@@ -110,7 +109,7 @@ function Filters({
         value={read('q') ?? ''}
         onChange={(q) => change({ q })}
         leftSection={<IconSearch size={16} aria-hidden />}
-        placeholder="In full, as it is written"
+        placeholder="Complete number"
         aria-keyshortcuts="/"
       />
       <Button
@@ -137,17 +136,17 @@ function Filters({
           ]}
         />
         <NativeSelect
-          label="Which"
+          label="Jobs"
           value={read('which') ?? ''}
           onChange={({ currentTarget }) => change({ which: currentTarget.value })}
           disabled={only !== undefined}
           data={[
-            { value: '', label: toGoOut ? 'To go out' : only ? 'All' : 'Open' },
+            { value: '', label: toGoOut ? 'Awaiting dispatch' : only ? 'All' : 'Open' },
             ...(only
               ? []
               : [
                   ...(status === undefined ? [{ value: 'open', label: 'Open' }] : []),
-                  { value: 'all', label: 'All known' },
+                  { value: 'all', label: 'All' },
                 ]),
           ]}
         />
@@ -170,8 +169,8 @@ function Filters({
             { value: 'today', label: 'Today' },
             { value: 'tomorrow', label: 'Tomorrow' },
             { value: 'week', label: 'This week' },
-            { value: 'on', label: 'On a day' },
-            { value: 'before', label: 'Before a day' },
+            { value: 'on', label: 'On' },
+            { value: 'before', label: 'Before' },
           ]}
         />
         {dueChoice === 'on' || dueChoice === 'before' ? (
@@ -212,12 +211,12 @@ function Filters({
   );
 }
 
-/** What is chosen can be chosen, also when nothing is known of it. */
+/** Adds the selected value to the options if it is missing. */
 function includeSelected(chosen: string | undefined, known: readonly string[]): string[] {
   return chosen === undefined || known.includes(chosen) ? [...known] : [chosen, ...known];
 }
 
-/** A text that is taken when one pauses, leaves the field or presses Enter. */
+/** Text input that reports its value after a pause, on blur and on Enter. */
 function DebouncedTextInput(
   props: Omit<React.ComponentProps<typeof TextInput>, 'value' | 'onChange' | 'ref'> & {
     readonly value: string;
@@ -227,23 +226,23 @@ function DebouncedTextInput(
 ) {
   const { value, onChange, ...rest } = props;
   const [typed, setTyped] = useState(value);
-  const told = useRef(value);
-  if (told.current !== value && typed.trim() === told.current) {
-    // It was changed elsewhere: by a link, or a step back.
-    told.current = value;
+  const reported = useRef(value);
+  if (reported.current !== value && typed.trim() === reported.current) {
+    // Changed by navigation.
+    reported.current = value;
     setTyped(value);
   }
-  const tell = (text: string): void => {
+  const report = (text: string): void => {
     const trimmed = text.trim();
-    if (trimmed === told.current) return;
-    told.current = trimmed;
+    if (trimmed === reported.current) return;
+    reported.current = trimmed;
     onChange(trimmed);
   };
-  const telling = useRef(tell);
-  telling.current = tell;
-  // Begun by what is typed alone: what is found draws this anew all the time.
+  const latestReport = useRef(report);
+  latestReport.current = report;
+  // Depends on the input alone: results re-render this component continuously.
   useEffect(() => {
-    const timer = setTimeout(() => telling.current(typed), DEBOUNCE_MS);
+    const timer = setTimeout(() => latestReport.current(typed), DEBOUNCE_MS);
     return () => clearTimeout(timer);
   }, [typed]);
   return (
@@ -253,22 +252,22 @@ function DebouncedTextInput(
       autoComplete="off"
       spellCheck={false}
       onChange={({ currentTarget }) => setTyped(currentTarget.value)}
-      onBlur={() => tell(typed)}
+      onBlur={() => report(typed)}
       onKeyDown={(event) => {
-        if (event.key === 'Enter') tell(typed);
+        if (event.key === 'Enter') report(typed);
       }}
     />
   );
 }
 const DEBOUNCE_MS = 400;
 
-/** Names of statuses that open jobs are in, those with most jobs first. */
+/** Returns the statuses of open jobs, most frequent first. */
 function useStatuses(accounts: readonly Account[]): readonly string[] {
   const api = useApi();
   const region = useRegion();
   const { forAll } = useSession();
   const { data: regions } = useRegions();
-  // A key for some accounts may not ask for a region; of accounts that were not read yet there is nothing.
+  // A key for some accounts cannot read regions. Accounts without a baseline have no statistics.
   const paths = forAll
     ? (regions ?? [])
         .map(({ id }) => id)
@@ -279,7 +278,7 @@ function useStatuses(accounts: readonly Account[]): readonly string[] {
         .slice(0, MAX_ACCOUNTS)
         .map(({ id }) => `/v1/accounts/${encodeURIComponent(id)}`);
   const { data } = useQuery({
-    queryKey: ['figures', 'statuses', ...paths],
+    queryKey: ['statistics', 'statuses', ...paths],
     queryFn: ({ signal }) =>
       Promise.all(paths.map((path) => api.get<RegionOpenJobs | OpenJobs>(`${path}/open-jobs`, { signal }))),
     enabled: paths.length > 0,
@@ -294,17 +293,17 @@ function useStatuses(accounts: readonly Account[]): readonly string[] {
 }
 const MAX_ACCOUNTS = 20;
 
-/** How many there are, of what, and whether these are all. */
-function Summary({ wanted, search }: { readonly wanted: JobQuery; readonly search: ActiveSearch }) {
-  const { result: found } = search;
+/** Number of results, with errors and the buttons for more. */
+function Summary({ query, search }: { readonly query: JobQuery; readonly search: ActiveSearch }) {
+  const { result } = search;
   const [read, change] = useParams();
-  const words = formatResultCount(found, wanted);
+  const text = formatResultCount(result, query);
   return (
     <div className={css.summary}>
       <p className={css.count}>
-        {/* What is on its way is not read out at each step. */}
-        {found.reading ? <span>{words}</span> : null}
-        <span role="status">{found.reading ? '' : words}</span>
+        {/* Progress is not announced by screen readers. */}
+        {result.reading ? <span>{text}</span> : null}
+        <span role="status">{result.reading ? '' : text}</span>
       </p>
       {FILTERS.some((name) => read(name) !== undefined) ? (
         <Button
@@ -315,22 +314,20 @@ function Summary({ wanted, search }: { readonly wanted: JobQuery; readonly searc
             document.querySelector<HTMLInputElement>('search input')?.focus();
           }}
         >
-          Clear the filters
+          Clear filters
         </Button>
       ) : null}
-      {found.fresh > 0 ? (
+      {result.fresh > 0 ? (
         <Button size="compact-sm" variant="light" onClick={search.restart}>
-          {found.fresh === 1
-            ? 'Show 1 more job that matches now'
-            : `Show ${found.fresh} more jobs that match now`}
+          {result.fresh === 1 ? 'Show 1 new match' : `Show ${result.fresh} new matches`}
         </Button>
       ) : null}
-      {found.cut ? (
+      {result.cut ? (
         <Button size="compact-sm" variant="default" onClick={search.readMore}>
-          Read on
+          Load more
         </Button>
       ) : null}
-      {found.failures.length > 0 ? (
+      {result.failures.length > 0 ? (
         <div className={css.wide}>
           <Note
             tone="bad"
@@ -342,10 +339,10 @@ function Summary({ wanted, search }: { readonly wanted: JobQuery; readonly searc
             }
           >
             <p>
-              {found.failures.length === 1
-                ? `Jobs of ${found.failures[0]?.account} could not be read: `
-                : `Jobs of ${found.failures.length} accounts could not be read, among them ${found.failures[0]?.account}: `}
-              {found.failures[0]?.sentence}
+              {result.failures.length === 1
+                ? `Loading the jobs of ${result.failures[0]?.account} failed: `
+                : `Loading the jobs of ${result.failures.length} accounts failed, including ${result.failures[0]?.account}: `}
+              {result.failures[0]?.message}
             </p>
           </Note>
         </div>

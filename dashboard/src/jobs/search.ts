@@ -1,10 +1,10 @@
 /**
- * A search for jobs over accounts: which requests it takes, and what their answers come to. Free of React, the browser and the
- * network, so that all of it can be tried by itself.
+ * Search for jobs across accounts: plans the requests and merges the responses. Independent of React, the browser and the
+ * network, so that it can be tested alone.
  *
- * The API lists the jobs of one account by one filter. So all accounts that can have a match are asked side by side by the
- * narrowest filter, and what else is asked for is judged here. Each answer is a page in the order of its index: where that is
- * the order that is wanted, rows are shown as far as no page still to come can have one before them.
+ * The API lists the jobs of one account by one filter. The search therefore queries all accounts that can have a match
+ * concurrently with the most selective filter, and applies the other filters here. Each response is a page in index order. If
+ * that is the requested order, a row is shown as soon as no outstanding page can contain an earlier one.
  */
 import type { JobSummary } from '../../../shared/events/catalogue.ts';
 import type { JobEvent } from '../../../shared/events/event.ts';
@@ -17,7 +17,7 @@ export interface ListedJob extends JobSummary {
   readonly late: boolean;
 }
 
-/** What is asked for. Days are YYYY-MM-DD. What is absent narrows nothing. */
+/** Filters and order of a search. Days are YYYY-MM-DD. Absent filters match all jobs. */
 export interface JobQuery {
   /** A job number or an order number. */
   readonly q?: string | undefined;
@@ -25,21 +25,21 @@ export interface JobQuery {
   readonly region?: string | undefined;
   readonly status?: string | undefined;
   readonly dueOn?: string | undefined;
-  /** Due on this day or later; only with `dueBefore`. */
+  /** Due on or after this day. Only with `dueBefore`. */
   readonly dueFrom?: string | undefined;
   readonly dueBefore?: string | undefined;
   readonly late?: boolean | undefined;
   readonly dispatchedOn?: string | undefined;
   readonly orderGroup?: string | undefined;
-  /** Also those that are dispatched or over, where nothing else says which. */
+  /** Includes dispatched and ended jobs, unless another filter selects them. */
   readonly all?: boolean | undefined;
-  /** Also those that are dispatched and still open. */
+  /** Includes dispatched jobs that are still open. */
   readonly open?: boolean | undefined;
   readonly sort?: Sort | undefined;
 }
 export type Sort = 'due' | 'number';
 
-/** What of an account decides whether it is asked. */
+/** Fields of an account that decide whether it is queried. */
 export interface SearchedAccount {
   readonly id: string;
   readonly region: string;
@@ -52,7 +52,7 @@ export interface SearchedAccount {
   } | null;
 }
 
-/** The words of the address as what is asked for. `today` is the viewer's. */
+/** Parses the query parameters of the address. `today`: the current day in the viewer's time zone. */
 export function parseJobQuery(read: (name: string) => string | undefined, today: string): JobQuery {
   const due = read('due');
   const weekday = (new Date(today).getUTCDay() + 6) % 7;
@@ -81,46 +81,46 @@ function parseDay(text: string | undefined): string | undefined {
     : undefined;
 }
 
-/** One list that is read page by page. */
+/** A list of one account, read page by page. */
 export interface Source {
   readonly account: string;
   readonly region: string;
-  /** The filter, as the API takes it. */
+  /** Filter parameters of the API. */
   readonly filter: Readonly<Record<string, string>>;
 }
 
-/** Which lists are read, in which order they come, and how many accounts need not be asked. */
+/** Lists to read, their order, and the number of accounts without a query. */
 export interface Plan {
   readonly sources: readonly Source[];
-  /** Null: in none that helps, but there are only few. */
+  /** `null`: in no useful order, but short. */
   readonly order: Sort | null;
   readonly accounts: number;
   readonly skipped: number;
 }
 
-/** How a search goes about it. */
-export function planSearch(wanted: JobQuery, accounts: readonly SearchedAccount[]): Plan {
-  const [filters, order, onlyOpen] = chooseFilters(wanted);
+/** Plans a search. */
+export function planSearch(query: JobQuery, accounts: readonly SearchedAccount[]): Plan {
+  const [filters, order, onlyOpen] = chooseFilters(query);
   const among = accounts.filter(
     ({ id, region }) =>
-      (wanted.account === undefined || wanted.account === id) &&
-      (wanted.region === undefined || wanted.region === region),
+      (query.account === undefined || query.account === id) &&
+      (query.region === undefined || query.region === region),
   );
-  const asked = onlyOpen ? among.filter((account) => !hasNoOpenJobs(account)) : among;
+  const queried = onlyOpen ? among.filter((account) => !hasNoOpenJobs(account)) : among;
   return {
-    sources: asked.flatMap(({ id, region }) => filters.map((filter) => ({ account: id, region, filter }))),
+    sources: queried.flatMap(({ id, region }) => filters.map((filter) => ({ account: id, region, filter }))),
     order,
     accounts: among.length,
-    skipped: among.length - asked.length,
+    skipped: among.length - queried.length,
   };
 }
 
-/** The narrowest filter, in which order it lists, and whether it can only find jobs that are open. */
+/** Returns the most selective filters, the order of their lists, and whether they match only open jobs. */
 function chooseFilters(
-  wanted: JobQuery,
+  query: JobQuery,
 ): readonly [filters: readonly Readonly<Record<string, string>>[], order: Sort | null, onlyOpen: boolean] {
-  const { q, orderGroup, dueOn, late, dueBefore, status, dispatchedOn } = wanted;
-  // First, for the day of a dispatch is more than what an entry shows of it.
+  const { q, orderGroup, dueOn, late, dueBefore, status, dispatchedOn } = query;
+  // First, because the list entry alone does not prove the day of dispatch.
   if (dispatchedOn !== undefined) return [[{ dispatchedOn }], 'number', false];
   if (q !== undefined) {
     const orderNumber = { orderNumber: q };
@@ -135,18 +135,18 @@ function chooseFilters(
   if (dueOn !== undefined) return [[{ dueOn }], 'due', true];
   if (late) return [[{ late: 'true' }], 'due', true];
   if (dueBefore !== undefined) return [[{ dueBefore }], 'due', true];
-  if (status !== undefined) return [[{ status }], 'due', !wanted.all];
-  if (wanted.all || wanted.open) return [[{}], 'number', !wanted.all];
+  if (status !== undefined) return [[{ status }], 'due', !query.all];
+  if (query.all || query.open) return [[{}], 'number', !query.all];
   return [[{ undispatched: 'true' }], 'due', true];
 }
 
-/** The job number that a text can be: digits, also as people write them (`#410,001`). */
+/** Parses a job number: digits, optionally with `#` and separators (`#410,001`). */
 export function parseJobNumber(text: string): number | undefined {
   const digits = text.replace(/^#/, '').replace(/[\s,.’']/g, '');
   return /^[1-9]\d{0,11}$/.test(digits) ? Number(digits) : undefined;
 }
 
-/** Whether it is certain that an account has no open job: all was read, and nothing of it is in doubt. */
+/** Whether an account certainly has no open job: its list was read completely and no job is missing or unread. */
 function hasNoOpenJobs({ status }: SearchedAccount): boolean {
   return (
     status?.openJobs === 0 &&
@@ -157,24 +157,24 @@ function hasNoOpenJobs({ status }: SearchedAccount): boolean {
   );
 }
 
-/** Whether a job is what is asked for. That it was dispatched on a day is the word of the list (`listedAs` it). */
+/** Whether a job matches the query. `fromDispatchList`: the API listed it under the requested day of dispatch. */
 export function matchesJobQuery(
-  wanted: JobQuery,
+  query: JobQuery,
   account: string,
   job: ListedJob,
-  listedAs = false,
+  fromDispatchList = false,
 ): boolean {
-  const { q, orderGroup, status, dueOn, dueFrom, dueBefore, late, dispatchedOn } = wanted;
-  const over = job.outcome !== null || job.phase === 'settling';
-  const awaited = !over && job.dateOut === null;
+  const { q, orderGroup, status, dueOn, dueFrom, dueBefore, late, dispatchedOn } = query;
+  const isEnded = job.outcome !== null || job.phase === 'settling';
+  const awaited = !isEnded && job.dateOut === null;
   const narrowed = q ?? orderGroup ?? dispatchedOn;
-  if (wanted.account !== undefined && wanted.account !== account) return false;
+  if (query.account !== undefined && query.account !== account) return false;
   if (q !== undefined && job.orderNumber !== q && job.jobNumber !== parseJobNumber(q)) return false;
   if (orderGroup !== undefined && job.orderGroup !== orderGroup) return false;
   if (status !== undefined && job.status !== status) return false;
   if (
     dispatchedOn !== undefined &&
-    (job.dateOut === null || !(listedAs || getDay(job.dateOut) === dispatchedOn))
+    (job.dateOut === null || !(fromDispatchList || getDay(job.dateOut) === dispatchedOn))
   )
     return false;
   if (late && !job.late) return false;
@@ -185,217 +185,212 @@ export function matchesJobQuery(
     if (dueBefore !== undefined && (due === null || due >= dueBefore)) return false;
     return dueFrom === undefined || (due !== null && due >= dueFrom);
   }
-  if (narrowed !== undefined || wanted.all) return true;
-  return status === undefined && !wanted.open ? awaited : !over;
+  if (narrowed !== undefined || query.all) return true;
+  return status === undefined && !query.open ? awaited : !isEnded;
 }
 
 const getDay = (date: string | null): string | undefined => /^\d{4}-\d\d-\d\d/.exec(date ?? '')?.[0];
 
-/** A job that was found. A new object with each change. */
+/** A job found. A new object after each change. */
 export interface Row {
   readonly account: string;
   readonly region: string;
   readonly job: ListedJob;
-  /** It was what is asked for when it was read, and is not any more. */
+  /** Whether the job matched when it was read, but no longer does. */
   readonly gone: boolean;
 }
 
-/** A page of a list that is to be asked for. */
+/** A request for one page of a list. */
 export interface PageRequest {
   readonly source: Source;
   readonly after: string | undefined;
   readonly limit: number;
 }
 
-/** What a search has come to. */
+/** Current result of a search. */
 export interface SearchResult {
-  /** In order. None is missing between two of them, unless `cut`. */
+  /** In order, without gaps unless `cut`. */
   readonly rows: readonly Row[];
-  /** No list has more. */
+  /** Whether all lists are read to their end. */
   readonly complete: boolean;
-  /** It is sorted otherwise than the lists come, and there is more than was read: rows are missing between these. */
+  /** Whether the order differs from that of the lists and reading stopped early, so that rows are missing in between. */
   readonly cut: boolean;
-  /** Rows can't be shown before more was read. */
+  /** Whether requested rows are still loading. */
   readonly reading: boolean;
-  /** Accounts that have answered at least once, or failed. */
+  /** Number of accounts with a response or an error. */
   readonly answered: number;
   readonly accounts: number;
-  /** Accounts that need not be asked. */
+  /** Number of accounts that are not queried. */
   readonly skipped: number;
-  /** Jobs that were read, whether they are wanted or not. */
+  /** Number of jobs read, matching or not. */
   readonly read: number;
-  readonly failures: readonly { readonly account: string; readonly sentence: string }[];
-  /** Jobs that came to match since they were asked for. */
+  readonly failures: readonly { readonly account: string; readonly message: string }[];
+  /** Number of jobs that match since an event, but are not in `rows`. */
   readonly fresh: number;
 }
 
-/** Requests at a time. */
 const MAX_CONCURRENT_REQUESTS = 6;
-/** Rows wanted at first. */
 const FIRST_ROWS = 300;
-/** So many jobs are read for an order in which they don't come, before it is said that there are more. */
+/** Maximum number of jobs to read if the lists are in another order, before the result is cut. */
 const MAX_READ = 20_000;
 const PAGE = { least: 20, most: 500 };
 
 interface SourceState {
   readonly source: Source;
-  /** `undefined`: not asked yet; null: there are no more. */
+  /** Cursor of the next page; `undefined` before the first request, `null` at the end. */
   next: string | null | undefined;
-  /** Nothing that comes is before this. */
+  /** Lower bound of the sort keys of outstanding pages. */
   last: string;
-  asking: boolean;
+  isLoading: boolean;
   failed: string | undefined;
 }
 
-/** A search under way. Whoever runs it takes what {@link nextRequests} says is to be asked, and brings the answers. */
+/** A running search. The caller sends the requests of {@link nextRequests} and passes the responses to {@link addPage}. */
 export class JobSearch {
-  readonly #wanted: JobQuery;
+  readonly #query: JobQuery;
   readonly #plan: Plan;
   readonly #sort: Sort;
-  readonly #readings: SourceState[];
-  readonly #rows = new Map<string, { readonly key: string; row: Row; readonly listedAs: boolean }>();
-  /** Jobs that match by what events said, and were not read. */
+  readonly #sources: SourceState[];
+  readonly #rows = new Map<string, { readonly key: string; row: Row; readonly fromDispatchList: boolean }>();
+  /** Sort keys of jobs that match according to an event and were not read. */
   readonly #fresh = new Map<string, string>();
-  /** What events said while pages were under way: such a page may be older than they are. */
-  readonly #said = new Map<string, JobEvent>();
-  /** The rows in order, until there are others. */
+  /** Last event of each job during outstanding requests, because a page may be older than the event. */
+  readonly #pendingEvents = new Map<string, JobEvent>();
+  /** Cache of the sorted rows. */
   #sorted: readonly { readonly key: string; readonly row: Row }[] | undefined;
-  #rowsWanted = FIRST_ROWS;
-  #mostRead = MAX_READ;
+  #requestedRows = FIRST_ROWS;
+  #maxRead = MAX_READ;
   #read = 0;
-  #found: SearchResult | undefined;
+  #result: SearchResult | undefined;
 
-  constructor(wanted: JobQuery, accounts: readonly SearchedAccount[]) {
-    this.#wanted = wanted;
-    this.#sort = wanted.sort ?? 'due';
-    this.#plan = planSearch(wanted, accounts);
-    this.#readings = this.#plan.sources.map((source) => ({
-      ...{ source, next: undefined, last: '', asking: false, failed: undefined },
+  constructor(query: JobQuery, accounts: readonly SearchedAccount[]) {
+    this.#query = query;
+    this.#sort = query.sort ?? 'due';
+    this.#plan = planSearch(query, accounts);
+    this.#sources = this.#plan.sources.map((source) => ({
+      ...{ source, next: undefined, last: '', isLoading: false, failed: undefined },
     }));
   }
 
-  /** What is to be asked for now; each is under way from then on. */
+  /** Returns the requests to send now, and counts them as outstanding. */
   nextRequests(): PageRequest[] {
-    const open = this.#readings.filter(isOpen);
-    const free = MAX_CONCURRENT_REQUESTS - this.#readings.filter(({ asking }) => asking).length;
+    const open = this.#sources.filter(isOpen);
+    const free = MAX_CONCURRENT_REQUESTS - this.#sources.filter(({ isLoading }) => isLoading).length;
     const begun = open.filter(({ next }) => next !== undefined);
-    // Every list once; then those on which the next rows wait.
+    // Each list once, then the lists that block the next rows.
     const ready = (begun.length < open.length ? open.filter(({ next }) => next === undefined) : open)
-      .filter(({ asking }) => !asking)
+      .filter(({ isLoading }) => !isLoading)
       .sort((a, b) => (a.last < b.last ? -1 : 1));
     if (begun.length === open.length && !this.#needsMore()) return [];
     const share = Math.ceil((2 * FIRST_ROWS) / Math.max(1, open.length));
     const limit = this.#isInOrder()
       ? Math.min(PAGE.most, Math.max(PAGE.least, begun.length === open.length ? 2 * share : share))
       : PAGE.most;
-    return ready.slice(0, Math.max(0, free)).map((reading) => {
-      reading.asking = true;
-      return { source: reading.source, after: reading.next ?? undefined, limit };
+    return ready.slice(0, Math.max(0, free)).map((state) => {
+      state.isLoading = true;
+      return { source: state.source, after: state.next ?? undefined, limit };
     });
   }
 
-  /** The answer to what {@link nextRequests} gave. */
+  /** Adds the response to a request of {@link nextRequests}. */
   addPage(
-    ask: PageRequest,
+    request: PageRequest,
     page: { readonly jobs: readonly ListedJob[]; readonly next: string | null },
   ): void {
-    const reading = this.#readingOf(ask);
-    if (!reading) return;
-    reading.asking = false;
-    reading.next = page.next;
-    const { account, region } = ask.source;
+    const state = this.#findSource(request);
+    if (!state) return;
+    state.isLoading = false;
+    state.next = page.next;
+    const { account, region } = request.source;
     for (const job of page.jobs) {
       const name = toRowId(account, job.jobNumber);
       const key = toSortKey(this.#sort, account, job);
       const bound = toLowerBound(this.#sort, job, key);
-      if (bound > reading.last) reading.last = bound;
+      if (bound > state.last) state.last = bound;
       this.#fresh.delete(name);
-      const listedAs = ask.source.filter.dispatchedOn !== undefined;
-      if (matchesJobQuery(this.#wanted, account, job, listedAs)) {
+      const fromDispatchList = request.source.filter.dispatchedOn !== undefined;
+      if (matchesJobQuery(this.#query, account, job, fromDispatchList)) {
         const known = this.#rows.get(name);
         const row = { account, region, job, gone: false };
-        // Where it stands already, it stays.
-        this.#rows.set(name, { key: known?.key ?? key, row, listedAs });
+        // A row keeps its position.
+        this.#rows.set(name, { key: known?.key ?? key, row, fromDispatchList });
         this.#sorted = undefined;
       }
-      const said = this.#said.get(name);
-      if (said) this.#patch(name, said);
+      const pending = this.#pendingEvents.get(name);
+      if (pending) this.#patch(name, pending);
     }
     this.#read += page.jobs.length;
     this.#settle();
   }
 
-  /** It could not be answered. */
-  addFailure(ask: PageRequest, sentence: string): void {
-    const reading = this.#readingOf(ask);
-    if (!reading) return;
-    reading.asking = false;
-    reading.failed = sentence;
+  /** Records the error of a request. */
+  addFailure(request: PageRequest, message: string): void {
+    const state = this.#findSource(request);
+    if (!state) return;
+    state.isLoading = false;
+    state.failed = message;
     this.#settle();
   }
 
-  /** What failed is to be asked again. */
+  /** Clears the errors, so that failed requests are repeated. */
   retry(): void {
-    for (const reading of this.#readings) reading.failed = undefined;
-    this.#found = undefined;
+    for (const state of this.#sources) state.failed = undefined;
+    this.#result = undefined;
   }
 
-  /** So many rows are wanted at least. */
+  /** Raises the number of requested rows to `rows`. */
   requestRows(rows: number): void {
-    this.#rowsWanted = Math.max(this.#rowsWanted, rows);
+    this.#requestedRows = Math.max(this.#requestedRows, rows);
   }
 
-  /** More is to be read of what was cut. */
+  /** Continues reading a cut result. */
   readMore(): void {
-    this.#mostRead = this.#read + MAX_READ;
-    this.#found = undefined;
+    this.#maxRead = this.#read + MAX_READ;
+    this.#result = undefined;
   }
 
-  /** Takes in what happened. Whether anything shown is different now. */
+  /** Applies events to the rows. Returns whether the result changed. */
   applyEvents(events: readonly JobEvent[]): boolean {
     let changed = false;
     for (const event of events) {
       const { account, job } = event.data as { account?: string; job?: JobSummary };
       if (account === undefined || job === undefined) continue;
       const name = toRowId(account, job.jobNumber);
-      if (this.#readings.some(({ asking }) => asking)) this.#said.set(name, event);
+      if (this.#sources.some(({ isLoading }) => isLoading)) this.#pendingEvents.set(name, event);
       changed = this.#patch(name, event) || changed;
     }
-    if (changed) this.#found = undefined;
+    if (changed) this.#result = undefined;
     return changed;
   }
 
-  /**
-   * Takes in what happened before it began, of accounts that it does not ask: that they have no open job may be known from
-   * before that.
-   */
+  /** Applies events from before the search to accounts without a query: their status may be older than the events. */
   applyEarlierEvents(events: readonly JobEvent[]): void {
-    const asked = new Set(this.#plan.sources.map(({ account }) => account));
-    this.applyEvents(events.filter(({ data }) => !asked.has(String(data.account))));
+    const queried = new Set(this.#plan.sources.map(({ account }) => account));
+    this.applyEvents(events.filter(({ data }) => !queried.has(String(data.account))));
   }
 
-  /** What it has come to. The same object until something changes. */
+  /** Returns the current result; the same object until it changes. */
   getResult(): SearchResult {
-    this.#found ??= this.#toFound();
-    return this.#found;
+    this.#result ??= this.#buildResult();
+    return this.#result;
   }
 
-  #toFound(): SearchResult {
-    const open = this.#readings.filter(isOpen);
+  #buildResult(): SearchResult {
+    const open = this.#sources.filter(isOpen);
     const complete = open.length === 0;
-    const cut = !complete && !this.#isInOrder() && this.#read >= this.#mostRead;
-    const frontier = this.#frontier();
+    const cut = !complete && !this.#isInOrder() && this.#read >= this.#maxRead;
+    const frontier = this.#completeUpTo();
     this.#sorted ??= [...this.#rows.values()].sort((a, b) => (a.key < b.key ? -1 : 1));
     const shown =
       this.#plan.order === null || cut || frontier === undefined
         ? this.#sorted
         : this.#sorted.filter(({ key }) => key <= frontier);
-    const accountsOf = (readings: readonly SourceState[]): Set<string> =>
+    const toAccounts = (readings: readonly SourceState[]): Set<string> =>
       new Set(readings.map(({ source }) => source.account));
-    const waiting = accountsOf(open.filter(({ next }) => next === undefined));
-    const asked = accountsOf(this.#readings);
+    const waiting = toAccounts(open.filter(({ next }) => next === undefined));
+    const queried = toAccounts(this.#sources);
     const failures = new Map(
-      this.#readings.flatMap(({ source, failed }) =>
+      this.#sources.flatMap(({ source, failed }) =>
         failed === undefined ? [] : [[source.account, failed] as const],
       ),
     );
@@ -404,21 +399,21 @@ export class JobSearch {
       rows,
       complete,
       cut,
-      reading: !complete && !cut && rows.length < this.#rowsWanted,
-      answered: asked.size - waiting.size,
-      accounts: asked.size,
+      reading: !complete && !cut && rows.length < this.#requestedRows,
+      answered: queried.size - waiting.size,
+      accounts: queried.size,
       skipped: this.#plan.skipped,
       read: this.#read,
-      failures: [...failures].map(([account, sentence]) => ({ account, sentence })),
+      failures: [...failures].map(([account, message]) => ({ account, message })),
       fresh: [...this.#fresh.values()].filter(
         (key) => complete || (frontier !== undefined && key <= frontier),
       ).length,
     };
   }
 
-  /** Up to which key nothing more can come; `undefined`: nothing comes any more at all. */
-  #frontier(): string | undefined {
-    const open = this.#readings.filter(isOpen);
+  /** Returns the key up to which the rows are complete; `undefined` if all lists are read. */
+  #completeUpTo(): string | undefined {
+    const open = this.#sources.filter(isOpen);
     if (open.length === 0) return undefined;
     if (!this.#isInOrder()) return '';
     return open.reduce((least, { last }) => (last < least ? last : least), '\uffff');
@@ -430,16 +425,18 @@ export class JobSearch {
 
   #needsMore(): boolean {
     if (this.#plan.order === null) return true;
-    return this.#isInOrder() ? this.getResult().rows.length < this.#rowsWanted : this.#read < this.#mostRead;
+    return this.#isInOrder()
+      ? this.getResult().rows.length < this.#requestedRows
+      : this.#read < this.#maxRead;
   }
 
-  #readingOf({ source }: PageRequest): SourceState | undefined {
-    return this.#readings.find((reading) => reading.source === source);
+  #findSource({ source }: PageRequest): SourceState | undefined {
+    return this.#sources.find((state) => state.source === source);
   }
 
   #settle(): void {
-    if (!this.#readings.some(({ asking }) => asking)) this.#said.clear();
-    this.#found = undefined;
+    if (!this.#sources.some(({ isLoading }) => isLoading)) this.#pendingEvents.clear();
+    this.#result = undefined;
   }
 
   #patch(name: string, event: JobEvent): boolean {
@@ -447,15 +444,15 @@ export class JobSearch {
     const known = this.#rows.get(name);
     if (known) {
       const job = applyEvent(event, known.row.job);
-      // A day of dispatch that was read stays the day as long as the date does.
-      const listedAs = known.listedAs && job.dateOut === known.row.job.dateOut;
-      known.row = { ...known.row, job, gone: !matchesJobQuery(this.#wanted, account, job, listedAs) };
+      // The listed day of dispatch is valid as long as the date is unchanged.
+      const fromDispatchList = known.fromDispatchList && job.dateOut === known.row.job.dateOut;
+      known.row = { ...known.row, job, gone: !matchesJobQuery(this.#query, account, job, fromDispatchList) };
       return true;
     }
-    if (this.#wanted.region !== undefined && this.#wanted.region !== region) return false;
+    if (this.#query.region !== undefined && this.#query.region !== region) return false;
     const job = applyEvent(event, undefined);
     const before = this.#fresh.size;
-    if (matchesJobQuery(this.#wanted, account, job))
+    if (matchesJobQuery(this.#query, account, job))
       this.#fresh.set(name, toSortKey(this.#sort, account, job));
     else this.#fresh.delete(name);
     return this.#fresh.size !== before;
@@ -465,7 +462,7 @@ export class JobSearch {
 const isOpen = ({ next, failed }: SourceState): boolean => next !== null && failed === undefined;
 const toRowId = (account: string, jobNumber: number): string => `${account}/${jobNumber}`;
 
-/** By which rows are sorted: by due day, within it by instant where the date says one, those without one last; or by number. */
+/** Returns the sort key: due day, then due time if the date has an offset, otherwise last in the day; or the job number. */
 function toSortKey(sort: Sort, account: string, job: ListedJob): string {
   const tail = `${String(job.jobNumber).padStart(12, '0')}#${account}`;
   if (sort === 'number') return tail;
@@ -477,25 +474,25 @@ function toSortKey(sort: Sort, account: string, job: ListedJob): string {
 const WITH_OFFSET = /(Z|[+-]\d\d:?\d\d)$/i;
 const MIDNIGHT = /[T ]00:00(:00(\.0+)?)?(Z|[+-])/i;
 
-/** The API lists by due day and number: what comes behind a job can be earlier on the same day. */
+/** Returns the lower bound of the following rows: the API sorts by due day and number, not by time of day. */
 function toLowerBound(sort: Sort, job: ListedJob, key: string): string {
   return sort === 'number' ? key : getDueDay(job);
 }
 
 const getDueDay = ({ dateDue }: ListedJob): string => getDay(dateDue) ?? '9999-12-31';
 
-/** A job after an event that says how it stands; `before`: as it was known. */
+/** Returns the job after an event. `before`: the job before it, if known. */
 function applyEvent(event: JobEvent, before: ListedJob | undefined): ListedJob {
   const { job } = event.data as unknown as { job: JobSummary };
-  const endings: Partial<Record<string, ListedJob['outcome']>> = {
+  const outcomes: Partial<Record<string, ListedJob['outcome']>> = {
     'job.closed': 'closed',
     'job.cancelled': 'cancelled',
     'job.unavailable': 'unavailable',
   };
-  const ending = endings[event.type];
+  const newOutcome = outcomes[event.type];
   const reopened = event.type === 'job.reopened' || event.type === 'job.created';
-  const outcome = ending ?? (reopened ? null : (before?.outcome ?? null));
-  // A new due date is not over before the service shows that it is, which is an event of its own.
+  const outcome = newOutcome ?? (reopened ? null : (before?.outcome ?? null));
+  // With a new due date, the job is late only after a job.overdue event.
   const late = event.type === 'job.overdue' || (before?.late === true && before.dateDue === job.dateDue);
   return {
     ...job,

@@ -1,4 +1,4 @@
-/** Runs a search for jobs: asks what it says, and tells it what happens. It goes on where it was when one comes back to it. */
+/** Runs a job search: sends its requests and applies live events. A search resumes when the user returns to it. */
 import { useQueryClient } from '@tanstack/react-query';
 import { useCallback, useEffect, useMemo, useSyncExternalStore } from 'react';
 import { type Api, ApiError, toErrorMessage } from '../api.ts';
@@ -14,95 +14,94 @@ import {
   type SearchResult,
 } from './search.ts';
 
-/** A search that runs while it is looked at. */
+/** A search that runs while its component is mounted. */
 export interface ActiveSearch {
   readonly result: SearchResult;
-  /** So many rows are wanted at least. */
+  /** Raises the number of requested rows to `rows`. */
   requestRows(rows: number): void;
-  /** What failed is asked again. */
+  /** Repeats failed requests. */
   retry(): void;
-  /** More is read of what was cut. */
+  /** Continues reading a cut result. */
   readMore(): void;
-  /** Everything is asked anew. */
+  /** Starts the search again. */
   restart(): void;
 }
 
-/** The search for what is wanted among the accounts. Both are taken when it begins; another `wanted` begins another. */
-export function useJobs(wanted: JobQuery, accounts: readonly SearchedAccount[]): ActiveSearch {
+/** Searches the accounts for jobs. A different query or set of accounts starts a new search. */
+export function useJobs(query: JobQuery, accounts: readonly SearchedAccount[]): ActiveSearch {
   const api = useApi();
   const stream = useStream();
   const client = useQueryClient();
-  const name = JSON.stringify(wanted);
-  // Accounts that come or go begin another search; how they stand does not.
-  const among = accounts.map(({ id }) => id).join(' ');
+  // Added or removed accounts start a new search; status changes do not.
+  const key = JSON.stringify(query) + accounts.map(({ id }) => id).join(' ');
   // biome-ignore lint/correctness/useExhaustiveDependencies: see above
   const runner = useMemo(() => {
-    const place = ['jobs', 'search'];
-    const kept = client.getQueryData<{ readonly name: string; readonly runner: Runner }>(place);
-    if (kept?.name === name + among && kept.runner.catchUp()) return kept.runner;
-    const begun = new Runner(api, stream, wanted, accounts);
-    // However long it is looked at before one leaves it, and comes back.
-    client.setQueryDefaults(place, { gcTime: Number.POSITIVE_INFINITY });
-    client.setQueryData(place, { name: name + among, runner: begun });
-    return begun;
-  }, [api, stream, client, name, among]);
+    const queryKey = ['jobs', 'search'];
+    const kept = client.getQueryData<{ readonly key: string; readonly runner: Runner }>(queryKey);
+    if (kept?.key === key && kept.runner.catchUp()) return kept.runner;
+    const started = new Runner(api, stream, query, accounts);
+    // Kept until replaced, so that the user can return to it.
+    client.setQueryDefaults(queryKey, { gcTime: Number.POSITIVE_INFINITY });
+    client.setQueryData(queryKey, { key, runner: started });
+    return started;
+  }, [api, stream, client, key]);
   useEffect(() => runner.run(), [runner]);
-  const found = useSyncExternalStore(runner.subscribe, runner.found);
-  const again = useCallback(() => runner.again(accounts), [runner, accounts]);
+  const result = useSyncExternalStore(runner.subscribe, runner.getResult);
+  const restart = useCallback(() => runner.restart(accounts), [runner, accounts]);
   return {
-    result: found,
-    requestRows: runner.want,
+    result,
+    requestRows: runner.requestRows,
     retry: runner.retry,
-    readMore: runner.readOn,
-    restart: again,
+    readMore: runner.readMore,
+    restart,
   };
 }
 
-/** What is on the screen is drawn anew so often at most, for many answers come at once. */
+/** Minimum interval between renders, because many responses arrive at once. */
 const NOTIFY_MS = 80;
 const MAX_ATTEMPTS = 4;
 
 class Runner {
   readonly #api: Api;
   readonly #stream: EventStream;
-  readonly #wanted: JobQuery;
+  readonly #query: JobQuery;
   readonly #listeners = new Set<() => void>();
   #search: JobSearch;
-  #found: SearchResult;
-  #heard: number;
+  #result: SearchResult;
+  #appliedCount: number;
   #running = 0;
-  #telling: ReturnType<typeof setTimeout> | undefined;
+  #notifyTimer: ReturnType<typeof setTimeout> | undefined;
 
-  constructor(api: Api, stream: EventStream, wanted: JobQuery, accounts: readonly SearchedAccount[]) {
+  constructor(api: Api, stream: EventStream, query: JobQuery, accounts: readonly SearchedAccount[]) {
     this.#api = api;
     this.#stream = stream;
-    this.#wanted = wanted;
-    this.#search = this.#begin(accounts);
-    this.#found = this.#search.getResult();
-    this.#heard = stream.getState().count;
+    this.#query = query;
+    this.#search = this.#createSearch(accounts);
+    this.#result = this.#search.getResult();
+    this.#appliedCount = stream.getState().count;
   }
 
-  /** Takes in what happened while nobody looked; `false`: too much did. */
+  /** Applies events since the search was left. Returns `false` if some of them are no longer in the stream. */
   catchUp(): boolean {
     const { rows, count } = this.#stream.getState();
-    const missed = rows.filter(({ number }) => number > this.#heard);
-    if (missed.length < count - this.#heard || missed.some(({ kind }) => kind === 'hole')) return false;
+    const missed = rows.filter(({ number }) => number > this.#appliedCount);
+    if (missed.length < count - this.#appliedCount || missed.some(({ kind }) => kind === 'gap')) return false;
     this.#search.applyEvents(missed.flatMap((row) => (row.kind === 'event' ? [row.event] : [])));
-    this.#heard = count;
-    this.#found = this.#search.getResult();
+    this.#appliedCount = count;
+    this.#result = this.#search.getResult();
     return true;
   }
 
-  /** Runs until what it gives is called. */
+  /** Starts the search. The returned function stops it. */
   run(): () => void {
     this.#running += 1;
     this.catchUp();
     const off = this.#stream.onEvents((events) => {
-      this.#heard = this.#stream.getState().count;
-      if (this.#search.applyEvents(events)) this.#tell();
+      this.#appliedCount = this.#stream.getState().count;
+      if (this.#search.applyEvents(events)) this.#notify();
     });
-    this.#pump();
-    this.#tell();
+    this.#sendRequests();
+    this.#notify();
     return () => {
       this.#running -= 1;
       off();
@@ -113,30 +112,30 @@ class Runner {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
   };
-  readonly found = (): SearchResult => this.#found;
-  readonly want = (rows: number): void => {
+  readonly getResult = (): SearchResult => this.#result;
+  readonly requestRows = (rows: number): void => {
     this.#search.requestRows(rows);
-    this.#pump();
+    this.#sendRequests();
   };
   readonly retry = (): void => {
     this.#search.retry();
-    this.#pump();
-    this.#tell();
+    this.#sendRequests();
+    this.#notify();
   };
-  readonly readOn = (): void => {
+  readonly readMore = (): void => {
     this.#search.readMore();
-    this.#pump();
-    this.#tell();
+    this.#sendRequests();
+    this.#notify();
   };
 
-  again(accounts: readonly SearchedAccount[]): void {
-    this.#search = this.#begin(accounts);
-    this.#pump();
-    this.#tell();
+  restart(accounts: readonly SearchedAccount[]): void {
+    this.#search = this.#createSearch(accounts);
+    this.#sendRequests();
+    this.#notify();
   }
 
-  #begin(accounts: readonly SearchedAccount[]): JobSearch {
-    const search = new JobSearch(this.#wanted, accounts);
+  #createSearch(accounts: readonly SearchedAccount[]): JobSearch {
+    const search = new JobSearch(this.#query, accounts);
     const { rows } = this.#stream.getState();
     search.applyEarlierEvents(
       rows.flatMap((row) => (row.kind === 'event' && row.receivedAt !== null ? [row.event] : [])),
@@ -144,22 +143,25 @@ class Runner {
     return search;
   }
 
-  #pump(): void {
+  #sendRequests(): void {
     if (this.#running === 0) return;
-    for (const ask of this.#search.nextRequests()) void this.#ask(this.#search, ask);
+    for (const request of this.#search.nextRequests()) void this.#send(this.#search, request);
   }
 
-  async #ask(search: JobSearch, ask: PageRequest): Promise<void> {
-    const { source, after, limit } = ask;
+  async #send(search: JobSearch, request: PageRequest): Promise<void> {
+    const { source, after, limit } = request;
     const path = `/v1/accounts/${encodeURIComponent(source.account)}/jobs`;
     for (let attempt = 1; ; attempt += 1) {
       try {
-        search.addPage(ask, await this.#api.get<Page>(path, { query: { ...source.filter, after, limit } }));
+        search.addPage(
+          request,
+          await this.#api.get<Page>(path, { query: { ...source.filter, after, limit } }),
+        );
         break;
       } catch (cause) {
-        const passing = cause instanceof ApiError && (cause.status === 0 || cause.status >= 429);
-        if (!passing || attempt === MAX_ATTEMPTS) {
-          search.addFailure(ask, toErrorMessage(cause));
+        const isTransient = cause instanceof ApiError && (cause.status === 0 || cause.status >= 429);
+        if (!isTransient || attempt === MAX_ATTEMPTS) {
+          search.addFailure(request, toErrorMessage(cause));
           break;
         }
         const seconds = cause.retryAfterSeconds ?? 2 ** (attempt - 2);
@@ -167,16 +169,16 @@ class Runner {
       }
     }
     if (search !== this.#search) return;
-    this.#pump();
-    this.#tell();
+    this.#sendRequests();
+    this.#notify();
   }
 
-  #tell(): void {
-    this.#telling ??= setTimeout(() => {
-      this.#telling = undefined;
-      const found = this.#search.getResult();
-      if (found === this.#found) return;
-      this.#found = found;
+  #notify(): void {
+    this.#notifyTimer ??= setTimeout(() => {
+      this.#notifyTimer = undefined;
+      const result = this.#search.getResult();
+      if (result === this.#result) return;
+      this.#result = result;
       for (const listener of this.#listeners) listener();
     }, NOTIFY_MS);
   }

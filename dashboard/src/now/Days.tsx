@@ -1,4 +1,4 @@
-/** What came in and went out, day by day: a chart, and the same as a table whose numbers lead on. */
+/** Created and dispatched jobs by day, as a chart or a table with links. */
 import { Button, Table } from '@mantine/core';
 import type { UseQueryResult } from '@tanstack/react-query';
 import { lazy, Suspense, useMemo, useState } from 'react';
@@ -15,7 +15,6 @@ import { QueryError } from './Statistics.tsx';
 const CHART_MS = 60_000;
 const DaysChart = lazy(() => import('./DaysChart.tsx'));
 
-/** The last days. The chart is for the eye; whoever does not see it, or wants the numbers, has the table. */
 export function Days({ days }: { readonly days: UseQueryResult<readonly Rollup[]> }) {
   const [table, setTable] = useState(false);
   const { data } = days;
@@ -26,7 +25,7 @@ export function Days({ days }: { readonly days: UseQueryResult<readonly Rollup[]
         title="Created and dispatched, last 14 days"
         aside={
           <Button size="compact-xs" variant="default" aria-pressed={table} onClick={() => setTable(!table)}>
-            As a table
+            Show table
           </Button>
         }
       >
@@ -47,11 +46,11 @@ export function Days({ days }: { readonly days: UseQueryResult<readonly Rollup[]
   );
 }
 
-/** Drawing the chart takes most of a frame, so it follows the numbers once a minute; the figures and the table do at once. */
+/** Updates the chart once a minute, because rendering it takes most of a frame. The table is updated immediately. */
 function useChartedDays({ data, isPlaceholderData }: UseQueryResult<readonly Rollup[]>) {
   const minute = useNow(CHART_MS);
   const known = data !== undefined;
-  // biome-ignore lint/correctness/useExhaustiveDependencies: not with each change of the numbers
+  // biome-ignore lint/correctness/useExhaustiveDependencies: deliberately not on each change of the data
   return useMemo(() => data, [minute, known, isPlaceholderData]);
 }
 

@@ -1,4 +1,4 @@
-/** The chart of the last days; loaded when it is shown, for what draws it is large. */
+/** Chart of the last days. Loaded on demand, because the chart library is large. */
 import { BarChart } from '@mantine/charts';
 import '@mantine/charts/styles.layer.css';
 import { memo } from 'react';
@@ -6,7 +6,7 @@ import type { Rollup } from '../../../shared/api/statistics.ts';
 
 const short = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short', timeZone: 'UTC' });
 
-/** Two bars a day. Drawn anew only when the numbers change. */
+/** Two bars per day. */
 export default memo(function DaysChart({ days }: { readonly days: readonly Rollup[] }) {
   const data = days.map(({ day, created, dispatched }) => ({
     ...{ day: short.format(Date.parse(day)), Created: created, Dispatched: dispatched },
@@ -32,7 +32,7 @@ export default memo(function DaysChart({ days }: { readonly days: readonly Rollu
 });
 
 function describe(days: readonly Rollup[]): string {
-  const sum = (of: (day: Rollup) => number): string =>
-    days.reduce((so, day) => so + of(day), 0).toLocaleString();
-  return `In the last ${days.length} days ${sum(({ created }) => created)} jobs were created and ${sum(({ dispatched }) => dispatched)} dispatched. The table has each day.`;
+  const sum = (count: (day: Rollup) => number): string =>
+    days.reduce((total, day) => total + count(day), 0).toLocaleString();
+  return `Last ${days.length} days: ${sum(({ created }) => created)} jobs created, ${sum(({ dispatched }) => dispatched)} dispatched. Select Show table for each day.`;
 }

@@ -1,4 +1,4 @@
-/** What happens now: for a desk that has it open all day, and for a display on a wall. */
+/** The Now page: current events, totals, late jobs. Also the wall display. */
 import { Button } from '@mantine/core';
 import { IconDeviceTv } from '@tabler/icons-react';
 import { useCallback, useEffect } from 'react';
@@ -20,29 +20,28 @@ import {
 } from './Statistics.tsx';
 import { StreamPanel } from './StreamPanel.tsx';
 
-/** The page. */
 export default function NowPage() {
-  const figures = useStatistics();
+  const statistics = useStatistics();
   const region = useRegion();
-  const { accounts } = figures;
+  const { accounts } = statistics;
   return (
     <Page title={region === null ? 'Now' : `Now in ${region.toUpperCase()}`} actions={<WallDisplayToggle />}>
-      {accounts?.length === 0 ? <NoAccounts /> : <Tiles figures={figures} />}
-      <FirstQueryError queries={figures.queries} />
+      {accounts?.length === 0 ? <NoAccounts /> : <Tiles statistics={statistics} />}
+      <FirstQueryError queries={statistics.queries} />
       {accounts ? <StaleNotes accounts={accounts} /> : null}
       <div className={css.columns}>
         <StreamPanel className={css.stream} />
         <div className={css.lists}>
-          {/* How high these are is known with the first figures. */}
-          {figures.open.data ? (
+          {/* Their height is known with the first statistics. */}
+          {statistics.open.data ? (
             <>
               <div className={css.group}>
-                <LateJobs figures={figures} />
-                <JobsAtRisk figures={figures} />
+                <LateJobs statistics={statistics} />
+                <JobsAtRisk statistics={statistics} />
               </div>
               <div className={css.group}>
-                <Statuses open={figures.open} />
-                <Days days={figures.days} />
+                <Statuses open={statistics.open} />
+                <Days days={statistics.days} />
               </div>
             </>
           ) : null}
@@ -57,19 +56,19 @@ function NoAccounts() {
   const { may, forAll } = useSession();
   return (
     <Empty>
-      {region === null ? 'No account is tracked yet.' : 'No account is tracked in this region.'}{' '}
+      {region === null
+        ? 'No accounts yet. Events appear here after an account is added.'
+        : 'No accounts in this region.'}{' '}
       {may('admin') && forAll ? (
-        <Link href={buildHref('/setup/new-account', { region: region ?? undefined })}>
-          Set up the first one
-        </Link>
+        <Link href={buildHref('/setup/new-account', { region: region ?? undefined })}>Add an account</Link>
       ) : (
-        'Somebody with an admin key has to set one up.'
+        'Sign in with an admin key to add one.'
       )}
     </Empty>
   );
 }
 
-/** The way to the display for a wall, and back: a button, Escape, or leaving the full screen. */
+/** Enters the wall display; a button, Escape or leaving full screen exits it. */
 function WallDisplayToggle() {
   const [read, change] = useParams();
   const on = read('wall') !== undefined;
@@ -100,7 +99,7 @@ function WallDisplayToggle() {
         leftSection={<IconDeviceTv size={15} aria-hidden />}
         onClick={() => {
           change({ wall: '1' });
-          // Where that is not allowed, the page alone is larger.
+          // If full screen is not allowed, only the page is enlarged.
           void document.documentElement.requestFullscreen?.().catch(() => {});
         }}
       >
@@ -111,7 +110,7 @@ function WallDisplayToggle() {
     <>
       <Clock />
       <Button size="xs" variant="default" onClick={leave}>
-        Leave the wall display
+        Exit wall display
       </Button>
     </>
   );

@@ -1,4 +1,4 @@
-/** The figures: how many jobs are open, late and due, what goes out, and which jobs need somebody. */
+/** Statistics of the Now page: open, late, due and dispatched jobs; lists of late jobs and jobs at risk. */
 import { Button } from '@mantine/core';
 import { keepPreviousData, type UseQueryResult, useQuery } from '@tanstack/react-query';
 import { type ReactNode, useState } from 'react';
@@ -28,32 +28,32 @@ import {
   sumOpenJobs,
 } from './statistics.ts';
 
-/** Days that the chart shows, and that the rate is of; today is the last of them. */
+/** Days of the chart and of the on-time rate, including today. */
 const CHART_DAYS = 14;
 const RATE_DAYS = 7;
-/** Jobs shown of a list, how high each is, and the accounts that are asked for them at most. */
+/** Number of jobs per list, height of a row, and maximum number of accounts queried per list. */
 const LISTED_JOBS = { page: 10, wall: 6 };
 const ROW_REM = 1.85;
 const MAX_ACCOUNTS = 30;
 const MAX_CONCURRENT_REQUESTS = 6;
-/** Statuses shown before one asks for all. On a wall nobody does, and all has to be seen without scrolling. */
+/** Number of statuses before "more". Fewer on the wall display, which must fit without scrolling. */
 const STATUSES = { page: 8, wall: 6 };
-/** Figures are asked for again at most so often while events come, and so often without any: what is late moves by itself. */
+/** Minimum refetch intervals while events arrive; maximum interval without events, because jobs become late without one. */
 const REFRESH_MS = 2_000;
 const LISTS_REFRESH_MS = 5_000;
 const IDLE_MS = 30_000;
 
-/** All that the page shows besides the stream. */
+/** Data of the page apart from the event stream. */
 export interface NowStatistics {
   readonly today: string;
   readonly open: UseQueryResult<OpenTotals>;
   readonly days: UseQueryResult<readonly Rollup[]>;
   readonly accounts: readonly Account[] | undefined;
-  /** All that the page asks for; what fails is said once. */
+  /** Queries whose first error is displayed. */
   readonly queries: readonly UseQueryResult<unknown>[];
 }
 
-/** Asks for the figures of the region that is looked at, or of all; with a key for some accounts, of these. */
+/** Loads the statistics of the selected region or of all regions; with a key for some accounts, of those accounts. */
 export function useStatistics(): NowStatistics {
   const api = useApi();
   const region = useRegion();
@@ -67,36 +67,36 @@ export function useStatistics(): NowStatistics {
   const paths = ids
     ?.filter((id) => !forAll || region === null || id === region)
     .map((id) => `/v1/${kind}/${encodeURIComponent(id)}`);
-  const asking = {
+  const options = {
     enabled: paths !== undefined,
     refetchInterval: IDLE_MS,
     placeholderData: keepPreviousData,
   };
   const open = useQuery({
-    ...asking,
-    queryKey: ['figures', 'open', paths],
+    ...options,
+    queryKey: ['statistics', 'open', paths],
     queryFn: async ({ signal }) => {
       type Part = RegionOpenJobs | OpenJobs;
       return sumOpenJobs(await fetchAll<Part>(api, paths ?? [], '/open-jobs', {}, signal));
     },
   });
   const days = useQuery({
-    ...asking,
-    queryKey: ['figures', 'days', paths, today],
+    ...options,
+    queryKey: ['statistics', 'days', paths, today],
     queryFn: async ({ signal }) => {
       const range = { from: shiftDay(today, 1 - CHART_DAYS), to: today };
       return sumDays(await fetchAll<RegionRollups>(api, paths ?? [], '/rollups', range, signal));
     },
   });
-  // Where each account is asked for itself, less often.
+  // Refetched less often if each account needs its own request.
   const many = forAll ? 1 : Math.max(1, (paths?.length ?? 1) / 4);
-  useRefresh(['job.*', 'account.*'], [['figures']], REFRESH_MS * many);
-  // The lists ask accounts one by one, and so the more seldom the more accounts there are.
-  const asked = Math.min(MAX_ACCOUNTS, own?.length ?? 0);
+  useRefresh(['job.*', 'account.*'], [['statistics']], REFRESH_MS * many);
+  // The lists query each account, so the interval grows with the number of accounts.
+  const queried = Math.min(MAX_ACCOUNTS, own?.length ?? 0);
   useRefresh(
     ['job.*', 'account.*'],
     [['jobs', 'now']],
-    LISTS_REFRESH_MS * Math.max(1, asked / MAX_CONCURRENT_REQUESTS),
+    LISTS_REFRESH_MS * Math.max(1, queried / MAX_CONCURRENT_REQUESTS),
   );
   return { today, open, days, accounts: own, queries: [...(forAll ? [regions] : []), accounts, open] };
 }
@@ -110,7 +110,7 @@ async function fetchAll<Part>(
 ): Promise<Part[]> {
   const parts = await mapInBatches(paths, (path) =>
     api.get<Part>(path + what, { query, signal }).catch((cause: unknown) => {
-      // An account whose list was not read to its end yet has no figures.
+      // An account without a baseline has no statistics.
       if (cause instanceof ApiError && cause.status === 404) return undefined;
       throw cause;
     }),
@@ -118,17 +118,17 @@ async function fetchAll<Part>(
   return parts.filter((part) => part !== undefined);
 }
 
-/** Some at a time, for a browser opens few connections to one server. */
-async function mapInBatches<T, R>(all: readonly T[], ask: (one: T) => Promise<R>): Promise<R[]> {
+/** Maps in batches, because a browser opens few connections to one server. */
+async function mapInBatches<T, R>(all: readonly T[], map: (one: T) => Promise<R>): Promise<R[]> {
   const answers: R[] = [];
   for (let at = 0; at < all.length; at += MAX_CONCURRENT_REQUESTS)
-    answers.push(...(await Promise.all(all.slice(at, at + MAX_CONCURRENT_REQUESTS).map(ask))));
+    answers.push(...(await Promise.all(all.slice(at, at + MAX_CONCURRENT_REQUESTS).map(map))));
   return answers;
 }
 
-/** The numbers at the top. */
-export function Tiles({ figures }: { readonly figures: NowStatistics }) {
-  const { today, open, days } = figures;
+/** Totals at the top of the page. */
+export function Tiles({ statistics }: { readonly statistics: NowStatistics }) {
+  const { today, open, days } = statistics;
   const region = useRegion() ?? undefined;
   const rate = days.data && countOnTime(days.data.slice(-RATE_DAYS));
   const dispatched = days.data?.find(({ day }) => day === today)?.dispatched;
@@ -145,11 +145,11 @@ export function Tiles({ figures }: { readonly figures: NowStatistics }) {
         name="Late"
         value={data?.late}
         tone={(data?.late ?? 0) > 0 ? 'bad' : 'plain'}
-        note="not dispatched, due time is over"
+        note="past due, not dispatched"
         href={buildHref('/jobs', { late: 'true', region })}
       />
       <Statistic
-        name="Due today, still open"
+        name="Due today"
         value={data && countDueOn(data, today)}
         note={
           <>
@@ -163,7 +163,7 @@ export function Tiles({ figures }: { readonly figures: NowStatistics }) {
         value={days.data && (dispatched ?? 0)}
         note={
           <>
-            <Day day={today} />, whenever due
+            <Day day={today} />, any due date
           </>
         }
         href={buildHref('/jobs', { dispatchedOn: today, region })}
@@ -181,7 +181,7 @@ export function Tiles({ figures }: { readonly figures: NowStatistics }) {
   );
 }
 
-/** Says when what is shown is older than it should be. */
+/** Notes about stale accounts and accounts without a baseline. */
 export function StaleNotes({ accounts }: { readonly accounts: readonly Account[] }) {
   const region = useRegion() ?? undefined;
   const { stale, unread } = findStaleAccounts(accounts, useNow(10_000));
@@ -191,16 +191,16 @@ export function StaleNotes({ accounts }: { readonly accounts: readonly Account[]
     <>
       {oldest === undefined ? null : (
         <Note tone="warn">
-          The figures are not up to date: the jobs of{' '}
-          <Link href={buildHref(accountHref(oldest.account), { region })}>{oldest.account}</Link> are as they
-          were <RelativeTime at={oldest.through} />
+          Statistics are stale: jobs of{' '}
+          <Link href={buildHref(accountHref(oldest.account), { region })}>{oldest.account}</Link> were last
+          observed <RelativeTime at={oldest.through} />
           {others.length === 0 ? null : (
             <>
-              , those of{' '}
+              , and jobs of{' '}
               <Link href={`${buildHref('/health', { region })}#accounts`}>
                 {others.length} other {others.length === 1 ? 'account' : 'accounts'}
               </Link>{' '}
-              since then
+              later
             </>
           )}
           .
@@ -208,16 +208,15 @@ export function StaleNotes({ accounts }: { readonly accounts: readonly Account[]
       )}
       {first === undefined ? null : (
         <Note>
-          Not in the figures yet: the jobs of{' '}
-          <Link href={buildHref(accountHref(first), { region })}>{first}</Link>
-          {more.length === 0 ? null : ` and ${more.length} more`}, which have not been read once to the end.
+          Not yet included: jobs of <Link href={buildHref(accountHref(first), { region })}>{first}</Link>
+          {more.length === 0 ? null : ` and ${more.length} more`}, whose first crawl is not complete.
         </Note>
       )}
     </>
   );
 }
 
-/** Open jobs by status: a bar for each, that leads to the jobs. */
+/** Open jobs by status; each bar links to its jobs. */
 export function Statuses({ open }: { readonly open: UseQueryResult<OpenTotals> }) {
   const region = useRegion() ?? undefined;
   const [all, setAll] = useState(false);
@@ -228,13 +227,13 @@ export function Statuses({ open }: { readonly open: UseQueryResult<OpenTotals> }
   const most = statuses[0]?.jobs ?? 1;
   const hidden = statuses.length - shown.length;
   const aside = data && (
-    <Link href={buildHref('/jobs', { which: 'open', region })}>{data.jobs.toLocaleString()} in all</Link>
+    <Link href={buildHref('/jobs', { which: 'open', region })}>All: {data.jobs.toLocaleString()}</Link>
   );
   return (
     <Panel title="Open jobs by status" aside={aside}>
       <div className={css.statuses}>
         <QueryError query={open} />
-        {data && statuses.length === 0 ? <p className={css.none}>No job is open.</p> : null}
+        {data && statuses.length === 0 ? <p className={css.none}>No open jobs.</p> : null}
         <ul>
           {shown.map(({ status, jobs }) => (
             <li key={status}>
@@ -242,9 +241,7 @@ export function Statuses({ open }: { readonly open: UseQueryResult<OpenTotals> }
                 className={css.status}
                 href={buildHref('/jobs', status === null ? { which: 'open', region } : { status, region })}
               >
-                <bdi className={css.statusName}>
-                  {status === null ? 'Without a status' : toPlainText(status)}
-                </bdi>
+                <bdi className={css.statusName}>{status === null ? 'No status' : toPlainText(status)}</bdi>
                 <span className={css.track} aria-hidden>
                   <span className={css.bar} style={{ width: `${(jobs / most) * 100}%` }} />
                 </span>
@@ -258,29 +255,27 @@ export function Statuses({ open }: { readonly open: UseQueryResult<OpenTotals> }
         </ul>
         {hidden > 0 || all ? (
           <Button className={css.more} size="compact-xs" variant="subtle" onClick={() => setAll(!all)}>
-            {all ? 'Fewer' : `${hidden} more`}
+            {all ? 'Show fewer' : `Show ${hidden} more`}
           </Button>
         ) : null}
         {data && data.otherStatuses > 0 ? (
-          <p className={css.none}>
-            {data.otherStatuses.toLocaleString()} in statuses that are not counted apart.
-          </p>
+          <p className={css.none}>{data.otherStatuses.toLocaleString()} with other statuses.</p>
         ) : null}
       </div>
     </Panel>
   );
 }
 
-/** The jobs that are late, the longest ago due first. */
-export function LateJobs({ figures }: { readonly figures: NowStatistics }) {
+/** Late jobs, earliest due date first. */
+export function LateJobs({ statistics }: { readonly statistics: NowStatistics }) {
   const region = useRegion() ?? undefined;
-  const { data } = figures.open;
+  const { data } = statistics.open;
   const accounts = data?.accounts.filter(({ late }) => late > 0).sort((a, b) => b.late - a.late);
   return (
     <JobList
       title="Late"
-      says="Not dispatched, and the due time is over."
-      none="No job is late."
+      description="Past due, not dispatched."
+      emptyText="No late jobs."
       total={data?.late}
       full={[{ name: 'All', jobs: data?.late, href: buildHref('/jobs', { late: 'true', region }) }]}
       accounts={accounts?.map(({ account }) => account)}
@@ -289,11 +284,11 @@ export function LateJobs({ figures }: { readonly figures: NowStatistics }) {
   );
 }
 
-/** The jobs that have to go out today or tomorrow. */
-export function JobsAtRisk({ figures }: { readonly figures: NowStatistics }) {
+/** Undispatched jobs due today or tomorrow. */
+export function JobsAtRisk({ statistics }: { readonly statistics: NowStatistics }) {
   const region = useRegion() ?? undefined;
-  const { data } = figures.open;
-  const { today } = figures;
+  const { data } = statistics.open;
+  const { today } = statistics;
   const tomorrow = shiftDay(today, 1);
   const accounts = data?.accounts
     .filter(({ jobs, dispatched }) => jobs > dispatched)
@@ -302,8 +297,8 @@ export function JobsAtRisk({ figures }: { readonly figures: NowStatistics }) {
   return (
     <JobList
       title="At risk"
-      says="Not dispatched, and due today or tomorrow."
-      none="No open job is due today or tomorrow."
+      description="Due today or tomorrow, not dispatched."
+      emptyText="No jobs due today or tomorrow."
       total={first === undefined ? undefined : first + (second ?? 0)}
       full={[
         { name: 'Today', jobs: first, href: buildHref('/jobs', { dueOn: today, region }) },
@@ -317,32 +312,32 @@ export function JobsAtRisk({ figures }: { readonly figures: NowStatistics }) {
 
 function JobList(props: {
   readonly title: string;
-  readonly says: string;
-  readonly none: string;
+  readonly description: string;
+  readonly emptyText: string;
   readonly total: number | undefined;
   readonly full: readonly {
     readonly name: string;
     readonly jobs: number | undefined;
     readonly href: string;
   }[];
-  /** Whose jobs are asked for. */
+  /** Accounts to query. */
   readonly accounts: readonly string[] | undefined;
-  /** Filters of the API; those behind the first only where there are not enough jobs yet. */
+  /** Filters of the API. Each is used only if the previous ones returned too few jobs. */
   readonly filters: readonly Readonly<Record<string, string>>[];
 }) {
-  const { title, says, none, total, full, accounts, filters } = props;
+  const { title, description, emptyText, total, full, accounts, filters } = props;
   const api = useApi();
   const most = LISTED_JOBS[useDisplayMode()];
   const region = useRegion() ?? undefined;
-  // Only as long as there is something to find: their order moves with every event.
-  const asked = accounts?.slice(0, MAX_ACCOUNTS) ?? [];
+  // Sorted in the key, because the order of accounts changes with every event.
+  const queried = accounts?.slice(0, MAX_ACCOUNTS) ?? [];
   const query = useQuery({
-    queryKey: ['jobs', 'now', most, filters, [...asked].sort()],
+    queryKey: ['jobs', 'now', most, filters, [...queried].sort()],
     queryFn: async ({ signal }) => {
       const found: ListedJob[] = [];
       for (const filter of filters) {
         if (found.length >= most) break;
-        const parts = await mapInBatches(asked, async (account) => {
+        const parts = await mapInBatches(queried, async (account) => {
           const { jobs } = await api.get<{ jobs: readonly JobEntry[] }>(
             `/v1/accounts/${encodeURIComponent(account)}/jobs`,
             { query: { ...filter, limit: most }, signal },
@@ -361,7 +356,7 @@ function JobList(props: {
     placeholderData: keepPreviousData,
   });
   const { data } = query;
-  const left = accounts && accounts.length > asked.length ? accounts.length - asked.length : 0;
+  const left = accounts && accounts.length > queried.length ? accounts.length - queried.length : 0;
   return (
     <Panel
       title={title}
@@ -376,14 +371,16 @@ function JobList(props: {
         </span>
       }
     >
-      {/* How many there will be is known before they are. */}
+      {/* The number of rows is known before they are loaded. */}
       <div className={css.list} style={{ minHeight: `${1.7 + ROW_REM * Math.min(most, total ?? 0)}rem` }}>
-        <p className={css.says}>
-          {says}
-          {total === undefined ? '' : ` ${formatListScope(total, most, asked.length, left)}`}
+        <p className={css.hint}>
+          {description}
+          {total === undefined ? '' : ` ${formatListScope(total, most, queried.length, left)}`}
         </p>
         <QueryError query={query} />
-        {data && data.length === 0 && (left === 0 || total === 0) ? <p className={css.none}>{none}</p> : null}
+        {data && data.length === 0 && (left === 0 || total === 0) ? (
+          <p className={css.none}>{emptyText}</p>
+        ) : null}
         <ul>
           {data?.map((job) => (
             <li key={`${job.account}/${job.jobNumber}`}>
@@ -416,7 +413,7 @@ function JobLink({ job, region }: { readonly job: ListedJob; readonly region: st
   );
 }
 
-/** Why there is nothing, or nothing new: of several questions the first that failed. */
+/** Error of the first failed query. */
 export function FirstQueryError({
   queries,
 }: {
@@ -426,7 +423,7 @@ export function FirstQueryError({
   return failed ? <QueryError query={failed} /> : null;
 }
 
-/** Why a panel shows nothing, or nothing new. */
+/** Error of a query, if it failed. */
 export function QueryError({ query }: { readonly query: UseQueryResult<unknown> }): ReactNode {
   return query.isError ? <Failure error={query.error} again={query.refetch} /> : null;
 }

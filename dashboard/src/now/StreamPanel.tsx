@@ -1,4 +1,4 @@
-/** The live events: newest on top, only what is seen is drawn, and it stands still for whoever reads. */
+/** Virtualized list of live events, newest first. It is held while the user reads. */
 import { Button, NativeSelect, TextInput } from '@mantine/core';
 import { IconPlayerPauseFilled, IconPlayerPlayFilled } from '@tabler/icons-react';
 import { useVirtualizer } from '@tanstack/react-virtual';
@@ -16,43 +16,42 @@ import { accountHref, buildHref, endpointHref, jobHref, useParams, useRegion } f
 import { countAfter, createRowFilter, type EventFilter, type Row } from './feed.ts';
 import css from './StreamPanel.module.css';
 
-/** Rows are as high as this, in px: one line, or two where there is little room. */
+/** Row height in px: one line, or two on narrow screens. */
 const ROW_PX = { wide: 34, narrow: 58 };
-/** Rows drawn beyond what is seen, so that there is no white while one scrolls. */
+/** Rows rendered beyond the visible ones, so that scrolling shows no blank area. */
 const OVERSCAN = 6;
-/** The list stands still so long under a pointer that does not move. */
+/** Time for which a hoverTimer pointer holds the list. */
 const HOVER_MS = 10_000;
-/** What is typed is taken when nothing more came for so long. */
+/** Pause after typing before the text filter applies. */
 const DEBOUNCE_MS = 250;
-/** A screen reader is told so often how many wait. */
+/** Interval of the announcements of waiting events to screen readers. */
 const SUMMARY_MS = 30_000;
 
-/** The stream with its filters. */
 export function StreamPanel({ className }: { readonly className?: string | undefined }) {
   const id = useId();
   const live = useStreamState();
   const filter = useFilter();
   const scroller = useRef<HTMLElement>(null);
-  const { held, whys, still, catchUp, goOn } = useHold(live);
+  const { held, reasons, hold, catchUp, release } = useHold(live);
   const select = useMemo(() => createRowFilter(filter), [filter]);
   const selectLive = useMemo(() => createRowFilter(filter), [filter]);
   const rows = select((held ?? live).rows);
   const waiting = held ? countAfter(selectLive(live.rows), held.count) : 0;
-  // So many came meanwhile that some of them are no longer kept here.
-  const more = held !== null && (live.rows[0]?.number ?? 0) > held.count + 1;
-  const paused = whys.has('paused');
+  // Some of the new events are no longer in the list.
+  const hasMore = held !== null && (live.rows[0]?.number ?? 0) > held.count + 1;
+  const paused = reasons.has('paused');
 
   const toTop = (): void => scroller.current?.scrollTo({ top: 0 });
   const toggle = useCallback(() => {
-    if (!paused) return still('paused', true);
-    goOn();
+    if (!paused) return hold('paused', true);
+    release();
     scroller.current?.scrollTo({ top: 0 });
-  }, [paused, still, goOn]);
+  }, [paused, hold, release]);
   const state = paused
     ? 'Paused'
     : held
-      ? 'Stands still while you read'
-      : `${rows.length.toLocaleString()} shown, newest first`;
+      ? 'Held while you read'
+      : `${rows.length.toLocaleString()} events, newest first`;
   return (
     <section className={`${css.panel} ${className ?? ''}`} aria-labelledby={id}>
       <div className={css.head}>
@@ -69,7 +68,7 @@ export function StreamPanel({ className }: { readonly className?: string | undef
             }}
           >
             {waiting.toLocaleString()}
-            {more ? '+' : ''} new
+            {hasMore ? '+' : ''} new
             <Hidden> {waiting === 1 ? 'event' : 'events'}: show</Hidden>
           </Button>
         ) : null}
@@ -79,7 +78,7 @@ export function StreamPanel({ className }: { readonly className?: string | undef
       <StreamProblems live={live} />
       <div className={css.body}>
         <Announcer paused={paused} waiting={waiting} />
-        <List rows={rows} scroller={scroller} still={still}>
+        <List rows={rows} scroller={scroller} hold={hold}>
           {live.loaded && rows.length === 0 ? <EmptyList filtered={live.rows.length > 0} /> : null}
         </List>
       </div>
@@ -105,19 +104,19 @@ const PauseButton = memo(function PauseButton(props: {
   );
 });
 
-/** For screen readers: whether it stands still, and now and then how many wait. Events are not read out one by one. */
+/** Announces to screen readers whether the list is paused and, periodically, the number of new events. */
 function Announcer({ paused, waiting }: { readonly paused: boolean; readonly waiting: number }) {
   const step = useNow(SUMMARY_MS);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: what waits is told now and then only
-  const words = useMemo(
-    () => (waiting > 0 ? `${waiting} new ${waiting === 1 ? 'event waits' : 'events wait'}.` : ''),
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the count is announced periodically only
+  const text = useMemo(
+    () => (waiting > 0 ? `${waiting} new ${waiting === 1 ? 'event' : 'events'}.` : ''),
     [step, paused],
   );
   return (
     <div role="status">
       <Hidden>
         {paused ? 'The list of events is paused. ' : ''}
-        {words}
+        {text}
       </Hidden>
     </div>
   );
@@ -126,38 +125,40 @@ function Announcer({ paused, waiting }: { readonly paused: boolean; readonly wai
 type HoldReason = 'paused' | 'scrolled' | 'hovered' | 'focused';
 
 /**
- * Has the list stand still: while it is paused, scrolled down, under a pointer that was moved, or has the focus of a
- * keyboard. It shows what there was then; all that comes meanwhile waits, and is there when it goes on.
+ * Holds the list while it is paused, scrolled, hovered or focused by keyboard. A held list shows the rows of that time; new
+ * rows appear when it is released.
  */
 function useHold(live: StreamState) {
-  const [{ whys, held }, setHold] = useState<{
-    readonly whys: ReadonlySet<HoldReason>;
+  const [{ reasons, held }, setHold] = useState<{
+    readonly reasons: ReadonlySet<HoldReason>;
     readonly held: StreamState | null;
   }>(NOT_HELD);
   const drawn = useRef(live);
   useEffect(() => {
     drawn.current = live;
   });
-  /** One more reason to stand still, or one less. */
-  const still = useCallback((why: HoldReason, on: boolean): void => {
+  /** Adds or removes a reason to hold the list. */
+  const hold = useCallback((reason: HoldReason, on: boolean): void => {
     setHold((old) => {
-      if (old.whys.has(why) === on) return old;
-      const next = new Set(old.whys);
-      if (on) next.add(why);
-      else next.delete(why);
-      return next.size === 0 ? NOT_HELD : { whys: next, held: old.held ?? drawn.current };
+      if (old.reasons.has(reason) === on) return old;
+      const next = new Set(old.reasons);
+      if (on) next.add(reason);
+      else next.delete(reason);
+      return next.size === 0 ? NOT_HELD : { reasons: next, held: old.held ?? drawn.current };
     });
   }, []);
-  /** Shows all there is by now; while it is paused it stands still again then. */
+  /** Shows all rows received so far. A paused list is held again. */
   const catchUp = (): void =>
-    setHold(({ whys: old }) => (old.has('paused') ? { whys: new Set(['paused']), held: live } : NOT_HELD));
-  const goOn = useCallback(() => setHold(NOT_HELD), []);
-  return { held, whys, still, catchUp, goOn };
+    setHold(({ reasons: old }) =>
+      old.has('paused') ? { reasons: new Set(['paused']), held: live } : NOT_HELD,
+    );
+  const release = useCallback(() => setHold(NOT_HELD), []);
+  return { held, reasons, hold, catchUp, release };
 }
 
-const NOT_HELD = { whys: new Set<HoldReason>(), held: null };
+const NOT_HELD = { reasons: new Set<HoldReason>(), held: null };
 
-/** The filter that stands in the address. */
+/** Returns the filter in the address. */
 function useFilter(): EventFilter {
   const [read] = useParams();
   const region = useRegion() ?? undefined;
@@ -171,7 +172,7 @@ const TYPES = Object.entries(eventTypeLabels)
   .map(([value, label]) => ({ label, value }))
   .sort((a, b) => a.label.localeCompare(b.label));
 
-/** Drawn apart from the events, for they come ten times a second. */
+/** Separate from the list, which renders up to ten times a second. */
 const Filters = memo(function Filters() {
   const [read, change] = useParams();
   const region = useRegion();
@@ -183,15 +184,15 @@ const Filters = memo(function Filters() {
   return (
     <div className={css.filters}>
       <NativeSelect
-        aria-label="What happened"
+        aria-label="Event type"
         size="xs"
         value={types}
         onChange={({ currentTarget: { value } }) => change({ types: value })}
         data={[
-          { value: '', label: 'Everything' },
+          { value: '', label: 'All events' },
           ...(known ? [] : [{ value: types, label: types }]),
-          { group: 'Together', items: GROUPS },
-          { group: 'One kind', items: TYPES },
+          { group: 'Groups', items: GROUPS },
+          { group: 'Types', items: TYPES },
         ]}
       />
       <NativeSelect
@@ -212,25 +213,25 @@ const Filters = memo(function Filters() {
   );
 });
 
-/** What is typed stands in the address a moment later. */
+/** Text filter; written to the address after a pause. */
 function TextFilter() {
   const [read, change] = useParams();
-  const asked = read('text') ?? '';
-  const [typed, setTyped] = useState(asked);
-  const [told, setTold] = useState(asked);
-  if (asked !== told) {
-    // The address was changed by something else: a link, or a step back.
-    setTold(asked);
-    if (asked !== typed.trim()) setTyped(asked);
+  const filterText = read('text') ?? '';
+  const [typed, setTyped] = useState(filterText);
+  const [applied, setApplied] = useState(filterText);
+  if (filterText !== applied) {
+    // The address was changed by navigation.
+    setApplied(filterText);
+    if (filterText !== typed.trim()) setTyped(filterText);
   }
   useEffect(() => {
-    if (typed.trim() === asked) return;
+    if (typed.trim() === filterText) return;
     const timer = setTimeout(() => change({ text: typed.trim() }), DEBOUNCE_MS);
     return () => clearTimeout(timer);
-  }, [typed, asked, change]);
+  }, [typed, filterText, change]);
   return (
     <TextInput
-      aria-label="Text in the events"
+      aria-label="Search events"
       placeholder="Text, job or order number"
       size="xs"
       type="search"
@@ -240,26 +241,26 @@ function TextFilter() {
   );
 }
 
-/** Says loudly what is not as it should be: no connection, or events that are missing. */
+/** Warnings: connection lost, events missing. */
 function StreamProblems({ live }: { readonly live: StreamState }) {
   const { connection, rows } = live;
   const [known, setKnown] = useState(0);
-  const hole = rows.findLast((row) => row.kind === 'hole' && row.number > known);
+  const gap = rows.findLast((row) => row.kind === 'gap' && row.number > known);
   return (
     <>
       {connection.phase === 'lost' ? (
-        <div className={css.trouble}>
+        <div className={css.problem}>
           <span>
-            Not live since <Timestamp at={new Date(connection.since).toISOString()} as="clock" />:{' '}
-            {connection.why} What happens meanwhile will come in here without a gap.
+            Connection lost at <Timestamp at={new Date(connection.since).toISOString()} as="clock" />:{' '}
+            {connection.why} Missed events are loaded when the connection returns.
           </span>
         </div>
       ) : null}
-      {hole?.kind === 'hole' ? (
-        <div className={css.trouble} role="alert">
-          <span>Events are missing in this list: {hole.reason}</span>
-          <Button size="compact-xs" variant="default" onClick={() => setKnown(hole.number)}>
-            Understood
+      {gap?.kind === 'gap' ? (
+        <div className={css.problem} role="alert">
+          <span>Events are missing in this list: {gap.reason}</span>
+          <Button size="compact-xs" variant="default" onClick={() => setKnown(gap.number)}>
+            Dismiss
           </Button>
         </div>
       ) : null}
@@ -269,16 +270,21 @@ function StreamProblems({ live }: { readonly live: StreamState }) {
 
 function EmptyList({ filtered }: { readonly filtered: boolean }) {
   const [, change] = useParams();
-  if (!filtered) return <p className={css.nothing}>Nothing has happened yet. What happens appears here.</p>;
+  if (!filtered)
+    return (
+      <p className={css.empty}>
+        No events yet. Changes of jobs and accounts appear here as they are detected.
+      </p>
+    );
   return (
-    <p className={css.nothing}>
-      None of the latest events fits the filter. What fits appears here.{' '}
+    <p className={css.empty}>
+      No recent events match the filters. New matching events appear here.{' '}
       <Button
         size="compact-xs"
         variant="default"
         onClick={() => change({ types: undefined, account: undefined, text: undefined })}
       >
-        Show all
+        Clear filters
       </Button>
     </p>
   );
@@ -287,10 +293,10 @@ function EmptyList({ filtered }: { readonly filtered: boolean }) {
 function List(props: {
   readonly rows: readonly Row[];
   readonly scroller: React.RefObject<HTMLElement | null>;
-  readonly still: (why: HoldReason, on: boolean) => void;
+  readonly hold: (reason: HoldReason, on: boolean) => void;
   readonly children: ReactNode;
 }) {
-  const { rows, scroller, still } = props;
+  const { rows, scroller, hold } = props;
   const narrow = useNarrow();
   const height = narrow ? ROW_PX.narrow : ROW_PX.wide;
   const at = (index: number): Row | undefined => rows[rows.length - 1 - index];
@@ -301,35 +307,35 @@ function List(props: {
     overscan: OVERSCAN,
     getItemKey: (index) => at(index)?.number ?? index,
   });
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the rows' height is all that counts
+  // biome-ignore lint/correctness/useExhaustiveDependencies: measures again when the row height changes
   useEffect(() => virtual.measure(), [height]);
-  const resting = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
+  const hoverTimer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
   const hover = (on: boolean): void => {
-    clearTimeout(resting.current);
-    still('hovered', on);
-    if (on) resting.current = setTimeout(() => still('hovered', false), HOVER_MS);
+    clearTimeout(hoverTimer.current);
+    hold('hovered', on);
+    if (on) hoverTimer.current = setTimeout(() => hold('hovered', false), HOVER_MS);
   };
-  useEffect(() => () => clearTimeout(resting.current), []);
+  useEffect(() => () => clearTimeout(hoverTimer.current), []);
   const region = useRegion() ?? undefined;
   return (
     <section
       ref={scroller}
       className={css.scroller}
       aria-label="Events, newest first"
-      // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, and a keyboard has to get at that
+      // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling element must be reachable by keyboard
       tabIndex={0}
-      onScroll={({ currentTarget }) => still('scrolled', currentTarget.scrollTop > 1)}
+      onScroll={({ currentTarget }) => hold('scrolled', currentTarget.scrollTop > 1)}
       onPointerMove={({ pointerType }) => {
         if (pointerType === 'mouse') hover(true);
       }}
       onPointerLeave={() => hover(false)}
       onFocus={({ target, currentTarget }) =>
-        still('focused', target !== currentTarget && target.matches(':focus-visible'))
+        hold('focused', target !== currentTarget && target.matches(':focus-visible'))
       }
-      onBlur={() => still('focused', false)}
+      onBlur={() => hold('focused', false)}
     >
       {props.children}
-      {/* biome-ignore lint/a11y/noRedundantRoles: a list without bullets is none to some screen readers */}
+      {/* biome-ignore lint/a11y/noRedundantRoles: some screen readers ignore lists without bullets */}
       <ol className={css.list} role="list" aria-label="Events" style={{ height: virtual.getTotalSize() }}>
         {virtual.getVirtualItems().map(({ index, key, start }) => {
           const row = at(index);
@@ -351,7 +357,7 @@ function List(props: {
   );
 }
 
-/** Drawn once, however often the list around it moves. */
+/** Memoized: not rendered again when the list moves. */
 const RowContent = memo(function RowContent({
   row,
   region,
@@ -359,7 +365,7 @@ const RowContent = memo(function RowContent({
   readonly row: Row;
   readonly region: string | undefined;
 }) {
-  if (row.kind === 'hole') return <div className={css.hole}>Events are missing here: {row.reason}</div>;
+  if (row.kind === 'gap') return <div className={css.gap}>Events are missing here: {row.reason}</div>;
   const { event } = row;
   const { tone } = describeEvent(event);
   const { account } = event.data;
@@ -378,8 +384,8 @@ const RowContent = memo(function RowContent({
           <Link href={buildHref(jobHref(account, number), { region })}>{number}</Link>
         )}
       </span>
-      <span className={css.words} title={description ? toPlainText(description) : undefined}>
-        {tone === 'bad' || tone === 'warn' ? <Hidden>Trouble: </Hidden> : null}
+      <span className={css.text} title={description ? toPlainText(description) : undefined}>
+        {tone === 'bad' || tone === 'warn' ? <Hidden>Problem: </Hidden> : null}
         <EventSummary event={event} />
         {description && event.type !== 'job.created' ? (
           <bdi className={css.description}>{toPlainText(description)}</bdi>
@@ -389,7 +395,7 @@ const RowContent = memo(function RowContent({
   );
 });
 
-/** Where one finds more about what concerns no single job. */
+/** Link to the subject of an event without a single job. */
 function SubjectLink({ event, region }: { readonly event: JobEvent; readonly region: string | undefined }) {
   const { account, endpoint, orderGroup } = event.data as {
     readonly account?: string;

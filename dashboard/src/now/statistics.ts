@@ -1,14 +1,14 @@
-/** What the figures of the page are made of: sums over regions or accounts, days, and how old it all is. Free of React. */
+/** Computes the statistics of the Now page: sums over regions or accounts, rates, staleness. Independent of React. */
 
 import type { JobEntry } from '../../../shared/api/jobs.ts';
 import type { OpenJobs, RegionOpenJobs, RegionRollups, Rollup } from '../../../shared/api/statistics.ts';
 import { staleSince } from '../health/status.ts';
 import type { Account } from '../queries.ts';
 
-/** Open jobs, as a region or an account has them. */
+/** Open jobs of a region or an account. */
 export type OpenCounts = Omit<RegionOpenJobs, 'region' | 'accounts'>;
 
-/** The open jobs of one or more regions or accounts, with the accounts they are of. */
+/** Open jobs of several regions or accounts, with their accounts. */
 export interface OpenTotals extends OpenCounts {
   readonly accounts: readonly {
     readonly account: string;
@@ -18,9 +18,10 @@ export interface OpenTotals extends OpenCounts {
   }[];
 }
 
-/** Adds up what regions or accounts say of their open jobs. */
+/** Adds up the open jobs of regions or accounts. */
 export function sumOpenJobs(parts: readonly (RegionOpenJobs | OpenJobs)[]): OpenTotals {
-  const sum = (of: (part: OpenCounts) => number): number => parts.reduce((so, part) => so + of(part), 0);
+  const sum = (count: (part: OpenCounts) => number): number =>
+    parts.reduce((total, part) => total + count(part), 0);
   const statuses = new Map<string | null, number>();
   const days = new Map<string, { jobs: number; late: number }>();
   for (const { byStatus, byDueDay } of parts) {
@@ -38,7 +39,7 @@ export function sumOpenJobs(parts: readonly (RegionOpenJobs | OpenJobs)[]): Open
       .sort(([a, n], [b, m]) => m - n || (String(a) < String(b) ? -1 : 1))
       .map(([status, jobs]) => ({ status, jobs })),
     otherStatuses: sum(({ otherStatuses }) => otherStatuses),
-    byDueDay: [...days].sort(([a], [b]) => (a < b ? -1 : 1)).map(([day, its]) => ({ day, ...its })),
+    byDueDay: [...days].sort(([a], [b]) => (a < b ? -1 : 1)).map(([day, counts]) => ({ day, ...counts })),
     dueEarlier: sum(({ dueEarlier }) => dueEarlier),
     dueLater: sum(({ dueLater }) => dueLater),
     withoutDueDate: sum(({ withoutDueDate }) => withoutDueDate),
@@ -46,34 +47,34 @@ export function sumOpenJobs(parts: readonly (RegionOpenJobs | OpenJobs)[]): Open
   };
 }
 
-/** Undispatched jobs that are due on a day. */
+/** Returns the number of undispatched jobs due on a day. */
 export function countDueOn(open: OpenCounts, day: string): number {
   return open.byDueDay.find((due) => due.day === day)?.jobs ?? 0;
 }
 
-/** Adds up what regions or accounts say of the same days, day by day. */
+/** Adds up the roll-ups of regions or accounts by day. */
 export function sumDays(parts: readonly Pick<RegionRollups, 'days'>[]): readonly Rollup[] {
   const byDay = new Map<string, Rollup>();
   for (const { days } of parts) {
-    for (const { day, ...figures } of days) {
+    for (const { day, ...counts } of days) {
       const known = byDay.get(day);
-      const sums = Object.entries(figures).map(([name, number]) => [
+      const sums = Object.entries(counts).map(([name, number]) => [
         name,
-        number + (known?.[name as keyof typeof figures] ?? 0),
+        number + (known?.[name as keyof typeof counts] ?? 0),
       ]);
-      byDay.set(day, { day, ...(Object.fromEntries(sums) as typeof figures) });
+      byDay.set(day, { day, ...(Object.fromEntries(sums) as typeof counts) });
     }
   }
   return [...byDay.values()].sort((a, b) => (a.day < b.day ? -1 : 1));
 }
 
-/** Of the jobs dispatched on some days: how many in time, of how many of which that can be told. */
+/** Returns the number of jobs dispatched on time, and of dispatched jobs with a known due date. */
 export function countOnTime(days: readonly Rollup[]): { readonly onTime: number; readonly of: number } {
   const onTime = days.reduce((sum, day) => sum + day.onTime, 0);
   return { onTime, of: days.reduce((sum, day) => sum + day.late, onTime) };
 }
 
-/** A share in per cent, never rounded up to all nor down to none. */
+/** Formats a share as a percentage. Never rounds up to 100 % or down to 0 %. */
 export function formatPercent(part: number, all: number): string {
   if (all === 0) return '–';
   const exact = (part / all) * 100;
@@ -82,15 +83,15 @@ export function formatPercent(part: number, all: number): string {
   return `${Math.round(exact)}%`;
 }
 
-/** What is known of how old the figures are: an account's jobs are as they were when its list was last read. */
+/** Accounts whose jobs are missing or outdated in the statistics. */
 export interface Staleness {
-  /** Accounts whose list was never read to its end: their jobs are in no figure. */
+  /** Accounts without a complete crawl, which are not included. */
   readonly unread: readonly string[];
-  /** Accounts that were read too long ago, the longest ago first. One that is paused is not among them. */
+  /** Stale accounts, except paused ones; the earliest observation first. */
   readonly stale: readonly { readonly account: string; readonly through: string }[];
 }
 
-/** Which of the accounts make the figures older than they should be. */
+/** Returns the stale accounts and those without a complete crawl. */
 export function findStaleAccounts(accounts: readonly Account[], nowMs: number): Staleness {
   const through = (account: Account): string | null => account.status?.observedThrough ?? null;
   const stale = accounts.flatMap((account) => {
@@ -103,20 +104,20 @@ export function findStaleAccounts(accounts: readonly Account[], nowMs: number): 
   };
 }
 
-/** A job in a list, with its account. */
+/** A listed job with its account. */
 export type ListedJob = JobEntry & { readonly account: string };
 
 /**
- * What is said of a list of at most `most` jobs out of `total`, for which `asked` accounts were looked through and `left` not;
- * empty where it has them all.
+ * Formats which part of `total` jobs a list of at most `most` contains, if `queried` accounts were queried and `skipped` were
+ * not. Empty if the list is complete.
  */
-export function formatListScope(total: number, most: number, asked: number, left: number): string {
-  const first = total > most ? `The first ${most}` : '';
-  if (left === 0 || total === 0) return first && `${first}:`;
-  return `${first || 'Those'} of the ${asked} accounts with most jobs; ${left.toLocaleString()} others are not looked through:`;
+export function formatListScope(total: number, most: number, queried: number, skipped: number): string {
+  const first = total > most ? `First ${most}` : '';
+  if (skipped === 0 || total === 0) return first && `${first}:`;
+  return `${first || 'Jobs'} of the ${queried} accounts with the most jobs; ${skipped.toLocaleString()} accounts not searched:`;
 }
 
-/** The first jobs of several accounts by due date. */
+/** Returns the `most` jobs with the earliest due dates. */
 export function sortByDueDate(jobs: readonly ListedJob[], most: number): readonly ListedJob[] {
   const key = ({ dateDue }: ListedJob): number => {
     const at = dateDue === null ? Number.NaN : Date.parse(dateDue);

@@ -1,42 +1,42 @@
-/** What is seen in place of something that broke, or whose script could not be loaded. */
+/** Replaces parts of the page that failed to render or to load. */
 import { Button } from '@mantine/core';
 import { Component, type ReactNode } from 'react';
 import { useLocation } from 'wouter';
 import { Note, Page } from '../components.tsx';
 
-/** Keeps a fault of a page to that page: another one can be gone to, and this one loaded again. */
+/** Limits an error to its page, so that the user can open another page or reload. */
 export function PageErrorBoundary({ children }: { readonly children: ReactNode }) {
   const [location] = useLocation();
   return (
-    <ErrorBoundary key={location} instead={<BrokenPage />}>
+    <ErrorBoundary key={location} instead={<FailedPage />}>
       {children}
     </ErrorBoundary>
   );
 }
 
-/** Shows something else in place of what broke. */
+/** Renders `instead` after an error in its children. */
 export class ErrorBoundary extends Component<{ readonly instead: ReactNode; readonly children: ReactNode }> {
-  override state = { broken: false };
+  override state = { hasFailed: false };
 
-  static getDerivedStateFromError(): { readonly broken: boolean } {
-    return { broken: true };
+  static getDerivedStateFromError(): { readonly hasFailed: boolean } {
+    return { hasFailed: true };
   }
 
   override render(): ReactNode {
-    return this.state.broken ? this.props.instead : this.props.children;
+    return this.state.hasFailed ? this.props.instead : this.props.children;
   }
 }
 
-function BrokenPage() {
-  const again = (
+function FailedPage() {
+  const reload = (
     <Button size="xs" variant="default" onClick={() => window.location.reload()}>
-      Load it again
+      Reload
     </Button>
   );
   return (
-    <Page title="This page can’t be shown">
-      <Note tone="bad" live actions={again}>
-        Something in it went wrong, or it was replaced by a newer version since you came.
+    <Page title="Page failed to load">
+      <Note tone="bad" live actions={reload}>
+        An error occurred, or a newer version of the dashboard was deployed. Reload to continue.
       </Note>
     </Page>
   );

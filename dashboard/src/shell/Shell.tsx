@@ -1,4 +1,4 @@
-/** What stands around every page: where one can go, which region is looked at, and whether what is seen is live. */
+/** Frame of every page: navigation, region, state of the connection, key. */
 import { ActionIcon, Menu, NativeSelect, useComputedColorScheme, useMantineColorScheme } from '@mantine/core';
 import {
   IconActivityHeartbeat,
@@ -26,7 +26,7 @@ const SECTIONS = [
   { path: '/setup', name: 'Setup', icon: IconSettings },
 ] as const;
 
-/** The page's frame. `wall` in the address leaves only the page, larger, for displays that hang on a wall. */
+/** Frame of the page. The query parameter `wall` hides the navigation and enlarges the page. */
 export function Shell({ children }: { readonly children: ReactNode }) {
   const [read] = useParams();
   const wall = read('wall') !== undefined;
@@ -34,7 +34,7 @@ export function Shell({ children }: { readonly children: ReactNode }) {
   return (
     <div className={css.shell} data-wall={wall || undefined}>
       <a className={css.skip} href="#content">
-        Skip to the content
+        Skip to content
       </a>
       <header className={css.bar}>
         <Link className={css.brand} href={buildHref('/', { region: useRegion() ?? undefined })}>
@@ -53,7 +53,7 @@ export function Shell({ children }: { readonly children: ReactNode }) {
   );
 }
 
-/** The page itself: busy while something of it was never there before. */
+/** Content of the page; busy during initial loading. */
 function Content({ children }: { readonly children: ReactNode }) {
   const missing = useIsFetching({ predicate: ({ state }) => state.status === 'pending' });
   return (
@@ -63,11 +63,11 @@ function Content({ children }: { readonly children: ReactNode }) {
   );
 }
 
-/** A page that one goes on to begins at its top. Where one goes back to, the browser knows the place. */
+/** Scrolls to the top after forward navigation. The browser restores the position after back navigation. */
 function useScrollToTop(): void {
   useEffect(() => {
     let here = location.href;
-    // The router tells of each address that it puts there.
+    // Events of the router.
     const onPush = (): void => {
       if (location.href !== here && location.hash === '') window.scrollTo({ top: 0, behavior: 'instant' });
       here = location.href;
@@ -90,7 +90,7 @@ function Navigation() {
   const [location] = useLocation();
   const region = useRegion() ?? undefined;
   return (
-    <nav className={css.places} aria-label="Pages">
+    <nav className={css.navigation} aria-label="Pages">
       {SECTIONS.map(({ path, name, icon: Icon }) => {
         const here = path === '/' ? location === '/' : location.startsWith(path);
         return (
@@ -104,15 +104,14 @@ function Navigation() {
   );
 }
 
-/** Says loudly when the page does not know what happens. */
+/** State of the connection; prominent when it is lost. */
 function ConnectionState() {
   const connection = useConnection();
   const now = useNow();
-  const words = {
+  const text = {
     connecting: 'Connecting',
     live: 'Live',
-    lost:
-      connection.phase === 'lost' ? `Not live: broken off ${formatRelativeTime(connection.since, now)}` : '',
+    lost: connection.phase === 'lost' ? `Disconnected ${formatRelativeTime(connection.since, now)}` : '',
   }[connection.phase];
   return (
     <span
@@ -120,20 +119,20 @@ function ConnectionState() {
       data-phase={connection.phase}
       title={connection.phase === 'lost' ? connection.why : undefined}
     >
-      <span role="status">{connection.phase === 'lost' ? 'Not live' : words}</span>
+      <span role="status">{connection.phase === 'lost' ? 'Disconnected' : text}</span>
       {connection.phase === 'lost' ? (
-        <span className={css.since}>{words.slice('Not live'.length)}; trying again</span>
+        <span className={css.since}>{text.slice('Disconnected'.length)}; reconnecting</span>
       ) : null}
     </span>
   );
 }
 
-/** Other cells' dashboards, where this one knows them. */
+/** Addresses of the dashboards of other cells. */
 interface Cells {
   readonly cells: readonly { readonly region: string; readonly url: string }[];
 }
 
-/** The region that is looked at. Other cells have dashboards of their own: choosing one leads there. */
+/** Selects the region. Selecting a region of another cell opens the dashboard of that cell. */
 function RegionSwitcher() {
   const [read, change] = useParams();
   const { forAll } = useSession();
@@ -177,7 +176,7 @@ function RegionSwitcher() {
 }
 
 function ColorSchemeButton() {
-  // To hold transitions back it would write a style element, which the policy forbids.
+  // Suppressing transitions would need a style element, which the Content-Security-Policy forbids.
   const { setColorScheme } = useMantineColorScheme({ keepTransitions: true });
   const scheme = useComputedColorScheme('light');
   const other = scheme === 'dark' ? 'light' : 'dark';
@@ -194,18 +193,13 @@ function ColorSchemeButton() {
   );
 }
 
-/** Which key this is, what it may do, and the way out. */
+/** Name and permissions of the key, and sign-out. */
 function KeyMenu() {
   const { key, signOut } = useSession();
   return (
     <Menu position="bottom-end" width={240} withinPortal>
       <Menu.Target>
-        <ActionIcon
-          variant="default"
-          size="md"
-          aria-label="The key you signed in with"
-          title="The key you signed in with"
-        >
+        <ActionIcon variant="default" size="md" aria-label="User menu" title="User menu">
           <IconKey size={16} aria-hidden />
         </ActionIcon>
       </Menu.Target>
@@ -213,11 +207,11 @@ function KeyMenu() {
         <div className={css.key}>
           <strong>{key.name ?? key.id}</strong>
           <span>
-            Role {key.role}, {key.accounts === null ? 'all accounts' : `for ${key.accounts.join(', ')}`}
+            Role {key.role}, {key.accounts === null ? 'all accounts' : `accounts ${key.accounts.join(', ')}`}
           </span>
         </div>
         <Menu.Item component="a" href="/docs">
-          The HTTP API
+          API reference
         </Menu.Item>
         <Menu.Item onClick={() => signOut()}>Sign out</Menu.Item>
       </Menu.Dropdown>
