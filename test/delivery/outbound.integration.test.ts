@@ -230,7 +230,7 @@ describe('a configuration', () => {
   test.each([
     ['https://10.0.0.1/', `Its host is not a public address (private)${HINT}`],
     ['http://example.com/', `It must begin with https://${HINT}`],
-    ['https://a:b@example.com/', 'It must not carry a user name or password'],
+    ['https://a:b@example.com/', 'It must not contain a user name or password'],
   ])('with the endpoint %s is rejected by the same rules', (url, sentence) => {
     const endpoint = { id: 'erp', url, secret: `whsec_${Buffer.alloc(24, 7).toString('base64')}` };
     const region = { baseUrl: 'https://a.example/api', authUrl: 'https://a.example', realm: 'us' };
