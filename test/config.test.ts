@@ -5,7 +5,7 @@ import { newSigningSecret } from '../shared/delivery/signing-secrets.ts';
 
 const secret = newSigningSecret();
 
-/** A configuration with one endpoint, and whatever else. */
+/** A configuration with one endpoint, and given overrides. */
 function withEndpoint(endpoint: object, more: object = {}): object {
   return {
     regions: { us: { baseUrl: 'https://x.example/api', authUrl: 'https://x.example', realm: 'us' } },
@@ -26,7 +26,7 @@ function refusalOf(config: object): string {
 }
 
 describe('endpoints in the configuration', () => {
-  test('may be rotated, filtered, paced and given headers', () => {
+  test('can have several secrets, filters, rates and headers', () => {
     const wishes = {
       secret: [newSigningSecret(), secret],
       types: ['job.*'],
@@ -55,14 +55,14 @@ describe('endpoints in the configuration', () => {
     [{ ratePerSecond: 0 }, 'ratePerSecond must be a number from 0.1 to 1000'],
     [{ url: 'https://10.0.0.1/' }, 'url is not accepted'],
     [{ url: 'https://erp.example.com:22/' }, 'url is not accepted'],
-  ])('are refused with a sentence that names the field: %j', (endpoint, words) => {
+  ])('are rejected with a message that names the field: %j', (endpoint, words) => {
     const refusal = refusalOf(withEndpoint(endpoint));
     expect(refusal).toContain(`endpoints[0].${words}`);
     expect(refusal.match(/\.( |$)/g), 'one sentence').toHaveLength(1);
     expect(refusal).not.toContain('c2hvcnQ');
   });
 
-  test('are disabled after five days unless told otherwise', () => {
+  test('are disabled after five days by default', () => {
     expect(parseConfig(withEndpoint({}), {}).webhooks.disableAfterDays).toBe(5);
     expect(refusalOf(withEndpoint({}, { webhooks: { disableAfterDays: 0 } }))).toBe(
       'webhooks.disableAfterDays must be more than 0.',
@@ -70,7 +70,7 @@ describe('endpoints in the configuration', () => {
   });
 });
 
-test('a key may have 100 streams and waiting long polls unless told otherwise', () => {
+test('a key has 100 streams and long polls by default', () => {
   expect(parseConfig(withEndpoint({}), {}).streamsPerKey).toBe(100);
   for (const streamsPerKey of [0, 1001, 2.5]) {
     expect(refusalOf(withEndpoint({}, { streamsPerKey }))).toBe(
@@ -79,13 +79,13 @@ test('a key may have 100 streams and waiting long polls unless told otherwise', 
   }
 });
 
-describe('how customers are told, in the configuration', () => {
+describe('notifications in the configuration', () => {
   const told = (notifications: object, more: object = { publicUrl: 'https://jobwire.example.com' }) =>
     withEndpoint({}, { notifications, ...more });
   const from = 'orders@acme.example';
   const smtp = { host: 'mail.acme.example' };
 
-  test('takes a mail server alone; the port says whether TLS begins at once unless told otherwise', () => {
+  test('require a mail server only; by default the port determines whether TLS starts at once', () => {
     const { notifications, publicUrl } = parseConfig(
       told({ from, smtp }, { publicUrl: 'https://acme.example/jobwire/' }),
       {},
@@ -101,7 +101,7 @@ describe('how customers are told, in the configuration', () => {
     ]);
   });
 
-  test('may have a password, a key that signs, and SMS', () => {
+  test('can have a password, a DKIM key, and SMS', () => {
     const { privateKey } = generateKeyPairSync('rsa', {
       modulusLength: 2048,
       publicKeyEncoding: { type: 'spki', format: 'pem' },
@@ -157,7 +157,7 @@ describe('how customers are told, in the configuration', () => {
       'notifications.sms.senderId must be 1 to 11 letters and digits, one letter at least',
     ],
     [{ from, smtp, ses: {} }, 'notifications.ses is not a known setting'],
-  ])('is refused with a sentence that names the field: %j', (notifications, words) => {
+  ])('are rejected with a message that names the field: %j', (notifications, words) => {
     const refusal = refusalOf(told(notifications));
     expect(refusal).toContain(words);
     expect(refusal.match(/\.( |$)/g), 'one sentence').toHaveLength(1);
@@ -168,7 +168,7 @@ describe('how customers are told, in the configuration', () => {
     [{}, 'publicUrl must be given with notifications: links in e-mails begin with it.'],
     [{ publicUrl: 'acme.example' }, 'publicUrl must be a URL that begins with http:// or https://.'],
     [{ publicUrl: 'https://acme.example/?a=b' }, 'publicUrl must be without ? and #.'],
-  ])('takes an address that links can begin with: %j', (more, words) => {
+  ])('accept a URL prefix for links: %j', (more, words) => {
     expect(refusalOf(told({ from, smtp }, more))).toBe(words);
   });
 });

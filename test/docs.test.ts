@@ -11,7 +11,7 @@ const documents = [
   ...readdirSync('docs', { recursive: true }).map((name) => join('docs', String(name))),
 ].filter((name) => name.endsWith('.md'));
 
-test('every file that the documents link to is there', () => {
+test('every linked file of the documents exists', () => {
   for (const document of documents) {
     for (const [, target = ''] of readFileSync(document, 'utf8').matchAll(
       /\]\((?!https?:)([^)#]+)[^)]*\)/g,
@@ -21,12 +21,12 @@ test('every file that the documents link to is there', () => {
   }
 });
 
-test('the README names eight files that lead from the wire to the webhook', () => {
+test('the README names eight files from the upstream client to the webhook', () => {
   const files = [...readme.matchAll(/\[`(shared\/[^`]+\.ts)`\]\(\1\)/g)].map(([, file]) => file);
   expect(files).toHaveLength(8);
 });
 
-test('the README lists every event type with the sentence of the catalogue, and no other', () => {
+test("the README lists exactly the event types, with the catalogue's descriptions", () => {
   const rows = [
     ...readme.matchAll(
       /^\| `((?:job|account|status|order_group|upstream|endpoint|jobwire)\.[a-z_]+)` \| (.*) \|$/gm,
@@ -37,14 +37,14 @@ test('the README lists every event type with the sentence of the catalogue, and 
   );
 });
 
-test('the guide to the API lists every kind of problem with its status and meaning, and no other', () => {
+test('the guide to the API lists exactly the kinds of problems, with their status and meaning', () => {
   const rows = [...readFileSync('docs/api.md', 'utf8').matchAll(/^\| `([a-z-]+)` \| (\d{3}) \| (.*) \|$/gm)];
   expect(rows.map(([, kind, status, meaning]) => ({ kind, status: Number(status), meaning }))).toEqual(
     Object.entries(problems).map(([kind, { status, meaning }]) => ({ kind, status, meaning })),
   );
 });
 
-test('the configuration in the README is a valid one with every setting but host and dynamodbEndpoint', () => {
+test('the configuration in the README is valid, with every setting but host and dynamodbEndpoint', () => {
   const [, json = ''] = /```json\n([\s\S]*?)```/.exec(readme) ?? [];
   const env = {
     JOBWIRE_API_KEY: 'a-key-of-some-length',
@@ -62,7 +62,7 @@ test('the configuration in the README is a valid one with every setting but host
   );
 });
 
-test('CI runs the test command of the README as it stands there', () => {
+test('CI runs the test command of the README verbatim', () => {
   const [, command = ''] = /^(npm ci && npm test)\b/m.exec(readme) ?? [];
   expect(command).not.toBe('');
   const lines = readFileSync('.ci/run', 'utf8').split('\n');

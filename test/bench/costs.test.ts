@@ -1,4 +1,4 @@
-/** The arithmetic of `npm run bench -- --cost`: what of it can be right or wrong without measuring anything. */
+/** The arithmetic of `npm run bench -- --cost`, without measurements. */
 import { expect, test } from 'vitest';
 import {
   ASSUMED,
@@ -42,12 +42,12 @@ const cell: CellTemplate = {
   ...{ queuesPolled: 2, pollBatchSize: 10, pollBatchingSeconds: 1, alarmMetrics: 0, compositeAlarms: 0 },
   ...{ dashboards: 0, secrets: 0, kmsKeys: 0, webAcls: 0, webAclRules: 0, archiveDays: 0, logDays: 0 },
 };
-/** So many polls at every two minutes are a month. */
+/** Polls per month at one every two minutes. */
 const POLLS = 21_900;
 
 test('a month of quiet polls costs their units, at the price of each', () => {
   const quietPoll = { ...nothing, readUnits: 8, writeUnits: 3 };
-  // What comes besides is measured as whole polls, so what all have in common must not be counted twice.
+  // Additional polls are measured completely, so common parts must not be counted twice.
   const work = {
     ...idle,
     quietPoll,
@@ -61,7 +61,7 @@ test('a month of quiet polls costs their units, at the price of each', () => {
   expect(dollarsOf(marginalCosts(work, cell, 1), 'DynamoDB: changes, token')).toBe(0);
 });
 
-test('a function is billed for the CPU time that its share of a CPU takes, and for waiting as it is', () => {
+test('a function is billed for the CPU time of its share of a CPU, and for its waiting time', () => {
   const poll = { ...nothing, ms: 700, cpuMs: 100 };
   const work = { ...idle, quietPoll: poll, changingPoll: poll, renewingPoll: poll, sweepingPoll: poll };
   const seconds = (600 + (100 * ASSUMED.memoryOfOneCpuMb) / 1024) / 1000;
@@ -71,14 +71,14 @@ test('a function is billed for the CPU time that its share of a CPU takes, and f
   );
 });
 
-test('polls share an invocation only as far as messages that are spread evenly meet within the batching window', () => {
+test('polls share an invocation only as far as evenly spread messages meet within the batching window', () => {
   expect(pollsPerInvocation(cell, 1)).toBeCloseTo(1, 2);
   expect(pollsPerInvocation(cell, 1_000)).toBeCloseTo(1 + 1_000 / 120 / 5);
   expect(pollsPerInvocation(cell, 100_000)).toBe(10);
   expect(pollsPerInvocation({ ...cell, pollBatchingSeconds: 0 }, 10_000)).toBe(1);
 });
 
-test('a cell that does nothing pays for its alarms, metrics, dashboards and for waiting queues', () => {
+test('an idle cell pays for its alarms, metrics, dashboards and empty queue reads', () => {
   const ticks = { ...nothing, metrics: ['a', 'b'] };
   const drains = { ...nothing, metrics: ['b', 'c'] };
   const watched = { ...cell, alarmMetrics: 12, dashboards: 1, secrets: 1 };
@@ -98,7 +98,7 @@ const notifying: NotificationWork = {
   ...{ startCpuMs: { notify: 0, drainSink: 0 }, messageBytes: 0 },
 };
 
-test('a thousand e-mails cost SES’s price, and what they take besides is what the account’s wake-ups take no part in', () => {
+test('a thousand e-mails cost SES’s price, and their work excludes the account’s wake-ups', () => {
   const wake = { ...nothing, readUnits: 7, writeUnits: 12, sends: 1 };
   const plainWake = { ...wake, writeUnits: 9 };
   const drain = { ...nothing, readUnits: 9, writeUnits: 8 };
@@ -112,7 +112,7 @@ test('a thousand e-mails cost SES’s price, and what they take besides is what 
   expect(dollarsOf(lines, 'Lambda: notify')).toBeCloseTo(300 * 0.5 * PRICES.lambdaGbSecond, 3);
 });
 
-test('that customers are told costs what the cell has more than one that tells nobody', () => {
+test('notifications cost the difference to a cell without them', () => {
   const more = { ...cell, queuesPolled: 4, alarmMetrics: 12 };
   const work = {
     ...notifying,
@@ -129,7 +129,7 @@ test('that customers are told costs what the cell has more than one that tells n
   expect(total(notificationCosts(notifying, cell, cell))).toBe(0);
 });
 
-test('what costs by being there is counted in the template', () => {
+test('fixed costs are counted from the template', () => {
   const queue = (batch: number, consumer: string) =>
     resource('AWS::Lambda::EventSourceMapping', {
       ...{ BatchSize: batch, MaximumBatchingWindowInSeconds: batch > 1 ? 2 : 0 },
@@ -181,7 +181,7 @@ between
 end
 `;
 
-test('a table takes the place of what is between its marks, and of nothing else; again, it changes nothing', () => {
+test('a table replaces exactly the text between its marks; repetition changes nothing', () => {
   const once = replaceBetween(DOCUMENT, 'marginal', '| new |');
   expect(once).toBe(DOCUMENT.replace('old\ntable\n', '\n| new |\n\n'));
   expect(replaceBetween(once, 'marginal', '| new |')).toBe(once);
@@ -195,7 +195,7 @@ test.each([
   ['is there twice', DOCUMENT.replace('costs:fixed', 'costs:marginal')],
   ['has no end', '<!-- costs:marginal -->\ntext\n'],
   ['has no end before the next one begins', DOCUMENT.replace('<!-- /costs -->', '')],
-])('a document whose mark %s is left alone', (_, document) => {
+])('a document whose mark %s is unchanged', (_, document) => {
   expect(() => replaceBetween(document, 'marginal', 'new')).toThrow(/costs:marginal/);
 });
 

@@ -1,15 +1,15 @@
-/** The scenario on the synthesized assembly, without AWS, with what only an emulation can see at its end. */
+/** The scenario on the synthesized assembly, without AWS, plus checks that only an emulation allows. */
 import './clock.ts';
 import { fileURLToPath } from 'node:url';
 import { afterEach, describe, expect, test } from 'vitest';
 import { deployEmulated, type Emulated } from './emulated.ts';
 import { scenario } from './scenario.ts';
 
-/** Of production, for it has all that there is: reserves, archive, protection. And us, in whose AWS region the emulators are. */
+/** Production, because it has every feature: reserves, archive, protection. And us, whose AWS region the emulators use. */
 const STACK = 'jobwire-prod-us';
 const ASSEMBLY = fileURLToPath(new URL('../../cdk.out', import.meta.url));
 
-/** What is granted, and not made use of here: why. */
+/** Granted permissions that are not used here, with the reason. */
 const UNUSED: readonly (readonly [RegExp, string, 'now and then'?])[] = [
   [
     /: sqs:(ChangeMessageVisibility|GetQueueUrl|GetQueueAttributes) on /,
@@ -59,19 +59,19 @@ afterEach(({ task }) => {
   if (task.result?.state === 'fail') console.error(cell?.lines().slice(-SHOWN_LINES).join('\n'));
 });
 
-describe('after all that', () => {
-  test('nothing was asked of AWS that a role does not grant, nobody wanted to go elsewhere, and no secret is in a log', () => {
+describe('after the scenario', () => {
+  test('no denied request was sent to AWS, no connection left the routes, and no log contains a secret', () => {
     expect(cell.complaints?.()).toEqual([]);
     expect(cell.leaks()).toEqual([]);
     // Nor is who was told: the addresses and the number that the scenario tells.
     expect(cell.lines().filter((line) => /customer\.example|2025550123/.test(line))).toEqual([]);
   });
 
-  test('whatever a role grants was made use of', () => {
+  test('every granted permission was used', () => {
     const unused = cell.unused();
     const explained = UNUSED.map(([pattern]) => pattern);
     expect(unused.filter((grant) => !explained.some((pattern) => pattern.test(grant)))).toEqual([]);
-    // A reason that explains nothing any more is taken out.
+    // A reason without a permission must be removed.
     const steady = UNUSED.filter(([, , seldom]) => seldom === undefined).map(([pattern]) => pattern);
     expect(steady.filter((pattern) => !unused.some((grant) => pattern.test(grant)))).toEqual([]);
   });

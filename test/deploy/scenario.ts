@@ -1,4 +1,4 @@
-/** What has to hold of a cell wherever it is deployed, from the first account to functions that die at their work. */
+/** Guarantees of a cell on any deployment, from the first account to crashing functions. */
 import { once } from 'node:events';
 import { readdir } from 'node:fs/promises';
 import { type IncomingMessage, request } from 'node:http';
@@ -224,7 +224,7 @@ export function scenario(
     }
 
     test(
-      'an account that is registered is polled, and topic, endpoint and feed tell its baseline',
+      'a registered account is polled, and topic, endpoint and feed get its baseline',
       async () => {
         await operate({
           do: 'endpoints.add',
@@ -240,7 +240,7 @@ export function scenario(
     );
 
     test(
-      'a job that moves and is dispatched is told everywhere: in order, each event once, by the same id',
+      'a job that changes and is dispatched is delivered everywhere: in order, each event once, with the same id',
       async () => {
         const upstream = present(accounts.get('acme'));
         const [job = 0] = upstream.activeJobNumbers();
@@ -261,7 +261,7 @@ export function scenario(
       PATIENCE_MS,
     );
 
-    test('without the key the API tells nothing; what is open to everybody is answered', async () => {
+    test('without the key the API reveals nothing; public routes answer', async () => {
       const answers = await Promise.all(
         ['/v1/accounts/acme/events', '/v1/accounts/acme/events/stream', '/healthz'].map((path) =>
           fetch(`${cell.apiUrl}${path}`).then(({ status }) => status),
@@ -270,7 +270,7 @@ export function scenario(
       expect(answers).toEqual([401, 401, 200]);
     });
 
-    test('a key is good until an operator revokes it, and the list tells which there are', async () => {
+    test('a key is valid until an operator revokes it, and is listed', async () => {
       const made = async () => {
         const { key, secret } = await operate({ do: 'keys.create', role: 'read', accounts: ['acme'] });
         return { id: (key as { id: string }).id, client: createApiClient(cell, String(secret)) };
@@ -285,7 +285,7 @@ export function scenario(
     });
 
     test(
-      'a live stream tells an event as it is committed',
+      'a live stream sends an event as it is committed',
       async () => {
         const upstream = present(accounts.get('acme'));
         const stream = api.stream('/v1/accounts/acme/events/stream');
@@ -300,7 +300,7 @@ export function scenario(
       PATIENCE_MS,
     );
 
-    test('jobs are found by status, due date, order number and by themselves, and the account says how it stands', async () => {
+    test('jobs are found by status, due date, order number and number, and the account has its state', async () => {
       const [ordered = 0, job = 0] = [...present(accounts.get('acme')).activeJobNumbers()].sort(
         (a, b) => b - a,
       );
@@ -321,7 +321,7 @@ export function scenario(
       expect((await api.get('/v1/regions/us/events')).status).toBe(200);
     });
 
-    test('an operator manages an endpoint from its first ping to its end', async () => {
+    test('an operator manages an endpoint from its first ping to its deletion', async () => {
       await deleteByHand(cell, 'endpoints/crm');
       const endpoint = 'crm';
       await operate({
@@ -346,7 +346,7 @@ export function scenario(
     });
 
     test(
-      'an event that the endpoint refuses waits apart with those of its job, and is told when it is taken',
+      'an event that the endpoint rejects is parked with those of its job, and delivered when it is accepted',
       async () => {
         const upstream = present(accounts.get('acme'));
         const [refused = 0, other = 0] = upstream.activeJobNumbers();
@@ -368,7 +368,7 @@ export function scenario(
     );
 
     test(
-      'an endpoint that says it is gone is disabled, which the region’s log tells; enabled, it goes on where it stood',
+      'an endpoint that answers 410 is disabled, with an event in the region’s log; enabled, it resumes at its cursor',
       async () => {
         receiver.answer = () => 410;
         shuffle('acme', 'In production');
@@ -408,7 +408,7 @@ export function scenario(
     );
 
     test(
-      'accounts that are poison hold up nobody: the others are polled and delivered while the service hangs for one',
+      'misbehaving accounts delay no other: the others are polled and delivered while the upstream API hangs for one',
       async () => {
         let release = () => {};
         const released = new Promise<void>((done) => {
@@ -462,7 +462,7 @@ export function scenario(
     );
 
     test(
-      'all that an operator can do, a client with the key for it does: an account and an endpoint from beginning to end',
+      'a client with the key for it can do everything that an operator can: an account and an endpoint from creation to deletion',
       async () => {
         const upstream = ordering.world.addAccount({ region: 'us', name: 'zeta' });
         accounts.set('zeta', upstream);
@@ -559,7 +559,7 @@ export function scenario(
     );
 
     test(
-      'customers hear of a dispatch once: by an e-mail that one click stops, and by SMS; who can’t be reached is told no more',
+      'customers are notified of a dispatch once: by an e-mail with one-click unsubscribe, and by SMS; unreachable ones get no more',
       async () => {
         const upstream = await register('mara');
         const numbers = Array.from({ length: 5 }, () => upstream.createJob({ orderGroup: 'Spring' }));
@@ -692,7 +692,7 @@ export function scenario(
       PATIENCE_MS,
     );
 
-    test('the documents are there, and what is not is said in the same words by whoever says it', async () => {
+    test('the documents exist, and unknown paths have the same problem from any source', async () => {
       for (const path of ['/openapi.json', '/asyncapi.json', '/docs', '/v1/event-types']) {
         expect((await fetch(`${cell.apiUrl}${path}`)).status, path).toBe(200);
       }
@@ -714,7 +714,7 @@ export function scenario(
       expect(answers.map(({ status }) => status)).toEqual([401, 404].slice(0, answers.length));
     });
 
-    test('through the distribution there are the page, its files and their headers, and nothing that is not among them', async () => {
+    test('the distribution serves the page, its files and their headers, and nothing else', async () => {
       const get = (path: string) => fetch(`${cell.dashboardUrl}${path}`);
       const expectFile = async (path: string, file: string) => {
         const answer = await get(path);
@@ -745,7 +745,7 @@ export function scenario(
     });
 
     test(
-      'through the distribution there is the API: what one key is refused another gets, what is repeated is not done again, streams go on',
+      'the distribution forwards the API: rejections are not cached, repetitions are idempotent, streams continue',
       async () => {
         const keyFor = async (more: object) => {
           const { secret } = await operate({ do: 'keys.create', ...more });
@@ -782,7 +782,7 @@ export function scenario(
       PATIENCE_MS,
     );
 
-    test('wrong keys shut out the viewer who tries them, and no other behind the same edge', async () => {
+    test('wrong keys block their viewer, and no other behind the same edge', async () => {
       const tryFrom = async (localAddress: string, at: number) => {
         const headers = { authorization: `Bearer wrong-${at}`, 'x-jobwire-viewer': `198.51.100.${at}` };
         const asked = request(`${cell.dashboardUrl}/v1/accounts`, { localAddress, headers }).end();
@@ -807,7 +807,7 @@ export function scenario(
         ['after its first', 1, 'kill after'],
         ['before its second', 2, 'kill before'],
       ] as const)(
-        'a poll that is killed %s write loses nothing and tells nothing twice',
+        'a poll that is killed %s write loses nothing and emits nothing twice',
         async (_, nth, fate) => {
           const upstream = present(accounts.get('acme'));
           shuffle('acme', `Moved ${nth} ${fate}`);
@@ -841,7 +841,7 @@ export function scenario(
       );
 
       test(
-        'a drain that is killed after the endpoint took an event tells it again, by the same id, and goes on in order',
+        'a drain that is killed after the endpoint accepted an event delivers it again, with the same id, and continues in order',
         async () => {
           shuffle('acme', 'On its way');
           shuffle('beta', 'On its way');
@@ -871,7 +871,7 @@ export function scenario(
       );
 
       test(
-        'wake marks that wakeSinks fails to work off end where they are seen, and the tick works them off',
+        'wake marks that wakeSinks fails to process end at the on-failure destination, and the tick processes them',
         async () => {
           shuffle('beta', 'Waiting');
           onCall('wakeSinks', () => 'fail');

@@ -1,4 +1,4 @@
-/** The examples of events: what documentation shows is what receivers get. */
+/** The examples of events in the documentation are real events. */
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 import { CloudEvent } from 'cloudevents';
@@ -15,8 +15,8 @@ addFormats.default(ajv);
 describe.each(eventTypes)('the example of %s', (type) => {
   const example = exampleOf(type);
 
-  test('has the data that the catalogue describes, and nothing besides', () => {
-    // Read as an answer the schema takes no other fields.
+  test('has exactly the data that the catalogue describes', () => {
+    // Parsed as an answer, the schema rejects other fields.
     const validate = ajv.compile(z.toJSONSchema(catalogue[type].data, { io: 'output' }));
     validate(example?.data);
     expect(validate.errors ?? []).toEqual([]);
@@ -26,7 +26,7 @@ describe.each(eventTypes)('the example of %s', (type) => {
     const raw = JSON.parse(JSON.stringify(example)) as Record<string, unknown>;
     const event = new CloudEvent(raw);
     expect(event.validate()).toBe(true);
-    // What the library reads is what stands in the JSON: it adds nothing and leaves nothing out.
+    // The library's result equals the JSON: nothing added, nothing omitted.
     expect(JSON.parse(JSON.stringify(event))).toEqual(raw);
     expect(raw).toMatchObject({
       ...{ specversion: '1.0', type, datacontenttype: 'application/json' },
@@ -35,11 +35,11 @@ describe.each(eventTypes)('the example of %s', (type) => {
       sequence: expect.stringMatching(/^\d{20}$/),
       id: expect.stringMatching(/^(acme|_cell)\.[a-z0-9]{12}\.\d+$|^ping\./),
     });
-    // Extension attributes have such names (CloudEvents 1.0, 3.1).
+    // Names of extension attributes (CloudEvents 1.0, 3.1).
     for (const name of Object.keys(raw)) expect(name).toMatch(/^[a-z0-9]{1,20}$/);
   });
 
-  test('stands in the log that such events are written to', () => {
+  test('is in the log that such events are written to', () => {
     const [, region, account] =
       /^https:\/\/us\.jobwire\.example\/regions\/([a-z]+)(?:\/accounts\/([a-z]+))?$/.exec(
         example?.source ?? '',
@@ -50,13 +50,13 @@ describe.each(eventTypes)('the example of %s', (type) => {
     expect(account === undefined).toBe(/^(upstream|endpoint|jobwire)\./.test(type));
   });
 
-  test('is the same each time', () => {
+  test('is the same in every run', () => {
     expect(exampleOf(type)).toEqual(example);
     expect(exampleOf(type)).not.toBe(example);
   });
 });
 
-test('an event about a job has the job as its subject, and was seen when it says', () => {
+test('an event about a job has the job as its subject, and its time is that of the observation', () => {
   for (const type of eventTypes.filter((type) => type.startsWith('job.'))) {
     const { subject, time, data } = exampleOf(type) ?? {};
     const { job, observed } = data as unknown as {
@@ -69,12 +69,12 @@ test('an event about a job has the job as its subject, and was seen when it says
   }
 });
 
-test('ids are given once', () => {
+test('ids are unique', () => {
   const ids = eventTypes.map((type) => exampleOf(type)?.id);
   expect(new Set(ids).size).toBe(eventTypes.length);
 });
 
-test('the log that was restored goes on in a later epoch from where it was', () => {
+test('the restored log continues in a later epoch', () => {
   const { id = '', data } = exampleOf('account.restored') ?? {};
   const [, epoch = '', sequence] = id.split('.');
   const [before = '', last] = String(data?.after).split('.');
@@ -82,12 +82,12 @@ test('the log that was restored goes on in a later epoch from where it was', () 
   expect(Number(sequence)).toBe(Number(last) + 1);
 });
 
-test('there is no example of what is not in the catalogue', () => {
+test('examples exist for catalogue types only', () => {
   for (const type of ['job.nothing', '', 'toString', '__proto__']) expect(exampleOf(type)).toBeUndefined();
 });
 
 test.each(['tick', 'poll-account', 'wake-sinks', 'drain-sink'])(
-  '%s does not carry the examples',
+  '%s does not contain the examples',
   async (entry) => {
     const { files } = await bundle(entry);
     expect(

@@ -68,7 +68,7 @@ async function authHost(handler?: Handler, expiresIn = 600) {
 const source = (authUrl: string, more: Partial<TokenSourceOptions> = {}) =>
   createTokenSource({ authUrl, realm: 'us', clientId: 'key-1', clientSecret: SECRET, ...more });
 
-/** A client of `handler`, with its own auth host, a clock that stands still and sleeps that are only written down. */
+/** A client of `handler`, with its own auth host, a stopped clock and recorded sleeps. */
 async function clientOf(handler: Handler, more: Partial<OrderingClientOptions> = {}) {
   const auth = await authHost();
   const api = await serve(handler);
@@ -86,7 +86,7 @@ async function clientOf(handler: Handler, more: Partial<OrderingClientOptions> =
   return { client, api, auth, sleeps, infos };
 }
 
-/** Answers each request with the next of `answers`; the last one stays. */
+/** Answers each request with the next of `answers`; repeats the last one. */
 function inTurn(...answers: ((response: ServerResponse) => void)[]): Handler {
   let turn = 0;
   return (_request, response) => answers[Math.min(turn++, answers.length - 1)]?.(response);
@@ -118,7 +118,7 @@ async function failure(promise: Promise<unknown>): Promise<OrderingError> {
   throw new Error(`expected an OrderingError, got ${inspect(error)}`);
 }
 
-/** Everything a log could show of a value. */
+/** Any form in which a log could contain a value. */
 const shown = (value: unknown) =>
   [
     inspect(value, { depth: 20, showHidden: true }),
@@ -127,7 +127,7 @@ const shown = (value: unknown) =>
   ].join('\n');
 
 describe('tokens', () => {
-  test('fifty calls at once cost one token request, a form with the client credentials', async () => {
+  test('fifty concurrent calls cost one token request, a form with the client credentials', async () => {
     const auth = await authHost();
     const tokens = source(`${auth.url}/keycloak/`);
     const got = await Promise.all(Array.from({ length: 50 }, () => tokens.get()));
@@ -148,21 +148,18 @@ describe('tokens', () => {
     { expiresIn: 61, usableMs: 1_000 },
     { expiresIn: 60, usableMs: 30_000 },
     { expiresIn: 10, usableMs: 5_000 },
-  ])(
-    'a token of $expiresIn s is used for $usableMs ms and not one longer',
-    async ({ expiresIn, usableMs }) => {
-      const auth = await authHost(undefined, expiresIn);
-      let now = NOW;
-      const tokens = source(auth.url, { now: () => now });
-      expect(await tokens.get()).toEqual({ value: 'token-1', obtainedAt: NOW, fresh: true });
-      now = NOW + usableMs - 1;
-      expect(await tokens.get()).toEqual({ value: 'token-1', obtainedAt: NOW, fresh: false });
-      now = NOW + usableMs;
-      expect(await tokens.get()).toEqual({ value: 'token-2', obtainedAt: now, fresh: true });
-    },
-  );
+  ])('a token of $expiresIn s is used for exactly $usableMs ms', async ({ expiresIn, usableMs }) => {
+    const auth = await authHost(undefined, expiresIn);
+    let now = NOW;
+    const tokens = source(auth.url, { now: () => now });
+    expect(await tokens.get()).toEqual({ value: 'token-1', obtainedAt: NOW, fresh: true });
+    now = NOW + usableMs - 1;
+    expect(await tokens.get()).toEqual({ value: 'token-1', obtainedAt: NOW, fresh: false });
+    now = NOW + usableMs;
+    expect(await tokens.get()).toEqual({ value: 'token-2', obtainedAt: now, fresh: true });
+  });
 
-  test('a caller that gives up does not take the request away from those who wait for it', async () => {
+  test('a caller that gives up does not abort the request of other callers', async () => {
     const arrived = Promise.withResolvers<void>();
     const release = Promise.withResolvers<void>();
     const auth = await authHost(async (_request, response) => {
@@ -182,7 +179,7 @@ describe('tokens', () => {
     expect(auth.seen).toHaveLength(1);
   });
 
-  test('a failure is not remembered: the next call asks again', async () => {
+  test('a failure is not cached: the next call sends a request', async () => {
     const auth = await authHost(
       inTurn(status(503), (response) => json(response, 200, { access_token: 'ok', expires_in: 600 })),
     );
@@ -203,7 +200,7 @@ describe('tokens', () => {
   });
 
   test.each([400, 401, 403])(
-    'a %i of the token endpoint is credentials_rejected and shows no secret',
+    'a %i of the token endpoint is credentials_rejected and contains no secret',
     async (code) => {
       const auth = await authHost((_request, response, body) =>
         json(response, code, {
@@ -244,7 +241,7 @@ describe('tokens', () => {
     expect(shown(error)).not.toContain('abcdef');
   });
 
-  test('a redirect does not carry the credentials to another address', async () => {
+  test('a redirect does not send the credentials to another address', async () => {
     const thief = await serve((_request, response) =>
       json(response, 200, { access_token: 'stolen', expires_in: 600 }),
     );
@@ -255,7 +252,7 @@ describe('tokens', () => {
     expect(thief.seen).toEqual([]);
   });
 
-  test('a token endpoint that never answers is a timeout, and one that is not there a network failure', async () => {
+  test('a token endpoint that never answers is a timeout, and an unreachable one a network failure', async () => {
     const auth = await authHost(() => {});
     expect((await failure(source(auth.url, { timeoutMs: 40 }).get())).kind).toBe('timeout');
     const gone = await serve(() => {});
@@ -265,7 +262,7 @@ describe('tokens', () => {
     expect(error.cause).toBeInstanceOf(Error);
   });
 
-  describe('shared through a cache', () => {
+  describe('a shared token cache', () => {
     function memoryCache(stored?: CachedToken) {
       const state = { stored };
       const cache: TokenCache = {
@@ -280,7 +277,7 @@ describe('tokens', () => {
       return { state, cache };
     }
 
-    test('two processes use one token, and only the first calls it fresh', async () => {
+    test('two processes use one token, and only the first call reports it as fresh', async () => {
       const auth = await authHost();
       const { state, cache } = memoryCache();
       const now = () => NOW;
@@ -290,13 +287,13 @@ describe('tokens', () => {
       expect(auth.seen).toHaveLength(1);
     });
 
-    test('an expired token in it is not used', async () => {
+    test('an expired cached token is not used', async () => {
       const auth = await authHost();
       const { cache } = memoryCache({ value: 'old', expiresAt: NOW });
       expect((await source(auth.url, { cache, now: () => NOW }).get()).value).toBe('token-1');
     });
 
-    test('a dropped token leaves it, and the next one comes from the endpoint even if clearing failed', async () => {
+    test('a dropped token is removed, and the next one comes from the endpoint even if clearing failed', async () => {
       const auth = await authHost();
       const { state, cache } = memoryCache({ value: 'revoked', expiresAt: NOW + 1e6 });
       const tokens = source(auth.url, { cache, now: () => NOW });
@@ -308,7 +305,7 @@ describe('tokens', () => {
       expect(state.stored.value).toBe('token-1');
     });
 
-    test("dropping one's own old token leaves another process's newer one in it", async () => {
+    test("dropping a process's own old token keeps another process's newer one", async () => {
       const auth = await authHost();
       const { state, cache } = memoryCache();
       const tokens = source(auth.url, { cache, now: () => NOW });
@@ -318,7 +315,7 @@ describe('tokens', () => {
       expect(state.stored.value).toBe('newer');
     });
 
-    test('after a refusal the next token is one just issued, though a cached one was taken meanwhile', async () => {
+    test('after a rejection the next token is a new one, although a cached one was used meanwhile', async () => {
       const auth = await authHost(undefined, 120);
       const { state, cache } = memoryCache();
       let now = NOW;
@@ -331,7 +328,7 @@ describe('tokens', () => {
       expect(await tokens.get()).toMatchObject({ value: 'token-2', fresh: true });
     });
 
-    test('a failing one never fails a call', async () => {
+    test('a failing cache never fails a call', async () => {
       const auth = await authHost();
       const broken = async () => {
         throw new Error('table is gone');
@@ -365,7 +362,7 @@ describe('calls', () => {
     },
   );
 
-  test('query values survive the journey, and what is left out is not sent', async () => {
+  test('query values are encoded, and undefined ones omitted', async () => {
     const { client, api } = await clientOf((_request, response) => json(response, 200, page([])));
     await client.activeJobs({
       page: 2,
@@ -441,7 +438,7 @@ describe('calls', () => {
     expect(answeredAt).toBe(NOW + 505);
   });
 
-  test('a job the service does not know is an outcome: the body is undefined', async () => {
+  test('a job unknown upstream is a result: the body is undefined', async () => {
     const { client, api } = await clientOf(
       inTurn(status(404), (response) => json(response, 404, { title: 'Not Found', status: 404 })),
     );
@@ -450,7 +447,7 @@ describe('calls', () => {
     expect(api.seen).toHaveLength(2);
   });
 
-  test('a 404 that is not the answer about the job is thrown: HTML page, other resource, token endpoint', async () => {
+  test('a 404 from another source than the job resource is thrown: HTML page, other resource, token endpoint', async () => {
     const { client } = await clientOf((_request, response) => {
       response.writeHead(404, { 'content-type': 'text/html' }).end('<h1>nginx</h1>');
     });
@@ -474,7 +471,7 @@ describe('calls', () => {
     expect((await failure(client.job(5))).kind).toBe('malformed');
   });
 
-  test('never more than four requests are under way, and all of them get done', async () => {
+  test('at most four requests are in progress, and all of them complete', async () => {
     let underWay = 0;
     let most = 0;
     const { client, api } = await clientOf(async (_request, response) => {
@@ -488,7 +485,7 @@ describe('calls', () => {
     expect(api.seen).toHaveLength(40);
   });
 
-  test('time in the queue does not count into the time-out', async () => {
+  test('time in the queue does not count towards the time-out', async () => {
     const { client } = await clientOf(
       async (_request, response) => {
         await new Promise((resolve) => setTimeout(resolve, 100));
@@ -500,7 +497,7 @@ describe('calls', () => {
     expect(answers).toHaveLength(8);
   });
 
-  test('onRequest sees every request with its attempt, and may throw without harm', async () => {
+  test('onRequest is called for every request with its attempt, and may throw without effect', async () => {
     const infos: RequestInfo[] = [];
     const { client } = await clientOf(inTurn(status(500), account), {
       onRequest: (info) => {
@@ -518,7 +515,7 @@ describe('calls', () => {
 });
 
 describe('faults', () => {
-  test('a 401 is answered once, with a new token', async () => {
+  test('a 401 is retried once, with a new token', async () => {
     const { client, api, auth, sleeps } = await clientOf((request, response) =>
       request.headers.authorization === 'Bearer token-1' ? status(401)(response) : account(response),
     );
@@ -536,7 +533,7 @@ describe('faults', () => {
     expect(api.seen).toHaveLength(2);
   });
 
-  test('many calls refused at once renew the token together', async () => {
+  test('many calls rejected at once renew the token together', async () => {
     const { client, auth } = await clientOf((request, response) =>
       request.headers.authorization === 'Bearer token-1' ? status(401)(response) : account(response),
     );
@@ -545,7 +542,7 @@ describe('faults', () => {
     expect(client.counts.tokens).toBe(2);
   });
 
-  test('refused credentials are not tried a second time', async () => {
+  test('rejected credentials are not tried a second time', async () => {
     const auth = await authHost((_request, response) => json(response, 401, { error: 'invalid_client' }));
     const { client, api } = await clientOf((_request, response) => account(response), {
       tokens: source(auth.url),
@@ -559,7 +556,7 @@ describe('faults', () => {
     expect(api.seen).toEqual([]);
   });
 
-  test('a token endpoint that is briefly away is asked again', async () => {
+  test('a token endpoint that is briefly unavailable is retried', async () => {
     const auth = await authHost(
       inTurn(status(503, { 'retry-after': '3' }), (response) =>
         json(response, 200, { access_token: 'late', expires_in: 600 }),
@@ -582,7 +579,7 @@ describe('faults', () => {
     expect(sleeps).toEqual([500, 1_000]);
   });
 
-  test('jitter spreads the pauses up to twice their least', async () => {
+  test('jitter extends the pauses to at most twice their minimum', async () => {
     const { client, sleeps } = await clientOf((_request, response) => status(503)(response), {
       random: () => 0.999,
     });
@@ -606,7 +603,7 @@ describe('faults', () => {
   });
 
   test.each(['21', 'Sat, 21 Nov 2026 12:00:21 GMT'])(
-    'a Retry-After of %s is too long to wait for: thrown at once',
+    'a Retry-After of %s is too long: thrown at once',
     async (value) => {
       const { client, api, sleeps } = await clientOf((_request, response) =>
         status(503, { 'retry-after': value })(response),
@@ -617,7 +614,7 @@ describe('faults', () => {
     },
   );
 
-  test('a pausing call keeps its slot, so that a service asking for rest gets no other request', async () => {
+  test('a pausing call keeps its slot, so that a rate limiting upstream gets no other request', async () => {
     const rest = Promise.withResolvers<void>();
     const resting = Promise.withResolvers<void>();
     const { client, api } = await clientOf(inTurn(status(429, { 'retry-after': '5' }), account), {
@@ -645,7 +642,7 @@ describe('faults', () => {
     expect(sleeps).toEqual([500]);
   });
 
-  test('whatever the mixture of faults, a call is retried at most twice', async () => {
+  test('for any sequence of faults, a call is retried at most twice', async () => {
     const { client, api } = await clientOf(inTurn(status(503), status(500), status(429), account));
     expect((await failure(client.account())).kind).toBe('rate_limited');
     expect(api.seen).toHaveLength(3);
@@ -664,7 +661,7 @@ describe('faults', () => {
     expect(api.seen).toHaveLength(1);
   });
 
-  test('a server that never answers is a timeout, asked once', async () => {
+  test('a server that never answers is a timeout, without retry', async () => {
     const { client, api } = await clientOf(() => {}, { timeoutMs: 300 });
     expect(await failure(client.account())).toMatchObject({ kind: 'timeout', status: undefined });
     expect(api.seen).toHaveLength(1);
@@ -681,7 +678,7 @@ describe('faults', () => {
     expect(infos).toMatchObject([{ status: undefined, attempt: 1 }]);
   });
 
-  test('a connection that is reset is tried once more', async () => {
+  test('a connection that is reset is retried once', async () => {
     const cured = await clientOf(inTurn((response) => void response.destroy(), account));
     expect((await cured.client.account()).body.id).toBe(7);
     const { client, api } = await clientOf((_request, response) => void response.destroy());
@@ -694,7 +691,7 @@ describe('faults', () => {
     { name: 'chunked without an end', head: 'transfer-encoding: chunked\r\n', body: '8\r\n{"id":7}\r\n' },
     { name: 'without a length and not whole', head: '', body: '{"id":7,"name":"Ac' },
     { name: 'empty', head: 'content-length: 0\r\n', body: '' },
-  ])('a body that is $name is malformed, after one more try', async ({ head, body }) => {
+  ])('a body that is $name is malformed, after one retry', async ({ head, body }) => {
     let asked = 0;
     const server = createTcpServer((socket) => {
       socket.on('error', () => {});
@@ -730,7 +727,7 @@ describe('faults', () => {
     expect(api.seen).toHaveLength(1);
   });
 
-  test('a schema mismatch names the place and not the value', async () => {
+  test('a schema mismatch names the field and not the value', async () => {
     const { client } = await clientOf((_request, response) =>
       json(response, 200, page([{ jobNumber: 1 }, { jobNumber: 2, description: { private: 'text' } }])),
     );
@@ -739,7 +736,7 @@ describe('faults', () => {
     expect(shown(error)).not.toContain('private');
   });
 
-  test.each([204, 302])('a %i is none of the contract: malformed, and not followed', async (code) => {
+  test.each([204, 302])('an undocumented %i is malformed, and not followed', async (code) => {
     const { client, api } = await clientOf((_request, response) =>
       status(code, { location: '/elsewhere' })(response),
     );
@@ -747,7 +744,7 @@ describe('faults', () => {
     expect(api.seen).toEqual(['GET /account']);
   });
 
-  test('an error body that echoes the token is repeated without it', async () => {
+  test('an error body that echoes the token is reported without it', async () => {
     const { client } = await clientOf((request, response) =>
       json(response, 403, { title: 'Forbidden', detail: `no role for ${request.headers.authorization}` }),
     );
@@ -757,7 +754,7 @@ describe('faults', () => {
   });
 });
 
-describe('giving up', () => {
+describe('aborting', () => {
   const gaveUp = new Error('the poll is over');
 
   test('an aborted signal starts nothing', async () => {
@@ -766,7 +763,7 @@ describe('giving up', () => {
     expect([...api.seen, ...auth.seen]).toEqual([]);
   });
 
-  test('it ends a request under way, without a retry, and frees the slot', async () => {
+  test('ends a request in progress, without a retry, and frees the slot', async () => {
     const arrived = Promise.withResolvers<void>();
     const { client, api } = await clientOf(
       inTurn(() => arrived.resolve(), account),
@@ -781,7 +778,7 @@ describe('giving up', () => {
     expect((await client.account()).body.id).toBe(7);
   });
 
-  test('it ends a pause and frees the slot at once, even if the pause itself would not listen', async () => {
+  test('ends a pause and frees the slot at once, even if the pause ignores the signal', async () => {
     const pausing = Promise.withResolvers<void>();
     const { client, api } = await clientOf(inTurn(status(503, { 'retry-after': '9' }), account), {
       maxConcurrency: 1,
@@ -799,7 +796,7 @@ describe('giving up', () => {
     expect((await client.account()).body.id).toBe(7);
   });
 
-  test('the real pause ends with it too', async () => {
+  test('ends the real pause too', async () => {
     const { client } = await clientOf(
       (_request, response) => status(503, { 'retry-after': '15' })(response),
       {
@@ -811,7 +808,7 @@ describe('giving up', () => {
     await expect(client.account(caller.signal)).rejects.toBe(gaveUp);
   });
 
-  test('it ends the wait in the queue, and the call is never sent', async () => {
+  test('ends the wait in the queue, and the call is never sent', async () => {
     const arrived = Promise.withResolvers<void>();
     const release = Promise.withResolvers<void>();
     const { client, api } = await clientOf(
@@ -861,7 +858,7 @@ describe('error bodies', () => {
       typeof body === 'string' ? body : JSON.stringify(body),
     ).detail;
 
-  test('a problem document gives its detail, else its title, and the fields in error', () => {
+  test('a problem document gives its detail, else its title, and the invalid fields', () => {
     expect(detail({ title: 'Bad Request', detail: 'pageSize is too large', status: 400 })).toBe(
       'pageSize is too large',
     );
@@ -886,7 +883,7 @@ describe('error bodies', () => {
     ).toBe('No such user [E7]; Nor this; [9]');
   });
 
-  test('an empty body, an HTML page, other text and other JSON become plain sentences', () => {
+  test('an empty body, an HTML page, other text and other JSON become plain messages', () => {
     expect(detail(' \n')).toBe('the answer had no body');
     expect(detail('<html>Bad Gateway</html>')).toBe('the answer was an HTML page');
     expect(detail('Bad Gateway', new Headers({ 'content-type': 'text/html' }))).toBe(
@@ -907,7 +904,7 @@ describe('error bodies', () => {
     );
   });
 
-  test('the message is one sentence with operation, meaning, status and detail', () => {
+  test('the message has operation, meaning, status and detail', () => {
     const error = errorFromResponse(
       'GET /Jobs/active',
       403,
@@ -922,7 +919,7 @@ describe('error bodies', () => {
 });
 
 describe('answers', () => {
-  test('unknown fields are dropped, unknown status names and origins are taken as they are', () => {
+  test('unknown fields are dropped, unknown status names and origins are accepted', () => {
     const parsed = ActiveJobsPage.parse(
       page([{ jobNumber: 3, masterJobStatus: 'Never heard of', originCode: 'MOON', brandNew: { a: 1 } }], {
         extra: 1,
@@ -933,7 +930,7 @@ describe('answers', () => {
   });
 
   test.each([ActiveJob, JobDetail])(
-    'what is missing and what is null come out alike, and a list stays a list',
+    'missing and null values are equal, and a list stays a list',
     (schema) => {
       const sparse = schema.parse({ jobNumber: 3 });
       const nulls = Object.fromEntries(Object.keys(sparse).map((key) => [key, null]));

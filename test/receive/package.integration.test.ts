@@ -1,4 +1,4 @@
-/** What is published, as others get it: packed, installed offline into an empty folder, and run there. */
+/** The published package: packed, installed offline into an empty folder, and run there. */
 import { type ChildProcess, execFile, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import {
@@ -45,7 +45,7 @@ beforeAll(async () => {
   writeFileSync(join(consumer, 'package.json'), '{ "private": true, "type": "module" }');
   const npm = { ...BOUND, cwd: consumer, env: cleanEnv };
   await run('npm', ['install', '--offline', '--no-audit', '--no-fund', inject('tarball')], npm);
-  // What the examples use besides; a consumer has it from the registry.
+  // Other dependencies of the examples; a consumer has them from the registry.
   mkdirSync(join(consumer, 'node_modules', '@hono'));
   for (const name of ['hono', 'express', '@hono/node-server']) {
     symlinkSync(resolve('node_modules', name), join(consumer, 'node_modules', name));
@@ -54,7 +54,7 @@ beforeAll(async () => {
 });
 
 describe('the package', () => {
-  test('holds what receivers need, beside it the command and nothing else, and depends on nothing', () => {
+  test("has the receiver's modules and the CLI only, and no dependencies", () => {
     const files = readdirSync(installed, { recursive: true, withFileTypes: true });
     const names = files.filter((file) => file.isFile()).map((file) => join(file.parentPath, file.name));
     const paths = names.map((name) => name.slice(installed.length + 1));
@@ -78,13 +78,13 @@ describe('the package', () => {
     ).toEqual(['@hono', 'express', 'hono', 'jobwire']);
   });
 
-  test('can be left out of a bundle’s worries: its code imports nothing', () => {
+  test('is side-effect free: its modules import nothing', () => {
     const code = readFileSync(join(installed, 'receive', 'index.js'), 'utf8');
     expect(code).not.toMatch(/\b(?:import|require)\b\s*[({'"*]|\bfrom\s+['"]/);
   });
 
   test.each(['nodenext', 'bundler'])(
-    'types tell events apart by their type, without other types (%s)',
+    'its types discriminate events by type, without other types (%s)',
     async (kind) => {
       const options = {
         strict: true,
@@ -108,7 +108,7 @@ describe('the package', () => {
 });
 
 describe.each(nodes())('on Node $version', ({ node, version }) => {
-  test('an edge realm with Web APIs alone verifies and parses', async () => {
+  test('an edge realm with only Web APIs verifies and parses', async () => {
     const secret = newSecret();
     const { body, headers } = await signedNow(secret);
     const env = { ...cleanEnv, INPUT: JSON.stringify({ secret, body, headers }) };
@@ -118,7 +118,7 @@ describe.each(nodes())('on Node $version', ({ node, version }) => {
   });
 
   test.each(['hono', 'express', 'lambda'])(
-    'the example for %s takes webhooks, and refuses others',
+    'the example for %s accepts webhooks, and rejects other requests',
     async (name) => {
       const secret = newSecret();
       const program = start(node, `serve-${name}.mjs`, { JOBWIRE_SECRET: secret });
@@ -136,7 +136,7 @@ describe.each(nodes())('on Node $version', ({ node, version }) => {
     },
   );
 
-  test('the example for SQS takes messages, reads what is referred to, and lets none overtake', async () => {
+  test('the example for SQS processes messages, resolves references, and keeps their order', async () => {
     const { body } = await signedNow(newSecret());
     const asked: unknown[] = [];
     const api = createServer((request, response) => {
@@ -177,7 +177,7 @@ describe('the other examples', () => {
   };
 
   test.skipIf(!works('python3', ['-c', 'import hmac; hmac.digest']))(
-    'Python verifies what is signed, and nothing else',
+    'Python accepts valid signatures only',
     async () => {
       const secret = newSecret();
       const { body, headers } = await signedNow(secret);
@@ -207,7 +207,7 @@ for body, headers, secret in json.loads(sys.argv[1]):
     },
   );
 
-  test.skipIf(!works('openssl', ['version']))('openssl makes the signatures of the vectors', async () => {
+  test.skipIf(!works('openssl', ['version']))('openssl creates the signatures of the vectors', async () => {
     const sent = cases.filter((one) => one.sent);
     expect(sent.length).toBeGreaterThan(3);
     for (const { secrets, id, timestamp, body, signature } of sent) {
@@ -219,7 +219,7 @@ for body, headers, secret in json.loads(sys.argv[1]):
     }
   });
 
-  test('the SQL takes each event once, and keeps the latest state of a job in whatever order they come', () => {
+  test('the SQL stores each event once, and the latest state of a job for any order of arrival', () => {
     const [tables = '', seen = '', state = ''] = blocksOf('With SQL', 'sql');
     const db = new DatabaseSync(':memory:');
     open.push(() => db.close());
@@ -256,7 +256,7 @@ function exampleOf(heading: string, language: string): string {
   return source;
 }
 
-/** The examples as they stand in the guide, and what starts them. */
+/** The examples of the guide, and the programs that run them. */
 function programs(): Record<string, string> {
   const [intro = ''] = /^```ts\n[\s\S]*?^```$/m.exec(guide) ?? [];
   return {
@@ -298,7 +298,7 @@ function programs(): Record<string, string> {
   };
 }
 
-/** Runs the package's file in a realm that has Web APIs and nothing of Node, and makes no code of texts. */
+/** Runs the package's file in a realm with Web APIs only, without Node and code generation from strings. */
 const EDGE = `
   import { readFileSync } from 'node:fs';
   import { fileURLToPath } from 'node:url';
@@ -375,7 +375,7 @@ async function signedNow(secret: string): Promise<{ body: string; headers: Recor
   };
 }
 
-/** Starts a program in the consumer's folder; it is ended with the test. */
+/** Starts a program in the consumer's folder; it ends with the test. */
 function start(
   node: string,
   file: string,
@@ -402,7 +402,7 @@ function start(
   };
 }
 
-/** The Node that runs Jobwire, and the machine's own where that is 20 or later and another one. */
+/** The Node that runs Jobwire, and the machine's own if that is another one, 20 or later. */
 function nodes(): { node: string; version: string }[] {
   const ours = resolve('node_modules/.bin/node');
   const names = process.platform === 'win32' ? ['node.exe'] : ['node'];
@@ -418,7 +418,7 @@ function nodes(): { node: string; version: string }[] {
   return fit.filter(({ version }, at) => fit.findIndex((one) => one.version === version) === at);
 }
 
-/** The PATH without what npm puts before it. */
+/** The PATH without npm's additions. */
 function hostPath(): string {
   const paths = (process.env.PATH ?? '').split(delimiter);
   return paths

@@ -58,10 +58,10 @@ function bodiesOf(bytes: Uint8Array<ArrayBuffer>, text: string): RawBody[] {
   ];
 }
 
-test('a body of bytes in any form is verified and parsed as its text is', async () => {
+test('a body of bytes in any form is verified and parsed like its text', async () => {
   const secret = newSecret();
   const [delivery] = await someDeliveries(1);
-  // 8 bytes an element go into it.
+  // An element has 8 bytes.
   const json = JSON.stringify({ ...JSON.parse(delivery?.event.json ?? ''), pad: '' });
   const text = json.replace('"pad":""', `"pad":"${'x'.repeat((8 - (Buffer.byteLength(json) % 8)) % 8)}"`);
   const bytes = new TextEncoder().encode(text);
@@ -85,7 +85,7 @@ test('a body of bytes in any form is verified and parsed as its text is', async 
   }
 });
 
-test('a body of bytes that is changed while it is verified is parsed as it was verified', async () => {
+test('a body of bytes that changes during verification is parsed as verified', async () => {
   const secret = newSecret();
   const [delivery] = await someDeliveries(1);
   const text = delivery?.event.json ?? '';
@@ -101,7 +101,7 @@ test('a body of bytes that is changed while it is verified is parsed as it was v
   expect(await receiving).toMatchObject({ id: 'acme.e1.1' });
 });
 
-test('webhook-replay is not signed: who adds it on the way changes `replay`, and neither the verdict nor the event', async () => {
+test('webhook-replay is not signed: adding it in transit changes `replay`, and neither the verdict nor the event', async () => {
   const secret = newSecret();
   const { url, requests } = await startReceiver(() => ({ status: 204 }));
   const sink = createWebhookSink({ url, secrets: [secret], allowPrivateNetworks: true, now: Date.now });
@@ -113,7 +113,7 @@ test('webhook-replay is not signed: who adds it on the way changes `replay`, and
   const marked = await receiver.receive(request.body, { ...request.headers, 'webhook-replay': 'true' });
   expect([event.replay, marked.replay]).toEqual([false, true]);
   expect({ ...marked, replay: false }).toEqual(event);
-  // So the documents must not have anybody rely on it.
+  // So the documents must not recommend relying on it.
   expect(readFileSync('docs/asyncapi.json', 'utf8')).toContain('Not covered by the signature');
   const guide = readFileSync('docs/receiving-events.md', 'utf8');
   expect(guide).toMatch(/`webhook-replay` \|.*Not signed/);
@@ -159,7 +159,7 @@ describe('the signature vectors', () => {
     expect(requests).toMatchObject([{ headers: headersOf(vector), body: vector.body }]);
   });
 
-  test('hold every verdict, and the sender of some', () => {
+  test('cover every verdict, and the sender for some', () => {
     const codes: Record<VerificationErrorCode, unknown> = {
       'bad-secret': 1,
       'bad-body': 1,
@@ -177,7 +177,7 @@ describe('the signature vectors', () => {
 });
 
 describe('a receiver', () => {
-  test('gives the event of a webhook, and says whether it is a replay', async () => {
+  test('returns the event of a webhook, and whether it is a replay', async () => {
     const { body, headers, receiver } = await signedEvent();
     const event = await receiver.receive(body, headers);
     expect(event).toEqual({ ...JSON.parse(body), replay: false });
@@ -186,7 +186,7 @@ describe('a receiver', () => {
     });
   });
 
-  test('takes headers as Fetch, Node and Lambda have them', async () => {
+  test('accepts headers as Fetch, Node and Lambda have them', async () => {
     const { body, headers, receiver } = await signedEvent();
     const upper = Object.fromEntries(
       Object.entries(headers).map(([name, value]) => [name.toUpperCase(), value]),
@@ -199,14 +199,14 @@ describe('a receiver', () => {
     await receiver.verify(body, apart);
   });
 
-  test('refuses a body that was parsed before it, whatever that became', async () => {
+  test('rejects an already parsed body of any type', async () => {
     const { body, headers, receiver } = await signedEvent();
     for (const parsed of [JSON.parse(body), {}, undefined, null]) {
       expect(await faultOf(() => receiver.verify(parsed, headers))).toMatchObject({ code: 'bad-body' });
     }
   });
 
-  test('refuses to be made without a secret; those that are not set are left out', async () => {
+  test('requires a secret; undefined ones are ignored', async () => {
     for (const options of [{}, { secret: '' }, { secret: undefined }, { secrets: [undefined, ''] }]) {
       expect(await faultOf(async () => createReceiver(options))).toMatchObject({ code: 'bad-secret' });
     }
@@ -214,7 +214,7 @@ describe('a receiver', () => {
     await createReceiver({ secrets: [undefined, secret, ''], now: () => NOW }).verify(body, headers);
   });
 
-  test('refuses secrets that can’t be right, also beside one that is', async () => {
+  test('rejects invalid secrets, also beside a valid one', async () => {
     const short = `whsec_${Buffer.alloc(23).toString('base64')}`;
     const long = `whsec_${Buffer.alloc(65).toString('base64')}`;
     for (const secret of [short, long, 'whsec_a b', `${newSecret()}\n`, 'whsec_AAAAA']) {
@@ -223,7 +223,7 @@ describe('a receiver', () => {
     }
   });
 
-  test('allows as much time as it is told to', async () => {
+  test('has a configurable tolerance', async () => {
     const { body, headers, secret } = await signedEvent();
     const at = (seconds: number) =>
       createReceiver({ secret, toleranceSeconds: 10, now: () => NOW + seconds * 1000 }).verify(body, headers);
@@ -233,7 +233,7 @@ describe('a receiver', () => {
     expect(await faultOf(() => at(-11))).toMatchObject({ code: 'too-new' });
   });
 
-  test('says in one sentence what is wrong, and neither secret nor body', async () => {
+  test('has one error message, without secret and body', async () => {
     for (const vector of cases.filter(({ verdict }) => verdict !== 'ok')) {
       const fault = await faultOf(async () => receiverOf(vector).verify(vector.body, headersOf(vector)));
       expect(fault.message).toMatch(/^[A-Z][^\n]+\.$/);
@@ -244,7 +244,7 @@ describe('a receiver', () => {
     }
   });
 
-  test('a signed body that is no event is told from one that is not believed', async () => {
+  test('distinguishes a signed body that is no event from an invalid signature', async () => {
     const secret = newSecret();
     for (const body of ['', 'no JSON', '[]', '{}', '{"specversion":"1.0"}']) {
       const headers = signed(secret, 'acme.e1.1', body);
@@ -254,7 +254,7 @@ describe('a receiver', () => {
   });
 });
 
-describe('what is parsed', () => {
+describe('parsing', () => {
   test('an event from the feed, as text, bytes or object', async () => {
     const { body } = await signedEvent();
     for (const given of [body, new TextEncoder().encode(body), JSON.parse(body)]) {
@@ -262,7 +262,7 @@ describe('what is parsed', () => {
     }
   });
 
-  test('an event of a type that came later', async () => {
+  test('an event of a later type', async () => {
     const { body } = await signedEvent();
     const later = { ...JSON.parse(body), type: 'job.teleported', data: { to: 'elsewhere' }, more: 1 };
     const event = parseEvent(later);
@@ -306,7 +306,7 @@ describe('what is parsed', () => {
     expect(() => parseEvent(reference)).toThrow(EventParseError);
   });
 
-  test('nothing that lacks what an event has', async () => {
+  test('rejects anything that lacks a required attribute', async () => {
     const { body } = await signedEvent();
     for (const field of ['specversion', 'id', 'source', 'type', 'time', 'sequence', 'data']) {
       for (const value of [undefined, '', 1, null, []]) {
@@ -318,12 +318,12 @@ describe('what is parsed', () => {
 });
 
 describe('the types of events', () => {
-  test('are made of the catalogue as it stands (npm run build makes them anew)', () => {
+  test('are generated from the current catalogue (npm run build generates them)', () => {
     expect(readFileSync('receive/events.ts', 'utf8')).toBe(typesOfEvents());
   });
 
-  test('say what the catalogue says, type by type', () => {
-    // Checked by the compiler: either side's data can stand for the other's.
+  test('equal the catalogue, type by type', () => {
+    // Checked by the compiler: the data of both are mutually assignable.
     const catalogueFits = (data: { [T in EventType]: EventData<T> }): Told => data;
     const receivedFits = (data: Told): { [T in EventType]: EventData<T> } => data;
     expect([catalogueFits, receivedFits]).toHaveLength(2);
@@ -331,7 +331,7 @@ describe('the types of events', () => {
   });
 });
 
-/** The data of each type as receivers are told. */
+/** The data of each type as receivers get it. */
 type Told = { [T in KnownEvent['type']]: KnownEvent<T>['data'] };
 
 function receiverOf({ secrets, now }: Vector) {

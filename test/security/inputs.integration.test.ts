@@ -1,7 +1,7 @@
 /**
- * Every string that a caller can put into a request, one at a time, as no client sends it: empty, longer than a key of the
- * table can be, not well-formed, with control characters. DynamoDB rejects keys that are empty, partition keys over 2,048 bytes
- * and sort keys over 1,024 bytes, so the tables are real ones.
+ * Every string of a request is replaced, one at a time, by a hostile one: empty, longer than a table key, not well-formed, with
+ * control characters. DynamoDB rejects empty keys, partition keys over 2,048 bytes and sort keys over 1,024 bytes, so the
+ * tables are real ones.
  */
 import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
@@ -256,7 +256,7 @@ test.each([
     'filter.accounts[0]',
   ],
   ['POST', '/v1/keys', (account: string) => ({ role: 'read', accounts: [account] }), 'accounts[0]'],
-])('%s %s rejects an account id that cannot be one with a 400 that names the field', async (...given) => {
+])('%s %s rejects an invalid account id with a 400 that names the field', async (...given) => {
   const [method, path, bodyWith, field] = given;
   const { world } = shared;
   for (const account of ['', ...tooLong, 'ACME', 'a#b', 'é'.repeat(600), 'a\u0000']) {
@@ -297,7 +297,7 @@ test.each([
   expect(problem.detail).toContain(detail);
 });
 
-test('keys made of an order number are well-formed wherever it is cut, and found again', async () => {
+test('keys made from an order number are well-formed wherever it is truncated, and found again', async () => {
   const orderNumber = `${'x'.repeat(199)}\u{1f600}y`;
   const ref = { region: 'us', account: OWN };
   const job = { ...{ jobNumber: 7, status: null, dueDay: null, open: true }, dispatchedDay: null };
@@ -308,7 +308,7 @@ test('keys made of an order number are well-formed wherever it is cut, and found
   expect(found.map(({ sk }) => sk)).toEqual(['y']);
 });
 
-test('a pair of surrogates is text like any other', async () => {
+test('a surrogate pair is accepted as text', async () => {
   const { world } = shared;
   const body = JSON.stringify({ description: 'cards \u{1f600}' });
   const answer = await ask(world, {
@@ -325,7 +325,7 @@ const jsonOf = (world: ApiWorld) => ({
   'Content-Type': 'application/json',
 });
 
-describe('a request that is none, over a socket', () => {
+describe('an invalid request over a socket', () => {
   const ends: (() => void | Promise<void>)[] = [];
   let jobwire: Jobwire;
   let key: string;

@@ -1,4 +1,4 @@
-/** One tenant cannot fill what all share, or make others' work grow without end. */
+/** One tenant cannot exhaust shared capacity, or make others' work grow without limit. */
 import { randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { registerAccount } from '../../shared/accounts/accounts.ts';
@@ -48,7 +48,7 @@ async function createWorld() {
   return { table, deps, fill };
 }
 
-test('a region has so many endpoints and no more', async () => {
+test('a region has a maximum number of endpoints', async () => {
   const { deps, fill } = await createWorld();
   await fill(MAX_ENDPOINTS - 1, []);
   expect(await createEndpoint(deps, REGION, { id: 'last', url: URL })).toMatchObject({ kind: 'created' });
@@ -58,7 +58,7 @@ test('a region has so many endpoints and no more', async () => {
   });
 });
 
-test('an account is named by so many endpoints and no more, and others are none the worse', async () => {
+test('an account is named by a maximum number of endpoints, without effect on others', async () => {
   const { deps, fill } = await createWorld();
   await fill(MAX_ENDPOINTS_PER_ACCOUNT, ['acme']);
   const full = { kind: 'conflict', reason: expect.stringContaining('"acme"') };
@@ -69,7 +69,7 @@ test('an account is named by so many endpoints and no more, and others are none 
   expect(await updateEndpoint(deps, REGION, 'x', { description: 'mine' })).toMatchObject({ kind: 'changed' });
 });
 
-test('an account is named by so many keys and no more, and others are none the worse', async () => {
+test('an account is named by a maximum number of keys, without effect on others', async () => {
   const { table, deps } = await createWorld();
   await table.putMany(
     Array.from({ length: MAX_KEYS_OF_ACCOUNT }, (_, at) => ({
@@ -84,7 +84,7 @@ test('an account is named by so many keys and no more, and others are none the w
   expect(await create('other')).toMatchObject({ kind: 'created' });
 });
 
-test('an account has so many recipients and no more, one by one or from a file', async () => {
+test('an account has a maximum number of recipients, created one by one or imported', async () => {
   const { table, deps } = await createWorld();
   const { now, newId, log } = deps;
   const people = { table, log, now, newId };

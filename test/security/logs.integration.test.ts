@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import { synthesize } from '../support/cells.ts';
 
-test('the access log of a cell holds neither paths, queries nor addresses: links to unsubscribe are among the paths', () => {
+test('the access log of a cell contains neither paths, queries nor addresses, because unsubscribe links are paths', () => {
   const [[, stage] = []] = synthesize('prod').resources('AWS::ApiGateway::Stage');
   const format = String(stage?.Properties.AccessLogSetting.Format);
   expect(format).toContain('$context.requestId');

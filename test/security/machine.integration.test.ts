@@ -28,7 +28,7 @@ import { configFor, generatedKey, startJobwire, startSandbox, writeConfig } from
 
 const mode = (path: string): string => (statSync(path).mode & 0o777).toString(8);
 
-test('a data folder that was open to other users is closed, with what is in it', () => {
+test('a data folder that was open to other users is closed, with its files', () => {
   const folder = mkdtempSync(join(tmpdir(), 'jobwire-open-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   const path = join(folder, 'data');
@@ -45,7 +45,7 @@ test('a data folder that was open to other users is closed, with what is in it',
   ]);
 });
 
-test('a link that somebody put into an open data folder is not followed, and other files are left alone', () => {
+test('a symbolic link in an open data folder is not followed, and other files are unchanged', () => {
   const folder = mkdtempSync(join(tmpdir(), 'jobwire-open-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   const path = join(folder, 'data');
@@ -62,7 +62,7 @@ test('a link that somebody put into an open data folder is not followed, and oth
 });
 
 test.runIf(process.getuid?.() === 0)(
-  'a data folder with a file of another user is refused in one sentence',
+  'a data folder with a file of another user is rejected with one message',
   () => {
     const folder = mkdtempSync(join(tmpdir(), 'jobwire-open-'));
     onTestFinished(() => rmSync(folder, { recursive: true }));
@@ -74,7 +74,7 @@ test.runIf(process.getuid?.() === 0)(
   },
 );
 
-test('the client behind a proxy on this machine is the one that the proxy names; others can name nobody', () => {
+test("a local proxy's forwarded address is trusted; other clients cannot forge one", () => {
   const from = (remoteAddress: string, ...forwarded: string[]) =>
     getClientAddress({ socket: { remoteAddress }, headersDistinct: { 'x-forwarded-for': forwarded } });
   expect(from('127.0.0.1', '203.0.113.9, 198.51.100.7')).toBe('198.51.100.7');
@@ -83,7 +83,7 @@ test('the client behind a proxy on this machine is the one that the proxy names;
   expect(from('203.0.113.9', '198.51.100.7')).toBe('203.0.113.9');
 });
 
-test('a new data folder, and the keys in it, are for its user alone', () => {
+test('a new data folder, and the keys in it, are readable by its user only', () => {
   const folder = mkdtempSync(join(tmpdir(), 'jobwire-open-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   const dataDir = openDataDir(join(folder, 'data'));
@@ -100,7 +100,7 @@ test('a new data folder, and the keys in it, are for its user alone', () => {
 });
 
 test.runIf(process.platform === 'linux')(
-  'no port of a running Jobwire answers a request without credentials, and its output holds no key',
+  'no port of a running Jobwire answers a request without credentials, and its output contains no key',
   async () => {
     const { sandbox, world } = await startSandbox();
     const account = world.addAccount({ region: 'us', name: 'acme' });
@@ -157,7 +157,7 @@ test.each([
   expect(rejectForeign(new Request(url, init), reach)?.status).toBe(status);
 });
 
-test('whatever it is called, a Jobwire that listens for others answers', () => {
+test('with any Host header, a Jobwire that listens publicly answers', () => {
   expect(rejectForeign(new Request('http://desk.lan/'), { host: '0.0.0.0' })).toBeUndefined();
 });
 

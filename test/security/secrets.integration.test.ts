@@ -143,7 +143,7 @@ async function rotate(deps: EndpointDeps, input: object = {}): Promise<string> {
 
 const ALONE = { gracePeriodSeconds: 0 };
 
-test('a secret that is rotated during a drain signs the next attempt of that drain, together with the former one', async () => {
+test('a secret rotated during a drain signs its next attempt, together with the former one', async () => {
   const cell = await createCell();
   const { deps, drain } = cell.startProcess();
   const old = await cell.create(deps);
@@ -161,7 +161,7 @@ test('a secret that is rotated during a drain signs the next attempt of that dra
   ]);
 });
 
-test('a former secret that was revoked during a drain does not sign the next attempt of that drain', async () => {
+test('a former secret revoked during a drain does not sign its next attempt', async () => {
   const cell = await createCell();
   const { deps, drain } = cell.startProcess();
   const old = await cell.create(deps);
@@ -176,7 +176,7 @@ test('a former secret that was revoked during a drain does not sign the next att
   ]);
 });
 
-test('a former secret stops signing at the time it expires, also within a drain', async () => {
+test('a former secret stops signing at its expiry, also within a drain', async () => {
   const cell = await createCell();
   const { deps, drain } = cell.startProcess();
   const old = await cell.create(deps);
@@ -191,7 +191,7 @@ test('a former secret stops signing at the time it expires, also within a drain'
   ]);
 });
 
-test('a secret that is rotated in another process signs requests 5 s later at most, also in a drain that is running', async () => {
+test('a secret rotated in another process signs requests after at most 5 s, also in a running drain', async () => {
   expect(SIGNING_MAX_AGE_MS).toBeLessThanOrEqual(5_000);
   const cell = await createCell();
   const [operator, worker] = [cell.startProcess(), cell.startProcess()];
@@ -207,7 +207,7 @@ test('a secret that is rotated in another process signs requests 5 s later at mo
   expect(last && [isSignedBy(old, last), isSignedBy(next, last)]).toEqual([false, true]);
 });
 
-test('headers that are changed during a drain are those of its next attempt, in another process 5 s later at most', async () => {
+test('headers changed during a drain are those of its next attempt, in another process after at most 5 s', async () => {
   const cell = await createCell();
   const [operator, worker] = [cell.startProcess(), cell.startProcess()];
   await cell.create(operator.deps, { headers: { 'X-Token': 'first' } });
@@ -229,7 +229,7 @@ test('headers that are changed during a drain are those of its next attempt, in 
   ]);
 });
 
-test('headers that are changed together with the URL are never sent to the former URL', async () => {
+test('headers changed together with the URL are never sent to the former URL', async () => {
   const cell = await createCell();
   const { deps, drain } = cell.startProcess();
   const url = (path: string) => cell.receiver.url + path;
@@ -254,7 +254,7 @@ test('headers that are changed together with the URL are never sent to the forme
   expect(sent('/old').at(-1)).toBe('new');
 });
 
-test('an endpoint that is re-created under the same id is never signed with a cached secret of its predecessor', async () => {
+test('an endpoint re-created with the same id is never signed with a cached secret of its predecessor', async () => {
   const cell = await createCell();
   const [operator, worker] = [cell.startProcess(), cell.startProcess()];
   const former = await cell.create(operator.deps, { headers: { 'X-Token': 'former' } });
@@ -272,7 +272,7 @@ test('an endpoint that is re-created under the same id is never signed with a ca
 });
 
 test.each(['the same process', 'another process'])(
-  'a drain of a deleted endpoint never sends the secrets of the endpoint that replaced it: in %s',
+  'a drain of a deleted endpoint never sends the secrets of its replacement: in %s',
   async (where) => {
     const cell = await createCell();
     const worker = cell.startProcess();
@@ -295,7 +295,7 @@ test.each(['the same process', 'another process'])(
   },
 );
 
-test('no request is made while the secrets can not be read; the event is sent when they can', async () => {
+test('no request is sent while the secrets are unreadable; the event is sent afterwards', async () => {
   const cell = await createCell();
   const { deps, drain, store } = cell.startProcess();
   const secret = await cell.create(deps);
@@ -313,7 +313,7 @@ test('no request is made while the secrets can not be read; the event is sent wh
   expect(cell.receiver.posts.map((post) => isSignedBy(secret, post))).toEqual([true, true]);
 });
 
-test('a clock that is set back does not keep a cached secret for longer', async () => {
+test('a clock that is set back does not extend the lifetime of a cached secret', async () => {
   const clock = { now: Date.now() };
   const [old, next] = [newSecret(), newSecret()];
   let kept = { secrets: [old] };

@@ -1,6 +1,6 @@
 /**
- * Templates are text that a tenant writes and that Jobwire runs. Found in a penetration test: a template of 150 bytes kept the
- * process busy for 223 s, for everybody.
+ * Templates are tenants' text that Jobwire executes. A penetration test found one of 150 bytes that blocked the process for 223
+ * s.
  */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -39,7 +39,7 @@ test.each([
   expect(problems).toEqual([{ field: 'subject', reason: expect.stringMatching(/^unknown filter \w+_exp/) }]);
 });
 
-test('a template that hangs is killed, others are served meanwhile, and the next one is rendered', async () => {
+test('a template that hangs is killed, others are rendered meanwhile, and the next one is rendered', async () => {
   const health = createServer((_, response) => response.end('ok'));
   await new Promise<void>((done) => health.listen(0, '127.0.0.1', done));
   onTestFinished(() => void health.close());
@@ -61,7 +61,7 @@ test('a template that hangs is killed, others are served meanwhile, and the next
   expect(await renderer.email(input({ subject: 'Sent' }), 'acme')).toMatchObject({ kind: 'rendered' });
 });
 
-test('a template that was killed is not tried again for the next message', async () => {
+test('a killed template is not tried again for the next message', async () => {
   const renderer = createRenderer(SOON);
   const template = { subject: BUSY };
   const first = await renderer.email(input(template), 'acme');
@@ -74,13 +74,13 @@ test('a template that was killed is not tried again for the next message', async
   expect(turns).toBe(0);
 });
 
-test('a template that hangs is refused when it is to be kept', async () => {
+test('a template that hangs is rejected when it is saved', async () => {
   expect(await createRenderer(SOON).check(PLACE, { subject: BUSY }, 'acme')).toEqual([
     { field: 'subject', reason: 'it takes too long' },
   ]);
 });
 
-test('a template that takes too much memory ends its worker and nothing else', async () => {
+test('a template with excessive memory ends its worker only', async () => {
   const renderer = createRenderer({ memory: { maxOldGenerationSizeMb: 24, maxYoungGenerationSizeMb: 4 } });
   // Allowed as a value, and made at once.
   const grows = '{% assign a = (1..4500000) %}{{ a.size }}';
@@ -96,7 +96,7 @@ test.each<[string, EmailTemplate]>([
     'empty lines in a paragraph',
     { subject: 'x', intro: `{% for i in (1..9000) %}${' \\n'.repeat(25)}{% endfor %}x` },
   ],
-])('text is cleaned up in time that grows with its length alone: %s', (_, template) => {
+])('text is sanitized in linear time: %s', (_, template) => {
   const source = Object.fromEntries(
     Object.entries(template).map(([field, text]) => [field, text.replaceAll('\\n', '\n')]),
   );
@@ -104,7 +104,7 @@ test.each<[string, EmailTemplate]>([
   expect(renderEmail(input(source))).toMatchObject({ kind: 'rendered' });
 });
 
-test('one account’s templates hold up another one’s by one at most, and more than two at a time are refused', async () => {
+test('one account’s templates delay another one’s by one at most, and more than two at a time are rejected', async () => {
   const renderer = createRenderer({ ...SOON, perOwner: 2 });
   const order: string[] = [];
   const note = (name: string) => (outcome: { kind: string }) => {

@@ -1,6 +1,6 @@
 /**
- * A key that is for some accounts learns nothing of others: not even how much happens elsewhere. Nor does it open an account that
- * was created with the id of a deleted one.
+ * A key for some accounts reveals nothing of others, including their activity. Nor does it give access to an account that was
+ * created with the id of a deleted one.
  */
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
@@ -70,7 +70,7 @@ async function createWorld() {
   return { clock, say, get, request, create, keyFor, createAccount, deleteAccount };
 }
 
-test('a cursor of a key for accounts of one region names no other region, and goes on reading', async () => {
+test('a cursor of a key for accounts of one region names no other region, and can be resumed', async () => {
   const { say, get, keyFor } = await createWorld();
   await say('us', 'acme', 3);
   await say('nz', 'kiwi', 45);
@@ -86,7 +86,7 @@ test('a cursor of a key for accounts of one region names no other region, and go
   expect(String((await get('/v1/events', ADMIN)).body.next)).toMatch(/^nz\.enz\.\d+~us\.eus\.\d+$/);
 });
 
-test('a cursor from before it was so is still good, and says no more afterwards', async () => {
+test('an older cursor with more regions remains valid, and reveals no more', async () => {
   const { say, get, keyFor } = await createWorld();
   await say('us', 'acme', 3);
   await say('nz', 'kiwi', 4);
@@ -96,14 +96,14 @@ test('a cursor from before it was so is still good, and says no more afterwards'
   expect(body.next).not.toContain('nz');
 });
 
-test('a key for accounts of two regions has a place in each', async () => {
+test('a key for accounts of two regions has a cursor with both', async () => {
   const { get, keyFor } = await createWorld();
   const key = await keyFor('acme', 'kiwi');
   expect(String((await get('/v1/events', key)).body.next)).toMatch(/^nz\..*~us\./);
 });
 
 describe('an account with the id of a deleted one', () => {
-  test('is not open to keys that were created for the deleted account', async () => {
+  test('is not accessible with keys that were created for the deleted account', async () => {
     const { get, keyFor, createAccount, deleteAccount } = await createWorld();
     await createAccount('new');
     const keys = [await keyFor('new'), await keyFor('new', 'acme')] as const;
@@ -118,7 +118,7 @@ describe('an account with the id of a deleted one', () => {
     expect((await get('/v1/events', shared)).body.next).not.toContain('nz');
   });
 
-  test('is open to a key that was created before any account of the id', async () => {
+  test('is accessible with a key that was created before any account with the id', async () => {
     const { get, keyFor, createAccount } = await createWorld();
     const key = await keyFor('later');
     expect((await get('/v1/accounts/later', key)).status).toBe(404);
@@ -140,7 +140,7 @@ describe('an account with the id of a deleted one', () => {
     expect((await get('/v1/endpoints/all', ADMIN)).body.accounts).toEqual([]);
   });
 
-  test('is not followed by a stream that a key of the deleted account holds open', async () => {
+  test("is not followed by an open stream of the deleted account's key", async () => {
     const { clock, request, keyFor, createAccount, deleteAccount } = await createWorld();
     await createAccount('new');
     const answer = await request('GET', '/v1/events/stream', await keyFor('new'));

@@ -1,6 +1,6 @@
 /**
- * A hostile or broken ordering service. Found in a penetration test: 10 MB of nested brackets stalled the polls of all regions, and
- * kept the process, and its port, after SIGTERM.
+ * A hostile or broken upstream API. A penetration test found that 10 MB of nested brackets stalled the polls of all regions,
+ * and kept the process, and its port, after SIGTERM.
  */
 import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
@@ -33,11 +33,11 @@ test.each([
   ['objects', '{"a":'.repeat(33), /more than 32 levels deep/],
   ['brackets behind a string with quotes', `["\\\\\\"[",${'['.repeat(33)}`, /more than 32 levels deep/],
   ['many values', `[${'0,'.repeat(100_000)}0]`, /more than 100000 values/],
-])('an answer of %s is refused before it is parsed', (_, text, reason) => {
+])('an answer of %s is rejected before it is parsed', (_, text, reason) => {
   expect(() => read(text)).toThrow(reason);
 });
 
-test('brackets and commas in texts are text', () => {
+test('brackets and commas within strings are accepted', () => {
   const body = { text: '[{'.repeat(100_000), quoted: `\\"${','.repeat(200_000)}`, deep: [[[['x']]]] };
   expect(read(JSON.stringify(body))).toEqual(body);
 });
@@ -65,7 +65,7 @@ function json(response: ServerResponse, headers: Record<string, string> = {}, st
   return response.writeHead(status, { 'content-type': 'application/json', ...headers });
 }
 
-describe('a Jobwire with a region for each attack, and one whose service is sound', () => {
+describe('a Jobwire with a region for each attack, and one healthy region', () => {
   const stops: (() => void | Promise<void>)[] = [];
   const end: End = (stop) => stops.unshift(stop);
   const attacked = attacks.map(() => 0);
@@ -104,7 +104,7 @@ describe('a Jobwire with a region for each attack, and one whose service is soun
     await expect.poll(() => attacked[at], { timeout: 30_000 }).toBeGreaterThan(0);
   });
 
-  test('polls the sound region all the while, and answers requests', async () => {
+  test('polls the healthy region all the while, and answers requests', async () => {
     good.createJob({});
     await jobwire.said(/us\/good +\d+ +job\.created/);
     expect((await fetch(`${jobwire.url}/healthz`)).status).toBe(200);

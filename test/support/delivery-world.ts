@@ -1,4 +1,4 @@
-/** Logs, a sink that answers as a test says, and receivers on loopback. */
+/** Logs, a sink with configurable answers, and receivers on loopback. */
 import { randomBytes, randomUUID } from 'node:crypto';
 import { createServer, type IncomingHttpHeaders, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -26,7 +26,7 @@ import type { End } from './jobwire.ts';
 /** The region of these tests. */
 export const REGION = 'us';
 
-/** An event about a job; the status tells one from another. */
+/** An event about a job; the status distinguishes events. */
 export function moved(jobNumber: number, to: string): EventDraft {
   return {
     type: 'job.status_changed',
@@ -52,7 +52,7 @@ export function moved(jobNumber: number, to: string): EventDraft {
   };
 }
 
-/** Logs, a sink that does as the test says, and a clock. */
+/** Logs, a sink with configurable answers, and a clock. */
 export async function createDeliveryRig(
   answer: (event: LoggedEvent, attempt: number) => DeliveryOutcome | Promise<DeliveryOutcome>,
   options: { accounts?: string[]; maxBatch?: number; table?: Table; record?: Partial<SinkRecord> } = {},
@@ -75,7 +75,7 @@ export async function createDeliveryRig(
   };
   await registerSink(table, log, record, refs);
   const got: LoggedEvent[] = [];
-  /** The ids of what was taken as a replay. */
+  /** The ids of events delivered as a replay. */
   const replays: string[] = [];
   const attempts = new Map<string, number>();
   const batches: LoggedEvent[][] = [];
@@ -115,13 +115,13 @@ export async function createDeliveryRig(
     port,
     attempts: (id: string) => attempts.get(id) ?? 0,
     deps,
-    /** The sink as it is stored. */
+    /** The stored sink. */
     async sink() {
       const item = await table.get(keys.sink(REGION, 'erp'));
       if (!item) throw new Error('There is no sink.');
       return toSink(item);
     },
-    /** What the cell's own log says: type and data. */
+    /** The cell's own log: type and data. */
     async said() {
       const page = await log.read(cellLog(REGION), 0, 500);
       if (page?.kind !== 'events') throw new Error('The cell has no log.');
@@ -131,7 +131,7 @@ export async function createDeliveryRig(
         return { type, ...data };
       });
     },
-    /** Begins a replay of the log of an account, as its use-case does. */
+    /** Starts a replay of an account's log, like its use-case. */
     async replay(id: string, position: number, end: number, filter: EventFilter = {}, account = 'acme') {
       await table.write({ put: { ...keys.replay(REGION, 'erp', id), filter: JSON.stringify(filter) } });
       const key = keys.replayCursor(REGION, 'erp', account, id);
@@ -139,7 +139,7 @@ export async function createDeliveryRig(
       await table.write({ put: { ...key, sink: 'erp', replay: id, position, end, ...due } });
       return async () => table.get(key);
     },
-    /** Appends events and wakes the sinks, as the stream does. */
+    /** Appends events and wakes the sinks, like the stream. */
     async say(events: EventDraft[], ref: AccountRef | undefined = refs[0]) {
       if (!ref) throw new Error('There is no account.');
       const appended = await log.append(ref, events);
@@ -157,10 +157,10 @@ export async function createDeliveryRig(
   };
 }
 
-/** What a sink answers that takes everything. */
+/** The answer of a sink that accepts everything. */
 export const delivered = (): DeliveryOutcome => ({ kind: 'delivered' });
 
-/** Whether what arrived is in order of sequence within each job. */
+/** Whether the delivered events are in order of sequence within each job. */
 export function inOrderPerJob(events: readonly LoggedEvent[]): boolean {
   const last = new Map<string, number>();
   return events.every((event) => {
@@ -171,13 +171,13 @@ export function inOrderPerJob(events: readonly LoggedEvent[]): boolean {
   });
 }
 
-/** What a receiver was sent. */
+/** A request to a receiver. */
 export interface Received {
   readonly headers: IncomingHttpHeaders;
   readonly body: string;
 }
 
-/** A receiver on loopback that answers as told. */
+/** A receiver on loopback with configurable answers. */
 export async function startReceiver(
   answer: (request: Received, at: number) => { status: number; headers?: Record<string, string> },
   end: End = onTestFinished,

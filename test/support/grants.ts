@@ -1,18 +1,18 @@
-/** A role's policy that stands guard over a table, for no emulator knows IAM well. */
+/** A role's policy that guards a table, because no emulator implements IAM completely. */
 import { getKey, type Table, type Write } from '../../shared/storage/table.ts';
 import type { Statement } from './cells.ts';
 
-/** What a function may do with a table, one by one: an action on partitions, or on an index. */
+/** Permissions of a function on a table, one by one: an action on partitions, or on an index. */
 export interface Grant {
   readonly action: string;
   /** Absent for an index: all its partitions. */
   readonly pattern?: string;
   readonly index?: string;
-  /** Which statement says so: all keys of one call have to fit the same. */
+  /** The statement: all keys of one call have to match the same one. */
   readonly statement: number;
 }
 
-/** What statements grant on a table of the template, by its logical id. */
+/** The permissions of statements on a table of the template, by its logical id. */
 export function grantsOn(tableId: string, statements: readonly Statement[]): Grant[] {
   const table = JSON.stringify({ 'Fn::GetAtt': [tableId, 'Arn'] });
   return statements.flatMap((statement, at) =>
@@ -35,7 +35,7 @@ export function leadingKeys({ Condition }: Statement): string[] {
   return [Condition?.['ForAllValues:StringLike']?.['dynamodb:LeadingKeys'] ?? []].flat() as string[];
 }
 
-/** A table that lets a function do what its policy allows, notes what that took, and refuses the rest as IAM would. */
+/** A table that executes calls allowed by the policy, records them, and rejects the rest as IAM would. */
 export function guarded(
   name: string,
   granted: readonly Grant[],
@@ -54,7 +54,7 @@ export function guarded(
     }
     for (const grant of grants) used.add(grant);
   }
-  /** The keys of a batch are looked at together: it is a statement that allows all of them, or none does. */
+  /** The keys of a batch are checked together: one statement allows all of them. */
   function demandBatch(action: string, keys: readonly { readonly pk: string }[]): void {
     for (const { pk } of keys) demand(action, pk);
     const statements = new Set(granted.map(({ statement }) => statement));
@@ -88,7 +88,7 @@ export function guarded(
     },
     async write(write) {
       demandWrite(write);
-      // What a failed condition leaves is read: any conditional write may have to.
+      // A failed condition returns the item: any conditional write may need read permission.
       if ((write.when ?? []).length > 0) demand('GetItem', getKey(write).pk);
       return table.write(write);
     },

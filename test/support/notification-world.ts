@@ -1,4 +1,4 @@
-/** An account that tells its customers: a log, threads, recipients, a clock, and transports that do as the test says. */
+/** An account with notifications: a log, threads, recipients, a clock, and transports with configurable answers. */
 import { randomUUID } from 'node:crypto';
 import { registerAccount } from '../../shared/accounts/accounts.ts';
 import type { EventDraft } from '../../shared/events/event.ts';
@@ -30,7 +30,7 @@ export const WINDOW = 5 * MINUTE;
 export const CLOSED_AFTER = WINDOW + 15_000;
 export const ACME: AccountRef = { region: 'us', account: 'acme' };
 
-/** How a job stands in an event. */
+/** State of a job in an event. */
 export interface JobOptions {
   readonly orderGroup?: string | null;
   readonly orderNumber?: string | null;
@@ -40,7 +40,7 @@ export interface JobOptions {
   readonly tracking?: readonly Parcel[];
 }
 
-/** An event about a job, observed at an instant (epoch ms). */
+/** An event about a job, observed at a time (epoch ms). */
 export function said(
   type: 'job.dispatched' | 'job.dispatch_revoked' | 'job.tracking_added' | 'job.due_date_changed',
   jobNumber: number,
@@ -73,13 +73,13 @@ export function said(
 
 export const parcel = (number: string): Parcel => ({ number, link: `https://carrier.example/${number}` });
 
-/** What the tests change of a world. */
+/** Options of a world. */
 export interface WorldOptions {
   readonly table?: Table;
   readonly history?: Table;
-  /** On top of what is usual here. */
+  /** Overrides of the default settings. */
   readonly settings?: Readonly<Record<string, unknown>>;
-  /** What is called with the tables of the world, to make those that sending goes by. */
+  /** Wraps the tables of the world for sending. */
   readonly around?: (tables: { table: Table; history: Table }) => { table: Table; history: Table };
 }
 
@@ -107,7 +107,7 @@ export async function createNotifyingWorld(options: WorldOptions = {}) {
   const sms: OutgoingSms[] = [];
   const lines: SendLine[] = [];
   const accepted = async (): Promise<SendOutcome> => ({ kind: 'accepted', providerId: 'p-1' });
-  /** What the transports answer. */
+  /** Answers of the transports. */
   const answers = {
     email: accepted as (mail: OutgoingEmail) => Promise<SendOutcome>,
     sms: accepted as (sms: OutgoingSms) => Promise<SendOutcome>,
@@ -138,7 +138,7 @@ export async function createNotifyingWorld(options: WorldOptions = {}) {
       if (made.kind !== 'created') throw new Error(made.reason);
       return made.recipient;
     },
-    /** Puts events into the log and folds them. */
+    /** Writes events to the log and folds them. */
     async fold(...drafts: readonly EventDraft[]): Promise<void> {
       const from = (await log.head(ACME))?.sequence ?? 0;
       for (let at = 0; at < drafts.length; at += 40) await log.append(ACME, drafts.slice(at, at + 40));
@@ -153,7 +153,7 @@ export async function createNotifyingWorld(options: WorldOptions = {}) {
       const key = keys.cursor(ACME.region, NOTIFICATIONS_SINK, ACME.account);
       await table.write({ put: { ...key, sink: NOTIFICATIONS_SINK, position } });
     },
-    /** Sends what is due, some time later. */
+    /** Sends due messages, some time later. */
     async send(afterMs = 0, changes: Partial<SendDeps> = {}) {
       clock.now += afterMs;
       return sendDue({ ...deps, ...changes }, ACME.region, clock.now + HOUR);
@@ -162,11 +162,11 @@ export async function createNotifyingWorld(options: WorldOptions = {}) {
     async messages(): Promise<Message[]> {
       return (await listMessages(history, ACME, { limit: 1000 })).messages.reverse();
     },
-    /** The work on messages as it stands. */
+    /** The current work items of messages. */
     async works(): Promise<Work[]> {
       return (await table.query({ pk: messagePk(ACME) })).map(toWork);
     },
-    /** What is left of the journal. */
+    /** The remaining journal entries. */
     journal: () => table.query({ pk: messagePk({ region: ACME.region, account: '_cell' }) }),
   };
 }

@@ -1,4 +1,4 @@
-/** Whether roll-ups are what the log says: counted anew from its events, in another way than the tracker counts. */
+/** Checks roll-ups against the log: recounted from its events by an independent method. */
 import { MAX_ROLLUP_DAYS, readRollups } from '../../shared/api/statistics.ts';
 import type { JobEvent } from '../../shared/events/event.ts';
 import type { AccountRef } from '../../shared/storage/schema.ts';
@@ -8,7 +8,7 @@ import type { Snapshot } from '../../shared/tracking/snapshot.ts';
 
 const DAY_MS = 86_400_000;
 
-/** The sums of all days between two instants (epoch ms), and the dispatches of each day of which there are any. */
+/** The totals of all days between two times (epoch ms), and the dispatches of each day with any. */
 async function readAll(
   table: Table,
   ref: AccountRef,
@@ -29,7 +29,7 @@ async function readAll(
   return { total, days };
 }
 
-/** What is wrong with an account's roll-ups, in sentences, for a log whose events are about that time (epoch ms). */
+/** Errors in an account's roll-ups, as messages, for a log whose events are about that time (epoch ms). */
 export async function rollupProblems(
   table: Table,
   ref: AccountRef,

@@ -9,7 +9,7 @@ declare module 'vitest' {
   }
 }
 
-/** Values of an arbitrary, generated as far as they are consumed: the same ones for the same seed. */
+/** Values of an arbitrary, generated on demand: the same ones for the same seed. */
 export function* samples<T>(arbitrary: fc.Arbitrary<T>, seed: number, most: number): Generator<T> {
   let count = 0;
   for (const numRuns of [Math.min(5, most), most]) {
@@ -21,12 +21,12 @@ export function* samples<T>(arbitrary: fc.Arbitrary<T>, seed: number, most: numb
 /** The smaller number in `npm test`, the larger one in `npm run test:full`. */
 export const sized = (feedback: number, full: number): number => (inject('full') ? full : feedback);
 
-/** The seed of every property in `npm test`: a failure is about the change at hand, and anybody can repeat it. */
+/** The seed of every property in `npm test`: a failure is caused by the current change, and reproducible. */
 const FIXED_SEED = 20_261_121;
 
 /**
- * The parameters of a property: how many runs, and the seed, which is a new one each time in `npm run test:full`. `RUNS`,
- * `SEED` and `SEED_PATH` in the environment come first: they repeat a failure that fast-check reported.
+ * Parameters of a property: number of runs, and the seed, which is new each time in `npm run test:full`. `RUNS`, `SEED` and
+ * `SEED_PATH` in the environment take precedence: they repeat a failure that fast-check reported.
  */
 export function runs(
   feedback: number,

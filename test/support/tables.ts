@@ -22,12 +22,12 @@ declare module 'vitest' {
   }
 }
 
-/** The DynamoDB that all test files share, and the tables that a test makes in it for itself. */
+/** The DynamoDB shared by all test files, and the tables that a test creates in it. */
 export interface TestDynamo {
   readonly endpoint: string;
-  /** One client per worker; tests that break connections make a client of their own. */
+  /** One client per worker; tests that break connections create their own. */
   readonly client: DynamoDBClient;
-  /** Creates a state table with a name of its own and returns the name. */
+  /** Creates a state table with a unique name and returns the name. */
   freshTable(): Promise<string>;
   /** The port over a state table of its own. */
   makeTable(): Promise<Table>;
@@ -70,8 +70,8 @@ type Suite = (
 ) => void;
 
 /**
- * Runs a suite against each implementation of the port that the project names. `makeTable` gives an empty state table, as
- * often as it is called, `makeHistoryTable` an empty history table. `inFile`: also in a file, where the project has SQLite.
+ * Runs a suite against each implementation of the project. `makeTable` and `makeHistoryTable` create empty tables. `inFile`:
+ * also in a file, where the project has SQLite.
  */
 export function eachTable(name: string, suite: Suite, { inFile = false } = {}): void {
   const kinds = inject('tables').flatMap((kind) =>
@@ -102,7 +102,7 @@ export function eachTable(name: string, suite: Suite, { inFile = false } = {}): 
   }
 }
 
-/** Both tables in a file of their own, until the test has ended. */
+/** Both tables in a file, deleted after the test. */
 export async function fileTables(): Promise<SqliteTables> {
   const folder = mkdtempSync(join(tmpdir(), 'jobwire-tables-'));
   const tables = await openSqliteTables(join(folder, 'tables.db'));
@@ -113,27 +113,27 @@ export async function fileTables(): Promise<SqliteTables> {
   return tables;
 }
 
-/** Of the places where a process can die, every so many are tried: on DynamoDB a sample, in memory and at full size each. */
+/** Of the possible crash points, every nth is tried: on DynamoDB a sample, in memory and at full size each. */
 export const crashStep = (kind: TableKind): number => (kind === 'on DynamoDB' ? sized(6, 1) : 1);
 
-/** A call as it came over the wire. */
+/** A call as received over the wire. */
 export interface WireCall {
   /** `PutItem`, `TransactWriteItems`, … */
   readonly operation: string;
   readonly body: Readonly<Record<string, unknown>>;
 }
 
-/** What happens to one call on its way. */
+/** Fault of a call. */
 export type WireFault =
-  /** The server never sees it; this is the answer. */
+  /** The call never arrives; this is the answer. */
   | { readonly kind: 'answer'; readonly status: number; readonly body: Readonly<Record<string, unknown>> }
-  /** The server never sees it: the connection breaks. */
+  /** The call never arrives: the connection breaks. */
   | { readonly kind: 'reset' }
-  /** The server does it, and the connection breaks before the answer. */
+  /** The call is executed, and the connection breaks before the answer. */
   | { readonly kind: 'lost answer' }
-  /** The server does it, and the answer never comes: whoever waits has to give up. */
+  /** The call is executed, and the answer never arrives: the caller times out. */
   | { readonly kind: 'silence' }
-  /** The server does something else than it was asked, and its answer is changed on the way back. */
+  /** A modified call is executed, and its answer is modified too. */
   | {
       readonly kind: 'changed';
       readonly call?: (body: Record<string, unknown>) => Record<string, unknown>;
@@ -143,16 +143,16 @@ export type WireFault =
 /** A wire to the server on which calls can go wrong. */
 export interface FaultyWire {
   readonly endpoint: string;
-  /** All calls so far, also those that went wrong. */
+  /** All calls so far, including failed ones. */
   readonly calls: WireCall[];
-  /** The next calls of the operation go wrong, one fault each. */
+  /** The next calls of the operation fail, one fault each. */
   fail(operation: string, ...faults: WireFault[]): void;
-  /** Asked about every call before it is passed on; the call waits for the answer. May be replaced at any time. */
+  /** Called before every call is forwarded; the call waits for the result. Replaceable at any time. */
   onCall: ((call: WireCall) => Promise<WireFault | undefined>) | undefined;
   stop(): Promise<void>;
 }
 
-/** Puts a faulty wire in front of a server. Without faults it passes everything on. */
+/** Puts a faulty proxy in front of a server. Without faults it forwards everything. */
 export async function startFaultyWire(target: string): Promise<FaultyWire> {
   const calls: WireCall[] = [];
   const planned: { operation: string; fault: WireFault }[] = [];
@@ -201,7 +201,7 @@ export async function startFaultyWire(target: string): Promise<FaultyWire> {
   return wire;
 }
 
-/** An error as DynamoDB answers it. */
+/** An error in DynamoDB's format. */
 export function awsError(
   name: string,
   more: Readonly<Record<string, unknown>> = {},

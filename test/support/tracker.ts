@@ -25,7 +25,7 @@ import { startSandbox } from './jobwire.ts';
 /** When every rig begins. */
 export const START = Date.parse('2026-03-02T08:00:00Z');
 
-/** The sandbox, the tracker, and what a test does with them. */
+/** The sandbox, the tracker, and the operations of a test on them. */
 export interface Rig<S extends SandboxApp = SandboxApp> {
   readonly world: World;
   readonly sandbox: S;
@@ -41,19 +41,19 @@ export interface Rig<S extends SandboxApp = SandboxApp> {
   register(): Promise<void>;
   /** Moves the clock on. */
   pass(seconds: number): void;
-  /** What another process that polls the account has: tokens of its own, and maybe its own way to table and service. */
+  /** Parts of another process that polls the account: its own tokens, and optionally its own path to table and upstream. */
   depsOver(table: Table, fetch?: typeof globalThis.fetch): PollDeps;
   /** Polls once, a poll interval after the last time. */
   poll(): Promise<PollReport>;
   /** The events since the last call, checked against the catalogue. */
   fresh(): Promise<JobEvent[]>;
-  /** Polls, as often as is said: the types of the events, each with its job number where it has one. */
+  /** Polls this many times: the types of the events, each with its job number if it has one. */
   pollTypes(times?: number): Promise<string[]>;
   status(): Promise<Status>;
   snapshot(jobNumber: number): Promise<Snapshot | undefined>;
   /** All snapshots, by job number. */
   snapshots(): Promise<Snapshot[]>;
-  /** The index as it is stored. */
+  /** The stored index. */
   index(): Promise<JobIndex>;
   fault(rule: FaultRule): void;
   /** From now on the tracker has the credentials of this account. */
@@ -70,7 +70,7 @@ interface RigOptions {
   readonly timeoutMs?: number;
   /** False: the test registers the account itself. */
   readonly registered?: false;
-  /** What moves the sandbox's jobs by itself; without it only the test does. Over HTTP only. */
+  /** Moves the sandbox's jobs automatically; default: only the test does. Over HTTP only. */
   readonly scenario?: (world: World) => SandboxOptions['scenario'];
 }
 
@@ -134,7 +134,7 @@ async function assemble<S extends SandboxApp>(
       }),
       now,
       ...(fetch && { fetch }),
-      // Nothing here waits in real time: the pauses between retries pass at once.
+      // Nothing waits in real time: pauses between retries are skipped.
       timing: {
         sleep: async () => {},
         random: () => 0,
@@ -216,11 +216,11 @@ async function assemble<S extends SandboxApp>(
 /** One call of a table. */
 export interface TableCall {
   readonly call: 'get' | 'getMany' | 'query' | 'putMany' | 'write' | 'transact';
-  /** The partitions it is about, without what comes after the first `#`, such as `STATUS`. */
+  /** The partitions of the call, up to the first `#`, such as `STATUS`. */
   readonly of: readonly string[];
 }
 
-/** A table whose calls are noted; `before` and `after` may make them fail by throwing, and hold them back. */
+/** A table that records its calls; `before` and `after` may make them fail by throwing, and delay them. */
 export function watchedTable(
   inner: Table,
   hooks: {

@@ -1,11 +1,11 @@
 /**
- * What polls run on in AWS, in virtual time: a clock that jumps from event to event, a queue with its event source, and a
- * function with its environments. Whatever waits, waits for the clock; all chance comes from a seed, so a run can be run
- * again. Simplified where it makes no difference to polls, and said so where it does.
+ * The AWS environment of polls in virtual time: a clock that jumps from event to event, a queue with its event source, and a
+ * function with its environments. Every wait uses the clock, and all randomness comes from a seed, so that a run can be
+ * repeated. Simplifications without effect on polls are documented where they occur.
  */
 import type { SQSBatchResponse, SQSEvent, SQSRecord } from 'aws-lambda';
 
-/** Time that passes only when nothing is left to do in it. */
+/** Time that advances only when no work is left at the current time. */
 export interface VirtualTime {
   /** Epoch ms. */
   now(): number;
@@ -14,7 +14,7 @@ export interface VirtualTime {
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
   /** `AbortSignal.timeout` by this clock. */
   timeout(ms: number): AbortSignal;
-  /** Lets time pass until an instant. */
+  /** Advances to a time. */
   runUntil(time: number): Promise<void>;
 }
 
@@ -34,7 +34,7 @@ export function createRandom(seed: number): Random {
 
 interface Timed {
   readonly at: number;
-  /** Of those at one instant, whoever asked first comes first. */
+  /** Of those at the same time, the first caller is first. */
   readonly order: number;
   readonly act: () => void;
 }
@@ -71,7 +71,7 @@ export function createVirtualTime(start: number): VirtualTime {
       for (let next = events.peek(); next && next.at <= until; next = events.peek()) {
         clock = next.at;
         for (; next?.at === clock; next = events.peek()) events.pop()?.act();
-        // Whatever follows without waiting, follows now: promises are done with before this.
+        // Work without a delay runs now: promises are settled before this.
         await new Promise((resolve) => setImmediate(resolve));
       }
       clock = until;
@@ -126,12 +126,12 @@ function before(one: Timed, other: Timed): boolean {
   return one.at < other.at || (one.at === other.at && one.order < other.order);
 }
 
-/** A process of a function. What it waits for when it ends never comes. */
+/** A process of a function. Its pending calls never return after its end. */
 export interface Environment {
   readonly alive: boolean;
   /** Ends, and the invocation with it. */
   die(): void;
-  /** Does nothing more, until the time of the invocation is up. */
+  /** Hangs until the time of the invocation is over. */
   freeze(): void;
 }
 
@@ -140,7 +140,7 @@ type Handler = (
   context: { getRemainingTimeInMillis(): number },
 ) => Promise<SQSBatchResponse>;
 
-/** One invocation that is over. Times are epoch ms. */
+/** A completed invocation. Times are epoch ms. */
 export interface Invocation {
   readonly startedAt: number;
   readonly endedAt: number;
@@ -153,14 +153,14 @@ interface FunctionOptions {
   readonly time: VirtualTime;
   readonly random: Random;
   readonly timeoutSeconds: number;
-  /** What a process does first: builds its handler. */
+  /** Initialization of a process: creates its handler. */
   readonly start: (environment: Environment) => Handler;
   readonly onEnd: (invocation: Invocation) => void;
 }
 
 /** A function that its event sources invoke. */
 export interface VirtualFunction {
-  /** Gives what the handler does, or that its process died. */
+  /** Returns the handler's result, or that its process crashed. */
   invoke(event: SQSEvent): Promise<SQSBatchResponse | 'died'>;
 }
 
@@ -236,22 +236,22 @@ interface QueueOptions {
   readonly maxReceiveCount: number;
 }
 
-/** A standard queue with the event source that works it off. */
+/** A standard queue with its event source. */
 export interface VirtualQueue {
   send(body: string, delaySeconds: number): void;
-  /** What was received too often, with when that was noticed (epoch ms). */
+  /** Dead-lettered messages, with the time (epoch ms). */
   readonly dead: readonly { readonly at: number; readonly body: string }[];
-  /** Messages that nobody received in time. */
+  /** Messages that expired unreceived. */
   readonly forgotten: number;
-  /** Messages that were there for the taking at once, at most. */
+  /** Maximum number of visible messages at once. */
   readonly longest: number;
 }
 
-/** How much of a backlog a receive chooses from: a standard queue keeps its order only roughly. */
+/** Range of a backlog from which a receive chooses: a standard queue keeps its order only approximately. */
 const REACH = 50;
-/** One message in so many is received twice. */
+/** One of this many messages is received twice. */
 const TWICE = 2_000;
-/** Pollers that an event source has at first, and that it adds in a second while there is a backlog. */
+/** Initial pollers of an event source, and those added per second during a backlog. */
 const POLLERS = 5;
 
 export function createQueue(options: QueueOptions): VirtualQueue {
