@@ -196,7 +196,10 @@ export const endpoints = {
             'Last 24 hours',
             `${statistics.delivered} of ${statistics.attempts} attempts delivered (last 500 at most)`,
           ],
-          ['Latency', statistics.p50Ms === null ? null : `p50 ${statistics.p50Ms} ms, p95 ${statistics.p95Ms} ms`],
+          [
+            'Latency',
+            statistics.p50Ms === null ? null : `p50 ${statistics.p50Ms} ms, p95 ${statistics.p95Ms} ms`,
+          ],
           ['Last error', lastError && `${out.exactly(lastError.at)}: ${clean(lastError.reason)}`],
         ]);
         if (health.state === 'disabled')

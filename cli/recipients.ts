@@ -167,7 +167,8 @@ export const recipients = {
           );
           out.line();
         }
-        const bad = sum.invalidRows.length > 0 ? out.paint('red', `${sum.invalidRows.length} invalid`) : '0 invalid';
+        const bad =
+          sum.invalidRows.length > 0 ? out.paint('red', `${sum.invalidRows.length} invalid`) : '0 invalid';
         const totals = `${sum.created} new, ${sum.updated} changed, ${sum.unchanged} unchanged, ${bad}.`;
         out.line(flags['dry-run'] ? `Dry run: ${totals} Nothing was written.` : totals);
       });

@@ -7,10 +7,11 @@ import { type Endpoint, toEndpoint } from '../delivery/endpoint.ts';
 import { type AccountRef, cellLog, keys } from '../storage/schema.ts';
 import { isId } from '../validation.ts';
 import { limitFailures } from './auth-rate-limit.ts';
+import type { ApiEnv } from './env.ts';
 import type { Caller, Keyring } from './keys.ts';
 import { one } from './parameters.ts';
 import { problem } from './problems.ts';
-import type { ApiEnv, Subject } from './route.ts';
+import type { Subject } from './route.ts';
 
 /** Whether a key is for an account. */
 export function isFor({ accounts }: Caller, account: string): boolean {

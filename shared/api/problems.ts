@@ -1,7 +1,7 @@
 /** All kinds of problem details (RFC 9457). */
 import type { Context } from 'hono';
 import type { Expectation, Refusal } from '../resources.ts';
-import type { ApiEnv } from './route.ts';
+import type { ApiEnv } from './env.ts';
 
 /** Every kind of problem: status, title, and its description in the documents. */
 export const problems = {

@@ -17,6 +17,7 @@ import type { Expectation } from '../resources.ts';
 import type { AccountRef } from '../storage/schema.ts';
 import type { Table } from '../storage/table.ts';
 import { pathText, sentenceOf } from '../validation.ts';
+import type { ApiEnv } from './env.ts';
 import type { FeedDeps } from './feed.ts';
 import { fingerprintOf, type Idempotency, IdempotencyKey, type Making } from './idempotency.ts';
 import { type Role, roleAllows } from './key-input.ts';
@@ -26,23 +27,6 @@ import { type ProblemKind, problem } from './problems.ts';
 import type { Reference } from './reference-page.ts';
 import { type StaticBody, staticAnswer } from './static-body.ts';
 import type { Slots } from './waiting-limit.ts';
-
-/** Context variables of handlers. */
-export interface ApiEnv {
-  Bindings: {
-    /** Client address, for the limit on failed authentications. Never logged. */
-    clientAddress?: string;
-    /** Number of `Host` headers, if the server knows it. More than one is rejected. */
-    hostHeaders?: number;
-  };
-  Variables: {
-    requestId: string;
-    /** The caller. Set only after authentication. */
-    caller: Caller;
-    /** Name of the route for the log: `GET /v1/accounts/{id}`. */
-    route: string;
-  };
-}
 
 /** Function of a cell that serves a route: reads, changes, or waits. */
 export type Surface = 'read' | 'manage' | 'live';
