@@ -1,4 +1,4 @@
-/** The functions of a cell as they are deployed, found in the synthesized template: what is added to it is measured as well. */
+/** The deployed functions of a cell, read from the synthesized template, so that added functions are measured too. */
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -23,19 +23,19 @@ export interface DeployedFunction {
   readonly file: string;
   readonly bytes: number;
   readonly memoryMb: number;
-  /** As in the template, with stand-ins for what CloudFormation would fill in. */
+  /** As in the template, with placeholders for values that CloudFormation resolves. */
   readonly environment: Readonly<Record<string, string>>;
 }
 
-/** A synthesized cell. Its files go with `Symbol.dispose`. */
+/** A synthesized cell. `Symbol.dispose` deletes its files. */
 export interface DeployedCell extends Disposable {
   readonly functions: readonly DeployedFunction[];
   readonly resources: Readonly<Record<string, Resource>>;
-  /** Those of another cell of the same app. */
+  /** Returns the resources of another cell of the same app. */
   resourcesOf(stackName: string): Readonly<Record<string, Resource>>;
 }
 
-/** Synthesizes all cells, as `npm run synth` does, and gives one. Throws when an asset is not what esbuild makes of an entry. */
+/** Synthesizes all cells, as `npm run synth` does, and returns one. Throws if an asset is not the bundle of an entry. */
 export async function synthesize(stackName = 'jobwire-prod-us'): Promise<DeployedCell> {
   const outdir = mkdtempSync(join(tmpdir(), 'jobwire-bench-cdk-'));
   const assembly = createApp({
@@ -53,7 +53,7 @@ export async function synthesize(stackName = 'jobwire-prod-us'): Promise<Deploye
     const { S3Key = '' } = Properties.Code as { S3Key?: string };
     const file = join(outdir, `asset.${S3Key.replace('.zip', '')}`, 'index.mjs');
     const entry = entries.get(readFileSync(file, 'utf8'));
-    if (entry === undefined) throw new Error(`The asset of ${id} is not what esbuild makes of any entry.`);
+    if (entry === undefined) throw new Error(`The asset of ${id} is not the bundle of any entry.`);
     const { Variables } = Properties.Environment as { Variables: Record<string, unknown> };
     return [
       {
@@ -82,18 +82,18 @@ export function functionEntries(): string[] {
     .map((file) => file.slice(0, -'.ts'.length));
 }
 
-/** What esbuild makes of an entry. */
+/** The bundle of an entry. */
 export interface Bundle {
   readonly code: string;
-  /** Minified bytes of each package, the biggest first; `.` is Jobwire's own code. */
+  /** Minified bytes of each package, largest first. `.`: Jobwire's own code. */
   readonly packages: ReadonlyMap<string, number>;
-  /** Folders of packages of which there is more than one copy. */
+  /** Folders of duplicated packages. */
   readonly copies: readonly string[];
-  /** Source files that something is left of. */
+  /** Source files that contribute to the bundle. */
   readonly files: readonly string[];
 }
 
-/** Bundles an entry as its asset is, or otherwise. */
+/** Bundles an entry with the options of its asset, or with other options. */
 export async function bundle(entry: string, otherwise: BuildOptions = {}): Promise<Bundle> {
   const { metafile, outputFiles } = await build({
     ...esbuildOptions(entry),
@@ -102,7 +102,7 @@ export async function bundle(entry: string, otherwise: BuildOptions = {}): Promi
     metafile: true,
   });
   const code = outputFiles.find(({ path }) => path.endsWith('.mjs'));
-  if (!code) throw new Error(`esbuild made nothing of ${entry}.`);
+  if (!code) throw new Error(`esbuild returned no output for ${entry}.`);
   return { code: code.text, ...contents(metafile) };
 }
 

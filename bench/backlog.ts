@@ -1,7 +1,6 @@
 /**
- * A child process that only drains: a long backlog behind an endpoint that is down for five days, on a clock that is moved
- * from one back-off step to the next; and how fast the backlog goes once the endpoint is back, against a new endpoint
- * that gets the same log.
+ * A child process: drains a long backlog of an endpoint that is down for five days, on a clock that advances from one back-off step to
+ * the next. Compares the rate after its recovery with a new endpoint on the same log.
  */
 import { once } from 'node:events';
 import { enableHealth, healthAttributes, toHealth } from '../shared/delivery/health.ts';
@@ -15,13 +14,13 @@ export interface BacklogResults {
   readonly events: number;
   /** Back-off steps until the endpoint was disabled. */
   readonly steps: number;
-  /** The most requests of one step after the first. */
+  /** Maximum number of requests of a step after the first. */
   readonly probesPerStep: number;
-  /** The most memory in use after a step, as a share of that after the first. */
+  /** Maximum memory after a step, relative to the memory after the first step. */
   readonly memoryGrowth: number;
   readonly recoveredPerSecond: number;
   readonly newPerSecond: number;
-  /** The median of the rounds. */
+  /** Median of the rounds. */
   readonly recoveryRatio: number;
 }
 
@@ -52,7 +51,7 @@ for (;;) {
 await ask({ status: 204 });
 const key = keys.sink(ACCOUNT.region, 'dead');
 const item = await wire.table.get(key);
-if (!item) throw new Error('The sink is gone.');
+if (!item) throw new Error('The sink does not exist.');
 await wire.table.write({ update: key, set: healthAttributes(enableHealth(toHealth(item))) });
 const recovered: number[] = [];
 const fresh: number[] = [];

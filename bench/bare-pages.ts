@@ -1,11 +1,11 @@
-/** A child process: a bare Hono handler that sends what it has read from the sandbox before, byte for byte. */
+/** A child process: a bare Hono handler that sends pages read from the sandbox, byte for byte. */
 import { once } from 'node:events';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { createAdaptorServer } from '@hono/node-server';
 import { Hono } from 'hono';
 
-/** What a bare server says of itself. */
+/** First message of the server. */
 export interface BareFacts {
   readonly url: string;
 }
@@ -15,7 +15,7 @@ const headers = { authorization: `Bearer ${token}` };
 const bodies: string[] = [];
 for (let page = 1; page <= Number(pages); page += 1) {
   const answer = await fetch(`${listUrl}?page=${page}&pageSize=${pageSize}`, { headers });
-  if (answer.status !== 200) throw new Error(`A page answered ${answer.status}.`);
+  if (answer.status !== 200) throw new Error(`A page responded with HTTP ${answer.status}.`);
   bodies.push(await answer.text());
 }
 
@@ -27,7 +27,7 @@ app.get('/us/api/Jobs/active', (c) => {
     'content-length': String(Buffer.byteLength(body)),
   });
 });
-// With the adapter's lighter Response, which the sandbox leaves alone: this is to be as fast as can be.
+// Uses the adapter's faster Response, which the sandbox does not use: this is the lower bound.
 const server = createAdaptorServer({ fetch: app.fetch }) as Server;
 server.listen(0, '127.0.0.1');
 await once(server, 'listening');

@@ -1,6 +1,6 @@
 /**
- * A child process: how big the functions of a cell are and how long a fresh process takes to import them, against the same
- * with the SDK left out, as the runtime would bring it, and against a module that is empty.
+ * A child process: measures the bundle size of the functions of a cell and their import time in a new process, compared with bundles
+ * without the SDK, which the runtime provides, and with an empty module.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -15,19 +15,19 @@ import { lambdaEnvironment, median } from './lambda.ts';
 export interface BundleResults {
   readonly entry: string;
   readonly bytes: number;
-  /** From the start of the import to its end, less what the stand-in for AWS took to answer. */
+  /** Duration of the import, without the response time of the AWS stub. */
   readonly importMs: number;
-  /** Process and import, less those of an empty module. */
+  /** Process start and import, minus those of an empty module. */
   readonly startMs: number;
   readonly importWithoutMapsMs: number;
   readonly bytesWithoutSdk: number;
   readonly importWithoutSdkMs: number;
-  /** The biggest packages, with kB. */
+  /** Largest packages, in kB. */
   readonly biggest: string;
 }
 
 const BIGGEST = 5;
-/** With what Lambda's runtime has ready for functions that stream. */
+/** Defines the globals that Lambda's runtime provides to streaming functions. */
 const PROBE = `globalThis.awslambda = { streamifyResponse: (handler) => handler, HttpResponseStream: {} };
 const from = performance.now(); await import(process.argv[1]);
 process.stdout.write(String(performance.now() - from), () => process.exit(0));`;
@@ -37,7 +37,7 @@ interface Sample {
   readonly wholeMs: number;
 }
 
-/** Something to import. */
+/** A module to import. */
 interface Subject {
   readonly file: string;
   readonly environment: Readonly<Record<string, string>>;
@@ -47,7 +47,7 @@ interface Subject {
 const rounds = Number(process.argv[2]);
 using cell = await synthesize();
 const folder = mkdtempSync(join(tmpdir(), 'jobwire-bench-bundles-'));
-// What is left out of a bundle is found from here, as a function finds the runtime's.
+// External packages are resolved from here, as Lambda resolves those of the runtime.
 symlinkSync(fileURLToPath(new URL('../node_modules', import.meta.url)), join(folder, 'node_modules'));
 
 const empty = subject(write('empty', 'export {};'), {});
@@ -73,7 +73,7 @@ for (let round = -1; round < rounds; round += 1) {
   // The order alternates, so that noise of the machine affects all sides equally.
   for (const each of round % 2 === 0 ? [empty, ...subjects] : [...subjects.toReversed(), empty]) {
     const sample = await importFresh(each);
-    // The first round warms up the file cache.
+    // The first round warms the file cache.
     if (round >= 0) each.samples.push(sample);
   }
 }
@@ -114,18 +114,18 @@ function write(name: string, code: string): string {
   return join(folder, name, 'index.mjs');
 }
 
-/** In a process with the environment that the function has on Lambda, as far as it matters, and no other. */
+/** Imports a module in a process with the relevant environment of the function on Lambda. */
 async function importFresh({ file, environment }: Subject): Promise<Sample> {
   const env = lambdaEnvironment(environment);
   const from = performance.now();
   const child = spawn(process.execPath, ['--input-type=module', '--eval', PROBE, file], {
     ...{ env, stdio: ['ignore', 'pipe', 'inherit'] },
   });
-  let said = '';
+  let output = '';
   child.stdout?.on('data', (chunk) => {
-    said += chunk;
+    output += chunk;
   });
   const [code] = await once(child, 'close');
   if (code !== 0) throw new Error(`${file} could not be imported.`);
-  return { importMs: Number(said), wholeMs: performance.now() - from };
+  return { importMs: Number(output), wholeMs: performance.now() - from };
 }

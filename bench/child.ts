@@ -1,9 +1,9 @@
-/** Child processes of the benchmark, so that what they compute is not counted as ours. */
+/** Child processes of the benchmark, whose CPU time is not counted as that of the measured process. */
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 
-/** A child, and the first message it sent. */
+/** A child process and its first message. */
 export interface Child<Facts> extends Disposable {
   readonly process: ChildProcess;
   readonly facts: Facts;
@@ -11,7 +11,7 @@ export interface Child<Facts> extends Disposable {
   ask(message: object): Promise<unknown>;
 }
 
-/** Starts a module of this folder with arguments and waits for its first message. It ends with `Symbol.dispose`. */
+/** Starts a module of this folder with arguments and waits for its first message. `Symbol.dispose` ends it. */
 export async function startChild<Facts>(
   module: string,
   args: string[] = [],

@@ -1,7 +1,7 @@
 /**
- * A child process: the first poll of a fresh process that runs the deployed pollAccount (process start, import, poll of 500
- * jobs), against the polls after it, and against a bare process that only fetches the same pages. The account is past
- * its baseline, so polls are quiet ones; its token is in the table, as it is where an account is polled every few minutes.
+ * A child process: measures the first poll of a new process with the deployed pollAccount (process start, import, poll of 500 jobs),
+ * compared with its later polls and with a bare process that fetches the same pages. The account is past its baseline, so polls are
+ * quiet. Its token is in the table, as for an account that is polled every few minutes.
  */
 import { spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
@@ -23,22 +23,22 @@ export interface ColdStartResults {
   readonly importMs: number;
   readonly coldMs: number;
   readonly warmMs: number;
-  /** Of a service that is as far away as {@link ANSWER_MS}. */
+  /** With an upstream latency of {@link ANSWER_MS}. */
   readonly ratio: number;
   readonly nearColdMs: number;
   readonly nearWarmMs: number;
-  /** Of a service on this machine, that answers at once. */
+  /** Without upstream latency. */
   readonly nearRatio: number;
   readonly bareColdMs: number;
-  /** Of a bare process and a service that answers at once: what Node itself takes to get warm. */
+  /** Bare process without upstream latency: the warm-up of Node itself. */
   readonly bareNearRatio: number;
-  /** The cold start as a multiple of the bare process's, at a service that answers at once. */
+  /** Cold start / that of the bare process, without upstream latency. */
   readonly overBare: number;
 }
 
 /**
- * How long the service takes to answer. A tenth of what the costs reckon with, and about what a network takes within a
- * continent: at a service that answers at once, a poll that waits for nothing is what a cold start would be compared with.
+ * Upstream latency: a tenth of that in the cost estimate, about a network round trip within a continent. Without latency, the cold start
+ * would be compared with a poll that never waits.
  */
 const ANSWER_MS = 30;
 const WARM_POLLS = 10;
@@ -81,7 +81,7 @@ interface Start {
   readonly warmMs: number;
 }
 
-/** The account is due now: a poll that comes before its account is due does nothing. */
+/** Makes the account due now, because a poll before the due time does nothing. */
 async function due(): Promise<void> {
   await table.write({ update: keys.status(ACCOUNT), set: { nextPollAt: Date.now() } });
 }
@@ -97,7 +97,7 @@ async function startAndPoll(): Promise<Start> {
     await due();
     warm.push((await started.invoke(event())).ms);
   }
-  // Each poll raises it, a quiet one by one.
+  // Each poll increments it, a quiet poll by one.
   if ((await revision()) < before + 1 + WARM_POLLS) throw new Error('A poll did nothing.');
   return { importMs: started.importMs, coldMs, warmMs: median(warm) };
 }
@@ -106,7 +106,7 @@ async function revision(): Promise<number> {
   return Number((await table.get(keys.status(ACCOUNT)))?.revision);
 }
 
-/** Fetches the pages as often as the function polls, and says how long each time took. */
+/** Fetches the pages as often as the function polls, and returns the durations. */
 const BARE = `
 const [url, token, pages, times] = process.argv.slice(1);
 const tookMs = [];
@@ -145,7 +145,7 @@ async function startBare(token: string): Promise<Pick<Start, 'coldMs' | 'warmMs'
 }
 
 const token = await newToken();
-// The baseline, and the token into the table.
+// Creates the baseline and stores the token.
 await startAndPoll();
 const far: Start[] = [];
 const near: Start[] = [];

@@ -1,6 +1,6 @@
 /**
- * A child process: the dashboard in a real browser, signed in at the page Now, while events come in at an even rate and the
- * figures move with them. How long its frames take, and how soon an event that was committed is on screen.
+ * A child process: measures the dashboard in a real browser, signed in on the page Now, while events are committed at a constant rate and
+ * its totals change: the duration of frames, and the latency from commit to screen.
  */
 import { once } from 'node:events';
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
@@ -16,28 +16,28 @@ import { median, percentile, startTables } from './wire.ts';
 /** Results; times in ms. */
 export interface DashboardResults {
   readonly events: number;
-  /** From the commit until the frame that shows the row. */
+  /** Latency from the commit to the frame that shows the row. */
   readonly screenP50Ms: number;
   readonly screenP95Ms: number;
   readonly screenMaxMs: number;
-  /** Committed, but never in the page. */
+  /** Number of committed events that never appeared in the page. */
   readonly unseen: number;
-  /** From one frame to the next. */
+  /** Time between frames. */
   readonly frameP50Ms: number;
   readonly frameP99Ms: number;
   readonly frameMaxMs: number;
-  /** Work of the page that took over 50 ms at a stretch. */
+  /** Number of tasks of the page that took over 50 ms. */
   readonly longTasks: number;
   readonly longTaskMaxMs: number;
-  /** The most that one task of the page kept the processor busy: what a frame would take at least on a machine that does nothing else. */
+  /** Maximum CPU time of one task of the page: the minimum duration of its frame on an idle machine. */
   readonly taskMaxCpuMs: number;
-  /** All that the page does, in ms of the processor a second. */
+  /** CPU time of the page, in ms per second. */
   readonly cpuMsPerSecond: number;
 }
 
 const API_KEY = 'the-key-of-the-benchmark';
 const ACCOUNTS = ['acme', 'birch', 'cedar', 'dune', 'elm'];
-/** Events of one commit: polls commit what they saw at once. */
+/** Number of events per commit, as in polls. */
 const BATCH = 5;
 const SIZE = { width: 1920, height: 1080 };
 const WARM_UP_MS = 5_000;
@@ -50,7 +50,7 @@ const STATUSES = [
   'Awaiting artwork',
 ];
 
-/** Runs in the page: notes when each job's row was on screen (ms since the epoch), each frame and each long task. */
+/** Runs in the page: records when each job's row appeared (ms since the epoch), each frame and each long task. */
 const WATCH = `
   const watched = { seen: new Map(), frames: [], tasks: [] };
   window.watched = watched;
@@ -64,7 +64,7 @@ const WATCH = `
   new PerformanceObserver((list) => {
     for (const { duration } of list.getEntries()) watched.tasks.push(duration);
   }).observe({ type: 'longtask' });
-  // After the frame that draws them.
+  // After the frame that renders them.
   const note = (numbers) => requestAnimationFrame(() => setTimeout(() => {
     const at = performance.timeOrigin + performance.now();
     for (const number of numbers) if (!watched.seen.has(number)) watched.seen.set(number, at);
@@ -109,7 +109,7 @@ committedAt.clear();
 const trace = await startTrace();
 await run(seconds * 1000);
 const cpu = await trace.stop();
-// What was committed last is on its way.
+// Waits for the last committed events.
 for (let patience = 100; patience > 0 && !(await page.evaluate(`watched.seen.has(${jobs})`)); patience -= 1) {
   await new Promise((resolve) => setTimeout(resolve, 100));
 }
@@ -143,7 +143,7 @@ process.send?.({
 } satisfies DashboardResults);
 process.disconnect();
 
-/** Commits events at the rate for so long, and moves the figures every second. */
+/** Commits events at the rate for the duration, and changes the totals every second. */
 async function run(forMs: number): Promise<void> {
   const began = performance.now();
   const commits = Math.round((forMs / 1000) * (perSecond / BATCH));
@@ -158,7 +158,7 @@ async function run(forMs: number): Promise<void> {
   }
 }
 
-/** Writes open jobs and roll-ups as polls would have them after what happened. */
+/** Writes open jobs and roll-ups as polls would after these events. */
 async function moveResults(at: number): Promise<void> {
   const now = Date.now();
   const day = (ahead: number): string => new Date(now + ahead * 86_400_000).toISOString().slice(0, 10);
@@ -195,7 +195,7 @@ async function moveResults(at: number): Promise<void> {
   }
 }
 
-/** Notes how long each task of the page had the processor, in ms. */
+/** Records the CPU time of each task of the page in ms. */
 async function startTrace() {
   interface Traced {
     readonly name: string;
@@ -229,7 +229,7 @@ async function startTrace() {
   };
 }
 
-/** One of the kinds that come most, of the usual size. */
+/** Returns an event of a frequent type and typical size. */
 function toDraft(jobNumber: number): EventDraft {
   const time = Date.now();
   const observed = {

@@ -1,6 +1,6 @@
 /**
- * A child process: how long it takes from the commit of an event until its webhook is received, on the local host with
- * the embedded DynamoDB, against a bare signed POST to the same receiver.
+ * A child process: measures the latency from the commit of an event to its webhook, on a self-hosted Jobwire with the embedded DynamoDB,
+ * compared with a bare signed POST to the same receiver.
  */
 import { once } from 'node:events';
 import { Webhook } from 'standardwebhooks';
@@ -56,7 +56,7 @@ const host = await startHost({
   onFault: (what, cause) => console.error(`Could not ${what}.`, cause),
 });
 
-// The baseline's own event is the first delivery.
+// The first delivery is that of account.baselined.
 await once(receiver.process, 'message');
 const webhooks: number[] = [];
 const bare: number[] = [];
@@ -67,7 +67,7 @@ for (let round = -20; round < rounds; round += 1) {
   ]);
   const [{ receivedAt }] = await received;
   const took = await bareSignedPost();
-  // The first rounds warm both sides up.
+  // The first rounds warm up both sides.
   if (round < 0) continue;
   webhooks.push(receivedAt - committedAt);
   bare.push(took);
@@ -86,7 +86,7 @@ process.send?.({
 } satisfies DeliveryResults);
 process.disconnect();
 
-/** From before it is signed until the receiver has it, like the other. */
+/** Measures from before the signature until receipt, like the other side. */
 async function bareSignedPost(): Promise<number> {
   const received = once(receiver.process, 'message') as Promise<[Received]>;
   const start = performance.timeOrigin + performance.now();

@@ -1,6 +1,6 @@
 /**
- * A child process: how long it takes from the commit of an event until 49 endpoints of the local host have it, with a 50th
- * that takes it as well and with one that accepts requests and never answers.
+ * A child process: measures the latency from the commit of an event to its delivery to 49 endpoints of a self-hosted Jobwire, with a
+ * healthy 50th endpoint and with one that accepts requests but never responds.
  */
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -58,7 +58,7 @@ process.send?.({
 } satisfies HangingResults);
 process.disconnect();
 
-/** The 99th percentile of all deliveries to the healthy endpoints, with one more endpoint beside them. */
+/** Returns the 99th percentile of deliveries to the healthy endpoints, with one additional endpoint. */
 async function p99With(another: string): Promise<number> {
   const { apiUrl, authUrl, clientId, clientSecret } = upstream.facts;
   const tableName = `bench-${another}-${without.length}-${beside.length}`;
@@ -88,7 +88,7 @@ async function p99With(another: string): Promise<number> {
     const appended = await host.log.append(ACCOUNT, [
       { type: 'account.baselined', time: Date.now(), data: { openJobs: at } },
     ]);
-    if (appended.kind !== 'appended') throw new Error('The log took no event.');
+    if (appended.kind !== 'appended') throw new Error('The log did not accept the event.');
     const { epoch, sequence } = appended.head;
     if (at >= WARM_UP) {
       committedAt.set(`${ACCOUNT.account}.${epoch}.${sequence}`, performance.timeOrigin + performance.now());
@@ -102,7 +102,7 @@ async function p99With(another: string): Promise<number> {
       const committed = committedAt.get(id);
       if (committed !== undefined && path !== `/${another}`) took.push(receivedAt - committed);
     }
-    if (patience > 100) throw new Error(`Only ${took.length} of ${expected} deliveries came.`);
+    if (patience > 100) throw new Error(`Only ${took.length} of ${expected} deliveries arrived.`);
     if (took.length < expected) await sleep(100);
   }
   await host.stop(100);

@@ -1,28 +1,28 @@
-/** Functions as Lambda runs them: the deployed code in a process of its own, with its environment and no other. */
+/** Runs functions as Lambda does: the deployed code in a separate process with only its own environment. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** How one invocation went. */
+/** Measurements of one invocation. */
 export interface Invocation {
   readonly ms: number;
   readonly cpuMs: number;
-  /** What it wrote to its log. */
+  /** Number of bytes in its log. */
   readonly logBytes: number;
-  /** Metrics in what it wrote, with their dimensions. */
+  /** Metrics in its log, with their dimensions. */
   readonly metrics: readonly string[];
   readonly result: unknown;
 }
 
-/** A process that runs a function. It ends with `Symbol.dispose`. */
+/** A process that runs a function. `Symbol.dispose` ends it. */
 export interface Environment extends Disposable {
   readonly importMs: number;
-  /** From the start of the process until it could be invoked. */
+  /** CPU time from process start until it can be invoked. */
   readonly startCpuMs: number;
   /** Since it was started. */
   ageMs(): number;
-  /** Throws when the handler does, or when it says that part of a batch failed. */
+  /** Invokes the function. Throws if the handler throws or reports failed items of a batch. */
   invoke(event: unknown): Promise<Invocation>;
 }
 
@@ -67,7 +67,7 @@ process.on('message', async (event) => {
 });
 process.on('disconnect', () => process.exit(0));`;
 
-/** What Lambda sets in a function's environment, as far as anything goes by it, and the function's own. */
+/** Returns the relevant environment variables of Lambda, and those of the function. */
 export function lambdaEnvironment(
   own: Readonly<Record<string, string>>,
   endpoints: Readonly<Record<string, string>> = {},
@@ -116,7 +116,7 @@ async function answerOf(child: ChildProcess): Promise<Answer> {
   return answer;
 }
 
-/** Messages of a queue, as its event source hands them over. */
+/** Returns the SQS event of messages. */
 export function sqsEvent(messages: readonly object[]): object {
   const attributes = { SentTimestamp: String(Date.now()) };
   return {
@@ -128,14 +128,14 @@ export function sqsEvent(messages: readonly object[]): object {
   };
 }
 
-/** A stand-in for Secrets Manager: gives the text of a secret by its name. */
+/** A stub of Secrets Manager that returns secrets by name. */
 export interface SecretsStandIn extends Disposable {
   readonly url: string;
-  /** How often it was asked, and how long it took over it. */
+  /** Number of requests, and their total duration. */
   readonly asked: { times: number; ms: number };
 }
 
-/** Starts one in this process. A name it has no text for fails. */
+/** Starts the stub in this process. Unknown names fail. */
 export async function startSecrets(textOf: (name: string) => string | undefined): Promise<SecretsStandIn> {
   const asked = { times: 0, ms: 0 };
   const server = createServer(async (request, response) => {
@@ -167,7 +167,7 @@ export async function startSecrets(textOf: (name: string) => string | undefined)
   };
 }
 
-/** The median; NaN of nothing. */
+/** Returns the median, or NaN without values. */
 export function median(values: readonly number[]): number {
   const sorted = [...values].sort((a, b) => a - b);
   return sorted[Math.floor(sorted.length / 2)] ?? Number.NaN;

@@ -1,6 +1,6 @@
 /**
- * A child process: the local host with its HTTP API, over tables that are there already. Its accounts are never polled: it
- * commits what it is told to. Tests take it, too, to kill it and start it again.
+ * A child process: a self-hosted Jobwire with its HTTP API on existing tables. Accounts are never polled: it commits the events of its
+ * commands. Tests use it too, to kill and restart it.
  */
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -19,30 +19,30 @@ import type { EventDraft } from '../shared/events/event.ts';
 import { createDynamoTable } from '../shared/storage/dynamo-table.ts';
 import { historySchema } from '../shared/storage/schema.ts';
 
-/** What it is started with, as JSON. */
+/** Options, as JSON argument. */
 export interface LiveServerOptions {
   readonly endpoint: string;
   readonly tableName: string;
-  /** Of the region `us`; made unless they are there. */
+  /** Accounts of the region `us`. Missing ones are created. */
   readonly accounts: readonly string[];
   readonly apiKey: string;
-  /** Absent: a free one. */
+  /** Default: a free port. */
   readonly port?: number;
-  /** Streams end by themselves after this time. Absent: as always. */
+  /** Maximum duration of streams. Default: that of production. */
   readonly streamMs?: number;
-  /** Serves the dashboard, too. */
+  /** Whether to serve the dashboard. */
   readonly dashboard?: boolean;
 }
-/** Sent once it answers. */
+/** Sent when it is ready. */
 export interface LiveServerFacts {
   readonly url: string;
 }
-/** What it is told: events to commit, in one transaction. Answered by {@link Committed}. */
+/** A command: events to commit in one transaction. Answered by {@link Committed}. */
 export interface Commit {
   readonly account: string;
   readonly events: readonly EventDraft[];
 }
-/** When it was committed: in ms since the epoch, with fractions. */
+/** Time of the commit (ms since the epoch, with fractions). */
 export interface Committed {
   readonly committedAt: number;
 }
@@ -102,7 +102,7 @@ server.listen(options.port ?? 0, '127.0.0.1', () => {
 
 process.on('message', async ({ account, events }: Commit) => {
   const outcome = await host.log.append({ region: 'us', account }, events);
-  if (outcome.kind !== 'appended') throw new Error(`The account ${account} took no events.`);
+  if (outcome.kind !== 'appended') throw new Error(`The account ${account} did not accept the events.`);
   process.send?.({ committedAt } satisfies Committed);
 });
 process.on('disconnect', () => process.exit(0));

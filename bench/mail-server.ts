@@ -1,4 +1,4 @@
-/** A child process: a mail server that takes everything and keeps nothing but who it was for. */
+/** A child process: a mail server that accepts everything and records only the recipients. */
 import type { AddressInfo } from 'node:net';
 import { SMTPServer } from 'smtp-server';
 
@@ -6,10 +6,10 @@ import { SMTPServer } from 'smtp-server';
 export interface MailServerFacts {
   readonly port: number;
 }
-/** The answer to any message: what came since the one before. */
+/** Response to any message: mails received since the previous one. */
 export interface MailTally {
   readonly mails: number;
-  /** Addresses that mails came for. */
+  /** Recipient addresses. */
   readonly addresses: number;
 }
 

@@ -1,7 +1,7 @@
 /**
- * A child process: how fast customers are told, against a bare loop of nodemailer that sends the same mails to the same server
- * by as many connections. 1,000 dispatches in 200 order groups with two recipients each are 400 e-mails: from the events to
- * the mail server, on the embedded DynamoDB, with an injected clock.
+ * A child process: measures the rate of notifications, compared with a bare loop of nodemailer that sends the same mails to the same
+ * server with as many connections. 1,000 dispatches in 200 order groups with two recipients each result in 400 e-mails: from the
+ * events to the mail server, on the embedded DynamoDB, with an injected clock.
  */
 import { randomUUID } from 'node:crypto';
 import { createTransport } from 'nodemailer';
@@ -26,10 +26,10 @@ import { median, startTables, timed } from './wire.ts';
 /** Results: a second, and medians of the rounds. */
 export interface NotificationResults {
   readonly rounds: number;
-  /** In each round. */
+  /** Number of e-mails in each round. */
   readonly dispatches: number;
   readonly emails: number;
-  /** E-mails more or fewer than that, in all rounds. */
+  /** Deviation from that number, in all rounds. */
   readonly wrong: number;
   readonly foldedPerSecond: number;
   readonly madePerSecond: number;
@@ -41,7 +41,7 @@ export interface NotificationResults {
 const GROUPS = 200;
 const JOBS_OF_GROUP = 5;
 const EMAILS = 2 * GROUPS;
-/** As many as the transport opens unless told. */
+/** Default number of connections of the transport. */
 const CONNECTIONS = 4;
 const FROM = 'jobwire@bench.example';
 const PREPARED_AT_ONCE = 50;
@@ -61,7 +61,7 @@ const log = createEventLog(table, { now, newId: randomUUID, schemaBaseUrl: 'http
 const sink = createNotificationsSink({ table, history, now });
 const transport = createSmtpTransport({ from: FROM, host: '127.0.0.1', port, connections: CONNECTIONS });
 const pool = createTransport({ pool: true, host: '127.0.0.1', port, maxConnections: CONNECTIONS });
-/** The mails of a round, for the other side to send. */
+/** Mails of a round, to be sent by the other side. */
 let mails: OutgoingEmail[] = [];
 const deps: SendDeps = {
   ...{ table, history, now, newId: randomUUID, random: Math.random, publicUrl: 'http://bench' },
@@ -96,7 +96,7 @@ for (let round = -1; round < rounds; round += 1) {
     await count(mails.length);
     if (round >= 0) bare.push(mails.length / seconds);
   };
-  // The first mails there are are ours; later the other side sends those of the round before.
+  // The first round has only our mails. Later, the other side sends those of the previous round.
   for (const measure of round < 0 || round % 2 === 0 ? [ours, theirs] : [theirs, ours]) await measure();
   if (round >= 0) made.push(making.result.messages / making.seconds);
 }
@@ -115,10 +115,10 @@ await tables.stop();
 server[Symbol.dispose]();
 process.disconnect();
 
-/** Each address of the round has had one mail, and the history says so. */
-async function count(said: number): Promise<void> {
+/** Checks that each address of the round received one mail and that the history agrees. */
+async function count(recorded: number): Promise<void> {
   const tally = (await server.ask({})) as MailTally;
-  wrong += Math.abs(tally.mails - EMAILS) + Math.abs(tally.addresses - EMAILS) + Math.abs(said - EMAILS);
+  wrong += Math.abs(tally.mails - EMAILS) + Math.abs(tally.addresses - EMAILS) + Math.abs(recorded - EMAILS);
 }
 
 async function bareLoop(all: readonly OutgoingEmail[]): Promise<void> {
@@ -129,12 +129,12 @@ async function bareLoop(all: readonly OutgoingEmail[]): Promise<void> {
   );
 }
 
-/** An account whose customers are to be told of its dispatches, all folded. */
+/** Creates an account with open notices about its dispatches. */
 async function prepare(ref: AccountRef): Promise<void> {
   const registration = { ...ref, secretRef: 'x', pollIntervalSeconds: 60, paused: false };
   await registerAccount(table, log, registration, { now: clock.now, epoch: 'bench' });
-  const people = { table, log, now, newId: randomUUID };
-  await saveSettings(people, ref, { enabled: true, branding: { name: 'Acme Prints' } });
+  const notificationDeps = { table, log, now, newId: randomUUID };
+  await saveSettings(notificationDeps, ref, { enabled: true, branding: { name: 'Acme Prints' } });
   const groups = Array.from({ length: GROUPS }, (_, at) => at + 1);
   const recipients = groups.flatMap((group) =>
     ['ann', 'bob'].map((name) => ({
@@ -144,7 +144,9 @@ async function prepare(ref: AccountRef): Promise<void> {
   );
   for (let at = 0; at < recipients.length; at += PREPARED_AT_ONCE) {
     await Promise.all(
-      recipients.slice(at, at + PREPARED_AT_ONCE).map((input) => createRecipient(people, ref, input)),
+      recipients
+        .slice(at, at + PREPARED_AT_ONCE)
+        .map((input) => createRecipient(notificationDeps, ref, input)),
     );
   }
   const drafts = groups.flatMap((group) =>

@@ -1,6 +1,6 @@
 /**
- * A child process: what a poll costs, against a floor in the same run. The floor is the least that anybody who polls has
- * to do: fetch the same pages with the same client and concurrency, JSON.parse, and one SHA-256 per job.
+ * A child process: measures polls, compared with a floor in the same run. The floor is the minimum work of any poller: fetch the same
+ * pages with the same client and concurrency, JSON.parse, and one SHA-256 per job.
  */
 import { createHash, randomUUID } from 'node:crypto';
 import { createTables } from '../local/tables.ts';
@@ -44,12 +44,12 @@ const ACCOUNT = { region: 'us', account: 'bench' };
 
 const jobs = Number(process.argv[2]);
 const rounds = Number(process.argv[3]);
-/** Small lists are polled several times in a sample: milliseconds of garbage collection would drown a single one. */
+/** Polls per sample. Small lists are polled several times, because garbage collection would dominate a single poll. */
 const repeats = Math.max(1, Math.round(5_000 / jobs));
 const upstream = await startChild<UpstreamFacts>('upstream.ts', [String(jobs)]);
 const pages = Math.ceil(jobs / PAGE_SIZE);
 
-/** What a piece of work took. */
+/** Measurements of a piece of work. */
 interface Cost {
   readonly cpuMs: number;
   readonly wallMs: number;
@@ -100,7 +100,7 @@ async function floor(): Promise<number> {
 }
 let token: string | undefined;
 
-/** A tracker of the upstream over a table, past its baseline; `commitMs` grows with the time spent in transactions. */
+/** Creates a tracker of the upstream on a table, past its baseline. `commitMs`: total time spent in transactions. */
 async function tracker(
   table: Table,
 ): Promise<{ poll(): Promise<PollReport>; readonly times: { commitMs: number; writes: number } }> {
@@ -152,7 +152,7 @@ async function tracker(
 }
 
 const { poll, times } = await tracker(createMemoryTable());
-// Warm up both sides.
+// Warms up both sides.
 for (let at = 0; at < 3; at += 1) {
   await floor();
   await poll();
@@ -177,7 +177,7 @@ for (let round = 0; round < rounds; round += 1) {
   floors.push({ cpuMs: b.cpuMs / repeats, wallMs: b.wallMs / repeats });
   quiet.push({ cpu: a.cpuMs / b.cpuMs, wall: a.wallMs / b.wallMs });
   const report = a.result as PollReport;
-  if (report.events !== 0) throw new Error('A quiet poll had events.');
+  if (report.events !== 0) throw new Error('A quiet poll emitted events.');
   quietRequests = Math.max(quietRequests, report.requests);
 }
 
@@ -198,7 +198,7 @@ for (let round = 0; round < rounds; round += 1) {
   changed.push({ cpu: full.cpuMs / least.cpuMs, wall: (full.wallMs - commit) / least.wallMs });
 }
 
-// On the emulator: what DynamoDB would bill.
+// Units as DynamoDB would bill them, counted on the emulator.
 const dynamo = await startDynamo({});
 let readUnits = 0;
 let writeUnits = 0;
@@ -217,7 +217,7 @@ try {
   readUnits = after.read - before.read;
   writeUnits = after.write - before.write;
   writes = onDynamo.times.writes - writesBefore;
-  // In a process that does nothing else, as on Lambda.
+  // In a separate process, as on Lambda.
   const quietOnly = await startChild<QuietFacts>('quiet.ts', [
     JSON.stringify({ ...upstream.facts, endpoint: dynamo.endpoint, jobs }),
   ]);

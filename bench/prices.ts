@@ -1,19 +1,19 @@
 /**
- * List prices of us-east-1 in US dollars, as they were known on the day below; the names are those of AWS's pages, to compare
- * them with. No free tier, no tier for large volumes, no savings plan. Other regions of cells are up to a fifth dearer.
+ * List prices of us-east-1 in US dollars on the day below. Names are those of AWS's pricing pages. Without free tier, volume tiers and
+ * savings plans. Other regions of cells are up to 20 % more expensive.
  */
 
 /** The day of the price list. */
 export const PRICES_AS_OF = '2026-11-21';
 
-/** What one of each costs. */
+/** Price per unit. */
 export const PRICES = {
   /** "Amazon DynamoDB pricing", on-demand capacity, Standard table class. Reading a stream from Lambda costs nothing. */
   dynamoReadUnit: 0.125 / 1e6,
   dynamoWriteUnit: 0.625 / 1e6,
   dynamoStoredGbMonth: 0.25,
   dynamoRecoveryGbMonth: 0.2,
-  /** "AWS Lambda pricing", arm64. The time a function takes to start is billed as any other. */
+  /** "AWS Lambda pricing", arm64. Start-up time is billed like any other time. */
   lambdaGbSecond: 0.0000133334,
   lambdaRequest: 0.2 / 1e6,
   /** "Amazon SQS pricing", standard queues: any call of up to 64 KB, with up to ten messages. */
@@ -27,7 +27,7 @@ export const PRICES = {
   snsArchiveGbMonth: 0.023,
   /** "Amazon SES pricing", outbound e-mail; each recipient is one. SMS cost by country, and by the segment. */
   sesEmail: 0.1 / 1000,
-  /** "Amazon CloudWatch pricing". A metric costs by the hours in which it says anything. */
+  /** "Amazon CloudWatch pricing". A metric is billed for the hours in which it has data. */
   logsIngestedGb: 0.5,
   logsStoredGbMonth: 0.03,
   metricMonth: 0.3,

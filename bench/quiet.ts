@@ -1,4 +1,4 @@
-/** A child process: quiet polls and nothing else, for the memory they take. */
+/** A child process: measures the memory of quiet polls. */
 import { randomUUID } from 'node:crypto';
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { createConnector } from '../shared/accounts/connect.ts';

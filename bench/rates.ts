@@ -1,6 +1,6 @@
 /**
- * A child process: how fast a backlog goes to one endpoint, to fifty, and to one that takes its time, against a bare loop
- * of signed POSTs to the same receiver with the same concurrency and the same writes to the delivery log.
+ * A child process: measures the rate of a backlog to one endpoint, to fifty, and to a slow one, compared with a bare loop of signed POSTs
+ * to the same receiver with the same concurrency and the same writes to the delivery log.
  */
 import { startChild } from './child.ts';
 import type { ReceiverFacts } from './receiver.ts';
@@ -25,15 +25,15 @@ export interface RateResults {
   readonly fiftyPerSecond: number;
   readonly fiftyRatio: number;
   readonly slowPerSecond: number;
-  /** Of what lanes that are never idle give. */
+  /** Share of the rate of lanes that are never idle. */
   readonly slowRatio: number;
 }
 
-/** Of the log, which every sink gets from its beginning. */
+/** Number of events in the log, which every sink receives from its beginning. */
 const EVENTS = 3_000;
 const ENDPOINTS = 50;
 const EVENTS_OF_FIFTY = 300;
-/** Of the slow endpoint, and how long it drains. */
+/** Latency of the slow endpoint, and duration of its drain. */
 const SLOW_MS = 200;
 const SLOW_FOR_MS = 5_000;
 const LANES = 16;
@@ -86,14 +86,14 @@ async function rateOfBare(): Promise<number> {
   return EVENTS / seconds;
 }
 
-/** Of new sinks side by side, in sum; each has so many events to get. */
+/** Returns the total rate of concurrent new sinks, each with the given number of events. */
 async function rateOf(count: number, eventsEach: number): Promise<number> {
   const ids = Array.from({ length: count }, () => `sink-${++sinks}`);
   for (const id of ids) await addSink(wire, id, `${url}${id}`, EVENTS, EVENTS - eventsEach);
   const { seconds, result } = await timed(() => Promise.all(ids.map((id) => drain(wire, id))));
   for (const { outcome, delivered, unlogged } of result) {
     if (outcome !== 'drained' || delivered !== eventsEach || unlogged > 0) {
-      throw new Error(`A drain was ${outcome} with ${delivered} events, ${unlogged} not noted.`);
+      throw new Error(`A drain was ${outcome} with ${delivered} events, ${unlogged} not logged.`);
     }
   }
   return (count * eventsEach) / seconds;

@@ -1,6 +1,6 @@
 /**
- * A child process: how fast the feed is read and how soon a live stream has an event, over HTTP from the local host with the
- * embedded DynamoDB. A page is compared with the bare Query of the same items; many readers with a lone one.
+ * A child process: measures the rate of feed reads and the latency of live streams, over HTTP from a self-hosted Jobwire with the
+ * embedded DynamoDB. A page is compared with a bare Query of the same items, and many readers with a single one.
  */
 import { once } from 'node:events';
 import { Agent, get, type IncomingMessage } from 'node:http';
@@ -15,7 +15,7 @@ import { ACCOUNT, median, percentile, startTables } from './wire.ts';
 export interface ReadingResults {
   readonly pageMs: number;
   readonly queryMs: number;
-  /** Of the two above, as they came in turn. */
+  /** Ratio of the two above, in alternation. */
   readonly pageRatio: number;
   readonly loneP50Ms: number;
   readonly readersP50Ms: number;
@@ -32,7 +32,7 @@ const API_KEY = 'the-key-of-the-benchmark';
 const EVENTS = 1_000;
 const READERS = 200;
 const PAGE = 100;
-/** Of each reader, and of the lone one. */
+/** Number of pages of each reader, and of the single one. */
 const PAGES = 20;
 const LONE_PAGES = 300;
 const WARM_UP = 10;
@@ -59,7 +59,7 @@ await tables.stop();
 process.send?.({ ...page, ...readers, ...live } satisfies ReadingResults);
 process.disconnect();
 
-/** A page of 1,000 events against the Query that gives the same items. */
+/** Compares a page of 1,000 events with a Query of the same items. */
 async function measurePage() {
   const dynamo = DynamoDBDocumentClient.from(tables.client);
   const feed = `/v1/accounts/${account}/events?after=0&limit=${EVENTS}`;
@@ -104,7 +104,7 @@ async function measurePage() {
   };
 }
 
-/** Readers that go through the feed from its beginning, again and again, against a lone one that does. */
+/** Compares concurrent readers of the whole feed with a single one. */
 async function measureReaders() {
   let errors = 0;
   const follow = async (pages: number): Promise<number[]> => {
@@ -113,7 +113,7 @@ async function measureReaders() {
     while (took.length < pages) {
       const start = performance.now();
       try {
-        // Readers share these cores with what they read from: they take all of it and look at its end only.
+        // Readers share the cores with the server, so they only parse the end of each response.
         const pieces = await readBytes(`/v1/accounts/${account}/events?after=${after}&limit=${PAGE}`);
         const tail = Buffer.concat(pieces.slice(-2)).subarray(-300).toString('latin1');
         const [, next, head] = /"next":"([^"]+)","head":"([^"]+)"/.exec(tail) ?? [];
@@ -128,7 +128,7 @@ async function measureReaders() {
   };
   await follow(LONE_PAGES);
   const lone = await follow(LONE_PAGES);
-  // Their connections are made before they are measured.
+  // Connections are opened before the measurement.
   await Promise.all(Array.from({ length: READERS }, () => follow(2)));
   const start = performance.now();
   const all = (await Promise.all(Array.from({ length: READERS }, () => follow(PAGES)))).flat();
@@ -141,7 +141,7 @@ async function measureReaders() {
   };
 }
 
-/** From the commit of an event until a client has it, on the stream of its account and on that of everything. */
+/** Measures the latency from commit to client, on the stream of an account and on that of all accounts. */
 async function measureStreams() {
   const [one, all] = await Promise.all([
     open(`/v1/accounts/${account}/events/stream`),
@@ -166,27 +166,27 @@ async function measureStreams() {
   };
 }
 
-/** A stream that stands at the head; `next` gives when the next event came, in ms since the epoch. */
+/** Opens a stream at the head. `next` returns the arrival time of the next event (ms since the epoch). */
 async function open(path: string) {
   const [response] = (await once(
     get(`${url}${path}`, { headers: { authorization: `Bearer ${API_KEY}` } }),
     'response',
   )) as [IncomingMessage];
   response.setEncoding('utf8');
-  let hear: ((at: number) => void) | undefined;
+  let onArrival: ((at: number) => void) | undefined;
   let began: (() => void) | undefined;
   const hasBegun = new Promise<void>((resolve) => {
     began = resolve;
   });
   response.on('data', (text: string) => {
     began?.();
-    if (text.includes('\nevent: job.')) hear?.(performance.timeOrigin + performance.now());
+    if (text.includes('\nevent: job.')) onArrival?.(performance.timeOrigin + performance.now());
   });
   await hasBegun;
   return {
     next: () =>
       new Promise<number>((resolve) => {
-        hear = resolve;
+        onArrival = resolve;
       }),
     close: () => response.destroy(),
   };
@@ -202,7 +202,7 @@ async function readBytes(path: string): Promise<Buffer[]> {
   const pieces: Buffer[] = [];
   response.on('data', (piece: Buffer) => pieces.push(piece));
   await once(response, 'end');
-  if (response.statusCode !== 200) throw new Error(`${path} answered ${response.statusCode}.`);
+  if (response.statusCode !== 200) throw new Error(`${path} responded with HTTP ${response.statusCode}.`);
   return pieces;
 }
 
@@ -212,7 +212,7 @@ async function commit(count: number): Promise<number> {
   return committedAt;
 }
 
-/** An event of the usual size. */
+/** Returns an event of typical size. */
 function toDraft(at: number): EventDraft {
   const jobNumber = 100_000 + (at % 400);
   const time = Date.now();

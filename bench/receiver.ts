@@ -1,13 +1,13 @@
 /**
- * A child process: webhook receivers that do as their path says. `/each` sends a message for each delivery, `/after/<ms>`
- * answers after a while, `/hang` never does; any other path is as good as its name and is only counted.
+ * A child process: webhook receivers whose behaviour depends on the path. `/each` sends a message for each delivery, `/after/<ms>`
+ * responds after a delay, `/hang` never responds. Deliveries to other paths are only counted.
  */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
 /** Sent once the receiver listens. */
 export interface ReceiverFacts {
-  /** Ends in a slash; paths go behind it. */
+  /** Base URL, with a trailing slash. */
   readonly url: string;
 }
 /** Sent for each delivery to `/each`; `receivedAt` in ms since the epoch, with fractions. */
@@ -15,16 +15,16 @@ export interface Received {
   readonly id: string;
   readonly receivedAt: number;
 }
-/** What the receiver is told: what it answers from now on, and whose deliveries it notes. Each is answered by {@link Tally}. */
+/** A command to the receiver: its responses from now on, and which deliveries it records. Answered by {@link Tally}. */
 export interface ReceiverRequest {
   readonly status?: number;
-  /** Whether it notes when each delivery came. */
+  /** Whether to record the time of each delivery. */
   readonly note?: boolean;
 }
-/** What came since the message before. */
+/** Deliveries since the previous message. */
 export interface Tally {
   readonly requests: number;
-  /** Where and when: in ms since the epoch, with fractions. Empty unless it was to be noted. */
+  /** Paths and times (ms since the epoch, with fractions). Empty if times are not recorded. */
   readonly noted: readonly (Received & { readonly path: string })[];
 }
 
@@ -47,7 +47,7 @@ const server = createServer((request, response) => {
     if (path === '/each') process.send?.({ id, receivedAt } satisfies Received);
   });
 });
-// So that no side of a comparison has to connect again after the other's turn.
+// Connections stay open, so that no side of a comparison has to reconnect.
 server.keepAliveTimeout = 120_000;
 server.listen(0, '127.0.0.1', () => {
   const { port } = server.address() as AddressInfo;

@@ -1,7 +1,6 @@
 /**
- * A child process: what the sandbox of the ordering service costs with 20,000 open jobs. Its program is started, as
- * `npm run sandbox` does, until it has answered; then pages of its list are read in turn with the same bytes from a bare
- * Hono handler.
+ * A child process: measures the sandbox of the ordering API with 20,000 open jobs: the start of its program, as by `npm run sandbox`, until
+ * its first response, and pages of its list compared with the same bytes from a bare Hono handler.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -14,12 +13,12 @@ import { median } from './wire.ts';
 /** Results; times in ms. */
 export interface SandboxResults {
   readonly openJobs: number;
-  /** From the start of the process until its first request was answered, the median of some starts. */
+  /** Median time from process start until its first response. */
   readonly startMs: number;
   readonly fastestStartMs: number;
   readonly pageMs: number;
   readonly barePageMs: number;
-  /** Of the two above, as they came in turn. */
+  /** Ratio of the two above, in alternation. */
   readonly pageRatio: number;
   readonly pageBytes: number;
 }
@@ -32,7 +31,7 @@ interface Started {
 }
 
 const PAGE_SIZE = 100;
-/** Read from one before it is the other's turn. */
+/** Number of pages read from one side before the other. */
 const PAGES_PER_TURN = 20;
 const WARM_UP = 10;
 
@@ -59,21 +58,21 @@ process.send?.({
 } satisfies SandboxResults);
 process.disconnect();
 
-/** The program with its 20,000 open jobs, until it has answered a request. */
+/** Starts the program with 20,000 open jobs and waits for its first response. */
 async function startSandbox(): Promise<Started> {
   const began = performance.now();
   const main = fileURLToPath(new URL('../sandbox/main.ts', import.meta.url));
   const child = spawn(process.execPath, [main, '--port', '0', ...flags.map(String)], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });
-  let said = '';
+  let output = '';
   child.stdout.setEncoding('utf8');
   let found: RegExpExecArray | null = null;
   while (!found) {
     const [text] = (await Promise.race([once(child.stdout, 'data'), once(child, 'exit')])) as [unknown];
-    if (typeof text !== 'string') throw new Error(`The sandbox ended: ${said}`);
-    said += text;
-    found = /^Sandbox\D+ (http:[^ ,]+), [\s\S]*^ +panel +(http:\S+) [\s\S]*open jobs/m.exec(said);
+    if (typeof text !== 'string') throw new Error(`The sandbox exited: ${output}`);
+    output += text;
+    found = /^Sandbox\D+ (http:[^ ,]+), [\s\S]*^ +panel +(http:\S+) [\s\S]*open jobs/m.exec(output);
   }
   const [, url = '', adminUrl = ''] = found;
   await read(`${url}/us/api/Lookups/job-statuses`, '', 401);
@@ -85,7 +84,7 @@ async function end({ process: child }: Started): Promise<void> {
   if (child.exitCode === null) await once(child, 'exit');
 }
 
-/** Pages of the list against the same bytes from the bare handler. */
+/** Compares pages of the list with the same bytes from the bare handler. */
 async function measurePages() {
   const accounts = JSON.parse(String(await read(`${sandbox.adminUrl}/accounts`))) as {
     region: string;
@@ -114,7 +113,7 @@ async function measurePages() {
   const timed = async (url: string, round: number): Promise<number> => {
     const began = performance.now();
     for (let at = 0; at < PAGES_PER_TURN; at += 1) {
-      // All over the list, the same pages of both.
+      // Spread over the list, the same pages on both sides.
       const page = ((round + WARM_UP) * PAGES_PER_TURN + at) * 37;
       bytes = (await read(`${url}?page=${(page % pages) + 1}&pageSize=${PAGE_SIZE}`, token)).length;
     }
@@ -147,6 +146,6 @@ async function read(url: string, token = '', status = 200): Promise<Buffer> {
   const [response] = (await once(request, 'response')) as [IncomingMessage];
   const pieces: Buffer[] = [];
   for await (const piece of response) pieces.push(piece);
-  if (response.statusCode !== status) throw new Error(`${url} answered ${response.statusCode}.`);
+  if (response.statusCode !== status) throw new Error(`${url} responded with HTTP ${response.statusCode}.`);
   return Buffer.concat(pieces);
 }

@@ -1,6 +1,6 @@
 /**
- * A child process: the tables of a self-hosted Jobwire, in SQLite, beside dynoxide (a DynamoDB server on SQLite in a process
- * of its own), both in a file and in turn: transactions like a commit of events, reads of one item, and the start.
+ * A child process: compares the tables of a self-hosted Jobwire, in SQLite, with dynoxide (a DynamoDB server on SQLite in a separate
+ * process), both in a file and in alternation: transactions like a commit of events, reads of one item, and the start.
  */
 import { randomUUID } from 'node:crypto';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -25,14 +25,14 @@ export interface TableResults {
   readonly dynoxideCpuMsPerCommit: number;
   readonly sqliteStartMs: number;
   readonly dynoxideStartMs: number;
-  /** Commits a second, SQLite / dynoxide, in the same round. */
+  /** Commits per second, SQLite / dynoxide, in the same round. */
   readonly commitRatio: number;
   readonly cpuRatio: number;
 }
 
 interface Opened {
   readonly table: Table;
-  /** Of other processes, in ms. */
+  /** CPU time of other processes, in ms. */
   cpu(): number;
   close(): Promise<void>;
 }
@@ -143,13 +143,13 @@ async function measure(open: (folder: string) => Promise<Opened>): Promise<Measu
   return { startMs, loneMs, commits: COMMITS / seconds, cpuMs, reads };
 }
 
-/** Of all threads of this process, in ms. */
+/** Returns the CPU time of all threads of this process in ms. */
 function cpuOfThis(): number {
   const { user, system } = process.cpuUsage();
   return (user + system) / 1000;
 }
 
-/** Of another process, in ms. Linux only. */
+/** Returns the CPU time of another process in ms. Linux only. */
 function cpuOf(pid: number): number {
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [];
   return ((Number(fields[11]) + Number(fields[12])) * 1000) / TICKS_PER_SECOND;

@@ -1,21 +1,21 @@
-/** A child process: a sandbox of the ordering service with one account, changed by messages from the benchmark. */
+/** A child process: a sandbox of the ordering API with one account, changed by messages from the benchmark. */
 import { startSandbox } from '../sandbox/server.ts';
 import { createWorld } from '../sandbox/world/world.ts';
 
-/** What a new upstream says of itself. */
+/** First message of the upstream. */
 export interface UpstreamFacts {
   readonly apiUrl: string;
   readonly authUrl: string;
   readonly clientId: string;
   readonly clientSecret: string;
 }
-/** Answered by the same message when it is done. */
+/** A command. Answered by the same message when it is complete. */
 type UpstreamRequest =
-  /** Moves the status of so many jobs. */
+  /** Number of jobs whose status to change. */
   | { readonly change: number }
-  /** From now on every answer takes so long, as over a network. */
+  /** Latency of all responses from now on. */
   | { readonly answerMs: number }
-  /** Forgets all tokens. */
+  /** Revokes all tokens. */
   | { readonly revokeTokens: true };
 
 const jobs = Number(process.argv[2]);
@@ -52,7 +52,7 @@ process.send?.({
 
 function change(count: number, [first, second]: readonly [string, string]): void {
   for (let at = 0; at < count; at += 1) {
-    // A prime step visits every job before it comes back, all over the list.
+    // A prime step visits every job once, spread over the list.
     turn += 97;
     const jobNumber = numbers[turn % numbers.length] ?? 0;
     account.setStatus(jobNumber, account.job(jobNumber)?.masterJobStatus === first ? second : first);

@@ -1,4 +1,4 @@
-/** What the benchmarks of delivering share: a log with a backlog, sinks over it, drains, and the bare loop to compare with. */
+/** Shared parts of the delivery benchmarks: a log with a backlog, its sinks, drains, and the bare loop for comparison. */
 import { createHmac, createSecretKey, randomUUID } from 'node:crypto';
 import { Agent, request } from 'node:http';
 import { createTables, historyTableName } from '../local/tables.ts';
@@ -15,21 +15,21 @@ import { cellLog, drainDue, historySchema, keys } from '../shared/storage/schema
 import type { Item, Table } from '../shared/storage/table.ts';
 import { startDynamo } from '../test/support/dynoxide.ts';
 
-/** The account whose log is delivered. */
+/** Account whose log is delivered. */
 export const ACCOUNT = { region: 'us', account: 'bench' };
-/** What requests are signed with. */
+/** Signing secret. */
 export const SECRET = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;
 const EPOCH = 'bench';
 const RETENTION_MS = 90 * 86_400_000;
 const SCHEMA_BASE_URL = 'http://bench';
-/** Events of the backlog go round so many jobs. */
+/** Number of jobs of the backlog's events. */
 const JOBS = 400;
 const CONCURRENCY = 16;
 const LOG_BATCH = 25;
 const SEED_BATCH = 500;
 const FOR_EVER = 600_000;
 
-/** Where the tables of a benchmark stand, for its child processes. */
+/** Location of the tables of a benchmark, for its child processes. */
 export interface TableFacts {
   readonly endpoint: string;
 }
@@ -40,12 +40,12 @@ export interface Wire {
   readonly log: EventLog;
   readonly deliveries: DeliveryLog;
   readonly connections: ConnectionPool;
-  /** Drains wait so long after failures. */
+  /** Delays of drains after failures. */
   readonly retrySeconds: readonly number[];
   readonly now: () => number;
 }
 
-/** A wire over the tables behind a client. */
+/** Creates a wire on the tables of a client. */
 export function createWire(
   client: Parameters<typeof createDynamoTable>[0],
   { now = Date.now, retrySeconds = [5, 300, 1800] }: Partial<Pick<Wire, 'now' | 'retrySeconds'>> = {},
@@ -63,7 +63,7 @@ export function createWire(
   };
 }
 
-/** Empty tables in memory, in a process of their own. */
+/** Creates empty tables in memory, in a separate process. */
 export async function startTables() {
   const dynamo = await startDynamo({});
   const client = dynamo.client();
@@ -71,7 +71,7 @@ export async function startTables() {
   return { endpoint: dynamo.endpoint, client, stop: () => dynamo.stop() };
 }
 
-/** Starts the logs, with a backlog of so many events, stored in the shape the log gives them. */
+/** Creates the logs with a backlog of events, stored in the log's format. */
 export async function fill({ table, log }: Wire, events: number): Promise<void> {
   for (const ref of [ACCOUNT, cellLog(ACCOUNT.region)]) {
     await table.transact([log.start(ref, EPOCH)], randomUUID());
@@ -87,7 +87,7 @@ export async function fill({ table, log }: Wire, events: number): Promise<void> 
   });
 }
 
-/** Registers a sink at a place of the log that is so long, due. */
+/** Registers a due sink at a position of a log of the given length. */
 export async function addSink(
   { table, log, now }: Wire,
   id: string,
@@ -106,7 +106,7 @@ export async function addSink(
   await registerSink(table, log, record, []);
 }
 
-/** Drains a sink for at most so long. */
+/** Drains a sink for at most the given time. */
 export function drain(wire: Wire, id: string, forMs = FOR_EVER): Promise<DrainReport> {
   const { connections, ...rest } = wire;
   const deps: DrainDeps = {
@@ -122,14 +122,14 @@ export function drain(wire: Wire, id: string, forMs = FOR_EVER): Promise<DrainRe
   return drainSink(deps, ACCOUNT.region, id, wire.now() + forMs);
 }
 
-/** One event that is POSTed without a log behind it. */
+/** An event that is POSTed without a log. */
 export interface Posted {
   readonly id: string;
   readonly json: string;
   readonly sequence: number;
 }
 
-/** The events from the beginning of the log. */
+/** Reads events from the beginning of the log. */
 export async function readEvents({ log }: Wire, count: number): Promise<Posted[]> {
   const events: Posted[] = [];
   while (events.length < count) {
@@ -141,8 +141,8 @@ export async function readEvents({ log }: Wire, count: number): Promise<Posted[]
 }
 
 /**
- * The least that anybody who delivers has to do: the events are at hand, signed and POSTed with as many connections, and
- * each attempt is written to the delivery log in the same batches. No order, no positions.
+ * Performs the minimum work of a delivery: signs and POSTs events in memory with as many connections, and writes each attempt to the
+ * delivery log in the same batches. Without order and cursors.
  */
 export function createBareLoop(
   { deliveries }: Wire,
@@ -202,7 +202,7 @@ export function createBareLoop(
   };
 }
 
-/** How long something takes, in seconds, and what it gives. */
+/** Returns the duration of an action in seconds, and its result. */
 export async function timed<T>(
   work: () => Promise<T>,
 ): Promise<{ readonly seconds: number; readonly result: T }> {
@@ -212,13 +212,13 @@ export async function timed<T>(
   return { seconds: (performance.now() - start) / 1000, result };
 }
 
-/** The value below which a share of all values lies. */
+/** Returns a quantile of values. */
 export function percentile(values: readonly number[], share: number): number {
   const sorted = [...values].sort((a, b) => a - b);
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
 }
 
-/** The middle one. */
+/** Returns the median. */
 export function median(values: readonly number[]): number {
   return percentile(values, 0.5);
 }
@@ -227,7 +227,7 @@ function jobOf(sequence: number): number {
   return 100_000 + (sequence % JOBS);
 }
 
-/** An event of the usual size as the log stores it. */
+/** Returns an event of typical size, as the log stores it. */
 function toItem(sequence: number, time: number): Item {
   const jobNumber = jobOf(sequence);
   const draft: EventDraft = {
