@@ -34,9 +34,10 @@ import {
 } from '../../tracking/operator.ts';
 import { isId } from '../../validation.ts';
 import { isFor, ofAccount, ofAccountRecord } from '../access.ts';
+import type { ApiEnv } from '../env.ts';
 import { afterId, afterInTime, limit, nextOf, one, pageInTime } from '../parameters.ts';
 import { badParameter, notDone, problem } from '../problems.ts';
-import { type ApiEnv, etagOf, type Route, route, type Subject } from '../route.ts';
+import { etagOf, type Route, route, type Subject } from '../route.ts';
 
 const UPSTREAM_RULE = 'must be a positive integer: the id of the account in the ordering API';
 

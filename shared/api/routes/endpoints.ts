@@ -42,6 +42,7 @@ import {
   showParked,
   showReplay,
 } from '../endpoint-views.ts';
+import type { ApiEnv } from '../env.ts';
 import { readJobEvents } from '../job-events.ts';
 import type { Caller } from '../keys.ts';
 import {
@@ -60,7 +61,7 @@ import {
   wholeNumber,
 } from '../parameters.ts';
 import { badParameter, notDone, problem } from '../problems.ts';
-import { type ApiEnv, etagOf, type Route, type RouteParts, route } from '../route.ts';
+import { etagOf, type Route, type RouteParts, route } from '../route.ts';
 import { ofEvent, partsOfId } from './events.ts';
 import { afterJobEvent, jobParams } from './jobs.ts';
 

@@ -7,6 +7,7 @@ import { shareCalls } from '../../storage/shared-reads.ts';
 import type { Item, Key } from '../../storage/table.ts';
 import { isId } from '../../validation.ts';
 import { isFor, ofAccount, ofRegion } from '../access.ts';
+import type { ApiEnv } from '../env.ts';
 import {
   type Crowded,
   type FeedDeps,
@@ -39,7 +40,7 @@ import {
   wholeNumber,
 } from '../parameters.ts';
 import { problem } from '../problems.ts';
-import { type ApiEnv, type Route, type RouteParts, route, type Subject } from '../route.ts';
+import { type Route, type RouteParts, route, type Subject } from '../route.ts';
 import { SLOT_GRACE_MS, type Slot } from '../waiting-limit.ts';
 
 const MAX_WAIT_SECONDS = 25;

@@ -20,6 +20,7 @@ import type { Recipient as RecipientRecord } from '../../notifications/types.ts'
 import type { Expectation, Refusal } from '../../resources.ts';
 import { isId } from '../../validation.ts';
 import { ofAccount } from '../access.ts';
+import type { ApiEnv } from '../env.ts';
 import type { Caller } from '../keys.ts';
 import {
   ImportReport,
@@ -30,7 +31,7 @@ import {
 } from '../notification-views.ts';
 import { afterBy, afterId, decodePlace, encodePlace, limit, nextOf, one } from '../parameters.ts';
 import { notDone, problem } from '../problems.ts';
-import { type ApiEnv, etagOf, type Route, route, type Subject } from '../route.ts';
+import { etagOf, type Route, route, type Subject } from '../route.ts';
 
 const MASKED = 'Addresses are masked for keys with the role `read`.';
 

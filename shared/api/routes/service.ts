@@ -5,9 +5,10 @@ import { catalogue, eventTypes } from '../../events/catalogue.ts';
 import { exampleOf } from '../../events/examples.ts';
 import { schemaPathOf } from '../../events/types.ts';
 import { keys } from '../../storage/schema.ts';
+import type { ApiEnv } from '../env.ts';
 import { one } from '../parameters.ts';
 import { problem } from '../problems.ts';
-import { type ApiEnv, type Route, type RouteParts, route, sendStatic } from '../route.ts';
+import { type Route, type RouteParts, route, sendStatic } from '../route.ts';
 import { Event } from './events.ts';
 
 /** Cache headers of the catalogue and the schemas, which change only with a release. */

@@ -5,8 +5,9 @@ import { readSettings } from '../../notifications/settings.ts';
 import { findUnsubscription, resubscribe, suppress } from '../../notifications/suppressions.ts';
 import type { Locale, NotificationSettings } from '../../notifications/types.ts';
 import { readUnsubscribeToken, type Unsubscription } from '../../notifications/unsubscribe.ts';
+import type { ApiEnv } from '../env.ts';
 import { one } from '../parameters.ts';
-import { type Answer, type ApiEnv, type Route, route, type Subject } from '../route.ts';
+import { type Answer, type Route, route, type Subject } from '../route.ts';
 import { CHOICE, choices, selectLocale, type UnsubscribeView, unsubscribePage } from '../unsubscribe-page.ts';
 
 /** Default locale if the request has no `Accept-Language` and the link is unknown. */
