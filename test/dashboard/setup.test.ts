@@ -202,7 +202,7 @@ describe('a validation error', () => {
     ['accounts', { accountScope: 'some' }, /^It must name at least one account\.$/],
     ['types', { typeScope: 'some' }, /^It must name at least one type\.$/],
     ['patterns', { typeScope: 'some', types: ['job.*'], patterns: 'Job' }, /^It must be an event type/],
-    ['patterns', { typeScope: 'some', patterns: 'nothing.*' }, /^It must match one of the event types/],
+    ['patterns', { typeScope: 'some', patterns: 'nothing.*' }, /^It must match an existing event type/],
     ['orderGroups', { orderGroups: 'x'.repeat(201) }, /^It must be at most 200 characters\.$/],
     ['origins', { origins: 'x'.repeat(201) }, /^It must be at most 200 characters\.$/],
     ['jobFields.1.value', withFields(['status', 'a'], ['mustDate', 'maybe']), /^It must be a valid value/],

@@ -546,7 +546,7 @@ describe('failures', () => {
     expect(await world.told(HOUR)).toEqual([{ kind: 'dispatched', jobs: [4, 5] }]);
     const untold = await world.untold();
     expect(untold.flatMap(({ jobs }) => jobs).sort()).toEqual([1, 2, 3]);
-    for (const one of untold) expect(one).toMatchObject({ became: 'failed', reason: 'refused' });
+    for (const one of untold) expect(one).toMatchObject({ became: 'failed', reason: 'rejected' });
   });
 
   test('an unreadable thread delays no other', async () => {
@@ -610,7 +610,7 @@ describe('failures', () => {
     await world.stand(50);
     const untold = await world.untold();
     expect(untold.length).toBeGreaterThan(5);
-    for (const one of untold) expect(one).toMatchObject({ became: 'failed', reason: 'refused' });
+    for (const one of untold) expect(one).toMatchObject({ became: 'failed', reason: 'rejected' });
     const told = [];
     for (let at = HOUR; at < HOUR + 20 * MINUTE; at += MINUTE) told.push(...(await world.told(at)));
     const all = [...told, ...untold].flatMap(({ jobs }) => jobs);
