@@ -122,7 +122,7 @@ async function createReplay(
       end.positions.get(account) ?? (heads.kind === 'placed' ? heads.positions.get(account) : 0) ?? 0;
     return last > position ? [{ account, position, end: last }] : [];
   });
-  if (ranges.length === 0) return { kind: 'refused', reason: 'No events are between from and to.' };
+  if (ranges.length === 0) return { kind: 'refused', reason: 'from and to have no events between them.' };
   if (ranges.length > MAX_ACCOUNTS) {
     const reason = `filter.accounts must name at most ${MAX_ACCOUNTS} accounts; the range contains events of ${ranges.length}.`;
     return { kind: 'refused', reason };

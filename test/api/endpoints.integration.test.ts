@@ -780,9 +780,9 @@ describe('deliveries', () => {
     expect(unreadable.body.detail).toContain('<account>.<epoch>.<sequence>');
     for (const [event, why] of [
       ['acme.e0.2', 'acme.e1.2'],
-      ['acme.e1.3', 'from e1.1 to e1.2'],
-      ['acme.e1.0', 'whole number from 1'],
-      ['other.e1.1', 'none'],
+      ['acme.e1.3', 'e1.1 to e1.2'],
+      ['acme.e1.0', 'positive integer'],
+      ['other.e1.1', 'does not follow'],
     ] as const) {
       const { status, body } = await resend(event);
       expect([status, body.field], event).toEqual([422, 'event']);

@@ -327,7 +327,7 @@ describe.each(nodes())('on Node $version', ({ node, version }) => {
       // An endpoint whose receiver verifies every signature with the printed secret.
       const endpoint = ['endpoints', 'add', receiver.url, '--id', 'erp', '--accounts', 'bakery'];
       const [made] = await json(...endpoint, '--region', 'us', '--types', 'job.*');
-      expect(made).toMatchObject({ endpoint: { id: 'erp', region: 'us' }, late: [] });
+      expect(made).toMatchObject({ endpoint: { id: 'erp', region: 'us' }, truncatedAccounts: [] });
       expect(await run('endpoints', 'ping', 'erp')).toMatchObject({ code: 0, err: '' });
       expect(receiver.taken.map(({ type }) => type)).toEqual(['jobwire.ping']);
       other.setStatus(first, 'In production');

@@ -474,8 +474,8 @@ test('for any receivers and kills: every event is delivered, in order per job, a
 
   // Each failure has its message in the log.
   const words: readonly [endpoint: string, RegExp][] = [
-    ['slow', /^The endpoint did not answer in time\.$/],
-    ['slow', /^The endpoint did not finish its answer in time\.$/],
+    ['slow', /^The endpoint did not respond in time\.$/],
+    ['slow', /^The endpoint did not complete its response in time\.$/],
     ['resets', /^The endpoint closed the connection before it responded \(ECONNRESET\)\.$/],
     ['resets', /^The endpoint closed the connection before its response was complete \(ECONNRESET\)\.$/],
     ['errors', /^The endpoint answered 500\.$/],

@@ -97,7 +97,7 @@ const FUNCTIONS = {
     env: MailFeedbackEnv,
     limitBytes: 1_000_000,
   },
-  api: { id: /^ApiFunction[0-9A-F]{8}$/, env: ApiEnv, limitBytes: 1_000_000 },
+  api: { id: /^ApiFunction[0-9A-F]{8}$/, env: ApiEnv, limitBytes: 1_050_000 },
   // Addresses and templates are checked here.
   manage: { id: /^ApiManage[0-9A-F]{8}$/, env: ManageEnv, limitBytes: 1_100_000 },
   live: { id: /^ApiLive[0-9A-F]{8}$/, env: LiveEnv, limitBytes: 1_000_000 },

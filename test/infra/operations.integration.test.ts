@@ -635,7 +635,7 @@ describe('telling customers', () => {
     expect(tick.metrics).toMatchObject({ OldestUnsent: [90], Ticks: [1] });
     expect(notify.of('told')).toMatchObject([
       { level: 'INFO', account: 'acme', messageId: 'm1', channel: 'email', outcome: 'sent' },
-      { level: 'WARN', outcome: 'failed', reason: 'refused', detail: 'SES did not take the mail.' },
+      { level: 'WARN', outcome: 'failed', reason: 'rejected', detail: 'SES did not take the mail.' },
     ]);
     expect(notify.of('notify')).toMatchObject([{ level: 'WARN', notices: 2, sent: 5, ms: 0 }]);
     expect(notify.metrics).toEqual({

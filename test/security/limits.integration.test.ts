@@ -54,7 +54,7 @@ test('a region has a maximum number of endpoints', async () => {
   expect(await createEndpoint(deps, REGION, { id: 'last', url: URL })).toMatchObject({ kind: 'created' });
   expect(await createEndpoint(deps, REGION, { id: 'beyond', url: URL })).toMatchObject({
     kind: 'conflict',
-    reason: expect.stringContaining('delete one first'),
+    reason: expect.stringContaining('Delete one first'),
   });
 });
 
@@ -97,7 +97,7 @@ test('an account has a maximum number of recipients, created one by one or impor
   const csv = 'email\nann@example.com\nben@example.com\n';
   expect(await importRecipients(people, ACME, csv)).toMatchObject({
     imported: 1,
-    bad: [{ line: 3, reason: expect.stringContaining('delete some first') }],
+    bad: [{ line: 3, reason: expect.stringContaining('Delete some first') }],
   });
   const input = { email: 'cy@example.com' };
   expect(await createRecipient(people, ACME, input)).toMatchObject({ kind: 'conflict' });

@@ -42,14 +42,14 @@ export type Trouble =
 
 /** How long a trouble lasts: for so many requests, or until so many drains have said that they wait, and why. */
 const LASTS: Readonly<Record<Trouble, { readonly times: number } | { waits: number; why: RegExp }>> = {
-  silent: { waits: 1, why: /did not answer in time/ },
+  silent: { waits: 1, why: /did not respond in time/ },
   late: { times: 3 },
-  reset: { waits: 2, why: /broke off the connection/ },
-  'reset in the answer': { waits: 2, why: /broke off its answer/ },
+  reset: { waits: 2, why: /closed the connection before it responded/ },
+  'reset in the answer': { waits: 2, why: /closed the connection before its response was complete/ },
   'reset after the answer': { times: 3 },
   endless: { times: 3 },
   'endless 500': { waits: 2, why: /answered 500/ },
-  dripping: { waits: 1, why: /did not finish its answer in time/ },
+  dripping: { waits: 1, why: /did not complete its response in time/ },
   busy: { waits: 1, why: /answered 429/ },
   gone: { waits: Number.POSITIVE_INFINITY, why: /./ },
   dies: { waits: 1, why: /refused the connection/ },
