@@ -359,7 +359,7 @@ eachTable('replays', (makeTable, kind) => {
     });
     expect(await rig.start({ from: 'beginning', filter: { accounts: ['other'] } })).toEqual({
       kind: 'refused',
-      reason: 'No events are between from and to.',
+      reason: 'from and to have no events between them.',
     });
   });
 
@@ -397,8 +397,8 @@ describe('an invalid request is rejected with one message', () => {
     [end, { from: 'beginning', to: 'beginning' }],
     ['from must not be in the future.', { from: at(21) }],
     ['to must not be in the future.', { from: 'beginning', to: at(21) }],
-    ['No events are between from and to.', { from: at(15) }],
-    ['No events are between from and to.', { from: at(5), to: at(5) }],
+    ['from and to have no events between them.', { from: at(15) }],
+    ['from and to have no events between them.', { from: at(5), to: at(5) }],
     ['from must have a cursor from e1.0 to e1.10 for "acme".', { from: { cursors: { acme: 'e1.11' } } }],
     ['from must have a cursor from e1.0 to e1.10 for "acme".', { from: { cursors: { acme: 'e2.1' } } }],
     [
