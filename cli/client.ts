@@ -129,7 +129,7 @@ export function createClient(options: ClientOptions): Client {
       throw unreachable(base, cause);
     }
     if (answer.ok) return answer;
-    throw await refusal(answer, base);
+    throw await rejection(answer, base);
   }
 
   /** Sends a request and reads its whole response. */
@@ -328,7 +328,7 @@ function reconnectWait(failures: number, most: number): number {
   );
 }
 
-async function refusal(answer: Response, base: string): Promise<ApiError | UnreachableError> {
+async function rejection(answer: Response, base: string): Promise<ApiError | UnreachableError> {
   if (answer.status < 400) {
     const target = answer.headers.get('location');
     const to = target && URL.canParse(target, base) ? ` to ${new URL(target, base).origin}` : '';

@@ -39,7 +39,7 @@ export const handler = middy(
       connect: createConnector({
         regions: { [env.JOBWIRE_REGION]: serviceOf(env) },
         readSecret: secrets.readSecret,
-        onRefused: secrets.forget,
+        onCredentialsRejected: secrets.forget,
         tokenCache: (ref, version) => tableTokenCache(table, ref, version),
         now: Date.now,
       }),

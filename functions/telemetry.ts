@@ -45,7 +45,7 @@ interface OperateReport {
   readonly command: string;
   /** Id of the command's account or endpoint. */
   readonly about: string | null;
-  readonly outcome: 'done' | 'refused' | 'unknown' | 'conflict';
+  readonly outcome: 'done' | 'rejected' | 'unknown' | 'conflict';
 }
 
 /** A request to the HTTP API. Contains the route's pattern instead of the requested path, and no address. */

@@ -209,11 +209,11 @@ const schema = z
         fail(['endpoints', at, 'id'], `must be unique, and "${endpoint.id}" is there twice`);
       }
       endpoints.add(endpoint.id);
-      const refusal = checkUrl(endpoint.url, config.webhooks.allowPrivateNetworks);
-      if (refusal) {
+      const rejection = checkUrl(endpoint.url, config.webhooks.allowPrivateNetworks);
+      if (rejection) {
         const opens = checkUrl(endpoint.url, true) === undefined;
         const hint = opens ? ' (webhooks.allowPrivateNetworks opens this for local use)' : '';
-        fail(['endpoints', at, 'url'], `is not accepted: ${refusal.replace(/\.$/, '')}${hint}`);
+        fail(['endpoints', at, 'url'], `is not accepted: ${rejection.replace(/\.$/, '')}${hint}`);
       }
       endpoint.accounts?.forEach((account, place) => {
         if (!accounts.has(account)) {

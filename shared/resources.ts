@@ -2,9 +2,9 @@
 import type { Clause, Item, Key, Table } from './storage/table.ts';
 
 /** The reason why an operation was rejected, as one sentence. */
-export type Refusal = {
+export type Rejection = {
   readonly kind: /** What was asked for can't be. */
-    | 'refused'
+    | 'rejected'
     /** The resource does not exist. */
     | 'unknown'
     /** The resource has a different state than expected, or another process holds its lock. */
@@ -47,7 +47,7 @@ export async function whileLocked<T>(
   key: Key,
   id: string,
   work: (lock: Lock) => Promise<T>,
-): Promise<T | Refusal> {
+): Promise<T | Rejection> {
   const owner = newId();
   const at = now();
   const taken = await table.write({
@@ -69,7 +69,7 @@ export async function whileLocked<T>(
 }
 
 /** Returns the conflict for a lock that another process holds. */
-export const beingWorkedOn = (id: string): Refusal => ({
+export const beingWorkedOn = (id: string): Rejection => ({
   kind: 'conflict',
   why: 'busy',
   reason: `Another operation on "${id}" is in progress. Retry within two minutes.`,

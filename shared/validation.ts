@@ -121,11 +121,11 @@ export function pathText(path: readonly PropertyKey[], whole: string): string {
 /** The validated input, or the reason for its rejection as one sentence. */
 export type Checked<T> =
   | { readonly kind: 'checked'; readonly value: T }
-  | { readonly kind: 'refused'; readonly reason: string };
+  | { readonly kind: 'rejected'; readonly reason: string };
 
 /** Validates an input of any shape. Values are not quoted, because they may be secrets. */
 export function checkInput<T>(shape: z.ZodType<T>, raw: unknown): Checked<T> {
   const result = shape.safeParse(raw, { reportInput: true });
   if (result.success) return { kind: 'checked', value: result.data };
-  return { kind: 'refused', reason: `${sentenceOf(result.error.issues[0], 'The request')}.` };
+  return { kind: 'rejected', reason: `${sentenceOf(result.error.issues[0], 'The request')}.` };
 }

@@ -15,7 +15,7 @@ function withEndpoint(endpoint: object, more: object = {}): object {
   };
 }
 
-function refusalOf(config: object): string {
+function findRejection(config: object): string {
   try {
     parseConfig(config, {});
   } catch (cause) {
@@ -56,15 +56,15 @@ describe('endpoints in the configuration', () => {
     [{ url: 'https://10.0.0.1/' }, 'url is not accepted'],
     [{ url: 'https://erp.example.com:22/' }, 'url is not accepted'],
   ])('are rejected with a message that names the field: %j', (endpoint, words) => {
-    const refusal = refusalOf(withEndpoint(endpoint));
-    expect(refusal).toContain(`endpoints[0].${words}`);
-    expect(refusal.match(/\.( |$)/g), 'one sentence').toHaveLength(1);
-    expect(refusal).not.toContain('c2hvcnQ');
+    const rejection = findRejection(withEndpoint(endpoint));
+    expect(rejection).toContain(`endpoints[0].${words}`);
+    expect(rejection.match(/\.( |$)/g), 'one sentence').toHaveLength(1);
+    expect(rejection).not.toContain('c2hvcnQ');
   });
 
   test('are disabled after five days by default', () => {
     expect(parseConfig(withEndpoint({}), {}).webhooks.disableAfterDays).toBe(5);
-    expect(refusalOf(withEndpoint({}, { webhooks: { disableAfterDays: 0 } }))).toBe(
+    expect(findRejection(withEndpoint({}, { webhooks: { disableAfterDays: 0 } }))).toBe(
       'webhooks.disableAfterDays must be more than 0.',
     );
   });
@@ -73,7 +73,7 @@ describe('endpoints in the configuration', () => {
 test('a key has 100 streams and long polls by default', () => {
   expect(parseConfig(withEndpoint({}), {}).streamsPerKey).toBe(100);
   for (const streamsPerKey of [0, 1001, 2.5]) {
-    expect(refusalOf(withEndpoint({}, { streamsPerKey }))).toBe(
+    expect(findRejection(withEndpoint({}, { streamsPerKey }))).toBe(
       'streamsPerKey must be a whole number from 1 to 1000.',
     );
   }
@@ -158,10 +158,10 @@ describe('notifications in the configuration', () => {
     ],
     [{ from, smtp, ses: {} }, 'notifications.ses is not a known setting'],
   ])('are rejected with a message that names the field: %j', (notifications, words) => {
-    const refusal = refusalOf(told(notifications));
-    expect(refusal).toContain(words);
-    expect(refusal.match(/\.( |$)/g), 'one sentence').toHaveLength(1);
-    expect(refusal).not.toContain('top-secret');
+    const rejection = findRejection(told(notifications));
+    expect(rejection).toContain(words);
+    expect(rejection.match(/\.( |$)/g), 'one sentence').toHaveLength(1);
+    expect(rejection).not.toContain('top-secret');
   });
 
   test.each<[object, string]>([
@@ -169,6 +169,6 @@ describe('notifications in the configuration', () => {
     [{ publicUrl: 'acme.example' }, 'publicUrl must be a URL that begins with http:// or https://.'],
     [{ publicUrl: 'https://acme.example/?a=b' }, 'publicUrl must be without ? and #.'],
   ])('accept a URL prefix for links: %j', (more, words) => {
-    expect(refusalOf(told({ from, smtp }, more))).toBe(words);
+    expect(findRejection(told({ from, smtp }, more))).toBe(words);
   });
 });

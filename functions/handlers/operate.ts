@@ -36,7 +36,7 @@ import {
 } from '../../shared/delivery/endpoint-controls.ts';
 import type { EndpointDeps } from '../../shared/delivery/endpoint-edits.ts';
 import { createEndpoint, deleteEndpoint, updateEndpoint } from '../../shared/delivery/endpoints.ts';
-import type { Refusal } from '../../shared/resources.ts';
+import type { Rejection } from '../../shared/resources.ts';
 import { confirmAccount, renewLogs, reportAccount } from '../../shared/tracking/operator.ts';
 import { id, sentenceOf } from '../../shared/validation.ts';
 import type { Telemetry } from '../telemetry.ts';
@@ -56,7 +56,7 @@ type Answer = { readonly [field: string]: unknown };
 
 /** The reason why a command was not executed. */
 interface Failure {
-  readonly kind: Refusal['kind'];
+  readonly kind: Rejection['kind'];
   readonly message: string;
 }
 
@@ -154,7 +154,7 @@ export function createOperateHandler(deps: OperateDeps) {
     const parsed = Command.safeParse(event, { reportInput: true });
     const answer = parsed.success
       ? await perform(deps, parsed.data)
-      : fail('refused', `${sentenceOf(parsed.error.issues[0], 'The command')}.`);
+      : fail('rejected', `${sentenceOf(parsed.error.issues[0], 'The command')}.`);
     telemetry.operate({
       command: parsed.success ? parsed.data.do : 'unknown',
       about: parsed.success ? aboutWhat(parsed.data, answer) : null,
@@ -308,13 +308,13 @@ async function confirm(
 
 const fail = (kind: Failure['kind'], message: string): Answer => ({ error: { kind, message } });
 const unknownAccount = (name: string): Answer => fail('unknown', `There is no account "${name}".`);
-const notDone = ({ kind, reason }: Refusal): Answer => fail(kind, reason);
+const notDone = ({ kind, reason }: Rejection): Answer => fail(kind, reason);
 
 function changedAccount(outcome: Awaited<ReturnType<typeof updateAccount>>): Answer {
   return outcome.kind === 'changed' ? { account: outcome.account } : notDone(outcome);
 }
 
-function changed(outcome: { readonly kind: 'changed'; readonly endpoint: Endpoint } | Refusal): Answer {
+function changed(outcome: { readonly kind: 'changed'; readonly endpoint: Endpoint } | Rejection): Answer {
   return outcome.kind === 'changed' ? { endpoint: showEndpoint(outcome.endpoint) } : notDone(outcome);
 }
 

@@ -54,14 +54,14 @@ export async function fetchArtwork(
 }
 
 async function read(answer: Response, maxBytes: number): Promise<ArtworkAnswer> {
-  const refusal = !answer.ok
+  const rejection = !answer.ok
     ? `It answered ${answer.status}.`
     : /^\s*text\/html\b/i.test(answer.headers.get('content-type') ?? '')
       ? 'It is a web page.'
       : undefined;
-  if (refusal !== undefined) {
+  if (rejection !== undefined) {
     await answer.body?.cancel();
-    return missing(refusal);
+    return missing(rejection);
   }
   let bytes = 0;
   // Leaving the loop cancels the body.

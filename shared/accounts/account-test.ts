@@ -7,7 +7,7 @@
 import { createOrderingClient } from '../ordering/client.ts';
 import { cleanLine, OrderingError } from '../ordering/errors.ts';
 import { createTokenSource } from '../ordering/tokens.ts';
-import type { Refusal } from '../resources.ts';
+import type { Rejection } from '../resources.ts';
 import { SecretError } from '../secrets.ts';
 import { type AccountRef, keys } from '../storage/schema.ts';
 import type { Table } from '../storage/table.ts';
@@ -40,7 +40,7 @@ const MAX_STATUSES = 5;
 const MAX_STATUS_LENGTH = 60;
 
 /** Tests the current credentials of an account, and whether they still belong to the tracked account. */
-export async function testAccount(deps: TestDeps, ref: AccountRef): Promise<Tested | Refusal> {
+export async function testAccount(deps: TestDeps, ref: AccountRef): Promise<Tested | Rejection> {
   const [record, head] = await Promise.all([
     deps.table.get(keys.account(ref)),
     deps.table.get(keys.head(ref)),
@@ -52,9 +52,9 @@ export async function testAccount(deps: TestDeps, ref: AccountRef): Promise<Test
 }
 
 /** Tests credentials before an account has them. */
-export async function testCredentials(deps: TestDeps, input: unknown): Promise<Tested | Refusal> {
+export async function testCredentials(deps: TestDeps, input: unknown): Promise<Tested | Rejection> {
   const checked = checkInput(CredentialsTest, input);
-  if (checked.kind === 'refused') return checked;
+  if (checked.kind === 'rejected') return checked;
   const region = oneRegion({ regions: Object.keys(deps.services) }, checked.value.region);
   if (typeof region === 'object') return region;
   const { credentials } = checked.value;

@@ -37,7 +37,7 @@ interface Options {
    * Called with a `secretRef` whose credentials or token upstream rejected, or whose credentials changed
    * since the last use. Cached data of it may be outdated.
    */
-  readonly onRefused?: (secretRef: string) => void;
+  readonly onCredentialsRejected?: (secretRef: string) => void;
   /** Token cache shared between processes. Default: each process gets its own tokens. */
   readonly tokenCache?: (ref: AccountRef, version: string) => TokenCache;
   readonly now: () => number;
@@ -94,7 +94,8 @@ export function createConnector(
     if (!region) throw new Error(`The region ${account.region} is not configured.`);
     const { credentialsAt } = account;
     const name = `${account.region}/${account.account}`;
-    if (credentialsAt !== undefined && changes.get(name) !== credentialsAt) options.onRefused?.(secretRef);
+    if (credentialsAt !== undefined && changes.get(name) !== credentialsAt)
+      options.onCredentialsRejected?.(secretRef);
     let source = sourceOf(account, region, await options.readSecret(secretRef));
     if (credentialsAt !== undefined) changes.set(name, credentialsAt);
     const tokens: TokenSource = {
@@ -107,7 +108,7 @@ export function createConnector(
           // Concurrent calls are rejected with the same credentials. The first one reads the new ones for
           // all.
           if (source === used) {
-            options.onRefused?.(secretRef);
+            options.onCredentialsRejected?.(secretRef);
             const credentials = await unlessAborted(options.readSecret(secretRef), signal).catch(() => {
               signal?.throwIfAborted();
               throw cause;
@@ -119,7 +120,7 @@ export function createConnector(
         }
       },
       async drop(accessToken) {
-        options.onRefused?.(secretRef);
+        options.onCredentialsRejected?.(secretRef);
         await source.tokens.drop(accessToken);
       },
     };

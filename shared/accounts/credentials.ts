@@ -23,7 +23,7 @@ import type { Credentials } from './connect.ts';
 /** Credentials as given by a caller. */
 export type GivenCredentials = Pick<Credentials, 'clientId' | 'clientSecret'>;
 
-/** Store of account credentials. Every method except `refuse` throws {@link SecretError}. */
+/** Store of account credentials. Every method except `checkSecretRef` throws {@link SecretError}. */
 export interface AccountSecrets {
   /** Stores credentials and replaces former ones. Returns the `secretRef` for reading them. */
   save(region: string, account: string, given: GivenCredentials): Promise<string>;
@@ -35,7 +35,7 @@ export interface AccountSecrets {
    * Returns why a given `secretRef` is not accepted: an error message without its first word, the field
    * name. `undefined` if it is accepted.
    */
-  refuse(region: string, secretRef: string): string | undefined;
+  checkSecretRef(region: string, secretRef: string): string | undefined;
 }
 
 /** Creates a store in Secrets Manager, below the prefix from which the cell may read credentials. */
@@ -58,7 +58,7 @@ export function createAwsAccountSecrets(
     },
     read: (secretRef) => reader.readSecret(secretRef),
     remove: (region, account) => texts.remove(toPlace(region, account)),
-    refuse: (region, secretRef) => checkSecretRef(stage, region, secretRef),
+    checkSecretRef: (region, secretRef) => checkSecretRef(stage, region, secretRef),
   };
 }
 
@@ -94,7 +94,7 @@ export async function openLocalAccountSecrets(table: Table, key: Uint8Array): Pr
       return { ...parseSecret(secretRef, text, AccountSecret), version };
     },
     remove: (region, account) => texts.remove(toPlace(region, account)),
-    refuse: () =>
+    checkSecretRef: () =>
       'must be left out here, where credentials have to be given: there is no other store for them',
   };
 }

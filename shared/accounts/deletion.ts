@@ -16,7 +16,7 @@
  * remains, and the next run starts from the beginning. Deliveries in the history expire on their own.
  */
 import pLimit from 'p-limit';
-import { beingWorkedOn, type Refusal, revisionOf, revisionStill } from '../resources.ts';
+import { beingWorkedOn, type Rejection, revisionOf, revisionStill } from '../resources.ts';
 import {
   type AccountRef,
   cursorPk,
@@ -87,7 +87,7 @@ export async function beginDeletion(
   account: Item,
   ref: AccountRef,
   lockOwner: string,
-): Promise<'begun' | 'changed' | Refusal> {
+): Promise<'begun' | 'changed' | Rejection> {
   const { region, account: id } = ref;
   const begun = await table.transact(
     [

@@ -16,7 +16,7 @@ import {
   beingWorkedOn,
   type Expectation,
   type Lock,
-  type Refusal,
+  type Rejection,
   revisionOf,
   whileLocked,
 } from '../resources.ts';
@@ -70,17 +70,17 @@ const MAX_PAGE = 500;
 export async function createAccount(
   deps: AccountDeps,
   input: unknown,
-): Promise<{ readonly kind: 'created'; readonly account: AccountRecord } | Refusal> {
+): Promise<{ readonly kind: 'created'; readonly account: AccountRecord } | Rejection> {
   const checked = checkInput(NewAccount, input);
-  if (checked.kind === 'refused') return checked;
+  if (checked.kind === 'rejected') return checked;
   const { id, credentials, secretRef = '', pollIntervalSeconds, paused } = checked.value;
   const { table, log, secrets, now } = deps;
   const region = oneRegion(deps, checked.value.region);
   if (typeof region === 'object') return region;
-  const refusal =
-    refuseInterval(deps, pollIntervalSeconds) ??
-    (credentials ? undefined : refuseReference(deps, region, secretRef));
-  if (refusal) return refusal;
+  const rejection =
+    checkInterval(deps, pollIntervalSeconds) ??
+    (credentials ? undefined : checkReference(deps, region, secretRef));
+  if (rejection) return rejection;
   const ref = { region, account: id };
   const isTaken = async () => (await findAccount(table, deps.regions, id)) !== undefined;
   if (await isTaken()) return taken(id);
@@ -126,16 +126,16 @@ export interface AccountPage {
 export async function pageAccounts(
   deps: Pick<AccountDeps, 'table' | 'regions' | 'isDeclared'>,
   query: AccountQuery = {},
-): Promise<AccountPage | Refusal> {
+): Promise<AccountPage | Rejection> {
   const { only } = query;
   const limit = Math.min(query.limit ?? DEFAULT_PAGE, MAX_PAGE);
   if (query.region !== undefined && !deps.regions.includes(query.region)) {
-    return { kind: 'refused', reason: `region ${regionRule(deps.regions)}.` };
+    return { kind: 'rejected', reason: `region ${regionRule(deps.regions)}.` };
   }
   const regions = query.region === undefined ? [...deps.regions].sort() : [query.region];
   const [afterRegion = '', afterId = ''] = query.after?.split('/') ?? [];
   if (query.after !== undefined && !regions.includes(afterRegion)) {
-    return { kind: 'refused', reason: 'after must be the `next` of a page of accounts.' };
+    return { kind: 'rejected', reason: 'after must be the `next` of a page of accounts.' };
   }
   const found: Item[] = [];
   for (const region of regions) {
@@ -175,14 +175,14 @@ export async function updateAccount(
   ref: AccountRef,
   input: unknown,
   expected: Expectation = {},
-): Promise<ChangedAccount | Refusal> {
+): Promise<ChangedAccount | Rejection> {
   const checked = checkInput(AccountUpdate, input);
-  if (checked.kind === 'refused') return checked;
+  if (checked.kind === 'rejected') return checked;
   const { pollIntervalSeconds, secretRef } = checked.value;
-  const refusal =
-    (pollIntervalSeconds === undefined ? undefined : refuseInterval(deps, pollIntervalSeconds)) ??
-    (secretRef === undefined ? undefined : refuseReference(deps, ref.region, secretRef));
-  if (refusal) return refusal;
+  const rejection =
+    (pollIntervalSeconds === undefined ? undefined : checkInterval(deps, pollIntervalSeconds)) ??
+    (secretRef === undefined ? undefined : checkReference(deps, ref.region, secretRef));
+  if (rejection) return rejection;
   const interval = pollIntervalSeconds === undefined ? {} : { pollIntervalSeconds };
   if (secretRef === undefined) return edit(deps, ref, expected, () => ({ set: interval }));
   return locked(deps, ref, async () => {
@@ -232,13 +232,13 @@ export async function rotateCredentials(
   ref: AccountRef,
   input: unknown,
   expected: Expectation = {},
-): Promise<ChangedAccount | Refusal> {
+): Promise<ChangedAccount | Rejection> {
   const checked = checkInput(NewCredentials, input);
-  if (checked.kind === 'refused') return checked;
+  if (checked.kind === 'rejected') return checked;
   return locked(deps, ref, async () => {
     const record = await deps.table.get(keys.account(ref));
-    const refusal = record ? manageable(deps, record, ref, expected) : unknownAccount(ref.account);
-    if (refusal) return refusal;
+    const rejection = record ? manageable(deps, record, ref, expected) : unknownAccount(ref.account);
+    if (rejection) return rejection;
     const secretRef = await deps.secrets.save(ref.region, ref.account, checked.value);
     // A concurrent pause must not cause an error here: the credentials are already stored.
     return edit(deps, ref, {}, (before) => ({
@@ -264,16 +264,16 @@ export async function deleteAccount(
   ref: AccountRef,
   expected: Expectation = {},
   budgetMs = DELETE_MS,
-): Promise<{ readonly kind: 'deleted'; readonly complete: boolean } | Refusal> {
+): Promise<{ readonly kind: 'deleted'; readonly complete: boolean } | Rejection> {
   const deadline = deps.now() + budgetMs;
-  const begun = await locked(deps, ref, async ({ owner }): Promise<{ kind: 'begun' } | Refusal> => {
+  const begun = await locked(deps, ref, async ({ owner }): Promise<{ kind: 'begun' } | Rejection> => {
     const record = await deps.table.get(keys.account(ref));
     if (!record) {
       const note = await readDeletion(deps.table, ref);
       return note && note.emptied !== true ? { kind: 'begun' } : unknownAccount(ref.account);
     }
-    const refusal = manageable(deps, record, ref, expected);
-    if (refusal) return refusal;
+    const rejection = manageable(deps, record, ref, expected);
+    if (rejection) return rejection;
     const outcome = await beginDeletion(deps, record, ref, owner);
     if (outcome === 'changed') return changedMeanwhile(ref.account);
     return outcome === 'begun' ? { kind: 'begun' } : outcome;
@@ -308,7 +308,7 @@ function instant(ms: Item[string]): string | null {
  * Completes the deletion of a former account of this id if possible. Otherwise returns why the id is not
  * free.
  */
-async function finishFormer(deps: AccountDeps, ref: AccountRef): Promise<Refusal | undefined> {
+async function finishFormer(deps: AccountDeps, ref: AccountRef): Promise<Rejection | undefined> {
   if (!(await readDeletion(deps.table, ref))) return undefined;
   const progress = await workOffDeletion(deps, ref, deps.now() + DELETE_MS);
   if (progress.kind === 'free') return undefined;
@@ -331,8 +331,8 @@ async function edit(
   ref: AccountRef,
   expected: Expectation,
   decide: (record: Item) => RecordUpdate,
-): Promise<ChangedAccount | Refusal> {
-  const outcome = await updateAccountRecord<Refusal>(
+): Promise<ChangedAccount | Rejection> {
+  const outcome = await updateAccountRecord<Rejection>(
     deps.table,
     ref,
     deps.now(),
@@ -349,7 +349,7 @@ function manageable(
   record: Item,
   ref: AccountRef,
   { revision = revisionOf(record) }: Expectation,
-): Refusal | undefined {
+): Rejection | undefined {
   if (isDeclared?.(ref)) {
     const reason = `The account "${ref.account}" is declared in the configuration file: change or remove it under "accounts" there, and start again.`;
     return { kind: 'conflict', reason };
@@ -360,43 +360,46 @@ function manageable(
 function locked<T>(
   deps: AccountDeps,
   ref: AccountRef,
-  work: (lock: Lock) => Promise<T | Refusal>,
-): Promise<T | Refusal> {
+  work: (lock: Lock) => Promise<T | Rejection>,
+): Promise<T | Rejection> {
   return whileLocked(deps, keys.accountLock(ref), ref.account, work);
 }
 
 /** Returns the region of a request. It may be omitted if there is only one. */
-export function oneRegion(deps: Pick<AccountDeps, 'regions'>, region: string | undefined): string | Refusal {
+export function oneRegion(
+  deps: Pick<AccountDeps, 'regions'>,
+  region: string | undefined,
+): string | Rejection {
   const [only, ...others] = deps.regions;
   if (region === undefined && only !== undefined && others.length === 0) return only;
   if (region !== undefined && deps.regions.includes(region)) return region;
   const missing = region === undefined ? 'is missing; it ' : '';
-  return { kind: 'refused', reason: `region ${missing}${regionRule(deps.regions)}.` };
+  return { kind: 'rejected', reason: `region ${missing}${regionRule(deps.regions)}.` };
 }
 
 /** Returns the rule for a region given by a caller. */
 export const regionRule = (regions: readonly string[]): string =>
   `must be one of the regions that are served here (${[...regions].sort().join(', ')})`;
 
-function refuseInterval({ minIntervalSeconds }: AccountDeps, seconds: number): Refusal | undefined {
+function checkInterval({ minIntervalSeconds }: AccountDeps, seconds: number): Rejection | undefined {
   if (seconds >= minIntervalSeconds) return undefined;
-  return { kind: 'refused', reason: `pollIntervalSeconds ${intervalRule(minIntervalSeconds)}.` };
+  return { kind: 'rejected', reason: `pollIntervalSeconds ${intervalRule(minIntervalSeconds)}.` };
 }
 
-function refuseReference({ secrets }: AccountDeps, region: string, secretRef: string): Refusal | undefined {
-  const rule = secrets.refuse(region, secretRef);
-  return rule === undefined ? undefined : { kind: 'refused', reason: `secretRef ${rule}.` };
+function checkReference({ secrets }: AccountDeps, region: string, secretRef: string): Rejection | undefined {
+  const rule = secrets.checkSecretRef(region, secretRef);
+  return rule === undefined ? undefined : { kind: 'rejected', reason: `secretRef ${rule}.` };
 }
 
-const unknownAccount = (id: string): Refusal => ({
+const unknownAccount = (id: string): Rejection => ({
   kind: 'unknown',
   reason: `There is no account "${id}".`,
 });
-const taken = (id: string): Refusal => ({
+const taken = (id: string): Rejection => ({
   kind: 'conflict',
   reason: `id must be new, and there is an account "${id}" already.`,
 });
-const changedMeanwhile = (id: string): Refusal => ({
+const changedMeanwhile = (id: string): Rejection => ({
   kind: 'conflict',
   why: 'changed',
   reason: `The account "${id}" was modified. Fetch it again and retry.`,

@@ -11,7 +11,7 @@
  */
 import { hash, randomBytes as nodeRandomBytes, timingSafeEqual } from 'node:crypto';
 import * as z from 'zod';
-import { type Refusal, revisionOf } from '../resources.ts';
+import { type Rejection, revisionOf } from '../resources.ts';
 import { API_KEY_PK, keys } from '../storage/schema.ts';
 import type { Clause, Item, Table, WriteOutcome } from '../storage/table.ts';
 import { checkInput } from '../validation.ts';
@@ -241,9 +241,9 @@ export interface KeyCreated {
  * Creates a key whose permissions and lifetime do not exceed those of the caller. A rejected request stores nothing. Concurrent
  * requests can slightly exceed {@link MAX_KEYS}.
  */
-export async function createKey(deps: KeyDeps, input: unknown, by: Caller): Promise<KeyCreated | Refusal> {
+export async function createKey(deps: KeyDeps, input: unknown, by: Caller): Promise<KeyCreated | Rejection> {
   const checked = checkInput(NewKey, input);
-  if (checked.kind === 'refused') return checked;
+  if (checked.kind === 'rejected') return checked;
   const { table, now, randomBytes = nodeRandomBytes } = deps;
   const { name, role, accounts, expiresAt } = checked.value;
   const createdAt = now();
@@ -253,7 +253,7 @@ export async function createKey(deps: KeyDeps, input: unknown, by: Caller): Prom
     expiresAt: expiresAt === undefined ? null : Date.parse(expiresAt),
   };
   const reason = checkPermissions(wanted, by, createdAt);
-  if (reason) return { kind: 'refused', reason };
+  if (reason) return { kind: 'rejected', reason };
 
   const id = newKeyId(randomBytes);
   const secret = `jw_${id}_${newSecret(randomBytes)}`;
@@ -322,7 +322,7 @@ export async function readKey(
   { table }: Pick<KeyDeps, 'table'>,
   id: string,
   by: Caller,
-): Promise<{ readonly kind: 'found'; readonly key: KeyRecord } | Refusal> {
+): Promise<{ readonly kind: 'found'; readonly key: KeyRecord } | Rejection> {
   const item = await find(table, id, by);
   if (!item) return unknownKey();
   const [use] = await table.getMany([keys.apiKeyUse(id)]);
@@ -336,10 +336,10 @@ export async function revokeKey(
   { table }: Pick<KeyDeps, 'table'>,
   id: string,
   by: Caller,
-): Promise<{ readonly kind: 'revoked' } | Refusal> {
+): Promise<{ readonly kind: 'revoked' } | Rejection> {
   if (id === BOOTSTRAP_KEY && by.role === 'admin' && by.accounts === null) {
     return {
-      kind: 'refused',
+      kind: 'rejected',
       reason: 'The key of the configuration can only be changed in the configuration.',
     };
   }
@@ -476,4 +476,4 @@ const seconds = (ms: number): number => Math.ceil(ms / 1000);
 const toIso = (ms: number): string => new Date(ms).toISOString();
 
 /** Does not quote the id, because it may be a complete key. */
-const unknownKey = (): Refusal => ({ kind: 'unknown', reason: 'There is no such key.' });
+const unknownKey = (): Rejection => ({ kind: 'unknown', reason: 'There is no such key.' });

@@ -1,6 +1,6 @@
 /** All kinds of problem details (RFC 9457). */
 import type { Context } from 'hono';
-import type { Expectation, Refusal } from '../resources.ts';
+import type { Expectation, Rejection } from '../resources.ts';
 import type { ApiEnv } from './env.ts';
 
 /** Every kind of problem: status, title, and its description in the documents. */
@@ -176,12 +176,12 @@ export function badParameter(c: Context<ApiEnv>, reason: string): Response {
 /** Returns the rejection of a use case as a problem. */
 export function notDone(
   c: Context<ApiEnv>,
-  { kind, reason, why }: Refusal,
+  { kind, reason, why }: Rejection,
   expected?: Expectation,
 ): Response {
   const parts = sayingField(reason);
   switch (kind) {
-    case 'refused':
+    case 'rejected':
       return problem(c, 'unprocessable-content', parts);
     case 'unknown':
       return problem(c, 'not-found', parts);

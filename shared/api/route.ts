@@ -228,14 +228,14 @@ export function route<
     handler: (parts) => async (c) => {
       c.set('route', `${spec.method.toUpperCase()} ${spec.path}`);
       const caller = c.get('caller');
-      if (spec.role !== null && !roleAllows(caller.role, spec.role)) return tooSmall(c, spec.role);
+      if (spec.role !== null && !roleAllows(caller.role, spec.role)) return insufficientRole(c, spec.role);
       if (spec.allAccounts && caller.accounts !== null) {
         return problem(c, 'forbidden', { detail: 'This operation requires a key for all accounts.' });
       }
       const params = paramsSchema.safeParse(c.req.param(), { reportInput: true });
-      if (!params.success) return refused(c, 'invalid-parameter', params.error, paramsSchema);
+      if (!params.success) return invalidInput(c, 'invalid-parameter', params.error, paramsSchema);
       const query = querySchema.safeParse(queryOf(c), { reportInput: true });
-      if (!query.success) return refused(c, 'invalid-parameter', query.error, querySchema);
+      if (!query.success) return invalidInput(c, 'invalid-parameter', query.error, querySchema);
       const body = await bodyOf(c, spec);
       if (body instanceof Response) return body;
       const asked = { c, caller, params: params.data as Texts, query: query.data as Texts };
@@ -405,7 +405,7 @@ function expectationOf(c: Context<ApiEnv>, revision: number | null): Expectation
   return problem(c, 'precondition-failed', { field: 'If-Match', detail });
 }
 
-function tooSmall(c: Context<ApiEnv>, needed: Role): Response {
+function insufficientRole(c: Context<ApiEnv>, needed: Role): Response {
   const detail = `This operation requires a key with the role ${needed}${needed === 'admin' ? '' : ' or higher'}.`;
   return problem(c, 'forbidden', { detail });
 }
@@ -432,7 +432,7 @@ async function bodyOf(c: Context<ApiEnv>, { body, form }: Route['spec']): Promis
 async function readForm<B extends z.ZodType>(c: Context<ApiEnv>, schema: B): Promise<z.output<B> | Response> {
   const fields = await c.req.parseBody().catch(() => ({}));
   const parsed = schema.safeParse(fields, { reportInput: true });
-  return parsed.success ? parsed.data : refused(c, 'invalid-body', parsed.error, schema);
+  return parsed.success ? parsed.data : invalidInput(c, 'invalid-body', parsed.error, schema);
 }
 
 /** Parses a JSON body. An absent body is parsed as an empty object. */
@@ -453,7 +453,7 @@ async function readBody<B extends z.ZodType>(c: Context<ApiEnv>, schema: B): Pro
   const odd = findUnsafeText(value);
   if (odd) return problem(c, 'invalid-body', odd);
   const parsed = schema.safeParse(value, { reportInput: true });
-  return parsed.success ? parsed.data : refused(c, 'invalid-body', parsed.error, schema);
+  return parsed.success ? parsed.data : invalidInput(c, 'invalid-body', parsed.error, schema);
 }
 
 /** A member of a JSON value, and what leads to it. */
@@ -499,7 +499,7 @@ function fieldOf(member: Member): string {
 }
 
 /** The first thing that is wrong, by its path, in one sentence. Values are not quoted: they may be secrets. */
-function refused(
+function invalidInput(
   c: Context<ApiEnv>,
   kind: 'invalid-parameter' | 'invalid-body',
   error: z.ZodError,

@@ -51,7 +51,7 @@ export const MAX_SLOTS_PER_KEY = 1000;
 
 /**
  * Slots in a table. The first try is a conditional put of any one of them, which is all there is to it while most are free.
- * Only when that one is taken are they looked through, so that a refusal costs one write and one query.
+ * Only when that one is taken are they looked through, so that a rejection costs one write and one query.
  */
 export function createSlots(deps: SlotDeps): Slots {
   const { table, region, perKey, now, newId, random } = deps;

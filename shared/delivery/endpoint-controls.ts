@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import type { EventType } from '../events/catalogue.ts';
 import { dataschemaOf, sourceOf } from '../events/event.ts';
 import type { LoggedEvent } from '../log/log.ts';
-import type { Expectation, Refusal } from '../resources.ts';
+import type { Expectation, Rejection } from '../resources.ts';
 import { CELL_LOG, cellLog, keys, pad } from '../storage/schema.ts';
 import type { Item } from '../storage/table.ts';
 import { checkInput } from '../validation.ts';
@@ -60,10 +60,10 @@ export async function rotateSecret(
   input: unknown = {},
   makings: Pick<ResourceGenerators, 'randomBytes'> = { randomBytes },
 ): Promise<
-  { readonly kind: 'rotated'; readonly secret: string; readonly previousSecretsExpireAt: number } | Refusal
+  { readonly kind: 'rotated'; readonly secret: string; readonly previousSecretsExpireAt: number } | Rejection
 > {
   const checked = checkInput(Rotation, input);
-  if (checked.kind === 'refused') return checked;
+  if (checked.kind === 'rejected') return checked;
   const { secret = newSigningSecret(makings.randomBytes), gracePeriodSeconds = GRACE_PERIOD_SECONDS } =
     checked.value;
   return withLock(deps, region, id, async () => {
@@ -91,7 +91,7 @@ export async function pingEndpoint(
   deps: EndpointDeps,
   region: string,
   id: string,
-): Promise<({ readonly kind: 'attempted' } & AttemptReport) | Refusal> {
+): Promise<({ readonly kind: 'attempted' } & AttemptReport) | Rejection> {
   const item = await deps.table.get(keys.sink(region, id));
   if (item?.kind !== 'webhook') return endpointNotFound(id);
   const event = createPing(region, id, deps);

@@ -1,7 +1,7 @@
 /** The common part of all operations on an endpoint: dependencies, lock, precondition, conditional update. */
 import type { EventUrls } from '../events/event.ts';
 import type { EventLog } from '../log/log.ts';
-import { type Expectation, type Refusal, revisionOf, revisionStill, whileLocked } from '../resources.ts';
+import { type Expectation, type Rejection, revisionOf, revisionStill, whileLocked } from '../resources.ts';
 import { keys } from '../storage/schema.ts';
 import type { Item, Table, Value } from '../storage/table.ts';
 import type { AttemptDeps } from './attempt.ts';
@@ -41,7 +41,7 @@ export async function updateEndpointItem(
   expected: Expectation,
   decide: (item: Item) => { readonly [attribute: string]: Value | undefined } | undefined,
   options: { readonly declared?: boolean } = {},
-): Promise<{ readonly kind: 'changed'; readonly endpoint: Endpoint } | Refusal> {
+): Promise<{ readonly kind: 'changed'; readonly endpoint: Endpoint } | Rejection> {
   for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
     const found = await findManaged(deps, region, id, expected, options);
     if (found.kind !== 'found') return found;
@@ -58,7 +58,7 @@ export async function updateEndpointItem(
   return endpointModified(id);
 }
 
-type Found = { readonly kind: 'found'; readonly item: Item } | Refusal;
+type Found = { readonly kind: 'found'; readonly item: Item } | Rejection;
 
 export async function findManaged(
   { table }: EndpointDeps,
@@ -102,23 +102,23 @@ export function withLock<T>(
   region: string,
   id: string,
   work: (lock: Lock) => Promise<T>,
-): Promise<T | Refusal> {
+): Promise<T | Rejection> {
   return whileLocked(deps, keys.endpointLock(region, id), id, ({ owner, item }) =>
     work({ owner, fence: Number(item?.fence ?? 0) }),
   );
 }
 
-export const endpointNotFound = (id: string): Refusal => ({
+export const endpointNotFound = (id: string): Rejection => ({
   kind: 'unknown',
   reason: `There is no endpoint "${id}".`,
 });
 
-export const endpointExists = (id: string): Refusal => ({
+export const endpointExists = (id: string): Rejection => ({
   kind: 'conflict',
   reason: `id must be unused; the endpoint "${id}" exists.`,
 });
 
-export const endpointModified = (id: string): Refusal => ({
+export const endpointModified = (id: string): Rejection => ({
   kind: 'conflict',
   why: 'changed',
   reason: `The endpoint "${id}" was modified. Fetch it again and retry.`,

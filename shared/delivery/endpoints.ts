@@ -20,7 +20,7 @@
  */
 import { randomBytes } from 'node:crypto';
 import type * as z from 'zod';
-import { beingWorkedOn, type Expectation, type Refusal, revisionOf, revisionStill } from '../resources.ts';
+import { beingWorkedOn, type Expectation, type Rejection, revisionOf, revisionStill } from '../resources.ts';
 import { type AccountRef, endpointLockPk, keys } from '../storage/schema.ts';
 import type { Item, Table, Value } from '../storage/table.ts';
 import { checkInput } from '../validation.ts';
@@ -76,9 +76,9 @@ export async function createEndpoint(
   region: string,
   input: unknown,
   makings: ResourceGenerators = { newId: deps.newId, randomBytes },
-): Promise<Created | Refusal> {
+): Promise<Created | Rejection> {
   const checked = checkInput(NewEndpoint, input);
-  if (checked.kind === 'refused') return checked;
+  if (checked.kind === 'rejected') return checked;
   /** Identifies the created endpoint when the request is repeated. */
   const creation = makings.newId();
   const {
@@ -90,8 +90,8 @@ export async function createEndpoint(
   const there = await deps.table.get(keys.sink(region, id));
   const isMine = there?.creation === creation;
   const record = toRecord(region, id, fields);
-  const refusal = isMine ? undefined : await validateRecord(deps, record);
-  if (refusal) return refusal;
+  const rejection = isMine ? undefined : await validateRecord(deps, record);
+  if (rejection) return rejection;
   if (there && !isMine) return endpointExists(id);
   const place = await findStartPositions(deps, region, await listFollowedLogs(deps, record), start);
   if (there) {
@@ -142,9 +142,9 @@ export async function updateEndpoint(
   id: string,
   input: unknown,
   expected: Expectation = {},
-): Promise<{ readonly kind: 'changed'; readonly endpoint: Endpoint } | Refusal> {
+): Promise<{ readonly kind: 'changed'; readonly endpoint: Endpoint } | Rejection> {
   const checked = checkInput(EndpointUpdate, input);
-  if (checked.kind === 'refused') return checked;
+  if (checked.kind === 'rejected') return checked;
   const { start, ...change } = checked.value;
   for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
     const found = await findManaged(deps, region, id, expected);
@@ -156,18 +156,18 @@ export async function updateEndpoint(
     const keepsHeaders = change.headers === undefined && item.headerNames !== undefined;
     if (keepsHeaders && new URL(record.target).origin !== new URL(before.target).origin) {
       return {
-        kind: 'refused',
+        kind: 'rejected',
         reason:
           'headers are required when url changes to another origin: the current headers are for the current origin only.',
       };
     }
     // Some accounts that it already follows may have been deleted since.
     const named = record.accounts.filter((account) => !before.accounts.includes(account));
-    const refusal = await validateRecord(deps, record, named);
-    if (refusal) return refusal;
+    const rejection = await validateRecord(deps, record, named);
+    if (rejection) return rejection;
     const added = (await listFollowedLogs(deps, record)).filter((account) => !follows(before, account));
     if (start !== undefined && added.length === 0) {
-      return { kind: 'refused', reason: 'start applies to added accounts only, and this change adds none.' };
+      return { kind: 'rejected', reason: 'start applies to added accounts only, and this change adds none.' };
     }
     const place = await findStartPositions(deps, region, added, start ?? 'now');
     if (place.kind !== 'placed') return place;
@@ -210,7 +210,7 @@ export async function deleteEndpoint(
   region: string,
   id: string,
   expected: Expectation = {},
-): Promise<{ readonly kind: 'deleted' } | Refusal> {
+): Promise<{ readonly kind: 'deleted' } | Rejection> {
   return withLock(deps, region, id, async (lock) => {
     const item = await deps.table.get(keys.sink(region, id));
     if (item) {
@@ -350,9 +350,9 @@ async function validateRecord(
   deps: EndpointDeps,
   record: SinkRecord,
   named = record.accounts,
-): Promise<Refusal | undefined> {
+): Promise<Rejection | undefined> {
   const url = checkEndpointUrl(record.target, deps.allowPrivateNetworks);
-  if (url) return { kind: 'refused', reason: url };
+  if (url) return { kind: 'rejected', reason: url };
   return checkAccounts(deps.table, record.region, named, 'accounts');
 }
 
@@ -364,7 +364,7 @@ function checkEndpointLimits(
   there: readonly Endpoint[],
   accounts: readonly string[],
   more: number,
-): Refusal | undefined {
+): Rejection | undefined {
   if (there.length + more > MAX_ENDPOINTS) {
     const reason = `The region has ${MAX_ENDPOINTS} endpoints, which is the maximum. Delete one first.`;
     return { kind: 'conflict', reason };
@@ -384,18 +384,18 @@ export async function checkAccounts(
   region: string,
   accounts: readonly string[],
   field: string,
-): Promise<Refusal | undefined> {
+): Promise<Rejection | undefined> {
   const known = await table.getMany(accounts.map((account) => keys.account({ region, account })));
   const stranger = accounts.find((account) => !known.some(({ sk }) => sk === account));
   if (stranger === undefined) return undefined;
   return {
-    kind: 'refused',
+    kind: 'rejected',
     reason: `${field} must name registered accounts; "${stranger}" is not.`,
   };
 }
 
 /** Returns why a URL is not accepted for an endpoint, as one sentence. */
 function checkEndpointUrl(url: string, allowPrivateNetworks: boolean): string | undefined {
-  const refusal = checkUrl(url, allowPrivateNetworks);
-  return refusal && `url is not accepted: ${refusal.replace(/\.$/, '')}.`;
+  const rejection = checkUrl(url, allowPrivateNetworks);
+  return rejection && `url is not accepted: ${rejection.replace(/\.$/, '')}.`;
 }

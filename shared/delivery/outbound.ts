@@ -294,11 +294,11 @@ class GuardedConnections implements Connections {
   }
 
   #toTarget(url: string): Target {
-    const refusal = checkUrl(url, this.#allowPrivateNetworks);
-    if (refusal)
+    const rejection = checkUrl(url, this.#allowPrivateNetworks);
+    if (rejection)
       return {
         url,
-        rejection: `The URL of the endpoint is not accepted. ${refusal}`,
+        rejection: `The URL of the endpoint is not accepted. ${rejection}`,
         options: {},
         secure: true,
       };

@@ -25,7 +25,7 @@ export type StartPositions =
       /** Accounts whose requested events may partly be past retention. */
       readonly late: readonly string[];
     }
-  | { readonly kind: 'refused'; readonly reason: string };
+  | { readonly kind: 'rejected'; readonly reason: string };
 
 /**
  * Finds the start positions in the logs of the accounts. The beginning, and a time before it, is the earliest
@@ -40,12 +40,12 @@ export async function findPositions(
   now: number,
 ): Promise<StartPositions> {
   if (typeof place === 'object' && 'at' in place && Date.parse(place.at) > now) {
-    return { kind: 'refused', reason: 'must not be in the future' };
+    return { kind: 'rejected', reason: 'must not be in the future' };
   }
   if (typeof place === 'object' && 'cursors' in place) {
     const stranger = Object.keys(place.cursors).find((account) => !accounts.includes(account));
     if (stranger !== undefined) {
-      return { kind: 'refused', reason: `must name followed accounts; "${stranger}" is not followed` };
+      return { kind: 'rejected', reason: `must name followed accounts; "${stranger}" is not followed` };
     }
   }
   const positions = new Map<string, number>();
@@ -88,7 +88,7 @@ export async function findPositions(
     }
   });
   const [reason] = refusals.sort();
-  if (reason !== undefined) return { kind: 'refused', reason };
+  if (reason !== undefined) return { kind: 'rejected', reason };
   const ordered = accounts.flatMap((account) => {
     const position = positions.get(account);
     return position === undefined ? [] : [[account, position] as const];

@@ -12,7 +12,7 @@ import pLimit from 'p-limit';
 import type * as z from 'zod';
 import { formatCursor } from '../log/head.ts';
 import type { EventLog } from '../log/log.ts';
-import type { Refusal } from '../resources.ts';
+import type { Rejection } from '../resources.ts';
 import { drainDue, keys, replayPk } from '../storage/schema.ts';
 import type { Item, Table } from '../storage/table.ts';
 import { checkInput } from '../validation.ts';
@@ -80,9 +80,9 @@ export async function startReplay(
   sink: string,
   input: unknown,
   makings: Pick<ResourceGenerators, 'newId'> = { newId: deps.newId },
-): Promise<Started | Refusal> {
+): Promise<Started | Rejection> {
   const checked = checkInput(NewReplay, input);
-  if (checked.kind === 'refused') return checked;
+  if (checked.kind === 'rejected') return checked;
   const { id = newReplayId(makings), ...range } = checked.value;
   // The lock excludes changes of the sink's accounts and other starts of replays.
   return withLock(deps, region, sink, async () => {
@@ -102,30 +102,30 @@ async function createReplay(
   record: SinkRecord,
   id: string,
   range: Omit<z.infer<typeof NewReplay>, 'id'>,
-): Promise<Started | Refusal> {
+): Promise<Started | Rejection> {
   const { region, id: sink } = record;
   const { from, to = 'now', filter = {} } = range;
   const logs = await listFollowedLogs(deps, record);
   const stranger = filter.accounts?.find((account) => !follows(record, account) || !logs.includes(account));
   if (stranger !== undefined) {
     const reason = `filter.accounts must name accounts that "${sink}" follows; it does not follow "${stranger}".`;
-    return { kind: 'refused', reason };
+    return { kind: 'rejected', reason };
   }
   const accounts = filter.accounts ?? logs;
   const begin = await findPositions(deps.log, region, accounts, from, deps.now());
-  if (begin.kind === 'refused') return { kind: 'refused', reason: `from ${begin.reason}.` };
+  if (begin.kind === 'rejected') return { kind: 'rejected', reason: `from ${begin.reason}.` };
   const end = await findPositions(deps.log, region, accounts, to, deps.now());
-  if (end.kind === 'refused') return { kind: 'refused', reason: `to ${end.reason}.` };
+  if (end.kind === 'rejected') return { kind: 'rejected', reason: `to ${end.reason}.` };
   const heads = await findPositions(deps.log, region, accounts, 'now', deps.now());
   const ranges = [...begin.positions].flatMap(([account, position]): Range[] => {
     const last =
       end.positions.get(account) ?? (heads.kind === 'placed' ? heads.positions.get(account) : 0) ?? 0;
     return last > position ? [{ account, position, end: last }] : [];
   });
-  if (ranges.length === 0) return { kind: 'refused', reason: 'from and to have no events between them.' };
+  if (ranges.length === 0) return { kind: 'rejected', reason: 'from and to have no events between them.' };
   if (ranges.length > MAX_ACCOUNTS) {
     const reason = `filter.accounts must name at most ${MAX_ACCOUNTS} accounts; the range contains events of ${ranges.length}.`;
-    return { kind: 'refused', reason };
+    return { kind: 'rejected', reason };
   }
 
   const running = await completeStarts(deps, record);
@@ -192,7 +192,7 @@ export async function cancelReplay(
   region: string,
   sink: string,
   id: string,
-): Promise<{ readonly kind: 'cancelled'; readonly replay: Replay } | Refusal> {
+): Promise<{ readonly kind: 'cancelled'; readonly replay: Replay } | Rejection> {
   const key = keys.replay(region, sink, id);
   const item = await deps.table.get(key);
   if (!item) return { kind: 'unknown', reason: `There is no replay "${id}" to "${sink}".` };
@@ -227,18 +227,18 @@ export async function resendEvent(
   account: string,
   sequence: number,
   epoch?: string,
-): Promise<({ readonly kind: 'attempted' } & AttemptReport) | Refusal> {
+): Promise<({ readonly kind: 'attempted' } & AttemptReport) | Rejection> {
   const item = await deps.table.get(keys.sink(region, sink));
   if (!item) return sinkNotFound(sink);
   const record = toSink(item);
   if (!follows(record, account)) {
     return {
-      kind: 'refused',
+      kind: 'rejected',
       reason: `account must be one that "${sink}" follows; it does not follow "${account}".`,
     };
   }
   if (!Number.isSafeInteger(sequence) || sequence < 1) {
-    return { kind: 'refused', reason: 'sequence must be a positive integer.' };
+    return { kind: 'rejected', reason: 'sequence must be a positive integer.' };
   }
   const page = await deps.log.read({ region, account }, sequence - 1, 1);
   if (!page) return { kind: 'unknown', reason: `There is no account "${account}".` };
@@ -378,8 +378,11 @@ function toReplay(item: Item, cursors: readonly Item[]): Replay {
   };
 }
 
-const sinkNotFound = (sink: string): Refusal => ({ kind: 'unknown', reason: `There is no sink "${sink}".` });
-const tooManyReplays = (sink: string): Refusal => ({
+const sinkNotFound = (sink: string): Rejection => ({
+  kind: 'unknown',
+  reason: `There is no sink "${sink}".`,
+});
+const tooManyReplays = (sink: string): Rejection => ({
   kind: 'conflict',
   reason: `"${sink}" has ${MAX_RUNNING_REPLAYS} running replays, which is the maximum. Wait for one to complete, or cancel one.`,
 });

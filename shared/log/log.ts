@@ -139,7 +139,7 @@ export interface EventLog {
     ref: AccountRef,
     events: readonly EventDraft[],
     writes?: readonly Write[],
-  ): Promise<{ kind: 'appended'; head: Head } | { kind: 'refused' }>;
+  ): Promise<{ kind: 'appended'; head: Head } | { kind: 'rejected' }>;
   /**
    * Returns up to `limit` contiguous events after a sequence. A gap ends the page: an event may be written
    * but not yet visible, and would otherwise be skipped. No event beyond the head is returned, so a reader's
@@ -359,7 +359,7 @@ export function createEventLog(table: Table, options: Options): EventLog {
     async append(ref, events, writes = []) {
       for (let attempt = 0; attempt < RENUMBER_ATTEMPTS; attempt += 1) {
         const head = await readHead(ref);
-        if (!head) return { kind: 'refused' };
+        if (!head) return { kind: 'rejected' };
         const grown = buildWrites(ref, head, events, undefined);
         const outcome = await table.transact([...grown.writes, ...writes], newId());
         if (outcome.done) {
@@ -368,7 +368,7 @@ export function createEventLog(table: Table, options: Options): EventLog {
         }
         // A failed condition of the caller's own writes is the caller's result; only the numbering is retried
         // here.
-        if (outcome.failed.some((at) => at >= grown.writes.length)) return { kind: 'refused' };
+        if (outcome.failed.some((at) => at >= grown.writes.length)) return { kind: 'rejected' };
         await backOff(attempt);
       }
       throw new Error(`Too many concurrent writes to the log of ${ref.account} during an append.`);

@@ -7,7 +7,7 @@ import { type CountryCode, parsePhoneNumberFromString } from 'libphonenumber-js/
 import type { CheckedAddress } from './email-address.ts';
 import type { Channel, Locale, Recipient } from './types.ts';
 
-const reject = (rule: string): CheckedAddress => ({ kind: 'refused', rule });
+const reject = (rule: string): CheckedAddress => ({ kind: 'rejected', rule });
 
 /** Characters of a written phone number. */
 const NUMBER = /^\+?[\d\s().\-/\u00a0\u2010-\u2015\u2212]+$/;

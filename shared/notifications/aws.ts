@@ -21,7 +21,7 @@ export function singleAttempt(timeoutMs: number) {
 /** Reason why a call failed. Reasons never contain addresses, numbers, ARNs or texts of the service. */
 export type CallFailure =
   /** The service rejected the call and accepted nothing. `message` may contain addresses: inspect it, never show it. */
-  | { readonly kind: 'refused'; readonly code: string; readonly message: string; readonly afterMs?: number }
+  | { readonly kind: 'rejected'; readonly code: string; readonly message: string; readonly afterMs?: number }
   /** The request was never sent. */
   | { readonly kind: 'unsent'; readonly reason: string }
   /** The service may have accepted the request. */
@@ -40,7 +40,7 @@ export function classifyFailure(service: string, cause: unknown): CallFailure {
     if (status < 300) return { kind: 'lost', reason: `${service} returned an invalid response.` };
     const seconds = /^\d{1,6}$/.exec(error.$response?.headers?.['retry-after'] ?? '')?.[0];
     return {
-      kind: 'refused',
+      kind: 'rejected',
       code: status === 429 && !THROTTLED.test(code) ? 'TooManyRequests' : code,
       message: error.message,
       ...(seconds === undefined ? {} : { afterMs: Number(seconds) * 1000 }),
@@ -84,7 +84,7 @@ export async function retryThrottled<T>(
       return await call();
     } catch (cause) {
       const failure = classifyFailure('', cause);
-      if (failure.kind !== 'refused' || !THROTTLED.test(failure.code) || isDailyQuota(failure.message)) {
+      if (failure.kind !== 'rejected' || !THROTTLED.test(failure.code) || isDailyQuota(failure.message)) {
         throw cause;
       }
       await wait(withJitter(waitMs, THROTTLE_JITTER, random()));

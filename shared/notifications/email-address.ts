@@ -9,7 +9,7 @@
  */
 export type CheckedAddress =
   | { readonly kind: 'checked'; readonly address: string }
-  | { readonly kind: 'refused'; readonly rule: string };
+  | { readonly kind: 'rejected'; readonly rule: string };
 
 /** Maximum lengths by RFC 5321: of an address, and of the part before the @. */
 const MAX_EMAIL = 254;
@@ -22,7 +22,7 @@ const DOMAIN = /^(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+(?!\d+$)[a-z0-9](?:[
 /** Characters that would change the domain when it is parsed as part of a URL. */
 const NOT_IN_DOMAINS = /[\p{Cc}\s%/\\?#@:[\]<>^|]/u;
 
-const reject = (rule: string): CheckedAddress => ({ kind: 'refused', rule });
+const reject = (rule: string): CheckedAddress => ({ kind: 'rejected', rule });
 
 /** Validates an e-mail address. Returns its domain in lower case, with non-ASCII labels in punycode. Trims surrounding whitespace. */
 export function checkEmail(text: string): CheckedAddress {

@@ -80,6 +80,6 @@ export function getDomain(address: string): string {
 
 /** Outcome of a mail to an invalid address. */
 export const INVALID_ADDRESS: SendOutcome = {
-  kind: 'refused',
+  kind: 'rejected',
   reason: 'The recipient’s address is not a valid e-mail address.',
 };

@@ -79,7 +79,7 @@ export function toRecipientFields(region: string, given: RecipientInput): Checke
     return reject('At most one of orderGroup, orderNumber and jobNumber is accepted');
   }
   const number = given.mobile ? checkMobile(given.mobile, region) : undefined;
-  if (number?.kind === 'refused') return reject(`mobile ${number.rule}`);
+  if (number?.kind === 'rejected') return reject(`mobile ${number.rule}`);
   const mobile = number?.address ?? null;
   if (email === null && mobile === null) return reject('email or mobile is required');
   const addresses = { email, sms: mobile };
@@ -97,7 +97,7 @@ export function toRecipientFields(region: string, given: RecipientInput): Checke
   return { kind: 'checked', value };
 }
 
-export const reject = (reason: string) => ({ kind: 'refused', reason: `${reason}.` }) as const;
+export const reject = (reason: string) => ({ kind: 'rejected', reason: `${reason}.` }) as const;
 
 function toScope({ orderGroup, orderNumber, jobNumber }: RecipientInput): Scope | undefined {
   const scopes: Scope[] = [

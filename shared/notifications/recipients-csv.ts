@@ -7,7 +7,7 @@
  */
 import { parse } from 'csv-parse/sync';
 import pLimit from 'p-limit';
-import type { Refusal } from '../resources.ts';
+import type { Rejection } from '../resources.ts';
 import { type AccountRef, keys } from '../storage/schema.ts';
 import type { Item } from '../storage/table.ts';
 import { sentenceOf } from '../validation.ts';
@@ -61,7 +61,7 @@ export async function importRecipients(
   ref: AccountRef,
   csv: string,
   { dryRun = false }: { readonly dryRun?: boolean } = {},
-): Promise<ImportReport | Refusal> {
+): Promise<ImportReport | Rejection> {
   const sheet = parseSheet(csv);
   if (sheet.kind !== 'sheet') return sheet;
   if (!(await deps.table.get(keys.account(ref)))) return unknownAccount(ref);
@@ -115,14 +115,14 @@ interface Cells {
 
 type Sheet =
   | { readonly kind: 'sheet'; readonly rows: readonly Cells[]; readonly bad: readonly InvalidRow[] }
-  | Refusal;
+  | Rejection;
 
-const rejectCsv = (reason: string): Refusal => ({ kind: 'refused', reason: `csv ${reason}.` });
+const rejectCsv = (reason: string): Rejection => ({ kind: 'rejected', reason: `csv ${reason}.` });
 
 /** Parses the rows of a text by its header. */
 function parseSheet(csv: string): Sheet {
   if (Buffer.byteLength(csv) > MAX_CSV_BYTES) return rejectCsv(`must be at most ${MAX_CSV_BYTES} bytes`);
-  if (csv.includes('\ufffd')) return { kind: 'refused', reason: `csv ${NOT_UTF8}.` };
+  if (csv.includes('\ufffd')) return { kind: 'rejected', reason: `csv ${NOT_UTF8}.` };
   if (csv.includes('\0')) return rejectCsv('must be text without NUL characters');
   const plain = csv.replace(/^\ufeff/, '').replaceAll(/\r\n?/g, '\n');
   // First line of files that Excel writes: names the separator.
@@ -252,7 +252,7 @@ function parseRow(region: string, { line, cells }: Cells): Row | ({ readonly kin
   // With an id, fields that are missing here may exist already.
   if (id !== undefined) return { ...row, known: undefined };
   const whole = toRecipientFields(region, all);
-  if (whole.kind === 'refused') return { kind: 'bad', ...toFault(whole.reason) };
+  if (whole.kind === 'rejected') return { kind: 'bad', ...toFault(whole.reason) };
   return { ...row, known: { scope: whole.value.scope, identity: toIdentity(whole.value) } };
 }
 
@@ -338,7 +338,7 @@ async function importRow(
       ref.region,
       before ? applyChange(toRecipient(ref, before), row.fields) : { paused: false, ...row.fields },
     );
-    if (fields.kind === 'refused') return toFault(fields.reason);
+    if (fields.kind === 'rejected') return toFault(fields.reason);
     if (before) {
       const changed = await replaceRecipient(deps, ref, before, fields.value, dryRun);
       if (changed !== undefined) return changed === before ? 'unchanged' : 'changed';

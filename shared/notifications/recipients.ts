@@ -3,7 +3,7 @@
  * pointer under its scope. Both are written in one transaction, so that no recipient is found in the wrong scope.
  */
 import type { ResourceGenerators } from '../delivery/endpoint-edits.ts';
-import { type Expectation, type Refusal, revisionOf, revisionStill } from '../resources.ts';
+import { type Expectation, type Rejection, revisionOf, revisionStill } from '../resources.ts';
 import { type AccountRef, keys, recipientPk } from '../storage/schema.ts';
 import type { Item, Table, Write } from '../storage/table.ts';
 import { checkInput } from '../validation.ts';
@@ -40,14 +40,14 @@ export async function createRecipient(
   ref: AccountRef,
   input: unknown,
   generators: Pick<ResourceGenerators, 'newId'> = deps,
-): Promise<CreatedRecipient | Refusal> {
+): Promise<CreatedRecipient | Rejection> {
   const checked = checkInput(NewRecipient, input);
-  if (checked.kind === 'refused') return checked;
+  if (checked.kind === 'rejected') return checked;
   /** Identifies the creation when the request is repeated. */
   const creation = generators.newId();
   const { id = newRecipientId(generators.newId), ...given } = checked.value;
   const fields = toRecipientFields(ref.region, given);
-  if (fields.kind === 'refused') return fields;
+  if (fields.kind === 'rejected') return fields;
   if (!(await deps.table.get(keys.recipient(ref, id))) && (await readRemainingCapacity(deps.table, ref)) < 1)
     return limitReached(ref);
   return insertRecipient(deps, ref, id, fields.value, creation);
@@ -59,8 +59,8 @@ export async function readRemainingCapacity(table: Table, ref: AccountRef): Prom
   return MAX_RECIPIENTS - existing.length;
 }
 
-/** Refusal: the account has the maximum number of recipients. */
-export const limitReached = ({ account }: AccountRef): Refusal => ({
+/** Rejection: the account has the maximum number of recipients. */
+export const limitReached = ({ account }: AccountRef): Rejection => ({
   kind: 'conflict',
   reason: `The account "${account}" has the maximum of ${MAX_RECIPIENTS} recipients. Delete some first.`,
 });
@@ -75,7 +75,7 @@ export async function insertRecipient(
   recipient: string,
   fields: RecipientFields,
   creation: string,
-): Promise<CreatedRecipient | Refusal> {
+): Promise<CreatedRecipient | Rejection> {
   const at = now();
   const item: Item = {
     ...keys.recipient(ref, recipient),
@@ -140,9 +140,9 @@ export async function updateRecipient(
   recipient: string,
   input: unknown,
   expected: Expectation = {},
-): Promise<ChangedRecipient | Refusal> {
+): Promise<ChangedRecipient | Rejection> {
   const checked = checkInput(RecipientUpdate, input);
-  if (checked.kind === 'refused') return checked;
+  if (checked.kind === 'rejected') return checked;
   for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
     const item = await deps.table.get(keys.recipient(ref, recipient));
     if (!item || !isVisible(item)) return unknownRecipient(recipient);
@@ -151,7 +151,7 @@ export async function updateRecipient(
       item.source === 'upstream'
         ? applyOwnUserChange(item, checked.value)
         : toRecipientFields(ref.region, applyChange(toRecipient(ref, item), checked.value));
-    if (fields.kind === 'refused') return fields;
+    if (fields.kind === 'rejected') return fields;
     const changed = await replaceRecipient(deps, ref, item, fields.value);
     if (changed) return { kind: 'changed', recipient: toRecipient(ref, changed) };
   }
@@ -192,7 +192,7 @@ export async function deleteRecipient(
   ref: AccountRef,
   recipient: string,
   expected: Expectation = {},
-): Promise<{ readonly kind: 'deleted' } | Refusal> {
+): Promise<{ readonly kind: 'deleted' } | Rejection> {
   for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
     const item = await deps.table.get(keys.recipient(ref, recipient));
     if (!item || !isVisible(item)) return unknownRecipient(recipient);
@@ -225,17 +225,17 @@ function newRecipientId(newId: () => string): string {
     .slice(0, 24)}`;
 }
 
-const unknownRecipient = (recipient: string): Refusal => ({
+const unknownRecipient = (recipient: string): Rejection => ({
   kind: 'unknown',
   reason: `There is no recipient "${recipient}".`,
 });
 
-const idTaken = (recipient: string): Refusal => ({
+const idTaken = (recipient: string): Rejection => ({
   kind: 'conflict',
   reason: `id must be unique: a recipient "${recipient}" exists already.`,
 });
 
-const modifiedConcurrently = (recipient: string): Refusal => ({
+const modifiedConcurrently = (recipient: string): Rejection => ({
   kind: 'conflict',
   why: 'changed',
   reason: `The recipient "${recipient}" was modified. Fetch it again and retry.`,

@@ -127,7 +127,7 @@ export function afterAttempt(
       const over = { reason: null, detail: null, dueAt: null, sentAt: now, providerId } as const;
       return { message: { ...message, state: 'sent', ...over }, maybeSent: false };
     }
-    case 'refused': {
+    case 'rejected': {
       const reason = outcome.address === 'opted_out' ? 'opted_out' : 'rejected';
       const detail = withoutAddresses(outcome.reason, message);
       return {

@@ -409,7 +409,7 @@ class SendRun {
     const latencyMs = Math.round(performance.now() - began);
     pool.recordOutcome(outcome);
     const { ref, message } = one.work;
-    if (outcome.kind === 'refused' && outcome.address && message.to) {
+    if (outcome.kind === 'rejected' && outcome.address && message.to) {
       const addressed = { channel: pool.channel, address: message.to.address };
       this.#blocked.add(`${pool.channel} ${normalizeAddress(pool.channel, message.to.address)}`);
       await suppress(this.#deps, ref, addressed, outcome.address).catch((cause: unknown) => {
@@ -453,7 +453,7 @@ class SendRun {
       ? applyFeedback({ ...after.message, state: 'sent' }, work.feedback)
       : after.message;
     // An SMS that was certainly not sent is not counted.
-    const back = outcome.kind === 'refused' || outcome.kind === 'later' ? work.reserved : null;
+    const back = outcome.kind === 'rejected' || outcome.kind === 'later' ? work.reserved : null;
     const use = back && (await readSmsUse(table, work.ref, back.month));
     const along: Write[] = back && use ? [toSmsUseWrite(work.ref, use, -back.segments)] : [];
     const set = {
@@ -479,7 +479,8 @@ class SendRun {
       }
       // The process that holds it does not know this outcome.
       const isOpen = !isFinal(state) || state === 'failed' || state === 'unknown';
-      const isNews = outcome.kind === 'accepted' ? isOpen : outcome.kind === 'refused' && state === 'unknown';
+      const isNews =
+        outcome.kind === 'accepted' ? isOpen : outcome.kind === 'rejected' && state === 'unknown';
       return isNews ? this.#toRecord({ ...one, before: false }, work, outcome, latencyMs) : undefined;
     });
   }

@@ -52,7 +52,7 @@ function classifySesError(cause: unknown, from: string): SendOutcome {
       return { kind: 'unknown', reason: failure.reason };
     case 'unsent':
       return { kind: 'later', reason: failure.reason, everything: true };
-    case 'refused': {
+    case 'rejected': {
       const { code, message, afterMs } = failure;
       if (THROTTLED.test(code) || /LimitExceeded/.test(code)) {
         return {
@@ -84,11 +84,11 @@ function classifySesError(cause: unknown, from: string): SendOutcome {
               everything: true,
             }
           : {
-              kind: 'refused',
+              kind: 'rejected',
               reason: `SES is in its sandbox, and the recipient is not verified (${code}).`,
             };
       }
-      return { kind: 'refused', reason: `SES rejected the mail (${code}).` };
+      return { kind: 'rejected', reason: `SES rejected the mail (${code}).` };
     }
   }
 }

@@ -11,7 +11,7 @@ import { listAccounts } from '../accounts/accounts.ts';
 import { type SinkRecord, sinkAttributes, toSink } from '../delivery/sink.ts';
 import type { EventType } from '../events/catalogue.ts';
 import type { EventLog } from '../log/log.ts';
-import { type Expectation, type Refusal, revisionOf, revisionStill } from '../resources.ts';
+import { type Expectation, type Rejection, revisionOf, revisionStill } from '../resources.ts';
 import { type AccountRef, keys, recipientPlace } from '../storage/schema.ts';
 import type { Item, Table, Write } from '../storage/table.ts';
 import { checkInput } from '../validation.ts';
@@ -72,9 +72,9 @@ export async function saveSettings(
   ref: AccountRef,
   input: unknown,
   expected: Expectation = {},
-): Promise<{ readonly kind: 'saved'; readonly settings: NotificationSettings } | Refusal> {
+): Promise<{ readonly kind: 'saved'; readonly settings: NotificationSettings } | Rejection> {
   const checked = checkInput(SettingsInput, input);
-  if (checked.kind === 'refused') return checked;
+  if (checked.kind === 'rejected') return checked;
   const { table, newId, now } = deps;
   const key = keys.notificationSettings(ref);
   for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
@@ -206,12 +206,12 @@ function toSettings(item: Item): NotificationSettings {
   };
 }
 
-/** Refusal: the account does not exist. */
-export const unknownAccount = ({ account }: AccountRef): Refusal => ({
+/** Rejection: the account does not exist. */
+export const unknownAccount = ({ account }: AccountRef): Rejection => ({
   kind: 'unknown',
   reason: `There is no account "${account}".`,
 });
-const modifiedConcurrently = ({ account }: AccountRef): Refusal => ({
+const modifiedConcurrently = ({ account }: AccountRef): Rejection => ({
   kind: 'conflict',
   why: 'changed',
   reason: `The notification settings of "${account}" were modified. Fetch them again and retry.`,

@@ -40,7 +40,7 @@ export function createSnsSmsTransport(options: Options): SmsTransport {
   return {
     async send(sms) {
       if (!/^\+[1-9]\d{6,14}$/.test(sms.to)) {
-        return { kind: 'refused', reason: 'The number is not in E.164 format.', address: 'bounced' };
+        return { kind: 'rejected', reason: 'The number is not in E.164 format.', address: 'bounced' };
       }
       if (await hasOptedOut(sms.to)) return OPTED_OUT;
       try {
@@ -56,7 +56,7 @@ export function createSnsSmsTransport(options: Options): SmsTransport {
 }
 
 const OPTED_OUT: SendOutcome = {
-  kind: 'refused',
+  kind: 'rejected',
   reason: 'The number has opted out of SMS.',
   address: 'opted_out',
 };
@@ -79,7 +79,7 @@ function classifyError(cause: unknown): SendOutcome {
       return { kind: 'unknown', reason: failure.reason };
     case 'unsent':
       return { kind: 'later', reason: failure.reason, everything: true };
-    case 'refused': {
+    case 'rejected': {
       const { code, message, afterMs } = failure;
       if (/OptedOut/.test(code) || /opted out/i.test(message)) return OPTED_OUT;
       if (THROTTLED.test(code)) {
@@ -99,9 +99,13 @@ function classifyError(cause: unknown): SendOutcome {
       }
       // “Invalid parameter: PhoneNumber Reason: … is not valid to publish to”
       if (/^(InvalidParameter|Validation)/.test(code) && /phone ?number/i.test(message)) {
-        return { kind: 'refused', reason: `SNS does not send to this number (${code}).`, address: 'bounced' };
+        return {
+          kind: 'rejected',
+          reason: `SNS does not send to this number (${code}).`,
+          address: 'bounced',
+        };
       }
-      return { kind: 'refused', reason: `SNS rejected the message (${code}).` };
+      return { kind: 'rejected', reason: `SNS rejected the message (${code}).` };
     }
   }
 }

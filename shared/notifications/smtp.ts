@@ -159,9 +159,9 @@ function classifySmtpError(cause: SmtpError, stage: Stage): SendOutcome {
     };
   }
   if (status !== undefined && NO_SUCH_ADDRESS.test(status)) {
-    return { kind: 'refused', reason: `The address does not exist (${answer}).`, address: 'bounced' };
+    return { kind: 'rejected', reason: `The address does not exist (${answer}).`, address: 'bounced' };
   }
-  return { kind: 'refused', reason: `The mail server rejected the mail (${answer}).` };
+  return { kind: 'rejected', reason: `The mail server rejected the mail (${answer}).` };
 }
 
 /** Enhanced status codes (RFC 3463, RFC 7505) of addresses that accept no mail. A full mailbox (5.2.2) may be emptied. */

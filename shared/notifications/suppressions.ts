@@ -6,7 +6,7 @@
  * Reasons are separate attributes, each with its time. So removing one keeps the others, and adding one needs no read.
  */
 
-import type { Refusal } from '../resources.ts';
+import type { Rejection } from '../resources.ts';
 import { type AccountRef, cellLog, keys, suppressionPk } from '../storage/schema.ts';
 import type { Item, Key, Table, Value } from '../storage/table.ts';
 import { checkInput } from '../validation.ts';
@@ -59,12 +59,12 @@ export async function createSuppression(
   deps: Pick<NotificationDeps, 'table' | 'now' | 'newId'>,
   ref: AccountRef,
   input: unknown,
-): Promise<{ readonly kind: 'created'; readonly suppression: Suppression } | Refusal> {
+): Promise<{ readonly kind: 'created'; readonly suppression: Suppression } | Rejection> {
   const checked = checkInput(NewSuppression, input);
-  if (checked.kind === 'refused') return checked;
+  if (checked.kind === 'rejected') return checked;
   const { channel, address } = checked.value;
   const result = channel === 'email' ? checkEmail(address) : checkMobile(address, ref.region);
-  if (result.kind === 'refused') return { kind: 'refused', reason: `address ${result.rule}.` };
+  if (result.kind === 'rejected') return { kind: 'rejected', reason: `address ${result.rule}.` };
   const addressed = { channel, address: result.address };
   const done = await suppress(deps, ref, addressed, 'unsubscribed', { [ENTERED]: deps.now() });
   if (done.kind !== 'suppressed') return done;
@@ -82,7 +82,7 @@ export async function suppress(
   addressed: Addressed,
   reason: SuppressionReason,
   more: { readonly [ENTERED]?: number } = {},
-): Promise<{ readonly kind: 'suppressed' } | Refusal> {
+): Promise<{ readonly kind: 'suppressed' } | Rejection> {
   const { channel } = addressed;
   const sealed = await toSealed(table, ref, addressed);
   const masked = 'address' in addressed ? { masked: maskAddress(addressed.address) } : {};
@@ -139,7 +139,7 @@ export async function liftSuppression(
   ref: AccountRef,
   suppression: string,
   { whole = false }: { readonly whole?: boolean } = {},
-): Promise<{ readonly kind: 'lifted' } | Refusal> {
+): Promise<{ readonly kind: 'lifted' } | Rejection> {
   const place = parseSuppressionId(suppression);
   const found = place ? await table.getMany(await findAllKeys(table, ref, place)) : [];
   const visible = found.filter(({ pk }) => whole || pk === suppressionPk(ref));

@@ -215,7 +215,7 @@ export interface Message extends AccountRef {
 export type SendOutcome =
   | { readonly kind: 'accepted'; readonly providerId: string | null }
   /** This message can never be sent. With `address`, neither can any other to this address. */
-  | { readonly kind: 'refused'; readonly reason: string; readonly address?: 'bounced' | 'opted_out' }
+  | { readonly kind: 'rejected'; readonly reason: string; readonly address?: 'bounced' | 'opted_out' }
   /** The message was certainly not accepted. With `everything`, no message is accepted at present. */
   | {
       readonly kind: 'later';

@@ -152,7 +152,7 @@ export function createTokenSource(options: TokenSourceOptions): TokenSource {
       fetch,
       now,
     });
-    if (answer.status !== 200) throw refusal(answer.status, answer.headers, answer.text);
+    if (answer.status !== 200) throw rejection(answer.status, answer.headers, answer.text);
     const { access_token, expires_in } = readJson(OPERATION, answer, TokenResponse);
     const usableSeconds = expires_in <= MARGIN_SECONDS ? expires_in / 2 : expires_in - MARGIN_SECONDS;
     return {
@@ -168,7 +168,7 @@ export function createTokenSource(options: TokenSourceOptions): TokenSource {
    * Builds the error of the token endpoint. Of its body, the error contains only the OAuth code and
    * description, because the rest may contain anything.
    */
-  function refusal(status: number, headers: Headers, text: string): OrderingError {
+  function rejection(status: number, headers: Headers, text: string): OrderingError {
     const plain = errorFromResponse(OPERATION, status, headers, '', { now: now() });
     return new OrderingError({
       kind: status === 400 || status === 401 || status === 403 ? 'credentials_rejected' : plain.kind,

@@ -18,7 +18,7 @@ import type { EventDraft } from '../events/event.ts';
 import { renewFeed } from '../log/feed-renewal.ts';
 import { findEpochEnd, formatCursor, type Head, newEpoch, toHead } from '../log/head.ts';
 import type { EventLog } from '../log/log.ts';
-import type { Refusal } from '../resources.ts';
+import type { Rejection } from '../resources.ts';
 import { type AccountRef, cellLog, cursorPk, FEED_LOG, isCell, keys, sinkPk } from '../storage/schema.ts';
 import type { Item, Table } from '../storage/table.ts';
 import { outageOf, readUpstream } from './breaker.ts';
@@ -165,7 +165,7 @@ export async function pageAccountsWithStatus(
   | (Omit<AccountPage, 'accounts'> & {
       readonly accounts: readonly (AccountRecord & { readonly status: AccountReport | null })[];
     })
-  | Refusal
+  | Rejection
 > {
   const page = await pageAccounts(deps, query);
   if (page.kind !== 'page') return page;

@@ -320,16 +320,16 @@ eachTable('accounts', (makeTable, kind) => {
       await registerAccount(rig.table, rig.log, account, { now: START, epoch: 'e1' });
       const deps: AccountDeps = { ...rig.deps, isDeclared: ({ account: id }) => id === 'acme' };
       expect(await readAccount(deps, ACME)).toMatchObject({ managed: false, secretRef: null });
-      const refusal = {
+      const rejection = {
         kind: 'conflict',
         reason:
           'The account "acme" is declared in the configuration file: change or remove it under "accounts" there, and start again.',
       };
       for (const act of [pauseAccount, resumeAccount, deleteAccount]) {
-        expect(await act(deps, ACME), act.name).toEqual(refusal);
+        expect(await act(deps, ACME), act.name).toEqual(rejection);
       }
-      expect(await updateAccount(deps, ACME, { pollIntervalSeconds: 120 })).toEqual(refusal);
-      expect(await rotateCredentials(deps, ACME, GIVEN)).toEqual(refusal);
+      expect(await updateAccount(deps, ACME, { pollIntervalSeconds: 120 })).toEqual(rejection);
+      expect(await rotateCredentials(deps, ACME, GIVEN)).toEqual(rejection);
       await expect(rig.secrets.read('kept:us/acme')).rejects.toThrow('is missing');
     });
   });
@@ -349,7 +349,7 @@ eachTable('accounts', (makeTable, kind) => {
       expect(await ids({ region: 'uk' })).toEqual([['d'], null]);
       expect(await ids({ only: ['c', 'd', 'a', 'nobody'], limit: 2 })).toEqual([['d', 'a'], 'us/a']);
       expect(await ids({ only: ['c', 'd', 'a'], after: 'us/a' })).toEqual([['c'], null]);
-      expect(await ids({ after: 'x' })).toMatchObject({ kind: 'refused' });
+      expect(await ids({ after: 'x' })).toMatchObject({ kind: 'rejected' });
       const page = await pageAccountsWithStatus(rig.deps, { region: 'us' });
       const head = await rig.log.head({ region: 'us', account: 'b' });
       expect(page).toMatchObject({
@@ -407,7 +407,7 @@ eachTable('accounts', (makeTable, kind) => {
       const removed: string[] = [];
       const secrets: AccountSecrets = {
         ...rig.secrets,
-        refuse: () => undefined,
+        checkSecretRef: () => undefined,
         remove: async (_, account) => void removed.push(account),
       };
       const deps = { ...rig.deps, secrets };
@@ -705,7 +705,7 @@ test.each(REFUSED)(
   '%s is rejected with a message that names the field and quotes nothing',
   async (_, input, reason) => {
     const rig = await createRig();
-    expect(await rig.create('acme', rig.deps, input)).toEqual({ kind: 'refused', reason });
+    expect(await rig.create('acme', rig.deps, input)).toEqual({ kind: 'rejected', reason });
     expect(await rig.table.query({ pk: accountPk('us') })).toEqual([]);
     expect(await rig.table.get(keys.credentials(ACME))).toBeUndefined();
   },
@@ -749,7 +749,7 @@ describe('with a sandbox', () => {
           remembered.set(secretRef, read);
           return read;
         },
-        onRefused: (secretRef) => void remembered.delete(secretRef),
+        onCredentialsRejected: (secretRef) => void remembered.delete(secretRef),
       }),
     };
     const poll = () => pollAccount(deps, ACME, rig.clock.now + 600_000);
@@ -972,8 +972,8 @@ test('on AWS credentials are secrets below the cell’s name, one each, created,
   const secrets = createAwsAccountSecrets(client, { stage: 'test', now: Date.now, sleep: async () => {} });
   const ref = await secrets.save('us', 'acme', GIVEN);
   expect(ref).toBe('jobwire/test/us/accounts/acme');
-  expect(secrets.refuse('us', ref)).toBeUndefined();
-  expect(secrets.refuse('us', 'kept:us/acme')).toContain('jobwire/test/us/accounts/');
+  expect(secrets.checkSecretRef('us', ref)).toBeUndefined();
+  expect(secrets.checkSecretRef('us', 'kept:us/acme')).toContain('jobwire/test/us/accounts/');
   const first = await secrets.read(ref);
   expect(first).toMatchObject(GIVEN);
   await secrets.save('us', 'acme', OTHERS);

@@ -23,7 +23,7 @@ test('changed credentials are found by the rejected poll, without an event; vali
   const connect = createConnector({
     regions: { us: { baseUrl: sandbox.apiUrl('us'), authUrl: sandbox.authUrl('us'), realm: 'us' } },
     readSecret: secrets.readSecret,
-    onRefused: secrets.forget,
+    onCredentialsRejected: secrets.forget,
     now,
   });
   await rig.table.write({ update: { pk: 'ACCOUNTS#us', sk: 'acme' }, set: { secretRef: 'all#acme' } });

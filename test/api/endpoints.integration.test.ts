@@ -125,7 +125,7 @@ async function start(regions = ['us', 'nz']) {
       const ref = { region, account };
       const events = numbers.map((job, at) => ({ ...moved(job, `s${at}`), time: clock.now }));
       const appended = await log.append(ref, events);
-      if (appended.kind !== 'appended') throw new Error('refused');
+      if (appended.kind !== 'appended') throw new Error('rejected');
       await wakeSinks(table, ref, appended.head.sequence, clock.now);
     },
     /** One drain, as in a host. */

@@ -168,7 +168,7 @@ async function start(
 async function append(log: EventLog, ref: AccountRef, drafts: readonly EventDraft[]) {
   for (let at = 0; at < drafts.length; at += 90) {
     const outcome = await log.append(ref, drafts.slice(at, at + 90));
-    if (outcome.kind !== 'appended') throw new Error('refused');
+    if (outcome.kind !== 'appended') throw new Error('rejected');
   }
 }
 

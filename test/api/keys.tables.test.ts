@@ -208,9 +208,12 @@ describe('creating and listing keys', () => {
     [{}, 'read', 'The request must be'],
   ])('%o cannot create %o: %s', async (by, input, sentence) => {
     const { deps, table } = rig(createMemoryTable());
-    const refusal = await createKey(deps, input, { ...OPERATOR, ...by } as Caller);
-    expect(refusal).toEqual({ kind: 'refused', reason: expect.stringMatching(/^[^.]*(\.\d{3}Z[^.]*)?\.$/) });
-    expect(refusal).toMatchObject({ reason: expect.stringContaining(sentence) });
+    const rejection = await createKey(deps, input, { ...OPERATOR, ...by } as Caller);
+    expect(rejection).toEqual({
+      kind: 'rejected',
+      reason: expect.stringMatching(/^[^.]*(\.\d{3}Z[^.]*)?\.$/),
+    });
+    expect(rejection).toMatchObject({ reason: expect.stringContaining(sentence) });
     expect(await table.query({ pk: API_KEY_PK })).toEqual([]);
   });
 
@@ -264,10 +267,10 @@ describe('creating and listing keys', () => {
 
   test('the configured key cannot be revoked, and only keys with equal permissions list it', async () => {
     const { table } = rig(createMemoryTable());
-    expect(await revokeKey({ table }, BOOTSTRAP_KEY, OPERATOR)).toMatchObject({ kind: 'refused' });
+    expect(await revokeKey({ table }, BOOTSTRAP_KEY, OPERATOR)).toMatchObject({ kind: 'rejected' });
     for (const by of [{ role: 'operate' }, { accounts: ['acme'] }] as const) {
-      const refusal = await revokeKey({ table }, BOOTSTRAP_KEY, { ...OPERATOR, ...by });
-      expect(refusal).toMatchObject({ kind: 'unknown' });
+      const rejection = await revokeKey({ table }, BOOTSTRAP_KEY, { ...OPERATOR, ...by });
+      expect(rejection).toMatchObject({ kind: 'unknown' });
     }
   });
 

@@ -362,7 +362,7 @@ describe('a failing table', () => {
   /** A table whose writes of slots fail; `lost` ones are written nevertheless. */
   function faulty() {
     const inner = createMemoryTable();
-    const state: { puts?: 'refused' | 'lost'; deletes?: 'refused' } = {};
+    const state: { puts?: 'rejected' | 'lost'; deletes?: 'rejected' } = {};
     const table: Table = {
       ...inner,
       async write(write) {
@@ -375,7 +375,7 @@ describe('a failing table', () => {
     return { table, state };
   }
 
-  test.each(['refused', 'lost'] as const)(
+  test.each(['rejected', 'lost'] as const)(
     'while a slot is acquired (%s) admits no request, and occupies none',
     async (puts) => {
       const { table, state } = faulty();
@@ -393,7 +393,7 @@ describe('a failing table', () => {
     const { table, state } = faulty();
     const cell = await createCell(table, { perKey: 1 });
     const live = cell.instance();
-    Object.assign(state, { puts: 'lost', deletes: 'refused' });
+    Object.assign(state, { puts: 'lost', deletes: 'rejected' });
     expect(await live.status(STREAM)).toBe(503);
     delete state.puts;
     delete state.deletes;
@@ -405,7 +405,7 @@ describe('a failing table', () => {
   test('when a slot is released is reported to the operator; the client has its answer', async () => {
     const { table, state } = faulty();
     const cell = await createCell(table, { perKey: 1 });
-    state.deletes = 'refused';
+    state.deletes = 'rejected';
     const { connection, done } = cell.instance().invoke(STREAM);
     await connection.holds('id: ');
     cell.pass(STREAM_MS);

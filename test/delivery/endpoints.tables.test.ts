@@ -298,7 +298,7 @@ eachTable('endpoints', (makeTable, kind) => {
       expect(made).toMatchObject({ kind: 'created', late: ['acme'] });
       expect((await rig.cursor('acme'))?.position).toBe(3);
       expect(await rig.create({ id: 'x', url: URL, start: { cursors: { acme: 'e1.2' } } })).toEqual({
-        kind: 'refused',
+        kind: 'rejected',
         reason: 'start must have a cursor from e1.3 to e1.5 for "acme".',
       });
     });
@@ -462,7 +462,7 @@ eachTable('endpoints', (makeTable, kind) => {
       expect((await rig.signing()).headers).toEqual({ 'X-C': 'd' });
       // Otherwise the new host would receive headers meant for this one.
       expect(await updateEndpoint(rig.deps, REGION, 'erp', { url: 'https://c.example/' })).toMatchObject({
-        kind: 'refused',
+        kind: 'rejected',
         reason: expect.stringContaining('headers are required when url changes to another origin'),
       });
       await updateEndpoint(rig.deps, REGION, 'erp', { url: 'https://b.example/other' });
@@ -492,7 +492,7 @@ eachTable('endpoints', (makeTable, kind) => {
       expect((await rig.cursor('other'))?.position).toBe(3);
       expect((await rig.cursor(CELL_LOG))?.position).toBe(0);
       expect(await updateEndpoint(rig.deps, REGION, 'erp', { start: 'now' })).toEqual({
-        kind: 'refused',
+        kind: 'rejected',
         reason: 'start applies to added accounts only, and this change adds none.',
       });
     });
@@ -921,7 +921,7 @@ describe('an invalid request is rejected with one message', () => {
 
   test.each(CASES.map(([input, reason]) => [reason, input] as const))('%s', async (reason, input) => {
     const withId = typeof input === 'object' && input !== null ? { id: 'erp', ...input } : input;
-    expect(await createEndpoint(rig.deps, REGION, withId)).toEqual({ kind: 'refused', reason });
+    expect(await createEndpoint(rig.deps, REGION, withId)).toEqual({ kind: 'rejected', reason });
     expect(await rig.everything(), 'nothing is stored').toEqual([]);
     expect(await rig.table.get(keys.endpointLock(REGION, 'erp'))).toBeUndefined();
   });
@@ -940,13 +940,13 @@ describe('an invalid request is rejected with one message', () => {
       [{ concurrency: 100 }, 'concurrency must be a whole number from 1 to 64.'],
     ];
     for (const [change, reason] of refusals) {
-      expect(await updateEndpoint(rig.deps, REGION, 'erp', change)).toEqual({ kind: 'refused', reason });
+      expect(await updateEndpoint(rig.deps, REGION, 'erp', change)).toEqual({ kind: 'rejected', reason });
     }
     for (const [input, reason] of [
       [{ secret: 'x' }, 'secret must be "whsec_" and 24 to 64 random bytes in base64.'],
       [{ gracePeriodSeconds: -1 }, 'gracePeriodSeconds must be a whole number of seconds from 0 to 604800.'],
     ] as const) {
-      expect(await rotateSecret(rig.deps, REGION, 'erp', input)).toEqual({ kind: 'refused', reason });
+      expect(await rotateSecret(rig.deps, REGION, 'erp', input)).toEqual({ kind: 'rejected', reason });
     }
     expect(await rig.everything()).toEqual(before);
   });

@@ -354,11 +354,11 @@ eachTable('replays', (makeTable, kind) => {
     expect(replay).toMatchObject({ total: 3, late: ['acme'] });
     expect((await rig.cursors())[0]).toMatchObject({ position: 10, end: 13 });
     expect(await rig.start({ from: { cursors: { acme: 'e1.9' } } })).toEqual({
-      kind: 'refused',
+      kind: 'rejected',
       reason: 'from must have a cursor from e1.10 to e1.13 for "acme".',
     });
     expect(await rig.start({ from: 'beginning', filter: { accounts: ['other'] } })).toEqual({
-      kind: 'refused',
+      kind: 'rejected',
       reason: 'from and to have no events between them.',
     });
   });
@@ -419,7 +419,7 @@ describe('an invalid request is rejected with one message', () => {
     ['speed is not a known setting.', { from: 'beginning', speed: 2 }],
   ])('%s', async (reason, input) => {
     const rig = await createRig();
-    expect(await rig.start(input)).toEqual({ kind: 'refused', reason });
+    expect(await rig.start(input)).toEqual({ kind: 'rejected', reason });
     expect(await rig.cursors()).toEqual([]);
     expect(await rig.table.query({ pk: replayPk(REGION, 'erp') })).toEqual([]);
   });
@@ -427,13 +427,13 @@ describe('an invalid request is rejected with one message', () => {
   test('an account that the sink does not follow is neither replayed nor resent to it', async () => {
     const rig = await createRig(undefined, { accounts: ['acme'] });
     expect(await rig.start({ from: 'beginning', filter: { accounts: ['other'] } })).toEqual({
-      kind: 'refused',
+      kind: 'rejected',
       reason: 'filter.accounts must name accounts that "erp" follows; it does not follow "other".',
     });
-    expect((await rig.start({ from: { cursors: { other: '1' } } })).kind).toBe('refused');
+    expect((await rig.start({ from: { cursors: { other: '1' } } })).kind).toBe('rejected');
     expect(await started(rig, { from: 'beginning' })).toMatchObject({ accounts: ['acme'], total: 10 });
     expect(await resendEvent(rig.deps, REGION, 'erp', 'other', 1)).toEqual({
-      kind: 'refused',
+      kind: 'rejected',
       reason: 'account must be one that "erp" follows; it does not follow "other".',
     });
     expect(rig.sent).toEqual([]);
@@ -492,7 +492,7 @@ describe('resending one event', () => {
     expect(await resendEvent(rig.deps, REGION, 'erp', 'acme', 99)).toEqual(outside);
     for (const sequence of [0, -1, 1.5]) {
       expect(await resendEvent(rig.deps, REGION, 'erp', 'acme', sequence)).toEqual({
-        kind: 'refused',
+        kind: 'rejected',
         reason: 'sequence must be a positive integer.',
       });
     }

@@ -204,7 +204,7 @@ export class Lambda {
           this.#assign();
         } else this.#end(environment, message.error);
         break;
-      case 'refused':
+      case 'rejected':
         this.#host.onRefused(message.destination);
         break;
     }

@@ -23,7 +23,7 @@ export type FromRuntime =
   /** Of a function that streams: a part of its answer, in base64. `answer` follows the last. */
   | { readonly kind: 'part'; readonly bytes: string }
   | { readonly kind: 'failed'; readonly error: string }
-  | { readonly kind: 'refused'; readonly destination: string };
+  | { readonly kind: 'rejected'; readonly destination: string };
 
 type Handler = (event: unknown, streamOrContext: unknown, context?: unknown) => unknown;
 
@@ -74,7 +74,7 @@ process.on('message', (message: ToRuntime) => {
   switch (message.kind) {
     case 'start':
       setClockAhead(message.clockAheadMs);
-      confine(message.routes, (destination) => say({ kind: 'refused', destination }));
+      confine(message.routes, (destination) => say({ kind: 'rejected', destination }));
       void load();
       break;
     case 'clock':

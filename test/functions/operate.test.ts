@@ -216,8 +216,8 @@ const REFUSED: readonly (readonly [string, unknown, string])[] = [
 
 test.each(REFUSED)('%s is answered with one message that names the field', async (_, command, message) => {
   const { tell, reports } = await createOperator();
-  expect(await tell(command)).toEqual({ error: { kind: 'refused', message } });
-  expect(reports).toMatchObject([{ outcome: 'refused' }]);
+  expect(await tell(command)).toEqual({ error: { kind: 'rejected', message } });
+  expect(reports).toMatchObject([{ outcome: 'rejected' }]);
 });
 
 test('an account is deleted with its data; its credentials can be tested before and not after', async () => {
@@ -261,7 +261,7 @@ test.each([
 test('a change of an unknown account fails with a message, and an empty change is rejected', async () => {
   const { tell } = await createOperator();
   const change = { do: 'accounts.change', account: 'nobody' };
-  expect(await tell(change)).toMatchObject({ error: { kind: 'refused' } });
+  expect(await tell(change)).toMatchObject({ error: { kind: 'rejected' } });
   expect(await tell({ ...change, pollIntervalSeconds: 60 })).toEqual({
     error: { kind: 'unknown', message: 'There is no account "nobody".' },
   });
@@ -309,7 +309,7 @@ test('each command logs a line with ids only, without secrets and URLs', async (
     { command: 'accounts.add', about: 'acme', outcome: 'done' },
     { command: 'endpoints.add', about: 'erp', outcome: 'done' },
     { command: 'endpoints.rotate', about: 'erp', outcome: 'done' },
-    { command: 'endpoints.rotate', about: 'erp', outcome: 'refused' },
+    { command: 'endpoints.rotate', about: 'erp', outcome: 'rejected' },
   ]);
 });
 
@@ -348,7 +348,7 @@ test('a key is revoked by its id; an unknown one, or a whole key, is rejected', 
   const { key, secret } = (await tell({ do: 'keys.create' })) as { key: { id: string }; secret: string };
   expect(await tell({ do: 'keys.revoke', key: secret })).toEqual({
     error: {
-      kind: 'refused',
+      kind: 'rejected',
       message: 'key must be the id of a key: the part between its first two `_`.',
     },
   });
@@ -359,7 +359,7 @@ test('a key is revoked by its id; an unknown one, or a whole key, is rejected', 
   expect(await tell({ do: 'keys.list' })).toEqual({ keys: [] });
   expect(reports).toEqual([
     { command: 'keys.create', about: key.id, outcome: 'done' },
-    { command: 'unknown', about: null, outcome: 'refused' },
+    { command: 'unknown', about: null, outcome: 'rejected' },
     { command: 'keys.revoke', about: key.id, outcome: 'done' },
     { command: 'keys.revoke', about: key.id, outcome: 'unknown' },
     { command: 'keys.list', about: null, outcome: 'done' },

@@ -147,7 +147,7 @@ describe('the mailbox', () => {
     expect([kept.length, kept[0]?.id, kept.at(-1)?.id]).toEqual([500, 505, 6]);
     expect((await ask(mailbox, '/messages/5')).status).toBe(404);
     const long = await transport.send(mail({ messageId: 'long@x.example', text: 'x'.repeat(1_100_000) }));
-    expect(long).toMatchObject({ kind: 'refused' });
+    expect(long).toMatchObject({ kind: 'rejected' });
     expect((await list(mailbox))[0]?.id).toBe(505);
     expect((await ask(mailbox, '/messages', { method: 'DELETE' })).status).toBe(204);
     expect(await list(mailbox)).toEqual([]);
@@ -188,7 +188,7 @@ describe('the mailbox', () => {
     });
     await ask(mailbox, `/opted-out/${encodeURIComponent('+61491570156')}`, { method: 'PUT' });
     expect(await sms.send({ to: '+61491570156', text, senderId: null })).toMatchObject({
-      kind: 'refused',
+      kind: 'rejected',
       address: 'opted_out',
     });
     expect(await list(mailbox)).toHaveLength(1);

@@ -215,7 +215,7 @@ eachTable('The event log', (makeTable, kind) => {
       await table.write({ delete: keys.status(ref) });
       await table.write({ delete: keys.head(ref) });
       expect(await log.commit(ref, held)).toEqual({ kind: 'fenced' });
-      expect(await log.append(ref, [draft('late')])).toEqual({ kind: 'refused' });
+      expect(await log.append(ref, [draft('late')])).toEqual({ kind: 'rejected' });
       expect(await everything()).toEqual([]);
     });
 
@@ -269,11 +269,11 @@ eachTable('The event log', (makeTable, kind) => {
         set: { state: 'tracking' },
         when: [['state', '=', 'quarantined']],
       };
-      expect(await log.append(ref, [draft('resumed')], [resume])).toEqual({ kind: 'refused' });
+      expect(await log.append(ref, [draft('resumed')], [resume])).toEqual({ kind: 'rejected' });
       expect(await everything()).toEqual(before);
       await table.write({ update: keys.status(ref), set: { state: 'quarantined' } });
       expect(await log.append(ref, [draft('resumed')], [resume])).toMatchObject({ kind: 'appended' });
-      expect(await log.append(ref, [draft('resumed')], [resume])).toEqual({ kind: 'refused' });
+      expect(await log.append(ref, [draft('resumed')], [resume])).toEqual({ kind: 'rejected' });
       expect((await all(log)).map(nameOf)).toEqual(['resumed']);
       // An append is no poll: the fence of one in progress stays valid.
       expect(await revisionNow()).toBe(0);

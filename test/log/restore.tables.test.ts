@@ -164,7 +164,7 @@ eachTable('A restored table', (makeTable) => {
     }
     for (const cursor of [`${epoch}.3`, `${first?.epoch}.4`, `${head?.epoch}.5`, 'zzz.1']) {
       const place = await findPositions(again, 'us', ['acme'], { cursors: { acme: cursor } }, clock.now);
-      expect(place, cursor).toMatchObject({ kind: 'refused' });
+      expect(place, cursor).toMatchObject({ kind: 'rejected' });
     }
   });
 

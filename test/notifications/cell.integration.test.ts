@@ -305,7 +305,7 @@ test("notifications from settings to a bounce and the account's deletion need ex
   await poll();
   answer = () => ({ kind: 'later', reason: 'SNS asks to slow down.', everything: false });
   await tell();
-  answer = () => ({ kind: 'refused', reason: 'The number has opted out.', address: 'opted_out' });
+  answer = () => ({ kind: 'rejected', reason: 'The number has opted out.', address: 'opted_out' });
   rig.pass(3600);
   await notify(batch({ dueSince: now() }), context);
   expect((await messages()).filter(({ reason }) => reason === 'opted_out')).toHaveLength(1);

@@ -155,7 +155,7 @@ describe('an e-mail', () => {
     for (const address of wrong) {
       expect([address, await to(address)]).toEqual([
         address,
-        { kind: 'refused', reason: 'The recipient’s address is not a valid e-mail address.' },
+        { kind: 'rejected', reason: 'The recipient’s address is not a valid e-mail address.' },
       ]);
     }
     expect(server.mails).toHaveLength(1);
@@ -268,12 +268,12 @@ describe('an SMTP connection', () => {
     const server = await startSmtp({ onRcptTo: (to, _session, done) => done(refuses(to.address)) });
     const transport = connect(server, { connections: 1 });
     const kinds: string[] = [];
-    for (const local of ['a', 'refused', 'b', 'later', 'c']) {
+    for (const local of ['a', 'rejected', 'b', 'later', 'c']) {
       kinds.push(
         (await transport.send(aMail({ to: { name: null, address: `${local}@customer.example` } }))).kind,
       );
     }
-    expect(kinds).toEqual(['accepted', 'refused', 'accepted', 'later', 'accepted']);
+    expect(kinds).toEqual(['accepted', 'rejected', 'accepted', 'later', 'accepted']);
     expect(server.connections()).toBe(1);
   });
 
@@ -325,20 +325,20 @@ describe.each([{ pipelining: true }, { pipelining: false }])(
       ['rcpt', '452 4.2.2 mailbox full', later(false)],
       ['rcpt', '503 5.5.1 bad sequence', later(false)],
       ['rcpt', '530 5.7.0 log in', later(true)],
-      ['rcpt', '550 5.1.1 user unknown', { kind: 'refused', address: 'bounced' }],
-      ['rcpt', '550 5.1.2 host unknown', { kind: 'refused', address: 'bounced' }],
-      ['rcpt', '556 5.1.10 null MX', { kind: 'refused', address: 'bounced' }],
-      ['rcpt', '550 5.2.1 disabled', { kind: 'refused', address: 'bounced' }],
-      ['rcpt', '552 5.2.2 mailbox full', { kind: 'refused', address: undefined }],
-      ['rcpt', '550 relay not permitted', { kind: 'refused', address: undefined }],
-      ['rcpt', '550 5.1.8 bad sender', { kind: 'refused', address: undefined }],
-      ['rcpt', '554 5.7.1 policy', { kind: 'refused', address: undefined }],
+      ['rcpt', '550 5.1.1 user unknown', { kind: 'rejected', address: 'bounced' }],
+      ['rcpt', '550 5.1.2 host unknown', { kind: 'rejected', address: 'bounced' }],
+      ['rcpt', '556 5.1.10 null MX', { kind: 'rejected', address: 'bounced' }],
+      ['rcpt', '550 5.2.1 disabled', { kind: 'rejected', address: 'bounced' }],
+      ['rcpt', '552 5.2.2 mailbox full', { kind: 'rejected', address: undefined }],
+      ['rcpt', '550 relay not permitted', { kind: 'rejected', address: undefined }],
+      ['rcpt', '550 5.1.8 bad sender', { kind: 'rejected', address: undefined }],
+      ['rcpt', '554 5.7.1 policy', { kind: 'rejected', address: undefined }],
       ['data', '421 4.3.2 closing', later(false)],
       ['data', '451 4.3.0 try again', later(false)],
       ['data', '452 4.3.1 disk full', later(false)],
-      ['data', '550 5.1.1 user unknown', { kind: 'refused', address: 'bounced' }],
-      ['data', '552 5.3.4 too big', { kind: 'refused', address: undefined }],
-      ['data', '554 5.7.1 spam', { kind: 'refused', address: undefined }],
+      ['data', '550 5.1.1 user unknown', { kind: 'rejected', address: 'bounced' }],
+      ['data', '552 5.3.4 too big', { kind: 'rejected', address: undefined }],
+      ['data', '554 5.7.1 spam', { kind: 'rejected', address: undefined }],
     ];
 
     test.each(cases)('at %s with %s', async (stage, answer, expected) => {
@@ -364,9 +364,9 @@ describe('a broken SMTP connection', () => {
     ['instead of the answer to the mail', { at: '.' }, { kind: 'unknown' }],
     ['amid the answer to the mail', { at: '.', with: '25' }, { kind: 'unknown' }],
     [
-      'after a refusal of the mail that lacks its line end',
+      'after a rejection of the mail that lacks its line end',
       { at: '.', with: '554 5.7.1 no' },
-      { kind: 'refused' },
+      { kind: 'rejected' },
     ],
   ] as const)('%s', async (_, script, expected) => {
     const server = await startScripted(script);
@@ -446,7 +446,7 @@ describe('Amazon SES', () => {
     expect(decodedText(raw)).toBe(text);
   });
 
-  const refused = { kind: 'refused', address: undefined };
+  const refused = { kind: 'rejected', address: undefined };
   const everything = { kind: 'later', everything: true };
   test.each([
     [400, 'MessageRejected', 'The message contains a virus.', refused],
@@ -545,7 +545,7 @@ describe('Amazon SNS', () => {
     const wire = await startWire();
     wire.answers.push(checked(true));
     const outcome = await sms(wire).send({ to: NUMBER, text, senderId: null });
-    expect(outcome).toMatchObject({ kind: 'refused', address: 'opted_out' });
+    expect(outcome).toMatchObject({ kind: 'rejected', address: 'opted_out' });
     expect(wire.calls).toHaveLength(1);
   });
 
@@ -568,7 +568,7 @@ describe('Amazon SNS', () => {
       '+1234567890123456',
     ]) {
       const outcome = await sms(wire).send({ to, text, senderId: null });
-      expect([to, outcome]).toMatchObject([to, { kind: 'refused', address: 'bounced' }]);
+      expect([to, outcome]).toMatchObject([to, { kind: 'rejected', address: 'bounced' }]);
     }
     expect(wire.calls).toEqual([]);
   });
@@ -598,7 +598,7 @@ describe('Amazon SNS', () => {
         ? { kind: 'later', everything: true }
         : meaning === 'unknown'
           ? { kind: 'unknown' }
-          : { kind: 'refused', address: meaning },
+          : { kind: 'rejected', address: meaning },
     );
     expect(JSON.stringify(outcome)).not.toMatch(/\+49|arn:/);
     expect(wire.calls).toHaveLength(2);
@@ -643,7 +643,7 @@ describe('Amazon SNS', () => {
     const fauxqs = await startFauxqs({ unsigned: true });
     open.push(() => fauxqs.stop());
     const outcome = await sms({ endpoint: fauxqs.endpoint }).send({ to: NUMBER, text, senderId: null });
-    expect(spelled(outcome)).toMatchObject({ kind: 'refused', address: undefined });
+    expect(spelled(outcome)).toMatchObject({ kind: 'rejected', address: undefined });
   });
 });
 
@@ -888,7 +888,7 @@ function refusing(stage: 'connect' | 'mail' | 'rcpt' | 'data', answer: string): 
 }
 
 function refuses(address: string): Error | null {
-  if (address.startsWith('refused')) return Object.assign(new Error('5.7.1 no'), { responseCode: 550 });
+  if (address.startsWith('rejected')) return Object.assign(new Error('5.7.1 no'), { responseCode: 550 });
   return address.startsWith('later') ? Object.assign(new Error('4.2.0 wait'), { responseCode: 450 }) : null;
 }
 

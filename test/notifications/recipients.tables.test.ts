@@ -112,7 +112,7 @@ describe('addresses', () => {
     `${'a'.repeat(65)}@example.com`,
     `ann@${'a'.repeat(60)}.${'b'.repeat(60)}.${'c'.repeat(60)}.${'d'.repeat(60)}.${'e'.repeat(20)}.com`,
   ])('an invalid e-mail address is rejected: %s', (text) => {
-    expect(checkEmail(text).kind).toBe('refused');
+    expect(checkEmail(text).kind).toBe('rejected');
   });
 
   test.each([
@@ -144,7 +144,7 @@ describe('addresses', () => {
     ['us', '+881 6 1234 5678'],
     ['us', '+979 1 2345 6789'],
   ])('in %s the number %s is rejected', (region, text) => {
-    expect(checkMobile(text, region).kind).toBe('refused');
+    expect(checkMobile(text, region).kind).toBe('rejected');
   });
 
   test('two spellings of an address are one, and its mask is recognizable', () => {
@@ -356,7 +356,7 @@ describe('rejects invalid settings', () => {
     [{ ...on, colour: 1 }, 'colour is not a known setting.'],
   ])('%j: %s', async (input, reason) => {
     const { deps } = await createRig();
-    expect(await saveSettings(deps, ACME, input)).toEqual({ kind: 'refused', reason });
+    expect(await saveSettings(deps, ACME, input)).toEqual({ kind: 'rejected', reason });
   });
 });
 
@@ -521,21 +521,21 @@ describe('rejects invalid recipients', () => {
     [{ email: 'a@example.com', fax: '1' }, 'fax is not a known setting.'],
   ])('%j: %s', async (input, reason) => {
     const { deps } = await createRig();
-    expect(await createRecipient(deps, ACME, input)).toEqual({ kind: 'refused', reason });
+    expect(await createRecipient(deps, ACME, input)).toEqual({ kind: 'rejected', reason });
   });
 
   test('an address that a channel requires cannot be removed', async () => {
     const { deps, create } = await createRig();
     const { id } = await create({ email: 'a@example.com', mobile: '021 123 4567' });
     expect(await updateRecipient(deps, ACME, id, { mobile: null })).toMatchObject({
-      kind: 'refused',
+      kind: 'rejected',
       reason: 'mobile is required for the channel sms.',
     });
     expect(await updateRecipient(deps, ACME, id, { mobile: null, channels: ['email'] })).toMatchObject({
       kind: 'changed',
       recipient: { mobile: null, channels: ['email'] },
     });
-    expect(await updateRecipient(deps, ACME, id, {})).toMatchObject({ kind: 'refused' });
+    expect(await updateRecipient(deps, ACME, id, {})).toMatchObject({ kind: 'rejected' });
   });
 });
 
@@ -681,7 +681,7 @@ describe('an interrupted import', () => {
     const { deps, table } = await createRig();
     const rows = Array.from({ length: 5000 }, (_, n) => `p${n}@example.com`);
     const more = await importRecipients(deps, ACME, ['email', ...rows, 'x@example.com'].join('\r\n'));
-    expect(more).toEqual({ kind: 'refused', reason: 'csv must have at most 5000 rows; split the file.' });
+    expect(more).toEqual({ kind: 'rejected', reason: 'csv must have at most 5000 rows; split the file.' });
     expect(countsOf(await take(deps, ['email', ...rows].join('\r\n')))).toEqual([5000, 0, 0]);
     expect(await table.query({ pk: recipientPk(ACME) })).toHaveLength(5000);
   });
@@ -721,7 +721,7 @@ describe('a spreadsheet saved by Excel', () => {
     const reason =
       'csv must be UTF-8, and is in another encoding such as Windows-1252; in Excel, save it as “CSV UTF-8”.';
     expect(decodeCsv(bytes)).toBeUndefined();
-    expect(await importRecipients(deps, ACME, bytes.toString('utf8'))).toEqual({ kind: 'refused', reason });
+    expect(await importRecipients(deps, ACME, bytes.toString('utf8'))).toEqual({ kind: 'rejected', reason });
   });
 });
 
@@ -796,7 +796,7 @@ describe('invalid rows', () => {
   ])('an unreadable file is rejected without being quoted: %j', async (csv, reason) => {
     const { deps } = await createRig();
     const report = await importRecipients(deps, ACME, csv);
-    expect(report).toMatchObject({ kind: 'refused', reason: expect.stringMatching(reason) });
+    expect(report).toMatchObject({ kind: 'rejected', reason: expect.stringMatching(reason) });
     expect(JSON.stringify(report)).not.toMatch(/ann@|bob/);
   });
 
@@ -884,7 +884,7 @@ eachTable('addresses that get nothing more', (makeTable) => {
       reason: 'unsubscribed',
     });
     expect(await createSuppression(deps, ACME, { channel: 'email', address: 'x' })).toEqual({
-      kind: 'refused',
+      kind: 'rejected',
       reason: 'address must be an e-mail address such as name@example.com.',
     });
     const first = await listSuppressions(table, ACME, { limit: 2 });
@@ -1101,11 +1101,11 @@ eachTable('the ordering service’s user', (makeTable) => {
     expect(await change({ paused: true })).toMatchObject({ kind: 'unknown' });
     await sync({ textNotifyDispatch: false });
     expect(await change({ email: 'x@example.com' })).toEqual({
-      kind: 'refused',
+      kind: 'rejected',
       reason: 'email must be changed upstream: this recipient is the API user.',
     });
     expect(await change({ channels: ['email', 'sms'] })).toEqual({
-      kind: 'refused',
+      kind: 'rejected',
       reason: 'channels must be among those that the user has enabled upstream.',
     });
     expect(await deleteRecipient(deps, ACME, OWN_USER)).toMatchObject({ kind: 'conflict' });

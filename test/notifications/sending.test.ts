@@ -320,7 +320,7 @@ describe('an SMS', () => {
     world.answers.sms = async () => {
       counted ??= await used();
       return world.sms.length === 1
-        ? { kind: 'refused', reason: 'not a mobile number' }
+        ? { kind: 'rejected', reason: 'not a mobile number' }
         : { kind: 'accepted', providerId: 'p' };
     };
     expect(await world.send(CLOSED_AFTER, { concurrency: 1 })).toMatchObject({
@@ -411,7 +411,7 @@ test('a certain result overrides `unknown`, which another process recorded after
   let nested = false;
   /** Accepted after another process was rejected. */
   const late = async (): Promise<SendOutcome> => {
-    if (nested) return { kind: 'refused', reason: 'no' };
+    if (nested) return { kind: 'rejected', reason: 'no' };
     nested = true;
     await world.send(181_000);
     nested = false;
@@ -491,7 +491,7 @@ describe('failing transports', () => {
     await world.fold(...[1, 2, 3].map((job) => said(DISPATCHED, job, START, { orderGroup: `G${job}` })));
     world.answers.email = async ({ to }) =>
       to.address.startsWith('gone')
-        ? { kind: 'refused', reason: '550 <gone@example.com>: no such user', address: 'bounced' }
+        ? { kind: 'rejected', reason: '550 <gone@example.com>: no such user', address: 'bounced' }
         : { kind: 'accepted', providerId: null };
     expect(await world.send(CLOSED_AFTER, { concurrency: 1 })).toMatchObject({
       sent: 3,
@@ -649,7 +649,7 @@ describe('message history', () => {
     }
     world.answers.email = async ({ to, subject }) =>
       to.address.startsWith('bob') || subject.includes('G5')
-        ? { kind: 'refused', reason: 'no' }
+        ? { kind: 'rejected', reason: 'no' }
         : { kind: 'accepted', providerId: null };
     await world.send(CLOSED_AFTER + MINUTE);
     const groupsOf = async (query: MessageQuery) => {
@@ -684,7 +684,7 @@ const ANSWERS = [
   'ok',
   'later',
   'down',
-  'refused',
+  'rejected',
   'bounced',
   'unknown',
   'throw',
@@ -903,12 +903,12 @@ test('for any answers and crashes, each message is sent as often as recorded, ea
               return { kind: 'later', reason: `busy for ${address}`, everything: false };
             case 'down':
               return { kind: 'later', reason: 'down', everything: true };
-            case 'refused':
-              return { kind: 'refused', reason: `no ${address}` };
+            case 'rejected':
+              return { kind: 'rejected', reason: `no ${address}` };
             case 'bounced':
               shutBy.add(address);
               return {
-                kind: 'refused',
+                kind: 'rejected',
                 reason: `no ${address}`,
                 address: channel === 'sms' ? 'opted_out' : 'bounced',
               };

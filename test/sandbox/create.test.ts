@@ -69,7 +69,7 @@ const create = async (
 const codesOf = (json: Loose): ErrorCode[] =>
   json.validationMessages.map(({ errorCode }: { errorCode: ErrorCode }) => errorCode);
 /** The error codes of an order; checks that nothing was created. */
-const refusal = async (
+const rejection = async (
   client: Client,
   body: Loose,
   headers: Record<string, string> = {},
@@ -242,7 +242,7 @@ describe('answers', () => {
       expect([broken.status, broken.json.status]).toEqual([500, 500]);
       expect(broken.headers.get('content-type')).toMatch('application/problem+json');
       expect(broken.json.detail).toContain('validateOnly');
-      expect(await refusal(us, body)).toEqual([errorCode]);
+      expect(await rejection(us, body)).toEqual([errorCode]);
       expect(acme.activeCount).toBe(0);
     },
   );
@@ -558,7 +558,7 @@ const REFUSED: [what: string, errorCode: ErrorCode, body: Loose, headers?: Recor
 describe('rejected orders', () => {
   test.each(REFUSED)('%s: %s', async (_, errorCode, body, headers) => {
     const { us } = await startService();
-    expect(await refusal(us, body, headers)).toEqual([errorCode]);
+    expect(await rejection(us, body, headers)).toEqual([errorCode]);
   });
 
   test('a user of another customer is unknown, and an inactive one is rejected', async () => {
@@ -567,8 +567,8 @@ describe('rejected orders', () => {
     const [, second] = acme.users;
     if (!second || !stranger) throw new Error('The account has no users');
     second.active = false;
-    expect(await refusal(us, order({ customerUserId: stranger.id }))).toEqual(['CustomerUserUnknown']);
-    expect(await refusal(us, order({ customerUserId: second.id }))).toEqual(['CustomerUserInactive']);
+    expect(await rejection(us, order({ customerUserId: stranger.id }))).toEqual(['CustomerUserUnknown']);
+    expect(await rejection(us, order({ customerUserId: second.id }))).toEqual(['CustomerUserInactive']);
   });
 
   test('an archived asset answers 400, unlike an unknown one', async () => {
@@ -582,7 +582,7 @@ describe('rejected orders', () => {
   test('an asset older than price codes has no price', async () => {
     const { us, acme } = await startService();
     const { assetTag } = acme.assets.add({ priceCode: null });
-    expect(await refusal(us, line({ itemType: 'Asset', code: assetTag }))).toEqual(['AssetNotOrderable']);
+    expect(await rejection(us, line({ itemType: 'Asset', code: assetTag }))).toEqual(['AssetNotOrderable']);
   });
 
   test("another account's asset is an unknown one", async () => {
@@ -590,13 +590,13 @@ describe('rejected orders', () => {
     const { assetTag } = world
       .addAccount({ region: 'us', name: 'other' })
       .assets.add({ priceCode: FILM.code });
-    expect(await refusal(us, line({ itemType: 'Asset', code: assetTag }))).toEqual(['AssetUnknown']);
+    expect(await rejection(us, line({ itemType: 'Asset', code: assetTag }))).toEqual(['AssetUnknown']);
   });
 
   test('a location that is closed for good has no date', async () => {
     const { us, world } = await startService();
     world.closures.push({ region: 'us', dateFrom: '2026-11-01', dateTo: '2028-01-01' });
-    expect(await refusal(us, order())).toEqual(['ShipDateUnavailable']);
+    expect(await rejection(us, order())).toEqual(['ShipDateUnavailable']);
   });
 
   test('an attribute key in another case or spelling is rejected', async () => {
@@ -606,7 +606,7 @@ describe('rejected orders', () => {
     expect(json.validationMessages[1].message).toBe(
       'Line 1: attributes["color count"] is not an attribute of the price code; write "Color Count", since keys are case-sensitive.',
     );
-    expect(await refusal(us, line({ attributes: { 'Colour Count': 1 } }, SPOT))).toEqual([
+    expect(await rejection(us, line({ attributes: { 'Colour Count': 1 } }, SPOT))).toEqual([
       'AttributeMissing',
       'AttributeUnknown',
     ]);
@@ -1238,7 +1238,7 @@ describe('order costs', () => {
   test('JobCandidate · promocode: a single-use code is rejected the second time', async () => {
     const { us } = await startService();
     await create(us, order({ promocode: 'WELCOME10' }));
-    expect(await refusal(us, order({ promocode: 'WELCOME10' }))).toEqual(['PromoCodeInvalid']);
+    expect(await rejection(us, order({ promocode: 'WELCOME10' }))).toEqual(['PromoCodeInvalid']);
   });
 
   test.each<[RegionCode, 'T1' | 'T2' | 'T3']>([

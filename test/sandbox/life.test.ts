@@ -993,9 +993,9 @@ describe('scenarios as files', () => {
     '%j is rejected with a message that names file, field and accepted values',
     async (content, sentence) => {
       const file = await written(JSON.stringify(content));
-      const refusal = await startScenario(file).catch((error: unknown) => error);
-      expect(refusal).toBeInstanceOf(ScenarioFileError);
-      const { message } = refusal as Error;
+      const rejection = await startScenario(file).catch((error: unknown) => error);
+      expect(rejection).toBeInstanceOf(ScenarioFileError);
+      const { message } = rejection as Error;
       expect(message).toContain(`${file}: `);
       expect(message).toContain(sentence);
       expect(message.trim().split('\n')).toHaveLength(1);

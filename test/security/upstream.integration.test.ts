@@ -58,7 +58,7 @@ const attacks: readonly [string, (response: ServerResponse) => void][] = [
       response.once('close', () => clearInterval(more));
     },
   ],
-  ['a refusal with nested brackets', (response) => void json(response, {}, 500).end(BRACKETS)],
+  ['a rejection with nested brackets', (response) => void json(response, {}, 500).end(BRACKETS)],
 ];
 
 function json(response: ServerResponse, headers: Record<string, string> = {}, status = 200): ServerResponse {

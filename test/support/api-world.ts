@@ -237,7 +237,7 @@ export async function createApiWorld({
   const say = async (ref: AccountRef, jobs: readonly number[]) => {
     const events = jobs.map((job, at) => ({ ...moved(job, `s${at}`), time: now() }));
     const appended = await log.append(ref, events);
-    if (appended.kind !== 'appended') throw new Error('refused');
+    if (appended.kind !== 'appended') throw new Error('rejected');
     await wakeSinks(table, ref, appended.head.sequence, now());
   };
   const drainAll = async () => {

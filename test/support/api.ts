@@ -27,7 +27,7 @@ function accountSecrets(): AccountSecrets {
     save: async (...of) => (await opening).save(...of),
     read: async (...of) => (await opening).read(...of),
     remove: async (...of) => (await opening).remove(...of),
-    refuse: () => undefined,
+    checkSecretRef: () => undefined,
   };
 }
 

@@ -203,7 +203,7 @@ export async function startHostileReceiver(options: ReceiverOptions): Promise<Ho
         lane: `${account}/${getLane(jobNumber === undefined ? {} : { jobNumber })}`,
         life: Number(headers['x-life']),
         order: nextOrder(),
-        answer: replay ? 'taken' : (refusal(event.id, place) ?? nextTrouble(event.id)),
+        answer: replay ? 'taken' : (rejection(event.id, place) ?? nextTrouble(event.id)),
       };
     } catch (cause) {
       forgeries.push(String(cause));
@@ -211,7 +211,7 @@ export async function startHostileReceiver(options: ReceiverOptions): Promise<Ho
     }
   }
 
-  function refusal(event: string, place: Pick<Arrival, 'account' | 'sequence'>): Trouble | undefined {
+  function rejection(event: string, place: Pick<Arrival, 'account' | 'sequence'>): Trouble | undefined {
     const times = refused.get(event) ?? 0;
     if (times >= (options.refusals?.(place) ?? 0)) return undefined;
     refused.set(event, times + 1);

@@ -71,7 +71,7 @@ export async function createOperator(options: Options = {}) {
     secrets: options.accountSecrets ?? {
       // Those that a reference names are not these tests' business.
       ...(await openLocalAccountSecrets(createMemoryTable(), new Uint8Array(32).fill(8))),
-      refuse: (region, secretRef) => checkSecretRef(stage, region, secretRef),
+      checkSecretRef: (region, secretRef) => checkSecretRef(stage, region, secretRef),
     },
     regions: ['us'],
     minIntervalSeconds: 60,

@@ -191,7 +191,7 @@ describe("the time of an account's next poll", () => {
 });
 
 describe('the effect of a poll on its account (rule 11)', () => {
-  const refusal = new OrderingError({ kind: 'credentials_rejected', operation: 'POST token' });
+  const rejection = new OrderingError({ kind: 'credentials_rejected', operation: 'POST token' });
   const outage = new OrderingError({
     kind: 'unavailable',
     operation: 'GET /Jobs/active',
@@ -223,7 +223,7 @@ describe('the effect of a poll on its account (rule 11)', () => {
   }
 
   test('invalid credentials are emitted once, polled less and less often, and their recovery is emitted', () => {
-    expect(run(...Array.from({ length: 6 }, () => failed(refusal)), good)).toEqual([
+    expect(run(...Array.from({ length: 6 }, () => failed(rejection)), good)).toEqual([
       ['credentials_rejected', 60, ['credentials_rejected']],
       ['credentials_rejected', 120, []],
       ['credentials_rejected', 240, []],
@@ -245,7 +245,7 @@ describe('the effect of a poll on its account (rule 11)', () => {
 
   test('only an answer proves that credentials are valid again', () => {
     expect(
-      run(failed(refusal), failed(outage), failed(outage), failed(outage), failed(outage, true), good),
+      run(failed(rejection), failed(outage), failed(outage), failed(outage), failed(outage, true), good),
     ).toEqual([
       ['credentials_rejected', 60, ['credentials_rejected']],
       ['credentials_rejected', 1200, []],
@@ -265,7 +265,7 @@ describe('the effect of a poll on its account (rule 11)', () => {
         failed(outage),
         failed(outage),
         failed(outage),
-        failed(refusal),
+        failed(rejection),
         good,
       ),
     ).toEqual([

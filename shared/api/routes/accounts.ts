@@ -24,7 +24,7 @@ import {
   rotateCredentials,
   updateAccount,
 } from '../../accounts/managed-accounts.ts';
-import { type Expectation, type Refusal, revisionOf } from '../../resources.ts';
+import { type Expectation, type Rejection, revisionOf } from '../../resources.ts';
 import type { AccountRef } from '../../storage/schema.ts';
 import {
   confirmAccount,
@@ -400,6 +400,6 @@ function shown(account: AccountRecord) {
   return { body: account, headers: { etag: etagOf(account.revision) } };
 }
 
-function changed(c: Context<ApiEnv>, outcome: ChangedAccount | Refusal, expected: Expectation) {
+function changed(c: Context<ApiEnv>, outcome: ChangedAccount | Rejection, expected: Expectation) {
   return outcome.kind === 'changed' ? shown(outcome.account) : notDone(c, outcome, expected);
 }

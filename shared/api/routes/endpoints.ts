@@ -22,7 +22,7 @@ import {
 } from '../../delivery/parked-events.ts';
 import { MAX_PARKED } from '../../delivery/parking.ts';
 import { cancelReplay, listReplays, readReplay, resendEvent, startReplay } from '../../delivery/replays.ts';
-import type { Expectation, Refusal } from '../../resources.ts';
+import type { Expectation, Rejection } from '../../resources.ts';
 import { CELL_LOG, keys } from '../../storage/schema.ts';
 import { isId } from '../../validation.ts';
 import { isFor, isForEndpoint, ofAccount, ofEndpoint, ofWebhook } from '../access.ts';
@@ -203,8 +203,8 @@ export const endpointRoutes: readonly Route[] = [
       problems: ['unprocessable-content', 'conflict'],
     },
     async ({ c, caller, body: { region: wanted, ...input }, making }, { feed, manage }) => {
-      const refusal = refuseAccounts(caller, input.accounts ?? null);
-      if (refusal) return notDone(c, refusal);
+      const rejection = checkAccounts(caller, input.accounts ?? null);
+      if (rejection) return notDone(c, rejection);
       const region = await regionFor(feed, wanted, input.accounts);
       if (typeof region !== 'string') return notDone(c, region);
       const outcome = await createEndpoint(manage.endpoints, region, input, making);
@@ -247,8 +247,8 @@ export const endpointRoutes: readonly Route[] = [
       problems: ['unprocessable-content', 'conflict'],
     },
     async ({ c, caller, subject, body, expected }, { manage }) => {
-      const refusal = body.accounts === undefined ? undefined : refuseAccounts(caller, body.accounts);
-      if (refusal) return notDone(c, refusal);
+      const rejection = body.accounts === undefined ? undefined : checkAccounts(caller, body.accounts);
+      if (rejection) return notDone(c, rejection);
       // For a key of some accounts, concurrent changes by other keys must not be overwritten or reported.
       const condition = caller.accounts === null ? expected : { revision: subject.revision };
       const { region, id } = subject;
@@ -746,12 +746,12 @@ const isForAll = (caller: Caller, accounts: readonly string[]): boolean =>
   accounts.every((account) => isFor(caller, account));
 
 /** Returns why a key cannot subscribe an endpoint to `accounts`; `null` means all accounts. */
-function refuseAccounts(caller: Caller, accounts: readonly string[] | null): Refusal | undefined {
+function checkAccounts(caller: Caller, accounts: readonly string[] | null): Rejection | undefined {
   if (caller.accounts === null || (accounts && isForAll(caller, accounts))) return undefined;
   const reason = accounts
     ? 'accounts must be a subset of the accounts of the key.'
     : 'accounts must be named, for the key is for some accounts only.';
-  return { kind: 'refused', reason };
+  return { kind: 'rejected', reason };
 }
 
 /** Returns the region of a new endpoint: the given one, the only one served, or the one of its accounts. */
@@ -759,10 +759,10 @@ async function regionFor(
   { table, regions }: RouteParts['feed'],
   given: string | undefined,
   accounts: readonly string[] = [],
-): Promise<string | Refusal> {
+): Promise<string | Rejection> {
   if (given !== undefined) {
     if (regions.includes(given)) return given;
-    return { kind: 'refused', reason: `region ${regionRule(regions)}.` };
+    return { kind: 'rejected', reason: `region ${regionRule(regions)}.` };
   }
   const [only, ...others] = regions;
   if (only !== undefined && others.length === 0) return only;
@@ -773,9 +773,9 @@ async function regionFor(
   if (ref && more.length === 0) return ref.region;
   if (account !== undefined && !ref) {
     const reason = `accounts must name accounts that are registered, and "${account}" is not.`;
-    return { kind: 'refused', reason };
+    return { kind: 'rejected', reason };
   }
-  return { kind: 'refused', reason: `region is missing; it ${regionRule(regions)}.` };
+  return { kind: 'rejected', reason: `region is missing; it ${regionRule(regions)}.` };
 }
 
 /** Returns the path of an endpoint, with its region if several regions are served. */
@@ -794,7 +794,7 @@ function shown(endpoint: EndpointRecord) {
 
 function changed(
   c: Context<ApiEnv>,
-  outcome: { readonly kind: 'changed'; readonly endpoint: EndpointRecord } | Refusal,
+  outcome: { readonly kind: 'changed'; readonly endpoint: EndpointRecord } | Rejection,
   expected: Expectation,
 ) {
   return outcome.kind === 'changed' ? shown(outcome.endpoint) : notDone(c, outcome, expected);

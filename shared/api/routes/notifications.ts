@@ -212,7 +212,7 @@ export const notificationRoutes: readonly Route[] = [
         body.recipient === undefined ? null : await readRecipient(feed.table, ref, body.recipient);
       if (recipient === undefined) {
         return notDone(c, {
-          kind: 'refused',
+          kind: 'rejected',
           reason: 'recipient must be the id of a recipient of this account.',
         });
       }
@@ -220,14 +220,14 @@ export const notificationRoutes: readonly Route[] = [
         jobNumber === undefined ? sampleNotice(kind) : await readNoticeContent(feed, ref, kind, jobNumber);
       if (!content)
         return notDone(c, {
-          kind: 'refused',
+          kind: 'rejected',
           reason: 'jobNumber must be the number of a stored job.',
         });
       const locale = body.locale ?? recipient?.locale ?? settings.locale;
       const zone = body.zone ?? recipient?.zone ?? settings.zone;
       const stored = await resolveTemplate(feed.table, ref, kind, channel, locale);
       const checked = body.template && checkTemplateInput(channel, body.template);
-      if (checked?.kind === 'refused') {
+      if (checked?.kind === 'rejected') {
         return notDone(c, { ...checked, reason: `template.${checked.reason}` });
       }
       const template = checked?.value ?? stored;
@@ -321,13 +321,13 @@ export const notificationRoutes: readonly Route[] = [
     },
     async ({ c, subject, params, body }, { feed }) => {
       const checked = checkTemplateInput(params.channel, body);
-      if (checked.kind === 'refused') return notDone(c, checked);
+      if (checked.kind === 'rejected') return notDone(c, checked);
       const outcome = await saveTemplate(feed.table, subject, params, checked.value, feed.now());
       if (outcome.kind === 'saved') {
         return { body: toTemplateResponse(params, outcome.stored.template, outcome.stored.changedAt) };
       }
       const [first] = outcome.problems;
-      return notDone(c, { kind: 'refused', reason: formatProblem(first) });
+      return notDone(c, { kind: 'rejected', reason: formatProblem(first) });
     },
   ),
   route(
@@ -452,7 +452,7 @@ function checkTemplateInput(channel: Channel, raw: object): Checked<EmailTemplat
   const other = Object.keys(raw).find((field) => field !== 'text');
   return other === undefined
     ? checkInput(smsTemplateSchema, raw)
-    : { kind: 'refused', reason: `${other} is not a field of SMS templates, which have only text.` };
+    : { kind: 'rejected', reason: `${other} is not a field of SMS templates, which have only text.` };
 }
 
 const formatProblem = (problem: { readonly field: string; readonly reason: string } | undefined): string =>
@@ -464,7 +464,7 @@ function toRejection(reason: string, given: boolean) {
   const text = given
     ? `template.${field} cannot be rendered: ${what.join(': ')}.`
     : `The template failed: ${reason}`;
-  return { kind: 'refused' as const, reason: text };
+  return { kind: 'rejected' as const, reason: text };
 }
 
 async function readSettingsOrDefaults(table: Table, ref: AccountRef): Promise<Settings> {

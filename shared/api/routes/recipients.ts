@@ -17,7 +17,7 @@ import {
   listSuppressions,
 } from '../../notifications/suppressions.ts';
 import type { Recipient as RecipientRecord } from '../../notifications/types.ts';
-import type { Expectation, Refusal } from '../../resources.ts';
+import type { Expectation, Rejection } from '../../resources.ts';
 import { isId } from '../../validation.ts';
 import { ofAccount } from '../access.ts';
 import type { ApiEnv } from '../env.ts';
@@ -289,7 +289,7 @@ function toRecipientResult(caller: Caller, recipient: RecipientRecord) {
 function changed(
   c: Context<ApiEnv>,
   caller: Caller,
-  outcome: { readonly kind: 'changed'; readonly recipient: RecipientRecord } | Refusal,
+  outcome: { readonly kind: 'changed'; readonly recipient: RecipientRecord } | Rejection,
   expected: Expectation,
 ) {
   return outcome.kind === 'changed'
