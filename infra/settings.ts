@@ -12,7 +12,7 @@ const CERTIFICATE_RULE = 'must be the ARN of a certificate in us-east-1, where C
 const STREAM_RULE = 'must be the ARN of the table’s stream';
 const httpsUrl = z.url({ protocol: /^https$/, error: 'must be a URL that begins with https://' });
 const wholeNumber = (from: number, to: number) => {
-  const rule = `must be a whole number from ${from} to ${to}`;
+  const rule = `must be an integer from ${from} to ${to}`;
   return z.int(rule).min(from, rule).max(to, rule);
 };
 

@@ -13,7 +13,7 @@ const { PortTakenError } = await import('./server.ts');
 const whole = (from: number, to: number) => ({
   // Decimal notation only: Number would also accept 0x10, 1e3 and blanks.
   schema: z.string().regex(/^\d+$/).transform(Number).pipe(z.int().min(from).max(to)),
-  is: `a whole number from ${from} to ${to}`,
+  is: `an integer from ${from} to ${to}`,
 });
 const NUMBERS = {
   port: whole(0, 65_535),

@@ -23,7 +23,7 @@ const WHOLE = 'The configuration';
 
 const httpUrl = z.url({ protocol: /^https?$/, error: 'must be a URL that begins with http:// or https://' });
 const seconds = z.number('must be a number of seconds').positive('must be more than 0');
-const STREAMS_RULE = `must be a whole number from 1 to ${MAX_SLOTS_PER_KEY}`;
+const STREAMS_RULE = `must be an integer from 1 to ${MAX_SLOTS_PER_KEY}`;
 const text = (what: string) => z.string(`must be ${what}`).min(1, `must be ${what}`);
 
 /** Base URL of links to this program: an origin, and a path prefix if there is one. Without a final slash. */
@@ -84,7 +84,7 @@ const notifications = z.strictObject({
         .regex(/^(?=.*[A-Za-z])[A-Za-z0-9]{1,11}$/, 'must be 1 to 11 letters and digits, one letter at least')
         .optional(),
       /** Maximum for all accounts of a region together, in a calendar month (UTC). */
-      monthlySegments: z.int('must be a whole number').min(0, 'must be 0 or more').optional(),
+      monthlySegments: z.int('must be an integer').min(0, 'must be 0 or more').optional(),
     })
     .optional(),
 });

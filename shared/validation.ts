@@ -103,7 +103,7 @@ function ruleOf(issue: z.core.$ZodIssue): string {
 const TYPES: Readonly<Record<string, string>> = {
   string: 'text',
   number: 'a number',
-  int: 'a whole number',
+  int: 'an integer',
   boolean: 'true or false',
   array: 'a list',
   object: 'an object',

@@ -51,7 +51,7 @@ describe('endpoints in the configuration', () => {
     [{ headers: { 'Webhook-Id': 'x' } }, 'headers.Webhook-Id must not be a header'],
     [{ headers: { connection: 'close' } }, 'headers.connection must not be a header'],
     [{ headers: { 'x-a': 'b\r\nc: d' } }, 'headers.x-a must be printable ASCII'],
-    [{ concurrency: 65 }, 'concurrency must be a whole number from 1 to 64'],
+    [{ concurrency: 65 }, 'concurrency must be an integer from 1 to 64'],
     [{ ratePerSecond: 0 }, 'ratePerSecond must be a number from 0.1 to 1000'],
     [{ url: 'https://10.0.0.1/' }, 'url is not accepted'],
     [{ url: 'https://erp.example.com:22/' }, 'url is not accepted'],
@@ -74,7 +74,7 @@ test('a key has 100 streams and long polls by default', () => {
   expect(parseConfig(withEndpoint({}), {}).streamsPerKey).toBe(100);
   for (const streamsPerKey of [0, 1001, 2.5]) {
     expect(findRejection(withEndpoint({}, { streamsPerKey }))).toBe(
-      'streamsPerKey must be a whole number from 1 to 1000.',
+      'streamsPerKey must be an integer from 1 to 1000.',
     );
   }
 });

@@ -73,7 +73,7 @@ const endpoint = z.string('must be the id of an endpoint').min(1, 'must be the i
 /** Input that the endpoint operations validate themselves. */
 const input = (what: string) => z.record(z.string(), z.unknown(), `must be ${what}`);
 
-const UPSTREAM_RULE = 'must be the id that the ordering service has for the account: a whole number above 0';
+const UPSTREAM_RULE = 'must be the id that the ordering service has for the account: a positive integer';
 
 /** All commands, each with its input schema. */
 const Command = z.discriminatedUnion(

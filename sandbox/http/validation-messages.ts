@@ -32,7 +32,7 @@ function formatExpectation(issue: z.core.$ZodIssue): string {
 }
 
 const KINDS_IN_WORDS: Readonly<Record<string, string>> = {
-  int: 'a whole number',
+  int: 'an integer',
   number: 'a number',
   string: 'a text',
   boolean: 'true or false',

@@ -41,7 +41,7 @@ const fileSchema = strictObject({
     .union([z.int().min(1).max(100), z.array(accountSchema).min(1)], {
       // Errors within a list name the list, other errors name nothing.
       error: ({ input }) =>
-        Array.isArray(input) ? undefined : 'must be a whole number from 1 to 100, or a list of accounts',
+        Array.isArray(input) ? undefined : 'must be an integer from 1 to 100, or a list of accounts',
     })
     .default(1),
   jobs: jobs.default(40),

@@ -30,7 +30,7 @@ const DEFAULT_INTERVAL_SECONDS = 120;
 
 /** Returns the rule for poll intervals on a host with this minimum. */
 export const intervalRule = (least: number): string =>
-  `must be a whole number of seconds from ${least} to ${MAX_INTERVAL_SECONDS}`;
+  `must be an integer number of seconds from ${least} to ${MAX_INTERVAL_SECONDS}`;
 
 const interval = z
   .int(intervalRule(1))

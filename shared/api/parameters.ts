@@ -11,7 +11,7 @@ export function wholeNumber(lowest: number, highest: number) {
   return one
     .refine(
       (text) => /^\d{1,6}$/.test(text) && lowest <= Number(text) && Number(text) <= highest,
-      `must be a whole number from ${lowest} to ${highest}`,
+      `must be an integer from ${lowest} to ${highest}`,
     )
     .transform(Number)
     .meta({ type: 'integer', minimum: lowest, maximum: highest });

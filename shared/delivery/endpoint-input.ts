@@ -131,9 +131,9 @@ export const endpointFields = {
   ...filterFields,
   headers,
   concurrency: z
-    .int('must be a whole number from 1 to 64')
-    .min(1, 'must be a whole number from 1 to 64')
-    .max(64, 'must be a whole number from 1 to 64')
+    .int('must be an integer from 1 to 64')
+    .min(1, 'must be an integer from 1 to 64')
+    .max(64, 'must be an integer from 1 to 64')
     .describe('Maximum number of jobs delivered in parallel, 1 to 64. Default: 16.'),
   ratePerSecond: z
     .number('must be a number from 0.1 to 1000')
@@ -215,9 +215,9 @@ export const Rotation = z
   .strictObject({
     secret: secret.optional(),
     gracePeriodSeconds: z
-      .int('must be a whole number of seconds from 0 to 604800')
-      .min(0, 'must be a whole number of seconds from 0 to 604800')
-      .max(604_800, 'must be a whole number of seconds from 0 to 604800')
+      .int('must be an integer number of seconds from 0 to 604800')
+      .min(0, 'must be an integer number of seconds from 0 to 604800')
+      .max(604_800, 'must be an integer number of seconds from 0 to 604800')
       .optional()
       .describe('Time for which the previous secrets stay valid, in seconds, 0 to 604800. Default: 86400.'),
   })

@@ -53,7 +53,7 @@ const quietHours = z
   );
 
 const between = (least: number, most: number, unit: string) => {
-  const rule = `must be a whole number of ${unit} from ${least} to ${most}`;
+  const rule = `must be an integer number of ${unit} from ${least} to ${most}`;
   return z.int(rule).min(least, rule).max(most, rule);
 };
 const flag = z.boolean('must be true or false');

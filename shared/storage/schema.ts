@@ -440,7 +440,7 @@ export function formatTimestamp(ms: number): string {
   return new Date(ms).toISOString();
 }
 
-/** Formats a whole number as text of the given width that sorts by value. */
+/** Formats an integer as text of the given width that sorts by value. */
 export function pad(value: number, width: number): string {
   return String(value).padStart(width, '0');
 }

@@ -670,12 +670,12 @@ const REFUSED: readonly (readonly [string, object, string])[] = [
   [
     'polls too close together',
     { pollIntervalSeconds: 59 },
-    'pollIntervalSeconds must be a whole number of seconds from 60 to 86400.',
+    'pollIntervalSeconds must be an integer number of seconds from 60 to 86400.',
   ],
   [
     'polls too far apart',
     { pollIntervalSeconds: 86_401 },
-    'pollIntervalSeconds must be a whole number of seconds from 1 to 86400.',
+    'pollIntervalSeconds must be an integer number of seconds from 1 to 86400.',
   ],
   [
     'neither credentials nor a reference',

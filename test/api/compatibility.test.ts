@@ -421,7 +421,7 @@ describe('in OpenAPI', () => {
     ['a field of an answer is new', (d) => (thing(d).properties.more = { type: 'string' })],
     ['a field is always there', (d) => thing(d).required.push('size')],
     ['null never comes', (d) => (page(d).properties.next = { type: 'string' })],
-    ['only whole numbers come', (d) => (thing(d).properties.size.type = 'integer')],
+    ['only integers come', (d) => (thing(d).properties.size.type = 'integer')],
     ['it is never so long', (d) => (thing(d).properties.id.maxLength = 19)],
     ['an alternative is new in an extensible union', (d) => made(d).oneOf.push(lost())],
     ['a webhook is new', (d) => (d.webhooks['thing.lost'] = { post: {} })],

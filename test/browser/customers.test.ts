@@ -42,7 +42,7 @@ describe('settings', () => {
     await page.getByRole('button', { name: 'Save' }).click();
     const website = page.locator('.mantine-InputWrapper-root').filter({ has: field(page, 'Website') });
     await website.getByText(/must be an https URL/).waitFor();
-    await page.getByText(/must be a whole number of hours/).waitFor();
+    await page.getByText(/must be an integer number of hours/).waitFor();
     await axe(page);
     await field(page, 'Website').fill('https://acme.example');
     await field(page, 'Maximum age (hours)').fill('48');

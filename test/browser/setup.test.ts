@@ -181,11 +181,11 @@ describe('accounts', () => {
     ['Client id', ' padded', /It must be without spaces around it/],
     ['Client id', 'x'.repeat(1001), /It must be at most 1000 characters\./],
     ['Client secret', '', /It must be the client secret/],
-    ['Poll interval (seconds)', '', /It must be a whole number of seconds from 1 to 86400\./],
-    ['Poll interval (seconds)', '0', /It must be a whole number of seconds/],
-    ['Poll interval (seconds)', '1.5', /It must be a whole number of seconds/],
-    ['Poll interval (seconds)', '86401', /It must be a whole number of seconds/],
-    ['Poll interval (seconds)', 'often', /It must be a whole number of seconds/],
+    ['Poll interval (seconds)', '', /It must be an integer number of seconds from 1 to 86400\./],
+    ['Poll interval (seconds)', '0', /It must be an integer number of seconds/],
+    ['Poll interval (seconds)', '1.5', /It must be an integer number of seconds/],
+    ['Poll interval (seconds)', '86401', /It must be an integer number of seconds/],
+    ['Poll interval (seconds)', 'often', /It must be an integer number of seconds/],
   ])(
     'an error of %s (%#) appears at the field and in a summary that leads to it',
     async (name, typed, message) => {

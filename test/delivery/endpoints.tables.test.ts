@@ -890,9 +890,9 @@ describe('an invalid request is rejected with one message', () => {
       'headers must hold at most 20 headers.',
     ],
     [headers({ 'X-A': 'v'.repeat(4096) }), 'headers must be at most 4096 bytes in total.'],
-    [{ url: URL, concurrency: 0 }, 'concurrency must be a whole number from 1 to 64.'],
-    [{ url: URL, concurrency: 65 }, 'concurrency must be a whole number from 1 to 64.'],
-    [{ url: URL, concurrency: 1.5 }, 'concurrency must be a whole number from 1 to 64.'],
+    [{ url: URL, concurrency: 0 }, 'concurrency must be an integer from 1 to 64.'],
+    [{ url: URL, concurrency: 65 }, 'concurrency must be an integer from 1 to 64.'],
+    [{ url: URL, concurrency: 1.5 }, 'concurrency must be an integer from 1 to 64.'],
     [{ url: URL, ratePerSecond: 0.05 }, 'ratePerSecond must be a number from 0.1 to 1000.'],
     [{ url: URL, ratePerSecond: 1001 }, 'ratePerSecond must be a number from 0.1 to 1000.'],
     [{ url: URL, ratePerSecond: 'fast' }, 'ratePerSecond must be a number from 0.1 to 1000.'],
@@ -937,14 +937,17 @@ describe('an invalid request is rejected with one message', () => {
       [{ headers: { host: 'x' } }, 'headers.host must not be a header that Jobwire or the connection sets.'],
       [{ secret: newSecret() }, 'secret is not a known setting.'],
       [{ id: 'other' }, 'id is not a known setting.'],
-      [{ concurrency: 100 }, 'concurrency must be a whole number from 1 to 64.'],
+      [{ concurrency: 100 }, 'concurrency must be an integer from 1 to 64.'],
     ];
     for (const [change, reason] of refusals) {
       expect(await updateEndpoint(rig.deps, REGION, 'erp', change)).toEqual({ kind: 'rejected', reason });
     }
     for (const [input, reason] of [
       [{ secret: 'x' }, 'secret must be "whsec_" and 24 to 64 random bytes in base64.'],
-      [{ gracePeriodSeconds: -1 }, 'gracePeriodSeconds must be a whole number of seconds from 0 to 604800.'],
+      [
+        { gracePeriodSeconds: -1 },
+        'gracePeriodSeconds must be an integer number of seconds from 0 to 604800.',
+      ],
     ] as const) {
       expect(await rotateSecret(rig.deps, REGION, 'erp', input)).toEqual({ kind: 'rejected', reason });
     }

@@ -177,7 +177,7 @@ const REFUSED: readonly (readonly [string, unknown, string])[] = [
   [
     'polls too close together',
     { do: 'accounts.add', account: 'acme', secretRef: SECRET, pollIntervalSeconds: 59 },
-    'pollIntervalSeconds must be a whole number of seconds from 60 to 86400.',
+    'pollIntervalSeconds must be an integer number of seconds from 60 to 86400.',
   ],
   ...[
     'acme',

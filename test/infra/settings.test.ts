@@ -41,8 +41,8 @@ test.each([
   ['stage', 'Dev', 'stage must be 2–16 lower-case letters and digits, beginning with a letter (stage Dev).'],
   ['stage', undefined, 'stage is missing; it must be the name of the stage (stage undefined).'],
   ['protected', 'yes', 'protected must be true or false (stage dev).'],
-  ['eventRetentionDays', 3, 'eventRetentionDays must be a whole number from 7 to 365 (stage dev).'],
-  ['pollConcurrency', 1, 'pollConcurrency must be a whole number from 2 to 1000 (stage dev).'],
+  ['eventRetentionDays', 3, 'eventRetentionDays must be an integer from 7 to 365 (stage dev).'],
+  ['pollConcurrency', 1, 'pollConcurrency must be an integer from 2 to 1000 (stage dev).'],
   ['logRetention', 8, 'logRetention must be one of RetentionDays (stage dev).'],
   ['retention', 8, 'retention is not a known setting (stage dev).'],
   [

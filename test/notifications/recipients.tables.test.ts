@@ -344,7 +344,7 @@ describe('rejects invalid settings', () => {
       'branding.logoUrl must be an https URL without a user and password.',
     ],
     [{ ...on, branding: { name: 'A', color: 'red' } }, 'branding.color must be a colour such as #1a73e8.'],
-    [{ ...on, windowSeconds: 4000 }, 'windowSeconds must be a whole number of seconds from 0 to 3600.'],
+    [{ ...on, windowSeconds: 4000 }, 'windowSeconds must be an integer number of seconds from 0 to 3600.'],
     [
       { ...on, sms: { quietHours: { from: '25:00', to: '07:00' } } },
       'sms.quietHours.from must be a time from 00:00 to 23:59.',

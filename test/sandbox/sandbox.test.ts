@@ -1160,9 +1160,9 @@ describe('npm run sandbox', () => {
   test.each([
     [['--prot', '1'], "Unknown option '--prot'"],
     [['--port'], 'argument missing'],
-    [['--port', '70000'], '--port must be a whole number from 0 to 65535.'],
-    [['--port='], '--port must be a whole number'],
-    [['--port', '0x10'], '--port must be a whole number from 0 to 65535.'],
+    [['--port', '70000'], '--port must be an integer from 0 to 65535.'],
+    [['--port='], '--port must be an integer'],
+    [['--port', '0x10'], '--port must be an integer from 0 to 65535.'],
     [
       ['--port', '65535'],
       'There is no port after 65535 for the control panel; choose one with --admin-port.',
@@ -1171,8 +1171,8 @@ describe('npm run sandbox', () => {
     [['--speed', '0'], '--speed must be a number above 0, at most 1000000.'],
     [['--speed', '1e7'], '--speed must be a number above 0, at most 1000000.'],
     [['--scenario', 'season', '--accounts', '2'], 'season lists its accounts'],
-    [['--jobs', '1.5'], '--jobs must be a whole number'],
-    [['--admin-port', 'x'], '--admin-port must be a whole number from 0 to 65535.'],
+    [['--jobs', '1.5'], '--jobs must be an integer'],
+    [['--admin-port', 'x'], '--admin-port must be an integer from 0 to 65535.'],
     [
       ['--scenario', 'nowhere'],
       'The scenario nowhere does not exist: it must be one of credentials-swapped, normal-day',

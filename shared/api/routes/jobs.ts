@@ -20,7 +20,7 @@ import {
 } from '../statistics.ts';
 import { cursorGone, Event } from './events.ts';
 
-const jobNumber = one.regex(/^[1-9]\d{0,11}$/, 'must be a whole number from 1 to 999999999999');
+const jobNumber = one.regex(/^[1-9]\d{0,11}$/, 'must be an integer from 1 to 999999999999');
 
 /** Filters. At most one per request: each has its own index. */
 const filters = {
