@@ -5,6 +5,7 @@ import { setImmediate } from 'node:timers/promises';
 import { type Context, Hono } from 'hono';
 import * as z from 'zod';
 import { knownAccount, ruleSchema, strictObject, UnknownAccountError } from './http/faults.ts';
+import { type FreedomSettings, freedomSchema } from './http/freedom.ts';
 import {
   type Answer,
   answerUnexpected,
@@ -45,7 +46,7 @@ export function createAdminApp(
   clock?: SandboxClock,
   longestAdvanceSeconds = LONGEST_ADVANCE_SECONDS,
 ): Hono<SandboxEnv> {
-  const { world, faults, requests, tokens, agenda } = service;
+  const { world, faults, freedom, requests, tokens, agenda } = service;
   const routes: Route[] = [
     {
       method: 'GET',
@@ -153,6 +154,31 @@ export function createAdminApp(
         faults.remove(c.req.param('id') ?? '')
           ? json({})
           : problem(404, 'The fault does not exist.', requestPath(c)),
+    },
+    {
+      method: 'GET',
+      path: '/freedom',
+      does: 'What the sandbox does where the contract leaves it open.',
+      handle: () => json(freedom.settings),
+    },
+    {
+      method: 'POST',
+      path: '/freedom',
+      does: 'Changes the given settings of the contract freedom; the others stay.',
+      body: `{ ${Object.keys(freedomSchema.shape).join('?, ')}? }, as { "lagSeconds": { "search": 60 } }`,
+      handle: async (c) => {
+        freedom.set((await readBodyObject(c)) as FreedomSettings);
+        return json(freedom.settings);
+      },
+    },
+    {
+      method: 'DELETE',
+      path: '/freedom',
+      does: 'Ends all contract freedom.',
+      handle: () => {
+        freedom.clear();
+        return json({});
+      },
     },
     {
       method: 'GET',

@@ -19,7 +19,7 @@ import {
 } from './http/responses.ts';
 import { hasRight } from './http/roles.ts';
 import type { Holder } from './http/tokens.ts';
-import type { OperationName, RequestInfo } from './http/traffic.ts';
+import { findView, type OperationName, type RequestInfo } from './http/traffic.ts';
 import { operations } from './operations.ts';
 import type { Service } from './service.ts';
 import type { RegionCode } from './world/regions.ts';
@@ -41,7 +41,7 @@ import type { SandboxAccount } from './world/world.ts';
 
 /** Creates the app of one region: API below `/api`, token endpoint below `/auth`. */
 export function createRegionApp(service: Service, region: RegionCode): Hono<SandboxEnv> {
-  const { world, tokens, faults, requests, agenda } = service;
+  const { world, tokens, faults, requests, agenda, freedom } = service;
   const app = new Hono<SandboxEnv>();
   app.onError(answerUnexpected);
 
@@ -54,13 +54,15 @@ export function createRegionApp(service: Service, region: RegionCode): Hono<Sand
     const instance = requestPath(c);
     const { path } = c.req;
     const jobNumber = Number(c.req.param('jobNumber'));
+    const query = c.req.query();
     const info: RequestInfo = {
       region,
       operation,
       account,
       method: c.req.method,
       path: path.startsWith(`/${region}/`) ? path.slice(region.length + 1) : path,
-      query: c.req.query(),
+      query,
+      view: findView(operation, query),
       jobNumber: Number.isNaN(jobNumber) ? undefined : jobNumber,
     };
     const entry = requests.begin(info, world.now());
@@ -188,7 +190,7 @@ export function createRegionApp(service: Service, region: RegionCode): Hono<Sand
       header: (name) => c.req.header(name),
       instance,
       url: c.req.url,
-      now: world.now(),
+      now: world.now() - freedom.lagMs(findView(spec.name, c.req.query())),
     });
     return spec.produces ? inWantedType(answer, spec.produces, c.req.header('accept')) : answer;
   }

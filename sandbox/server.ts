@@ -7,6 +7,7 @@ import { Hono } from 'hono';
 import { createAdminApp } from './admin.ts';
 import { createRegionApp, describeIn } from './app.ts';
 import { type FaultRule, FaultRules } from './http/faults.ts';
+import { ContractFreedom, type FreedomSettings } from './http/freedom.ts';
 import { answerUnexpected, problem, requestPath, type SandboxEnv, send } from './http/responses.ts';
 import { TokenStore } from './http/tokens.ts';
 import { type RequestHook, RequestLog } from './http/traffic.ts';
@@ -28,6 +29,8 @@ export interface SandboxOptions {
   host?: string;
   /** Rules in force from the start. */
   faults?: FaultRule[];
+  /** What the sandbox does where the contract leaves it open; see `http/freedom.ts`. */
+  freedom?: FreedomSettings;
   /** Scenario that advances jobs: it catches up with the world's clock before each request, and includes ordered jobs. */
   scenario?: {
     advanceTo(instantMs: number): void;
@@ -49,6 +52,8 @@ export interface SandboxOptions {
 export interface SandboxApp {
   readonly world: World;
   readonly faults: FaultRules;
+  /** What the sandbox does where the contract leaves it open; changeable at any time. */
+  readonly freedom: ContractFreedom;
   readonly requests: RequestLog;
   /** Planned happenings. */
   readonly agenda: Agenda;
@@ -145,12 +150,15 @@ function createService(options: Omit<SandboxOptions, 'port' | 'adminPort' | 'hos
   const tokens = new TokenStore(world, options.tokenLifetimeSeconds);
   const faults = new FaultRules();
   const agenda = new Agenda({ world, tokens, faults, scenario });
+  const freedom = new ContractFreedom(world);
   for (const rule of options.faults ?? []) faults.add(rule);
+  if (options.freedom) freedom.set(options.freedom);
   for (const happening of options.happenings ?? []) agenda.plan(happening, world.now());
   return {
     world,
     tokens,
     faults,
+    freedom,
     agenda,
     requests: new RequestLog(),
     onRequest: options.onRequest,
@@ -165,10 +173,11 @@ function toSandboxApp(service: Service): SandboxApp {
   app.get('/openapi.json', (c) => describeIn(c));
   app.onError(answerUnexpected);
   app.notFound((c) => send(c, problem(404, 'The resource does not exist.', requestPath(c))));
-  const { world, faults, requests, agenda } = service;
+  const { world, faults, freedom, requests, agenda } = service;
   return {
     world,
     faults,
+    freedom,
     requests,
     agenda,
     get onRequest() {

@@ -1,5 +1,6 @@
 /** State shared by the parts of a running sandbox. */
 import type { FaultRules } from './http/faults.ts';
+import type { ContractFreedom } from './http/freedom.ts';
 import type { TokenStore } from './http/tokens.ts';
 import type { RequestHook, RequestLog } from './http/traffic.ts';
 import type { Agenda } from './simulation/event-schemas.ts';
@@ -10,6 +11,7 @@ export interface Service {
   world: World;
   tokens: TokenStore;
   faults: FaultRules;
+  freedom: ContractFreedom;
   requests: RequestLog;
   /** Called before each answer is created; replaceable at any time. */
   onRequest: RequestHook | undefined;

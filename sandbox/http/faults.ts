@@ -6,7 +6,7 @@ import * as z from 'zod';
 import { REGIONS, type RegionCode } from '../world/regions.ts';
 import type { SandboxAccount, World } from '../world/world.ts';
 import { type Answer, json, problem } from './responses.ts';
-import { OPERATIONS, type RequestInfo } from './traffic.ts';
+import { OPERATIONS, type RequestInfo, VIEWS } from './traffic.ts';
 
 /** Maximum delay of a timer; longer delays would fire immediately. */
 const waitMs = z
@@ -112,6 +112,7 @@ export const ruleSchema = strictObject({
     /** Name, client id or upstream id. */
     account: z.union([z.string(), z.int()]).optional(),
     operation: z.enum(OPERATIONS).optional(),
+    view: z.enum(VIEWS).optional(),
     method: z
       .string()
       .transform((name) => name.toUpperCase())
@@ -303,6 +304,7 @@ function matches(
       (account !== undefined &&
         [account.name, account.clientId, String(account.id)].includes(String(match.account)))) &&
     (match.operation === undefined || match.operation === info.operation) &&
+    (match.view === undefined || match.view === info.view) &&
     (match.method === undefined || match.method === info.method) &&
     (match.path === undefined || info.path.search(match.path) >= 0) &&
     Object.entries(match.query ?? {}).every(([name, value]) => info.query[name] === String(value)) &&

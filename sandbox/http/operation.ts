@@ -27,7 +27,7 @@ export interface Call<P = unknown, Q = unknown, B = unknown> {
   readonly instance: string;
   /** The complete URL of the request. */
   readonly url: string;
-  /** Sandbox clock, epoch ms. */
+  /** Time whose state the answer shows, epoch ms: the sandbox clock, minus the lag of the view. */
   readonly now: number;
 }
 

@@ -44,6 +44,44 @@ export const OPERATIONS = [
 /** The target of a request. */
 export type OperationName = (typeof OPERATIONS)[number];
 
+/**
+ * Representations of the polled data, each of which may lag behind the others: the active list, the same with closed jobs,
+ * searches in both, order groups, details, payments, and the status lookup.
+ */
+export const VIEWS = [
+  'active',
+  'closed',
+  'search',
+  'closedSearch',
+  'groups',
+  'detail',
+  'transactions',
+  'statuses',
+] as const;
+
+/** A view. */
+export type View = (typeof VIEWS)[number];
+
+/** The view that a request reads; undefined for other requests. */
+export function findView(operation: OperationName, query: Record<string, string>): View | undefined {
+  switch (operation) {
+    case 'job':
+      return 'detail';
+    case 'transactions':
+      return 'transactions';
+    case 'jobStatuses':
+      return 'statuses';
+    case 'activeJobs': {
+      if (query.orderGroup !== undefined) return 'groups';
+      const withClosed = query.includeClosedJobs?.toLowerCase() === 'true';
+      if (query.searchText?.trim()) return withClosed ? 'closedSearch' : 'search';
+      return withClosed ? 'closed' : 'active';
+    }
+    default:
+      return undefined;
+  }
+}
+
 /** A request as hooks and fault rules receive it. */
 export interface RequestInfo {
   region: RegionCode;
@@ -54,6 +92,7 @@ export interface RequestInfo {
   /** Path below the region's prefix, such as `/api/Jobs/active`. */
   path: string;
   query: Record<string, string>;
+  view: View | undefined;
   /** Of `job` requests. */
   jobNumber: number | undefined;
 }

@@ -3,6 +3,7 @@
 import * as z from 'zod';
 import {
   AccountProfile,
+  type PaymentTransaction,
   ShipmentSettings,
   TransactionsPage,
   User,
@@ -161,9 +162,11 @@ export const accountOperations = [
       textFilter: z.string().optional(),
     }),
     answers: { 200: { description: 'A page of payments.', schema: TransactionsPage } },
-    handle: ({ account, query, url }) => {
+    handle: ({ service, account, query, url, now }) => {
       const { textFilter, sortBy = 'Id' } = query;
+      const lags = service.freedom.lagMs('transactions') > 0;
       const payments = account.books.transactions
+        .flatMap((payment) => (lags ? paymentAt(payment, now) : payment))
         .filter(({ transactionStatus }) => !query.completedOnly || transactionStatus === 'Completed')
         .filter((payment) =>
           matches(textFilter, [
@@ -209,6 +212,13 @@ export const accountOperations = [
       jsonOr404(shipmentSettings(account), 'The account has no shipment settings.', instance),
   }),
 ];
+
+/** A payment as it was at a time (epoch ms): none before its creation, pending before its completion. */
+function paymentAt(payment: PaymentTransaction, at: number): PaymentTransaction[] {
+  if (Date.parse(payment.createdAt) > at) return [];
+  if (payment.completedAt === null || Date.parse(payment.completedAt) <= at) return [payment];
+  return [{ ...payment, transactionStatus: 'Pending', completedAt: null }];
+}
 
 /** Tax rate on top of prices, in percent; null if it depends on the destination. */
 const TAXES: Record<RegionCode, { type: string; rate: number | null }> = {

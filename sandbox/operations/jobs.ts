@@ -67,8 +67,8 @@ export const jobOperations = [
     needs: 'ordering',
     answers: { 200: { description: 'The job.', schema: Job }, 403: MAY_NOT, 404: NO_SUCH_JOB },
     // Jobs of other accounts answer exactly like unknown ones.
-    handle: ({ account, params, instance }) =>
-      jsonOr404(account.jobDetail(params.jobNumber), 'The job does not exist.', instance),
+    handle: ({ account, params, instance, now }) =>
+      jsonOr404(account.jobDetail(params.jobNumber, now), 'The job does not exist.', instance),
   }),
   operation({
     name: 'patchJob',
@@ -137,11 +137,12 @@ export const jobOperations = [
       404: NO_SUCH_JOB,
       409: { description: 'The job can no longer be cancelled.', schema: Problem },
     },
-    handle: ({ account, params, instance }) => {
+    handle: ({ account, params, instance, now }) => {
       const job = account.job(params.jobNumber);
       if (!job) return problem(404, 'The job does not exist.', instance);
       if (job.phase === 'cancelled') return NO_CONTENT;
-      if (!isCancelable(job, account)) return problem(409, 'The job can no longer be cancelled.', instance);
+      if (!isCancelable(job, account, now))
+        return problem(409, 'The job can no longer be cancelled.', instance);
       account.cancel(job.jobNumber);
       return NO_CONTENT;
     },
@@ -164,13 +165,13 @@ export const jobOperations = [
     }),
     needs: 'ordering',
     answers: { 200: { description: 'A page.', schema: ActiveJobsPage }, 403: MAY_NOT },
-    handle: ({ account, query, instance }) => {
+    handle: ({ account, query, instance, now }) => {
       const { page, pageSize, customerUserId } = query;
       if (customerUserId !== undefined && !account.users.some(({ id }) => id === customerUserId)) {
         const errors = { customerUserId: ['The user is not a user of the calling customer.'] };
         return problem(400, 'A parameter is not valid.', instance, errors);
       }
-      const { itemsJson, totalCount } = account.listJobs(query);
+      const { itemsJson, totalCount } = account.listJobs(query, now);
       const totalPages = Math.ceil(totalCount / pageSize);
       return json(
         `{"items":${itemsJson},"totalCount":${totalCount},"pageNumber":${page},"pageSize":${pageSize},"totalPages":${totalPages},"hasPreviousPage":${page > 1},"hasNextPage":${page < totalPages}}`,

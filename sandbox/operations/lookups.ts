@@ -87,8 +87,8 @@ export const lookupOperations = [
     tag: 'Lookups',
     summary: 'The statuses of jobs and lines. The set grows.',
     answers: { 200: { description: 'All statuses.', schema: JobStatuses }, 500: UNEXPECTED },
-    handle: ({ account: { world, region } }) =>
-      json(world.statuses(region).map(({ id, name }) => ({ id, name }))),
+    handle: ({ account: { world, region }, now }) =>
+      json(world.statuses(region, now).map(({ id, name }) => ({ id, name }))),
   }),
   operation({
     name: 'processCodes',

@@ -93,7 +93,7 @@ const KEPT_WHEN_OVER = 1000;
 /** The planned happenings, in order. */
 export class Agenda {
   readonly #options: AgendaOptions;
-  readonly #timeline = new Timeline();
+  readonly #timeline: Timeline;
   #planned: (PlannedHappening & { undo: (() => void) | undefined })[] = [];
   #plannedCount = 0;
   /** When rules end that are in force for some time, epoch ms by their ids. */
@@ -101,6 +101,7 @@ export class Agenda {
 
   constructor(options: AgendaOptions) {
     this.#options = options;
+    this.#timeline = new Timeline((at, run) => options.world.changeAt(at, run));
   }
 
   /** Plans a happening relative to `now` (epoch ms). Throws if it names an unknown account. */

@@ -123,7 +123,7 @@ export function createScenario(options: ScenarioOptions): Scenario {
     typeof options.jobsPerAccount === 'function'
       ? options.jobsPerAccount(account)
       : (options.jobsPerAccount ?? 40);
-  const queue = new Timeline();
+  const queue = new Timeline((at, run) => world.changeAt(at, run));
   const jobDaysPerSecond =
     (accounts.reduce((sum, account) => sum + openJobCount(account), 0) * speed) / 86_400;
   let history: ScenarioEvent[] = [];

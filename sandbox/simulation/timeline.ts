@@ -13,6 +13,12 @@ export class Timeline {
   readonly #heap: Entry[] = [];
   #added = 0;
   #reachedMs = Number.NEGATIVE_INFINITY;
+  readonly #runAt: (at: number, run: () => void) => void;
+
+  /** `runAt` runs each action; it receives the time for which the action was planned (epoch ms). */
+  constructor(runAt: (at: number, run: () => void) => void) {
+    this.#runAt = runAt;
+  }
 
   add(at: number, run: () => void): void {
     const heap = this.#heap;
@@ -34,7 +40,7 @@ export class Timeline {
     this.#reachedMs = Math.max(this.#reachedMs, instantMs);
     for (let first = this.#heap[0]; first && first.at <= instantMs; first = this.#heap[0]) {
       this.#removeFirst();
-      first.run();
+      this.#runAt(first.at, first.run);
     }
   }
 

@@ -1,6 +1,7 @@
 // An account's job list, kept sorted and serialized: a page of 20,000 jobs costs little more than its bytes.
 
 import { findDeliveryOption } from './delivery.ts';
+import type { PastJob, Place } from './history.ts';
 import type { JobRecord } from './records.ts';
 import type { RegionCode } from './regions.ts';
 import { activeJobDto, daysFromDue } from './views.ts';
@@ -67,9 +68,6 @@ interface Row {
   where: Place;
 }
 
-/** Where a job is listed. */
-export type Place = 'active' | 'closed' | 'nowhere';
-
 /** The jobs an account lists, active and closed. */
 export class JobList {
   readonly #region: RegionCode;
@@ -113,11 +111,16 @@ export class JobList {
     return this.#active.length;
   }
 
-  /** Cuts a page at `now` (epoch ms). A page beyond the last is empty. The caller has checked the parameters. */
-  page(query: JobsQuery, now: number): JobsPage {
-    const rows = this.#select(query, now);
+  /**
+   * Cuts a page at `now` (epoch ms). A page beyond the last is empty. The caller has checked the parameters. Jobs in `past` are
+   * listed as given there.
+   */
+  page(query: JobsQuery, now: number, past?: ReadonlyMap<number, PastJob | undefined>): JobsPage {
+    const current = query.includeClosedJobs ? this.#withClosed : this.#active;
+    const base = past?.size ? replaceRows(current, past, query.includeClosedJobs ?? false) : current;
+    const rows = this.#select(query, now, base, base === current);
     // Sorted ascending and served newest first, so read from the end.
-    const backwards = rows === this.#active || rows === this.#withClosed;
+    const backwards = rows === base;
     const from = (query.page - 1) * query.pageSize;
     const to = Math.min(from + query.pageSize, rows.length);
     let itemsJson = '[';
@@ -128,9 +131,8 @@ export class JobList {
     return { itemsJson: `${itemsJson}]`, totalCount: rows.length };
   }
 
-  #select(query: JobsQuery, now: number): readonly Row[] {
+  #select(query: JobsQuery, now: number, base: readonly Row[], isCurrent: boolean): readonly Row[] {
     const { excludeJobNumber, orderGroup, customerUserId } = query;
-    const base = query.includeClosedJobs ? this.#withClosed : this.#active;
     const words = (query.searchText ?? '').toLowerCase().split(/\s+/).filter(Boolean);
     const column = query.sortColumn ?? (orderGroup === undefined ? 'jobNumber' : 'orderGroupSequence');
     const direction = query.sortDirection ?? (column === 'orderGroupSequence' ? 'ascending' : 'descending');
@@ -152,7 +154,7 @@ export class JobList {
     ]);
     const known = this.#selections.get(key);
     // The drifting column moves without a change of version.
-    if (known?.version === this.#version && column !== 'shippedDaysToProcess') return known.rows;
+    if (isCurrent && known?.version === this.#version && column !== 'shippedDaysToProcess') return known.rows;
 
     const rows = base.filter(
       (row) =>
@@ -165,6 +167,7 @@ export class JobList {
     const value = (row: Row) =>
       column === 'jobNumber' ? row.jobNumber : sortValue(this.#jobIn(row), column, now);
     rows.sort((a, b) => sign * compare(value(a), value(b)) || b.jobNumber - a.jobNumber);
+    if (!isCurrent) return rows;
     if (this.#selections.size >= 16) this.#selections.clear();
     this.#selections.set(key, { version: this.#version, rows });
     return rows;
@@ -197,6 +200,21 @@ function entryJson(row: Row, job: JobRecord, now: number): string {
     row.jsonDays = days;
   }
   return row.json;
+}
+
+/** Replaces changed jobs in a list by their earlier versions; ascending by job number. */
+function replaceRows(
+  current: readonly Row[],
+  past: ReadonlyMap<number, PastJob | undefined>,
+  withClosed: boolean,
+): readonly Row[] {
+  const rows = current.filter(({ jobNumber }) => !past.has(jobNumber));
+  for (const [jobNumber, version] of past) {
+    if (version?.where === 'active' || (withClosed && version?.where === 'closed')) {
+      rows.push({ ...newRow(jobNumber), ...version });
+    }
+  }
+  return rows.sort((one, other) => one.jobNumber - other.jobNumber);
 }
 
 function newRow(jobNumber: number): Row {

@@ -223,7 +223,7 @@ export interface WorldFacts {
   readonly closures: readonly Closure[];
   now(): number;
   accounts(region: RegionCode): readonly AccountFacts[];
-  statuses(region: RegionCode): readonly JobStatus[];
+  statuses(region: RegionCode, at?: number): readonly JobStatus[];
   takeLineId(region: RegionCode): number;
 }
 

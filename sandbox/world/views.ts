@@ -72,7 +72,7 @@ export function jobDto(job: JobRecord, account: AccountFacts, now: number): JobD
     shippedDaysToProcess: daysFromDue(job, now),
     processingDays: days((job.dateOut === null ? now : job.outMs) - job.inMs),
     taxTotal: job.taxTotal,
-    isCancelable: isCancelable(job, account),
+    isCancelable: isCancelable(job, account, now),
     permissions: jobPermissions(job),
     location: job.location && { name: job.location.name, timezone: job.location.timezone },
     invoiceFile: invoiceFile(job, account, now),
@@ -120,10 +120,10 @@ export function jobPermissions(job: JobRecord): Permissions {
   return { canEdit: lockedReason === null, lockedReason };
 }
 
-/** Whether a job can be cancelled: its override, otherwise by stage. */
-export function isCancelable(job: JobRecord, account: AccountFacts): boolean {
+/** Whether a job can be cancelled at `now` (epoch ms): its override, otherwise by stage. */
+export function isCancelable(job: JobRecord, account: AccountFacts, now: number): boolean {
   if (job.isCancelable !== undefined) return job.isCancelable;
-  const status = account.world.statuses(account.region).find(({ name }) => name === job.masterJobStatus);
+  const status = account.world.statuses(account.region, now).find(({ name }) => name === job.masterJobStatus);
   return job.phase === 'open' && job.dateOut === null && CANCELABLE_STAGES.includes(status?.stage);
 }
 

@@ -2,7 +2,8 @@
 
 import { AssetShelf } from './asset-files.ts';
 import { DAY_MS, type DateStyle, formatDay, formatTimestamp, parseDue, parseTimestamp } from './dates.ts';
-import { JobList, type JobsPage, type JobsQuery, listEntryJson, type Place } from './joblist.ts';
+import { copyJob, JobHistory, type Place } from './history.ts';
+import { JobList, type JobsPage, type JobsQuery, listEntryJson } from './joblist.ts';
 import { AccountLedgers } from './ledgers.ts';
 import type {
   AccountOptions,
@@ -56,6 +57,8 @@ interface RegionState {
   nextLineId: number;
   accounts: SandboxAccount[];
   statuses: JobStatus[];
+  /** Earlier lookups, the oldest first; `until` in epoch ms. */
+  pastStatuses: { readonly until: number; readonly statuses: readonly JobStatus[] }[];
   warehouse: Warehouse | undefined;
 }
 
@@ -70,6 +73,8 @@ export class World {
   readonly closures: Closure[] = [];
   readonly #regions: Record<RegionCode, RegionState>;
   #accountCount = 0;
+  #historyMs = 0;
+  #changeTime: number | undefined;
 
   constructor(options: WorldOptions) {
     this.now = options.now ?? Date.now;
@@ -84,6 +89,7 @@ export class World {
         name,
         stage: stage as Stage,
       })),
+      pastStatuses: [],
       warehouse: undefined,
     });
     this.#regions = {
@@ -144,9 +150,38 @@ export class World {
     return undefined;
   }
 
-  /** A region's job status lookup, in the order of the ids. */
-  statuses(region: RegionCode): readonly JobStatus[] {
-    return this.#regions[region].statuses;
+  /** For how long the world keeps earlier versions of jobs and statuses. Default: 0, none. */
+  get historyMs(): number {
+    return this.#historyMs;
+  }
+
+  set historyMs(ms: number) {
+    this.#historyMs = ms;
+    if (ms > 0) return;
+    for (const region of REGIONS) this.#regions[region].pastStatuses = [];
+    for (const account of this.accounts()) account.forgetHistory();
+  }
+
+  /** Time of the current change (epoch ms): that of `changeAt`, otherwise now. */
+  get changeTime(): number {
+    return this.#changeTime ?? this.now();
+  }
+
+  /** Makes changes that were due at a time (epoch ms). */
+  changeAt(at: number, change: () => void): void {
+    const outer = this.#changeTime;
+    this.#changeTime = at;
+    try {
+      change();
+    } finally {
+      this.#changeTime = outer;
+    }
+  }
+
+  /** A region's job status lookup, in the order of the ids; optionally as it was at a time (epoch ms). */
+  statuses(region: RegionCode, at?: number): readonly JobStatus[] {
+    const { statuses, pastStatuses } = this.#regions[region];
+    return (at !== undefined && pastStatuses.find(({ until }) => until > at)?.statuses) || statuses;
   }
 
   /** The name of a stage in a region; with a job number, the one that this job gets. */
@@ -170,6 +205,7 @@ export class World {
     // Past moves of jobs precede the new status.
     if (every !== undefined) for (const account of accounts) account.makeLateJobs();
     const status = { id: statuses.length + 1, name, stage, ...(every !== undefined && { every }) };
+    this.#rememberStatuses(region);
     statuses.push(status);
     return status;
   }
@@ -178,8 +214,17 @@ export class World {
   renameStatus(region: RegionCode, name: string, newName: string): void {
     const status = this.#regions[region].statuses.find((candidate) => candidate.name === name);
     if (!status) throw new Error(`No status ${name} in ${region}`);
+    this.#rememberStatuses(region);
     status.name = newName;
     for (const account of this.#regions[region].accounts) account.renameStatus(name, newName);
+  }
+
+  #rememberStatuses(region: RegionCode): void {
+    if (this.#historyMs === 0) return;
+    const state = this.#regions[region];
+    const until = this.changeTime;
+    state.pastStatuses = state.pastStatuses.filter((past) => past.until > until - this.#historyMs);
+    state.pastStatuses.push({ until, statuses: state.statuses.map((status) => ({ ...status })) });
   }
 
   /** A region's stock, generated on first access. */
@@ -240,6 +285,9 @@ export class SandboxAccount {
   readonly #list: JobList;
   readonly #ordinal: number;
   readonly #relined = new Set<number>();
+  #history: JobHistory | undefined;
+  /** A reserved job is being created: its past is no change. */
+  #making = false;
   #assets: AssetShelf | undefined;
   #books: AccountLedgers | undefined;
 
@@ -377,9 +425,14 @@ export class SandboxAccount {
     this.#late.delete(jobNumber);
     const { input, live } = late.make();
     const lines = input.lines.map((line, index) => ({ ...line, jobLineId: late.firstLineId + index }));
-    const job = this.#create(jobNumber, { ...input, lines });
-    live();
-    return job;
+    this.#making = true;
+    try {
+      const job = this.#create(jobNumber, { ...input, lines });
+      live();
+      return job;
+    } finally {
+      this.#making = false;
+    }
   }
 
   #create(jobNumber: number, input: JobInput): JobRecord {
@@ -425,6 +478,7 @@ export class SandboxAccount {
       listOverride: undefined,
       detailOverride: undefined,
     };
+    this.#remember(jobNumber, undefined);
     this.#jobs.set(jobNumber, job);
     const inFiveDays = () => formatDay(now + 5 * DAY_MS, location?.timezone ?? null, this.dateStyle);
     this.#assign(job, {
@@ -439,7 +493,7 @@ export class SandboxAccount {
 
   /** Changes any field, including those that the API does not allow customers to change. */
   edit(jobNumber: number, input: JobInput): void {
-    const job = this.#get(jobNumber);
+    const job = this.#change(jobNumber);
     this.#assign(job, input);
     this.#place(job);
   }
@@ -449,7 +503,7 @@ export class SandboxAccount {
     jobNumber: number,
     status: string | null | { master?: string | null; detail?: string | null },
   ): void {
-    const job = this.#get(jobNumber);
+    const job = this.#change(jobNumber);
     const whole = status === null || typeof status === 'string';
     const { master, detail } = whole ? { master: status, detail: status } : status;
     if (master !== undefined) job.masterJobStatus = master;
@@ -461,7 +515,9 @@ export class SandboxAccount {
   renameStatus(name: string, newName: string): void {
     const renamed = (status: string | null): string | null => (status === name ? newName : status);
     for (const { jobNumber, masterJobStatus, jobStatus, lines } of this.jobs()) {
-      for (const line of lines) line.jobLineStatus = renamed(line.jobLineStatus);
+      if (lines.some(({ jobLineStatus }) => jobLineStatus === name)) {
+        for (const line of this.#change(jobNumber).lines) line.jobLineStatus = renamed(line.jobLineStatus);
+      }
       if (masterJobStatus !== name && jobStatus !== name) continue;
       this.setStatus(jobNumber, { master: renamed(masterJobStatus), detail: renamed(jobStatus) });
     }
@@ -469,7 +525,7 @@ export class SandboxAccount {
 
   /** Sets the status of a line (0-based). */
   setLineStatus(jobNumber: number, lineIndex: number, status: string | null): void {
-    const line = this.#get(jobNumber).lines[lineIndex];
+    const line = this.#change(jobNumber).lines[lineIndex];
     if (!line) throw new Error(`Job ${jobNumber} has no line ${lineIndex}`);
     line.jobLineStatus = status;
   }
@@ -517,7 +573,7 @@ export class SandboxAccount {
 
   /** Stores an invoice: its number, and its file (available after dispatch or closing) unless `file` is false. */
   invoice(jobNumber: number, options: { invoiceNumber?: string; file?: boolean } = {}): void {
-    this.#get(jobNumber).invoiceStored = options.file ?? true;
+    this.#change(jobNumber).invoiceStored = options.file ?? true;
     this.edit(jobNumber, { invoiceNumber: options.invoiceNumber ?? `INV-${jobNumber}` });
   }
 
@@ -533,34 +589,34 @@ export class SandboxAccount {
 
   /** Returns a closed, cancelled or departed job to the active list. `dateOut` stays; the status changes only if given. */
   reopen(jobNumber: number, options: { status?: string } = {}): void {
-    this.#get(jobNumber).keptListed = true;
+    this.#change(jobNumber).keptListed = true;
     this.#setPhase(jobNumber, 'open', options.status);
   }
 
   /** Forbids editing until `unlock`, or until dispatch, closing or cancellation, which lock the job themselves. */
   lock(jobNumber: number, reason = 'The job is being worked on.'): void {
-    const job = this.#get(jobNumber);
+    const job = this.#change(jobNumber);
     job.permissions = { canEdit: false, lockedReason: reason };
     this.#place(job);
   }
 
   /** Allows editing in any phase, until the next dispatch, closing or cancellation. */
   unlock(jobNumber: number): void {
-    const job = this.#get(jobNumber);
+    const job = this.#change(jobNumber);
     job.permissions = { canEdit: true, lockedReason: null };
     this.#place(job);
   }
 
   /** Reverts `lock` or `unlock`: dispatch, closing and cancellation lock editing. */
   freeEditing(jobNumber: number): void {
-    const job = this.#get(jobNumber);
+    const job = this.#change(jobNumber);
     job.permissions = undefined;
     this.#place(job);
   }
 
   /** Sets the artwork URL of a line (0-based). */
   supplyArtwork(jobNumber: number, lineIndex: number, url: string): void {
-    const line = this.#get(jobNumber).lines[lineIndex];
+    const line = this.#change(jobNumber).lines[lineIndex];
     if (!line) throw new Error(`Job ${jobNumber} has no line ${lineIndex}`);
     line.artworkUrl = url;
     line.needsArtwork = false;
@@ -570,7 +626,7 @@ export class SandboxAccount {
 
   /** Records an attempt to fetch the artwork of all lines with a URL; `reason` is null if it succeeded. */
   noteArtwork(jobNumber: number, url: string, reason: string | null): void {
-    for (const line of this.#get(jobNumber).lines) {
+    for (const line of this.#change(jobNumber).lines) {
       if (line.artworkUrl !== url) continue;
       line.artworkTries += 1;
       line.artworkReason = reason;
@@ -579,21 +635,21 @@ export class SandboxAccount {
 
   /** Removes a job from every list while its detail still answers, as page drift does. */
   hide(jobNumber: number): void {
-    const job = this.#get(jobNumber);
+    const job = this.#change(jobNumber);
     job.hidden = true;
     this.#place(job);
   }
 
   /** Lists a hidden job again. */
   unhide(jobNumber: number): void {
-    const job = this.#get(jobNumber);
+    const job = this.#change(jobNumber);
     job.hidden = false;
     this.#place(job);
   }
 
   /** Deletes a job: its detail answers 404. */
   remove(jobNumber: number): void {
-    const job = this.#get(jobNumber);
+    const job = this.#change(jobNumber);
     this.#jobs.delete(jobNumber);
     this.#relined.delete(jobNumber);
     this.#assets?.forget(job);
@@ -608,7 +664,7 @@ export class SandboxAccount {
     jobNumber: number,
     fields: { list?: Record<string, unknown>; detail?: Record<string, unknown> },
   ): void {
-    const job = this.#get(jobNumber);
+    const job = this.#change(jobNumber);
     job.listOverride = fields.list;
     job.detailOverride = fields.detail;
     this.#place(job);
@@ -658,15 +714,24 @@ export class SandboxAccount {
     return job && JSON.parse(listEntryJson(job, this.world.now()));
   }
 
-  /** The job's current detail, or undefined. */
-  jobDetail(jobNumber: number): JobDto | undefined {
-    const job = this.#find(jobNumber);
-    return job && { ...jobDto(job, this, this.world.now()), ...job.detailOverride };
+  /** The job's detail at a time (epoch ms), now by default; undefined if there was no such job. */
+  jobDetail(jobNumber: number, at = this.world.now()): JobDto | undefined {
+    const version = this.#history?.versionAt(jobNumber, at);
+    const job = version ? version.past?.job : this.#find(jobNumber);
+    return job && { ...jobDto(job, this, at), ...job.detailOverride };
   }
 
-  /** Cuts a page from the job list. A page beyond the last is empty. The caller has checked the parameters. */
-  listJobs(query: JobsQuery): JobsPage {
-    return this.#list.page(query, this.world.now());
+  /**
+   * Cuts a page from the job list at a time (epoch ms), now by default. A page beyond the last is empty. The caller has checked
+   * the parameters.
+   */
+  listJobs(query: JobsQuery, at = this.world.now()): JobsPage {
+    return this.#list.page(query, at, this.#history?.changedSince(at));
+  }
+
+  /** Forgets the earlier versions of all jobs. */
+  forgetHistory(): void {
+    this.#history = undefined;
   }
 
   /** Counts a login of a user, if it exists. */
@@ -693,12 +758,32 @@ export class SandboxAccount {
     return job;
   }
 
+  /** Returns a job that is about to change. */
+  #change(jobNumber: number): JobRecord {
+    const job = this.#get(jobNumber);
+    this.#remember(jobNumber, job);
+    return job;
+  }
+
+  /** Stores the current version of a job, or its absence, if the world keeps history. */
+  #remember(jobNumber: number, job: JobRecord | undefined): void {
+    const { historyMs, changeTime } = this.world;
+    if (historyMs === 0 || this.#making) return;
+    this.#history ??= new JobHistory();
+    this.#history.record(
+      jobNumber,
+      () => job && { job: copyJob(job), where: this.#currentPlace(job) },
+      changeTime,
+      historyMs,
+    );
+  }
+
   #find(jobNumber: number): JobRecord | undefined {
     return this.#jobs.get(jobNumber) ?? this.#make(jobNumber);
   }
 
   #setPhase(jobNumber: number, phase: JobPhase, status: string | undefined): void {
-    const job = this.#get(jobNumber);
+    const job = this.#change(jobNumber);
     // The phase locks the job from here on.
     if (phase !== 'open' && phase !== job.phase) job.permissions = undefined;
     job.phase = phase;
@@ -770,10 +855,12 @@ export class SandboxAccount {
 
   /** Moves a changed job to its place in the lists and clears cached values. */
   #place(job: JobRecord): void {
-    const { jobNumber, phase, dateOut, keptListed } = job;
-    const listed = this.#jobs.has(jobNumber) && !job.hidden;
-    const place = this.#placeOf({ phase, dispatched: dateOut !== null, keptListed });
-    this.#list.place(job, listed ? place : 'nowhere');
+    this.#list.place(job, this.#currentPlace(job));
+  }
+
+  #currentPlace({ jobNumber, phase, dateOut, keptListed, hidden }: JobRecord): Place {
+    if (hidden || !this.#jobs.has(jobNumber)) return 'nowhere';
+    return this.#placeOf({ phase, dispatched: dateOut !== null, keptListed });
   }
 
   #placeOf({ phase, dispatched, keptListed }: ListState): Place {
