@@ -135,7 +135,8 @@ describe('lagSeconds', () => {
     ] as const) {
       const answer = await setFreedom(service, settings);
       expect(answer.status).toBe(400);
-      expect(Object.keys((await answer.json()).errors)).toEqual([field]);
+      const { errors } = (await answer.json()) as { errors: Record<string, string[]> };
+      expect(Object.keys(errors)).toEqual([field]);
     }
   });
 
