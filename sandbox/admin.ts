@@ -190,7 +190,7 @@ export function createAdminApp(
       method: 'POST',
       path: '/happenings',
       does: 'Plans a happening of a scenario file, relative to now; immediately without afterSeconds.',
-      body: '{ do: fault | swapCredentials | rotateSecret | revokeTokens | addStatus, afterSeconds?, forSeconds?, … }, as { "do": "addStatus", "name": "Second press", "stage": "production" }',
+      body: '{ do: fault | swapCredentials | rotateSecret | revokeTokens | addStatus | renameStatus, afterSeconds?, forSeconds?, … }, as { "do": "addStatus", "name": "Second press", "stage": "production" }',
       handle: async (c) => {
         const planned = agenda.plan(happeningSchema.parse(await readBodyObject(c)), world.now());
         agenda.advanceTo(world.now());
@@ -541,6 +541,13 @@ const ACTIONS: Record<string, Action> = {
   unlock: { takes: '{}', act: (account, job) => account.unlock(job) },
   hide: { takes: '{}: removes the job from the lists', act: (account, job) => account.hide(job) },
   unhide: { takes: '{}', act: (account, job) => account.unhide(job) },
+  prefix: {
+    takes: '{ count }: creates that many jobs whose numbers begin with that of the job',
+    act: (account, job, body) => {
+      const { count } = strictObject({ count: z.int().min(1).max(10_000) }).parse(body);
+      account.createPrefixed(job, count);
+    },
+  },
   remove: { takes: '{}: deletes the job', act: (account, job) => account.remove(job) },
 };
 

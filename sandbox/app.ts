@@ -90,6 +90,10 @@ export function createRegionApp(service: Service, region: RegionCode): Hono<Sand
     } finally {
       requests.end(entry, sent?.status ?? null);
     }
+    if (sent && world.clockSkewMs !== 0) {
+      const date = new Date(world.now() + world.clockSkewMs).toUTCString();
+      sent = { ...sent, headers: { ...sent.headers, date } };
+    }
     return sent ? send(c, sent) : ALREADY_SENT;
   };
 
@@ -179,19 +183,25 @@ export function createRegionApp(service: Service, region: RegionCode): Hono<Sand
       if (!parsed.success) return invalid('The body is not valid.', parsed.error, instance);
       body = parsed.data;
     }
-    const answer = spec.handle({
-      service,
-      account,
-      user: account.users.find(({ id }) => id === credentials.userId),
-      role,
-      params: params?.data ?? {},
-      query: query?.data ?? {},
-      body,
-      header: (name) => c.req.header(name),
-      instance,
-      url: c.req.url,
-      now: world.now() - freedom.lagMs(findView(spec.name, c.req.query())),
-    });
+    const view = findView(spec.name, c.req.query());
+    const call = () =>
+      spec.handle({
+        service,
+        account,
+        user: account.users.find(({ id }) => id === credentials.userId),
+        role,
+        params: params?.data ?? {},
+        query: query?.data ?? {},
+        body,
+        header: (name) => c.req.header(name),
+        instance,
+        url: c.req.url,
+        now: world.now() - freedom.lagMs(view),
+      });
+    const schema = spec.answers[200]?.schema;
+    const number = Number(c.req.param('jobNumber'));
+    const request = { region, operation: spec.name, view, jobNumber: number, instance, schema };
+    const answer = freedom.apply(request, call);
     return spec.produces ? inWantedType(answer, spec.produces, c.req.header('accept')) : answer;
   }
 

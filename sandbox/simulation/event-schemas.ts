@@ -20,7 +20,7 @@ const afterSeconds = z.number().min(0).max(1e9).default(0);
 const forSeconds = z.number().positive().max(1e9).optional();
 const someAccount = strictObject({ region: z.enum(REGIONS), account });
 
-const KINDS = ['fault', 'swapCredentials', 'rotateSecret', 'revokeTokens', 'addStatus'];
+const KINDS = ['fault', 'swapCredentials', 'rotateSecret', 'revokeTokens', 'addStatus', 'renameStatus'];
 
 /** A happening after a number of seconds of the sandbox clock, with an optional duration. */
 export const happeningSchema = z.discriminatedUnion(
@@ -61,6 +61,14 @@ export const happeningSchema = z.discriminatedUnion(
       name: z.string().min(1),
       stage: z.enum(STAGES),
       every: z.int().min(1).max(1000).default(2),
+    }),
+    /** Renames a status of a region, in the lookup and in all jobs. A name that the lookup does not have is ignored. */
+    strictObject({
+      do: z.literal('renameStatus'),
+      afterSeconds,
+      region: z.enum(REGIONS),
+      name: z.string(),
+      newName: z.string().min(1),
     }),
   ],
   { error: (issue) => (issue.code === 'invalid_union' ? `must be one of: ${KINDS.join(', ')}` : undefined) },
@@ -209,6 +217,11 @@ export class Agenda {
         for (const region of happening.region ? [happening.region] : REGIONS) {
           if (world.statuses(region).some(({ name }) => name === happening.name)) continue;
           world.addStatus(region, happening.name, happening.stage, happening.every);
+        }
+        return undefined;
+      case 'renameStatus':
+        if (world.statuses(happening.region).some(({ name }) => name === happening.name)) {
+          world.renameStatus(happening.region, happening.name, happening.newName);
         }
         return undefined;
     }

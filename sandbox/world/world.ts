@@ -74,6 +74,7 @@ export class World {
   readonly #regions: Record<RegionCode, RegionState>;
   #accountCount = 0;
   #historyMs = 0;
+  #clockSkewMs = 0;
   #changeTime: number | undefined;
 
   constructor(options: WorldOptions) {
@@ -162,6 +163,18 @@ export class World {
     for (const account of this.accounts()) account.forgetHistory();
   }
 
+  /** By how much the API's clock is ahead, in the dates that it gives to jobs from now on. Default: 0. */
+  get clockSkewMs(): number {
+    return this.#clockSkewMs;
+  }
+
+  set clockSkewMs(ms: number) {
+    if (ms === this.#clockSkewMs) return;
+    // Reserved jobs are from before.
+    for (const account of this.accounts()) account.makeLateJobs();
+    this.#clockSkewMs = ms;
+  }
+
   /** Time of the current change (epoch ms): that of `changeAt`, otherwise now. */
   get changeTime(): number {
     return this.#changeTime ?? this.now();
@@ -242,7 +255,8 @@ export class World {
   /** Takes the next job number of a region, or the given one. Throws if it exists; later numbers follow it. */
   takeJobNumber(region: RegionCode, wanted?: number): number {
     const state = this.#regions[region];
-    const jobNumber = wanted ?? state.nextJobNumber;
+    let jobNumber = wanted ?? state.nextJobNumber;
+    while (wanted === undefined && this.findJob(region, jobNumber)) jobNumber += 1;
     if (this.findJob(region, jobNumber)) {
       throw new Error(`Job ${jobNumber} exists in ${region} already`);
     }
@@ -400,6 +414,16 @@ export class SandboxAccount {
     return jobNumber;
   }
 
+  /** Creates jobs with free numbers that begin with the number of another job. The numbers of later jobs do not follow theirs. */
+  createPrefixed(jobNumber: number, count: number): void {
+    const first = jobNumber * 10 ** String(count - 1).length;
+    for (let [number, created] = [first, 0]; created < count; number++) {
+      if (this.world.findJob(this.region, number)) continue;
+      this.#create(number, {});
+      created += 1;
+    }
+  }
+
   /**
    * Reserves a job that `make` creates on first access, and returns its number: most of 20,000 open jobs are not accessed for a
    * long time. Until then only its number, line ids and list state are stored. `make` must always return the same job, with
@@ -483,7 +507,7 @@ export class SandboxAccount {
     const inFiveDays = () => formatDay(now + 5 * DAY_MS, location?.timezone ?? null, this.dateStyle);
     this.#assign(job, {
       ...input,
-      dateIn: input.dateIn ?? now,
+      dateIn: this.#serverTime(input.dateIn ?? now),
       dateDue: input.dateDue === undefined ? inFiveDays() : input.dateDue,
       lines: input.lines ?? [{}],
     });
@@ -535,7 +559,7 @@ export class SandboxAccount {
     jobNumber: number,
     options: { dateOut?: When; tracking?: TrackingEntry[]; status?: string } = {},
   ): void {
-    this.edit(jobNumber, { ...options, dateOut: options.dateOut ?? this.world.now() });
+    this.edit(jobNumber, { ...options, dateOut: this.#serverTime(options.dateOut ?? this.world.now()) });
   }
 
   /** Changes the `dateOut` of a dispatched job. */
@@ -756,6 +780,11 @@ export class SandboxAccount {
     const job = this.#find(jobNumber);
     if (!job) throw new Error(`Account ${this.name} has no job ${jobNumber}`);
     return job;
+  }
+
+  /** A time by the clock of the API; text is served unchanged. */
+  #serverTime(when: When): When {
+    return typeof when === 'number' ? when + this.world.clockSkewMs : when;
   }
 
   /** Returns a job that is about to change. */

@@ -1,7 +1,10 @@
 /** Contract freedom: what the sandbox may do where the contract leaves it open, each over HTTP. */
+import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
+import { type FreedomSettings, freedomSchema } from '../../sandbox/http/freedom.ts';
+import type { Spelling } from '../../sandbox/http/spelling.ts';
 import type { View } from '../../sandbox/http/traffic.ts';
-import type { ActiveJobsPage } from '../../shared/ordering/contract/jobs.ts';
+import type { ActiveJob, ActiveJobsPage, Job } from '../../shared/ordering/contract/jobs.ts';
 import { type Client, type Service, START, startService } from '../support/ordering-api.ts';
 
 /** Starts a service whose views lag, and a way to let time pass. */
@@ -162,5 +165,284 @@ describe('lagSeconds', () => {
     expect((await us.get(`/Jobs/${job}`)).json.description).toBe('v3');
     // v1 was in force then.
     expect(acme.jobDetail(job, START + 25_000)?.description).toBe('v3');
+  });
+});
+
+/** Starts a service with jobs that have a value in every field. */
+async function startFilled(freedom: FreedomSettings, count = 40) {
+  const service = await startService({ freedom });
+  const { acme } = service;
+  const jobs = Array.from({ length: count }, (_, index) =>
+    acme.createJob({
+      ...{ orderGroup: `G${index}`, orderGroupSequence: 1, comments: 'none', invoiceNumber: 'INV' },
+      ...{
+        dateDue: START + 86_400_000,
+        dateOut: START,
+        tracking: [{ trackingNumber: '1Z', trackingLink: 'https://t.example/1Z' }],
+      },
+    }),
+  );
+  const list = async (query = '') =>
+    (await service.us.get<ActiveJobsPage>(`/Jobs/active?pageSize=100${query}`)).json.items;
+  const detail = async (jobNumber = jobs[0]) => (await service.us.get<Job>(`/Jobs/${jobNumber}`)).json;
+  return { ...service, jobs, list, detail };
+}
+
+describe('nulls', () => {
+  it('nulls exactly the nullable fields, of lists and details alike', async () => {
+    const { list, detail } = await startFilled({ nulls: { share: 1 } }, 2);
+    const [entry] = await list();
+    expect(
+      Object.entries(entry ?? {})
+        .filter(([, value]) => value !== null)
+        .map(([name]) => name),
+    ).toEqual(['jobNumber', 'mustDate']);
+    const job = await detail();
+    expect(
+      Object.entries(job)
+        .filter(([, value]) => value !== null)
+        .map(([name]) => name),
+    ).toEqual([...['jobNumber', 'dateDue', 'mustDate', 'isCancelable', 'customerId']]);
+  });
+
+  it('chooses per job, view and field, the same in every answer of a seed', async () => {
+    const { list, detail, jobs, sandbox } = await startFilled({ nulls: { share: 0.5 } });
+    const nullsOf = (entries: readonly ActiveJob[]) =>
+      entries.map((entry) =>
+        JSON.stringify(entry, (name, value) => (name === 'shippedDaysToProcess' ? 0 : value)),
+      );
+    const first = nullsOf(await list());
+    expect(nullsOf(await list())).toEqual(first);
+    // Another view has other nulls.
+    expect(nullsOf(await list('&includeClosedJobs=true'))).not.toEqual(first);
+    expect((await detail()).lines?.length ?? null).toBe((await detail()).lines?.length ?? null);
+    const groups = (await list())
+      .map(({ orderGroup }) => orderGroup)
+      .filter((group) => group === null).length;
+    expect(groups).toBeGreaterThan(jobs.length / 5);
+    expect(groups).toBeLessThan((jobs.length * 4) / 5);
+    sandbox.freedom.set({ seed: 2 });
+    expect(nullsOf(await list())).not.toEqual(first);
+  });
+
+  it('a detail can lack what the list has', async () => {
+    const { list, detail, jobs } = await startFilled({ nulls: { share: 0.5 } });
+    const entries = await list();
+    const details = await Promise.all(jobs.map((jobNumber) => detail(jobNumber)));
+    const differ = details.filter(
+      ({ jobNumber, orderGroup }) =>
+        orderGroup === null && entries.find((entry) => entry.jobNumber === jobNumber)?.orderGroup != null,
+    );
+    expect(differ.length).toBeGreaterThan(0);
+  });
+
+  it('can be restricted to fields of all views or of one, and omit fields instead', async () => {
+    const { list, detail, sandbox, us } = await startFilled(
+      { nulls: { fields: { 'detail.location.timezone': 1, orderGroup: 1 } } },
+      1,
+    );
+    expect((await detail()).location).toEqual({ name: 'Denver', timezone: null });
+    expect((await list())[0]).toMatchObject({ orderGroup: null, orderGroupSequence: 1 });
+    sandbox.freedom.set({ nulls: { fields: { 'detail.permissions': 1 }, omitted: 1 } });
+    const headers = { authorization: `Bearer ${us.token}` };
+    const answer = await fetch(`${sandbox.apiUrl('us')}/Jobs/410001`, { headers });
+    const job = (await answer.json()) as Partial<Job>;
+    expect('permissions' in job).toBe(false);
+    expect('orderGroup' in job).toBe(true);
+  });
+});
+
+describe('spelling', () => {
+  const due = '2026-11-25T00:00:00-07:00';
+  it.each<[styles: Spelling[], spelled: string, midnight: string]>([
+    [['noSeconds'], '2026-11-20T09:14-07:00', '2026-11-25T00:00-07:00'],
+    [['milliseconds'], '2026-11-20T09:14:00.000-07:00', '2026-11-25T00:00:00.000-07:00'],
+    [['sevenDigits'], '2026-11-20T09:14:00.0000000-07:00', '2026-11-25T00:00:00.0000000-07:00'],
+    [['space'], '2026-11-20 09:14:00-07:00', '2026-11-25 00:00:00-07:00'],
+    [['dateOnly'], '2026-11-20T09:14:00-07:00', '2026-11-25'],
+    [['utc'], '2026-11-20T16:14:00Z', '2026-11-25T07:00:00Z'],
+    [['noOffset'], '2026-11-20T09:14:00', '2026-11-25T00:00:00'],
+    [['noOffset', 'noSeconds', 'space'], '2026-11-20 09:14', '2026-11-25 00:00'],
+  ])('writes every timestamp as %s: %s, and a midnight as %s', async (styles, spelled, midnight) => {
+    const { acme, us } = await startService({ freedom: { spelling: { styles, share: 1 } } });
+    const job = acme.createJob({ dateDue: due });
+    acme.dispatch(job);
+    const { json } = await us.get<Job>(`/Jobs/${job}`);
+    expect([json.dateIn, json.dateOut, json.dateDue]).toEqual([spelled, spelled, midnight]);
+    const { items } = (await us.get<ActiveJobsPage>('/Jobs/active')).json;
+    expect(items[0]).toMatchObject({ dateOut: spelled, dateDue: midnight });
+  });
+
+  it('chooses the spelling anew for each answer, reproducibly from the seed', async () => {
+    const spellings = async (seed: number) => {
+      const { detail } = await startFilled({ seed, spelling: { styles: ['noSeconds', 'space', 'utc'] } }, 1);
+      const dates: (string | null)[] = [];
+      for (let answer = 0; answer < 20; answer++) dates.push((await detail()).dateIn);
+      return dates;
+    };
+    const first = await spellings(1);
+    expect(new Set(first).size).toBeGreaterThan(3);
+    expect(new Set(first.map((text) => Date.parse(String(text)))).size).toBe(1);
+    expect(await spellings(1)).toEqual(first);
+    expect(await spellings(2)).not.toEqual(first);
+  });
+
+  it('writes null timestamps as year 0001, in the spelling of the answer', async () => {
+    const { acme, us } = await startService({
+      freedom: { spelling: { placeholders: 1, styles: ['dateOnly'], share: 1 } },
+    });
+    const job = acme.createJob();
+    expect((await us.get<Job>(`/Jobs/${job}`)).json.dateOut).toBe('0001-01-01');
+    expect((await us.get<ActiveJobsPage>('/Jobs/active')).json.items[0]?.dateOut).toBe('0001-01-01');
+  });
+});
+
+describe('clockSkewMinutes', () => {
+  it('dates creations, dispatches and answers by a clock that is ahead or behind', async () => {
+    for (const minutes of [10, -90]) {
+      const { acme, us, sandbox } = await startService();
+      const early = acme.createJob();
+      sandbox.freedom.set({ clockSkewMinutes: minutes });
+      const job = acme.createJob();
+      acme.dispatch(job);
+      const answer = await us.get<Job>(`/Jobs/${job}`);
+      const skewed = START + minutes * 60_000;
+      expect([answer.json.dateIn, answer.json.dateOut].map((text) => Date.parse(String(text)))).toEqual([
+        skewed,
+        skewed,
+      ]);
+      expect(Date.parse(String(answer.headers.get('date')))).toBe(skewed);
+      expect(Date.parse(String((await us.get<Job>(`/Jobs/${early}`)).json.dateIn))).toBe(START);
+      acme.correctDateOut(job, '2026-11-20T10:00:00-07:00');
+      expect((await us.get<Job>(`/Jobs/${job}`)).json.dateOut).toBe('2026-11-20T10:00:00-07:00');
+    }
+  });
+});
+
+describe('statuses', () => {
+  it('mixes the former and the current name of a status in the answers while a rename spreads', async () => {
+    const rename = { region: 'us', former: 'Scheduled', current: 'Planned', share: 0.5 } as const;
+    const { list, detail, jobs, acme, us, sandbox } = await startFilled({ statuses: { renames: [rename] } });
+    for (const job of jobs) acme.setStatus(job, 'Scheduled');
+    await fetch(`${sandbox.adminUrl}/happenings`, {
+      method: 'POST',
+      body: JSON.stringify({ do: 'renameStatus', region: 'us', name: 'Scheduled', newName: 'Planned' }),
+    });
+    const names = async () => (await list()).map(({ masterJobStatus }) => masterJobStatus);
+    expect(new Set(await names())).toEqual(new Set(['Scheduled', 'Planned']));
+    expect(await names()).not.toEqual(await names());
+    const shown = new Set<string | null>();
+    for (let answer = 0; answer < 20; answer++) shown.add((await detail()).jobStatus);
+    expect(shown).toEqual(new Set(['Scheduled', 'Planned']));
+    const lookup = async () =>
+      (await us.get('/Lookups/job-statuses')).json.map(({ name }: { name: string }) => name);
+    expect(await lookup()).not.toContain('Scheduled');
+    sandbox.freedom.set({ statuses: { renames: [{ ...rename, share: 1, views: ['statuses'] }] } });
+    expect(await lookup()).not.toContain('Planned');
+    expect(new Set(await names())).toEqual(new Set(['Planned']));
+    // A former name that returns as a new status.
+    sandbox.freedom.set({ statuses: {} });
+    acme.world.addStatus('us', 'Scheduled', 'hold');
+    expect(await lookup()).toEqual(expect.arrayContaining(['Scheduled', 'Planned']));
+  });
+
+  it('answers the status lookup empty, or with 500', async () => {
+    const { us, sandbox } = await startService({ freedom: { statuses: { lookup: 'empty' } } });
+    expect((await us.get('/Lookups/job-statuses')).json).toEqual([]);
+    sandbox.freedom.set({ statuses: { lookup: 'error' } });
+    expect((await us.get('/Lookups/job-statuses')).status).toBe(500);
+    sandbox.freedom.clear();
+    expect((await us.get('/Lookups/job-statuses')).json).toHaveLength(11);
+  });
+});
+
+describe('records', () => {
+  it('a detail answers 500 or 403 for good, while lists have the job', async () => {
+    const { acme, us, list, sandbox, jobs } = await startFilled({}, 3);
+    const [broken, forbidden, fine] = jobs as [number, number, number];
+    sandbox.freedom.set({
+      records: [
+        { region: 'us', jobNumber: broken, detail: 'error' },
+        { region: 'us', jobNumber: forbidden, detail: 'forbidden' },
+      ],
+    });
+    const headers = { authorization: `Bearer ${us.token}` };
+    const status = async (job: number) =>
+      (await fetch(`${sandbox.apiUrl('us')}/Jobs/${job}`, { headers })).status;
+    for (let time = 0; time < 2; time++) {
+      expect([await status(broken), await status(forbidden), await status(fine)]).toEqual([500, 403, 200]);
+    }
+    expect(await list()).toHaveLength(acme.activeCount);
+  });
+
+  it('a detail is larger than 250 kB, while its list entry is not', async () => {
+    const { list, detail, sandbox, jobs } = await startFilled({}, 1);
+    const [jobNumber = 0] = jobs;
+    sandbox.freedom.set({ records: [{ region: 'us', jobNumber, descriptionLength: 300_000 }] });
+    expect((await detail()).description).toHaveLength(300_000);
+    expect((await list())[0]?.description?.length).toBeLessThan(100);
+  });
+
+  it.each([-5, 0, 9_007_199_254_740_991])('a list has an entry with the job number %i', async (listedAs) => {
+    const { list, sandbox, jobs } = await startFilled({}, 2);
+    const [first = 0, second = 0] = jobs;
+    sandbox.freedom.set({ records: [{ region: 'us', jobNumber: first, listedAs }] });
+    expect((await list()).map(({ jobNumber }) => jobNumber)).toEqual([second, listedAs]);
+  });
+
+  it('a job number is a prefix of more than 1,000 others, on all pages of its search', async () => {
+    const { acme, us, sandbox } = await startService();
+    const job = acme.createJob({ jobNumber: 41 });
+    const answer = await fetch(`${sandbox.adminUrl}/jobs/us/41/prefix`, {
+      method: 'POST',
+      body: JSON.stringify({ count: 1200 }),
+    });
+    expect(answer.status).toBe(200);
+    const { json } = await us.get<ActiveJobsPage>('/Jobs/active?searchText=41&pageSize=100');
+    expect(json).toMatchObject({ totalCount: 1201, totalPages: 13 });
+    const last = (await us.get<ActiveJobsPage>('/Jobs/active?searchText=41&pageSize=100&page=13')).json.items;
+    expect(last.at(-1)?.jobNumber).toBe(job);
+    expect(acme.createJob()).toBeLessThan(1_000_000);
+  });
+});
+
+describe('throttled', () => {
+  it('sends Retry-After to one kind of request only', async () => {
+    const { acme, us, sandbox } = await startService({
+      freedom: { throttled: { search: { retryAfterSeconds: 30 } } },
+    });
+    const job = acme.createJob();
+    const headers = { authorization: `Bearer ${us.token}` };
+    const search = await fetch(`${sandbox.apiUrl('us')}/Jobs/active?searchText=${job}`, { headers });
+    expect([search.status, search.headers.get('retry-after')]).toEqual([429, '30']);
+    for (const path of [
+      '/Jobs/active',
+      `/Jobs/active?searchText=${job}&includeClosedJobs=true`,
+      `/Jobs/${job}`,
+    ]) {
+      expect((await us.get(path)).status).toBe(200);
+    }
+  });
+
+  it('a fault rule can select one view', async () => {
+    const { acme, us, sandbox } = await startService();
+    const job = acme.createJob();
+    sandbox.faults.add({ match: { view: 'closed' }, fault: { kind: 'emptyList' } });
+    expect(await listedBy(us, 'includeClosedJobs=true')).toEqual([]);
+    expect(await listedBy(us, '')).toEqual([job]);
+  });
+});
+
+describe('docs/sandbox.md', () => {
+  const docs = readFileSync('docs/sandbox.md', 'utf8');
+
+  it('has a valid example of the settings', () => {
+    const [, example = ''] = /\$PANEL\/freedom -d '([^']*)'/.exec(docs) ?? [];
+    expect(Object.keys(JSON.parse(example)).sort()).toEqual(Object.keys(freedomSchema.shape).sort());
+    expect(freedomSchema.safeParse(JSON.parse(example)).success).toBe(true);
+  });
+
+  it('describes every setting', () => {
+    for (const name of Object.keys(freedomSchema.shape)) expect(docs).toContain(`| \`${name}\` | `);
   });
 });
