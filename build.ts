@@ -16,6 +16,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { type BuildOptions, build } from 'esbuild';
+import { writeClientTypes } from './client/generate.ts';
 import { buildDashboard } from './dashboard/build.ts';
 import { writeDocuments } from './documents.ts';
 import { apiFiles, PACKED } from './local/api-files.ts';
@@ -28,8 +29,11 @@ if (folder === undefined) {
   writeFileSync('receive/events.ts', typesOfEvents());
   writeDocuments('docs');
 }
+writeClientTypes();
 rmSync(out, { recursive: true, force: true });
 execFileSync('node_modules/.bin/tsc', ['-p', 'tsconfig.build.json', '--outDir', out], { stdio: 'inherit' });
+// The bundled client contains the shared modules that it uses.
+rmSync(join(out, 'shared'), { recursive: true });
 
 const { name, version, description, type, engines, exports, bin, devDependencies } = JSON.parse(
   readFileSync('package.json', 'utf8'),
@@ -54,7 +58,7 @@ const bundled = {
   },
 } as const satisfies BuildOptions;
 
-const [command, fauxqs] = await Promise.all([
+const [command, library, fauxqs] = await Promise.all([
   // Code that only `start` and `doctor` need is in separate files, which other CLI commands do not load.
   build({
     ...bundled,
@@ -66,6 +70,12 @@ const [command, fauxqs] = await Promise.all([
     outdir: cli,
     external: ['#fauxqs'],
     define: { JOBWIRE_VERSION: JSON.stringify(version) },
+  }),
+  // What others import: without Node, and not minified.
+  build({
+    ...{ bundle: true, format: 'esm', platform: 'neutral', target: 'es2022', metafile: true },
+    entryPoints: { 'client/index': 'client/index.ts', 'receive/index': 'receive/index.ts' },
+    ...{ outdir: out, mainFields: ['module', 'main'], logLevel: 'warning' },
   }),
   // Files that are loaded by their path in the package keep that path (local/embedded.ts).
   build({
@@ -83,7 +93,7 @@ for (const [name, from] of apiFiles()) copyFileSync(from, join(cli, PACKED, name
 // The dashboard and the demo's mailbox are found beside the program, too.
 cpSync(await buildDashboard(), join(cli, PACKED_DASHBOARD), { recursive: true });
 cpSync('local/mailbox', join(cli, 'mailbox'), { recursive: true });
-writeFileSync(join(cli, 'licenses.txt'), licensesOf([command.metafile, fauxqs.metafile]));
+writeFileSync(join(cli, 'licenses.txt'), licensesOf([command.metafile, library.metafile, fauxqs.metafile]));
 
 // For `jobwire start` on an older Node. Installed only on request.
 const beside = { node: `>=${Number.parseInt(devDependencies.node, 10)}` };

@@ -1,11 +1,8 @@
 /** `jobwire accounts …` */
-import type { AccountRecord, AccountReport, TestReport } from '../shared/accounts/account-input.ts';
+import type { ListedAccount, TestReport } from '../client/index.ts';
 import { type Context, command, type Flags, type FlagValues, UsageError } from './command.ts';
-import { encodeSegment, parseInteger, readSecret } from './input.ts';
+import { parseInteger, readSecret, withId } from './input.ts';
 import { clean } from './output.ts';
-
-/** An account, with its status if that was requested. */
-type ListedAccount = AccountRecord & { readonly status?: AccountReport | null };
 
 const STATE_STYLE: Record<string, 'green' | 'red' | 'yellow' | undefined> = {
   tracking: 'green',
@@ -19,8 +16,6 @@ const STATE_STYLE: Record<string, 'green' | 'red' | 'yellow' | undefined> = {
 function getState({ paused, status }: ListedAccount): string {
   return paused ? 'paused' : (status?.state ?? 'registered');
 }
-
-const accountPath = (id: string, rest = ''): string => `/v1/accounts/${encodeSegment(id)}${rest}`;
 
 const CREDENTIALS = {
   'client-id': {
@@ -72,7 +67,7 @@ export const accounts = {
       const region = flags.region === undefined ? {} : { region: flags.region };
       if (!flags['no-test']) {
         context.out.progress('Testing the credentials …');
-        const report = await api.post<TestReport>('/v1/credentials/test', { ...region, credentials });
+        const report = await api.post('/v1/credentials/test', { body: { ...region, credentials } });
         context.out.progress();
         if (!report.ok) {
           context.out.document(report, () => printSteps(context, report));
@@ -81,12 +76,12 @@ export const accounts = {
         }
         if (!context.out.json) printSteps(context, report);
       }
-      const account = await api.post<AccountRecord>('/v1/accounts', {
-        id,
-        ...region,
-        credentials,
-        ...(pollIntervalSeconds ? { pollIntervalSeconds } : {}),
-        ...(flags.paused ? { paused: true } : {}),
+      const account = await api.post('/v1/accounts', {
+        body: {
+          ...{ id, ...region, credentials },
+          ...(pollIntervalSeconds ? { pollIntervalSeconds } : {}),
+          ...(flags.paused ? { paused: true } : {}),
+        },
       });
       context.out.document(account, () => {
         context.out.line(
@@ -108,10 +103,10 @@ export const accounts = {
     },
     example: 'accounts list --region us',
     async run({ api, out }, _args, flags) {
-      const limit = parseInteger('limit', flags.limit ?? '1000', 1, 1_000_000);
-      const query = { region: flags.region, include: 'status' };
+      const max = parseInteger('limit', flags.limit ?? '1000', 1, 1_000_000);
+      const params = { query: { region: flags.region, include: 'status' } } as const;
       return out.list(
-        (more) => api().list<ListedAccount>('/v1/accounts', 'accounts', query, limit, more),
+        (onMore) => api().list('/v1/accounts', 'accounts', { params, max, onMore }),
         [
           { name: 'ACCOUNT', value: ({ id }) => id, long: true },
           { name: 'REGION', value: ({ region }) => region },
@@ -133,8 +128,8 @@ export const accounts = {
     example: 'accounts show acme',
     async run({ api, out }, [id]) {
       const client = api();
-      const account = await client.get<AccountRecord>(accountPath(id));
-      const status = await client.get<AccountReport>(accountPath(id, '/status'));
+      const account = await client.get('/v1/accounts/{id}', withId(id));
+      const status = await client.get('/v1/accounts/{id}/status', withId(id));
       out.document({ ...account, status }, () => {
         const missing = status.missingJobs;
         const unresolved = missing.pending + missing.suspected + missing.contradictory;
@@ -172,7 +167,7 @@ export const accounts = {
     example: 'accounts test acme',
     async run(context, [id]) {
       context.out.progress(`Testing ${clean(id)}: token, identity, one page …`);
-      const report = await context.api().post<TestReport>(accountPath(id, '/test'));
+      const report = await context.api().post('/v1/accounts/{id}/test', withId(id));
       context.out.document(report, () => printSteps(context, report));
       return report.ok ? undefined : 1;
     },
@@ -197,10 +192,8 @@ export const accounts = {
     example: 'accounts rotate acme --client-id acme-api < secret.txt',
     async run(context, [id], flags) {
       const api = context.api();
-      const account = await api.put<AccountRecord>(
-        accountPath(id, '/credentials'),
-        await readCredentials(context, flags),
-      );
+      const body = await readCredentials(context, flags);
+      const account = await api.put('/v1/accounts/{id}/credentials', { ...withId(id), body });
       context.out.document(account, () => context.out.line(`The credentials of ${clean(id)} were replaced.`));
       return undefined;
     },
@@ -216,7 +209,7 @@ export const accounts = {
         throw new UsageError(
           `--yes is missing. It confirms that ${id} and all its data are permanently deleted.`,
         );
-      const complete = await api().remove(accountPath(id));
+      const complete = await api().delete('/v1/accounts/{id}', withId(id));
       out.document({ deleted: id, complete }, () =>
         out.line(
           complete
@@ -244,7 +237,7 @@ export const accounts = {
       const given = flags['upstream-id'];
       const body =
         given === undefined ? {} : { upstreamId: parseInteger('upstream-id', given, 1, 999_999_999_999) };
-      const answer = await api().post<{ confirmed: string }>(accountPath(id, '/confirm'), body);
+      const answer = await api().post('/v1/accounts/{id}/confirm', { ...withId(id), body });
       out.document(answer, () => {
         const cause = answer.confirmed === 'identity_mismatch' ? 'identity mismatch' : 'quarantine';
         out.line(`${clean(id)} resumes after ${cause}.`);
@@ -261,7 +254,7 @@ function createStateCommand(verb: 'pause' | 'resume', about: string, done: strin
     flags: {},
     example: `accounts ${verb} acme`,
     async run({ api, out }, [id]) {
-      const account = await api().post<object>(accountPath(id, `/${verb}`));
+      const account = await api().post(`/v1/accounts/{id}/${verb}`, withId(id));
       out.document(account, () => out.line(`${clean(id)} ${done}.`));
       return undefined;
     },

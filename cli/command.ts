@@ -1,6 +1,6 @@
 /** Commands as data: parsing, `--help` and docs/cli.md all use one table. */
 import { parseArgs } from 'node:util';
-import type { Client } from './client.ts';
+import type { Client } from '../client/index.ts';
 import { type Output, wrap } from './output.ts';
 
 /** An option of a command. Without `value` it is a switch. */
@@ -99,6 +99,11 @@ export const API_FLAGS = {
 /** An invalid command line. The message names the option or argument. */
 export class UsageError extends Error {
   override readonly name = 'UsageError';
+}
+
+/** No API key is available. */
+export class KeyError extends Error {
+  override readonly name = 'KeyError';
 }
 
 /** Ctrl-C was pressed at a prompt. */

@@ -2,8 +2,8 @@
 import { accessSync, constants, existsSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { dirname, resolve, sep } from 'node:path';
+import { whyUnreachable } from '../client/errors.ts';
 import { type Config, parseConfig } from '../shared/config.ts';
-import { whyUnreachable } from './client.ts';
 import type { Context } from './command.ts';
 import { clean } from './output.ts';
 import { findNode } from './start.ts';

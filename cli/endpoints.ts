@@ -1,25 +1,19 @@
 /** `jobwire endpoints …` */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type * as z from 'zod';
-import type * as views from '../shared/api/endpoint-views.ts';
-import { ApiError, type Client } from './client.ts';
-import { type Context, command, UsageError } from './command.ts';
 import {
-  encodeSegment,
-  parseInteger,
-  parseList,
-  parsePairs,
-  parseTime,
-  readSecret,
-  readSecretVariable,
-} from './input.ts';
+  ApiError,
+  type Client,
+  type Delivery,
+  type Endpoint,
+  type EndpointHealth,
+  type ListOptions,
+  type NewEndpoint,
+  type NewReplay,
+  type Replay,
+} from '../client/index.ts';
+import { type Context, command, UsageError } from './command.ts';
+import { parseInteger, parseList, parsePairs, parseTime, readSecret, readSecretVariable } from './input.ts';
 import { type Column, clean } from './output.ts';
-
-type Endpoint = z.infer<typeof views.Endpoint>;
-type Health = z.infer<typeof views.EndpointHealth>;
-type Replay = z.infer<typeof views.Replay>;
-/** A delivery attempt, as in the API. */
-export type Delivery = z.infer<typeof views.Delivery>;
 
 const WATCH_EVERY_MS = 1000;
 /** Above the number kept for one endpoint, and the maximum page size of the API. */
@@ -27,7 +21,9 @@ const MAX_REPLAYS = 100;
 /** Maximum number of concurrent requests for health. */
 const HEALTH_CONCURRENCY = 8;
 
-const endpointPath = (id: string, rest = ''): string => `/v1/endpoints/${encodeSegment(id)}${rest}`;
+const atEndpoint = (id: string, region: string | undefined) => ({
+  params: { path: { id }, query: { region } },
+});
 
 const REGION = {
   value: 'REGION',
@@ -108,13 +104,13 @@ export const endpoints = {
         origins: parseList(flags.origins),
         orderGroups: flags['order-group'].length === 0 ? undefined : flags['order-group'],
         start: flags.start === undefined ? undefined : parseStart(flags.start),
-        concurrency: flags.concurrency && parseInteger('concurrency', flags.concurrency, 1, 64),
+        concurrency: flags.concurrency ? parseInteger('concurrency', flags.concurrency, 1, 64) : undefined,
         ratePerSecond: rate,
         description: flags.description,
         headers: headers.length === 0 ? undefined : Object.fromEntries(headers),
         secret,
       };
-      const created = await api().post<z.infer<typeof views.CreatedEndpoint>>('/v1/endpoints', body);
+      const created = await api().post('/v1/endpoints', { body });
       out.document(created, () => {
         const { endpoint } = created;
         out.line(`${clean(endpoint.id)} was added in ${clean(endpoint.region)}: ${clean(endpoint.url)}`);
@@ -140,12 +136,11 @@ export const endpoints = {
     },
     example: 'endpoints list',
     async run({ api, out }, _args, flags) {
-      const limit = parseInteger('limit', flags.limit ?? '100', 1, 1_000_000);
-      const query = { region: flags.region };
+      const max = parseInteger('limit', flags.limit ?? '100', 1, 1_000_000);
       const all = (names: readonly string[]) => (names.length > 0 ? names : 'all');
-      type Listed = Endpoint & { readonly health: Health | null };
+      type Listed = Endpoint & { readonly health: EndpointHealth | null };
       return out.list<Listed>(
-        (more) => withHealth(api(), query, limit, more),
+        (onMore) => withHealth(api(), { params: { query: { region: flags.region } }, max, onMore }),
         [
           { name: 'ENDPOINT', value: ({ id }) => id, long: true },
           { name: 'REGION', value: ({ region }) => region },
@@ -171,7 +166,7 @@ export const endpoints = {
     flags: { region: REGION },
     example: 'endpoints health erp',
     async run({ api, out }, [id], { region }) {
-      const health = await api().get<Health>(endpointPath(id, '/health'), { region });
+      const health = await api().get('/v1/endpoints/{id}/health', atEndpoint(id, region));
       const { parked, backlog, statistics } = health;
       const { lastError } = statistics;
       const formatCount = (count: number, at: string | null) =>
@@ -221,11 +216,12 @@ export const endpoints = {
     },
     example: 'endpoints deliveries erp --failed',
     async run(context, [id], { region, failed, limit = '50' }) {
-      const most = parseInteger('limit', limit, 1, 100_000);
-      const query = { region, outcome: failed ? 'failed' : undefined };
+      const max = parseInteger('limit', limit, 1, 100_000);
+      const query = { region, outcome: failed ? ('failed' as const) : undefined };
+      const params = { path: { id }, query };
       return context.out.list(
-        (more) =>
-          context.api().list<Delivery>(endpointPath(id, '/deliveries'), 'deliveries', query, most, more),
+        (onMore) =>
+          context.api().list('/v1/endpoints/{id}/deliveries', 'deliveries', { params, max, onMore }),
         deliveryColumns(context).filter(({ name }) => name !== 'ENDPOINT'),
         'There are no delivery attempts.',
       );
@@ -238,16 +234,10 @@ export const endpoints = {
     flags: { region: REGION, limit: { value: 'N', about: 'Maximum number of events. Default: 100' } },
     example: 'endpoints parked erp',
     async run({ api, out }, [id], { region, limit = '100' }) {
-      const most = parseInteger('limit', limit, 1, 100_000);
+      const max = parseInteger('limit', limit, 1, 100_000);
       return out.list(
-        (more) =>
-          api().list<z.infer<typeof views.ParkedEvent>>(
-            endpointPath(id, '/parked'),
-            'parked',
-            { region },
-            most,
-            more,
-          ),
+        (onMore) =>
+          api().list('/v1/endpoints/{id}/parked', 'parked', { ...atEndpoint(id, region), max, onMore }),
         [
           { name: 'PARKED', value: ({ parkedAt }) => out.when(parkedAt) },
           { name: 'EVENT', value: ({ event }) => event, long: true },
@@ -283,7 +273,7 @@ export const endpoints = {
     flags: { region: REGION },
     example: 'endpoints remove erp',
     async run({ api, out }, [id], { region }) {
-      await api().remove(endpointPath(id), { region });
+      await api().delete('/v1/endpoints/{id}', atEndpoint(id, region));
       out.document({ removed: id }, () => out.line(`${clean(id)} was removed.`));
       return undefined;
     },
@@ -296,13 +286,7 @@ export const endpoints = {
     example: 'endpoints ping erp',
     async run({ api, out }, [id], flags) {
       out.progress(`Pinging ${clean(id)} …`);
-      const report = await api().post<z.infer<typeof views.AttemptReport>>(
-        endpointPath(id, '/ping'),
-        undefined,
-        {
-          region: flags.region,
-        },
-      );
+      const report = await api().post('/v1/endpoints/{id}/ping', atEndpoint(id, flags.region));
       const delivered = report.outcome === 'delivered';
       out.document(report, () => {
         const response = report.status === null ? 'no response' : `HTTP ${report.status}`;
@@ -345,15 +329,15 @@ export const endpoints = {
         ...(flags.until === undefined ? {} : { to: { at: parseTime('until', flags.until) } }),
         ...(accounts || types ? { filter } : {}),
       };
-      const query = { region: flags.region };
-      const replay = await context.api().post<Replay>(endpointPath(id, '/replays'), body, query);
+      const at = atEndpoint(id, flags.region);
+      const replay = await context.api().post('/v1/endpoints/{id}/replays', { ...at, body });
       if (!context.out.json) {
         context.out.line(`Replay ${clean(replay.id)} started: ${replay.total} events.`);
       }
       printTruncation(context, replay.truncatedAccounts);
-      if (flags.watch) return watch(context, id, replay.id, query);
+      if (flags.watch) return watch(context, id, replay.id, flags.region);
       context.out.document(replay, () =>
-        context.out.line(`To see its progress, run: ${watchCommand(id, replay.id, query)}`),
+        context.out.line(`To see its progress, run: ${watchCommand(id, replay.id, flags.region)}`),
       );
       return undefined;
     },
@@ -366,18 +350,25 @@ export const endpoints = {
     example: 'endpoints replays erp',
     async run(context, [id, replay], flags) {
       const { api, out } = context;
-      const query = { region: flags.region };
-      if (replay !== undefined && flags.watch) return watch(context, id, replay, query);
+      const { region } = flags;
+      if (replay !== undefined && flags.watch) return watch(context, id, replay, region);
       if (flags.watch)
         throw new UsageError('--watch requires a replay: jobwire endpoints replays ID REPLAY --watch.');
       if (replay !== undefined) {
-        const found = await api().get<Replay>(endpointPath(id, `/replays/${encodeSegment(replay)}`), query);
+        const found = await api().get('/v1/endpoints/{id}/replays/{replay}', {
+          params: { path: { id, replay }, query: { region } },
+        });
         out.document(found, () => printReplay(context, found));
         return undefined;
       }
       return out.list(
-        (more) =>
-          api().list<Replay>(endpointPath(id, '/replays'), 'replays', query, MAX_REPLAYS, more, MAX_REPLAYS),
+        (onMore) => {
+          const options = { max: MAX_REPLAYS, pageSize: MAX_REPLAYS, onMore };
+          return api().list('/v1/endpoints/{id}/replays', 'replays', {
+            ...atEndpoint(id, region),
+            ...options,
+          });
+        },
         [
           { name: 'REPLAY', value: (one) => one.id },
           { name: 'STATE', value: ({ state }) => state },
@@ -400,7 +391,7 @@ function createStateCommand(verb: 'pause' | 'resume' | 'enable', about: string, 
     flags: { region: REGION },
     example: `endpoints ${verb} erp`,
     async run({ api, out }, [id], { region }) {
-      const endpoint = await api().post<Endpoint>(endpointPath(id, `/${verb}`), undefined, { region });
+      const endpoint = await api().post(`/v1/endpoints/{id}/${verb}`, atEndpoint(id, region));
       out.document(endpoint, () => out.line(`${clean(id)} ${done}.`));
       return undefined;
     },
@@ -410,15 +401,14 @@ function createStateCommand(verb: 'pause' | 'resume' | 'enable', about: string, 
 /** Yields endpoints with their health. `null` for one that was deleted meanwhile. */
 async function* withHealth(
   api: Client,
-  query: { readonly region: string | undefined },
-  limit: number,
-  more: () => void,
+  options: ListOptions & { readonly params: { readonly query: { readonly region: string | undefined } } },
 ) {
   const batch: Endpoint[] = [];
   const fetchHealth = () =>
     Promise.all(
       batch.splice(0).map(async (endpoint) => {
-        const request = api.get<Health>(endpointPath(endpoint.id, '/health'), { region: endpoint.region });
+        const at = atEndpoint(endpoint.id, endpoint.region);
+        const request = api.get('/v1/endpoints/{id}/health', at);
         const health = await request.catch((cause) => {
           if (cause instanceof ApiError && cause.status === 404) return null;
           throw cause;
@@ -426,7 +416,7 @@ async function* withHealth(
         return { ...endpoint, health };
       }),
     );
-  for await (const endpoint of api.list<Endpoint>('/v1/endpoints', 'endpoints', query, limit, more)) {
+  for await (const endpoint of api.list('/v1/endpoints', 'endpoints', options)) {
     if (batch.push(endpoint) === HEALTH_CONCURRENCY) yield* await fetchHealth();
   }
   yield* await fetchHealth();
@@ -451,11 +441,11 @@ export function deliveryColumns({ out }: Context): Column<Delivery>[] {
   ];
 }
 
-function parseStart(text: string): unknown {
+function parseStart(text: string): NewEndpoint['start'] {
   return text === 'now' || text === 'beginning' ? text : { at: parseTime('start', text) };
 }
 
-function parseReplayStart(since: string | undefined, from: readonly string[]): unknown {
+function parseReplayStart(since: string | undefined, from: readonly string[]): NewReplay['from'] {
   if (since !== undefined && from.length > 0) throw new UsageError('--since and --from can’t be combined.');
   if (since !== undefined) return { at: parseTime('since', since) };
   if (from.length === 0) throw new UsageError('--since WHEN or --from CURSOR is required.');
@@ -463,10 +453,10 @@ function parseReplayStart(since: string | undefined, from: readonly string[]): u
   if (from.some((one) => !one.includes('='))) {
     throw new UsageError('--from must be beginning, or ACCOUNT=CURSOR for each account.');
   }
-  return { cursors: parsePairs('from', from) };
+  return { cursors: parsePairs('from', from) ?? {} };
 }
 
-function watchCommand(id: string, replay: string, { region }: { region: string | undefined }): string {
+function watchCommand(id: string, replay: string, region: string | undefined): string {
   const where = region === undefined ? '' : ` --region ${clean(region)}`;
   return `jobwire endpoints replays ${clean(id)} ${clean(replay)}${where} --watch`;
 }
@@ -476,20 +466,20 @@ async function watch(
   context: Context,
   id: string,
   replay: string,
-  query: { region: string | undefined },
+  region: string | undefined,
 ): Promise<number | undefined> {
   const { out } = context;
-  context.onInterrupt(`The replay continues. To see its progress, run: ${watchCommand(id, replay, query)}`);
-  const health = await context.api().get<Health>(endpointPath(id, '/health'), query);
+  context.onInterrupt(`The replay continues. To see its progress, run: ${watchCommand(id, replay, region)}`);
+  const health = await context.api().get('/v1/endpoints/{id}/health', atEndpoint(id, region));
   if (health.state !== 'active') {
     const problem = health.problem === null ? '' : ` (${clean(health.problem)})`;
     out.note(`The endpoint is ${health.state}${problem}. The replay resumes when delivery succeeds again.`);
   }
-  const path = endpointPath(id, `/replays/${encodeSegment(replay)}`);
+  const params = { path: { id, replay }, query: { region } };
   let printed = '';
   let first: { at: number; done: number } | undefined;
   for (;;) {
-    const now = await context.api().get<Replay>(path, query);
+    const now = await context.api().get('/v1/endpoints/{id}/replays/{replay}', { params });
     const at = Date.now();
     first ??= { at, done: now.done };
     const text = JSON.stringify(now);

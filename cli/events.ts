@@ -1,11 +1,18 @@
 /** `jobwire events …` */
 
+import {
+  ApiError,
+  type CellEventPage,
+  type Client,
+  type Delivery,
+  type EventPage,
+  type FollowOptions,
+} from '../client/index.ts';
 import { createTerminal } from '../local/terminal.ts';
 import type { JobEvent } from '../shared/events/event.ts';
-import { ApiError, type Client } from './client.ts';
 import { type Context, command, UsageError } from './command.ts';
-import { type Delivery, deliveryColumns } from './endpoints.ts';
-import { encodeSegment, parseInteger, parseList, parseTime } from './input.ts';
+import { deliveryColumns } from './endpoints.ts';
+import { parseInteger, parseList, parseTime } from './input.ts';
 import { clean, escapeControls, toJson } from './output.ts';
 
 const PAGE = 500;
@@ -41,12 +48,6 @@ export const events = {
         throw new UsageError('--since and --after can’t be combined.');
       }
       const maxEvents = flags.once === undefined ? undefined : parseInteger('once', flags.once, 1, 1_000_000);
-      const path =
-        flags.account !== undefined
-          ? `/v1/accounts/${encodeSegment(flags.account)}/events`
-          : flags.region !== undefined
-            ? `/v1/regions/${encodeSegment(flags.region)}/events`
-            : '/v1/events';
       const types = parseList(flags.types)?.join(',');
       const show = eventPrinter(context);
       const api = context.api();
@@ -60,7 +61,7 @@ export const events = {
       let after = flags.after;
       if (flags.since !== undefined) {
         const since = Date.parse(parseTime('since', flags.since));
-        const past = pastEvents(api, path, types, since);
+        const past = pastEvents(createReader(api, flags), types, since);
         for (;;) {
           const { value, done } = await past.next();
           if (done) {
@@ -70,14 +71,25 @@ export const events = {
           if (print(value)) return undefined;
         }
       }
-      const following = api.follow(`${path}/stream`, {
-        types,
-        after,
+      const query = { types, after };
+      const options: FollowOptions = {
         onLost: (why) => out.note(`Connection lost: ${why} Reconnecting until you press Ctrl-C.`),
         onFound: () => out.note('Reconnected. The stream resumes at its last position.'),
-      });
-      for await (const { text } of following) {
-        if (print(text)) return undefined;
+      };
+      const events =
+        flags.account !== undefined
+          ? api.follow('/v1/accounts/{id}/events/stream', {
+              params: { path: { id: flags.account }, query },
+              ...options,
+            })
+          : flags.region !== undefined
+            ? api.follow('/v1/regions/{id}/events/stream', {
+                params: { path: { id: flags.region }, query },
+                ...options,
+              })
+            : api.follow('/v1/events/stream', { params: { query }, ...options });
+      for await (const { event } of events) {
+        if (print(event)) return undefined;
       }
       return undefined;
     },
@@ -91,18 +103,18 @@ export const events = {
     async run(context, [id], flags) {
       const { out } = context;
       const api = context.api();
-      const path = `/v1/events/${encodeSegment(id)}`;
-      const event = await api.get<JobEvent>(path);
-      const { deliveries } = flags.deliveries
-        ? await api.get<{ deliveries: readonly Delivery[] }>(`${path}/deliveries`)
-        : { deliveries: [] };
+      const params = { path: { event: id } };
+      const event = await api.get('/v1/events/{event}', { params });
+      const deliveries: readonly Delivery[] = flags.deliveries
+        ? (await api.get('/v1/events/{event}/deliveries', { params })).deliveries
+        : [];
       out.document(flags.deliveries ? { event, deliveries } : event, () => {
         out.fields([
           ['Event', clean(event.id)],
           ['Type', clean(event.type)],
           ['Time', out.exactly(event.time)],
           ['Source', clean(event.source)],
-          ['Subject', event.subject === undefined ? null : clean(event.subject)],
+          ['Subject', 'subject' in event ? clean(event.subject) : null],
         ]);
         out.line();
         out.line(toJson(event.data, 2));
@@ -134,25 +146,37 @@ export function eventPrinter({ out }: Context): (text: string) => void {
   };
 }
 
-/** A page of a log or of the feed. */
-interface Page {
-  readonly events: readonly JobEvent[];
-  readonly next: string;
-  readonly head: string;
+/** Reads a page of a log or of the feed. */
+type ReadPage = (query: {
+  readonly after?: string | undefined;
+  readonly limit: number;
+  readonly types?: string | undefined;
+}) => Promise<EventPage | CellEventPage>;
+
+function createReader(
+  api: Client,
+  { account, region }: { account: string | undefined; region: string | undefined },
+): ReadPage {
+  return (query) => {
+    if (account !== undefined)
+      return api.get('/v1/accounts/{id}/events', { params: { path: { id: account }, query } });
+    if (region !== undefined)
+      return api.get('/v1/regions/{id}/events', { params: { path: { id: region }, query } });
+    return api.get('/v1/events', { params: { query } });
+  };
 }
 
 /** Yields the existing events of a log from a time on, and finally the cursor after them. */
 async function* pastEvents(
-  api: Client,
-  path: string,
+  readPage: ReadPage,
   types: string | undefined,
   since: number,
 ): AsyncGenerator<string, string> {
-  let after = await findCursorBefore(api, path, since);
+  let after = await findCursorBefore(readPage, since);
   for (;;) {
-    let page: Page;
+    let page: Awaited<ReturnType<ReadPage>>;
     try {
-      page = await api.get<Page>(path, { after, limit: PAGE, types });
+      page = await readPage({ after, limit: PAGE, types });
     } catch (cause) {
       const earliest = getEarliestCursor(cause);
       if (earliest === undefined || earliest === after) throw cause;
@@ -177,8 +201,8 @@ const DISORDER_MS = 15 * 60_000;
  * Returns a cursor before all events of a time or later. Uses bisection: a log of 50,000 events takes about eight requests of one event
  * each. `undefined` (the beginning) if cursors do not consist of numbers.
  */
-async function findCursorBefore(api: Client, path: string, since: number): Promise<string | undefined> {
-  const { head } = await api.get<Page>(path, { limit: 1 });
+async function findCursorBefore(readPage: ReadPage, since: number): Promise<string | undefined> {
+  const { head } = await readPage({ limit: 1 });
   const heads = parseCursor(head);
   if (!heads) return undefined;
   const cursorWith = (numbers: readonly number[]) =>
@@ -190,9 +214,9 @@ async function findCursorBefore(api: Client, path: string, since: number): Promi
     const [region] = heads?.[at]?.prefix.split('.') ?? [];
     let after = cursorWith(numbers.with(at, number));
     for (;;) {
-      let page: Page;
+      let page: Awaited<ReturnType<ReadPage>>;
       try {
-        page = await api.get<Page>(path, { after, limit: numbers.length });
+        page = await readPage({ after, limit: numbers.length });
       } catch (cause) {
         const earliest = parseCursor(getEarliestCursor(cause) ?? '')?.[at]?.number;
         if (earliest === undefined || earliest <= number) throw cause;

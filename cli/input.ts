@@ -54,15 +54,14 @@ export function parsePairs(flag: string, values: readonly string[]): Record<stri
 }
 
 /** Checks a value against a list of choices. */
-export function parseChoice(flag: string, text: string, choices: readonly string[]): string {
-  if (choices.includes(text)) return text;
+export function parseChoice<const C extends string>(flag: string, text: string, choices: readonly C[]): C {
+  const choice = choices.find((one) => one === text);
+  if (choice !== undefined) return choice;
   throw new UsageError(`--${flag} must be one of ${choices.join(', ')}.`);
 }
 
-/** Encodes a path segment. */
-export function encodeSegment(text: string): string {
-  return encodeURIComponent(text);
-}
+/** Returns the parameters of a path with one id. */
+export const withId = (id: string) => ({ params: { path: { id } } });
 
 /** Reads a secret from the first line of a file. Errors never quote it. */
 export function readSecretFile(flag: string, path: string): string {

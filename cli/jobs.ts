@@ -1,12 +1,9 @@
 /** `jobwire jobs …` */
-import type { JobEntry, JobRecord } from '../shared/api/jobs.ts';
-import type { JobEvent } from '../shared/events/event.ts';
+import type { Event, JobEntry } from '../client/index.ts';
 import { command, UsageError } from './command.ts';
 import { eventPrinter } from './events.ts';
-import { encodeSegment, parseInteger } from './input.ts';
+import { parseInteger } from './input.ts';
 import { clean } from './output.ts';
-
-const jobsPath = (account: string, rest = ''): string => `/v1/accounts/${encodeSegment(account)}/jobs${rest}`;
 
 export const jobs = {
   'jobs list': command({
@@ -32,7 +29,7 @@ export const jobs = {
     example: 'jobs list acme --late',
     async run({ api, out }, [account], flags) {
       const filters = {
-        late: flags.late ? true : undefined,
+        late: flags.late ? ('true' as const) : undefined,
         status: flags.status,
         dueOn: parseDay('due', flags.due),
         dueBefore: parseDay('due-before', flags['due-before']),
@@ -44,9 +41,10 @@ export const jobs = {
           'Only one of --late, --status, --due, --due-before, --order-number and --order-group can be given.',
         );
       }
-      const limit = parseInteger('limit', flags.limit ?? '100', 1, 1_000_000);
+      const max = parseInteger('limit', flags.limit ?? '100', 1, 1_000_000);
+      const params = { path: { id: account }, query: filters };
       return out.list(
-        (more) => api().list<JobEntry>(jobsPath(account), 'jobs', filters, limit, more),
+        (onMore) => api().list('/v1/accounts/{id}/jobs', 'jobs', { params, max, onMore }),
         [
           { name: 'JOB', value: ({ jobNumber }) => jobNumber, right: true },
           { name: 'STATUS', value: ({ status }) => status },
@@ -70,15 +68,18 @@ export const jobs = {
     async run(context, [account, number], flags) {
       const { out } = context;
       if (!/^[1-9]\d{0,11}$/.test(number)) throw new UsageError('NUMBER must be a job number.');
-      const limit = parseInteger('limit', flags.limit ?? '100', 1, 100_000);
+      const max = parseInteger('limit', flags.limit ?? '100', 1, 100_000);
       const api = context.api();
-      const { job, asOf } = await api.get<{ job: JobRecord; asOf: string }>(jobsPath(account, `/${number}`));
-      const events: JobEvent[] = [];
-      const path = jobsPath(account, `/${number}/events`);
+      const path = { id: account, jobNumber: number };
+      const { job, asOf } = await api.get('/v1/accounts/{id}/jobs/{jobNumber}', { params: { path } });
+      const events: Event[] = [];
       let truncated = false;
-      for await (const event of api.list<JobEvent>(path, 'events', { order: 'newest' }, limit, () => {
+      const onMore = (): void => {
         truncated = true;
-      })) {
+      };
+      const params = { path, query: { order: 'newest' } } as const;
+      const newest = { params, max, onMore };
+      for await (const event of api.list('/v1/accounts/{id}/jobs/{jobNumber}/events', 'events', newest)) {
         events.push(event);
       }
       // The API returned the newest first. They are printed in chronological order.

@@ -1,7 +1,6 @@
 /** `jobwire keys …` */
-import type { KeyRecord } from '../shared/api/key-input.ts';
 import { command } from './command.ts';
-import { encodeSegment, parseChoice, parseInteger, parseList, parseTime } from './input.ts';
+import { parseChoice, parseInteger, parseList, parseTime, withId } from './input.ts';
 import { clean } from './output.ts';
 
 export const keys = {
@@ -23,12 +22,12 @@ export const keys = {
     async run({ api, out }, _args, flags) {
       const accounts = parseList(flags.accounts);
       const body = {
-        role: parseChoice('role', flags.role, ['read', 'operate', 'admin']),
+        role: parseChoice('role', flags.role, ['read', 'operate', 'admin'] as const),
         ...(accounts ? { accounts } : {}),
         ...(flags.expires === undefined ? {} : { expiresAt: parseTime('expires', flags.expires, 'ahead') }),
         ...(flags.name === undefined ? {} : { name: flags.name }),
       };
-      const created = await api().post<{ key: KeyRecord; secret: string }>('/v1/keys', body);
+      const created = await api().post('/v1/keys', { body });
       out.document(created, () => {
         const { key } = created;
         const whose = key.accounts === null ? 'all accounts' : clean(key.accounts.join(', '));
@@ -50,9 +49,9 @@ export const keys = {
     flags: { limit: { value: 'N', about: 'Maximum number of keys. Default: 1000' } },
     example: 'keys list',
     async run({ api, out }, _args, flags) {
-      const limit = parseInteger('limit', flags.limit ?? '1000', 1, 100_000);
+      const max = parseInteger('limit', flags.limit ?? '1000', 1, 100_000);
       return out.list(
-        (more) => api().list<KeyRecord>('/v1/keys', 'keys', {}, limit, more),
+        (onMore) => api().list('/v1/keys', 'keys', { max, onMore }),
         [
           { name: 'KEY', value: ({ id }) => id },
           { name: 'NAME', value: ({ name }) => name, long: true },
@@ -72,7 +71,7 @@ export const keys = {
     flags: {},
     example: 'keys revoke 7f3k2m9q',
     async run({ api, out }, [id]) {
-      await api().remove(`/v1/keys/${encodeSegment(id)}`);
+      await api().delete('/v1/keys/{id}', withId(id));
       out.document({ revoked: id }, () =>
         out.line(`Key ${clean(id)} is revoked. The API rejects it within 30 seconds.`),
       );

@@ -1,28 +1,33 @@
 /** `jobwire notifications …`, `templates …`, `messages …`, `suppressions …`: notification of customers. */
 import { readFileSync, writeFileSync } from 'node:fs';
-import type * as z from 'zod';
-import type * as views from '../shared/api/notification-views.ts';
+import {
+  ifMatch,
+  type Message,
+  type NotificationSettings,
+  type NotificationSettingsInput,
+  type Paths,
+  type PreviewRequest,
+} from '../client/index.ts';
 import { type Context, command, UsageError } from './command.ts';
-import { encodeSegment, parseChoice, parseInteger } from './input.ts';
+import { parseChoice, parseInteger, withId } from './input.ts';
 import { type Column, clean } from './output.ts';
-
-type Settings = z.infer<typeof views.NotificationSettings>;
-type Message = z.infer<typeof views.Message>;
-type Upcoming = z.infer<typeof views.Upcoming>;
-type Preview = z.infer<typeof views.Preview>;
-type Template = z.infer<typeof views.Template>;
-type ListedTemplate = z.infer<typeof views.ListedTemplate>;
-type Suppression = z.infer<typeof views.Suppression>;
-
-const accountPath = (account: string, rest: string): string =>
-  `/v1/accounts/${encodeSegment(account)}${rest}`;
 
 const KIND = {
   value: 'KIND',
   about: 'dispatched, tracking, dispatch_revoked, due_date_changed or cancelled',
 } as const;
-const CHANNELS = ['email', 'sms'];
-const SWITCH = ['on', 'off'];
+const CHANNELS = ['email', 'sms'] as const;
+const SWITCH = ['on', 'off'] as const;
+
+/** Fields of the settings that the API returns but does not accept. */
+const READ_ONLY: Readonly<
+  Record<Exclude<keyof NotificationSettings, keyof NotificationSettingsInput>, true>
+> = {
+  channels: true,
+  revision: true,
+  since: true,
+  warnings: true,
+};
 
 const STATE_STYLE: Record<string, 'green' | 'red' | 'yellow' | undefined> = {
   sent: 'green',
@@ -41,7 +46,7 @@ export const notifications = {
     flags: {},
     example: 'notifications show acme',
     async run(context, [account]) {
-      const settings = await context.api().get<Settings>(accountPath(account, '/notifications'));
+      const settings = await context.api().get('/v1/accounts/{id}/notifications', withId(account));
       context.out.document(settings, () => printSettings(context, account, settings));
       return undefined;
     },
@@ -127,15 +132,17 @@ export const notifications = {
         throw new UsageError('Nothing to set. Set at least one option, such as --send on.');
       }
       const client = context.api();
-      const path = accountPath(account, '/notifications');
-      const { since: _, revision, warnings: __, ...before } = await client.get<Settings>(path);
-      const body = {
-        ...before,
+      const before = await client.get('/v1/accounts/{id}/notifications', withId(account));
+      const body: NotificationSettingsInput = {
+        ...(Object.fromEntries(
+          Object.entries(before).filter(([name]) => !(name in READ_ONLY)),
+        ) as NotificationSettingsInput),
         ...omitUndefined(given),
         branding: { ...before.branding, ...omitUndefined(branding) },
         sms: { ...before.sms, ...omitUndefined(sms) },
       };
-      const settings = await client.put<Settings>(path, body, revision);
+      const params = { path: { id: account }, header: ifMatch(before.revision) };
+      const settings = await client.put('/v1/accounts/{id}/notifications', { params, body });
       context.out.document(settings, () => printSettings(context, account, settings));
       return undefined;
     },
@@ -161,16 +168,20 @@ export const notifications = {
       if (channel === 'sms' && flags.html !== undefined) {
         throw new UsageError('--html requires --channel email.');
       }
-      const body = {
-        kind: flags.kind,
+      // The API validates the choices.
+      const body: PreviewRequest = {
+        kind: flags.kind as PreviewRequest['kind'],
         channel,
-        locale: flags.locale,
+        locale: flags.locale as PreviewRequest['locale'],
         zone: flags.zone,
         jobNumber: flags.job === undefined ? undefined : parseInteger('job', flags.job, 1, 999_999_999_999),
         recipient: flags.recipient,
         template: flags.template === undefined ? undefined : readJsonFile('template', flags.template),
       };
-      const preview = await api().post<Preview>(accountPath(account, '/notifications/preview'), body);
+      const preview = await api().post('/v1/accounts/{id}/notifications/preview', {
+        ...withId(account),
+        body,
+      });
       if (flags.html !== undefined) writeTextFile('html', flags.html, preview.html ?? '');
       out.document(preview, () => {
         if (preview.subject !== null) {
@@ -201,8 +212,7 @@ export const notifications = {
     flags: { all: { about: 'Include the default templates' } },
     example: 'templates list acme',
     async run({ api, out }, [account], { all }) {
-      const path = accountPath(account, '/templates');
-      const { templates } = await api().get<{ templates: ListedTemplate[] }>(path);
+      const { templates } = await api().get('/v1/accounts/{id}/templates', withId(account));
       const shown = templates.filter(({ custom }) => custom || all);
       if (out.json) for (const one of shown) out.jsonLine(one);
       else {
@@ -232,7 +242,7 @@ export const notifications = {
     flags: {},
     example: 'templates show acme dispatched email en-GB',
     async run({ api, out }, [account, ...which]) {
-      const found = await api().get<Template>(templatePath(account, which));
+      const found = await api().get(TEMPLATE, atTemplate(account, which));
       out.document(found, () => {
         // Printed unmodified, to be edited and set again. JSON contains no control characters.
         out.line(JSON.stringify(found.template, undefined, 2));
@@ -249,8 +259,8 @@ export const notifications = {
     flags: {},
     example: 'templates set acme dispatched email en-GB dispatched.json',
     async run({ api, out }, [account, kind, channel, locale, file]) {
-      const template = readJsonFile('FILE', file);
-      const saved = await api().put<Template>(templatePath(account, [kind, channel, locale]), template);
+      const body = readJsonFile('FILE', file);
+      const saved = await api().put(TEMPLATE, { ...atTemplate(account, [kind, channel, locale]), body });
       out.document(saved, () =>
         out.line(
           `The template of ${clean(account)} for ${clean(kind)}, ${clean(channel)}, ${clean(locale)} was set.`,
@@ -266,7 +276,7 @@ export const notifications = {
     flags: {},
     example: 'templates remove acme dispatched email en-GB',
     async run({ api, out }, [account, ...which]) {
-      await api().remove(templatePath(account, which));
+      await api().delete(TEMPLATE, atTemplate(account, which));
       out.document({ removed: which }, () =>
         out.line('The template was removed. The default template applies again.'),
       );
@@ -294,23 +304,38 @@ export const notifications = {
       if ([job, recipient, state].filter((one) => one !== undefined).length > 1) {
         throw new UsageError('Only one of --job, --recipient and --state can be given.');
       }
-      const most = parseInteger('limit', limit, 1, 100_000);
+      const max = parseInteger('limit', limit, 1, 100_000);
       const number = job === undefined ? undefined : parseInteger('job', job, 1, 999_999_999_999);
-      const path =
-        number !== undefined
-          ? accountPath(account, `/jobs/${number}/messages`)
-          : recipient !== undefined
-            ? accountPath(account, `/recipients/${encodeSegment(recipient)}/messages`)
-            : accountPath(account, '/messages');
+      const ofJob = { id: account, jobNumber: String(number) };
       if (number !== undefined && !out.json) {
-        const { upcoming } = await api().get<{ upcoming: Upcoming[] }>(path, { limit: 1 });
+        const { upcoming } = await api().get('/v1/accounts/{id}/jobs/{jobNumber}/messages', {
+          params: { path: ofJob, query: { limit: 1 } },
+        });
         for (const { kind, dueAt, jobs } of upcoming) {
           const when = Date.parse(dueAt) <= Date.now() ? 'now' : out.when(dueAt);
           out.note(`Upcoming (${when}): ${kind}, ${jobs.length === 1 ? 'this job' : `${jobs.length} jobs`}.`);
         }
       }
       return out.list(
-        (more) => api().list<Message>(path, 'messages', { state }, most, more),
+        (onMore) => {
+          const options = { max, onMore };
+          if (number !== undefined) {
+            const params = { path: ofJob };
+            return api().list('/v1/accounts/{id}/jobs/{jobNumber}/messages', 'messages', {
+              params,
+              ...options,
+            });
+          }
+          if (recipient !== undefined) {
+            const params = { path: { id: account, recipient } };
+            return api().list('/v1/accounts/{id}/recipients/{recipient}/messages', 'messages', {
+              params,
+              ...options,
+            });
+          }
+          const params = { path: { id: account }, query: { state: state as Message['state'] | undefined } };
+          return api().list('/v1/accounts/{id}/messages', 'messages', { params, ...options });
+        },
         messageColumns(context),
         'There are no messages.',
       );
@@ -323,8 +348,8 @@ export const notifications = {
     flags: {},
     example: 'messages show acme m0m9x2k1c3-4fz81',
     async run({ api, out }, [account, id]) {
-      const path = accountPath(account, `/messages/${encodeSegment(id)}`);
-      const message = await api().get<Message>(path);
+      const params = { path: { id: account, message: id } };
+      const message = await api().get('/v1/accounts/{id}/messages/{message}', { params });
       const { to, state, segments } = message;
       out.document(message, () => {
         out.fields([
@@ -373,10 +398,10 @@ export const notifications = {
     flags: { limit: { value: 'N', about: 'Maximum number of suppressions. Default: 100' } },
     example: 'suppressions list acme',
     async run({ api, out }, [account], { limit = '100' }) {
-      const most = parseInteger('limit', limit, 1, 100_000);
+      const max = parseInteger('limit', limit, 1, 100_000);
       return out.list(
-        (more) =>
-          api().list<Suppression>(accountPath(account, '/suppressions'), 'suppressions', {}, most, more),
+        (onMore) =>
+          api().list('/v1/accounts/{id}/suppressions', 'suppressions', { ...withId(account), max, onMore }),
         [
           { name: 'SUPPRESSION', value: ({ id }) => id, long: true },
           { name: 'CHANNEL', value: ({ channel }) => channel },
@@ -401,8 +426,8 @@ export const notifications = {
           'ADDRESS must be an e-mail address, or a mobile number such as +64 21 123 4567.',
         );
       }
-      const body = { channel, address };
-      const created = await api().post<Suppression>(accountPath(account, '/suppressions'), body);
+      const body = { channel, address } as const;
+      const created = await api().post('/v1/accounts/{id}/suppressions', { ...withId(account), body });
       out.document(created, () =>
         out.line(`${clean(created.address)} is suppressed for ${clean(account)} (${clean(created.id)}).`),
       );
@@ -417,7 +442,9 @@ export const notifications = {
     flags: {},
     example: 'suppressions remove acme email-pU7qQJc-Bv8jrfz928FNII-h8oI3ktgk',
     async run({ api, out }, [account, id]) {
-      await api().remove(accountPath(account, `/suppressions/${encodeSegment(id)}`));
+      await api().delete('/v1/accounts/{id}/suppressions/{suppression}', {
+        params: { path: { id: account, suppression: id } },
+      });
       out.document({ removed: id }, () =>
         out.line(`${clean(id)} was removed. The address can receive messages again.`),
       );
@@ -426,7 +453,7 @@ export const notifications = {
   }),
 };
 
-function printSettings({ out }: Context, account: string, settings: Settings): void {
+function printSettings({ out }: Context, account: string, settings: NotificationSettings): void {
   const { enabled, dryRun, branding, sms } = settings;
   const state = enabled ? (dryRun ? 'dry run' : 'on') : 'off';
   const { quietHours } = sms;
@@ -471,8 +498,11 @@ function messageColumns({ out }: Context): Column<Message>[] {
 const formatReason = ({ reason, detail }: Message): string =>
   clean(detail === null ? reason : `${reason}: ${detail}`);
 
-const templatePath = (account: string, which: readonly string[]): string =>
-  accountPath(account, `/templates/${which.map(encodeSegment).join('/')}`);
+const TEMPLATE = '/v1/accounts/{id}/templates/{kind}/{channel}/{locale}';
+const atTemplate = (id: string, [kind, channel, locale]: readonly [string, string, string]) => ({
+  // The API validates the choices.
+  params: { path: { id, kind, channel, locale } as Paths[typeof TEMPLATE]['get']['params']['path'] },
+});
 
 /** Parses an optional text. `none` clears the value. */
 const parseOptional = (text: string | undefined): string | null | undefined =>

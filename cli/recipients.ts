@@ -1,7 +1,6 @@
 /** `jobwire recipients …` */
 import { readFileSync } from 'node:fs';
-import type * as z from 'zod';
-import type * as views from '../shared/api/notification-views.ts';
+import type { ImportReport, NewRecipient, Recipient, RecipientUpdate } from '../client/index.ts';
 import {
   csvHeader,
   decodeCsv,
@@ -10,17 +9,13 @@ import {
   splitCsv,
 } from '../shared/notifications/recipients-file.ts';
 import { command, type Flags, type FlagValues, UsageError } from './command.ts';
-import { encodeSegment, parseInteger, parseList } from './input.ts';
+import { parseInteger, parseList, withId } from './input.ts';
 import { clean } from './output.ts';
-
-type Recipient = z.infer<typeof views.Recipient>;
-type ImportReport = z.infer<typeof views.ImportReport>;
 
 /** Exit code of an import with invalid rows. */
 const BAD_ROWS = 6;
 
-const recipientsPath = (account: string, rest = ''): string =>
-  `/v1/accounts/${encodeSegment(account)}/recipients${rest}`;
+const atRecipient = (id: string, recipient: string) => ({ params: { path: { id, recipient } } });
 
 const FIELDS = {
   name: { value: 'TEXT', about: 'Name of the recipient' },
@@ -54,9 +49,10 @@ export const recipients = {
     flags: { limit: { value: 'N', about: 'Maximum number of recipients. Default: 100' } },
     example: 'recipients list acme',
     async run({ api, out }, [account], { limit = '100' }) {
-      const most = parseInteger('limit', limit, 1, 1_000_000);
+      const max = parseInteger('limit', limit, 1, 1_000_000);
       return out.list(
-        (more) => api().list<Recipient>(recipientsPath(account), 'recipients', {}, most, more),
+        (onMore) =>
+          api().list('/v1/accounts/{id}/recipients', 'recipients', { ...withId(account), max, onMore }),
         [
           { name: 'RECIPIENT', value: ({ id }) => id, long: true },
           { name: 'NAME', value: ({ name }) => name, long: true },
@@ -91,7 +87,7 @@ export const recipients = {
     async run({ api, out }, [account], flags) {
       const { paused, id } = flags;
       const body = { id, ...toBody(flags), ...toScope(flags), ...(paused ? { paused } : {}) };
-      const created = await api().post<Recipient>(recipientsPath(account), body);
+      const created = await api().post('/v1/accounts/{id}/recipients', { ...withId(account), body });
       out.document(created, () =>
         out.line(`${formatRecipient(created)} was added to ${clean(account)} for ${formatScope(created)}.`),
       );
@@ -111,13 +107,14 @@ export const recipients = {
     async run({ api, out }, [account, id], flags) {
       if (flags.pause && flags.resume) throw new UsageError('--pause and --resume can’t be combined.');
       const given = Object.entries(toBody(flags)).filter(([, value]) => value !== undefined);
-      const body: Record<string, unknown> = Object.fromEntries(
+      const body: RecipientUpdate = Object.fromEntries(
         given.map(([name, value]) => [name, value === 'none' ? null : value]),
       );
       if (flags.pause || flags.resume) body.paused = flags.pause;
       if (Object.keys(body).length === 0)
         throw new UsageError('Nothing to change. Set at least one option, such as --email ADDRESS.');
-      const changed = await api().patch<Recipient>(recipientsPath(account, `/${encodeSegment(id)}`), body);
+      const at = atRecipient(account, id);
+      const changed = await api().patch('/v1/accounts/{id}/recipients/{recipient}', { ...at, body });
       out.document(changed, () => out.line(`${formatRecipient(changed)} was changed.`));
       return undefined;
     },
@@ -129,7 +126,7 @@ export const recipients = {
     flags: {},
     example: 'recipients remove acme 7f3k2m9q',
     async run({ api, out }, [account, id]) {
-      await api().remove(recipientsPath(account, `/${encodeSegment(id)}`));
+      await api().delete('/v1/accounts/{id}/recipients/{recipient}', atRecipient(account, id));
       out.document({ removed: id }, () => out.line(`${clean(id)} was removed.`));
       return undefined;
     },
@@ -148,7 +145,7 @@ export const recipients = {
       for (const [at, chunk] of chunks.entries()) {
         if (chunks.length > 1) out.progress(`Part ${at + 1} of ${chunks.length} …`);
         const body = { csv: chunk.csv, ...(flags['dry-run'] ? { dryRun: true } : {}) };
-        const report = await client.post<ImportReport>(recipientsPath(account, '/import'), body);
+        const report = await client.post('/v1/accounts/{id}/recipients/import', { ...withId(account), body });
         sum.created += report.created;
         sum.updated += report.updated;
         sum.unchanged += report.unchanged;
@@ -185,7 +182,7 @@ export const recipients = {
     textOnly: true,
     async run({ api, out }, [account]) {
       const client = api();
-      const { role } = await client.get<{ role: string }>('/v1/key');
+      const { role } = await client.get('/v1/key');
       if (role === 'read') {
         out.note(
           'The API key has role read, for which addresses are masked. Use a key of role operate or admin.',
@@ -193,7 +190,7 @@ export const recipients = {
         return 5;
       }
       out.line(csvHeader);
-      const all = client.list<Recipient>(recipientsPath(account), 'recipients', {}, 10_000_000, () => {});
+      const all = client.list('/v1/accounts/{id}/recipients', 'recipients', withId(account));
       // The own user's recipient is excluded, because it is synchronized from upstream.
       for await (const one of all) if (one.source === 'manual') out.line(formatCsvRow(one));
       return undefined;
@@ -202,9 +199,11 @@ export const recipients = {
 };
 
 function toBody(flags: FlagValues<typeof FIELDS>) {
-  const { name, email, mobile, locale, zone } = flags;
-  const channels = parseList(flags.channels);
-  const kinds = parseList(flags.kinds);
+  const { name, email, mobile, zone } = flags;
+  // The API validates the choices.
+  const locale = flags.locale as NewRecipient['locale'];
+  const channels = parseList(flags.channels) as NewRecipient['channels'];
+  const kinds = parseList(flags.kinds) as NewRecipient['kinds'];
   return { name, email, mobile, locale, zone, channels, kinds };
 }
 

@@ -1,6 +1,7 @@
 /** Runs a command line and prints errors. Returns the exit code. */
+
+import { ApiError, createClient, UnreachableError } from '../client/index.ts';
 import { accounts } from './accounts.ts';
-import { ApiError, createClient, KeyError, UnreachableError } from './client.ts';
 import {
   type Commands,
   type Context,
@@ -8,6 +9,7 @@ import {
   helpText,
   InterruptedError,
   type Invocation,
+  KeyError,
   parse,
   toOptionNames,
   UsageError,
@@ -186,7 +188,7 @@ function toApiCommandError(
     type: typeof type === 'string' ? type : 'about:blank',
     title: typeof title === 'string' ? title : `HTTP ${status}`,
     ...{ status, detail, exitCode: status === 401 || status === 403 ? 5 : status < 500 ? 3 : 4 },
-    ...(requestId === null ? {} : { requestId }),
+    ...(requestId === undefined ? {} : { requestId }),
   };
   return { error, lines };
 }

@@ -4,8 +4,9 @@
  */
 import { catalogue, dataSchemaOf, eventTypes } from './catalogue.ts';
 
-/** The part of JSON Schema that zod makes of the catalogue and that has a meaning for types. */
-interface Schema {
+/** The keywords of JSON Schema that zod writes and that have a meaning for types. */
+export interface Schema {
+  readonly $ref?: string;
   readonly type?: string | readonly string[];
   readonly description?: string;
   readonly properties?: Readonly<Record<string, Schema>>;
@@ -33,9 +34,17 @@ const WITHOUT_A_TYPE = new Set(
     'maxItems',
   ]
     .concat(['minimum', 'maximum', 'exclusiveMinimum', 'exclusiveMaximum', 'propertyNames', 'default'])
-    .concat(['contentEncoding', 'multipleOf']),
+    .concat([
+      'contentEncoding',
+      'multipleOf',
+      'minProperties',
+      'maxProperties',
+      'discriminator',
+      'x-extensible',
+    ]),
 );
 const WITH_A_TYPE = new Set([
+  '$ref',
   'type',
   'properties',
   'required',
@@ -95,21 +104,24 @@ function schemaOf(type: string): Schema {
   return dataSchemaOf(type) as Schema;
 }
 
-function typeOf(schema: Schema, shapes: readonly Shape[], indent: string): string {
+/** Prints a schema as a TypeScript type. `shapes` are printed as their names, arrays as readonly if `readonly` is set. */
+export function typeOf(schema: Schema, shapes: readonly Shape[], indent: string, readonly = false): string {
+  const print = (one: Schema) => typeOf(one, shapes, indent, readonly);
   for (const keyword of Object.keys(schema)) {
     if (WITH_A_TYPE.has(keyword) || WITHOUT_A_TYPE.has(keyword)) continue;
-    throw new Error(`The catalogue uses "${keyword}" of JSON Schema, which has no TypeScript here yet.`);
+    throw new Error(`The schema uses "${keyword}" of JSON Schema, which has no TypeScript here yet.`);
   }
   for (const { name, schema: shape } of shapes) {
     if (sameShape(schema, shape)) return name;
     if (sameShape(schema, { ...shape, required: undefined })) return `Partial<${name}>`;
   }
+  if (schema.$ref !== undefined) return schema.$ref.replace(/^.*\//, '');
   if ('const' in schema) return literal(schema.const);
   if (schema.enum) return schema.enum.map(literal).join(' | ');
   const either = schema.anyOf ?? schema.oneOf;
-  if (either) return unionOf(either.map((one) => typeOf(one, shapes, indent)));
+  if (either) return unionOf(either.map(print));
   if (typeof schema.type === 'object') {
-    return unionOf(schema.type.map((type) => typeOf({ ...schema, type }, shapes, indent)));
+    return unionOf(schema.type.map((type) => print({ ...schema, type })));
   }
   switch (schema.type) {
     case 'string':
@@ -120,23 +132,25 @@ function typeOf(schema: Schema, shapes: readonly Shape[], indent: string): strin
     case 'integer':
       return 'number';
     case 'array': {
-      const items = typeOf(schema.items ?? {}, shapes, indent);
-      return items.includes(' | ') ? `Array<${items}>` : `${items}[]`;
+      const items = print(schema.items ?? {});
+      if (items.includes(' | ')) return `${readonly ? 'Readonly' : ''}Array<${items}>`;
+      return `${readonly ? 'readonly ' : ''}${items}[]`;
     }
     case 'object':
-      return objectOf(schema, shapes, indent);
+      return objectOf(schema, shapes, indent, readonly);
     case undefined:
       return 'unknown';
     default:
-      throw new Error(`The catalogue uses the type "${schema.type}", which has no TypeScript here yet.`);
+      throw new Error(`The schema uses the type "${schema.type}", which has no TypeScript here yet.`);
   }
 }
 
-function objectOf(schema: Schema, shapes: readonly Shape[], indent: string): string {
+function objectOf(schema: Schema, shapes: readonly Shape[], indent: string, readonly: boolean): string {
   const { properties = {}, required = [], additionalProperties: rest } = schema;
   const names = Object.keys(properties);
   const { from, to } = properties;
-  if (names.length === 2 && required.length === 2 && from && to && sameShape(from, to)) {
+  const isChange = names.length === 2 && required.length === 2 && from && to && sameShape(from, to);
+  if (isChange && shapes.length > 0) {
     return `Change<${typeOf(from, shapes, indent)}>`;
   }
   const inner = `${indent}  `;
@@ -144,10 +158,10 @@ function objectOf(schema: Schema, shapes: readonly Shape[], indent: string): str
     const field = properties[name] ?? {};
     const key = /^[A-Za-z_]\w*$/.test(name) ? name : JSON.stringify(name);
     const mark = required.includes(name) ? '' : '?';
-    return `${comment(field.description, inner)}${inner}${key}${mark}: ${typeOf(field, shapes, inner)};\n`;
+    return `${comment(field.description, inner)}${inner}${key}${mark}: ${typeOf(field, shapes, inner, readonly)};\n`;
   });
   const others =
-    typeof rest === 'object' ? typeOf(rest, shapes, inner) : rest === true ? 'unknown' : undefined;
+    typeof rest === 'object' ? typeOf(rest, shapes, inner, readonly) : rest === true ? 'unknown' : undefined;
   if (others !== undefined) {
     if (names.length === 0) return `Record<string, ${others}>`;
     fields.push(`${inner}[name: string]: unknown;\n`);
@@ -172,6 +186,7 @@ function meaningOf(schema: Schema): string {
   return JSON.stringify({ ...schema, description: undefined, title: undefined });
 }
 
-function comment(text: string | undefined, indent: string): string {
+/** Prints a documentation comment. */
+export function comment(text: string | undefined, indent: string): string {
   return text === undefined ? '' : `${indent}/** ${text.replaceAll('*/', '*\\/')} */\n`;
 }

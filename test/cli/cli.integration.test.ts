@@ -810,10 +810,10 @@ describe('events tail', () => {
     const ended = await api.run([...tail, '--once', '4', '--types', 'job.*', '--after', 'e1.4']);
     expect(ended.code).toBe(0);
     expect(sequences(ended.out)).toEqual([5, 6, 7, 8]);
-    expect(api.asked.map(({ query, headers }) => [query, headers['last-event-id']])).toEqual([
-      [{ types: 'job.*', after: 'e1.4' }, undefined],
-      [{ types: 'job.*' }, 'e1.6'],
-      [{ types: 'job.*' }, 'e1.6'],
+    expect(api.asked.map(({ query }) => query)).toEqual([
+      { types: 'job.*', after: 'e1.4' },
+      { types: 'job.*', after: 'e1.6' },
+      { types: 'job.*', after: 'e1.6' },
     ]);
     expect(ended.err).toMatch(
       /^{"note":"Connection lost: .* Reconnecting until you press Ctrl-C\."}\n{"note":"Reconnected\. The stream resumes at its last position\."}\n$/,
@@ -831,7 +831,7 @@ describe('events tail', () => {
     });
     const ended = await api.run([...tail, '--once', '1']);
     expect(sequences(ended.out)).toEqual([10]);
-    expect(api.asked.map(({ headers }) => headers['last-event-id'])).toEqual([undefined, 'e1.4', 'e1.9']);
+    expect(api.asked.map(({ query }) => query.after)).toEqual([undefined, 'e1.4', 'e1.9']);
   });
 
   test('an id without data, which earlier API versions send first, advances the cursor as well', async () => {
@@ -845,7 +845,7 @@ describe('events tail', () => {
     });
     const ended = await api.run([...tail, '--once', '1']);
     expect(sequences(ended.out)).toEqual([10]);
-    expect(api.asked.map(({ headers }) => headers['last-event-id'])).toEqual([undefined, 'e1.4', 'e1.9']);
+    expect(api.asked.map(({ query }) => query.after)).toEqual([undefined, 'e1.4', 'e1.9']);
   });
 
   test('the regular end of a stream is not reported', async () => {
@@ -1210,7 +1210,7 @@ describe('a broken connection', () => {
     const api = await serve({ 'POST /v1/keys': () => answers.shift() ?? cut });
     expect(await api.run(create)).toMatchObject({ code: 0 });
     const [first, ...others] = idempotencyKeys(api.asked);
-    expect(first).toMatch(/^[\w-]{36}$/);
+    expect(first).toMatch(/^[\w-]{32,}$/);
     expect(others).toEqual([first, first]);
     answers.push({ status: 201, json: { key, secret: 'jw_k2_shown-once' } });
     await api.run(create);

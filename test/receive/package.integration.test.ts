@@ -54,15 +54,17 @@ beforeAll(async () => {
 });
 
 describe('the package', () => {
-  test("has the receiver's modules and the CLI only, and no dependencies", () => {
+  test('has the receiver, the client and the CLI only, and no dependencies', () => {
     const files = readdirSync(installed, { recursive: true, withFileTypes: true });
     const names = files.filter((file) => file.isFile()).map((file) => join(file.parentPath, file.name));
     const paths = names.map((name) => name.slice(installed.length + 1));
     expect(paths.filter((path) => !path.startsWith('cli/')).sort()).toEqual([
       'README.md',
+      ...['client.d.ts', 'errors.d.ts', 'index.d.ts', 'index.js', 'paths.d.ts', 'stream.d.ts'].map(
+        (name) => `client/${name}`,
+      ),
       'package.json',
       'receive/events.d.ts',
-      'receive/events.js',
       'receive/index.d.ts',
       'receive/index.js',
     ]);

@@ -1,0 +1,199 @@
+/** Typed client of the HTTP API: single requests, lists over all pages, and streams that reconnect. Free of Node. */
+import createHttp from 'openapi-fetch';
+import { ApiError, inDoubt, notJobwire, toError, UnreachableError, unreachable, wasCut } from './errors.ts';
+import type { Paths, StreamPaths } from './paths.ts';
+import { createStreams, type Streams } from './stream.ts';
+
+type Method = 'get' | 'post' | 'put' | 'patch' | 'delete';
+/** Paths that support a method. */
+type PathOf<M extends Method> = {
+  [P in keyof Paths]: Paths[P] extends Record<M, unknown> ? P : never;
+}[keyof Paths];
+type Operation<M extends Method, P extends keyof Paths> = Paths[P][M & keyof Paths[P]];
+/** Data of the response of an operation: `DataOf<'get', '/v1/accounts/{id}'>`. */
+export type DataOf<M extends Method, P extends PathOf<M>> = Operation<M, P>['data' & keyof Operation<M, P>];
+/** Parameters and body of an operation, and a signal that cancels it. */
+type Init<O> = Omit<O, 'data'> & { readonly signal?: AbortSignal | undefined };
+/** The argument is optional if the operation requires none of its parts. */
+type Arguments<I> = Record<never, never> extends I ? [init?: I] : [init: I];
+type Call<M extends Method> = <P extends PathOf<M>>(
+  path: P,
+  ...init: Arguments<Init<Operation<M, P>>>
+) => Promise<DataOf<M, P>>;
+/** Names of the arrays of a page. */
+type ListOf<D> = { [K in keyof D]: D[K] extends readonly unknown[] ? K : never }[keyof D];
+type Item<T> = T extends readonly (infer I)[] ? I : never;
+
+/** Options of a list. */
+export interface ListOptions {
+  /** Maximum number of entries. Default: all. */
+  readonly max?: number;
+  /** Maximum number of entries of one page. Default: 500. */
+  readonly pageSize?: number;
+  /** Called at the end if there are more than `max` entries. */
+  readonly onMore?: () => void;
+}
+
+/**
+ * Client of one Jobwire. Every failed request throws an {@link ApiError} or an {@link UnreachableError}. A request whose connection was
+ * cut is repeated once, unless it is a DELETE. Each POST has its own Idempotency-Key, so it is executed once.
+ */
+export interface Client extends Streams {
+  readonly get: Call<'get'>;
+  readonly post: Call<'post'>;
+  readonly put: Call<'put'>;
+  readonly patch: Call<'patch'>;
+  /** Deletes a resource. Returns whether the deletion is complete. Large ones are completed in the background. */
+  delete<P extends PathOf<'delete'>>(
+    path: P,
+    ...init: Arguments<Init<Operation<'delete', P>>>
+  ): Promise<boolean>;
+  /** Yields the entries of a list over all pages. `field`: name of the array in the response. */
+  list<P extends PathOf<'get'>, F extends ListOf<DataOf<'get', P>>>(
+    path: P,
+    field: F,
+    ...init: Arguments<Init<Operation<'get', P>> & ListOptions>
+  ): AsyncGenerator<Item<DataOf<'get', P>[F]>, void>;
+}
+
+/** Options of a client. */
+export interface ClientOptions {
+  /** Base URL of Jobwire. */
+  readonly url: string;
+  /** API key. It is sent to `url` only: redirects are not followed. */
+  readonly key: string;
+  /** Timeout of one request with its response. Default: 60 seconds. */
+  readonly timeoutMs?: number;
+  /** Called after each 401. */
+  readonly onUnauthorized?: (error: ApiError) => void;
+}
+
+/** Returns the header of a change that requires a revision of the resource. `undefined`: any revision. */
+export function ifMatch(revision: number | undefined): { 'If-Match'?: string } {
+  return revision === undefined ? {} : { 'If-Match': `"${revision}"` };
+}
+
+/** Input of a request; exact types are those of {@link Client}. */
+interface AnyInit extends ListOptions {
+  readonly params?: { readonly query?: Readonly<Record<string, unknown>> };
+  readonly body?: unknown;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** Creates a client. */
+export function createClient(options: ClientOptions): Client {
+  const { key, timeoutMs = 60_000, onUnauthorized } = options;
+  const base = options.url.replace(/\/+$/, '');
+  // biome-ignore lint/suspicious/noExplicitAny: the exact types are those of Client
+  const http = createHttp<any>({
+    ...{ baseUrl: base, redirect: 'manual', cache: 'no-store', credentials: 'omit' },
+    headers: { authorization: `Bearer ${key}` },
+  });
+
+  async function send(request: Request, caller: AbortSignal | undefined, limit?: AbortSignal) {
+    const signals = [caller, limit].filter((signal) => signal !== undefined);
+    let response: Response;
+    try {
+      response = await fetch(request, { signal: AbortSignal.any(signals) });
+    } catch (cause) {
+      throw toCallerError(cause, caller);
+    }
+    if (response.ok) return response;
+    const error = await toError(response, base);
+    if (error instanceof ApiError && error.status === 401) onUnauthorized?.(error);
+    throw error;
+  }
+
+  function toCallerError(cause: unknown, caller: AbortSignal | undefined): unknown {
+    return caller?.aborted ? cause : unreachable(base, cause);
+  }
+
+  /** Sends a request and reads its whole response. */
+  async function exchange(request: Request, caller: AbortSignal | undefined): Promise<Response> {
+    const response = await send(request, caller, AbortSignal.timeout(timeoutMs));
+    try {
+      return new Response((await response.text()) || null, response);
+    } catch (cause) {
+      throw toCallerError(cause, caller);
+    }
+  }
+
+  /** Sends a request, and once again if its connection was cut. */
+  async function exchangeAgain(request: Request, caller: AbortSignal | undefined): Promise<Response> {
+    const { method } = request;
+    try {
+      return await exchange(request.clone(), caller);
+    } catch (cause) {
+      if (!(cause instanceof UnreachableError)) throw cause;
+      if (method === 'DELETE' || !wasCut(cause)) throw inDoubt(method, cause);
+    }
+    for (const until = Date.now() + timeoutMs; ; ) {
+      try {
+        return await exchange(request.clone(), caller);
+      } catch (cause) {
+        if (cause instanceof UnreachableError) throw inDoubt(method, cause, true);
+        // The first request arrived and is in progress: its response is the one that counts.
+        const waitMs =
+          cause instanceof ApiError && cause.kind === 'request-in-progress'
+            ? (cause.retryAfterSeconds ?? 1) * 1000
+            : undefined;
+        if (waitMs === undefined || Date.now() + waitMs > until) throw cause;
+        await new Promise((resolve) => setTimeout(resolve, waitMs));
+      }
+    }
+  }
+
+  async function request(method: Method, path: string, { signal, params, body }: AnyInit = {}) {
+    try {
+      return await http.request(method, path, {
+        ...{ params, body },
+        headers: method === 'post' ? { 'Idempotency-Key': createRandomId() } : {},
+        fetch: (sent: Request) => exchangeAgain(sent, signal),
+      });
+    } catch (cause) {
+      throw cause instanceof SyntaxError ? notJobwire(base, cause) : cause;
+    }
+  }
+
+  async function* list(path: string, field: string, init: AnyInit = {}) {
+    const { max = Number.POSITIVE_INFINITY, pageSize = 500, onMore, ...rest } = init;
+    let left = max;
+    let after: string | undefined;
+    do {
+      const query = { ...rest.params?.query, limit: Math.min(pageSize, left), after };
+      const { data } = await request('get', path, { ...rest, params: { ...rest.params, query } });
+      const entries = data?.[field];
+      if (!Array.isArray(entries)) throw notJobwire(base);
+      yield* entries.slice(0, left);
+      left -= entries.length;
+      after = typeof data.next === 'string' ? data.next : undefined;
+    } while (after !== undefined && left > 0);
+    if (after !== undefined || left < 0) onMore?.();
+  }
+
+  const call = (method: Method) => async (path: string, init?: AnyInit) =>
+    (await request(method, path, init)).data;
+  const client = {
+    get: call('get'),
+    post: call('post'),
+    put: call('put'),
+    patch: call('patch'),
+    delete: async (path: string, init?: AnyInit) =>
+      (await request('delete', path, init)).response.status !== 202,
+    list,
+    ...createStreams(base, async (path: keyof StreamPaths, { params }, signal) => {
+      const { response } = await http.request('get', path, {
+        ...{ params, parseAs: 'stream', headers: { accept: 'text/event-stream' } },
+        fetch: (sent: Request) => send(sent, signal),
+      });
+      return response;
+    }),
+  };
+  return client as unknown as Client;
+}
+
+/** Returns a random id. `randomUUID` is not available in browsers without TLS. */
+function createRandomId(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
+}
