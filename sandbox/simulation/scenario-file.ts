@@ -11,6 +11,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import * as z from 'zod';
 import { strictObject, UnknownAccountError } from '../http/faults.ts';
+import { freedomSchema } from '../http/freedom.ts';
 import { formatIssue } from '../http/validation-messages.ts';
 import { type Sandbox, type SandboxOptions, startSandbox } from '../server.ts';
 import { REGIONS } from '../world/regions.ts';
@@ -49,6 +50,7 @@ const fileSchema = strictObject({
   leavesListOnDispatch: z.boolean().default(false),
   tokenLifetimeSeconds: z.number().positive().optional(),
   happenings: z.array(happeningSchema).default([]),
+  freedom: freedomSchema.optional(),
 });
 
 /** A parsed scenario file, with defaults. */
@@ -173,6 +175,7 @@ export async function startScenario(
       scenario,
       clock,
       happenings: file.happenings,
+      ...(file.freedom && { freedom: file.freedom }),
       ...(file.tokenLifetimeSeconds !== undefined && { tokenLifetimeSeconds: file.tokenLifetimeSeconds }),
     });
     return Object.assign(sandbox, { scenario, clock, file });

@@ -1,11 +1,13 @@
 /** Contract freedom: what the sandbox may do where the contract leaves it open, each over HTTP. */
 import { readFileSync } from 'node:fs';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { type FreedomSettings, freedomSchema } from '../../sandbox/http/freedom.ts';
 import type { Spelling } from '../../sandbox/http/spelling.ts';
 import type { View } from '../../sandbox/http/traffic.ts';
+import { SandboxClock } from '../../sandbox/simulation/clock.ts';
+import { startScenario } from '../../sandbox/simulation/scenario-file.ts';
 import type { ActiveJob, ActiveJobsPage, Job } from '../../shared/ordering/contract/jobs.ts';
-import { type Client, type Service, START, startService } from '../support/ordering-api.ts';
+import { type Client, clientOf, type Service, START, startService } from '../support/ordering-api.ts';
 
 /** Starts a service whose views lag, and a way to let time pass. */
 async function startLagging(lagSeconds: Partial<Record<View, number>>) {
@@ -151,6 +153,28 @@ describe('lagSeconds', () => {
     expect((await us.get(`/Jobs/${job}`)).json.description).toBe('old');
     pass(60);
     expect((await us.get(`/Jobs/${job}`)).json.description).toBe('new');
+  });
+
+  it('shows the moves of a scenario by the time at which they were due, however far the clock is advanced at once', async () => {
+    const lists = async (freedom: FreedomSettings, secondsAtOnce: number[]) => {
+      const clock = new SandboxClock({ startAt: START, standing: true });
+      const scenario = { accounts: [{ region: 'us' as const, jobs: 60 }], speed: 600, freedom };
+      const sandbox = await startScenario(scenario, { port: 0, clock });
+      onTestFinished(() => sandbox.stop());
+      const [account] = sandbox.world.accounts('us');
+      if (!account) throw new Error('The scenario has no account');
+      const us = await clientOf(sandbox, account);
+      const shown: unknown[] = [];
+      for (const seconds of secondsAtOnce) {
+        clock.advance(seconds * 1000);
+        const { items } = (await us.get<ActiveJobsPage>('/Jobs/active?pageSize=100')).json;
+        const [first] = items;
+        shown.push(items, (await us.get<Job>(`/Jobs/${first?.jobNumber}`)).json.lines?.length);
+      }
+      return shown;
+    };
+    const lagging = await lists({ lagSeconds: { active: 90, detail: 90 } }, [150, 200, 200]);
+    expect(lagging).toEqual(await lists({}, [60, 200, 200]));
   });
 
   it('drops versions that are older than the largest lag', async () => {
