@@ -121,14 +121,7 @@ export const LiveEnv = z.object({
 });
 
 /** Environment of the operator's function. */
-export const OperateEnv = z.object({
-  ...cell,
-  ...log,
-  ...history,
-  ...upstream,
-  /** The cell's own key, in cells that have one. */
-  JOBWIRE_KEY_ARN: text.optional(),
-});
+export const OperateEnv = z.object({ ...cell, ...log });
 
 /** Environment of publishDashboard. */
 export const PublishDashboardEnv = z.object({

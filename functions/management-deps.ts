@@ -1,4 +1,4 @@
-/** Dependencies for changing accounts and endpoints, shared by the operator's commands and the HTTP API. */
+/** Dependencies of the API operations that change accounts and endpoints. */
 import { randomUUID } from 'node:crypto';
 import { SecretsManagerClient } from '@aws-sdk/client-secrets-manager';
 import { CELL_MIN_INTERVAL_SECONDS } from '../shared/accounts/account-input.ts';
@@ -33,7 +33,7 @@ export function managing(
     readonly log: EventLog;
     readonly telemetry: Pick<Telemetry, 'attempt'>;
     /** Timeout (ms) of one step of testing credentials. */
-    readonly stepMs?: number;
+    readonly stepMs: number;
   },
 ): { readonly accounts: AccountDeps & TestDeps; readonly endpoints: EndpointDeps } {
   const { table, log, telemetry, stepMs } = parts;
@@ -60,7 +60,7 @@ export function managing(
       regions: [env.JOBWIRE_REGION],
       services: { [env.JOBWIRE_REGION]: serviceOf(env) },
       minIntervalSeconds: CELL_MIN_INTERVAL_SECONDS,
-      ...(stepMs === undefined ? {} : { stepMs }),
+      stepMs,
     },
     endpoints,
   };

@@ -40,10 +40,10 @@ interface TickReport {
   readonly ms: number;
 }
 
-/** The result of an operator's command. Ids only: its other input may contain secrets. */
+/** The result of an operator's command. */
 interface OperateReport {
   readonly command: string;
-  /** Id of the command's account or endpoint. */
+  /** Id of the created key. */
   readonly about: string | null;
   readonly outcome: 'done' | 'rejected' | 'unknown' | 'conflict';
 }

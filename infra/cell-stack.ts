@@ -76,7 +76,7 @@ export class CellStack extends Stack {
       history: history.table,
       api: api.rest,
     });
-    const operate = new Operate(this, 'Operate', { ...props, table, history, secrets, key });
+    const operate = new Operate(this, 'Operate', { ...props, table });
 
     new CfnOutput(this, 'TableName', { value: table.name });
     new CfnOutput(this, 'TopicArn', { value: delivery.topicArn });

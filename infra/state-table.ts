@@ -245,6 +245,13 @@ export class StateTable extends Construct {
     this.#passName(fn);
   }
 
+  /** Grants creating keys only. */
+  grantCreatingKeys(fn: CellFunction): void {
+    // A write whose condition does not hold is followed by a read.
+    this.#allow(fn, ['GetItem', 'Query', 'PutItem'], [this.#partitions().apiKeys]);
+    this.#passName(fn);
+  }
+
   /** Grants listing keys and their last use. */
   grantListingKeys(fn: CellFunction): void {
     const { apiKeys, keyUse } = this.#partitions();
@@ -260,8 +267,8 @@ export class StateTable extends Construct {
   }
 
   /**
-   * Grants the operator's commands: all operations on endpoints, and new epochs for restored logs. Events are
-   * read to find the start position of an endpoint. Accounts: {@link grantManagingAccounts}.
+   * Grants all operations on endpoints, and confirming accounts. Events are read to find the start position
+   * of an endpoint. Accounts: {@link grantManagingAccounts}.
    */
   grantManaging(fn: CellFunction): void {
     const { accounts, status, index, log, sinks, locks, cursors, parked, dead, replays } = this.#partitions();
@@ -272,6 +279,18 @@ export class StateTable extends Construct {
     this.#allow(fn, ['UpdateItem'], [status, index, sinks, locks]);
     this.#allow(fn, ['DeleteItem'], [sinks, cursors, parked, dead, replays]);
     this.#allow(fn, ['ConditionCheckItem'], [locks]);
+    this.#passName(fn);
+  }
+
+  /** Grants giving new epochs to all logs of a restored table, and to the cell feed. */
+  grantRenewingLogs(fn: CellFunction): void {
+    const { accounts, status, index, log, sinks, cursors } = this.#partitions();
+    // A write whose condition does not hold is followed by a read.
+    this.#allow(fn, ['GetItem'], [status, index, log]);
+    this.#allow(fn, ['Query'], [accounts, log, sinks, cursors]);
+    // Events and positions that a torn backup lacks.
+    this.#allow(fn, ['PutItem'], [log, cursors, ...this.wakePartitions()]);
+    this.#allow(fn, ['UpdateItem'], [status, index]);
     this.#passName(fn);
   }
 
@@ -375,14 +394,6 @@ export class StateTable extends Construct {
     this.#allow(fn, ['PutItem'], [recipients, recipientPlaces]);
     this.#allow(fn, ['DeleteItem'], [recipientPlaces]);
     this.#allow(fn, ['ConditionCheckItem'], [accounts]);
-  }
-
-  /** Grants reporting the state of accounts to operators; for the HTTP API there is {@link grantReading}. */
-  grantReporting(fn: CellFunction): void {
-    const { cell, status, index } = this.#partitions();
-    this.#allow(fn, ['GetItem'], [cell]);
-    this.#allow(fn, ['BatchGetItem'], [status, index]);
-    this.#passName(fn);
   }
 
   /** Returns the patterns of the leading keys of each kind of item, in the notation of `StringLike`. */

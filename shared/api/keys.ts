@@ -10,7 +10,6 @@
  * a revoked key stay valid.
  */
 import { hash, randomBytes as nodeRandomBytes, timingSafeEqual } from 'node:crypto';
-import * as z from 'zod';
 import { type Rejection, revisionOf } from '../resources.ts';
 import { API_KEY_PK, keys } from '../storage/schema.ts';
 import type { Clause, Item, Table, WriteOutcome } from '../storage/table.ts';
@@ -67,11 +66,6 @@ const KEY = new RegExp(`^jw_([${ID_ALPHABET}]{${ID_CHARACTERS}})_[0-9A-Za-z]{${S
 const ID = new RegExp(`^[${ID_ALPHABET}]{${ID_CHARACTERS}}$`);
 /** Returns whether a text is a valid key id. Other texts are not looked up. */
 export const isKeyId = (text: string): boolean => ID.test(text);
-
-/** Schema of a key id. Rejects complete keys. */
-export const keyId = z
-  .string('must be the id of a key')
-  .regex(ID, 'must be the id of a key: the part between its first two `_`');
 
 /** Verifies API keys. */
 export interface Keyring {

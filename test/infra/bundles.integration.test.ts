@@ -68,7 +68,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   api: [...BASE, ...LIMIT, ...HTTP, ...NOTIFICATIONS],
   manage: [...BASE, ...SECRETS, ...LIMIT, ...HTTP, ...NOTIFICATIONS],
   live: [...BASE, ...LIMIT, ...HTTP, ...NOTIFICATIONS],
-  operate: [...BASE, ...SECRETS, ...LIMIT],
+  operate: [...BASE, ...LIMIT],
   // No table.
   'publish-dashboard': [OWN, ...SDK, ...S3, ...TELEMETRY, '@middy/core', 'zod'],
 };

@@ -38,6 +38,7 @@ import { type StageSettings, stages } from '../../infra/settings.ts';
 import { readApiFile } from '../../local/api-files.ts';
 import { registerAccount } from '../../shared/accounts/accounts.ts';
 import { tableTokenCache } from '../../shared/accounts/connect.ts';
+import { createAccount } from '../../shared/accounts/managed-accounts.ts';
 import { createApi } from '../../shared/api/app.ts';
 import { createIdempotency, DEADLINE_MS } from '../../shared/api/idempotency.ts';
 import { createKey, createKeyring, type Keyring, OPERATOR } from '../../shared/api/keys.ts';
@@ -46,16 +47,22 @@ import { routes } from '../../shared/api/routes/all.ts';
 import { createSlots, SLOT_GRACE_MS } from '../../shared/api/waiting-limit.ts';
 import { createDeliveryLog, readDeliveryHealth } from '../../shared/delivery/delivery-log.ts';
 import type { DrainReport } from '../../shared/delivery/drain-deps.ts';
+import { createEndpoint } from '../../shared/delivery/endpoints.ts';
 import { enableHealth, healthAttributes } from '../../shared/delivery/health.ts';
 import type { DeliveryOutcome } from '../../shared/delivery/sink.ts';
 import { wakeSinks as wakeSinksOf } from '../../shared/delivery/wakes.ts';
+import { forwardLogs, startFeed } from '../../shared/log/feed-forwarding.ts';
+import { newEpoch } from '../../shared/log/head.ts';
 import { createEventLog, type EventLog } from '../../shared/log/log.ts';
 import {
+  type AccountRef,
   API_KEY_PK,
   API_KEY_USE_PK,
   accountPk,
   cellLog,
   deliveryPk,
+  FEED_LOG,
+  feedLog,
   historySchema,
   keys,
   sinkPk,
@@ -65,7 +72,6 @@ import {
 import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
 import type { Item, Table, Value, Write } from '../../shared/storage/table.ts';
 import { readUpstream } from '../../shared/tracking/breaker.ts';
-import { pageAccountsWithStatus } from '../../shared/tracking/operator.ts';
 import { pollAccount } from '../../shared/tracking/poll.ts';
 import { apiParts } from '../support/api.ts';
 import { type Statement, synthesize } from '../support/cells.ts';
@@ -767,7 +773,6 @@ describe('permissions', () => {
     expect(reaching.filter(([, actions]) => actions?.length)).toEqual([
       ['pollAccount', expect.arrayContaining(['dynamodb:GetItem', 'dynamodb:PutItem'])],
       ['manage', ['dynamodb:DeleteItem']],
-      ['operate', ['dynamodb:DeleteItem']],
     ]);
   });
 
@@ -1061,78 +1066,33 @@ describe('permissions', () => {
   });
 
   test('an operator’s function is granted exactly the calls of its commands', async () => {
-    const [memory, historyMemory] = [createMemoryTable(), createMemoryTable(historySchema)];
+    const memory = createMemoryTable();
     const table = guarded('operate', memory);
-    const history = guarded('operate', historyMemory, HISTORY);
-    const { tell, log, clock } = await createOperator({ table, history });
-    /** Runs a valid command. */
-    const done = async (command: object) => {
-      const answer = await tell(command);
-      expect(answer, JSON.stringify(command)).not.toHaveProperty('error');
-      return answer;
-    };
+    const { accounts, endpoints, log, clock } = await createOperator({ table: memory });
+    const now = () => clock.now;
     // Enough for every shard of wake marks.
-    for (let n = 0; n < 16; n += 1) {
-      const account = n === 0 ? 'acme' : `acme-${n}`;
-      await done({ do: 'accounts.add', account, secretRef: SECRET });
-      await memory.write({
-        update: keys.status({ region: 'us', account }),
-        set: { state: 'identity_mismatch' },
-      });
-      await done({ do: 'accounts.confirm', account });
+    const refs = Array.from({ length: 16 }, (_, n) => ({ region: 'us', account: `acme-${n}` }));
+    for (const { account: id } of refs) await createAccount(accounts, { id, secretRef: SECRET });
+    await createEndpoint(endpoints, 'us', { id: 'erp', url: 'https://erp.example.com/' });
+    await startFeed(memory, 'us', { now, epoch: newEpoch(clock.now) });
+    for (const ref of refs) {
+      await log.append(ref, [moved(1, 'a')]);
+      await forwardLogs(memory, [ref], { now });
     }
-    await done({ do: 'accounts.add', account: 'acme', secretRef: SECRET });
-    for (const verb of ['pause', 'resume', 'status', 'test']) {
-      await done({ do: `accounts.${verb}`, account: 'acme' });
-    }
-    await done({ do: 'accounts.list' });
-    const { key } = (await done({ do: 'keys.create', role: 'read' })) as { key: { id: string } };
-    await done({ do: 'keys.list' });
-    await done({ do: 'keys.revoke', key: key.id });
+    // A torn backup lacks a range of the cell feed, the position of another log in it, and an event.
+    const [first, second, third] = refs as [AccountRef, AccountRef, AccountRef];
+    await memory.write({ delete: keys.event(feedLog('us'), 1) });
+    await memory.write({ delete: keys.cursor('us', FEED_LOG, second.account) });
+    await memory.write({ delete: keys.event(third, 1) });
 
-    const start = { at: new Date(clock.now).toISOString() };
-    await done({ do: 'endpoints.add', endpoint: { id: 'erp', url: 'https://erp.example.com/', start } });
-    await done({ do: 'endpoints.change', endpoint: 'erp', change: { accounts: ['acme'] } });
-    for (const verb of ['list', 'pause', 'resume', 'enable', 'ping', 'rotate']) {
-      await done({ do: `endpoints.${verb}`, ...(verb === 'list' ? {} : { endpoint: 'erp' }) });
-    }
-    await memory.write({ put: { ...keys.parked('us', 'erp', 'acme', '1', 1), parkedAt: 0 } });
-    await memory.write({ put: { ...keys.dead('us', 'erp', 'acme', 1), at: 0 } });
-    await memory.write({ put: { ...keys.replay('us', 'erp', 'r1'), createdAt: 0 } });
-    await done({ do: 'endpoints.delete', endpoint: 'erp' });
-    const restored = await createOperator({
-      table,
-      now: () => clock.now + 2000,
-      restoredAt: clock.now + 1000,
-    });
-    expect(await restored.tell({ do: 'logs.renew' })).toEqual({ logs: { renewed: 17, unchanged: 0 } });
-
-    await done({ do: 'endpoints.add', endpoint: { id: 'erp', url: 'https://erp.example.com/' } });
-    // It outlives the first of its accounts.
-    await done({ do: 'keys.create', role: 'read', accounts: ['acme', 'acme-1'] });
-    await pageAccountsWithStatus(restored.accounts);
-    for (let n = 0; n < 16; n += 1) {
-      const ref = { region: 'us', account: n === 0 ? 'acme' : `acme-${n}` };
-      const today = new Date(clock.now).toISOString().slice(0, 10);
-      for (const key of [
-        keys.rollup(ref, today),
-        keys.openJobs(ref),
-        keys.snapshot(ref, 1),
-        keys.group(ref, 'g'),
-        keys.parked('us', 'erp', ref.account, '1', 1),
-      ]) {
-        await memory.write({ put: { ...key } });
-      }
-      await memory.write({ put: { ...keys.dead('us', 'erp', ref.account, 1) } });
-      await done({ do: 'accounts.delete', account: ref.account });
-    }
-    const later = await createOperator({ table, now: () => clock.now + 3_600_000 });
-    expect(await later.tell({ do: 'accounts.add', account: 'acme', secretRef: SECRET })).toMatchObject({
-      account: { id: 'acme' },
-    });
-    expect([...table.unused(), ...history.unused()].filter(isOwn)).toEqual([]);
-    const writes = [{ put: { ...keys.snapshot({ region: 'us', account: 'acme' }, 1), job: 1 } }];
-    await expect(log.append({ region: 'us', account: 'acme' }, [], writes)).rejects.toThrow(/may not/);
+    const later = () => clock.now + 2000;
+    const restored = await createOperator({ table, now: later, restoredAt: clock.now + 1000 });
+    expect(await restored.run({ do: 'logs.renew' })).toEqual({ logs: { renewed: 17, unchanged: 0 } });
+    expect(await memory.get(keys.event(feedLog('us'), 1))).toMatchObject({ account: first.account });
+    expect(await restored.run({ do: 'keys.create' })).toHaveProperty('secret');
+    expect(table.unused()).toEqual([]);
+    const writes = [{ put: { ...keys.snapshot(first, 1), job: 1 } }];
+    await expect(restored.log.append(first, [], writes)).rejects.toThrow(/may not/);
   });
 
   test('API functions are granted exactly the table calls of their routes', async () => {
@@ -1358,7 +1318,7 @@ describe('permissions', () => {
       api: expect.arrayContaining(['dynamodb:BatchGetItem', 'dynamodb:Query']),
       manage: ['dynamodb:BatchWriteItem'],
       live: [],
-      operate: ['dynamodb:BatchWriteItem'],
+      operate: [],
       publishDashboard: [],
     });
     const memory = createMemoryTable(historySchema);
@@ -1386,7 +1346,7 @@ describe('permissions', () => {
     expect(await readDeliveryHealth(log, { region: 'us', id: 'erp' }, 1)).toMatchObject({ attempts: 1 });
   });
 
-  test('account credentials are readable for polling and operators, signing secrets for delivery and operators', () => {
+  test('account credentials are readable for polling and changes, signing secrets for delivery and changes', () => {
     const readers = (kind: string) =>
       FUNCTION_NAMES.filter((name) =>
         statementsOf(name).some(
@@ -1396,8 +1356,8 @@ describe('permissions', () => {
         ),
       );
     expect([readers('/accounts/'), readers('/endpoints/')]).toEqual([
-      ['pollAccount', 'manage', 'operate'],
-      ['drainSink', 'manage', 'operate'],
+      ['pollAccount', 'manage'],
+      ['drainSink', 'manage'],
     ]);
   });
 });

@@ -412,7 +412,7 @@ test('tracking continues after a restore: no id is emitted twice, and receivers 
   rig.pass(60);
   // Polls need no coordination meanwhile: they fail with the reason.
   await expect(pollAccount(deps, rig.ref, rig.now() + 600_000)).rejects.toThrow(RestoredLogError);
-  expect(await operator.tell({ do: 'logs.renew' })).toEqual({ logs: { renewed: 2, unchanged: 0 } });
+  expect(await operator.run({ do: 'logs.renew' })).toEqual({ logs: { renewed: 2, unchanged: 0 } });
   rig.upstream.dispatch(jobs[1] ?? 0);
   rig.pass(60);
   await pollAccount(deps, rig.ref, rig.now() + 600_000);

@@ -29,7 +29,7 @@ import type { Table } from '../../shared/storage/table.ts';
 import { pollAccount } from '../../shared/tracking/poll.ts';
 import { synthesize } from '../support/cells.ts';
 import { type Grant, grantsOn, guarded } from '../support/grants.ts';
-import { createOperator, SECRET } from '../support/operator.ts';
+import { createOperator } from '../support/operator.ts';
 import { createRig } from '../support/tracker.ts';
 
 const FUNCTIONS = {
@@ -39,7 +39,6 @@ const FUNCTIONS = {
   mailFeedback: /^NotificationsMailFeedback/,
   api: /^ApiFunction/,
   manage: /^ApiManage/,
-  operate: /^OperateFunction/,
 } as const;
 type Name = keyof typeof FUNCTIONS;
 
@@ -357,10 +356,10 @@ test("notifications from settings to a bounce and the account's deletion need ex
   expect([...unasked]).toEqual([]);
   await ask('delete', account);
   expect(await historyMemory.query({ pk: sentPk(ref) })).not.toEqual([]);
-  // The CLI deletes the same items.
+  // Deleting an account deletes all items of its notifications.
   const beta = { region: 'us', account: 'beta' };
-  const { tell: command } = await createOperator({ table: tables.operate, history: histories.operate, now });
-  await command({ do: 'accounts.add', account: 'beta', secretRef: SECRET });
+  const credentials = { clientId: 'id', clientSecret: 'secret' };
+  await ask('post', '/v1/accounts', { id: 'beta', credentials });
   const kept = [
     ...[keys.notificationSettings(beta), keys.smsUse(beta, new Date(now()).toISOString().slice(0, 7))],
     ...[
@@ -371,7 +370,7 @@ test("notifications from settings to a bounce and the account's deletion need ex
     ...[keys.template(beta, 'k', 'c', 'l'), keys.thread(beta, '=x'), keys.message(beta, 'm')],
   ];
   for (const key of kept) await memory.write({ put: { ...key } });
-  expect(await command({ do: 'accounts.delete', account: 'beta' })).toMatchObject({ deleted: 'beta' });
+  await ask('delete', '/v1/accounts/beta');
   expect(await memory.getMany(kept)).toEqual([]);
 
   // The first writer creates the key that links are signed with: here the import, elsewhere the first mail.

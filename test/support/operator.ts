@@ -1,4 +1,4 @@
-/** The operator's function on tables in memory, with a clock that tests move. */
+/** The operator's function, and the dependencies of account and endpoint operations, on tables in memory with a clock that tests set. */
 import { randomUUID } from 'node:crypto';
 import { createOperateHandler } from '../../functions/handlers/operate.ts';
 import type { Telemetry } from '../../functions/telemetry.ts';
@@ -21,7 +21,7 @@ import { historySchema } from '../../shared/storage/schema.ts';
 import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
 import type { Table } from '../../shared/storage/table.ts';
 
-/** Where the credentials of an account are, in the cell of these tests. */
+/** Reference to the credentials of an account in these tests' cell. */
 export const SECRET = 'jobwire/test/us/accounts/acme';
 
 interface Options {
@@ -29,13 +29,13 @@ interface Options {
   readonly table?: Table;
   readonly history?: Table;
   readonly now?: () => number;
-  /** The sinks behind endpoints; absent: they take everything. */
+  /** Sink of all endpoints. Default: accepts everything. */
   readonly port?: SinkPort;
-  /** Where credentials of accounts are; absent: a store of its own. */
+  /** Store of account credentials. Default: a separate store. */
   readonly accountSecrets?: AccountSecrets;
-  /** Where the ordering service is. */
+  /** URLs of the ordering API. */
   readonly services?: TestDeps['services'];
-  /** The table is one that was restored at this instant (epoch ms). */
+  /** Time at which the table was restored from a backup (epoch ms). */
   readonly restoredAt?: number;
 }
 
@@ -51,7 +51,7 @@ export async function createOperator(options: Options = {}) {
     schemaBaseUrl: 'https://us.jobwire.example',
   });
   const reports: Parameters<Telemetry['operate']>[0][] = [];
-  // On AWS they stand in Secrets Manager, so they are in no table that a policy is about.
+  // On AWS they are in Secrets Manager, not in a table that a policy covers.
   const secrets = await openLocalSigningSecrets(createMemoryTable(), new Uint8Array(32).fill(7));
   const { port = { maxBatch: 1, deliver: async () => [{ kind: 'delivered' }] } } = options;
   const { stage = 'test' } = options;
@@ -69,7 +69,6 @@ export async function createOperator(options: Options = {}) {
     removeReferences: createReferenceRemover(endpoints),
     unfollowNotifications: unfollowAccount,
     secrets: options.accountSecrets ?? {
-      // Those that a reference names are not these tests' business.
       ...(await openLocalAccountSecrets(createMemoryTable(), new Uint8Array(32).fill(8))),
       checkSecretRef: (region, secretRef) => checkSecretRef(stage, region, secretRef),
     },
@@ -77,12 +76,11 @@ export async function createOperator(options: Options = {}) {
     minIntervalSeconds: 60,
     services: options.services ?? {},
   };
-  const tell = createOperateHandler({
+  const run = createOperateHandler({
+    ...{ table, log, now },
     region: 'us',
-    accounts,
     isRestored: restoredAt !== undefined,
-    ...endpoints,
     telemetry: { operate: (report) => void reports.push(report) },
   });
-  return { clock, table, log, secrets, accounts, reports, tell };
+  return { clock, table, log, secrets, accounts, endpoints, reports, run };
 }
