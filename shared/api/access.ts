@@ -18,6 +18,10 @@ export function isFor({ accounts }: Caller, account: string): boolean {
   return accounts === null || accounts.includes(account);
 }
 
+/** Returns whether a key is for all of these accounts. */
+export const isForAll = (caller: Caller, accounts: readonly string[]): boolean =>
+  accounts.every((account) => isFor(caller, account));
+
 /** Lets only those pass who show a key that is known. */
 export function requireKey(keyring: Keyring): MiddlewareHandler<ApiEnv> {
   const authenticate = limitFailures(keyring);
@@ -85,7 +89,7 @@ export const ofAccountRecord: Subject<AccountRecord> = {
 /** Whether a key is for an endpoint: for all accounts that it follows. */
 export function isForEndpoint(caller: Caller, { accounts }: Pick<Endpoint, 'accounts'>): boolean {
   if (caller.accounts === null) return true;
-  return accounts.length > 0 && accounts.every((account) => isFor(caller, account));
+  return accounts.length > 0 && isForAll(caller, accounts);
 }
 
 /** An endpoint, or a built-in sink for keys that are for all accounts: looked up in each region that is served. */

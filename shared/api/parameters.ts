@@ -79,6 +79,10 @@ export const nextOf = z
   .nullable()
   .describe('Cursor of the next page, for `after`. `null` on the last page.');
 
+/** Note on lists whose items are filtered after a page was read. */
+export const FILTERED_PAGE =
+  'Entries of accounts outside the scope of the API key are left out. A page can therefore be shorter than `limit` and still have a `next`.';
+
 /** `after` of a list. `decode` parses a cursor and returns `undefined` for an invalid one, which results in a 400. */
 export function afterBy<T>(things: string, decode: (text: string) => T | undefined) {
   return cursorBy(decode, `must be the \`next\` of a page of ${things}`)

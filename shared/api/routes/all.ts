@@ -1,13 +1,16 @@
 /** All routes of the HTTP API. */
 import type { Route } from '../route.ts';
 import { accountRoutes } from './accounts.ts';
+import { deliveryRoutes } from './deliveries.ts';
 import { endpointRoutes } from './endpoints.ts';
 import { eventRoutes } from './events.ts';
 import { jobRoutes } from './jobs.ts';
 import { keyRoutes } from './keys.ts';
 import { notificationRoutes } from './notifications.ts';
+import { parkedEventRoutes } from './parked-events.ts';
 import { recipientRoutes } from './recipients.ts';
 import { regionRoutes } from './regions.ts';
+import { replayRoutes } from './replays.ts';
 import { serviceRoutes } from './service.ts';
 import { unsubscribeRoutes } from './unsubscribe.ts';
 
@@ -20,6 +23,9 @@ export const routes: readonly Route[] = [
   ...recipientRoutes,
   ...unsubscribeRoutes,
   ...endpointRoutes,
+  ...deliveryRoutes,
+  ...parkedEventRoutes,
+  ...replayRoutes,
   ...keyRoutes,
   ...regionRoutes,
 ];

@@ -1,0 +1,176 @@
+/** Delivery routes: health of an endpoint, and deliveries by endpoint, event and job. */
+import * as z from 'zod';
+import type { DeliveryEntry } from '../../delivery/delivery-log.ts';
+import { toEndpoint } from '../../delivery/endpoint.ts';
+import { readEndpointHealth } from '../../delivery/endpoint-health.ts';
+import { keys } from '../../storage/schema.ts';
+import { isFor, isForEndpoint, ofAccount, ofEndpoint } from '../access.ts';
+import { Delivery, EndpointHealth, showDelivery, showHealth } from '../endpoint-views.ts';
+import { readJobEvents } from '../job-events.ts';
+import type { Caller } from '../keys.ts';
+import {
+  afterId,
+  afterInTime,
+  FILTERED_PAGE,
+  limit,
+  nextOf,
+  one,
+  pageInTime,
+  wholeNumber,
+} from '../parameters.ts';
+import { problem } from '../problems.ts';
+import { type Route, type RouteParts, route } from '../route.ts';
+import { ofEvent } from './events.ts';
+import { afterJobEvent, jobParams } from './jobs.ts';
+
+const OUTCOMES = ['delivered', 'rejected', 'retry', 'failed'] as const;
+const DELIVERIES_CURSOR = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z#[\w-]{1,100}$/;
+
+/** Maximum number of delivery attempts returned per event. */
+const EVENT_DELIVERIES = 100;
+/** Maximum number of events per page of a job's deliveries. */
+const MAX_JOB_EVENTS = 20;
+
+/** All delivery routes. */
+export const deliveryRoutes: readonly Route[] = [
+  route(
+    {
+      method: 'get',
+      path: '/v1/endpoints/{id}/health',
+      id: 'getEndpointHealth',
+      tag: 'Endpoints',
+      summary: 'Get the health of an endpoint',
+      role: 'read',
+      of: ofEndpoint,
+      answer: { status: 200, description: 'Health of the endpoint.', schema: EndpointHealth },
+    },
+    async ({ c, subject: { region, id } }, { feed, deliveries }) => {
+      const health = await readEndpointHealth({ ...feed, deliveries }, region, id);
+      if (!health) return problem(c, 'not-found', { detail: 'There is no such endpoint.' });
+      return { body: showHealth(health) };
+    },
+  ),
+  route(
+    {
+      method: 'get',
+      path: '/v1/endpoints/{id}/deliveries',
+      id: 'listEndpointDeliveries',
+      tag: 'Endpoints',
+      summary: 'List deliveries to an endpoint',
+      description: `Newest first. ${FILTERED_PAGE}`,
+      role: 'read',
+      of: ofEndpoint,
+      query: z.strictObject({
+        limit,
+        after: afterId('deliveries', (text) => DELIVERIES_CURSOR.test(text)),
+        outcome: one
+          .refine(
+            (text) => OUTCOMES.some((known) => known === text),
+            'must be delivered, rejected, retry or failed',
+          )
+          .transform((text) => text as (typeof OUTCOMES)[number])
+          .meta({ enum: [...OUTCOMES] })
+          .optional()
+          .describe('Only attempts with this outcome. `failed` includes `rejected` and `retry`.'),
+      }),
+      answer: {
+        status: 200,
+        description: 'A page of deliveries.',
+        schema: z.object({ deliveries: z.array(Delivery), next: nextOf }),
+      },
+    },
+    async ({ caller, subject, query: { after, limit: most, outcome } }, { deliveries }) => {
+      const { region, id, createdAt: sinkCreatedAt } = subject;
+      const page = await deliveries.bySink(region, id, {
+        before: after,
+        limit: most,
+        outcome,
+        sinkCreatedAt,
+      });
+      // The endpoint may have followed other accounts before. A ping belongs to no account.
+      const theirs = page.entries.filter(({ account, cause }) => cause === 'ping' || isFor(caller, account));
+      return { body: { deliveries: theirs.map(showDelivery), next: page.next ?? null } };
+    },
+  ),
+  route(
+    {
+      method: 'get',
+      path: '/v1/events/{event}/deliveries',
+      id: 'listEventDeliveries',
+      tag: 'Events',
+      summary: 'List deliveries of an event',
+      description: `The last ${EVENT_DELIVERIES} attempts, oldest first, to endpoints visible to the API key. The most recent attempts can be missing.`,
+      role: 'read',
+      of: ofEvent,
+      query: z.strictObject({ limit, after: afterInTime('deliveries of an event') }),
+      answer: {
+        status: 200,
+        description: 'A page of deliveries of the event.',
+        schema: z.object({ deliveries: z.array(Delivery), next: nextOf }),
+      },
+    },
+    async ({ caller, subject, query }, parts) => {
+      const ids = [String((JSON.parse(subject.json) as { id: unknown }).id)];
+      const all = await deliveriesOf(caller, subject.ref, ids, parts);
+      const { page, next } = pageInTime(all, ({ at }) => Date.parse(at), 'oldest', query);
+      return { body: { deliveries: [...page], next } };
+    },
+  ),
+  route(
+    {
+      method: 'get',
+      path: '/v1/accounts/{id}/jobs/{jobNumber}/deliveries',
+      id: 'listJobDeliveries',
+      tag: 'Jobs',
+      summary: 'List deliveries of the events of a job',
+      description:
+        'Grouped by event, newest event first. Only endpoints visible to the API key are included. The most recent attempts can be missing.',
+      role: 'read',
+      of: ofAccount,
+      params: jobParams,
+      query: z.strictObject({
+        limit: wholeNumber(1, MAX_JOB_EVENTS)
+          .default(MAX_JOB_EVENTS)
+          .describe(`Maximum number of events per page, 1 to ${MAX_JOB_EVENTS}. Default: ${MAX_JOB_EVENTS}.`),
+        after: afterJobEvent,
+      }),
+      answer: {
+        status: 200,
+        description: 'Deliveries of a page of events.',
+        schema: z.object({ deliveries: z.array(Delivery), next: nextOf }),
+      },
+    },
+    async ({ caller, subject, params: { jobNumber }, query }, parts) => {
+      const page = { order: 'newest', ...query } as const;
+      const { events, next } = await readJobEvents(parts.feed, subject, Number(jobNumber), page);
+      const ids = events.map((json) => String((JSON.parse(json) as { id: unknown }).id));
+      return { body: { deliveries: await deliveriesOf(caller, subject, ids, parts), next } };
+    },
+  ),
+];
+
+/** Returns the deliveries of `events` to the endpoints visible to the key. */
+async function deliveriesOf(
+  caller: Caller,
+  { region }: { readonly region: string },
+  events: readonly string[],
+  { feed, deliveries }: RouteParts,
+) {
+  const found = await Promise.all(events.map((event) => deliveries.byEvent(region, event, EVENT_DELIVERIES)));
+  const entries = found.flat();
+  if (caller.accounts === null) return entries.map(showDelivery);
+  const sinks = [...new Set(entries.map(({ sink }) => sink))];
+  const items = await feed.table.getMany(sinks.map((sink) => keys.sink(region, sink)));
+  const seen = new Map(
+    items
+      .map(toEndpoint)
+      .filter((one) => isForEndpoint(caller, one))
+      .map(({ id, createdAt }) => [id, createdAt ?? undefined]),
+  );
+  // A deleted endpoint may have had the same id. Entries of older versions do not record the creation time.
+  const isOwn = ({ sink, sinkCreatedAt, at }: DeliveryEntry): boolean => {
+    const createdAt = seen.get(sink);
+    return sinkCreatedAt === undefined ? at >= (createdAt ?? 0) : sinkCreatedAt === createdAt;
+  };
+  return entries.filter((entry) => seen.has(entry.sink) && isOwn(entry)).map(showDelivery);
+}

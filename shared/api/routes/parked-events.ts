@@ -1,0 +1,155 @@
+/** Routes of parked and dead-lettered events. */
+import * as z from 'zod';
+import {
+  discardAllParked,
+  listDeadPage,
+  listParkedPage,
+  retryAllParked,
+} from '../../delivery/parked-events.ts';
+import { MAX_PARKED } from '../../delivery/parking.ts';
+import { CELL_LOG } from '../../storage/schema.ts';
+import { isId } from '../../validation.ts';
+import { isFor, ofEndpoint } from '../access.ts';
+import { DeadEvent, ParkedEvent, showDead, showParked } from '../endpoint-views.ts';
+import type { Caller } from '../keys.ts';
+import { afterBy, decodePlace, encodePlace, FILTERED_PAGE, limit, nextOf } from '../parameters.ts';
+import { type Route, route } from '../route.ts';
+
+/** Parses the cursor of a list of parked events into a sort key: `<account>#<lane>#<sequence>`. */
+const decodeParkedPlace = (text: string) => decodeOwnPlace(text, /^([^#]+)#.*#\d{16}$/s);
+/** Parses the cursor of a list of dead events into a sort key: `<account>#<sequence>`. */
+const decodeDeadPlace = (text: string) => decodeOwnPlace(text, /^([^#]+)#\d{16}$/);
+
+function decodeOwnPlace(text: string, shape: RegExp): string | undefined {
+  const place = decodePlace(text);
+  const [, account] = shape.exec(place ?? '') ?? [];
+  return account !== undefined && (isId(account) || account === CELL_LOG) ? place : undefined;
+}
+
+const Which = z
+  .strictObject({
+    events: z
+      .array(z.string('must be an event id').min(1, 'must be an event id').max(400))
+      .min(1, 'must contain at least one event id')
+      .max(MAX_PARKED, `must contain at most ${MAX_PARKED} event ids`)
+      .optional()
+      .describe('Ids of the events.'),
+    all: z.literal(true, 'must be true').optional().describe('`true`: all parked events.'),
+  })
+  .superRefine(({ events, all }, context) => {
+    if ((events === undefined) === (all === undefined)) {
+      context.addIssue('must have either events or all');
+    }
+  })
+  .meta({ id: 'ParkedEventSelection', minProperties: 1, maxProperties: 1 });
+
+const missing = z
+  .array(z.string())
+  .describe('Ids from the request that are not parked (already delivered, discarded or dead).');
+
+/** All routes of parked and dead-lettered events. */
+export const parkedEventRoutes: readonly Route[] = [
+  route(
+    {
+      method: 'get',
+      path: '/v1/endpoints/{id}/parked',
+      id: 'listParkedEvents',
+      tag: 'Endpoints',
+      summary: 'List parked events of an endpoint',
+      description: `Ordered by account, job and sequence. ${FILTERED_PAGE}`,
+      role: 'read',
+      of: ofEndpoint,
+      query: z.strictObject({ limit, after: afterBy('parked events', decodeParkedPlace) }),
+      answer: {
+        status: 200,
+        description: 'A page of parked events.',
+        schema: z.object({ parked: z.array(ParkedEvent), next: nextOf }),
+      },
+    },
+    async ({ caller, subject: { region, id }, query }, { feed }) => {
+      const { parked, next } = await listParkedPage(feed.table, region, id, query);
+      const theirs = parked.filter(({ account }) => isFor(caller, account));
+      return { body: { parked: theirs.map(showParked), next: encodePlace(next) } };
+    },
+  ),
+  route(
+    {
+      method: 'post',
+      path: '/v1/endpoints/{id}/parked/retry',
+      id: 'retryParkedEvents',
+      tag: 'Endpoints',
+      summary: 'Retry parked events',
+      description:
+        'The first parked event of each job is sent; the following ones after it is acknowledged. Nothing is sent while the endpoint is paused or waits after a failure.',
+      role: 'operate',
+      of: ofEndpoint,
+      repeatable: true,
+      body: Which,
+      answer: {
+        status: 200,
+        description: 'Number of events scheduled for a retry.',
+        schema: z
+          .object({ retried: z.int().describe('Number of events scheduled for a retry.'), missing })
+          .meta({ id: 'RetriedEvents' }),
+      },
+    },
+    async ({ caller, subject: { region, id }, body }, { feed }) => {
+      const which = whichOf(caller, body);
+      const outcome = await retryAllParked(feed.table, region, id, which, feed.now());
+      return { body: { retried: outcome.count, missing: [...outcome.missing] } };
+    },
+  ),
+  route(
+    {
+      method: 'post',
+      path: '/v1/endpoints/{id}/parked/discard',
+      id: 'discardParkedEvents',
+      tag: 'Endpoints',
+      summary: 'Discard parked events',
+      description:
+        'Discarded events are not sent any more. The next event of the job is sent immediately. A discarded event can still be resent.',
+      role: 'operate',
+      of: ofEndpoint,
+      body: Which,
+      answer: {
+        status: 200,
+        description: 'Number of discarded events.',
+        schema: z
+          .object({ discarded: z.int().describe('Number of discarded events.'), missing })
+          .meta({ id: 'DiscardedEvents' }),
+      },
+    },
+    async ({ caller, subject: { region, id }, body }, { feed }) => {
+      const which = whichOf(caller, body);
+      const outcome = await discardAllParked(feed.table, region, id, which, feed.now());
+      return { body: { discarded: outcome.count, missing: [...outcome.missing] } };
+    },
+  ),
+  route(
+    {
+      method: 'get',
+      path: '/v1/endpoints/{id}/dead',
+      id: 'listDeadEvents',
+      tag: 'Endpoints',
+      summary: 'List dead-lettered events of an endpoint',
+      description: `Events that the endpoint rejected on the last attempt, ordered by account and sequence. ${FILTERED_PAGE}`,
+      role: 'read',
+      of: ofEndpoint,
+      query: z.strictObject({ limit, after: afterBy('dead events', decodeDeadPlace) }),
+      answer: {
+        status: 200,
+        description: 'A page of dead events.',
+        schema: z.object({ dead: z.array(DeadEvent), next: nextOf }),
+      },
+    },
+    async ({ caller, subject: { region, id }, query }, { feed }) => {
+      const { dead, next } = await listDeadPage(feed.table, region, id, query);
+      const theirs = dead.filter(({ account }) => isFor(caller, account));
+      return { body: { dead: theirs.map(showDead), next: encodePlace(next) } };
+    },
+  ),
+];
+
+function whichOf(caller: Caller, { events }: z.output<typeof Which>) {
+  return { ids: events ?? ('all' as const), isWanted: (account: string) => isFor(caller, account) };
+}
