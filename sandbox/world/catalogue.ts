@@ -7,6 +7,7 @@ import type {
   PricingProcess,
   ProcessAttribute,
 } from '../../shared/ordering/contract/price-codes.ts';
+import catalogue from './data/catalogue.json' with { type: 'json' };
 import type { AccountFacts, PriceTier } from './records.ts';
 import type { RegionCode } from './regions.ts';
 
@@ -91,12 +92,23 @@ export function listProcesses(account: AccountFacts): readonly PricingProcess[] 
 
 /** All processes of a region, those for stocked goods too, by rank. */
 export function listProcessCodes(region: RegionCode): readonly ProcessCode[] {
-  return [...PROCESSES, ...GOODS].map(({ code, description, metadata }, index) => ({
-    processCode: code,
-    description: spelled(description, region),
-    rank: index + 1,
-    metadata,
-  }));
+  const printed = PROCESSES.map((process) => ({ ...process, isPrinted: true }));
+  const goods = GOODS.map((process) => ({ ...process, isPrinted: false, except: [] }));
+  return [...printed, ...goods].map(({ code, description, isPrinted, except }, index) => {
+    const applies = (name: string) => isPrinted && !except.some((one) => one === name);
+    return {
+      processCode: code,
+      description: spelled(description, region),
+      rank: index + 1,
+      metadata: {
+        setupApplies: applies('setupApplies'),
+        resetApplies: applies('resetApplies'),
+        scheduleable: applies('scheduleable'),
+        physicalStockRequired: !isPrinted,
+        printable: applies('printable'),
+      },
+    };
+  });
 }
 
 /** All codes of a region with their processes and attributes, regardless of account. */
@@ -111,131 +123,67 @@ type Unit = 'in' | 'cm' | 'mm';
 /** A size: its unit, width and height. */
 type Size = readonly [unit: Unit, width: number, height: number];
 
-interface Process {
-  readonly code: string;
-  readonly description: string;
-  readonly tooltip: string | null;
-  readonly active: boolean;
-  readonly colour: string;
-  /** The master process, if it is a different one. */
-  readonly master?: string;
-  /** The largest sheet: in the US, elsewhere. */
-  readonly sheet?: readonly [Size, Size];
-  readonly metadata: ProcessCode['metadata'];
+/** The catalogue of all regions, in US spelling. */
+interface Catalogue {
+  readonly processes: readonly {
+    readonly code: string;
+    readonly description: string;
+    readonly tooltip: string | null;
+    readonly active: boolean;
+    readonly colour: string;
+    /** The master process, if it is a different one. */
+    readonly master?: string;
+    /** The largest sheet: in the US, elsewhere. */
+    readonly sheet?: readonly [Size, Size];
+    /** What does not apply to it. */
+    readonly except: readonly string[];
+  }[];
+  /** Goods sold without a print. */
+  readonly goods: readonly { readonly code: string; readonly description: string }[];
+  readonly categories: Readonly<Record<string, string>>;
+  readonly ladders: Readonly<Record<string, Ladder>>;
+  readonly attributes: Readonly<Record<string, AttributeRule>>;
+  readonly articles: readonly Article[];
 }
 
-const PRINTED = {
-  setupApplies: true,
-  resetApplies: true,
-  scheduleable: true,
-  physicalStockRequired: false,
-  printable: true,
+/** An attribute. A limit may be that of the article; the first of the values is selected. */
+type AttributeRule = Partial<Omit<ProcessAttribute, 'maxValue'>> & {
+  readonly maxValue?: number | 'colors' | 'width' | 'height';
+  readonly values?: Readonly<Record<string, string>>;
 };
 
-/** The printed print, in US spelling. */
-const PROCESSES: readonly Process[] = [
-  {
-    code: 'UC',
-    description: 'Spot color transfers',
-    tooltip: 'Up to three solid colors, matched to your swatches.',
-    active: true,
-    colour: '#1f6feb',
-    sheet: [
-      ['in', 12, 16],
-      ['cm', 30, 40],
-    ],
-    metadata: PRINTED,
-  },
-  {
-    code: 'DTF',
-    description: 'Digital film transfers',
-    tooltip: 'Full color with gradients, no setup.',
-    active: true,
-    colour: '#d6336c',
-    sheet: [
-      ['in', 22, 60],
-      ['cm', 56, 150],
-    ],
-    metadata: { ...PRINTED, setupApplies: false },
-  },
-  {
-    code: 'GSH',
-    description: 'Digital film gang sheets',
-    tooltip: 'Your own layout on a whole sheet.',
-    active: true,
-    colour: '#ae3ec9',
-    master: 'DTF',
-    sheet: [
-      ['in', 22, 120],
-      ['cm', 56, 300],
-    ],
-    metadata: { ...PRINTED, setupApplies: false, resetApplies: false },
-  },
-  {
-    code: 'SCR',
-    description: 'Screen-printed transfers',
-    tooltip: 'For long runs.',
-    active: true,
-    colour: '#e8590c',
-    sheet: [
-      ['in', 12.5, 19],
-      ['cm', 32, 46],
-    ],
-    metadata: { ...PRINTED, resetApplies: false },
-  },
-  {
-    code: 'VIN',
-    description: 'Cut vinyl names and numbers',
-    tooltip: null,
-    active: true,
-    colour: '#2b8a3e',
-    sheet: [
-      ['in', 15, 36],
-      ['mm', 380, 900],
-    ],
-    metadata: { ...PRINTED, setupApplies: false },
-  },
-  {
-    code: 'EMB',
-    description: 'Embroidered badges',
-    tooltip: 'Produced by a partner.',
-    active: true,
-    colour: '#f08c00',
-    metadata: { ...PRINTED, resetApplies: false, scheduleable: false, printable: false },
-  },
-  {
-    code: 'PUF',
-    description: 'Puff relief transfers',
-    tooltip: 'Not available at present.',
-    active: false,
-    colour: '#868e96',
-    sheet: [
-      ['in', 11, 11],
-      ['cm', 28, 28],
-    ],
-    metadata: PRINTED,
-  },
-];
+/** Articles in all their sizes and numbers of colors. Texts may have `{size}`, `{colors}` and `{s}`, the plural of colors. */
+interface Article
+  extends Pick<Ware, 'code' | 'name' | 'description' | 'process' | 'category' | 'sample' | 'supplier'> {
+  /** Name and geometry: in the US, elsewhere. */
+  readonly sizes?: readonly (readonly [NamedSize, NamedSize])[];
+  readonly colors?: readonly number[];
+  /** Per color. */
+  readonly setup?: number;
+  readonly reset?: number;
+  readonly ladder: string;
+  readonly attributes: readonly string[];
+  /** By size and number of colors, or by the inputs. */
+  readonly cents: readonly (readonly number[])[] | CentsByInputs;
+}
 
-/** Goods sold without a print. */
-const GOODS: readonly Pick<Process, 'code' | 'description' | 'metadata'>[] = ['STK', 'EQP'].map((code) => ({
-  code,
-  description: code === 'STK' ? 'Stocked goods' : 'Equipment',
-  metadata: {
-    setupApplies: false,
-    resetApplies: false,
-    scheduleable: false,
-    physicalStockRequired: true,
-    printable: false,
-  },
-}));
+type NamedSize = readonly [name: string] | readonly [name: string, ...size: Size];
 
-const CATEGORIES = {
-  HT: 'Heat transfers',
-  GS: 'Gang sheets',
-  CV: 'Cut vinyl',
-  BD: 'Badges',
-} as const;
+/** Cents of a metadata-priced code: by area, or for each started thousand stitches. */
+interface CentsByInputs {
+  readonly base: number;
+  readonly perSquareInch?: number;
+  readonly perThousandStitches?: number;
+}
+
+const {
+  processes: PROCESSES,
+  goods: GOODS,
+  categories: CATEGORIES,
+  ladders: LADDERS,
+  attributes: ATTRIBUTES,
+  articles: ARTICLES,
+} = catalogue as unknown as Catalogue;
 
 /** An article of one region, priced in US cents at tier T2. */
 interface Ware {
@@ -243,7 +191,7 @@ interface Ware {
   readonly name: string;
   readonly description: string;
   readonly process: string;
-  readonly category: keyof typeof CATEGORIES;
+  readonly category: string;
   readonly size?: Size;
   readonly setup?: number;
   readonly reset?: number;
@@ -258,39 +206,6 @@ interface Ware {
 /** Lower limits of the bands, and the unit price there in percent of the first band's price. */
 type Ladder = readonly (readonly [from: number, percent: number])[];
 
-const LADDERS = {
-  single: [
-    [1, 100],
-    [10, 88],
-    [25, 76],
-    [50, 66],
-    [100, 57],
-    [250, 50],
-  ],
-  dozens: [
-    [12, 100],
-    [24, 84],
-    [48, 70],
-    [100, 58],
-    [250, 49],
-    [500, 43],
-  ],
-  runs: [
-    [25, 100],
-    [50, 78],
-    [100, 62],
-    [250, 51],
-    [500, 44],
-    [1000, 38],
-  ],
-  sheets: [
-    [1, 100],
-    [5, 93],
-    [10, 87],
-    [25, 80],
-  ],
-} as const satisfies Record<string, Ladder>;
-
 /** The level of prices by region and by tier, in per cent. */
 const REGION_PERCENT: Record<RegionCode, number> = { us: 100, nz: 165, au: 152, uk: 79, eu: 92 };
 /** Price factor of a tier, in percent of T2. */
@@ -304,330 +219,77 @@ const mayOrder = (account: AccountFacts, process: string): boolean =>
 const spelled = (text: string, region: RegionCode): string =>
   region === 'us' ? text : text.replaceAll('olor', 'olour');
 
-const text = (
-  name: string,
-  label: string,
-  more: Partial<ProcessAttribute> & { minLength: number; maxLength: number },
-): ProcessAttribute => ({ ...ATTRIBUTE, name, type: 'text', label, ...more });
-
-const number = (
-  type: 'int' | 'decimal',
-  name: string,
-  label: string,
-  more: Partial<ProcessAttribute> & { minValue: number; maxValue: number },
-): ProcessAttribute => ({ ...ATTRIBUTE, name, type, label, ...more });
-
-/** A choice; the first value is chosen at first. */
-const choice = (
-  name: string,
-  label: string,
-  values: Readonly<Record<string, string>>,
-  more: Partial<ProcessAttribute> = {},
-): ProcessAttribute => ({
-  ...ATTRIBUTE,
-  name,
-  type: 'select',
-  label,
-  enumerableValues: Object.entries(values).map(([value, shown], index) => ({
-    value,
-    text: shown,
-    selected: index === 0,
-  })),
-  ...more,
-});
-
-const ATTRIBUTE = {
-  description: null,
-  required: false,
-  isMetaDataAttribute: false,
-  enumerableValues: null,
-  assetAttributeName: null,
-};
-
 /** The whole catalogue of a region, spelled as in the US. */
-function makeWares(region: RegionCode): readonly Ware[] {
-  const us = region === 'us';
-  /** A size: its name in the region, and its printable geometry. */
-  const sized = (imperial: readonly [string, Size], metric: readonly [string, Size]) =>
-    us ? imperial : metric;
-  const garmentColor = choice(
-    'Garment Color',
-    'Color of the garment',
-    { LIGHT: 'Light', DARK: 'Dark', MIXED: 'Light and dark' },
-    { assetAttributeName: 'GarmentShade' },
-  );
-  const placement = text('Placement', 'Where it goes', {
-    description: 'Printed on the packing slip.',
-    minLength: 0,
-    maxLength: 40,
-  });
-
-  const spot = [
-    sized(['4" x 4"', ['in', 3.75, 3.75]], ['10cm x 10cm', ['cm', 9.5, 9.5]]),
-    sized(['11" x 11"', ['in', 10.75, 10.75]], ['28cm x 28cm', ['cm', 27.4, 27.4]]),
-    sized(['12" x 16"', ['in', 11.75, 15.75]], ['30cm x 40cm', ['cm', 29.6, 39.6]]),
-  ].flatMap(([size, geometry], sizeAt) =>
-    [1, 2, 3].map(
-      (colors): Ware => ({
-        code: `UC:${size}:${colors} Color${colors > 1 ? 's' : ''}`,
-        name: `Spot color ${size}, ${colors} color${colors > 1 ? 's' : ''}`,
-        description: `Spot color transfer up to ${size}, printed in ${colors} solid color${colors > 1 ? 's' : ''}.`,
-        process: 'UC',
-        category: 'HT',
-        size: geometry,
-        setup: 1500 * colors,
-        reset: 600 * colors,
-        ...(colors === 1 && { sample: ['One printed sample', 950] as const }),
-        attributes: [
-          number('int', 'Color Count', 'How many colors', {
-            description: 'White counts as a color.',
-            required: true,
-            minValue: 1,
-            maxValue: colors,
-          }),
-          text('Ink Colors', 'Ink colors', {
-            description: 'Names or swatch numbers, separated by commas.',
-            minLength: 2,
-            maxLength: 80,
-            assetAttributeName: 'InkColors',
-          }),
-          garmentColor,
-          placement,
-        ],
-        ladder: LADDERS.dozens,
-        cents: Math.round(([75, 235, 330][sizeAt] ?? 0) * (1 + 0.3 * colors)),
-      }),
+function buildWares(region: RegionCode): readonly Ware[] {
+  const place = region === 'us' ? 0 : 1;
+  return ARTICLES.flatMap((article) =>
+    (article.sizes ?? [undefined]).flatMap((sizes, sizeAt) =>
+      (article.colors ?? [undefined]).map((colors, colorsAt) =>
+        buildWare(article, sizes?.[place], colors, region, (table) => table[sizeAt]?.[colorsAt] ?? 0),
+      ),
     ),
   );
+}
 
-  const finish = choice(
-    'Finish',
-    'Finish',
-    { MATT: 'Matt', GLOSS: 'Gloss' },
-    { assetAttributeName: 'Finish' },
-  );
-  const film = [
-    sized(['3" x 3"', ['in', 2.9, 2.9]], ['75mm x 75mm', ['mm', 73, 73]]),
-    sized(['9" x 11"', ['in', 8.8, 10.8]], ['A4', ['mm', 204, 291]]),
-    sized(['11" x 14"', ['in', 10.8, 13.8]], ['A3', ['mm', 291, 414]]),
-  ].map(
-    ([size, geometry], sizeAt): Ware => ({
-      code: `DTF:${size}`,
-      name: `Digital film ${size}`,
-      description: `Full color transfer on film, up to ${size}, with a white base.`,
-      process: 'DTF',
-      category: 'HT',
-      size: geometry,
-      reset: 250,
-      sample: ['Printed sample, posted with the next order', 500],
-      attributes: [finish, garmentColor, placement],
-      ladder: LADDERS.single,
-      cents: [120, 475, 640][sizeAt] ?? 0,
-    }),
-  );
-  const [labelSize, labelGeometry] = sized(['2" x 2"', ['mm', 50, 50]], ['50mm x 50mm', ['mm', 48, 48]]);
-  const labels: Ware = {
-    code: `DTF:Neck label ${labelSize}`,
-    name: `Neck label ${labelSize}`,
-    description: 'Tagless neck labels, one size of garment each.',
-    process: 'DTF',
-    category: 'HT',
-    size: labelGeometry,
-    attributes: [],
-    ladder: LADDERS.runs,
-    cents: 68,
+function buildWare(
+  { sizes: _, colors: __, setup, reset, sample, ...article }: Article,
+  [sizeName = '', unit, width = 0, height = 0]: readonly [] | NamedSize = [],
+  colors: number | undefined,
+  region: RegionCode,
+  find: (table: readonly (readonly number[])[]) => number,
+): Ware {
+  const write = (text: string) =>
+    text
+      .replaceAll('{size}', sizeName)
+      .replaceAll('{colors}', String(colors))
+      .replaceAll('{s}', colors === 1 ? '' : 's');
+  const { cents } = article;
+  return {
+    ...article,
+    code: write(article.code),
+    name: write(article.name),
+    description: write(article.description),
+    ...(unit && { size: [unit, width, height] }),
+    ...(setup !== undefined && { setup: setup * (colors ?? 1) }),
+    ...(reset !== undefined && { reset: reset * (colors ?? 1) }),
+    ...(sample && (colors ?? 1) === 1 && { sample }),
+    attributes: article.attributes.map((name) =>
+      toAttribute(ATTRIBUTES[name] ?? {}, { colors, width, height }),
+    ),
+    ladder: LADDERS[article.ladder] ?? [],
+    cents: 'base' in cents ? (inputs) => centsByInputs(cents, inputs, region) : find(cents),
   };
-  const [, most] = sized(['', ['in', 22, 60]], ['', ['cm', 56, 150]]);
-  const custom: Ware = {
-    code: 'DTF:Custom size',
-    name: 'Digital film, any size',
-    description: 'Full color transfer on film, cut to your dimensions.',
-    process: 'DTF',
-    category: 'HT',
-    size: most,
-    reset: 250,
-    sample: ['Printed sample, at most a hand wide', 750],
-    attributes: [
-      number('decimal', INPUT_ATTRIBUTES.dgX, 'Width', {
-        required: true,
-        isMetaDataAttribute: true,
-        assetAttributeName: INPUT_ATTRIBUTES.dgX,
-        minValue: 1,
-        maxValue: most[1],
-      }),
-      number('decimal', INPUT_ATTRIBUTES.dgY, 'Height', {
-        required: true,
-        isMetaDataAttribute: true,
-        assetAttributeName: INPUT_ATTRIBUTES.dgY,
-        minValue: 1,
-        maxValue: most[2],
-      }),
-      finish,
-      garmentColor,
-    ],
-    ladder: LADDERS.single,
-    // Half a dollar, and 4 cents the square inch.
-    cents: ({ dgX = 0, dgY = 0 }) => Math.ceil(50 + 4 * dgX * dgY * (us ? 1 : 1 / 6.4516)),
+}
+
+function toAttribute(
+  { values, maxValue, ...rule }: AttributeRule,
+  limits: { colors: number | undefined; width: number; height: number },
+): ProcessAttribute {
+  const most = typeof maxValue === 'string' ? limits[maxValue] : maxValue;
+  return {
+    name: null,
+    type: null,
+    label: null,
+    description: null,
+    required: false,
+    isMetaDataAttribute: false,
+    enumerableValues:
+      values === undefined
+        ? null
+        : Object.entries(values).map(([value, text], index) => ({ value, text, selected: index === 0 })),
+    assetAttributeName: null,
+    ...rule,
+    ...(most !== undefined && { maxValue: most }),
   };
+}
 
-  const gang = [
-    sized(['22" x 24"', ['in', 22, 24]], ['56cm x 60cm', ['cm', 56, 60]]),
-    sized(['22" x 60"', ['in', 22, 60]], ['56cm x 150cm', ['cm', 56, 150]]),
-    sized(['22" x 120"', ['in', 22, 120]], ['56cm x 300cm', ['cm', 56, 300]]),
-  ].map(
-    ([size, geometry], sizeAt): Ware => ({
-      code: `GSH:${size}`,
-      name: `Gang sheet ${size}`,
-      description: `A sheet of ${size} with your own layout.`,
-      process: 'GSH',
-      category: 'GS',
-      size: geometry,
-      attributes: [
-        choice('Cut Apart', 'Cut apart', { NO: 'Leave the sheet whole', YES: 'Cut the designs apart' }),
-        number('decimal', 'Edge Bleed', 'Bleed around each design, mm', { minValue: 0, maxValue: 5 }),
-      ],
-      ladder: LADDERS.sheets,
-      cents: [1450, 3300, 6200][sizeAt] ?? 0,
-    }),
-  );
-
-  const screen = [1, 2, 4].map(
-    (colors): Ware => ({
-      code: `SCR:${us ? 'Tabloid/A3' : 'A3/Tabloid'}:${colors} Color${colors > 1 ? 's' : ''}`,
-      name: `Screen-printed sheet, ${colors} color${colors > 1 ? 's' : ''}`,
-      description: 'Plastisol on release paper; as many designs as fit on the sheet.',
-      process: 'SCR',
-      category: 'HT',
-      size: us ? ['in', 11.5, 16.5] : ['cm', 29, 41],
-      setup: 2200 * colors,
-      attributes: [
-        number('int', 'Color Count', 'How many colors', { required: true, minValue: 1, maxValue: colors }),
-        number('decimal', 'Color Tolerance', 'Largest color difference, delta E', {
-          minValue: 0.5,
-          maxValue: 6.5,
-        }),
-        text('Ink Colors', 'Ink colors', {
-          required: true,
-          minLength: 2,
-          maxLength: 120,
-          assetAttributeName: 'InkColors',
-        }),
-      ],
-      ladder: LADDERS.runs,
-      cents: 390 + (colors - 1) * 85,
-    }),
-  );
-
-  const vinylColor = choice(
-    'Vinyl Color',
-    'Color of the vinyl',
-    { WHITE: 'White', BLACK: 'Black', NAVY: 'Navy', RED: 'Red', GOLD: 'Gold' },
-    { required: true, assetAttributeName: 'VinylColor' },
-  );
-  const shirtNumber = number('int', 'Number', 'Number', { required: true, minValue: 0, maxValue: 99 });
-  const shirtName = text('Name', 'Name', {
-    description: 'In the case in which it is to be cut.',
-    required: true,
-    minLength: 1,
-    maxLength: 14,
-  });
-  const vinyl: Ware[] = [
-    {
-      code: 'VIN:Numbers 8"',
-      name: 'Numbers 8"',
-      description: 'Cut numbers, 8" tall.',
-      process: 'VIN',
-      category: 'CV',
-      // At most two of each digit.
-      size: ['mm', 120, 203],
-      attributes: [shirtNumber, vinylColor],
-      ladder: LADDERS.single,
-      cents: 390,
-    },
-    {
-      code: 'VIN:Name/Number set',
-      name: 'Name and number',
-      description: 'A name above a number, for the back of a shirt.',
-      process: 'VIN',
-      category: 'CV',
-      reset: 0,
-      attributes: [shirtName, shirtNumber, vinylColor],
-      ladder: LADDERS.single,
-      cents: 720,
-    },
-    {
-      code: `VIN:Logo ${us ? '4" x 4"' : '100mm x 100mm'}`,
-      name: 'One-color logo',
-      description: 'A logo cut from one color.',
-      process: 'VIN',
-      category: 'CV',
-      size: us ? ['cm', 10, 10] : ['mm', 98, 98],
-      reset: 300,
-      attributes: [vinylColor, placement],
-      ladder: LADDERS.dozens,
-      cents: 240,
-    },
-  ];
-
-  const threads = text('Thread Colors', 'Thread colors', {
-    required: true,
-    minLength: 3,
-    maxLength: 60,
-    assetAttributeName: 'ThreadColors',
-  });
-  const badges: Ware[] = [
-    {
-      code: `EMB:Round badge ${us ? '3"' : '75mm'}`,
-      name: 'Round badge',
-      description: 'Embroidered all over, with an overlocked edge.',
-      process: 'EMB',
-      category: 'BD',
-      size: ['mm', 76, 76],
-      setup: 4000,
-      sample: ['Sewn sample', 2500],
-      supplier: ['Needle & Bobbin', 'NB-RND-76'],
-      attributes: [threads, choice('Backing', 'Backing', { IRON: 'To be ironed on', SEW: 'To be sewn on' })],
-      ladder: LADDERS.runs,
-      cents: 345,
-    },
-    {
-      code: 'EMB:Custom badge',
-      name: 'Badge of any shape',
-      description: 'Embroidered badge, priced by its stitches.',
-      process: 'EMB',
-      category: 'BD',
-      setup: 4000,
-      supplier: ['Needle & Bobbin', 'NB-CUSTOM'],
-      attributes: [
-        number('int', INPUT_ATTRIBUTES.stitches, 'Stitches', {
-          description: 'As the digitised file specifies.',
-          required: true,
-          isMetaDataAttribute: true,
-          assetAttributeName: INPUT_ATTRIBUTES.stitches,
-          minValue: 500,
-          maxValue: 30_000,
-        }),
-        threads,
-      ],
-      ladder: LADDERS.runs,
-      cents: ({ stitches = 0 }) => 160 + 42 * Math.ceil(stitches / 1000),
-    },
-  ];
-
-  const puff = [1, 2].map(
-    (colors): Ware => ({
-      code: `PUF:${us ? '4" x 4"' : '10cm x 10cm'}:${colors} Color${colors > 1 ? 's' : ''}`,
-      name: 'Puff relief',
-      description: 'Raised print.',
-      process: 'PUF',
-      category: 'HT',
-      attributes: [],
-      ladder: LADDERS.dozens,
-      cents: 180 * colors,
-    }),
-  );
-
-  return [...spot, ...film, labels, custom, ...gang, ...screen, ...vinyl, ...badges, ...puff];
+function centsByInputs(
+  { base, perSquareInch = 0, perThousandStitches = 0 }: CentsByInputs,
+  { dgX = 0, dgY = 0, stitches = 0 }: PriceInputs,
+  region: RegionCode,
+): number {
+  const area = perSquareInch * dgX * dgY * (region === 'us' ? 1 : 1 / 6.4516);
+  return Math.ceil(base + area + perThousandStitches * Math.ceil(stitches / 1000));
 }
 
 /** Shared by all worlds, hence deeply frozen. */
@@ -648,7 +310,7 @@ const wares = new Map<RegionCode, ReadonlyMap<string, Ware>>();
 function regionWares(region: RegionCode): ReadonlyMap<string, Ware> {
   const known = wares.get(region);
   if (known) return known;
-  const made = makeWares(region).map((ware) => localizeWare(ware, region));
+  const made = buildWares(region).map((ware) => localizeWare(ware, region));
   const byCode = new Map(made.map((ware) => [ware.code, frozen(ware) as Ware]));
   wares.set(region, byCode);
   return byCode;
@@ -729,7 +391,7 @@ function toPriceCode(ware: Ware, cents: number, region: RegionCode, tier: PriceT
     priceCode: ware.code,
     description: ware.description,
     categoryCode: ware.category,
-    categoryName: CATEGORIES[ware.category],
+    categoryName: CATEGORIES[ware.category] ?? null,
     name: ware.name,
     processCode: ware.process,
     masterProcessCode: PROCESSES.find(({ code }) => code === ware.process)?.master ?? ware.process,
