@@ -19,6 +19,7 @@ import {
 } from './http/responses.ts';
 import { OPERATIONS } from './http/traffic.ts';
 import { formatIssue } from './http/validation-messages.ts';
+import { JOB_ACTIONS, newJobShape } from './job-actions.ts';
 import type { Service } from './service.ts';
 import type { SandboxClock } from './simulation/clock.ts';
 import { happeningSchema, type PlannedHappening } from './simulation/event-schemas.ts';
@@ -60,7 +61,9 @@ export function createAdminApp(
             does,
             ...(body && { body }),
           })),
-          jobActions: ACTION_WORDS,
+          jobActions: Object.fromEntries(
+            Object.entries(JOB_ACTIONS).map(([name, { takes }]) => [name, takes]),
+          ),
         }),
     },
     {
@@ -270,9 +273,9 @@ export function createAdminApp(
         const jobNumber = Number(c.req.param('jobNumber'));
         const account = world.findJob(region, jobNumber)?.account;
         if (!account) return problem(404, 'The job does not exist.', requestPath(c));
-        const act = ACTIONS[c.req.param('action') ?? ''];
+        const act = JOB_ACTIONS[c.req.param('action') ?? ''];
         if (!act) {
-          return problem(404, `The actions are: ${Object.keys(ACTIONS).join(', ')}.`, requestPath(c));
+          return problem(404, `The actions are: ${Object.keys(JOB_ACTIONS).join(', ')}.`, requestPath(c));
         }
         const body = await readBodyObject(c);
         rejectOnError(() => act.act(account, jobNumber, body, service));
@@ -406,39 +409,6 @@ function toHappeningView({ happening, at, until, ...rest }: PlannedHappening) {
   };
 }
 
-const trackingSchema = z.array(
-  z
-    .strictObject({ trackingNumber: z.string().nullish(), trackingLink: z.string().nullish() })
-    .transform(({ trackingNumber = null, trackingLink = null }) => ({ trackingNumber, trackingLink })),
-);
-const text = z.string().nullable();
-const when = z.union([z.number(), z.string()]);
-const jobShape = {
-  status: text.optional(),
-  masterJobStatus: text.optional(),
-  jobStatus: text.optional(),
-  description: text.optional(),
-  comments: text.optional(),
-  orderNumber: text.optional(),
-  originCode: text.optional(),
-  creator: text.optional(),
-  userId: z.int().optional(),
-  dateIn: when.optional(),
-  dateDue: when.nullable().optional(),
-  dateOut: when.nullable().optional(),
-  mustDate: z.boolean().optional(),
-  invoiceNumber: text.optional(),
-  orderGroup: text.optional(),
-  orderGroupSequence: z.int().nullable().optional(),
-  isCancelable: z.boolean().optional(),
-  location: strictObject({ name: text, timezone: text }).nullable().optional(),
-  tracking: trackingSchema.optional(),
-  client: text.optional(),
-  tags: z.array(z.string()).optional(),
-  deliveryOption: text.optional(),
-};
-const jobSchema = strictObject(jobShape);
-const newJobShape = { ...jobShape, jobNumber: z.int().min(1).max(1e9).optional() };
 const accountKey = z.union([z.string(), z.int()], { error: 'must be a name, a client id or an upstream id' });
 const accountSchema = strictObject({ region: z.enum(REGIONS), account: accountKey });
 const regionSchema = z.object({ region: z.enum(REGIONS) });
@@ -452,107 +422,6 @@ const requestFilterSchema = strictObject({
   region: z.enum(REGIONS).optional(),
   account: z.string().optional(),
 });
-const statusSchema = strictObject({ status: z.string().optional() });
-
-/** Manual operations on a job: their body, and their effect. */
-interface Action {
-  takes: string;
-  act: (account: SandboxAccount, jobNumber: number, body: Record<string, unknown>, service: Service) => void;
-}
-
-const ACTIONS: Record<string, Action> = {
-  edit: {
-    takes: '{ …fields }',
-    act: (account, job, body) => account.edit(job, jobSchema.parse(body)),
-  },
-  status: {
-    takes: '{ status } or { master?, detail? }',
-    act: (account, job, body) => {
-      const { status, master, detail } = z
-        .strictObject({ status: text.optional(), master: text.optional(), detail: text.optional() })
-        .parse(body);
-      account.setStatus(job, status === undefined ? { master, detail } : status);
-    },
-  },
-  'line-status': {
-    takes: '{ line, status }',
-    act: (account, job, body) => {
-      const { line, status } = strictObject({ line: z.int().min(0), status: text }).parse(body);
-      account.setLineStatus(job, line, status);
-    },
-  },
-  artwork: {
-    takes: '{ line, url }: sets the artwork URL of a line; it is fetched immediately',
-    act: (account, job, body, { ordered }) => {
-      const { line, url } = strictObject({ line: z.int().min(0), url: z.string() }).parse(body);
-      account.supplyArtwork(job, line, url);
-      ordered?.(account, job);
-    },
-  },
-  live: {
-    takes: '{}: the job proceeds automatically, as if it had been ordered now',
-    act: (account, job, _, { ordered }) => ordered?.(account, job),
-  },
-  dispatch: {
-    takes: '{ dateOut?, tracking?, status? }',
-    act: (account, job, body) =>
-      account.dispatch(
-        job,
-        z
-          .strictObject({
-            dateOut: when.optional(),
-            tracking: trackingSchema.optional(),
-            status: z.string().optional(),
-          })
-          .parse(body),
-      ),
-  },
-  'clear-date-out': { takes: '{}', act: (account, job) => account.clearDateOut(job) },
-  tracking: {
-    takes: '{ tracking: [{ trackingNumber?, trackingLink? }] }',
-    act: (account, job, body) =>
-      account.setTracking(job, strictObject({ tracking: trackingSchema }).parse(body).tracking),
-  },
-  invoice: {
-    takes: '{ invoiceNumber?, file? }',
-    act: (account, job, body) =>
-      account.invoice(
-        job,
-        strictObject({ invoiceNumber: z.string().optional(), file: z.boolean().optional() }).parse(body),
-      ),
-  },
-  close: {
-    takes: '{ status? }',
-    act: (account, job, body) => account.close(job, statusSchema.parse(body)),
-  },
-  cancel: {
-    takes: '{ status? }',
-    act: (account, job, body) => account.cancel(job, statusSchema.parse(body)),
-  },
-  reopen: {
-    takes: '{ status? }',
-    act: (account, job, body) => account.reopen(job, statusSchema.parse(body)),
-  },
-  lock: {
-    takes: '{ reason? }',
-    act: (account, job, body) =>
-      account.lock(job, strictObject({ reason: z.string().optional() }).parse(body).reason),
-  },
-  unlock: { takes: '{}', act: (account, job) => account.unlock(job) },
-  hide: { takes: '{}: removes the job from the lists', act: (account, job) => account.hide(job) },
-  unhide: { takes: '{}', act: (account, job) => account.unhide(job) },
-  prefix: {
-    takes: '{ count }: creates that many jobs whose numbers begin with that of the job',
-    act: (account, job, body) => {
-      const { count } = strictObject({ count: z.int().min(1).max(10_000) }).parse(body);
-      account.createPrefixed(job, count);
-    },
-  },
-  remove: { takes: '{}: deletes the job', act: (account, job) => account.remove(job) },
-};
-
-const ACTION_WORDS = Object.fromEntries(Object.entries(ACTIONS).map(([name, { takes }]) => [name, takes]));
-
 /** A request that cannot be executed. */
 class RejectedError extends Error {}
 

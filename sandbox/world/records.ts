@@ -3,7 +3,7 @@
 import type { User } from '../../shared/ordering/contract/account.ts';
 import type { DeliveryAddress } from '../../shared/ordering/contract/candidates.ts';
 import type { DateStyle } from './dates.ts';
-import type { JobStatus, Location, RegionCode } from './regions.ts';
+import type { JobStatus, Location, RegionCode, Stage } from './regions.ts';
 
 /** A parcel; the link is null if the carrier has none. */
 export interface TrackingEntry {
@@ -224,7 +224,18 @@ export interface WorldFacts {
   now(): number;
   accounts(region: RegionCode): readonly AccountFacts[];
   statuses(region: RegionCode, at?: number): readonly JobStatus[];
-  takeLineId(region: RegionCode): number;
+  takeLineId(region: RegionCode, count?: number): number;
+}
+
+/** The members of `World` with which accounts change their jobs. */
+export interface JobWorld extends WorldFacts {
+  readonly leavesListOnDispatch: boolean;
+  readonly historyMs: number;
+  readonly changeTime: number;
+  readonly clockSkewMs: number;
+  statusName(region: RegionCode, stage: Stage): string;
+  findJob(region: RegionCode, jobNumber: number): object | undefined;
+  takeJobNumber(region: RegionCode, wanted?: number): number;
 }
 
 /** The members of `SandboxAccount` that the modules it is built from use. */
