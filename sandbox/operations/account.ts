@@ -24,7 +24,7 @@ import {
 } from '../world/ledgers.ts';
 import { certificateLink } from '../world/links.ts';
 import type { SandboxUser } from '../world/records.ts';
-import { CURRENCIES, LOCATIONS, type RegionCode } from '../world/regions.ts';
+import { REGION_FACTS, type RegionCode } from '../world/regions.ts';
 import type { SandboxAccount } from '../world/world.ts';
 
 /*
@@ -220,18 +220,9 @@ function paymentAt(payment: PaymentTransaction, at: number): PaymentTransaction[
   return [{ ...payment, transactionStatus: 'Pending', completedAt: null }];
 }
 
-/** Tax rate on top of prices, in percent; null if it depends on the destination. */
-const TAXES: Record<RegionCode, { type: string; rate: number | null }> = {
-  us: { type: 'Sales tax', rate: null },
-  nz: { type: 'GST', rate: 15 },
-  au: { type: 'GST', rate: 10 },
-  uk: { type: 'VAT', rate: 20 },
-  eu: { type: 'VAT', rate: 21 },
-};
-
 /** Tax rate for an order, in percent; 0 if it is not known yet. */
 export function taxRate(region: RegionCode): number {
-  return TAXES[region].rate ?? 0;
+  return REGION_FACTS[region].tax.rate ?? 0;
 }
 
 /** Tax in cents on an amount in cents, at a rate in percent, rounded once. */
@@ -240,30 +231,21 @@ export function taxOn(cents: number, rate: number): number {
   return Math.round((cents * Math.round(rate * 1000)) / 100_000);
 }
 
-/** Account managers by region. */
-const MANAGERS: Record<RegionCode, string> = {
-  us: 'Sam Keeper',
-  nz: 'Mere Tolland',
-  au: 'Jody Banks',
-  uk: 'Pip Ashworth',
-  eu: 'Lotte Visser',
-};
-
 /** The account profile of `GET /account`; undefined if the account is deleted. */
 function accountProfile(account: SandboxAccount, now: number): AccountProfile | undefined {
   const { id, region, books } = account;
   if (books.profile === null) return undefined;
   const { shipping } = books;
   const isExempt = region === 'us' && books.certificates.some((certificate) => isGood(certificate, now));
-  const manager = MANAGERS[region];
+  const manager = REGION_FACTS[region].accountManager;
   const paysByCard = id % 2 === 0;
   return {
     id,
     name: account.name,
     priceTierCode: account.priceTier,
-    currency: CURRENCIES[region],
-    taxRateType: TAXES[region].type,
-    taxRate: TAXES[region].rate,
+    currency: REGION_FACTS[region].currency,
+    taxRateType: REGION_FACTS[region].tax.type,
+    taxRate: REGION_FACTS[region].tax.rate,
     taxSystemTaxExempt: isExempt,
     taxSystemTaxExemptReason: isExempt ? 'Resale' : null,
     showPayNow: paysByCard,
@@ -271,7 +253,7 @@ function accountProfile(account: SandboxAccount, now: number): AccountProfile | 
     shipmentCarriersCSV: csv(shipping?.carriers),
     excludeShipmentsCsv: csv(shipping?.excludedTypes),
     courierAccountCode: shipping?.receiverPays?.billingAccountNumber ?? null,
-    courierSiteID: `${LOCATIONS[region][0].code}-${id}`,
+    courierSiteID: `${REGION_FACTS[region].locations[0].code}-${id}`,
     crmId: `CRM-${id * 7}`,
     accountManagerName: manager,
     accountManagerEmail: `${manager.toLowerCase().replace(' ', '.')}@transfers.example`,
@@ -313,7 +295,7 @@ function toCertificate(account: SandboxAccount, certificate: CertificateRecord, 
 /** A complete user, as in `GET /account/user`. */
 function userProfile(account: SandboxAccount, user: SandboxUser): User {
   const { entityAddress } = account.books;
-  const [home] = LOCATIONS[account.region];
+  const [home] = REGION_FACTS[account.region].locations;
   return {
     id: user.id,
     guid: generateGuid(0, user.id),

@@ -8,7 +8,7 @@ import { problem, requestPath, type SandboxEnv, send } from '../http/responses.t
 import { type Asset, globalAssets, type ShelfFile } from '../world/asset-files.ts';
 import { assetFileId, labelId, sign } from '../world/links.ts';
 import type { JobRecord } from '../world/records.ts';
-import { CURRENCIES, findRegion, type RegionCode } from '../world/regions.ts';
+import { findRegion, REGION_FACTS, type RegionCode } from '../world/regions.ts';
 import type { World } from '../world/world.ts';
 
 /*
@@ -149,7 +149,7 @@ function rejectInvalidLink(c: Context<SandboxEnv>, world: World): Response | und
 }
 
 function invoiceText(region: RegionCode, job: JobRecord): string[] {
-  const currency = CURRENCIES[region];
+  const currency = REGION_FACTS[region].currency;
   const sum = job.lines.reduce((total, { quantity, unitPrice }) => total + quantity * unitPrice, 0);
   const { costs } = job;
   const tax = costs?.tax ?? job.taxTotal ?? 0;

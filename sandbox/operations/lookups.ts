@@ -12,7 +12,8 @@ import { operation, UNEXPECTED } from '../http/operation.ts';
 import { json } from '../http/responses.ts';
 import { listProcessCodes } from '../world/catalogue.ts';
 import { allCountries, listStates } from '../world/countries.ts';
-import type { RegionCode } from '../world/regions.ts';
+import sizeSets from '../world/data/size-sets.json' with { type: 'json' };
+import { REGION_FACTS, type RegionCode } from '../world/regions.ts';
 
 /*
  * Where the contract is silent, the sandbox chose:
@@ -25,25 +26,10 @@ import type { RegionCode } from '../world/regions.ts';
  * - Callers without the right to order can read all lookups except processes, which documents a 403.
  */
 
-/** Where most of a region's customers are. */
-const DEFAULT_COUNTRY: Record<RegionCode, string> = { us: 'US', nz: 'NZ', au: 'AU', uk: 'GB', eu: 'NL' };
-
-/** Sizes as entered: an empty label is an unused position. */
-const SIZES: Record<string, string> = {
-  'Adult tops': 'XS,S,M,L,XL,2XL,3XL,4XL,5XL',
-  'Youth tops': 'YXS,YS,YM,YL,YXL',
-  Toddler: '2T,3T,4T,,5T',
-  'Numbered youth': '4,6,8,10,12,14,16',
-  "Women's": ',6,8,10,12,14,16,18,20',
-  Hats: 'S/M,,L/XL',
-  'One size': 'OSFA',
-  Equipment: 'Qty',
-};
-
-/** Size sets of a region; ids differ between regions. */
+/** Size sets of a region; ids differ between regions. An empty label is an unused position. */
 function listSizeSets(region: RegionCode) {
   const first = { us: 1, nz: 101, au: 201, uk: 301, eu: 501 }[region];
-  return Object.entries(SIZES).map(([name, labels], index) => ({
+  return Object.entries(sizeSets).map(([name, labels], index) => ({
     id: first + index,
     name,
     sizes: labels.split(',').filter(Boolean),
@@ -59,7 +45,7 @@ export const lookupOperations = [
     summary: 'Countries and the parts of their addresses.',
     answers: { 200: { description: 'All countries.', schema: Countries }, 500: UNEXPECTED },
     handle: ({ account: { region } }) =>
-      json({ countries: allCountries(), defaultCountry: DEFAULT_COUNTRY[region] }),
+      json({ countries: allCountries(), defaultCountry: REGION_FACTS[region].defaultCountry }),
   }),
   operation({
     name: 'states',

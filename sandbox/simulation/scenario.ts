@@ -7,8 +7,7 @@
  */
 
 import { addColleagues } from '../world/names.ts';
-import { REGIONS, type RegionCode } from '../world/regions.ts';
-import { CUSTOMERS } from '../world/sample-data.ts';
+import { REGION_FACTS, REGIONS, type RegionCode } from '../world/regions.ts';
 import type { SandboxAccount, World } from '../world/world.ts';
 import { OPENING, OPENING_AGE_MS } from './initial-jobs.ts';
 import { OrderedJobs } from './ordered-jobs.ts';
@@ -86,7 +85,7 @@ export function addDemoAccounts(world: World, accountsPerRegion = 1): SandboxAcc
     for (const region of REGIONS) {
       const account = world.addAccount({
         region,
-        name: CUSTOMERS[region][index] ?? `Customer ${index + 1}`,
+        name: REGION_FACTS[region].customers[index] ?? `Customer ${index + 1}`,
         clientId: `${region}-demo-${index + 1}`,
         clientSecret: `${region}-demo-${index + 1}-secret`,
         users: [

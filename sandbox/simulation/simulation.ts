@@ -4,15 +4,8 @@ import { taxOn, taxRate } from '../operations/account.ts';
 import { atTimeOfDay, DAY_MS, formatDay, HOUR_MS } from '../world/dates.ts';
 import { DISPATCH_TIME, listDeliveryOptions } from '../world/delivery.ts';
 import type { InputWithLines, JobInput, SandboxUser, TrackingEntry } from '../world/records.ts';
-import { LOCATIONS, type RegionCode, type Stage } from '../world/regions.ts';
-import {
-  AWKWARD_TEXTS,
-  CARRIERS,
-  DESIGNS,
-  GARMENTS,
-  ORIGINS,
-  PRINTED_PROCESSES,
-} from '../world/sample-data.ts';
+import { REGION_FACTS, type RegionCode, type Stage } from '../world/regions.ts';
+import { AWKWARD_TEXTS, DESIGNS, GARMENTS, ORIGINS, PRINTED_PROCESSES } from '../world/sample-data.ts';
 import type { SandboxAccount } from '../world/world.ts';
 import type { Dice } from './random.ts';
 import {
@@ -123,7 +116,7 @@ function planInput(
   const deliveries = listDeliveryOptions(account.region).filter(
     ({ isCollection }) => isCollection === given.collected,
   );
-  const location = dice.pick(LOCATIONS[account.region]);
+  const location = dice.pick(REGION_FACTS[account.region].locations);
   const zone = location.timezone;
   const dueAfterMs = dice.hours(36, 120) / speed;
   const wholeDay = dice.chance(dueAfterMs >= DAY_MS ? 0.65 : 0.2);
@@ -316,7 +309,7 @@ export function planShipment(dice: Dice, region: RegionCode, collected: boolean)
 }
 
 function drawParcel(dice: Dice, region: RegionCode): TrackingEntry {
-  const carrier = dice.pick(CARRIERS[region]);
+  const carrier = dice.pick(REGION_FACTS[region].carriers);
   const trackingNumber = `${carrier.prefix}${dice.int(100_000_000, 999_999_999)}`;
   return { trackingNumber, trackingLink: carrier.link && carrier.link + trackingNumber };
 }

@@ -18,7 +18,7 @@ import type {
   TrackingEntry,
   When,
 } from './records.ts';
-import { LOCATIONS, type RegionCode } from './regions.ts';
+import { REGION_FACTS, type RegionCode } from './regions.ts';
 import { type ActiveJobDto, type JobDto, jobDto } from './views.ts';
 
 /**
@@ -109,7 +109,7 @@ export abstract class AccountJobs implements AccountFacts {
 
   #create(jobNumber: number, input: JobInput): JobRecord {
     const now = this.world.now();
-    const location = input.location === undefined ? LOCATIONS[this.region][0] : input.location;
+    const location = input.location === undefined ? REGION_FACTS[this.region].locations[0] : input.location;
     const job = newJob(jobNumber, this, this.world.statusName(this.region, 'intake'), location);
     this.#remember(jobNumber, undefined);
     this.#jobs.set(jobNumber, job);

@@ -19,7 +19,7 @@ import { listProcessCodes } from './catalogue.ts';
 import { atTimeOfDay, dayIn, formatTimestamp, parseDue, parseTimestamp, parseWholeDay } from './dates.ts';
 import { addDays, type Day, isDayOff } from './holidays.ts';
 import type { AccountFacts } from './records.ts';
-import { LOCATIONS, OTHER_LOCATIONS, type RegionCode, type Site } from './regions.ts';
+import { REGION_FACTS, type RegionCode, type Site } from './regions.ts';
 
 /** Orders until this time start on the same day; local time of the location. */
 const CUT_OFF = '14:00';
@@ -37,19 +37,24 @@ const USUAL_LEAD_DAYS = 2;
 
 /** The ways of delivery in a region, by rank. */
 export function listDeliveryOptions(region: RegionCode): readonly DeliveryOption[] {
-  return OPTIONS[region];
+  return REGION_FACTS[region].deliveryOptions.map((option) => ({
+    ...option,
+    value: option.code,
+    // Collected parcels need no label.
+    deliveryLabelEnabled: !option.isCollection,
+  }));
 }
 
 /** Finds a delivery option of the region by code or label. */
-export function findDeliveryOption(region: RegionCode, said: string | null): DeliveryOption | undefined {
-  return said === null
+export function findDeliveryOption(region: RegionCode, name: string | null): DeliveryOption | undefined {
+  return name === null
     ? undefined
-    : OPTIONS[region].find(({ code, label }) => code === said || label === said);
+    : listDeliveryOptions(region).find(({ code, label }) => code === name || label === name);
 }
 
 /** All locations of a region, the default one first. Only active, non-virtual ones produce jobs. */
 export function listLocations(region: RegionCode): readonly Site[] {
-  return [...LOCATIONS[region], ...OTHER_LOCATIONS[region]];
+  return [...REGION_FACTS[region].locations, ...REGION_FACTS[region].otherLocations];
 }
 
 /** A soonest day of dispatch. */
@@ -69,7 +74,7 @@ export function earliestShipDate(
   account: AccountFacts,
   processCodes: readonly string[],
   now: number,
-  location: Site = LOCATIONS[account.region][0],
+  location: Site = REGION_FACTS[account.region].locations[0],
 ): EarliestShipDate | undefined {
   const processes = listProcessCodes(account.region);
   if (!processCodes.every((code) => processes.some(({ processCode }) => processCode === code)))
@@ -81,7 +86,8 @@ export function earliestShipDate(
 
   const { world, region } = account;
   const openJobs = world.accounts(region).reduce((sum, one) => sum + one.activeCount, 0);
-  let daysLeft = leadDays + Math.floor(openJobs / (JOBS_PER_DAY_AND_PLACE * LOCATIONS[region].length));
+  let daysLeft =
+    leadDays + Math.floor(openJobs / (JOBS_PER_DAY_AND_PLACE * REGION_FACTS[region].locations.length));
 
   const today = dayIn(now, location.timezone);
   const startsToday = now <= atTimeOfDay(now, location.timezone, CUT_OFF);
@@ -151,54 +157,3 @@ function isWorkingDay({ world, region }: AccountFacts, day: Day, location: Site)
     )
   );
 }
-
-const option = (
-  code: string,
-  label: string,
-  rank: number,
-  gangRank: number,
-  more: Partial<DeliveryOption> = {},
-): DeliveryOption => ({
-  code,
-  label,
-  isCollection: false,
-  rank,
-  gangRank,
-  value: code,
-  deliveryLabelEnabled: true,
-  ...more,
-});
-
-/** Collected parcels need no label. */
-const COLLECTED = { isCollection: true, deliveryLabelEnabled: false };
-
-const OPTIONS: Readonly<Record<RegionCode, readonly DeliveryOption[]>> = {
-  us: [
-    option('COLLECT', 'Will call', 1, 4, COLLECTED),
-    option('GROUND', 'Ground', 2, 1),
-    option('2DAY', 'Second day', 3, 2),
-    option('EXPRESS', 'Overnight express', 4, 3),
-  ],
-  nz: [
-    option('COLLECT', 'Pick up', 1, 3, COLLECTED),
-    option('COURIER', 'Courier', 2, 1),
-    option('RURAL', 'Rural courier', 3, 4),
-    option('EXPRESS', 'Overnight express', 4, 2),
-  ],
-  au: [
-    option('COLLECT', 'Pick up', 1, 3, COLLECTED),
-    option('ROAD', 'Road freight', 2, 1),
-    option('EXPRESS', 'Express', 3, 2),
-  ],
-  uk: [
-    option('COLLECT', 'Collection', 1, 3, COLLECTED),
-    option('POST48', 'Post, two days', 2, 1),
-    option('EXPRESS', 'Next day', 3, 2),
-    option('SATURDAY', 'Saturday before noon', 4, 4),
-  ],
-  eu: [
-    option('COLLECT', 'Collection', 1, 3, COLLECTED),
-    option('ROAD', 'Parcel by road', 2, 1),
-    option('EXPRESS', 'Express', 3, 2),
-  ],
-};

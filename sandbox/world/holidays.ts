@@ -1,5 +1,6 @@
 // Public holidays at the locations: rules of each calendar, and the days of a year.
 
+import MATARIKI from './data/matariki.json' with { type: 'json' };
 import type { HolidayCalendar } from './regions.ts';
 
 /** A calendar day, `2026-11-20`. */
@@ -66,38 +67,6 @@ const mondayNearest =
     return [addDays(date, past <= 3 ? -past : 7 - past)];
   };
 
-/** Set by law for each year to 2052, because it follows the moon. Later years have none. */
-const MATARIKI: readonly Day[] = [
-  '2025-06-20',
-  '2026-07-10',
-  '2027-06-25',
-  '2028-07-14',
-  '2029-07-06',
-  '2030-06-21',
-  '2031-07-11',
-  '2032-07-02',
-  '2033-06-24',
-  '2034-07-07',
-  '2035-06-29',
-  '2036-07-18',
-  '2037-07-10',
-  '2038-06-25',
-  '2039-07-15',
-  '2040-07-06',
-  '2041-07-19',
-  '2042-07-11',
-  '2043-07-03',
-  '2044-06-24',
-  '2045-07-07',
-  '2046-06-29',
-  '2047-07-19',
-  '2048-07-03',
-  '2049-06-25',
-  '2050-07-15',
-  '2051-06-30',
-  '2052-06-21',
-];
-
 /** Federal holidays on which US print works close, plus the day after Thanksgiving. */
 const US: readonly Rule[] = [
   fixed(1, 1, 'nearest'),
@@ -132,6 +101,7 @@ const CALENDARS: Readonly<Record<HolidayCalendar, readonly Rule[]>> = {
     EASTER_MONDAY,
     fixed(4, 25, 'next'),
     nth(1, MONDAY, 6),
+    // Set by law for each year to 2052, because it follows the moon. Later years have none.
     (year) => MATARIKI.filter((day) => day.startsWith(String(year))),
     nth(4, MONDAY, 10),
     christmas,

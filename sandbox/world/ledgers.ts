@@ -11,8 +11,7 @@ import type {
 import { DAY_MS, HOUR_MS } from './dates.ts';
 import { listDeliveryOptions } from './delivery.ts';
 import type { AccountFacts } from './records.ts';
-import { CURRENCIES, FIRST_JOB_NUMBER, type RegionCode } from './regions.ts';
-import { CARRIERS } from './sample-data.ts';
+import { REGION_FACTS, type RegionCode } from './regions.ts';
 
 /** A stored certificate; its link is created for each response. */
 export type CertificateRecord = Omit<
@@ -61,7 +60,7 @@ export class AccountLedgers {
 
 /** Carriers of a region by their codes in shipment settings. */
 export function listCarriers(region: RegionCode): { code: string; name: string }[] {
-  return CARRIERS[region].map(({ name }) => ({
+  return REGION_FACTS[region].carriers.map(({ name }) => ({
     code: (name.normalize('NFD').replace(/\p{M}/gu, '').split(' ')[0] ?? name).toUpperCase(),
     name,
   }));
@@ -74,75 +73,14 @@ export function listShipmentTypes(region: RegionCode): { code: string; name: str
     .map(({ code, label }) => ({ code: code ?? '', name: label ?? '' }));
 }
 
-type Place = Pick<
-  EntityAddress,
-  | 'streetAddress'
-  | 'addressLine2'
-  | 'city'
-  | 'state'
-  | 'stateFull'
-  | 'postalCode'
-  | 'countryCode'
-  | 'countryName'
->;
-
-const place = (
-  streetAddress: string,
-  addressLine2: string | null,
-  city: string,
-  [state, stateFull]: readonly [string, string] | readonly [null, null],
-  postalCode: string,
-  [countryCode, countryName]: readonly [string, string],
-): Place => ({ streetAddress, addressLine2, city, state, stateFull, postalCode, countryCode, countryName });
-
-const STATELESS = [null, null] as const;
-const USA = ['US', 'United States'] as const;
-const NEW_ZEALAND = ['NZ', 'New Zealand'] as const;
-const AUSTRALIA = ['AU', 'Australia'] as const;
-const BRITAIN = ['GB', 'United Kingdom'] as const;
-
-const PLACES: Record<RegionCode, readonly [Place, ...Place[]]> = {
-  us: [
-    place('18 Larimer Court', 'Suite 210', 'Denver', ['CO', 'Colorado'], '80202', USA),
-    place('905 Mill Pond Road', null, 'Raleigh', ['NC', 'North Carolina'], '27601', USA),
-    place('4411 Prairie View', 'Dock 3', 'Omaha', ['NE', 'Nebraska'], '68102', USA),
-  ],
-  nz: [
-    place('4 Beach Lane', null, 'Auckland', STATELESS, '1010', NEW_ZEALAND),
-    place('71 Wharf Street', 'Level 2', 'Dunedin', STATELESS, '9016', NEW_ZEALAND),
-  ],
-  au: [
-    place('77 Boundary Parade', null, 'Brisbane', ['QLD', 'Queensland'], '4000', AUSTRALIA),
-    place('12 Saltworks Road', 'Shed 5', 'Port Adelaide', ['SA', 'South Australia'], '5015', AUSTRALIA),
-  ],
-  uk: [
-    place('9 Loom Yard', null, 'Leeds', STATELESS, 'LS1 4AP', BRITAIN),
-    place('Unit 6, Tideway Works', 'Dock Road', 'Bristol', STATELESS, 'BS1 6XN', BRITAIN),
-  ],
-  eu: [
-    place('Weverstraat 31', null, 'Rotterdam', STATELESS, '3011 AA', ['NL', 'Netherlands']),
-    place('Stoffgasse 8', 'Hinterhaus', 'Köln', STATELESS, '50667', ['DE', 'Germany']),
-    place('14 rue des Teinturiers', null, 'Lyon', STATELESS, '69002', ['FR', 'France']),
-  ],
-};
-
-/** Fictional numbers: reserved for films, or from unassigned ranges. */
-const PHONES: Record<RegionCode, string> = {
-  us: '+1 303 555 01',
-  nz: '+64 9 000 00',
-  au: '+61 7 5550 01',
-  uk: '+44 1632 9600',
-  eu: '+31 10 000 00',
-};
-
 /** Generates a phone number of a region. */
 export function generatePhone(region: RegionCode, seed: number): string {
-  return `${PHONES[region]}${String(seed % 100).padStart(2, '0')}`;
+  return `${REGION_FACTS[region].phonePrefix}${String(seed % 100).padStart(2, '0')}`;
 }
 
 function generateAddress(account: AccountFacts): EntityAddress {
   const { id, region, name, users } = account;
-  const places = PLACES[region];
+  const { addresses: places } = REGION_FACTS[region];
   const where = places[id % places.length] ?? places[0];
   const domain = name
     .normalize('NFD')
@@ -272,12 +210,16 @@ function generateTransactions(
       cardName: card?.cardName ?? null,
       cardNumber: card?.cardNumber ?? null,
       cardExpiry: card?.cardExpiry ?? null,
-      currencySettlement: CURRENCIES[region],
+      currencySettlement: REGION_FACTS[region].currency,
       amountSettlement: (1995 + ((id * 13 + index * 7919) % 84_000)) / 100,
       merchantEntityType: entity,
       // Failed payments have no job.
       merchantEntityId:
-        status === 'Failed' ? null : entity === 'JOB' ? FIRST_JOB_NUMBER[region] - 9000 + index * 31 : id,
+        status === 'Failed'
+          ? null
+          : entity === 'JOB'
+            ? REGION_FACTS[region].firstJobNumber - 9000 + index * 31
+            : id,
     };
   });
 }

@@ -2,16 +2,7 @@
 
 import { DAY_MS } from './dates.ts';
 import type { AccountFacts } from './records.ts';
-
-const FIRST_NAMES = [
-  ...['Ana', 'Beck', 'Carmen', 'Dilan', 'Edie', 'Farid', 'Grace', 'Hemi', 'Ines', 'Jonas'],
-  ...['Kaia', 'Luca', 'Māia', 'Nils', 'Oona', 'Pasi', 'Quinn', 'Rosa', 'Søren', 'Tala'],
-] as const;
-
-const LAST_NAMES = [
-  ...['Abbott', 'Brandt', 'Castillo', 'D’Arcy', 'Eklund', 'Fonoti', 'Garnier', 'Hughes'],
-  ...["O'Neill", 'Janssen', 'Kaur', 'Lindqvist', 'Mbeki', 'Ngata', 'Öztürk', 'Peralta', 'Rossi'],
-] as const;
+import { FIRST_NAMES, LAST_NAMES } from './sample-data.ts';
 
 /** Number of users who do not order: enough for more than one page. */
 const COLLEAGUES = 57;
@@ -23,8 +14,8 @@ const COLLEAGUES = 57;
 export function addColleagues(account: AccountFacts, count = COLLEAGUES): void {
   for (let index = 0; index < count; index += 1) {
     const seed = account.id + index * 7;
-    const firstName = FIRST_NAMES[seed % FIRST_NAMES.length] ?? FIRST_NAMES[0];
-    const lastName = LAST_NAMES[(account.id + index * 5) % LAST_NAMES.length] ?? LAST_NAMES[0];
+    const firstName = FIRST_NAMES[seed % FIRST_NAMES.length] ?? '';
+    const lastName = LAST_NAMES[(account.id + index * 5) % LAST_NAMES.length] ?? '';
     const userName = `${firstName}.${lastName}${index}`
       .normalize('NFD')
       .replace(/[^A-Za-z0-9.]/g, '')

@@ -1,4 +1,8 @@
-// The regions of the ordering API and their differences: locations, status names, first job numbers.
+// The regions of the ordering API and their differences.
+
+import type { EntityAddress } from '../../shared/ordering/contract/account.ts';
+import type { DeliveryOption } from '../../shared/ordering/contract/jobs.ts';
+import regions from './data/regions.json' with { type: 'json' };
 
 /** The regions, each with its own API and token host. */
 export const REGIONS = ['us', 'nz', 'au', 'uk', 'eu'] as const;
@@ -10,15 +14,6 @@ export type RegionCode = (typeof REGIONS)[number];
 export function findRegion(code: string): RegionCode | undefined {
   return REGIONS.find((region) => region === code);
 }
-
-/** Currency of each region. */
-export const CURRENCIES: Record<RegionCode, string> = {
-  us: 'USD',
-  nz: 'NZD',
-  au: 'AUD',
-  uk: 'GBP',
-  eu: 'EUR',
-};
 
 /** Stage of a job to which a status belongs. Internal to the sandbox: the API exposes only id and name. */
 export const STAGES = [
@@ -54,15 +49,6 @@ export interface Location {
   timezone: string | null;
 }
 
-/** Where each region starts counting jobs. */
-export const FIRST_JOB_NUMBER: Record<RegionCode, number> = {
-  us: 410_001,
-  nz: 120_001,
-  au: 230_001,
-  uk: 340_001,
-  eu: 560_001,
-};
-
 /** Calendar of public holidays: that of a country or of a part of it. */
 export type HolidayCalendar = 'US-CO' | 'US-NC' | 'NZ-AUK' | 'AU-QLD' | 'AU-SA' | 'GB-ENG' | 'NL';
 
@@ -79,73 +65,67 @@ export interface Site extends Location {
   readonly holidays: HolidayCalendar;
 }
 
-const site = (code: string, name: string, timezone: string, holidays: HolidayCalendar): Site => ({
-  code,
-  name,
-  timezone,
-  holidays,
-  active: true,
-  virtual: false,
-});
+/** A fictional carrier. A tracking link is `link` followed by the number; null if the carrier has no tracking page. */
+export interface Carrier {
+  readonly name: string;
+  readonly prefix: string;
+  readonly link: string | null;
+}
 
-/** Locations of each region that produce jobs; the first is the default. */
-export const LOCATIONS: Record<RegionCode, readonly [Site, ...Site[]]> = {
-  us: [
-    site('DEN', 'Denver', 'America/Denver', 'US-CO'),
-    site('CLT', 'Charlotte', 'America/New_York', 'US-NC'),
-  ],
-  nz: [site('AKL', 'Auckland', 'Pacific/Auckland', 'NZ-AUK')],
-  au: [
-    site('BNE', 'Brisbane', 'Australia/Brisbane', 'AU-QLD'),
-    site('ADL', 'Adelaide', 'Australia/Adelaide', 'AU-SA'),
-  ],
-  uk: [site('LDS', 'Leeds', 'Europe/London', 'GB-ENG')],
-  eu: [site('RTM', 'Rotterdam', 'Europe/Amsterdam', 'NL')],
-};
+/** An address without a contact. */
+export type Place = Pick<
+  EntityAddress,
+  | 'streetAddress'
+  | 'addressLine2'
+  | 'city'
+  | 'state'
+  | 'stateFull'
+  | 'postalCode'
+  | 'countryCode'
+  | 'countryName'
+>;
 
-/** Locations of each region that reject jobs: a closed one and a virtual one. */
-export const OTHER_LOCATIONS: Record<RegionCode, readonly Site[]> = {
-  us: [
-    { ...site('PUE', 'Pueblo', 'America/Denver', 'US-CO'), active: false },
-    { ...site('USX', 'US partners', 'America/Denver', 'US-CO'), virtual: true },
-  ],
-  nz: [
-    { ...site('HLZ', 'Hamilton', 'Pacific/Auckland', 'NZ-AUK'), active: false },
-    { ...site('NZX', 'NZ partners', 'Pacific/Auckland', 'NZ-AUK'), virtual: true },
-  ],
-  au: [
-    { ...site('TWB', 'Toowoomba', 'Australia/Brisbane', 'AU-QLD'), active: false },
-    { ...site('AUX', 'AU partners', 'Australia/Brisbane', 'AU-QLD'), virtual: true },
-  ],
-  uk: [
-    { ...site('BFD', 'Bradford', 'Europe/London', 'GB-ENG'), active: false },
-    { ...site('UKX', 'UK partners', 'Europe/London', 'GB-ENG'), virtual: true },
-  ],
-  eu: [
-    { ...site('DOR', 'Dordrecht', 'Europe/Amsterdam', 'NL'), active: false },
-    { ...site('EUX', 'EU partners', 'Europe/Amsterdam', 'NL'), virtual: true },
-  ],
-};
+/** The differences between regions. */
+interface RegionFacts {
+  readonly currency: string;
+  /** On top of prices, in percent; null if it depends on the destination. */
+  readonly tax: { readonly type: string; readonly rate: number | null };
+  readonly accountManager: string;
+  /** Where most customers are. */
+  readonly defaultCountry: string;
+  /** Of fictional numbers: reserved for films, or from unassigned ranges. */
+  readonly phonePrefix: string;
+  readonly firstJobNumber: number;
+  /** Locations that produce jobs; the first is the default. */
+  readonly locations: readonly [Site, ...Site[]];
+  /** Locations that reject jobs: a closed one and a virtual one. */
+  readonly otherLocations: readonly Site[];
+  /** The status lookup, sorted by id. */
+  readonly statusNames: Readonly<Record<Stage, string>>;
+  /** By rank. */
+  readonly deliveryOptions: readonly Pick<
+    DeliveryOption,
+    'code' | 'label' | 'rank' | 'gangRank' | 'isCollection'
+  >[];
+  readonly carriers: readonly [Carrier, ...Carrier[]];
+  /** The names of the first accounts. */
+  readonly customers: readonly string[];
+  readonly addresses: readonly [Place, ...Place[]];
+  /** How stock is sold. */
+  readonly stock: {
+    /** Of the first stock item. */
+    readonly firstId: number;
+    /** Price level, in percent of the US prices. */
+    readonly pricePercent: number;
+    /** Home first. */
+    readonly markets: readonly [string, string, string];
+    readonly metric: boolean;
+    readonly grey: string;
+    readonly mains: string;
+    /** A locale of each place that ships, and its country. */
+    readonly locales: readonly (readonly [locale: string, countryCodeIso2: string])[];
+  };
+}
 
-const COMMON_STATUS_NAMES: Record<Stage, string> = {
-  artwork: 'Awaiting artwork',
-  intake: 'Order received',
-  scheduled: 'Scheduled',
-  hold: 'On hold',
-  production: 'In production',
-  finishing: 'Quality check',
-  packing: 'Ready to ship',
-  shipped: 'Shipped',
-  closed: 'Completed',
-  returned: 'Returned',
-  cancelled: 'Cancelled',
-};
-
-/** Each region's status lookup, by stage, sorted by id. Names differ slightly between regions. */
-export const STATUS_NAMES: Record<RegionCode, Record<Stage, string>> = {
-  us: { ...COMMON_STATUS_NAMES, cancelled: 'Canceled' },
-  nz: COMMON_STATUS_NAMES,
-  au: { ...COMMON_STATUS_NAMES, scheduled: 'Booked in', finishing: 'QC' },
-  uk: { ...COMMON_STATUS_NAMES, packing: 'Ready for despatch', shipped: 'Despatched' },
-  eu: { ...COMMON_STATUS_NAMES, intake: 'Received', hold: 'Waiting for customer' },
-};
+/** The facts of each region. */
+export const REGION_FACTS = regions as unknown as Readonly<Record<RegionCode, RegionFacts>>;

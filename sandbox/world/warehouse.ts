@@ -11,7 +11,7 @@ import stock from './data/stock.json' with { type: 'json' };
 import { DAY_MS } from './dates.ts';
 import { listDeliveryOptions } from './delivery.ts';
 import type { PriceTier } from './records.ts';
-import { LOCATIONS, type RegionCode } from './regions.ts';
+import { REGION_FACTS, type RegionCode } from './regions.ts';
 
 /** Public fields of a stock item. */
 type StockFace = Omit<
@@ -62,21 +62,6 @@ export function bandsAt({ prices }: StockRecord, tier: PriceTier): PriceBand[] {
   });
 }
 
-/** Differences between regions. */
-interface Trade {
-  /** Of the first stock item. */
-  readonly firstId: number;
-  /** Price level, in percent of the US prices. */
-  readonly pricePercent: number;
-  /** Home first. */
-  readonly markets: readonly [string, string, string];
-  readonly metric: boolean;
-  readonly grey: string;
-  readonly mains: string;
-  /** A locale of each place that ships, and its country. */
-  readonly locales: readonly (readonly [locale: string, countryCodeIso2: string])[];
-}
-
 /** Shipping plan of an item; `buildConfigs` converts plans to configs. */
 type Plan = 'home' | 'worldwide' | 'freight' | 'flat' | 'free' | 'asleep' | 'partly' | 'none';
 
@@ -114,14 +99,11 @@ interface Ware {
   readonly only?: RegionCode;
 }
 
-const { trades: TRADES, wares: WARES } = stock as unknown as {
-  readonly trades: Readonly<Record<RegionCode, Trade>>;
-  readonly wares: readonly Ware[];
-};
+const WARES = stock as unknown as readonly Ware[];
 
 /** Generates the stock of a region. */
 function generateStock(region: RegionCode): StockRecord[] {
-  const trade = TRADES[region];
+  const trade = REGION_FACTS[region].stock;
   const local = (text: string) => text.replaceAll('{grey}', trade.grey).replaceAll('{mains}', trade.mains);
   return WARES.filter(({ only = region }) => only === region).map((ware, index) => {
     const stockItemId = trade.firstId + index;
@@ -165,9 +147,9 @@ function generateStock(region: RegionCode): StockRecord[] {
 
 /** The shipping configs of an item. */
 function buildConfigs(ware: Ware, region: RegionCode, stockItemId: number): StandaloneShippingConfig[] {
-  const trade = TRADES[region];
+  const trade = REGION_FACTS[region].stock;
   const { metric } = trade;
-  const locations = LOCATIONS[region].map(({ code, name }, index) => ({
+  const locations = REGION_FACTS[region].locations.map(({ code, name }, index) => ({
     locationCode: code,
     locationName: name,
     locale: trade.locales[index]?.[0] ?? null,

@@ -14,14 +14,7 @@ import type {
   SandboxUser,
   WorldOptions,
 } from './records.ts';
-import {
-  FIRST_JOB_NUMBER,
-  type JobStatus,
-  REGIONS,
-  type RegionCode,
-  STATUS_NAMES,
-  type Stage,
-} from './regions.ts';
+import { type JobStatus, REGION_FACTS, REGIONS, type RegionCode, type Stage } from './regions.ts';
 import { Warehouse } from './warehouse.ts';
 
 /** Creates an empty world: five regions, no accounts. */
@@ -72,10 +65,10 @@ export class World implements JobWorld {
     this.leavesListOnDispatch = options.leavesListOnDispatch ?? false;
     this.dateStyle = options.dateStyle ?? 'offset';
     const region = (code: RegionCode): RegionState => ({
-      nextJobNumber: options.firstJobNumber?.[code] ?? FIRST_JOB_NUMBER[code],
+      nextJobNumber: options.firstJobNumber?.[code] ?? REGION_FACTS[code].firstJobNumber,
       nextLineId: 1_000_001,
       accounts: [],
-      statuses: Object.entries(STATUS_NAMES[code]).map(([stage, name], index) => ({
+      statuses: Object.entries(REGION_FACTS[code].statusNames).map(([stage, name], index) => ({
         id: index + 1,
         name,
         stage: stage as Stage,
