@@ -81,7 +81,7 @@ export function toRecipientFields(region: string, given: RecipientInput): Checke
   const number = given.mobile ? checkMobile(given.mobile, region) : undefined;
   if (number?.kind === 'rejected') return reject(`mobile ${number.rule}`);
   const mobile = number?.address ?? null;
-  if (email === null && mobile === null) return reject('email or mobile is required');
+  if (email === null && mobile === null) return reject('email is required unless mobile is given');
   const addresses = { email, sms: mobile };
   const wanted = given.channels ?? channels.filter((channel) => addresses[channel] !== null);
   const missing = wanted.find((channel) => addresses[channel] === null);

@@ -107,7 +107,7 @@ describe('recipients', () => {
     expect(await field(page, 'Name').inputValue()).toBe('Ann Lee');
     await page.getByRole('button', { name: 'Add' }).click();
     // Only the API checks this.
-    await page.getByText(/must be given where there is no mobile/).waitFor();
+    await page.getByText('It is required unless mobile is given.').waitFor();
     expectFault(page, /answered 422: POST .*\/recipients$/);
     await field(page, 'E-mail').fill('ann@');
     await field(page, 'Jobs').selectOption('orderGroup');
@@ -211,7 +211,7 @@ describe('a template', () => {
 
     await page.getByRole('button', { name: 'Customize: Subject' }).click();
     await field(page, 'Subject').fill('Good news: {{ ordr }}');
-    await page.getByText('It does not work: unknown variable ordr (line 1, column 15).').waitFor();
+    await page.getByText('It cannot be rendered: unknown variable ordr (line 1, column 15).').waitFor();
     expect(await mail.getByRole('heading', { name: 'SPRING-38' }).count(), 'last valid version').toBe(1);
     expectFault(page, /answered 422: POST .*\/preview$/);
     await field(page, 'Subject').fill('Good news: {{ order }} left us');

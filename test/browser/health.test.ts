@@ -241,7 +241,7 @@ test('a replay is started in a form, displays its progress, and completes or is 
   await dialog.getByLabel('Account').fill('unknown');
   await dialog.getByLabel('Cursor', { exact: true }).fill('e1.1');
   await button(dialog, 'Start replay').click();
-  await dialog.getByText(/must name accounts that are followed/).waitFor();
+  await dialog.getByText(/must name followed accounts/).waitFor();
   expectFault(page, /answered 422/);
   await dialog.getByLabel('Start', { exact: true }).selectOption('Time');
   await dialog.getByLabel('Start time').fill('');

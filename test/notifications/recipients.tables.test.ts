@@ -492,7 +492,7 @@ eachTable('recipients', (makeTable) => {
 
 describe('rejects invalid recipients', () => {
   test.each([
-    [{}, 'email or mobile is required.'],
+    [{}, 'email is required unless mobile is given.'],
     [{ email: 'a@example.com', channels: ['email', 'sms'] }, 'mobile is required for the channel sms.'],
     [{ mobile: '021 123 4567', channels: ['email'] }, 'email is required for the channel email.'],
     [
@@ -764,7 +764,7 @@ describe('invalid rows', () => {
       { line: 10, field: null, reason: 'The row must have 6 cells, like the first line; it has 2.' },
       { line: 11, field: null, reason: 'The row has the same recipient as line 2.' },
       { line: 12, field: null, reason: 'The row must have 6 cells, like the first line; it has 7.' },
-      { line: 13, field: 'email', reason: 'email or mobile is required.' },
+      { line: 13, field: 'email', reason: 'email is required unless mobile is given.' },
     ]);
     expect((await listRecipients(table, ACME)).recipients.map(({ name }) => name).sort()).toEqual([
       'Ann',
