@@ -80,21 +80,28 @@ interface AnyInit extends ListOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
+/** Signals that cancel a request. */
+interface Signals {
+  readonly caller: AbortSignal | undefined;
+  readonly timeout?: AbortSignal;
+}
+
 /** Creates a client. */
 export function createClient(options: ClientOptions): Client {
   const { key, timeoutMs = 60_000, onUnauthorized } = options;
   const base = options.url.replace(/\/+$/, '');
   // biome-ignore lint/suspicious/noExplicitAny: the exact types are those of Client
-  const http = createHttp<any>({
-    ...{ baseUrl: base, redirect: 'manual', cache: 'no-store', credentials: 'omit' },
-    headers: { authorization: `Bearer ${key}` },
-  });
+  const http = createHttp<any>({ baseUrl: base, headers: { authorization: `Bearer ${key}` } });
 
-  async function send(request: Request, caller: AbortSignal | undefined, limit?: AbortSignal) {
-    const signals = [caller, limit].filter((signal) => signal !== undefined);
+  async function send({ url, method, headers }: Request, body: string, signals: Signals): Promise<Response> {
+    const { caller, timeout } = signals;
     let response: Response;
     try {
-      response = await fetch(request, { signal: AbortSignal.any(signals) });
+      response = await fetch(url, {
+        ...{ method, headers, redirect: 'manual', cache: 'no-store', credentials: 'omit' },
+        body: body || null,
+        signal: AbortSignal.any([caller, timeout].filter((signal) => signal !== undefined)),
+      });
     } catch (cause) {
       throw toCallerError(cause, caller);
     }
@@ -104,13 +111,13 @@ export function createClient(options: ClientOptions): Client {
     throw error;
   }
 
-  function toCallerError(cause: unknown, caller: AbortSignal | undefined): unknown {
+  function toCallerError(cause: unknown, caller: Signals['caller']): unknown {
     return caller?.aborted ? cause : unreachable(base, cause);
   }
 
   /** Sends a request and reads its whole response. */
-  async function exchange(request: Request, caller: AbortSignal | undefined): Promise<Response> {
-    const response = await send(request, caller, AbortSignal.timeout(timeoutMs));
+  async function exchange(request: Request, body: string, caller: Signals['caller']): Promise<Response> {
+    const response = await send(request, body, { caller, timeout: AbortSignal.timeout(timeoutMs) });
     try {
       return new Response((await response.text()) || null, response);
     } catch (cause) {
@@ -119,17 +126,18 @@ export function createClient(options: ClientOptions): Client {
   }
 
   /** Sends a request, and once again if its connection was cut. */
-  async function exchangeAgain(request: Request, caller: AbortSignal | undefined): Promise<Response> {
+  async function exchangeAgain(request: Request, caller: Signals['caller']): Promise<Response> {
     const { method } = request;
+    const body = await request.text();
     try {
-      return await exchange(request.clone(), caller);
+      return await exchange(request, body, caller);
     } catch (cause) {
       if (!(cause instanceof UnreachableError)) throw cause;
       if (method === 'DELETE' || !wasCut(cause)) throw inDoubt(method, cause);
     }
     for (const until = Date.now() + timeoutMs; ; ) {
       try {
-        return await exchange(request.clone(), caller);
+        return await exchange(request, body, caller);
       } catch (cause) {
         if (cause instanceof UnreachableError) throw inDoubt(method, cause, true);
         // The first request arrived and is in progress: its response is the one that counts.
@@ -184,7 +192,7 @@ export function createClient(options: ClientOptions): Client {
     ...createStreams(base, async (path: keyof StreamPaths, { params }, signal) => {
       const { response } = await http.request('get', path, {
         ...{ params, parseAs: 'stream', headers: { accept: 'text/event-stream' } },
-        fetch: (sent: Request) => send(sent, signal),
+        fetch: (sent: Request) => send(sent, '', { caller: signal }),
       });
       return response;
     }),

@@ -9,7 +9,7 @@ import { join, relative } from 'node:path';
 
 const ROOT = join(import.meta.dirname, '..');
 /** What a build is made of. Of `shared` the page takes the schemas of its forms, and words. */
-const SOURCES = ['dashboard', 'shared', 'package-lock.json'];
+const SOURCES = ['dashboard', 'client', 'shared', 'package-lock.json'];
 const BUILDS = join(import.meta.dirname, 'dist');
 /** Builds that nobody asked for in so long leave. */
 const KEEP_MS = 7 * 86_400_000;

@@ -1,7 +1,8 @@
 /** The sign-in page. */
 import { Button, PasswordInput } from '@mantine/core';
 import { type FormEvent, useEffect, useRef, useState } from 'react';
-import { createApi, toErrorMessage } from './api.ts';
+import { createClient } from '../../client/index.ts';
+import { toErrorMessage } from './api.ts';
 import { Note } from './components.tsx';
 import css from './SignIn.module.css';
 import type { CurrentKey } from './session.ts';
@@ -28,7 +29,7 @@ export function SignIn(props: {
       return setError('Not an API key: keys consist of ASCII letters, digits and symbols, without spaces.');
     setBusy(true);
     try {
-      props.onSignedIn(key, await createApi(key).get<CurrentKey>('/v1/key'));
+      props.onSignedIn(key, await createClient({ url: location.origin, key }).get('/v1/key'));
     } catch (cause) {
       setBusy(false);
       setError(isUnauthorized(cause) ? 'This key is unknown, revoked or expired.' : toErrorMessage(cause));

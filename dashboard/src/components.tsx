@@ -4,7 +4,8 @@ import { useMediaQuery } from '@mantine/hooks';
 import { notifications } from '@mantine/notifications';
 import { createContext, type ReactNode, useContext, useEffect, useId, useRef, useState } from 'react';
 import { Link } from 'wouter';
-import { ApiError, toErrorMessage } from './api.ts';
+import { ApiError } from '../../client/index.ts';
+import { toErrorMessage } from './api.ts';
 import css from './ui.module.css';
 
 /** Severity of a state. Shown by colour and shape, never by colour alone. */

@@ -2,7 +2,8 @@
 import { type UseFormReturnType, useForm } from '@mantine/form';
 import { useRef, useState } from 'react';
 import type * as z from 'zod';
-import { ApiError, toErrorMessage } from './api.ts';
+import { ApiError } from '../../client/index.ts';
+import { toErrorMessage } from './api.ts';
 import { type FieldErrors, toFieldMessage, toFieldPath, validate } from './form-validation.ts';
 import { useLeaveGuard } from './unsaved-changes.ts';
 

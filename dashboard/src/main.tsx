@@ -7,7 +7,8 @@ import { QueryClient, QueryClientProvider } from '@tanstack/react-query';
 import { lazy, StrictMode, Suspense, useEffect, useMemo, useState } from 'react';
 import { createRoot } from 'react-dom/client';
 import { Route, Switch } from 'wouter';
-import { ApiError, createApi } from './api.ts';
+import { ApiError, createClient } from '../../client/index.ts';
+import { getRetryAfterMs, isTransient } from './api.ts';
 import './unsaved-changes.ts';
 import { ApiContext } from './queries.ts';
 import { SignIn } from './SignIn.tsx';
@@ -41,8 +42,8 @@ function App() {
   useEffect(() => {
     if (savedKey === null || !resuming) return;
     const controller = new AbortController();
-    createApi(savedKey)
-      .get<CurrentKey>('/v1/key', { signal: controller.signal })
+    createClient({ url: location.origin, key: savedKey })
+      .get('/v1/key', { signal: controller.signal })
       .then(
         (own) => setSignedIn({ key: savedKey, own }),
         (cause: unknown) => {
@@ -109,9 +110,11 @@ function SignedIn(props: {
   const session = useMemo(() => toSession(own, signOut), [own]);
   const api = useMemo(
     () =>
-      createApi(apiKey, () =>
-        session.signOut('Your key has expired or was revoked. Sign in with another key.'),
-      ),
+      createClient({
+        ...{ url: location.origin, key: apiKey },
+        onUnauthorized: () =>
+          session.signOut('Your key has expired or was revoked. Sign in with another key.'),
+      }),
     [apiKey, session],
   );
   const [queries] = useState(createQueries);
@@ -172,13 +175,9 @@ function createQueries(): QueryClient {
         // Jobwire may run on this computer, so that requests succeed while the browser is offline.
         networkMode: 'always',
         staleTime: 5_000,
-        retry: (failures, error) =>
-          failures < MAX_RETRIES && error instanceof ApiError && (error.status === 0 || error.status >= 429),
+        retry: (failures, error) => failures < MAX_RETRIES && isTransient(error),
         retryDelay: (failures, error) =>
-          Math.max(
-            error instanceof ApiError ? (error.retryAfterSeconds ?? 0) * 1000 : 0,
-            backoff(failures, { first: 500, max: 10_000 }),
-          ),
+          Math.max(getRetryAfterMs(error) ?? 0, backoff(failures, { first: 500, max: 10_000 })),
       },
       mutations: { networkMode: 'always', retry: false },
     },

@@ -1,53 +1,26 @@
 /** Queries of several pages. Query keys begin with the resource, so that events can invalidate them. */
 import { keepPreviousData, type UseQueryResult, useQuery } from '@tanstack/react-query';
 import { createContext, useContext } from 'react';
-import type * as z from 'zod';
-import type { AccountRecord, AccountReport } from '../../shared/accounts/account-input.ts';
-import type { Api } from './api.ts';
+import type { Client, ListedAccount, Region } from '../../client/index.ts';
 import { useSession } from './session.ts';
 
-export const ApiContext = createContext<Api | null>(null);
+export const ApiContext = createContext<Client | null>(null);
 
 /** Returns the API client with the key of the session. */
-export function useApi(): Api {
+export function useApi(): Client {
   const api = useContext(ApiContext);
   if (!api) throw new Error('ApiContext is missing.');
   return api;
 }
 
 /** An account with its status; `status` is `null` during registration. */
-export type Account = z.infer<typeof AccountRecord> & {
-  readonly status?: z.infer<typeof AccountReport> | null;
-};
+export type Account = ListedAccount;
+export type { Region };
 
-/** A region with the state of its ordering API. */
-export interface Region {
-  readonly id: string;
-  readonly state: 'ok' | 'outage';
-  readonly failingSince: string | null;
-  readonly problem: string | null;
-}
-
-/** Returns all pages of a list. `field`: name of the array in the response. */
-export async function allPages<T>(
-  api: Api,
-  path: string,
-  field: string,
-  options: {
-    readonly query?: Record<string, string | number | undefined>;
-    readonly signal?: AbortSignal;
-  } = {},
-): Promise<T[]> {
+/** Returns all entries of a list. */
+export async function collect<T>(entries: AsyncIterable<T>): Promise<T[]> {
   const all: T[] = [];
-  let after: string | undefined;
-  do {
-    const page = await api.get<Record<string, unknown>>(path, {
-      query: { limit: 500, ...options.query, after },
-      signal: options.signal,
-    });
-    all.push(...((page[field] ?? []) as T[]));
-    after = typeof page.next === 'string' ? page.next : undefined;
-  } while (after !== undefined);
+  for await (const entry of entries) all.push(entry);
   return all;
 }
 
@@ -60,7 +33,7 @@ export function useAccounts({ enabled = true } = {}): UseQueryResult<readonly Ac
   return useQuery({
     queryKey: ['accounts'],
     queryFn: ({ signal }) =>
-      allPages<Account>(api, '/v1/accounts', 'accounts', { query: { include: 'status' }, signal }),
+      collect(api.list('/v1/accounts', 'accounts', { params: { query: { include: 'status' } }, signal })),
     enabled,
     refetchInterval: ({ state }) => ((state.data?.length ?? 0) > 100 ? 60_000 : 15_000),
     placeholderData: keepPreviousData,
@@ -73,8 +46,7 @@ export function useRegions(): UseQueryResult<readonly Region[]> {
   const { forAll } = useSession();
   return useQuery({
     queryKey: ['regions'],
-    queryFn: async ({ signal }) =>
-      (await api.get<{ regions: readonly Region[] }>('/v1/regions', { signal })).regions,
+    queryFn: async ({ signal }) => (await api.get('/v1/regions', { signal })).regions,
     enabled: forAll,
     refetchInterval: 15_000,
   });

@@ -1,16 +1,9 @@
 /** The session: an API key, stored for this tab only and sent in a header only. */
 import { createContext, useContext } from 'react';
+import type { CurrentKey } from '../../client/index.ts';
 import type { Role } from '../../shared/api/key-input.ts';
 
-/** The session's key, as returned by `GET /v1/key`. */
-export interface CurrentKey {
-  readonly id: string;
-  readonly name: string | null;
-  readonly role: Role;
-  /** Account ids. `null`: all accounts. */
-  readonly accounts: readonly string[] | null;
-  readonly expiresAt: string | null;
-}
+export type { CurrentKey };
 
 /** A signed-in session. */
 export interface Session {

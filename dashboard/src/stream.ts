@@ -4,10 +4,10 @@
  * stream is closed to save costs.
  */
 
-import { createParser } from 'eventsource-parser';
+import { ApiError, type Client } from '../../client/index.ts';
 import type { JobEvent } from '../../shared/events/event.ts';
 import { type Backoff, backoff, type Jitter, withJitter } from '../../shared/retry.ts';
-import { type Api, ApiError, toErrorMessage } from './api.ts';
+import { getRetryAfterMs, toErrorMessage } from './api.ts';
 
 /** A received event. */
 export interface EventRow {
@@ -61,8 +61,6 @@ export const MAX_ROWS = 5_000;
 const EARLIER_EVENTS = 200;
 /** Minimum interval between notifications of listeners. */
 const FLUSH_MS = 100;
-/** Timeout of a silent connection. The server sends a keep-alive every 15 s. */
-const SILENCE_MS = 40_000;
 /** Time after which the stream of a hidden page is suspended. */
 const SUSPEND_MS = 5 * 60_000;
 const RETRY_MS: Backoff = { first: 500, max: 15_000 };
@@ -75,14 +73,9 @@ export interface Visibility {
   onChange(listener: () => void): () => void;
 }
 
-interface Page {
-  readonly events: readonly JobEvent[];
-  readonly next: string;
-}
-
 /** Opens the stream: first earlier events, then all that follow. */
 export function createEventStream(
-  api: Api,
+  api: Client,
   visibility: Visibility,
   now: () => number = Date.now,
 ): EventStream {
@@ -147,7 +140,8 @@ export function createEventStream(
 
   /** Loads the latest earlier events and the cursor after them. */
   async function loadEarlier(signal: AbortSignal): Promise<void> {
-    const page = await api.get<Page>('/v1/events', { query: { last: EARLIER_EVENTS, limit: 1000 }, signal });
+    const params = { query: { last: EARLIER_EVENTS, limit: 1000 } };
+    const page = await api.get('/v1/events', { params, signal });
     for (const event of sortByTime(page.events)) add({ kind: 'event', event, receivedAt: null });
     cursor = page.next;
     flush();
@@ -156,40 +150,20 @@ export function createEventStream(
 
   /** Reads until the connection ends. Resolves then, because the server closes streams after some minutes. */
   async function follow(signal: AbortSignal): Promise<void> {
-    const silence = new AbortController();
     const suspended = suspension.signal;
-    let timer: ReturnType<typeof setTimeout> | undefined;
-    const resetTimeout = (): void => {
-      clearTimeout(timer);
-      timer = setTimeout(() => silence.abort(), SILENCE_MS);
-    };
     try {
-      resetTimeout();
-      const any = AbortSignal.any([signal, silence.signal, suspended]);
-      const response = await api.open('/v1/events/stream', { query: { after: cursor }, signal: any });
-      const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
-      if (!reader) return;
-      set({ connection: { phase: 'live' } });
-      const parser = createParser({
-        onEvent({ id, event, data }) {
-          cursor = id ?? cursor;
-          // Only advances the cursor.
-          if (event === 'cursor') return;
-          add({ kind: 'event', event: JSON.parse(data) as JobEvent, receivedAt: now() });
-        },
+      const messages = api.stream('/v1/events/stream', {
+        params: { query: { after: cursor } },
+        signal: AbortSignal.any([signal, suspended]),
+        onOpen: () => set({ connection: { phase: 'live' } }),
       });
-      for (;;) {
-        const { value, done } = await reader.read();
-        if (done) return;
-        resetTimeout();
-        parser.feed(value);
+      for await (const message of messages) {
+        cursor = message.cursor;
+        if (message.event === null) continue;
+        add({ kind: 'event', event: JSON.parse(message.event) as JobEvent, receivedAt: now() });
       }
     } catch (cause) {
-      if (suspended.aborted) return;
-      if (silence.signal.aborted) throw new Error('The connection timed out.', { cause });
-      throw cause;
-    } finally {
-      clearTimeout(timer);
+      if (!suspended.aborted) throw cause;
     }
   }
 
@@ -213,7 +187,7 @@ export function createEventStream(
         if (state.connection.phase === 'live') failures = 0;
         failures += 1;
         if (cause instanceof ApiError && cause.kind === 'cursor-gone') {
-          const { restored, earliest } = cause.members;
+          const { restored, earliest } = cause.problem;
           const place = restored ?? earliest;
           cursor = typeof place === 'string' ? place : undefined;
           add({ kind: 'gap', reason: cause.message });
@@ -221,9 +195,11 @@ export function createEventStream(
         }
         const since = state.connection.phase === 'lost' ? state.connection.since : now();
         set({ connection: { phase: 'lost', since, why: toErrorMessage(cause) } });
-        const retryAfterMs = cause instanceof ApiError ? (cause.retryAfterSeconds ?? 0) * 1000 : 0;
         const pause = backoff(failures - 1, RETRY_MS);
-        await sleep(Math.max(retryAfterMs, withJitter(pause, RETRY_JITTER, Math.random())), signal);
+        await sleep(
+          Math.max(getRetryAfterMs(cause) ?? 0, withJitter(pause, RETRY_JITTER, Math.random())),
+          signal,
+        );
       }
     }
   }

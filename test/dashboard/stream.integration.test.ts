@@ -3,7 +3,7 @@ import { getEventListeners, once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { type Api, createApi } from '../../dashboard/src/api.ts';
+import { type Client, createClient } from '../../client/index.ts';
 import { createEventStream, type EventStream, MAX_ROWS } from '../../dashboard/src/stream.ts';
 import type { JobEvent } from '../../shared/events/event.ts';
 import { exampleOf } from '../../shared/events/examples.ts';
@@ -23,7 +23,7 @@ interface Opened {
 }
 
 let server: Server;
-let api: Api;
+let api: Client;
 let stream: EventStream | undefined;
 /** Answers the request for earlier events. */
 let earlier: (response: ServerResponse) => void;
@@ -39,14 +39,7 @@ beforeEach(async () => {
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
-  const real = createApi('a-key');
-  // In a browser, paths are relative to the origin of the page.
-  const at = (path: string): string => `http://127.0.0.1:${port}${path}`;
-  api = {
-    ...real,
-    get: (path, options) => real.get(at(path), options),
-    open: (path, options) => real.open(at(path), options),
-  };
+  api = createClient({ url: `http://127.0.0.1:${port}`, key: 'a-key' });
 });
 
 afterEach(async () => {
@@ -114,7 +107,7 @@ type Timer = ReturnType<typeof setTimeout>;
 function streamTimers(set: (work: () => void, ms: number, real: typeof setTimeout) => Timer): void {
   const real = setTimeout;
   vi.spyOn(globalThis, 'setTimeout').mockImplementation(((work: () => void, ms = 0, ...rest: unknown[]) =>
-    /dashboard\/src\/stream\.ts/.test(new Error().stack ?? '')
+    /(?:dashboard\/src|client)\/stream\.ts/.test(new Error().stack ?? '')
       ? set(work, ms, real)
       : real(() => (work as (...all: unknown[]) => void)(...rest), ms)) as typeof setTimeout);
 }
@@ -287,9 +280,9 @@ test('retries leave no abort listeners behind', async () => {
   const listeners = (): number => (ending ? getEventListeners(ending, 'abort').length : Number.NaN);
   api = {
     ...api,
-    get: (path, options) => {
-      ending = options?.signal ?? undefined;
-      return get(path, options);
+    get: (path, ...init) => {
+      ending = init[0]?.signal;
+      return get(path, ...init);
     },
   };
   let before = Number.NaN;

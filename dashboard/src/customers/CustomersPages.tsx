@@ -2,13 +2,13 @@
 import { useQuery } from '@tanstack/react-query';
 import { lazy, Suspense } from 'react';
 import { Link, Route, Switch } from 'wouter';
-import { accountPath } from '../api-paths.ts';
+import { withId } from '../api.ts';
 import { Badge, Empty, Failure, Loading, NotFound, Page, Panel } from '../components.tsx';
 import { useAccounts, useApi } from '../queries.ts';
 import { buildHref, decodeSegment, useRegion } from '../urls.ts';
 import css from './customers.module.css';
 import { useCustomersHref } from './layout.tsx';
-import { type Settings, toNotificationStatus } from './settings.ts';
+import { toNotificationStatus } from './settings.ts';
 
 const MessagePage = lazy(() => import('./MessagePage.tsx'));
 const MessagesPage = lazy(() => import('./MessagesPage.tsx'));
@@ -131,7 +131,7 @@ function useSettings(account: string, enabled: boolean) {
   const api = useApi();
   return useQuery({
     queryKey: ['notifications', account],
-    queryFn: ({ signal }) => api.get<Settings>(accountPath(account, 'notifications'), { signal }),
+    queryFn: ({ signal }) => api.get('/v1/accounts/{id}/notifications', { ...withId(account), signal }),
     enabled,
     staleTime: 60_000,
   });

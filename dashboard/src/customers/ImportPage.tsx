@@ -5,7 +5,7 @@ import { useQueryClient } from '@tanstack/react-query';
 import { useEffect, useRef, useState } from 'react';
 import { Link } from 'wouter';
 import { columns } from '../../../shared/notifications/recipients-file.ts';
-import { accountPath } from '../api-paths.ts';
+import { withId } from '../api.ts';
 import { Failure, Note, Panel } from '../components.tsx';
 import { useApi } from '../queries.ts';
 import css from './customers.module.css';
@@ -50,9 +50,13 @@ export function ImportPage({ account }: { readonly account: string }) {
       progress = current;
       if (!signal.aborted) setStep({ at: 'running', dryRun, progress });
     };
-    const path = accountPath(account, 'recipients', 'import');
     try {
-      const send = (csv: string) => api.post<ImportReport>(path, { body: { csv, dryRun }, signal });
+      const send = (csv: string) =>
+        api.post('/v1/accounts/{id}/recipients/import', {
+          ...withId(account),
+          body: { csv, dryRun },
+          signal,
+        });
       const report = await importInParts(text, send, onProgress);
       if (!signal.aborted) setStep({ at: dryRun ? 'checked' : 'imported', report });
     } catch (error) {

@@ -1,8 +1,8 @@
 /** One message: its state and its content. */
 import { useQuery } from '@tanstack/react-query';
 import { Link } from 'wouter';
+import type { Message } from '../../../client/index.ts';
 import { messageReasons, messageStates } from '../../../shared/notifications/types.ts';
-import { accountPath } from '../api-paths.ts';
 import { Badge, Empty, Facts, Failure, Note, Panel } from '../components.tsx';
 import { channelNames, kindNames, stateNames } from '../messages.ts';
 import { useApi } from '../queries.ts';
@@ -10,16 +10,16 @@ import { Timestamp } from '../times.tsx';
 import css from './customers.module.css';
 import { localeNames } from './labels.ts';
 import { AccountPage, useCustomersHref } from './layout.tsx';
-import { JobLinks, type Message } from './MessagesPage.tsx';
+import { JobLinks } from './MessagesPage.tsx';
 import { SmsBubble } from './SmsBubble.tsx';
 
 export default function MessagePage(props: { readonly account: string; readonly message: string }) {
   const { account } = props;
   const api = useApi();
-  const path = accountPath(account, 'messages', props.message);
+  const params = { path: { id: account, message: props.message } };
   const { data, error, refetch } = useQuery({
     queryKey: ['messages', account, 'one', props.message],
-    queryFn: ({ signal }) => api.get<Message>(path, { signal }),
+    queryFn: ({ signal }) => api.get('/v1/accounts/{id}/messages/{message}', { params, signal }),
     refetchInterval: 10_000,
   });
   return (

@@ -3,10 +3,8 @@ import { NativeSelect } from '@mantine/core';
 import { useInfiniteQuery } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
 import { Link } from 'wouter';
-import type * as z from 'zod';
-import type * as views from '../../../shared/api/notification-views.ts';
+import type { Message } from '../../../client/index.ts';
 import { messageReasons, messageStates } from '../../../shared/notifications/types.ts';
-import { accountPath } from '../api-paths.ts';
 import { Badge, Empty, Failure, Hidden, Panel } from '../components.tsx';
 import { channelNames, kindNames, stateNames, states } from '../messages.ts';
 import { useApi } from '../queries.ts';
@@ -17,8 +15,6 @@ import { LoadMore } from './components.tsx';
 import css from './customers.module.css';
 import { formatCount } from './labels.ts';
 import { AccountPage, useCustomersHref } from './layout.tsx';
-
-export type Message = z.infer<typeof views.Message>;
 
 const PAGE_SIZE = 50;
 /** Refresh interval. Messages change state without an event. */
@@ -50,8 +46,7 @@ export default function MessagesPage({ account }: { readonly account: string }) 
       >
         <MessageList
           account={account}
-          path={['messages']}
-          query={{ state }}
+          state={state}
           empty={
             state
               ? 'No messages in this state.'
@@ -63,26 +58,30 @@ export default function MessagesPage({ account }: { readonly account: string }) 
   );
 }
 
-/** Messages of an account or of one recipient, newest first, with further pages. `path`: segments below the account. */
+/** Messages of an account, in a state or to a recipient, newest first, with further pages. */
 export function MessageList(props: {
   readonly account: string;
-  readonly path: readonly string[];
-  readonly query?: { readonly state: string | undefined };
+  readonly recipient?: string;
+  readonly state?: Message['state'] | undefined;
   readonly empty: ReactNode;
 }) {
-  const { account, path, query = { state: undefined }, empty } = props;
+  const { account, recipient, state, empty } = props;
   const api = useApi();
   const found = useInfiniteQuery({
-    queryKey: ['messages', account, path, query],
-    queryFn: ({ pageParam, signal }) =>
-      api.get<{ messages: Message[]; next: string | null }>(accountPath(account, ...path), {
-        query: { ...query, limit: PAGE_SIZE, after: pageParam },
-        signal,
-      }),
+    queryKey: ['messages', account, { recipient, state }],
+    queryFn: ({ pageParam, signal }) => {
+      const query = { limit: PAGE_SIZE, after: pageParam };
+      if (recipient === undefined) {
+        const params = { path: { id: account }, query: { ...query, state } };
+        return api.get('/v1/accounts/{id}/messages', { params, signal });
+      }
+      const params = { path: { id: account, recipient }, query };
+      return api.get('/v1/accounts/{id}/recipients/{recipient}/messages', { params, signal });
+    },
     initialPageParam: undefined as string | undefined,
     getNextPageParam: ({ next }) => next ?? undefined,
     // No refresh once older pages are loaded: they seldom change.
-    refetchInterval: ({ state }) => ((state.data?.pages.length ?? 0) > 1 ? false : REFRESH_MS),
+    refetchInterval: ({ state: { data } }) => ((data?.pages.length ?? 0) > 1 ? false : REFRESH_MS),
   });
   useRefresh(['job.*', 'order_group.*'], [['messages', account]]);
   const messages = found.data?.pages.flatMap((page) => page.messages);

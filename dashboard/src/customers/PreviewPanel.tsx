@@ -3,9 +3,8 @@ import { NativeSelect, TextInput, UnstyledButton } from '@mantine/core';
 import { useDebouncedValue } from '@mantine/hooks';
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { useEffect, useRef, useState } from 'react';
-import type * as z from 'zod';
-import type * as views from '../../../shared/api/notification-views.ts';
-import { accountPath } from '../api-paths.ts';
+import type { MessagePreview } from '../../../client/index.ts';
+import { withId } from '../api.ts';
 import { Hidden, Note, Panel } from '../components.tsx';
 import { useApi } from '../queries.ts';
 import css from './customers.module.css';
@@ -18,8 +17,6 @@ import {
   type TemplateText,
   toTemplateError,
 } from './template-fields.ts';
-
-type Preview = z.infer<typeof views.Preview>;
 
 /** Time without input before a preview is requested. */
 const DEBOUNCE_MS = 400;
@@ -53,14 +50,15 @@ export function PreviewPanel(props: {
   const { data, error, isFetching } = useQuery({
     queryKey: ['preview', account, requested],
     queryFn: ({ signal }) =>
-      api.post<Preview>(accountPath(account, 'notifications', 'preview'), {
+      api.post('/v1/accounts/{id}/notifications/preview', {
+        ...withId(account),
         body: JSON.parse(requested),
         signal,
       }),
     placeholderData: keepPreviousData,
     retry: false,
   });
-  const last = useRef<Preview>(undefined);
+  const last = useRef<MessagePreview>(undefined);
   if (data) last.current = data;
   const shown = last.current;
   const invalid = error ? toTemplateError(error) : null;
@@ -119,7 +117,7 @@ export function PreviewPanel(props: {
   );
 }
 
-function PreviewContent({ preview }: { readonly preview: Preview }) {
+function PreviewContent({ preview }: { readonly preview: MessagePreview }) {
   const [part, setPart] = useState<'html' | 'text'>('html');
   const [width, setWidth] = useState<'desktop' | 'phone'>('desktop');
   const [scheme, setScheme] = useState<'light' | 'dark'>('light');

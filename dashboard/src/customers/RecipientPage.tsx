@@ -3,9 +3,10 @@ import { Button, Checkbox, NativeSelect, TextInput } from '@mantine/core';
 import { useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { Link, useLocation } from 'wouter';
+import { ifMatch } from '../../../client/index.ts';
 import { NewRecipient, RecipientUpdate } from '../../../shared/notifications/notification-input.ts';
 import { messageKinds } from '../../../shared/notifications/types.ts';
-import { accountPath } from '../api-paths.ts';
+import { withId } from '../api.ts';
 import { Badge, Facts, Failure, Note, Panel, showToast, useConfirm } from '../components.tsx';
 import { type ApiForm, isConflict, useApiForm } from '../forms.ts';
 import { channelNames, kindNames, kinds } from '../messages.ts';
@@ -26,6 +27,8 @@ import {
   toRecipientValues,
 } from './recipients.ts';
 
+const RECIPIENT = '/v1/accounts/{id}/recipients/{recipient}';
+
 /** The form of a new recipient. */
 export function NewRecipientPage({ account }: { readonly account: string }) {
   const api = useApi();
@@ -37,7 +40,7 @@ export function NewRecipientPage({ account }: { readonly account: string }) {
     initial: toRecipientValues(),
     toBody: toNewRecipient,
     send: async (body) => {
-      const created = await api.post<Recipient>(accountPath(account, 'recipients'), { body });
+      const created = await api.post('/v1/accounts/{id}/recipients', { ...withId(account), body });
       recipientForm.markSaved();
       await queries.invalidateQueries({ queryKey: ['recipients', account] });
       showToast(`${created.name ?? created.id} added. Notified of ${formatScope(created)} of ${account}.`);
@@ -58,9 +61,9 @@ export function NewRecipientPage({ account }: { readonly account: string }) {
 /** One recipient: settings and messages. */
 export function RecipientPage({ account, id }: { readonly account: string; readonly id: string }) {
   const may = useSession().may('admin');
-  const { data, error, refetch, version, restart } = useEditable<Recipient>(
+  const { data, error, refetch, version, restart } = useEditable(
     ['recipients', account, 'one', id],
-    accountPath(account, 'recipients', id),
+    (api, signal) => api.get(RECIPIENT, { params: { path: { id: account, recipient: id } }, signal }),
   );
   return (
     <AccountPage account={account} part="recipients" title={data?.name ?? id}>
@@ -73,7 +76,7 @@ export function RecipientPage({ account, id }: { readonly account: string; reado
         <Panel title="Messages" aside="Newest first">
           <MessageList
             account={account}
-            path={['recipients', id, 'messages']}
+            recipient={id}
             empty="No messages yet. Messages to this recipient appear here."
           />
         </Panel>
@@ -92,7 +95,7 @@ function RecipientForm(props: {
   const [recipient] = useState(props.recipient);
   const { id, name } = recipient;
   const own = recipient.source === 'upstream';
-  const path = accountPath(account, 'recipients', id);
+  const path = { id: account, recipient: id };
   const api = useApi();
   const confirm = useConfirm();
   const queries = useQueryClient();
@@ -103,7 +106,8 @@ function RecipientForm(props: {
     initial: toRecipientValues(recipient),
     toBody: (values) => toRecipientChange(values, recipient),
     send: async (body) => {
-      const saved = await api.patch<Recipient>(path, { body, revision: recipient.revision });
+      const params = { path, header: ifMatch(recipient.revision) };
+      const saved = await api.patch(RECIPIENT, { params, body });
       recipientForm.markSaved();
       showToast('Recipient saved.');
       await restart(saved);
@@ -118,7 +122,7 @@ function RecipientForm(props: {
       verb: 'Remove',
       destructive: true,
       onConfirm: async () => {
-        await api.delete(path);
+        await api.delete(RECIPIENT, { params: { path } });
         recipientForm.markSaved();
         await queries.invalidateQueries({ queryKey: ['recipients', account], refetchType: 'none' });
         showToast(`${name ?? id} removed.`);

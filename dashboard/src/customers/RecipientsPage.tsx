@@ -5,10 +5,10 @@ import { useQuery } from '@tanstack/react-query';
 import { useWindowVirtualizer } from '@tanstack/react-virtual';
 import { useDeferredValue, useLayoutEffect, useMemo, useRef, useState } from 'react';
 import { Link } from 'wouter';
-import { accountPath } from '../api-paths.ts';
+import { withId } from '../api.ts';
 import { Badge, Empty, Failure, Hidden, Panel } from '../components.tsx';
 import { channelNames, kindNames } from '../messages.ts';
-import { allPages, useApi } from '../queries.ts';
+import { collect, useApi } from '../queries.ts';
 import { useSession } from '../session.ts';
 import { useParams } from '../urls.ts';
 import css from './customers.module.css';
@@ -37,7 +37,7 @@ function Recipients({ account }: { readonly account: string }) {
   const { data, error, refetch } = useQuery({
     queryKey: ['recipients', account],
     queryFn: ({ signal }) =>
-      allPages<Recipient>(api, accountPath(account, 'recipients'), 'recipients', { signal }),
+      collect(api.list('/v1/accounts/{id}/recipients', 'recipients', { ...withId(account), signal })),
   });
   const found = useMemo(() => (data ? filterRecipients(data, search) : undefined), [data, search]);
   return (

@@ -1,7 +1,8 @@
 /** Notification settings of an account. */
 import { Button, Checkbox, NativeSelect, Textarea, TextInput } from '@mantine/core';
 import { useState } from 'react';
-import { accountPath } from '../api-paths.ts';
+import type { NotificationSettingsInput } from '../../../client/index.ts';
+import { withId, withRevision } from '../api.ts';
 import { Badge, Facts, Failure, Note, Panel, showToast, useConfirm } from '../components.tsx';
 import { isConflict, useApiForm } from '../forms.ts';
 import { useApi } from '../queries.ts';
@@ -24,9 +25,8 @@ import {
 
 export default function SettingsPage({ account }: { readonly account: string }) {
   const may = useSession().may('admin');
-  const { data, error, refetch, version, restart } = useEditable<Settings>(
-    ['notifications', account],
-    accountPath(account, 'notifications'),
+  const { data, error, refetch, version, restart } = useEditable(['notifications', account], (api, signal) =>
+    api.get('/v1/accounts/{id}/notifications', { ...withId(account), signal }),
   );
   return (
     <AccountPage account={account} part="" title={`Notifications of ${account}`}>
@@ -90,9 +90,9 @@ function SettingsForm(props: {
   const api = useApi();
   const confirm = useConfirm();
 
-  async function save(body: unknown): Promise<void> {
-    const path = accountPath(account, 'notifications');
-    const saved = await api.put<Settings>(path, { body, revision: settings.revision });
+  async function save(body: NotificationSettingsInput): Promise<void> {
+    const at = withRevision(withId(account), settings.revision);
+    const saved = await api.put('/v1/accounts/{id}/notifications', { ...at, body });
     markSaved();
     showToast('Settings saved.');
     await restart(saved);

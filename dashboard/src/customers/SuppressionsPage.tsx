@@ -1,11 +1,10 @@
 /** Addresses that receive no messages from an account. */
 import { Button, NativeSelect, TextInput } from '@mantine/core';
 import { useInfiniteQuery, useQueryClient } from '@tanstack/react-query';
-import type * as z from 'zod';
-import type * as views from '../../../shared/api/notification-views.ts';
+import type { Suppression } from '../../../client/index.ts';
 import { NewSuppression } from '../../../shared/notifications/notification-input.ts';
 import { channels } from '../../../shared/notifications/types.ts';
-import { accountPath } from '../api-paths.ts';
+import { withId } from '../api.ts';
 import {
   Badge,
   type Confirmation,
@@ -25,7 +24,6 @@ import { FormErrorNote, LoadMore } from './components.tsx';
 import css from './customers.module.css';
 import { AccountPage } from './layout.tsx';
 
-type Suppression = z.infer<typeof views.Suppression>;
 type Reason = Suppression['reason'];
 
 const PAGE_SIZE = 100;
@@ -83,7 +81,7 @@ function AddForm({ account }: { readonly account: string }) {
     initial: { channel: 'email', address: '' },
     toBody: (values) => values,
     send: async (body) => {
-      await api.post(accountPath(account, 'suppressions'), { body });
+      await api.post('/v1/accounts/{id}/suppressions', { ...withId(account), body });
       await queries.invalidateQueries({ queryKey: ['suppressions', account] });
       form.setFieldValue('address', '');
       markSaved({ channel: form.getValues().channel, address: '' });
@@ -120,8 +118,8 @@ function Suppressions({ account }: { readonly account: string }) {
   const found = useInfiniteQuery({
     queryKey: ['suppressions', account],
     queryFn: ({ pageParam, signal }) =>
-      api.get<{ suppressions: Suppression[]; next: string | null }>(accountPath(account, 'suppressions'), {
-        query: { limit: PAGE_SIZE, after: pageParam },
+      api.get('/v1/accounts/{id}/suppressions', {
+        params: { path: { id: account }, query: { limit: PAGE_SIZE, after: pageParam } },
         signal,
       }),
     initialPageParam: undefined as string | undefined,
@@ -129,7 +127,8 @@ function Suppressions({ account }: { readonly account: string }) {
     refetchInterval: 15_000,
   });
   const lift = async (id: string): Promise<void> => {
-    await api.delete(accountPath(account, 'suppressions', id));
+    const params = { path: { id: account, suppression: id } };
+    await api.delete('/v1/accounts/{id}/suppressions/{suppression}', { params });
     await queries.invalidateQueries({ queryKey: ['suppressions', account] });
     showToast('Suppression lifted.');
   };

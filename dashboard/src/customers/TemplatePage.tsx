@@ -4,7 +4,6 @@ import { useQueryClient } from '@tanstack/react-query';
 import { useRef, useState } from 'react';
 import { texts } from '../../../shared/notifications/texts/texts.ts';
 import { channels, locales } from '../../../shared/notifications/types.ts';
-import { accountPath } from '../api-paths.ts';
 import { Badge, Empty, Failure, Note, Page, Panel, showToast, useConfirm } from '../components.tsx';
 import { channelNames, kindNames, kinds } from '../messages.ts';
 import { useApi } from '../queries.ts';
@@ -27,6 +26,11 @@ import {
   templateVariables,
   toTemplateError,
 } from './template-fields.ts';
+
+const TEMPLATE = '/v1/accounts/{id}/templates/{kind}/{channel}/{locale}';
+const withTemplate = (id: string, { kind, channel, locale }: TemplateKey) => ({
+  params: { path: { id, kind, channel, locale } },
+});
 
 export default function TemplatePage(props: {
   readonly account: string;
@@ -53,10 +57,9 @@ function TemplateEditorPage({
   readonly template: TemplateKey;
 }) {
   const { kind, channel, locale } = template;
-  const path = accountPath(account, 'templates', kind, channel, locale);
-  const { data, error, refetch, version, restart } = useEditable<Template>(
+  const { data, error, refetch, version, restart } = useEditable(
     ['template', account, template],
-    path,
+    (api, signal) => api.get(TEMPLATE, { ...withTemplate(account, template), signal }),
   );
   return (
     <AccountPage
@@ -66,14 +69,7 @@ function TemplateEditorPage({
     >
       {error && !data ? <Failure error={error} again={refetch} /> : null}
       {data ? (
-        <Editor
-          key={version}
-          account={account}
-          template={template}
-          path={path}
-          saved={data}
-          restart={restart}
-        />
+        <Editor key={version} account={account} template={template} saved={data} restart={restart} />
       ) : null}
     </AccountPage>
   );
@@ -82,12 +78,11 @@ function TemplateEditorPage({
 function Editor(props: {
   readonly account: string;
   readonly template: TemplateKey;
-  readonly path: string;
   readonly saved: Template;
   /** Remounts the editor, with the saved template or with a new fetch. */
   readonly restart: (saved?: Template) => Promise<void>;
 }) {
-  const { account, template, path, restart } = props;
+  const { account, template, restart } = props;
   const { kind, channel, locale } = template;
   const [saved] = useState(props.saved);
   const before: TemplateText = saved.custom ? saved.template : {};
@@ -130,7 +125,7 @@ function Editor(props: {
     setBusy(true);
     setSaveError(null);
     try {
-      const current = await api.put<Template>(path, { body: text });
+      const current = await api.put(TEMPLATE, { ...withTemplate(account, template), body: text });
       showToast('Template saved. It applies to new messages.');
       await refresh(current);
     } catch (cause) {
@@ -146,7 +141,7 @@ function Editor(props: {
       verb: 'Delete',
       destructive: true,
       onConfirm: async () => {
-        await api.delete(path);
+        await api.delete(TEMPLATE, withTemplate(account, template));
         setText(before);
         showToast('Template deleted. The default applies again.');
         await refresh();

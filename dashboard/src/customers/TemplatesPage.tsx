@@ -2,10 +2,9 @@
 import { useQuery } from '@tanstack/react-query';
 import { Fragment } from 'react';
 import { Link } from 'wouter';
-import type * as z from 'zod';
-import type * as views from '../../../shared/api/notification-views.ts';
+import type { ListedTemplate } from '../../../client/index.ts';
 import { channels, locales, messageKinds } from '../../../shared/notifications/types.ts';
-import { accountPath } from '../api-paths.ts';
+import { withId } from '../api.ts';
 import { Failure, Panel } from '../components.tsx';
 import { channelNames, kindNames, kinds } from '../messages.ts';
 import { useApi } from '../queries.ts';
@@ -14,15 +13,12 @@ import css from './customers.module.css';
 import { localeNames } from './labels.ts';
 import { AccountPage, useCustomersHref } from './layout.tsx';
 
-type Listed = z.infer<typeof views.ListedTemplate>;
-
 export default function TemplatesPage({ account }: { readonly account: string }) {
   const api = useApi();
   const { data, error, refetch } = useQuery({
     queryKey: ['templates', account],
     queryFn: async ({ signal }) =>
-      (await api.get<{ templates: readonly Listed[] }>(accountPath(account, 'templates'), { signal }))
-        .templates,
+      (await api.get('/v1/accounts/{id}/templates', { ...withId(account), signal })).templates,
   });
   return (
     <AccountPage account={account} part="templates" title={`Templates of ${account}`}>
@@ -80,8 +76,8 @@ export default function TemplatesPage({ account }: { readonly account: string })
 
 function Cell(props: {
   readonly account: string;
-  readonly template: Pick<Listed, 'kind' | 'channel' | 'locale'>;
-  readonly listed: Listed | undefined;
+  readonly template: Pick<ListedTemplate, 'kind' | 'channel' | 'locale'>;
+  readonly listed: ListedTemplate | undefined;
 }) {
   const { account, listed } = props;
   const { kind, channel, locale } = props.template;

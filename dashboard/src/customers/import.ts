@@ -1,10 +1,8 @@
 /** Imports a recipients file in parts, with one combined report. */
-import type * as z from 'zod';
-import type { ImportReport as Report } from '../../../shared/api/notification-views.ts';
+import type { ImportReport } from '../../../client/index.ts';
 import { decodeCsv, NOT_UTF8, splitCsv } from '../../../shared/notifications/recipients-file.ts';
 
-/** Result of an import or of its dry run. */
-export type ImportReport = z.infer<typeof Report>;
+export type { ImportReport };
 
 /** Progress in parts of the file. */
 export interface ImportProgress {

@@ -1,11 +1,10 @@
 /** Recipients: form values, request bodies, list filter and CSV export. */
-import type * as z from 'zod';
-import type * as views from '../../../shared/api/notification-views.ts';
+import type { Recipient } from '../../../client/index.ts';
 import { csvHeader, formatCsvRow } from '../../../shared/notifications/recipients-file.ts';
 import { type Channel, channels, DEFAULT_KINDS } from '../../../shared/notifications/types.ts';
 import { emptyToNull, parseWholeNumber } from './settings.ts';
 
-export type Recipient = z.infer<typeof views.Recipient>;
+export type { Recipient };
 
 /** Channels of a recipient. `auto`: every channel with an address. */
 export type ChannelChoice = 'auto' | 'email' | 'sms' | 'both';

@@ -1,10 +1,9 @@
 /** Notification settings: their display status, form values and request body. */
-import type * as z from 'zod';
-import type { NotificationSettings } from '../../../shared/api/notification-views.ts';
+import type { NotificationSettings as Settings } from '../../../client/index.ts';
 import { SettingsInput } from '../../../shared/notifications/notification-input.ts';
 
+export type { Settings };
 export { SettingsInput };
-export type Settings = z.infer<typeof NotificationSettings>;
 
 /** Returns the name and tone of the notification status. */
 export function toNotificationStatus(

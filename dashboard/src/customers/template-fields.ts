@@ -1,8 +1,7 @@
 /** Fields and variables of templates, as documented in docs/notifications.md. */
-import type * as z from 'zod';
-import type * as views from '../../../shared/api/notification-views.ts';
+import { ApiError, type Template } from '../../../client/index.ts';
 import type { Channel } from '../../../shared/notifications/types.ts';
-import { ApiError, toErrorMessage } from '../api.ts';
+import { toErrorMessage } from '../api.ts';
 
 /** A field of a template. */
 export interface TemplateField {
@@ -119,7 +118,7 @@ export const templateVariables: readonly TemplateVariable[] = [
   { name: 'tracking', description: 'Tracking links or numbers, as many as fit', channel: 'sms' },
 ];
 
-export type Template = z.infer<typeof views.Template>;
+export type { Template };
 export type TemplateKey = Pick<Template, 'kind' | 'channel' | 'locale'>;
 /** The text of a template, by field; a field that is absent has the default text. */
 export type TemplateText = Readonly<Record<string, string>>;

@@ -2,7 +2,8 @@
 import { Button } from '@mantine/core';
 import { useState } from 'react';
 import { Link } from 'wouter';
-import type { AccountReport, TestReport } from '../../../shared/accounts/account-input.ts';
+import type { AccountStatus, TestReport } from '../../../client/index.ts';
+import { withId, withRevision } from '../api.ts';
 import { Badge, Empty, Facts, Failure, Note, Page, Panel, useConfirm } from '../components.tsx';
 import { EventSummary } from '../EventSummary.tsx';
 import { useApi } from '../queries.ts';
@@ -21,14 +22,7 @@ import {
 } from './components.tsx';
 import css from './Health.module.css';
 import { ObservedThrough } from './OverviewPage.tsx';
-import {
-  type AccountDetails,
-  accountPath,
-  isGone,
-  SCANNED_EVENTS,
-  useAccount,
-  useAccountEvents,
-} from './queries.ts';
+import { type AccountDetails, isGone, SCANNED_EVENTS, useAccount, useAccountEvents } from './queries.ts';
 import { countMissingJobs, getPendingConfirmation, POLL_OUTCOMES, toAccountState } from './status.ts';
 
 /** Interval of the check whether the account is stale. */
@@ -135,7 +129,7 @@ function AccountView({ account: { record, report, polls } }: { readonly account:
   );
 }
 
-function MissingJobs({ report: { missingJobs } }: { readonly report: AccountReport }) {
+function MissingJobs({ report: { missingJobs } }: { readonly report: AccountStatus }) {
   const { pending, suspected, contradictory } = missingJobs;
   if (countMissingJobs(missingJobs) === 0) return 'None';
   return [
@@ -216,12 +210,12 @@ function Actions(props: {
   const ask = useConfirm();
   const test = () => {
     onTested(null);
-    void runner.run('test', async () => onTested(await api.post<TestReport>(accountPath(id, '/test'))));
+    void runner.run('test', async () => onTested(await api.post('/v1/accounts/{id}/test', withId(id))));
   };
   const resume = () =>
     void runner.run(
       'resume',
-      () => api.post(accountPath(id, '/resume'), { revision }),
+      () => api.post('/v1/accounts/{id}/resume', withRevision(withId(id), revision)),
       `Polling of ${id} is resumed.`,
     );
   const pause = () =>
@@ -236,7 +230,7 @@ function Actions(props: {
       verb: 'Pause',
       onConfirm: () =>
         runner.runConfirmed(
-          () => api.post(accountPath(id, '/pause'), { revision }),
+          () => api.post('/v1/accounts/{id}/pause', withRevision(withId(id), revision)),
           `Polling of ${id} is paused.`,
         ),
     });
@@ -293,7 +287,7 @@ function TestResult({ report: { ok, steps, upstreamId, openJobs } }: { readonly 
 /** Buttons for the confirmations that an account waits for. */
 function ConfirmActions(props: {
   readonly id: string;
-  readonly report: AccountReport;
+  readonly report: AccountStatus;
   readonly runner: ActionRunner;
 }) {
   const { id, report, runner } = props;
@@ -303,7 +297,7 @@ function ConfirmActions(props: {
   const events = useAccountEvents(id, report.head);
   if (kind === null) return null;
   const confirm = (body: { readonly upstreamId?: number }, done: string) =>
-    runner.runConfirmed(() => api.post(accountPath(id, '/confirm'), { body }), done);
+    runner.runConfirmed(() => api.post('/v1/accounts/{id}/confirm', { ...withId(id), body }), done);
   if (kind === 'quarantine') {
     const missing = countMissingJobs(report.missingJobs);
     const jobs = missing === 1 ? '1 job is' : `${missing.toLocaleString()} jobs are`;

@@ -9,7 +9,6 @@ import { formatDuration, Timestamp } from '../times.tsx';
 import { accountHref, jobHref, useParams } from '../urls.ts';
 import { type Column, More, Rows, useHref } from './components.tsx';
 import css from './Health.module.css';
-import { endpointPath } from './queries.ts';
 import { ATTEMPT_CAUSES, ATTEMPT_OUTCOMES, type Attempt, type Endpoint } from './status.ts';
 
 const PAGE = 25;
@@ -22,7 +21,7 @@ const OUTCOME_FILTERS = [
   { value: 'rejected', label: 'Rejected' },
   { value: 'retry', label: 'Failed' },
   { value: 'delivered', label: 'Delivered' },
-];
+] as const;
 
 export function Deliveries({ endpoint: { region, id } }: { readonly endpoint: Endpoint }) {
   const api = useApi();
@@ -31,8 +30,8 @@ export function Deliveries({ endpoint: { region, id } }: { readonly endpoint: En
   const { data, error, refetch, fetchNextPage, hasNextPage, isFetchingNextPage } = useInfiniteQuery({
     queryKey: ['endpoints', 'deliveries', region, id, outcome],
     queryFn: ({ pageParam, signal }) =>
-      api.get<{ deliveries: Attempt[]; next: string | null }>(endpointPath(id, '/deliveries'), {
-        query: { region, limit: PAGE, outcome, after: pageParam },
+      api.get('/v1/endpoints/{id}/deliveries', {
+        params: { path: { id }, query: { region, limit: PAGE, outcome, after: pageParam } },
         signal,
       }),
     initialPageParam: undefined as string | undefined,

@@ -2,8 +2,8 @@
 import { Button } from '@mantine/core';
 import { useState } from 'react';
 import { Link } from 'wouter';
-import type * as z from 'zod';
-import type { AttemptReport } from '../../../shared/api/endpoint-views.ts';
+import type { AttemptReport } from '../../../client/index.ts';
+import { withEndpoint, withRevision } from '../api.ts';
 import { Facts, Failure, Note, Page, Panel, Statistic, useConfirm } from '../components.tsx';
 import { useApi } from '../queries.ts';
 import { useSession } from '../session.ts';
@@ -23,7 +23,7 @@ import { Deliveries } from './Deliveries.tsx';
 import css from './Health.module.css';
 import { formatDeadCount } from './OverviewPage.tsx';
 import { DeadEvents, ParkedEvents } from './ParkedEvents.tsx';
-import { endpointPath, isGone, useEndpoint, useEndpointHealth } from './queries.ts';
+import { isGone, useEndpoint, useEndpointHealth } from './queries.ts';
 import { Replays } from './Replays.tsx';
 import {
   ATTEMPT_OUTCOMES,
@@ -33,8 +33,6 @@ import {
   type Health,
   toEndpointState,
 } from './status.ts';
-
-type PingResponse = z.infer<typeof AttemptReport>;
 
 /** Interval of the check whether the endpoint is lagging. */
 const LATE_MS = 5_000;
@@ -62,7 +60,7 @@ function EndpointView({ endpoint, health }: { readonly endpoint: Endpoint; reado
   const now = useNow(LATE_MS);
   const { may } = useSession();
   const runner = useActionRunner([['endpoints']]);
-  const [pinged, setPinged] = useState<PingResponse | null>(null);
+  const [pinged, setPinged] = useState<AttemptReport | null>(null);
   const { region, id, kind } = endpoint;
   const { backlog, statistics, parked } = health;
   // The delivery log may be newer than the health.
@@ -245,22 +243,25 @@ function Actions(props: {
   readonly endpoint: Endpoint;
   readonly health: Health;
   readonly runner: ActionRunner;
-  readonly onPinged: (report: PingResponse | null) => void;
+  readonly onPinged: (report: AttemptReport | null) => void;
 }) {
   const { endpoint, health, runner, onPinged } = props;
-  const { region, id, kind, managed, paused, revision } = endpoint;
+  const { id, kind, managed, paused, revision } = endpoint;
   const api = useApi();
   const ask = useConfirm();
-  const query = { region };
   const name = getSinkName(id);
   const ping = () => {
     onPinged(null);
     void runner.run('ping', async () =>
-      onPinged(await api.post<PingResponse>(endpointPath(id, '/ping'), { query })),
+      onPinged(await api.post('/v1/endpoints/{id}/ping', withEndpoint(endpoint))),
     );
   };
   const restart = (verb: 'resume' | 'enable', done: string) => () =>
-    void runner.run(verb, () => api.post(endpointPath(id, `/${verb}`), { query, revision }), done);
+    void runner.run(
+      verb,
+      () => api.post(`/v1/endpoints/{id}/${verb}`, withRevision(withEndpoint(endpoint), revision)),
+      done,
+    );
   const pause = () =>
     ask({
       title: `Pause ${name}?`,
@@ -273,7 +274,7 @@ function Actions(props: {
       verb: 'Pause',
       onConfirm: () =>
         runner.runConfirmed(
-          () => api.post(endpointPath(id, '/pause'), { query, revision }),
+          () => api.post('/v1/endpoints/{id}/pause', withRevision(withEndpoint(endpoint), revision)),
           `${name} is paused.`,
         ),
     });
@@ -320,7 +321,7 @@ function Actions(props: {
   );
 }
 
-function PingReport({ report: { outcome, status, latencyMs, message } }: { readonly report: PingResponse }) {
+function PingReport({ report: { outcome, status, latencyMs, message } }: { readonly report: AttemptReport }) {
   const { label, tone } = ATTEMPT_OUTCOMES[outcome];
   return (
     <Note tone={tone === 'good' ? 'good' : 'bad'} live>

@@ -2,8 +2,8 @@
 import { Button, Checkbox } from '@mantine/core';
 import { keepPreviousData, useInfiniteQuery } from '@tanstack/react-query';
 import { useState } from 'react';
-import type * as z from 'zod';
-import type { DeadEvent, ParkedEvent } from '../../../shared/api/endpoint-views.ts';
+import type { DeadEvent, ParkedEvent, ParkedEventSelection } from '../../../client/index.ts';
+import { withEndpoint } from '../api.ts';
 import { Empty, Failure, Panel, showToast, useConfirm } from '../components.tsx';
 import { useApi } from '../queries.ts';
 import { useSession } from '../session.ts';
@@ -11,11 +11,7 @@ import { RelativeTime } from '../times.tsx';
 import { ActionError, type Column, More, Rows, useActionRunner } from './components.tsx';
 import { getTypeLabel, Subject } from './Deliveries.tsx';
 import css from './Health.module.css';
-import { endpointPath } from './queries.ts';
 import type { Endpoint } from './status.ts';
-
-type Parked = z.infer<typeof ParkedEvent>;
-type Dead = z.infer<typeof DeadEvent>;
 
 const PAGE = 25;
 const REFETCH_MS = 5_000;
@@ -26,38 +22,38 @@ function useEventList<T>({ region, id }: Endpoint, what: 'parked' | 'dead', enab
   const query = useInfiniteQuery({
     queryKey: ['endpoints', what, region, id],
     queryFn: ({ pageParam, signal }) =>
-      api.get<Record<string, unknown>>(endpointPath(id, `/${what}`), {
-        query: { region, limit: PAGE, after: pageParam },
+      api.get(`/v1/endpoints/{id}/${what}`, {
+        params: { path: { id }, query: { region, limit: PAGE, after: pageParam } },
         signal,
       }),
     initialPageParam: undefined as string | undefined,
-    getNextPageParam: ({ next }) => (typeof next === 'string' ? next : undefined),
+    getNextPageParam: ({ next }) => next ?? undefined,
     enabled,
     refetchInterval: ({ state }) => ((state.data?.pages.length ?? 1) > 1 ? false : REFETCH_MS),
     placeholderData: keepPreviousData,
   });
-  const rows = query.data?.pages.flatMap((page) => (page[what] ?? []) as T[]) ?? [];
+  const pages = query.data?.pages ?? [];
+  const rows = pages.flatMap((page) => ('parked' in page ? page.parked : page.dead) as T[]);
   return { ...query, rows };
 }
 
 /** Parked events. Renders nothing if `count` is 0. */
 export function ParkedEvents({ endpoint, count }: { readonly endpoint: Endpoint; readonly count: number }) {
-  const { region, id } = endpoint;
+  const { id } = endpoint;
   const api = useApi();
   const ask = useConfirm();
   const { may } = useSession();
   const runner = useActionRunner([['endpoints']]);
-  const list = useEventList<Parked>(endpoint, 'parked', count > 0);
+  const list = useEventList<ParkedEvent>(endpoint, 'parked', count > 0);
   const [selectedIds, setSelectedIds] = useState<ReadonlySet<string>>(new Set());
   if (count === 0) return null;
   const selected = list.rows.map(({ event }) => event).filter((event) => selectedIds.has(event));
-  const body = selected.length > 0 ? { events: selected } : { all: true };
+  const body: ParkedEventSelection = selected.length > 0 ? { events: selected } : { all: true };
+  const options = { ...withEndpoint(endpoint), body };
   const which = selected.length > 0 ? `${selected.length} selected` : 'all';
-  const send = <T,>(verb: 'retry' | 'discard') =>
-    api.post<T>(endpointPath(id, `/parked/${verb}`), { query: { region }, body });
   const retry = () =>
     void runner.run('retry', async () => {
-      const { retried } = await send<{ retried: number }>('retry');
+      const { retried } = await api.post('/v1/endpoints/{id}/parked/retry', options);
       setSelectedIds(new Set());
       showToast(retried === 1 ? '1 event is being retried.' : `${retried} events are being retried.`);
     });
@@ -77,11 +73,11 @@ export function ParkedEvents({ endpoint, count }: { readonly endpoint: Endpoint;
       destructive: true,
       onConfirm: () =>
         runner.runConfirmed(async () => {
-          await send('discard');
+          await api.post('/v1/endpoints/{id}/parked/discard', options);
           setSelectedIds(new Set());
         }, 'The events are discarded.'),
     });
-  const selection: Column<Parked> = {
+  const selection: Column<ParkedEvent> = {
     name: 'Select',
     hiddenName: true,
     render: ({ event }) => (
@@ -121,7 +117,7 @@ export function ParkedEvents({ endpoint, count }: { readonly endpoint: Endpoint;
         rows={list.rows}
         keyOf={({ event }) => event}
         columns={[
-          ...parkedColumns<Parked>(),
+          ...parkedColumns<ParkedEvent>(),
           {
             name: 'Next attempt',
             render: ({ retryAt }) =>
@@ -142,7 +138,7 @@ export function ParkedEvents({ endpoint, count }: { readonly endpoint: Endpoint;
 
 /** Dead events. Renders nothing if `count` is 0. */
 export function DeadEvents({ endpoint, count }: { readonly endpoint: Endpoint; readonly count: number }) {
-  const list = useEventList<Dead>(endpoint, 'dead', count > 0);
+  const list = useEventList<DeadEvent>(endpoint, 'dead', count > 0);
   if (count === 0) return null;
   return (
     <Panel
@@ -158,7 +154,7 @@ export function DeadEvents({ endpoint, count }: { readonly endpoint: Endpoint; r
         rows={list.rows}
         keyOf={({ event, diedAt }) => `${event} ${diedAt}`}
         columns={[
-          ...parkedColumns<Dead>(),
+          ...parkedColumns<DeadEvent>(),
           { name: 'Dead since', render: ({ diedAt }) => <RelativeTime at={diedAt} /> },
           { name: 'Reason', wide: true, render: ({ reason }) => <bdi>{reason}</bdi> },
         ]}
@@ -168,7 +164,7 @@ export function DeadEvents({ endpoint, count }: { readonly endpoint: Endpoint; r
   );
 }
 
-function parkedColumns<T extends Parked | Dead>(): Column<T>[] {
+function parkedColumns<T extends ParkedEvent | DeadEvent>(): Column<T>[] {
   return [
     { name: 'Event', render: ({ type }) => getTypeLabel(type) },
     { name: 'Subject', render: (one) => <Subject {...one} /> },

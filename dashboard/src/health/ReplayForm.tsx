@@ -1,12 +1,12 @@
 /** Form that starts a replay: start and accounts. Validated by the schema of the API. */
 import { Button, Group, NativeSelect, TextInput } from '@mantine/core';
 import { NewReplay } from '../../../shared/delivery/endpoint-input.ts';
+import { withEndpoint } from '../api.ts';
 import { Failure } from '../components.tsx';
 import { parseLocalTime, toLocalTime } from '../dates.ts';
 import { useApiForm } from '../forms.ts';
 import { useApi } from '../queries.ts';
 import css from './Health.module.css';
-import { endpointPath } from './queries.ts';
 import type { Endpoint } from './status.ts';
 
 interface Values {
@@ -26,7 +26,6 @@ export default function ReplayForm(props: {
   readonly onStarted: () => Promise<unknown>;
 }) {
   const { endpoint, onStarted } = props;
-  const { region, id } = endpoint;
   const api = useApi();
   const {
     form,
@@ -52,7 +51,7 @@ export default function ReplayForm(props: {
             ? 'account'
             : 'cursor',
     send: async (body) => {
-      await api.post(endpointPath(id, '/replays'), { query: { region }, body });
+      await api.post('/v1/endpoints/{id}/replays', { ...withEndpoint(endpoint), body });
       await onStarted();
     },
   });

@@ -2,13 +2,13 @@
 import { Button, Modal } from '@mantine/core';
 import { keepPreviousData, useQuery, useQueryClient } from '@tanstack/react-query';
 import { lazy, Suspense, useState } from 'react';
+import { withEndpoint } from '../api.ts';
 import { Badge, Empty, Failure, Loading, Panel, showToast, useConfirm } from '../components.tsx';
 import { useApi } from '../queries.ts';
 import { useSession } from '../session.ts';
 import { RelativeTime, Timestamp } from '../times.tsx';
 import { Rows, useActionRunner } from './components.tsx';
 import css from './Health.module.css';
-import { endpointPath } from './queries.ts';
 import {
   type Endpoint,
   formatReplayProgress,
@@ -36,8 +36,7 @@ export function Replays({ endpoint }: { readonly endpoint: Endpoint }) {
   const { data, error, refetch } = useQuery({
     queryKey,
     queryFn: async ({ signal }) =>
-      (await api.get<{ replays: ReplayRun[] }>(endpointPath(id, '/replays'), { query: { region }, signal }))
-        .replays,
+      (await api.get('/v1/endpoints/{id}/replays', { ...withEndpoint(endpoint), signal })).replays,
     refetchInterval: ({ state }) => (state.data?.some(isRunning) ? RUNNING_MS : QUIET_MS),
     placeholderData: keepPreviousData,
   });
@@ -54,8 +53,8 @@ export function Replays({ endpoint }: { readonly endpoint: Endpoint }) {
       onConfirm: () =>
         runner.runConfirmed(
           () =>
-            api.post(endpointPath(id, `/replays/${encodeURIComponent(replay.id)}/cancel`), {
-              query: { region },
+            api.post('/v1/endpoints/{id}/replays/{replay}/cancel', {
+              params: { path: { id, replay: replay.id }, query: { region } },
             }),
           'The replay is stopped.',
         ),

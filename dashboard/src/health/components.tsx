@@ -2,7 +2,7 @@
 import { Button } from '@mantine/core';
 import { type QueryKey, useQueryClient } from '@tanstack/react-query';
 import { type ReactNode, type RefObject, useEffect, useRef, useState } from 'react';
-import type { PollRecord } from '../../../shared/accounts/account-input.ts';
+import type { Poll } from '../../../client/index.ts';
 import { Failure, Hidden, Note, showToast } from '../components.tsx';
 import { formatDuration, formatExactTime } from '../times.tsx';
 import { buildHref, useRegion } from '../urls.ts';
@@ -201,7 +201,7 @@ export function StateNote(props: {
 }
 
 /** Durations of polls, oldest first, with a text alternative. Bars of failed polls are hollow. */
-export function PollBars({ polls }: { readonly polls: readonly PollRecord[] }) {
+export function PollBars({ polls }: { readonly polls: readonly Poll[] }) {
   const slowest = Math.max(1, ...polls.map(({ ms }) => ms));
   return (
     <figure className={css.polls}>

@@ -1,10 +1,17 @@
 /** Queries of the Health pages. */
 import { keepPreviousData, type QueryClient, type UseQueryResult, useQuery } from '@tanstack/react-query';
 import pLimit from 'p-limit';
-import type { AccountRecord, AccountReport, PollRecord } from '../../../shared/accounts/account-input.ts';
+import {
+  type Account,
+  type AccountStatus,
+  ApiError,
+  type Client,
+  type EventPage,
+  type Poll,
+} from '../../../client/index.ts';
 import type { JobEvent } from '../../../shared/events/event.ts';
-import { type Api, ApiError } from '../api.ts';
-import { allPages, useApi } from '../queries.ts';
+import { withEndpoint, withId } from '../api.ts';
+import { collect, useApi } from '../queries.ts';
 import { useSession } from '../session.ts';
 import type { Endpoint, Health } from './status.ts';
 
@@ -23,64 +30,56 @@ export function useEndpoints(): UseQueryResult<readonly Endpoint[]> {
   return useQuery({
     queryKey: ['endpoints', 'all'],
     queryFn: ({ signal }) =>
-      allPages<Endpoint>(api, '/v1/endpoints', 'endpoints', {
-        query: forAll ? { builtIn: 'true' } : {},
-        signal,
-      }),
+      collect(
+        api.list('/v1/endpoints', 'endpoints', {
+          params: { query: forAll ? { builtIn: 'true' } : {} },
+          signal,
+        }),
+      ),
     refetchInterval: REFETCH_LIST_MS,
     placeholderData: keepPreviousData,
   });
-}
-
-/** Returns the API path of an endpoint or of its sub-resource `rest`. */
-export function endpointPath(id: string, rest = ''): string {
-  return `/v1/endpoints/${encodeURIComponent(id)}${rest}`;
-}
-
-/** Returns the API path of an account or of its sub-resource `rest`. */
-export function accountPath(id: string, rest = ''): string {
-  return `/v1/accounts/${encodeURIComponent(id)}${rest}`;
 }
 
 export function useEndpoint(region: string, id: string): UseQueryResult<Endpoint> {
   const api = useApi();
   return useQuery({
     queryKey: ['endpoints', 'one', region, id],
-    queryFn: ({ signal }) => api.get<Endpoint>(endpointPath(id), { query: { region }, signal }),
+    queryFn: ({ signal }) => api.get('/v1/endpoints/{id}', { ...withEndpoint({ region, id }), signal }),
     refetchInterval: REFETCH_MS,
   });
 }
 
 /** Returns the health of an endpoint. `often`: refetched every 5 s instead of every 15 s. */
 export function useEndpointHealth(
-  { region, id }: Pick<Endpoint, 'region' | 'id'>,
+  endpoint: Pick<Endpoint, 'region' | 'id'>,
   { enabled = true, often = false } = {},
 ): UseQueryResult<Health> {
   const api = useApi();
   return useQuery({
-    queryKey: healthKey(region, id),
+    queryKey: healthKey(endpoint),
     queryFn: ({ signal }) =>
-      limitConcurrency(() => api.get<Health>(endpointPath(id, '/health'), { query: { region }, signal })),
+      limitConcurrency(() => api.get('/v1/endpoints/{id}/health', { ...withEndpoint(endpoint), signal })),
     enabled,
     refetchInterval: often ? REFETCH_MS : REFETCH_LIST_MS,
     placeholderData: keepPreviousData,
   });
 }
 
-function healthKey(region: string, id: string): readonly string[] {
+function healthKey({ region, id }: Pick<Endpoint, 'region' | 'id'>): readonly string[] {
   return ['endpoints', 'health', region, id];
 }
 
 /** Returns the cached health of an endpoint without a request. */
-export function getCachedHealth(client: QueryClient, { region, id }: Endpoint): Health | undefined {
-  return client.getQueryData<Health>(healthKey(region, id));
+export function getCachedHealth(client: QueryClient, endpoint: Endpoint): Health | undefined {
+  return client.getQueryData<Health>(healthKey(endpoint));
 }
 
 /** An account with its status and its last polls, newest first. */
 export interface AccountDetails {
-  readonly record: AccountRecord;
-  readonly report: AccountReport | null;
-  readonly polls: readonly PollRecord[];
+  readonly record: Account;
+  readonly report: AccountStatus | null;
+  readonly polls: readonly Poll[];
 }
 
 export function useAccount(id: string): UseQueryResult<AccountDetails> {
@@ -89,9 +88,9 @@ export function useAccount(id: string): UseQueryResult<AccountDetails> {
     queryKey: ['accounts', 'health', id],
     queryFn: async ({ signal }): Promise<AccountDetails> => {
       const [record, report, polls] = await Promise.all([
-        api.get<AccountRecord>(accountPath(id), { signal }),
-        nullIfNotFound(api.get<AccountReport>(accountPath(id, '/status'), { signal })),
-        nullIfNotFound(api.get<{ polls: PollRecord[] }>(accountPath(id, '/polls'), { signal })),
+        api.get('/v1/accounts/{id}', { ...withId(id), signal }),
+        nullIfNotFound(api.get('/v1/accounts/{id}/status', { ...withId(id), signal })),
+        nullIfNotFound(api.get('/v1/accounts/{id}/polls', { ...withId(id), signal })),
       ]);
       return { record, report, polls: polls?.polls ?? [] };
     },
@@ -125,14 +124,8 @@ export function useAccountEvents(id: string, head: string | undefined): UseQuery
   });
 }
 
-interface EventPage {
-  readonly events: readonly JobEvent[];
-  readonly next: string;
-  readonly head: string;
-}
-
 async function readAccountEvents(
-  api: Api,
+  api: Client,
   id: string,
   head: string,
   signal: AbortSignal,
@@ -141,10 +134,10 @@ async function readAccountEvents(
   let after: string | undefined = `${epoch}.${Math.max(0, Number(number) - SCANNED_EVENTS)}`;
   const found: JobEvent[] = [];
   for (let pages = 0; pages < 12; pages += 1) {
-    const query = { types: 'account.*', limit: SCANNED_EVENTS, after };
+    const params = { path: { id }, query: { types: 'account.*', limit: SCANNED_EVENTS, after } };
     let page: EventPage;
     try {
-      page = await api.get<EventPage>(accountPath(id, '/events'), { query, signal });
+      page = await api.get('/v1/accounts/{id}/events', { params, signal });
     } catch (cause) {
       // The cursor is past retention: start at the oldest kept event.
       if (after === undefined || !(cause instanceof ApiError) || cause.status !== 410) throw cause;

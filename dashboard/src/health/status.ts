@@ -1,23 +1,20 @@
 /** Labels, order and summary of the states of accounts, endpoints and regions. Pure: the time is a parameter. */
-import type * as z from 'zod';
-import type { AccountRecord, AccountReport, PollRecord } from '../../../shared/accounts/account-input.ts';
 import type {
-  Delivery,
-  EndpointHealth,
-  Endpoint as EndpointView,
-  Replay,
-} from '../../../shared/api/endpoint-views.ts';
+  ListedAccount as Account,
+  AccountState,
+  AccountStatus,
+  Delivery as Attempt,
+  Endpoint,
+  EndpointHealth as Health,
+  Poll,
+  Region,
+  Replay as ReplayRun,
+} from '../../../client/index.ts';
 import { BUILT_IN_SINKS } from '../../../shared/built-in-sinks.ts';
 import { NOTIFICATIONS_SINK } from '../../../shared/notifications/types.ts';
 
-export type Endpoint = z.infer<typeof EndpointView>;
-export type Health = z.infer<typeof EndpointHealth>;
-export type Attempt = z.infer<typeof Delivery>;
-export type ReplayRun = z.infer<typeof Replay>;
-type AccountState = AccountReport['state'];
-/** Same as `Account` in queries.ts, declared here so that tests need no browser. */
-export type Account = AccountRecord & { readonly status?: AccountReport | null };
-type Region = { readonly id: string; readonly state: 'ok' | 'outage' };
+export type { Account, Attempt, Endpoint, Health, ReplayRun };
+
 type Tone = 'good' | 'warn' | 'bad' | 'plain';
 
 /** Text of a state in the UI. */
@@ -104,7 +101,7 @@ const STALE: StateText = {
  */
 export function staleSince(
   account: Pick<Account, 'pollIntervalSeconds' | 'paused'> & {
-    readonly status?: Pick<AccountReport, 'state' | 'observedThrough'> | null | undefined;
+    readonly status?: Pick<AccountStatus, 'state' | 'observedThrough'> | null | undefined;
   },
   nowMs: number,
 ): number | null {
@@ -125,7 +122,7 @@ export function toAccountState(account: Account, nowMs: number): StateText {
 
 /** Returns what an operator can confirm; `null` if the account waits for no confirmation. */
 export function getPendingConfirmation(
-  report: Pick<AccountReport, 'state' | 'quarantinedAt' | 'missingJobs'>,
+  report: Pick<AccountStatus, 'state' | 'quarantinedAt' | 'missingJobs'>,
 ): 'identity' | 'quarantine' | null {
   if (report.state === 'identity_mismatch') return 'identity';
   return report.quarantinedAt === null ? null : 'quarantine';
@@ -136,7 +133,7 @@ export function countMissingJobs({
   pending,
   suspected,
   contradictory,
-}: AccountReport['missingJobs']): number {
+}: AccountStatus['missingJobs']): number {
   return pending + suspected + contradictory;
 }
 
@@ -160,7 +157,7 @@ export function hasConcern({ paused, status }: Account): boolean {
 
 /** Outcome of a poll. */
 export const POLL_OUTCOMES: Readonly<
-  Record<PollRecord['outcome'], { readonly label: string; readonly tone: Tone }>
+  Record<Poll['outcome'], { readonly label: string; readonly tone: Tone }>
 > = {
   complete: { label: 'Complete', tone: 'good' },
   partial: { label: 'Partial', tone: 'warn' },
@@ -168,7 +165,7 @@ export const POLL_OUTCOMES: Readonly<
 };
 
 /** Returns a text alternative of the chart of polls. `format` formats a duration in ms. */
-export function describePolls(polls: readonly PollRecord[], format: (ms: number) => string): string {
+export function describePolls(polls: readonly Poll[], format: (ms: number) => string): string {
   const [last] = polls;
   if (!last) return 'No polls yet.';
   const sorted = polls.map(({ ms }) => ms).sort((a, b) => a - b);
@@ -328,7 +325,7 @@ export function formatReplayProgress({ total, done, delivered, failed, skipped }
 export function summarizeHealth(
   accounts: readonly Account[],
   endpoints: readonly Endpoint[] | undefined,
-  regions: readonly Region[],
+  regions: readonly Pick<Region, 'id' | 'state'>[],
   nowMs: number,
 ): { readonly text: string; readonly tone: Tone } {
   const out = regions.filter(({ state }) => state === 'outage').map(({ id }) => id.toUpperCase());

@@ -4,14 +4,11 @@ import { IconCheck, IconCopy, IconExternalLink } from '@tabler/icons-react';
 import { useInfiniteQuery, useQuery, useQueryClient } from '@tanstack/react-query';
 import { type ReactNode, useEffect, useState } from 'react';
 import { Link } from 'wouter';
-import type * as z from 'zod';
-import type { Delivery as DeliveryShape } from '../../../shared/api/endpoint-views.ts';
-import type { JobRecord } from '../../../shared/api/jobs.ts';
-import type { Message as MessageShape, Upcoming } from '../../../shared/api/notification-views.ts';
+import { ApiError, type Delivery, type JobRecord, type Message } from '../../../client/index.ts';
 import type { Observed } from '../../../shared/events/catalogue.ts';
 import type { JobEvent } from '../../../shared/events/event.ts';
 import { messageReasons } from '../../../shared/notifications/types.ts';
-import { ApiError } from '../api.ts';
+import { withEndpoint } from '../api.ts';
 import {
   Badge,
   Empty,
@@ -36,15 +33,14 @@ import { accountHref, buildHref, endpointHref, useRegion } from '../urls.ts';
 import css from './Job.module.css';
 import { summarizeAttempts, toWebLink } from './labels.ts';
 
-type Delivery = z.infer<typeof DeliveryShape>;
-type Message = z.infer<typeof MessageShape>;
-
-/** Identifies a job; `path` is its API path. */
+/** Identifies a job. */
 interface JobLocation {
   readonly account: string;
   readonly jobNumber: string;
-  readonly path: string;
 }
+
+const JOB = '/v1/accounts/{id}/jobs/{jobNumber}';
+const toPath = ({ account, jobNumber }: JobLocation) => ({ id: account, jobNumber });
 
 export default function JobPage({
   account,
@@ -56,12 +52,11 @@ export default function JobPage({
   const api = useApi();
   const region = useRegion() ?? undefined;
   const isValidNumber = /^[1-9]\d{0,11}$/.test(jobNumber);
-  const path = `/v1/accounts/${encodeURIComponent(account)}/jobs/${jobNumber}`;
-  const location = { account, jobNumber, path };
+  const location = { account, jobNumber };
   useRefreshOnJobEvents(location);
   const job = useQuery({
     queryKey: ['jobs', 'one', account, jobNumber],
-    queryFn: async ({ signal }) => (await api.get<{ job: JobRecord }>(path, { signal })).job,
+    queryFn: async ({ signal }) => (await api.get(JOB, { params: { path: toPath(location) }, signal })).job,
     enabled: isValidNumber,
     refetchInterval: 60_000,
   });
@@ -242,26 +237,20 @@ function CopyableText({ text, what }: { readonly text: string; readonly what: st
   );
 }
 
-interface TimelinePage {
-  readonly events: readonly JobEvent[];
-  readonly deliveries: readonly Delivery[];
-  readonly next: string | null;
-}
-
 /** Page size; the maximum for deliveries in the API. */
 const EVENTS_PER_PAGE = 20;
 
 /** Events of the job, newest first. */
 function Timeline({ location }: { readonly location: JobLocation }) {
   const api = useApi();
-  const { account, jobNumber, path } = location;
+  const { account, jobNumber } = location;
   const timeline = useInfiniteQuery({
     queryKey: ['jobs', 'timeline', account, jobNumber],
-    queryFn: async ({ pageParam, signal }): Promise<TimelinePage> => {
-      const query = { limit: EVENTS_PER_PAGE, after: pageParam };
+    queryFn: async ({ pageParam, signal }) => {
+      const params = { path: toPath(location), query: { limit: EVENTS_PER_PAGE, after: pageParam } };
       const [page, { deliveries }] = await Promise.all([
-        api.get<Omit<TimelinePage, 'deliveries'>>(`${path}/events`, { query, signal }),
-        api.get<{ deliveries: Delivery[] }>(`${path}/deliveries`, { query, signal }),
+        api.get(`${JOB}/events`, { params, signal }),
+        api.get(`${JOB}/deliveries`, { params, signal }),
       ]);
       return { ...page, deliveries };
     },
@@ -438,9 +427,8 @@ function Resend(props: { readonly event: JobEvent; readonly endpoint: string; re
           body: 'The event is sent once, immediately, with its original id and the cause resend. Receivers can deduplicate it by id.',
           verb: 'Resend',
           onConfirm: async () => {
-            const path = `/v1/endpoints/${encodeURIComponent(endpoint)}/resend`;
-            const report = await api.post<{ outcome: string; message: string }>(path, {
-              query: { region },
+            const report = await api.post('/v1/endpoints/{id}/resend', {
+              ...withEndpoint({ region, id: endpoint }),
               body: { event: event.id },
             });
             showToast(report.message, report.outcome === 'delivered' ? 'good' : 'warn');
@@ -513,20 +501,17 @@ function Lines({ job }: { readonly job: JobRecord }) {
   );
 }
 
-interface MessagesPage {
-  readonly messages: readonly Message[];
-  readonly upcoming: readonly z.infer<typeof Upcoming>[];
-  readonly next: string | null;
-}
-
 /** Sent and upcoming notifications about the job. */
-function Messages({ location: { account, jobNumber, path } }: { readonly location: JobLocation }) {
+function Messages({ location }: { readonly location: JobLocation }) {
+  const { account, jobNumber } = location;
   const api = useApi();
   const [opened, setOpened] = useState<Message | null>(null);
   const query = useInfiniteQuery({
     queryKey: ['jobs', 'messages', account, jobNumber],
-    queryFn: ({ pageParam, signal }) =>
-      api.get<MessagesPage>(`${path}/messages`, { query: { limit: 20, after: pageParam }, signal }),
+    queryFn: ({ pageParam, signal }) => {
+      const params = { path: toPath(location), query: { limit: 20, after: pageParam } };
+      return api.get(`${JOB}/messages`, { params, signal });
+    },
     initialPageParam: undefined as string | undefined,
     getNextPageParam: ({ next }) => next ?? undefined,
     refetchInterval: 20_000,

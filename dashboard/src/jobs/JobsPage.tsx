@@ -3,7 +3,7 @@ import { Button, Checkbox, NativeSelect, TextInput } from '@mantine/core';
 import { IconAdjustmentsHorizontal, IconSearch } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { type RefObject, useEffect, useMemo, useRef, useState } from 'react';
-import type { OpenJobs, RegionOpenJobs } from '../../../shared/api/statistics.ts';
+import { withId } from '../api.ts';
 import { Empty, Failure, Note, Page } from '../components.tsx';
 import { toLocalDay } from '../dates.ts';
 import { type Account, useAccounts, useApi, useRegions } from '../queries.ts';
@@ -268,20 +268,18 @@ function useStatuses(accounts: readonly Account[]): readonly string[] {
   const { forAll } = useSession();
   const { data: regions } = useRegions();
   // A key for some accounts cannot read regions. Accounts without a baseline have no statistics.
-  const paths = forAll
-    ? (regions ?? [])
-        .map(({ id }) => id)
-        .filter((id) => region === null || id === region)
-        .map((id) => `/v1/regions/${encodeURIComponent(id)}`)
+  const kind = forAll ? 'regions' : 'accounts';
+  const ids = forAll
+    ? (regions ?? []).map(({ id }) => id).filter((id) => region === null || id === region)
     : accounts
         .filter((one) => one.status?.openJobs != null && (region === null || one.region === region))
         .slice(0, MAX_ACCOUNTS)
-        .map(({ id }) => `/v1/accounts/${encodeURIComponent(id)}`);
+        .map(({ id }) => id);
   const { data } = useQuery({
-    queryKey: ['statistics', 'statuses', ...paths],
+    queryKey: ['statistics', 'statuses', kind, ...ids],
     queryFn: ({ signal }) =>
-      Promise.all(paths.map((path) => api.get<RegionOpenJobs | OpenJobs>(`${path}/open-jobs`, { signal }))),
-    enabled: paths.length > 0,
+      Promise.all(ids.map((id) => api.get(`/v1/${kind}/{id}/open-jobs`, { ...withId(id), signal }))),
+    enabled: ids.length > 0,
     staleTime: MINUTE_MS,
   });
   return useMemo(() => {

@@ -6,6 +6,7 @@
  * concurrently with the most selective filter, and applies the other filters here. Each response is a page in index order. If
  * that is the requested order, a row is shown as soon as no outstanding page can contain an earlier one.
  */
+import type { Paths } from '../../../client/index.ts';
 import type { JobSummary } from '../../../shared/events/catalogue.ts';
 import type { JobEvent } from '../../../shared/events/event.ts';
 import { shiftDay } from '../dates.ts';
@@ -81,12 +82,15 @@ function parseDay(text: string | undefined): string | undefined {
     : undefined;
 }
 
+/** Filter parameters of the API. */
+export type JobFilter = NonNullable<Paths['/v1/accounts/{id}/jobs']['get']['params']['query']>;
+
 /** A list of one account, read page by page. */
 export interface Source {
   readonly account: string;
   readonly region: string;
   /** Filter parameters of the API. */
-  readonly filter: Readonly<Record<string, string>>;
+  readonly filter: JobFilter;
 }
 
 /** Lists to read, their order, and the number of accounts without a query. */
@@ -118,7 +122,7 @@ export function planSearch(query: JobQuery, accounts: readonly SearchedAccount[]
 /** Returns the most selective filters, the order of their lists, and whether they match only open jobs. */
 function chooseFilters(
   query: JobQuery,
-): readonly [filters: readonly Readonly<Record<string, string>>[], order: Sort | null, onlyOpen: boolean] {
+): readonly [filters: readonly JobFilter[], order: Sort | null, onlyOpen: boolean] {
   const { q, orderGroup, dueOn, late, dueBefore, status, dispatchedOn } = query;
   // First, because the list entry alone does not prove the day of dispatch.
   if (dispatchedOn !== undefined) return [[{ dispatchedOn }], 'number', false];

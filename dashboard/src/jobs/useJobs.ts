@@ -1,14 +1,14 @@
 /** Runs a job search: sends its requests and applies live events. A search resumes when the user returns to it. */
 import { useQueryClient } from '@tanstack/react-query';
 import { useCallback, useEffect, useMemo, useSyncExternalStore } from 'react';
-import { type Api, ApiError, toErrorMessage } from '../api.ts';
+import type { Client } from '../../../client/index.ts';
+import { getRetryAfterMs, isTransient, toErrorMessage } from '../api.ts';
 import { useApi } from '../queries.ts';
 import type { EventStream } from '../stream.ts';
 import { useStream } from '../stream-hooks.ts';
 import {
   type JobQuery,
   JobSearch,
-  type ListedJob,
   type PageRequest,
   type SearchedAccount,
   type SearchResult,
@@ -62,7 +62,7 @@ const NOTIFY_MS = 80;
 const MAX_ATTEMPTS = 4;
 
 class Runner {
-  readonly #api: Api;
+  readonly #api: Client;
   readonly #stream: EventStream;
   readonly #query: JobQuery;
   readonly #listeners = new Set<() => void>();
@@ -72,7 +72,7 @@ class Runner {
   #running = 0;
   #notifyTimer: ReturnType<typeof setTimeout> | undefined;
 
-  constructor(api: Api, stream: EventStream, query: JobQuery, accounts: readonly SearchedAccount[]) {
+  constructor(api: Client, stream: EventStream, query: JobQuery, accounts: readonly SearchedAccount[]) {
     this.#api = api;
     this.#stream = stream;
     this.#query = query;
@@ -150,22 +150,18 @@ class Runner {
 
   async #send(search: JobSearch, request: PageRequest): Promise<void> {
     const { source, after, limit } = request;
-    const path = `/v1/accounts/${encodeURIComponent(source.account)}/jobs`;
+    const params = { path: { id: source.account }, query: { ...source.filter, after, limit } };
     for (let attempt = 1; ; attempt += 1) {
       try {
-        search.addPage(
-          request,
-          await this.#api.get<Page>(path, { query: { ...source.filter, after, limit } }),
-        );
+        search.addPage(request, await this.#api.get('/v1/accounts/{id}/jobs', { params }));
         break;
       } catch (cause) {
-        const isTransient = cause instanceof ApiError && (cause.status === 0 || cause.status >= 429);
-        if (!isTransient || attempt === MAX_ATTEMPTS) {
+        if (!isTransient(cause) || attempt === MAX_ATTEMPTS) {
           search.addFailure(request, toErrorMessage(cause));
           break;
         }
-        const seconds = cause.retryAfterSeconds ?? 2 ** (attempt - 2);
-        await new Promise((resolve) => setTimeout(resolve, seconds * 1_000));
+        const waitMs = getRetryAfterMs(cause) ?? 1_000 * 2 ** (attempt - 2);
+        await new Promise((resolve) => setTimeout(resolve, waitMs));
       }
     }
     if (search !== this.#search) return;
@@ -182,9 +178,4 @@ class Runner {
       for (const listener of this.#listeners) listener();
     }, NOTIFY_MS);
   }
-}
-
-interface Page {
-  readonly jobs: readonly ListedJob[];
-  readonly next: string | null;
 }

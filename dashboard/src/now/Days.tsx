@@ -3,7 +3,7 @@ import { Button, Table } from '@mantine/core';
 import type { UseQueryResult } from '@tanstack/react-query';
 import { lazy, Suspense, useMemo, useState } from 'react';
 import { Link } from 'wouter';
-import type { Rollup } from '../../../shared/api/statistics.ts';
+import type { Rollup } from '../../../client/index.ts';
 import { Loading, Panel } from '../components.tsx';
 import { ErrorBoundary } from '../shell/ErrorBoundary.tsx';
 import { useNow } from '../stream-hooks.ts';

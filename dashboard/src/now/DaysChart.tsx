@@ -2,7 +2,7 @@
 import { BarChart } from '@mantine/charts';
 import '@mantine/charts/styles.layer.css';
 import { memo } from 'react';
-import type { Rollup } from '../../../shared/api/statistics.ts';
+import type { Rollup } from '../../../client/index.ts';
 
 const short = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short', timeZone: 'UTC' });
 

@@ -3,12 +3,12 @@ import { Button } from '@mantine/core';
 import { keepPreviousData, type UseQueryResult, useQuery } from '@tanstack/react-query';
 import { type ReactNode, useState } from 'react';
 import { Link } from 'wouter';
-import type { JobEntry } from '../../../shared/api/jobs.ts';
-import type { OpenJobs, RegionOpenJobs, RegionRollups, Rollup } from '../../../shared/api/statistics.ts';
-import { type Api, ApiError } from '../api.ts';
+import { ApiError, type Rollup } from '../../../client/index.ts';
+import { withId } from '../api.ts';
 import { Failure, Hidden, Note, Panel, Statistic } from '../components.tsx';
 import { shiftDay, toLocalDay } from '../dates.ts';
 import { toPlainText } from '../events.ts';
+import type { JobFilter } from '../jobs/search.ts';
 import { type Account, useAccounts, useApi, useRegions } from '../queries.ts';
 import { useSession } from '../session.ts';
 import { useNow, useRefresh } from '../stream-hooks.ts';
@@ -62,34 +62,34 @@ export function useStatistics(): NowStatistics {
   const accounts = useAccounts();
   const today = toLocalDay(useNow(60_000));
   const own = accounts.data?.filter((account) => region === null || account.region === region);
-  const ids = forAll ? regions.data?.map(({ id }) => id) : own?.map(({ id }) => id);
+  const known = forAll ? regions.data?.map(({ id }) => id) : own?.map(({ id }) => id);
   const kind = forAll ? 'regions' : 'accounts';
-  const paths = ids
-    ?.filter((id) => !forAll || region === null || id === region)
-    .map((id) => `/v1/${kind}/${encodeURIComponent(id)}`);
+  const ids = known?.filter((id) => !forAll || region === null || id === region);
   const options = {
-    enabled: paths !== undefined,
+    enabled: ids !== undefined,
     refetchInterval: IDLE_MS,
     placeholderData: keepPreviousData,
   };
   const open = useQuery({
     ...options,
-    queryKey: ['statistics', 'open', paths],
+    queryKey: ['statistics', 'open', kind, ids],
     queryFn: async ({ signal }) => {
-      type Part = RegionOpenJobs | OpenJobs;
-      return sumOpenJobs(await fetchAll<Part>(api, paths ?? [], '/open-jobs', {}, signal));
+      const read = (id: string) => api.get(`/v1/${kind}/{id}/open-jobs`, { ...withId(id), signal });
+      return sumOpenJobs(await fetchAll(ids, read));
     },
   });
   const days = useQuery({
     ...options,
-    queryKey: ['statistics', 'days', paths, today],
+    queryKey: ['statistics', 'days', kind, ids, today],
     queryFn: async ({ signal }) => {
-      const range = { from: shiftDay(today, 1 - CHART_DAYS), to: today };
-      return sumDays(await fetchAll<RegionRollups>(api, paths ?? [], '/rollups', range, signal));
+      const query = { from: shiftDay(today, 1 - CHART_DAYS), to: today };
+      const read = (id: string) =>
+        api.get(`/v1/${kind}/{id}/rollups`, { params: { path: { id }, query }, signal });
+      return sumDays(await fetchAll(ids, read));
     },
   });
   // Refetched less often if each account needs its own request.
-  const many = forAll ? 1 : Math.max(1, (paths?.length ?? 1) / 4);
+  const many = forAll ? 1 : Math.max(1, (ids?.length ?? 1) / 4);
   useRefresh(['job.*', 'account.*'], [['statistics']], REFRESH_MS * many);
   // The lists query each account, so the interval grows with the number of accounts.
   const queried = Math.min(MAX_ACCOUNTS, own?.length ?? 0);
@@ -102,14 +102,11 @@ export function useStatistics(): NowStatistics {
 }
 
 async function fetchAll<Part>(
-  api: Api,
-  paths: readonly string[],
-  what: string,
-  query: Record<string, string>,
-  signal: AbortSignal,
+  ids: readonly string[] = [],
+  read: (id: string) => Promise<Part>,
 ): Promise<Part[]> {
-  const parts = await mapInBatches(paths, (path) =>
-    api.get<Part>(path + what, { query, signal }).catch((cause: unknown) => {
+  const parts = await mapInBatches(ids, (id) =>
+    read(id).catch((cause: unknown) => {
       // An account without a baseline has no statistics.
       if (cause instanceof ApiError && cause.status === 404) return undefined;
       throw cause;
@@ -323,7 +320,7 @@ function JobList(props: {
   /** Accounts to query. */
   readonly accounts: readonly string[] | undefined;
   /** Filters of the API. Each is used only if the previous ones returned too few jobs. */
-  readonly filters: readonly Readonly<Record<string, string>>[];
+  readonly filters: readonly JobFilter[];
 }) {
   const { title, description, emptyText, total, full, accounts, filters } = props;
   const api = useApi();
@@ -338,10 +335,8 @@ function JobList(props: {
       for (const filter of filters) {
         if (found.length >= most) break;
         const parts = await mapInBatches(queried, async (account) => {
-          const { jobs } = await api.get<{ jobs: readonly JobEntry[] }>(
-            `/v1/accounts/${encodeURIComponent(account)}/jobs`,
-            { query: { ...filter, limit: most }, signal },
-          );
+          const params = { path: { id: account }, query: { ...filter, limit: most } };
+          const { jobs } = await api.get('/v1/accounts/{id}/jobs', { params, signal });
           return sortByDueDate(
             jobs.map((job) => ({ ...job, account })),
             most,

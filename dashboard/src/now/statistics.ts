@@ -1,7 +1,6 @@
 /** Computes the statistics of the Now page: sums over regions or accounts, rates, staleness. Independent of React. */
 
-import type { JobEntry } from '../../../shared/api/jobs.ts';
-import type { OpenJobs, RegionOpenJobs, RegionRollups, Rollup } from '../../../shared/api/statistics.ts';
+import type { JobEntry, OpenJobs, RegionOpenJobs, RegionRollups, Rollup } from '../../../client/index.ts';
 import { staleSince } from '../health/status.ts';
 import type { Account } from '../queries.ts';
 

@@ -4,14 +4,14 @@ import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { type ReactNode, useEffect, useRef, useState } from 'react';
 import { Link, useLocation } from 'wouter';
 import * as z from 'zod';
+import type { Account } from '../../../client/index.ts';
 import {
-  type AccountRecord,
   AccountUpdate,
   MAX_INTERVAL_SECONDS,
   NewAccount,
   NewCredentials,
 } from '../../../shared/accounts/account-input.ts';
-import { accountPath } from '../api-paths.ts';
+import { withId, withRevision } from '../api.ts';
 import { Badge, Empty, Facts, Failure, Note, Page, Panel, showToast } from '../components.tsx';
 import { formatCount } from '../customers/labels.ts';
 import { type ApiForm, useApiForm } from '../forms.ts';
@@ -35,8 +35,6 @@ import {
 import { CredentialFields, NO_CREDENTIALS, TestAccount, TestNewCredentials } from './credentials.tsx';
 import { findChangedFields } from './endpoint-values.ts';
 import css from './setup.module.css';
-
-type Account = z.infer<typeof AccountRecord>;
 
 export const accountSetupHref = (account: string): string => `/setup/accounts/${encodeURIComponent(account)}`;
 
@@ -114,7 +112,7 @@ export function AccountPage({ id }: { readonly id: string }) {
   const link = useSetupHref();
   const [deleting, setDeleting] = useState<Account | null>(null);
   const queryKey = ['accounts', 'one', id];
-  const read = (): Promise<Account> => api.get<Account>(accountPath(id));
+  const read = (): Promise<Account> => api.get('/v1/accounts/{id}', withId(id));
   const { data, error, refetch } = useQuery({
     queryKey,
     queryFn: read,
@@ -205,7 +203,9 @@ function FieldPanel<V extends object>(props: {
     initial: toValues(account),
     toBody,
     send: async (body) => {
-      changed(await api.patch<Account>(accountPath(account.id), { body, revision: base.revision }));
+      changed(
+        await api.patch('/v1/accounts/{id}', { ...withRevision(withId(account.id), base.revision), body }),
+      );
       showToast(saved);
     },
   });
@@ -258,8 +258,8 @@ function CredentialsPanel({ account, changed }: Pick<AccountFormProps, 'account'
     schema: z.object({ credentials: NewCredentials }),
     initial: { credentials: NO_CREDENTIALS },
     toBody: (values) => values,
-    send: async ({ credentials }: { credentials: object }) => {
-      changed(await api.put<Account>(`${accountPath(account.id)}/credentials`, { body: credentials }));
+    send: async ({ credentials: body }: { credentials: typeof NO_CREDENTIALS }) => {
+      changed(await api.put('/v1/accounts/{id}/credentials', { ...withId(account.id), body }));
       form.form.setValues({ credentials: NO_CREDENTIALS });
       form.markSaved({ credentials: NO_CREDENTIALS });
       showToast(`Credentials of ${account.id} replaced.`);
@@ -304,8 +304,7 @@ function DeleteAccount(props: {
       ]}
       kept="The ordering system is not changed."
       onDelete={async () => {
-        const { status } = await api.call('DELETE', accountPath(id), { revision });
-        props.onDeleted(status !== 202);
+        props.onDeleted(await api.delete('/v1/accounts/{id}', withRevision(withId(id), revision)));
       }}
     />
   );
@@ -331,26 +330,26 @@ function DeletionPage(props: { readonly account: Account; readonly finish: () =>
   const finish = useRef(props.finish);
   finish.current = props.finish;
   const {
-    data: status,
+    data: complete,
     error,
     refetch,
   } = useQuery({
     queryKey: ['deletion', account.id],
     queryFn: async () => {
       try {
-        return (await api.call('DELETE', accountPath(account.id))).status;
+        return await api.delete('/v1/accounts/{id}', withId(account.id));
       } catch (cause) {
         // Deletion is complete.
-        if (cause instanceof Error && 'status' in cause && cause.status === 404) return 204;
+        if (cause instanceof Error && 'status' in cause && cause.status === 404) return true;
         throw cause;
       }
     },
-    refetchInterval: ({ state }) => (state.data === 204 ? false : 5_000),
+    refetchInterval: ({ state }) => (state.data ? false : 5_000),
     gcTime: 0,
   });
   useEffect(() => {
-    if (status === 204) finish.current();
-  }, [status]);
+    if (complete) finish.current();
+  }, [complete]);
   return (
     <Page title={account.id}>
       {error ? <Failure error={error} again={refetch} /> : null}
@@ -392,7 +391,7 @@ export function NewAccountPage() {
     check: ({ region }): Record<string, string> =>
       region === '' && regionIds.length > 1 ? { region: 'It must be one of the listed regions.' } : {},
     send: async (body) => {
-      const created = await api.post<Account>('/v1/accounts', { body });
+      const created = await api.post('/v1/accounts', { body });
       void queries.invalidateQueries({ queryKey: ['accounts'], exact: true });
       showToast(
         created.paused

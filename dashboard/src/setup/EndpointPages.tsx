@@ -4,11 +4,13 @@ import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { Link, useLocation } from 'wouter';
 import * as z from 'zod';
+import type { SecretRotation } from '../../../client/index.ts';
 import { EndpointUpdate, NewEndpoint, Rotation } from '../../../shared/delivery/endpoint-input.ts';
+import { withEndpoint, withRevision } from '../api.ts';
 import { Badge, Empty, Facts, Failure, Page, Panel, showToast } from '../components.tsx';
 import { formatCount } from '../customers/labels.ts';
 import { useApiForm } from '../forms.ts';
-import { allPages, useAccounts, useApi, useRegions } from '../queries.ts';
+import { collect, useAccounts, useApi, useRegions } from '../queries.ts';
 import { useSession } from '../session.ts';
 import { RelativeTime, Timestamp } from '../times.tsx';
 import { endpointHref, useRegion } from '../urls.ts';
@@ -37,7 +39,6 @@ import {
 import { type NewSecret, SecretDialog } from './SecretDialog.tsx';
 import css from './setup.module.css';
 
-const endpointPath = (id: string): string => `/v1/endpoints/${encodeURIComponent(id)}`;
 const endpointSetupHref = (region: string, id: string): string =>
   `/setup/endpoints/${encodeURIComponent(region)}/${encodeURIComponent(id)}`;
 
@@ -46,7 +47,7 @@ export function useEndpoints() {
   const api = useApi();
   return useQuery({
     queryKey: ['endpoints', 'setup'],
-    queryFn: ({ signal }) => allPages<Endpoint>(api, '/v1/endpoints', 'endpoints', { signal }),
+    queryFn: ({ signal }) => collect(api.list('/v1/endpoints', 'endpoints', { signal })),
     refetchInterval: 15_000,
   });
 }
@@ -141,11 +142,7 @@ export function NewEndpointPage() {
     }),
     toField: toEndpointFormField,
     send: async (body) => {
-      const { endpoint, secret, truncatedAccounts } = await api.post<{
-        readonly endpoint: Endpoint;
-        readonly secret: string;
-        readonly truncatedAccounts: readonly string[];
-      }>('/v1/endpoints', { body });
+      const { endpoint, secret, truncatedAccounts } = await api.post('/v1/endpoints', { body });
       void queries.invalidateQueries({ queryKey: ['endpoints'] });
       setCreated({
         endpoint,
@@ -185,7 +182,7 @@ export function EndpointPage({ region, id }: { readonly region: string; readonly
   const link = useSetupHref();
   const [isDeleting, setDeleting] = useState(false);
   const queryKey = ['endpoints', 'setup', region, id];
-  const read = (): Promise<Endpoint> => api.get<Endpoint>(endpointPath(id), { query: { region } });
+  const read = (): Promise<Endpoint> => api.get('/v1/endpoints/{id}', withEndpoint({ region, id }));
   const {
     data: endpoint,
     error,
@@ -246,7 +243,7 @@ function ChangeForm(props: {
   readonly changed: (now: Endpoint) => void;
 }) {
   const { endpoint, read, changed } = props;
-  const { region, id } = endpoint;
+  const { id } = endpoint;
   const api = useApi();
   const own = useState(endpoint);
   const [base, setBase] = own;
@@ -258,10 +255,9 @@ function ChangeForm(props: {
     toField: toEndpointFormField,
     send: async (body: object) => {
       if (Object.keys(body).length === 0) throw new Error('No changes to save.');
-      const now = await api.patch<Endpoint>(endpointPath(id), {
+      const now = await api.patch('/v1/endpoints/{id}', {
+        ...withRevision(withEndpoint(endpoint), base.revision),
         body,
-        query: { region },
-        revision: base.revision,
       });
       setBase(now);
       form.form.setValues(toEndpointValues(now));
@@ -313,10 +309,10 @@ function SecretPanel({ endpoint: { region, id } }: { readonly endpoint: Endpoint
       >
         <RotationForm
           rotate={async (body) => {
-            const { secret, previousSecretsExpireAt } = await api.post<{
-              readonly secret: string;
-              readonly previousSecretsExpireAt: string;
-            }>(`${endpointPath(id)}/rotate-secret`, { query: { region }, body });
+            const { secret, previousSecretsExpireAt } = await api.post('/v1/endpoints/{id}/rotate-secret', {
+              ...withEndpoint({ region, id }),
+              body,
+            });
             setOpen(false);
             setCreated({
               secret,
@@ -339,7 +335,7 @@ function SecretPanel({ endpoint: { region, id } }: { readonly endpoint: Endpoint
   );
 }
 
-function RotationForm({ rotate }: { readonly rotate: (body: object) => Promise<void> }) {
+function RotationForm({ rotate }: { readonly rotate: (body: SecretRotation) => Promise<void> }) {
   const form = useApiForm({
     schema: Rotation,
     initial: { gracePeriodSeconds: String(24 * HOUR) },
@@ -371,7 +367,7 @@ function DeleteEndpoint(props: {
   async function remove(): Promise<void> {
     props.setDeleting(true);
     try {
-      await api.call('DELETE', endpointPath(id), { query: { region }, revision });
+      await api.delete('/v1/endpoints/{id}', withRevision(withEndpoint({ region, id }), revision));
     } catch (cause) {
       props.setDeleting(false);
       throw cause;

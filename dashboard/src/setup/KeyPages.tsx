@@ -3,21 +3,20 @@ import { Button, NativeSelect, Radio, TextInput } from '@mantine/core';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { Link, useLocation } from 'wouter';
-import type * as z from 'zod';
-import { type KeyRecord, NewKey, ROLES, type Role, roleAllows } from '../../../shared/api/key-input.ts';
+import type { ApiKey } from '../../../client/index.ts';
+import { NewKey, ROLES, type Role, roleAllows } from '../../../shared/api/key-input.ts';
+import { withId } from '../api.ts';
 import { Badge, Empty, Facts, Failure, Note, Page, Panel, showToast, useConfirm } from '../components.tsx';
 import { formatCount } from '../customers/labels.ts';
 import { parseLocalTime } from '../dates.ts';
 import type { FieldErrors } from '../form-validation.ts';
 import { useApiForm } from '../forms.ts';
-import { allPages, useAccounts, useApi } from '../queries.ts';
+import { collect, useAccounts, useApi } from '../queries.ts';
 import { useSession } from '../session.ts';
 import { formatExactTime, RelativeTime, Timestamp } from '../times.tsx';
 import { AccountScope, ButtonLink, FormActions, Group, useSetupHref } from './components.tsx';
 import { type NewSecret, SecretDialog } from './SecretDialog.tsx';
 import css from './setup.module.css';
-
-type Key = z.infer<typeof KeyRecord>;
 
 const ROLE_LABELS: Readonly<Record<Role, { readonly name: string; readonly permissions: string }>> = {
   read: {
@@ -40,7 +39,7 @@ export function useKeys() {
   const { may } = useSession();
   return useQuery({
     queryKey: ['keys'],
-    queryFn: ({ signal }) => allPages<Key>(api, '/v1/keys', 'keys', { signal }),
+    queryFn: ({ signal }) => collect(api.list('/v1/keys', 'keys', { signal })),
     refetchInterval: 30_000,
     enabled: may('admin'),
   });
@@ -85,7 +84,7 @@ export function KeysPage() {
   );
 }
 
-function KeyTable({ keys }: { readonly keys: readonly Key[] }) {
+function KeyTable({ keys }: { readonly keys: readonly ApiKey[] }) {
   const { key: own } = useSession();
   const newestFirst = [...keys].sort((a, b) => (a.createdAt < b.createdAt ? 1 : -1));
   return (
@@ -146,7 +145,7 @@ function KeyTable({ keys }: { readonly keys: readonly Key[] }) {
   );
 }
 
-function Revoke({ of: key }: { readonly of: Key }) {
+function Revoke({ of: key }: { readonly of: ApiKey }) {
   const api = useApi();
   const confirm = useConfirm();
   const queries = useQueryClient();
@@ -173,7 +172,7 @@ function Revoke({ of: key }: { readonly of: Key }) {
           verb: 'Revoke',
           destructive: true,
           onConfirm: async () => {
-            await api.delete(`/v1/keys/${encodeURIComponent(key.id)}`);
+            await api.delete('/v1/keys/{id}', withId(key.id));
             if (isOwn) return signOut('You revoked the key you were signed in with.');
             showToast(`Key ${name} revoked.`);
             await queries.invalidateQueries({ queryKey: ['keys'] });
@@ -218,9 +217,7 @@ export function NewKeyPage() {
       return Date.parse(time) <= Date.now() ? { expiresAt: 'It must be in the future.' } : {};
     },
     send: async (body) => {
-      const { key, secret } = await api.post<{ readonly key: Key; readonly secret: string }>('/v1/keys', {
-        body,
-      });
+      const { key, secret } = await api.post('/v1/keys', { body });
       void queries.invalidateQueries({ queryKey: ['keys'] });
       setCreated({
         secret,

@@ -2,7 +2,7 @@
 import { useQueries } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
 import { Link } from 'wouter';
-import { accountPath } from '../api-paths.ts';
+import { withId } from '../api.ts';
 import { Page, Panel } from '../components.tsx';
 import { useAccounts, useApi } from '../queries.ts';
 import { useSession } from '../session.ts';
@@ -112,7 +112,7 @@ function useNotifyingAccounts(accounts: readonly string[] = []): number | string
     queries: queried.map((account) => ({
       queryKey: ['notifications', account],
       queryFn: ({ signal }: { signal: AbortSignal }) =>
-        api.get<{ readonly enabled: boolean }>(accountPath(account, 'notifications'), { signal }),
+        api.get('/v1/accounts/{id}/notifications', { ...withId(account), signal }),
       staleTime: 60_000,
     })),
   });

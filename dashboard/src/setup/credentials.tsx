@@ -1,9 +1,9 @@
 /** Credentials of accounts: input and test. They are never shown. */
 import { Button, PasswordInput, TextInput } from '@mantine/core';
 import { useState } from 'react';
-import type * as z from 'zod';
-import { CredentialsTest, type TestReport, type TestStep } from '../../../shared/accounts/account-input.ts';
-import { accountPath } from '../api-paths.ts';
+import type { TestReport, TestStep } from '../../../client/index.ts';
+import { CredentialsTest } from '../../../shared/accounts/account-input.ts';
+import { withId } from '../api.ts';
 import { Badge, Failure } from '../components.tsx';
 import { formatCount } from '../customers/labels.ts';
 import { toFieldPath, validate } from '../form-validation.ts';
@@ -80,7 +80,9 @@ export function TestNewCredentials<V extends WithCredentials>(props: {
 /** Tests the stored credentials of an account. */
 export function TestAccount({ account }: { readonly account: string }) {
   const api = useApi();
-  const { run, ...outcome } = useCredentialsTest(account, () => api.post(accountPath(account, 'test')));
+  const { run, ...outcome } = useCredentialsTest(account, () =>
+    api.post('/v1/accounts/{id}/test', withId(account)),
+  );
   return (
     <div>
       <div className={css.save}>
@@ -93,14 +95,12 @@ export function TestAccount({ account }: { readonly account: string }) {
   );
 }
 
-type Report = z.infer<typeof TestReport>;
-
 /** Runs a test. Its result is returned while `subject`, which identifies what was tested, stays the same. */
-function useCredentialsTest(subject: string, request: () => Promise<Report>) {
+function useCredentialsTest(subject: string, request: () => Promise<TestReport>) {
   const [busy, setBusy] = useState(false);
   const [result, setResult] = useState<{
     readonly subject: string;
-    readonly report?: Report;
+    readonly report?: TestReport;
     readonly error?: unknown;
   }>();
   async function run(): Promise<void> {
@@ -117,13 +117,19 @@ function useCredentialsTest(subject: string, request: () => Promise<Report>) {
   return { run, busy, report: current?.report, error: current?.error };
 }
 
-const STEPS: Readonly<Record<z.infer<typeof TestStep>['step'], string>> = {
+const STEPS: Readonly<Record<TestStep['step'], string>> = {
   token: 'Token',
   identity: 'Identity',
   page: 'Job list',
 };
 
-function TestOutcome({ report, error }: { readonly report?: Report | undefined; readonly error?: unknown }) {
+function TestOutcome({
+  report,
+  error,
+}: {
+  readonly report?: TestReport | undefined;
+  readonly error?: unknown;
+}) {
   return (
     <div role="status" className={css.outcome}>
       {error ? <Failure error={error} /> : null}

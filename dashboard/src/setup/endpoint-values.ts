@@ -1,13 +1,12 @@
 /** Form values of an endpoint, and their conversion to request bodies. */
-import type * as z from 'zod';
-import type { Endpoint as EndpointShape } from '../../../shared/api/endpoint-views.ts';
+import type { Endpoint } from '../../../client/index.ts';
 import { jobFieldValues } from '../../../shared/delivery/endpoint-input.ts';
 import { catalogue, eventTypes } from '../../../shared/events/catalogue.ts';
 import { parseLocalTime } from '../dates.ts';
 import type { FieldErrors } from '../form-validation.ts';
 
 /** An endpoint as returned by the API. */
-export type Endpoint = z.infer<typeof EndpointShape>;
+export type { Endpoint };
 
 /** A row with a name and a value. */
 export interface NameValue {
