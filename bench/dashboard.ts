@@ -7,7 +7,7 @@ import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import type { EventDraft } from '../shared/events/event.ts';
 import { createDynamoTable } from '../shared/storage/dynamo-table.ts';
 import { openJobsWrite } from '../shared/tracking/open-jobs.ts';
-import { RollupBook } from '../shared/tracking/rollups.ts';
+import { PollRollups } from '../shared/tracking/rollups.ts';
 import { launchChromium } from '../test/support/chromium.ts';
 import { startChild } from './child.ts';
 import type { Commit, Committed, LiveServerFacts, LiveServerOptions } from './live-server.ts';
@@ -93,7 +93,7 @@ const options: LiveServerOptions = {
 const server = await startChild<LiveServerFacts>('live-server.ts', [JSON.stringify(options)]);
 const browser = await launchChromium();
 const page = await (await browser.newContext({ viewport: SIZE })).newPage();
-const books = ACCOUNTS.map((account) => new RollupBook({ region: 'us', account }));
+const books = ACCOUNTS.map((account) => new PollRollups({ region: 'us', account }));
 const committedAt = new Map<number, number>();
 let jobs = 100_000;
 

@@ -16,8 +16,8 @@ import {
 } from '../storage/job-indexes.ts';
 import { type AccountRef, keys, snapshotPk, stateSchema } from '../storage/schema.ts';
 import type { Item, Table } from '../storage/table.ts';
-import { sinceListed } from '../tracking/diff.ts';
-import { dispatchedDayOf, type Ending, type Snapshot, summarize, toSnapshot } from '../tracking/snapshot.ts';
+import { sinceListed } from '../tracking/diff/step.ts';
+import { toDispatchedDay, type Ending, type Snapshot, summarize, toSnapshot } from '../tracking/snapshot.ts';
 import { readInstants } from '../tracking/timestamps.ts';
 import { cursorOf, type Gone, locate } from './feed.ts';
 import { instant, instantText, nextOf } from './parameters.ts';
@@ -272,7 +272,7 @@ function bearsOut(snapshot: Snapshot, filter: JobFilter, lastGood: number | null
     case 'undispatched':
       return isUndispatched(snapshot, job);
     case 'dispatchedOn':
-      return dispatchedDayOf(snapshot) === filter.day;
+      return toDispatchedDay(snapshot) === filter.day;
     case 'status':
       return job.status === filter.status;
     case 'orderNumber':

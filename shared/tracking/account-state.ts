@@ -67,7 +67,7 @@ export function isRefusal(problem: unknown): boolean {
  * Returns the message of a fault for operators. Errors of the ordering client never contain secrets or
  * payloads.
  */
-export function sentence(problem: unknown): string {
+export function describeProblem(problem: unknown): string {
   return problem instanceof Error ? problem.message : 'The poll failed.';
 }
 
@@ -120,7 +120,7 @@ export function transition(
         state: quarantinedAt === null ? 'tracking' : 'quarantined',
         consecutiveFailures: 0,
         alarmed: false,
-        problem: result.problem === undefined ? undefined : sentence(result.problem),
+        problem: result.problem === undefined ? undefined : describeProblem(result.problem),
         quarantinedAt,
         nextPollAt: turnAfter(intervalMs),
         events,
@@ -141,7 +141,7 @@ export function transition(
     }
     case 'failed': {
       const consecutiveFailures = status.consecutiveFailures + 1;
-      const problem = sentence(result.problem);
+      const problem = describeProblem(result.problem);
       const regionFails = before.regionFails === true;
       // While a region fails, only a few of its accounts are polled anyway. All must be polled when it
       // recovers.

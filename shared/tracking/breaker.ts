@@ -181,7 +181,7 @@ export async function readUpstream(table: Table, region: string): Promise<Upstre
 }
 
 /** Returns the same for a poll, which continues without that knowledge if the table does not respond. */
-export function hearUpstream(table: Table, region: string): Promise<Upstream> {
+export function readUpstreamHealth(table: Table, region: string): Promise<Upstream> {
   return readUpstream(table, region).catch(unlessTable(UNHEARD));
 }
 

@@ -9,12 +9,12 @@ import {
   MAX_TRANSACTION_BYTES,
   type Write,
 } from '../storage/table.ts';
-import type { GroupBook } from './groups.ts';
+import type { PollGroups } from './groups.ts';
 import type { JobIndex } from './job-index.ts';
-import type { RollupBook } from './rollups.ts';
+import type { PollRollups } from './rollups.ts';
 import type { ScheduleContext } from './schedule.ts';
 import { putSnapshot } from './snapshot.ts';
-import { entryOf, membershipChanges, type Work } from './work.ts';
+import { membershipChanges, toIndexEntry, type Work } from './work.ts';
 
 /**
  * Maximum number of new status names emitted for one job in one poll. They are events, and all events of a
@@ -56,9 +56,9 @@ interface ChunkOptions {
   /** Returns the events that precede those of a work. */
   readonly discover: (work: Work) => Discovery;
   /** Absent if order groups are not tracked. */
-  readonly groups?: GroupBook | undefined;
+  readonly groups?: PollGroups | undefined;
   /** Absent if nothing is counted. */
-  readonly rollups?: RollupBook | undefined;
+  readonly rollups?: PollRollups | undefined;
 }
 
 /**
@@ -103,7 +103,7 @@ export function* chunks(options: ChunkOptions): Generator<Chunk> {
       chunk.discovered.push(...names);
       chunk.events.push(...events);
       chunk.writes.push(write);
-      index.set(work.jobNumber, entryOf(work));
+      index.set(work.jobNumber, toIndexEntry(work));
       for (const join of joins) groups?.move(work.jobNumber, join);
       rollups?.add(work.counts ?? []);
     }
@@ -132,5 +132,5 @@ function sizeOfEvent(event: EventDraft): number {
 
 function writeOf(ref: AccountRef, work: Work, context: ScheduleContext): Write {
   if (work.untracked === 'delete snapshot') return { delete: keys.snapshot(ref, work.jobNumber) };
-  return putSnapshot(ref, work.snapshot, entryOf(work) === undefined ? context.startedAt : undefined);
+  return putSnapshot(ref, work.snapshot, toIndexEntry(work) === undefined ? context.startedAt : undefined);
 }

@@ -5,7 +5,7 @@
 import { ACTIVE_JOBS, type ActiveJobsQuery, type Answer, type OrderingClient } from '../ordering/client.ts';
 import { OrderingError } from '../ordering/errors.ts';
 import type { ActiveJob, ActiveJobsPage } from '../ordering/schemas.ts';
-import type { Look } from './diff.ts';
+import type { Look } from './diff/step.ts';
 import type { OpenKind } from './open-jobs.ts';
 import type { ListView } from './views.ts';
 
@@ -30,7 +30,7 @@ const MAX_SLOW_PAGES = 2;
 const MAX_SLOW_PARTS = 4;
 
 /** Data kept of a list entry. */
-export interface Noticed {
+export interface ProjectedEntry {
   /** Fingerprint of its list view. */
   readonly print: number;
   /** Kind of the job for the statistics about open jobs. */
@@ -43,7 +43,7 @@ export interface Noticed {
 }
 
 /** A job as one page contained it. */
-export interface Observation extends Noticed {
+export interface Observation extends ProjectedEntry {
   readonly look: Look;
 }
 
@@ -79,7 +79,7 @@ export async function crawl(
   options: {
     readonly now: () => number;
     /** Returns what to keep of a job, while its page is in memory. */
-    readonly notice: (job: ActiveJob) => Noticed;
+    readonly notice: (job: ActiveJob) => ProjectedEntry;
     readonly concurrency?: number;
     readonly signal?: AbortSignal;
   },

@@ -7,7 +7,7 @@
 import type { ActiveJobsQuery, OrderingClient } from '../ordering/client.ts';
 import type { ActiveJob } from '../ordering/schemas.ts';
 import { isOfOnePage, ListReader, readListPage } from './crawl.ts';
-import type { Look } from './diff.ts';
+import type { Look } from './diff/step.ts';
 import type { Ending } from './snapshot.ts';
 import { type DetailView, detailView, type ListView, listView } from './views.ts';
 

@@ -9,12 +9,13 @@ import type { OrderingClient } from '../ordering/client.ts';
 import { isRefusal } from './account-state.ts';
 import type { Crawl } from './crawl.ts';
 import { type Evidence, investigate, judge, searchesFind } from './departures.ts';
-import { announceEnding, type Known, type Look, seenInDetail, sinceListed, takenOn } from './diff.ts';
+import { type Known, type Look, sinceListed } from './diff/step.ts';
+import { applyDetail, applyEnding, trackWithoutDetail } from './diff.ts';
 import type { JobIndex } from './job-index.ts';
 import { disagreeing, heldUp, type ScheduleContext, settled, unanswered, unexplained } from './schedule.ts';
 import { adopt, type Ending } from './snapshot.ts';
 import { type DetailView, detailView } from './views.ts';
-import { addStep, takeInList, type Work } from './work.ts';
+import { addStep, applyListed, type Work } from './work.ts';
 
 /** Inputs for applying answers to jobs. */
 export interface ApplyContext extends ScheduleContext {
@@ -31,7 +32,7 @@ export interface FetchContext extends ApplyContext {
 }
 
 /** Result of the detail fetches. */
-export interface Looked {
+export interface FetchResult {
   /**
    * Number of fetches performed. `left` is the number of fetches that stay owed, because they were not
    * answered or exceed the budget.
@@ -60,7 +61,7 @@ const TAKEN_ON_AFTER_MS = 86_400_000;
  * Fetches the jobs that are due, and updates their snapshots and events. Negative verdicts wait for the
  * combined result of all fetches (rule 10). Never throws for upstream faults.
  */
-export async function lookAtJobs(works: Iterable<Work>, context: FetchContext): Promise<Looked> {
+export async function fetchJobs(works: Iterable<Work>, context: FetchContext): Promise<FetchResult> {
   const queue = [...works]
     .filter((work) => work.lookSince !== undefined)
     .sort((a, b) => (a.lookSince ?? 0) - (b.lookSince ?? 0));
@@ -83,14 +84,14 @@ export async function lookAtJobs(works: Iterable<Work>, context: FetchContext): 
       }
       try {
         made += 1;
-        const confirmed = await lookAt(work, context, searchesWork);
+        const confirmed = await fetchJob(work, context, searchesWork);
         if (confirmed) gone.push(confirmed);
       } catch (cause) {
         left += 1;
         problem ??= cause;
         refused ||= isRefusal(cause);
         // The end of the poll's own time proves nothing about the job.
-        if (!context.signal.aborted) withoutAnswer(work, context);
+        if (!context.signal.aborted) rescheduleUnanswered(work, context);
       }
     }
   };
@@ -116,13 +117,13 @@ export function conclude(gone: readonly Gone[], may: 'announce' | 'hold up', con
       work.snapshot = heldUp(work.snapshot, context);
       continue;
     }
-    takeInRecord(work, evidence, context);
+    applyEvidence(work, evidence, context);
     end(work, as, evidence.look, context);
   }
 }
 
 /** Fetches one job. Returns the job if a negative verdict about it is confirmed. */
-async function lookAt(
+async function fetchJob(
   work: Work,
   context: FetchContext,
   searchesWork: () => Promise<boolean>,
@@ -131,9 +132,9 @@ async function lookAt(
   const { jobNumber, snapshot } = work;
   if (work.listed || snapshot.ended !== null) {
     const { body, askedAt, answeredAt } = await client.job(jobNumber, signal);
-    if (body) takeInDetail(work, detailView(body), { askedAt, answeredAt, view: 'detail' }, context);
+    if (body) applyFetchedDetail(work, detailView(body), { askedAt, answeredAt, view: 'detail' }, context);
     // Listed but unknown (404) is a contradiction. After the job's end, a 404 is expected and needs no event.
-    else if (work.listed) withoutAnswer(work, context);
+    else if (work.listed) rescheduleUnanswered(work, context);
     else work.snapshot = settled(snapshot, false, context);
     return undefined;
   }
@@ -152,21 +153,21 @@ async function lookAt(
         // after it.
         const { dateOut, tracking } = detail ?? active;
         work.listed = { ...sighting, view: { ...active, dateOut, tracking } };
-        takeInList(work, known);
+        applyListed(work, known);
       }
       // A job in settling is first judged by its detail, and is then listed again.
       if (snapshot.settling === null) work.listed = sighting;
-      if (detail) takeInDetail(work, detail, detailLook, context);
+      if (detail) applyFetchedDetail(work, detail, detailLook, context);
       work.listed = sighting;
-      if (snapshot.unproven === null) takeInList(work, known);
+      if (snapshot.unproven === null) applyListed(work, known);
       else if (!detail) work.snapshot = unanswered({ ...work.snapshot, departure: null }, context);
       return undefined;
     }
     case 'dispatched':
-      takeInDispatch(work, evidence, context);
+      applyDispatchEvidence(work, evidence, context);
       return undefined;
     case 'contradictory':
-      if (snapshot.settling) takeInRecord(work, evidence, context);
+      if (snapshot.settling) applyEvidence(work, evidence, context);
       else work.snapshot = unexplained(snapshot, { suspected: null, contradictory: true }, context);
       return undefined;
     case 'suspected': {
@@ -178,7 +179,7 @@ async function lookAt(
       if (confirmed) return { work, as: verdict.as, evidence };
       // Until then no event is emitted for a job that may soon be listed again, unless its detail is
       // authoritative.
-      if (snapshot.settling) takeInRecord(work, evidence, context);
+      if (snapshot.settling) applyEvidence(work, evidence, context);
       // A search that does not find a listed job contradicts everything else.
       const suspected = found ? (again ?? { as: verdict.as, at: seen.startedAt }) : before;
       const contradictory = suspected === null ? { contradictory: true as const } : {};
@@ -186,24 +187,24 @@ async function lookAt(
       return undefined;
     }
     case 'left':
-      takeInRecord(work, evidence, context);
+      applyEvidence(work, evidence, context);
       if (verdict.closed) end(work, 'closed', evidence.look, context);
       return undefined;
   }
 }
 
 /** Applies the detail of a job that is in the list or has left it. */
-function takeInDetail(work: Work, detail: DetailView, look: Look, context: ApplyContext): void {
+function applyFetchedDetail(work: Work, detail: DetailView, look: Look, context: ApplyContext): void {
   const { unproven, settling } = work.snapshot;
   const moved = work.events.length;
   work.snapshot = adopt(work.snapshot, 'detail', detail);
-  const { open, ...step } = seenInDetail(work.snapshot, detail, work.listed, look, context.known);
+  const { open, ...step } = applyDetail(work.snapshot, detail, work.listed, look, context.known);
   addStep(work, step);
   if (!work.listed) {
     work.snapshot = settled(work.snapshot, settling === null || work.events.length > moved, context);
     return;
   }
-  if (unproven !== null) sinceFirstSighting(work, context);
+  if (unproven !== null) applyFirstListEntry(work, context);
   work.snapshot = open ? disagreeing(work.snapshot, context) : { ...work.snapshot, owed: null };
 }
 
@@ -212,41 +213,41 @@ function takeInDetail(work: Work, detail: DetailView, look: Look, context: Apply
  * authoritative view stays the same. For a listed job, the detail only supplies dispatch and tracking (rule
  * 4).
  */
-function takeInDispatch(work: Work, { detail, detailLook }: Evidence, context: ApplyContext): void {
+function applyDispatchEvidence(work: Work, { detail, detailLook }: Evidence, context: ApplyContext): void {
   const { list, settling, unproven, owed } = work.snapshot;
   if (detail !== null && settling !== null) {
-    takeInDetail(work, detail, detailLook, context);
+    applyFetchedDetail(work, detail, detailLook, context);
     return;
   }
   // Without the list, it cannot be determined whether the job is new.
   if (detail !== null && list !== null && unproven === null) {
     const before = adopt(work.snapshot, 'detail', detail);
     const listed = { view: list, look: detailLook };
-    const { open: _, ...step } = seenInDetail(before, detail, listed, detailLook, context.known);
+    const { open: _, ...step } = applyDetail(before, detail, listed, detailLook, context.known);
     addStep(work, step);
   }
   work.snapshot = unanswered({ ...work.snapshot, owed }, context);
 }
 
 /** Applies the evidence about a job that left the list. */
-function takeInRecord(work: Work, { detail, detailLook }: Evidence, context: ApplyContext): void {
+function applyEvidence(work: Work, { detail, detailLook }: Evidence, context: ApplyContext): void {
   const { unproven, list } = work.snapshot;
   if (detail === null) return;
-  takeInDetail(work, detail, detailLook, context);
+  applyFetchedDetail(work, detail, detailLook, context);
   // Never observed in the active list, and not new either: a job from before tracking began.
   const created = work.events.some((event) => event.type === 'job.created');
   if (unproven !== null && list === null && !created) work.untracked = 'keep snapshot';
 }
 
 /** Compares the list with the job's first list view. No crawl since then serves as evidence. */
-function sinceFirstSighting(work: Work, { known }: ApplyContext): void {
-  takeInList(work, { ...known, lastGoodCrawlStartedAt: null });
+function applyFirstListEntry(work: Work, { known }: ApplyContext): void {
+  applyListed(work, { ...known, lastGoodCrawlStartedAt: null });
 }
 
 function end(work: Work, ending: Ending, look: Look, context: ApplyContext): void {
   if (work.snapshot.unproven !== null) {
     // The job's record was deleted before it could be read.
-    work.snapshot = takenOn(work.snapshot, null);
+    work.snapshot = trackWithoutDetail(work.snapshot, null);
     if (work.snapshot.list === null) work.untracked = 'keep snapshot';
   }
   if (work.untracked) {
@@ -254,15 +255,15 @@ function end(work: Work, ending: Ending, look: Look, context: ApplyContext): voi
     return;
   }
   const since = sinceListed(work.snapshot, context.known);
-  addStep(work, announceEnding(work.snapshot, ending, look, since, context.known));
+  addStep(work, applyEnding(work.snapshot, ending, look, since, context.known));
   work.snapshot = settled(work.snapshot, true, context);
 }
 
-function withoutAnswer(work: Work, context: ApplyContext): void {
+function rescheduleUnanswered(work: Work, context: ApplyContext): void {
   const { unproven } = work.snapshot;
   if (work.listed && unproven !== null && context.startedAt - unproven >= TAKEN_ON_AFTER_MS) {
-    work.snapshot = takenOn(work.snapshot, work.listed.view);
-    sinceFirstSighting(work, context);
+    work.snapshot = trackWithoutDetail(work.snapshot, work.listed.view);
+    applyFirstListEntry(work, context);
   }
   work.snapshot = unanswered(work.snapshot, context);
 }

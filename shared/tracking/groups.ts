@@ -16,7 +16,7 @@ import type { OrderingClient } from '../ordering/client.ts';
 import { type AccountRef, keys } from '../storage/schema.ts';
 import type { Item, Table, Write } from '../storage/table.ts';
 import { readListPage } from './crawl.ts';
-import type { Look } from './diff.ts';
+import type { Look } from './diff/step.ts';
 import type { ScheduleContext } from './schedule.ts';
 import { KEPT_DAYS, type Snapshot, summarize } from './snapshot.ts';
 
@@ -47,7 +47,7 @@ interface ShownMember {
 }
 
 /** State, according to the log, of a job that was not known to belong to a group. */
-export type Told =
+export type RecordedState =
   | 'dispatched'
   | 'open'
   /** Never recorded: the job was dispatched and delisted before tracking began. */
@@ -64,7 +64,7 @@ const DAY_MS = 86_400_000;
  * Returns the group in which a job counts, and its phase. `undefined` for a job without a group, and for an
  * unproven job.
  */
-export function membershipOf(
+export function toMembership(
   snapshot: Snapshot | undefined,
 ): { readonly orderGroup: string; readonly phase: MemberPhase } | undefined {
   if (!snapshot || snapshot.unproven !== null) return undefined;
@@ -134,7 +134,7 @@ export type GroupVerdict =
 export function judgeGroup(
   group: Group,
   shown: readonly ShownMember[],
-  told: (jobNumber: number) => Told,
+  told: (jobNumber: number) => RecordedState,
 ): GroupVerdict {
   const known = shown.filter(({ jobNumber }) => group.members.has(jobNumber));
   let after = group;
@@ -225,7 +225,7 @@ interface Mark {
 }
 
 /** The groups that a poll changes, and their pending writes. */
-export class GroupBook {
+export class PollGroups {
   readonly #ref: AccountRef;
   readonly #groups = new Map<string, Group>();
   readonly #marks: Map<string, Mark>;

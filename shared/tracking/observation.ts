@@ -5,16 +5,17 @@
 import type { ActiveJob } from '../ordering/schemas.ts';
 import { type AccountRef, keys } from '../storage/schema.ts';
 import type { Table } from '../storage/table.ts';
-import type { Crawl, Noticed } from './crawl.ts';
-import { type Known, type Sighting, seenInList, sinceListed } from './diff.ts';
+import type { Crawl, ProjectedEntry } from './crawl.ts';
+import { type Known, type Sighting, sinceListed } from './diff/step.ts';
+import { applyListEntry } from './diff.ts';
 import { type IndexEntry, type JobIndex, type Phase, UNKNOWN } from './job-index.ts';
 import type { OpenKinds } from './open-jobs.ts';
-import { type Absence, countTally, type Tally } from './quarantine.ts';
-import { isDue, phaseOf, type TrackingSettings } from './schedule.ts';
+import { type Absence, countTally, type VerdictCounter } from './quarantine.ts';
+import { isDue, type TrackingSettings, toPhase } from './schedule.ts';
 import { adopt, type Snapshot, toSnapshot } from './snapshot.ts';
 import type { StatusNames } from './status-names.ts';
 import { fingerprint, listView } from './views.ts';
-import { takeInList, type Work } from './work.ts';
+import { applyListed, type Work } from './work.ts';
 
 /** State of the account before the poll reads anything from upstream. */
 export interface Tracked {
@@ -38,7 +39,7 @@ export interface Observed {
  * Returns what to keep of a list entry. If its fingerprint is known and nothing is due, only the
  * fingerprint and the kind are kept.
  */
-export function notice({ index, kinds, known }: Tracked, job: ActiveJob): Noticed {
+export function projectEntry({ index, kinds, known }: Tracked, job: ActiveJob): ProjectedEntry {
   const view = listView(job);
   const print = fingerprint(view);
   const entry = index.get(job.jobNumber);
@@ -105,7 +106,7 @@ function listedWork(
   const base = { jobNumber, entry, stored: before, listed, events: [] };
   let work: Work;
   if (before && known.baselineStartedAt !== null) {
-    const today = adopt(statuses.inTodaysNames(before), 'list', listed.view);
+    const today = adopt(statuses.withCurrentNames(before), 'list', listed.view);
     const proven = before.unproven === null;
     work = {
       ...base,
@@ -115,10 +116,10 @@ function listedWork(
       fingerprint: proven ? print : (entry?.fingerprint ?? print),
     };
   } else {
-    const { snapshot, shown } = seenInList(jobNumber, undefined, listed, known);
+    const { snapshot, shown } = applyListEntry(jobNumber, undefined, listed, known);
     work = { ...base, snapshot, shown: [...shown], fingerprint: print };
   }
-  takeInList(work, known);
+  applyListed(work, known);
   if (owes(work.snapshot, known)) work.lookSince = work.snapshot.owed?.at ?? 0;
   return work;
 }
@@ -143,7 +144,7 @@ function missingWork(
     return { ...work, snapshot: before, untracked: 'delete snapshot' };
   }
   const leaving = before.departure === null && before.settling === null;
-  const today = statuses.inTodaysNames(before);
+  const today = statuses.withCurrentNames(before);
   const snapshot: Snapshot = leaving
     ? {
         ...today,
@@ -171,11 +172,11 @@ export function countAbsence(
   { known }: Tracked,
   seen: Crawl,
   { works, missing }: Pick<Observed, 'works' | 'missing'>,
-  tally: Tally,
+  tally: VerdictCounter,
 ): Absence {
   const phases = { departed: 0, suspected: 0, contradictory: 0, listed: 0, settling: 0 };
   for (const [jobNumber, phase] of missing) if (!works.has(jobNumber)) phases[phase] += 1;
-  for (const { snapshot, untracked } of works.values()) if (!untracked) phases[phaseOf(snapshot)] += 1;
+  for (const { snapshot, untracked } of works.values()) if (!untracked) phases[toPhase(snapshot)] += 1;
   return {
     // Unreadable entries are in the list too, so that many of the missing jobs are not missing.
     listed: seen.observations.size + seen.unread,

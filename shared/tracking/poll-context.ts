@@ -10,7 +10,7 @@ import type { AccountRef } from '../storage/schema.ts';
 import type { Item, Table } from '../storage/table.ts';
 import type { Upstream } from './breaker.ts';
 import type { ApplyContext } from './detail-fetches.ts';
-import type { GroupBook } from './groups.ts';
+import type { PollGroups } from './groups.ts';
 import type { Tracked } from './observation.ts';
 import type { PollWriter } from './poll-writer.ts';
 import type { TrackingSettings } from './schedule.ts';
@@ -54,7 +54,7 @@ export interface Poll {
   readonly baselined: boolean;
   readonly tracked: Tracked;
   readonly context: ApplyContext;
-  readonly groups: GroupBook;
+  readonly groups: PollGroups;
   readonly writer: PollWriter;
   readonly progress: Progress;
 }

@@ -8,7 +8,7 @@
  */
 import type { AccountState } from '../accounts/accounts.ts';
 import type { AccountRef } from '../storage/schema.ts';
-import { sentence } from './account-state.ts';
+import { describeProblem } from './account-state.ts';
 import { IdentityMismatch, type Poll, type PollDeps, PollFailure } from './poll-context.ts';
 import { type PollReport, type PollSummary, reportPoll, reportSkipped } from './poll-report.ts';
 import { Fenced } from './poll-writer.ts';
@@ -99,7 +99,7 @@ function reportResults(
     looks: fetched.made,
     looksLeft: fetched.left,
     ...(tooLarge === undefined ? {} : { problem: `Job ${tooLarge} is too large to be stored.` }),
-    ...(problem === undefined ? {} : { problem: sentence(problem) }),
+    ...(problem === undefined ? {} : { problem: describeProblem(problem) }),
     ...(upgraded ? {} : { problem: 'Jobs that older code stored are still to be taken over.' }),
   });
 }

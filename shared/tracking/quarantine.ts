@@ -60,15 +60,15 @@ export function missingJobs({ unanswered, suspected, contradictory }: Absence): 
 const HOUR_MS = 3_600_000;
 
 /** Number of verdicts emitted in each hour, as stored: `<hours since 1970>:<number>`. */
-export type Tally = readonly string[];
+export type VerdictCounter = readonly string[];
 
 /** Returns the counter in the attributes of a Head. */
-export function readTally(head: { readonly [attribute: string]: unknown }): Tally {
-  return (head.goneTally as Tally | undefined) ?? [];
+export function readTally(head: { readonly [attribute: string]: unknown }): VerdictCounter {
+  return (head.goneTally as VerdictCounter | undefined) ?? [];
 }
 
 /** Returns the counter with additional verdicts and without expired ones. `at` is epoch ms. */
-export function addToTally(tally: Tally, verdicts: number, at: number): Tally {
+export function addToTally(tally: VerdictCounter, verdicts: number, at: number): VerdictCounter {
   const hour = Math.floor(at / HOUR_MS);
   const counts = new Map(read(tally).filter(([past]) => past > hour - WINDOW_HOURS - 1));
   counts.set(hour, (counts.get(hour) ?? 0) + verdicts);
@@ -79,12 +79,12 @@ export function addToTally(tally: Tally, verdicts: number, at: number): Tally {
  * Returns the number of verdicts that count at a time (epoch ms): those of the last {@link WINDOW_HOURS}
  * hours, including the whole first hour.
  */
-export function countTally(tally: Tally, at: number): number {
+export function countTally(tally: VerdictCounter, at: number): number {
   const hour = Math.floor(at / HOUR_MS);
   return read(tally).reduce((sum, [past, count]) => sum + (past >= hour - WINDOW_HOURS ? count : 0), 0);
 }
 
-function read(tally: Tally): [hour: number, count: number][] {
+function read(tally: VerdictCounter): [hour: number, count: number][] {
   return tally.map((text) => {
     const [hour, count] = text.split(':');
     return [Number(hour), Number(count)];

@@ -117,7 +117,7 @@ function dayOf(said: string | null, zone: string | null, time: number): string {
 }
 
 /** The roll-ups that a poll changes, and their pending writes. */
-export class RollupBook {
+export class PollRollups {
   readonly #ref: AccountRef;
   readonly #days = new Map<string, Figures>();
   readonly #touched = new Set<string>();

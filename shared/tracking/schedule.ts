@@ -135,7 +135,7 @@ function afterLooks(looks: number, { startedAt, settings }: ScheduleContext): nu
 }
 
 /** Returns the phase of a job. */
-export function phaseOf({ settling, departure }: Snapshot): Phase {
+export function toPhase({ settling, departure }: Snapshot): Phase {
   if (settling !== null) return 'settling';
   if (departure === null) return 'listed';
   if (departure.suspected !== null) return 'suspected';

@@ -130,7 +130,7 @@ export function putSnapshot(ref: AccountRef, snapshot: Snapshot, leavesIndexAt?:
         status: job.status,
         dueDay,
         open: snapshot.ended === null && snapshot.settling === null && job.dateOut === null,
-        dispatchedDay: dispatchedDayOf(snapshot),
+        dispatchedDay: toDispatchedDay(snapshot),
         orderNumber: job.orderNumber,
         orderGroup: job.orderGroup,
       }),
@@ -150,7 +150,7 @@ export function toSnapshot(item: Item): Snapshot {
  * dispatched before tracking began is not counted, and has the day of its dispatch date. Returns `null` for
  * a job without a dispatch or with an unreadable date.
  */
-export function dispatchedDayOf({ announced, counted, detail }: Snapshot): string | null {
+export function toDispatchedDay({ announced, counted, detail }: Snapshot): string | null {
   if (announced.dateOut === null) return null;
   return counted?.day ?? dayNamed(announced.dateOut, detail?.timezone ?? null) ?? null;
 }

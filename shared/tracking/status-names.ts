@@ -53,7 +53,7 @@ export class StatusNames {
    * Applies the lookup. A status whose name differs from before was renamed, unless one of the two names
    * belongs to another status.
    */
-  learn(entries: readonly JobStatus[]): void {
+  applyLookup(entries: readonly JobStatus[]): void {
     const before = this.#lookup;
     const today = new Map(entries.flatMap(({ id, name }) => (id !== null && name ? [[id, name]] : [])));
     const names = new Set(today.values());
@@ -72,18 +72,18 @@ export class StatusNames {
   }
 
   /** Marks every name in the lookup as known. */
-  meetLookup(): void {
-    this.meet([...this.#lookup.values()].slice(0, Math.max(0, MAX_NAMES - this.#met.size)));
+  markLookupKnown(): void {
+    this.markKnown([...this.#lookup.values()].slice(0, Math.max(0, MAX_NAMES - this.#met.size)));
   }
 
   /** Marks names as known: they cause no further event. */
-  meet(names: readonly string[]): void {
+  markKnown(names: readonly string[]): void {
     for (const name of names) this.#met.add(name);
     this.#changed ||= names.length > 0;
   }
 
   /** Returns a snapshot with current status names. */
-  inTodaysNames(snapshot: Snapshot): Snapshot {
+  withCurrentNames(snapshot: Snapshot): Snapshot {
     if (this.#renamed.size === 0) return snapshot;
     const { list, detail } = snapshot;
     return {
@@ -122,7 +122,7 @@ export async function readStatusLookup(
   signal?: AbortSignal,
 ): Promise<void> {
   try {
-    statuses.learn((await client.jobStatuses(signal)).body);
+    statuses.applyLookup((await client.jobStatuses(signal)).body);
   } catch {
     // The next unknown status name triggers another read.
   }

@@ -85,7 +85,7 @@ export async function sweep({
   for (const jobNumber of (await readSnapshots(tracked, [...unknown.keys()])).keys())
     unknown.delete(jobNumber);
   return {
-    works: [...unknown].map(([jobNumber, print]) => cameAndWent(jobNumber, print, startedAt)),
+    works: [...unknown].map(([jobNumber, print]) => createSweptWork(jobNumber, print, startedAt)),
     unread: reader.unread,
     // A removed job moves the others up, possibly to a page that was already read.
     ...(reader.shrank ? {} : { through }),
@@ -93,7 +93,7 @@ export async function sweep({
 }
 
 /** Returns the work of a job of which only the number is known. */
-function cameAndWent(jobNumber: number, print: number, startedAt: number): Work {
+function createSweptWork(jobNumber: number, print: number, startedAt: number): Work {
   return {
     jobNumber,
     entry: undefined,

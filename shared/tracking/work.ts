@@ -1,10 +1,12 @@
 /** One job processed by a poll: its stored state, its new state, and its events. */
 import type { EventDraft } from '../events/event.ts';
-import { checkOverdue, dueOf, type Known, type Sighting, type Step, seenInList } from './diff.ts';
-import { type MembershipChange, membershipOf } from './groups.ts';
+import { checkOverdue, findDueTime } from './diff/overdue.ts';
+import type { Known, Sighting, Step } from './diff/step.ts';
+import { applyListEntry } from './diff.ts';
+import { type MembershipChange, toMembership } from './groups.ts';
 import type { IndexEntry } from './job-index.ts';
 import { type Count, countEvents } from './rollups.ts';
-import { phaseOf } from './schedule.ts';
+import { toPhase } from './schedule.ts';
 import type { Snapshot } from './snapshot.ts';
 import { fingerprint } from './views.ts';
 
@@ -44,7 +46,7 @@ export function addStep(work: Work, step: Step): void {
  * Applies the list entry of a job. An unproven job waits for its detail: job.created must come first, and a
  * job that was only hidden gets no events.
  */
-export function takeInList(work: Work, known: Known): void {
+export function applyListed(work: Work, known: Known): void {
   const { jobNumber, listed, snapshot } = work;
   if (!listed) return;
   if (snapshot.unproven !== null) {
@@ -54,18 +56,18 @@ export function takeInList(work: Work, known: Known): void {
     work.fingerprint = fingerprint(listed.view);
     return;
   }
-  addStep(work, seenInList(jobNumber, snapshot, listed, known));
+  addStep(work, applyListEntry(jobNumber, snapshot, listed, known));
   addStep(work, checkOverdue(work.snapshot, listed.look, known));
   work.fingerprint = fingerprint(listed.view);
 }
 
 /** Returns the index entry for a work's snapshot. `undefined` if the job is no longer tracked. */
-export function entryOf(work: Work): IndexEntry | undefined {
+export function toIndexEntry(work: Work): IndexEntry | undefined {
   const { snapshot } = work;
-  const phase = phaseOf(snapshot);
+  const phase = toPhase(snapshot);
   if (work.untracked || (phase === 'settling' && snapshot.owed === null)) return undefined;
   const times = snapshot.owed === null ? [] : [snapshot.owed.at];
-  if (phase === 'listed') times.push(dueOf(snapshot)?.at ?? Number.POSITIVE_INFINITY);
+  if (phase === 'listed') times.push(findDueTime(snapshot)?.at ?? Number.POSITIVE_INFINITY);
   const next = Math.min(...times, Number.POSITIVE_INFINITY);
   // Rounded down: a check up to a second too early has no effect, a late one is a delay.
   const nextCheckAt = next === Number.POSITIVE_INFINITY ? 0 : Math.floor(next / 1000);
@@ -77,8 +79,8 @@ export function entryOf(work: Work): IndexEntry | undefined {
  * that the job leaves.
  */
 export function membershipChanges(work: Work): MembershipChange[] {
-  const before = membershipOf(work.stored);
-  const after = work.untracked ? undefined : membershipOf(work.snapshot);
+  const before = toMembership(work.stored);
+  const after = work.untracked ? undefined : toMembership(work.snapshot);
   if (before?.orderGroup === after?.orderGroup && before?.phase === after?.phase) return [];
   // A dispatch that counts as announced does not complete a group by itself.
   const silent = !before && after?.phase === 'dispatched' && work.events.length === 0;
@@ -101,7 +103,7 @@ export function membershipChanges(work: Work): MembershipChange[] {
  */
 export function isChanged(work: Work): boolean {
   if (work.events.length > 0 || work.untracked || !work.stored) return true;
-  if (JSON.stringify(entryOf(work)) !== JSON.stringify(work.entry)) return true;
+  if (JSON.stringify(toIndexEntry(work)) !== JSON.stringify(work.entry)) return true;
   return JSON.stringify({ ...work.snapshot, listAt: 0 }) !== JSON.stringify({ ...work.stored, listAt: 0 });
 }
 

@@ -3,14 +3,8 @@ import { expect } from 'vitest';
 import { catalogue, type EventType } from '../../shared/events/catalogue.ts';
 import type { EventDraft } from '../../shared/events/event.ts';
 import { ActiveJob, JobDetail } from '../../shared/ordering/schemas.ts';
-import {
-  type Known,
-  type Look,
-  type Sighting,
-  type Step,
-  seenInDetail,
-  seenInList,
-} from '../../shared/tracking/diff.ts';
+import type { Known, Look, Sighting, Step } from '../../shared/tracking/diff/step.ts';
+import { applyDetail, applyListEntry } from '../../shared/tracking/diff.ts';
 import type { Snapshot } from '../../shared/tracking/snapshot.ts';
 import { type DetailView, detailView, type ListView, listView } from '../../shared/tracking/views.ts';
 
@@ -56,14 +50,14 @@ export const sighting = (fields: object, poll: number): Sighting => ({
 
 /** The list shows a job in a poll; `before` is undefined when it never did. */
 export function list(before: Snapshot | undefined, fields: object, poll: number, known = knownAt(at(poll))) {
-  return checked(seenInList(1, before, sighting(fields, poll), known));
+  return checked(applyListEntry(1, before, sighting(fields, poll), known));
 }
 
 /** A job's own record is read in a poll; `shown` is how the list shows the job then, absent when the job has left it. */
 export function detail(before: Snapshot, fields: object, poll: number, shown?: object) {
   const look = lookAt(detailedAt(poll), 'detail');
   return checked(
-    seenInDetail(before, detailed(fields), shown && sighting(shown, poll), look, knownAt(at(poll))),
+    applyDetail(before, detailed(fields), shown && sighting(shown, poll), look, knownAt(at(poll))),
   );
 }
 

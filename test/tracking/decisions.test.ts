@@ -11,7 +11,7 @@ import { chunks } from '../../shared/tracking/chunks.ts';
 import { type IndexEntry, JobIndex, MAX_ENTRIES, type Phase } from '../../shared/tracking/job-index.ts';
 import { DEFAULT_TRACKING, settled, unanswered } from '../../shared/tracking/schedule.ts';
 import { readInstants } from '../../shared/tracking/timestamps.ts';
-import { entryOf, type Work } from '../../shared/tracking/work.ts';
+import { toIndexEntry, type Work } from '../../shared/tracking/work.ts';
 import { BASELINE, MINUTE, polls } from '../support/decisions.ts';
 import { runs } from '../support/runs.ts';
 
@@ -428,7 +428,7 @@ describe('transaction chunks', () => {
               } else jobs.add(Number(write.put.sk));
             }
             for (const job of jobs) {
-              expect(stored.get(job)).toEqual(entryOf(workOf(job, 0)));
+              expect(stored.get(job)).toEqual(toIndexEntry(workOf(job, 0)));
               expect(written.has(job)).toBe(false);
               written.set(job, chunk.events.filter((event) => event.jobNumber === job).length);
             }

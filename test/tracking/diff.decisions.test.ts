@@ -1,7 +1,7 @@
 /** The changes that an observation of a job proves (shared/tracking/diff.ts). */
 import { describe, expect, test } from 'vitest';
 import type { EventDraft } from '../../shared/events/event.ts';
-import { sinceListed } from '../../shared/tracking/diff.ts';
+import { sinceListed } from '../../shared/tracking/diff/step.ts';
 import { adopt, type Snapshot } from '../../shared/tracking/snapshot.ts';
 import { type DetailView, fingerprint } from '../../shared/tracking/views.ts';
 import {

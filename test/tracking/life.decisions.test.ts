@@ -1,14 +1,8 @@
 /** Creation, overdue, end and return of a job (shared/tracking/diff.ts). */
 import { describe, expect, test } from 'vitest';
-import {
-  announceEnding,
-  checkOverdue,
-  dueOf,
-  type Known,
-  seenInDetail,
-  sinceListed,
-  takenOn,
-} from '../../shared/tracking/diff.ts';
+import { checkOverdue, findDueTime } from '../../shared/tracking/diff/overdue.ts';
+import { type Known, sinceListed } from '../../shared/tracking/diff/step.ts';
+import { applyDetail, applyEnding, trackWithoutDetail } from '../../shared/tracking/diff.ts';
 import type { Snapshot } from '../../shared/tracking/snapshot.ts';
 import {
   at,
@@ -109,7 +103,7 @@ describe('a job that was not there before (rule 5)', () => {
     const now = BASELINE + 200 * DAY;
     const read = (dateIn: number) =>
       types(
-        seenInDetail(
+        applyDetail(
           { ...cameAndWent(0), unproven: now },
           detailed({ dateIn: iso(dateIn) }),
           undefined,
@@ -122,7 +116,7 @@ describe('a job that was not there before (rule 5)', () => {
   });
 
   test('no job is new while there is no baseline', () => {
-    const step = seenInDetail(
+    const step = applyDetail(
       appeared({}, 5),
       detailed({ dateIn: iso(at(4)) }),
       undefined,
@@ -212,13 +206,7 @@ describe('a job that was not there before (rule 5)', () => {
     const record = { ...shippedRecord, dateIn: iso(at(4) + 1), invoiceNumber: 'INV-1' };
     const step = detail(cameAndWent(5), record, 5);
     const since = sinceListed(step.snapshot, knownAt(at(5)));
-    const end = announceEnding(
-      step.snapshot,
-      'closed',
-      lookAt(detailedAt(5), 'search'),
-      since,
-      knownAt(at(5)),
-    );
+    const end = applyEnding(step.snapshot, 'closed', lookAt(detailedAt(5), 'search'), since, knownAt(at(5)));
     const events = [...step.events, ...end.events];
     expect(types({ events })).toEqual([
       'job.created',
@@ -234,7 +222,7 @@ describe('a job that was not there before (rule 5)', () => {
 
   test('without a readable detail is adopted from its first list entry; later changes are emitted', () => {
     const first = appeared({ tracking: [parcel('A')] }, 5);
-    const taken = takenOn(first, listed(shipped));
+    const taken = trackWithoutDetail(first, listed(shipped));
     expect(taken.unproven).toBeNull();
     expect(list(taken, { tracking: [parcel('A')] }, 6).events).toEqual([]);
     expect(types(list(taken, { ...shipped, masterJobStatus: 'Shipped' }, 6))).toEqual([
@@ -244,8 +232,8 @@ describe('a job that was not there before (rule 5)', () => {
   });
 
   test('without a readable detail, found only by a sweep, is adopted from its current list entry', () => {
-    expect(list(takenOn(cameAndWent(5), listed(shipped)), shipped, 6).events).toEqual([]);
-    expect(takenOn(cameAndWent(5), null)).toEqual({ ...cameAndWent(5), unproven: null });
+    expect(list(trackWithoutDetail(cameAndWent(5), listed(shipped)), shipped, 6).events).toEqual([]);
+    expect(trackWithoutDetail(cameAndWent(5), null)).toEqual({ ...cameAndWent(5), unproven: null });
   });
 });
 
@@ -290,14 +278,14 @@ describe('job.overdue (rule 15)', () => {
     ['a job that the list never showed', () => cameAndWent(5)],
   ])('not for %s', (_, job) => {
     const snapshot = job();
-    expect(dueOf(snapshot)).toBeUndefined();
+    expect(findDueTime(snapshot)).toBeUndefined();
     expect(check(snapshot, at(5000)).events).toEqual([]);
   });
 
   test('a job whose dispatch was revoked is due again', () => {
     const sent = list(start(due), { ...due, ...out }, 1).snapshot;
     const revoked = detail(list(sent, due, 2).snapshot, due, 2, due).snapshot;
-    expect(dueOf(revoked)).toEqual({ at: at(5), zone: 'Z' });
+    expect(findDueTime(revoked)).toEqual({ at: at(5), zone: 'Z' });
   });
 
   test.each([
@@ -313,14 +301,14 @@ describe('job.overdue (rule 15)', () => {
     ['midnight, which is that too', '2026-03-02T00:00:00', null, '2026-03-03T12:00:00.000Z', '-12:00'],
   ])('its due time: %s', (_, dateDue, timezone, instant, zone) => {
     const { snapshot } = detail(start({ dateDue }), record(timezone), 1, { dateDue });
-    expect(dueOf(snapshot)).toEqual({ at: Date.parse(instant), zone });
+    expect(findDueTime(snapshot)).toEqual({ at: Date.parse(instant), zone });
   });
 
   test('a known location stays known while the detail lacks it, and changes with the detail', () => {
     const view = { dateDue: '2026-03-02T01:05:00' };
     const first = detail(start(view), record('America/Denver'), 1, view).snapshot;
-    expect(dueOf(detail(first, {}, 2, view).snapshot)?.zone).toBe('America/Denver');
-    expect(dueOf(detail(first, record('Asia/Tokyo'), 2, view).snapshot)?.zone).toBe('Asia/Tokyo');
+    expect(findDueTime(detail(first, {}, 2, view).snapshot)?.zone).toBe('America/Denver');
+    expect(findDueTime(detail(first, record('Asia/Tokyo'), 2, view).snapshot)?.zone).toBe('Asia/Tokyo');
   });
 
   test('a detail fetch does not replace the list observation', () => {
@@ -341,7 +329,7 @@ describe('the end of a job (rules 3 and 7)', () => {
   const read = (): Snapshot => detail(left(), { jobStatus: 'Void' }, 4).snapshot;
   const endings = ['closed', 'cancelled', 'unavailable'] as const;
   const end = (before: Snapshot, ending: (typeof endings)[number], since = at(2)) =>
-    checked(announceEnding(before, ending, lookAt(at(5), 'search'), since, knownAt(at(5))));
+    checked(applyEnding(before, ending, lookAt(at(5), 'search'), since, knownAt(at(5))));
 
   test.each([
     ['closed', read, {}],

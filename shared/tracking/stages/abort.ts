@@ -1,6 +1,6 @@
 /** Last stage of a poll that stopped: records why. */
 import type { AccountState } from '../../accounts/accounts.ts';
-import { sentence } from '../account-state.ts';
+import { describeProblem } from '../account-state.ts';
 import { isServiceFault, noteFailure } from '../breaker.ts';
 import { IdentityMismatch, type Poll, type PollFailure } from '../poll-context.ts';
 import { recordState } from '../record-state.ts';
@@ -24,5 +24,5 @@ export async function abort(
     progress.upstream = await noteFailure(deps, account, failure, progress.upstream);
   }
   const result = { kind: 'failed', problem, accepted } as const;
-  return { state: await recordState(poll, { result, outcome, status }), problem: sentence(problem) };
+  return { state: await recordState(poll, { result, outcome, status }), problem: describeProblem(problem) };
 }

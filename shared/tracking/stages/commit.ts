@@ -3,7 +3,7 @@ import type { EventDraft } from '../../events/event.ts';
 import { type Chunk, chunks, type Discovery, isTooLarge, MAX_DISCOVERED } from '../chunks.ts';
 import { isOutOfTime, type Poll } from '../poll-context.ts';
 import { addToTally, readTally } from '../quarantine.ts';
-import { RollupBook } from '../rollups.ts';
+import { PollRollups } from '../rollups.ts';
 import { countWork, isChanged, membershipChanges, type Work } from '../work.ts';
 
 /** Result of the commits. */
@@ -36,7 +36,7 @@ export async function commit(poll: Poll, works: Iterable<Work>): Promise<Committ
 
 /** Loads the order groups and roll-ups that the works change. */
 async function loadBooks({ deps, account, groups, baselined }: Poll, works: readonly Work[]) {
-  const rollups = new RollupBook(account);
+  const rollups = new PollRollups(account);
   const counted = rollups.wanted(works.flatMap(({ counts = [] }) => counts));
   const names = works.flatMap(membershipChanges).map(({ orderGroup }) => orderGroup);
   const [, stored] = await Promise.all([
@@ -49,7 +49,7 @@ async function loadBooks({ deps, account, groups, baselined }: Poll, works: read
 
 async function commitChunk({ tracked, context, writer }: Poll, chunk: Chunk): Promise<void> {
   const { events, writes, discovered } = chunk;
-  tracked.statuses.meet(discovered);
+  tracked.statuses.markKnown(discovered);
   const gone = events.filter(({ type }) => isNegative(type)).length;
   const tally = readTally(writer.head.attributes);
   const head = {

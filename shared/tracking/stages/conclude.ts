@@ -83,7 +83,7 @@ async function baselineAttributes(
 ): Promise<Attributes> {
   await readStatusLookup(tracked.statuses, client);
   // Known from the start, so these names cause no event later.
-  tracked.statuses.meetLookup();
+  tracked.statuses.markLookupKnown();
   return {
     ...tracked.statuses.takeChanges(),
     baselineStartedAt: list.startedAt,

@@ -1,6 +1,6 @@
 /** Stage of a poll: confirms order groups that are complete as far as is known (rule 18). */
 import type { EventDraft } from '../../events/event.ts';
-import { groupDispatched, judgeGroup, readGroup, type Told } from '../groups.ts';
+import { groupDispatched, judgeGroup, type RecordedState, readGroup } from '../groups.ts';
 import { readSnapshots } from '../observation.ts';
 import { isOutOfTime, type Poll, type Session } from '../poll-context.ts';
 import type { Committed } from './commit.ts';
@@ -71,7 +71,7 @@ async function confirmGroup(
 async function readRecordedStates(
   { tracked, status }: Poll,
   jobNumbers: readonly number[],
-): Promise<(jobNumber: number) => Told> {
+): Promise<(jobNumber: number) => RecordedState> {
   const known = await readSnapshots(tracked, jobNumbers);
   return (jobNumber) => {
     const snapshot = known.get(jobNumber);

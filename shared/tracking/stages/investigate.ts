@@ -1,10 +1,10 @@
 /** Stage of a poll: fetches single jobs, those missing from the list among them. */
 import type { Crawl } from '../crawl.ts';
-import { type Looked, lookAtJobs } from '../detail-fetches.ts';
+import { type FetchResult, fetchJobs } from '../detail-fetches.ts';
 import type { Poll, Session } from '../poll-context.ts';
 import type { Work } from '../work.ts';
 
-const NONE: Looked = { made: 0, left: 0, gone: [] };
+const NONE: FetchResult = { made: 0, left: 0, gone: [] };
 
 /** Fetches the jobs that are due. Before the baseline is complete, there are none. */
 export async function investigate(
@@ -12,7 +12,7 @@ export async function investigate(
   { client, signal }: Session,
   list: Crawl,
   works: Iterable<Work>,
-): Promise<Looked> {
+): Promise<FetchResult> {
   const { index } = tracked;
-  return baselined ? lookAtJobs(works, { ...context, index, client, signal, seen: list }) : NONE;
+  return baselined ? fetchJobs(works, { ...context, index, client, signal, seen: list }) : NONE;
 }

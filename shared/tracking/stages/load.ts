@@ -3,8 +3,8 @@ import { type Account, type Status, toAccount, toStatus } from '../../accounts/a
 import { type Head, toHead } from '../../log/head.ts';
 import { type AccountRef, indexPk, keys } from '../../storage/schema.ts';
 import type { Item, Value } from '../../storage/table.ts';
-import { hearUpstream, type Upstream } from '../breaker.ts';
-import { GroupBook } from '../groups.ts';
+import { readUpstreamHealth, type Upstream } from '../breaker.ts';
+import { PollGroups } from '../groups.ts';
 import { JobIndex } from '../job-index.ts';
 import { OpenKinds } from '../open-jobs.ts';
 import type { Poll, PollDeps } from '../poll-context.ts';
@@ -36,7 +36,7 @@ export async function loadPoll(deps: PollDeps, ref: AccountRef, times: Times): P
   const [found, statusItem, upstream] = await Promise.all([
     deps.table.get(keys.account(ref)),
     deps.table.get(keys.status(ref)),
-    hearUpstream(deps.table, ref.region),
+    readUpstreamHealth(deps.table, ref.region),
   ]);
   // A pause or new credentials arrived between the two reads. With this fence, the poll would undo them.
   const isOlder = Number(statusItem?.recordRevision ?? 0) > Number(found?.revision ?? 0);
@@ -79,7 +79,7 @@ function createPoll(deps: PollDeps, { startedAt, deadline }: Times, stored: Stor
       kinds: new OpenKinds(),
     },
     context: { startedAt, pollIntervalSeconds, settings, projectionVersion, known },
-    groups: new GroupBook(
+    groups: new PollGroups(
       ref,
       items.filter(({ sk }) => sk.startsWith('PENDING#')),
     ),

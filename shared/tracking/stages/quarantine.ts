@@ -1,6 +1,6 @@
 /** Stage of a poll: decides whether negative verdicts are plausible, and emits them or holds them back (rule 10). */
 import type { Crawl } from '../crawl.ts';
-import { conclude, type Looked } from '../detail-fetches.ts';
+import { conclude, type FetchResult } from '../detail-fetches.ts';
 import { countAbsence, type Observed } from '../observation.ts';
 import type { Poll } from '../poll-context.ts';
 import { type Absence, judgeAbsence, type Ruling, readTally } from '../quarantine.ts';
@@ -16,7 +16,7 @@ export function applyQuarantine(
   { status, tracked, baselined, context, writer }: Poll,
   list: Crawl,
   observed: Observed,
-  gone: Looked['gone'],
+  gone: FetchResult['gone'],
 ): Absences | undefined {
   let absences: Absences | undefined;
   if (list.complete && baselined) {

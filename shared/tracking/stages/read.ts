@@ -2,7 +2,7 @@
 import type { ActiveJob } from '../../ordering/schemas.ts';
 import { noteAnswer } from '../breaker.ts';
 import { type Crawl, crawl } from '../crawl.ts';
-import { notice } from '../observation.ts';
+import { projectEntry } from '../observation.ts';
 import { type Poll, PollFailure, type Session } from '../poll-context.ts';
 import { readStatusLookup } from '../status-names.ts';
 
@@ -12,7 +12,7 @@ export async function readList(poll: Poll, { client, signal, identity }: Session
   /** Status names of jobs whose list entry changed. */
   const names = new Set<string>();
   const noticed = (job: ActiveJob) => {
-    const entry = notice(tracked, job);
+    const entry = projectEntry(tracked, job);
     if (entry.view?.status) names.add(entry.view.status);
     return entry;
   };

@@ -1,0 +1,65 @@
+/** The first observation of a job, and whether the job is new or was only hidden (rule 5). Pure. */
+
+import { KEPT_DAYS, type Snapshot } from '../snapshot.ts';
+import { readInstants } from '../timestamps.ts';
+import type { DetailView, ListView } from '../views.ts';
+import type { Known, Look } from './step.ts';
+
+/** Returns the snapshot of a job at its first list entry. None of it is announced. */
+export function createSnapshot(jobNumber: number, view: ListView, look: Look): Snapshot {
+  return {
+    jobNumber,
+    list: view,
+    listAt: look.askedAt,
+    detail: null,
+    detailAt: 0,
+    unsure: [],
+    unproven: null,
+    announced: { dateOut: null, tracking: [], overdueFor: null },
+    ended: null,
+    departure: null,
+    settling: null,
+    owed: null,
+  };
+}
+
+/** Returns the job's values at the start of tracking, which count as announced. */
+export function asAnnounced(view: Pick<ListView, 'dateOut' | 'tracking'>): Snapshot['announced'] {
+  return { dateOut: view.dateOut, tracking: view.tracking, overdueFor: null };
+}
+
+export interface Proof {
+  readonly created: boolean;
+  /** Time at which the job cannot have existed yet. */
+  readonly since: number | null;
+}
+
+/**
+ * Decides whether a job without a history is new (rule 5): it came in after the baseline, read in the time
+ * zone that makes that later.
+ */
+export function proveCreated(before: Snapshot, detail: DetailView, look: Look, known: Known): Proof {
+  const { baselineStartedAt, lastGoodCrawlStartedAt } = known;
+  const cameIn = detail.dateIn === null ? undefined : readInstants(detail.dateIn, detail.timezone);
+  if (cameIn === undefined || baselineStartedAt === null) return { created: false, since: null };
+  // A job older than the retention of snapshots may have been tracked before.
+  const remembered = look.askedAt - KEPT_DAYS * 86_400_000;
+  const created = cameIn.latest >= Math.max(baselineStartedAt, remembered);
+  // A crawl without the job proves nothing, because the job may have been hidden then. Its own date proves
+  // it.
+  const bounds = [lastGoodCrawlStartedAt, baselineStartedAt].filter(
+    (at) => at !== null && at <= cameIn.earliest && (before.list === null || at <= before.listAt),
+  );
+  return { created, since: bounds[0] ?? null };
+}
+
+/** Returns an unproven job after its first detail, with the values announced before this observation. */
+export function applyProof(before: Snapshot, detail: DetailView, { created, since }: Proof): Snapshot {
+  const { list } = before;
+  return {
+    ...before,
+    unproven: null,
+    listAt: list === null ? (since ?? 0) : before.listAt,
+    announced: created ? before.announced : asAnnounced(list ?? detail),
+  };
+}

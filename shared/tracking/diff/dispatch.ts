@@ -1,0 +1,156 @@
+/** Dispatch and tracking of a job: the announced values, and the events that bring them up to date. Pure. */
+import type { TrackingEntry } from '../../events/catalogue.ts';
+import type { Snapshot } from '../snapshot.ts';
+import { sameTime } from '../timestamps.ts';
+import { type DetailView, type ListView, pairUp } from '../views.ts';
+import type { EventContent, Sighting } from './step.ts';
+
+export interface Dispatch {
+  readonly dateOut: string | null;
+  readonly events: readonly EventContent[];
+}
+
+export interface Tracking {
+  readonly announced: readonly TrackingEntry[];
+  readonly events: readonly EventContent[];
+}
+
+/**
+ * Applies the dispatch date in a view (`null`: none) to the announced one. `was` is the date in the same
+ * view before.
+ */
+export function applyDispatchDate(
+  announced: string | null,
+  was: string | null,
+  next: string | null,
+): Dispatch {
+  if (next === null) return { dateOut: announced, events: [] };
+  if (announced === null) {
+    const changes = { dateOut: { from: null, to: next } };
+    return { dateOut: next, events: [{ type: 'job.dispatched', changes, occurredAt: next }] };
+  }
+  // A correction is emitted as a change of the date, not as another dispatch. The other view may already have
+  // caused that event.
+  if (was !== null && !sameTime(was, next) && !sameTime(announced, next)) {
+    const changes = { dateOut: { from: was, to: next } };
+    return { dateOut: next, events: [{ type: 'job.updated', changes }] };
+  }
+  return { dateOut: announced, events: [] };
+}
+
+/**
+ * Applies the dispatch date of a detail. `first` is the first list view of a job whose creation is emitted
+ * in this step.
+ */
+export function applyDetailDispatch(
+  before: Snapshot,
+  first: ListView | null,
+  next: DetailView,
+  listed: Sighting | undefined,
+): Dispatch {
+  const was = before.detail?.dateOut ?? null;
+  const inList = applyDispatchDate(before.announced.dateOut, null, first?.dateOut ?? null);
+  const shown = applyDispatchDate(inList.dateOut, was, next.dateOut);
+  const events = [...inList.events, ...shown.events];
+  const { dateOut } = shown;
+  // Withdrawn: both views lack the date. For a delisted job, the view that contained it lacks it.
+  const lacking = next.dateOut === null && (listed ? listed.view.dateOut === null : was !== null);
+  if (dateOut === null || !lacking) return { dateOut, events };
+  const changes = { dateOut: { from: was ?? dateOut, to: null } };
+  return { dateOut: null, events: [...events, { type: 'job.dispatch_revoked', changes }] };
+}
+
+/**
+ * Applies the tracking in a view to the announced tracking.
+ *
+ * `was` is the tracking in the same view before. `null` if there is none: then entries count only if
+ * nothing was announced. Entries in `passed` are not emitted, although they are not announced.
+ */
+export function applyTracking(
+  announced: readonly TrackingEntry[],
+  was: readonly TrackingEntry[] | null,
+  next: readonly TrackingEntry[],
+  passed: readonly TrackingEntry[],
+): Tracking {
+  if (was === null && announced.length > 0) return { announced, events: [] };
+  const { both, added: unknown } = pairUp(announced, next);
+  const known = pairUp(passed, next).both.map(([, to]) => to);
+  const added = unknown.filter((entry) => !known.includes(entry));
+  const own = new Map(pairUp(was ?? [], next).both.map(([from, to]) => [to, from]));
+  const updated = both.flatMap(([from, entry]) => {
+    const to = { number: entry.number ?? from.number, link: entry.link ?? from.link };
+    if (to.number === from.number && to.link === from.link) return [];
+    // Previous entries of this view are not emitted. A link that differs from the other view's is emitted
+    // only if this view changed.
+    const before = own.get(entry);
+    const moved = before
+      ? before.number !== entry.number || before.link !== entry.link
+      : from.link === null || from.link === to.link;
+    return moved ? [{ from, to }] : [];
+  });
+  const events: EventContent[] = [];
+  if (added.length > 0) events.push({ type: 'job.tracking_added', changes: {}, tracking: [...added] });
+  if (updated.length > 0) events.push({ type: 'job.tracking_updated', changes: {}, tracking: updated });
+  return {
+    announced: [
+      ...announced.map((entry) => updated.find(({ from }) => from === entry)?.to ?? entry),
+      ...added,
+    ],
+    events,
+  };
+}
+
+/** Applies the tracking of a detail, with the same rules as {@link applyDetailDispatch}. */
+export function applyDetailTracking(
+  before: Snapshot,
+  first: ListView | null,
+  next: DetailView,
+  listed: Sighting | undefined,
+): Tracking {
+  const was = before.detail?.tracking ?? null;
+  const inList = applyTracking(before.announced.tracking, [], first?.tracking ?? [], []);
+  const shown = applyTracking(inList.announced, was, next.tracking, was ?? []);
+  const events = [...inList.events, ...shown.events];
+  const { announced } = shown;
+  const lacking = pairUp(announced, next.tracking).gone;
+  // Each set is compared as a whole: one parcel in it matches one, even if two have the same link.
+  const takenBack = listed
+    ? pairUp(announced, listed.view.tracking).gone
+    : pairUp(announced, was ?? []).both.map(([entry]) => entry);
+  const removed = lacking.filter((entry) => takenBack.includes(entry));
+  if (removed.length === 0) return { announced, events };
+  return {
+    announced: announced.filter((entry) => !removed.includes(entry)),
+    events: [...events, { type: 'job.tracking_removed', changes: {}, tracking: [...removed] }],
+  };
+}
+
+/**
+ * Returns a view that keeps announced dispatch and tracking which it no longer contains, as long as they
+ * stay announced.
+ */
+export function retainAnnounced<V extends Pick<ListView, 'dateOut' | 'tracking'>>(
+  was: Pick<ListView, 'dateOut' | 'tracking'> | null,
+  next: V,
+  announced: Snapshot['announced'],
+): { believed: V; takenBack: boolean } {
+  const dateOut = next.dateOut ?? (announced.dateOut === null ? null : (was?.dateOut ?? null));
+  const shown = was?.tracking ?? [];
+  const missing = pairUp(shown, next.tracking).gone;
+  const kept = pairUp(shown, announced.tracking)
+    .both.map(([entry]) => entry)
+    .filter((entry) => missing.includes(entry));
+  return {
+    believed: { ...next, dateOut, tracking: [...next.tracking, ...kept] },
+    takenBack: dateOut !== next.dateOut || kept.length > 0,
+  };
+}
+
+/** Removes from the list view what is no longer announced. */
+export function dropRevoked(list: ListView, announced: Snapshot['announced']): ListView {
+  return {
+    ...list,
+    dateOut: announced.dateOut === null ? null : list.dateOut,
+    tracking: pairUp(list.tracking, announced.tracking).both.map(([entry]) => entry),
+  };
+}

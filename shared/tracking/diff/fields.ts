@@ -1,0 +1,190 @@
+/** Comparison of the fields and lines of a job: see diff.ts. Pure. */
+
+import type { SharedField, Snapshot } from '../snapshot.ts';
+import { sameTime } from '../timestamps.ts';
+import { type DetailView, type ListView, SHARED_FIELDS } from '../views.ts';
+import type { EventContent } from './step.ts';
+
+export type SharedValues = Pick<ListView, SharedField>;
+
+/**
+ * Returns whether a field of one view is unchanged. A flag that is missing on one side is unknown, and not
+ * a change.
+ */
+export function same(field: SharedField, a: SharedValues, b: SharedValues): boolean {
+  const flag = field === 'canEdit' || field === 'mustDate';
+  return (flag && (a[field] === null || b[field] === null)) || equal(field, a, b);
+}
+
+/**
+ * Returns whether both views have the same value of a field. A flag that only one side contains is not
+ * equal.
+ */
+export function equal(field: SharedField, a: SharedValues, b: SharedValues): boolean {
+  return field === 'dateDue' ? sameTime(a.dateDue, b.dateDue) : a[field] === b[field];
+}
+
+/**
+ * Fills in what a view omits this time, which is not a change: the last known status and flags stay.
+ * `silent`: a known value was omitted.
+ */
+export function carryForwardMissing<V extends Pick<ListView, 'status' | 'canEdit' | 'mustDate'>>(
+  was: V | null,
+  view: V,
+): { view: V; silent: boolean } {
+  const merged = {
+    ...view,
+    status: view.status ?? was?.status ?? null,
+    canEdit: view.canEdit ?? was?.canEdit ?? null,
+    mustDate: view.mustDate ?? was?.mustDate ?? null,
+  };
+  const silent =
+    merged.status !== view.status || merged.canEdit !== view.canEdit || merged.mustDate !== view.mustDate;
+  return { view: merged, silent };
+}
+
+/**
+ * Returns the shared fields of a view whose change must be emitted. `passing`: the other view was
+ * authoritative until now. Its values are not emitted again, and fields of this view can be unsure.
+ */
+export function findChangedFields(
+  was: SharedValues,
+  next: SharedValues,
+  passing: { readonly other: SharedValues | null; readonly unsure: readonly SharedField[] } | undefined,
+): SharedField[] {
+  return SHARED_FIELDS.filter(
+    (field) =>
+      !same(field, was, next) &&
+      !(passing?.other && equal(field, passing.other, next)) &&
+      !passing?.unsure.includes(field),
+  );
+}
+
+/**
+ * Returns the fields of the other view that can no longer be compared after the authoritative view changed
+ * from `was` to `next`.
+ */
+export function findIncomparable(
+  other: SharedValues | null,
+  was: SharedValues,
+  next: SharedValues,
+  unsure: readonly SharedField[],
+): readonly SharedField[] {
+  if (other === null) return [];
+  return SHARED_FIELDS.filter((field) =>
+    same(field, was, next) ? unsure.includes(field) : !same(field, was, other) && !same(field, next, other),
+  );
+}
+
+export interface DetailFields {
+  readonly changes: readonly EventContent[];
+  /** Shared fields stored with another value than the current detail contains. */
+  readonly kept: Partial<SharedValues>;
+  readonly unsure: readonly SharedField[];
+}
+
+/**
+ * Applies the detail of a listed job, where the list is authoritative for the shared fields. A value that
+ * changed only in the detail is not stored. It is thus found as a change if the job leaves the list before
+ * the list contains it.
+ */
+export function compareListedDetail({ list, detail, unsure }: Snapshot, next: DetailView): DetailFields {
+  if (detail === null) return { changes: [], kept: {}, unsure: [] };
+  const apart = SHARED_FIELDS.filter(
+    (field) => !same(field, detail, next) && !(list && equal(field, list, next)),
+  );
+  const kept = apart.filter((field) => !unsure.includes(field));
+  return {
+    changes: [],
+    kept: Object.fromEntries(kept.map((field) => [field, detail[field]])),
+    // After a change, the value is the detail's own again.
+    unsure: unsure.filter((field) => same(field, detail, next) && !(list && same(field, list, next))),
+  };
+}
+
+/** Applies the detail of a job that left the list: the detail is authoritative. */
+export function compareDelistedDetail(
+  { list, detail, settling, unsure }: Snapshot,
+  next: DetailView,
+): DetailFields {
+  const passing = settling === null ? { other: list, unsure } : undefined;
+  return {
+    changes:
+      detail === null
+        ? []
+        : buildSharedEvents(
+            findChangedFields(detail, next, passing),
+            detail,
+            next,
+            detail.status !== next.status && !(passing && list?.status === next.status),
+          ),
+    kept: {},
+    unsure: findIncomparable(list, detail ?? next, next, passing ? [] : unsure),
+  };
+}
+
+/**
+ * Returns the changes in the list. `settled`: the job's snapshot, if the job returns to the list and the
+ * detail was authoritative.
+ */
+export function buildListEvents(
+  was: ListView,
+  next: ListView,
+  settled: Snapshot | undefined,
+): EventContent[] {
+  const other = settled?.detail ?? null;
+  const origin: Changes =
+    was.originCode === next.originCode ? {} : { originCode: { from: was.originCode, to: next.originCode } };
+  return buildSharedEvents(
+    findChangedFields(was, next, settled && { other, unsure: settled.unsure }),
+    was,
+    next,
+    was.status !== next.status && other?.status !== next.status,
+    origin,
+  );
+}
+
+export type Changes = Record<string, { from: unknown; to: unknown }>;
+
+/** Returns the changes of the fields that both views have. `more` is added to job.updated. */
+export function buildSharedEvents<V extends SharedValues & { readonly status: string | null }>(
+  news: readonly SharedField[],
+  was: V,
+  next: V,
+  statusMoved: boolean,
+  more: Changes = {},
+): EventContent[] {
+  const changed = (...fields: SharedField[]): Changes =>
+    Object.fromEntries(
+      fields
+        .filter((field) => news.includes(field))
+        .map((field) => [field, { from: was[field], to: next[field] }]),
+    );
+  const updated = { ...changed('description', 'orderNumber', 'orderGroup', 'orderGroupSequence'), ...more };
+  const due = changed('dateDue', 'mustDate');
+  const said: EventContent[] = [];
+  if (Object.keys(updated).length > 0) said.push({ type: 'job.updated', changes: updated });
+  if (Object.keys(due).length > 0) said.push({ type: 'job.due_date_changed', changes: due });
+  if (news.includes('canEdit')) {
+    const changes = { canEdit: { from: was.canEdit, to: next.canEdit } };
+    said.push({ type: next.canEdit ? 'job.unlocked' : 'job.locked', changes });
+  }
+  if (statusMoved) {
+    said.push({ type: 'job.status_changed', changes: { status: { from: was.status, to: next.status } } });
+  }
+  return said;
+}
+
+export function buildLineEvents(was: DetailView | null, next: DetailView): EventContent[] {
+  if (was === null) return [];
+  const before = new Map(was.lines.map((line) => [line.jobLineId, line.status]));
+  const lines = next.lines.flatMap(({ jobLineId, status }) => {
+    const from = before.get(jobLineId);
+    return from === undefined || from === status ? [] : [{ jobLineId, from, to: status }];
+  });
+  return lines.length === 0 ? [] : [{ type: 'job.line_status_changed', changes: {}, lines }];
+}
+
+export function findLineStatus(detail: DetailView | null, jobLineId: number): string | null {
+  return detail?.lines.find((line) => line.jobLineId === jobLineId)?.status ?? null;
+}

@@ -1,0 +1,45 @@
+/** Overdue jobs (rule 15). Pure. */
+
+import type { Snapshot } from '../snapshot.ts';
+import { readInstants, sameTime } from '../timestamps.ts';
+import { buildStep, type Known, type Look, type Step } from './step.ts';
+
+/**
+ * Emits job.overdue if a listed job is overdue and the event was not yet emitted for its due date (rule
+ * 15). Overdue means undispatched in an observation requested after the due time.
+ */
+export function checkOverdue(snapshot: Snapshot, look: Look, known: Known): Step {
+  const due = findOverdue(snapshot, look);
+  if (!due) return { snapshot, events: [], shown: [] };
+  const after = markOverdue(snapshot);
+  if (known.baselineStartedAt === null) return { snapshot: after, events: [], shown: [] };
+  // At the due time the job was not overdue yet, whenever the due date was set.
+  return buildStep(after, look, due.at, [
+    { type: 'job.overdue', changes: {}, dueAt: new Date(due.at).toISOString(), zone: due.zone },
+  ]);
+}
+
+/**
+ * Returns when a listed job becomes overdue (epoch ms). Returns `undefined` if it is dispatched, has no due
+ * date, or job.overdue was already emitted.
+ */
+export function findDueTime(snapshot: Snapshot): { readonly at: number; readonly zone: string } | undefined {
+  const { list, announced } = snapshot;
+  if (!list?.dateDue || list.dateOut || announced.dateOut !== null) return undefined;
+  if (sameTime(announced.overdueFor, list.dateDue)) return undefined;
+  const reading = readInstants(list.dateDue, snapshot.detail?.timezone ?? null, { midnightIsEndOfDay: true });
+  return reading && { at: reading.latest, zone: reading.zone };
+}
+
+/** Returns the due time of a snapshot, if the observation was requested after it. */
+export function findOverdue(snapshot: Snapshot, look: Look): ReturnType<typeof findDueTime> {
+  const due = findDueTime(snapshot);
+  return due && look.askedAt > due.at ? due : undefined;
+}
+
+export function markOverdue(snapshot: Snapshot): Snapshot {
+  return {
+    ...snapshot,
+    announced: { ...snapshot.announced, overdueFor: snapshot.list?.dateDue ?? null },
+  };
+}

@@ -1,0 +1,90 @@
+/** Result of applying one observation to a job: the new snapshot and the events, with their evidence. */
+import type { Observed } from '../../events/catalogue.ts';
+import type { EventDraft } from '../../events/event.ts';
+import { type Snapshot, summarize } from '../snapshot.ts';
+import type { ListView } from '../views.ts';
+
+/** One answer of the ordering API: time of the request, time of the response (epoch ms), and kind of view. */
+export interface Look {
+  readonly askedAt: number;
+  readonly answeredAt: number;
+  readonly view: Observed['view'];
+}
+
+/** A job as an entry of the active list. */
+export interface Sighting {
+  readonly view: ListView;
+  readonly look: Look;
+}
+
+/** State of the account at the time of an observation. Times are epoch ms. */
+export interface Known {
+  /** Start of this poll. */
+  readonly startedAt: number;
+  /** Start of the last complete crawl before this one. `null` before the first. */
+  readonly lastGoodCrawlStartedAt: number | null;
+  /**
+   * Start of the crawl that became the baseline. `null` before there is a baseline: then no events are
+   * emitted (rule 5).
+   */
+  readonly baselineStartedAt: number | null;
+}
+
+/** Result of applying one observation. */
+export interface Step {
+  readonly snapshot: Snapshot;
+  readonly events: readonly EventDraft[];
+  /** Status names in the observation, with its evidence. */
+  readonly shown: readonly { readonly status: string; readonly observed: Observed }[];
+}
+
+export type EventContent = EventDraft extends infer D
+  ? D extends { type: infer T; data: infer Data }
+    ? { readonly type: T } & Omit<Data, 'job' | 'observed'>
+    : never
+  : never;
+
+/**
+ * Builds the step with its events and evidence. `statusSince`: time since which the job was known without
+ * the status names, if it differs from `since`.
+ */
+export function buildStep(
+  snapshot: Snapshot,
+  look: Look,
+  since: number | null,
+  said: readonly EventContent[],
+  statuses: readonly (string | null)[] = [],
+  statusSince = since,
+): Step {
+  const observedSince = (time: number | null): Observed => ({
+    at: new Date(look.answeredAt).toISOString(),
+    since: time === null || time === 0 ? null : new Date(time).toISOString(),
+    view: look.view,
+  });
+  const observed = observedSince(since);
+  const job = summarize(snapshot);
+  const events = said.map(
+    ({ type, ...rest }) =>
+      ({
+        type,
+        jobNumber: snapshot.jobNumber,
+        time: look.answeredAt,
+        data: { job, observed, ...rest },
+      }) as EventDraft,
+  );
+  const shown = statuses.flatMap((status) =>
+    status === null ? [] : [{ status, observed: observedSince(statusSince) }],
+  );
+  return { snapshot, events, shown };
+}
+
+/** Returns the time at which the job was last known to match its list view (epoch ms). */
+export function sinceListed(snapshot: Snapshot, known: Pick<Known, 'lastGoodCrawlStartedAt'>): number {
+  // A job that is simply listed was in the last complete crawl with the same values.
+  const shown =
+    snapshot.departure === null &&
+    snapshot.settling === null &&
+    snapshot.unproven === null &&
+    !snapshot.heldBack;
+  return Math.max(snapshot.listAt, shown ? (known.lastGoodCrawlStartedAt ?? 0) : 0);
+}
