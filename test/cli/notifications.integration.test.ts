@@ -1,0 +1,127 @@
+/** Commands of customer notifications against a real Jobwire. */
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { SMTPServer } from 'smtp-server';
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
+import { launch } from '../support/command.ts';
+import { configFor, launchJobwire, startSandbox, writeConfig } from '../support/jobwire.ts';
+
+const KEY = 'a-key-for-the-tests-only';
+const folder = mkdtempSync(join(tmpdir(), 'jobwire-notifications-'));
+const ends: (() => unknown)[] = [() => rmSync(folder, { recursive: true, force: true })];
+let url: string;
+let job: number;
+
+beforeAll(async () => {
+  const mails = new SMTPServer({ logger: false, authOptional: true, disabledCommands: ['STARTTLS'] });
+  mails.listen(0, '127.0.0.1');
+  await once(mails.server, 'listening');
+  ends.push(() => mails.close());
+  const end = (stop: () => unknown): unknown => ends.push(stop);
+  const { sandbox, world } = await startSandbox({}, end);
+  const account = world.addAccount({ region: 'us', name: 'acme' });
+  job = account.createJob({ status: 'Scheduled' });
+  const { port } = mails.server.address() as AddressInfo;
+  const notifications = { from: 'orders@acme.example', smtp: { host: '127.0.0.1', port } };
+  const config = { ...configFor(sandbox, [account]), apiKey: KEY, publicUrl: 'https://jobwire.example.com' };
+  const running = launchJobwire(['--config', writeConfig({ ...config, notifications }, end)], { end });
+  await running.said(/account\.baselined/);
+  url = await running.said(/HTTP API +(\S+)/);
+}, 60_000);
+
+afterAll(async () => {
+  for (const end of ends.reverse()) await end();
+});
+
+const binary = join(inject('packageFolder'), 'cli', 'jobwire.js');
+const run = (...args: string[]) =>
+  launch([process.execPath, binary, ...args], { env: { JOBWIRE_URL: url, JOBWIRE_API_KEY: KEY } }).ended;
+const json = async (...args: string[]) => JSON.parse((await run(...args, '--json')).out);
+
+describe('notifications set', () => {
+  test('keeps the settings that are not named', async () => {
+    const first = [
+      '--name',
+      'Acme',
+      '--logo',
+      'https://x.example/a.png',
+      '--reply-to',
+      'orders@acme.example',
+    ];
+    expect(await run('notifications', 'set', 'acme', '--send', 'on', ...first)).toMatchObject({ code: 0 });
+    const before = await json('notifications', 'show', 'acme');
+    expect(before).toMatchObject({ enabled: true, branding: { name: 'Acme' } });
+    const args = ['--logo', 'none', '--quiet', '22:00-07:30', '--sms-limit', '50', '--dry-run', 'on'];
+    expect(await run('notifications', 'set', 'acme', ...args)).toMatchObject({ code: 0 });
+    expect(await json('notifications', 'show', 'acme')).toEqual({
+      ...before,
+      dryRun: true,
+      branding: { ...before.branding, logoUrl: null },
+      sms: { ...before.sms, monthlySegments: 50, quietHours: { from: '22:00', to: '07:30' } },
+      revision: before.revision + 1,
+      warnings: expect.any(Array),
+    });
+  });
+
+  test('names the option of an invalid value', async () => {
+    const ended = await run('notifications', 'set', 'acme', '--max-age', '1000');
+    expect([ended.code, ended.err]).toEqual([3, expect.stringMatching(/^--max-age must be /)]);
+  });
+});
+
+test('a preview renders a real job, and writes the HTML to a file', async () => {
+  const file = join(folder, 'preview.html');
+  const args = ['--kind', 'dispatched', '--job', String(job), '--html', file];
+  const ended = await run('notifications', 'preview', 'acme', ...args);
+  expect(ended).toMatchObject({ code: 0, err: expect.stringContaining(`Job ${job}; `) });
+  expect(ended.out).toMatch(/^Subject {2}\S/);
+  expect(readFileSync(file, 'utf8')).toContain('</html>');
+});
+
+test('a template is set, shown, listed and removed', async () => {
+  const place = ['acme', 'dispatched', 'email', 'en-GB'];
+  const file = join(folder, 'template.json');
+  writeFileSync(file, '{"subject": "Your order is on its way"}');
+  const wrong = join(folder, 'wrong.json');
+  writeFileSync(wrong, '{"subject": "{{ "}');
+  expect(await run('templates', 'set', ...place, wrong)).toMatchObject({ code: 3 });
+  expect(await run('templates', 'set', ...place, file)).toMatchObject({ code: 0, err: '' });
+  expect(await json('templates', 'show', ...place)).toMatchObject({ custom: true });
+  expect((await run('templates', 'list', 'acme')).out).toMatch(/^dispatched +email +en-GB +custom$/m);
+  expect(await run('templates', 'remove', ...place)).toMatchObject({ code: 0 });
+  expect(await json('templates', 'show', ...place)).toMatchObject({ custom: false });
+});
+
+test('recipients are added, changed, exported, imported and removed', async () => {
+  const add = ['--id', 'ann', '--name', 'Lee, "Ann"', '--email', 'ann@example.com', '--kinds', 'dispatched'];
+  expect((await run('recipients', 'add', 'acme', ...add, '--job', String(job))).out).toBe(
+    `Lee, "Ann" (ann) was added to acme for job ${job}.\n`,
+  );
+  const change = ['recipients', 'change', 'acme', 'ann'];
+  expect(await run(...change, '--email', 'none')).toMatchObject({ code: 3 });
+  expect(await run(...change, '--mobile', '+64 21 123 4567', '--pause')).toMatchObject({ code: 0 });
+  const exported = await run('recipients', 'export', 'acme');
+  const row = `ann,"Lee, ""Ann""",ann@example.com,'+64211234567,,,email,dispatched,,,${job},true`;
+  expect(exported.out).toContain(`${row}\n`);
+  const file = join(folder, 'recipients.csv');
+  writeFileSync(file, exported.out);
+  expect(await run('recipients', 'import', 'acme', file)).toMatchObject({
+    code: 0,
+    out: '0 new, 0 changed, 1 unchanged, 0 invalid.\n',
+  });
+  writeFileSync(file, 'name,email\nBen,ben@example.com\nCid,cid\n');
+  const imported = await run('recipients', 'import', 'acme', file, '--dry-run');
+  expect([imported.code, imported.out]).toEqual([6, expect.stringMatching(/^ +3 +email +email must /m)]);
+  expect(await run('recipients', 'remove', 'acme', 'ann')).toMatchObject({ code: 0 });
+  expect(await run('recipients', 'list', 'acme')).toMatchObject({ err: 'There are no recipients.\n' });
+});
+
+test('an address is suppressed, and the suppression is removed', async () => {
+  expect(await run('suppressions', 'add', 'acme', 'ann@example.com')).toMatchObject({ code: 0, err: '' });
+  const { id } = await json('suppressions', 'list', 'acme');
+  expect(await run('suppressions', 'remove', 'acme', id)).toMatchObject({ code: 0 });
+  expect(await run('suppressions', 'list', 'acme')).toMatchObject({ err: 'No address is suppressed.\n' });
+});
