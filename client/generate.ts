@@ -2,7 +2,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { openApiDocument } from '../shared/api/openapi.ts';
-import { comment, type Schema, typeOf } from '../shared/events/typescript.ts';
+import { comment, type Schema, toType } from '../shared/events/typescript.ts';
 
 interface Content {
   readonly [mediaType: string]: { readonly schema: Schema };
@@ -40,7 +40,7 @@ function clientTypes(): string {
     addReferences(requestBody, schemas, inputs);
   }
   const declarations = Object.entries(schemas).map(([name, schema]) => {
-    const type = typeOf(schema, [], '', inputs.has(name));
+    const type = toType(schema, [], '', inputs.has(name));
 
     return `${comment(schema.description, '')}export type ${name} = ${type};\n`;
   });
@@ -89,7 +89,7 @@ function printOperation(operation: Operation, mediaTypes: RegExp): string | unde
     type: `{\n${members
       .map(
         ({ name, required, description, schema }) =>
-          `${comment(description, '          ')}          ${/^\w+$/.test(name) ? name : `'${name}'`}${required ? '' : '?'}: ${typeOf(schema, [], '          ', true)};\n`,
+          `${comment(description, '          ')}          ${/^\w+$/.test(name) ? name : `'${name}'`}${required ? '' : '?'}: ${toType(schema, [], '          ', true)};\n`,
       )
       .join('')}        }`,
   }));
@@ -104,8 +104,8 @@ function printOperation(operation: Operation, mediaTypes: RegExp): string | unde
           ...places.map(({ place, required, type }) => `        ${place}${mark(required)}: ${type};\n`),
           '      };\n',
         ]),
-    ...(body ? [`      body${mark(requestBody?.required)}: ${typeOf(body, [], '      ', true)};\n`] : []),
-    `      data: ${contents[0] ? typeOf(contents[0][1].schema, [], '      ') : 'undefined'};\n    }`,
+    ...(body ? [`      body${mark(requestBody?.required)}: ${toType(body, [], '      ', true)};\n`] : []),
+    `      data: ${contents[0] ? toType(contents[0][1].schema, [], '      ') : 'undefined'};\n    }`,
   ].join('');
 }
 

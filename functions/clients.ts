@@ -38,7 +38,7 @@ export function createHistoryTable(env: { readonly JOBWIRE_HISTORY_TABLE: string
 }
 
 /** Returns the base URLs in events. */
-export function eventUrlsOf(env: { readonly JOBWIRE_PUBLIC_URL: string }): EventUrls {
+export function getEventUrls(env: { readonly JOBWIRE_PUBLIC_URL: string }): EventUrls {
   const publicUrl = env.JOBWIRE_PUBLIC_URL.replace(/\/$/, '');
   return { schemaBaseUrl: publicUrl, sourceBaseUrl: publicUrl };
 }
@@ -54,8 +54,8 @@ export function createCellLog(
 ): EventLog {
   return createEventLog(table, {
     retentionDays: env.JOBWIRE_RETENTION_DAYS,
-    ...eventUrlsOf(env),
-    leastEpoch: leastEpochOf(env),
+    ...getEventUrls(env),
+    leastEpoch: getLeastEpoch(env),
     now: Date.now,
     newId: randomUUID,
   });
@@ -65,12 +65,14 @@ export function createCellLog(
  * Returns the lower bound of epochs in a cell whose table was restored: logs, and the cell feed, of an
  * earlier epoch must be renewed first.
  */
-export function leastEpochOf(env: { readonly JOBWIRE_RESTORED_AT?: string | undefined }): string | undefined {
+export function getLeastEpoch(env: {
+  readonly JOBWIRE_RESTORED_AT?: string | undefined;
+}): string | undefined {
   return env.JOBWIRE_RESTORED_AT && epochFloor(Date.parse(env.JOBWIRE_RESTORED_AT));
 }
 
 /** Returns the URLs of the cell's ordering API. */
-export function serviceOf(env: {
+export function toRegionSettings(env: {
   readonly JOBWIRE_UPSTREAM_BASE_URL: string;
   readonly JOBWIRE_UPSTREAM_AUTH_URL: string;
   readonly JOBWIRE_UPSTREAM_REALM: string;

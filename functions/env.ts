@@ -1,6 +1,6 @@
 /**
  * The environment of each function. These schemas are the only place that names the variables. The functions
- * read them; infra can only set names listed here, and checks that each function has all of its own.
+ * read them; infra can only set names listed here, and checks that each function has all of its variables.
  */
 import * as z from 'zod';
 import { channels } from '../shared/notifications/types.ts';
@@ -101,7 +101,7 @@ const http = {
 /** Environment of the HTTP API that reads. */
 export const ApiEnv = z.object({ ...http, ...history, ...channelsOfCell });
 
-/** Environment of the part of the HTTP API that makes changes. */
+/** Environment of the part of the HTTP API that changes resources. */
 export const ManageEnv = z.object({
   ...http,
   ...history,

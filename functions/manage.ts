@@ -1,4 +1,4 @@
-/** Lambda: the part of a cell's HTTP API that makes changes. */
+/** Lambda: the part of a cell's HTTP API that changes resources. */
 import middy from '@middy/core';
 import { createApi } from '../shared/api/app.ts';
 import { createIdempotency } from '../shared/api/idempotency.ts';
@@ -6,7 +6,7 @@ import { createCellTable } from './clients.ts';
 import { ManageEnv, readEnv } from './env.ts';
 import { createRestProxyHandler } from './handlers/rest-proxy.ts';
 import { apiParts, notificationParts, settling } from './http.ts';
-import { managing } from './management-deps.ts';
+import { createManagement } from './management-deps.ts';
 import { createTelemetry } from './telemetry.ts';
 
 /** Timeout of one step (ms). Testing credentials takes three steps, and API Gateway waits for 29 seconds. */
@@ -21,7 +21,7 @@ const app = createApi({
   ...parts,
   notifications: notificationParts(env),
   manage: {
-    ...managing(env, { table, log: parts.log, telemetry, stepMs: STEP_MS }),
+    ...createManagement(env, { table, log: parts.log, telemetry, stepMs: STEP_MS }),
     idempotency: createIdempotency({
       table,
       now: Date.now,
@@ -30,7 +30,7 @@ const app = createApi({
   },
 });
 
-/** Invoked by the REST API for every method that makes changes. */
+/** Invoked by the REST API for every method that changes resources. */
 export const handler = middy(
   createRestProxyHandler((request, from) => app.fetch(request, from), {
     pass: env.JOBWIRE_DISTRIBUTION_PASS,

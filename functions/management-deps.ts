@@ -12,12 +12,12 @@ import { createAwsSigningSecrets, createSigningReader } from '../shared/delivery
 import type { EventLog } from '../shared/log/log.ts';
 import { unfollowAccount } from '../shared/notifications/settings.ts';
 import type { Table } from '../shared/storage/table.ts';
-import { createHistoryTable, eventUrlsOf, REQUEST_TIMEOUTS, serviceOf } from './clients.ts';
+import { createHistoryTable, getEventUrls, REQUEST_TIMEOUTS, toRegionSettings } from './clients.ts';
 import { createWebhookOpener } from './handlers/drain-sink.ts';
 import type { Telemetry } from './telemetry.ts';
 
 /** The required part of the environment. */
-type Env = Parameters<typeof serviceOf>[0] &
+type Env = Parameters<typeof toRegionSettings>[0] &
   Parameters<typeof createHistoryTable>[0] & {
     readonly JOBWIRE_STAGE: string;
     readonly JOBWIRE_REGION: string;
@@ -26,7 +26,7 @@ type Env = Parameters<typeof serviceOf>[0] &
   };
 
 /** Returns the dependencies of the account and endpoint operations, in the cell's one region. */
-export function managing(
+export function createManagement(
   env: Env,
   parts: {
     readonly table: Table;
@@ -48,7 +48,7 @@ export function managing(
     attempted: (attempt) => telemetry.attempt(attempt),
     // No cache between requests: a secret that was just changed must sign the next request.
     open: createWebhookOpener({ signing: createSigningReader(secrets, Date.now, 0), now: Date.now }),
-    ...eventUrlsOf(env),
+    ...getEventUrls(env),
     allowPrivateNetworks: false,
   };
   return {
@@ -58,7 +58,7 @@ export function managing(
       unfollowNotifications: unfollowAccount,
       secrets: createAwsAccountSecrets(client, keeping),
       regions: [env.JOBWIRE_REGION],
-      services: { [env.JOBWIRE_REGION]: serviceOf(env) },
+      services: { [env.JOBWIRE_REGION]: toRegionSettings(env) },
       minIntervalSeconds: CELL_MIN_INTERVAL_SECONDS,
       stepMs,
     },

@@ -29,7 +29,7 @@ const deps: SendDeps = {
     ? { sms: createSnsSmsTransport({ aws: {}, senderId: env.JOBWIRE_SMS_SENDER_ID ?? null }) }
     : {}),
   sendTimeoutMs: SEND_TIMEOUT_MS,
-  report: (line) => telemetry.told(line),
+  report: (line) => telemetry.notification(line),
 };
 
 /** Invoked with messages of the tick. */

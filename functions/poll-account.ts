@@ -11,7 +11,7 @@ import {
   createCellLog,
   createCellTable,
   REQUEST_TIMEOUTS,
-  serviceOf,
+  toRegionSettings,
 } from './clients.ts';
 import { PollAccountEnv, readEnv } from './env.ts';
 import { createPollAccountHandler } from './handlers/poll-account.ts';
@@ -37,7 +37,7 @@ export const handler = middy(
       newId: randomUUID,
       syncApiUser: syncOwnUser,
       connect: createConnector({
-        regions: { [env.JOBWIRE_REGION]: serviceOf(env) },
+        regions: { [env.JOBWIRE_REGION]: toRegionSettings(env) },
         readSecret: secrets.readSecret,
         onCredentialsRejected: secrets.forget,
         tokenCache: (ref, version) => tableTokenCache(table, ref, version),

@@ -27,7 +27,7 @@ interface TickReport {
   readonly wakes: number;
   /** Number of sinks with due work that no drain seems to process. */
   readonly drains: number;
-  /** Whether an outage of the whole region is announced. Absent if unknown. */
+  /** Whether an `upstream.outage` is emitted for the region. Absent if unknown. */
   readonly outage?: boolean;
   /** Age of the oldest undelivered event (s); 0 if there is none. Absent if unknown. */
   readonly oldestSeconds?: number;
@@ -81,7 +81,7 @@ export interface Telemetry {
   /** Reports one send run. */
   notify(report: SendReport, took: { readonly ms: number }): void;
   /** Reports one attempt to send a message, or an error of it. */
-  told(line: SendLine): void;
+  notification(line: SendLine): void;
   mailFeedback(report: FeedbackReport): void;
   /** Reports one attempt to deliver one event. */
   attempt(attempt: Attempt): void;
@@ -123,9 +123,9 @@ export function createTelemetry(service: string, cell: { readonly stage: string;
       const { route, status } = report;
       const failed = status >= 500;
       // Before routing: a 429 of a route concerns streams that wait.
-      const refused = status === 401 || (status === 429 && route === null);
+      const unauthorized = status === 401 || (status === 429 && route === null);
       logger[failed ? 'warn' : 'info']('request', { ...report });
-      addIfAny({ RequestsFailed: failed ? 1 : 0, KeysRefused: refused ? 1 : 0 });
+      addIfAny({ RequestsFailed: failed ? 1 : 0, KeysRefused: unauthorized ? 1 : 0 });
     },
     tick(report) {
       const { whole, outage, oldestSeconds, unsentSeconds } = report;
@@ -183,11 +183,11 @@ export function createTelemetry(service: string, cell: { readonly stage: string;
         MailsRepeated: repeats,
       });
     },
-    told({ message, ...line }) {
+    notification({ message, ...line }) {
       const { outcome } = line;
       const level =
         outcome === 'fault' ? 'error' : outcome === 'failed' || outcome === 'unknown' ? 'warn' : 'info';
-      logger[level]('told', { ...line, ...(message === undefined ? {} : { messageId: message }) });
+      logger[level]('notification', { ...line, ...(message === undefined ? {} : { messageId: message }) });
     },
     mailFeedback({ message, ...report }) {
       const { what } = report;
@@ -195,9 +195,9 @@ export function createTelemetry(service: string, cell: { readonly stage: string;
       addIfAny({ MailsBounced: what === 'bounced' ? 1 : 0, MailComplaints: what === 'complained' ? 1 : 0 });
     },
     attempt(attempt) {
-      const taken = attempt.outcome === 'delivered';
-      logger[taken ? 'info' : 'warn']('delivery', { ...attempt });
-      if (taken && (attempt.cause === 'live' || attempt.cause === 'parked'))
+      const delivered = attempt.outcome === 'delivered';
+      logger[delivered ? 'info' : 'warn']('delivery', { ...attempt });
+      if (delivered && (attempt.cause === 'live' || attempt.cause === 'parked'))
         add('DeliveryLag', attempt.lagMs);
     },
     fault(message, cause, ids = {}) {

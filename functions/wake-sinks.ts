@@ -1,7 +1,7 @@
 /** Lambda: wakes the sinks of accounts whose log grew. */
 import { SQSClient } from '@aws-sdk/client-sqs';
 import middy from '@middy/core';
-import { createCellTable, leastEpochOf, REQUEST_TIMEOUTS } from './clients.ts';
+import { createCellTable, getLeastEpoch, REQUEST_TIMEOUTS } from './clients.ts';
 import { readEnv, WakeSinksEnv } from './env.ts';
 import { createSend } from './handlers/messages.ts';
 import { createWakeSinksHandler } from './handlers/wake-sinks.ts';
@@ -15,7 +15,7 @@ export const handler = middy(
   createWakeSinksHandler({
     region: env.JOBWIRE_REGION,
     table: createCellTable(env),
-    leastEpoch: leastEpochOf(env),
+    leastEpoch: getLeastEpoch(env),
     sendDrains: createSend(new SQSClient({ requestHandler: REQUEST_TIMEOUTS }), env.JOBWIRE_DRAIN_QUEUE_URL),
     telemetry,
     now: Date.now,

@@ -248,7 +248,7 @@ function route(
 }
 
 /**
- * Returns the path of a resource. One level allows only one variable, whatever the routes call it. The app
+ * Returns the path of a resource. One level allows only one variable; its name is irrelevant. The app
  * parses paths itself.
  */
 function resourcePath(path: string): string {
@@ -257,22 +257,26 @@ function resourcePath(path: string): string {
 
 /** API Gateway's own responses that have a specific problem type. All others are server errors. */
 const GATEWAY_RESPONSES: readonly (readonly [ResponseType, ProblemKind, detail: string])[] = [
-  [ResponseType.THROTTLED, 'too-many-requests', 'The service takes no more at the moment; ask again.'],
-  [ResponseType.QUOTA_EXCEEDED, 'too-many-requests', 'The service takes no more at the moment; ask again.'],
-  [ResponseType.REQUEST_TOO_LARGE, 'content-too-large', 'The request is larger than any may be.'],
+  [
+    ResponseType.THROTTLED,
+    'too-many-requests',
+    'The rate limit was exceeded. Retry after `Retry-After` seconds.',
+  ],
+  [
+    ResponseType.QUOTA_EXCEEDED,
+    'too-many-requests',
+    'The rate limit was exceeded. Retry after `Retry-After` seconds.',
+  ],
+  [ResponseType.REQUEST_TOO_LARGE, 'content-too-large', 'The request exceeds the maximum size.'],
   [ResponseType.RESOURCE_NOT_FOUND, 'not-found', 'There is no such resource.'],
   [ResponseType.MISSING_AUTHENTICATION_TOKEN, 'not-found', 'There is no such resource.'],
   [ResponseType.UNSUPPORTED_MEDIA_TYPE, 'unsupported-media-type', 'Send the body as application/json.'],
-  [
-    ResponseType.WAF_FILTERED,
-    'request-blocked',
-    'The firewall in front of the service has let the request not pass.',
-  ],
-  [ResponseType.DEFAULT_4XX, 'request-blocked', 'The request is not one that can be passed on.'],
+  [ResponseType.WAF_FILTERED, 'request-blocked', 'The request was blocked by the web application firewall.'],
+  [ResponseType.DEFAULT_4XX, 'request-blocked', 'The request is malformed.'],
   [
     ResponseType.DEFAULT_5XX,
     'internal-server-error',
-    'There was no answer in time. What was asked for may have been done: with the same Idempotency-Key it can be asked for again.',
+    'There was no response in time. The operation may have been executed: repeat the request with the same Idempotency-Key.',
   ],
 ];
 const GATEWAY_RETRY_SECONDS = 5;
@@ -425,19 +429,19 @@ function acknowledge(api: RestApi, { stage }: Cell): void {
   rules.acknowledge({
     id: 'AwsSolutions-APIG4',
     reason:
-      'The app checks the bearer key of every request but the health check, the same way as where it is self-hosted.',
+      'The app verifies the API key of every request except health checks and documents, as when it is self-hosted.',
   });
   rules.acknowledge({
     id: 'AwsSolutions-COG4',
-    reason: 'Clients are machines with a key; there is no pool of users.',
+    reason: 'Clients authenticate with API keys; there is no user pool.',
   });
   rules.acknowledge({
     id: 'AwsSolutions-APIG6',
     reason:
-      'Execution logs go to a group without retention and repeat what the access log and the function’s log tell.',
+      'Execution logs go to a group without retention, and repeat the access log and the function’s log.',
   });
   rules.acknowledge({
     id: 'AwsSolutions-IAM4[Policy::arn:<AWS::Partition>:iam::aws:policy/service-role/AmazonAPIGatewayPushToCloudWatchLogs]',
-    reason: 'The policy that API Gateway asks for on the role it writes logs by.',
+    reason: 'The managed policy that API Gateway requires for the role that writes its logs.',
   });
 }

@@ -38,12 +38,12 @@ import { routes } from '../shared/api/routes/all.ts';
 import {
   ASSET_PATH,
   FILE_HEADERS,
+  getContentPolicy,
   MAIL_FRAME,
   NAMED_FILES,
   NEVER_PAGES,
   PAGE_FILE,
   PAGE_PATHS,
-  policyOf,
   WANTS_PAGE,
 } from '../shared/dashboard-headers.ts';
 import type { Api } from './api.ts';
@@ -167,7 +167,7 @@ export class Dashboard extends Construct {
       comment: `Jobwire: what goes with ${file}`,
       // CloudFront accepts these headers only as settings.
       securityHeadersBehavior: {
-        contentSecurityPolicy: { contentSecurityPolicy: policyOf(file), override: true },
+        contentSecurityPolicy: { contentSecurityPolicy: getContentPolicy(file), override: true },
         contentTypeOptions: { override: true },
         referrerPolicy: { referrerPolicy: referrer as HeadersReferrerPolicy, override: true },
         strictTransportSecurity: {
@@ -230,7 +230,7 @@ const API_PATTERNS = [
 ];
 
 /**
- * CloudFront caches errors for ten seconds, whatever their headers are, and by path alone: an error for one
+ * CloudFront caches errors for ten seconds, regardless of their headers, and by path alone: an error for one
  * key would be returned to the next key as well.
  */
 const UNCACHED_ERRORS: ErrorResponse[] = [400, 403, 404, 405, 414, 500, 501, 502, 503, 504].map(
@@ -320,16 +320,15 @@ function acknowledge(bucket: Bucket, distribution: Distribution, hasDomain: bool
   });
   rules.acknowledge({
     id: 'AwsSolutions-CFR1',
-    reason: 'Who may see anything is for keys to say, not for countries.',
+    reason: 'Access is controlled by API keys, not by country.',
   });
   rules.acknowledge({
     id: 'AwsSolutions-CFR2',
-    reason:
-      'A web ACL is a setting of the stage and stands before the API; what else is served are public files.',
+    reason: 'A web ACL is a setting of the stage and protects the API; everything else is public files.',
   });
   rules.acknowledge({
     id: 'AwsSolutions-CFR3',
-    reason: 'Its log would hold the addresses of viewers; requests to the API are in the log of the API.',
+    reason: 'Its log would contain viewer addresses; requests to the API are in the access log of the API.',
   });
   if (!hasDomain) {
     rules.acknowledge({

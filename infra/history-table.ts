@@ -27,8 +27,7 @@ export class HistoryTable extends Construct {
     });
     Validations.of(table).acknowledge({
       id: 'AwsSolutions-DDB3',
-      reason:
-        'Nothing is decided by what stands here, and it leaves by itself: there is nothing to restore it for.',
+      reason: 'No decision depends on this data, and it expires, so it needs no backup.',
     });
     this.table = table;
     this.#deliveries = deliveryPk(region, '*', '*');

@@ -49,12 +49,12 @@ export class Notifications extends Construct {
     const { sms } = notifications;
 
     const configurationSet = new ConfigurationSet(this, 'ConfigurationSet', { reputationMetrics: false });
-    const heard = new Topic(this, 'Heard', {
-      displayName: `Jobwire: what SES hears of mails, ${region}`,
+    const feedback = new Topic(this, 'Heard', {
+      displayName: `Jobwire: mail feedback from SES, ${region}`,
       enforceSSL: true,
     });
     configurationSet.addEventDestination('ToTopic', {
-      destination: EventDestination.snsTopic(heard),
+      destination: EventDestination.snsTopic(feedback),
       events: [EmailSendingEvent.BOUNCE, EmailSendingEvent.COMPLAINT, EmailSendingEvent.REJECT],
     });
 
@@ -109,23 +109,23 @@ export class Notifications extends Construct {
       deadMeans:
         'Mail feedback of SES could not be recorded: a recipient whose mail bounced, or who complained, may be notified again; see the log of mailFeedback for the cause.',
     });
-    heard.addSubscription(new SqsSubscription(this.feedback.queue, { rawMessageDelivery: true }));
+    feedback.addSubscription(new SqsSubscription(this.feedback.queue, { rawMessageDelivery: true }));
     this.functions = { notify, mailFeedback };
   }
 
   /** Grants sending with this identity and this configuration set only, and from one address. */
   #grantMail(fn: CellFunction, { from, identity }: NotificationSettings, configurationSet: string): void {
     const stack = Stack.of(this);
-    const ofSes = (resource: string, resourceName: string) =>
+    const sesArn = (resource: string, resourceName: string) =>
       stack.formatArn({ service: 'ses', resource, resourceName, arnFormat: ArnFormat.SLASH_RESOURCE_NAME });
     const address = parseAddress(from);
     fn.addToRolePolicy(
       new PolicyStatement({
-        // SES requires the second permission for a raw mail, whatever the call.
+        // SES requires the second permission for raw mails, for every call.
         actions: ['ses:SendEmail', 'ses:SendRawEmail'],
         resources: [
-          identity.startsWith('arn:') ? identity : ofSes('identity', this.#makeIdentity(identity)),
-          ofSes('configuration-set', configurationSet),
+          identity.startsWith('arn:') ? identity : sesArn('identity', this.#makeIdentity(identity)),
+          sesArn('configuration-set', configurationSet),
         ],
         conditions: { StringEquals: { 'ses:FromAddress': address } },
       }),
@@ -154,8 +154,7 @@ export class Notifications extends Construct {
     );
     Validations.of(fn.role ?? fn).acknowledge({
       id: 'AwsSolutions-IAM5[Resource::*]',
-      reason:
-        'Phone numbers have no ARN, so whether one has opted out can be asked of all numbers, or of none.',
+      reason: 'Phone numbers have no ARN, so the permission cannot be limited to some of them.',
     });
     if (senderId !== undefined) fn.set('JOBWIRE_SMS_SENDER_ID', senderId);
   }

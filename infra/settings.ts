@@ -2,13 +2,13 @@
 import { RetentionDays } from 'aws-cdk-lib/aws-logs';
 import * as z from 'zod';
 import { MAX_SLOTS_PER_KEY } from '../shared/api/waiting-limit.ts';
-import { corsOrigins, sentenceOf } from '../shared/validation.ts';
+import { corsOrigins, formatIssue } from '../shared/validation.ts';
 
 /** The API regions of the ordering API; there can be one cell for each. */
 const ApiRegion = z.enum(['us', 'nz', 'au', 'uk', 'eu']);
 
 const AWS_REGION = /^[a-z]{2}(-[a-z]+)+-\d$/;
-const CERTIFICATE_RULE = 'must be the ARN of a certificate in us-east-1, where CloudFront looks for them';
+const CERTIFICATE_RULE = 'must be the ARN of a certificate in us-east-1, as CloudFront requires';
 const STREAM_RULE = 'must be the ARN of the table’s stream';
 const httpsUrl = z.url({ protocol: /^https$/, error: 'must be a URL that begins with https://' });
 const wholeNumber = (from: number, to: number) => {
@@ -133,7 +133,7 @@ const CellSettings = z
     const fits = identity.includes('@')
       ? address === identity.toLowerCase()
       : `.${address.split('@')[1]}`.endsWith(`.${identity.toLowerCase()}`);
-    if (!fits) fail('from', `must be an address that ${identity} stands for`);
+    if (!fits) fail('from', `must be an address of the identity ${identity}`);
   })
   .superRefine(({ awsRegion, stateTable }, context) => {
     const fail = (field: string, message: string) =>
@@ -202,7 +202,7 @@ const StageSettings = z.strictObject({
   cells: z.partialRecord(ApiRegion, CellSettings).superRefine(checkIdentities),
 });
 
-/** An API region with a cell of its own. */
+/** An API region with a cell. */
 export type ApiRegion = z.infer<typeof ApiRegion>;
 /** The settings of one cell. */
 export type CellSettings = z.infer<typeof CellSettings>;
@@ -227,9 +227,9 @@ export function parseStages(raw: readonly unknown[]): readonly StageSettings[] {
   const [at] = issue?.path ?? [];
   const name = (raw[Number(at)] as { stage?: unknown } | undefined)?.stage;
   const path = issue?.path.slice(1) ?? [];
-  const sentence = sentenceOf(issue && { ...issue, path }, 'A stage');
+  const message = formatIssue(issue && { ...issue, path }, 'A stage');
   const of = typeof name === 'string' ? ` (stage ${name})` : '';
-  throw new SettingsError(`infra/settings.ts: ${sentence}${of}.`, { cause: result.error });
+  throw new SettingsError(`infra/settings.ts: ${message}${of}.`, { cause: result.error });
 }
 
 /** An AWS region has one SES identity of a name; only one stack can create it. */
@@ -240,7 +240,7 @@ function checkIdentities(cells: Partial<Record<ApiRegion, CellSettings>>, contex
     const place = `${awsRegion} ${notifications.identity}`;
     const maker = makers.get(place);
     if (maker !== undefined) {
-      const message = `must be the ARN of the identity that the cell ${maker} makes in the same AWS region`;
+      const message = `must be the ARN of the identity that the cell ${maker} creates in the same AWS region`;
       context.addIssue({ code: 'custom', path: [region, 'notifications', 'identity'], message });
     }
     makers.set(place, region);

@@ -313,9 +313,9 @@ export class StateTable extends Construct {
     this.#allow(fn, ['UpdateItem'], [accounts, accountLocks, deletions, status]);
     this.#allow(fn, ['DeleteItem'], [accounts, deletions, status, tokens, index, snapshots, groups, log]);
     this.#allow(fn, ['DeleteItem'], [...this.wakePartitions(), cursors, parked, dead, rollups, openJobs]);
-    const people = [recipients, recipientPlaces, templates, suppressions, threads, messages];
-    this.#allow(fn, ['Query'], people);
-    this.#allow(fn, ['DeleteItem'], [...people, notifySettings, smsUse]);
+    const customerData = [recipients, recipientPlaces, templates, suppressions, threads, messages];
+    this.#allow(fn, ['Query'], customerData);
+    this.#allow(fn, ['DeleteItem'], [...customerData, notifySettings, smsUse]);
     this.#allow(fn, ['ConditionCheckItem'], [accountLocks, deletions]);
     this.#passName(fn);
   }

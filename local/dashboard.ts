@@ -7,12 +7,12 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import {
-  cacheControlOf,
-  contentTypeOf,
   FILE_HEADERS,
-  fileOf,
-  fileOfNowhere,
-  policyOf,
+  findFallbackFile,
+  findFile,
+  getCacheControl,
+  getContentPolicy,
+  getContentType,
 } from '../shared/dashboard-headers.ts';
 
 /** Folder beside the packaged program that contains the built files. */
@@ -73,9 +73,9 @@ export function createDashboard(): Dashboard {
     const packs = /\bgzip\b/.test(request.headers.get('accept-encoding') ?? '');
     const headers = {
       ...FILE_HEADERS,
-      'content-type': contentTypeOf(file),
-      'content-security-policy': policyOf(file),
-      'cache-control': cacheControlOf(file),
+      'content-type': getContentType(file),
+      'content-security-policy': getContentPolicy(file),
+      'cache-control': getCacheControl(file),
       etag: found.etag,
       vary: 'accept-encoding',
     };
@@ -100,10 +100,10 @@ export function createDashboard(): Dashboard {
   return async (request, others) => {
     if (request.method !== 'GET' && request.method !== 'HEAD') return others();
     const { pathname } = new URL(request.url);
-    const file = fileOf(pathname);
+    const file = findFile(pathname);
     if (file !== undefined) return serve(request, file);
     const answered = await others();
-    const page = fileOfNowhere(pathname, request.headers.get('accept') ?? '');
+    const page = findFallbackFile(pathname, request.headers.get('accept') ?? '');
     return answered.status === 404 && page !== undefined ? serve(request, page) : answered;
   };
 }

@@ -1,4 +1,4 @@
-/** The types of all events. Made from shared/events/catalogue.ts by `npm run build`: not to be edited. */
+/** The types of all events. Generated from shared/events/catalogue.ts by `npm run build`; do not edit. */
 
 /** A parcel, identified by its number, or by its link if it has no number. */
 export interface TrackingEntry {

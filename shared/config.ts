@@ -11,9 +11,9 @@ import { checkEmail } from './notifications/email-address.ts';
 import {
   corsOrigins,
   endpointId,
+  formatIssue,
   id,
   pathText,
-  sentenceOf,
   typePatterns,
   webhookSecret,
 } from './validation.ts';
@@ -245,7 +245,7 @@ export function parseConfig(raw: unknown, env: Readonly<Record<string, string | 
   const [issue] = result.error.issues;
   const more = result.error.issues.length - 1;
   const rest = more === 0 ? '' : ` (${more} more after that)`;
-  throw new ConfigError(`${sentenceOf(issue, WHOLE)}${rest}.`, { cause: result.error });
+  throw new ConfigError(`${formatIssue(issue, WHOLE)}${rest}.`, { cause: result.error });
 }
 
 function fromEnvironment(

@@ -34,7 +34,7 @@ export const NAMED_FILES = [MAIL_FRAME, CELLS_FILE, 'favicon.svg'] as const;
  * Returns the file of the build for a path (`/jobs/acme/1` is the page); `undefined` if the path is not the
  * dashboard's.
  */
-export function fileOf(path: string): string | undefined {
+export function findFile(path: string): string | undefined {
   if (path === '/' || PAGE_PATHS.some((page) => path === page || path.startsWith(`${page}/`)))
     return PAGE_FILE;
   if (NAMED_FILES.some((name) => path === `/${name}`) || ASSET_PATH.test(path)) return path.slice(1);
@@ -54,7 +54,7 @@ export const WANTS_PAGE = /\btext\/html\b/;
  * Returns the file for an unknown path: the page for a browser that navigates there, which displays a "not
  * found" message.
  */
-export function fileOfNowhere(path: string, accept: string): string | undefined {
+export function findFallbackFile(path: string, accept: string): string | undefined {
   return WANTS_PAGE.test(accept) && !NEVER_PAGES.test(path) ? PAGE_FILE : undefined;
 }
 
@@ -70,7 +70,7 @@ const CONTENT_TYPES: Readonly<Record<string, string>> = {
 };
 
 /** Returns the content type of a file of the build. */
-export function contentTypeOf(file: string): string {
+export function getContentType(file: string): string {
   return CONTENT_TYPES[file.split('.').at(-1) ?? ''] ?? 'application/octet-stream';
 }
 
@@ -114,12 +114,12 @@ const MAIL_POLICY = [
 ].join('; ');
 
 /** Returns the content security policy of a file of the build. */
-export function policyOf(file: string): string {
+export function getContentPolicy(file: string): string {
   return file === MAIL_FRAME ? MAIL_POLICY : PAGE_POLICY;
 }
 
 /** Returns the cache policy of a file: immutable if its name changes with its content. */
-export function cacheControlOf(file: string): string {
+export function getCacheControl(file: string): string {
   return file.startsWith(ASSETS.slice(1)) ? 'public, max-age=31536000, immutable' : 'no-cache';
 }
 

@@ -1,9 +1,9 @@
 /** Common parts of resources that users create, change and delete: rejections, preconditions and locks. */
 import type { Clause, Item, Key, Table } from './storage/table.ts';
 
-/** The reason why an operation was rejected, as one sentence. */
+/** A rejected operation, with a message. */
 export type Rejection = {
-  readonly kind: /** What was asked for can't be. */
+  readonly kind: /** The input is invalid, or the operation is impossible. */
     | 'rejected'
     /** The resource does not exist. */
     | 'unknown'
@@ -23,11 +23,11 @@ export interface Expectation {
 }
 
 /** Returns the number of changes of a resource. */
-export const revisionOf = (item: Item): number => Number(item.revision ?? 0);
+export const getRevision = (item: Item): number => Number(item.revision ?? 0);
 
 /** Returns the condition that the resource is unchanged since it was read. */
-export function revisionStill(item: Item): Clause {
-  return item.revision === undefined ? ['revision', 'absent'] : ['revision', '=', revisionOf(item)];
+export function revisionUnchanged(item: Item): Clause {
+  return item.revision === undefined ? ['revision', 'absent'] : ['revision', '=', getRevision(item)];
 }
 
 /** Time (ms) after which a lock expires. */
@@ -42,7 +42,7 @@ export interface Lock {
 }
 
 /** Runs an exclusive operation on `id`. The lock is a separate item, and expires. */
-export async function whileLocked<T>(
+export async function withItemLock<T>(
   { table, newId, now }: { readonly table: Table; readonly newId: () => string; readonly now: () => number },
   key: Key,
   id: string,
@@ -50,15 +50,15 @@ export async function whileLocked<T>(
 ): Promise<T | Rejection> {
   const owner = newId();
   const at = now();
-  const taken = await table.write({
+  const acquired = await table.write({
     update: key,
     // The item stays until the lock is released, so that interrupted operations can be found.
     set: { owner, until: at + LOCK_MS, ttl: undefined },
     when: [['until', 'absent or <=', at]],
   });
-  if (!taken.done && taken.item?.owner !== owner) return beingWorkedOn(id);
+  if (!acquired.done && acquired.item?.owner !== owner) return lockConflict(id);
   try {
-    return await work({ owner, item: taken.item });
+    return await work({ owner, item: acquired.item });
   } finally {
     // A lock that cannot be released expires.
     const ttl = Math.ceil((now() + LOCK_TTL_MS) / 1000);
@@ -69,7 +69,7 @@ export async function whileLocked<T>(
 }
 
 /** Returns the conflict for a lock that another process holds. */
-export const beingWorkedOn = (id: string): Rejection => ({
+export const lockConflict = (id: string): Rejection => ({
   kind: 'conflict',
   why: 'busy',
   reason: `Another operation on "${id}" is in progress. Retry within two minutes.`,

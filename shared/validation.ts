@@ -78,7 +78,7 @@ const ABSENT = new Set<string | undefined>(['invalid_type', 'invalid_value', 'in
  * accepted values. Values are never quoted, because they may be secrets. `whole` names the document; `issue`
  * is as zod reports it with `reportInput`.
  */
-export function sentenceOf(issue: z.core.$ZodIssue | undefined, whole: string): string {
+export function formatIssue(issue: z.core.$ZodIssue | undefined, whole: string): string {
   if (!issue) return `${whole} is not valid`;
   const where = pathText(issue.path, whole);
   if (issue.code === 'unrecognized_keys') {
@@ -87,12 +87,12 @@ export function sentenceOf(issue: z.core.$ZodIssue | undefined, whole: string): 
   }
   if (issue.code === 'invalid_key') return `${where} ${issue.issues[0]?.message ?? 'is not a valid name'}`;
   const missing = ABSENT.has(issue.code) && issue.input === undefined;
-  const rule = ruleOf(issue);
+  const rule = describeRule(issue);
   return `${where} ${missing ? `is missing; it ${rule}` : rule}`;
 }
 
 /** Returns the accepted values: the rule's own message instead of zod's. */
-function ruleOf(issue: z.core.$ZodIssue): string {
+function describeRule(issue: z.core.$ZodIssue): string {
   if (!issue.message.startsWith('Invalid ')) return issue.message;
   if (issue.code === 'invalid_value') return `must be one of ${issue.values.map(String).join(', ')}`;
   if (issue.code === 'invalid_type') return `must be ${TYPES[issue.expected] ?? `of type ${issue.expected}`}`;
@@ -127,5 +127,5 @@ export type Checked<T> =
 export function checkInput<T>(shape: z.ZodType<T>, raw: unknown): Checked<T> {
   const result = shape.safeParse(raw, { reportInput: true });
   if (result.success) return { kind: 'checked', value: result.data };
-  return { kind: 'rejected', reason: `${sentenceOf(result.error.issues[0], 'The request')}.` };
+  return { kind: 'rejected', reason: `${formatIssue(result.error.issues[0], 'The request')}.` };
 }

@@ -1,6 +1,6 @@
 /** Validates form values with the schemas of the HTTP API, and maps each error to its form field. */
 import type * as z from 'zod';
-import { pathText, sentenceOf as ruleOf } from '../../shared/validation.ts';
+import { pathText, formatIssue as ruleOf } from '../../shared/validation.ts';
 
 /** Error messages by field path. Key `''`: an error of the form as a whole. */
 export type FieldErrors = Readonly<Record<string, string>>;

@@ -21,9 +21,10 @@ export interface MailFeedbackDeps {
 export function createMailFeedbackHandler({ region, messages, telemetry }: MailFeedbackDeps) {
   return (event: SQSEvent): Promise<SQSBatchResponse> =>
     workOffRecords(event, telemetry, async ({ body }) => {
-      const heard = parseSesEvent(body);
-      if (heard.kind === 'ignored') return telemetry.mailFeedback({ what: 'ignored', detail: heard.reason });
-      const { message, what, detail } = heard;
+      const feedback = parseSesEvent(body);
+      if (feedback.kind === 'ignored')
+        return telemetry.mailFeedback({ what: 'ignored', detail: feedback.reason });
+      const { message, what, detail } = feedback;
       if (message.region !== region)
         return telemetry.mailFeedback({ what: 'ignored', detail: 'It is about another cell.' });
       if (what === 'bounced' || what === 'complained') {

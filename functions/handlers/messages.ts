@@ -68,7 +68,7 @@ export function createSend<T>(
         throw new QueueError('The queue took no messages.', { cause });
       });
     const [failure] = answer.Failed ?? [];
-    if (failure) throw new QueueError(`The queue refused a message (${failure.Code ?? 'no code'}).`);
+    if (failure) throw new QueueError(`The queue rejected a message (${failure.Code ?? 'no code'}).`);
   }
 }
 

@@ -9,7 +9,7 @@ import { type KeyRecord, NewKey } from '../../shared/api/key-input.ts';
 import { createKey, OPERATOR } from '../../shared/api/keys.ts';
 import type { Rejection } from '../../shared/resources.ts';
 import { type OperatorDeps, renewLogs } from '../../shared/tracking/operator.ts';
-import { sentenceOf } from '../../shared/validation.ts';
+import { formatIssue } from '../../shared/validation.ts';
 import type { Telemetry } from '../telemetry.ts';
 
 /** Dependencies of the handler. */
@@ -60,7 +60,7 @@ export function createOperateHandler(deps: OperateDeps) {
     const parsed = Command.safeParse(event, { reportInput: true });
     const answer = parsed.success
       ? await perform(deps, parsed.data)
-      : fail('rejected', `${sentenceOf(parsed.error.issues[0], 'The command')}.`);
+      : fail('rejected', `${formatIssue(parsed.error.issues[0], 'The command')}.`);
     deps.telemetry.operate({
       command: parsed.success ? parsed.data.do : 'unknown',
       about: answer.key?.id ?? null,

@@ -7,8 +7,8 @@ import * as z from 'zod';
 import {
   ASSETS,
   CELLS_FILE,
-  cacheControlOf,
-  contentTypeOf,
+  getCacheControl,
+  getContentType,
   PAGE_FILE,
 } from '../../shared/dashboard-headers.ts';
 
@@ -73,8 +73,7 @@ export function createPublishDashboardHandler({ read, store, now, answer, onFaul
       await answer(event.ResponseURL, { ...about, Status: 'SUCCESS' });
     } catch (cause) {
       onFault(cause);
-      const Reason =
-        'The files of the dashboard could not be put in place; the log of publishDashboard says why.';
+      const Reason = 'The files of the dashboard could not be published; see the log of publishDashboard.';
       await answer(event.ResponseURL, { ...about, Status: 'FAILED', Reason });
     }
   };
@@ -89,12 +88,12 @@ export function createPublishDashboardHandler({ read, store, now, answer, onFaul
     const files = new Map<string, Uint8Array | string>(await read());
     if (Cells !== undefined) files.set(CELLS_FILE, Cells);
     for (const name of [...files.keys()].sort(byTurn)) {
-      const about = { contentType: contentTypeOf(name), cacheControl: cacheControlOf(name) };
+      const about = { contentType: getContentType(name), cacheControl: getCacheControl(name) };
       await store.put(name, files.get(name) ?? '', about);
     }
     for (const name of former?.Assets ?? []) {
       if (files.has(name)) continue;
-      const about = { contentType: contentTypeOf(name), cacheControl: 'no-store' };
+      const about = { contentType: getContentType(name), cacheControl: 'no-store' };
       await store.put(`${REPLACED}${name}`, '', about);
     }
     const there = new Map<string, number>();

@@ -39,9 +39,9 @@ export function createRestProxyHandler(fetch: Fetch, options: Options = {}) {
     const response = await fetch(request, from);
     if (response.headers.has('content-encoding')) {
       const body = Buffer.from(await response.arrayBuffer()).toString('base64');
-      return { ...headOf(response), body, isBase64Encoded: true };
+      return { ...toHead(response), body, isBase64Encoded: true };
     }
-    return { ...headOf(response), body: await response.text() };
+    return { ...toHead(response), body: await response.text() };
   };
 }
 
@@ -64,11 +64,11 @@ export function createStreamingHandler(fetch: Fetch, options: Options = {}) {
     const response = await fetch(request, takeAddress(event, request.headers, options));
     // No read-ahead: a stream is produced no faster than it is consumed.
     const body = response.body ? Readable.fromWeb(response.body, { highWaterMark: 0 }) : '';
-    return { ...headOf(response), body };
+    return { ...toHead(response), body };
   };
 }
 
-function headOf(response: Response): { statusCode: number; multiValueHeaders: Record<string, string[]> } {
+function toHead(response: Response): { statusCode: number; multiValueHeaders: Record<string, string[]> } {
   const multiValueHeaders: Record<string, string[]> = {};
   for (const [name, value] of response.headers) {
     // `Set-Cookie` occurs once for each cookie; the values of any other header are joined.
@@ -102,7 +102,7 @@ function toRequest(event: APIGatewayProxyEvent): Request {
   const headers = new Headers();
   for (const [name, values] of Object.entries(event.multiValueHeaders ?? {})) {
     // A header contains bytes, one per character; a text with other characters is not possible.
-    for (const value of values ?? []) headers.append(name, bytesOf(value));
+    for (const value of values ?? []) headers.append(name, toBytes(value));
   }
   // The response and the app's log use the id of the access log, unless the client sent its own.
   const { requestId } = event.requestContext;
@@ -120,4 +120,4 @@ function toRequest(event: APIGatewayProxyEvent): Request {
   });
 }
 
-const bytesOf = (text: string): string => Buffer.from(text).toString('latin1');
+const toBytes = (text: string): string => Buffer.from(text).toString('latin1');

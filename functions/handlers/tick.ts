@@ -98,7 +98,7 @@ export function createTickHandler(deps: TickDeps) {
     const deadline = startedAt + context.getRemainingTimeInMillis() - TAIL_MS;
     // Concurrently, so that neither failing sinks nor very many accounts delay the other half.
     const finding = findDrains();
-    const [polls, drains, state, telling, waking] = await Promise.allSettled([
+    const [polls, drains, state, notifying, waking] = await Promise.allSettled([
       queuePolls(deadline),
       finding.then(queueDrains),
       finding.then(({ sinks }) => stateOfCell(sinks)),
@@ -107,13 +107,13 @@ export function createTickHandler(deps: TickDeps) {
         if (fault) throw fault.cause;
       }),
     ]);
-    const parts = [polls, drains, state, telling, waking];
+    const parts = [polls, drains, state, notifying, waking];
     telemetry.tick({
       whole: parts.every(({ status }) => status === 'fulfilled'),
       ...(polls.status === 'fulfilled' ? polls.value : { claimed: 0, alone: 0 }),
       ...(drains.status === 'fulfilled' ? drains.value : { wakes: 0, drains: 0 }),
       ...(state.status === 'fulfilled' ? state.value : {}),
-      ...(telling.status === 'fulfilled' ? telling.value : {}),
+      ...(notifying.status === 'fulfilled' ? notifying.value : {}),
       ms: now() - startedAt,
     });
     for (const part of parts) if (part.status === 'rejected') throw part.reason;

@@ -1,7 +1,7 @@
 /** Stored data of an account besides its jobs: the polling configuration (Account) and its state (Status). */
 import { randomUUID } from 'node:crypto';
 import type { EventLog } from '../log/log.ts';
-import { revisionOf, revisionStill } from '../resources.ts';
+import { getRevision, revisionUnchanged } from '../resources.ts';
 import {
   type AccountRef,
   accountPk,
@@ -251,12 +251,12 @@ export async function updateAccountRecord<R extends { readonly kind: string } = 
     const place = placeAfter(ref, record, { ...record, ...set }, status, atOnce, now);
     const isSame = Object.entries(set).every(([name, value]) => record[name] === value);
     if (isSame && !place) return { kind: 'changed', record };
-    const changed = { ...set, revision: revisionOf(record) + 1, changedAt: now };
+    const changed = { ...set, revision: getRevision(record) + 1, changedAt: now };
     const writes: Write[] = [
       {
         update: keys.account(ref),
         set: changed,
-        when: [revisionStill(record), ['secretRef', 'present']],
+        when: [revisionUnchanged(record), ['secretRef', 'present']],
       },
     ];
     if (place) {

@@ -16,7 +16,7 @@
  * remains, and the next run starts from the beginning. Deliveries in the history expire on their own.
  */
 import pLimit from 'p-limit';
-import { beingWorkedOn, type Rejection, revisionOf, revisionStill } from '../resources.ts';
+import { getRevision, lockConflict, type Rejection, revisionUnchanged } from '../resources.ts';
 import {
   type AccountRef,
   cursorPk,
@@ -92,7 +92,7 @@ export async function beginDeletion(
   const begun = await table.transact(
     [
       { check: keys.accountLock(ref), when: [['owner', '=', lockOwner]] },
-      { delete: keys.account(ref), when: [revisionStill(account), ['secretRef', 'present']] },
+      { delete: keys.account(ref), when: [revisionUnchanged(account), ['secretRef', 'present']] },
       { delete: keys.status(ref) },
       { delete: keys.head(ref) },
       {
@@ -100,7 +100,7 @@ export async function beginDeletion(
           ...keys.deletion(ref),
           ...{ region, since: now() },
           // Revision at deletion. A repeated delete request may name it again.
-          revision: revisionOf(account),
+          revision: getRevision(account),
           // Jobwire deletes only credentials that were given to it.
           keepsCredentials: account.keepsCredentials === true,
         },
@@ -110,7 +110,7 @@ export async function beginDeletion(
     newId(),
   );
   if (begun.done) return 'begun';
-  return begun.failed.includes(0) ? beingWorkedOn(id) : 'changed';
+  return begun.failed.includes(0) ? lockConflict(id) : 'changed';
 }
 
 /** Returns the note of an incomplete deletion, or `undefined`. */

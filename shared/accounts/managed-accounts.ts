@@ -13,12 +13,12 @@
 import { newEpoch } from '../log/head.ts';
 import type { EventLog } from '../log/log.ts';
 import {
-  beingWorkedOn,
   type Expectation,
+  getRevision,
   type Lock,
+  lockConflict,
   type Rejection,
-  revisionOf,
-  whileLocked,
+  withItemLock,
 } from '../resources.ts';
 import { type AccountRef, accountPk, keys } from '../storage/schema.ts';
 import type { Item, Table } from '../storage/table.ts';
@@ -99,7 +99,7 @@ export async function createAccount(
     };
     const guard = { check: keys.accountLock(ref), when: [['owner', '=', owner] as const] };
     if (!(await makeAccount(table, log, account, { now: at, epoch: newEpoch(at) }, [guard]))) {
-      return (await isTaken()) ? taken(id) : beingWorkedOn(id);
+      return (await isTaken()) ? taken(id) : lockConflict(id);
     }
     const record = await table.get(keys.account(ref));
     return record ? { kind: 'created', account: toRecord(deps, record) } : changedMeanwhile(id);
@@ -296,7 +296,7 @@ function toRecord({ isDeclared }: Pick<AccountDeps, 'isDeclared'>, record: Item)
     ...{ pollIntervalSeconds, paused },
     createdAt: instant(record.createdAt),
     changedAt: instant(record.changedAt),
-    revision: revisionOf(record),
+    revision: getRevision(record),
   };
 }
 
@@ -348,13 +348,13 @@ function manageable(
   { isDeclared }: AccountDeps,
   record: Item,
   ref: AccountRef,
-  { revision = revisionOf(record) }: Expectation,
+  { revision = getRevision(record) }: Expectation,
 ): Rejection | undefined {
   if (isDeclared?.(ref)) {
     const reason = `The account "${ref.account}" is declared in the configuration file: change or remove it under "accounts" there, and start again.`;
     return { kind: 'conflict', reason };
   }
-  return revision === revisionOf(record) ? undefined : changedMeanwhile(ref.account);
+  return revision === getRevision(record) ? undefined : changedMeanwhile(ref.account);
 }
 
 function locked<T>(
@@ -362,7 +362,7 @@ function locked<T>(
   ref: AccountRef,
   work: (lock: Lock) => Promise<T | Rejection>,
 ): Promise<T | Rejection> {
-  return whileLocked(deps, keys.accountLock(ref), ref.account, work);
+  return withItemLock(deps, keys.accountLock(ref), ref.account, work);
 }
 
 /** Returns the region of a request. It may be omitted if there is only one. */

@@ -1,4 +1,4 @@
-/** Who may call what: the key of each request, roles, and what is shown to a key that is for some accounts only. */
+/** Authentication, and the resources that a key for some accounts can access. */
 import type { MiddlewareHandler } from 'hono';
 import type { AccountRecord } from '../accounts/account-input.ts';
 import { type Account, findAccount } from '../accounts/accounts.ts';
@@ -13,21 +13,21 @@ import { one } from './parameters.ts';
 import { problem } from './problems.ts';
 import type { Subject } from './route.ts';
 
-/** Whether a key is for an account. */
+/** Returns whether a key gives access to an account. */
 export function isFor({ accounts }: Caller, account: string): boolean {
   return accounts === null || accounts.includes(account);
 }
 
-/** Returns whether a key is for all of these accounts. */
+/** Returns whether a key gives access to all of these accounts. */
 export const isForAll = (caller: Caller, accounts: readonly string[]): boolean =>
   accounts.every((account) => isFor(caller, account));
 
-/** Lets only those pass who show a key that is known. */
+/** Rejects requests without a valid key. */
 export function requireKey(keyring: Keyring): MiddlewareHandler<ApiEnv> {
   const authenticate = limitFailures(keyring);
   return async (c, next) => {
-    const shown = /^Bearer +(\S+) *$/i.exec(c.req.header('authorization') ?? '')?.[1];
-    const outcome = shown === undefined ? undefined : await authenticate(shown, c.env?.clientAddress);
+    const key = /^Bearer +(\S+) *$/i.exec(c.req.header('authorization') ?? '')?.[1];
+    const outcome = key === undefined ? undefined : await authenticate(key, c.env?.clientAddress);
     switch (outcome?.kind) {
       case 'caller':
         c.set('caller', outcome.caller);
@@ -50,7 +50,7 @@ export function requireKey(keyring: Keyring): MiddlewareHandler<ApiEnv> {
 
 const accountId = one.describe('Id of the account.');
 
-/** An account, by its id alone: it is looked up in each region that is served. */
+/** An account by its id, which is looked up in each served region. */
 export const ofAccount: Subject<Account> = {
   params: { id: accountId },
   async find({ c, caller, params }, { feed }) {
@@ -61,7 +61,7 @@ export const ofAccount: Subject<Account> = {
   },
 };
 
-/** A region that is served, and its own log. Only for keys that are for all accounts. */
+/** A served region and its own log. Only for keys for all accounts. */
 export const ofRegion: Subject<AccountRef> = {
   params: { id: one.describe('Name of the region, for example `us`.') },
   async find({ c, caller, params }, { feed }) {
@@ -71,10 +71,10 @@ export const ofRegion: Subject<AccountRef> = {
   },
 };
 
-/** The same account as it is shown, with its revision. */
+/** An account by its id, as returned by the API, with its revision. */
 export const ofAccountRecord: Subject<AccountRecord> = {
   params: ofAccount.params,
-  revisionOf: ({ revision }) => revision,
+  getRevision: ({ revision }) => revision,
   async find({ c, caller, params }, { feed, isDeclared }) {
     const { id: account = '' } = params;
     const mayBe = isId(account) && isFor(caller, account);
@@ -86,13 +86,13 @@ export const ofAccountRecord: Subject<AccountRecord> = {
   },
 };
 
-/** Whether a key is for an endpoint: for all accounts that it follows. */
+/** Returns whether a key gives access to an endpoint, that is, to all accounts that it follows. */
 export function isForEndpoint(caller: Caller, { accounts }: Pick<Endpoint, 'accounts'>): boolean {
   if (caller.accounts === null) return true;
   return accounts.length > 0 && isForAll(caller, accounts);
 }
 
-/** An endpoint, or a built-in sink for keys that are for all accounts: looked up in each region that is served. */
+/** An endpoint, or a built-in sink for keys for all accounts. Looked up in each served region. */
 export const ofEndpoint: Subject<Endpoint> = {
   params: { id: one.describe('Id of the endpoint.') },
   query: {
@@ -117,10 +117,10 @@ export const ofEndpoint: Subject<Endpoint> = {
       detail: `region is required: endpoints with this id exist in ${names.join(', ')}.`,
     });
   },
-  revisionOf: ({ revision }) => revision,
+  getRevision: ({ revision }) => revision,
 };
 
-/** An endpoint that is a webhook: what is built in can't be changed. */
+/** An endpoint that is a webhook. Built-in sinks cannot be changed. */
 export const ofWebhook: Subject<Endpoint> = {
   ...ofEndpoint,
   async find(asked, parts) {

@@ -1,6 +1,6 @@
 /**
- * The HTTP API: one app for a Node server and for Lambda, made of the routes in `routes/`. It holds nothing between requests
- * but those under way, keys it has just seen, and how many wrong ones came from where.
+ * The HTTP API: one app of the routes in `routes/`, for a Node server and for Lambda. Between requests it stores only caches:
+ * reads in progress, verified keys, and numbers of failed authentications.
  */
 import { type Context, Hono } from 'hono';
 import { bodyLimit } from 'hono/body-limit';
@@ -9,7 +9,7 @@ import { methodNotAllowed } from 'hono/method-not-allowed';
 import { requestId } from 'hono/request-id';
 import { secureHeaders } from 'hono/secure-headers';
 import type { DeliveryLog } from '../delivery/delivery-log.ts';
-import { dataSchemaOf } from '../events/catalogue.ts';
+import { getDataSchema } from '../events/catalogue.ts';
 import { createCellFeed } from '../log/cell-feed.ts';
 import { type EventLog, shareReads } from '../log/log.ts';
 import type { AccountRef } from '../storage/schema.ts';
@@ -50,14 +50,11 @@ export interface ApiDeps {
     request: AnsweredRequest,
     answer: { readonly status: number; readonly ms: number },
   ) => void;
-  /** How readers wait and how streams go; see {@link FeedPace}. */
+  /** Timing of long polls and streams; see {@link FeedPace}. */
   readonly pace?: Partial<FeedPace>;
   /** Slots of streams and waiting long polls. Absent: no limit. */
   readonly slots?: Slots;
-  /**
-   * Reads a file that belongs to the API: the documents, and those that `reference.ts` lists, by their names. Absent, they are
-   * not served.
-   */
+  /** Reads a document, or a file of the reference page, by name. Absent: these are not served. */
   readonly readFile?: (name: string) => Promise<Uint8Array<ArrayBuffer>>;
   /** Base URL of the event schemas' `$id`, without a final slash. Default: none, so that `$id` is a path. */
   readonly schemaBaseUrl?: string;
@@ -78,7 +75,7 @@ export interface AnsweredRequest {
   readonly keyId: string | null;
 }
 
-/** How often waiting readers look at the table: often where nothing wakes them. */
+/** Interval at which waiting readers poll the table, without and with growth hints. */
 const RECHECK_MS = 1_000;
 const HINTED_RECHECK_MS = 5_000;
 export const HEARTBEAT_MS = 15_000;
@@ -95,7 +92,7 @@ const CORS_SECONDS = 600;
 /** Creates the app. Every response has an `x-request-id`; every error is a problem document ({@link problem}). */
 export function createApi(deps: ApiDeps): Hono<ApiEnv> {
   const { regions, now, growth, deliveries, corsOrigins = [] } = deps;
-  // Many follow the same.
+  // Concurrent readers of the same data share reads.
   const [table, log] = [shareTableReads(deps.table), shareReads(deps.log)];
   const documents = deps.readFile && documentsFrom(deps.readFile);
   const schemas = createSchemas(deps.schemaBaseUrl ?? '');
@@ -142,12 +139,12 @@ export function createApi(deps: ApiDeps): Hono<ApiEnv> {
     crossOriginResourcePolicy: corsOrigins.length > 0 ? 'cross-origin' : 'same-origin',
     xFrameOptions: 'DENY',
   } as const;
-  // Customers' texts are in the answers: nobody shall take them for anything but the data they are.
+  // Responses contain text from customers, which browsers must treat as data only.
   const asData = secureHeaders({
     ...secure,
     contentSecurityPolicy: { defaultSrc: ["'none'"], frameAncestors: ["'none'"] },
   });
-  // The page says itself what it may do.
+  // Pages set their own content security policy.
   const asPage = secureHeaders(secure);
   app.use(async (c, next) => {
     await next();
@@ -199,7 +196,7 @@ export function createApi(deps: ApiDeps): Hono<ApiEnv> {
     }),
   );
 
-  // Before the key: whatever it says is not a request (RFC 9112, 3.2; RFC 3986, 2.1).
+  // Malformed requests are rejected before authentication (RFC 9112, 3.2; RFC 3986, 2.1).
   app.use(async (c, next) => {
     if ((c.env?.hostHeaders ?? 1) > 1) {
       return problem(c, 'invalid-parameter', { field: 'Host', detail: 'Host must be sent once.' });
@@ -219,7 +216,7 @@ export function createApi(deps: ApiDeps): Hono<ApiEnv> {
   });
   const open = served.filter(({ spec }) => spec.role === null);
   for (const route of open) mount(route);
-  // Registered before it: open to everybody. After it: only with a key, known path or not.
+  // Routes registered before this are public. Everything after it requires a key, also unknown paths.
   app.use('/v1/*', requireKey(deps.keyring));
   app.use(
     methodNotAllowed({
@@ -235,11 +232,11 @@ export function createApi(deps: ApiDeps): Hono<ApiEnv> {
   return app;
 
   function mount(route: Route): void {
-    app.on(route.spec.method.toUpperCase(), patternOf(route), route.handler(parts));
+    app.on(route.spec.method.toUpperCase(), toPattern(route), route.handler(parts));
   }
 }
 
-/** The part of a URL whose percent-encoding is not that of UTF-8; `undefined` when both are in order. */
+/** Returns the part of a URL with invalid percent-encoding, or `undefined` if both are valid. */
 export function malformedPart(url: string): 'path' | 'query' | undefined {
   const { pathname, search } = new URL(url);
   if (!isPercentEncoded(pathname)) return 'path';
@@ -255,24 +252,24 @@ function isPercentEncoded(text: string): boolean {
   }
 }
 
-/** All that is served anywhere: what only changes things knows as well what can be read, and says so in `Allow`. */
+/** Returns an app of all routes of all functions, so that `Allow` lists every method of a path. */
 function everyRoute(): Hono<ApiEnv> {
   const app = new Hono<ApiEnv>();
-  for (const route of routes) app.on(route.spec.method.toUpperCase(), patternOf(route), (c) => c.notFound());
+  for (const route of routes) app.on(route.spec.method.toUpperCase(), toPattern(route), (c) => c.notFound());
   return app;
 }
 
-function patternOf({ spec }: Route): string {
+function toPattern({ spec }: Route): string {
   return spec.path.replace(/\{(\w+)\}/g, ':$1');
 }
 
-/** The event schemas, each built when it is first asked for. */
+/** Returns the event schemas, each built at its first request. */
 function createSchemas(baseUrl: string): RouteParts['schemas'] {
   const bodies = new Map<string, StaticBody>();
   return (type) => {
     const known = bodies.get(type);
     if (known) return known;
-    const schema = dataSchemaOf(type, baseUrl);
+    const schema = getDataSchema(type, baseUrl);
     if (!schema) return undefined;
     const body = toStaticBody(JSON.stringify(schema));
     bodies.set(type, body);
@@ -280,7 +277,7 @@ function createSchemas(baseUrl: string): RouteParts['schemas'] {
   };
 }
 
-/** Documents change only with a release: each is read once. */
+/** Returns the documents. Each is read once, because it changes only with a release. */
 function documentsFrom(read: NonNullable<ApiDeps['readFile']>): Documents {
   const bodies = new Map<string, StaticBody>();
   return {
@@ -293,9 +290,9 @@ function documentsFrom(read: NonNullable<ApiDeps['readFile']>): Documents {
   };
 }
 
-/** Routes that need what is absent are not served. */
+/** Returns a dependency of a served route; routes with absent dependencies are not served. */
 function present<T>(part: T | undefined): T {
-  if (part === undefined) throw new Error('A route is served without what it needs.');
+  if (part === undefined) throw new Error('A route is served without its dependency.');
   return part;
 }
 

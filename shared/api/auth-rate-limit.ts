@@ -37,7 +37,7 @@ export function limitFailures(keyring: Pick<Keyring, 'verify' | 'isKnown'>): Aut
   const failures = new RateLimiterMemory({ points: MAX_FAILURES, duration: WINDOW_SECONDS });
 
   return async (shown, address) => {
-    const place = placeOf(address, salt);
+    const place = toBucket(address, salt);
     const isKnown = keyring.isKnown(shown);
     if (!isKnown) {
       const sofar = await failures.get(place);
@@ -52,13 +52,13 @@ export function limitFailures(keyring: Pick<Keyring, 'verify' | 'isKnown'>): Aut
   };
 }
 
-function placeOf(address: string | undefined, salt: Uint8Array): string {
-  const salted = Buffer.concat([salt, Buffer.from(networkOf(address ?? ''))]);
+function toBucket(address: string | undefined, salt: Uint8Array): string {
+  const salted = Buffer.concat([salt, Buffer.from(toNetwork(address ?? ''))]);
   return String(hash('sha256', salted, 'buffer').readUInt32BE(0) % PLACES);
 }
 
 /** Returns the /64 network of an IPv6 address, which is usually assigned to one client. Other texts are returned as is. */
-function networkOf(address: string): string {
+function toNetwork(address: string): string {
   const mapped = /^::ffff:([\d.]+)$/i.exec(address)?.[1];
   if (mapped !== undefined || !isIPv6(address)) return mapped ?? address;
   const [head = '', tail] = address.split('::');

@@ -5,7 +5,7 @@ import type { Endpoint as Record } from '../delivery/endpoint.ts';
 import type { EndpointHealth as Health } from '../delivery/endpoint-health.ts';
 import type { DeadEvent as Dead, ParkedEvent as Parked } from '../delivery/parked-events.ts';
 import type { Replay as Running } from '../delivery/replays.ts';
-import { instant, instantText } from './parameters.ts';
+import { formatInstant, instant } from './parameters.ts';
 
 const count = z.int().min(0);
 const eventId = z.string().describe('Id of the event: `<account>.<epoch>.<sequence>`.');
@@ -67,7 +67,7 @@ export const Endpoint = z
   .meta({ id: 'Endpoint' });
 
 /** Converts an endpoint into its API representation. */
-export function showEndpoint(endpoint: Record): z.input<typeof Endpoint> {
+export function toEndpointResponse(endpoint: Record): z.input<typeof Endpoint> {
   const { accounts, types = [], orderGroups = [], origins = [], jobFields = {}, headers } = endpoint;
   return {
     ...endpoint,
@@ -79,8 +79,8 @@ export function showEndpoint(endpoint: Record): z.input<typeof Endpoint> {
       jobFields: { ...jobFields },
     },
     headers: [...headers],
-    createdAt: instantText(endpoint.createdAt),
-    changedAt: instantText(endpoint.changedAt),
+    createdAt: formatInstant(endpoint.createdAt),
+    changedAt: formatInstant(endpoint.changedAt),
   };
 }
 
@@ -138,17 +138,17 @@ export const EndpointHealth = z
   .meta({ id: 'EndpointHealth' });
 
 /** Converts the health of an endpoint into its API representation. */
-export function showHealth(health: Health): z.input<typeof EndpointHealth> {
+export function toHealthResponse(health: Health): z.input<typeof EndpointHealth> {
   const { parked, backlog, statistics } = health;
   return {
     ...health,
-    waitUntil: instantText(health.waitUntil),
-    failingSince: instantText(health.failingSince),
-    disabledAt: instantText(health.disabledAt),
-    lastDeliveredAt: instantText(health.lastDeliveredAt),
-    lastFailedAt: instantText(health.lastFailedAt),
-    parked: { ...parked, oldestAt: instantText(parked.oldestAt) },
-    backlog: { ...backlog, oldestAt: instantText(backlog.oldestAt), accounts: [...backlog.accounts] },
+    waitUntil: formatInstant(health.waitUntil),
+    failingSince: formatInstant(health.failingSince),
+    disabledAt: formatInstant(health.disabledAt),
+    lastDeliveredAt: formatInstant(health.lastDeliveredAt),
+    lastFailedAt: formatInstant(health.lastFailedAt),
+    parked: { ...parked, oldestAt: formatInstant(parked.oldestAt) },
+    backlog: { ...backlog, oldestAt: formatInstant(backlog.oldestAt), accounts: [...backlog.accounts] },
     statistics: {
       attempts: statistics.attempts,
       delivered: statistics.delivered,
@@ -156,7 +156,7 @@ export function showHealth(health: Health): z.input<typeof EndpointHealth> {
       p50Ms: statistics.p50Ms ?? null,
       p95Ms: statistics.p95Ms ?? null,
       lastError: statistics.lastError
-        ? { ...statistics.lastError, at: instantText(statistics.lastError.at) }
+        ? { ...statistics.lastError, at: formatInstant(statistics.lastError.at) }
         : null,
     },
   };
@@ -186,12 +186,12 @@ export const Delivery = z
   .meta({ id: 'Delivery', description: 'An attempt to deliver an event. Kept for 30 days.' });
 
 /** Converts a delivery into its API representation. */
-export function showDelivery(entry: DeliveryEntry): z.input<typeof Delivery> {
+export function toDeliveryResponse(entry: DeliveryEntry): z.input<typeof Delivery> {
   const { region, sink, eventId: event, type, account: of, latencyMs, outcome, cause } = entry;
   return {
     ...{ region, endpoint: sink, event, type, account: of, sequence: entry.sequence },
     jobNumber: entry.jobNumber ?? null,
-    at: instantText(entry.at),
+    at: formatInstant(entry.at),
     ...{ latencyMs, outcome },
     reason: entry.reason ?? null,
     status: entry.status ?? null,
@@ -201,7 +201,7 @@ export function showDelivery(entry: DeliveryEntry): z.input<typeof Delivery> {
   };
 }
 
-const setAside = {
+const commonFields = {
   event: eventId,
   type: z.string().describe('Type of the event.'),
   account,
@@ -217,7 +217,7 @@ const setAside = {
 /** A parked event. */
 export const ParkedEvent = z
   .object({
-    ...setAside,
+    ...commonFields,
     lane: z
       .string()
       .describe('Lane of the event: events of one lane, for example of one job, are delivered in order.'),
@@ -233,27 +233,27 @@ export const ParkedEvent = z
 /** A dead-lettered event: rejected on the last attempt. */
 export const DeadEvent = z
   .object({
-    ...setAside,
+    ...commonFields,
     lane: ParkedEvent.shape.lane,
     diedAt: instant.describe('Time of the last attempt.'),
   })
   .meta({ id: 'DeadEvent', description: 'An event rejected on the last attempt. Kept for 90 days.' });
 
 /** Converts a parked event into its API representation. */
-export function showParked(parked: Parked): z.input<typeof ParkedEvent> {
-  return { ...showSetAside(parked), retryAt: instantText(parked.retryAt) };
+export function toParkedResponse(parked: Parked): z.input<typeof ParkedEvent> {
+  return { ...toCommonFields(parked), retryAt: formatInstant(parked.retryAt) };
 }
 
 /** Converts a dead-lettered event into its API representation. */
-export function showDead(dead: Dead): z.input<typeof DeadEvent> {
-  return { ...showSetAside(dead), diedAt: instantText(dead.diedAt) };
+export function toDeadResponse(dead: Dead): z.input<typeof DeadEvent> {
+  return { ...toCommonFields(dead), diedAt: formatInstant(dead.diedAt) };
 }
 
-function showSetAside({ eventId: event, type, account: of, ...rest }: Omit<Parked, 'retryAt'>) {
+function toCommonFields({ eventId: event, type, account: of, ...rest }: Omit<Parked, 'retryAt'>) {
   const { sequence: number, lane, attempts, reason } = rest;
   return {
     ...{ event, type, account: of, sequence: number, jobNumber: rest.jobNumber ?? null, lane },
-    parkedAt: instantText(rest.parkedAt),
+    parkedAt: formatInstant(rest.parkedAt),
     ...{ attempts, reason },
   };
 }
@@ -281,7 +281,7 @@ export const Replay = z
   .meta({ id: 'Replay', description: 'A range of the logs that is sent to an endpoint again.' });
 
 /** Converts a replay into its API representation. */
-export function showReplay(replay: Running): z.input<typeof Replay> {
+export function toReplayResponse(replay: Running): z.input<typeof Replay> {
   const { late, ...rest } = replay;
   const { types, orderGroups, origins, jobFields } = replay.filter;
   return {
@@ -294,8 +294,8 @@ export function showReplay(replay: Running): z.input<typeof Replay> {
       ...(jobFields ? { jobFields: { ...jobFields } } : {}),
     },
     truncatedAccounts: [...late],
-    startedAt: instantText(replay.startedAt),
-    finishedAt: instantText(replay.finishedAt),
+    startedAt: formatInstant(replay.startedAt),
+    finishedAt: formatInstant(replay.finishedAt),
   };
 }
 

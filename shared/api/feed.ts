@@ -10,7 +10,7 @@ import { findEpochEnd, formatCursor, type parseCursor, resolveCursor } from '../
 import type { EventLog, LoggedEvent } from '../log/log.ts';
 import { type AccountRef, keys } from '../storage/schema.ts';
 import type { Table } from '../storage/table.ts';
-import { deafWatch, type GrowthSignal, type Watch } from './growth-signal.ts';
+import { createTimer, type GrowthSignal, type Watch } from './growth-signal.ts';
 
 /** Dependencies of feeds. */
 export interface FeedDeps {
@@ -112,7 +112,7 @@ export async function readPage(
 ): Promise<Page | Gone | Crowded | undefined> {
   const until = deps.now() + query.waitMs;
   // The watch begins before the first read, so that no event is missed between the two.
-  using watch = query.waitMs > 0 ? watchOf(deps, [ref]) : deafWatch();
+  using watch = query.waitMs > 0 ? watchLogs(deps, [ref]) : createTimer();
   const start = await locate(deps.log, ref, query.after, 'earliest');
   if (!start || 'kind' in start) return start;
   let place = start;
@@ -133,7 +133,7 @@ export async function readPage(
       return {
         kind: 'page',
         events: scan.events,
-        next: cursorOf(place),
+        next: formatPlace(place),
         head: formatCursor(place.epoch, scan.head),
         observedThrough:
           status && place.sequence === scan.head ? toStatus(status).lastGoodCrawlStartedAt : null,
@@ -202,12 +202,12 @@ export async function locateStream(
 }
 
 /** Formats a position as a cursor. */
-export function cursorOf(place: Place): string {
+export function formatPlace(place: Place): string {
   return formatCursor(place.epoch, place.sequence);
 }
 
 function gone(head: Place, earliest: number): Gone {
-  return { kind: 'gone', earliest: formatCursor(head.epoch, earliest - 1), head: cursorOf(head) };
+  return { kind: 'gone', earliest: formatCursor(head.epoch, earliest - 1), head: formatPlace(head) };
 }
 
 /** Scans a log until the page is full, the log ends, or the budget of scanned events is used up. */
@@ -265,17 +265,17 @@ export function followLog(
   abort: AbortSignal,
 ): AsyncGenerator<string> {
   return serverSentEvents(deps, abort, () => {
-    const watch = watchOf(deps, [ref]);
+    const watch = watchLogs(deps, [ref]);
     let place = from;
     return {
-      cursor: () => cursorOf(place),
+      cursor: () => formatPlace(place),
       async read() {
         const outcome = await deps.log.read(ref, place.sequence, STREAM_BATCH);
         if (outcome?.kind !== 'events' || outcome.head.epoch !== place.epoch) return 'over';
         const frames: Frame[] = [];
         for (const event of outcome.events) {
           place = { ...place, sequence: event.sequence };
-          if (!types || typeMatches(event.type, types)) frames.push({ id: cursorOf(place), event });
+          if (!types || typeMatches(event.type, types)) frames.push({ id: formatPlace(place), event });
         }
         return { frames, more: outcome.events.length > 0 };
       },
@@ -421,6 +421,6 @@ export function toBody(
 }
 
 /** Watches logs. Without a signal, the watch never reports anything. */
-export function watchOf(deps: Pick<FeedDeps, 'growth'>, of: readonly AccountRef[]): Watch {
-  return deps.growth?.watch(of) ?? deafWatch();
+export function watchLogs(deps: Pick<FeedDeps, 'growth'>, of: readonly AccountRef[]): Watch {
+  return deps.growth?.watch(of) ?? createTimer();
 }

@@ -1,12 +1,12 @@
 /**
- * Who waits for a log to grow, within one process. A hint and nothing more: what other processes write is not seen here,
- * so whoever waits looks at the table by itself now and then.
+ * Notifies readers in one process that a log grew. Only a hint: writes of other processes are not reported, so waiting readers
+ * also poll the table.
  */
 import type { AccountRef } from '../storage/schema.ts';
 
 /** Notifies waiting readers in this process that a log grew. */
 export interface GrowthSignal {
-  /** To be called after each transaction that added events (`onCommitted` of the log). Never throws. */
+  /** Reports a transaction that added events (`onCommitted` of the log). Never throws. */
   grew(ref: AccountRef): void;
   /** Watches these logs. The watch must be closed. */
   watch(of: readonly AccountRef[]): Watch;
@@ -14,11 +14,11 @@ export interface GrowthSignal {
   readonly watches: number;
 }
 
-/** One listener. What grows between two calls of `next` is kept for the second, so no hint falls between read and wait. */
+/** One reader. Growth between two calls of `next` is returned by the second, so no hint is lost between reading and waiting. */
 export interface Watch extends Disposable {
   /**
-   * The accounts whose log grew since the last call, as soon as there is one; none when `timeoutMs` is over or the
-   * signal is aborted. Never rejects. One call at a time.
+   * Waits for growth and returns the logs that grew since the last call. Returns none after `timeoutMs`, or if the signal is
+   * aborted. Never rejects. Calls must not overlap.
    */
   next(timeoutMs: number, abort: AbortSignal): Promise<readonly AccountRef[]>;
 }
@@ -31,9 +31,9 @@ export function createGrowthSignal(): GrowthSignal {
       for (const listener of listeners) listener(ref);
     },
     watch(of) {
-      const { watch, hear } = createWatch(() => listeners.delete(listener));
+      const { watch, notify } = createWatch(() => listeners.delete(listener));
       const listener = (ref: AccountRef) => {
-        if (of.some(({ account, region }) => account === ref.account && region === ref.region)) hear(ref);
+        if (of.some(({ account, region }) => account === ref.account && region === ref.region)) notify(ref);
       };
       listeners.add(listener);
       return watch;
@@ -44,13 +44,13 @@ export function createGrowthSignal(): GrowthSignal {
   };
 }
 
-/** A watch without a signal: waits until the timeout. */
-export function deafWatch(): Watch {
+/** Returns a watch without a signal, which only waits for the timeout. */
+export function createTimer(): Watch {
   return createWatch(() => {}).watch;
 }
 
-function createWatch(close: () => void): { watch: Watch; hear: (ref: AccountRef) => void } {
-  let heard = new Map<string, AccountRef>();
+function createWatch(close: () => void): { watch: Watch; notify: (ref: AccountRef) => void } {
+  let grown = new Map<string, AccountRef>();
   let wake: (() => void) | undefined;
   const watch: Watch = {
     next(timeoutMs, abort) {
@@ -59,12 +59,12 @@ function createWatch(close: () => void): { watch: Watch; hear: (ref: AccountRef)
           clearTimeout(timer);
           abort.removeEventListener('abort', done);
           wake = undefined;
-          const grown = [...heard.values()];
-          heard = new Map();
-          resolve(grown);
+          const refs = [...grown.values()];
+          grown = new Map();
+          resolve(refs);
         };
         const timer = setTimeout(done, timeoutMs);
-        if (heard.size > 0 || abort.aborted) {
+        if (grown.size > 0 || abort.aborted) {
           done();
           return;
         }
@@ -79,8 +79,8 @@ function createWatch(close: () => void): { watch: Watch; hear: (ref: AccountRef)
   };
   return {
     watch,
-    hear(ref) {
-      heard.set(`${ref.region}/${ref.account}`, ref);
+    notify(ref) {
+      grown.set(`${ref.region}/${ref.account}`, ref);
       wake?.();
     },
   };

@@ -10,7 +10,7 @@
  * A response can contain a secret, so it is encrypted (AES-256-GCM) with a key derived from the API key and the idempotency key. The
  * table reveals neither responses nor idempotency keys, as long as the API key cannot be guessed.
  *
- * An interrupted request may have been executed in part. Its repetition gets the same ids and random bytes ({@link Making}), so that it
+ * An interrupted request may have been executed in part. Its repetition gets the same ids and random bytes ({@link Generators}), so that it
  * creates the same resource again, not a second one.
  *
  * Not guaranteed: that an action runs once. It runs again after an error or its deadline, so it must be repeatable. With another API
@@ -34,7 +34,7 @@ export interface IdempotentRequest {
   readonly idempotencyKey: string;
   /** The complete API key. */
   readonly bearer: string;
-  /** Result of {@link fingerprintOf}. An idempotency key identifies one request. */
+  /** Result of {@link getFingerprint}. An idempotency key identifies one request. */
   readonly fingerprint: string;
 }
 
@@ -47,7 +47,7 @@ export interface StoredAnswer {
 }
 
 /** Source of ids and random bytes. A repeated request gets the same values in the same order of calls. */
-export interface Making {
+export interface Generators {
   /** For ids of created resources. Not for transaction tokens, which must differ if the content differs. */
   newId(): string;
   /** For secrets of created resources. */
@@ -73,7 +73,7 @@ export interface Idempotency {
    * Executes the action unless it was executed before. Throws the errors of the action, and `TableError` if the table does not respond
    * before the action. If it does not respond afterwards, the response is returned all the same.
    */
-  run(request: IdempotentRequest, action: (making: Making) => Promise<StoredAnswer>): Promise<Once>;
+  run(request: IdempotentRequest, action: (making: Generators) => Promise<StoredAnswer>): Promise<Once>;
 }
 
 /** Time for which a response is stored and ids and bytes stay the same. */
@@ -91,7 +91,7 @@ const MOST_RETRY_SECONDS = 5;
 const ATTEMPTS = 5;
 
 /** Returns the fingerprint of a request: SHA-256 of method, path with query, and body, in hex. */
-export function fingerprintOf(method: string, path: string, body: string | Uint8Array): string {
+export function getFingerprint(method: string, path: string, body: string | Uint8Array): string {
   // Unambiguous: the body comes last, and method and path contain no line break.
   const bytes = typeof body === 'string' ? Buffer.from(body) : body;
   return hash('sha256', Buffer.concat([Buffer.from(`${method}\n${path}\n`), bytes]));
@@ -111,12 +111,12 @@ export function createIdempotency(deps: {
 
   return {
     async run(request, action) {
-      const claim = await claimOf(request);
-      if ('kind' in claim) return claim;
-      const { secrets, finish } = claim;
+      const claimed = await claim(request);
+      if ('kind' in claimed) return claimed;
+      const { secrets, finish } = claimed;
       let answer: StoredAnswer;
       try {
-        answer = await action(makingOf(secrets));
+        answer = await action(createGenerators(secrets));
       } catch (cause) {
         await finish({ until: 0 });
         throw cause;
@@ -127,15 +127,15 @@ export function createIdempotency(deps: {
   };
 
   /** Claims the request, or returns why it must not be executed. */
-  async function claimOf(request: IdempotentRequest) {
-    const key = keys.idempotent(request.keyId, nameOf(request));
+  async function claim(request: IdempotentRequest) {
+    const key = keys.idempotent(request.keyId, deriveName(request));
     const owner = randomBytes(16).toString('hex');
     let item: Item | undefined;
     for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
       const at = now();
       const found = item && !isExpired(item, at) ? item : undefined;
       const seed = found?.seed instanceof Uint8Array ? found.seed : randomBytes(32);
-      const secrets = secretsOf(request, seed);
+      const secrets = deriveSecrets(request, seed);
       if (found) {
         const before = judge(found, secrets, at);
         if (before) return before;
@@ -150,8 +150,8 @@ export function createIdempotency(deps: {
       };
       // The claim succeeds only if the item is unchanged since it was read, or still absent.
       const when: Clause = item ? ['owner', '=', String(item.owner)] : ['pk', 'absent'];
-      const taken = await table.write({ put: { ...key, ...claimed }, when: [when] });
-      if (taken.done) {
+      const written = await table.write({ put: { ...key, ...claimed }, when: [when] });
+      if (written.done) {
         const finish = async (set: Record<string, Value | undefined>) => {
           // After the deadline, another process may own the claim. Its result counts.
           await table.write({ update: key, set, when: [['owner', '=', owner]] }).catch((cause) => {
@@ -160,7 +160,7 @@ export function createIdempotency(deps: {
         };
         return { secrets, finish };
       }
-      item = taken.item;
+      item = written.item;
     }
     return { kind: 'in progress' as const, retryAfterSeconds: LEAST_RETRY_SECONDS };
   }
@@ -207,14 +207,14 @@ interface Secrets {
   readonly derive: (what: string, bytes: number) => Uint8Array;
 }
 
-function secretsOf(request: IdempotentRequest, seed: Uint8Array): Secrets {
+function deriveSecrets(request: IdempotentRequest, seed: Uint8Array): Secrets {
   const derive = (what: string, bytes: number) => derived(request, seed, what, bytes);
   const fingerprint = Buffer.from(derive(`request ${request.fingerprint}`, 32)).toString('hex');
   return { request: fingerprint, key: derive('answer', 32), derive };
 }
 
 /** Returns the sort key, from which the idempotency key cannot be guessed. */
-function nameOf(request: IdempotentRequest): string {
+function deriveName(request: IdempotentRequest): string {
   return Buffer.from(derived(request, new Uint8Array(), 'name', 32)).toString('hex');
 }
 
@@ -224,11 +224,11 @@ function derived(request: IdempotentRequest, seed: Uint8Array, what: string, byt
   return new Uint8Array(hkdfSync('sha256', request.bearer, seed, `jobwire idempotency ${purpose}`, bytes));
 }
 
-function makingOf({ derive }: Secrets): Making {
-  let made = 0;
+function createGenerators({ derive }: Secrets): Generators {
+  let count = 0;
   const next = (bytes: number) => {
-    made += 1;
-    return derive(`made ${made}`, bytes);
+    count += 1;
+    return derive(`made ${count}`, bytes);
   };
   return {
     randomBytes: next,

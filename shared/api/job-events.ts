@@ -1,4 +1,4 @@
-/** Events looked up by what they are about, or by their ids: see feed.ts for reading a log as it goes. */
+/** Events of a job, and single events by id. `feed.ts` reads logs in order. */
 import { type AccountRef, jobEventsPk, keys, pad } from '../storage/schema.ts';
 import type { Table } from '../storage/table.ts';
 
@@ -8,21 +8,20 @@ interface EventDeps {
   readonly now: () => number;
 }
 
-/** Some events of one job. */
+/** A page of the events of a job. */
 export interface JobEvents {
-  /** The envelopes as stored, byte for byte. */
+  /** Stored envelopes, byte for byte. */
   readonly events: readonly string[];
-  /** The sequence of the last one that was looked at, to go on behind; null when there are no more. */
+  /** Sequence after which the next page starts. `null`: last page. */
   readonly next: string | null;
 }
 
-/** A page is cut (after its first event) before it grows over this: a Lambda answers with 6 MB at most. */
+/** Maximum size of a page with more than one event. A Lambda response is limited to 6 MB. */
 const PAGE_BYTES = 4_000_000;
 
 /**
- * Up to `limit` events of a job that are within retention, newest first or oldest first, behind the sequence of a cursor.
- * The index lags behind the log by moments, as a rule less than a second. Events that were said before there was such an
- * index are not found by it.
+ * Returns up to `limit` events of a job within retention, newest or oldest first, after the sequence of a cursor. The index is
+ * eventually consistent: usually less than a second behind the log. Events recorded before the index existed are not found.
  */
 export async function readJobEvents(
   { table, now }: EventDeps,
@@ -49,11 +48,11 @@ export async function readJobEvents(
   const bySequence = new Map(items.map((item) => [item.sk, item]));
   const events: string[] = [];
   let bytes = 0;
-  let behind: string | undefined;
+  let last: string | undefined;
   let more = entries.length === limit;
   for (const { sk } of entries) {
     const item = bySequence.get(sk);
-    // Its time may be over before TTL gets round to deleting it, or the index to forgetting it.
+    // Expired items remain until TTL deletes them.
     if (item && Number(item.expiresAt) > now()) {
       const text = String(item.event);
       bytes += Buffer.byteLength(text);
@@ -63,16 +62,16 @@ export async function readJobEvents(
       }
       events.push(text);
     } else if (newest) {
-      // Expiry never falls with the sequence: whatever is older is over as well.
+      // Expiry is monotonic: all older events have expired too.
       more = false;
       break;
     }
-    behind = sk;
+    last = sk;
   }
-  return { events, next: more && behind !== undefined ? String(Number(behind)) : null };
+  return { events, next: more && last !== undefined ? String(Number(last)) : null };
 }
 
-/** One event by its id, as stored; `undefined` when there is none such, or it is out of retention. */
+/** Returns an event by its id, as stored, or `undefined` if it does not exist or has expired. */
 export async function readEvent(
   { table, now }: EventDeps,
   ref: AccountRef,

@@ -19,8 +19,8 @@ import type { Item, Table } from '../storage/table.ts';
 import { sinceListed } from '../tracking/diff/step.ts';
 import { toDispatchedDay, type Ending, type Snapshot, summarize, toSnapshot } from '../tracking/snapshot.ts';
 import { readInstants } from '../tracking/timestamps.ts';
-import { cursorOf, type Gone, locate } from './feed.ts';
-import { instant, instantText, nextOf } from './parameters.ts';
+import { formatPlace, type Gone, locate } from './feed.ts';
+import { formatInstant, instant, nextCursor } from './parameters.ts';
 
 /** Phases of a job in the API. */
 const PHASES = ['listed', 'departed', 'settling'] as const;
@@ -81,7 +81,7 @@ export const JobPage = z
     jobs: z
       .array(JobEntry)
       .describe('Jobs of the page. Can be fewer than `limit`, or none, before the last page.'),
-    next: nextOf,
+    next: nextCursor,
     asOf: asOfText,
   })
   .meta({ id: 'JobPage', description: 'A page of jobs.' });
@@ -139,11 +139,11 @@ export async function listJobs(
   // Before the snapshots are read: later changes are in the feed after this cursor.
   const place = await locate(deps.log, ref, cursor && parseCursor(cursor.asOf), 'head');
   if (!place || 'kind' in place) return place;
-  const asOf = cursorOf(place);
+  const asOf = formatPlace(place);
   const status = await deps.table.get(keys.status(ref));
   const { lastGoodCrawlStartedAt: lastGood = null, lastPollAt = null } = status ? toStatus(status) : {};
 
-  const range = rangeOf(ref, filter, Math.max(lastGood ?? 0, lastPollAt ?? 0));
+  const range = toRange(ref, filter, Math.max(lastGood ?? 0, lastPollAt ?? 0));
   const found = await readPlaces(deps.table, range, cursor?.behind, limit);
   const jobs: JobEntry[] = [];
   let bytes = 0;
@@ -176,12 +176,12 @@ export async function readJob(
   const { detail } = snapshot;
   const job = {
     ...toEntry(snapshot, status ? toStatus(status).lastGoodCrawlStartedAt : null),
-    detailAt: detail ? instantText(snapshot.detailAt) : null,
+    detailAt: detail ? formatInstant(snapshot.detailAt) : null,
     lines: detail?.lines.map((line) => ({ ...line })) ?? null,
     invoiceNumber: detail?.invoiceNumber ?? null,
     timezone: detail?.timezone ?? null,
   };
-  return { job, asOf: cursorOf(place) };
+  return { job, asOf: formatPlace(place) };
 }
 
 /** Parses a cursor of a list of jobs. Returns `undefined` if it is invalid. */
@@ -235,7 +235,7 @@ async function readPlaces(
 type Range = JobRange | { readonly pk: string; readonly from?: string; readonly to?: string };
 
 /** Returns the range that contains the jobs of a filter. `seenAt` (epoch ms): no job was observed much later. */
-function rangeOf(ref: AccountRef, filter: JobFilter, seenAt: number): Range {
+function toRange(ref: AccountRef, filter: JobFilter, seenAt: number): Range {
   switch (filter.by) {
     case 'none':
       return { pk: snapshotPk(ref) };
@@ -309,14 +309,14 @@ function toEntry(snapshot: Snapshot, lastGood: number | null): JobEntry {
   const job = summarize(snapshot);
   return {
     ...job,
-    phase: phaseOf(snapshot),
+    phase: toPhase(snapshot),
     outcome: snapshot.ended,
     late: isLate(snapshot, job, lastGood),
-    lastListedAt: snapshot.list === null ? null : instantText(lastSeenListed(snapshot, lastGood)),
+    lastListedAt: snapshot.list === null ? null : formatInstant(lastSeenListed(snapshot, lastGood)),
   };
 }
 
-function phaseOf(snapshot: Snapshot): JobEntry['phase'] {
+function toPhase(snapshot: Snapshot): JobEntry['phase'] {
   if (snapshot.departure !== null) return 'departed';
   return snapshot.settling === null && snapshot.ended === null ? 'listed' : 'settling';
 }

@@ -10,7 +10,7 @@
  * a revoked key stay valid.
  */
 import { hash, randomBytes as nodeRandomBytes, timingSafeEqual } from 'node:crypto';
-import { type Rejection, revisionOf } from '../resources.ts';
+import { getRevision, type Rejection } from '../resources.ts';
 import { API_KEY_PK, keys } from '../storage/schema.ts';
 import type { Clause, Item, Table, WriteOutcome } from '../storage/table.ts';
 import { checkInput } from '../validation.ts';
@@ -304,9 +304,9 @@ export async function listKeys(
   }
   const shown = seen.slice(0, limit);
   const uses = await table.getMany(shown.map(({ sk }) => keys.apiKeyUse(sk)));
-  const useOf = new Map(uses.map((use) => [use.sk, use]));
+  const usesById = new Map(uses.map((use) => [use.sk, use]));
   return {
-    keys: shown.map((item) => toRecord(item, useOf.get(item.sk))),
+    keys: shown.map((item) => toRecord(item, usesById.get(item.sk))),
     next: seen.length > limit ? (shown.at(-1)?.sk ?? null) : null,
   };
 }
@@ -358,11 +358,11 @@ export async function removeAccountFromKeys(table: Table, account: string): Prom
     // Concurrent deletions must not undo each other.
     const when: Clause[] = [
       ['pk', 'present'],
-      ['revision', 'absent or =', revisionOf(item)],
+      ['revision', 'absent or =', getRevision(item)],
     ];
     if (others.length === 0) return [table.write({ delete: { pk, sk }, when })];
     return [
-      table.write({ update: { pk, sk }, set: { accounts: others, revision: revisionOf(item) + 1 }, when }),
+      table.write({ update: { pk, sk }, set: { accounts: others, revision: getRevision(item) + 1 }, when }),
     ];
   });
   return (await Promise.all(changes)).every(({ done }) => done);

@@ -1,10 +1,10 @@
 /**
- * Reading the cell feed, as clients do: all events of all accounts of a region in one sequence, page by page with a cursor,
- * waiting for what comes (long poll), or as a stream. A process that serves several regions merges their feeds.
+ * Reads the cell feed for clients: the events of all accounts of a region in one sequence, paged with a cursor, as a long poll, or
+ * as a stream. A process that serves several regions merges their feeds.
  *
- * A cursor is a place in the feed, `<epoch>.<number>`; of several regions one for each: `nz.<epoch>.<number>~us.<epoch>.<number>`.
- * As in a log it says "everything up to here is mine", and moves past what is filtered out. Events of a region keep their
- * order, those of one account with it; between regions there is none.
+ * A cursor is a position in the feed, `<epoch>.<number>`, or one for each of several regions:
+ * `nz.<epoch>.<number>~us.<epoch>.<number>`. It is the position up to which the client has read, and also advances past events
+ * that a filter excludes. Events of a region are in order; events of different regions have no defined order.
  */
 import { typeMatches } from '../events/types.ts';
 import type { CellFeed } from '../log/cell-feed.ts';
@@ -20,65 +20,65 @@ import {
   type PageQuery,
   type Place,
   serverSentEvents,
-  watchOf,
+  watchLogs,
 } from './feed.ts';
-import { deafWatch, type Watch } from './growth-signal.ts';
+import { createTimer, type Watch } from './growth-signal.ts';
 
-/** What reading cell feeds needs. */
+/** Dependencies of reading cell feeds. */
 export interface CellFeedDeps extends Pick<FeedDeps, 'growth' | 'pace' | 'now'> {
   readonly feed: CellFeed;
-  /** The regions this process serves; at most a handful, for a cursor has a place in each. */
+  /** Served regions. A cursor has a position in each. */
   readonly regions: readonly string[];
-  /** These are not all regions that the process serves: then a cursor names each of them, also when there is one or none. */
+  /** Whether `regions` is a subset of the served regions. Cursors then name each region, even if there is only one. */
   readonly isPart?: boolean;
 }
 
-/** Cursor of a feed of no region. */
+/** Cursor of a feed without regions. */
 const NOWHERE = 'none.0';
 
-/** A place in the feed of each region; of one whose feed was not started the epoch is empty. */
+/** Positions in the feed of each region. The epoch is empty if the feed of the region was not started. */
 export type Places = ReadonlyMap<string, Place>;
-/** Places as a client gave them. */
+/** Positions as given by a client. */
 export type GivenPlaces = ReadonlyMap<string, GivenCursor>;
 
-/** Which events of the feed somebody wants. */
+/** Filter of the feed. */
 export interface FeedFilter {
-  /** Ids. Events of these accounts only; null: of all, and the regions' own. */
+  /** Ids of accounts. `null`: all accounts, and the logs of the regions. */
   readonly accounts: readonly string[] | null;
-  /** Patterns as of {@link typeMatches}; absent: all types. */
+  /** Patterns for {@link typeMatches}. Default: all types. */
   readonly types?: readonly string[] | undefined;
 }
 
-/** What a page of the feed is asked for with. Without `after` it begins with the earliest events there still are. */
+/** Query of a page of the feed. Without `after`, it begins with the earliest stored event. */
 export type FeedPageQuery = FeedFilter &
   Pick<PageQuery, 'limit' | 'waitMs' | 'mayWait'> & {
     readonly after?: GivenPlaces | undefined;
-    /** Instead of `after`: from so many events before the end of each region's feed, whoever they are of. */
+    /** Alternative to `after`: number of events before the end of each region's feed, before filters are applied. */
     readonly last?: number | undefined;
   };
 
 /** A page of the feed. */
 export interface FeedPage {
   readonly kind: 'page';
-  /** The envelopes as stored, byte for byte. */
+  /** Stored envelopes, byte for byte. */
   readonly events: readonly string[];
-  /** The cursor to go on with. */
+  /** Cursor of the next page. */
   readonly next: string;
   readonly head: string;
 }
 
-/** References and events looked at for one page, whether they match or not. */
-const LOOKED_AT = 4_000;
-/** References looked at in one read, when most may be of other accounts; events read at once. */
+/** Maximum number of references and events examined for a page. */
+const MAX_EXAMINED = 4_000;
+/** Maximum numbers of references and events per read. Most references may belong to other accounts. */
 const RANGES_AT_ONCE = 500;
 const EVENTS_AT_ONCE = 250;
-/** Events a stream reads at once. */
+/** Maximum number of events that a stream reads at once. */
 const STREAM_BATCH = 100;
 
 /**
- * One page of the feed. When `waitMs` is given and nothing matches, it waits until something does, the time is over, or the
- * client is gone. A page can be empty and yet end before the head: then as much was looked at as one request may, and `next`
- * has moved.
+ * Returns a page of the feed. If `waitMs` is given and no event matches, it waits until one does, the time has elapsed, or the
+ * client disconnects. A page can be empty although it ends before the head: the limit of examined events was reached, and `next`
+ * has advanced.
  */
 export async function readFeedPage(
   deps: CellFeedDeps,
@@ -86,22 +86,22 @@ export async function readFeedPage(
   abort: AbortSignal,
 ): Promise<FeedPage | Gone | Crowded> {
   const until = deps.now() + query.waitMs;
-  // Listening begins before the first look, so that nothing falls between the two.
-  using watch = query.waitMs > 0 ? watchOf(deps, deps.regions.map(feedLog)) : deafWatch();
+  // The watch starts before the first read, so that no event between the two is missed.
+  using watch = query.waitMs > 0 ? watchLogs(deps, deps.regions.map(feedLog)) : createTimer();
   const start = await locateFeed(deps, query.after, query.last ?? 'earliest');
   if (start.kind === 'gone') return start;
   const places = new Map(start.places);
-  const page: Scan = { events: [], bytes: 0, looked: 0, heads: new Map() };
+  const page: Scan = { events: [], bytes: 0, examined: 0, heads: new Map() };
   for (;;) {
     const isGone = await scan(deps, places, query, page);
     if (isGone && page.events.length === 0) {
       const now = await locateFeed(deps, places, 'earliest');
-      // Retention moved on since the earliest was looked up, and nobody asked for what is gone now.
+      // The earliest event has expired since it was looked up. Without a cursor, reading starts again.
       if (query.after === undefined) return readFeedPage(deps, query, abort);
       if (now.kind === 'gone') return now;
     }
     const left = until - deps.now();
-    if (page.events.length > 0 || page.looked >= LOOKED_AT || left <= 0 || abort.aborted) {
+    if (page.events.length > 0 || page.examined >= MAX_EXAMINED || left <= 0 || abort.aborted) {
       const { events, heads } = page;
       return { kind: 'page', events, next: formatPlaces(deps, places), head: formatPlaces(deps, heads) };
     }
@@ -110,17 +110,17 @@ export async function readFeedPage(
   }
 }
 
-/** What a page has so far. */
+/** State of a page under construction. */
 interface Scan {
   readonly events: string[];
   bytes: number;
-  looked: number;
+  examined: number;
   readonly heads: Map<string, Place>;
 }
 
 /**
- * Looks through the feeds, some of each region in turn, until the page is full, their ends, or as much was looked at as may
- * be; moves the places. True when a feed can't be read on from its place.
+ * Reads the feeds, in turns by region, until the page is full, all ends are reached, or the limit of examined events is reached.
+ * Advances the positions. Returns `true` if a feed cannot be read from its position.
  */
 async function scan(
   deps: CellFeedDeps,
@@ -133,7 +133,7 @@ async function scan(
     const region = behind.shift() ?? '';
     const place = places.get(region);
     const wanted = query.limit - page.events.length;
-    if (!place || wanted <= 0 || page.looked >= LOOKED_AT) break;
+    if (!place || wanted <= 0 || page.examined >= MAX_EXAMINED) break;
     const fair = Math.ceil(wanted / (behind.length + 1));
     const outcome = await deps.feed.read(region, place.sequence, {
       accounts: query.accounts,
@@ -146,19 +146,19 @@ async function scan(
     }
     if (outcome.kind === 'gone' || isElsewhere(outcome.head, place)) return true;
     const { epoch, sequence } = outcome.head;
-    page.looked += outcome.examined;
+    page.examined += outcome.examined;
     let at = place.sequence;
-    let taken = 0;
+    let added = 0;
     let [isFull, isCut] = [false, false];
     for (const { number, event } of outcome.events) {
       if (!query.types || typeMatches(event.type, query.types)) {
         const bytes = page.bytes + Buffer.byteLength(event.json);
         isFull = page.events.length > 0 && bytes > PAGE_BYTES;
-        isCut = isFull || taken === fair;
+        isCut = isFull || added === fair;
         if (isCut) break;
         page.events.push(event.json);
         page.bytes = bytes;
-        taken += 1;
+        added += 1;
       }
       at = number;
     }
@@ -172,12 +172,12 @@ async function scan(
   return false;
 }
 
-/** Whether a feed no longer has a place. It may have been renewed since: what was read so far is in it all the same. */
+/** Returns whether a position no longer exists in a feed. If the feed was renewed meanwhile, it still contains what was read. */
 function isElsewhere(head: Head, place: Place): boolean {
   return place.epoch !== '' && resolveCursor(head, place) === undefined;
 }
 
-/** Waits until a feed has grown beyond its place, the time is over, or the client is gone. */
+/** Waits until a feed has grown beyond its position, the time has elapsed, or the client disconnects. */
 async function anyGrown(
   deps: CellFeedDeps,
   places: Places,
@@ -189,12 +189,12 @@ async function anyGrown(
     const left = until - deps.now();
     if (left <= 0 || abort.aborted) return;
     const hints = await watch.next(Math.min(left, deps.pace.recheckMs), abort);
-    if (hints.length > 0 || (await grownOf(deps, places)).length > 0) return;
+    if (hints.length > 0 || (await findGrown(deps, places)).length > 0) return;
   }
 }
 
-/** The regions whose feed stands elsewhere than a place: one small read for each. */
-async function grownOf(deps: CellFeedDeps, places: Places): Promise<string[]> {
+/** Returns the regions whose feed has moved from its position, with one small read for each. */
+async function findGrown(deps: CellFeedDeps, places: Places): Promise<string[]> {
   const looked = await Promise.all(
     [...places].map(async ([region, place]) => {
       const head = await deps.feed.head(region);
@@ -205,13 +205,13 @@ async function grownOf(deps: CellFeedDeps, places: Places): Promise<string[]> {
   return looked.flat();
 }
 
-/** Where reading begins without a cursor: at the earliest events, at the heads, or so many events before them. */
+/** Start without a cursor: the earliest events, the heads, or a number of events before the heads. */
 type Beginning = 'earliest' | 'head' | number;
 
 /**
- * Where reading begins: at a cursor, or without one as `otherwise` has it. A region that the cursor doesn't
- * know came since, so all its events are new. Only the feeds that can't be read from the cursor begin anew with what `gone`
- * says; the others go on where they were.
+ * Returns where reading begins: at the cursor, or without one at `otherwise`. A region that the cursor does not name was added
+ * later, so all its events are new. For a `gone` cursor, only the feeds that cannot be read from it restart; the others resume at
+ * their positions.
  */
 export async function locateFeed(
   deps: Pick<CellFeedDeps, 'feed' | 'regions' | 'isPart'>,
@@ -271,7 +271,7 @@ async function locateOne(
   const at = resolveCursor(found ?? { ...head, attributes: {} }, known);
   if (at !== undefined) {
     const place = { epoch, sequence: at };
-    // At its head there is nothing to look up, which is how most resume.
+    // Most clients resume at the head, which needs no further read.
     if (at === sequence) return { place, head, isGone: false };
     const outcome = await feed.read(region, at, { accounts: [], events: 0, ranges: 1 });
     if (outcome?.kind !== 'gone') return { place, head, isGone: false };
@@ -284,8 +284,8 @@ async function locateOne(
 }
 
 /**
- * The events of the feed after these places, as server-sent events. It ends as the stream of one account does. While nothing
- * comes, looking for it costs one small read for each region.
+ * Yields the events of the feed after these positions as server-sent events. It ends like the stream of an account. While idle,
+ * each check costs one small read per region.
  */
 export function followFeed(
   deps: CellFeedDeps,
@@ -294,9 +294,9 @@ export function followFeed(
   abort: AbortSignal,
 ): AsyncGenerator<string> {
   return serverSentEvents(deps, abort, () => {
-    const watch = watchOf(deps, deps.regions.map(feedLog));
+    const watch = watchLogs(deps, deps.regions.map(feedLog));
     const places = new Map(from);
-    /** Regions whose feed may hold more than was read, first come first served. */
+    /** Regions whose feed may have unread events, in the order in which they are read. */
     const behind = new Set(places.keys());
     return {
       cursor: () => formatPlaces(deps, places),
@@ -319,14 +319,14 @@ export function followFeed(
           frames.push({ id: formatPlaces(deps, places), event });
         }
         places.set(region, { epoch, sequence: outcome.through });
-        // To the end of the line, so that one long feed doesn't hold up the others.
+        // Moves to the end of the set, so that one long feed does not delay the others.
         if (outcome.through > place.sequence) behind.add(region);
         return { frames, more: behind.size > 0 };
       },
       async wait(ms) {
         const hints = await watch.next(Math.min(ms, deps.pace.recheckMs), abort);
         if (abort.aborted) return;
-        const grown = hints.length > 0 ? hints.map(({ region }) => region) : await grownOf(deps, places);
+        const grown = hints.length > 0 ? hints.map(({ region }) => region) : await findGrown(deps, places);
         for (const region of grown) if (places.has(region)) behind.add(region);
       },
       [Symbol.dispose]: () => watch[Symbol.dispose](),
@@ -334,7 +334,7 @@ export function followFeed(
   });
 }
 
-/** Places as a cursor. */
+/** Formats positions as a cursor. */
 export function formatPlaces(
   { regions, isPart = false }: Pick<CellFeedDeps, 'regions' | 'isPart'>,
   places: Places,
@@ -349,8 +349,8 @@ export function formatPlaces(
 }
 
 /**
- * Reads a cursor of the feed of these regions; `undefined` for anything else. Of one region it may be a bare number, of the
- * current epoch. Places in regions that are no longer served here are passed over, unless there are no others.
+ * Parses a cursor of the feed of these regions, or returns `undefined`. For one region, a bare number refers to the current epoch.
+ * Positions in regions that are no longer served are ignored, unless there are no others.
  */
 export function parsePlaces(
   { regions, isPart = false }: Pick<CellFeedDeps, 'regions' | 'isPart'>,

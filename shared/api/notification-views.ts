@@ -16,14 +16,14 @@ import {
 } from '../notifications/types.ts';
 import { roleAllows } from './key-input.ts';
 import type { Caller } from './keys.ts';
-import { instant, instantText } from './parameters.ts';
+import { formatInstant, instant } from './parameters.ts';
 
 const count = z.int().min(0);
 const describeValues = (of: Readonly<Record<string, string>>) =>
   Object.entries(of)
     .map(([name, what]) => `\`${name}\`: ${what}`)
     .join(' ');
-const keysOf = <T extends string>(of: Readonly<Record<T, string>>) => Object.keys(of) as [T, ...T[]];
+const getKeys = <T extends string>(of: Readonly<Record<T, string>>) => Object.keys(of) as [T, ...T[]];
 
 const suppressionDescriptions = Object.fromEntries(
   suppressionReasons.map((reason) => [reason, messageReasons[reason]]),
@@ -33,7 +33,7 @@ const revision = count.describe('Revision, incremented with each change. Value o
 const MASKED = 'Masked for keys with the role `read`.';
 
 /** Kind of message. */
-export const Kind = z.enum(keysOf(messageKinds), `must be one of ${keysOf(messageKinds).join(', ')}`);
+export const Kind = z.enum(getKeys(messageKinds), `must be one of ${getKeys(messageKinds).join(', ')}`);
 /** Channel of a message. */
 export const ChannelName = z.enum(channels, `must be one of ${channels.join(', ')}`);
 /** Locale of a message. */
@@ -109,7 +109,7 @@ export function toSettingsResponse(
   ];
   return {
     ...{ enabled, dryRun, ownUser },
-    since: settings.since > 0 ? instantText(settings.since) : null,
+    since: settings.since > 0 ? formatInstant(settings.since) : null,
     windowSeconds: settings.windowSeconds,
     maxAgeHours: settings.maxAgeHours,
     locale: settings.locale,
@@ -163,7 +163,7 @@ export function toRecipientResponse(recipient: RecipientRecord, caller: Caller):
     kinds: [...kinds],
     paused: recipient.paused,
     source,
-    createdAt: instantText(createdAt),
+    createdAt: formatInstant(createdAt),
     revision,
   };
 }
@@ -189,10 +189,10 @@ export const Message = z
       .nullable()
       .describe('Recipient of the message.'),
     state: z
-      .enum(keysOf(messageStates), `must be one of ${keysOf(messageStates).join(', ')}`)
+      .enum(getKeys(messageStates), `must be one of ${getKeys(messageStates).join(', ')}`)
       .describe(describeValues(messageStates)),
     reason: z
-      .enum(keysOf(messageReasons))
+      .enum(getKeys(messageReasons))
       .nullable()
       .describe(`Reason why the message was not sent or failed. ${describeValues(messageReasons)}`),
     detail: z.string().nullable().describe('Details of the reason.'),
@@ -221,9 +221,9 @@ export function toMessageResponse(message: MessageRecord, caller: Caller): z.inp
       locale: to.locale,
       zone: to.zone,
     },
-    createdAt: instantText(message.createdAt),
-    dueAt: instantText(message.dueAt),
-    sentAt: instantText(message.sentAt),
+    createdAt: formatInstant(message.createdAt),
+    dueAt: formatInstant(message.dueAt),
+    sentAt: formatInstant(message.sentAt),
     attempts: message.attempts,
     repeats: message.repeats,
     providerId: message.providerId,
@@ -254,7 +254,7 @@ export function toUpcomingResponse(upcoming: {
   readonly dueAt: number;
   readonly jobs: readonly number[];
 }): z.input<typeof Upcoming> {
-  return { ...upcoming, dueAt: instantText(upcoming.dueAt), jobs: [...upcoming.jobs] };
+  return { ...upcoming, dueAt: formatInstant(upcoming.dueAt), jobs: [...upcoming.jobs] };
 }
 
 const place = { kind, channel, locale };
@@ -286,7 +286,7 @@ export function toTemplateResponse(
   return {
     ...{ kind, channel, locale },
     custom: savedAt !== null,
-    changedAt: instantText(savedAt),
+    changedAt: formatInstant(savedAt),
     template: Object.fromEntries(entries),
   };
 }
@@ -345,8 +345,8 @@ export function toSuppressionResponse({
   masked,
   reasons,
 }: SuppressionRecord): z.input<typeof Suppression> {
-  const all = reasons.map(({ reason, since }) => ({ reason, since: instantText(since) }));
-  const [first = { reason: 'unsubscribed' as const, since: instantText(0) }] = all;
+  const all = reasons.map(({ reason, since }) => ({ reason, since: formatInstant(since) }));
+  const [first = { reason: 'unsubscribed' as const, since: formatInstant(0) }] = all;
   return { id, channel, address: masked, ...first, reasons: all };
 }
 

@@ -7,11 +7,11 @@ import * as z from 'zod';
 import { API_VERSION } from '../api-version.ts';
 import { webhookHeaders } from '../events/asyncapi.ts';
 import { catalogue, eventTypes } from '../events/catalogue.ts';
-import { exampleOf } from '../events/examples.ts';
+import { getExample } from '../events/examples.ts';
 import { eventComponents, type JsonSchema, pascalCase } from '../events/schemas.ts';
 import { IdempotencyKey } from './idempotency.ts';
 import { PROBLEM_TYPE, type ProblemKind, problems } from './problems.ts';
-import { type Answer, problemsOf, type Route, tags, takesIdempotencyKey } from './route.ts';
+import { type Answer, listProblems, type Route, tags, takesIdempotencyKey } from './route.ts';
 import { routes } from './routes/all.ts';
 
 const Problem = z
@@ -137,7 +137,7 @@ function toPath(route: Route) {
     },
     responses: withProblems(
       Object.fromEntries(answers.map((one: Answer) => [one.status, toResponse(one)])),
-      problemResponses(problemsOf(route)),
+      problemResponses(listProblems(route)),
     ),
   });
 }
@@ -222,7 +222,7 @@ function completed(document: Document): object {
   for (const operation of Object.values(document.paths).flatMap((item) => Object.values(item))) {
     const replayed = operation.parameters?.some(({ name }) => name === 'Idempotency-Key') ?? false;
     for (const [status, response] of Object.entries(operation.responses)) {
-      const names = headersOf(status, response, replayed);
+      const names = listHeaders(status, response, replayed);
       response.headers = {
         ...Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }])),
         ...response.headers,
@@ -254,7 +254,7 @@ function dropObjectDefaults(schema: unknown): void {
 }
 
 /** Returns the names of the headers that a response can have. */
-function headersOf(status: string, response: Response, replayed: boolean): (keyof typeof HEADERS)[] {
+function listHeaders(status: string, response: Response, replayed: boolean): (keyof typeof HEADERS)[] {
   const kinds = response['x-problems'] ?? [];
   const busy = kinds.includes('conflict') || kinds.includes('request-in-progress');
   return [
@@ -302,7 +302,7 @@ function webhooks(): Record<string, object> {
           content: {
             'application/cloudevents+json': {
               schema: { $ref: `#/components/schemas/${name}Event` },
-              example: exampleOf(type),
+              example: getExample(type),
             },
           },
         },

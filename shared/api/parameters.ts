@@ -7,7 +7,7 @@ import { typeMatches } from '../events/types.ts';
 export const one = z.string('must be given once');
 
 /** An integer in a range. */
-export function wholeNumber(lowest: number, highest: number) {
+export function integer(lowest: number, highest: number) {
   return one
     .refine(
       (text) => /^\d{1,6}$/.test(text) && lowest <= Number(text) && Number(text) <= highest,
@@ -68,13 +68,13 @@ export const limit = limitUpTo(MAX_LIMIT);
 export const eventLimit = limitUpTo(MAX_EVENTS);
 
 function limitUpTo(most: number) {
-  return wholeNumber(1, most)
+  return integer(1, most)
     .default(DEFAULT_LIMIT)
     .describe(`Maximum number of items per page, 1 to ${most}. Default: ${DEFAULT_LIMIT}.`);
 }
 
 /** Cursor of the next page, in a response. */
-export const nextOf = z
+export const nextCursor = z
   .string()
   .nullable()
   .describe('Cursor of the next page, for `after`. `null` on the last page.');
@@ -145,9 +145,9 @@ export function pageInTime<T>(
 }
 
 /** Formats a timestamp (epoch ms) as ISO 8601. */
-export function instantText(ms: number): string;
-export function instantText(ms: number | null): string | null;
-export function instantText(ms: number | null): string | null {
+export function formatInstant(ms: number): string;
+export function formatInstant(ms: number | null): string | null;
+export function formatInstant(ms: number | null): string | null {
   return ms === null ? null : new Date(ms).toISOString();
 }
 

@@ -163,23 +163,23 @@ export function problem(c: Context<ApiEnv>, kind: ProblemKind, parts: ProblemPar
 const BUSY_RETRY_SECONDS = 5;
 
 /** Extracts the field from a reason that begins with a field path. */
-function sayingField(reason: string): Pick<ProblemParts, 'detail' | 'field'> {
+function findField(reason: string): Pick<ProblemParts, 'detail' | 'field'> {
   const field = /^[a-z][\w.[\]]*(?= )/.exec(reason)?.[0];
   return { detail: reason, ...(field === undefined ? {} : { field }) };
 }
 
 /** Returns a problem for a parameter that its schema cannot validate. `reason` begins with the parameter's name. */
 export function badParameter(c: Context<ApiEnv>, reason: string): Response {
-  return problem(c, 'invalid-parameter', sayingField(reason));
+  return problem(c, 'invalid-parameter', findField(reason));
 }
 
 /** Returns the rejection of a use case as a problem. */
-export function notDone(
+export function rejectionProblem(
   c: Context<ApiEnv>,
   { kind, reason, why }: Rejection,
   expected?: Expectation,
 ): Response {
-  const parts = sayingField(reason);
+  const parts = findField(reason);
   switch (kind) {
     case 'rejected':
       return problem(c, 'unprocessable-content', parts);

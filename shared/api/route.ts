@@ -16,15 +16,15 @@ import type { Channel } from '../notifications/types.ts';
 import type { Expectation } from '../resources.ts';
 import type { AccountRef } from '../storage/schema.ts';
 import type { Table } from '../storage/table.ts';
-import { pathText, sentenceOf } from '../validation.ts';
 import type { ApiEnv } from './env.ts';
 import type { FeedDeps } from './feed.ts';
-import { fingerprintOf, type Idempotency, IdempotencyKey, type Making } from './idempotency.ts';
+import { type Generators, getFingerprint, type Idempotency, IdempotencyKey } from './idempotency.ts';
 import { type Role, roleAllows } from './key-input.ts';
 import type { Caller, Keyring } from './keys.ts';
 import type { CellFeedDeps } from './merged-feed.ts';
 import { type ProblemKind, problem } from './problems.ts';
 import type { Reference } from './reference-page.ts';
+import { invalidInput, readBody, readForm, readQuery } from './request-input.ts';
 import { type StaticBody, staticAnswer } from './static-body.ts';
 import type { Slots } from './waiting-limit.ts';
 
@@ -71,7 +71,7 @@ export interface Notifications {
 
 /** Dependencies of routes. */
 export interface RouteParts {
-  /** Table, log, regions, clock; and how feeds and streams go. */
+  /** Table, logs, regions, clock and timing of feeds and streams. */
   readonly feed: FeedDeps & CellFeedDeps;
   /** Delivery log. */
   readonly deliveries: DeliveryLog;
@@ -122,10 +122,10 @@ export interface Subject<S> {
     parts: RouteParts,
   ): Promise<S | Response>;
   /** Returns the revision that `If-Match` is compared with. */
-  revisionOf?(subject: S): number | null;
+  getRevision?(subject: S): number | null;
 }
 
-/** A route as it is declared: `P`, `Q` and `B` are what it takes, `A` what it answers, `S` what its path is about. */
+/** The declaration of a route: types of path parameters (`P`), query (`Q`), body (`B`), response (`A`) and subject (`S`). */
 export interface RouteSpec<
   P extends z.ZodObject,
   Q extends z.ZodObject,
@@ -152,10 +152,7 @@ export interface RouteSpec<
   readonly query?: Q;
   /** JSON body. Strict. An optional body must accept `{}`. */
   readonly body?: B;
-  /**
-   * Instead of `body`: a form, as web pages and mail programs send it. Not strict: what they send besides is passed over, and
-   * what is no form at all is one without fields.
-   */
+  /** Instead of `body`: a form, as web pages and mail programs send it. Other fields are ignored; an unreadable form has no fields. */
   readonly form?: B;
   /** Example body for the document. */
   readonly example?: z.input<B>;
@@ -189,7 +186,7 @@ export interface Call<P, Q, B, S> {
   /** Expectation from `If-Match`. */
   readonly expected: Expectation;
   /** Source of ids and random bytes. A repeated request gets the same ones. */
-  readonly making: Making;
+  readonly generators: Generators;
 }
 
 /** Result of a handler: the declared body, or a complete response. */
@@ -197,7 +194,7 @@ export type Answered<A> = { readonly body: A; readonly headers?: Record<string, 
 
 /** A route of any type. */
 export interface Route {
-  // biome-ignore lint/suspicious/noExplicitAny: routes of all shapes stand in one list; each is checked where it is declared
+  // biome-ignore lint/suspicious/noExplicitAny: one list has routes of all types; each is type-checked where it is declared
   readonly spec: RouteSpec<any, any, any, any, any>;
   readonly surface: Surface;
   /** Runs the request pipeline and the handler. */
@@ -234,9 +231,9 @@ export function route<
       }
       const params = paramsSchema.safeParse(c.req.param(), { reportInput: true });
       if (!params.success) return invalidInput(c, 'invalid-parameter', params.error, paramsSchema);
-      const query = querySchema.safeParse(queryOf(c), { reportInput: true });
+      const query = querySchema.safeParse(readQuery(c), { reportInput: true });
       if (!query.success) return invalidInput(c, 'invalid-parameter', query.error, querySchema);
-      const body = await bodyOf(c, spec);
+      const body = spec.form ? await readForm(c, spec.form) : spec.body && (await readBody(c, spec.body));
       if (body instanceof Response) return body;
       const asked = { c, caller, params: params.data as Texts, query: query.data as Texts };
       const subject = await spec.of?.find(asked, parts);
@@ -248,15 +245,15 @@ export function route<
         body: body as z.output<B>,
         subject: subject as S,
       };
-      // What was done before is no longer as it was expected to be, and is answered all the same.
-      const respond = async (making: Making) => {
-        const revision = spec.of?.revisionOf?.(call.subject) ?? null;
-        const expected = spec.conditional ? expectationOf(c, revision) : {};
+      // Evaluated after the Idempotency-Key: a repeated request gets the stored response, although the revision has changed.
+      const respond = async (making: Generators) => {
+        const revision = spec.of?.getRevision?.(call.subject) ?? null;
+        const expected = spec.conditional ? parseIfMatch(c, revision) : {};
         if (expected instanceof Response) return expected;
-        return toResponse(c, spec.answer, await handle({ ...call, expected, making }, parts));
+        return toResponse(c, spec.answer, await handle({ ...call, expected, generators: making }, parts));
       };
-      if (!takesIdempotencyKey(spec)) return respond(EACH_ANEW);
-      return once(c, parts, respond);
+      if (!takesIdempotencyKey(spec)) return respond(RANDOM);
+      return executeOnce(c, parts, respond);
     },
   };
 }
@@ -277,8 +274,8 @@ export function sendStatic(
     : c.body(answer.body, 200, { ...all, 'content-type': contentType });
 }
 
-/** Nothing that is made has to be the same another time. */
-const EACH_ANEW: Making = { newId: randomUUID, randomBytes };
+/** Generators for requests without an Idempotency-Key. */
+const RANDOM: Generators = { newId: randomUUID, randomBytes };
 
 function toResponse(
   c: Context<ApiEnv>,
@@ -293,7 +290,7 @@ function toResponse(
   });
 }
 
-/** Its type does not tell apart statuses that never have a body. */
+/** Returns a response without a body. Hono's types require the cast. */
 function bodyless(c: Context, status: number, headers: Record<string, string> = {}): Response {
   return c.body(null, status as 204, headers);
 }
@@ -304,24 +301,24 @@ export function takesIdempotencyKey({ method, role, repeatable }: Route['spec'])
 }
 
 const REPLAYED: Record<string, string> = { 'idempotency-replayed': 'true' };
-/** What of an answer belongs to what was done, rather than to the exchange. */
-const KEPT_HEADERS = ['content-type', 'etag', 'location', 'retry-after'];
+/** Headers that are stored with a response. The others belong to a single exchange. */
+const STORED_HEADERS = ['content-type', 'etag', 'location', 'retry-after'];
 
 /** Executes a request once per Idempotency-Key. Without a key it is always executed. */
-async function once(
+async function executeOnce(
   c: Context<ApiEnv>,
   { manage }: RouteParts,
-  respond: (making: Making) => Promise<Response>,
+  respond: (making: Generators) => Promise<Response>,
 ): Promise<Response> {
   const given = c.req.header('idempotency-key');
-  if (given === undefined) return respond(EACH_ANEW);
+  if (given === undefined) return respond(RANDOM);
   const field = 'Idempotency-Key';
   const key = IdempotencyKey.safeParse(given);
   if (!key.success) {
     return problem(c, 'invalid-parameter', { field, detail: `${field} ${key.error.issues[0]?.message}.` });
   }
   const { pathname, search } = new URL(c.req.url);
-  // There is no space in a path. On another condition it is another request.
+  // A path contains no space. A request with another condition is another request.
   const condition = c.req.header('if-match');
   const asked = `${pathname}${search}${condition === undefined ? '' : ` ${condition}`}`;
   const outcome = await manage.idempotency.run(
@@ -329,11 +326,11 @@ async function once(
       keyId: c.get('caller').keyId,
       idempotencyKey: key.data,
       bearer: c.req.header('authorization') ?? '',
-      fingerprint: fingerprintOf(c.req.method, asked, await c.req.text()),
+      fingerprint: getFingerprint(c.req.method, asked, await c.req.text()),
     },
     async (making) => {
       const response = await respond(making);
-      const kept = KEPT_HEADERS.flatMap((name) => {
+      const kept = STORED_HEADERS.flatMap((name) => {
         const value = response.headers.get(name);
         return value === null ? [] : [[name, value]];
       });
@@ -367,7 +364,7 @@ async function once(
 }
 
 /** Returns the problems that a route can respond with, for the document. */
-export function problemsOf({ spec, surface }: Route): ProblemKind[] {
+export function listProblems({ spec, surface }: Route): ProblemKind[] {
   const { role, of, params, body, form, conditional, problems = [] } = spec;
   return [
     ...new Set<ProblemKind>([
@@ -388,20 +385,20 @@ export function problemsOf({ spec, surface }: Route): ProblemKind[] {
 }
 
 /** Returns the `ETag` of a revision. */
-export function etagOf(revision: number): string {
+export function formatEtag(revision: number): string {
   return `"${revision}"`;
 }
 
-/** What If-Match expects, or the answer that it does not hold. */
-function expectationOf(c: Context<ApiEnv>, revision: number | null): Expectation | Response {
+/** Parses `If-Match`. Returns a problem if it does not match the revision. */
+function parseIfMatch(c: Context<ApiEnv>, revision: number | null): Expectation | Response {
   const given = c.req.header('if-match')?.trim();
   if (given === undefined || given === '*') return {};
   const wanted = given.split(',').map((tag) => tag.trim());
-  if (revision !== null && wanted.includes(etagOf(revision))) return { revision };
+  if (revision !== null && wanted.includes(formatEtag(revision))) return { revision };
   const detail =
     revision === null
       ? 'The resource has no revision: it cannot be changed through the API.'
-      : `The resource was modified: its ETag is ${etagOf(revision)}. Fetch it again and retry.`;
+      : `The resource was modified: its ETag is ${formatEtag(revision)}. Fetch it again and retry.`;
   return problem(c, 'precondition-failed', { field: 'If-Match', detail });
 }
 
@@ -412,113 +409,4 @@ function insufficientRole(c: Context<ApiEnv>, needed: Role): Response {
 
 function withSubject(query: z.ZodObject, more: Subject<unknown>['query']): z.ZodObject {
   return more ? z.strictObject({ ...query.shape, ...more }) : query;
-}
-
-/** What is there once is a text; what is there more often is refused by the schemas, which take texts only. */
-function queryOf(c: Context): Record<string, string | string[]> {
-  const entries = Object.entries(c.req.queries());
-  return Object.fromEntries(
-    entries.map(([name, values]) => [name, values.length === 1 ? (values[0] ?? '') : values]),
-  );
-}
-
-/** What the body says, in the shape that the route takes. */
-async function bodyOf(c: Context<ApiEnv>, { body, form }: Route['spec']): Promise<unknown> {
-  if (form) return readForm(c, form);
-  return body ? readBody(c, body) : undefined;
-}
-
-/** Parses a multipart or URL-encoded form. Mail programs send either. */
-async function readForm<B extends z.ZodType>(c: Context<ApiEnv>, schema: B): Promise<z.output<B> | Response> {
-  const fields = await c.req.parseBody().catch(() => ({}));
-  const parsed = schema.safeParse(fields, { reportInput: true });
-  return parsed.success ? parsed.data : invalidInput(c, 'invalid-body', parsed.error, schema);
-}
-
-/** Parses a JSON body. An absent body is parsed as an empty object. */
-async function readBody<B extends z.ZodType>(c: Context<ApiEnv>, schema: B): Promise<z.output<B> | Response> {
-  const text = await c.req.text();
-  const type = c.req.header('content-type') ?? '';
-  if (text.trim() !== '' && !/^application\/([\w.+-]+\+)?json\s*(;|$)/i.test(type)) {
-    return problem(c, 'unsupported-media-type', {
-      detail: 'Send the body with Content-Type: application/json.',
-    });
-  }
-  let value: unknown;
-  try {
-    value = text.trim() === '' ? {} : JSON.parse(text);
-  } catch {
-    return problem(c, 'invalid-body', { detail: 'The body must be JSON.' });
-  }
-  const odd = findUnsafeText(value);
-  if (odd) return problem(c, 'invalid-body', odd);
-  const parsed = schema.safeParse(value, { reportInput: true });
-  return parsed.success ? parsed.data : invalidInput(c, 'invalid-body', parsed.error, schema);
-}
-
-/** A member of a JSON value, and what leads to it. */
-interface Member {
-  readonly value: unknown;
-  readonly name?: PropertyKey;
-  readonly parent?: Member;
-}
-
-/**
- * What no field may hold, whatever its schema says: a string with a lone surrogate, which no store takes, and a field called
- * `__proto__`. Without recursion, for a body can be nested as deeply as it is long.
- */
-function findUnsafeText(body: unknown): { readonly field: string; readonly detail: string } | undefined {
-  const left: Member[] = [{ value: body }];
-  for (let member = left.pop(); member; member = left.pop()) {
-    const { name, value } = member;
-    if (name === '__proto__') {
-      const field = fieldOf(member);
-      return { field, detail: `${field} is not accepted: no field may be named __proto__.` };
-    }
-    if ([name, value].some((text) => typeof text === 'string' && !text.isWellFormed())) {
-      const field = fieldOf(member).toWellFormed();
-      return { field, detail: `${field} must be well-formed Unicode: it contains a lone surrogate.` };
-    }
-    if (typeof value !== 'object' || value === null) continue;
-    const isList = Array.isArray(value);
-    const members = Object.entries(value).map(([key, inner]) => ({
-      value: inner,
-      name: isList ? Number(key) : key,
-      parent: member,
-    }));
-    left.push(...members.reverse());
-  }
-  return undefined;
-}
-
-/** The path of a field; of one that is nested deeply, or has long names, the beginning. */
-function fieldOf(member: Member): string {
-  const path: PropertyKey[] = [];
-  for (let at: Member | undefined = member; at?.name !== undefined; at = at.parent) path.unshift(at.name);
-  return pathText(path.slice(0, 10), 'The body').slice(0, 100);
-}
-
-/** The first thing that is wrong, by its path, in one sentence. Values are not quoted: they may be secrets. */
-function invalidInput(
-  c: Context<ApiEnv>,
-  kind: 'invalid-parameter' | 'invalid-body',
-  error: z.ZodError,
-  schema: z.ZodType,
-): Response {
-  const [issue] = error.issues;
-  const whole = 'The body';
-  if (issue?.code === 'unrecognized_keys') {
-    const field = pathText([...issue.path, String(issue.keys[0]).slice(0, 100)], whole);
-    const shape =
-      issue.path.length === 0 && schema instanceof z.ZodObject ? Object.keys(schema.shape) : undefined;
-    const known = shape && ` Known: ${shape.join(', ') || 'none'}.`;
-    const what = kind === 'invalid-parameter' ? 'parameter' : 'field';
-    return problem(c, kind, { field, detail: `${field} is not a known ${what}.${known ?? ''}` });
-  }
-  if (issue === undefined || issue.path.length === 0) {
-    const own = issue?.code === 'custom' ? issue.message : 'must be a JSON object';
-    return problem(c, kind, { detail: `${whole} ${own}.` });
-  }
-  const field = pathText(issue.path, whole);
-  return problem(c, kind, { field, detail: `${sentenceOf(issue, whole)}.` });
 }

@@ -5,7 +5,7 @@ import { type AccountRef, keys, openJobsPk, rollupPk } from '../storage/schema.t
 import type { Item, Table } from '../storage/table.ts';
 import { type OpenFigures, toOpenFigures } from '../tracking/open-jobs.ts';
 import { addFigures, dayOfRollup, noFigures, toFigures } from '../tracking/rollups.ts';
-import { instant, instantText } from './parameters.ts';
+import { formatInstant, instant } from './parameters.ts';
 
 // Shapes
 
@@ -151,11 +151,11 @@ export async function readRollups(
   from: string,
   to: string,
 ): Promise<AccountRollups> {
-  const days = daysOf(from, to, MAX_ROLLUP_DAYS.account);
+  const days = listDays(from, to, MAX_ROLLUP_DAYS.account);
   const items = await table.getMany(days.map((one) => keys.rollup(ref, one)));
   const byDay = new Map(items.map((item) => [dayOfRollup(item), [item]]));
   const { region, account } = ref;
-  return { account, region, from, to, ...summed(days, byDay) };
+  return { account, region, from, to, ...sumDays(days, byDay) };
 }
 
 /** Reads the statistics of all accounts of a region, with one query per day. Throws RangeError if {@link dayRange} returns `undefined`. */
@@ -165,7 +165,7 @@ export async function readRegionRollups(
   from: string,
   to: string,
 ): Promise<RegionRollups> {
-  const days = daysOf(from, to, MAX_ROLLUP_DAYS.region);
+  const days = listDays(from, to, MAX_ROLLUP_DAYS.region);
   const byDay = new Map(
     await Promise.all(
       days.map(async (one) => [one, await table.query({ pk: rollupPk(region, one) })] as const),
@@ -180,17 +180,17 @@ export async function readRegionRollups(
   const accounts = [...byAccount]
     .sort(([a], [b]) => (a < b ? -1 : 1))
     .map(([account, sum]) => ({ account, ...sum }));
-  return { region, from, to, ...summed(days, byDay), accounts };
+  return { region, from, to, ...sumDays(days, byDay), accounts };
 }
 
-function daysOf(from: string, to: string, most: number): readonly string[] {
+function listDays(from: string, to: string, most: number): readonly string[] {
   const days = dayRange(from, to, most);
   if (!days)
     throw new RangeError(`Invalid range from ${from} to ${to}: must be ascending and at most ${most} days.`);
   return days;
 }
 
-function summed(
+function sumDays(
   days: readonly string[],
   byDay: ReadonlyMap<string, readonly Item[]>,
 ): Pick<RegionRollups, 'days' | 'total'> {
@@ -225,9 +225,9 @@ export async function readOpenJobs(deps: FigureDeps, ref: AccountRef): Promise<O
   return {
     region,
     account,
-    observedThrough: instantText(through),
-    changedAt: instantText(stored.changedAt),
-    ...chartOf([stored.figures], deps.now()),
+    observedThrough: formatInstant(through),
+    changedAt: formatInstant(stored.changedAt),
+    ...toChart([stored.figures], deps.now()),
   };
 }
 
@@ -238,21 +238,21 @@ export async function readRegionOpenJobs(deps: FigureDeps, region: string): Prom
   const all = items.map((item) => ({ account: item.sk, ...toOpenFigures(item) }));
   return {
     region,
-    ...chartOf(
+    ...toChart(
       all.map(({ figures: its }) => its),
       now,
     ),
     accounts: all.map(({ account, changedAt: at, figures: its }) => ({
       account,
-      changedAt: instantText(at),
+      changedAt: formatInstant(at),
       jobs: its.jobs,
       dispatched: its.dispatched,
-      late: lateOf(its, now),
+      late: countLate(its, now),
     })),
   };
 }
 
-function chartOf(all: readonly OpenFigures[], now: number): Pick<RegionOpenJobs, keyof typeof openChart> {
+function toChart(all: readonly OpenFigures[], now: number): Pick<RegionOpenJobs, keyof typeof openChart> {
   const sum = (of: (figures: OpenFigures) => number): number => all.reduce((so, one) => so + of(one), 0);
   const statuses = new Map<string | null, number>();
   const days = new Map<string, { jobs: number; late: number }>();
@@ -270,7 +270,7 @@ function chartOf(all: readonly OpenFigures[], now: number): Pick<RegionOpenJobs,
   return {
     jobs: sum(({ jobs }) => jobs),
     dispatched: sum(({ dispatched }) => dispatched),
-    late: sum((one) => lateOf(one, now)),
+    late: sum((one) => countLate(one, now)),
     byStatus: [...statuses]
       .sort(([a, n], [b, m]) => m - n || (String(a) < String(b) ? -1 : 1))
       .map(([status, jobs]) => ({ status, jobs })),
@@ -282,7 +282,7 @@ function chartOf(all: readonly OpenFigures[], now: number): Pick<RegionOpenJobs,
   };
 }
 
-function lateOf({ dueDays, dueEarlier }: OpenFigures, now: number): number {
+function countLate({ dueDays, dueEarlier }: OpenFigures, now: number): number {
   const due = dueDays.flatMap(([, its]) => its);
   return dueEarlier + due.reduce((sum, [dueAt, jobs]) => sum + (dueAt < now ? jobs : 0), 0);
 }

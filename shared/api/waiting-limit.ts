@@ -1,11 +1,10 @@
 /**
- * How much may wait with one API key at the same time: streams, and long polls that have nothing to say yet. Each holds an
- * invocation for as long as it waits, so open dashboards must not be without number. All instances share the count, so
- * it is kept in a table: a key has so many numbered slots, and whoever waits holds one of them.
+ * Limits the number of concurrent streams and waiting long polls of an API key, because each occupies an invocation while it
+ * waits. All instances share the count in a table: a key has numbered slots, and each waiting request holds one.
  *
- * A slot is free when there is no item, or when the item has expired. Whoever holds one gives it back at the end; who
- * can't any more (a killed instance) leaves it to its expiry, which is never before the end of what it was taken for. So
- * there are never more than allowed, and for a while there may be fewer.
+ * A slot is free if its item does not exist or has expired. A request releases its slot at its end. The slot of a killed
+ * instance expires, never before the maximum duration of its request. So the limit is never exceeded, and temporarily fewer
+ * slots may be available.
  */
 import { keys, streamPk } from '../storage/schema.ts';
 import type { Item, Table } from '../storage/table.ts';
@@ -15,22 +14,22 @@ export interface Slots {
   /** Number of slots per key. */
   readonly perKey: number;
   /**
-   * Takes a slot of a key until it is given back, at most for `lifeMs`; `undefined` when none is free. Throws `TableError`
-   * when the table does not answer: then nothing is taken, or it expires by itself.
+   * Acquires a slot of a key until it is released, at most for `lifeMs`. Returns `undefined` if none is free. Throws
+   * `TableError` if the table does not respond; a slot acquired anyway expires.
    */
-  take(keyId: string, lifeMs: number): Promise<Slot | undefined>;
+  acquire(keyId: string, lifeMs: number): Promise<Slot | undefined>;
 }
 
 /** A held slot. */
 export interface Slot {
-  /** Gives it back; what has expired, and is perhaps somebody else's by now, is left alone. Throws `TableError`. */
-  giveBack(): Promise<void>;
+  /** Releases the slot, unless it has expired and another request may hold it. Throws `TableError`. */
+  release(): Promise<void>;
 }
 
-/** What slots are kept in and counted with. */
+/** Dependencies of slots. */
 export interface SlotDeps {
   readonly table: Table;
-  /** The region whose cell this is. */
+  /** Region of the cell. */
   readonly region: string;
   readonly perKey: number;
   /** Epoch ms. */
@@ -40,42 +39,42 @@ export interface SlotDeps {
   readonly random: () => number;
 }
 
-/** The id of the key that is configured rather than made. */
+/** Id of the key that is set by the configuration. */
 export const BOOTSTRAP_KEY = 'bootstrap';
 
-/** How long beyond its time a slot is held if nobody gives it back: a while longer than anything that holds it lasts. */
+/** Time (ms) after the maximum duration of its request at which an unreleased slot expires. */
 export const SLOT_GRACE_MS = 30_000;
 
 /** Maximum number of slots per key: they fit in one page of a query. */
 export const MAX_SLOTS_PER_KEY = 1000;
 
 /**
- * Slots in a table. The first try is a conditional put of any one of them, which is all there is to it while most are free.
- * Only when that one is taken are they looked through, so that a rejection costs one write and one query.
+ * Creates slots in a table. The first attempt is a conditional put of a random slot, which suffices while most are free. Only if
+ * that slot is held are all slots queried, so a rejection costs one write and one query.
  */
 export function createSlots(deps: SlotDeps): Slots {
   const { table, region, perKey, now, newId, random } = deps;
 
-  async function take(keyId: string, lifeMs: number): Promise<Slot | undefined> {
+  async function acquire(keyId: string, lifeMs: number): Promise<Slot | undefined> {
     const holder = newId();
     let slot = Math.floor(random() * perKey);
     for (;;) {
       const key = keys.streamSlot(region, keyId, slot);
-      const giveBack = async () => {
+      const release = async () => {
         await table.write({ delete: key, when: [['holder', '=', holder]] });
       };
       const at = now();
       const expiresAt = at + lifeMs;
       const item = { ...key, holder, expiresAt, ttl: Math.ceil(expiresAt / 1000) };
-      let taken: boolean;
+      let acquired: boolean;
       try {
-        ({ done: taken } = await table.write({ put: item, when: [['expiresAt', 'absent or <=', at]] }));
+        ({ done: acquired } = await table.write({ put: item, when: [['expiresAt', 'absent or <=', at]] }));
       } catch (cause) {
-        // It may have been written all the same.
-        await giveBack().catch(() => undefined);
+        // The item may have been written anyway.
+        await release().catch(() => undefined);
         throw cause;
       }
-      if (taken) return { giveBack };
+      if (acquired) return { release };
       const free = await freeSlots(keyId, at);
       const other = free[Math.floor(random() * free.length)];
       if (other === undefined) return undefined;
@@ -89,7 +88,7 @@ export function createSlots(deps: SlotDeps): Slots {
     return Array.from({ length: perKey }, (_, slot) => slot).filter((slot) => !held.has(slot));
   }
 
-  return { perKey, take };
+  return { perKey, acquire };
 }
 
 function isHeld({ expiresAt }: Item, at: number): boolean {

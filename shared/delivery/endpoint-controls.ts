@@ -1,7 +1,7 @@
 /** Operations on an existing endpoint that leave its settings: pause, resume, enable, rotate its secret, ping. */
 import { randomBytes } from 'node:crypto';
 import type { EventType } from '../events/catalogue.ts';
-import { dataschemaOf, sourceOf } from '../events/event.ts';
+import { getDataSchemaUrl, getSource } from '../events/event.ts';
 import type { LoggedEvent } from '../log/log.ts';
 import type { Expectation, Rejection } from '../resources.ts';
 import { CELL_LOG, cellLog, keys, pad } from '../storage/schema.ts';
@@ -105,12 +105,12 @@ function createPing(region: string, endpoint: string, deps: EndpointDeps): Logge
   const json = JSON.stringify({
     specversion: '1.0',
     id,
-    source: sourceOf(cellLog(region), deps),
+    source: getSource(cellLog(region), deps),
     type,
     time: new Date(time).toISOString(),
     // It has no place in a log, and sorts before all events that have one.
     sequence: pad(0, 20),
-    dataschema: dataschemaOf(type, deps),
+    dataschema: getDataSchemaUrl(type, deps),
     datacontenttype: 'application/json',
     data: { region, endpoint },
   });

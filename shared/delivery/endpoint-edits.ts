@@ -1,7 +1,13 @@
 /** The common part of all operations on an endpoint: dependencies, lock, precondition, conditional update. */
 import type { EventUrls } from '../events/event.ts';
 import type { EventLog } from '../log/log.ts';
-import { type Expectation, type Rejection, revisionOf, revisionStill, whileLocked } from '../resources.ts';
+import {
+  type Expectation,
+  getRevision,
+  type Rejection,
+  revisionUnchanged,
+  withItemLock,
+} from '../resources.ts';
 import { keys } from '../storage/schema.ts';
 import type { Item, Table, Value } from '../storage/table.ts';
 import type { AttemptDeps } from './attempt.ts';
@@ -50,8 +56,8 @@ export async function updateEndpointItem(
     if (!set) return { kind: 'changed', endpoint: toEndpoint(item) };
     const changed = await deps.table.write({
       update: keys.sink(region, id),
-      set: { ...set, revision: revisionOf(item) + 1, changedAt: deps.now() },
-      when: [revisionStill(item), ['kind', 'present']],
+      set: { ...set, revision: getRevision(item) + 1, changedAt: deps.now() },
+      when: [revisionUnchanged(item), ['kind', 'present']],
     });
     if (changed.done && changed.item) return { kind: 'changed', endpoint: toEndpoint(changed.item) };
   }
@@ -86,8 +92,8 @@ export function checkManaged(
   return checkRevision(item, id, expected);
 }
 
-function checkRevision(item: Item, id: string, { revision = revisionOf(item) }: Expectation): Found {
-  return revision === revisionOf(item) ? { kind: 'found', item } : endpointModified(id);
+function checkRevision(item: Item, id: string, { revision = getRevision(item) }: Expectation): Found {
+  return revision === getRevision(item) ? { kind: 'found', item } : endpointModified(id);
 }
 
 interface Lock {
@@ -103,7 +109,7 @@ export function withLock<T>(
   id: string,
   work: (lock: Lock) => Promise<T>,
 ): Promise<T | Rejection> {
-  return whileLocked(deps, keys.endpointLock(region, id), id, ({ owner, item }) =>
+  return withItemLock(deps, keys.endpointLock(region, id), id, ({ owner, item }) =>
     work({ owner, fence: Number(item?.fence ?? 0) }),
   );
 }

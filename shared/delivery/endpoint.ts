@@ -1,5 +1,5 @@
 /** The representation of an endpoint, and its reads. */
-import { revisionOf } from '../resources.ts';
+import { getRevision } from '../resources.ts';
 import { keys, sinkPk } from '../storage/schema.ts';
 import type { Item, Table } from '../storage/table.ts';
 import { type EventFilter, type Sink, type SinkRecord, toSink } from './sink.ts';
@@ -109,7 +109,7 @@ export function toEndpoint(item: Item): Endpoint {
     ratePerSecond: sink.ratePerSecond ?? null,
     description: typeof item.description === 'string' ? item.description : null,
     managed: isManaged(item),
-    revision: revisionOf(item),
+    revision: getRevision(item),
     createdAt: number('createdAt'),
     changedAt: number('changedAt'),
   };

@@ -20,7 +20,13 @@
  */
 import { randomBytes } from 'node:crypto';
 import type * as z from 'zod';
-import { beingWorkedOn, type Expectation, type Rejection, revisionOf, revisionStill } from '../resources.ts';
+import {
+  type Expectation,
+  getRevision,
+  lockConflict,
+  type Rejection,
+  revisionUnchanged,
+} from '../resources.ts';
 import { type AccountRef, endpointLockPk, keys } from '../storage/schema.ts';
 import type { Item, Table, Value } from '../storage/table.ts';
 import { checkInput } from '../validation.ts';
@@ -127,7 +133,7 @@ export async function createEndpoint(
       ],
       deps.newId(),
     );
-    if (!made.done) return made.failed.includes(1) ? endpointExists(id) : beingWorkedOn(id);
+    if (!made.done) return made.failed.includes(1) ? endpointExists(id) : lockConflict(id);
     return { kind: 'created', endpoint: toEndpoint(item), secret, late: place.late };
   });
 }
@@ -176,7 +182,7 @@ export async function updateEndpoint(
 
     const outcome = await withLock(deps, region, id, async () => {
       const still = await deps.table.get(keys.sink(region, id));
-      if (!still || revisionOf(still) !== revisionOf(item)) return undefined;
+      if (!still || getRevision(still) !== getRevision(item)) return undefined;
       if (change.headers !== undefined || record.target !== before.target) {
         const kept = await deps.secrets.load(region, id);
         if (!kept) throw new Error(`The secrets of the endpoint ${id} are missing.`);
@@ -189,10 +195,10 @@ export async function updateEndpoint(
         update: keys.sink(region, id),
         set: {
           ...toEndpointAttributes(record, fields),
-          revision: revisionOf(item) + 1,
+          revision: getRevision(item) + 1,
           changedAt: deps.now(),
         },
-        when: [revisionStill(item), ['kind', 'present']],
+        when: [revisionUnchanged(item), ['kind', 'present']],
       });
       if (!changed.done || !changed.item) return undefined;
       // Also completes the cleanup of an earlier, interrupted change.
@@ -222,10 +228,10 @@ export async function deleteEndpoint(
         set: { fence: Math.max(lock.fence, Number(item.leaseToken ?? 0)) },
         when: [['owner', '=', lock.owner]],
       });
-      if (!remembered.done) return beingWorkedOn(id);
+      if (!remembered.done) return lockConflict(id);
       const gone = await deps.table.write({
         delete: keys.sink(region, id),
-        when: [revisionStill(item), ['kind', 'present']],
+        when: [revisionUnchanged(item), ['kind', 'present']],
       });
       if (!gone.done) return endpointModified(id);
     }

@@ -1,21 +1,21 @@
 /**
- * The AsyncAPI 3.0 document: every event type as a message, on each way that events take: webhooks, the SNS topic, live
- * streams. Made of the catalogue; what stands here besides is what the ways add to an event.
+ * The AsyncAPI 3.0 document, generated from the catalogue: every event type as a message of each transport (webhooks, SNS topic,
+ * live streams), with the headers that the transport adds.
  */
 import { API_VERSION } from '../api-version.ts';
 import { catalogue, type EventType, eventTypes } from './catalogue.ts';
 import type { JobEvent } from './event.ts';
-import { exampleOf } from './examples.ts';
-import { envelopeOf, isAboutRegion, sharedSchemas, textSchema as text } from './schemas.ts';
+import { getExample } from './examples.ts';
+import { isAboutRegion, sharedSchemas, textSchema as text, toEnvelopeSchema } from './schemas.ts';
 
 type Json = { readonly [name: string]: unknown };
 
-/** A way that events take. */
+/** A transport of events. */
 interface Way {
-  /** The path of its channels' messages among the components. */
+  /** Prefix of its messages in the components. */
   readonly name: 'webhook' | 'topic' | 'stream';
   readonly contentType: string;
-  /** The schema of what it adds to an event, and that for an example. */
+  /** Schema of its headers; `headersOf` returns those of an example. */
   readonly headers: Json;
   headersOf(event: JobEvent): Json;
 }
@@ -89,7 +89,7 @@ const WAYS: readonly Way[] = [
       };
       const attributes = {
         type: event.type,
-        // In a region's own log an event is not the account's, even if it tells of one.
+        // Events in the log of a region do not belong to an account, even if they name one.
         accountId: event.source.includes('/accounts/') ? account : undefined,
         region,
         jobNumber: job && String(job.jobNumber),
@@ -121,7 +121,7 @@ const WAYS: readonly Way[] = [
 /** The document. The same each time, but a new object. */
 export function asyncApiDocument(): object {
   const server = (name: string) => ({ $ref: `#/servers/${name}` });
-  const messagesOf = (way: Way['name'], types: readonly string[]) =>
+  const listMessages = (way: Way['name'], types: readonly string[]) =>
     Object.fromEntries(types.map((type) => [type, { $ref: `#/components/messages/${way}.${type}` }]));
   const logged = eventTypes.filter((type) => type !== 'jobwire.ping');
   const ofRegion = logged.filter(isAboutRegion);
@@ -131,7 +131,7 @@ export function asyncApiDocument(): object {
     description,
     servers: [server('api')],
     ...(parameters && { parameters }),
-    messages: { ...messagesOf('stream', types), cursor: { $ref: '#/components/messages/stream.cursor' } },
+    messages: { ...listMessages('stream', types), cursor: { $ref: '#/components/messages/stream.cursor' } },
   });
   const sends = (channel: string, title: string, summary: string, rest: Json = {}) => ({
     ...{ action: 'send', channel: { $ref: `#/channels/${channel}` }, title, summary },
@@ -184,7 +184,7 @@ export function asyncApiDocument(): object {
         description:
           'URL of an endpoint. Each event is one POST request. A 2xx response within 15 seconds acknowledges it.',
         servers: [server('receiver')],
-        messages: messagesOf('webhook', eventTypes),
+        messages: listMessages('webhook', eventTypes),
       },
       topic: {
         address: 'jobwire-{stage}-{region}-events.fifo',
@@ -196,7 +196,7 @@ export function asyncApiDocument(): object {
           region: { description: 'Id of the region.', examples: ['us'] },
         },
         messages: {
-          ...messagesOf('topic', logged),
+          ...listMessages('topic', logged),
           reference: { $ref: '#/components/messages/topic.reference' },
         },
       },
@@ -245,7 +245,7 @@ export function asyncApiDocument(): object {
         ...WAYS.flatMap((way) =>
           (way.name === 'webhook' ? eventTypes : logged).map((type) => [
             `${way.name}.${type}`,
-            messageOf(way, type),
+            toMessage(way, type),
           ]),
         ),
         ['topic.reference', referenceMessage()],
@@ -256,7 +256,7 @@ export function asyncApiDocument(): object {
       ),
       schemas: {
         ...sharedSchemas(),
-        ...Object.fromEntries(eventTypes.map((type) => [type, envelopeOf(type)])),
+        ...Object.fromEntries(eventTypes.map((type) => [type, toEnvelopeSchema(type)])),
         reference: REFERENCE,
         cursor: CURSOR,
       },
@@ -288,8 +288,8 @@ const STREAM_QUERY = {
   additionalProperties: false,
 };
 
-function messageOf(way: Way, type: EventType): Json {
-  const example = exampleOf(type);
+function toMessage(way: Way, type: EventType): Json {
+  const example = getExample(type);
   if (!example) throw new Error(`${type} has no example.`);
   return {
     name: type,
@@ -354,7 +354,7 @@ function cursorMessage(): Json {
 }
 
 function referenceMessage(): Json {
-  const { id, type, source, subject, time, sequence } = exampleOf('job.updated') ?? {};
+  const { id, type, source, subject, time, sequence } = getExample('job.updated') ?? {};
   const after = id?.slice(id.indexOf('.') + 1).replace(/\d+$/, (number) => String(Number(number) - 1));
   const feed = `https://us.jobwire.example/v1/accounts/acme/events?after=${after}&limit=1`;
   return {

@@ -3,7 +3,7 @@
  * and the receiver types are generated from it. Changes within a type are additive; a breaking change is a new type.
  */
 import * as z from 'zod';
-import { schemaPathOf } from './types.ts';
+import { getSchemaPath } from './types.ts';
 
 const instant = z.iso.datetime().describe('Timestamp (ISO 8601, UTC).');
 const asSaid = z.string().describe('Date or timestamp as reported by the ordering API.');
@@ -325,9 +325,15 @@ export type Observed = z.infer<typeof observed>;
  * Returns the JSON Schema of the data of a type, or `undefined` for an unknown type. `baseUrl`: prefix of `$id`, so that it
  * equals the `dataschema` of events.
  */
-export function dataSchemaOf(type: string, baseUrl = ''): object | undefined {
+export function getDataSchema(type: string, baseUrl = ''): object | undefined {
   const entry = Object.hasOwn(catalogue, type) ? catalogue[type as EventType] : undefined;
   if (!entry) return undefined;
   const { $schema, ...schema } = z.toJSONSchema(entry.data, { io: 'input' });
-  return { $schema, $id: `${baseUrl}${schemaPathOf(type)}`, title: type, description: entry.when, ...schema };
+  return {
+    $schema,
+    $id: `${baseUrl}${getSchemaPath(type)}`,
+    title: type,
+    description: entry.when,
+    ...schema,
+  };
 }

@@ -1,7 +1,7 @@
 /** The envelope: a numbered event of an account's log as a CloudEvents 1.0 structured JSON document. */
 import { type AccountRef, isCell, pad } from '../storage/schema.ts';
 import type { EventData, EventType } from './catalogue.ts';
-import { schemaPathOf } from './types.ts';
+import { getSchemaPath } from './types.ts';
 
 /** An event that has been decided but not yet numbered. `time` is epoch ms: when the answer came that shows it. */
 export type EventDraft = {
@@ -45,14 +45,14 @@ export interface EventUrls {
 }
 
 /** Returns `source` of the events in the log of `ref`. */
-export function sourceOf({ region, account }: AccountRef, { sourceBaseUrl = '' }: EventUrls): string {
+export function getSource({ region, account }: AccountRef, { sourceBaseUrl = '' }: EventUrls): string {
   const path = isCell({ region, account }) ? `/regions/${region}` : `/regions/${region}/accounts/${account}`;
   return `${sourceBaseUrl}${path}`;
 }
 
 /** Returns `dataschema` of the events of a type. */
-export function dataschemaOf(type: EventType, { schemaBaseUrl }: EventUrls): string {
-  return `${schemaBaseUrl}${schemaPathOf(type)}`;
+export function getDataSchemaUrl(type: EventType, { schemaBaseUrl }: EventUrls): string {
+  return `${schemaBaseUrl}${getSchemaPath(type)}`;
 }
 
 /** Numbers a draft: the envelope of the event at `sequence` of the log of `ref` in `epoch`. */
@@ -64,22 +64,22 @@ export function toEvent(
 ): JobEvent {
   const { region, account } = ref;
   const about = isCell(ref) ? { region } : { account, region };
-  const subject = subjectOf(draft);
+  const subject = getSubject(draft);
   return {
     specversion: '1.0',
     id: `${account}.${place.epoch}.${place.sequence}`,
-    source: sourceOf(ref, urls),
+    source: getSource(ref, urls),
     type: draft.type,
     ...(subject === undefined ? {} : { subject }),
     time: new Date(draft.time).toISOString(),
     sequence: pad(place.sequence, 20),
-    dataschema: dataschemaOf(draft.type, urls),
+    dataschema: getDataSchemaUrl(draft.type, urls),
     datacontenttype: 'application/json',
     data: { ...about, ...draft.data },
   };
 }
 
-function subjectOf(draft: EventDraft): string | undefined {
+function getSubject(draft: EventDraft): string | undefined {
   if (draft.type === 'order_group.dispatched') {
     // Customers can put half a character into a name.
     return `order-groups/${encodeURIComponent(draft.data.orderGroup.toWellFormed())}`;

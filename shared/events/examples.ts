@@ -1,28 +1,26 @@
 /**
- * An example of every event type: complete envelopes, as receivers get them, the same at every start. They tell of one
- * account and its orders in the first days of March. Only the API and the documents import them: functions that write
- * events need none.
+ * A constant example of every event type: complete envelopes of one account and its orders. Only the API and the documents import
+ * them; functions that write events do not.
  */
 import { cellLog } from '../storage/schema.ts';
 import { type EventType, eventTypes, type JobSummary, type Observed } from './catalogue.ts';
 import { type EventDraft, type JobEvent, toEvent } from './event.ts';
 
-/** A host that stands for whoever runs Jobwire. */
+/** Public URL of the examples. */
 export const EXAMPLE_URL = 'https://us.jobwire.example';
 
-/** As with `publicUrl`. */
 const URLS = { schemaBaseUrl: EXAMPLE_URL, sourceBaseUrl: EXAMPLE_URL };
 
 const REGION = 'us';
 const ACCOUNT = 'acme';
 const EPOCH = 't3k9x1a2b3c4';
-/** The epoch after the log was restored. */
+/** Epoch after a restore. */
 const LATER_EPOCH = 't3kj0f5d6e7f';
-/** The sequence of the first of them; the others go on from there in the order of the catalogue. */
+/** Sequence of the first example. The others follow in the order of the catalogue. */
 const FIRST = 1041;
 
-/** What each type says, besides its place in a log. `at` is when the answer came that shows it. */
-type Told = {
+/** An example of each type without its position in a log. `at` is the time of the response that showed the change. */
+type Drafts = {
   readonly [T in EventType]: Omit<Extract<EventDraft, { type: T }>, 'type' | 'time'> & {
     readonly at: string;
   };
@@ -54,25 +52,25 @@ const cancelled: JobSummary = {
   ...{ mustDate: false, dateOut: null, tracking: [] },
 };
 
-/** An event seen at an instant, two minutes after the look before. */
-function seen(at: string, view: Observed['view'] = 'list'): { at: string; observed: Observed } {
+/** Returns the evidence of a change observed at `at`, two minutes after the previous observation. */
+function observedAt(at: string, view: Observed['view'] = 'list'): { at: string; observed: Observed } {
   return { at, observed: { at, since: new Date(Date.parse(at) - 120_000).toISOString(), view } };
 }
 
-/** An event about a job, as it stands in `now`. */
+/** Returns an event about a job; `now` is its current state. */
 function about<D extends object>(now: JobSummary, at: string, rest: D, view?: Observed['view']) {
-  const { observed } = seen(at, view);
+  const { observed } = observedAt(at, view);
   return { at, jobNumber: now.jobNumber, data: { job: now, observed, ...rest } };
 }
 
-function ofAccount<D extends object>(at: string, rest: D) {
-  return { at, data: { observed: seen(at).observed, ...rest } };
+function aboutAccount<D extends object>(at: string, rest: D) {
+  return { at, data: { observed: observedAt(at).observed, ...rest } };
 }
 
 const OUTAGE_SINCE = '2026-03-03T02:10:04.512Z';
 const ENDPOINT = 'erp';
 
-const told: Told = {
+const drafts: Drafts = {
   'job.created': about({ ...job, status: 'Awaiting artwork' }, '2026-03-02T16:04:11.250Z', {
     changes: {},
     occurredAt: '2026-03-02T09:02:47-07:00',
@@ -154,37 +152,40 @@ const told: Told = {
   'order_group.dispatched': {
     at: '2026-03-04T22:22:10.640Z',
     data: {
-      observed: seen('2026-03-04T22:22:10.640Z').observed,
+      observed: observedAt('2026-03-04T22:22:10.640Z').observed,
       orderGroup: 'SPRING-38',
       jobs: [4711, 4712],
       excludedJobs: [4713],
       repeated: false,
     },
   },
-  'account.baselined': ofAccount('2026-03-02T08:00:03.914Z', { openJobs: 184 }),
-  'account.poll_failing': ofAccount('2026-03-03T02:16:04.201Z', {
+  'account.baselined': aboutAccount('2026-03-02T08:00:03.914Z', { openJobs: 184 }),
+  'account.poll_failing': aboutAccount('2026-03-03T02:16:04.201Z', {
     consecutiveFailures: 3,
     reason: 'GET /Jobs/active failed, the service is not available (503)',
   }),
-  'account.poll_recovered': ofAccount('2026-03-03T02:40:05.677Z', { failedPolls: 11 }),
-  'account.credentials_rejected': ofAccount('2026-03-03T09:00:02.345Z', {
-    reason: 'POST /protocol/openid-connect/token failed, the token endpoint refused the credentials (401)',
+  'account.poll_recovered': aboutAccount('2026-03-03T02:40:05.677Z', { failedPolls: 11 }),
+  'account.credentials_rejected': aboutAccount('2026-03-03T09:00:02.345Z', {
+    reason: 'POST /protocol/openid-connect/token failed, the token endpoint rejected the credentials (401)',
   }),
-  'account.credentials_accepted': ofAccount('2026-03-03T09:32:03.120Z', {}),
-  'account.identity_mismatch': ofAccount('2026-03-03T09:34:02.986Z', { expectedId: 20418, actualId: 20977 }),
-  'account.quarantined': ofAccount('2026-03-03T12:08:04.433Z', {
+  'account.credentials_accepted': aboutAccount('2026-03-03T09:32:03.120Z', {}),
+  'account.identity_mismatch': aboutAccount('2026-03-03T09:34:02.986Z', {
+    expectedId: 20418,
+    actualId: 20977,
+  }),
+  'account.quarantined': aboutAccount('2026-03-03T12:08:04.433Z', {
     ...{ openJobs: 12, suspected: 171, contradictory: 0, reported: 2 },
   }),
-  'account.resumed': ofAccount('2026-03-03T12:52:03.508Z', {
+  'account.resumed': aboutAccount('2026-03-03T12:52:03.508Z', {
     previousState: 'quarantined' as const,
     by: 'automatic' as const,
   }),
-  'account.restored': ofAccount('2026-03-07T06:00:02.050Z', {
+  'account.restored': aboutAccount('2026-03-07T06:00:02.050Z', {
     after: `${EPOCH}.${FIRST + eventTypes.indexOf('account.restored') - 1}`,
   }),
   'status.discovered': {
     at: '2026-03-03T15:30:12.008Z',
-    data: { observed: seen('2026-03-03T15:30:12.008Z').observed, status: 'In production' },
+    data: { observed: observedAt('2026-03-03T15:30:12.008Z').observed, status: 'In production' },
   },
   'upstream.outage': {
     at: '2026-03-03T02:14:05.330Z',
@@ -226,16 +227,16 @@ const told: Told = {
 };
 
 /** The example of a type, or `undefined` for a type that is not in the catalogue. */
-export function exampleOf(type: string): JobEvent | undefined {
+export function getExample(type: string): JobEvent | undefined {
   const place = eventTypes.indexOf(type as EventType);
   if (place === -1) return undefined;
-  const { at, ...rest } = told[type as EventType];
-  const ofCell = /^(upstream|endpoint|jobwire)\./.test(type);
+  const { at, ...rest } = drafts[type as EventType];
+  const isOfCell = /^(upstream|endpoint|jobwire)\./.test(type);
   const draft = { ...rest, type, time: Date.parse(at) } as EventDraft;
-  const ref = ofCell ? cellLog(REGION) : { region: REGION, account: ACCOUNT };
+  const ref = isOfCell ? cellLog(REGION) : { region: REGION, account: ACCOUNT };
   const epoch = type === 'account.restored' ? LATER_EPOCH : EPOCH;
   const event = toEvent(draft, ref, { epoch, sequence: FIRST + place }, URLS);
-  // A ping stands in no log.
+  // A ping is not recorded in a log.
   if (type !== 'jobwire.ping') return event;
   return { ...event, id: 'ping.01hqz6v3f8', sequence: '0'.repeat(20) };
 }

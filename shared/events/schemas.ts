@@ -28,8 +28,8 @@ export const textSchema = (description: string, rest: JsonSchema = {}): JsonSche
   description,
 });
 
-/** What is open to everybody's fields is read as an input; what a format says needs no pattern besides, nor do safe integers a range. */
-function plainSchemaOf(schema: z.ZodType): JsonSchema {
+/** Converts a schema as an input, so that objects allow additional fields. Patterns of formats and the range of safe integers are left out. */
+function toPlainSchema(schema: z.ZodType): JsonSchema {
   const { $schema: _, ...plain } = z.toJSONSchema(schema, {
     io: 'input',
     override({ jsonSchema }) {
@@ -64,7 +64,7 @@ const SHARED = (() => {
     ['BooleanChange', canEdit, `Change of a boolean value. \`from\`: ${from} \`to\`: ${to}`],
     ['NumberChange', orderGroupSequence.unwrap(), `Change of a number. \`from\`: ${from} \`to\`: ${to}`],
   ] as const;
-  const plain = shapes.map(([name, schema]) => ({ name, plain: plainSchemaOf(schema) }));
+  const plain = shapes.map(([name, schema]) => ({ name, plain: toPlainSchema(schema) }));
   return shapes.map(([name, , description], at) => ({
     name,
     plain: JSON.stringify(plain[at]?.plain),
@@ -79,17 +79,17 @@ const SHARED = (() => {
   }));
 })();
 
-/** Returns the components that {@link envelopeOf} refers to, by name. */
+/** Returns the components that {@link toEnvelopeSchema} refers to, by name. */
 export function sharedSchemas(): Readonly<Record<string, JsonSchema>> {
   return Object.fromEntries(SHARED.map(({ name, schema }) => [name, schema]));
 }
 
 /** Returns the same schema with `$ref` for every part that has a name. */
-function withReferences<T>(value: T, nameOf: (plain: string) => string | undefined): T {
+function withReferences<T>(value: T, toComponentName: (plain: string) => string | undefined): T {
   const replaced = (part: unknown): unknown => {
     if (typeof part !== 'object' || part === null) return part;
     if (Array.isArray(part)) return part.map(replaced);
-    const name = nameOf(JSON.stringify(part));
+    const name = toComponentName(JSON.stringify(part));
     if (name !== undefined) return { $ref: `${COMPONENTS}${name}` };
     return Object.fromEntries(Object.entries(part).map(([key, one]) => [key, replaced(one)]));
   };
@@ -122,16 +122,16 @@ function withTitles(schema: JsonSchema, title: string): JsonSchema {
 }
 
 /** Returns the schema of a type's `data`, with references to the shared schemas and a title for each other object. */
-export function dataOf(type: EventType): JsonSchema {
+export function toDataSchema(type: EventType): JsonSchema {
   const data = withReferences(
-    plainSchemaOf(catalogue[type].data),
+    toPlainSchema(catalogue[type].data),
     (plain) => SHARED.find((one) => one.plain === plain)?.name,
   );
   return withTitles(data, `${pascalCase(type)}Data`);
 }
 
 /** Returns the CloudEvents envelope of a type around `data`. Default: the schema of its data. */
-export function envelopeOf(type: EventType, data: JsonSchema = dataOf(type)): JsonSchema {
+export function toEnvelopeSchema(type: EventType, data: JsonSchema = toDataSchema(type)): JsonSchema {
   const subject = type.startsWith('job.')
     ? textSchema('The job.', { pattern: '^jobs/\\d+$' })
     : type === 'order_group.dispatched'
@@ -175,8 +175,8 @@ export function eventComponents(): Readonly<Record<string, JsonSchema>> {
       eventTypes.flatMap((type) => {
         const data = `${pascalCase(type)}Data`;
         return [
-          [data, dataOf(type)],
-          [nameOf(type), { ...envelopeOf(type, ref(data)), title: nameOf(type) }],
+          [data, toDataSchema(type)],
+          [nameOf(type), { ...toEnvelopeSchema(type, ref(data)), title: nameOf(type) }],
         ];
       }),
     ),

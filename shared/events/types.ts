@@ -8,6 +8,6 @@ export function typeMatches(type: string, patterns: readonly string[]): boolean 
 }
 
 /** Path of the JSON Schema of a type's data. `v1` is the version of the schemas: it changes with a breaking change only. */
-export function schemaPathOf(type: string): string {
+export function getSchemaPath(type: string): string {
   return `/schemas/v1/${type}.json`;
 }

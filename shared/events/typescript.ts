@@ -1,10 +1,10 @@
 /**
- * The catalogue as TypeScript that stands by itself: what receivers import must need neither zod nor this repository. It is
- * read from the JSON Schemas, so it knows what they know and refuses what it can't say rather than guess.
+ * Generates TypeScript types of the catalogue without dependencies, for receivers. They are generated from the JSON Schemas; a
+ * keyword without a TypeScript equivalent is an error.
  */
-import { catalogue, dataSchemaOf, eventTypes } from './catalogue.ts';
+import { catalogue, eventTypes, getDataSchema } from './catalogue.ts';
 
-/** The keywords of JSON Schema that zod writes and that have a meaning for types. */
+/** JSON Schema keywords that zod generates and that affect types. */
 export interface Schema {
   readonly $ref?: string;
   readonly type?: string | readonly string[];
@@ -19,7 +19,7 @@ export interface Schema {
   readonly const?: unknown;
 }
 
-/** What only narrows values, or names and explains: types can't say it, comments do. */
+/** Keywords that do not affect types. */
 const WITHOUT_A_TYPE = new Set(
   [
     '$schema',
@@ -56,11 +56,11 @@ const WITH_A_TYPE = new Set([
   'const',
 ]);
 
-/** The source of `receive/events.ts`. Throws when the catalogue uses a shape that is not known here. */
+/** Returns the source of `receive/events.ts`. Throws if the catalogue uses an unknown schema. */
 export function typesOfEvents(): string {
-  const { job, observed } = schemaOf('job.created').properties ?? {};
+  const { job, observed } = getSchema('job.created').properties ?? {};
   const parcel = job?.properties?.tracking?.items;
-  if (!job || !observed || !parcel) throw new Error('job.created lacks the shapes that have names.');
+  if (!job || !observed || !parcel) throw new Error('job.created lacks the named schemas.');
   const shapes: readonly Shape[] = [
     {
       name: 'TrackingEntry',
@@ -80,36 +80,37 @@ export function typesOfEvents(): string {
   ];
   const named = shapes.map((shape) => {
     const others = shapes.filter((other) => other !== shape);
-    return `${comment(shape.about, '')}export interface ${shape.name} ${typeOf(shape.schema, others, '')}\n`;
+    return `${comment(shape.about, '')}export interface ${shape.name} ${toType(shape.schema, others, '')}\n`;
   });
   const byType = eventTypes.map(
-    (type) => `${comment(catalogue[type].when, '  ')}  '${type}': ${typeOf(schemaOf(type), shapes, '  ')};\n`,
+    (type) =>
+      `${comment(catalogue[type].when, '  ')}  '${type}': ${toType(getSchema(type), shapes, '  ')};\n`,
   );
   return [
-    '/** The types of all events. Made from shared/events/catalogue.ts by `npm run build`: not to be edited. */\n',
+    '/** The types of all events. Generated from shared/events/catalogue.ts by `npm run build`; do not edit. */\n',
     ...named,
     '/** A value before and after. */\nexport interface Change<T> {\n  from: T;\n  to: T;\n}\n',
     `/** Every event type with the shape of its data. */\nexport interface EventDataByType {\n${byType.join('')}}\n`,
   ].join('\n');
 }
 
-/** A schema that stands in many events, and its name. */
+/** A schema that is part of many events, and its name. */
 interface Shape {
   readonly name: string;
   readonly schema: Schema;
   readonly about: string;
 }
 
-function schemaOf(type: string): Schema {
-  return dataSchemaOf(type) as Schema;
+function getSchema(type: string): Schema {
+  return getDataSchema(type) as Schema;
 }
 
 /** Prints a schema as a TypeScript type. `shapes` are printed as their names, arrays as readonly if `readonly` is set. */
-export function typeOf(schema: Schema, shapes: readonly Shape[], indent: string, readonly = false): string {
-  const print = (one: Schema) => typeOf(one, shapes, indent, readonly);
+export function toType(schema: Schema, shapes: readonly Shape[], indent: string, readonly = false): string {
+  const print = (one: Schema) => toType(one, shapes, indent, readonly);
   for (const keyword of Object.keys(schema)) {
     if (WITH_A_TYPE.has(keyword) || WITHOUT_A_TYPE.has(keyword)) continue;
-    throw new Error(`The schema uses "${keyword}" of JSON Schema, which has no TypeScript here yet.`);
+    throw new Error(`The schema uses "${keyword}" of JSON Schema, which has no TypeScript equivalent.`);
   }
   for (const { name, schema: shape } of shapes) {
     if (sameShape(schema, shape)) return name;
@@ -119,9 +120,9 @@ export function typeOf(schema: Schema, shapes: readonly Shape[], indent: string,
   if ('const' in schema) return literal(schema.const);
   if (schema.enum) return schema.enum.map(literal).join(' | ');
   const either = schema.anyOf ?? schema.oneOf;
-  if (either) return unionOf(either.map(print));
+  if (either) return toUnionType(either.map(print));
   if (typeof schema.type === 'object') {
-    return unionOf(schema.type.map((type) => print({ ...schema, type })));
+    return toUnionType(schema.type.map((type) => print({ ...schema, type })));
   }
   switch (schema.type) {
     case 'string':
@@ -137,31 +138,31 @@ export function typeOf(schema: Schema, shapes: readonly Shape[], indent: string,
       return `${readonly ? 'readonly ' : ''}${items}[]`;
     }
     case 'object':
-      return objectOf(schema, shapes, indent, readonly);
+      return toObjectType(schema, shapes, indent, readonly);
     case undefined:
       return 'unknown';
     default:
-      throw new Error(`The schema uses the type "${schema.type}", which has no TypeScript here yet.`);
+      throw new Error(`The schema uses the type "${schema.type}", which has no TypeScript equivalent.`);
   }
 }
 
-function objectOf(schema: Schema, shapes: readonly Shape[], indent: string, readonly: boolean): string {
+function toObjectType(schema: Schema, shapes: readonly Shape[], indent: string, readonly: boolean): string {
   const { properties = {}, required = [], additionalProperties: rest } = schema;
   const names = Object.keys(properties);
   const { from, to } = properties;
   const isChange = names.length === 2 && required.length === 2 && from && to && sameShape(from, to);
   if (isChange && shapes.length > 0) {
-    return `Change<${typeOf(from, shapes, indent)}>`;
+    return `Change<${toType(from, shapes, indent)}>`;
   }
   const inner = `${indent}  `;
   const fields = names.map((name) => {
     const field = properties[name] ?? {};
     const key = /^[A-Za-z_]\w*$/.test(name) ? name : JSON.stringify(name);
     const mark = required.includes(name) ? '' : '?';
-    return `${comment(field.description, inner)}${inner}${key}${mark}: ${typeOf(field, shapes, inner, readonly)};\n`;
+    return `${comment(field.description, inner)}${inner}${key}${mark}: ${toType(field, shapes, inner, readonly)};\n`;
   });
   const others =
-    typeof rest === 'object' ? typeOf(rest, shapes, inner, readonly) : rest === true ? 'unknown' : undefined;
+    typeof rest === 'object' ? toType(rest, shapes, inner, readonly) : rest === true ? 'unknown' : undefined;
   if (others !== undefined) {
     if (names.length === 0) return `Record<string, ${others}>`;
     fields.push(`${inner}[name: string]: unknown;\n`);
@@ -169,7 +170,7 @@ function objectOf(schema: Schema, shapes: readonly Shape[], indent: string, read
   return fields.length === 0 ? 'Record<string, never>' : `{\n${fields.join('')}${indent}}`;
 }
 
-function unionOf(types: readonly string[]): string {
+function toUnionType(types: readonly string[]): string {
   return [...new Set(types)].join(' | ');
 }
 
@@ -177,12 +178,12 @@ function literal(value: unknown): string {
   return typeof value === 'string' ? `'${value.replaceAll(/['\\]/g, '\\$&')}'` : JSON.stringify(value);
 }
 
-/** Whether two schemas say the same, whatever they are called. */
+/** Returns whether two schemas are equal, regardless of their names. */
 function sameShape(one: Schema, other: Schema): boolean {
-  return meaningOf(one) === meaningOf(other);
+  return toComparable(one) === toComparable(other);
 }
 
-function meaningOf(schema: Schema): string {
+function toComparable(schema: Schema): string {
   return JSON.stringify({ ...schema, description: undefined, title: undefined });
 }
 

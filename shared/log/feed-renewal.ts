@@ -18,7 +18,7 @@ const WRITES_AT_ONCE = 16;
  * Renews the feed after the table was restored: it resumes in a new epoch, after all numbers that are
  * visible. Call it before the logs are renewed. Repeating it is harmless.
  *
- * A backup can be torn by moments: a transaction of its last second may be there only in part. Any part that
+ * A backup can be torn: it may contain only a part of a transaction of its last second. Any part that
  * is visible is repaired, so that each event is in the feed once; see {@link planRepair}. The positions then show
  * how far receivers of the feed had read the logs. The logs must not assign those numbers again.
  */
@@ -40,30 +40,30 @@ export async function renewFeed(
   const alive = shown.filter((range) => Number(range.expiresAt) > now).reverse();
   const times = [...shown, ...positions].map(({ forwardedAt }) => Number(forwardedAt));
   const since = times.reduce((latest, time) => Math.max(latest, time), 0) - TORN_MS;
-  const mended = planRepair(
+  const repair = planRepair(
     head.sequence,
     { ranges: alive.map(toRange), isAll: shown.length < TORN_RANGES },
     positions.map((one) => ({ ...toPositionRange(one), isRecent: Number(one.forwardedAt) > since })),
   );
   const limit = pLimit(WRITES_AT_ONCE);
-  await limit.map(mended.ranges, (range) =>
+  await limit.map(repair.ranges, (range) =>
     table.write({ put: toRangeItem(feed, range, now), when: [['pk', 'absent']] }),
   );
-  await limit.map(mended.positions, (range) =>
+  await limit.map(repair.positions, (range) =>
     table.write({ put: { ...positionKey({ region, account: range.account }), ...toPosition(range, now) } }),
   );
   const former = [
     ...((head.attributes.former as readonly string[] | undefined) ?? []),
-    formatCursor(head.epoch, mended.end),
+    formatCursor(head.epoch, repair.end),
   ];
   const expiresAt = Math.max(
     Number(head.attributes.rangesExpireAt ?? 0),
-    ...[...alive, ...mended.ranges].map((range) => Number(range.expiresAt)),
+    ...[...alive, ...repair.ranges].map((range) => Number(range.expiresAt)),
   );
   // Written last: if interrupted before, the next run finds the same state again.
   await table.write({
     update: keys.head(feed),
-    set: { epoch, sequence: mended.sequence, rangesExpireAt: expiresAt, former },
+    set: { epoch, sequence: repair.sequence, rangesExpireAt: expiresAt, former },
     when: [
       ['epoch', '=', head.epoch],
       ['sequence', '=', head.sequence],

@@ -112,17 +112,17 @@ export interface EventLog {
    * current end, because receivers may know events after the restored state that are missing here. Fences off
    * polls. Repeating the call is harmless. Returns `undefined` for a log that was never started.
    *
-   * `announce` returns the events that report the restore, for the same transaction; its argument is the
+   * `createEvents` returns the events that report the restore, for the same transaction; its argument is the
    * cursor after which the log resumes.
    *
-   * A backup can be torn by moments: transactions of its last second may be there only in part. The log
-   * resumes after all visible numbers and after `known`, the last number known to be assigned. `announce`
+   * A backup can be torn: it may contain only a part of the transactions of its last second. The log
+   * resumes after all visible numbers and after `known`, the last number known to be assigned. `createEvents`
    * fills the gaps before.
    */
   renew(
     ref: AccountRef,
     epoch: string,
-    announce: (after: string) => readonly EventDraft[],
+    createEvents: (after: string) => readonly EventDraft[],
     known?: number,
   ): Promise<Renewed | undefined>;
   /**
@@ -271,7 +271,7 @@ export function createEventLog(table: Table, options: Options): EventLog {
     ref: AccountRef,
     head: Head,
     epoch: string,
-    announce: (after: string) => readonly EventDraft[],
+    createEvents: (after: string) => readonly EventDraft[],
     known: number,
   ): Promise<Pick<Head, 'sequence' | 'attributes'>> {
     const last = await table.query({ pk: logPk(ref), descending: true, limit: TORN_EVENTS });
@@ -282,7 +282,7 @@ export function createEventLog(table: Table, options: Options): EventLog {
     const from = Math.min(head.sequence, ...alive);
     let expiresAt = expiries.get(from) ?? Number(head.attributes.eventsExpireAt ?? now() + retentionMs);
     for (let at = from + 1; at <= sequence; at += 1) {
-      const [draft] = expiries.has(at) ? [] : announce(formatCursor(head.epoch, at - 1));
+      const [draft] = expiries.has(at) ? [] : createEvents(formatCursor(head.epoch, at - 1));
       if (draft) await table.write(toEventWrite(ref, draft, { epoch, sequence: at }, expiresAt));
       else expiresAt = expiries.get(at) ?? expiresAt;
     }
@@ -297,7 +297,7 @@ export function createEventLog(table: Table, options: Options): EventLog {
       return { put: { ...keys.head(ref), epoch, sequence: 0 }, when: [['pk', 'absent']] };
     },
 
-    async renew(ref, epoch, announce, known = 0) {
+    async renew(ref, epoch, createEvents, known = 0) {
       for (let attempt = 0; attempt < RENUMBER_ATTEMPTS; attempt += 1) {
         const [head, status] = await Promise.all([
           readHead(ref),
@@ -306,10 +306,13 @@ export function createEventLog(table: Table, options: Options): EventLog {
         if (!head) return undefined;
         if (head.epoch >= leastEpoch) return { renewed: false, head };
         if (epoch < leastEpoch) throw new RestoredLogError(ref);
-        const { sequence, attributes } = await fillGaps(ref, head, epoch, announce, known);
+        const { sequence, attributes } = await fillGaps(ref, head, epoch, createEvents, known);
         const after = formatCursor(head.epoch, sequence);
         const set = { former: [...getFormerEnds(head), after] };
-        const grown = buildWrites(ref, { ...head, attributes }, announce(after), set, { epoch, sequence });
+        const grown = buildWrites(ref, { ...head, attributes }, createEvents(after), set, {
+          epoch,
+          sequence,
+        });
         const revision = Number(status?.revision);
         const fence: Write[] = status
           ? [

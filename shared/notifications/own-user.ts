@@ -3,7 +3,7 @@
  * wants. Users of Jobwire may set everything else, and remove channels.
  */
 import type { AccountUser } from '../ordering/schemas.ts';
-import { revisionOf, revisionStill } from '../resources.ts';
+import { getRevision, revisionUnchanged } from '../resources.ts';
 import { type AccountRef, keys, recipientPlace } from '../storage/schema.ts';
 import type { Item } from '../storage/table.ts';
 import type { Checked } from '../validation.ts';
@@ -106,12 +106,12 @@ export async function syncOwnUser(
       ...{ kinds: DEFAULT_KINDS, paused: false, muted, createdAt: at },
       ...before,
       ...synced,
-      ...{ source: 'upstream', revision: before ? revisionOf(before) + 1 : 1, changedAt: at },
+      ...{ source: 'upstream', revision: before ? getRevision(before) + 1 : 1, changedAt: at },
     };
     const place = toPointerWrite(ref, { for: 'account' }, OWN_USER);
     const written = await table.transact(
       [
-        { put: item, when: before ? [revisionStill(before)] : [['pk', 'absent']] },
+        { put: item, when: before ? [revisionUnchanged(before)] : [['pk', 'absent']] },
         gone ? { delete: keys.recipientPlace(ref, recipientPlace.account(), OWN_USER) } : place,
         { check: keys.account(ref), when: [['ownUserSince', '=', since]] },
       ],

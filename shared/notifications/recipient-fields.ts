@@ -1,6 +1,6 @@
 /** Fields of a recipient: validation, and their form in items. */
 import type * as z from 'zod';
-import { revisionOf } from '../resources.ts';
+import { getRevision } from '../resources.ts';
 import { type AccountRef, keys, recipientPlace } from '../storage/schema.ts';
 import type { Item, Write } from '../storage/table.ts';
 import type { Checked } from '../validation.ts';
@@ -155,6 +155,6 @@ export function toRecipient(ref: AccountRef, item: Item): Recipient {
     paused: item.paused === true,
     source: item.source === 'upstream' ? 'upstream' : 'manual',
     createdAt: Number(item.createdAt),
-    revision: revisionOf(item),
+    revision: getRevision(item),
   };
 }

@@ -10,7 +10,7 @@ import pLimit from 'p-limit';
 import type { Rejection } from '../resources.ts';
 import { type AccountRef, keys } from '../storage/schema.ts';
 import type { Item } from '../storage/table.ts';
-import { sentenceOf } from '../validation.ts';
+import { formatIssue } from '../validation.ts';
 import { normalizeAddress } from './addresses.ts';
 import { NewRecipient } from './notification-input.ts';
 import {
@@ -241,7 +241,7 @@ function parseRow(region: string, { line, cells }: Cells): Row | ({ readonly kin
     return {
       kind: 'bad',
       field: String(issue?.path[0] ?? '') || null,
-      reason: `${sentenceOf(issue && { ...issue, path: issue.path.slice(0, 1) }, 'The row')}.`,
+      reason: `${formatIssue(issue && { ...issue, path: issue.path.slice(0, 1) }, 'The row')}.`,
     };
   }
   const { id, ...all } = checked.data;

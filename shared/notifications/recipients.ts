@@ -3,7 +3,7 @@
  * pointer under its scope. Both are written in one transaction, so that no recipient is found in the wrong scope.
  */
 import type { ResourceGenerators } from '../delivery/endpoint-edits.ts';
-import { type Expectation, type Rejection, revisionOf, revisionStill } from '../resources.ts';
+import { type Expectation, getRevision, type Rejection, revisionUnchanged } from '../resources.ts';
 import { type AccountRef, keys, recipientPk } from '../storage/schema.ts';
 import type { Item, Table, Write } from '../storage/table.ts';
 import { checkInput } from '../validation.ts';
@@ -172,10 +172,10 @@ export async function replaceRecipient(
   const recipient = before.sk;
   const attributes = toAttributes(fields);
   if (isSame(before, attributes)) return before;
-  const item: Item = { ...before, ...attributes, revision: revisionOf(before) + 1, changedAt: now() };
+  const item: Item = { ...before, ...attributes, revision: getRevision(before) + 1, changedAt: now() };
   if (dryRun) return item;
   const former = toScopeKey(toRecipient(ref, before).scope);
-  const writes: Write[] = [{ put: item, when: [revisionStill(before), ['source', 'present']] }];
+  const writes: Write[] = [{ put: item, when: [revisionUnchanged(before), ['source', 'present']] }];
   if (former !== toScopeKey(fields.scope)) {
     writes.push(
       { delete: keys.recipientPlace(ref, former, recipient) },
@@ -204,7 +204,7 @@ export async function deleteRecipient(
     const { scope } = toRecipient(ref, item);
     const deleted = await deps.table.transact(
       [
-        { delete: keys.recipient(ref, recipient), when: [revisionStill(item), ['source', 'present']] },
+        { delete: keys.recipient(ref, recipient), when: [revisionUnchanged(item), ['source', 'present']] },
         { delete: keys.recipientPlace(ref, toScopeKey(scope), recipient) },
       ],
       deps.newId(),
@@ -214,8 +214,8 @@ export async function deleteRecipient(
   return modifiedConcurrently(recipient);
 }
 
-function isExpected(item: Item, { revision = revisionOf(item) }: Expectation): boolean {
-  return revision === revisionOf(item);
+function isExpected(item: Item, { revision = getRevision(item) }: Expectation): boolean {
+  return revision === getRevision(item);
 }
 
 function newRecipientId(newId: () => string): string {

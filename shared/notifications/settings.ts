@@ -11,7 +11,7 @@ import { listAccounts } from '../accounts/accounts.ts';
 import { type SinkRecord, sinkAttributes, toSink } from '../delivery/sink.ts';
 import type { EventType } from '../events/catalogue.ts';
 import type { EventLog } from '../log/log.ts';
-import { type Expectation, type Rejection, revisionOf, revisionStill } from '../resources.ts';
+import { type Expectation, getRevision, type Rejection, revisionUnchanged } from '../resources.ts';
 import { type AccountRef, keys, recipientPlace } from '../storage/schema.ts';
 import type { Item, Table, Write } from '../storage/table.ts';
 import { checkInput } from '../validation.ts';
@@ -80,7 +80,7 @@ export async function saveSettings(
   for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
     const [account, before] = await Promise.all([table.get(keys.account(ref)), table.get(key)]);
     if (!account) return unknownAccount(ref);
-    if (expected.revision !== undefined && expected.revision !== (before ? revisionOf(before) : 0)) {
+    if (expected.revision !== undefined && expected.revision !== (before ? getRevision(before) : 0)) {
       return modifiedConcurrently(ref);
     }
     const { enabled, ownUser, ...fields } = checked.value;
@@ -97,13 +97,13 @@ export async function saveSettings(
         locale: fields.locale ?? getRegionDefaults(ref.region).locale,
         zone: fields.zone ?? getRegionDefaults(ref.region).zone,
       }),
-      revision: before ? revisionOf(before) + 1 : 1,
+      revision: before ? getRevision(before) + 1 : 1,
       changedAt: at,
     };
     const reads = enabled && ownUser;
     const since = typeof account.ownUserSince === 'number' ? account.ownUserSince : undefined;
     const writes: Write[] = [
-      { put: item, when: before ? [revisionStill(before)] : [['pk', 'absent']] },
+      { put: item, when: before ? [revisionUnchanged(before)] : [['pk', 'absent']] },
       {
         update: keys.account(ref),
         // Stored in the account, which polls read anyway, so that they need not read the settings.
@@ -153,8 +153,8 @@ async function followAccount({ table, log }: NotificationDeps, ref: AccountRef):
     };
     const written = await table.write({
       update: key,
-      set: { ...sinkAttributes(record), revision: item ? revisionOf(item) + 1 : 1 },
-      when: item ? [revisionStill(item), ['kind', 'present']] : [['kind', 'absent']],
+      set: { ...sinkAttributes(record), revision: item ? getRevision(item) + 1 : 1 },
+      when: item ? [revisionUnchanged(item), ['kind', 'present']] : [['kind', 'absent']],
     });
     if (written.done) return;
   }
@@ -180,8 +180,8 @@ export async function unfollowAccount(table: Table, { region, account }: Account
     if (!item || accounts.length < 2 || !accounts.includes(account)) return;
     const written = await table.write({
       update: keys.sink(region, NOTIFICATIONS_SINK),
-      set: { accounts: accounts.filter((other) => other !== account), revision: revisionOf(item) + 1 },
-      when: [revisionStill(item), ['kind', 'present']],
+      set: { accounts: accounts.filter((other) => other !== account), revision: getRevision(item) + 1 },
+      when: [revisionUnchanged(item), ['kind', 'present']],
     });
     if (written.done) return;
   }
@@ -202,7 +202,7 @@ function toSettings(item: Item): NotificationSettings {
     enabled: item.enabled === true,
     ownUser: item.ownUser === true,
     since: Number(item.since),
-    revision: revisionOf(item),
+    revision: getRevision(item),
   };
 }
 

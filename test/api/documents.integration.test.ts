@@ -10,7 +10,7 @@ import { BASELINE, documents, textOf } from '../../documents.ts';
 import { routes } from '../../shared/api/routes/all.ts';
 import { asyncApiDocument } from '../../shared/events/asyncapi.ts';
 import { eventTypes } from '../../shared/events/catalogue.ts';
-import { exampleOf } from '../../shared/events/examples.ts';
+import { getExample } from '../../shared/events/examples.ts';
 import { breakingInAsyncApi, breakingInOpenApi } from '../support/compatibility.ts';
 import { findingsIn } from '../support/redocly.ts';
 
@@ -204,7 +204,7 @@ describe('the OpenAPI document', () => {
   });
 
   test.each(eventTypes)('describes %s with its data as an alternative of Event, and as a webhook', (type) => {
-    const example = exampleOf(type);
+    const example = getExample(type);
     const name = schemas.Event.discriminator.mapping[type];
     expect(schemas.Event.oneOf).toContainEqual({ $ref: name });
     const { requestBody, parameters } = document.webhooks[type].post;

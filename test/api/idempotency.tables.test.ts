@@ -3,10 +3,10 @@ import fc from 'fast-check';
 import { describe, expect, test, vi } from 'vitest';
 import {
   createIdempotency,
-  fingerprintOf,
+  type Generators,
+  getFingerprint,
   IdempotencyKey,
   type IdempotentRequest,
-  type Making,
   type StoredAnswer,
 } from '../../shared/api/idempotency.ts';
 import { createKey, createKeyring, OPERATOR } from '../../shared/api/keys.ts';
@@ -19,7 +19,7 @@ import { eachTable } from '../support/tables.ts';
 const START = Date.UTC(2026, 10, 21, 12);
 const DAY = 86_400_000;
 const DEADLINE_MS = 30_000;
-const POST = fingerprintOf('POST', '/v1/keys', '{"role":"read"}');
+const POST = getFingerprint('POST', '/v1/keys', '{"role":"read"}');
 const REQUEST: IdempotentRequest = {
   keyId: 'abcdefghijkm',
   idempotencyKey: 'b7a6-from-the-client',
@@ -47,9 +47,9 @@ eachTable('Idempotency', (makeTable) => {
   test('another method, path or body under the same key conflicts, for any result of the first', async () => {
     const { run, action } = rig(await makeTable());
     const others = [
-      fingerprintOf('PUT', '/v1/keys', '{"role":"read"}'),
-      fingerprintOf('POST', '/v1/keys?x', '{"role":"read"}'),
-      fingerprintOf('POST', '/v1/keys', '{"role":"admin"}'),
+      getFingerprint('PUT', '/v1/keys', '{"role":"read"}'),
+      getFingerprint('POST', '/v1/keys?x', '{"role":"read"}'),
+      getFingerprint('POST', '/v1/keys', '{"role":"admin"}'),
     ];
     const refused = async () => {
       for (const fingerprint of others) {
@@ -267,9 +267,9 @@ test('an idempotency key is 1 to 255 visible characters', () => {
 });
 
 test('method, path and body are separated unambiguously, and text is hashed by its bytes', () => {
-  expect(fingerprintOf('POST', '/a', '/b')).not.toBe(fingerprintOf('POST', '/a/b', ''));
-  expect(fingerprintOf('POST', '/a', 'b')).not.toBe(fingerprintOf('POST', '/ab', ''));
-  expect(fingerprintOf('POST', '/a', 'ä')).toBe(fingerprintOf('POST', '/a', Buffer.from('ä')));
+  expect(getFingerprint('POST', '/a', '/b')).not.toBe(getFingerprint('POST', '/a/b', ''));
+  expect(getFingerprint('POST', '/a', 'b')).not.toBe(getFingerprint('POST', '/ab', ''));
+  expect(getFingerprint('POST', '/a', 'ä')).toBe(getFingerprint('POST', '/a', Buffer.from('ä')));
 });
 
 function rig(table: Table) {
@@ -285,7 +285,7 @@ function rig(table: Table) {
       return outcome;
     },
   };
-  const action = vi.fn(async (making: Making): Promise<StoredAnswer> => {
+  const action = vi.fn(async (making: Generators): Promise<StoredAnswer> => {
     ids.push(making.newId());
     return CREATED;
   });

@@ -301,8 +301,8 @@ eachTable('the cap of a key', (makeTable) => {
 
   test('is per key: the slots of another do not count', async () => {
     const cell = await createCell(await makeTable(), { perKey: 1 });
-    expect(await cell.slots().take('another', 1000)).toBeDefined();
-    expect(await cell.slots().take(BOOTSTRAP_KEY, 1000)).toBeDefined();
+    expect(await cell.slots().acquire('another', 1000)).toBeDefined();
+    expect(await cell.slots().acquire(BOOTSTRAP_KEY, 1000)).toBeDefined();
   });
 
   test('slots of a killed instance are free after their maximum duration', async () => {
@@ -321,13 +321,13 @@ eachTable('the cap of a key', (makeTable) => {
 
   test('a slot is released only by its owner', async () => {
     const cell = await createCell(await makeTable(), { perKey: 1 });
-    const late = await cell.slots().take('key', 1000);
+    const late = await cell.slots().acquire('key', 1000);
     cell.pass(1000);
-    const slot = await cell.slots().take('key', 1000);
-    await late?.giveBack();
-    expect(await cell.slots().take('key', 1000)).toBeUndefined();
-    await slot?.giveBack();
-    expect(await cell.slots().take('key', 1000)).toBeDefined();
+    const slot = await cell.slots().acquire('key', 1000);
+    await late?.release();
+    expect(await cell.slots().acquire('key', 1000)).toBeUndefined();
+    await slot?.release();
+    expect(await cell.slots().acquire('key', 1000)).toBeDefined();
   });
 
   test('costs one write if the first try is free; a rejection one write and one query', async () => {
@@ -347,7 +347,7 @@ eachTable('the cap of a key', (makeTable) => {
     const cell = await createCell(table, { perKey: 2, random: () => 0 });
     const slots = cell.slots(counted);
     const costs = async () => {
-      await slots.take('key', 1000);
+      await slots.acquire('key', 1000);
       return calls.splice(0);
     };
     expect(await costs()).toEqual(['write']);

@@ -5,7 +5,7 @@ import { gunzipSync } from 'node:zlib';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { buildDashboard } from '../../dashboard/build.ts';
 import { createDashboard } from '../../local/dashboard.ts';
-import { cacheControlOf, FILE_HEADERS, fileOf, policyOf } from '../../shared/dashboard-headers.ts';
+import { FILE_HEADERS, findFile, getCacheControl, getContentPolicy } from '../../shared/dashboard-headers.ts';
 
 const ORIGIN = 'http://127.0.0.1:4000';
 
@@ -21,7 +21,7 @@ describe('Paths of the dashboard', () => {
     ['/favicon.svg', 'favicon.svg'],
     ['/cells.json', 'cells.json'],
     ['/assets/page-x_1.js', 'assets/page-x_1.js'],
-  ])('%s is answered with %s', (path, file) => expect(fileOf(path)).toBe(file));
+  ])('%s is answered with %s', (path, file) => expect(findFile(path)).toBe(file));
 
   test.each([
     ...[
@@ -42,19 +42,19 @@ describe('Paths of the dashboard', () => {
       '/.vite/manifest.json',
     ],
     ...['//', '/licenses.md', ''],
-  ])('%s is not a path of the dashboard', (path) => expect(fileOf(path)).toBeUndefined());
+  ])('%s is not a path of the dashboard', (path) => expect(findFile(path)).toBeUndefined());
 });
 
 describe('Policies', () => {
   test('of the page allow its own files and its own API, and no inline script or style', () => {
-    const policy = policyOf('index.html');
+    const policy = getContentPolicy('index.html');
     expect(policy).toContain("default-src 'none'");
     expect(policy).not.toContain('unsafe');
     expect(policy).not.toMatch(/https?:|\*/);
   });
 
   test('of the mail frame allow no requests, no origin and only the script of the frame', () => {
-    const policy = policyOf('mail-frame.html');
+    const policy = getContentPolicy('mail-frame.html');
     expect(policy).toContain('sandbox allow-scripts;');
     expect(policy).toContain("default-src 'none'");
     const html = readFileSync('dashboard/public/mail-frame.html', 'utf8');
@@ -65,9 +65,9 @@ describe('Policies', () => {
   });
 
   test('allow caching only for files with a content hash in their name', () => {
-    expect(cacheControlOf('assets/page-1.js')).toContain('immutable');
+    expect(getCacheControl('assets/page-1.js')).toContain('immutable');
     for (const file of ['index.html', 'cells.json', 'mail-frame.html']) {
-      expect(cacheControlOf(file)).toBe('no-cache');
+      expect(getCacheControl(file)).toBe('no-cache');
     }
   });
 });
@@ -92,13 +92,13 @@ describe('Served files', () => {
     const types = { js: 'text/javascript; charset=utf-8', css: 'text/css; charset=utf-8' };
     for (const path of ['/', ...scripts]) {
       const { status, headers } = await get(path);
-      const file = fileOf(path) ?? '';
+      const file = findFile(path) ?? '';
       expect(status, path).toBe(200);
       expect(Object.fromEntries(headers), path).toMatchObject({
         ...FILE_HEADERS,
         'content-type': types[path.split('.').at(-1) as 'js'] ?? 'text/html; charset=utf-8',
-        'content-security-policy': policyOf(file),
-        'cache-control': cacheControlOf(file),
+        'content-security-policy': getContentPolicy(file),
+        'cache-control': getCacheControl(file),
       });
     }
   });
@@ -134,7 +134,7 @@ describe('Served files', () => {
     const found = new Response('<html>', { status: 200 });
     const shown = await get('/nowhere/x', navigation, none);
     expect([shown.status, await shown.text()]).toEqual([200, page]);
-    expect(shown.headers.get('content-security-policy')).toBe(policyOf('index.html'));
+    expect(shown.headers.get('content-security-policy')).toBe(getContentPolicy('index.html'));
     for (const accept of ['*/*', 'application/json', 'image/avif,image/webp,*/*;q=0.8', ''])
       expect(await get('/nowhere/x', { headers: { accept } }, none), accept).toBe(none);
     expect(await get('/v1/accounts/none', navigation, none)).toBe(none);

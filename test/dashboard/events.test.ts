@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { describeEvent, eventTypeGroups, eventTypeLabels, getJobNumber } from '../../dashboard/src/events.ts';
 import { type EventType, eventTypes } from '../../shared/events/catalogue.ts';
 import type { JobEvent } from '../../shared/events/event.ts';
-import { exampleOf } from '../../shared/events/examples.ts';
+import { getExample } from '../../shared/events/examples.ts';
 import { typeMatches } from '../../shared/events/types.ts';
 
 /** Label, old and new value in the description of each example of the catalogue. */
@@ -32,7 +32,7 @@ const expected: { readonly [T in EventType]: readonly (string | undefined)[] } =
   ],
   'account.poll_recovered': ['Polling recovered after 11 failed polls'],
   'account.credentials_rejected': [
-    'Credentials rejected: POST /protocol/openid-connect/token failed, the token endpoint refused the credentials (401)',
+    'Credentials rejected: POST /protocol/openid-connect/token failed, the token endpoint rejected the credentials (401)',
   ],
   'account.credentials_accepted': ['Credentials accepted'],
   'account.identity_mismatch': [
@@ -60,7 +60,7 @@ const expected: { readonly [T in EventType]: readonly (string | undefined)[] } =
 };
 
 const example = (type: string): JobEvent => {
-  const event = exampleOf(type);
+  const event = getExample(type);
   if (!event) throw new Error(`No example for ${type}.`);
   return event;
 };

@@ -17,9 +17,9 @@ import type { Account } from '../../dashboard/src/queries.ts';
 import type { OpenJobs, RegionOpenJobs, Rollup } from '../../shared/api/statistics.ts';
 import { type EventType, eventTypes } from '../../shared/events/catalogue.ts';
 import type { JobEvent } from '../../shared/events/event.ts';
-import { exampleOf } from '../../shared/events/examples.ts';
+import { getExample } from '../../shared/events/examples.ts';
 
-const example = (type: EventType): JobEvent => exampleOf(type) as JobEvent;
+const example = (type: EventType): JobEvent => getExample(type) as JobEvent;
 const row = (number: number, type: EventType = 'job.created'): Row => ({
   ...{ kind: 'event', number, event: example(type), receivedAt: null },
 });

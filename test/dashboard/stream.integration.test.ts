@@ -6,7 +6,7 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { type Client, createClient } from '../../client/index.ts';
 import { createEventStream, type EventStream, MAX_ROWS } from '../../dashboard/src/stream.ts';
 import type { JobEvent } from '../../shared/events/event.ts';
-import { exampleOf } from '../../shared/events/examples.ts';
+import { getExample } from '../../shared/events/examples.ts';
 
 /** An open request for the stream. */
 interface Opened {
@@ -73,7 +73,11 @@ function answer(request: IncomingMessage, response: ServerResponse): void {
 }
 
 const event = (number: number): JobEvent =>
-  ({ ...exampleOf('job.created'), id: `acme.e.${number}`, time: new Date(number).toISOString() }) as JobEvent;
+  ({
+    ...getExample('job.created'),
+    id: `acme.e.${number}`,
+    time: new Date(number).toISOString(),
+  }) as JobEvent;
 const frame = (number: number): string => `id: c${number}\ndata: ${JSON.stringify(event(number))}\n\n`;
 const page =
   (numbers: readonly number[]) =>

@@ -22,13 +22,13 @@ import { buildDashboard } from '../../dashboard/build.ts';
 import type { Sandbox } from '../../sandbox/server.ts';
 import type { SandboxAccount } from '../../sandbox/world/world.ts';
 import {
-  cacheControlOf,
-  contentTypeOf,
   FILE_HEADERS,
-  fileOf,
+  findFile,
+  getCacheControl,
+  getContentPolicy,
+  getContentType,
   PAGE_FILE,
   PAGE_PATHS,
-  policyOf,
 } from '../../shared/dashboard-headers.ts';
 import type { AwsCall, CallFate } from './aws-call.ts';
 import type { Deploy, Deployment, FunctionName } from './deployment.ts';
@@ -681,11 +681,14 @@ export function scenario(
       const get = (path: string) => fetch(`${cell.dashboardUrl}${path}`);
       const expectFile = async (path: string, file: string) => {
         const answer = await get(path);
-        expect([answer.status, answer.headers.get('content-type')], path).toEqual([200, contentTypeOf(file)]);
+        expect([answer.status, answer.headers.get('content-type')], path).toEqual([
+          200,
+          getContentType(file),
+        ]);
         const expected = {
           ...FILE_HEADERS,
-          'content-security-policy': policyOf(file),
-          'cache-control': cacheControlOf(file),
+          'content-security-policy': getContentPolicy(file),
+          'cache-control': getCacheControl(file),
         };
         for (const [name, value] of Object.entries(expected))
           expect(answer.headers.get(name), `${path}: ${name}`).toBe(value);
@@ -699,7 +702,7 @@ export function scenario(
         .filter((entry) => entry.isFile())
         .map((entry) => `${basename(entry.parentPath) === 'assets' ? 'assets/' : ''}${entry.name}`)
         // Others are for whoever reads the build.
-        .filter((name) => fileOf(`/${name}`) === name);
+        .filter((name) => findFile(`/${name}`) === name);
       const loaded = [...page.matchAll(/"\/(assets\/[^"]+)"/g)].map(([, asset = '']) => asset);
       expect(files).toEqual(expect.arrayContaining([...loaded, 'favicon.svg']));
       for (const file of files) await expectFile(`/${file}`, file);

@@ -6,14 +6,14 @@ import { describe, expect, test } from 'vitest';
 import * as z from 'zod';
 import { bundle } from '../../bench/assets.ts';
 import { catalogue, eventTypes } from '../../shared/events/catalogue.ts';
-import { EXAMPLE_URL, exampleOf } from '../../shared/events/examples.ts';
+import { EXAMPLE_URL, getExample } from '../../shared/events/examples.ts';
 import { isCell } from '../../shared/storage/schema.ts';
 
 const ajv = new Ajv2020({ allErrors: true });
 addFormats.default(ajv);
 
 describe.each(eventTypes)('the example of %s', (type) => {
-  const example = exampleOf(type);
+  const example = getExample(type);
 
   test('has exactly the data that the catalogue describes', () => {
     // Parsed as an answer, the schema rejects other fields.
@@ -51,14 +51,14 @@ describe.each(eventTypes)('the example of %s', (type) => {
   });
 
   test('is the same in every run', () => {
-    expect(exampleOf(type)).toEqual(example);
-    expect(exampleOf(type)).not.toBe(example);
+    expect(getExample(type)).toEqual(example);
+    expect(getExample(type)).not.toBe(example);
   });
 });
 
 test('an event about a job has the job as its subject, and its time is that of the observation', () => {
   for (const type of eventTypes.filter((type) => type.startsWith('job.'))) {
-    const { subject, time, data } = exampleOf(type) ?? {};
+    const { subject, time, data } = getExample(type) ?? {};
     const { job, observed } = data as unknown as {
       job: { jobNumber: number };
       observed: { at: string; since: string };
@@ -70,12 +70,12 @@ test('an event about a job has the job as its subject, and its time is that of t
 });
 
 test('ids are unique', () => {
-  const ids = eventTypes.map((type) => exampleOf(type)?.id);
+  const ids = eventTypes.map((type) => getExample(type)?.id);
   expect(new Set(ids).size).toBe(eventTypes.length);
 });
 
 test('the restored log continues in a later epoch', () => {
-  const { id = '', data } = exampleOf('account.restored') ?? {};
+  const { id = '', data } = getExample('account.restored') ?? {};
   const [, epoch = '', sequence] = id.split('.');
   const [before = '', last] = String(data?.after).split('.');
   expect(epoch > before).toBe(true);
@@ -83,7 +83,7 @@ test('the restored log continues in a later epoch', () => {
 });
 
 test('examples exist for catalogue types only', () => {
-  for (const type of ['job.nothing', '', 'toString', '__proto__']) expect(exampleOf(type)).toBeUndefined();
+  for (const type of ['job.nothing', '', 'toString', '__proto__']) expect(getExample(type)).toBeUndefined();
 });
 
 test.each(['tick', 'poll-account', 'wake-sinks', 'drain-sink'])(

@@ -905,7 +905,7 @@ test('messages are sent ten at a time, and a rejected one is an error', async ()
     Array.from({ length: 23 }, (_, n) => n),
   );
   await expect(send([{ n: 1 }])).rejects.toThrow(
-    new QueueError('The queue refused a message (InternalError).'),
+    new QueueError('The queue rejected a message (InternalError).'),
   );
 });
 
@@ -1009,7 +1009,7 @@ type Reports = {
     | 'drain'
     | 'attempt'
     | 'notify'
-    | 'told'
+    | 'notification'
     | 'mailFeedback']: Parameters<Telemetry[K]>[0][];
 } & {
   poll: (PollReport & { lagMs: number })[];
@@ -1025,7 +1025,7 @@ function recordTelemetry(): { telemetry: Telemetry; reports: Reports } {
     drain: [],
     attempt: [],
     notify: [],
-    told: [],
+    notification: [],
     mailFeedback: [],
     fault: [],
   };
@@ -1037,7 +1037,7 @@ function recordTelemetry(): { telemetry: Telemetry; reports: Reports } {
     drain: (report) => reports.drain.push(report),
     attempt: (attempt) => reports.attempt.push(attempt),
     notify: (report) => reports.notify.push(report),
-    told: (line) => reports.told.push(line),
+    notification: (line) => reports.notification.push(line),
     mailFeedback: (report) => reports.mailFeedback.push(report),
     fault: (message, cause, ids) => reports.fault.push({ message, cause, ids }),
   };

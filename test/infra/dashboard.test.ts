@@ -19,15 +19,15 @@ import { createApi, HEARTBEAT_MS, WAIT_MS } from '../../shared/api/app.ts';
 import { createKeyring } from '../../shared/api/keys.ts';
 import { routes } from '../../shared/api/routes/all.ts';
 import {
-  cacheControlOf,
-  contentTypeOf,
   FILE_HEADERS,
-  fileOf,
-  fileOfNowhere,
+  findFallbackFile,
+  findFile,
+  getCacheControl,
+  getContentPolicy,
+  getContentType,
   MAIL_FRAME,
   PAGE_FILE,
   PAGE_PATHS,
-  policyOf,
 } from '../../shared/dashboard-headers.ts';
 import { createEventLog } from '../../shared/log/log.ts';
 import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
@@ -95,12 +95,12 @@ describe('paths', () => {
       '',
     ];
     const paths = [...heads.flatMap((head) => tails.map((tail) => head + tail)), ...odd];
-    expect(new Set(paths.map(fileOf)).size).toBeGreaterThan(5);
+    expect(new Set(paths.map(findFile)).size).toBeGreaterThan(5);
     const accepts = [undefined, '*/*', 'image/avif,*/*', 'application/json', GOES_THERE];
     for (const accept of accepts) {
       const headers: EdgeRequest['headers'] = accept === undefined ? {} : { accept: { value: accept } };
       for (const path of paths) {
-        const file = fileOf(path) ?? fileOfNowhere(path, accept ?? '');
+        const file = findFile(path) ?? findFallbackFile(path, accept ?? '');
         const said = ask(path, headers);
         if (file === undefined) expect(said, path).toMatchObject({ statusCode: 404 });
         else expect(said, path).toEqual({ method: 'GET', uri: `/${file}`, headers });
@@ -332,7 +332,7 @@ describe('files', () => {
     ['/assets/index-Ab3_x-9Z.js', 'assets/index-Ab3_x-9Z.js'],
     [`/${MAIL_FRAME}`, MAIL_FRAME],
   ])('%s has the headers that `npm start` serves it with', (path, file) => {
-    expect(headersOf(path)).toEqual({ ...FILE_HEADERS, 'content-security-policy': policyOf(file) });
+    expect(headersOf(path)).toEqual({ ...FILE_HEADERS, 'content-security-policy': getContentPolicy(file) });
   });
 
   test('are in a bucket that only this distribution can read, with TLS only', () => {
@@ -517,8 +517,8 @@ describe('publication', () => {
     for (const [name, body] of Object.entries(HERE)) {
       expect(abouts.get(name)).toEqual({
         body,
-        contentType: contentTypeOf(name),
-        cacheControl: cacheControlOf(name),
+        contentType: getContentType(name),
+        cacheControl: getCacheControl(name),
       });
     }
     expect(answer.mock.calls).toEqual([
@@ -540,7 +540,7 @@ describe('publication', () => {
     });
     const OldResourceProperties = { Build: 'y', Assets: ['assets/same-2.js', 'assets/former-3.js'] };
     await handler(asked('Update', { OldResourceProperties }));
-    const served = () => [...held.keys()].filter((name) => fileOf(`/${name}`) ?? name === PAGE_FILE).sort();
+    const served = () => [...held.keys()].filter((name) => findFile(`/${name}`) ?? name === PAGE_FILE).sort();
     const current = ['assets/new-1.js', 'assets/same-2.js', 'index.html', 'mail-frame.html'];
     expect(served()).toEqual(['assets/former-3.js', 'assets/late-4.js', ...current]);
     // Builds may follow each other quickly.

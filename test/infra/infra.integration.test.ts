@@ -957,7 +957,7 @@ describe('permissions', () => {
         pace: { streamMs: 50, waitMs: 1 },
       }),
     };
-    await slots.take(made.key.id, 60_000);
+    await slots.acquire(made.key.id, 60_000);
     const last = `accounts/acme/jobs/${first}`;
     const asked: [keyof typeof apis, string][] = [
       ['api', 'key'],

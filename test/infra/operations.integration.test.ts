@@ -380,8 +380,8 @@ const happenings = {
       createNotifyHandler({
         ...{ now, telemetry },
         async send() {
-          telemetry.told({ ...line, outcome: 'sent', attempts: 1, latencyMs: 40 });
-          telemetry.told({
+          telemetry.notification({ ...line, outcome: 'sent', attempts: 1, latencyMs: 40 });
+          telemetry.notification({
             ...line,
             outcome: 'failed',
             reason: 'rejected',

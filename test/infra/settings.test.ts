@@ -69,7 +69,7 @@ test.each([
   [
     'cells.us.dashboardDomain',
     { name: 'us.jobwire.example', certificateArn: certificateArn('eu-west-2') },
-    'cells.us.dashboardDomain.certificateArn must be the ARN of a certificate in us-east-1, where CloudFront looks for them (stage dev).',
+    'cells.us.dashboardDomain.certificateArn must be the ARN of a certificate in us-east-1, as CloudFront requires (stage dev).',
   ],
   ['cells.us.customerkey', true, 'cells.us.customerkey is not a known setting (stage dev).'],
   ['cells.us.customerKey', 1, 'cells.us.customerKey must be true or false (stage dev).'],

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
 import { beforeEach, describe, expect, test, vi } from 'vitest';
 import type { EventDraft } from '../../shared/events/event.ts';
-import { sourceOf } from '../../shared/events/event.ts';
+import { getSource } from '../../shared/events/event.ts';
 import type { Head } from '../../shared/log/head.ts';
 import {
   COMMIT_OVERHEAD_ACTIONS,
@@ -455,7 +455,7 @@ eachTable('The event log', (makeTable, kind) => {
         '/regions/us/accounts/acme',
         `${publicUrl}/regions/us/accounts/acme`,
       ]);
-      expect(sourceOf(cellLog('us'), urls)).toBe(`${publicUrl}/regions/us`);
+      expect(getSource(cellLog('us'), urls)).toBe(`${publicUrl}/regions/us`);
     });
 
     test('the log line of an event matches its envelope', async () => {

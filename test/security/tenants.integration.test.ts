@@ -41,7 +41,7 @@ async function createWorld() {
   const app = createApi({
     ...{ table, log, regions: REGIONS, growth: createGrowthSignal(), now },
     ...apiParts(table, ADMIN, now, REGIONS),
-    slots: { perKey: 5, take: async () => ({ giveBack: async () => {} }) },
+    slots: { perKey: 5, acquire: async () => ({ release: async () => {} }) },
   });
   const request = (method: string, path: string, key: string, body?: object) =>
     app.request(path, {

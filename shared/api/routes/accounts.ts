@@ -24,7 +24,7 @@ import {
   rotateCredentials,
   updateAccount,
 } from '../../accounts/managed-accounts.ts';
-import { type Expectation, type Rejection, revisionOf } from '../../resources.ts';
+import { type Expectation, getRevision, type Rejection } from '../../resources.ts';
 import type { AccountRef } from '../../storage/schema.ts';
 import {
   confirmAccount,
@@ -35,9 +35,9 @@ import {
 import { isId } from '../../validation.ts';
 import { isFor, ofAccount, ofAccountRecord } from '../access.ts';
 import type { ApiEnv } from '../env.ts';
-import { afterId, afterInTime, limit, nextOf, one, pageInTime } from '../parameters.ts';
-import { badParameter, notDone, problem } from '../problems.ts';
-import { etagOf, type Route, route, type Subject } from '../route.ts';
+import { afterId, afterInTime, limit, nextCursor, one, pageInTime } from '../parameters.ts';
+import { badParameter, problem, rejectionProblem } from '../problems.ts';
+import { formatEtag, type Route, route, type Subject } from '../route.ts';
 
 const UPSTREAM_RULE = 'must be a positive integer: the id of the account in the ordering API';
 
@@ -67,7 +67,7 @@ const ofDeletable: Subject<{
   readonly revision: number;
 }> = {
   params: ofAccount.params,
-  revisionOf: ({ revision }) => revision,
+  getRevision: ({ revision }) => revision,
   async find(asked, parts) {
     const found = await ofAccountRecord.find(asked, parts);
     if (!(found instanceof Response))
@@ -76,7 +76,7 @@ const ofDeletable: Subject<{
     if (isId(account) && isFor(asked.caller, account)) {
       for (const region of parts.feed.regions) {
         const note = await readDeletion(parts.feed.table, { region, account });
-        if (note) return { region, account, revision: revisionOf(note) };
+        if (note) return { region, account, revision: getRevision(note) };
       }
     }
     return found;
@@ -105,7 +105,7 @@ export const accountRoutes: readonly Route[] = [
       answer: {
         status: 200,
         description: 'A page of the accounts of the API key, ordered by region and id.',
-        schema: z.object({ accounts: z.array(Listed), next: nextOf }),
+        schema: z.object({ accounts: z.array(Listed), next: nextCursor }),
       },
     },
     async ({ c, caller, query: { include, ...asked } }, { feed, isDeclared }) => {
@@ -143,9 +143,12 @@ export const accountRoutes: readonly Route[] = [
     },
     async ({ c, body }, { manage }) => {
       const outcome = await createAccount(manage.accounts, body);
-      if (outcome.kind !== 'created') return notDone(c, outcome);
+      if (outcome.kind !== 'created') return rejectionProblem(c, outcome);
       const { id, revision } = outcome.account;
-      return { body: outcome.account, headers: { etag: etagOf(revision), location: `/v1/accounts/${id}` } };
+      return {
+        body: outcome.account,
+        headers: { etag: formatEtag(revision), location: `/v1/accounts/${id}` },
+      };
     },
   ),
   route(
@@ -186,7 +189,7 @@ export const accountRoutes: readonly Route[] = [
           detail: 'secretRef requires a key for all accounts. Send credentials instead.',
         });
       }
-      return changed(c, await updateAccount(manage.accounts, refOf(subject), body, expected), expected);
+      return changed(c, await updateAccount(manage.accounts, toRef(subject), body, expected), expected);
     },
   ),
   route(
@@ -207,7 +210,7 @@ export const accountRoutes: readonly Route[] = [
     },
     async ({ c, subject, expected }, { manage }) => {
       const outcome = await deleteAccount(manage.accounts, subject, expected);
-      if (outcome.kind !== 'deleted') return notDone(c, outcome, expected);
+      if (outcome.kind !== 'deleted') return rejectionProblem(c, outcome, expected);
       return outcome.complete ? { body: undefined } : c.body(null, 202, { 'retry-after': '5' });
     },
   ),
@@ -229,7 +232,7 @@ export const accountRoutes: readonly Route[] = [
       problems: ['conflict', 'unprocessable-content'],
     },
     async ({ c, subject, body, expected }, { manage }) =>
-      changed(c, await rotateCredentials(manage.accounts, refOf(subject), body, expected), expected),
+      changed(c, await rotateCredentials(manage.accounts, toRef(subject), body, expected), expected),
   ),
   route(
     {
@@ -246,7 +249,7 @@ export const accountRoutes: readonly Route[] = [
     },
     async ({ c, subject }, { manage }) => {
       const outcome = await testAccount(manage.accounts, subject);
-      return outcome.kind === 'tested' ? { body: outcome.report } : notDone(c, outcome);
+      return outcome.kind === 'tested' ? { body: outcome.report } : rejectionProblem(c, outcome);
     },
   ),
   route(
@@ -267,7 +270,7 @@ export const accountRoutes: readonly Route[] = [
     },
     async ({ c, body }, { manage }) => {
       const outcome = await testCredentials(manage.accounts, body);
-      return outcome.kind === 'tested' ? { body: outcome.report } : notDone(c, outcome);
+      return outcome.kind === 'tested' ? { body: outcome.report } : rejectionProblem(c, outcome);
     },
   ),
   route(
@@ -285,7 +288,7 @@ export const accountRoutes: readonly Route[] = [
       problems: ['conflict'],
     },
     async ({ c, subject, expected }, { manage }) =>
-      changed(c, await pauseAccount(manage.accounts, refOf(subject), expected), expected),
+      changed(c, await pauseAccount(manage.accounts, toRef(subject), expected), expected),
   ),
   route(
     {
@@ -301,7 +304,7 @@ export const accountRoutes: readonly Route[] = [
       problems: ['conflict'],
     },
     async ({ c, subject, expected }, { manage }) =>
-      changed(c, await resumeAccount(manage.accounts, refOf(subject), expected), expected),
+      changed(c, await resumeAccount(manage.accounts, toRef(subject), expected), expected),
   ),
   route(
     {
@@ -333,7 +336,7 @@ export const accountRoutes: readonly Route[] = [
       answer: {
         status: 200,
         description: 'A page of the stored polls.',
-        schema: z.object({ polls: z.array(PollRecord), next: nextOf }),
+        schema: z.object({ polls: z.array(PollRecord), next: nextCursor }),
       },
     },
     async ({ c, subject, query }, { feed }) => {
@@ -392,14 +395,14 @@ export const accountRoutes: readonly Route[] = [
   ),
 ];
 
-function refOf({ region, id }: AccountRecord): AccountRef {
+function toRef({ region, id }: AccountRecord): AccountRef {
   return { region, account: id };
 }
 
 function shown(account: AccountRecord) {
-  return { body: account, headers: { etag: etagOf(account.revision) } };
+  return { body: account, headers: { etag: formatEtag(account.revision) } };
 }
 
 function changed(c: Context<ApiEnv>, outcome: ChangedAccount | Rejection, expected: Expectation) {
-  return outcome.kind === 'changed' ? shown(outcome.account) : notDone(c, outcome, expected);
+  return outcome.kind === 'changed' ? shown(outcome.account) : rejectionProblem(c, outcome, expected);
 }

@@ -5,18 +5,18 @@ import { toEndpoint } from '../../delivery/endpoint.ts';
 import { readEndpointHealth } from '../../delivery/endpoint-health.ts';
 import { keys } from '../../storage/schema.ts';
 import { isFor, isForEndpoint, ofAccount, ofEndpoint } from '../access.ts';
-import { Delivery, EndpointHealth, showDelivery, showHealth } from '../endpoint-views.ts';
+import { Delivery, EndpointHealth, toDeliveryResponse, toHealthResponse } from '../endpoint-views.ts';
 import { readJobEvents } from '../job-events.ts';
 import type { Caller } from '../keys.ts';
 import {
   afterId,
   afterInTime,
   FILTERED_PAGE,
+  integer,
   limit,
-  nextOf,
+  nextCursor,
   one,
   pageInTime,
-  wholeNumber,
 } from '../parameters.ts';
 import { problem } from '../problems.ts';
 import { type Route, type RouteParts, route } from '../route.ts';
@@ -47,7 +47,7 @@ export const deliveryRoutes: readonly Route[] = [
     async ({ c, subject: { region, id } }, { feed, deliveries }) => {
       const health = await readEndpointHealth({ ...feed, deliveries }, region, id);
       if (!health) return problem(c, 'not-found', { detail: 'There is no such endpoint.' });
-      return { body: showHealth(health) };
+      return { body: toHealthResponse(health) };
     },
   ),
   route(
@@ -76,7 +76,7 @@ export const deliveryRoutes: readonly Route[] = [
       answer: {
         status: 200,
         description: 'A page of deliveries.',
-        schema: z.object({ deliveries: z.array(Delivery), next: nextOf }),
+        schema: z.object({ deliveries: z.array(Delivery), next: nextCursor }),
       },
     },
     async ({ caller, subject, query: { after, limit: most, outcome } }, { deliveries }) => {
@@ -89,7 +89,7 @@ export const deliveryRoutes: readonly Route[] = [
       });
       // The endpoint may have followed other accounts before. A ping belongs to no account.
       const theirs = page.entries.filter(({ account, cause }) => cause === 'ping' || isFor(caller, account));
-      return { body: { deliveries: theirs.map(showDelivery), next: page.next ?? null } };
+      return { body: { deliveries: theirs.map(toDeliveryResponse), next: page.next ?? null } };
     },
   ),
   route(
@@ -106,12 +106,12 @@ export const deliveryRoutes: readonly Route[] = [
       answer: {
         status: 200,
         description: 'A page of deliveries of the event.',
-        schema: z.object({ deliveries: z.array(Delivery), next: nextOf }),
+        schema: z.object({ deliveries: z.array(Delivery), next: nextCursor }),
       },
     },
     async ({ caller, subject, query }, parts) => {
       const ids = [String((JSON.parse(subject.json) as { id: unknown }).id)];
-      const all = await deliveriesOf(caller, subject.ref, ids, parts);
+      const all = await listDeliveriesOfEvents(caller, subject.ref, ids, parts);
       const { page, next } = pageInTime(all, ({ at }) => Date.parse(at), 'oldest', query);
       return { body: { deliveries: [...page], next } };
     },
@@ -129,7 +129,7 @@ export const deliveryRoutes: readonly Route[] = [
       of: ofAccount,
       params: jobParams,
       query: z.strictObject({
-        limit: wholeNumber(1, MAX_JOB_EVENTS)
+        limit: integer(1, MAX_JOB_EVENTS)
           .default(MAX_JOB_EVENTS)
           .describe(`Maximum number of events per page, 1 to ${MAX_JOB_EVENTS}. Default: ${MAX_JOB_EVENTS}.`),
         after: afterJobEvent,
@@ -137,20 +137,20 @@ export const deliveryRoutes: readonly Route[] = [
       answer: {
         status: 200,
         description: 'Deliveries of a page of events.',
-        schema: z.object({ deliveries: z.array(Delivery), next: nextOf }),
+        schema: z.object({ deliveries: z.array(Delivery), next: nextCursor }),
       },
     },
     async ({ caller, subject, params: { jobNumber }, query }, parts) => {
       const page = { order: 'newest', ...query } as const;
       const { events, next } = await readJobEvents(parts.feed, subject, Number(jobNumber), page);
       const ids = events.map((json) => String((JSON.parse(json) as { id: unknown }).id));
-      return { body: { deliveries: await deliveriesOf(caller, subject, ids, parts), next } };
+      return { body: { deliveries: await listDeliveriesOfEvents(caller, subject, ids, parts), next } };
     },
   ),
 ];
 
 /** Returns the deliveries of `events` to the endpoints visible to the key. */
-async function deliveriesOf(
+async function listDeliveriesOfEvents(
   caller: Caller,
   { region }: { readonly region: string },
   events: readonly string[],
@@ -158,7 +158,7 @@ async function deliveriesOf(
 ) {
   const found = await Promise.all(events.map((event) => deliveries.byEvent(region, event, EVENT_DELIVERIES)));
   const entries = found.flat();
-  if (caller.accounts === null) return entries.map(showDelivery);
+  if (caller.accounts === null) return entries.map(toDeliveryResponse);
   const sinks = [...new Set(entries.map(({ sink }) => sink))];
   const items = await feed.table.getMany(sinks.map((sink) => keys.sink(region, sink)));
   const seen = new Map(
@@ -172,5 +172,5 @@ async function deliveriesOf(
     const createdAt = seen.get(sink);
     return sinkCreatedAt === undefined ? at >= (createdAt ?? 0) : sinkCreatedAt === createdAt;
   };
-  return entries.filter((entry) => seen.has(entry.sink) && isOwn(entry)).map(showDelivery);
+  return entries.filter((entry) => seen.has(entry.sink) && isOwn(entry)).map(toDeliveryResponse);
 }

@@ -16,7 +16,7 @@ import { resendEvent } from '../../delivery/replays.ts';
 import type { Expectation, Rejection } from '../../resources.ts';
 import { keys } from '../../storage/schema.ts';
 import { isForAll, isForEndpoint, ofEndpoint, ofWebhook } from '../access.ts';
-import { AttemptReport, CreatedEndpoint, Endpoint, showEndpoint } from '../endpoint-views.ts';
+import { AttemptReport, CreatedEndpoint, Endpoint, toEndpointResponse } from '../endpoint-views.ts';
 import type { ApiEnv } from '../env.ts';
 import type { Caller } from '../keys.ts';
 import {
@@ -24,15 +24,15 @@ import {
   decodePlace,
   encodePlace,
   flag,
+  formatInstant,
   instant,
-  instantText,
   limit,
-  nextOf,
+  nextCursor,
   one,
 } from '../parameters.ts';
-import { badParameter, notDone, problem } from '../problems.ts';
-import { etagOf, type Route, type RouteParts, route } from '../route.ts';
-import { partsOfId } from './events.ts';
+import { badParameter, problem, rejectionProblem } from '../problems.ts';
+import { formatEtag, type Route, type RouteParts, route } from '../route.ts';
+import { parseEventId } from './events.ts';
 
 const ETAG = 'Revision of the endpoint, for `If-Match`.';
 
@@ -69,7 +69,7 @@ export const endpointRoutes: readonly Route[] = [
       answer: {
         status: 200,
         description: 'A page of endpoints, ordered by id.',
-        schema: z.object({ endpoints: z.array(Endpoint), next: nextOf }),
+        schema: z.object({ endpoints: z.array(Endpoint), next: nextCursor }),
       },
     },
     async ({ c, caller, query: { region, builtIn, ...page } }, { feed }) => {
@@ -83,7 +83,7 @@ export const endpointRoutes: readonly Route[] = [
           (endpoint.kind === 'webhook' || builtIn === true) && isForEndpoint(caller, endpoint),
       });
       const behind = next && encodePlace(`${next.id}/${next.region}`);
-      return { body: { endpoints: endpoints.map(showEndpoint), next: behind } };
+      return { body: { endpoints: endpoints.map(toEndpointResponse), next: behind } };
     },
   ),
   route(
@@ -119,17 +119,17 @@ export const endpointRoutes: readonly Route[] = [
       },
       problems: ['unprocessable-content', 'conflict'],
     },
-    async ({ c, caller, body: { region: wanted, ...input }, making }, { feed, manage }) => {
+    async ({ c, caller, body: { region: wanted, ...input }, generators: making }, { feed, manage }) => {
       const rejection = checkAccounts(caller, input.accounts ?? null);
-      if (rejection) return notDone(c, rejection);
+      if (rejection) return rejectionProblem(c, rejection);
       const region = await regionFor(feed, wanted, input.accounts);
-      if (typeof region !== 'string') return notDone(c, region);
+      if (typeof region !== 'string') return rejectionProblem(c, region);
       const outcome = await createEndpoint(manage.endpoints, region, input, making);
-      if (outcome.kind !== 'created') return notDone(c, outcome);
+      if (outcome.kind !== 'created') return rejectionProblem(c, outcome);
       const { endpoint, secret, late } = outcome;
       return {
-        body: { endpoint: showEndpoint(endpoint), secret, truncatedAccounts: [...late] },
-        headers: { etag: etagOf(endpoint.revision), location: endpointPath(feed, endpoint) },
+        body: { endpoint: toEndpointResponse(endpoint), secret, truncatedAccounts: [...late] },
+        headers: { etag: formatEtag(endpoint.revision), location: endpointPath(feed, endpoint) },
       };
     },
   ),
@@ -165,7 +165,7 @@ export const endpointRoutes: readonly Route[] = [
     },
     async ({ c, caller, subject, body, expected }, { manage }) => {
       const rejection = body.accounts === undefined ? undefined : checkAccounts(caller, body.accounts);
-      if (rejection) return notDone(c, rejection);
+      if (rejection) return rejectionProblem(c, rejection);
       // For a key of some accounts, concurrent changes by other keys must not be overwritten or reported.
       const condition = caller.accounts === null ? expected : { revision: subject.revision };
       const { region, id } = subject;
@@ -189,7 +189,7 @@ export const endpointRoutes: readonly Route[] = [
     },
     async ({ c, subject: { region, id }, expected }, { manage }) => {
       const outcome = await deleteEndpoint(manage.endpoints, region, id, expected);
-      return outcome.kind === 'deleted' ? { body: undefined } : notDone(c, outcome, expected);
+      return outcome.kind === 'deleted' ? { body: undefined } : rejectionProblem(c, outcome, expected);
     },
   ),
   route(
@@ -260,7 +260,7 @@ export const endpointRoutes: readonly Route[] = [
     },
     async ({ c, subject: { region, id } }, { manage }) => {
       const outcome = await pingEndpoint(manage.endpoints, region, id);
-      if (outcome.kind !== 'attempted') return notDone(c, outcome);
+      if (outcome.kind !== 'attempted') return rejectionProblem(c, outcome);
       const { kind: _, ...report } = outcome;
       return { body: report };
     },
@@ -281,7 +281,7 @@ export const endpointRoutes: readonly Route[] = [
           event: z
             .string(EVENT_RULE)
             .transform((text, context) => {
-              const parts = partsOfId(text);
+              const parts = parseEventId(text);
               if (!parts) context.addIssue(EVENT_RULE);
               return parts ?? z.NEVER;
             })
@@ -328,13 +328,13 @@ export const endpointRoutes: readonly Route[] = [
       },
       problems: ['unprocessable-content', 'conflict'],
     },
-    async ({ c, subject: { region, id }, body, making }, { manage }) => {
+    async ({ c, subject: { region, id }, body, generators: making }, { manage }) => {
       const outcome = await rotateSecret(manage.endpoints, region, id, body, making);
-      if (outcome.kind !== 'rotated') return notDone(c, outcome);
+      if (outcome.kind !== 'rotated') return rejectionProblem(c, outcome);
       return {
         body: {
           secret: outcome.secret,
-          previousSecretsExpireAt: instantText(outcome.previousSecretsExpireAt),
+          previousSecretsExpireAt: formatInstant(outcome.previousSecretsExpireAt),
         },
       };
     },
@@ -385,7 +385,7 @@ export function endpointPath(
 }
 
 function shown(endpoint: EndpointRecord) {
-  return { body: showEndpoint(endpoint), headers: { etag: etagOf(endpoint.revision) } };
+  return { body: toEndpointResponse(endpoint), headers: { etag: formatEtag(endpoint.revision) } };
 }
 
 function changed(
@@ -393,5 +393,5 @@ function changed(
   outcome: { readonly kind: 'changed'; readonly endpoint: EndpointRecord } | Rejection,
   expected: Expectation,
 ) {
-  return outcome.kind === 'changed' ? shown(outcome.endpoint) : notDone(c, outcome, expected);
+  return outcome.kind === 'changed' ? shown(outcome.endpoint) : rejectionProblem(c, outcome, expected);
 }

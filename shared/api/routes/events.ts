@@ -32,12 +32,12 @@ import {
 import {
   cursorBy,
   eventLimit,
+  formatInstant,
   instant,
-  instantText,
+  integer,
   MAX_EVENTS,
   one,
   typePatterns,
-  wholeNumber,
 } from '../parameters.ts';
 import { problem } from '../problems.ts';
 import { type Route, type RouteParts, route, type Subject } from '../route.ts';
@@ -93,7 +93,7 @@ const EventsQuery = z.strictObject({
   after,
   limit: eventLimit,
   types: typePatterns.optional(),
-  wait: wholeNumber(0, MAX_WAIT_SECONDS)
+  wait: integer(0, MAX_WAIT_SECONDS)
     .default(0)
     .describe(`Maximum time to wait for the first event, in seconds, 0 to ${MAX_WAIT_SECONDS}. Default: 0.`),
 });
@@ -112,7 +112,7 @@ const CellEventsQuery = z
     after: one
       .optional()
       .describe('Return events after this cursor. Default: the earliest event that is still kept.'),
-    last: wholeNumber(1, MAX_EVENTS)
+    last: integer(1, MAX_EVENTS)
       .optional()
       .describe(
         'Alternative to `after`: the latest events, at most this many per region. Fewer for a key for some accounts or with `types`.',
@@ -146,16 +146,16 @@ const STREAM = {
 function logRoutes<S extends { readonly region: string; readonly account: string }>(
   path: `/${string}`,
   of: Subject<S>,
-  words: { readonly name: string; readonly whose: string },
+  names: { readonly id: string; readonly log: string },
 ): Route[] {
   return [
     route(
       {
         method: 'get',
         path,
-        id: `list${words.name}Events`,
+        id: `list${names.id}Events`,
         tag: 'Events',
-        summary: `List events of ${words.whose}`,
+        summary: `List events of ${names.log}`,
         role: 'read',
         of,
         query: EventsQuery,
@@ -166,12 +166,12 @@ function logRoutes<S extends { readonly region: string; readonly account: string
       async ({ c, subject: ref, query: { wait, ...asked } }, parts) => {
         const { feed } = parts;
         const waitMs = Math.min(wait * 1000, feed.pace.waitMs);
-        await using hold = holdOf(c, parts, waitMs);
+        await using hold = createHold(c, parts, waitMs);
         const signal = c.req.raw.signal;
         const page =
           waitMs > 0
             ? written(ref, await readPage(feed, ref, { ...asked, waitMs, mayWait: hold.take }, signal))
-            : await pagesOf(feed)({ ref: { region: ref.region, account: ref.account }, ...asked });
+            : await createPageReader(feed)({ ref: { region: ref.region, account: ref.account }, ...asked });
         if (!page) return noLog(c);
         if (page.kind === 'gone') return cursorGone(c, page);
         if (page.kind === 'crowded') return tooManyWaiting(c, parts);
@@ -184,9 +184,9 @@ function logRoutes<S extends { readonly region: string; readonly account: string
       {
         method: 'get',
         path: `${path}/stream`,
-        id: `stream${words.name}Events`,
+        id: `stream${names.id}Events`,
         tag: 'Events',
-        summary: `Stream events of ${words.whose}`,
+        summary: `Stream events of ${names.log}`,
         role: 'read',
         of,
         query: StreamQuery,
@@ -216,7 +216,7 @@ interface WrittenPage {
 function written(ref: AccountRef, page: Page | Gone | Crowded | undefined) {
   if (page?.kind !== 'page') return page;
   const { next, head, observedThrough } = page;
-  const observed = isCell(ref) ? {} : { observedThrough: instantText(observedThrough) };
+  const observed = isCell(ref) ? {} : { observedThrough: formatInstant(observedThrough) };
   const rest = JSON.stringify({ next, head, ...observed });
   // The envelopes are inserted as stored, so that every route returns identical bytes.
   const text = `{"events":[${page.events.join(',')}],${rest.slice(1)}`;
@@ -228,7 +228,7 @@ const pages = new WeakMap<FeedDeps, (asked: AskedPage) => Promise<ReturnType<typ
 const NEVER = new AbortController().signal;
 
 /** Returns the reader of pages without a wait. Identical requests in the same turn share one read. */
-function pagesOf(feed: FeedDeps) {
+function createPageReader(feed: FeedDeps) {
   const known = pages.get(feed);
   if (known) return known;
   const read = shareCalls(
@@ -241,7 +241,7 @@ function pagesOf(feed: FeedDeps) {
 }
 
 /** Parses an event id into its parts. Returns `undefined` if it is not valid; only valid ids are looked up. */
-export function partsOfId(id: string) {
+export function parseEventId(id: string) {
   const [, account = '', epoch, sequence] = /^([^.]+)\.([0-9a-z]{1,32})\.(\d{1,15})$/.exec(id) ?? [];
   if (epoch === undefined || !(isId(account) || account === CELL_LOG)) return undefined;
   return { account, epoch, sequence: Number(sequence) };
@@ -251,7 +251,7 @@ export function partsOfId(id: string) {
 export const ofEvent: Subject<{ readonly ref: AccountRef; readonly json: string }> = {
   params: { event: one.describe('Id of the event.') },
   async find({ c, caller, params }, { feed }) {
-    const id = partsOfId(params.event ?? '');
+    const id = parseEventId(params.event ?? '');
     const mayBe = id && isFor(caller, id.account) ? id : undefined;
     const refs = mayBe ? feed.regions.map((region) => ({ region, account: mayBe.account })) : [];
     for (const ref of refs) {
@@ -264,10 +264,10 @@ export const ofEvent: Subject<{ readonly ref: AccountRef; readonly json: string 
 
 /** All event routes. */
 export const eventRoutes: readonly Route[] = [
-  ...logRoutes('/v1/accounts/{id}/events', ofAccount, { name: 'Account', whose: 'an account' }),
+  ...logRoutes('/v1/accounts/{id}/events', ofAccount, { id: 'Account', log: 'an account' }),
   ...logRoutes('/v1/regions/{id}/events', ofRegion, {
-    name: 'Region',
-    whose: 'a region',
+    id: 'Region',
+    log: 'a region',
   }),
   route(
     {
@@ -289,7 +289,7 @@ export const eventRoutes: readonly Route[] = [
       const given = placesIn(c, feed, 'after', after);
       if (given instanceof Response) return given;
       const waitMs = Math.min(wait * 1000, parts.feed.pace.waitMs);
-      await using hold = holdOf(c, parts, waitMs);
+      await using hold = createHold(c, parts, waitMs);
       const page = await readFeedPage(
         feed,
         { ...asked, after: given, accounts: caller.accounts, waitMs, mayWait: hold.take },
@@ -357,13 +357,13 @@ export function cursorGone(c: Context<ApiEnv>, gone: Gone): Response {
   if (restored !== undefined) {
     return problem(c, 'cursor-gone', {
       detail:
-        'The log was restored from a backup that is older than the cursor. Go on from `restored` (all that was said since), and read the jobs anew, for what was said in between is known here no more.',
+        'The log was restored from a backup that is older than the cursor. Resume from `restored` (all events since the backup) and fetch the jobs again, because the events after the backup are lost.',
       members: { restored, earliest, head },
     });
   }
   return problem(c, 'cursor-gone', {
     detail:
-      'The cursor is of another epoch, beyond the head, or older than what is kept. Go on from `earliest` (all there still is) or from `head` (what comes), and read the jobs anew if nothing may be missed.',
+      'The cursor belongs to another epoch, is beyond the head, or is older than the retention period. Resume from `earliest` (all stored events) or from `head` (new events only), and fetch the jobs again to miss no change.',
     members: { earliest, head },
   });
 }
@@ -432,7 +432,7 @@ async function eventStream(
   };
   if (c.req.method === 'HEAD') return c.body(null, 200, headers);
   const { streamMs } = parts.feed.pace;
-  const hold = holdOf(c, parts, streamMs);
+  const hold = createHold(c, parts, streamMs);
   if (!(await hold.take())) return tooManyWaiting(c, parts);
   const body = toBody((abort) => whileCurrent(c, parts, make(abort)), {
     onFault: hold.report,
@@ -455,18 +455,18 @@ async function* whileCurrent(
 }
 
 /** Returns the slot of a request. `take` resolves to `true` if there is a slot or no limit. The release never rejects. */
-function holdOf(c: Context<ApiEnv>, { slots, report: tell }: RouteParts, ms: number) {
+function createHold(c: Context<ApiEnv>, { slots, report: reportFault }: RouteParts, ms: number) {
   const { keyId } = c.get('caller');
   let held: Slot | undefined;
-  const report = (cause: unknown) => tell(c, cause);
+  const report = (cause: unknown) => reportFault(c, cause);
   return {
     report,
     async take(): Promise<boolean> {
-      held ??= await slots?.take(keyId, ms + SLOT_GRACE_MS);
+      held ??= await slots?.acquire(keyId, ms + SLOT_GRACE_MS);
       return held !== undefined || slots === undefined;
     },
     // A slot that could not be released becomes free when it expires.
-    [Symbol.asyncDispose]: async () => held?.giveBack().catch(report),
+    [Symbol.asyncDispose]: async () => held?.release().catch(report),
   };
 }
 

@@ -3,7 +3,7 @@ import * as z from 'zod';
 import { ofAccount, ofRegion } from '../access.ts';
 import { readJobEvents } from '../job-events.ts';
 import { decodeJobsCursor, type JobFilter, JobPage, JobResponse, listJobs, readJob } from '../jobs.ts';
-import { cursorBy, day, flag, limit, nextOf, one, textUpTo } from '../parameters.ts';
+import { cursorBy, day, flag, limit, nextCursor, one, textUpTo } from '../parameters.ts';
 import { problem } from '../problems.ts';
 import { type Route, route } from '../route.ts';
 import {
@@ -140,7 +140,7 @@ export const jobRoutes: readonly Route[] = [
       answer: {
         status: 200,
         description: 'A page of events of the job. Empty if the job is unknown.',
-        schema: z.object({ events: z.array(Event), next: nextOf }).meta({ id: 'JobEventPage' }),
+        schema: z.object({ events: z.array(Event), next: nextCursor }).meta({ id: 'JobEventPage' }),
       },
     },
     async ({ c, subject, params, query }, { feed }) => {
@@ -164,7 +164,7 @@ export const jobRoutes: readonly Route[] = [
       answer: { status: 200, description: 'One entry for each day of the range.', schema: AccountRollups },
     },
     async ({ c, subject, query }, { feed }) => {
-      const { from, to } = rangeOf(query, feed.now());
+      const { from, to } = toDayRange(query, feed.now());
       if (!dayRange(from, to, MAX_ROLLUP_DAYS.account)) return badRange(c, MAX_ROLLUP_DAYS.account);
       return { body: await readRollups(feed, subject, from, to) };
     },
@@ -209,7 +209,7 @@ export const jobRoutes: readonly Route[] = [
       },
     },
     async ({ c, subject, query }, { feed }) => {
-      const { from, to } = rangeOf(query, feed.now());
+      const { from, to } = toDayRange(query, feed.now());
       if (!dayRange(from, to, MAX_ROLLUP_DAYS.region)) return badRange(c, MAX_ROLLUP_DAYS.region);
       return { body: await readRegionRollups(feed, subject.region, from, to) };
     },
@@ -250,7 +250,7 @@ function toFilter(given: { readonly [N in FilterName]?: string | boolean | undef
 
 const DAY_MS = 86_400_000;
 
-function rangeOf(
+function toDayRange(
   { from, to }: { readonly from?: string | undefined; readonly to?: string | undefined },
   now: number,
 ): { readonly from: string; readonly to: string } {

@@ -2,8 +2,8 @@
 import * as z from 'zod';
 import { KeyRecord, NewKey, ROLES } from '../key-input.ts';
 import { type Caller, createKey, isKeyId, listKeys, readKey, revokeKey } from '../keys.ts';
-import { afterId, instant, instantText, limit, nextOf, one } from '../parameters.ts';
-import { notDone } from '../problems.ts';
+import { afterId, formatInstant, instant, limit, nextCursor, one } from '../parameters.ts';
+import { rejectionProblem } from '../problems.ts';
 import { type Route, route } from '../route.ts';
 
 const params = z.object({
@@ -35,7 +35,7 @@ export const keyRoutes: readonly Route[] = [
       role: 'read',
       answer: { status: 200, description: 'The key.', schema: Self },
     },
-    ({ caller }) => ({ body: selfOf(caller) }),
+    ({ caller }) => ({ body: toCurrentKey(caller) }),
   ),
   route(
     {
@@ -50,7 +50,7 @@ export const keyRoutes: readonly Route[] = [
       answer: {
         status: 200,
         description: 'A page of keys, ordered by id.',
-        schema: z.object({ keys: z.array(KeyRecord), next: nextOf }),
+        schema: z.object({ keys: z.array(KeyRecord), next: nextCursor }),
       },
     },
     async ({ caller, query }, { feed }) => {
@@ -83,10 +83,10 @@ export const keyRoutes: readonly Route[] = [
       },
       problems: ['unprocessable-content'],
     },
-    async ({ c, caller, body, making }, { feed }) => {
+    async ({ c, caller, body, generators: making }, { feed }) => {
       const { now, table } = feed;
       const outcome = await createKey({ table, now, randomBytes: making.randomBytes }, body, caller);
-      if (outcome.kind !== 'created') return notDone(c, outcome);
+      if (outcome.kind !== 'created') return rejectionProblem(c, outcome);
       const { key, secret } = outcome;
       return { body: { key, secret }, headers: { location: `/v1/keys/${key.id}` } };
     },
@@ -104,7 +104,7 @@ export const keyRoutes: readonly Route[] = [
     },
     async ({ c, caller, params: { id } }, { feed }) => {
       const outcome = await readKey(feed, id, caller);
-      return outcome.kind === 'found' ? { body: outcome.key } : notDone(c, outcome);
+      return outcome.kind === 'found' ? { body: outcome.key } : rejectionProblem(c, outcome);
     },
   ),
   route(
@@ -122,11 +122,11 @@ export const keyRoutes: readonly Route[] = [
     },
     async ({ c, caller, params: { id } }, { feed }) => {
       const outcome = await revokeKey(feed, id, caller);
-      return outcome.kind === 'revoked' ? { body: undefined } : notDone(c, outcome);
+      return outcome.kind === 'revoked' ? { body: undefined } : rejectionProblem(c, outcome);
     },
   ),
 ];
 
-function selfOf({ keyId: id, name, role, accounts, expiresAt }: Caller): z.input<typeof Self> {
-  return { id, name, role, accounts: accounts && [...accounts], expiresAt: instantText(expiresAt) };
+function toCurrentKey({ keyId: id, name, role, accounts, expiresAt }: Caller): z.input<typeof Self> {
+  return { id, name, role, accounts: accounts && [...accounts], expiresAt: formatInstant(expiresAt) };
 }

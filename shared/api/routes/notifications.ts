@@ -61,13 +61,13 @@ import {
   afterId,
   decodePlace,
   encodePlace,
-  instantText,
+  formatInstant,
   limit,
-  nextOf,
+  nextCursor,
   one,
 } from '../parameters.ts';
-import { notDone, problem } from '../problems.ts';
-import { etagOf, type Route, route, type Subject } from '../route.ts';
+import { problem, rejectionProblem } from '../problems.ts';
+import { formatEtag, type Route, route, type Subject } from '../route.ts';
 import { jobParams } from './jobs.ts';
 import { recipientSubject } from './recipients.ts';
 
@@ -82,7 +82,7 @@ interface AccountSettings {
 /** Notification settings of an account. */
 const settingsSubject: Subject<AccountSettings> = {
   params: ofAccount.params,
-  revisionOf: ({ settings }) => settings.revision,
+  getRevision: ({ settings }) => settings.revision,
   async find(asked, parts) {
     const found = await ofAccount.find(asked, parts);
     if (found instanceof Response) return found;
@@ -121,7 +121,7 @@ const templateParams = z.object({
 const messagesAnswer = {
   status: 200,
   description: 'A page of messages.',
-  schema: z.object({ messages: z.array(Message), next: nextOf }),
+  schema: z.object({ messages: z.array(Message), next: nextCursor }),
 } as const;
 const pageOnly = z.strictObject({ limit, after: afterId('messages', isMessageId) });
 
@@ -165,7 +165,7 @@ export const notificationRoutes: readonly Route[] = [
     },
     async ({ c, subject, body, expected }, { manage, notifications }) => {
       const outcome = await saveSettings(manage.endpoints, subject.ref, body, expected);
-      if (outcome.kind !== 'saved') return notDone(c, outcome, expected);
+      if (outcome.kind !== 'saved') return rejectionProblem(c, outcome, expected);
       return toSettingsResult(outcome.settings, notifications.channels);
     },
   ),
@@ -211,7 +211,7 @@ export const notificationRoutes: readonly Route[] = [
       const recipient =
         body.recipient === undefined ? null : await readRecipient(feed.table, ref, body.recipient);
       if (recipient === undefined) {
-        return notDone(c, {
+        return rejectionProblem(c, {
           kind: 'rejected',
           reason: 'recipient must be the id of a recipient of this account.',
         });
@@ -219,7 +219,7 @@ export const notificationRoutes: readonly Route[] = [
       const content =
         jobNumber === undefined ? sampleNotice(kind) : await readNoticeContent(feed, ref, kind, jobNumber);
       if (!content)
-        return notDone(c, {
+        return rejectionProblem(c, {
           kind: 'rejected',
           reason: 'jobNumber must be the number of a stored job.',
         });
@@ -228,7 +228,7 @@ export const notificationRoutes: readonly Route[] = [
       const stored = await resolveTemplate(feed.table, ref, kind, channel, locale);
       const checked = body.template && checkTemplateInput(channel, body.template);
       if (checked?.kind === 'rejected') {
-        return notDone(c, { ...checked, reason: `template.${checked.reason}` });
+        return rejectionProblem(c, { ...checked, reason: `template.${checked.reason}` });
       }
       const template = checked?.value ?? stored;
       const input = {
@@ -246,11 +246,12 @@ export const notificationRoutes: readonly Route[] = [
       };
       if (channel === 'email') {
         const mail = await previewRenderer.email(input, ref.account);
-        if (mail.kind === 'failed') return notDone(c, toRejection(mail.reason, checked !== undefined));
+        if (mail.kind === 'failed')
+          return rejectionProblem(c, toRejection(mail.reason, checked !== undefined));
         return { body: { ...common, ...mail.value, segments: null, encoding: null } };
       }
       const sms = await previewRenderer.sms(input, ref.account);
-      if (sms.kind === 'failed') return notDone(c, toRejection(sms.reason, checked !== undefined));
+      if (sms.kind === 'failed') return rejectionProblem(c, toRejection(sms.reason, checked !== undefined));
       return { body: { ...common, subject: null, html: null, ...sms.value } };
     },
   ),
@@ -268,7 +269,7 @@ export const notificationRoutes: readonly Route[] = [
       answer: {
         status: 200,
         description: 'A page of templates.',
-        schema: z.object({ templates: z.array(ListedTemplate), next: nextOf }),
+        schema: z.object({ templates: z.array(ListedTemplate), next: nextCursor }),
       },
     },
     async ({ subject, query: { limit: most, after = 0 } }, { feed }) => {
@@ -276,7 +277,7 @@ export const notificationRoutes: readonly Route[] = [
       const page = places.slice(after, after + most);
       const templates = page.map((place) => {
         const found = own.find((one) => isSamePlace(one, place));
-        return { ...place, custom: found !== undefined, changedAt: instantText(found?.changedAt ?? null) };
+        return { ...place, custom: found !== undefined, changedAt: formatInstant(found?.changedAt ?? null) };
       });
       const last = page.at(-1);
       const next = last && places.length > after + most ? encodePlace(toTemplateName(last)) : null;
@@ -321,13 +322,13 @@ export const notificationRoutes: readonly Route[] = [
     },
     async ({ c, subject, params, body }, { feed }) => {
       const checked = checkTemplateInput(params.channel, body);
-      if (checked.kind === 'rejected') return notDone(c, checked);
+      if (checked.kind === 'rejected') return rejectionProblem(c, checked);
       const outcome = await saveTemplate(feed.table, subject, params, checked.value, feed.now());
       if (outcome.kind === 'saved') {
         return { body: toTemplateResponse(params, outcome.stored.template, outcome.stored.changedAt) };
       }
       const [first] = outcome.problems;
-      return notDone(c, { kind: 'rejected', reason: formatProblem(first) });
+      return rejectionProblem(c, { kind: 'rejected', reason: formatProblem(first) });
     },
   ),
   route(
@@ -476,7 +477,7 @@ async function readSettingsOrDefaults(table: Table, ref: AccountRef): Promise<Se
 }
 
 function toSettingsResult(settings: Settings, served: Parameters<typeof toSettingsResponse>[1]) {
-  return { body: toSettingsResponse(settings, served), headers: { etag: etagOf(settings.revision) } };
+  return { body: toSettingsResponse(settings, served), headers: { etag: formatEtag(settings.revision) } };
 }
 
 function toMessagesPage(

@@ -10,9 +10,9 @@ import { MAX_PARKED } from '../../delivery/parking.ts';
 import { CELL_LOG } from '../../storage/schema.ts';
 import { isId } from '../../validation.ts';
 import { isFor, ofEndpoint } from '../access.ts';
-import { DeadEvent, ParkedEvent, showDead, showParked } from '../endpoint-views.ts';
+import { DeadEvent, ParkedEvent, toDeadResponse, toParkedResponse } from '../endpoint-views.ts';
 import type { Caller } from '../keys.ts';
-import { afterBy, decodePlace, encodePlace, FILTERED_PAGE, limit, nextOf } from '../parameters.ts';
+import { afterBy, decodePlace, encodePlace, FILTERED_PAGE, limit, nextCursor } from '../parameters.ts';
 import { type Route, route } from '../route.ts';
 
 /** Parses the cursor of a list of parked events into a sort key: `<account>#<lane>#<sequence>`. */
@@ -63,13 +63,13 @@ export const parkedEventRoutes: readonly Route[] = [
       answer: {
         status: 200,
         description: 'A page of parked events.',
-        schema: z.object({ parked: z.array(ParkedEvent), next: nextOf }),
+        schema: z.object({ parked: z.array(ParkedEvent), next: nextCursor }),
       },
     },
     async ({ caller, subject: { region, id }, query }, { feed }) => {
       const { parked, next } = await listParkedPage(feed.table, region, id, query);
       const theirs = parked.filter(({ account }) => isFor(caller, account));
-      return { body: { parked: theirs.map(showParked), next: encodePlace(next) } };
+      return { body: { parked: theirs.map(toParkedResponse), next: encodePlace(next) } };
     },
   ),
   route(
@@ -94,7 +94,7 @@ export const parkedEventRoutes: readonly Route[] = [
       },
     },
     async ({ caller, subject: { region, id }, body }, { feed }) => {
-      const which = whichOf(caller, body);
+      const which = toSelection(caller, body);
       const outcome = await retryAllParked(feed.table, region, id, which, feed.now());
       return { body: { retried: outcome.count, missing: [...outcome.missing] } };
     },
@@ -120,7 +120,7 @@ export const parkedEventRoutes: readonly Route[] = [
       },
     },
     async ({ caller, subject: { region, id }, body }, { feed }) => {
-      const which = whichOf(caller, body);
+      const which = toSelection(caller, body);
       const outcome = await discardAllParked(feed.table, region, id, which, feed.now());
       return { body: { discarded: outcome.count, missing: [...outcome.missing] } };
     },
@@ -139,17 +139,17 @@ export const parkedEventRoutes: readonly Route[] = [
       answer: {
         status: 200,
         description: 'A page of dead events.',
-        schema: z.object({ dead: z.array(DeadEvent), next: nextOf }),
+        schema: z.object({ dead: z.array(DeadEvent), next: nextCursor }),
       },
     },
     async ({ caller, subject: { region, id }, query }, { feed }) => {
       const { dead, next } = await listDeadPage(feed.table, region, id, query);
       const theirs = dead.filter(({ account }) => isFor(caller, account));
-      return { body: { dead: theirs.map(showDead), next: encodePlace(next) } };
+      return { body: { dead: theirs.map(toDeadResponse), next: encodePlace(next) } };
     },
   ),
 ];
 
-function whichOf(caller: Caller, { events }: z.output<typeof Which>) {
+function toSelection(caller: Caller, { events }: z.output<typeof Which>) {
   return { ids: events ?? ('all' as const), isWanted: (account: string) => isFor(caller, account) };
 }

@@ -29,9 +29,9 @@ import {
   toRecipientResponse,
   toSuppressionResponse,
 } from '../notification-views.ts';
-import { afterBy, afterId, decodePlace, encodePlace, limit, nextOf, one } from '../parameters.ts';
-import { notDone, problem } from '../problems.ts';
-import { etagOf, type Route, route, type Subject } from '../route.ts';
+import { afterBy, afterId, decodePlace, encodePlace, limit, nextCursor, one } from '../parameters.ts';
+import { problem, rejectionProblem } from '../problems.ts';
+import { formatEtag, type Route, route, type Subject } from '../route.ts';
 
 const MASKED = 'Addresses are masked for keys with the role `read`.';
 
@@ -47,7 +47,7 @@ function decodeRecipientPlace(text: string): string | undefined {
 /** A recipient of an account. */
 export const recipientSubject: Subject<RecipientRecord> = {
   params: { ...ofAccount.params, recipient: one.describe('Id of the recipient.') },
-  revisionOf: ({ revision }) => revision,
+  getRevision: ({ revision }) => revision,
   async find(asked, parts) {
     const ref = await ofAccount.find(asked, parts);
     if (ref instanceof Response) return ref;
@@ -80,7 +80,7 @@ export const recipientRoutes: readonly Route[] = [
       answer: {
         status: 200,
         description: 'A page of recipients.',
-        schema: z.object({ recipients: z.array(Recipient), next: nextOf }),
+        schema: z.object({ recipients: z.array(Recipient), next: nextCursor }),
       },
     },
     async ({ caller, subject, query }, { feed }) => {
@@ -113,15 +113,15 @@ export const recipientRoutes: readonly Route[] = [
       },
       problems: ['unprocessable-content', 'conflict'],
     },
-    async ({ c, caller, subject, body, making }, { manage }) => {
+    async ({ c, caller, subject, body, generators: making }, { manage }) => {
       const outcome = await createRecipient(manage.endpoints, subject, body, making);
-      if (outcome.kind !== 'created') return notDone(c, outcome);
+      if (outcome.kind !== 'created') return rejectionProblem(c, outcome);
       const { recipient } = outcome;
       const path = `/v1/accounts/${encodeURIComponent(recipient.account)}/recipients`;
       const location = `${path}/${encodeURIComponent(recipient.id)}`;
       return {
         body: toRecipientResponse(recipient, caller),
-        headers: { etag: etagOf(recipient.revision), location },
+        headers: { etag: formatEtag(recipient.revision), location },
       };
     },
   ),
@@ -155,7 +155,7 @@ export const recipientRoutes: readonly Route[] = [
     },
     async ({ c, subject, body: { csv, dryRun } }, { manage }) => {
       const outcome = await importRecipients(manage.endpoints, subject, csv, { dryRun });
-      if (outcome.kind !== 'imported') return notDone(c, outcome);
+      if (outcome.kind !== 'imported') return rejectionProblem(c, outcome);
       const { imported, changed, unchanged, bad } = outcome;
       return { body: { created: imported, updated: changed, unchanged, invalidRows: [...bad] } };
     },
@@ -213,7 +213,7 @@ export const recipientRoutes: readonly Route[] = [
     },
     async ({ c, subject, expected }, { manage }) => {
       const outcome = await deleteRecipient(manage.endpoints, subject, subject.id, expected);
-      return outcome.kind === 'deleted' ? { body: undefined } : notDone(c, outcome, expected);
+      return outcome.kind === 'deleted' ? { body: undefined } : rejectionProblem(c, outcome, expected);
     },
   ),
   route(
@@ -229,7 +229,7 @@ export const recipientRoutes: readonly Route[] = [
       answer: {
         status: 200,
         description: 'A page of suppressions.',
-        schema: z.object({ suppressions: z.array(Suppression), next: nextOf }),
+        schema: z.object({ suppressions: z.array(Suppression), next: nextCursor }),
       },
     },
     async ({ subject, query }, { feed }) => {
@@ -256,7 +256,7 @@ export const recipientRoutes: readonly Route[] = [
     },
     async ({ c, subject, body }, { manage }) => {
       const outcome = await createSuppression(manage.endpoints, subject, body);
-      if (outcome.kind !== 'created') return notDone(c, outcome);
+      if (outcome.kind !== 'created') return rejectionProblem(c, outcome);
       return { body: toSuppressionResponse(outcome.suppression) };
     },
   ),
@@ -277,13 +277,13 @@ export const recipientRoutes: readonly Route[] = [
     async ({ c, caller, subject, params: { suppression } }, { manage }) => {
       const whole = caller.accounts === null;
       const outcome = await liftSuppression(manage.endpoints, subject, suppression, { whole });
-      return outcome.kind === 'lifted' ? { body: undefined } : notDone(c, outcome);
+      return outcome.kind === 'lifted' ? { body: undefined } : rejectionProblem(c, outcome);
     },
   ),
 ];
 
 function toRecipientResult(caller: Caller, recipient: RecipientRecord) {
-  return { body: toRecipientResponse(recipient, caller), headers: { etag: etagOf(recipient.revision) } };
+  return { body: toRecipientResponse(recipient, caller), headers: { etag: formatEtag(recipient.revision) } };
 }
 
 function changed(
@@ -294,5 +294,5 @@ function changed(
 ) {
   return outcome.kind === 'changed'
     ? toRecipientResult(caller, outcome.recipient)
-    : notDone(c, outcome, expected);
+    : rejectionProblem(c, outcome, expected);
 }

@@ -2,7 +2,7 @@
 import * as z from 'zod';
 import { readUpstream } from '../../tracking/breaker.ts';
 import { ofRegion } from '../access.ts';
-import { instant, instantText, limit, nextOf, one } from '../parameters.ts';
+import { formatInstant, instant, limit, nextCursor, one } from '../parameters.ts';
 import { badParameter } from '../problems.ts';
 import { type Route, type RouteParts, route } from '../route.ts';
 
@@ -35,7 +35,7 @@ export const regionRoutes: readonly Route[] = [
       answer: {
         status: 200,
         description: 'A page of regions.',
-        schema: z.object({ regions: z.array(Region), next: nextOf }),
+        schema: z.object({ regions: z.array(Region), next: nextCursor }),
       },
     },
     async ({ c, caller, query: { limit: most, after } }, parts) => {
@@ -70,7 +70,7 @@ async function read({ feed }: RouteParts, id: string): Promise<z.input<typeof Re
   return {
     id,
     state: outage ? 'outage' : 'ok',
-    failingSince: outage ? instantText(run.since) : null,
+    failingSince: outage ? formatInstant(run.since) : null,
     problem: outage ? run.reason : null,
   };
 }

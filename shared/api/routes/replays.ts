@@ -6,11 +6,11 @@ import { NewReplay } from '../../delivery/endpoint-input.ts';
 import { cancelReplay, listReplays, readReplay, startReplay } from '../../delivery/replays.ts';
 import { isId } from '../../validation.ts';
 import { isForAll, ofEndpoint } from '../access.ts';
-import { Replay, showReplay } from '../endpoint-views.ts';
+import { Replay, toReplayResponse } from '../endpoint-views.ts';
 import type { ApiEnv } from '../env.ts';
 import type { Caller } from '../keys.ts';
-import { afterBy, decodePlace, encodePlace, nextOf, one, wholeNumber } from '../parameters.ts';
-import { notDone, problem } from '../problems.ts';
+import { afterBy, decodePlace, encodePlace, integer, nextCursor, one } from '../parameters.ts';
+import { problem, rejectionProblem } from '../problems.ts';
 import { type Route, type RouteParts, route } from '../route.ts';
 import { endpointPath } from './endpoints.ts';
 
@@ -37,7 +37,7 @@ export const replayRoutes: readonly Route[] = [
       role: 'read',
       of: ofEndpoint,
       query: z.strictObject({
-        limit: wholeNumber(1, MAX_REPLAYS)
+        limit: integer(1, MAX_REPLAYS)
           .default(DEFAULT_REPLAYS)
           .describe(`Maximum number of replays per page, 1 to ${MAX_REPLAYS}. Default: ${DEFAULT_REPLAYS}.`),
         after: afterBy('replays', decodeReplayPlace),
@@ -45,7 +45,7 @@ export const replayRoutes: readonly Route[] = [
       answer: {
         status: 200,
         description: 'A page of replays.',
-        schema: z.object({ replays: z.array(Replay), next: nextOf }),
+        schema: z.object({ replays: z.array(Replay), next: nextCursor }),
       },
     },
     async ({ caller, subject: { region, id }, query: { limit: most, after } }, { feed }) => {
@@ -54,7 +54,7 @@ export const replayRoutes: readonly Route[] = [
       const replays = found.slice(0, most);
       const last = found.length > most ? replays.at(-1) : undefined;
       const next = last ? encodePlace(`${last.startedAt}/${last.id}`) : null;
-      return { body: { replays: replays.map(showReplay), next } };
+      return { body: { replays: replays.map(toReplayResponse), next } };
     },
   ),
   route(
@@ -78,17 +78,17 @@ export const replayRoutes: readonly Route[] = [
       },
       problems: ['unprocessable-content', 'conflict'],
     },
-    async ({ c, caller, subject, body, making }, { feed, manage }) => {
+    async ({ c, caller, subject, body, generators: making }, { feed, manage }) => {
       const { region, id } = subject;
       // An existing replay with this id may cover accounts that the endpoint followed before.
       const there = body.id === undefined ? undefined : await readReplay(feed, region, id, body.id);
       if (there && !isForAll(caller, there.accounts)) {
-        return notDone(c, { kind: 'conflict', reason: `id must be new: "${body.id}" is in use.` });
+        return rejectionProblem(c, { kind: 'conflict', reason: `id must be new: "${body.id}" is in use.` });
       }
       const outcome = await startReplay(manage.endpoints, region, id, body, making);
-      if (outcome.kind !== 'started') return notDone(c, outcome);
+      if (outcome.kind !== 'started') return rejectionProblem(c, outcome);
       const location = endpointPath(feed, subject, `/replays/${outcome.replay.id}`);
-      return { body: showReplay(outcome.replay), headers: { location } };
+      return { body: toReplayResponse(outcome.replay), headers: { location } };
     },
   ),
   route(
@@ -105,7 +105,7 @@ export const replayRoutes: readonly Route[] = [
     },
     async ({ c, caller, subject, params }, parts) => {
       const replay = await findReplay(c, caller, subject, params.replay, parts);
-      return replay instanceof Response ? replay : { body: showReplay(replay) };
+      return replay instanceof Response ? replay : { body: toReplayResponse(replay) };
     },
   ),
   route(
@@ -128,7 +128,9 @@ export const replayRoutes: readonly Route[] = [
       if (replay instanceof Response) return replay;
       const { region, id } = subject;
       const outcome = await cancelReplay(parts.manage.endpoints, region, id, replay.id);
-      return outcome.kind === 'cancelled' ? { body: showReplay(outcome.replay) } : notDone(c, outcome);
+      return outcome.kind === 'cancelled'
+        ? { body: toReplayResponse(outcome.replay) }
+        : rejectionProblem(c, outcome);
     },
   ),
 ];

@@ -2,8 +2,8 @@
 import type { Context } from 'hono';
 import * as z from 'zod';
 import { catalogue, eventTypes } from '../../events/catalogue.ts';
-import { exampleOf } from '../../events/examples.ts';
-import { schemaPathOf } from '../../events/types.ts';
+import { getExample } from '../../events/examples.ts';
+import { getSchemaPath } from '../../events/types.ts';
 import { keys } from '../../storage/schema.ts';
 import type { ApiEnv } from '../env.ts';
 import { one } from '../parameters.ts';
@@ -145,7 +145,7 @@ export const serviceRoutes: readonly Route[] = [
       },
     },
     ({ c, params: { type } }) => {
-      const event = exampleOf(type);
+      const event = getExample(type);
       return event ? { body: { ...event }, headers: CACHED } : unknownType(c);
     },
   ),
@@ -229,7 +229,7 @@ function shown(type: (typeof eventTypes)[number]) {
   return {
     type,
     when: catalogue[type].when,
-    schema: schemaPathOf(type),
+    schema: getSchemaPath(type),
     example: `/v1/event-types/${type}/example`,
   };
 }
