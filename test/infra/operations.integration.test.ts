@@ -633,7 +633,7 @@ describe('telling customers', () => {
     const { notify, tick } = happened.telling;
     expect(tick.of('tick')).toMatchObject([{ unsentSeconds: 90 }]);
     expect(tick.metrics).toMatchObject({ OldestUnsent: [90], Ticks: [1] });
-    expect(notify.of('told')).toMatchObject([
+    expect(notify.of('notification')).toMatchObject([
       { level: 'INFO', account: 'acme', messageId: 'm1', channel: 'email', outcome: 'sent' },
       { level: 'WARN', outcome: 'failed', reason: 'rejected', detail: 'SES did not take the mail.' },
     ]);
@@ -1125,7 +1125,7 @@ describe('the runbook', () => {
 
 const METRIC_LINES = new Set([
   ...['poll', 'tick', 'drain', 'delivery', 'request'],
-  ...['notify', 'told', 'feedback'],
+  ...['notify', 'notification', 'feedback'],
 ]);
 /** Keywords of Logs Insights in the runbook. */
 const KEYWORDS = new Set(

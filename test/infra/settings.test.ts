@@ -91,12 +91,12 @@ test.each([
   [
     'cells.us.notifications',
     { from: 'orders@reprint.example', identity: 'print.example' },
-    'cells.us.notifications.from must be an address that print.example stands for (stage dev).',
+    'cells.us.notifications.from must be an address of the identity print.example (stage dev).',
   ],
   [
     'cells.us.notifications',
     { from: 'sales@print.example', identity: identityArn('us-east-1', 'orders@print.example') },
-    'cells.us.notifications.from must be an address that orders@print.example stands for (stage dev).',
+    'cells.us.notifications.from must be an address of the identity orders@print.example (stage dev).',
   ],
   [
     'cells.us.notifications',
@@ -169,7 +169,7 @@ test('an SES identity is created by one cell of an AWS region; the others name i
     return () => parseStages([prod]);
   };
   expect(withCells('print.example')).toThrow(
-    'infra/settings.ts: cells.au.notifications.identity must be the ARN of the identity that the cell nz makes in the same AWS region (stage prod).',
+    'infra/settings.ts: cells.au.notifications.identity must be the ARN of the identity that the cell nz creates in the same AWS region (stage prod).',
   );
   expect(withCells(identityArn('ap-southeast-2', 'print.example'))).not.toThrow();
 });

@@ -297,7 +297,7 @@ eachTable('A restored table', (makeTable) => {
           restored: `${head?.epoch}.2`,
           earliest: `${head?.epoch}.0`,
           head: `${head?.epoch}.3`,
-          detail: expect.stringContaining('Go on from `restored`'),
+          detail: expect.stringContaining('Resume from `restored`'),
         },
       });
       expect(typesOf(await events(String(gone.body.restored)))).toEqual(['account.restored']);
