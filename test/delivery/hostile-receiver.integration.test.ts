@@ -41,8 +41,8 @@ const ADDRESS = '127.0.0.2';
 const PATIENCE_MS = 50_000;
 
 /** Accounts, their jobs, and their events in all. */
-const ACCOUNTS = { acme: { jobs: 12, events: 96 }, beta: { jobs: 5, events: 60 } };
-const MORE = { gamma: { jobs: 40, events: 240 }, bulk: { jobs: 60, events: sized(600, 1_100) } };
+const ACCOUNTS = { acme: { jobs: 12, events: sized(72, 96) }, beta: { jobs: 5, events: sized(36, 60) } };
+const MORE = { gamma: { jobs: 40, events: 240 }, bulk: { jobs: 60, events: sized(520, 1_100) } };
 /** The event that one endpoint never accepts, and those that it rejects twice. */
 const NEVER = { account: 'acme', sequence: 7 };
 const refusals = ({ account, sequence }: Pick<Arrival, 'account' | 'sequence'>): number => {

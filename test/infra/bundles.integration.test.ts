@@ -1,12 +1,18 @@
-/** The contents of the functions' bundles, by package. Committed, so that additions are deliberate and removals are recorded. */
+/**
+ * The functions' bundles: size, start, and contents by package. The contents are committed, so that additions are deliberate and
+ * removals are recorded.
+ */
+import { execFile } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { promisify } from 'node:util';
 import { build } from 'esbuild';
 import { afterAll, expect, test, vi } from 'vitest';
 import { type Bundle, bundle, functionEntries } from '../../bench/assets.ts';
 import { esbuildOptions } from '../../infra/bundling.ts';
+import { synthesize } from '../support/cells.ts';
 
 /** Jobwire's own code. */
 const OWN = '.';
@@ -73,6 +79,17 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   'publish-dashboard': [OWN, ...SDK, ...S3, ...TELEMETRY, '@middy/core', 'zod'],
 };
 
+/** Maximum size of a bundle. */
+const LIMIT_BYTES = 1_000_000;
+/** Larger bundles. `manage` validates addresses and templates. */
+const LIMITS: Readonly<Record<string, number>> = { notify: 1_500_000, api: 1_050_000, manage: 1_100_000 };
+/** Logical ids of the functions, without construct path and hash, where they differ from the name of the entry. */
+const IDS: Readonly<Record<string, string>> = {
+  api: 'ApiFunction',
+  operate: 'OperateFunction',
+  'publish-dashboard': 'DashboardPublish',
+};
+
 const folder = mkdtempSync(join(tmpdir(), 'jobwire-bundles-'));
 afterAll(() => {
   rmSync(folder, { recursive: true });
@@ -103,6 +120,54 @@ test.each(functionEntries())('the bundle of %s has the English messages of zod o
     expect.stringMatching(/\/locales\/en\.js$/),
   ]);
 });
+
+test.each(functionEntries())('the bundle of %s is small and starts alone', async (entry) => {
+  const { code } = await built(entry);
+  expect(Buffer.byteLength(code)).toBeLessThan(LIMITS[entry] ?? LIMIT_BYTES);
+  const file = join(folder, `${entry}.mjs`);
+  writeFileSync(file, code);
+  const hasApi = ['api', 'manage', 'live'].includes(entry);
+  const script = `
+    import { PassThrough } from 'node:stream';
+    let head;
+    globalThis.awslambda = {
+      streamifyResponse: (handler) => (event, context) => handler(event, new PassThrough().resume(), context),
+      HttpResponseStream: { from: (stream, metadata) => (head = metadata, stream) },
+    };
+    const { handler } = await import(${JSON.stringify(file)});
+    const event = { httpMethod: 'GET', path: '/v1/key', body: null, multiValueHeaders: {}, requestContext: {} };
+    const context = { getRemainingTimeInMillis: () => 5000 };
+    console.log(typeof handler);
+    if (${hasApi}) console.log((await handler(event, context) ?? head).statusCode);`;
+  const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', script], {
+    env: {
+      ...deployedEnvironment(entry),
+      AWS_REGION: 'us-east-1',
+      AWS_ACCESS_KEY_ID: 'test',
+      AWS_SECRET_ACCESS_KEY: 'test',
+    },
+  });
+  // The API requires a key, without reading the table.
+  const lines = stdout.split('\n').filter((line) => line !== '' && !line.startsWith('{'));
+  expect(lines).toEqual(hasApi ? ['function', '401'] : ['function']);
+});
+
+/** The environment of a deployed function. Names, ARNs and URLs are known only after deployment. */
+function deployedEnvironment(entry: string): Record<string, string> {
+  const camelCase = entry.replace(/(?:^|-)(.)/g, (_, letter: string) => letter.toUpperCase());
+  const id = new RegExp(`${IDS[entry] ?? camelCase}[0-9A-F]{8}$`);
+  const [found, ...others] = synthesize('prod')
+    .functions()
+    .filter((one) => id.test(one.id));
+  if (!found || others.length > 0) throw new Error(`The cell does not have exactly one function ${id}.`);
+  const { Variables } = found.fn.Properties.Environment as { Variables: Record<string, unknown> };
+  return Object.fromEntries(
+    Object.entries(Variables).map(([key, value]) => [
+      key,
+      typeof value === 'string' ? value : key.endsWith('_URL') ? 'https://deployed.example/' : 'deployed',
+    ]),
+  );
+}
 
 test('in a bundle the SDK takes credentials from the environment, and reports missing ones', async () => {
   const { client } = await importBundled(`

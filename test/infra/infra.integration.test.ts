@@ -1,17 +1,14 @@
 /** The templates of the CDK app, synthesized once, as by `npm run synth`. */
-import { execFile } from 'node:child_process';
 import { hash, randomUUID } from 'node:crypto';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { type App, type Stack, Validations } from 'aws-cdk-lib';
 import { Template } from 'aws-cdk-lib/assertions';
 import type { SQSRecord } from 'aws-lambda';
 import { AwsSolutionsChecks } from 'cdk-nag';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type * as z from 'zod';
-import { bundle } from '../../bench/assets.ts';
 import cdkJson from '../../cdk.json' with { type: 'json' };
 import {
   ApiEnv,
@@ -93,25 +90,22 @@ interface Properties {
   readonly [name: string]: unknown;
 }
 const FUNCTIONS = {
-  tick: { id: /^PollingTick[0-9A-F]{8}$/, env: TickEnv, limitBytes: 1_000_000 },
-  pollAccount: { id: /^PollingPollAccount[0-9A-F]{8}$/, env: PollAccountEnv, limitBytes: 1_000_000 },
-  wakeSinks: { id: /^DeliveryWakeSinks[0-9A-F]{8}$/, env: WakeSinksEnv, limitBytes: 1_000_000 },
-  drainSink: { id: /^DeliveryDrainSink[0-9A-F]{8}$/, env: DrainSinkEnv, limitBytes: 1_000_000 },
-  notify: { id: /^NotificationsNotify[0-9A-F]{8}$/, env: NotifyEnv, limitBytes: 1_500_000 },
+  tick: { id: /^PollingTick[0-9A-F]{8}$/, env: TickEnv },
+  pollAccount: { id: /^PollingPollAccount[0-9A-F]{8}$/, env: PollAccountEnv },
+  wakeSinks: { id: /^DeliveryWakeSinks[0-9A-F]{8}$/, env: WakeSinksEnv },
+  drainSink: { id: /^DeliveryDrainSink[0-9A-F]{8}$/, env: DrainSinkEnv },
+  notify: { id: /^NotificationsNotify[0-9A-F]{8}$/, env: NotifyEnv },
   mailFeedback: {
     id: /^NotificationsMailFeedback[0-9A-F]{8}$/,
     env: MailFeedbackEnv,
-    limitBytes: 1_000_000,
   },
-  api: { id: /^ApiFunction[0-9A-F]{8}$/, env: ApiEnv, limitBytes: 1_050_000 },
-  // Addresses and templates are checked here.
-  manage: { id: /^ApiManage[0-9A-F]{8}$/, env: ManageEnv, limitBytes: 1_100_000 },
-  live: { id: /^ApiLive[0-9A-F]{8}$/, env: LiveEnv, limitBytes: 1_000_000 },
-  operate: { id: /^OperateFunction[0-9A-F]{8}$/, env: OperateEnv, limitBytes: 1_000_000 },
+  api: { id: /^ApiFunction[0-9A-F]{8}$/, env: ApiEnv },
+  manage: { id: /^ApiManage[0-9A-F]{8}$/, env: ManageEnv },
+  live: { id: /^ApiLive[0-9A-F]{8}$/, env: LiveEnv },
+  operate: { id: /^OperateFunction[0-9A-F]{8}$/, env: OperateEnv },
   publishDashboard: {
     id: /^DashboardPublish[0-9A-F]{8}$/,
     env: PublishDashboardEnv,
-    limitBytes: 1_000_000,
   },
 } as const;
 type FunctionName = keyof typeof FUNCTIONS;
@@ -1386,40 +1380,6 @@ describe('functions', () => {
       if (!functionsOf(stackName).includes(name)) continue;
       expect(() => readEnv<z.ZodObject>(FUNCTIONS[name].env, environmentOf(name, stackName))).not.toThrow();
     }
-  });
-
-  test.each(FUNCTION_NAMES)('%s: its bundle is small and starts alone', async (name) => {
-    const { code } = await bundle(name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`));
-    expect(Buffer.byteLength(code)).toBeLessThan(FUNCTIONS[name].limitBytes);
-    const file = join(outdir, `${name}.mjs`);
-    writeFileSync(file, code);
-    const answers = ['api', 'manage', 'live'].includes(name);
-    const script = `
-      import { PassThrough } from 'node:stream';
-      let head;
-      globalThis.awslambda = {
-        streamifyResponse: (handler) => (event, context) => handler(event, new PassThrough().resume(), context),
-        HttpResponseStream: { from: (stream, metadata) => (head = metadata, stream) },
-      };
-      const { handler } = await import(${JSON.stringify(file)});
-      const event = { httpMethod: 'GET', path: '/v1/key', body: null, multiValueHeaders: {}, requestContext: {} };
-      const context = { getRemainingTimeInMillis: () => 5000 };
-      console.log(typeof handler);
-      if (${answers}) console.log((await handler(event, context) ?? head).statusCode);`;
-    const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', script], {
-      env: {
-        ...environmentOf(name),
-        AWS_REGION: 'us-east-1',
-        AWS_ACCESS_KEY_ID: 'test',
-        AWS_SECRET_ACCESS_KEY: 'test',
-      },
-    });
-    // It requires a key, without reading the table.
-    const said = stdout
-      .trim()
-      .split('\n')
-      .filter((line) => !line.startsWith('{'));
-    expect(said).toEqual(answers ? ['function', '401'] : ['function']);
   });
 });
 
