@@ -206,17 +206,17 @@ export function createRegionApp(service: Service, region: RegionCode): Hono<Sand
   }
 
   function grantToken(realm: string, form: URLSearchParams, account: SandboxAccount | undefined): Answer {
-    const refuse = (status: number, error: string, description: string) =>
+    const reject = (status: number, error: string, description: string) =>
       json({ error, error_description: description }, status, NO_STORE);
     if (realm !== region) return json({ error: 'Realm does not exist' }, 404);
     const grantType = form.get('grant_type');
-    if (!grantType) return refuse(400, 'invalid_request', 'Missing form parameter: grant_type');
+    if (!grantType) return reject(400, 'invalid_request', 'Missing form parameter: grant_type');
     if (grantType !== 'client_credentials') {
-      return refuse(400, 'unsupported_grant_type', 'Unsupported grant_type');
+      return reject(400, 'unsupported_grant_type', 'Unsupported grant_type');
     }
     const credentials = account?.credentials.find(({ clientId }) => clientId === form.get('client_id'));
     if (!account || form.get('client_secret') !== credentials?.clientSecret) {
-      return refuse(401, 'invalid_client', 'Invalid client or Invalid client credentials');
+      return reject(401, 'invalid_client', 'Invalid client or Invalid client credentials');
     }
     account.noteLogin(credentials.userId);
     const { token, expiresInSeconds } = tokens.issue(account, credentials);

@@ -1,4 +1,4 @@
-// `npm run sandbox`: the ordering service to play with, all regions, with jobs that move by themselves.
+// `npm run sandbox`: a simulated ordering API of all regions, with jobs that change automatically.
 
 import { enableCompileCache } from 'node:module';
 import { parseArgs } from 'node:util';
@@ -42,7 +42,7 @@ const USAGE = `Usage: npm run sandbox -- [options]
   --speed X       seconds of a job's life per second, above 0, at most 1000000 (120)
   --accounts N    accounts per region, 1 to 100 (1); not with a scenario that lists its accounts
   --jobs N        open jobs per account, 0 to 100000 (40)
-Seed, speed, accounts and jobs are as the scenario says, unless they are given.`;
+Seed, speed, accounts and jobs default to those of the scenario.`;
 
 async function run(flags: Flags): Promise<void> {
   const { port = PORT, 'admin-port': adminPort, scenario = 'normal-day', ...rest } = flags;

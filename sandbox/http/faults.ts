@@ -73,7 +73,7 @@ const faultSchema = z.discriminatedUnion(
     strictObject({ kind: z.literal('hang') }),
     /** Resets the connection without an answer. */
     strictObject({ kind: z.literal('reset'), delayMs }),
-    /** Sends half of the body announced by content-length, then closes the connection. */
+    /** Sends half of the body given by content-length, then closes the connection. */
     strictObject({ kind: z.literal('cutBody'), delayMs }),
     /** Sends half of the JSON as a complete body. */
     strictObject({ kind: z.literal('truncatedJson'), delayMs }),
@@ -202,7 +202,7 @@ export class FaultRules {
     return this.#rules;
   }
 
-  /** Returns the rule that applies to this request and counts the match. `lists` tells whether its answer would list a job. */
+  /** Returns the rule that applies to this request and counts the match. `lists` returns whether its answer would list a job. */
   take(info: RequestInfo, lists: (jobNumber: number) => boolean): Readonly<ActiveFault> | undefined {
     // All rules count the request, whichever applies.
     const matching = this.#rules.filter((rule) => matches(rule, info, lists));

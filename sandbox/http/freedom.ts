@@ -149,9 +149,9 @@ export class ContractFreedom {
     const { region, view: name, instance, jobNumber } = request;
     const limit = name && throttled[name];
     if (limit) {
-      const refused = problem(limit.status, 'Too many requests of this kind.', instance);
-      refused.headers['retry-after'] = String(limit.retryAfterSeconds);
-      return refused;
+      const limited = problem(limit.status, 'Too many requests of this kind.', instance);
+      limited.headers['retry-after'] = String(limit.retryAfterSeconds);
+      return limited;
     }
     if (name === 'statuses' && statuses.lookup !== 'all') {
       return statuses.lookup === 'empty' ? json([]) : problem(500, 'An unexpected error.', instance);

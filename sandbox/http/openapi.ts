@@ -93,7 +93,7 @@ function tokenItem(schemas: NamedSchemas, origin: string, region: RegionCode | u
     description: 'Named like the region.',
     schema: { type: 'string', enum: REGIONS },
   };
-  const refused = (description: string) => ({
+  const failure = (description: string) => ({
     description,
     content: { 'application/json': { schema: schemas.of(TokenError, 'output') } },
   });
@@ -114,10 +114,10 @@ function tokenItem(schemas: NamedSchemas, origin: string, region: RegionCode | u
           description: 'The token.',
           content: { 'application/json': { schema: schemas.of(Token, 'output') } },
         },
-        400: refused('The form is invalid, or requests an unsupported grant.'),
-        401: refused('The client or its secret is wrong.'),
-        404: refused('The realm does not exist.'),
-        413: refused('The form is larger than 1 MiB.'),
+        400: failure('The form is invalid, or requests an unsupported grant.'),
+        401: failure('The client or its secret is wrong.'),
+        404: failure('The realm does not exist.'),
+        413: failure('The form is larger than 1 MiB.'),
       },
     },
   };
@@ -199,8 +199,8 @@ function toParameter(given: z.ZodType) {
     inner = inner.unwrap() as z.ZodType;
     description ??= inner.description;
   }
-  const said = inner.meta()?.parameter as Json | undefined;
-  const schema = said ?? normalizeSchema(z.toJSONSchema(inner, { io: 'input' }) as Json);
+  const described = inner.meta()?.parameter as Json | undefined;
+  const schema = described ?? normalizeSchema(z.toJSONSchema(inner, { io: 'input' }) as Json);
   const { $schema: _, description: __, parameter: ___, ...rest } = schema as Json;
   if (Array.isArray(rest.enum)) {
     // Case-insensitive values are described in their canonical case.

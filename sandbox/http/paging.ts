@@ -41,13 +41,13 @@ export function cutPage<T>(
 /** Sorts a list by one value of each entry, strings case-insensitively. Null is lowest; the sort is stable. */
 export function sortEntries<T>(
   all: readonly T[],
-  keyOf: (entry: T) => string | number | null,
+  getKey: (entry: T) => string | number | null,
   direction: 'ascending' | 'descending' = 'ascending',
 ): T[] {
   const sign = direction === 'ascending' ? 1 : -1;
   return all
     .map((entry) => {
-      const value = keyOf(entry);
+      const value = getKey(entry);
       return { entry, value: typeof value === 'string' ? value.toLowerCase() : value };
     })
     .toSorted((one, other) => {

@@ -365,7 +365,7 @@ function shipmentSettings({ region, books: { shipping } }: SandboxAccount): Ship
   };
 }
 
-const toDirection = (said: 'ASC' | 'DESC' | undefined) => (said === 'DESC' ? 'descending' : 'ascending');
+const toDirection = (name: 'ASC' | 'DESC' | undefined) => (name === 'DESC' ? 'descending' : 'ascending');
 
 /** Whether one of the texts contains a filter; an empty filter matches all. */
 function matches(filter: string | undefined, texts: readonly (string | null)[]): boolean {

@@ -43,7 +43,7 @@ import { fileBytes } from './files.ts';
  * - Privileged callers receive `customerId` and `attributes` in lists too; `customerId` of the catalogue's assets is null.
  * - `assetUrl` is the link of the latest current image. Archived files have no link; other links do not expire (`files.ts`).
  *   Archived assets remain readable, with all their files archived.
- * - Jobs of an asset: a code that is on no asset of the account answers 400, whatever the reason. A job with the asset on
+ * - Jobs of an asset: a code that is on no asset of the account answers 400, for any reason. A job with the asset on
  *   several lines is one entry with the sum of these lines. Cancelled jobs are excluded, as in the active list. Active jobs are
  *   the undispatched ones, newest first; jobs dispatched at the same time are sorted newest first too.
  * - Asset types are available to every authenticated caller.

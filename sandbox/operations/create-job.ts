@@ -21,7 +21,8 @@ import {
 import { Problem, ValidationFailure } from '../../shared/ordering/contract/common.ts';
 import { type Call, operation } from '../http/operation.ts';
 import { type Answer, json, problem } from '../http/responses.ts';
-import { countryOf, findPriceCode, statesOf } from '../world/catalogue.ts';
+import { findPriceCode } from '../world/catalogue.ts';
+import { findCountry, listStates } from '../world/countries.ts';
 import { formatDay } from '../world/dates.ts';
 import { earliestShipDate, listDeliveryOptions, listLocations } from '../world/delivery.ts';
 import { labelLink } from '../world/links.ts';
@@ -98,8 +99,8 @@ function gatherFacts({ account, user, now }: Pick<Call, 'account' | 'user' | 'no
       );
     },
     stock: (code) => findStock(account, code),
-    country: countryOf,
-    states: statesOf,
+    country: findCountry,
+    states: listStates,
     promo: (code, processCodes) => checkPromo(account, code, processCodes, now),
     earliest: (processCodes, location) => earliestShipDate(account, processCodes, now, location)?.ms,
   };

@@ -48,8 +48,8 @@ export function createFilesApp(world: World): Hono<SandboxEnv> {
   app.get('/:region/previews/:name', (c) => rejectInvalidLink(c, world) ?? image(c, c.req.param('name')));
 
   app.get('/:region/invoices/:jobNumber/:name', (c) => {
-    const refused = rejectInvalidLink(c, world);
-    if (refused) return refused;
+    const rejection = rejectInvalidLink(c, world);
+    if (rejection) return rejection;
     const region = findRegion(c.req.param('region'));
     const job = region && world.findJob(region, Number(c.req.param('jobNumber')))?.job;
     if (!region || !job?.invoiceStored || `${job.invoiceNumber}.pdf` !== c.req.param('name')) {
@@ -59,8 +59,8 @@ export function createFilesApp(world: World): Hono<SandboxEnv> {
   });
 
   app.get('/:region/certificates/:name', (c) => {
-    const refused = rejectInvalidLink(c, world);
-    if (refused) return refused;
+    const rejection = rejectInvalidLink(c, world);
+    if (rejection) return rejection;
     const region = findRegion(c.req.param('region'));
     const certificate = (region ? world.accounts(region) : [])
       .flatMap(({ books }) => books.certificates)

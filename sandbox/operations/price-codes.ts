@@ -36,11 +36,11 @@ export const priceCodeOperations = [
     needs: 'ordering',
     answers: { 200: { description: 'A page of the list.', schema: PriceCodes } },
     handle: ({ account, query: { page, pageSize, filter = '' } }) => {
-      const words = filter.toLowerCase().split(/\s+/).filter(Boolean);
+      const terms = filter.toLowerCase().split(/\s+/).filter(Boolean);
       const found = listPriceCodes(account).filter((one) => {
-        const said = [one.priceCode, one.name, one.description, one.categoryCode, one.categoryName];
-        const text = [...said, one.processCode].join('\n').toLowerCase();
-        return words.every((word) => text.includes(word));
+        const texts = [one.priceCode, one.name, one.description, one.categoryCode, one.categoryName];
+        const text = [...texts, one.processCode].join('\n').toLowerCase();
+        return terms.every((term) => text.includes(term));
       });
       return json(found.slice((page - 1) * pageSize, page * pageSize));
     },

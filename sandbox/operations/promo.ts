@@ -70,7 +70,7 @@ export function checkPromo(
   now: number,
 ): PromoValidation {
   const promo = findPromo(account, code);
-  const refused = (message: string, applicableProcessCodes: string[] | null = null): PromoValidation => ({
+  const invalid = (message: string, applicableProcessCodes: string[] | null = null): PromoValidation => ({
     isValid: false,
     promoCode: promo?.code ?? code,
     description: promo?.description ?? null,
@@ -79,15 +79,15 @@ export function checkPromo(
     message,
     applicableProcessCodes,
   });
-  if (!promo) return refused('The promo code does not exist.');
+  if (!promo) return invalid('The promo code does not exist.');
   if (promo.begins !== undefined && now < Date.parse(promo.begins)) {
-    return refused('The promo code is not valid yet.');
+    return invalid('The promo code is not valid yet.');
   }
   if (promo.ends !== undefined && now >= Date.parse(promo.ends))
-    return refused('The promo code has expired.');
-  if (isUsedUp(account, promo)) return refused('The promo code has been used up.');
+    return invalid('The promo code has expired.');
+  if (isUsedUp(account, promo)) return invalid('The promo code has been used up.');
   const applicable = applicableTo(promo, processCodes);
-  if (applicable?.length === 0) return refused('The promo code is not for these processes.', applicable);
+  if (applicable?.length === 0) return invalid('The promo code is not for these processes.', applicable);
   return {
     isValid: true,
     promoCode: promo.code,

@@ -114,7 +114,7 @@ export class Agenda {
 
   /** Plans a happening relative to `now` (epoch ms). Throws if it names an unknown account. */
   plan(happening: Happening, now: number): PlannedHappening {
-    this.#accountsOf(happening);
+    this.#findAccounts(happening);
     const at = now + happening.afterSeconds * 1000;
     const seconds = 'forSeconds' in happening ? happening.forSeconds : undefined;
     this.#plannedCount += 1;
@@ -193,7 +193,7 @@ export class Agenda {
   /** Starts a happening; returns the function that ends it, if it can end. */
   #act(happening: Happening, until: number | null): (() => void) | undefined {
     const { world, tokens } = this.#options;
-    const [one, other] = this.#accountsOf(happening);
+    const [one, other] = this.#findAccounts(happening);
     switch (happening.do) {
       case 'fault': {
         const id = this.putRule(happening.rule, until);
@@ -243,7 +243,7 @@ export class Agenda {
   }
 
   /** The accounts of a happening. Throws if one does not exist. */
-  #accountsOf(happening: Happening): SandboxAccount[] {
+  #findAccounts(happening: Happening): SandboxAccount[] {
     const { world } = this.#options;
     const find = (key: string | number, region: RegionCode) => knownAccount(world, key, region);
     switch (happening.do) {

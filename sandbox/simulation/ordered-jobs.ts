@@ -118,12 +118,12 @@ export class OrderedJobs {
     const job = account.job(jobNumber);
     if (!job) return false;
     if (known?.job === job) {
-      if (known.state === 'waiting') this.#askAgain(known, at);
+      if (known.state === 'waiting') this.#retryArtwork(known, at);
       return false;
     }
     // A removed job blocks no group.
     if (known) this.#undispatched(known, at);
-    const group = this.#groupOf(account, job);
+    const group = this.#findGroup(account, job);
     const ordered: Ordered = {
       account,
       jobNumber,
@@ -139,7 +139,7 @@ export class OrderedJobs {
     };
     this.#jobs.set(key, ordered);
     group.add(ordered);
-    this.#ask(ordered, at, () => this.#receive(ordered, at));
+    this.#fetchArtwork(ordered, at, () => this.#receive(ordered, at));
     return true;
   }
 
@@ -164,7 +164,7 @@ export class OrderedJobs {
   }
 
   /** Fetches the artwork of all lines. Calls `found` when it is complete; otherwise the job awaits it. */
-  #ask(ordered: Ordered, at: number, found: () => void): void {
+  #fetchArtwork(ordered: Ordered, at: number, found: () => void): void {
     const job = this.#undispatched(ordered, at);
     if (!job) return;
     const wanted = job.lines.filter(needsArtwork);
@@ -228,12 +228,12 @@ export class OrderedJobs {
     const hours = ASK_AGAIN_HOURS[Math.min(ordered.attempts, ASK_AGAIN_HOURS.length - 1)] ?? 0;
     ordered.attempts += 1;
     if (at - ordered.waitsSince > this.#ms(GIVE_UP_HOURS)) return;
-    this.#later(ordered, at, hours, (then) => this.#askAgain(ordered, then));
+    this.#later(ordered, at, hours, (then) => this.#retryArtwork(ordered, then));
   }
 
-  #askAgain(ordered: Ordered, at: number): void {
+  #retryArtwork(ordered: Ordered, at: number): void {
     ordered.turn += 1;
-    this.#ask(ordered, at, () => {
+    this.#fetchArtwork(ordered, at, () => {
       ordered.state = 'coming';
       if (!ordered.scheduled) {
         this.#receive(ordered, at);
@@ -283,11 +283,13 @@ export class OrderedJobs {
 
   /** Starts production after a number of hours, if the artwork still exists. */
   #produceAfter(ordered: Ordered, at: number, hours: number): void {
-    this.#later(ordered, at, hours, (then) => this.#ask(ordered, then, () => this.#make(ordered, then)));
+    this.#later(ordered, at, hours, (then) =>
+      this.#fetchArtwork(ordered, then, () => this.#produce(ordered, then)),
+    );
   }
 
   /** From production to the dispatch bench. */
-  #make(ordered: Ordered, at: number): void {
+  #produce(ordered: Ordered, at: number): void {
     const { plan } = ordered;
     this.#move(ordered, at, 0, setStatus('production'));
     const finished = plan.finishing;
@@ -352,7 +354,7 @@ export class OrderedJobs {
     return undefined;
   }
 
-  /** Makes a move if it is still possible. */
+  /** Applies a move if it is still possible. */
   #take(ordered: Ordered, at: number, move: Move): void {
     const { account, jobNumber, job } = ordered;
     if (account.job(jobNumber) !== job || !move.possible(job)) return;
@@ -376,7 +378,7 @@ export class OrderedJobs {
     return (hours * HOUR_MS) / this.#options.speed;
   }
 
-  #groupOf(account: SandboxAccount, { orderGroup }: Readonly<JobRecord>): Set<Ordered> {
+  #findGroup(account: SandboxAccount, { orderGroup }: Readonly<JobRecord>): Set<Ordered> {
     if (orderGroup === null) return new Set();
     const key = JSON.stringify([account.region, account.name, orderGroup]);
     const group = this.#groups.get(key) ?? new Set();

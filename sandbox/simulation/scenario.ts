@@ -145,7 +145,7 @@ export function createScenario(options: ScenarioOptions): Scenario {
 
   const ordered = new OrderedJobs({ timeline: queue, seed: options.seed ?? 1, speed, note });
 
-  /** Makes a step, unless an earlier change made it impossible; false if the job does not exist. */
+  /** Applies a step, unless an earlier change made it impossible; false if the job does not exist. */
   const take = (account: SandboxAccount, jobNumber: number, { move }: Step, at: number): boolean => {
     const job = account.job(jobNumber);
     if (job && move.possible(job)) {
@@ -216,7 +216,7 @@ export function createScenario(options: ScenarioOptions): Scenario {
       const next = steps[behind.length];
       return {
         lineCount,
-        standing: listStateAfter(behind.map(({ move }) => move)),
+        listState: listStateAfter(behind.map(({ move }) => move)),
         taken: behind.length,
         nextAt: next && stepTime(next, at),
       };
@@ -227,9 +227,9 @@ export function createScenario(options: ScenarioOptions): Scenario {
       order: () => {
         retire(account);
         world.skipJobNumbers(account.region, skippedNumbers);
-        for (const [index, { lineCount, standing, taken, nextAt }] of outlines.entries()) {
+        for (const [index, { lineCount, listState, taken, nextAt }] of outlines.entries()) {
           const redraw = () => draw().jobs[index] as PlannedJob;
-          const jobNumber = account.createJobLater(lineCount, standing, () => {
+          const jobNumber = account.createJobLater(lineCount, listState, () => {
             const { input, steps } = redraw();
             const behind = steps.slice(0, taken);
             return {
@@ -264,11 +264,11 @@ export function createScenario(options: ScenarioOptions): Scenario {
     const plan = () => planOrder(new Dice(dice.int(0, 2 ** 31)), account, speed, { cancelledShare });
     const buyers = listBuyers(account);
     /** Draws the age of an order from the lifetime of its jobs (ms). */
-    const planBefore = (mostJobs: number, ageOf: (livesMs: number[]) => number): Order => {
+    const planBefore = (mostJobs: number, chooseAge: (livesMs: number[]) => number): Order => {
       const seed = dice.int(0, 2 ** 31);
       const draw = () => planOrder(new Dice(seed), account, speed, { mostJobs, buyers, cancelledShare });
       const planned = draw();
-      const ageMs = ageOf(planned.jobs.map((job) => job.leavesAfterMs));
+      const ageMs = chooseAge(planned.jobs.map((job) => job.leavesAfterMs));
       orderBefore(account, Math.round(startAt - ageMs), planned, draw);
       return planned;
     };

@@ -230,12 +230,12 @@ export const REOPEN: Move = {
 
 /** List state of a job after these moves, without other changes. */
 export function listStateAfter(moves: readonly Move[]): ListState {
-  const standing: ListState = { phase: 'open', dispatched: false, keptListed: false };
+  const state: ListState = { phase: 'open', dispatched: false, keptListed: false };
   for (const { kind } of moves) {
-    if (kind === 'dispatched') standing.dispatched = true;
-    else if (kind === 'dispatch revoked') standing.dispatched = false;
-    else if (kind === 'closed' || kind === 'cancelled') standing.phase = kind;
-    else if (kind === 'reopened') Object.assign(standing, { phase: 'open', keptListed: true });
+    if (kind === 'dispatched') state.dispatched = true;
+    else if (kind === 'dispatch revoked') state.dispatched = false;
+    else if (kind === 'closed' || kind === 'cancelled') state.phase = kind;
+    else if (kind === 'reopened') Object.assign(state, { phase: 'open', keptListed: true });
   }
-  return standing;
+  return state;
 }

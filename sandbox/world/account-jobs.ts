@@ -42,7 +42,7 @@ export abstract class AccountJobs implements AccountFacts {
   readonly #relined = new Set<number>();
   #history: JobHistory | undefined;
   /** A reserved job is being created: its past is no change. */
-  #making = false;
+  #creating = false;
   #assets: AssetShelf | undefined;
 
   constructor(region: RegionCode) {
@@ -77,12 +77,12 @@ export abstract class AccountJobs implements AccountFacts {
    * long time. Until then only its number, line ids and list state are stored. `make` must always return the same job, with
    * that list state.
    */
-  createJobLater(lineCount: number, standing: ListState, make: () => LateJob): number {
+  createJobLater(lineCount: number, listState: ListState, make: () => LateJob): number {
     const jobNumber = this.world.takeJobNumber(this.region);
     this.#late.set(jobNumber, { firstLineId: this.world.takeLineId(this.region, lineCount), make });
     this.#jobs.set(jobNumber, undefined);
     this.#relined.add(jobNumber);
-    this.#list.expect(jobNumber, this.#placeOf(standing));
+    this.#list.expect(jobNumber, this.#findPlace(listState));
     return jobNumber;
   }
 
@@ -97,13 +97,13 @@ export abstract class AccountJobs implements AccountFacts {
     this.#late.delete(jobNumber);
     const { input, live } = late.make();
     const lines = input.lines.map((line, index) => ({ ...line, jobLineId: late.firstLineId + index }));
-    this.#making = true;
+    this.#creating = true;
     try {
       const job = this.#create(jobNumber, { ...input, lines });
       live();
       return job;
     } finally {
-      this.#making = false;
+      this.#creating = false;
     }
   }
 
@@ -375,7 +375,7 @@ export abstract class AccountJobs implements AccountFacts {
   /** Stores the current version of a job, or its absence, if the world keeps history. */
   #remember(jobNumber: number, job: JobRecord | undefined): void {
     const { historyMs, changeTime } = this.world;
-    if (historyMs === 0 || this.#making) return;
+    if (historyMs === 0 || this.#creating) return;
     this.#history ??= new JobHistory();
     this.#history.record(
       jobNumber,
@@ -413,10 +413,10 @@ export abstract class AccountJobs implements AccountFacts {
 
   #currentPlace({ jobNumber, phase, dateOut, keptListed, hidden }: JobRecord): Place {
     if (hidden || !this.#jobs.has(jobNumber)) return 'nowhere';
-    return this.#placeOf({ phase, dispatched: dateOut !== null, keptListed });
+    return this.#findPlace({ phase, dispatched: dateOut !== null, keptListed });
   }
 
-  #placeOf({ phase, dispatched, keptListed }: ListState): Place {
+  #findPlace({ phase, dispatched, keptListed }: ListState): Place {
     if (phase === 'cancelled') return 'nowhere';
     const departed = this.world.leavesListOnDispatch && dispatched && !keptListed;
     return phase === 'open' && !departed ? 'active' : 'closed';

@@ -52,7 +52,7 @@ export class AssetShelf {
   readonly #assets = new Map<string, Asset>();
   /** The jobs with an asset on a line, by its tag; and the tags on the lines of each of these jobs. */
   readonly #users = new Map<string, Set<Readonly<JobRecord>>>();
-  readonly #tagsOf = new Map<Readonly<JobRecord>, ReadonlySet<string>>();
+  readonly #tagsByJob = new Map<Readonly<JobRecord>, ReadonlySet<string>>();
   readonly #firstId: number;
   #sorted: readonly Asset[] = [];
 
@@ -92,12 +92,12 @@ export class AssetShelf {
 
   /** Removes a deleted job from the index. Its assets remain. */
   forget(job: Readonly<JobRecord>): void {
-    for (const tag of this.#tagsOf.get(job) ?? []) {
+    for (const tag of this.#tagsByJob.get(job) ?? []) {
       const users = this.#users.get(tag);
       users?.delete(job);
       if (users?.size === 0) this.#users.delete(tag);
     }
-    this.#tagsOf.delete(job);
+    this.#tagsByJob.delete(job);
   }
 
   /** Adds an asset. Default tag: the region's next one. Throws if the tag exists. */
@@ -151,7 +151,7 @@ export class AssetShelf {
     for (const job of this.#account.takeRelined()) {
       this.forget(job);
       const tags = new Set<string>();
-      this.#tagsOf.set(job, tags);
+      this.#tagsByJob.set(job, tags);
       for (const line of job.lines) {
         const { assetSku, processCode, description, garment, image } = line;
         if (assetSku === null) continue;
@@ -204,8 +204,8 @@ export function globalAssets(world: WorldFacts, region: RegionCode): ReadonlyMap
     assets = new Map(
       Array.from({ length: GLOBAL_ASSETS }, (_, index) => {
         const assetTag = `GA-${region.toUpperCase()}-${pad(index + 1)}`;
-        const made = generateAsset(region, openedAt, assetTag, index + 1);
-        return [assetTag, frozen({ ...made, assetId: index + 1, isGlobal: true, externalId: null })];
+        const asset = generateAsset(region, openedAt, assetTag, index + 1);
+        return [assetTag, frozen({ ...asset, assetId: index + 1, isGlobal: true, externalId: null })];
       }),
     );
     regions.set(region, assets);

@@ -29,8 +29,6 @@ import type { RegionCode } from './regions.ts';
  * - `masterProcessCode` is the process itself unless the process maps to another one.
  */
 
-export { findCountry as countryOf, listStates as statesOf } from './countries.ts';
-
 /** Inputs of a metadata-priced code: dimensions in `sizeUnit`, or the number of stitches. */
 export interface PriceInputs {
   readonly dgX?: number | undefined;
@@ -310,8 +308,8 @@ const wares = new Map<RegionCode, ReadonlyMap<string, Ware>>();
 function regionWares(region: RegionCode): ReadonlyMap<string, Ware> {
   const known = wares.get(region);
   if (known) return known;
-  const made = buildWares(region).map((ware) => localizeWare(ware, region));
-  const byCode = new Map(made.map((ware) => [ware.code, frozen(ware) as Ware]));
+  const localized = buildWares(region).map((ware) => localizeWare(ware, region));
+  const byCode = new Map(localized.map((ware) => [ware.code, frozen(ware) as Ware]));
   wares.set(region, byCode);
   return byCode;
 }
@@ -341,13 +339,13 @@ function standardPriceCodes({ region, priceTier }: AccountFacts): ReadonlyMap<st
   const key = `${region} ${priceTier}`;
   const known = standard.get(key);
   if (known) return known;
-  const made = new Map<string, Frozen<PriceCode>>();
+  const priceCodes = new Map<string, Frozen<PriceCode>>();
   for (const ware of regionWares(region).values()) {
     const { code, cents } = ware;
-    if (typeof cents === 'number') made.set(code, frozen(toPriceCode(ware, cents, region, priceTier)));
+    if (typeof cents === 'number') priceCodes.set(code, frozen(toPriceCode(ware, cents, region, priceTier)));
   }
-  standard.set(key, made);
-  return made;
+  standard.set(key, priceCodes);
+  return priceCodes;
 }
 
 /** A metadata-priced code with its bands, or with none when the inputs don't do. */

@@ -71,7 +71,7 @@ interface Row {
 /** The jobs an account lists, active and closed. */
 export class JobList {
   readonly #region: RegionCode;
-  readonly #jobOf: (jobNumber: number) => JobRecord;
+  readonly #loadJob: (jobNumber: number) => JobRecord;
   readonly #rows = new Map<number, Row>();
   /** Both ascending by job number: the active list, and the same with closed jobs. */
   readonly #active: Row[] = [];
@@ -80,10 +80,10 @@ export class JobList {
   readonly #selections = new Map<string, { version: number; rows: readonly Row[] }>();
   #version = 0;
 
-  /** `region` is the account's. `jobOf` returns a job announced by `expect` when it is first needed. */
-  constructor(region: RegionCode, jobOf: (jobNumber: number) => JobRecord) {
+  /** `region` is the account's. `loadJob` returns a job reserved with `expect` when it is first needed. */
+  constructor(region: RegionCode, loadJob: (jobNumber: number) => JobRecord) {
     this.#region = region;
-    this.#jobOf = jobOf;
+    this.#loadJob = loadJob;
   }
 
   /** Lists a job that will be created on first access. */
@@ -133,19 +133,19 @@ export class JobList {
 
   #select(query: JobsQuery, now: number, base: readonly Row[], isCurrent: boolean): readonly Row[] {
     const { excludeJobNumber, orderGroup, customerUserId } = query;
-    const words = (query.searchText ?? '').toLowerCase().split(/\s+/).filter(Boolean);
+    const terms = (query.searchText ?? '').toLowerCase().split(/\s+/).filter(Boolean);
     const column = query.sortColumn ?? (orderGroup === undefined ? 'jobNumber' : 'orderGroupSequence');
     const direction = query.sortDirection ?? (column === 'orderGroupSequence' ? 'ascending' : 'descending');
     const filtered =
       excludeJobNumber !== undefined ||
       orderGroup !== undefined ||
       customerUserId !== undefined ||
-      words.length > 0;
+      terms.length > 0;
     if (!filtered && column === 'jobNumber' && direction === 'descending') return base;
 
     const key = JSON.stringify([
       query.includeClosedJobs ?? false,
-      words,
+      terms,
       column,
       direction,
       orderGroup,
@@ -161,7 +161,7 @@ export class JobList {
         row.jobNumber !== excludeJobNumber &&
         (orderGroup === undefined || this.#jobIn(row).orderGroup === orderGroup) &&
         (customerUserId === undefined || this.#jobIn(row).userId === customerUserId) &&
-        words.every((word) => hasPrefix(searchable(row, this.#jobIn(row), this.#region), word)),
+        terms.every((term) => hasPrefix(searchable(row, this.#jobIn(row), this.#region), term)),
     );
     const sign = direction === 'ascending' ? 1 : -1;
     const value = (row: Row) =>
@@ -183,7 +183,7 @@ export class JobList {
   }
 
   #jobIn(row: Row): JobRecord {
-    row.job ??= this.#jobOf(row.jobNumber);
+    row.job ??= this.#loadJob(row.jobNumber);
     return row.job;
   }
 }
@@ -256,9 +256,9 @@ function searchable(row: Row, job: JobRecord, region: RegionCode): string {
   return row.searchable;
 }
 
-/** Whether a term of the text starts with `word`; blanks and punctuation separate terms. */
-function hasPrefix(text: string, word: string): boolean {
-  for (let at = text.indexOf(word); at >= 0; at = text.indexOf(word, at + 1)) {
+/** Whether a term of the text starts with `term`; blanks and punctuation separate terms. */
+function hasPrefix(text: string, term: string): boolean {
+  for (let at = text.indexOf(term); at >= 0; at = text.indexOf(term, at + 1)) {
     if (!/[\p{L}\p{N}]/u.test(text.charAt(at - 1))) return true;
   }
   return false;

@@ -109,7 +109,7 @@ function generateCertificates(
   { id, region, name, openedAt }: AccountFacts,
   address: EntityAddress,
 ): CertificateRecord[] {
-  const made = (
+  const certificate = (
     index: number,
     daysAgo: number,
     fields: Partial<CertificateRecord> & Pick<CertificateRecord, 'name' | 'exemptionType'>,
@@ -131,22 +131,26 @@ function generateCertificates(
   });
   if (region === 'eu') {
     return [
-      made(1, 410, { name: 'VAT identification', exemptionType: 'Reverse charge', exemptionState: null }),
+      certificate(1, 410, {
+        name: 'VAT identification',
+        exemptionType: 'Reverse charge',
+        exemptionState: null,
+      }),
     ];
   }
   if (region !== 'us') return [];
   return [
-    made(1, 380, {
+    certificate(1, 380, {
       name: 'Resale certificate',
       exemptionType: 'Resale',
       employerIdentificationNumber: `00-${String(id).padStart(7, '0')}`,
     }),
-    made(2, 900, {
+    certificate(2, 900, {
       name: 'Resale licence of an earlier year',
       exemptionType: 'Resale',
       licenseExpiryDate: isoAt(openedAt - 170 * DAY_MS).slice(0, 10),
     }),
-    made(3, 12, {
+    certificate(3, 12, {
       name: 'School orders',
       exemptionType: 'Education',
       fileName: null,

@@ -6,7 +6,7 @@ import type { AccountFacts, JobRecord, WorldFacts } from './records.ts';
 import type { RegionCode } from './regions.ts';
 
 const QUARTER_HOUR_MS = 900_000;
-/** Of everything here that cannot be guessed. Made-up files need no secret. */
+/** Signs links and ids. The files are fictional, so the key is not secret. */
 const KEY = 'files of the sandbox';
 
 /** A link to a picture of a job's line, which expires; the same for a quarter of an hour. */
@@ -15,7 +15,7 @@ export function previewLink({ world, region }: AccountFacts, image: string, now:
   return signed(world, `/${region}/previews/${encodeURIComponent(image)}.png`, expires);
 }
 
-/** A link to a job's invoice, and when it expires. */
+/** A link to a job's invoice, and its expiry. */
 export function invoiceLink(
   { world, region }: AccountFacts,
   { jobNumber, invoiceNumber }: JobRecord,
@@ -29,7 +29,7 @@ export function invoiceLink(
   };
 }
 
-/** A link to the label of a job's line (from 1), for the supplier who makes it. It doesn't expire. */
+/** A link to the label of a job's line (from 1), for its supplier. It does not expire. */
 export function labelLink({ world, region }: AccountFacts, jobNumber: number, line: number): string {
   return `${world.filesUrl}/${region}/labels/${labelId(region, jobNumber, line)}/${jobNumber}-${line}.pdf`;
 }
@@ -37,7 +37,7 @@ export function labelLink({ world, region }: AccountFacts, jobNumber: number, li
 export const labelId = (region: string, jobNumber: number, line: number): string =>
   sign(`${region} label ${jobNumber} ${line}`);
 
-/** A link to the file of a tax certificate, which lives as long as that of an invoice. */
+/** A link to the file of a tax certificate, which expires like that of an invoice. */
 export function certificateLink(
   { world, region }: AccountFacts,
   { entityFileId }: { entityFileId: number },
@@ -56,7 +56,7 @@ export function assetFileId(region: RegionCode, { assetTag }: Asset, { upload }:
   return sign(`${region} ${assetTag} ${upload}`);
 }
 
-/** A link to a file of an asset, to which `?size=` may be added; null when it was put away. */
+/** A link to a file of an asset, to which `?size=` may be added; null if the file is archived. */
 export function fileLink(account: AccountFacts, asset: Asset, file: ShelfFile): string | null {
   if (file.action === 'Archived') return null;
   const { world, region, id } = account;

@@ -167,32 +167,32 @@ function buildConfigs(ware: Ware, region: RegionCode, stockItemId: number): Stan
   ];
   const byRoad = (price: number | null) => ({ ...ground, price });
   const fast = (price: number | null) => ({ ...express, price });
-  const made = (
+  const config = (
     markets: string[],
     shipmentTypeOptions: StandaloneShippingConfig['shipmentTypeOptions'],
     rest: Partial<StandaloneShippingConfig> = {},
   ): Partial<StandaloneShippingConfig> => ({ markets, shipmentTypeOptions, ...rest });
 
   const configs = {
-    home: [made([home], [byRoad(null), fast(null)])],
+    home: [config([home], [byRoad(null), fast(null)])],
     worldwide: [
-      made([home], [byRoad(0), fast(null)], { estimatedLeadDays: 1 }),
-      made([abroad, far], [fast(null)], { shipMode: 'International', estimatedLeadDays: 6 }),
+      config([home], [byRoad(0), fast(null)], { estimatedLeadDays: 1 }),
+      config([abroad, far], [fast(null)], { shipMode: 'International', estimatedLeadDays: 6 }),
     ],
     freight: [
-      made([home, abroad], [byRoad(null)], {
+      config([home, abroad], [byRoad(null)], {
         shipMode: 'Freight',
         groundOnly: true,
         fixedShipping: local(8500),
         estimatedLeadDays: 10,
       }),
     ],
-    flat: [made([home, abroad], [fast(local(1450)), byRoad(local(690))], { estimatedLeadDays: null })],
-    free: [made([home], [byRoad(0)], { estimatedLeadDays: null })],
-    asleep: [made([home], [byRoad(null)], { active: false })],
+    flat: [config([home, abroad], [fast(local(1450)), byRoad(local(690))], { estimatedLeadDays: null })],
+    free: [config([home], [byRoad(0)], { estimatedLeadDays: null })],
+    asleep: [config([home], [byRoad(null)], { active: false })],
     partly: [
-      made([home], [byRoad(null), fast(local(1200))]),
-      made([abroad], [fast(null)], { active: false, shipMode: 'International', estimatedLeadDays: 8 }),
+      config([home], [byRoad(null), fast(local(1200))]),
+      config([abroad], [fast(null)], { active: false, shipMode: 'International', estimatedLeadDays: 8 }),
     ],
     none: [],
   }[ware.plan];

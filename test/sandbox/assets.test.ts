@@ -727,9 +727,10 @@ describe('the jobs of an asset', () => {
     const collect = runInNewContext('gc') as () => void;
     const world = createWorld({ now: () => START });
     const acme = world.addAccount({ region: 'us', name: 'acme' });
-    const made = (assetSku: string) => acme.createJob({ lines: [{ assetSku }, { assetSku: 'SHARED' }] });
+    const createWith = (assetSku: string) =>
+      acme.createJob({ lines: [{ assetSku }, { assetSku: 'SHARED' }] });
     const found = (tag: string) => acme.assets.jobsWith(tag).map(({ jobNumber }) => jobNumber);
-    const [gone, stays] = [made('OLD'), made('OTHER')];
+    const [gone, stays] = [createWith('OLD'), createWith('OTHER')];
     const record = new WeakRef(acme.job(gone) as object);
     expect([found('OLD'), found('SHARED')]).toEqual([[gone], [gone, stays]]);
     acme.edit(gone, { lines: [{ assetSku: 'NEW' }, { assetSku: 'NEW' }] });
@@ -836,70 +837,70 @@ describe('expiring links', () => {
     });
     acme.dispatch(jobNumber);
     acme.invoice(jobNumber, { invoiceNumber: options.invoiceNumber ?? 'INV 7/a' });
-    const look = async (): Promise<{ preview: string; invoice: string; expires: string }> => {
+    const fetchLinks = async (): Promise<{ preview: string; invoice: string; expires: string }> => {
       const { lines, invoiceFile } = (await us.get(`/Jobs/${jobNumber}`)).json;
       return { preview: lines[0].imageUrl, invoice: invoiceFile.uri, expires: invoiceFile.uriExpires };
     };
-    return { ...service, jobNumber, look };
+    return { ...service, jobNumber, fetchLinks };
   }
 
   test('an invoice is a PDF with the costs of the job, without a token, below the sandbox’s own URL', async () => {
-    const { look, sandbox, jobNumber } = await linked();
-    const { invoice } = await look();
+    const { fetchLinks, sandbox, jobNumber } = await linked();
+    const { invoice } = await fetchLinks();
     expect(invoice.startsWith(`${sandbox.url}/files/us/invoices/`)).toBe(true);
     const answer = await fetch(invoice);
     expect([answer.status, answer.headers.get('content-type')]).toEqual([200, 'application/pdf']);
     const bytes = Buffer.from(await answer.arrayBuffer());
     const text = bytes.toString('latin1');
-    for (const said of [
+    for (const expected of [
       'Invoice INV 7/a',
       String(jobNumber),
       'PO \\(9\\)',
       'Crêpe ? chest',
       'Total USD 54.00',
     ]) {
-      expect(text).toContain(said);
+      expect(text).toContain(expected);
     }
     expectPdf(text);
   });
 
   test('an invoice’s link works until its uriExpires, then it answers 410', async () => {
-    const { look, clock } = await linked();
-    const { invoice, expires } = await look();
+    const { fetchLinks, clock } = await linked();
+    const { invoice, expires } = await fetchLinks();
     expect(Date.parse(expires)).toBe(START + 15 * MINUTE);
     clock.now = Date.parse(expires) - 1;
     expect((await fetch(invoice)).status).toBe(200);
     clock.now += 1;
     expect((await fetch(invoice)).status).toBe(410);
-    expect((await fetch((await look()).invoice)).status).toBe(200);
+    expect((await fetch((await fetchLinks()).invoice)).status).toBe(200);
   });
 
   test('an invoice that is removed or renumbered is not at its old link', async () => {
-    const { look, acme, jobNumber } = await linked();
-    const { invoice } = await look();
+    const { fetchLinks, acme, jobNumber } = await linked();
+    const { invoice } = await fetchLinks();
     acme.invoice(jobNumber, { invoiceNumber: 'INV-8' });
     expect((await fetch(invoice)).status).toBe(404);
-    const renumbered = (await look()).invoice;
+    const renumbered = (await fetchLinks()).invoice;
     expect((await fetch(renumbered)).status).toBe(200);
     acme.invoice(jobNumber, { invoiceNumber: 'INV-8', file: false });
     expect((await fetch(renumbered)).status).toBe(404);
   });
 
   test('a preview is an image with thumbnails; its link works for at least 45 minutes, then it answers 410', async () => {
-    const { look, clock } = await linked();
-    const { preview } = await look();
+    const { fetchLinks, clock } = await linked();
+    const { preview } = await fetchLinks();
     expect(await imageAt(preview)).toMatchObject({ width: 300, height: 300 });
     expect((await imageAt(`${preview}&size=100`)).width).toBe(100);
     clock.now += 45 * MINUTE;
     expect((await fetch(preview)).status).toBe(200);
     clock.now += 16 * MINUTE;
     expect((await fetch(preview)).status).toBe(410);
-    expect((await fetch((await look()).preview)).status).toBe(200);
+    expect((await fetch((await fetchLinks()).preview)).status).toBe(200);
   });
 
   test('a modified link answers 403', async () => {
-    const { look } = await linked({ image: 'line-1', invoiceNumber: 'INV-7' });
-    const { preview, invoice } = await look();
+    const { fetchLinks } = await linked({ image: 'line-1', invoiceNumber: 'INV-7' });
+    const { preview, invoice } = await fetchLinks();
     const links = [
       invoice.replace(/expires=\d+/, 'expires=9999999999999'),
       invoice.replace('INV-7', 'INV-8'),

@@ -225,9 +225,9 @@ describe('GET /PriceCodes/{priceCode}', () => {
     expect(codesOf(await listOf(client)).filter((code) => /^(UC|DTF):/.test(code ?? ''))).toEqual([]);
     const absent = await ask(client, 'XX:1');
     for (const code of [SPOT, CUSTOM]) {
-      const refused = await ask(client, code);
-      expect(refused).toMatchObject({ status: 404 });
-      expect({ ...refused.json, instance: '' }).toEqual({ ...absent.json, instance: '' });
+      const rejected = await ask(client, code);
+      expect(rejected).toMatchObject({ status: 404 });
+      expect({ ...rejected.json, instance: '' }).toEqual({ ...absent.json, instance: '' });
     }
   });
 
@@ -773,8 +773,8 @@ describe('GET /promocode/validate/{code}', () => {
 
   test('a code is valid from its start (inclusive) to its end (exclusive)', async () => {
     const { us, clock } = await startService();
-    const isValidAt = async (code: string, instant: string, ms: number) => {
-      clock.now = Date.parse(instant) + ms;
+    const isValidAt = async (code: string, time: string, ms: number) => {
+      clock.now = Date.parse(time) + ms;
       return (await validate(us, code)).isValid;
     };
     const [begins, ends] = ['2030-01-01T00:00:00Z', '2025-09-01T00:00:00Z'];

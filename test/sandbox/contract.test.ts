@@ -203,8 +203,8 @@ describe('bodies that are too large', () => {
     const { us, acme } = await startService();
     const path = route.replace('{jobNumber}', String(acme.createJob()));
     const headers = { 'content-type': 'application/json' };
-    const refused = await us.ask(path, { method, headers, body: ' '.repeat(MIB + 1) });
-    expect(refused.json).toMatchObject({ status: 413, instance: `/us/api${path}` });
+    const rejection = await us.ask(path, { method, headers, body: ' '.repeat(MIB + 1) });
+    expect(rejection.json).toMatchObject({ status: 413, instance: `/us/api${path}` });
     expect((await us.ask(path, { method, headers, ...streamOf(MIB + 1).init })).status).toBe(413);
     expect((await us.ask(path, { method, headers, body: ' '.repeat(MIB) })).status).toBe(400);
     expect((await us.ask(path, { method, headers, ...streamOf(MIB).init })).status).toBe(400);
@@ -214,7 +214,7 @@ describe('bodies that are too large', () => {
     const { sandbox } = await startService();
     const url = new URL(`${sandbox.apiUrl('us')}/Jobs`);
     const socket = connect(Number(url.port), url.hostname);
-    // The announced body is never sent: a server that waits for it would never answer.
+    // The body that content-length gives is never sent: a server that waits for it would never answer.
     socket.write(
       `POST ${url.pathname} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 60000000\r\n\r\n`,
     );
@@ -237,8 +237,8 @@ describe('bodies that are too large', () => {
 
 describe('an unexpected error', () => {
   test('is a problem with 500, logged once on stderr in a line without content of the request', async () => {
-    const told = vi.spyOn(console, 'error').mockImplementation(() => {});
-    onTestFinished(() => told.mockRestore());
+    const logged = vi.spyOn(console, 'error').mockImplementation(() => {});
+    onTestFinished(() => logged.mockRestore());
     const { us, sandbox } = await startService();
     sandbox.onRequest = () => {
       throw new RangeError('The secret is hush-hush.');
@@ -253,8 +253,8 @@ describe('an unexpected error', () => {
     expect(headers.get('content-type')).toBe('application/problem+json; charset=utf-8');
     expect(json).toMatchObject({ status: 500, title: 'Internal Server Error', instance: `/us/api${path}` });
     expect(json.detail).not.toContain('hush');
-    expect(told).toHaveBeenCalledTimes(1);
-    const [line] = told.mock.calls[0] ?? [];
+    expect(logged).toHaveBeenCalledTimes(1);
+    const [line] = logged.mock.calls[0] ?? [];
     expect(line).toMatch(
       /^Sandbox: GET \/us\/api\/promocode\/validate\/:code failed with RangeError at .*\.ts:\d+.*\.$/,
     );
@@ -262,8 +262,8 @@ describe('an unexpected error', () => {
   });
 
   test('does not include a client that disconnects within its body: nothing is logged, and the next request is answered', async () => {
-    const told = vi.spyOn(console, 'error').mockImplementation(() => {});
-    onTestFinished(() => told.mockRestore());
+    const logged = vi.spyOn(console, 'error').mockImplementation(() => {});
+    onTestFinished(() => logged.mockRestore());
     const { us, sandbox } = await startService();
     const before = sandbox.requests.count();
     for (const [path, length] of [
@@ -286,7 +286,7 @@ describe('an unexpected error', () => {
     }
     // Waits until the request has arrived.
     for (let n = 0; n < 5; n++) expect((await us.get('/account')).status).toBe(200);
-    expect(told.mock.calls).toEqual([]);
+    expect(logged.mock.calls).toEqual([]);
     expect(sandbox.requests.count() - before, 'they were no requests').toBe(5);
   });
 });
@@ -364,15 +364,15 @@ describe('the token endpoint', () => {
     ['no secret', { client_secret: '' }, 401, 'invalid_client'],
   ])('%s', async (_, fields, status, error) => {
     const { grant } = await start();
-    const refused = await grant(form(fields));
-    expect(refused.status).toBe(status);
-    expect(refused.json).toEqual({ error, error_description: expect.any(String) });
+    const rejection = await grant(form(fields));
+    expect(rejection.status).toBe(status);
+    expect(rejection.json).toEqual({ error, error_description: expect.any(String) });
   });
 
   test('POST /realms/{realm}/protocol/openid-connect/token 400: a body that is not a form', async () => {
     const { grant } = await start();
-    const refused = await grant(JSON.stringify(form()), { type: 'application/json' });
-    expect(refused).toMatchObject({ status: 400, json: { error: 'invalid_request' } });
+    const rejection = await grant(JSON.stringify(form()), { type: 'application/json' });
+    expect(rejection).toMatchObject({ status: 400, json: { error: 'invalid_request' } });
   });
 
   test('POST /realms/{realm}/protocol/openid-connect/token 404: a realm of another region, or an unknown one', async () => {

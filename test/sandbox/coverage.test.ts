@@ -104,12 +104,12 @@ function choices(): string {
   const folder = 'sandbox';
   return modulesIn(folder)
     .flatMap((file) => {
-      const [, said = ''] =
+      const [, listed = ''] =
         /contract is silent, the sandbox chose(?: \([^\n]*\))?:\n \*\n((?: \*.*\n)*?) \*\/\n/.exec(
           readFileSync(`${folder}/${file}`, 'utf8'),
         ) ?? [];
-      if (said === '') return [];
-      const lines = said.split('\n').map((line) => line.replace(/^ \* ?/, ''));
+      if (listed === '') return [];
+      const lines = listed.split('\n').map((line) => line.replace(/^ \* ?/, ''));
       return `[\`${file}\`](../${folder}/${file})\n\n${lines.join('\n').trim()}\n`;
     })
     .join('\n');
@@ -160,8 +160,8 @@ describe('docs/sandbox.md', () => {
       /contract is silent/i.test(readFileSync(`sandbox/${file}`, 'utf8')),
     );
     expect(modules.length).toBeGreaterThan(10);
-    const heard = choices();
-    expect(modules.filter((file) => !heard.includes(`[\`${file}\`]`))).toEqual([]);
+    const documented = choices();
+    expect(modules.filter((file) => !documented.includes(`[\`${file}\`]`))).toEqual([]);
   });
 
   test('has examples of an accepted order, and of one that is not created', async () => {

@@ -12,7 +12,7 @@ import type { PriceCode } from '../../shared/ordering/contract/price-codes.ts';
 import { type Client, START, startService } from '../support/ordering-api.ts';
 import { runs } from '../support/runs.ts';
 
-// biome-ignore lint/suspicious/noExplicitAny: orders are made wrong in every way here.
+// biome-ignore lint/suspicious/noExplicitAny: orders here are wrong in every way.
 type Loose = Record<string, any>;
 
 const DENVER = {
@@ -99,7 +99,7 @@ describe('answers', () => {
     expect(acme.activeJobNumbers()).toEqual([json.jobNumber]);
   });
 
-  test('POST /Jobs 200: validateOnly creates nothing, and the message says so', async () => {
+  test('POST /Jobs 200: validateOnly creates nothing, and the message states it', async () => {
     const { us, acme } = await startService();
     const { status, json } = await us.post('/Jobs', order({ validateOnly: true, promocode: 'WELCOME10' }));
     expect(status).toBe(200);
@@ -330,8 +330,8 @@ describe('answers', () => {
   });
 });
 
-/** Every reason for rejection: its title, its code, and the order. `NOBODY` and `GONE` are users of `startRefusing`. */
-const REFUSED: [what: string, errorCode: ErrorCode, body: Loose, headers?: Record<string, string>][] = [
+/** Every reason for rejection: its title, its code, and the order. `NOBODY` and `GONE` are users of `startRejecting`. */
+const REJECTED: [what: string, errorCode: ErrorCode, body: Loose, headers?: Record<string, string>][] = [
   [
     'X-Application-Name that is not an origin',
     'ApplicationNameUnknown',
@@ -556,7 +556,7 @@ const REFUSED: [what: string, errorCode: ErrorCode, body: Loose, headers?: Recor
 ];
 
 describe('rejected orders', () => {
-  test.each(REFUSED)('%s: %s', async (_, errorCode, body, headers) => {
+  test.each(REJECTED)('%s: %s', async (_, errorCode, body, headers) => {
     const { us } = await startService();
     expect(await rejection(us, body, headers)).toEqual([errorCode]);
   });
@@ -614,7 +614,7 @@ describe('rejected orders', () => {
 
   test('dimensions without a price are rejected: PriceUnavailable', async () => {
     const { acme } = await startService();
-    const refused: ErrorCode[] = [];
+    const rejected: ErrorCode[] = [];
     const wares: Wares = {
       asset: () => undefined,
       stock: () => undefined,
@@ -622,19 +622,19 @@ describe('rejected orders', () => {
       priceCode: (code) => findPriceCode(acme, code, {}),
     };
     const items = [CUSTOM as JobLineCandidate];
-    expect(checkLines(items, wares, (errorCode) => refused.push(errorCode))).toEqual([]);
-    expect(refused).toEqual(['PriceUnavailable']);
+    expect(checkLines(items, wares, (errorCode) => rejected.push(errorCode))).toEqual([]);
+    expect(rejected).toEqual(['PriceUnavailable']);
   });
 
   test('JobLineCandidate · groupHead, group: validating thousands of lines takes linear time', () => {
     const count = 2000;
-    let looks = 0;
+    let reads = 0;
     const items = Array.from({ length: count }, (_, index): JobLineCandidate => {
       const name = `kit ${index >> 1}`;
       const own = index % 2 === 0 ? { groupHead: name } : { group: name };
       return Object.defineProperties({ itemType: 'none' } as JobLineCandidate, {
-        groupHead: { get: () => ++looks && own.groupHead },
-        group: { get: () => ++looks && own.group },
+        groupHead: { get: () => ++reads && own.groupHead },
+        group: { get: () => ++reads && own.group },
       });
     });
     const wares: Wares = { asset: () => undefined, stock: () => undefined, priceCode: () => undefined };
@@ -643,11 +643,11 @@ describe('rejected orders', () => {
     const searched = searches.mock.contexts.filter((array) => (array as unknown[]).length >= count / 2);
     searches.mockRestore();
     expect(searched.length, 'searches through all lines').toBe(0);
-    expect(looks).toBeLessThan(10 * count);
+    expect(reads).toBeLessThan(10 * count);
   });
 
   test('the cases cover every errorCode', async () => {
-    const shown = new Set<ErrorCode>(REFUSED.map(([, errorCode]) => errorCode));
+    const shown = new Set<ErrorCode>(REJECTED.map(([, errorCode]) => errorCode));
     for (const code of [
       'PriceUnavailable',
       'CustomerUserInactive',
@@ -663,7 +663,7 @@ describe('rejected orders', () => {
 
   test('every message names line or field and the accepted values', async () => {
     const { us } = await startService();
-    for (const [, , body, headers = {}] of REFUSED) {
+    for (const [, , body, headers = {}] of REJECTED) {
       const { json } = await us.post('/Jobs', { ...body, validateOnly: true }, headers);
       for (const { message } of json.validationMessages) {
         expect(message).toMatch(
@@ -1193,8 +1193,10 @@ describe('shops', () => {
     await create(us, shop({ userDetails: { ...base, shopUserId: 1, firstName: 'Ada', lastName: 'Byron' } }));
     await create(us, shop({ userDetails: { ...base, shopUserId: 2, name: 'Grace Brewster Hopper' } }));
     await create(us, shop({ userDetails: { shopUserId: 3, bypassCustomerMatch: true } }));
-    const made = acme.users.slice(2).map(({ firstName, lastName, mobile }) => [firstName, lastName, mobile]);
-    expect(made).toEqual([
+    const created = acme.users
+      .slice(2)
+      .map(({ firstName, lastName, mobile }) => [firstName, lastName, mobile]);
+    expect(created).toEqual([
       ['Ada', 'Byron', '55'],
       ['Grace', 'Brewster Hopper', '55'],
       ['Robin', 'Buyer', null],
@@ -1377,10 +1379,10 @@ test('validateOnly accepts exactly what creation accepts, answers the same, and 
   const pool = <T>(...of: T[]) => fc.constantFrom(...of);
   const anyLine = fc.oneof(
     { weight: 3, arbitrary: pool<Loose>(FILM, SPOT, BADGE, CUSTOM, RASH_VEST, POLO) },
-    { weight: 1, arbitrary: pool<Loose>(...REFUSED.flatMap(([, , body]) => (body as Loose).items ?? [])) },
+    { weight: 1, arbitrary: pool<Loose>(...REJECTED.flatMap(([, , body]) => (body as Loose).items ?? [])) },
   );
   const top = pool<Loose>(
-    ...REFUSED.map(([, , { items: _, deliveryAddress: __, ...rest }]) => rest as Loose),
+    ...REJECTED.map(([, , { items: _, deliveryAddress: __, ...rest }]) => rest as Loose),
     {
       dateDue: null,
     },

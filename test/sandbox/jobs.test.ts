@@ -767,8 +767,8 @@ describe('a job in detail', () => {
   test('JobDto · dateDue, shippedDateStatus: a due date at midnight is missed only after that day in the job’s zone', async () => {
     const { acme, client, clock } = await start();
     const job = acme.createJob({ dateDue: '2026-11-20T00:00:00-07:00' });
-    const statusAt = async (instant: string) => {
-      clock.now = Date.parse(instant);
+    const statusAt = async (time: string) => {
+      clock.now = Date.parse(time);
       return (await client.job(job)).shippedDateStatus;
     };
     expect((await client.job(job)).shippedDateStatus).toBe('On time');

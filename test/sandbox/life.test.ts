@@ -115,12 +115,12 @@ const kinds = ({ history }: Scenario, jobNumber: number) =>
 
 describe('an ordered job', () => {
   test('goes through production, is dispatched near its due date, invoiced and closed', async () => {
-    const made = factory();
-    const { acme, world, scenario, order } = made;
+    const simulated = factory();
+    const { acme, world, scenario, order } = simulated;
     const artwork = await artworkServer();
     const job = order({ lines: [{ artworkUrl: `${artwork.url}/a.png` }], dateDue: START + 3 * DAY });
     const stages: unknown[] = [];
-    await until(made, () => {
+    await until(simulated, () => {
       const stage = stageOf(world, acme, job);
       if (stages.at(-1) !== stage) stages.push(stage);
       return acme.job(job)?.phase === 'closed';
@@ -148,11 +148,11 @@ describe('an ordered job', () => {
   });
 
   test('JobDto · isCancelable, Permissions · canEdit: in production a job can be edited but not cancelled; dispatch locks editing', async () => {
-    const made = factory();
-    const { acme, world, order } = made;
+    const simulated = factory();
+    const { acme, world, order } = simulated;
     const jobs = Array.from({ length: 60 }, () => order({ dateDue: START + 2 * DAY }));
     const seen = new Set<string>();
-    await until(made, () => {
+    await until(simulated, () => {
       for (const jobNumber of jobs) {
         const stage = stageOf(world, acme, jobNumber);
         const { isCancelable, permissions, dateOut } = acme.jobDetail(jobNumber) ?? {};
@@ -178,18 +178,18 @@ describe('an ordered job', () => {
   });
 
   test('Tracking · trackingNumber, trackingLink: some appear only hours after the dispatch, and collected jobs have none', async () => {
-    const made = factory();
-    const { acme, world, order } = made;
+    const simulated = factory();
+    const { acme, world, order } = simulated;
     const jobs = Array.from({ length: 60 }, () => order({ dateDue: START + 2 * DAY }));
     const collected = order({ deliveryOption: 'COLLECT' });
     const collection = listDeliveryOptions('us').find(({ isCollection }) => isCollection);
     acme.edit(collected, { deliveryOption: collection?.code ?? '' });
     const other = order({ deliveryOption: collection?.code ?? '' });
     const empty = new Map<number, number>();
-    await until(made, () => {
+    await until(simulated, () => {
       for (const jobNumber of jobs) {
         const job = acme.job(jobNumber);
-        if (job?.dateOut && job.tracking.length === 0) empty.set(jobNumber, made.clock.now - job.outMs);
+        if (job?.dateOut && job.tracking.length === 0) empty.set(jobNumber, simulated.clock.now - job.outMs);
       }
       return [...jobs, other].every((jobNumber) => acme.job(jobNumber)?.phase === 'closed');
     });
@@ -202,12 +202,12 @@ describe('an ordered job', () => {
   });
 
   test('is sometimes reopened after closing, locked as before, and closed again', async () => {
-    const made = factory();
-    const { acme, world, scenario, order } = made;
+    const simulated = factory();
+    const { acme, world, scenario, order } = simulated;
     const jobs = Array.from({ length: 60 }, () => order({ dateDue: START + DAY }));
     const returned = new Set<number>();
     for (let day = 0; day < 14; day += 0.25) {
-      await made.to(START + day * DAY);
+      await simulated.to(START + day * DAY);
       for (const jobNumber of jobs) {
         if (stageOf(world, acme, jobNumber) !== 'returned') continue;
         returned.add(jobNumber);
@@ -228,44 +228,44 @@ describe('an ordered job', () => {
   });
 
   test('orderGroup: the jobs of a group are dispatched at the same time with the same parcels, other jobs separately', async () => {
-    const made = factory();
-    const { acme, order } = made;
+    const simulated = factory();
+    const { acme, order } = simulated;
     const group = [1, 2, 3].map((orderGroupSequence) => order({ orderGroup: 'G', orderGroupSequence }));
     const others = [order(), order({ orderGroup: 'H' })];
-    await until(made, () =>
+    await until(simulated, () =>
       [...group, ...others].every((jobNumber) => acme.job(jobNumber)?.dateOut !== null),
     );
     const outs = group.map((jobNumber) => acme.job(jobNumber)?.dateOut);
     expect(new Set(outs).size).toBe(1);
-    await made.to(made.clock.now + 6 * HOUR);
+    await simulated.to(simulated.clock.now + 6 * HOUR);
     const [first, ...rest] = group.map((jobNumber) => acme.job(jobNumber)?.tracking);
     for (const tracking of rest) expect(tracking).toEqual(first);
     expect(new Set([...outs, ...others.map((jobNumber) => acme.job(jobNumber)?.dateOut)]).size).toBe(3);
   });
 
   test('orderGroup: a cancelled member, and one that awaits artwork, does not delay the others', async () => {
-    const made = factory();
-    const { acme, world, order } = made;
+    const simulated = factory();
+    const { acme, world, order } = simulated;
     const leaves = order({ orderGroup: 'G' });
     const cancelled = order({ orderGroup: 'G' });
     const waits = order({ orderGroup: 'G', lines: [{ needsArtwork: true }] });
-    await made.to(START + HOUR);
+    await simulated.to(START + HOUR);
     acme.cancel(cancelled);
-    await until(made, () => acme.job(leaves)?.dateOut !== null, 6 * DAY);
+    await until(simulated, () => acme.job(leaves)?.dateOut !== null, 6 * DAY);
     expect(acme.job(cancelled)).toMatchObject({ phase: 'cancelled', dateOut: null });
     expect(stageOf(world, acme, waits)).toBe('artwork');
   });
 
   test("keeps a customer's cancellation or amendment: later steps do not run", async () => {
-    const made = factory();
-    const { acme, scenario, order } = made;
+    const simulated = factory();
+    const { acme, scenario, order } = simulated;
     const [early, late, amended] = [order(), order(), order()] as [number, number, number];
-    await made.to(START + 10 * MINUTE);
+    await simulated.to(START + 10 * MINUTE);
     acme.cancel(early);
     acme.edit(amended, { description: 'Other', orderNumber: 'PO-X', lines: [] });
-    await until(made, () => acme.job(late)?.jobStatus === 'Scheduled');
+    await until(simulated, () => acme.job(late)?.jobStatus === 'Scheduled');
     acme.cancel(late);
-    await made.to(START + 12 * DAY);
+    await simulated.to(START + 12 * DAY);
     for (const jobNumber of [early, late]) {
       expect(acme.job(jobNumber)).toMatchObject({ phase: 'cancelled', dateOut: null, jobStatus: 'Canceled' });
     }
@@ -278,7 +278,7 @@ describe('an ordered job', () => {
     });
   });
 
-  test('is the same for the same seed, whatever the time steps; a different seed gives a different life', async () => {
+  test('is the same for the same seed, with any time steps; a different seed gives a different life', async () => {
     const artwork = await artworkServer();
     const play = async (seed: number, stepMs: number): Promise<readonly ScenarioEvent[]> => {
       const { order, to, scenario } = factory({ seed });
@@ -300,10 +300,10 @@ describe('an ordered job', () => {
   });
 
   test('speed shortens its life', async () => {
-    const made = factory({ speed: 120 });
-    const job = made.order();
-    await made.to(START + 3 * HOUR);
-    expect(made.acme.job(job)?.phase).toBe('closed');
+    const simulated = factory({ speed: 120 });
+    const job = simulated.order();
+    await simulated.to(START + 3 * HOUR);
+    expect(simulated.acme.job(job)?.phase).toBe('closed');
   });
 });
 
@@ -390,15 +390,15 @@ describe('the jobs of a scenario', () => {
       keptJobs: 20,
       opening: false,
     });
-    const made = acme.createJob({ lines: [{}] });
-    scenario.adopt(acme, made);
+    const simulated = acme.createJob({ lines: [{}] });
+    scenario.adopt(acme, simulated);
     const first = acme.createJob({ lines: [{}] });
     clock.now += 60 * DAY;
     scenario.advanceTo(clock.now);
     const over = [...acme.jobs()].filter(({ phase }) => phase !== 'open');
     expect(over.length).toBeGreaterThanOrEqual(20);
     expect(over.length).toBeLessThanOrEqual(26);
-    expect(acme.job(made)).toBeUndefined();
+    expect(acme.job(simulated)).toBeUndefined();
     expect(acme.job(first)?.phase).toBe('open');
     const closed = scenario.history.filter(({ kind }) => kind === 'closed').slice(-5);
     for (const { jobNumber } of closed) expect(acme.job(jobNumber)).toBeDefined();
@@ -455,25 +455,25 @@ describe('artwork', () => {
 
   test('externalArtworkUrl: is fetched when the job is ordered, without credentials, and again before production', async () => {
     const artwork = await artworkServer();
-    const made = factory();
-    const job = made.order({ lines: [{ artworkUrl: `${artwork.url}/a.png?sig=1` }, {}] });
-    await made.scenario.settled();
+    const simulated = factory();
+    const job = simulated.order({ lines: [{ artworkUrl: `${artwork.url}/a.png?sig=1` }, {}] });
+    await simulated.scenario.settled();
     expect(artwork.asked.map(({ path }) => path)).toEqual(['/a.png?sig=1']);
     expect(artwork.asked[0]?.headers).not.toHaveProperty('authorization');
     expect(artwork.asked[0]?.headers).not.toHaveProperty('cookie');
-    await until(made, () => stageOf(made.world, made.acme, job) === 'production');
+    await until(simulated, () => stageOf(simulated.world, simulated.acme, job) === 'production');
     expect(artwork.asked).toHaveLength(2);
-    await made.to(START + 20 * DAY);
+    await simulated.to(START + 20 * DAY);
     expect(artwork.asked).toHaveLength(2);
   });
 
   test('externalArtworkUrl: while it is unreachable, job and line await artwork; retries are spaced further apart until it is found', async () => {
     const artwork = await artworkServer(lost);
-    const made = factory();
-    const { acme } = made;
-    const job = made.order({ lines: [{ artworkUrl: `${artwork.url}/a.png` }, {}] });
-    await made.scenario.settled();
-    expect(waiting(made, job)).toBe(true);
+    const simulated = factory();
+    const { acme } = simulated;
+    const job = simulated.order({ lines: [{ artworkUrl: `${artwork.url}/a.png` }, {}] });
+    await simulated.scenario.settled();
+    expect(waiting(simulated, job)).toBe(true);
     expect(acme.jobDetail(job)).toMatchObject({
       jobStatus: 'Awaiting artwork',
       isCancelable: true,
@@ -486,45 +486,45 @@ describe('artwork', () => {
     const at: number[] = [];
     for (let ms = 0; ms <= 2 * DAY; ms += MINUTE) {
       const before = artwork.asked.length;
-      await made.to(START + ms);
+      await simulated.to(START + ms);
       if (artwork.asked.length > before) at.push(ms);
     }
     expect(at.slice(0, 6)).toEqual([5, 20, 80, 320, 1040, 1760].map((minutes) => minutes * MINUTE));
     artwork.answer = serves;
-    await until(made, () => !waiting(made, job), 12 * HOUR + MINUTE);
+    await until(simulated, () => !waiting(simulated, job), 12 * HOUR + MINUTE);
     expect(acme.jobDetail(job)?.lines[0]?.jobLineStatus).toBe('Order received');
-    await until(made, () => acme.job(job)?.phase === 'closed');
+    await until(simulated, () => acme.job(job)?.phase === 'closed');
   });
 
   test('externalArtworkUrl: if it is lost before production, the job awaits artwork again, and continues when it is back', async () => {
     const artwork = await artworkServer();
-    const made = factory();
-    const job = made.order({ lines: [{ artworkUrl: `${artwork.url}/a.png` }] });
-    await until(made, () => stageOf(made.world, made.acme, job) === 'scheduled');
+    const simulated = factory();
+    const job = simulated.order({ lines: [{ artworkUrl: `${artwork.url}/a.png` }] });
+    await until(simulated, () => stageOf(simulated.world, simulated.acme, job) === 'scheduled');
     artwork.answer = lost;
-    await until(made, () => waiting(made, job));
+    await until(simulated, () => waiting(simulated, job));
     artwork.answer = serves;
-    await until(made, () => stageOf(made.world, made.acme, job) === 'scheduled', HOUR);
-    await until(made, () => stageOf(made.world, made.acme, job) === 'production', 3 * HOUR);
+    await until(simulated, () => stageOf(simulated.world, simulated.acme, job) === 'scheduled', HOUR);
+    await until(simulated, () => stageOf(simulated.world, simulated.acme, job) === 'production', 3 * HOUR);
     // Not requested again in production.
     artwork.answer = lost;
-    await until(made, () => made.acme.job(job)?.dateOut !== null);
+    await until(simulated, () => simulated.acme.job(job)?.dateOut !== null);
   });
 
   test('needsArtworkToBeUploaded: without a URL the job waits at once, until artwork is supplied', async () => {
     const artwork = await artworkServer();
-    const made = factory();
-    const job = made.order({ lines: [{ needsArtwork: true }] });
-    expect(waiting(made, job)).toBe(true);
-    await made.to(START + 40 * DAY);
-    expect(waiting(made, job)).toBe(true);
-    made.acme.supplyArtwork(job, 0, `${artwork.url}/late.png`);
-    made.scenario.adopt(made.acme, job);
-    await made.scenario.settled();
-    expect(waiting(made, job)).toBe(false);
+    const simulated = factory();
+    const job = simulated.order({ lines: [{ needsArtwork: true }] });
+    expect(waiting(simulated, job)).toBe(true);
+    await simulated.to(START + 40 * DAY);
+    expect(waiting(simulated, job)).toBe(true);
+    simulated.acme.supplyArtwork(job, 0, `${artwork.url}/late.png`);
+    simulated.scenario.adopt(simulated.acme, job);
+    await simulated.scenario.settled();
+    expect(waiting(simulated, job)).toBe(false);
     expect(artwork.asked).toHaveLength(1);
-    expect(kinds(made.scenario, job).filter((kind) => kind === 'created')).toHaveLength(1);
-    await until(made, () => made.acme.job(job)?.phase === 'closed');
+    expect(kinds(simulated.scenario, job).filter((kind) => kind === 'created')).toHaveLength(1);
+    await until(simulated, () => simulated.acme.job(job)?.phase === 'closed');
   });
 
   test('externalArtworkUrl: lines with the same URL share one request, and few URLs are requested at a time', async () => {
@@ -537,65 +537,65 @@ describe('artwork', () => {
         serves(request, response);
       });
     });
-    const made = factory();
-    const job = made.order({
+    const simulated = factory();
+    const job = simulated.order({
       lines: Array.from({ length: 60 }, (_, line) => ({ artworkUrl: `${artwork.url}/${line % 20}` })),
     });
-    await made.to(START);
+    await simulated.to(START);
     expect(artwork.asked).toHaveLength(20);
     expect(most).toBeLessThanOrEqual(4);
-    expect(waiting(made, job)).toBe(false);
+    expect(waiting(simulated, job)).toBe(false);
   });
 
   test('an error after the fetch of artwork does not end the process', async () => {
     const artwork = await artworkServer();
-    const made = factory();
+    const simulated = factory();
     const complaint = vi.spyOn(console, 'error').mockImplementation(() => {});
     onTestFinished(() => complaint.mockRestore());
-    made.order({ lines: [{ artworkUrl: artwork.url, itemType: 'PriceCode', assetSku: 'GA-US-001' }] });
-    await made.to(START);
+    simulated.order({ lines: [{ artworkUrl: artwork.url, itemType: 'PriceCode', assetSku: 'GA-US-001' }] });
+    await simulated.to(START);
     expect(complaint).toHaveBeenCalledOnce();
   });
 
   test("a new job with the number of a removed one is not moved by the removed job's steps", async () => {
-    const made = factory();
-    const job = made.order({ dateDue: START + DAY });
-    made.acme.remove(job);
-    made.acme.createJob({ jobNumber: job });
-    const before = made.acme.jobDetail(job)?.jobStatus;
-    await made.to(START + 3 * DAY);
-    expect(made.acme.jobDetail(job)).toMatchObject({ jobStatus: before, dateOut: null });
+    const simulated = factory();
+    const job = simulated.order({ dateDue: START + DAY });
+    simulated.acme.remove(job);
+    simulated.acme.createJob({ jobNumber: job });
+    const before = simulated.acme.jobDetail(job)?.jobStatus;
+    await simulated.to(START + 3 * DAY);
+    expect(simulated.acme.jobDetail(job)).toMatchObject({ jobStatus: before, dateOut: null });
   });
 
   test('a job cancelled while its artwork is being fetched stays cancelled', async () => {
     const arrived = Promise.withResolvers<ServerResponse>();
     const artwork = await artworkServer((_, response) => arrived.resolve(response));
-    const made = factory();
-    const job = made.order({ lines: [{ artworkUrl: artwork.url }] });
+    const simulated = factory();
+    const job = simulated.order({ lines: [{ artworkUrl: artwork.url }] });
     const response = await arrived.promise;
-    made.acme.cancel(job);
+    simulated.acme.cancel(job);
     response.writeHead(404).end();
-    await made.scenario.settled();
-    await made.to(START + 9 * DAY);
-    expect(made.acme.job(job)).toMatchObject({ phase: 'cancelled', jobStatus: 'Canceled' });
+    await simulated.scenario.settled();
+    await simulated.to(START + 9 * DAY);
+    expect(simulated.acme.job(job)).toMatchObject({ phase: 'cancelled', jobStatus: 'Canceled' });
     expect(artwork.asked).toHaveLength(1);
   });
 
   test('artwork that never arrives blocks no other job, and its fetch is aborted when the scenario stops', async () => {
     const arrived = Promise.withResolvers<ServerResponse>();
     const artwork = await artworkServer((_, response) => arrived.resolve(response));
-    const made = factory();
-    made.order({ lines: [{ artworkUrl: artwork.url }] });
-    const other = made.order();
+    const simulated = factory();
+    simulated.order({ lines: [{ artworkUrl: artwork.url }] });
+    const other = simulated.order();
     const gone = new Promise((resolve) =>
       arrived.promise.then((response) => response.once('close', resolve)),
     );
     await arrived.promise;
-    made.clock.now = START + 9 * DAY;
-    made.scenario.advanceTo(made.clock.now);
-    expect(made.acme.job(other)?.phase).toBe('closed');
-    made.scenario.stop();
-    await Promise.all([gone, made.scenario.settled()]);
+    simulated.clock.now = START + 9 * DAY;
+    simulated.scenario.advanceTo(simulated.clock.now);
+    expect(simulated.acme.job(other)?.phase).toBe('closed');
+    simulated.scenario.stop();
+    await Promise.all([gone, simulated.scenario.settled()]);
   });
 
   test.each<[string, ArtworkServer['answer'], object]>([
@@ -700,7 +700,7 @@ test('JobDto · taxTotal: of generated jobs, follows from the lines and the rate
 });
 
 describe('over HTTP', () => {
-  test('an ordered job lives over HTTP: it awaits missing artwork, and is cancelled or produced as its detail says', async () => {
+  test('an ordered job lives over HTTP: it awaits missing artwork, and is cancelled or produced as its detail shows', async () => {
     const artwork = await artworkServer(lost);
     const clock = { now: START };
     const world = createWorld({ now: () => clock.now });
@@ -962,8 +962,8 @@ describe('scenarios as files', () => {
       'a happening names the same account twice',
     ],
     [
-      { happenings: [{ do: 'fault', rule: { match: { account: 'nobody' }, fault: { kind: 'hang' } } }] },
-      'a happening names "nobody", which is no account',
+      { happenings: [{ do: 'fault', rule: { match: { account: 'absent' }, fault: { kind: 'hang' } } }] },
+      'a happening names "absent", which is no account',
     ],
     [{ seed: 1.5 }, 'seed must be an integer.'],
     [{ speed: 0 }, 'speed must be more than 0.'],
@@ -989,19 +989,16 @@ describe('scenarios as files', () => {
       'happenings[0] has no field after; it may have: do, afterSeconds',
     ],
     [[], 'the file must be an object.'],
-  ])(
-    '%j is rejected with a message that names file, field and accepted values',
-    async (content, sentence) => {
-      const file = await written(JSON.stringify(content));
-      const rejection = await startScenario(file).catch((error: unknown) => error);
-      expect(rejection).toBeInstanceOf(ScenarioFileError);
-      const { message } = rejection as Error;
-      expect(message).toContain(`${file}: `);
-      expect(message).toContain(sentence);
-      expect(message.trim().split('\n')).toHaveLength(1);
-      expect(message).toMatch(/\.$/);
-    },
-  );
+  ])('%j is rejected with a message that names file, field and accepted values', async (content, reason) => {
+    const file = await written(JSON.stringify(content));
+    const rejection = await startScenario(file).catch((error: unknown) => error);
+    expect(rejection).toBeInstanceOf(ScenarioFileError);
+    const { message } = rejection as Error;
+    expect(message).toContain(`${file}: `);
+    expect(message).toContain(reason);
+    expect(message.trim().split('\n')).toHaveLength(1);
+    expect(message).toMatch(/\.$/);
+  });
 
   test.each([
     [[{ clientId: 'one' }, { clientId: 'one-admin' }], 'accounts[1].clientId', 'client id one-admin'],
@@ -1037,10 +1034,10 @@ describe('scenarios as files', () => {
 
   test('a happening with an unknown account is rejected', async () => {
     const file = await written(
-      JSON.stringify({ happenings: [{ do: 'rotateSecret', region: 'us', account: 'nobody' }] }),
+      JSON.stringify({ happenings: [{ do: 'rotateSecret', region: 'us', account: 'absent' }] }),
     );
     await expect(startScenario(file)).rejects.toThrow(
-      'a happening names "nobody", which is no account in us; there are: us-demo-1.',
+      'a happening names "absent", which is no account in us; there are: us-demo-1.',
     );
   });
 
@@ -1144,7 +1141,7 @@ describe('the control panel', () => {
     expect((await ask(at)).json.map(({ state }: { state: string }) => state)).toEqual(['over', 'over']);
     expect((await ask(at, { do: 'revokeTokens', region: 'us', account: 'acme' })).json.state).toBe('over');
     expect((await us.get('/account')).status).toBe(401);
-    expect((await ask(at, { do: 'rotateSecret', region: 'us', account: 'nobody' })).status).toBe(400);
+    expect((await ask(at, { do: 'rotateSecret', region: 'us', account: 'absent' })).status).toBe(400);
   });
 
   test('keeps the latest thousand completed happenings plus all planned and active ones, and never reuses an id', async () => {
@@ -1265,8 +1262,8 @@ describe('the control panel', () => {
     ],
     [
       '/faults',
-      { fault: { kind: 'hang' }, match: { account: 'nobody' } },
-      'account names "nobody", which is no account; there are: acme-key.',
+      { fault: { kind: 'hang' }, match: { account: 'absent' } },
+      'account names "absent", which is no account; there are: acme-key.',
     ],
     ['/faults', { fault: { kind: 'delay', delayMs: 2 ** 31 } }, 'fault.delayMs must be at most 2147483647.'],
     [
@@ -1276,16 +1273,16 @@ describe('the control panel', () => {
     ],
     ['/faults', [], 'The body is not a JSON object.'],
     ['/clock/advance', { seconds: 'x' }, 'seconds must be a number.'],
-    ['/tokens/revoke', { account: 'nobody' }, 'account names "nobody"'],
+    ['/tokens/revoke', { account: 'absent' }, 'account names "absent"'],
     ['/tokens/revoke', { region: 'mars' }, 'region must be one of: us, nz, au, uk, eu.'],
     ['/jobs/mars/1/close', {}, 'region must be one of: us, nz, au, uk, eu.'],
     ['/requests?region=mars', undefined, 'The query: region must be one of: us, nz, au, uk, eu.'],
-    ['/requests?account=nobody', undefined, 'account names "nobody"'],
-    ['/jobs?region=us&account=nobody', undefined, 'account names "nobody", which is no account in us'],
-  ])('%s %j is rejected with a message that names the accepted values', async (path, body, sentence) => {
+    ['/requests?account=absent', undefined, 'account names "absent"'],
+    ['/jobs?region=us&account=absent', undefined, 'account names "absent", which is no account in us'],
+  ])('%s %j is rejected with a message that names the accepted values', async (path, body, message) => {
     const { sandbox } = await startService();
     const { status, json } = await ask(sandbox.adminUrl + path, body);
-    expect([status, json.detail]).toEqual([400, expect.stringContaining(sentence)]);
+    expect([status, json.detail]).toEqual([400, expect.stringContaining(message)]);
     expect(sandbox.faults.list()).toEqual([]);
   });
 
@@ -1396,15 +1393,15 @@ describe('the control panel', () => {
     onTestFinished(() => sandbox.stop());
     const act = (jobNumber: number, action: string, body: object) =>
       ask(`${sandbox.adminUrl}/jobs/us/${jobNumber}/${action}`, body);
-    const { json: made } = await ask(`${sandbox.adminUrl}/jobs`, { region: 'us', account: 'us-demo-1' });
+    const { json: simulated } = await ask(`${sandbox.adminUrl}/jobs`, { region: 'us', account: 'us-demo-1' });
     await ask(`${sandbox.adminUrl}/clock/advance`, { seconds: 3600 });
     const account = sandbox.world.account('us', 'us-demo-1');
-    expect(account?.job(made.jobNumber)?.masterJobStatus).toBe('Order received');
-    expect((await act(made.jobNumber, 'live', {})).status).toBe(200);
+    expect(account?.job(simulated.jobNumber)?.masterJobStatus).toBe('Order received');
+    expect((await act(simulated.jobNumber, 'live', {})).status).toBe(200);
     const waits = account?.createJob({ lines: [{ needsArtwork: true }] }) ?? 0;
     await act(waits, 'live', {});
     await ask(`${sandbox.adminUrl}/clock/advance`, { seconds: 3600 });
-    expect(account?.job(made.jobNumber)?.phase).toBe('closed');
+    expect(account?.job(simulated.jobNumber)?.phase).toBe('closed');
     expect(account?.job(waits)?.masterJobStatus).toBe('Awaiting artwork');
     await act(waits, 'artwork', { line: 0, url: `${artwork.url}/a.png` });
     await sandbox.scenario.settled();

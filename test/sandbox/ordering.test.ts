@@ -80,13 +80,13 @@ test("tracks an order placed from the API's own lookups to its dispatch, and reo
   const [{ newAssetSku }] = jobLineDetails;
 
   // The job's events.
-  const told = await trackedUntil(jobNumber, 'job.dispatched');
+  const emitted = await trackedUntil(jobNumber, 'job.dispatched');
   // Tokens expire after ten minutes.
   client = await clientOf(rig.sandbox, rig.upstream);
   expect(artwork.asked()).toBeGreaterThan(0);
-  const types = told.map(({ type }) => type);
+  const types = emitted.map(({ type }) => type);
   expect(types[0]).toBe('job.created');
-  const statuses = told
+  const statuses = emitted
     .filter(({ type }) => type === 'job.status_changed')
     .map(({ data }) => (data.changes as { status: { to: string } }).status.to);
   expect(statuses.length).toBeGreaterThan(2);
@@ -123,16 +123,16 @@ test("tracks an order placed from the API's own lookups to its dispatch, and reo
 
   /** Polls until the job has an event of a type; returns all events of the job until then. */
   async function trackedUntil(jobNumber: number, type: string) {
-    const told = [];
+    const emitted = [];
     for (let polls = 0; polls < 24 * 60; polls += 1) {
       await rig.poll();
       for (const event of await rig.fresh()) {
         if (event.subject !== `jobs/${jobNumber}`) continue;
-        told.push(event);
-        if (event.type === type) return told;
+        emitted.push(event);
+        if (event.type === type) return emitted;
       }
     }
-    throw new Error(`Only these events were emitted: ${told.map((event) => event.type).join(', ')}.`);
+    throw new Error(`Only these events were emitted: ${emitted.map((event) => event.type).join(', ')}.`);
   }
 });
 

@@ -204,7 +204,7 @@ describe('tokens', () => {
     expect((await client.get('/account')).status).toBe(401);
   });
 
-  test('the 401 for an expired token says so and names the token endpoint, also after others were issued', async () => {
+  test('the 401 for an expired token states it and names the token endpoint, also after others were issued', async () => {
     const { clock, client, sandbox, acme } = await start();
     const detail = async (token = client.token, region: RegionCode = 'us') => {
       const headers = { authorization: `Bearer ${token}` };
@@ -218,7 +218,7 @@ describe('tokens', () => {
     const next = await tokenOf(sandbox, acme);
     expect(await detail()).toEqual(expired);
     expect((await client.get('/nothing')).problem.detail).toBe(expired[1]);
-    expect(await detail('us.made-up')).toEqual(unknown);
+    expect(await detail('us.invented')).toEqual(unknown);
     expect(await detail(client.token, 'nz')).toEqual(unknown);
     expect(sandbox.revokeTokens()).toBe(1);
     expect(await detail(next)).toEqual(unknown);
@@ -742,9 +742,9 @@ describe('the control panel', () => {
   test('jobs can be created and changed over HTTP', async () => {
     const { sandbox, client } = await start();
     const admin = panel(sandbox);
-    const made = await admin('/jobs', { region: 'us', account: 'acme', description: 'By hand' });
-    expect(made.status).toBe(201);
-    const { jobNumber } = made.json as { jobNumber: number };
+    const created = await admin('/jobs', { region: 'us', account: 'acme', description: 'By hand' });
+    expect(created.status).toBe(201);
+    const { jobNumber } = created.json as { jobNumber: number };
     const act = (action: string, body: unknown = {}) => admin(`/jobs/us/${jobNumber}/${action}`, body);
     const shown = async () => ({ ...(await client.entry(jobNumber)), ...(await client.job(jobNumber)) });
 
@@ -1179,10 +1179,10 @@ describe('npm run sandbox', () => {
     ],
     [['--scenario='], '--scenario must be one of credentials-swapped'],
     [['extra'], "Unexpected argument 'extra'"],
-  ])('%j exits with 1 and one error message', async (args, sentence) => {
+  ])('%j exits with 1 and one error message', async (args, message) => {
     const { output, exit } = run(...args);
     expect(await exit).toEqual([1, null]);
-    expect(output.error).toContain(sentence);
+    expect(output.error).toContain(message);
     expect(output.error.trim().split('\n')).toHaveLength(1);
     expect(output.out).toBe('');
   });
@@ -1240,7 +1240,7 @@ describe('npm run sandbox', () => {
     expect(await exit).toEqual([0, null]);
     for (const flag of ['scenario', 'port', 'admin-port', 'seed', 'speed', 'accounts', 'jobs'])
       expect(output.out).toContain(`--${flag}`);
-    for (const words of ['0 to 65535 (4010)', '0 = any free port', 'at most 1000000 (120)', '1 to 100 (1)'])
-      expect(output.out).toContain(words);
+    for (const text of ['0 to 65535 (4010)', '0 = any free port', 'at most 1000000 (120)', '1 to 100 (1)'])
+      expect(output.out).toContain(text);
   });
 });
