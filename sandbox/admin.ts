@@ -69,7 +69,7 @@ export function createAdminApp(
     {
       method: 'GET',
       path: '/accounts',
-      does: 'All accounts with their credentials and how many jobs are open.',
+      does: 'All accounts with their credentials and number of open jobs.',
       handle: () =>
         json(
           world.accounts().map(({ region, name, id, clientId, clientSecret, activeCount, credentials }) => ({
@@ -86,7 +86,7 @@ export function createAdminApp(
     {
       method: 'GET',
       path: '/requests',
-      does: 'The latest requests; ?operation=, ?region= and ?account= narrow them.',
+      does: 'The latest requests; ?operation=, ?region= and ?account= filter them.',
       handle: (c) => {
         const { account, ...filter } = parseQuery(c, requestFilterSchema);
         const found = account === undefined ? {} : { account: findAccount(account, filter.region).name };
@@ -96,7 +96,7 @@ export function createAdminApp(
     {
       method: 'DELETE',
       path: '/requests',
-      does: 'Forgets the requests.',
+      does: 'Clears the request log.',
       handle: () => {
         requests.clear();
         return json({});
@@ -105,7 +105,7 @@ export function createAdminApp(
     {
       method: 'POST',
       path: '/tokens/revoke',
-      does: 'Forgets all tokens, or those of a region or an account.',
+      does: 'Revokes all tokens, or those of a region or an account.',
       body: '{ region?, account? }',
       handle: async (c) => {
         const { account: key, region } = revokeSchema.parse(await readBodyObject(c));
@@ -117,7 +117,7 @@ export function createAdminApp(
     {
       method: 'GET',
       path: '/faults',
-      does: 'The rules in force, and how many requests each has struck.',
+      does: 'The active rules, with the number of requests matched and faulted.',
       handle: () =>
         json(
           faults.list().map((rule) => ({
@@ -143,7 +143,7 @@ export function createAdminApp(
     {
       method: 'DELETE',
       path: '/faults',
-      does: 'Ends all rules.',
+      does: 'Deletes all rules.',
       handle: () => {
         faults.clear();
         return json({});
@@ -152,7 +152,7 @@ export function createAdminApp(
     {
       method: 'DELETE',
       path: '/faults/:id',
-      does: 'Ends a rule.',
+      does: 'Deletes a rule.',
       handle: (c) =>
         faults.remove(c.req.param('id') ?? '')
           ? json({})
@@ -161,13 +161,13 @@ export function createAdminApp(
     {
       method: 'GET',
       path: '/freedom',
-      does: 'What the sandbox does where the contract leaves it open.',
+      does: 'Settings of the contract freedom.',
       handle: () => json(freedom.settings),
     },
     {
       method: 'POST',
       path: '/freedom',
-      does: 'Changes the given settings of the contract freedom; the others stay.',
+      does: 'Replaces the given settings of the contract freedom; the others stay.',
       body: `{ ${Object.keys(freedomSchema.shape).join('?, ')}? }, as { "lagSeconds": { "search": 60 } }`,
       handle: async (c) => {
         freedom.set((await readBodyObject(c)) as FreedomSettings);
@@ -177,7 +177,7 @@ export function createAdminApp(
     {
       method: 'DELETE',
       path: '/freedom',
-      does: 'Ends all contract freedom.',
+      does: 'Resets the contract freedom to none.',
       handle: () => {
         freedom.clear();
         return json({});
@@ -267,7 +267,7 @@ export function createAdminApp(
     {
       method: 'POST',
       path: '/jobs/:region/:jobNumber/:action',
-      does: 'Moves a job; see jobActions.',
+      does: 'Changes a job; see jobActions.',
       handle: async (c) => {
         const { region } = regionSchema.parse(c.req.param());
         const jobNumber = Number(c.req.param('jobNumber'));

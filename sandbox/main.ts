@@ -78,14 +78,14 @@ function describe({ file, ...sandbox }: RunningScenario, scenario: string): stri
       `  ${region}  ${clientId.padEnd(width)} ${clientSecret.padEnd(width + 8)} ${String(activeCount).padStart(6)} open jobs  ${name}`,
   );
   const lines = [
-    `Sandbox of the ordering service at ${url}, scenario ${scenario}, ${open.toLocaleString('en')} open jobs. Ctrl-C ends it.`,
+    `Sandbox of the ordering API at ${url}, scenario ${scenario}, ${open.toLocaleString('en')} open jobs. Stop it with Ctrl-C.`,
     ...(file.description === undefined ? [] : [file.description]),
     '',
     `  API    ${url}/<region>/api`,
     `  tokens ${url}/<region>/auth/realms/<region>/protocol/openid-connect/token`,
     `  docs   ${url}/openapi.json`,
-    `  panel  ${adminUrl} (jobs, faults, happenings, clock, requests)`,
-    `  clock  jobs live ${file.speed} × as fast as time, seed ${file.seed}`,
+    `  panel  ${adminUrl} (jobs, faults, happenings, contract freedom, clock, requests)`,
+    `  clock  ${file.speed} seconds of a job's life per second, seed ${file.seed}`,
     '',
     `      ${'client id'.padEnd(width)} client secret`,
     ...rows,
@@ -95,14 +95,14 @@ function describe({ file, ...sandbox }: RunningScenario, scenario: string): stri
     lines.push(
       '',
       `Each also has -admin, -staff and -viewer, such as ${clientId}-viewer with the secret ${clientId}-viewer-secret: an`,
-      'administrator sees the users of the account, staff sees and sets privileged fields, a viewer may not order.',
+      'administrator reads the users of the account, staff reads and sets privileged fields, a viewer cannot order.',
       '',
-      'Try it:',
+      'Example:',
       `  TOKEN=$(curl -s ${sandbox.authUrl(region)}/realms/${region}/protocol/openid-connect/token \\`,
       `    -d grant_type=client_credentials -d client_id=${clientId} -d client_secret=${clientSecret} \\`,
       `    | sed 's/.*"access_token":"\\([^"]*\\)".*/\\1/')`,
       `  curl -s -H "Authorization: Bearer $TOKEN" '${sandbox.apiUrl(region)}/Jobs/active?pageSize=5'`,
-      `  curl -s ${adminUrl}   # what the control panel can do`,
+      `  curl -s ${adminUrl}   # operations of the control panel`,
     );
   }
   return lines.join('\n');
