@@ -17,7 +17,7 @@ import {
 import { type AccountRef, keys, snapshotPk, stateSchema } from '../storage/schema.ts';
 import type { Item, Table } from '../storage/table.ts';
 import { sinceListed } from '../tracking/diff/step.ts';
-import { toDispatchedDay, type Ending, type Snapshot, summarize, toSnapshot } from '../tracking/snapshot.ts';
+import { type Ending, type Snapshot, summarize, toDispatchedDay, toSnapshot } from '../tracking/snapshot.ts';
 import { readInstants } from '../tracking/timestamps.ts';
 import { formatPlace, type Gone, locate } from './feed.ts';
 import { formatInstant, instant, nextCursor } from './parameters.ts';

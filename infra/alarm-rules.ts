@@ -1,0 +1,226 @@
+/** The alarms of a cell, as data. docs/runbook.md has a heading for each. */
+import { type IMetric, Stats } from 'aws-cdk-lib/aws-cloudwatch';
+import { type CellMetrics, MINUTE, type MonitoredCell, total } from './cell-metrics.ts';
+
+/** The condition of an alarm. Its title is a heading of docs/runbook.md. */
+export interface AlarmRule {
+  readonly title: string;
+  /** Meaning of the alarm, as one sentence. */
+  readonly means: string;
+  readonly metric: IMetric;
+  /** Threshold: alarms at or above this value. */
+  readonly from?: number;
+  /** Threshold: alarms below this value. */
+  readonly below?: number;
+  /** Number of breaching periods out of the evaluated ones. Default: one of one. */
+  readonly in?: readonly [periods: number, of: number];
+  /** Missing data is not breaching, unless set. */
+  readonly silence?: 'alarming';
+  /** `event`: reports an occurrence, so no OK notification is sent. */
+  readonly about: 'state' | 'event';
+}
+
+/**
+ * A message is sent up to 130 seconds ahead, may be in flight for 150 more, and is useless once its claim has
+ * expired.
+ */
+const POLLS_WAIT_SECONDS = 400;
+/** Returns the rules of all alarms of a cell. */
+export function listAlarmRules(metrics: CellMetrics, monitored: MonitoredCell): AlarmRule[] {
+  return [
+    ...listPollingRules(metrics, monitored),
+    ...listAccountsRules(metrics),
+    ...listDeliveryRules(metrics),
+    ...(monitored.cell.notifications ? listNotificationsRules(metrics) : []),
+    ...listPlatformRules(metrics, monitored),
+  ];
+}
+
+function listPollingRules(metrics: CellMetrics, { polls }: MonitoredCell): AlarmRule[] {
+  return [
+    {
+      title: 'tick-not-running',
+      means:
+        'No tick has completed for five minutes: no account is polled, and waiting sinks are not retried.',
+      metric: metrics.metric('Ticks', Stats.SUM, MINUTE),
+      ...{ below: 1, in: [5, 5], silence: 'alarming', about: 'state' },
+    },
+    {
+      title: 'poll-lag',
+      means: 'For 15 minutes, one poll in a hundred has begun more than a minute late.',
+      metric: metrics.metric('PollLag', Stats.p(99)),
+      ...{ from: 60_000, in: [3, 3], about: 'state' },
+    },
+    {
+      title: 'polls-waiting',
+      means: 'Polls wait in their queue for longer than their claims last: accounts miss polls.',
+      metric: polls.metricApproximateAgeOfOldestMessage({ statistic: Stats.MAXIMUM, period: MINUTE }),
+      ...{ from: POLLS_WAIT_SECONDS, in: [3, 3], about: 'state' },
+    },
+    {
+      title: 'polls-incomplete',
+      means: 'For 15 minutes, a quarter of the polls has failed, or has not read or committed everything.',
+      metric: metrics.metric('PollsIncomplete', Stats.AVERAGE),
+      ...{ from: 0.25, in: [3, 3], about: 'state' },
+    },
+    {
+      title: 'upstream-outage',
+      means: 'The ordering API fails for the whole region; only a few accounts are polled until it recovers.',
+      metric: metrics.metric('UpstreamOutage', Stats.MAXIMUM, MINUTE),
+      ...{ from: 1, in: [2, 2], about: 'state' },
+    },
+  ];
+}
+
+function listAccountsRules(metrics: CellMetrics): AlarmRule[] {
+  const happened = { from: 1, about: 'event' } as const;
+  return [
+    {
+      title: 'credentials-rejected',
+      means: 'The ordering API no longer accepts the credentials of an account.',
+      metric: metrics.metric('CredentialsRejected', Stats.SUM),
+      ...happened,
+    },
+    {
+      title: 'identity-mismatch',
+      means:
+        'The credentials of an account belong to another one; it is not polled until the operator decides.',
+      metric: metrics.metric('IdentityMismatches', Stats.SUM),
+      ...happened,
+    },
+    {
+      title: 'account-quarantined',
+      means: 'So many jobs of an account were delisted at once that no departure is emitted for them.',
+      metric: metrics.metric('AccountsQuarantined', Stats.SUM),
+      ...happened,
+    },
+  ];
+}
+
+function listDeliveryRules(metrics: CellMetrics): AlarmRule[] {
+  const happened = { from: 1, about: 'event' } as const;
+  return [
+    {
+      title: 'oldest-undelivered',
+      means: 'For five minutes, a sink has not reached an event that is more than 15 minutes old.',
+      metric: metrics.metric('OldestUndelivered', Stats.MAXIMUM, MINUTE),
+      ...{ from: 900, in: [5, 5], about: 'state' },
+    },
+    {
+      title: 'events-dead',
+      means: 'A sink rejected an event at the last attempt; the event is not retried.',
+      metric: metrics.metric('EventsDead', Stats.SUM),
+      ...happened,
+    },
+    {
+      title: 'events-lost',
+      means: 'Events passed retention before a sink accepted them.',
+      metric: metrics.metric('EventsLost', Stats.SUM),
+      ...happened,
+    },
+    {
+      title: 'sink-disabled',
+      means: 'A sink is disabled: it only failed for days, or requested no more events.',
+      metric: metrics.metric('SinksDisabled', Stats.SUM),
+      ...happened,
+    },
+  ];
+}
+
+function listNotificationsRules(metrics: CellMetrics): AlarmRule[] {
+  const happened = { about: 'event' } as const;
+  return [
+    {
+      title: 'messages-late',
+      means: 'For five minutes, a customer notification has been more than 15 minutes overdue.',
+      metric: metrics.metric('OldestUnsent', Stats.MAXIMUM, MINUTE),
+      ...{ from: 900, in: [5, 5], about: 'state' },
+    },
+    {
+      title: 'messages-put-off',
+      means: 'For 15 minutes, SES or SNS has repeatedly accepted no messages.',
+      metric: metrics.metric('MessagesPutOff', Stats.SUM),
+      ...{ from: 10, in: [3, 3], about: 'state' },
+    },
+    {
+      title: 'messages-failed',
+      means:
+        'Messages repeatedly fail permanently: rejected, with failing templates, or retried for too long.',
+      metric: metrics.metric('MessagesFailed', Stats.SUM),
+      ...{ from: 10, in: [2, 3], about: 'state' },
+    },
+    {
+      title: 'sms-unknown',
+      means: 'The outcome of an SMS is unknown; it is not sent again.',
+      metric: metrics.metric('SmsUnknown', Stats.SUM),
+      ...{ from: 1, ...happened },
+    },
+    {
+      title: 'mails-bounced',
+      means: 'Many e-mails bounced at once; SES suspends sending if this continues.',
+      metric: metrics.metric('MailsBounced', Stats.SUM),
+      ...{ from: 10, ...happened },
+    },
+    {
+      title: 'mail-complaints',
+      means: 'A recipient marked an e-mail as spam; SES suspends sending at one complaint in a thousand.',
+      metric: metrics.metric('MailComplaints', Stats.SUM),
+      ...{ from: 1, ...happened },
+    },
+  ];
+}
+
+function listPlatformRules(
+  metrics: CellMetrics,
+  { functions, serving, dead, api }: MonitoredCell,
+): AlarmRule[] {
+  return [
+    {
+      title: 'function-errors',
+      means: 'Functions fail repeatedly: they throw, or run out of time or memory.',
+      metric: total(
+        'Errors',
+        Object.values({ ...functions, ...serving }).map((fn) => fn.metricErrors()),
+      ),
+      ...{ from: 1, in: [2, 3], about: 'state' },
+    },
+    ...Object.entries(dead).map(
+      ([name, { queue, meaning }]): AlarmRule => ({
+        title: `dead-${name}`,
+        means: meaning,
+        metric: queue.metricApproximateNumberOfMessagesVisible({ statistic: Stats.MAXIMUM, period: MINUTE }),
+        ...{ from: 1, about: 'event' },
+      }),
+    ),
+    {
+      title: 'api-errors',
+      means: 'The HTTP API repeatedly responds with server errors.',
+      metric: api.metricServerError({ statistic: Stats.SUM, dimensionsMap: metrics.apiDimensions() }),
+      ...{ from: 5, in: [2, 3], about: 'state' },
+    },
+    {
+      title: 'api-throttled',
+      means: 'The functions behind the HTTP API are all busy, and requests of clients are throttled.',
+      metric: total(
+        'Throttles',
+        Object.values(serving).map((fn) => fn.metricThrottles()),
+      ),
+      ...{ from: 10, in: [2, 3], about: 'state' },
+    },
+    {
+      title: 'functions-throttled',
+      means: 'AWS repeatedly throttles invocations of the functions that poll and deliver.',
+      metric: total(
+        'Throttles',
+        Object.values(functions).map((fn) => fn.metricThrottles()),
+      ),
+      ...{ from: 10, in: [2, 3], about: 'state' },
+    },
+    {
+      title: 'table-throttled',
+      means: 'DynamoDB repeatedly throttles reads or writes; they are retried, and everything is slower.',
+      metric: total('Throttled', metrics.throttles()),
+      ...{ from: 50, in: [2, 3], about: 'state' },
+    },
+  ];
+}

@@ -1,0 +1,183 @@
+/** The widgets of a cell's CloudWatch dashboard. */
+import {
+  GraphWidget,
+  type IMetric,
+  type IWidget,
+  type Metric,
+  Stats,
+  TextWidget,
+} from 'aws-cdk-lib/aws-cloudwatch';
+import { ERROR_KINDS } from '../shared/ordering/errors.ts';
+import type { CellFunction } from './cell-function.ts';
+import { type CellMetrics, FIVE_MINUTES, type MonitoredCell } from './cell-metrics.ts';
+
+/** Returns the rows of graphs, in sections. */
+export function createWidgets(metrics: CellMetrics, monitored: MonitoredCell): IWidget[][] {
+  return [
+    ...pollingSection(metrics),
+    ...accountsSection(metrics),
+    ...deliverySection(metrics),
+    ...(monitored.cell.notifications ? notificationsSection(metrics) : []),
+    ...platformSection(metrics, monitored),
+  ];
+}
+
+function pollingSection(metrics: CellMetrics): IWidget[][] {
+  return section('Polling', [
+    graph('How late polls begin (ms)', [
+      metrics.metric('PollLag', Stats.p(50)).with({ label: 'p50' }),
+      metrics.metric('PollLag', Stats.p(99)).with({ label: 'p99' }),
+      metrics.metric('PollLag', Stats.MAXIMUM).with({ label: 'maximum' }),
+    ]),
+    graph(
+      'Polls',
+      [
+        metrics.metric('PollsIncomplete', Stats.SAMPLE_COUNT).with({ label: 'polls' }),
+        metrics.metric('PollsPartial', Stats.SUM),
+        metrics.metric('PollsFailed', Stats.SUM),
+      ],
+      [metrics.metric('PollsIncomplete', Stats.AVERAGE).with({ label: 'fraction incomplete' })],
+    ),
+    graph('Changes', [
+      metrics.metric('ChangedJobs', Stats.SUM),
+      metrics.metric('EventsCommitted', Stats.SUM),
+    ]),
+    graph('Faults of the ordering service', [
+      ...ERROR_KINDS.map((kind) => metrics.metric('UpstreamErrors', Stats.SUM, FIVE_MINUTES, { kind })),
+      metrics.metric('UpstreamOutage', Stats.MAXIMUM),
+    ]),
+  ]);
+}
+
+function accountsSection(metrics: CellMetrics): IWidget[][] {
+  return section('Truth', [
+    graph(
+      'Jobs that are missing and whose fate is open',
+      [metrics.metric('UnresolvedDepartures', Stats.MAXIMUM).with({ label: 'maximum of one account' })],
+      [metrics.metric('UnresolvedDepartures', Stats.SAMPLE_COUNT).with({ label: 'polls with any' })],
+    ),
+    graph('Accounts that stop', [
+      metrics.metric('AccountsQuarantined', Stats.SUM),
+      metrics.metric('IdentityMismatches', Stats.SUM),
+      metrics.metric('CredentialsRejected', Stats.SUM),
+      metrics.metric('TokenRefusals', Stats.SUM),
+    ]),
+  ]);
+}
+
+function deliverySection(metrics: CellMetrics): IWidget[][] {
+  return section('Delivery', [
+    graph('From observed to taken (ms)', [
+      metrics.metric('DeliveryLag', Stats.p(50)).with({ label: 'p50' }),
+      metrics.metric('DeliveryLag', Stats.p(99)).with({ label: 'p99' }),
+    ]),
+    graph('Age of the oldest undelivered event (s)', [metrics.metric('OldestUndelivered', Stats.MAXIMUM)]),
+    graph('Attempts', [
+      metrics.metric('Deliveries', Stats.SUM),
+      metrics.metric('DeliveryFailures', Stats.SUM),
+      metrics.metric('DeliveryRejections', Stats.SUM),
+    ]),
+    graph('What was not simply delivered', [
+      metrics.metric('EventsParked', Stats.SUM),
+      metrics.metric('EventsDead', Stats.SUM),
+      metrics.metric('EventsLost', Stats.SUM),
+      metrics.metric('SinksDisabled', Stats.SUM),
+      metrics.metric('DeliveriesUnlogged', Stats.SUM),
+    ]),
+  ]);
+}
+
+function notificationsSection(metrics: CellMetrics): IWidget[][] {
+  return section('Notifications', [
+    graph('Messages to customers', [
+      metrics.metric('MessagesSent', Stats.SUM),
+      metrics.metric('MessagesSuppressed', Stats.SUM),
+      metrics.metric('MessagesFailed', Stats.SUM),
+      metrics.metric('MessagesPutOff', Stats.SUM),
+    ]),
+    graph('How long something to tell has been due (s)', [metrics.metric('OldestUnsent', Stats.MAXIMUM)]),
+    graph('E-mails that came back', [
+      metrics.metric('MailsBounced', Stats.SUM),
+      metrics.metric('MailComplaints', Stats.SUM),
+    ]),
+    graph('What may have gone twice, or not at all', [
+      metrics.metric('MailsRepeated', Stats.SUM),
+      metrics.metric('SmsUnknown', Stats.SUM),
+    ]),
+  ]);
+}
+
+function platformSection(
+  metrics: CellMetrics,
+  { functions, serving, queues, dead, state, history, api }: MonitoredCell,
+): IWidget[][] {
+  const all = Object.entries({ ...functions, ...serving });
+  const ofAll = (metric: (fn: CellFunction) => Metric) =>
+    all.map(([label, fn]) => metric(fn).with({ label }));
+  const dimensionsMap = metrics.apiDimensions();
+  return section('Machinery', [
+    graph('Ticks', [metrics.metric('Ticks', Stats.SUM)]),
+    graph(
+      'Function errors',
+      ofAll((fn) => fn.metricErrors()),
+    ),
+    graph(
+      'Function time, 95 % (ms)',
+      ofAll((fn) => fn.metricDuration({ statistic: Stats.p(95) })),
+    ),
+    graph(
+      'Throttled invocations',
+      ofAll((fn) => fn.metricThrottles()),
+    ),
+    graph(
+      'Invocations side by side',
+      ofAll((fn) => fn.metric('ConcurrentExecutions', { statistic: Stats.MAXIMUM })),
+    ),
+    graph(
+      'Age of the oldest message (s)',
+      Object.entries(queues).map(([label, queue]) =>
+        queue.metricApproximateAgeOfOldestMessage({ statistic: Stats.MAXIMUM, label }),
+      ),
+    ),
+    graph(
+      'Dead letters',
+      Object.entries(dead).map(([label, { queue }]) =>
+        queue.metricApproximateNumberOfMessagesVisible({ statistic: Stats.MAXIMUM, label }),
+      ),
+    ),
+    graph('Throttled calls of tables', metrics.throttles()),
+    graph('Units of tables', [
+      metrics.tableMetric(state, 'ConsumedReadCapacityUnits'),
+      metrics.tableMetric(state, 'ConsumedWriteCapacityUnits'),
+      metrics.tableMetric(history, 'ConsumedReadCapacityUnits'),
+      metrics.tableMetric(history, 'ConsumedWriteCapacityUnits'),
+    ]),
+    graph('API: requests', [
+      api.metricCount({ statistic: Stats.SUM, dimensionsMap, label: 'requests' }),
+      api.metricClientError({ statistic: Stats.SUM, dimensionsMap, label: '4xx' }),
+      api.metricServerError({ statistic: Stats.SUM, dimensionsMap, label: '5xx' }),
+    ]),
+    graph('API: what the app could not answer, and keys it did not take', [
+      metrics.metric('RequestsFailed', Stats.SUM),
+      metrics.metric('KeysRefused', Stats.SUM),
+    ]),
+    graph('API: time (ms)', [
+      api.metricLatency({ statistic: Stats.p(50), dimensionsMap, label: 'p50' }),
+      api.metricLatency({ statistic: Stats.p(99), dimensionsMap, label: 'p99' }),
+    ]),
+  ]);
+}
+
+const WIDGETS_PER_ROW = 4;
+
+function section(title: string, widgets: readonly IWidget[]): IWidget[][] {
+  const rows = [];
+  for (let at = 0; at < widgets.length; at += WIDGETS_PER_ROW) {
+    rows.push(widgets.slice(at, at + WIDGETS_PER_ROW));
+  }
+  return [[new TextWidget({ markdown: `## ${title}`, width: 24, height: 1 })], ...rows];
+}
+
+function graph(title: string, left: IMetric[], right: IMetric[] = []): GraphWidget {
+  return new GraphWidget({ title, left, right, width: 6, height: 6, leftYAxis: { min: 0 } });
+}
