@@ -24,7 +24,7 @@ export function createWidgets(metrics: CellMetrics, monitored: MonitoredCell): I
 
 function pollingSection(metrics: CellMetrics): IWidget[][] {
   return section('Polling', [
-    graph('How late polls begin (ms)', [
+    graph('Poll lag (ms)', [
       metrics.metric('PollLag', Stats.p(50)).with({ label: 'p50' }),
       metrics.metric('PollLag', Stats.p(99)).with({ label: 'p99' }),
       metrics.metric('PollLag', Stats.MAXIMUM).with({ label: 'maximum' }),
@@ -42,7 +42,7 @@ function pollingSection(metrics: CellMetrics): IWidget[][] {
       metrics.metric('ChangedJobs', Stats.SUM),
       metrics.metric('EventsCommitted', Stats.SUM),
     ]),
-    graph('Faults of the ordering service', [
+    graph('Errors of the ordering API', [
       ...ERROR_KINDS.map((kind) => metrics.metric('UpstreamErrors', Stats.SUM, FIVE_MINUTES, { kind })),
       metrics.metric('UpstreamOutage', Stats.MAXIMUM),
     ]),
@@ -50,13 +50,13 @@ function pollingSection(metrics: CellMetrics): IWidget[][] {
 }
 
 function accountsSection(metrics: CellMetrics): IWidget[][] {
-  return section('Truth', [
+  return section('Accounts', [
     graph(
-      'Jobs that are missing and whose fate is open',
+      'Delisted jobs with an unknown outcome',
       [metrics.metric('UnresolvedDepartures', Stats.MAXIMUM).with({ label: 'maximum of one account' })],
       [metrics.metric('UnresolvedDepartures', Stats.SAMPLE_COUNT).with({ label: 'polls with any' })],
     ),
-    graph('Accounts that stop', [
+    graph('Accounts that need action', [
       metrics.metric('AccountsQuarantined', Stats.SUM),
       metrics.metric('IdentityMismatches', Stats.SUM),
       metrics.metric('CredentialsRejected', Stats.SUM),
@@ -67,7 +67,7 @@ function accountsSection(metrics: CellMetrics): IWidget[][] {
 
 function deliverySection(metrics: CellMetrics): IWidget[][] {
   return section('Delivery', [
-    graph('From observed to taken (ms)', [
+    graph('Delivery lag (ms)', [
       metrics.metric('DeliveryLag', Stats.p(50)).with({ label: 'p50' }),
       metrics.metric('DeliveryLag', Stats.p(99)).with({ label: 'p99' }),
     ]),
@@ -77,7 +77,7 @@ function deliverySection(metrics: CellMetrics): IWidget[][] {
       metrics.metric('DeliveryFailures', Stats.SUM),
       metrics.metric('DeliveryRejections', Stats.SUM),
     ]),
-    graph('What was not simply delivered', [
+    graph('Parked, dead, lost and unlogged events', [
       metrics.metric('EventsParked', Stats.SUM),
       metrics.metric('EventsDead', Stats.SUM),
       metrics.metric('EventsLost', Stats.SUM),
@@ -89,18 +89,18 @@ function deliverySection(metrics: CellMetrics): IWidget[][] {
 
 function notificationsSection(metrics: CellMetrics): IWidget[][] {
   return section('Notifications', [
-    graph('Messages to customers', [
+    graph('Customer notifications', [
       metrics.metric('MessagesSent', Stats.SUM),
       metrics.metric('MessagesSuppressed', Stats.SUM),
       metrics.metric('MessagesFailed', Stats.SUM),
       metrics.metric('MessagesPutOff', Stats.SUM),
     ]),
-    graph('How long something to tell has been due (s)', [metrics.metric('OldestUnsent', Stats.MAXIMUM)]),
-    graph('E-mails that came back', [
+    graph('Age of the oldest due notification (s)', [metrics.metric('OldestUnsent', Stats.MAXIMUM)]),
+    graph('Bounces and complaints', [
       metrics.metric('MailsBounced', Stats.SUM),
       metrics.metric('MailComplaints', Stats.SUM),
     ]),
-    graph('What may have gone twice, or not at all', [
+    graph('Repeated or unknown deliveries', [
       metrics.metric('MailsRepeated', Stats.SUM),
       metrics.metric('SmsUnknown', Stats.SUM),
     ]),
@@ -115,14 +115,14 @@ function platformSection(
   const ofAll = (metric: (fn: CellFunction) => Metric) =>
     all.map(([label, fn]) => metric(fn).with({ label }));
   const dimensionsMap = metrics.apiDimensions();
-  return section('Machinery', [
+  return section('Platform', [
     graph('Ticks', [metrics.metric('Ticks', Stats.SUM)]),
     graph(
       'Function errors',
       ofAll((fn) => fn.metricErrors()),
     ),
     graph(
-      'Function time, 95 % (ms)',
+      'Function duration, p95 (ms)',
       ofAll((fn) => fn.metricDuration({ statistic: Stats.p(95) })),
     ),
     graph(
@@ -130,7 +130,7 @@ function platformSection(
       ofAll((fn) => fn.metricThrottles()),
     ),
     graph(
-      'Invocations side by side',
+      'Concurrent invocations',
       ofAll((fn) => fn.metric('ConcurrentExecutions', { statistic: Stats.MAXIMUM })),
     ),
     graph(
@@ -145,8 +145,8 @@ function platformSection(
         queue.metricApproximateNumberOfMessagesVisible({ statistic: Stats.MAXIMUM, label }),
       ),
     ),
-    graph('Throttled calls of tables', metrics.throttles()),
-    graph('Units of tables', [
+    graph('Throttled table requests', metrics.throttles()),
+    graph('Consumed capacity units of tables', [
       metrics.tableMetric(state, 'ConsumedReadCapacityUnits'),
       metrics.tableMetric(state, 'ConsumedWriteCapacityUnits'),
       metrics.tableMetric(history, 'ConsumedReadCapacityUnits'),
@@ -157,11 +157,11 @@ function platformSection(
       api.metricClientError({ statistic: Stats.SUM, dimensionsMap, label: '4xx' }),
       api.metricServerError({ statistic: Stats.SUM, dimensionsMap, label: '5xx' }),
     ]),
-    graph('API: what the app could not answer, and keys it did not take', [
+    graph('API: failed and unauthorized requests', [
       metrics.metric('RequestsFailed', Stats.SUM),
       metrics.metric('KeysRefused', Stats.SUM),
     ]),
-    graph('API: time (ms)', [
+    graph('API: latency (ms)', [
       api.metricLatency({ statistic: Stats.p(50), dimensionsMap, label: 'p50' }),
       api.metricLatency({ statistic: Stats.p(99), dimensionsMap, label: 'p99' }),
     ]),
