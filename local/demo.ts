@@ -16,7 +16,7 @@ import {
 import { CANCELLED_SHARE } from '../sandbox/simulation/simulation.ts';
 import { createWorld, type World } from '../sandbox/world/world.ts';
 import type { Config } from '../shared/config.ts';
-import type { HostOptions } from './host.ts';
+import type { HostOptions } from './host-options.ts';
 import { type Caught, type Mailbox, startMailbox } from './mailbox.ts';
 
 /** Parts of the demo besides Jobwire itself. */

@@ -1,0 +1,123 @@
+/** Accounts and sinks that the configuration declares. */
+import { createHash } from 'node:crypto';
+import { listAccounts, registerAccount } from '../shared/accounts/accounts.ts';
+import { type AccountSecrets, isKept } from '../shared/accounts/credentials.ts';
+import { breakDeletion, workOffDeletion } from '../shared/accounts/deletion.ts';
+import type { AccountDeps } from '../shared/accounts/managed-accounts.ts';
+import { type Config, ConfigError } from '../shared/config.ts';
+import { breakLease } from '../shared/delivery/lease.ts';
+import { registerSink, type SinkRecord, toSink } from '../shared/delivery/sink.ts';
+import { startFeed } from '../shared/log/feed-forwarding.ts';
+import { newEpoch } from '../shared/log/head.ts';
+import { cellLog, keys, sinkPk } from '../shared/storage/schema.ts';
+import { breakClaim } from '../shared/tracking/claims.ts';
+import type { HostOptions } from './host-options.ts';
+
+/** Maximum number of accounts of one region that are listed. */
+const MAX_ACCOUNTS = 10_000;
+/** Maximum time that a start waits for the deletion of an account that is declared again. */
+const START_MS = 600_000;
+/**
+ * Id of the sink that publishes to a cell's SNS topic. There is no standard topic here: the embedded SNS delivers to SQS only, for which
+ * the FIFO topic is better.
+ */
+const SNS_SINK = 'sns';
+
+/** Reads credentials of declared accounts from the configuration, and those of other accounts from the table, where they are encrypted. */
+export function withDeclared(kept: AccountSecrets, config: Config): AccountSecrets {
+  return {
+    ...kept,
+    async read(secretRef) {
+      if (isKept(secretRef)) return kept.read(secretRef);
+      const account = config.accounts.find(({ id }) => id === secretRef);
+      if (!account) throw new Error(`The account ${secretRef} is not in the configuration.`);
+      const { clientId, clientSecret } = account;
+      const version = createHash('sha256').update(`${clientId}\n${clientSecret}`).digest('hex');
+      return { clientId, clientSecret, version };
+    },
+  };
+}
+
+/**
+ * Creates accounts and sinks that the configuration declares. Those it no longer declares are paused and never deleted: their log,
+ * snapshots and cursor stay. Accounts and sinks created through the API are not affected.
+ */
+export async function reconcile(options: HostOptions, accounts: AccountDeps): Promise<void> {
+  const { config, table } = options;
+  const { log } = accounts;
+  const now = Date.now();
+  for (const region of Object.keys(config.regions)) {
+    const declared = config.accounts.filter((account) => account.region === region);
+    const sinks = declaredSinks(options, region);
+    const known = await listAccounts(table, region, MAX_ACCOUNTS);
+    await startFeed(table, region, { epoch: newEpoch(now) });
+    for (const { id } of declared) {
+      if (known.some(({ account, managed }) => account === id && managed)) {
+        throw new ConfigError(
+          `accounts: the id "${id}" belongs to an account that was created through the API. Choose another id, or delete that account first.`,
+        );
+      }
+      // The former account of this name is final: no other process works on this table, or its deletion was long ago.
+      if (options.exclusive) await breakDeletion(table, { region, account: id });
+      const deps = options.exclusive ? { ...accounts, lateWritesMs: 0 } : accounts;
+      const { kind } = await workOffDeletion(deps, { region, account: id }, now + START_MS);
+      if (kind === 'free') continue;
+      throw new ConfigError(
+        `accounts: the id "${id}" belongs to an account whose deletion is not complete. Start again in a few minutes.`,
+      );
+    }
+    for (const { id } of sinks) {
+      if ((await table.get(keys.sink(region, id)))?.createdAt === undefined) continue;
+      throw new ConfigError(
+        `endpoints: the id "${id}" belongs to an endpoint that was created through the API. Choose another id.`,
+      );
+    }
+    // Sinks before new accounts, so that they receive those accounts from the beginning.
+    for (const sink of sinks) await registerSink(table, log, sink, [...known, cellLog(region)]);
+    for (const { id, pollIntervalSeconds } of declared) {
+      const account = { region, account: id, secretRef: id, pollIntervalSeconds, paused: false };
+      await registerAccount(table, log, account, { now, epoch: newEpoch(now) });
+      if (options.exclusive) await breakClaim(table, account, now);
+    }
+    for (const account of known) {
+      if (options.exclusive && account.managed) await breakClaim(table, account, now);
+      if (!account.managed && !declared.some(({ id }) => id === account.account)) {
+        await registerAccount(table, log, { ...account, paused: true }, { now, epoch: newEpoch(now) });
+      }
+    }
+    for (const item of await table.query({ pk: sinkPk(region) })) {
+      const sink = toSink(item);
+      if (options.exclusive) await breakLease(table, sink);
+      // Sinks created through the API are not part of the file. Neither is the notifications sink.
+      const isDeclared = sinks.some(({ id }) => id === sink.id);
+      if (item.createdAt === undefined && !isDeclared && sink.kind !== 'notifications') {
+        await table.write({ update: keys.sink(region, sink.id), set: { paused: true } });
+      }
+    }
+  }
+}
+
+/** Returns the sinks of a region that the configuration declares. */
+export function declaredSinks({ config, sns }: HostOptions, region: string): SinkRecord[] {
+  const topicArn = sns?.topicArns[region];
+  const ids = config.accounts.filter((account) => account.region === region).map(({ id }) => id);
+  const webhooks = config.endpoints.flatMap((endpoint): SinkRecord[] => {
+    const { id, url, secret: _secret, headers: _headers, accounts, types = [], ...filters } = endpoint;
+    const followed = accounts?.filter((account) => ids.includes(account)) ?? [];
+    if (accounts && followed.length === 0) return [];
+    return [
+      { region, id, kind: 'webhook', target: url, accounts: followed, types, paused: false, ...filters },
+    ];
+  });
+  if (topicArn === undefined) return webhooks;
+  const topic: SinkRecord = {
+    region,
+    id: SNS_SINK,
+    kind: 'sns',
+    target: topicArn,
+    accounts: [],
+    types: [],
+    paused: false,
+  };
+  return [topic, ...webhooks];
+}

@@ -1,0 +1,79 @@
+/** The drains that run in this process: one at a time for each sink. */
+import type { NewWork } from '../shared/delivery/drain-deps.ts';
+
+/** Time that an idle drain keeps its lease. */
+const LINGER_MS = 5_000;
+
+/** The running drain of one sink, and the wake-ups it has received since. */
+interface Drainer {
+  readonly accounts: Set<string>;
+  /** Whether a cursor is due. */
+  due: boolean;
+  /** Resolves the wait of an idle drain. */
+  wake: (() => void) | undefined;
+}
+
+/**
+ * Creates the drains: one at a time for each sink. An idle drain keeps its lease and its positions for {@link LINGER_MS}, so that new
+ * commits are sent immediately.
+ */
+export function createDrainers(
+  drain: (region: string, sink: string, linger: () => Promise<NewWork | undefined>) => Promise<boolean>,
+  run: (what: string, action: () => Promise<unknown>) => void,
+): {
+  /** Requests a drain. With an account, a running drain continues with that account. */
+  request(region: string, sink: string, account?: string): void;
+  /** Ends idle drains. */
+  release(): void;
+} {
+  const drainers = new Map<string, Drainer>();
+  let released = false;
+
+  function request(region: string, sink: string, account?: string): void {
+    const name = `${region}/${sink}`;
+    const running = drainers.get(name);
+    if (running) {
+      if (account === undefined) running.due = true;
+      else running.accounts.add(account);
+      running.wake?.();
+      return;
+    }
+    const drainer: Drainer = { accounts: new Set(), due: false, wake: undefined };
+    drainers.set(name, drainer);
+    run('drain a sink', async () => {
+      let more = false;
+      try {
+        more = await drain(region, sink, async () => (released ? undefined : waitForWork(drainer)));
+      } finally {
+        drainers.delete(name);
+        if (more || drainer.accounts.size > 0) request(region, sink);
+      }
+    });
+  }
+
+  return {
+    request,
+    release() {
+      released = true;
+      for (const drainer of drainers.values()) drainer.wake?.();
+    },
+  };
+}
+
+/** Waits for wake-ups of a drain. Returns `undefined` after a time without any. */
+async function waitForWork(drainer: Drainer): Promise<NewWork | undefined> {
+  if (drainer.accounts.size === 0 && !drainer.due) {
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, LINGER_MS);
+      drainer.wake = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+    drainer.wake = undefined;
+  }
+  const work = { accounts: [...drainer.accounts], due: drainer.due };
+  drainer.accounts.clear();
+  drainer.due = false;
+  return work.due || work.accounts.length > 0 ? work : undefined;
+}

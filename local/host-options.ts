@@ -1,0 +1,41 @@
+/** Options of a host. */
+import type { SNSClient, SNSClientConfig } from '@aws-sdk/client-sns';
+import type { Config } from '../shared/config.ts';
+import type { DrainReport } from '../shared/delivery/drain-deps.ts';
+import type { SendReport } from '../shared/notifications/send-report.ts';
+import type { AccountRef } from '../shared/storage/schema.ts';
+import type { Table } from '../shared/storage/table.ts';
+import type { PollReport } from '../shared/tracking/poll-report.ts';
+import type { TrackingSettings } from '../shared/tracking/schedule.ts';
+
+/** Options of a host. */
+export interface HostOptions {
+  readonly config: Config;
+  readonly table: Table;
+  /** The history table: data that is only read by users. */
+  readonly history: Table;
+  /** Key (32 bytes) that encrypts the secrets of endpoints created through the API. */
+  readonly secretKey: Uint8Array;
+  /** SNS topics to publish to. Absent: no events are published to SNS. */
+  readonly sns?: { readonly client: SNSClient; readonly topicArns: Readonly<Record<string, string>> };
+  /** Base URL of `dataschema` of events, and of links in e-mails. */
+  readonly publicUrl: string;
+  /** Credentials for SMS. Default: from the environment. */
+  readonly smsCredentials?: SNSClientConfig['credentials'];
+  /** Whether no other process works on this table. A lease or claim that is still held then belongs to a killed process. */
+  readonly exclusive?: boolean;
+  /** Timings that the configuration file does not contain. */
+  readonly settings?: Partial<TrackingSettings>;
+  /** Interval of reading due work from the table. */
+  readonly tickMs?: number;
+  /** Wait after a window's end for events that were observed in it. */
+  readonly noticeGraceMs?: number;
+  /** Called when an account's log grew. */
+  readonly onGrowth?: (ref: AccountRef) => void;
+  readonly onPoll?: (report: PollReport) => void;
+  readonly onDrain?: (report: DrainReport) => void;
+  /** Called after a run of the sender that had work. */
+  readonly onSend?: (report: SendReport) => void;
+  /** Called for a failure of a loop. The next tick retries. */
+  readonly onFault: (what: string, cause: unknown) => void;
+}
