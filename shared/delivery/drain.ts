@@ -10,26 +10,18 @@
  *                       ▲                   │ share used up        │ rejected
  *                       └───────────────────┘                      └──▶ parked lanes ──(retry)──▶ sink
  *
- * `runs.ts` manages the cursors. The lease makes a drain the only one of its sink (`lease.ts`). `health.ts`
- * decides what failures mean, and `parking.ts` stores rejected events. Replays have their own cursors beside
+ * `cursors.ts` manages the cursors. The lease makes a drain the only one of its sink (`lease.ts`). `sink-status.ts`
+ * records what failures mean for the sink, and `parking.ts` stores rejected events. Replays have their own cursors beside
  * the live ones, with fewer of them open at a time.
  */
 import { setTimeout as sleepMs } from 'node:timers/promises';
-import type { EventDraft } from '../events/event.ts';
 import type { LoggedEvent } from '../log/log.ts';
-import { cellLog, keys } from '../storage/schema.ts';
-import type { Item, TransactOutcome, Write } from '../storage/table.ts';
+import type { Item } from '../storage/table.ts';
 import { AttemptRecorder, type Sent } from './attempt-recorder.ts';
 import { CursorRuns, type Run } from './cursors.ts';
 import type { DrainDeps, DrainReport } from './drain-deps.ts';
 import { FailureAttribution } from './failure-attribution.ts';
-import {
-  DEFAULT_DISABLE_AFTER_SECONDS,
-  type Failure,
-  healthAttributes,
-  type SinkHealth,
-  updateHealth,
-} from './health.ts';
+import { type Failure, healthAttributes } from './health.ts';
 import { type Lease, takeLease } from './lease.ts';
 import { Pacer } from './pacer.ts';
 import type { ParkedEvent } from './parked-events.ts';
@@ -43,6 +35,7 @@ import {
   sinkAttributes,
   toSink,
 } from './sink.ts';
+import { SinkStatus } from './sink-status.ts';
 import { getLane } from './window.ts';
 
 const TOO_MANY_PARKED: Failure = { reason: `${MAX_PARKED} events are parked, which is the maximum.` };
@@ -80,17 +73,6 @@ function serializeSettings(item: Item): string {
   return JSON.stringify([sinkAttributes(toSink(item)), item.revision]);
 }
 
-/** An event about a sink on the cell's own log. */
-type SinkEvent =
-  | {
-      readonly type: 'endpoint.events_lost';
-      readonly account: string;
-      readonly first: number;
-      readonly last: number;
-    }
-  | { readonly type: 'endpoint.disabled'; readonly reason: string; readonly failingSince: string | null }
-  | { readonly type: 'endpoint.recovered'; readonly disabledAt: string };
-
 class Drain {
   readonly #deps: DrainDeps;
   readonly #sink: Sink;
@@ -117,9 +99,7 @@ class Drain {
   readonly #attempts: AttemptRecorder;
   readonly #pacer: Pacer;
   readonly #attribution: FailureAttribution;
-  #health: SinkHealth;
-  #failure: Failure | null = null;
-  #disableReason: string | null = null;
+  readonly #status: SinkStatus;
 
   constructor(
     deps: DrainDeps,
@@ -135,6 +115,8 @@ class Drain {
     this.#concurrency = sink.concurrency ?? DEFAULT_CONCURRENCY;
     this.#parked = new ParkedLanes(deps, sink, lease);
     this.#attempts = new AttemptRecorder(deps, sink, (action) => this.#begin(action));
+    this.#attribution = new FailureAttribution(sink.health);
+    this.#status = new SinkStatus(deps, sink, lease, this.#attribution);
     const { table, log, now, newId } = deps;
     this.#runs = new CursorRuns(
       {
@@ -144,7 +126,7 @@ class Drain {
         skipped: (events) => {
           this.#counts.skipped += events;
         },
-        recordLost: (range, writes) => this.#recordLost(range, writes),
+        recordLost: (range, writes) => this.#status.recordLost(range, writes),
       },
       sink,
       lease,
@@ -152,8 +134,6 @@ class Drain {
     this.#hasParked = kept.hasParked;
     this.#pacer = new Pacer(sink.ratePerSecond, kept.nextSendAt, now);
     this.#initialSettings = kept.settings;
-    this.#health = sink.health;
-    this.#attribution = new FailureAttribution(sink.health);
   }
 
   async run(): Promise<DrainReport> {
@@ -177,7 +157,9 @@ class Drain {
     try {
       port = await this.#deps.open(this.#sink);
     } catch (cause) {
-      this.#failure = { reason: cause instanceof Error ? cause.message : 'The sink could not be opened.' };
+      this.#status.failure = {
+        reason: cause instanceof Error ? cause.message : 'The sink could not be opened.',
+      };
       return;
     }
     await this.#runs.loadDue();
@@ -205,7 +187,7 @@ class Drain {
       if (!this.#fault) this.#runs.storePositions();
       const pause = this.#pause();
       if (this.#pending === 0 && pause === undefined) {
-        if (this.#isFull) this.#failure ??= TOO_MANY_PARKED;
+        if (this.#isFull) this.#status.failure ??= TOO_MANY_PARKED;
         return;
       }
       await this.#waitForProgress(pause);
@@ -214,8 +196,8 @@ class Drain {
 
   #canContinue(): boolean {
     return (
-      this.#failure === null &&
-      this.#disableReason === null &&
+      this.#status.failure === null &&
+      this.#status.disableReason === null &&
       this.#fault === undefined &&
       !this.#lease.isLost &&
       !this.#isOutdated &&
@@ -315,7 +297,7 @@ class Drain {
     let idle = 0;
     // Parked lanes are one more source, after the open cursors.
     const sources = this.#runs.open.length + 1;
-    while (batch.length < size && idle < sources && this.#failure === null) {
+    while (batch.length < size && idle < sources && this.#status.failure === null) {
       const run = this.#runs.open[this.#turn % sources];
       this.#turn += 1;
       const next = run ? this.#takeNext(run, avoid) : this.#parked.take(avoid);
@@ -397,17 +379,17 @@ class Drain {
     if (isThere && event) return { event, parked };
     if (isThere) {
       const range = { account, first: sequence, last: sequence };
-      await this.#parked.settle(parked, ([, ...writes]) => this.#recordLost(range, writes));
+      await this.#parked.settle(parked, ([, ...writes]) => this.#status.recordLost(range, writes));
     } else await this.#parked.settle(parked);
     return undefined;
   }
 
   #settle(sent: Sent, outcome: DeliveryOutcome): void {
-    if (outcome.disable !== undefined) this.#disableReason ??= outcome.disable;
+    if (outcome.disable !== undefined) this.#status.disableReason ??= outcome.disable;
     if (outcome.kind === 'delivered') {
       this.#counts.delivered += 1;
       this.#attribution.noteDelivered(sent.event.id, this.#deps.now());
-      if (this.#health.failures > 0 || this.#health.announcedAt !== null) this.#begin(() => this.#recover());
+      if (this.#status.isFailing) this.#begin(() => this.#status.recover());
       this.#complete(sent);
       return;
     }
@@ -420,8 +402,8 @@ class Drain {
     if (sent.parked) this.#parked.putBack(sent.parked);
     else sent.run.window.putBack(sent.event);
     const mayBeIts = outcome.kind === 'rejected' || outcome.suspect === true;
-    if (this.#failure === null && mayBeIts) this.#attribution.suspect(sent.event.id);
-    this.#failure ??= {
+    if (this.#status.failure === null && mayBeIts) this.#attribution.suspect(sent.event.id);
+    this.#status.failure ??= {
       reason: outcome.reason,
       afterMs: outcome.kind === 'retry' ? outcome.afterMs : undefined,
     };
@@ -458,7 +440,7 @@ class Drain {
       this.#park(run, event, reason);
     } else {
       run.window.putBack(event);
-      this.#failure ??= TOO_MANY_PARKED;
+      this.#status.failure ??= TOO_MANY_PARKED;
     }
   }
 
@@ -470,102 +452,28 @@ class Drain {
     });
   }
 
-  // Events about the sink
-
-  /**
-   * Counts lost events and records them on the cell's log, if that exists, in one transaction with the writes
-   * that skip them. All or nothing, and nothing without the lease.
-   */
-  async #recordLost(
-    range: { readonly account: string; readonly first: number; readonly last: number },
-    writes: readonly Write[],
-  ): Promise<TransactOutcome> {
-    const lost = range.last - range.first + 1;
-    this.#counts.lost += lost;
-    const counted = this.#lease.whileHeld({ lost: this.#sink.health.lost + this.#counts.lost });
-    const all = [counted, ...writes];
-    if (await this.#recordEvent({ type: 'endpoint.events_lost', ...range }, all)) return { done: true };
-    const outcome = await this.#deps.table.transact(all, this.#deps.newId());
-    if (!outcome.done) this.#counts.lost -= lost;
-    return outcome;
-  }
-
-  /**
-   * Records an event about this sink on the cell's own log, together with the state changes that it reports.
-   */
-  async #recordEvent(about: SinkEvent, writes: readonly Write[]): Promise<boolean> {
-    const { type, ...data } = about;
-    const draft = { type, time: this.#deps.now(), data: { endpoint: this.#sink.id, ...data } } as EventDraft;
-    const said = await this.#deps.log.append(cellLog(this.#sink.region), [draft], writes);
-    return said.kind === 'appended';
-  }
-
-  // The end
-
-  /**
-   * Records that the sink accepts events again. Stored and emitted at once, because the drain may run for
-   * long.
-   */
-  async #recover(): Promise<void> {
-    const { announcedAt } = this.#health;
-    const healthy = { ...this.#computeHealth(), announcedAt: null };
-    this.#health = healthy;
-    if (announcedAt === null) {
-      await this.#lease.note(healthAttributes(healthy));
-      return;
-    }
-    const disabledAt = new Date(announcedAt).toISOString();
-    await this.#recordHealthEvent(healthy, { type: 'endpoint.recovered', disabledAt });
-  }
-
-  /** Returns the sink's health according to this drain's observations. */
-  #computeHealth(): SinkHealth {
-    const { now, random, retrySeconds, disableAfterSeconds = DEFAULT_DISABLE_AFTER_SECONDS } = this.#deps;
-    const seen = {
-      deliveredAt: this.#attribution.deliveredAt,
-      failure: this.#failure,
-      rejections: this.#attribution.rejections,
-      suspects: [...this.#attribution.suspects],
-      disable: this.#disableReason,
-    };
-    const before = { ...this.#health, lost: this.#sink.health.lost + this.#counts.lost };
-    return updateHealth(before, seen, { retrySeconds, disableAfterSeconds }, now(), random());
-  }
-
-  /** Records an event on the cell's log together with the health that it reports. */
-  async #recordHealthEvent(health: SinkHealth, about: SinkEvent): Promise<boolean> {
-    const sink = keys.sink(this.#sink.region, this.#sink.id);
-    const write: Write = { update: sink, set: healthAttributes(health), when: [this.#lease.held] };
-    return this.#recordEvent(about, [write]);
-  }
-
   /** Releases the lease together with the sink's new health, and records that it is disabled if it is. */
   async #conclude(): Promise<DrainReport> {
     const { now } = this.#deps;
-    let health = this.#computeHealth();
-    let stored = false;
-    if (health.disabledAt !== null && health.announcedAt === null) {
-      health = { ...health, announcedAt: health.disabledAt };
-      const failingSince = health.failingSince === null ? null : new Date(health.failingSince).toISOString();
-      const reason = health.disabledReason ?? '';
-      stored = await this.#recordHealthEvent(health, { type: 'endpoint.disabled', reason, failingSince });
-    }
+    const { failure } = this.#status;
+    const { health, isStored } = await this.#status.conclude();
     const { nextSendAt } = this.#pacer;
     await this.#lease.release({
       // Not written twice: the operator may have enabled the sink since the event was recorded.
-      ...(stored ? {} : healthAttributes(health)),
+      ...(isStored ? {} : healthAttributes(health)),
       parking: this.#parked.count > 0 || undefined,
       nextSendAt: nextSendAt > now() ? nextSendAt : undefined,
     });
     const report = {
       ...{ region: this.#sink.region, sink: this.#sink.id, ...this.#counts },
+      lost: this.#status.lost,
       unlogged: this.#attempts.unlogged,
     };
     if (health.disabledAt !== null) {
       return { ...report, outcome: 'disabled', problem: health.disabledReason ?? '' };
     }
-    if (this.#failure) {
-      return { ...report, outcome: 'waiting', waitUntil: health.waitUntil, problem: this.#failure.reason };
+    if (failure) {
+      return { ...report, outcome: 'waiting', waitUntil: health.waitUntil, problem: failure.reason };
     }
     const rest = this.#runs.hasMore || this.#parked.isDue || this.#lease.isLost;
     return { ...report, outcome: rest ? 'more' : 'drained' };

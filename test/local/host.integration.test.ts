@@ -159,8 +159,9 @@ test('an endpoint created with the id of a declared one of another region has ne
   expect(() => verify(declared, post)).toThrow();
   expect(verify(made.secret, post)).toMatchObject({ type: 'jobwire.ping' });
   expect(await pingEndpoint(host.endpoints, 'us', 'erp')).toMatchObject({ outcome: 'delivered' });
-  const [own] = receivers.of('/erp');
-  expect(own && verify(declared, own)).toMatchObject({ type: 'jobwire.ping' });
+  // The poll of its account may have delivered an event before.
+  const received = receivers.of('/erp').map((post) => verify(declared, post));
+  expect(received).toContainEqual(expect.objectContaining({ type: 'jobwire.ping' }));
 });
 
 test('an account whose poll crashed with the previous process is polled at once, not after its claim expired', async () => {

@@ -1,0 +1,137 @@
+/** What a drain learns of its sink: lost events, failures, and the health that follows, recorded on the cell's log. */
+import type { EventDraft } from '../events/event.ts';
+import { cellLog, keys } from '../storage/schema.ts';
+import type { TransactOutcome, Write } from '../storage/table.ts';
+import type { DrainDeps } from './drain-deps.ts';
+import type { FailureAttribution } from './failure-attribution.ts';
+import {
+  DEFAULT_DISABLE_AFTER_SECONDS,
+  type Failure,
+  healthAttributes,
+  type SinkHealth,
+  updateHealth,
+} from './health.ts';
+import type { Lease } from './lease.ts';
+import type { Sink } from './sink.ts';
+
+/** An event about a sink on the cell's own log. */
+type SinkEvent =
+  | {
+      readonly type: 'endpoint.events_lost';
+      readonly account: string;
+      readonly first: number;
+      readonly last: number;
+    }
+  | { readonly type: 'endpoint.disabled'; readonly reason: string; readonly failingSince: string | null }
+  | { readonly type: 'endpoint.recovered'; readonly disabledAt: string };
+
+/** The status of one sink during one drain. */
+export class SinkStatus {
+  readonly #deps: DrainDeps;
+  readonly #sink: Sink;
+  readonly #lease: Lease;
+  readonly #attribution: FailureAttribution;
+  #health: SinkHealth;
+  #lost = 0;
+  /** Failure that ends the drain. */
+  failure: Failure | null = null;
+  /** Reason to disable the sink. */
+  disableReason: string | null = null;
+
+  constructor(deps: DrainDeps, sink: Sink, lease: Lease, attribution: FailureAttribution) {
+    this.#deps = deps;
+    this.#sink = sink;
+    this.#lease = lease;
+    this.#attribution = attribution;
+    this.#health = sink.health;
+  }
+
+  /** Number of events lost during this drain. */
+  get lost(): number {
+    return this.#lost;
+  }
+
+  /** Whether the sink failed before, so that a delivered event means that it recovered. */
+  get isFailing(): boolean {
+    return this.#health.failures > 0 || this.#health.announcedAt !== null;
+  }
+
+  /**
+   * Counts lost events and records them on the cell's log, if that exists, in one transaction with the writes
+   * that skip them. All or nothing, and nothing without the lease.
+   */
+  async recordLost(
+    range: { readonly account: string; readonly first: number; readonly last: number },
+    writes: readonly Write[],
+  ): Promise<TransactOutcome> {
+    const lost = range.last - range.first + 1;
+    this.#lost += lost;
+    const counted = this.#lease.whileHeld({ lost: this.#sink.health.lost + this.#lost });
+    const all = [counted, ...writes];
+    if (await this.#recordEvent({ type: 'endpoint.events_lost', ...range }, all)) return { done: true };
+    const outcome = await this.#deps.table.transact(all, this.#deps.newId());
+    if (!outcome.done) this.#lost -= lost;
+    return outcome;
+  }
+
+  /**
+   * Records an event about this sink on the cell's own log, together with the state changes that it reports.
+   */
+  async #recordEvent(about: SinkEvent, writes: readonly Write[]): Promise<boolean> {
+    const { type, ...data } = about;
+    const draft = { type, time: this.#deps.now(), data: { endpoint: this.#sink.id, ...data } } as EventDraft;
+    const outcome = await this.#deps.log.append(cellLog(this.#sink.region), [draft], writes);
+    return outcome.kind === 'appended';
+  }
+
+  /**
+   * Records that the sink accepts events again. Stored and emitted at once, because the drain may run for
+   * long.
+   */
+  async recover(): Promise<void> {
+    const { announcedAt } = this.#health;
+    const healthy = { ...this.#computeHealth(), announcedAt: null };
+    this.#health = healthy;
+    if (announcedAt === null) {
+      await this.#lease.note(healthAttributes(healthy));
+      return;
+    }
+    const disabledAt = new Date(announcedAt).toISOString();
+    await this.#recordHealthEvent(healthy, { type: 'endpoint.recovered', disabledAt });
+  }
+
+  /** Returns the sink's health according to this drain's observations. */
+  #computeHealth(): SinkHealth {
+    const { now, random, retrySeconds, disableAfterSeconds = DEFAULT_DISABLE_AFTER_SECONDS } = this.#deps;
+    const seen = {
+      deliveredAt: this.#attribution.deliveredAt,
+      failure: this.failure,
+      rejections: this.#attribution.rejections,
+      suspects: [...this.#attribution.suspects],
+      disable: this.disableReason,
+    };
+    const before = { ...this.#health, lost: this.#sink.health.lost + this.#lost };
+    return updateHealth(before, seen, { retrySeconds, disableAfterSeconds }, now(), random());
+  }
+
+  /** Records an event on the cell's log together with the health that it reports. */
+  async #recordHealthEvent(health: SinkHealth, about: SinkEvent): Promise<boolean> {
+    const sink = keys.sink(this.#sink.region, this.#sink.id);
+    const write: Write = { update: sink, set: healthAttributes(health), when: [this.#lease.held] };
+    return this.#recordEvent(about, [write]);
+  }
+
+  /**
+   * Returns the health at the end of the drain. Records that the sink is disabled if it is; `isStored`: the health was stored with that
+   * event.
+   */
+  async conclude(): Promise<{ readonly health: SinkHealth; readonly isStored: boolean }> {
+    const health = this.#computeHealth();
+    if (health.disabledAt === null || health.announcedAt !== null) return { health, isStored: false };
+    const announced = { ...health, announcedAt: health.disabledAt };
+    const failingSince = health.failingSince === null ? null : new Date(health.failingSince).toISOString();
+    const reason = health.disabledReason ?? '';
+    const event = { type: 'endpoint.disabled', reason, failingSince } as const;
+    return { health: announced, isStored: await this.#recordHealthEvent(announced, event) };
+  }
+}
