@@ -1,4 +1,7 @@
-/** Accounts managed through the API: creation, changes, pause, credentials, tests, and deletion with all data. */
+/**
+ * Accounts managed through the API: creation, changes, pause, credentials, tests, and deletion with all data.
+ * One file: its tests share the rig that fills an account with all its data, and the crash at each write.
+ */
 import { randomUUID } from 'node:crypto';
 import type { SecretsManagerClient } from '@aws-sdk/client-secrets-manager';
 import { describe, expect, test } from 'vitest';

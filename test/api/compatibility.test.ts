@@ -1,4 +1,7 @@
-/** The compatibility check finds breaking changes and accepts others, in schemas of all shapes and everything around them. */
+/**
+ * The compatibility check finds breaking changes and accepts others, in schemas of all shapes and everything around them.
+ * One file: its tests change copies of the same documents.
+ */
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';

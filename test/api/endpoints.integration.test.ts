@@ -1,4 +1,7 @@
-/** Endpoints over HTTP: permissions, idempotent repetition, and the effects of requests. */
+/**
+ * Endpoints over HTTP: permissions, idempotent repetition, and the effects of requests.
+ * One file: its tests share the HTTP rig of two regions with receivers.
+ */
 import { randomUUID } from 'node:crypto';
 import { createAdaptorServer } from '@hono/node-server';
 import { Webhook } from 'standardwebhooks';

@@ -1,3 +1,7 @@
+/**
+ * The feeds over HTTP: keys, errors, account feed, long polls, streams and account status.
+ * One file: its tests share the served API on a filled log, and the parser of streams.
+ */
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';

@@ -1,4 +1,7 @@
-/** API keys: permissions, creation, listing, verification and storage. */
+/**
+ * API keys: permissions, creation, listing, verification and storage.
+ * One file: creation, listing and verification share the rig of a keyring and its clock.
+ */
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { limitFailures } from '../../shared/api/auth-rate-limit.ts';

@@ -1,4 +1,7 @@
-/** Live requests: streams through the streaming function, and the slots that they occupy. */
+/**
+ * Live requests: streams through the streaming function, and the slots that they occupy.
+ * One file: its tests share the cell and the fake Lambda response stream.
+ */
 import { randomUUID } from 'node:crypto';
 import { Writable } from 'node:stream';
 import middy from '@middy/core';

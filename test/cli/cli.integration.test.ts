@@ -1,4 +1,7 @@
-/** The built CLI `jobwire` against a fake API: requests, output and exit codes. */
+/**
+ * The built CLI `jobwire` against a fake API: requests, output and exit codes.
+ * One file: its tests share the fake API and the launcher of the built CLI.
+ */
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';

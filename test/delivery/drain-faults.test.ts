@@ -1,4 +1,7 @@
-/** Drains that crash, lose their lease or are interrupted: no event is lost, reordered or left undelivered. */
+/**
+ * Drains that crash, lose their lease or are interrupted: no event is lost, reordered or left undelivered.
+ * One file: the property and its single cases share the sinks that fail at a chosen step.
+ */
 import { setImmediate } from 'node:timers/promises';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';

@@ -1,3 +1,7 @@
+/**
+ * The drain: order, parking, pacing, failing sinks, replays and the lease, on the in-memory table.
+ * One file: its tests share one rig, and each file would load the delivery code once more.
+ */
 import { randomUUID } from 'node:crypto';
 import { setImmediate } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';

@@ -1,4 +1,7 @@
-/** Endpoints: validation of requests, and no crash leaves one incomplete, exposes a secret, or loses a cursor. */
+/**
+ * Endpoints: validation of requests, and no crash leaves one incomplete, exposes a secret, or loses a cursor.
+ * One file: its tests share the rig of endpoints, and the crash at each write.
+ */
 import { randomBytes, randomUUID } from 'node:crypto';
 import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,4 +1,7 @@
-/** Receivers of every bad habit, a delivering process that is killed again and again, real sockets, a real database. */
+/**
+ * Receivers of every bad habit, a delivering process that is killed again and again, real sockets, a real database.
+ * One file: it is one test, whose scene is used once for deliveries and once for replays.
+ */
 import { type ChildProcess, fork } from 'node:child_process';
 import { randomBytes, randomUUID } from 'node:crypto';
 import { once } from 'node:events';

@@ -1,3 +1,7 @@
+/**
+ * Outgoing requests: public addresses, URLs, the guard on connections, failures, certificates and connection reuse.
+ * One file: its tests share the connection pool on fake name resolution and the local servers.
+ */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { createServer as createSecureServer } from 'node:https';
 import { type AddressInfo, createServer as createTcpServer, type Server, type Socket } from 'node:net';

@@ -1,4 +1,7 @@
-/** Replays: their own cursors beside the live ones, completed or cancelled, for any interruption. */
+/**
+ * Replays: their own cursors beside the live ones, completed or cancelled, for any interruption.
+ * One file: its tests share the rig of an endpoint with a filled log.
+ */
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { registerAccount } from '../../shared/accounts/accounts.ts';

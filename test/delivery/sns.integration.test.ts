@@ -1,4 +1,7 @@
-/** The SNS sink: over sockets to fauxqs, a server of SNS and SQS, with consumers as the AWS SDK has them. */
+/**
+ * The SNS sink: over sockets to fauxqs, a server of SNS and SQS, with consumers as the AWS SDK has them.
+ * One file: its tests share the embedded SNS and the recording client.
+ */
 import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { createServer, type IncomingHttpHeaders } from 'node:http';

@@ -1,6 +1,7 @@
 /**
  * AWS as functions reach it: every call is checked against the caller's role, handed to the embedded server that plays
  * the service, and, where it changed the state table, told to whoever follows the table's stream.
+ * One file: its services share the check against the caller's role.
  */
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';

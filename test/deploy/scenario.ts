@@ -1,4 +1,7 @@
-/** Guarantees of a cell on any deployment, from the first account to crashing functions. */
+/**
+ * Guarantees of a cell on any deployment, from the first account to crashing functions.
+ * One file: each step continues from the state of the previous one.
+ */
 import { once } from 'node:events';
 import { readdir } from 'node:fs/promises';
 import { type IncomingMessage, request } from 'node:http';

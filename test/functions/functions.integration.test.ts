@@ -1,4 +1,7 @@
-/** The Lambda handlers through their factories, on the in-memory table and the very use-cases that they run on AWS. */
+/**
+ * The Lambda handlers through their factories, on the in-memory table and the very use-cases that they run on AWS.
+ * One file: its tests share the cell of handlers and the recorder of telemetry.
+ */
 import { randomUUID } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
 import type { SecretsManagerClient } from '@aws-sdk/client-secrets-manager';

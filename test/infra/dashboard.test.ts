@@ -1,6 +1,7 @@
 /**
  * The dashboard of a cell on AWS: the distribution's request handling, the trusted client address, and the publication of
  * files.
+ * One file: its tests share one synthesized cell.
  */
 import { AwsSolutionsChecks } from 'cdk-nag';
 import { describe, expect, test, vi } from 'vitest';

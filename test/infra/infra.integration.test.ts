@@ -1,4 +1,7 @@
-/** The templates of the CDK app, synthesized once, as by `npm run synth`. */
+/**
+ * The templates of the CDK app, synthesized once, as by `npm run synth`.
+ * One file: its tests share the app, which is synthesized once.
+ */
 import { hash, randomUUID } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

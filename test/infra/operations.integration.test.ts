@@ -1,4 +1,7 @@
-/** Monitoring of a cell: log lines and metrics of functions, alarms, the CloudWatch dashboard, and the runbook. */
+/**
+ * Monitoring of a cell: log lines and metrics of functions, alarms, the CloudWatch dashboard, and the runbook.
+ * One file: its tests share the recorders of log lines and metrics.
+ */
 import { readFileSync } from 'node:fs';
 import middy from '@middy/core';
 import type { APIGatewayProxyEvent, Context, SQSEvent } from 'aws-lambda';

@@ -1,4 +1,7 @@
-/** The cell feed: all events of all accounts of a region, each once, in one gapless sequence, for any concurrency and crashes. */
+/**
+ * The cell feed: all events of all accounts of a region, each once, in one gapless sequence, for any concurrency and crashes.
+ * One file: its tests share the cell and the check for a gapless feed.
+ */
 import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';

@@ -1,4 +1,7 @@
-/** The event log: one contiguous sequence per account, for any concurrent writers and crashes. */
+/**
+ * The event log: one contiguous sequence per account, for any concurrent writers and crashes.
+ * One file: its tests share the faulty table and the check for one sequence.
+ */
 import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
 import { beforeEach, describe, expect, test, vi } from 'vitest';

@@ -1,4 +1,7 @@
-/** E-mails and SMS on their way out: over real sockets to an SMTP server, and to servers that speak as SES and SNS do. */
+/**
+ * E-mails and SMS on their way out: over real sockets to an SMTP server, and to servers that speak as SES and SNS do.
+ * One file: the tests of SMTP, SES and SNS share the comparison of outcomes and the local servers.
+ */
 import { createHash, createPublicKey, generateKeyPairSync, type KeyObject, verify } from 'node:crypto';
 import { EventEmitter, once } from 'node:events';
 import { createServer as createHttpServer } from 'node:http';

@@ -1,4 +1,7 @@
-/** Notification settings, recipients, CSV imports, suppressions, and unsubscribe links of an account. */
+/**
+ * Notification settings, recipients, CSV imports, suppressions, and unsubscribe links of an account.
+ * One file: settings, recipients and imports share the rig and the crash at each write.
+ */
 import { createHmac, randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { registerAccount } from '../../shared/accounts/accounts.ts';

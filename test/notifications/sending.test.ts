@@ -1,4 +1,7 @@
-/** Every message is sent once to its recipients, despite crashes, time-outs and rejections. */
+/**
+ * Every message is sent once to its recipients, despite crashes, time-outs and rejections.
+ * One file: its tests share the sender's rig, also its property over crashes.
+ */
 import { setImmediate } from 'node:timers/promises';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';

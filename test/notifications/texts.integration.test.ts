@@ -1,3 +1,7 @@
+/**
+ * Texts of notifications: built-in texts, customers' templates, length limits and the mail layout.
+ * One file: its tests share the notice and the rendering of mail and SMS.
+ */
 import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, test, vi } from 'vitest';

@@ -1,4 +1,7 @@
-/** Notices of a thread: one for each order group and window, each change once, and only changes that still apply. */
+/**
+ * Notices of a thread: one for each order group and window, each change once, and only changes that still apply.
+ * One file: single cases and the property over random orders share the world of threads.
+ */
 import { randomBytes, randomUUID } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';

@@ -1,3 +1,7 @@
+/**
+ * The client of the ordering API: tokens, calls, faults and time-outs, against HTTP servers on loopback.
+ * One file: its tests share the fake token host and the client on it.
+ */
 import { getEventListeners } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { createServer as createTcpServer } from 'node:net';

@@ -1,4 +1,7 @@
-/** The table interface: guarantees of both implementations, and the retries of the DynamoDB adapter. */
+/**
+ * The table interface: guarantees of both implementations, and the retries of the DynamoDB adapter.
+ * One file: each guarantee runs on both implementations.
+ */
 import { randomUUID } from 'node:crypto';
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';

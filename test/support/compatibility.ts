@@ -3,6 +3,7 @@
  * docs/decisions/0025-api-documents-and-compatibility.md.
  *
  * What is taken may only become wider, what is given only narrower; but whatever is documented stays.
+ * One file: the rules for OpenAPI and AsyncAPI share the comparison of schemas.
  */
 
 type Json = { readonly [name: string]: unknown };

@@ -1,6 +1,7 @@
 /**
  * A sandbox account that changes, as values: what happens to its jobs is said in {@link Change}s, and how every job stood
  * at any time is remembered, for events to be checked against.
+ * One file: a change and its effect on the remembered jobs belong together.
  */
 import fc from 'fast-check';
 import type { FaultRule } from '../../sandbox/http/faults.ts';

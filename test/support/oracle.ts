@@ -1,6 +1,7 @@
 /**
  * What the log of an account may say, judged by how its jobs really stood: whether each event is borne out, and whether
  * all events together add up to what the tracker knows and to what the service shows.
+ * One file: the checks of single events and of totals read the same history.
  */
 import type { ActiveJobDto, JobDto } from '../../sandbox/world/views.ts';
 import type { JobSummary, TrackingEntry } from '../../shared/events/catalogue.ts';
