@@ -57,3 +57,9 @@ export function sortEntries<T>(
     })
     .map(({ entry }) => entry);
 }
+
+/** Whether one of the texts contains a filter, case-insensitively. A blank filter matches everything. */
+export function matchesFilter(filter: string | undefined, texts: readonly (string | null)[]): boolean {
+  const wanted = filter?.trim().toLowerCase() ?? '';
+  return wanted === '' || texts.some((text) => text?.toLowerCase().includes(wanted));
+}

@@ -12,7 +12,7 @@ import {
 } from '../../shared/ordering/contract/account.ts';
 import { Problem } from '../../shared/ordering/contract/common.ts';
 import { operation } from '../http/operation.ts';
-import { cutPage, sortEntries } from '../http/paging.ts';
+import { cutPage, matchesFilter, sortEntries } from '../http/paging.ts';
 import { enumParameter, flag, integer, pageParameters } from '../http/parameters.ts';
 import { json, jsonOr404 } from '../http/responses.ts';
 import {
@@ -104,7 +104,13 @@ export const accountOperations = [
         .map((user) => ({ user, shown: userProfile(account, user) }))
         .filter(({ user }) => query.includeInactive || user.active)
         .filter(({ shown: { userName, firstName, lastName, emailAddress } }) =>
-          matches(textFilter, [userName, firstName, lastName, `${firstName} ${lastName}`, emailAddress]),
+          matchesFilter(textFilter, [
+            userName,
+            firstName,
+            lastName,
+            `${firstName} ${lastName}`,
+            emailAddress,
+          ]),
         );
       const sorted = sortEntries(
         sortEntries(users, ({ user }) => user.id),
@@ -169,7 +175,7 @@ export const accountOperations = [
         .flatMap((payment) => (lags ? paymentAt(payment, now) : payment))
         .filter(({ transactionStatus }) => !query.completedOnly || transactionStatus === 'Completed')
         .filter((payment) =>
-          matches(textFilter, [
+          matchesFilter(textFilter, [
             String(payment.id),
             payment.gatewayType,
             payment.transactionStatus,
@@ -366,9 +372,3 @@ function shipmentSettings({ region, books: { shipping } }: SandboxAccount): Ship
 }
 
 const toDirection = (name: 'ASC' | 'DESC' | undefined) => (name === 'DESC' ? 'descending' : 'ascending');
-
-/** Whether one of the texts contains a filter; an empty filter matches all. */
-function matches(filter: string | undefined, texts: readonly (string | null)[]): boolean {
-  const wanted = filter?.trim().toLowerCase() ?? '';
-  return wanted === '' || texts.some((text) => text?.toLowerCase().includes(wanted));
-}

@@ -13,7 +13,7 @@ import {
 import { type PriceBand, Problem } from '../../shared/ordering/contract/common.ts';
 import type { PriceCode } from '../../shared/ordering/contract/price-codes.ts';
 import { type Call, operation, UNEXPECTED } from '../http/operation.ts';
-import { cutPage, sortEntries } from '../http/paging.ts';
+import { cutPage, matchesFilter, sortEntries } from '../http/paging.ts';
 import { commaList, direction, enumParameter, flag, pageParameters } from '../http/parameters.ts';
 import { json, problem } from '../http/responses.ts';
 import { hasRight } from '../http/roles.ts';
@@ -229,7 +229,6 @@ function toFilter(query: ListQuery): (asset: Asset) => boolean {
     query.priceCodeContains,
     query.priceCodeNotContains,
   ].map((list) => (list ?? []).map((one) => one.toLowerCase())) as [string[], string[], string[], string[]];
-  const text = query.filter?.trim().toLowerCase() ?? '';
   const holds = (value: string | null, part: string) => value?.toLowerCase().includes(part) ?? false;
   return (asset) => {
     const process = asset.processCode?.toLowerCase() ?? '';
@@ -240,7 +239,7 @@ function toFilter(query: ListQuery): (asset: Asset) => boolean {
       !excluded.includes(process) &&
       (contained.length === 0 || contained.some((part) => holds(priceCode, part))) &&
       !avoided.some((part) => holds(priceCode, part)) &&
-      (text === '' || [tag, description, garment, processCode, priceCode].some((value) => holds(value, text)))
+      matchesFilter(query.filter, [tag, description, garment, processCode, priceCode])
     );
   };
 }

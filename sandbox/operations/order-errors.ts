@@ -23,8 +23,8 @@ export type ValidationMessage = ValidationFailure['validationMessages'][number] 
   readonly errorCode: ErrorCode;
 };
 
-/** Reports a validation error. */
-export type Say = (errorCode: ErrorCode, message: string) => void;
+/** Reports a validation error. Returns undefined, the result of a failed check. */
+export type Say = (errorCode: ErrorCode, message: string) => undefined;
 
 /** Whether a text is empty or blank. */
 export const blank = (text: string | null | undefined): text is null | undefined | '' =>

@@ -163,13 +163,11 @@ function checkNewPrint(
   say: Say,
 ): OrderedLine | undefined {
   const known = wares.priceCode(code, {});
-  if (!known) {
-    say(
+  if (!known)
+    return say(
       'PriceCodeUnknown',
       `code must be a price code that the account may order, exactly as in GET /PriceCodes/price-codes, not ${quoted(code)}.`,
     );
-    return undefined;
-  }
   const isSample = line.isSample === true;
   const { values, complete } = checkAttributes(known.attributes ?? [], line.attributes ?? {}, say);
   if (isSample && !known.sampleAvailable) {
@@ -178,10 +176,8 @@ function checkNewPrint(
   // A missing input has been reported already; without it the code has no price.
   const priced =
     known.hasMetaDataAttributes && complete ? wares.priceCode(code, toPriceInputs(values)) : known;
-  if (!priced || (known.hasMetaDataAttributes && complete && (priced.priceBands ?? []).length === 0)) {
-    say('PriceUnavailable', `attributes of ${quoted(code)} have values without a price.`);
-    return undefined;
-  }
+  if (!priced || (known.hasMetaDataAttributes && complete && (priced.priceBands ?? []).length === 0))
+    return say('PriceUnavailable', `attributes of ${quoted(code)} have values without a price.`);
   const bands = priced.priceBands ?? [];
   const least = isSample ? 1 : (bands[0]?.from ?? priced.minimumQuantity);
   const quantity = checkQuantity(line.quantity, least, `of ${quoted(code)}`, say);
@@ -258,38 +254,22 @@ function readValue(definition: ProcessAttribute, value: unknown, say: Say): stri
     case 'int':
     case 'decimal': {
       const number = typeof value === 'string' && /^\s*-?\d+(\.\d+)?\s*$/.test(value) ? Number(value) : value;
-      if (typeof number !== 'number' || (definition.type === 'int' && !Number.isInteger(number))) {
-        say('AttributeTypeInvalid', must);
-        return undefined;
-      }
+      if (typeof number !== 'number' || (definition.type === 'int' && !Number.isInteger(number)))
+        return say('AttributeTypeInvalid', must);
       const { minValue = Number.NEGATIVE_INFINITY, maxValue = Number.POSITIVE_INFINITY } = definition;
-      if (number < minValue || number > maxValue) {
-        say('AttributeOutOfRange', must);
-        return undefined;
-      }
+      if (number < minValue || number > maxValue) return say('AttributeOutOfRange', must);
       return number;
     }
     case 'select':
-      if (typeof value !== 'string') {
-        say('AttributeTypeInvalid', must);
-        return undefined;
-      }
-      if (!definition.enumerableValues?.some((one) => one.value === value)) {
-        say('AttributeValueUnknown', must);
-        return undefined;
-      }
+      if (typeof value !== 'string') return say('AttributeTypeInvalid', must);
+      if (!definition.enumerableValues?.some((one) => one.value === value))
+        return say('AttributeValueUnknown', must);
       return value;
     case 'text':
     case null: {
-      if (typeof value !== 'string') {
-        say('AttributeTypeInvalid', must);
-        return undefined;
-      }
+      if (typeof value !== 'string') return say('AttributeTypeInvalid', must);
       const { minLength = 0, maxLength = Number.POSITIVE_INFINITY } = definition;
-      if (value.length < minLength || value.length > maxLength) {
-        say('AttributeLengthInvalid', must);
-        return undefined;
-      }
+      if (value.length < minLength || value.length > maxLength) return say('AttributeLengthInvalid', must);
       return value;
     }
   }
@@ -331,19 +311,13 @@ function toPriceInputs(values: AttributeValues): PriceInputs {
 
 function checkReorder(line: JobLineCandidate, code: string, wares: Wares, say: Say): OrderedLine | undefined {
   const asset = wares.asset(code);
-  if (!asset) {
-    say('AssetUnknown', `code must be the tag of one of the account's assets, not ${quoted(code)}.`);
-    return undefined;
-  }
-  if (asset.isArchived) {
-    say('AssetArchived', `asset ${quoted(code)} is archived and cannot be ordered any more.`);
-    return undefined;
-  }
+  if (!asset)
+    return say('AssetUnknown', `code must be the tag of one of the account's assets, not ${quoted(code)}.`);
+  if (asset.isArchived)
+    return say('AssetArchived', `asset ${quoted(code)} is archived and cannot be ordered any more.`);
   const { bands } = asset;
-  if (!bands[0]) {
-    say('AssetNotOrderable', `asset ${quoted(code)} has no price; order it by a price code instead.`);
-    return undefined;
-  }
+  if (!bands[0])
+    return say('AssetNotOrderable', `asset ${quoted(code)} has no price; order it by a price code instead.`);
   const quantity = checkQuantity(line.quantity, bands[0].from, `of asset ${quoted(code)}`, say);
   const unitPrice = unitPriceAt(bands, quantity ?? 0);
   if (quantity === undefined || unitPrice === undefined) return undefined;
@@ -366,10 +340,11 @@ const MOST_UNITS = 2 ** 31 - 1;
 
 function checkGoods(line: JobLineCandidate, code: string, wares: Wares, say: Say): OrderedLine | undefined {
   const stock = wares.stock(code);
-  if (!stock) {
-    say('StockUnknown', `code must be a stock code or variant code of GET /Stock, not ${quoted(code)}.`);
-    return undefined;
-  }
+  if (!stock)
+    return say(
+      'StockUnknown',
+      `code must be a stock code or variant code of GET /Stock, not ${quoted(code)}.`,
+    );
   const variant = findVariant(line, stock, say);
   const sizes = Object.entries(line.sizeQuantities ?? {});
   if (sizes.length === 0) {
@@ -395,13 +370,11 @@ function checkGoods(line: JobLineCandidate, code: string, wares: Wares, say: Say
   if (amiss || !variant) return undefined;
   const { item } = stock;
   const total = sizes.reduce((sum, [, count]) => sum + count, 0);
-  if (total > MOST_UNITS) {
-    say(
+  if (total > MOST_UNITS)
+    return say(
       'QuantityTooLarge',
       `sizeQuantities must add up to at most ${MOST_UNITS} of ${quoted(code)}, not ${total}.`,
     );
-    return undefined;
-  }
   const least = item.priceBands[0]?.from ?? 1;
   const quantity = checkQuantity(total, least, `of ${quoted(code)} in all sizes`, say);
   const unitPrice = unitPriceAt(item.priceBands, quantity ?? 0);
@@ -444,13 +417,8 @@ function checkQuantity(
   of: string,
   say: Say,
 ): number | undefined {
-  if (quantity === undefined) {
-    say('QuantityMissing', `quantity is required: at least ${least} ${of}.`);
-    return undefined;
-  }
-  if (quantity < least) {
-    say('QuantityBelowMinimum', `quantity must be at least ${least} ${of}, not ${quantity}.`);
-    return undefined;
-  }
+  if (quantity === undefined) return say('QuantityMissing', `quantity is required: at least ${least} ${of}.`);
+  if (quantity < least)
+    return say('QuantityBelowMinimum', `quantity must be at least ${least} ${of}, not ${quantity}.`);
   return quantity;
 }

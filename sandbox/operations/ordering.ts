@@ -98,7 +98,7 @@ type Decision =
 /** Decides on an order with an application name. */
 export function decide(candidate: CustomerShopCandidate, originCode: string, facts: Facts): Decision {
   const messages: ValidationMessage[] = [];
-  const say: Say = (errorCode, message) => messages.push({ errorCode, message });
+  const say: Say = (errorCode, message) => void messages.push({ errorCode, message });
 
   if (!facts.originCodes.includes(originCode)) {
     const valid = facts.originCodes.join(', ');
@@ -244,13 +244,11 @@ function checkDelivery(
   facts: Facts,
   say: Say,
 ): DeliveryOption | undefined {
-  if (!address) {
-    say(
+  if (!address)
+    return say(
       'AddressUnroutable',
       'deliveryAddress is required: a deliveryMethod, and an address unless it is a collection.',
     );
-    return undefined;
-  }
   const { deliveryMethod: method, countryCodeISO2: iso2 } = address;
   const valid = facts.deliveryOptions.map(({ code }) => code).join(', ');
   const option = facts.deliveryOptions.find(({ code }) => code === method);
@@ -333,10 +331,8 @@ function chooseDueDate(
   if (dateDue === undefined) {
     return earliest === undefined ? undefined : { ms: earliest, wholeDay: !timeSensitive };
   }
-  if (blank(dateDue)) {
-    say('DateDueMissing', 'dateDue must have a value; omit it for the earliest possible date.');
-    return undefined;
-  }
+  if (blank(dateDue))
+    return say('DateDueMissing', 'dateDue must have a value; omit it for the earliest possible date.');
   const zone = location.timezone;
   const asked = parseDueDate(dateDue, zone);
   const isDay = asked?.byMs !== asked?.ms;
@@ -347,13 +343,11 @@ function chooseDueDate(
         ? atTimeOfDay(asked.ms, zone, DISPATCH_TIME)
         : asked.ms
       : startOfDay(asked.ms, zone));
-  if (ms === undefined || !isWritable(ms, zone, facts.dateStyle)) {
-    say(
+  if (ms === undefined || !isWritable(ms, zone, facts.dateStyle))
+    return say(
       'DateDueInvalid',
       `dateDue must be an ISO 8601 date up to the year 9999, such as 2026-11-30, not ${quoted(dateDue)}.`,
     );
-    return undefined;
-  }
   return earliest === undefined ? undefined : { ms: Math.max(ms, earliest), wholeDay: !timeSensitive };
 }
 

@@ -9,7 +9,7 @@ import {
   type StockVariant,
 } from '../../shared/ordering/contract/stock.ts';
 import { operation } from '../http/operation.ts';
-import { sortEntries } from '../http/paging.ts';
+import { matchesFilter, sortEntries } from '../http/paging.ts';
 import { atLeastOne, commaList, direction, enumParameter, flag, pageParameters } from '../http/parameters.ts';
 import { json, problem } from '../http/responses.ts';
 import { stockLink } from '../world/links.ts';
@@ -79,11 +79,10 @@ export const stockOperations = [
     answers: { 200: { description: 'A page of stock items.', schema: StockItems } },
     handle: ({ account, query }) => {
       const markets = new Set(query.markets?.map((market) => market.toUpperCase()));
-      const wanted = query.filter?.trim().toLowerCase() ?? '';
       const found = listStock(account, query.includeArchived)
         .filter((record) => query.code === undefined || hasCode(record, query.code))
         .filter((record) => markets.size === 0 || listMarkets(record).some((market) => markets.has(market)))
-        .filter((record) => wanted === '' || filterTexts(record).some((text) => text.includes(wanted)));
+        .filter((record) => matchesFilter(query.filter, filterTexts(record)));
       const column = query.stockSortColumn ?? 'Rank';
       const records = sortEntries(found, (record) => record[toFieldName(column)], query.stockSortDirection);
       const from = (query.page - 1) * query.pageSize;
@@ -250,12 +249,10 @@ function toEmbeddedConfig({
 }
 
 /** The texts that a filter covers. */
-function filterTexts(record: StockRecord): string[] {
+function filterTexts(record: StockRecord): (string | null)[] {
   const { stockCode, stockName, stockDescription, categoryName, supplier, stockVariants } = record;
   const ofVariants = stockVariants.flatMap(({ variantCode, colour }) => [variantCode, colour]);
-  return [stockCode, stockName, stockDescription, categoryName, supplier, ...ofVariants].flatMap((text) =>
-    text === null ? [] : [text.toLowerCase()],
-  );
+  return [stockCode, stockName, stockDescription, categoryName, supplier, ...ofVariants];
 }
 
 /** The field that a sort column names: `StockCode` is `stockCode`. */

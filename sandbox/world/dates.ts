@@ -1,5 +1,7 @@
 // Parses and formats timestamps: epoch ms, shown in a location's zone, with or without offset.
 
+import { tzOffset } from '@date-fns/tz/tzOffset';
+
 /**
  * Format of timestamps: `offset` = local time with offset (`2026-11-20T09:14:00-07:00`), `utc` = with `Z`, `local` = local time
  * without offset, whose zone only the job's location determines.
@@ -11,7 +13,6 @@ export const HOUR_MS = 3_600_000;
 export const DAY_MS = 24 * HOUR_MS;
 const TWO_DIGITS = Array.from({ length: 60 }, (_, n) => String(n).padStart(2, '0'));
 const days = new Map<number, string>();
-const offsetFormats = new Map<string, Intl.DateTimeFormat | null>();
 const offsetCache = new Map<string, Map<number, number>>();
 
 /**
@@ -20,8 +21,6 @@ const offsetCache = new Map<string, Map<number, number>>();
  */
 function offsetMinutes(ms: number, zone: string | null): number {
   if (zone === null || !Number.isFinite(ms)) return 0;
-  const format = offsetFormat(zone);
-  if (!format) return 0;
   let cache = offsetCache.get(zone);
   if (!cache) {
     cache = new Map();
@@ -30,9 +29,8 @@ function offsetMinutes(ms: number, zone: string | null): number {
   const bucket = Math.floor(ms / HALF_HOUR_MS);
   let minutes = cache.get(bucket);
   if (minutes === undefined) {
-    const text = format.formatToParts(ms).find((part) => part.type === 'timeZoneName')?.value ?? 'GMT';
-    const [, sign, hours, mins] = /^GMT([+-])(\d\d):(\d\d)$/.exec(text) ?? [];
-    minutes = sign ? (sign === '-' ? -1 : 1) * (Number(hours) * 60 + Number(mins)) : 0;
+    // Tests also serve unknown zones.
+    minutes = tzOffset(zone, new Date(ms)) || 0;
     if (cache.size > 20_000) cache.clear();
     cache.set(bucket, minutes);
   }
@@ -129,17 +127,4 @@ function offsetText(minutes: number): string {
   const size = Math.abs(minutes);
   const pad = (n: number) => String(n).padStart(2, '0');
   return `${minutes < 0 ? '-' : '+'}${pad(Math.floor(size / 60))}:${pad(size % 60)}`;
-}
-
-function offsetFormat(zone: string): Intl.DateTimeFormat | null {
-  let format = offsetFormats.get(zone);
-  if (format === undefined) {
-    try {
-      format = new Intl.DateTimeFormat('en-US', { timeZone: zone, timeZoneName: 'longOffset' });
-    } catch {
-      format = null; // Tests also serve unknown zones.
-    }
-    offsetFormats.set(zone, format);
-  }
-  return format;
 }

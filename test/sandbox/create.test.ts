@@ -622,7 +622,7 @@ describe('rejected orders', () => {
       priceCode: (code) => findPriceCode(acme, code, {}),
     };
     const items = [CUSTOM as JobLineCandidate];
-    expect(checkLines(items, wares, (errorCode) => rejected.push(errorCode))).toEqual([]);
+    expect(checkLines(items, wares, (errorCode) => void rejected.push(errorCode))).toEqual([]);
     expect(rejected).toEqual(['PriceUnavailable']);
   });
 
@@ -639,7 +639,7 @@ describe('rejected orders', () => {
     });
     const wares: Wares = { asset: () => undefined, stock: () => undefined, priceCode: () => undefined };
     const searches = vi.spyOn(Array.prototype, 'includes');
-    checkLines(items, wares, (errorCode) => expect(errorCode).toBe('ItemTypeUnknown'));
+    checkLines(items, wares, (errorCode) => void expect(errorCode).toBe('ItemTypeUnknown'));
     const searched = searches.mock.contexts.filter((array) => (array as unknown[]).length >= count / 2);
     searches.mockRestore();
     expect(searched.length, 'searches through all lines').toBe(0);
