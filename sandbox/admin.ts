@@ -29,11 +29,20 @@ import type { SandboxAccount } from './world/world.ts';
 
 /** An operation of the panel. `body` describes its request body. */
 interface Route {
-  method: 'GET' | 'POST' | 'DELETE';
+  method: string;
   path: string;
   does: string;
   body?: string;
-  handle: (c: Context<SandboxEnv>) => Answer | Promise<Answer>;
+  handle: Handler;
+}
+
+type Handler = (c: Context<SandboxEnv>) => Answer | Promise<Answer>;
+
+/** Declares an operation by method and path, description, optional description of the body, and handler. */
+function route(target: string, does: string, ...rest: [Handler] | [body: string, handle: Handler]): Route {
+  const [method = '', path = ''] = target.split(' ');
+  const [body, handle] = rest.length === 1 ? [undefined, rest[0]] : rest;
+  return { method, path, does, ...(body && { body }), handle };
 }
 
 /**
@@ -49,178 +58,113 @@ export function createAdminApp(
 ): Hono<SandboxEnv> {
   const { world, faults, freedom, requests, tokens, agenda } = service;
   const routes: Route[] = [
-    {
-      method: 'GET',
-      path: '/',
-      does: 'Operations of the control panel.',
-      handle: () =>
-        json({
-          routes: routes.map(({ method, path, does, body }) => ({
-            method,
-            path,
-            does,
-            ...(body && { body }),
-          })),
-          jobActions: Object.fromEntries(
-            Object.entries(JOB_ACTIONS).map(([name, { takes }]) => [name, takes]),
-          ),
-        }),
-    },
-    {
-      method: 'GET',
-      path: '/accounts',
-      does: 'All accounts with their credentials and number of open jobs.',
-      handle: () =>
-        json(
-          world.accounts().map(({ region, name, id, clientId, clientSecret, activeCount, credentials }) => ({
-            region,
-            name,
-            id,
-            clientId,
-            clientSecret,
-            credentials: credentials.map(({ userId: _, ...one }) => one),
-            activeJobs: activeCount,
-          })),
-        ),
-    },
-    {
-      method: 'GET',
-      path: '/requests',
-      does: 'The latest requests; ?operation=, ?region= and ?account= filter them.',
-      handle: (c) => {
-        const { account, ...filter } = parseQuery(c, requestFilterSchema);
-        const found = account === undefined ? {} : { account: findAccount(account, filter.region).name };
-        return json(requests.list({ ...filter, ...found }));
-      },
-    },
-    {
-      method: 'DELETE',
-      path: '/requests',
-      does: 'Clears the request log.',
-      handle: () => {
-        requests.clear();
-        return json({});
-      },
-    },
-    {
-      method: 'POST',
-      path: '/tokens/revoke',
-      does: 'Revokes all tokens, or those of a region or an account.',
-      body: '{ region?, account? }',
-      handle: async (c) => {
+    route('GET /', 'Operations of the control panel.', () =>
+      json({
+        routes: routes.map(({ handle: _, ...described }) => described),
+        jobActions: Object.fromEntries(Object.entries(JOB_ACTIONS).map(([name, { takes }]) => [name, takes])),
+      }),
+    ),
+    route('GET /accounts', 'All accounts with their credentials and number of open jobs.', () =>
+      json(
+        world.accounts().map(({ region, name, id, clientId, clientSecret, activeCount, credentials }) => ({
+          region,
+          name,
+          id,
+          clientId,
+          clientSecret,
+          credentials: credentials.map(({ userId: _, ...one }) => one),
+          activeJobs: activeCount,
+        })),
+      ),
+    ),
+    route('GET /requests', 'The latest requests; ?operation=, ?region= and ?account= filter them.', (c) => {
+      const { account, ...filter } = parseQuery(c, requestFilterSchema);
+      const found = account === undefined ? {} : { account: findAccount(account, filter.region).name };
+      return json(requests.list({ ...filter, ...found }));
+    }),
+    route('DELETE /requests', 'Clears the request log.', () => {
+      requests.clear();
+      return json({});
+    }),
+    route(
+      'POST /tokens/revoke',
+      'Revokes all tokens, or those of a region or an account.',
+      '{ region?, account? }',
+      async (c) => {
         const { account: key, region } = revokeSchema.parse(await readBodyObject(c));
         if (key === undefined) return json({ revoked: tokens.revoke({ ...(region && { region }) }) });
         const account = findAccount(key, region);
         return json({ revoked: tokens.revoke({ region: account.region, account: account.name }) });
       },
-    },
-    {
-      method: 'GET',
-      path: '/faults',
-      does: 'The active rules, with the number of requests matched and faulted.',
-      handle: () =>
-        json(
-          faults.list().map((rule) => ({
-            ...rule,
-            match: { ...rule.match, ...(rule.match.path && { path: rule.match.path.source }) },
-            until: ruleEnd(rule.id),
-          })),
-        ),
-    },
-    {
-      method: 'POST',
-      path: '/faults',
-      does: 'Activates a rule, for a number of seconds or until it is deleted.',
-      body: '{ match?, fault, forSeconds? }, as { "match": { "operation": "activeJobs" }, "fault": { "kind": "status", "status": 503 } }',
-      handle: async (c) => {
+    ),
+    route('GET /faults', 'The active rules, with the number of requests matched and faulted.', () =>
+      json(
+        faults.list().map((rule) => ({
+          ...rule,
+          match: { ...rule.match, ...(rule.match.path && { path: rule.match.path.source }) },
+          until: ruleEnd(rule.id),
+        })),
+      ),
+    ),
+    route(
+      'POST /faults',
+      'Activates a rule, for a number of seconds or until it is deleted.',
+      '{ match?, fault, forSeconds? }, as { "match": { "operation": "activeJobs" }, "fault": { "kind": "status", "status": 503 } }',
+      async (c) => {
         const { forSeconds, ...rule } = timedRuleSchema.parse(await readBodyObject(c));
         const { account, region } = rule.match;
         if (account !== undefined) findAccount(account, region);
         const until = forSeconds === undefined ? null : world.now() + forSeconds * 1000;
         return json({ id: agenda.putRule(rule, until) }, 201);
       },
-    },
-    {
-      method: 'DELETE',
-      path: '/faults',
-      does: 'Deletes all rules.',
-      handle: () => {
-        faults.clear();
-        return json({});
-      },
-    },
-    {
-      method: 'DELETE',
-      path: '/faults/:id',
-      does: 'Deletes a rule.',
-      handle: (c) =>
-        faults.remove(c.req.param('id') ?? '')
-          ? json({})
-          : problem(404, 'The fault does not exist.', requestPath(c)),
-    },
-    {
-      method: 'GET',
-      path: '/freedom',
-      does: 'Settings of the contract freedom.',
-      handle: () => json(freedom.settings),
-    },
-    {
-      method: 'POST',
-      path: '/freedom',
-      does: 'Replaces the given settings of the contract freedom; the others stay.',
-      body: `{ ${Object.keys(freedomSchema.shape).join('?, ')}? }, as { "lagSeconds": { "search": 60 } }`,
-      handle: async (c) => {
+    ),
+    route('DELETE /faults', 'Deletes all rules.', () => {
+      faults.clear();
+      return json({});
+    }),
+    route('DELETE /faults/:id', 'Deletes a rule.', (c) =>
+      faults.remove(c.req.param('id') ?? '')
+        ? json({})
+        : problem(404, 'The fault does not exist.', requestPath(c)),
+    ),
+    route('GET /freedom', 'Settings of the contract freedom.', () => json(freedom.settings)),
+    route(
+      'POST /freedom',
+      'Replaces the given settings of the contract freedom; the others stay.',
+      `{ ${Object.keys(freedomSchema.shape).join('?, ')}? }, as { "lagSeconds": { "search": 60 } }`,
+      async (c) => {
         freedom.set((await readBodyObject(c)) as FreedomSettings);
         return json(freedom.settings);
       },
-    },
-    {
-      method: 'DELETE',
-      path: '/freedom',
-      does: 'Resets the contract freedom to none.',
-      handle: () => {
-        freedom.clear();
-        return json({});
-      },
-    },
-    {
-      method: 'GET',
-      path: '/happenings',
-      does: 'Planned, active and completed happenings.',
-      handle: () => json(agenda.list().map(toHappeningView)),
-    },
-    {
-      method: 'POST',
-      path: '/happenings',
-      does: 'Plans a happening of a scenario file, relative to now; immediately without afterSeconds.',
-      body: '{ do: fault | swapCredentials | rotateSecret | revokeTokens | addStatus | renameStatus, afterSeconds?, forSeconds?, … }, as { "do": "addStatus", "name": "Second press", "stage": "production" }',
-      handle: async (c) => {
+    ),
+    route('DELETE /freedom', 'Resets the contract freedom to none.', () => {
+      freedom.clear();
+      return json({});
+    }),
+    route('GET /happenings', 'Planned, active and completed happenings.', () =>
+      json(agenda.list().map(toHappeningView)),
+    ),
+    route(
+      'POST /happenings',
+      'Plans a happening of a scenario file, relative to now; immediately without afterSeconds.',
+      '{ do: fault | swapCredentials | rotateSecret | revokeTokens | addStatus | renameStatus, afterSeconds?, forSeconds?, … }, as { "do": "addStatus", "name": "Second press", "stage": "production" }',
+      async (c) => {
         const planned = agenda.plan(happeningSchema.parse(await readBodyObject(c)), world.now());
         agenda.advanceTo(world.now());
         return json(toHappeningView(planned), 201);
       },
-    },
-    {
-      method: 'DELETE',
-      path: '/happenings/:id',
-      does: 'Ends an active happening, or cancels a planned one.',
-      handle: (c) =>
-        agenda.end(c.req.param('id') ?? '')
-          ? json({})
-          : problem(404, 'No planned or active happening has this id.', requestPath(c)),
-    },
-    {
-      method: 'GET',
-      path: '/clock',
-      does: 'The current time in the sandbox.',
-      handle: () => json(time()),
-    },
-    {
-      method: 'POST',
-      path: '/clock/advance',
-      does: 'Advances the sandbox clock and runs everything that is due. Other requests are answered meanwhile; closing this request stops it.',
-      body: `{ seconds }, at most ${longestAdvanceSeconds}`,
-      handle: async (c) => {
+    ),
+    route('DELETE /happenings/:id', 'Ends an active happening, or cancels a planned one.', (c) =>
+      agenda.end(c.req.param('id') ?? '')
+        ? json({})
+        : problem(404, 'No planned or active happening has this id.', requestPath(c)),
+    ),
+    route('GET /clock', 'The current time in the sandbox.', () => json(time())),
+    route(
+      'POST /clock/advance',
+      'Advances the sandbox clock and runs everything that is due. Other requests are answered meanwhile; closing this request stops it.',
+      `{ seconds }, at most ${longestAdvanceSeconds}`,
+      async (c) => {
         const { seconds } = strictObject({ seconds: z.number().positive().max(longestAdvanceSeconds) }).parse(
           await readBodyObject(c),
         );
@@ -228,60 +172,52 @@ export function createAdminApp(
         await advanceInSlices(clock, seconds * 1000, c.env?.outgoing);
         return json(time());
       },
-    },
-    {
-      method: 'GET',
-      path: '/jobs',
-      does: 'The active list of an account: ?region=&account=, by name, client id or upstream id.',
-      handle: (c) => {
+    ),
+    route(
+      'GET /jobs',
+      'The active list of an account: ?region=&account=, by name, client id or upstream id.',
+      (c) => {
         const { region, account } = parseQuery(c, accountSchema);
         const found = findAccount(account, region);
         return json(found.activeJobNumbers().map((jobNumber) => found.jobListEntry(jobNumber)));
       },
-    },
-    {
-      method: 'POST',
-      path: '/jobs',
-      does: 'Creates a job, which changes only if `live` is requested.',
-      body: `{ region, account, …fields }; fields: ${Object.keys(newJobShape).join(', ')}`,
-      handle: async (c) => {
+    ),
+    route(
+      'POST /jobs',
+      'Creates a job, which changes only if `live` is requested.',
+      `{ region, account, …fields }; fields: ${Object.keys(newJobShape).join(', ')}`,
+      async (c) => {
         const { region, account, ...fields } = strictObject({ ...accountSchema.shape, ...newJobShape }).parse(
           await readBodyObject(c),
         );
         const owner = findAccount(account, region);
         return json({ jobNumber: rejectOnError(() => owner.createJob(fields)) }, 201);
       },
-    },
-    {
-      method: 'GET',
-      path: '/jobs/:region/:jobNumber',
-      does: 'A job in list and detail form, and for each line the number of artwork attempts and the last error.',
-      handle: (c) => {
+    ),
+    route(
+      'GET /jobs/:region/:jobNumber',
+      'A job in list and detail form, and for each line the number of artwork attempts and the last error.',
+      (c) => {
         const { region } = regionSchema.parse(c.req.param());
         const found = world.findJob(region, Number(c.req.param('jobNumber')));
         return found
           ? json(toJobView(found.account, found.job.jobNumber))
           : problem(404, 'The job does not exist.', requestPath(c));
       },
-    },
-    {
-      method: 'POST',
-      path: '/jobs/:region/:jobNumber/:action',
-      does: 'Changes a job; see jobActions.',
-      handle: async (c) => {
-        const { region } = regionSchema.parse(c.req.param());
-        const jobNumber = Number(c.req.param('jobNumber'));
-        const account = world.findJob(region, jobNumber)?.account;
-        if (!account) return problem(404, 'The job does not exist.', requestPath(c));
-        const act = JOB_ACTIONS[c.req.param('action') ?? ''];
-        if (!act) {
-          return problem(404, `The actions are: ${Object.keys(JOB_ACTIONS).join(', ')}.`, requestPath(c));
-        }
-        const body = await readBodyObject(c);
-        rejectOnError(() => act.act(account, jobNumber, body, service));
-        return json(toJobView(account, jobNumber));
-      },
-    },
+    ),
+    route('POST /jobs/:region/:jobNumber/:action', 'Changes a job; see jobActions.', async (c) => {
+      const { region } = regionSchema.parse(c.req.param());
+      const jobNumber = Number(c.req.param('jobNumber'));
+      const account = world.findJob(region, jobNumber)?.account;
+      if (!account) return problem(404, 'The job does not exist.', requestPath(c));
+      const act = JOB_ACTIONS[c.req.param('action') ?? ''];
+      if (!act) {
+        return problem(404, `The actions are: ${Object.keys(JOB_ACTIONS).join(', ')}.`, requestPath(c));
+      }
+      const body = await readBodyObject(c);
+      rejectOnError(() => act.act(account, jobNumber, body, service));
+      return json(toJobView(account, jobNumber));
+    }),
   ];
 
   const time = () => ({

@@ -32,78 +32,66 @@ export function strictObject<Shape extends z.core.$ZodLooseShape>(shape: Shape) 
 
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS'] as const;
 
-const KINDS = [
-  'status',
-  'raw',
-  'delay',
-  'hang',
-  'reset',
-  'cutBody',
-  'truncatedJson',
-  'itemsNull',
-  'wrongPageEcho',
-  'emptyList',
-  'revokeTokens',
-  'pageDrift',
-];
+const faultSchemas = [
+  /** Answers with a status. `validation` is the isValid/validationMessages body, `html` a proxy's page. */
+  strictObject({
+    kind: z.literal('status'),
+    status: z.int().min(200).max(599),
+    body: z.enum(['problem', 'validation', 'empty', 'html']).default('problem'),
+    /** Seconds, or the text of the Retry-After header. */
+    retryAfter: z.union([z.int(), headerText]).optional(),
+    delayMs,
+  }),
+  /** Answers with any body. */
+  strictObject({
+    kind: z.literal('raw'),
+    status: z.int().min(200).max(599).default(200),
+    contentType: headerText.default('application/json'),
+    body: z.string(),
+    delayMs,
+  }),
+  /** Answers as usual, later. */
+  strictObject({ kind: z.literal('delay'), delayMs: waitMs }),
+  /** Never answers. */
+  strictObject({ kind: z.literal('hang') }),
+  /** Resets the connection without an answer. */
+  strictObject({ kind: z.literal('reset'), delayMs }),
+  /** Sends half of the body given by content-length, then closes the connection. */
+  strictObject({ kind: z.literal('cutBody'), delayMs }),
+  /** Sends half of the JSON as a complete body. */
+  strictObject({ kind: z.literal('truncatedJson'), delayMs }),
+  /** Sends a list page whose items are null. */
+  strictObject({ kind: z.literal('itemsNull'), delayMs }),
+  /** Sends a list page with the number of another page. Default: the next one. */
+  strictObject({
+    kind: z.literal('wrongPageEcho'),
+    pageNumber: z.int().optional(),
+    pageSize: z.int().optional(),
+    delayMs,
+  }),
+  /** Sends an empty list with 200. */
+  strictObject({ kind: z.literal('emptyList'), delayMs }),
+  /** Revokes all tokens of the request's account (of the region, if it has none), then answers normally: 401 at the API. */
+  strictObject({ kind: z.literal('revokeTokens'), delayMs }),
+  /**
+   * Changes the list before the page is answered, so that a client misses jobs or reads them twice: adds new jobs, and hides
+   * the newest ones for a number of seconds. Their details still answer.
+   */
+  strictObject({
+    kind: z.literal('pageDrift'),
+    insert: z.int().min(0).max(1000).default(0),
+    hide: z.int().min(0).max(1000).default(0),
+    forSeconds: z.number().positive().max(1e6).default(60),
+    delayMs,
+  }),
+] as const;
 
-const faultSchema = z.discriminatedUnion(
-  'kind',
-  [
-    /** Answers with a status. `validation` is the isValid/validationMessages body, `html` a proxy's page. */
-    strictObject({
-      kind: z.literal('status'),
-      status: z.int().min(200).max(599),
-      body: z.enum(['problem', 'validation', 'empty', 'html']).default('problem'),
-      /** Seconds, or the text of the Retry-After header. */
-      retryAfter: z.union([z.int(), headerText]).optional(),
-      delayMs,
-    }),
-    /** Answers with any body. */
-    strictObject({
-      kind: z.literal('raw'),
-      status: z.int().min(200).max(599).default(200),
-      contentType: headerText.default('application/json'),
-      body: z.string(),
-      delayMs,
-    }),
-    /** Answers as usual, later. */
-    strictObject({ kind: z.literal('delay'), delayMs: waitMs }),
-    /** Never answers. */
-    strictObject({ kind: z.literal('hang') }),
-    /** Resets the connection without an answer. */
-    strictObject({ kind: z.literal('reset'), delayMs }),
-    /** Sends half of the body given by content-length, then closes the connection. */
-    strictObject({ kind: z.literal('cutBody'), delayMs }),
-    /** Sends half of the JSON as a complete body. */
-    strictObject({ kind: z.literal('truncatedJson'), delayMs }),
-    /** Sends a list page whose items are null. */
-    strictObject({ kind: z.literal('itemsNull'), delayMs }),
-    /** Sends a list page with the number of another page. Default: the next one. */
-    strictObject({
-      kind: z.literal('wrongPageEcho'),
-      pageNumber: z.int().optional(),
-      pageSize: z.int().optional(),
-      delayMs,
-    }),
-    /** Sends an empty list with 200. */
-    strictObject({ kind: z.literal('emptyList'), delayMs }),
-    /** Revokes all tokens of the request's account (of the region, if it has none), then answers normally: 401 at the API. */
-    strictObject({ kind: z.literal('revokeTokens'), delayMs }),
-    /**
-     * Changes the list before the page is answered, so that a client misses jobs or reads them twice: adds new jobs, and hides
-     * the newest ones for a number of seconds. Their details still answer.
-     */
-    strictObject({
-      kind: z.literal('pageDrift'),
-      insert: z.int().min(0).max(1000).default(0),
-      hide: z.int().min(0).max(1000).default(0),
-      forSeconds: z.number().positive().max(1e6).default(60),
-      delayMs,
-    }),
-  ],
-  { error: (issue) => (issue.code === 'invalid_union' ? `must be one of: ${KINDS.join(', ')}` : undefined) },
-);
+const faultSchema = z.discriminatedUnion('kind', faultSchemas, {
+  error: (issue) =>
+    issue.code === 'invalid_union'
+      ? `must be one of: ${faultSchemas.map(({ shape }) => shape.kind.value).join(', ')}`
+      : undefined,
+});
 
 /** A rule as given by the caller. */
 export const ruleSchema = strictObject({

@@ -7,6 +7,7 @@ import { commaList } from '../http/parameters.ts';
 import { json } from '../http/responses.ts';
 import type { RegionCode } from '../world/regions.ts';
 import type { SandboxAccount } from '../world/world.ts';
+import promos from './promos.json' with { type: 'json' };
 
 /*
  * Where the contract is silent, the sandbox chose:
@@ -42,25 +43,7 @@ interface Promo {
 }
 
 /** At least one for each reason of validity or invalidity: DECADE30 has not started yet. */
-const PROMOS: readonly Promo[] = [
-  { code: 'WELCOME10', description: '10% off your first order', discount: 10, usesPerAccount: 1 },
-  { code: 'TEAM15', description: '15% off for teams', discount: 15 },
-  { code: 'SHIPIT', description: '7.50 off any order', discount: 750, fixed: true },
-  { code: 'FILM20', description: '20% off film transfers', discount: 20, processes: ['DTF', 'GSH'] },
-  { code: 'VINYL5', description: '5.00 off cut vinyl', discount: 500, fixed: true, processes: ['VIN'] },
-  { code: 'SUMMER25', description: '25% off, summer 2025', discount: 25, ends: '2025-09-01T00:00:00Z' },
-  {
-    code: 'DECADE30',
-    description: '30% off in the thirties',
-    discount: 30,
-    begins: '2030-01-01T00:00:00Z',
-    ends: '2040-01-01T00:00:00Z',
-  },
-  { code: 'LAUNCH50', description: '50% off for the first hundred', discount: 50, uses: 0 },
-  { code: 'FIRST3', description: '12% off for the first three', discount: 12, uses: 3 },
-  { code: 'KIWI10', description: '10% off in New Zealand', discount: 10, region: 'nz' },
-  { code: 'VOLUME8', description: '8% off for our largest customers', discount: 8, tier: 'T3' },
-];
+const PROMOS = promos as readonly Promo[];
 
 /** Whether a promo code is valid for an account's order of some processes (undefined or empty: any), at a time (epoch ms). */
 export function checkPromo(
