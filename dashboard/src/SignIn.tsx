@@ -6,6 +6,7 @@ import { toErrorMessage } from './api.ts';
 import { Note } from './components.tsx';
 import css from './SignIn.module.css';
 import type { CurrentKey } from './session.ts';
+import ui from './ui.module.css';
 
 /** Asks for an API key and verifies it with `GET /v1/key`. `reason`: reason the previous session ended. */
 export function SignIn(props: {
@@ -39,7 +40,7 @@ export function SignIn(props: {
 
   return (
     <main className={css.place}>
-      <form className={css.form} onSubmit={(event) => void signIn(event)}>
+      <form className={`${ui.box} ${css.form}`} onSubmit={(event) => void signIn(event)}>
         <h1>Jobwire</h1>
         {props.reason === null ? null : (
           <Note tone="warn" live>
@@ -60,7 +61,7 @@ export function SignIn(props: {
         <Button type="submit" loading={busy} fullWidth>
           Sign in
         </Button>
-        <p className={css.help}>
+        <p className={ui.hint}>
           Create keys in Setup, with <code>jobwire keys create</code>, or through the API.{' '}
           <code>npm start</code> prints the file that contains the first key.
         </p>

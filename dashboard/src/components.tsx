@@ -2,7 +2,16 @@
 import { Button, Group, Modal, TextInput } from '@mantine/core';
 import { useMediaQuery } from '@mantine/hooks';
 import { notifications } from '@mantine/notifications';
-import { createContext, type ReactNode, useContext, useEffect, useId, useRef, useState } from 'react';
+import {
+  createContext,
+  Fragment,
+  type ReactNode,
+  useContext,
+  useEffect,
+  useId,
+  useRef,
+  useState,
+} from 'react';
 import { Link } from 'wouter';
 import { ApiError } from '../../client/index.ts';
 import { toErrorMessage } from './api.ts';
@@ -57,7 +66,7 @@ export function Panel(props: {
     <section className={`${css.panel} ${props.className ?? ''}`} aria-labelledby={id}>
       <div className={css.panelHead}>
         <h2 id={id}>{props.title}</h2>
-        {props.aside ? <div className={css.aside}>{props.aside}</div> : null}
+        {props.aside ? <div className={css.hint}>{props.aside}</div> : null}
       </div>
       {props.children}
     </section>
@@ -75,9 +84,9 @@ export function Statistic(props: {
   const { name, value, note, tone = 'plain', href } = props;
   const content = (
     <>
-      <span className={css.figureName}>{name}</span>
+      <span className={css.hint}>{name}</span>
       <span className={css.figureValue}>{typeof value === 'number' ? value.toLocaleString() : value}</span>
-      <span className={css.figureNote}>{note}</span>
+      <span className={`${css.hint} ${css.figureNote}`}>{note}</span>
     </>
   );
   if (href === undefined) {
@@ -123,7 +132,7 @@ export function Note(props: {
       {...(live ? { role: tone === 'bad' ? 'alert' : 'status' } : {})}
     >
       <div>{props.children}</div>
-      {props.actions ? <div className={css.noteActions}>{props.actions}</div> : null}
+      {props.actions ? <div className={css.actions}>{props.actions}</div> : null}
     </div>
   );
 }
@@ -161,32 +170,24 @@ export function Failure({
   return (
     <Note tone="bad" live actions={button}>
       <p>{toErrorMessage(error)}</p>
-      {id === undefined ? null : <p className={css.aside}>Request {id}</p>}
+      {id === undefined ? null : <p className={css.hint}>Request {id}</p>}
     </Note>
   );
 }
 
 /** A list of names and values. Omits values that are `undefined`. */
-export function Facts({ rows }: { readonly rows: readonly (readonly [name: string, value: ReactNode])[] }) {
+export function Facts({ rows }: { readonly rows: Readonly<Record<string, ReactNode>> }) {
   return (
     <dl className={css.facts}>
-      {rows.map(([name, value]) =>
+      {Object.entries(rows).map(([name, value]) =>
         value === undefined ? null : (
-          <FactRow key={name} name={name}>
-            {value}
-          </FactRow>
+          <Fragment key={name}>
+            <dt>{name}</dt>
+            <dd>{value ?? '–'}</dd>
+          </Fragment>
         ),
       )}
     </dl>
-  );
-}
-
-function FactRow({ name, children }: { readonly name: string; readonly children: ReactNode }) {
-  return (
-    <>
-      <dt>{name}</dt>
-      <dd>{children ?? '–'}</dd>
-    </>
   );
 }
 

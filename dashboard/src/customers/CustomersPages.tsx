@@ -5,6 +5,7 @@ import { Link, Route, Switch } from 'wouter';
 import { withId } from '../api.ts';
 import { Badge, Empty, Failure, Loading, NotFound, Page, Panel } from '../components.tsx';
 import { useAccounts, useApi } from '../queries.ts';
+import ui from '../ui.module.css';
 import { buildHref, decodeSegment, useRegion } from '../urls.ts';
 import css from './customers.module.css';
 import { useCustomersHref } from './layout.tsx';
@@ -83,7 +84,7 @@ function AccountsPage() {
       ) : null}
       {accounts && accounts.length > 0 ? (
         <Panel title="Accounts" aside="Each account has its own recipients and settings.">
-          <ul className={css.list}>
+          <ul className={`${ui.list} ${css.rows}`}>
             {accounts.map(({ id, region: where }) => (
               <AccountRow
                 key={id}
@@ -106,12 +107,12 @@ function AccountRow(props: { readonly id: string; readonly region: string; reado
   const [status, tone] = settings.data ? toNotificationStatus(settings.data) : [];
   return (
     <li className={css.accountRow}>
-      <Link className={css.name} href={href('')}>
+      <Link className={ui.name} href={href('')}>
         {id}
       </Link>
-      <span className={css.quiet}>{region.toUpperCase()}</span>
-      <span className={css.state}>{status ? <Badge tone={tone ?? 'plain'}>{status}</Badge> : null}</span>
-      <span className={css.links}>
+      <span className={ui.hint}>{region.toUpperCase()}</span>
+      <span>{status ? <Badge tone={tone ?? 'plain'}>{status}</Badge> : null}</span>
+      <span className={`${ui.actions} ${ui.actions} ${css.links}`}>
         <Link href={href('recipients')} aria-label={`Recipients of ${id}`}>
           Recipients
         </Link>

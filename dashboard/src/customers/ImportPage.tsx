@@ -7,7 +7,9 @@ import { Link } from 'wouter';
 import { columns } from '../../../shared/notifications/recipients-file.ts';
 import { withId } from '../api.ts';
 import { Failure, Note, Panel } from '../components.tsx';
+import { DataTable } from '../DataTable.tsx';
 import { useApi } from '../queries.ts';
+import ui from '../ui.module.css';
 import css from './customers.module.css';
 import { type ImportProgress, type ImportReport, importInParts, readCsvFile } from './import.ts';
 import { formatCount } from './labels.ts';
@@ -79,7 +81,7 @@ export function ImportPage({ account }: { readonly account: string }) {
     <AccountPage account={account} part="recipients" title={`Import recipients of ${account}`}>
       <Panel title="File" aside="CSV, separated by commas, semicolons or tabs">
         <Picker busy={step.at === 'running'} choose={(chosen) => void choose(chosen)} />
-        <p className={css.paragraph}>
+        <p className={ui.hint}>
           The first line contains the column names: {columns.join(', ')}. Columns that are absent keep their
           values. A row without <code>id</code> updates the recipient with the same address and the same jobs,
           so importing a file again creates no duplicates.
@@ -105,7 +107,7 @@ export function ImportPage({ account }: { readonly account: string }) {
       {step.at === 'checked' && file ? (
         <Panel title={`Preview of ${file.name}`} aside="Nothing is imported yet">
           <Report report={step.report} />
-          <div className={css.row}>
+          <div className={ui.actions}>
             {step.report.created + step.report.updated > 0 ? (
               <Button onClick={() => void run(file.text, false)}>
                 Import {formatCount(step.report.created + step.report.updated, 'row')}
@@ -122,7 +124,7 @@ export function ImportPage({ account }: { readonly account: string }) {
       {step.at === 'imported' ? (
         <Panel title="Imported">
           <Report report={step.report} />
-          <div className={css.row}>
+          <div className={ui.actions}>
             <Button component={Link} href={href('recipients')}>
               Show recipients
             </Button>
@@ -172,7 +174,7 @@ function Picker({
         />
         Choose a file
       </label>
-      <span className={css.quiet}>or drop it here. You see a preview before anything is imported.</span>
+      <span className={ui.hint}>or drop it here. You see a preview before anything is imported.</span>
     </div>
   );
 }
@@ -190,7 +192,7 @@ function Progress(props: {
         {dryRun ? `Checking ${name}` : `Importing ${name}`}
         {of > 1 ? `: part ${Math.min(done + 1, of)} of ${of}` : ''} …
       </p>
-      {of > 1 ? <progress className={css.progress} aria-label="Parts" value={done} max={of} /> : null}
+      {of > 1 ? <progress className={ui.progress} aria-label="Parts" value={done} max={of} /> : null}
     </Note>
   );
 }
@@ -199,7 +201,7 @@ function Report({ report }: { readonly report: ImportReport }) {
   const { created, updated, unchanged, invalidRows } = report;
   return (
     <>
-      <ul className={css.counts} aria-label="Rows">
+      <ul className={`${ui.list} ${ui.list} ${css.counts}`} aria-label="Rows">
         <li>
           <strong>{created.toLocaleString()}</strong> new
         </li>
@@ -214,33 +216,25 @@ function Report({ report }: { readonly report: ImportReport }) {
         </li>
       </ul>
       {invalidRows.length > 0 ? (
-        <div className={css.scrolls}>
-          <table className={css.bad}>
-            <caption>Invalid rows, which are not imported</caption>
-            <thead>
-              <tr>
-                <th scope="col">Line</th>
-                <th scope="col">Field</th>
-                <th scope="col">Error</th>
-              </tr>
-            </thead>
-            <tbody>
-              {invalidRows.slice(0, MAX_SHOWN).map(({ line, field, reason }) => (
-                <tr key={`${line} ${field} ${reason}`}>
-                  <td>{line}</td>
-                  <td>{field ?? 'Row'}</td>
-                  <td>{reason}</td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
+        <>
+          <p className={ui.hint}>Invalid rows, which are not imported:</p>
+          <DataTable
+            label="Invalid rows, which are not imported"
+            rows={invalidRows.slice(0, MAX_SHOWN)}
+            keyOf={({ line, field, reason }) => `${line} ${field} ${reason}`}
+            columns={[
+              { name: 'Line', render: ({ line }) => line },
+              { name: 'Field', render: ({ field }) => field ?? 'Row' },
+              { name: 'Error', wide: true, render: ({ reason }) => reason },
+            ]}
+          />
           {invalidRows.length > MAX_SHOWN ? (
-            <p className={css.quiet}>
+            <p className={ui.hint}>
               and {formatCount(invalidRows.length - MAX_SHOWN, 'more', 'more')}. Correct these rows first,
               then choose the file again.
             </p>
           ) : null}
-        </div>
+        </>
       ) : null}
     </>
   );

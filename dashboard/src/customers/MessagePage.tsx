@@ -7,6 +7,7 @@ import { Badge, Empty, Facts, Failure, Note, Panel } from '../components.tsx';
 import { channelNames, kindNames, stateNames } from '../messages.ts';
 import { useApi } from '../queries.ts';
 import { Timestamp } from '../times.tsx';
+import ui from '../ui.module.css';
 import css from './customers.module.css';
 import { localeNames } from './labels.ts';
 import { AccountPage, useCustomersHref } from './layout.tsx';
@@ -48,37 +49,31 @@ function MessagePanels({ account, message }: { readonly account: string; readonl
           </Note>
         ) : null}
         <Facts
-          rows={[
-            [
-              'State',
-              <span key="state" title={messageStates[message.state]}>
+          rows={{
+            State: (
+              <span title={messageStates[message.state]}>
                 <Badge tone={tone}>{state}</Badge>
-              </span>,
-            ],
-            [
-              'To',
-              to ? (
-                <Link key="to" href={href('recipients', { recipient: to.recipient })}>
-                  {to.name ?? to.recipient}
-                </Link>
-              ) : (
-                'No recipient'
-              ),
-            ],
-            ['Address', to?.address],
-            ['Channel', channel ? channelNames[channel] : undefined],
-            ['Language', to ? localeNames[to.locale] : undefined],
-            ['Time zone', to?.zone],
-            ['Jobs', <JobLinks key="jobs" account={account} jobs={message.jobs} max={100} />],
-            ['Order group', message.orderGroup ?? undefined],
-            ['Created', <Timestamp key="created" at={message.createdAt} as="whole" />],
-            ['Due', message.dueAt ? <Timestamp key="due" at={message.dueAt} as="whole" /> : undefined],
-            ['Sent', message.sentAt ? <Timestamp key="sent" at={message.sentAt} as="whole" /> : undefined],
-            ['Attempts', message.attempts],
-            ['Repeats', message.repeats > 0 ? message.repeats : undefined],
-            ['Segments', message.segments ?? undefined],
-            ['Provider id', message.providerId ?? undefined],
-          ]}
+              </span>
+            ),
+            To: to ? (
+              <Link href={href('recipients', { recipient: to.recipient })}>{to.name ?? to.recipient}</Link>
+            ) : (
+              'No recipient'
+            ),
+            Address: to?.address,
+            Channel: channel ? channelNames[channel] : undefined,
+            Language: to ? localeNames[to.locale] : undefined,
+            'Time zone': to?.zone,
+            Jobs: <JobLinks account={account} jobs={message.jobs} max={100} />,
+            'Order group': message.orderGroup ?? undefined,
+            Created: <Timestamp at={message.createdAt} as="whole" />,
+            Due: message.dueAt ? <Timestamp at={message.dueAt} as="whole" /> : undefined,
+            Sent: message.sentAt ? <Timestamp at={message.sentAt} as="whole" /> : undefined,
+            Attempts: message.attempts,
+            Repeats: message.repeats > 0 ? message.repeats : undefined,
+            Segments: message.segments ?? undefined,
+            'Provider id': message.providerId ?? undefined,
+          }}
         />
       </Panel>
       <Panel title="Content" aside={message.sentAt ? undefined : 'Not sent'}>
@@ -88,8 +83,8 @@ function MessagePanels({ account, message }: { readonly account: string; readonl
           <SmsBubble text={text} />
         ) : (
           <>
-            {subject === null ? null : <p className={css.subject}>{subject}</p>}
-            <pre className={css.plain}>{text}</pre>
+            {subject === null ? null : <p className={ui.name}>{subject}</p>}
+            <pre className={ui.verbatim}>{text}</pre>
           </>
         )}
       </Panel>

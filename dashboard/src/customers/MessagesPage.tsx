@@ -1,17 +1,17 @@
 /** The messages of an account, with their state. */
 import { NativeSelect } from '@mantine/core';
-import { useInfiniteQuery } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
 import { Link } from 'wouter';
 import type { Message } from '../../../client/index.ts';
 import { messageReasons, messageStates } from '../../../shared/notifications/types.ts';
 import { Badge, Empty, Failure, Hidden, Panel } from '../components.tsx';
+import { LoadMore, usePages } from '../DataTable.tsx';
 import { channelNames, kindNames, stateNames, states } from '../messages.ts';
 import { useApi } from '../queries.ts';
 import { useRefresh } from '../stream-hooks.ts';
 import { RelativeTime } from '../times.tsx';
+import ui from '../ui.module.css';
 import { jobHref, useParams } from '../urls.ts';
-import { LoadMore } from './components.tsx';
 import css from './customers.module.css';
 import { formatCount } from './labels.ts';
 import { AccountPage, useCustomersHref } from './layout.tsx';
@@ -67,10 +67,10 @@ export function MessageList(props: {
 }) {
   const { account, recipient, state, empty } = props;
   const api = useApi();
-  const found = useInfiniteQuery({
+  const found = usePages({
     queryKey: ['messages', account, { recipient, state }],
-    queryFn: ({ pageParam, signal }) => {
-      const query = { limit: PAGE_SIZE, after: pageParam };
+    fetchPage: (after, signal) => {
+      const query = { limit: PAGE_SIZE, after };
       if (recipient === undefined) {
         const params = { path: { id: account }, query: { ...query, state } };
         return api.get('/v1/accounts/{id}/messages', { params, signal });
@@ -78,18 +78,16 @@ export function MessageList(props: {
       const params = { path: { id: account, recipient }, query };
       return api.get('/v1/accounts/{id}/recipients/{recipient}/messages', { params, signal });
     },
-    initialPageParam: undefined as string | undefined,
-    getNextPageParam: ({ next }) => next ?? undefined,
-    // No refresh once older pages are loaded: they seldom change.
-    refetchInterval: ({ state: { data } }) => ((data?.pages.length ?? 0) > 1 ? false : REFRESH_MS),
+    toRows: ({ messages }) => messages,
+    refetchMs: REFRESH_MS,
   });
   useRefresh(['job.*', 'order_group.*'], [['messages', account]]);
-  const messages = found.data?.pages.flatMap((page) => page.messages);
+  const messages = found.rows;
   if (!messages) return found.error ? <Failure error={found.error} again={found.refetch} /> : null;
   return (
     <>
       {messages.length === 0 && !found.hasNextPage ? <Empty>{empty}</Empty> : null}
-      <ul className={css.list}>
+      <ul className={`${ui.list} ${css.rows}`}>
         {messages.map((message) => (
           <MessageRow key={message.id} account={account} message={message} />
         ))}
@@ -105,35 +103,35 @@ function MessageRow({ account, message }: { readonly account: string; readonly m
   const { to, channel, orderGroup, jobs } = message;
   return (
     <li className={css.messageRow}>
-      <div className={css.messageMain}>
-        <Link className={css.name} href={href(`messages/${encodeURIComponent(message.id)}`)}>
+      <div className={`${ui.tight} ${css.cell}`}>
+        <Link className={ui.name} href={href(`messages/${encodeURIComponent(message.id)}`)}>
           {kindNames[message.kind]}
           {orderGroup === null ? '' : `: ${orderGroup}`}
         </Link>
-        <span className={css.quiet}>
+        <span className={ui.hint}>
           <JobLinks account={account} jobs={jobs} max={3} />
         </span>
       </div>
-      <div className={css.messageTo}>
+      <div className={`${ui.tight} ${css.cell}`}>
         {to ? (
           <>
             <span>{to.name ?? to.recipient}</span>
-            <span className={css.quiet}>
+            <span className={ui.hint}>
               {channel ? `${channelNames[channel]} to ` : ''}
               {to.address}
             </span>
           </>
         ) : (
-          <span className={css.quiet}>No recipient</span>
+          <span className={ui.hint}>No recipient</span>
         )}
       </div>
-      <div className={css.messageState}>
+      <div className={`${ui.tight} ${css.cell}`}>
         <span>
           <Badge tone={tone}>{state}</Badge>
         </span>
-        {message.reason ? <span className={css.quiet}>{messageReasons[message.reason]}</span> : null}
+        {message.reason ? <span className={ui.hint}>{messageReasons[message.reason]}</span> : null}
       </div>
-      <div className={css.when}>
+      <div className={`${ui.hint} ${ui.hint} ${css.when}`}>
         <Hidden>Created </Hidden>
         <RelativeTime at={message.sentAt ?? message.createdAt} />
       </div>

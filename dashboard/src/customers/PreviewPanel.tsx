@@ -7,6 +7,7 @@ import type { MessagePreview } from '../../../client/index.ts';
 import { withId } from '../api.ts';
 import { Hidden, Note, Panel } from '../components.tsx';
 import { useApi } from '../queries.ts';
+import ui from '../ui.module.css';
 import css from './customers.module.css';
 import { formatCount, localeOptions, zoneOptions } from './labels.ts';
 import { MailFrame } from './MailFrame.tsx';
@@ -126,7 +127,7 @@ function PreviewContent({ preview }: { readonly preview: MessagePreview }) {
     return (
       <>
         <SmsBubble text={text} />
-        <p className={css.paragraph}>
+        <p className={ui.hint}>
           {formatCount(segments ?? 1, 'segment')}, {[...text].length} characters in {encoding}
           {encoding === 'UCS-2' ? ', because the text has characters outside GSM-7' : ''}
         </p>
@@ -135,7 +136,7 @@ function PreviewContent({ preview }: { readonly preview: MessagePreview }) {
   }
   return (
     <>
-      <div className={css.row}>
+      <div className={ui.actions}>
         <Choice name="Part" value={part} choose={setPart} options={{ html: 'HTML', text: 'Text' }} />
         {part === 'html' ? (
           <>
@@ -154,7 +155,7 @@ function PreviewContent({ preview }: { readonly preview: MessagePreview }) {
           </>
         ) : null}
       </div>
-      <p className={css.subject}>
+      <p className={ui.name}>
         <Hidden>Subject: </Hidden>
         {subject}
       </p>
@@ -166,13 +167,13 @@ function PreviewContent({ preview }: { readonly preview: MessagePreview }) {
             dark={scheme === 'dark'}
             narrow={width === 'phone'}
           />
-          <p className={css.paragraph}>
+          <p className={ui.hint}>
             Links are disabled in the preview. Images from the web, such as a logo, appear as their
             alternative text.
           </p>
         </>
       ) : (
-        <pre className={css.plain}>{text}</pre>
+        <pre className={ui.verbatim}>{text}</pre>
       )}
     </>
   );
@@ -188,7 +189,7 @@ function Choice<T extends string>(props: {
   const { name, value, options, choose } = props;
   return (
     <fieldset className={css.choice}>
-      <legend>{name}</legend>
+      <legend className={ui.hidden}>{name}</legend>
       {(Object.keys(options) as T[]).map((option) => (
         <UnstyledButton key={option} aria-pressed={option === value} onClick={() => choose(option)}>
           {options[option]}

@@ -13,6 +13,7 @@ import { channelNames, kindNames, kinds } from '../messages.ts';
 import { useApi } from '../queries.ts';
 import { useSession } from '../session.ts';
 import { Timestamp } from '../times.tsx';
+import ui from '../ui.module.css';
 import { ConflictNote, FormErrorNote } from './components.tsx';
 import css from './customers.module.css';
 import { formatScope, localeNames, localeOptions, zoneOptions } from './labels.ts';
@@ -49,7 +50,7 @@ export function NewRecipientPage({ account }: { readonly account: string }) {
   });
   return (
     <AccountPage account={account} part="recipients" title={`New recipient of ${account}`}>
-      <form className={css.form} onSubmit={recipientForm.submit} noValidate>
+      <form className={ui.stack} onSubmit={recipientForm.submit} noValidate>
         <RecipientFields form={recipientForm.form} isNew own={false} zone={null} />
         <FormErrorNote error={recipientForm.formError} />
         <FormButtons busy={recipientForm.busy} verb="Add" account={account} />
@@ -130,7 +131,7 @@ function RecipientForm(props: {
       },
     });
   return (
-    <form className={css.form} onSubmit={recipientForm.submit} noValidate>
+    <form className={ui.stack} onSubmit={recipientForm.submit} noValidate>
       {own ? (
         <Note>
           This recipient is the API user of the account. Change the name and addresses in the ordering system.
@@ -246,7 +247,7 @@ function RecipientFields(props: {
         ) : null}
         <NativeSelect label="Channels" data={CHANNEL_OPTIONS} {...field('channels')} />
         <Checkbox.Group label="Message types" {...field('kinds')}>
-          <div className={css.boxes}>
+          <div className={ui.fields}>
             {kinds.map((kind) => (
               <Checkbox key={kind} value={kind} label={kindNames[kind]} description={messageKinds[kind]} />
             ))}
@@ -268,23 +269,18 @@ function RecipientFacts({ recipient }: { readonly recipient: Recipient }) {
   return (
     <Panel title="Recipient">
       <Facts
-        rows={[
-          [
-            'State',
-            <Badge key="state" tone={paused ? 'warn' : 'good'}>
-              {paused ? 'Paused' : 'Active'}
-            </Badge>,
-          ],
-          ['Name', name],
-          ['E-mail', email],
-          ['Mobile', mobile],
-          ['Jobs', formatScope(recipient)],
-          ['Message types', recipient.kinds.map((kind) => kindNames[kind]).join(', ')],
-          ['Channels', channels.map((channel) => channelNames[channel]).join(', ')],
-          ['Language', locale === null ? 'Account default' : localeNames[locale]],
-          ['Time zone', zone ?? 'Account default'],
-          ['Created', <Timestamp key="created" at={recipient.createdAt} as="whole" />],
-        ]}
+        rows={{
+          State: <Badge tone={paused ? 'warn' : 'good'}>{paused ? 'Paused' : 'Active'}</Badge>,
+          Name: name,
+          'E-mail': email,
+          Mobile: mobile,
+          Jobs: formatScope(recipient),
+          'Message types': recipient.kinds.map((kind) => kindNames[kind]).join(', '),
+          Channels: channels.map((channel) => channelNames[channel]).join(', '),
+          Language: locale === null ? 'Account default' : localeNames[locale],
+          'Time zone': zone ?? 'Account default',
+          Created: <Timestamp at={recipient.createdAt} as="whole" />,
+        }}
       />
     </Panel>
   );

@@ -10,6 +10,7 @@ import { Badge, Empty, Failure, Hidden, Panel } from '../components.tsx';
 import { channelNames, kindNames } from '../messages.ts';
 import { collect, useApi } from '../queries.ts';
 import { useSession } from '../session.ts';
+import ui from '../ui.module.css';
 import { useParams } from '../urls.ts';
 import css from './customers.module.css';
 import { ImportPage } from './ImportPage.tsx';
@@ -170,18 +171,18 @@ function Cells({ account, recipient }: { readonly account: string; readonly reci
   return (
     <>
       <td>
-        <Link className={css.name} href={href('recipients', { recipient: id })}>
+        <Link className={ui.name} href={href('recipients', { recipient: id })}>
           {name ?? id}
         </Link>{' '}
         {paused ? <Badge tone="warn">Paused</Badge> : null}
-        {source === 'upstream' ? <span className={css.quiet}>API user</span> : null}
+        {source === 'upstream' ? <span className={ui.hint}>API user</span> : null}
       </td>
       <td className={css.addresses}>
         {email ? <Address address={email} used={channels.includes('email')} channel="email" /> : null}
         {mobile ? <Address address={mobile} used={channels.includes('sms')} channel="sms" /> : null}
       </td>
       <td>{formatScope(recipient)}</td>
-      <td className={css.quiet}>{kinds.map((kind) => kindNames[kind]).join(', ')}</td>
+      <td className={ui.hint}>{kinds.map((kind) => kindNames[kind]).join(', ')}</td>
     </>
   );
 }

@@ -8,6 +8,7 @@ import { isConflict, useApiForm } from '../forms.ts';
 import { useApi } from '../queries.ts';
 import { useSession } from '../session.ts';
 import { Timestamp } from '../times.tsx';
+import ui from '../ui.module.css';
 import { ConflictNote, FormErrorNote } from './components.tsx';
 import css from './customers.module.css';
 import { formatCount, localeNames, localeOptions, zoneOptions } from './labels.ts';
@@ -118,7 +119,7 @@ function SettingsForm(props: {
   const isOn = form.values.enabled;
   const [status, tone] = toNotificationStatus(settings);
   return (
-    <form className={css.form} onSubmit={submitOrConfirm} noValidate>
+    <form className={ui.stack} onSubmit={submitOrConfirm} noValidate>
       <div className={css.panels}>
         <Panel title="Notifications" aside={<Badge tone={tone}>{status}</Badge>}>
           <Checkbox
@@ -160,9 +161,9 @@ function SettingsForm(props: {
             <NativeSelect label="Language" data={localeOptions} {...field('locale')} />
             <NativeSelect label="Time zone" data={zoneOptions(settings.zone)} {...field('zone')} />
           </div>
-          <p className={css.quiet}>Language and time zone are the defaults for recipients.</p>
+          <p className={ui.hint}>Language and time zone are the defaults for recipients.</p>
         </Panel>
-        <div className={css.stack}>
+        <div className={ui.stack}>
           <Panel title="Branding">
             <TextInput
               label="Name"
@@ -241,7 +242,7 @@ function SettingsForm(props: {
         <Button type="submit" loading={busy}>
           Save
         </Button>
-        <span className={css.quiet}>
+        <span className={ui.hint}>
           {settings.since ? (
             <>
               {isOn ? 'On since' : 'Last turned on or off'} <Timestamp at={settings.since} as="whole" />
@@ -262,43 +263,38 @@ function SettingsFacts({ settings }: { readonly settings: Settings }) {
     <div className={css.panels}>
       <Panel title="Notifications">
         <Facts
-          rows={[
-            [
-              'Status',
-              <Badge key="status" tone={tone}>
-                {status}
-              </Badge>,
-            ],
-            ['Since', settings.since ? <Timestamp key="since" at={settings.since} as="whole" /> : undefined],
-            ['API user', settings.ownUser ? 'Notified' : 'Not notified'],
-            ['Reply-to address', settings.replyTo],
-            ['Collection window', formatCount(settings.windowSeconds, 'second')],
-            ['Maximum age', formatCount(settings.maxAgeHours, 'hour')],
-            ['Language', localeNames[settings.locale]],
-            ['Time zone', settings.zone],
-          ]}
+          rows={{
+            Status: <Badge tone={tone}>{status}</Badge>,
+            Since: settings.since ? <Timestamp at={settings.since} as="whole" /> : undefined,
+            'API user': settings.ownUser ? 'Notified' : 'Not notified',
+            'Reply-to address': settings.replyTo,
+            'Collection window': formatCount(settings.windowSeconds, 'second'),
+            'Maximum age': formatCount(settings.maxAgeHours, 'hour'),
+            Language: localeNames[settings.locale],
+            'Time zone': settings.zone,
+          }}
         />
       </Panel>
-      <div className={css.stack}>
+      <div className={ui.stack}>
         <Panel title="Branding">
           <Facts
-            rows={[
-              ['Name', branding.name],
-              ['Button colour', branding.color],
-              ['Website', branding.website],
-              ['Logo', branding.logoUrl],
-              ['Footer', branding.footer],
-            ]}
+            rows={{
+              Name: branding.name,
+              'Button colour': branding.color,
+              Website: branding.website,
+              Logo: branding.logoUrl,
+              Footer: branding.footer,
+            }}
           />
         </Panel>
         <Panel title="SMS">
           <Facts
-            rows={[
-              ['Status', sms.enabled ? 'On' : 'Off'],
-              ['Sender id', sms.senderId],
-              ['Monthly limit', formatCount(sms.monthlySegments, 'segment')],
-              ['Quiet hours', quietHours ? `${quietHours.from} to ${quietHours.to}` : 'None'],
-            ]}
+            rows={{
+              Status: sms.enabled ? 'On' : 'Off',
+              'Sender id': sms.senderId,
+              'Monthly limit': formatCount(sms.monthlySegments, 'segment'),
+              'Quiet hours': quietHours ? `${quietHours.from} to ${quietHours.to}` : 'None',
+            }}
           />
         </Panel>
       </div>

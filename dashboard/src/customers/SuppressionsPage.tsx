@@ -1,6 +1,6 @@
 /** Addresses that receive no messages from an account. */
 import { Button, NativeSelect, TextInput } from '@mantine/core';
-import { useInfiniteQuery, useQueryClient } from '@tanstack/react-query';
+import { useQueryClient } from '@tanstack/react-query';
 import type { Suppression } from '../../../client/index.ts';
 import { NewSuppression } from '../../../shared/notifications/notification-input.ts';
 import { channels } from '../../../shared/notifications/types.ts';
@@ -15,12 +15,14 @@ import {
   showToast,
   useConfirm,
 } from '../components.tsx';
+import { LoadMore, usePages } from '../DataTable.tsx';
 import { useApiForm } from '../forms.ts';
 import { channelNames } from '../messages.ts';
 import { useApi } from '../queries.ts';
 import { useSession } from '../session.ts';
 import { RelativeTime } from '../times.tsx';
-import { FormErrorNote, LoadMore } from './components.tsx';
+import ui from '../ui.module.css';
+import { FormErrorNote } from './components.tsx';
 import css from './customers.module.css';
 import { AccountPage } from './layout.tsx';
 
@@ -90,7 +92,7 @@ function AddForm({ account }: { readonly account: string }) {
   });
   return (
     <Panel title="Suppress an address">
-      <form className={css.inline} onSubmit={submit} noValidate>
+      <form className={`${ui.actions} ${ui.actions} ${css.inline}`} onSubmit={submit} noValidate>
         <NativeSelect
           label="Channel"
           data={channels.map((value) => ({ value, label: channelNames[value] }))}
@@ -115,16 +117,16 @@ function Suppressions({ account }: { readonly account: string }) {
   const api = useApi();
   const confirm = useConfirm();
   const queries = useQueryClient();
-  const found = useInfiniteQuery({
+  const found = usePages({
     queryKey: ['suppressions', account],
-    queryFn: ({ pageParam, signal }) =>
+    fetchPage: (after, signal) =>
       api.get('/v1/accounts/{id}/suppressions', {
-        params: { path: { id: account }, query: { limit: PAGE_SIZE, after: pageParam } },
+        params: { path: { id: account }, query: { limit: PAGE_SIZE, after } },
         signal,
       }),
-    initialPageParam: undefined as string | undefined,
-    getNextPageParam: ({ next }) => next ?? undefined,
-    refetchInterval: 15_000,
+    toRows: ({ suppressions }) => suppressions,
+    refetchMs: 15_000,
+    refetchAll: true,
   });
   const lift = async (id: string): Promise<void> => {
     const params = { path: { id: account, suppression: id } };
@@ -132,7 +134,7 @@ function Suppressions({ account }: { readonly account: string }) {
     await queries.invalidateQueries({ queryKey: ['suppressions', account] });
     showToast('Suppression lifted.');
   };
-  const all = found.data?.pages.flatMap((page) => page.suppressions);
+  const all = found.rows;
   return (
     <Panel title="Suppressed addresses" aside="Only a hash and the masked address are stored.">
       {found.error && !all ? <Failure error={found.error} again={found.refetch} /> : null}
@@ -142,16 +144,16 @@ function Suppressions({ account }: { readonly account: string }) {
           marks mail as spam, or when its mail bounces.
         </Empty>
       ) : null}
-      <ul className={css.list}>
+      <ul className={`${ui.list} ${css.rows}`}>
         {all?.map((one) => (
           <li key={one.id} className={css.suppressionRow}>
-            <span className={css.name}>{formatAddress(one)}</span>
-            <span className={css.quiet}>{channelNames[one.channel]}</span>
-            <span className={css.reasons}>
+            <span className={ui.name}>{formatAddress(one)}</span>
+            <span className={ui.hint}>{channelNames[one.channel]}</span>
+            <span className={ui.tight}>
               {one.reasons.map(({ reason, since }) => (
                 <span key={reason}>
                   <Badge tone={reason === 'complained' ? 'bad' : 'warn'}>{REASONS[reason].name}</Badge>{' '}
-                  <span className={css.quiet}>
+                  <span className={ui.hint}>
                     <RelativeTime at={since} />
                   </span>
                 </span>
@@ -183,7 +185,7 @@ function toConfirmation(one: Suppression, account: string, act: () => Promise<vo
     verb: 'Lift suppression',
     destructive: one.reasons.some(({ reason }) => reason === 'complained'),
     body: (
-      <div className={css.stack}>
+      <div className={`${ui.fields} ${css.reasonTexts}`}>
         {one.reasons.map(({ reason }) => (
           <div key={reason}>
             <p>

@@ -9,6 +9,7 @@ import { channelNames, kindNames, kinds } from '../messages.ts';
 import { useApi } from '../queries.ts';
 import { useSession } from '../session.ts';
 import { Timestamp } from '../times.tsx';
+import ui from '../ui.module.css';
 import { useLeaveGuard } from '../unsaved-changes.ts';
 import { FormErrorNote } from './components.tsx';
 import css from './customers.module.css';
@@ -199,7 +200,7 @@ function Editor(props: {
                 </Button>
               ) : null}
               {saved.custom && isEmpty ? (
-                <span className={css.quiet}>All fields are default. To save this, delete the template.</span>
+                <span className={ui.hint}>All fields are default. To save this, delete the template.</span>
               ) : null}
             </div>
           ) : null}
@@ -252,7 +253,7 @@ function TemplateFieldInput(props: {
         <div className={css.fieldHead}>
           <div>
             <span className={css.label}>{field.label}</span>{' '}
-            <span className={css.quiet}>{field.description}</span>
+            <span className={ui.hint}>{field.description}</span>
           </div>
           {readOnly ? null : (
             <Button
@@ -268,7 +269,7 @@ function TemplateFieldInput(props: {
         <div className={css.fallback}>
           {field.initialText !== undefined ? 'Jobwire layout' : fallback === '' ? 'Empty' : fallback}
         </div>
-        {error === undefined ? null : <p className={css.error}>{error}</p>}
+        {error === undefined ? null : <p className={ui.error}>{error}</p>}
       </div>
     );
   }
@@ -312,7 +313,7 @@ function Variables(props: {
   const variables = templateVariables.filter((variable) => (variable.channel ?? channel) === channel);
   return (
     <Panel title="Variables">
-      <p className={css.paragraph}>
+      <p className={ui.hint}>
         Templates are written in Liquid: <code>{'{{ order }}'}</code> outputs a variable,{' '}
         <code>{'{% if group %}…{% endif %}'}</code> is a condition, and{' '}
         <code>{'{{ count | plural: "job", "jobs" }}'}</code> selects singular or plural.

@@ -9,6 +9,7 @@ import { Failure, Panel } from '../components.tsx';
 import { channelNames, kindNames, kinds } from '../messages.ts';
 import { useApi } from '../queries.ts';
 import { formatExactTime } from '../times.tsx';
+import ui from '../ui.module.css';
 import css from './customers.module.css';
 import { localeNames } from './labels.ts';
 import { AccountPage, useCustomersHref } from './layout.tsx';
@@ -48,7 +49,7 @@ export default function TemplatesPage({ account }: { readonly account: string })
                       {at === 0 ? (
                         <th scope="rowgroup" rowSpan={channels.length}>
                           {kindNames[kind]}
-                          <span className={css.quiet}>{messageKinds[kind]}</span>
+                          <span className={ui.hint}>{messageKinds[kind]}</span>
                         </th>
                       ) : null}
                       <th scope="row">{channelNames[channel]}</th>

@@ -1,8 +1,6 @@
 /** Components that the customers pages share. */
 import { Button } from '@mantine/core';
-import type { InfiniteData, UseInfiniteQueryResult } from '@tanstack/react-query';
 import { Note } from '../components.tsx';
-import css from './customers.module.css';
 
 /** Shown after a conflict. `what`: the start of its sentence, such as `This recipient was`. `reload` discards the form's changes and loads the resource again. */
 export function ConflictNote({ what, reload }: { readonly what: string; readonly reload: () => void }) {
@@ -25,22 +23,4 @@ export function FormErrorNote({ error }: { readonly error: string | null }) {
       {error}
     </Note>
   );
-}
-
-/** Button that loads the next page of a list, if there is one. */
-export function LoadMore<T>(props: {
-  readonly query: UseInfiniteQueryResult<InfiniteData<T>>;
-  readonly label: string;
-}) {
-  const { query, label } = props;
-  return query.hasNextPage ? (
-    <Button
-      variant="default"
-      className={css.more}
-      loading={query.isFetchingNextPage}
-      onClick={() => void query.fetchNextPage()}
-    >
-      {label}
-    </Button>
-  ) : null;
 }

@@ -2,8 +2,8 @@
 import type { ReactNode } from 'react';
 import { Link } from 'wouter';
 import { Page } from '../components.tsx';
+import ui from '../ui.module.css';
 import { buildHref, useRegion } from '../urls.ts';
-import css from './customers.module.css';
 
 /** The sections, by their path. */
 const SECTIONS = {
@@ -36,7 +36,7 @@ export function AccountPage(props: {
   const href = useCustomersHref(account);
   return (
     <Page title={title} actions={actions}>
-      <nav className={css.tabs} aria-label={`Notifications of ${account}`}>
+      <nav className={ui.tabs} aria-label={`Notifications of ${account}`}>
         {Object.entries(SECTIONS).map(([path, name]) => (
           <Link key={path} href={href(path)} aria-current={path === part ? 'page' : undefined}>
             {name}

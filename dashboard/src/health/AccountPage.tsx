@@ -5,16 +5,17 @@ import { Link } from 'wouter';
 import type { AccountStatus, TestReport } from '../../../client/index.ts';
 import { withId, withRevision } from '../api.ts';
 import { Badge, Empty, Facts, Failure, Note, Page, Panel, useConfirm } from '../components.tsx';
+import { DataTable } from '../DataTable.tsx';
 import { EventSummary } from '../EventSummary.tsx';
 import { useApi } from '../queries.ts';
 import { useSession } from '../session.ts';
 import { useNow, useRefresh } from '../stream-hooks.ts';
 import { formatDuration, RelativeTime, Timestamp } from '../times.tsx';
+import ui from '../ui.module.css';
 import {
   ActionError,
   type ActionRunner,
   PollBars,
-  Rows,
   StateNote,
   useActionRunner,
   useHref,
@@ -73,50 +74,34 @@ function AccountView({ account: { record, report, polls } }: { readonly account:
       <div className={css.columns}>
         <Panel title="Status">
           <Facts
-            rows={[
-              ['Region', record.region.toUpperCase()],
-              ['Poll interval', record.paused ? 'Paused' : formatDuration(record.pollIntervalSeconds * 1000)],
-              ['Observed through', <ObservedThrough key="observed" account={whole} now={now} />],
-              [
-                'Last poll',
-                report?.lastPollAt ? <RelativeTime key="last" at={report.lastPollAt} /> : 'None yet',
-              ],
-              [
-                'Next poll',
-                report?.nextPollAt ? <RelativeTime key="next" at={report.nextPollAt} /> : 'None scheduled',
-              ],
-              [
-                'Consecutive failures',
+            rows={{
+              Region: record.region.toUpperCase(),
+              'Poll interval': record.paused ? 'Paused' : formatDuration(record.pollIntervalSeconds * 1000),
+              'Observed through': <ObservedThrough account={whole} now={now} />,
+              'Last poll': report?.lastPollAt ? <RelativeTime at={report.lastPollAt} /> : 'None yet',
+              'Next poll': report?.nextPollAt ? <RelativeTime at={report.nextPollAt} /> : 'None scheduled',
+              'Consecutive failures':
                 report && report.consecutiveFailures > 0 ? (
-                  <span key="failed" className={css.loud}>
-                    {report.consecutiveFailures}
-                  </span>
+                  <span className={css.loud}>{report.consecutiveFailures}</span>
                 ) : (
                   '0'
                 ),
-              ],
-              [
-                'Open jobs',
+              'Open jobs':
                 report?.openJobs == null ? (
                   'Not yet known'
                 ) : (
-                  <Link key="open" href={href('/jobs', { account: id, which: 'open' })}>
+                  <Link href={href('/jobs', { account: id, which: 'open' })}>
                     {report.openJobs.toLocaleString()}
                   </Link>
                 ),
-              ],
-              [
-                'Unread jobs',
-                report && report.unreadJobs > 0 ? report.unreadJobs.toLocaleString() : undefined,
-              ],
-              ['Missing jobs', report ? <MissingJobs key="missing" report={report} /> : undefined],
-              [
-                'Quarantined since',
-                report?.quarantinedAt ? <Timestamp key="doubt" at={report.quarantinedAt} /> : undefined,
-              ],
-              ['Credentials', record.secretRef ?? undefined],
-              ['Managed by', record.managed ? undefined : 'Configuration file'],
-            ]}
+              'Unread jobs': report && report.unreadJobs > 0 ? report.unreadJobs.toLocaleString() : undefined,
+              'Missing jobs': report ? <MissingJobs report={report} /> : undefined,
+              'Quarantined since': report?.quarantinedAt ? (
+                <Timestamp at={report.quarantinedAt} />
+              ) : undefined,
+              Credentials: record.secretRef ?? undefined,
+              'Managed by': record.managed ? undefined : 'Configuration file',
+            }}
           />
         </Panel>
         <Panel title="Polls">
@@ -146,7 +131,7 @@ function FailedPolls({ polls }: { readonly polls: AccountDetails['polls'] }) {
   const rows = polls.filter(({ outcome, problem }) => outcome !== 'complete' || problem !== null);
   if (rows.length === 0) return null;
   return (
-    <Rows
+    <DataTable
       label="Failed and partial polls"
       rows={rows}
       keyOf={({ startedAt }) => startedAt}
@@ -163,7 +148,7 @@ function FailedPolls({ polls }: { readonly polls: AccountDetails['polls'] }) {
         {
           name: 'Problem',
           wide: true,
-          render: ({ problem }) => problem ?? <span className={css.quiet}>Expired</span>,
+          render: ({ problem }) => problem ?? <span className={ui.quiet}>Expired</span>,
         },
       ]}
     />
@@ -182,10 +167,10 @@ function AccountEvents({ id, head }: { readonly id: string; readonly head: strin
           polling failures and quarantines appear here.
         </Empty>
       ) : (
-        <ul className={css.events}>
+        <ul className={`${ui.list} ${ui.list} ${css.events}`}>
           {data?.map((event) => (
             <li key={event.id}>
-              <span className={css.quiet}>
+              <span className={ui.quiet}>
                 <Timestamp at={event.time} />
               </span>
               <span>
@@ -258,7 +243,7 @@ const STEP_NAMES = { token: 'Token', identity: 'Identity', page: 'Page of jobs' 
 function TestResult({ report: { ok, steps, upstreamId, openJobs } }: { readonly report: TestReport }) {
   return (
     <Note tone={ok ? 'good' : 'bad'} live>
-      <div className={css.state}>
+      <div className={ui.tight}>
         <p>
           <strong>{ok ? 'The credentials are valid.' : 'The credentials test failed.'}</strong>
           {upstreamId === null ? '' : ` They belong to account ${upstreamId} of the ordering API`}
@@ -268,14 +253,14 @@ function TestResult({ report: { ok, steps, upstreamId, openJobs } }: { readonly 
               : '.'
             : `, with ${openJobs.toLocaleString()} open jobs.`}
         </p>
-        <ol className={css.steps}>
+        <ol className={`${ui.list} ${ui.list} ${css.steps}`}>
           {steps.map(({ step, ok: worked, message, ms }) => (
             <li key={step}>
               <Badge tone={worked ? 'good' : 'bad'}>
                 {STEP_NAMES[step]}: {worked ? 'passed' : 'failed'}
               </Badge>
               <span>{message}</span>
-              <span className={css.quiet}>{formatDuration(ms)}</span>
+              <span className={ui.quiet}>{formatDuration(ms)}</span>
             </li>
           ))}
         </ol>
@@ -302,7 +287,7 @@ function ConfirmActions(props: {
     const missing = countMissingJobs(report.missingJobs);
     const jobs = missing === 1 ? '1 job is' : `${missing.toLocaleString()} jobs are`;
     return (
-      <div className={css.tools}>
+      <div className={ui.actions}>
         <Button
           size="xs"
           onClick={() =>
@@ -332,11 +317,11 @@ function ConfirmActions(props: {
     <>
       {actualId === undefined ? null : (
         <p>
-          <span className={css.quiet}>Expected:</span> account {expectedId} of the ordering API.{' '}
-          <span className={css.quiet}>Found:</span> account {actualId}.
+          <span className={ui.quiet}>Expected:</span> account {expectedId} of the ordering API.{' '}
+          <span className={ui.quiet}>Found:</span> account {actualId}.
         </p>
       )}
-      <div className={css.tools}>
+      <div className={ui.actions}>
         <Button
           size="xs"
           onClick={() =>

@@ -1,18 +1,18 @@
 /** Recent delivery attempts of an endpoint with the responses. */
 import { NativeSelect } from '@mantine/core';
-import { keepPreviousData, useInfiniteQuery } from '@tanstack/react-query';
 import { Link } from 'wouter';
 import { Badge, Empty, Failure, Panel } from '../components.tsx';
+import { type Column, DataTable, LoadMore, usePages } from '../DataTable.tsx';
 import { eventTypeLabels, toPlainText } from '../events.ts';
 import { useApi } from '../queries.ts';
 import { formatDuration, Timestamp } from '../times.tsx';
+import ui from '../ui.module.css';
 import { accountHref, jobHref, useParams } from '../urls.ts';
-import { type Column, More, Rows, useHref } from './components.tsx';
+import { useHref } from './components.tsx';
 import css from './Health.module.css';
 import { ATTEMPT_CAUSES, ATTEMPT_OUTCOMES, type Attempt, type Endpoint } from './status.ts';
 
 const PAGE = 25;
-/** Refetch interval. Off once a second page is loaded, so that rows do not move. */
 const REFETCH_MS = 5_000;
 
 const OUTCOME_FILTERS = [
@@ -27,19 +27,17 @@ export function Deliveries({ endpoint: { region, id } }: { readonly endpoint: En
   const api = useApi();
   const [read, change] = useParams();
   const outcome = OUTCOME_FILTERS.find(({ value }) => value === read('outcome'))?.value || undefined;
-  const { data, error, refetch, fetchNextPage, hasNextPage, isFetchingNextPage } = useInfiniteQuery({
+  const list = usePages({
     queryKey: ['endpoints', 'deliveries', region, id, outcome],
-    queryFn: ({ pageParam, signal }) =>
+    fetchPage: (after, signal) =>
       api.get('/v1/endpoints/{id}/deliveries', {
-        params: { path: { id }, query: { region, limit: PAGE, outcome, after: pageParam } },
+        params: { path: { id }, query: { region, limit: PAGE, outcome, after } },
         signal,
       }),
-    initialPageParam: undefined as string | undefined,
-    getNextPageParam: ({ next }) => next ?? undefined,
-    refetchInterval: ({ state }) => ((state.data?.pages.length ?? 1) > 1 ? false : REFETCH_MS),
-    placeholderData: keepPreviousData,
+    toRows: ({ deliveries }) => deliveries,
+    refetchMs: REFETCH_MS,
   });
-  const rows = data?.pages.flatMap(({ deliveries }) => deliveries) ?? [];
+  const { rows } = list;
   const columns: Column<Attempt>[] = [
     { name: 'Time', render: ({ at }) => <Timestamp at={at} as="clock" /> },
     {
@@ -76,23 +74,23 @@ export function Deliveries({ endpoint: { region, id } }: { readonly endpoint: En
         />
       }
     >
-      {error && !data ? (
-        <Failure error={error} again={refetch} />
-      ) : !data ? null : rows.length === 0 ? (
+      {list.error && !rows ? (
+        <Failure error={list.error} again={list.refetch} />
+      ) : !rows ? null : rows.length === 0 ? (
         <Empty>
           {outcome === undefined
             ? 'No deliveries in the last 30 days. Attempts appear here when events are sent.'
             : 'No attempts with this outcome in the last 30 days.'}
         </Empty>
       ) : (
-        <Rows
+        <DataTable
           label="Deliveries"
           rows={rows}
           columns={columns}
           keyOf={({ event, at, cause }) => `${event} ${at} ${cause}`}
         />
       )}
-      {hasNextPage ? <More busy={isFetchingNextPage} onClick={fetchNextPage} /> : null}
+      <LoadMore query={list} />
     </Panel>
   );
 }
@@ -105,7 +103,7 @@ export function Subject({ account, jobNumber }: Pick<Attempt, 'account' | 'jobNu
   return (
     <>
       <Link href={href(jobHref(account, jobNumber))}>{jobNumber}</Link>{' '}
-      <span className={css.quiet}>{account}</span>
+      <span className={ui.quiet}>{account}</span>
     </>
   );
 }
@@ -125,7 +123,7 @@ function Details({ attempt: { reason, excerpt } }: { readonly attempt: Attempt }
         <details>
           <summary>Response body</summary>
           {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling element must be reachable by keyboard */}
-          <pre className={css.excerpt} tabIndex={0}>
+          <pre className={`${ui.verbatim} ${ui.verbatim} ${css.excerpt}`} tabIndex={0}>
             {excerpt}
           </pre>
         </details>

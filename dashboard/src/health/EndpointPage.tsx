@@ -5,15 +5,16 @@ import { Link } from 'wouter';
 import type { AttemptReport } from '../../../client/index.ts';
 import { withEndpoint, withRevision } from '../api.ts';
 import { Facts, Failure, Note, Page, Panel, Statistic, useConfirm } from '../components.tsx';
+import { DataTable } from '../DataTable.tsx';
 import { useApi } from '../queries.ts';
 import { useSession } from '../session.ts';
 import { useNow, useRefresh } from '../stream-hooks.ts';
 import { formatDuration, RelativeTime, Timestamp } from '../times.tsx';
+import ui from '../ui.module.css';
 import { accountHref } from '../urls.ts';
 import {
   ActionError,
   type ActionRunner,
-  Rows,
   StateNote,
   useActionRunner,
   useHref,
@@ -89,7 +90,7 @@ function EndpointView({ endpoint, health }: { readonly endpoint: Endpoint; reado
       </StateNote>
       <ActionError runner={runner} />
       {pinged ? <PingReport report={pinged} /> : null}
-      <div className={css.statistics}>
+      <div className={`${ui.columns} ${ui.columns} ${css.statistics}`}>
         <Statistic
           name="Backlog"
           value={backlog.events}
@@ -149,39 +150,30 @@ function EndpointView({ endpoint, health }: { readonly endpoint: Endpoint; reado
       <div className={css.columns}>
         <Panel title="Configuration">
           <Facts
-            rows={[
-              [
-                'Destination',
-                <bdi key="url">
-                  {kind === 'notifications' ? 'Customers, by e-mail and SMS' : endpoint.url}
-                </bdi>,
-              ],
-              ['Description', endpoint.description ?? undefined],
-              ['Region', region.toUpperCase()],
-              [
-                'Accounts',
-                endpoint.accounts.length === 0 ? 'All of the region' : endpoint.accounts.join(', '),
-              ],
-              ['Events', endpoint.types.length === 0 ? 'All types' : endpoint.types.join(', ')],
-              ['Last delivered', formatLastDelivered(health)],
-              ['Last failed', failed ? <RelativeTime key="failed" at={failed} /> : 'Never'],
-              [
-                'Last error',
-                statistics.lastError ? (
-                  <span key="error">
-                    <RelativeTime at={statistics.lastError.at} />: <bdi>{statistics.lastError.reason}</bdi>
-                  </span>
-                ) : undefined,
-              ],
-              ['Managed by', endpoint.managed || kind !== 'webhook' ? undefined : 'Configuration file'],
-            ]}
+            rows={{
+              Destination: (
+                <bdi>{kind === 'notifications' ? 'Customers, by e-mail and SMS' : endpoint.url}</bdi>
+              ),
+              Description: endpoint.description ?? undefined,
+              Region: region.toUpperCase(),
+              Accounts: endpoint.accounts.length === 0 ? 'All of the region' : endpoint.accounts.join(', '),
+              Events: endpoint.types.length === 0 ? 'All types' : endpoint.types.join(', '),
+              'Last delivered': formatLastDelivered(health),
+              'Last failed': failed ? <RelativeTime at={failed} /> : 'Never',
+              'Last error': statistics.lastError ? (
+                <span>
+                  <RelativeTime at={statistics.lastError.at} />: <bdi>{statistics.lastError.reason}</bdi>
+                </span>
+              ) : undefined,
+              'Managed by': endpoint.managed || kind !== 'webhook' ? undefined : 'Configuration file',
+            }}
           />
         </Panel>
         <Panel title="Longest backlogs" aside="Events after the cursor, before filtering">
           {backlog.accounts.length === 0 ? (
-            <p className={css.quiet}>No backlog.</p>
+            <p className={ui.quiet}>No backlog.</p>
           ) : (
-            <Rows
+            <DataTable
               label="Longest backlogs"
               rows={backlog.accounts}
               keyOf={({ account }) => account}

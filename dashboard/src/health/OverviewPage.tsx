@@ -4,11 +4,13 @@ import { useQueryClient } from '@tanstack/react-query';
 import { useMemo } from 'react';
 import { Link } from 'wouter';
 import { Badge, Empty, Failure, Note, Page, Panel } from '../components.tsx';
+import { type Column, DataTable } from '../DataTable.tsx';
 import { type Account, type Region, useAccounts, useRegions } from '../queries.ts';
 import { useNow, useRefresh } from '../stream-hooks.ts';
 import { formatDuration, RelativeTime, Timestamp } from '../times.tsx';
+import ui from '../ui.module.css';
 import { accountHref, endpointHref, useParams, useRegion } from '../urls.ts';
-import { type Column, Rows, useHref, useIsOnScreen, Waiting } from './components.tsx';
+import { useHref, useIsOnScreen, Waiting } from './components.tsx';
 import css from './Health.module.css';
 import { getCachedHealth, useEndpointHealth, useEndpoints } from './queries.ts';
 import {
@@ -82,7 +84,7 @@ export function OverviewPage() {
 function Outage({ region: { id, failingSince, problem } }: { readonly region: Region }) {
   return (
     <Note tone="bad" live>
-      <div className={css.state}>
+      <div className={ui.tight}>
         <p>
           <strong>Outage of the ordering API in {id.toUpperCase()}</strong>
           {failingSince === null ? null : (
@@ -134,7 +136,7 @@ function AccountsPanel({ accounts, now }: { readonly accounts: readonly Account[
       render: ({ id, region }) => (
         <>
           <Link href={href(accountHref(id))}>{id}</Link>
-          {several ? <span className={css.quiet}> {region.toUpperCase()}</span> : null}
+          {several ? <span className={ui.quiet}> {region.toUpperCase()}</span> : null}
         </>
       ),
     },
@@ -157,7 +159,7 @@ function AccountsPanel({ accounts, now }: { readonly accounts: readonly Account[
         status?.pollMs ? (
           <>
             {formatDuration(status.pollMs.last)}
-            <span className={css.quiet}> · {formatDuration(status.pollMs.median)}</span>
+            <span className={ui.quiet}> · {formatDuration(status.pollMs.median)}</span>
           </>
         ) : (
           '–'
@@ -208,7 +210,7 @@ function AccountsPanel({ accounts, now }: { readonly accounts: readonly Account[
         ) : rows.length === 0 ? (
           <Empty>No accounts match the filter.</Empty>
         ) : (
-          <Rows label="Accounts" columns={columns} rows={rows} keyOf={({ id }) => id} />
+          <DataTable label="Accounts" columns={columns} rows={rows} keyOf={({ id }) => id} />
         )}
       </Panel>
     </div>
@@ -218,7 +220,7 @@ function AccountsPanel({ accounts, now }: { readonly accounts: readonly Account[
 /** Time up to which an account was completely observed; highlighted if stale. */
 export function ObservedThrough({ account, now }: { readonly account: Account; readonly now: number }) {
   const at = account.status?.observedThrough;
-  if (!at) return <span className={css.quiet}>Never</span>;
+  if (!at) return <span className={ui.quiet}>Never</span>;
   const stale = staleSince(account, now);
   if (stale === null) return <RelativeTime at={at} />;
   return (
@@ -260,7 +262,7 @@ function EndpointsPanel({ endpoints }: { readonly endpoints: readonly Endpoint[]
       render: (one) => (
         <>
           <Link href={href(endpointHref(one.region, one.id))}>{getSinkName(one.id)}</Link>
-          {several ? <span className={css.quiet}> {one.region.toUpperCase()}</span> : null}
+          {several ? <span className={ui.quiet}> {one.region.toUpperCase()}</span> : null}
         </>
       ),
     },
@@ -299,7 +301,7 @@ function EndpointsPanel({ endpoints }: { readonly endpoints: readonly Endpoint[]
         ) : rows.length === 0 ? (
           <Empty>No endpoints match the filter.</Empty>
         ) : (
-          <Rows
+          <DataTable
             label="Endpoints"
             columns={columns}
             rows={rows}
@@ -343,7 +345,7 @@ function Backlog({ backlog: { events, oldestAt, complete } }: Pick<Health, 'back
       {events.toLocaleString()}
       {complete ? '' : ' or more'}
       {oldestAt === null ? null : (
-        <span className={css.quiet}>
+        <span className={ui.quiet}>
           {' · '}
           <RelativeTime at={oldestAt} />
         </span>

@@ -1,40 +1,36 @@
 /** Parked and dead events of an endpoint, with retry and discard. */
 import { Button, Checkbox } from '@mantine/core';
-import { keepPreviousData, useInfiniteQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import type { DeadEvent, ParkedEvent, ParkedEventSelection } from '../../../client/index.ts';
 import { withEndpoint } from '../api.ts';
 import { Empty, Failure, Panel, showToast, useConfirm } from '../components.tsx';
+import { type Column, DataTable, LoadMore, usePages } from '../DataTable.tsx';
 import { useApi } from '../queries.ts';
 import { useSession } from '../session.ts';
 import { RelativeTime } from '../times.tsx';
-import { ActionError, type Column, More, Rows, useActionRunner } from './components.tsx';
+import ui from '../ui.module.css';
+import { ActionError, useActionRunner } from './components.tsx';
 import { getTypeLabel, Subject } from './Deliveries.tsx';
-import css from './Health.module.css';
 import type { Endpoint } from './status.ts';
 
 const PAGE = 25;
 const REFETCH_MS = 5_000;
 
-/** A paged list of events of an endpoint. Refetched while only the first page is loaded. */
+/** A paged list of events of an endpoint. */
 function useEventList<T>({ region, id }: Endpoint, what: 'parked' | 'dead', enabled: boolean) {
   const api = useApi();
-  const query = useInfiniteQuery({
+  const list = usePages({
     queryKey: ['endpoints', what, region, id],
-    queryFn: ({ pageParam, signal }) =>
+    fetchPage: (after, signal) =>
       api.get(`/v1/endpoints/{id}/${what}`, {
-        params: { path: { id }, query: { region, limit: PAGE, after: pageParam } },
+        params: { path: { id }, query: { region, limit: PAGE, after } },
         signal,
       }),
-    initialPageParam: undefined as string | undefined,
-    getNextPageParam: ({ next }) => next ?? undefined,
+    toRows: (page) => ('parked' in page ? page.parked : page.dead) as T[],
+    refetchMs: REFETCH_MS,
     enabled,
-    refetchInterval: ({ state }) => ((state.data?.pages.length ?? 1) > 1 ? false : REFETCH_MS),
-    placeholderData: keepPreviousData,
   });
-  const pages = query.data?.pages ?? [];
-  const rows = pages.flatMap((page) => ('parked' in page ? page.parked : page.dead) as T[]);
-  return { ...query, rows };
+  return { ...list, rows: list.rows ?? [] };
 }
 
 /** Parked events. Renders nothing if `count` is 0. */
@@ -99,7 +95,7 @@ export function ParkedEvents({ endpoint, count }: { readonly endpoint: Endpoint;
       title={`Parked: ${formatEventCount(count)}`}
       aside={
         may('operate') ? (
-          <div className={css.tools}>
+          <div className={ui.actions}>
             <Button size="xs" variant="default" loading={runner.busy === 'retry'} onClick={retry}>
               Retry {which}
             </Button>
@@ -112,7 +108,7 @@ export function ParkedEvents({ endpoint, count }: { readonly endpoint: Endpoint;
     >
       <ActionError runner={runner} />
       {list.error && !list.data ? <Failure error={list.error} again={list.refetch} /> : null}
-      <Rows
+      <DataTable
         label="Parked events"
         rows={list.rows}
         keyOf={({ event }) => event}
@@ -131,7 +127,7 @@ export function ParkedEvents({ endpoint, count }: { readonly endpoint: Endpoint;
           ...(may('operate') ? [selection] : []),
         ]}
       />
-      {list.hasNextPage ? <More busy={list.isFetchingNextPage} onClick={list.fetchNextPage} /> : null}
+      <LoadMore query={list} />
     </Panel>
   );
 }
@@ -149,7 +145,7 @@ export function DeadEvents({ endpoint, count }: { readonly endpoint: Endpoint; r
       {list.data && list.rows.length === 0 ? (
         <Empty>No dead events of the accounts of your key.</Empty>
       ) : null}
-      <Rows
+      <DataTable
         label="Dead events"
         rows={list.rows}
         keyOf={({ event, diedAt }) => `${event} ${diedAt}`}
@@ -159,7 +155,7 @@ export function DeadEvents({ endpoint, count }: { readonly endpoint: Endpoint; r
           { name: 'Reason', wide: true, render: ({ reason }) => <bdi>{reason}</bdi> },
         ]}
       />
-      {list.hasNextPage ? <More busy={list.isFetchingNextPage} onClick={list.fetchNextPage} /> : null}
+      <LoadMore query={list} />
     </Panel>
   );
 }

@@ -6,7 +6,7 @@ import { Failure } from '../components.tsx';
 import { parseLocalTime, toLocalTime } from '../dates.ts';
 import { useApiForm } from '../forms.ts';
 import { useApi } from '../queries.ts';
-import css from './Health.module.css';
+import ui from '../ui.module.css';
 import type { Endpoint } from './status.ts';
 
 interface Values {
@@ -57,7 +57,7 @@ export default function ReplayForm(props: {
   });
   const { kind } = form.values;
   return (
-    <form onSubmit={submit} className={css.form} noValidate>
+    <form onSubmit={submit} className={ui.fields} noValidate>
       <p>
         Events that pass the filters of the endpoint are sent again with their original ids, marked as a
         replay, in parallel to live events. Rejected events are counted, not parked.

@@ -4,11 +4,12 @@ import { keepPreviousData, useQuery, useQueryClient } from '@tanstack/react-quer
 import { lazy, Suspense, useState } from 'react';
 import { withEndpoint } from '../api.ts';
 import { Badge, Empty, Failure, Loading, Panel, showToast, useConfirm } from '../components.tsx';
+import { DataTable } from '../DataTable.tsx';
 import { useApi } from '../queries.ts';
 import { useSession } from '../session.ts';
 import { RelativeTime, Timestamp } from '../times.tsx';
-import { Rows, useActionRunner } from './components.tsx';
-import css from './Health.module.css';
+import ui from '../ui.module.css';
+import { useActionRunner } from './components.tsx';
 import {
   type Endpoint,
   formatReplayProgress,
@@ -75,7 +76,7 @@ export function Replays({ endpoint }: { readonly endpoint: Endpoint }) {
         <Empty>No recent replays. A replay sends recorded events to this endpoint again.</Empty>
       ) : null}
       {data && data.length > 0 ? (
-        <Rows
+        <DataTable
           label="Replays"
           rows={data}
           keyOf={(replay) => replay.id}
@@ -133,8 +134,8 @@ function Progress({ replay }: { readonly replay: ReplayRun }) {
   const { total, done, truncatedAccounts } = replay;
   return (
     <>
-      <progress className={css.progress} value={done} max={Math.max(1, total)} aria-label="Progress" />
-      <span className={css.small}>
+      <progress className={ui.progress} value={done} max={Math.max(1, total)} aria-label="Progress" />
+      <span className={ui.hint}>
         {formatReplayProgress(replay)}
         {truncatedAccounts.length > 0
           ? `; starts later than requested in ${formatAccounts(truncatedAccounts)}, because older events are expired`

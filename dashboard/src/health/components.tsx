@@ -1,107 +1,13 @@
 /** Components shared by the Health pages. */
-import { Button } from '@mantine/core';
 import { type QueryKey, useQueryClient } from '@tanstack/react-query';
 import { type ReactNode, type RefObject, useEffect, useRef, useState } from 'react';
 import type { Poll } from '../../../client/index.ts';
 import { Failure, Hidden, Note, showToast } from '../components.tsx';
 import { formatDuration, formatExactTime } from '../times.tsx';
+import ui from '../ui.module.css';
 import { buildHref, useRegion } from '../urls.ts';
 import css from './Health.module.css';
 import { describePolls, POLL_OUTCOMES, type StateText } from './status.ts';
-
-/** A column of {@link Rows}. */
-export interface Column<T> {
-  readonly name: string;
-  readonly render: (row: T) => ReactNode;
-  /** Right-aligned, for numbers. */
-  readonly right?: boolean;
-  /** Takes the remaining width. */
-  readonly wide?: boolean;
-  /** Shows the name to screen readers only. */
-  readonly hiddenName?: boolean;
-  /** Whether a row has content in this column. A column without content in any row is omitted. */
-  readonly hasContent?: (row: T) => boolean;
-}
-
-/** Number of rows before "Show all". */
-const FIRST_ROWS = 60;
-
-/** Table; on narrow screens each row is a card. The first column is the row header. */
-export function Rows<T>(props: {
-  readonly label: string;
-  readonly columns: readonly Column<T>[];
-  readonly rows: readonly T[];
-  readonly keyOf: (row: T) => string;
-}) {
-  const { label, rows, keyOf } = props;
-  const columns = props.columns.filter(({ hasContent: has }) => has === undefined || rows.some(has));
-  const [all, setAll] = useState(false);
-  const shown = all ? rows : rows.slice(0, FIRST_ROWS);
-  return (
-    <>
-      {/* biome-ignore-start lint/a11y/noRedundantRoles: the card layout on narrow screens would remove the roles */}
-      <table className={css.rows} role="table" aria-label={label}>
-        <thead role="rowgroup">
-          <tr role="row">
-            {columns.map(({ name, right, wide, hiddenName: quiet }) => (
-              <th
-                key={name}
-                role="columnheader"
-                scope="col"
-                data-right={right || undefined}
-                data-wide={wide || undefined}
-              >
-                {quiet ? <Hidden>{name}</Hidden> : name}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody role="rowgroup">
-          {shown.map((row) => (
-            <tr key={keyOf(row)} role="row">
-              {columns.map(({ name, render: of, right, wide, hiddenName: quiet }, at) =>
-                at === 0 ? (
-                  <th key={name} role="rowheader" scope="row">
-                    {of(row)}
-                  </th>
-                ) : (
-                  <td
-                    key={name}
-                    role="cell"
-                    data-label={quiet ? undefined : name}
-                    data-right={right || undefined}
-                    data-wide={wide || undefined}
-                  >
-                    {of(row)}
-                  </td>
-                ),
-              )}
-            </tr>
-          ))}
-        </tbody>
-      </table>
-      {/* biome-ignore-end lint/a11y/noRedundantRoles: as above */}
-      {shown.length < rows.length ? (
-        <div className={css.more}>
-          <Button size="xs" variant="default" onClick={() => setAll(true)}>
-            Show all {rows.length.toLocaleString()}
-          </Button>
-        </div>
-      ) : null}
-    </>
-  );
-}
-
-/** Loads the next page of a list. */
-export function More(props: { readonly busy: boolean; readonly onClick: () => unknown }) {
-  return (
-    <div className={css.more}>
-      <Button size="xs" variant="default" loading={props.busy} onClick={() => void props.onClick()}>
-        Show more
-      </Button>
-    </div>
-  );
-}
 
 /** Whether an element is visible or within 100 px of the viewport. */
 export function useIsOnScreen<E extends Element>(): readonly [RefObject<E | null>, boolean] {
@@ -180,18 +86,18 @@ export function StateNote(props: {
   const { state, problem, children } = props;
   return (
     <Note tone={state.tone}>
-      <div className={css.state}>
+      <div className={ui.tight}>
         <p>
           <strong>{state.label}.</strong> {state.meaning}
         </p>
         {problem ? (
           <p>
-            <span className={css.quiet}>Problem:</span> <bdi>{problem}</bdi>
+            <span className={ui.quiet}>Problem:</span> <bdi>{problem}</bdi>
           </p>
         ) : null}
         {state.advice === undefined ? null : (
           <p>
-            <span className={css.quiet}>Recommended action:</span> {state.advice}
+            <span className={ui.quiet}>Recommended action:</span> {state.advice}
           </p>
         )}
         {children}
@@ -204,7 +110,7 @@ export function StateNote(props: {
 export function PollBars({ polls }: { readonly polls: readonly Poll[] }) {
   const slowest = Math.max(1, ...polls.map(({ ms }) => ms));
   return (
-    <figure className={css.polls}>
+    <figure className={`${ui.tight} ${ui.tight} ${css.polls}`}>
       <div className={css.bars} aria-hidden>
         {[...polls].reverse().map(({ startedAt, ms, outcome, problem }) => (
           <span
@@ -216,7 +122,7 @@ export function PollBars({ polls }: { readonly polls: readonly Poll[] }) {
           </span>
         ))}
       </div>
-      <figcaption>{describePolls(polls, formatDuration)}</figcaption>
+      <figcaption className={ui.hint}>{describePolls(polls, formatDuration)}</figcaption>
     </figure>
   );
 }

@@ -14,6 +14,7 @@ import {
 import { useLocation } from 'wouter';
 import { Badge, Hidden, useNarrow } from '../components.tsx';
 import { UpstreamDate } from '../times.tsx';
+import ui from '../ui.module.css';
 import { buildHref, jobHref, useParams, useRegion } from '../urls.ts';
 import css from './Jobs.module.css';
 import type { Row, SearchResult, Sort } from './search.ts';
@@ -120,7 +121,7 @@ export function JobTable({
 
   return (
     <div
-      className={css.table}
+      className={`${ui.box} ${css.table}`}
       role="grid"
       aria-label="Jobs"
       aria-rowcount={result.complete ? rows.length + 1 : -1}
@@ -253,7 +254,7 @@ function Text({ text }: { readonly text: string | null }) {
   if (text === null || text === '')
     return (
       <>
-        <span className={css.none} aria-hidden>
+        <span className={ui.quiet} aria-hidden>
           –
         </span>
         <Hidden>none</Hidden>

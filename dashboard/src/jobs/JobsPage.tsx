@@ -9,6 +9,7 @@ import { toLocalDay } from '../dates.ts';
 import { type Account, useAccounts, useApi, useRegions } from '../queries.ts';
 import { useSession } from '../session.ts';
 import { useNow } from '../stream-hooks.ts';
+import ui from '../ui.module.css';
 import { useParams, useRegion } from '../urls.ts';
 import css from './Jobs.module.css';
 import { JobTable } from './JobTable.tsx';
@@ -297,8 +298,8 @@ function Summary({ query, search }: { readonly query: JobQuery; readonly search:
   const [read, change] = useParams();
   const text = formatResultCount(result, query);
   return (
-    <div className={css.summary}>
-      <p className={css.count}>
+    <div className={`${ui.actions} ${css.summary}`}>
+      <p className={ui.hint}>
         {/* Progress is not announced by screen readers. */}
         {result.reading ? <span>{text}</span> : null}
         <span role="status">{result.reading ? '' : text}</span>

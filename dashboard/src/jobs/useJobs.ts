@@ -2,6 +2,7 @@
 import { useQueryClient } from '@tanstack/react-query';
 import { useCallback, useEffect, useMemo, useSyncExternalStore } from 'react';
 import type { Client } from '../../../client/index.ts';
+import { type Backoff, backoff } from '../../../shared/retry.ts';
 import { getRetryAfterMs, isTransient, toErrorMessage } from '../api.ts';
 import { useApi } from '../queries.ts';
 import type { EventStream } from '../stream.ts';
@@ -60,6 +61,7 @@ export function useJobs(query: JobQuery, accounts: readonly SearchedAccount[]): 
 /** Minimum interval between renders, because many responses arrive at once. */
 const NOTIFY_MS = 80;
 const MAX_ATTEMPTS = 4;
+const RETRY_MS: Backoff = { first: 500, max: 4_000 };
 
 class Runner {
   readonly #api: Client;
@@ -160,7 +162,7 @@ class Runner {
           search.addFailure(request, toErrorMessage(cause));
           break;
         }
-        const waitMs = getRetryAfterMs(cause) ?? 1_000 * 2 ** (attempt - 2);
+        const waitMs = getRetryAfterMs(cause) ?? backoff(attempt - 1, RETRY_MS);
         await new Promise((resolve) => setTimeout(resolve, waitMs));
       }
     }

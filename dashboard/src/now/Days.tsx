@@ -1,10 +1,11 @@
 /** Created and dispatched jobs by day, as a chart or a table with links. */
-import { Button, Table } from '@mantine/core';
+import { Button } from '@mantine/core';
 import type { UseQueryResult } from '@tanstack/react-query';
 import { lazy, Suspense, useMemo, useState } from 'react';
 import { Link } from 'wouter';
 import type { Rollup } from '../../../client/index.ts';
 import { Loading, Panel } from '../components.tsx';
+import { DataTable } from '../DataTable.tsx';
 import { ErrorBoundary } from '../shell/ErrorBoundary.tsx';
 import { useNow } from '../stream-hooks.ts';
 import { Day } from '../times.tsx';
@@ -57,34 +58,25 @@ function useChartedDays({ data, isPlaceholderData }: UseQueryResult<readonly Rol
 function DaysTable({ days }: { readonly days: readonly Rollup[] }) {
   const region = useRegion() ?? undefined;
   return (
-    <Table verticalSpacing={2} fz="sm">
-      <Table.Thead>
-        <Table.Tr>
-          <Table.Th>Day</Table.Th>
-          {['Created', 'Dispatched', 'On time', 'Late'].map((name) => (
-            <Table.Th key={name} ta="right">
-              {name}
-            </Table.Th>
-          ))}
-        </Table.Tr>
-      </Table.Thead>
-      <Table.Tbody>
-        {[...days].reverse().map(({ day, created, dispatched, onTime, late }) => (
-          <Table.Tr key={day}>
-            <Table.Th scope="row" fw={400}>
-              <Day day={day} />
-            </Table.Th>
-            <Table.Td ta="right">{created.toLocaleString()}</Table.Td>
-            <Table.Td ta="right">
-              <Link href={buildHref('/jobs', { dispatchedOn: day, region })}>
-                {dispatched.toLocaleString()}
-              </Link>
-            </Table.Td>
-            <Table.Td ta="right">{onTime.toLocaleString()}</Table.Td>
-            <Table.Td ta="right">{late.toLocaleString()}</Table.Td>
-          </Table.Tr>
-        ))}
-      </Table.Tbody>
-    </Table>
+    <DataTable
+      label="Jobs by day"
+      rows={[...days].reverse()}
+      keyOf={({ day }) => day}
+      columns={[
+        { name: 'Day', render: ({ day }) => <Day day={day} /> },
+        { name: 'Created', right: true, render: ({ created }) => created.toLocaleString() },
+        {
+          name: 'Dispatched',
+          right: true,
+          render: ({ day, dispatched }) => (
+            <Link href={buildHref('/jobs', { dispatchedOn: day, region })}>
+              {dispatched.toLocaleString()}
+            </Link>
+          ),
+        },
+        { name: 'On time', right: true, render: ({ onTime }) => onTime.toLocaleString() },
+        { name: 'Late', right: true, render: ({ late }) => late.toLocaleString() },
+      ]}
+    />
   );
 }

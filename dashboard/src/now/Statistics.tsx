@@ -13,6 +13,7 @@ import { type Account, useAccounts, useApi, useRegions } from '../queries.ts';
 import { useSession } from '../session.ts';
 import { useNow, useRefresh } from '../stream-hooks.ts';
 import { Day, RelativeTime, UpstreamDate } from '../times.tsx';
+import ui from '../ui.module.css';
 import { accountHref, buildHref, jobHref, useParams, useRegion } from '../urls.ts';
 import css from './Statistics.module.css';
 import {
@@ -228,17 +229,19 @@ export function Statuses({ open }: { readonly open: UseQueryResult<OpenTotals> }
   );
   return (
     <Panel title="Open jobs by status" aside={aside}>
-      <div className={css.statuses}>
+      <div className={ui.tight}>
         <QueryError query={open} />
-        {data && statuses.length === 0 ? <p className={css.none}>No open jobs.</p> : null}
-        <ul>
+        {data && statuses.length === 0 ? <p className={ui.hint}>No open jobs.</p> : null}
+        <ul className={ui.list}>
           {shown.map(({ status, jobs }) => (
             <li key={status}>
               <Link
                 className={css.status}
                 href={buildHref('/jobs', status === null ? { which: 'open', region } : { status, region })}
               >
-                <bdi className={css.statusName}>{status === null ? 'No status' : toPlainText(status)}</bdi>
+                <bdi className={`${ui.ellipsis} ${css.statusName}`}>
+                  {status === null ? 'No status' : toPlainText(status)}
+                </bdi>
                 <span className={css.track} aria-hidden>
                   <span className={css.bar} style={{ width: `${(jobs / most) * 100}%` }} />
                 </span>
@@ -256,7 +259,7 @@ export function Statuses({ open }: { readonly open: UseQueryResult<OpenTotals> }
           </Button>
         ) : null}
         {data && data.otherStatuses > 0 ? (
-          <p className={css.none}>{data.otherStatuses.toLocaleString()} with other statuses.</p>
+          <p className={ui.hint}>{data.otherStatuses.toLocaleString()} with other statuses.</p>
         ) : null}
       </div>
     </Panel>
@@ -367,16 +370,19 @@ function JobList(props: {
       }
     >
       {/* The number of rows is known before they are loaded. */}
-      <div className={css.list} style={{ minHeight: `${1.7 + ROW_REM * Math.min(most, total ?? 0)}rem` }}>
-        <p className={css.hint}>
+      <div
+        className={`${ui.tight} ${css.list}`}
+        style={{ minHeight: `${1.7 + ROW_REM * Math.min(most, total ?? 0)}rem` }}
+      >
+        <p className={ui.hint}>
           {description}
           {total === undefined ? '' : ` ${formatListScope(total, most, queried.length, left)}`}
         </p>
         <QueryError query={query} />
         {data && data.length === 0 && (left === 0 || total === 0) ? (
-          <p className={css.none}>{emptyText}</p>
+          <p className={ui.hint}>{emptyText}</p>
         ) : null}
-        <ul>
+        <ul className={ui.list}>
           {data?.map((job) => (
             <li key={`${job.account}/${job.jobNumber}`}>
               <JobLink job={job} region={region} />
@@ -397,9 +403,11 @@ function JobLink({ job, region }: { readonly job: ListedJob; readonly region: st
   return (
     <Link className={css.job} href={buildHref(jobHref(job.account, job.jobNumber), { region })}>
       <span className={css.jobNumber}>{job.jobNumber}</span>
-      <span className={css.account}>{job.account}</span>
-      <bdi className={css.description}>{job.description === null ? '' : toPlainText(job.description)}</bdi>
-      <bdi className={css.jobStatus}>{job.status === null ? '' : toPlainText(job.status)}</bdi>
+      <span className={`${ui.ellipsis} ${css.account}`}>{job.account}</span>
+      <bdi className={ui.ellipsis}>{job.description === null ? '' : toPlainText(job.description)}</bdi>
+      <bdi className={`${ui.ellipsis} ${css.jobStatus}`}>
+        {job.status === null ? '' : toPlainText(job.status)}
+      </bdi>
       <span className={css.due}>
         <Hidden>due </Hidden>
         {job.dateDue === null ? null : <UpstreamDate at={job.dateDue} />}

@@ -5,13 +5,14 @@ import { useVirtualizer } from '@tanstack/react-virtual';
 import { memo, type ReactNode, useCallback, useEffect, useId, useMemo, useRef, useState } from 'react';
 import { Link } from 'wouter';
 import type { JobEvent } from '../../../shared/events/event.ts';
-import { Hidden, useNarrow } from '../components.tsx';
+import { Empty, Hidden, Note, useNarrow } from '../components.tsx';
 import { EventSummary } from '../EventSummary.tsx';
 import { describeEvent, eventTypeGroups, eventTypeLabels, getJobNumber, toPlainText } from '../events.ts';
 import { useAccounts } from '../queries.ts';
 import type { StreamState } from '../stream.ts';
 import { useNow, useStreamState } from '../stream-hooks.ts';
 import { isToday, Timestamp } from '../times.tsx';
+import ui from '../ui.module.css';
 import { accountHref, buildHref, endpointHref, jobHref, useParams, useRegion } from '../urls.ts';
 import { countAfter, createRowFilter, type EventFilter, type Row } from './feed.ts';
 import css from './StreamPanel.module.css';
@@ -20,7 +21,7 @@ import css from './StreamPanel.module.css';
 const ROW_PX = { wide: 34, narrow: 58 };
 /** Rows rendered beyond the visible ones, so that scrolling shows no blank area. */
 const OVERSCAN = 6;
-/** Time for which a hoverTimer pointer holds the list. */
+/** Time for which the pointer holds the list after its last movement. */
 const HOVER_MS = 10_000;
 /** Pause after typing before the text filter applies. */
 const DEBOUNCE_MS = 250;
@@ -53,10 +54,10 @@ export function StreamPanel({ className }: { readonly className?: string | undef
       ? 'Held while you read'
       : `${rows.length.toLocaleString()} events, newest first`;
   return (
-    <section className={`${css.panel} ${className ?? ''}`} aria-labelledby={id}>
+    <section className={`${ui.box} ${css.panel} ${className ?? ''}`} aria-labelledby={id}>
       <div className={css.head}>
         <h2 id={id}>Live events</h2>
-        <span className={css.state}>{live.loaded ? state : 'Loading'}</span>
+        <span className={`${ui.hint} ${ui.ellipsis} ${css.state}`}>{live.loaded ? state : 'Loading'}</span>
         {held && waiting > 0 ? (
           <Button
             className={css.new}
@@ -249,20 +250,23 @@ function StreamProblems({ live }: { readonly live: StreamState }) {
   return (
     <>
       {connection.phase === 'lost' ? (
-        <div className={css.problem}>
-          <span>
-            Connection lost at <Timestamp at={new Date(connection.since).toISOString()} as="clock" />:{' '}
-            {connection.why} Missed events are loaded when the connection returns.
-          </span>
-        </div>
+        <Note tone="bad">
+          Connection lost at <Timestamp at={new Date(connection.since).toISOString()} as="clock" />:{' '}
+          {connection.why} Missed events are loaded when the connection returns.
+        </Note>
       ) : null}
       {gap?.kind === 'gap' ? (
-        <div className={css.problem} role="alert">
-          <span>Events are missing in this list: {gap.reason}</span>
-          <Button size="compact-xs" variant="default" onClick={() => setKnown(gap.number)}>
-            Dismiss
-          </Button>
-        </div>
+        <Note
+          tone="bad"
+          live
+          actions={
+            <Button size="compact-xs" variant="default" onClick={() => setKnown(gap.number)}>
+              Dismiss
+            </Button>
+          }
+        >
+          Events are missing in this list: {gap.reason}
+        </Note>
       ) : null}
     </>
   );
@@ -271,13 +275,9 @@ function StreamProblems({ live }: { readonly live: StreamState }) {
 function EmptyList({ filtered }: { readonly filtered: boolean }) {
   const [, change] = useParams();
   if (!filtered)
-    return (
-      <p className={css.empty}>
-        No events yet. Changes of jobs and accounts appear here as they are detected.
-      </p>
-    );
+    return <Empty>No events yet. Changes of jobs and accounts appear here as they are detected.</Empty>;
   return (
-    <p className={css.empty}>
+    <Empty>
       No recent events match the filters. New matching events appear here.{' '}
       <Button
         size="compact-xs"
@@ -286,7 +286,7 @@ function EmptyList({ filtered }: { readonly filtered: boolean }) {
       >
         Clear filters
       </Button>
-    </p>
+    </Empty>
   );
 }
 
@@ -376,15 +376,18 @@ const RowContent = memo(function RowContent({
       <span className={css.time}>
         <Timestamp at={event.time} as={isToday(event.time) ? 'clock' : 'short'} />
       </span>
-      <span className={css.account}>{account ?? event.data.region}</span>
-      <span className={css.job}>
+      <span className={`${ui.ellipsis} ${css.account}`}>{account ?? event.data.region}</span>
+      <span className={`${ui.ellipsis} ${css.job}`}>
         {number === undefined || account === undefined ? (
           <SubjectLink event={event} region={region} />
         ) : (
           <Link href={buildHref(jobHref(account, number), { region })}>{number}</Link>
         )}
       </span>
-      <span className={css.text} title={description ? toPlainText(description) : undefined}>
+      <span
+        className={`${ui.ellipsis} ${css.text}`}
+        title={description ? toPlainText(description) : undefined}
+      >
         {tone === 'bad' || tone === 'warn' ? <Hidden>Problem: </Hidden> : null}
         <EventSummary event={event} />
         {description && event.type !== 'job.created' ? (

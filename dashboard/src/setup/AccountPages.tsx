@@ -14,10 +14,12 @@ import {
 import { withId, withRevision } from '../api.ts';
 import { Badge, Empty, Facts, Failure, Note, Page, Panel, showToast } from '../components.tsx';
 import { formatCount } from '../customers/labels.ts';
+import { DataTable } from '../DataTable.tsx';
 import { type ApiForm, useApiForm } from '../forms.ts';
 import { useAccounts, useApi, useRegions } from '../queries.ts';
 import { useSession } from '../session.ts';
 import { RelativeTime } from '../times.tsx';
+import ui from '../ui.module.css';
 import { accountHref, useRegion } from '../urls.ts';
 import {
   ButtonLink,
@@ -51,7 +53,7 @@ export function AccountsPage() {
       title="Accounts"
       actions={canCreate ? <ButtonLink href={link('/setup/new-account')}>New account</ButtonLink> : null}
     >
-      <p className={css.what}>
+      <p className={ui.hint}>
         Accounts of the ordering system that Jobwire polls. Each has its own event log.
       </p>
       {error && !all ? <Failure error={error} again={refetch} /> : null}
@@ -64,40 +66,25 @@ export function AccountsPage() {
       ) : null}
       {accounts && accounts.length > 0 ? (
         <Panel title={formatCount(accounts.length, 'account')}>
-          <div className={css.wide}>
-            <table className={css.table}>
-              <thead>
-                <tr>
-                  <th>Account</th>
-                  <th>Region</th>
-                  <th>Poll interval</th>
-                  <th>Credentials</th>
-                  <th className={css.extra}>Created</th>
-                </tr>
-              </thead>
-              <tbody>
-                {accounts.map((account) => (
-                  <tr key={`${account.region}/${account.id}`}>
-                    <td className={css.name}>
-                      <Link href={link(accountSetupHref(account.id))}>{account.id}</Link>
-                    </td>
-                    <td>{account.region.toUpperCase()}</td>
-                    <td>
-                      {account.paused ? (
-                        <Badge tone="warn">Paused</Badge>
-                      ) : (
-                        formatInterval(account.pollIntervalSeconds)
-                      )}
-                    </td>
-                    <td className={css.break}>{formatCredentials(account)}</td>
-                    <td className={css.extra}>
-                      {account.createdAt ? <RelativeTime at={account.createdAt} /> : '–'}
-                    </td>
-                  </tr>
-                ))}
-              </tbody>
-            </table>
-          </div>
+          <DataTable
+            label="Accounts"
+            rows={accounts}
+            keyOf={({ region, id }) => `${region}/${id}`}
+            columns={[
+              { name: 'Account', render: ({ id }) => <Link href={link(accountSetupHref(id))}>{id}</Link> },
+              { name: 'Region', render: ({ region }) => region.toUpperCase() },
+              {
+                name: 'Poll interval',
+                render: ({ paused, pollIntervalSeconds }) =>
+                  paused ? <Badge tone="warn">Paused</Badge> : formatInterval(pollIntervalSeconds),
+              },
+              { name: 'Credentials', wide: true, render: formatCredentials },
+              {
+                name: 'Created',
+                render: ({ createdAt }) => (createdAt ? <RelativeTime at={createdAt} /> : '–'),
+              },
+            ]}
+          />
         </Panel>
       ) : null}
     </Page>
@@ -134,20 +121,14 @@ export function AccountPage({ id }: { readonly id: string }) {
           {account.managed ? null : <DeclaredNote what={`Account ${id}`} part="accounts" />}
           <Panel title="Account">
             <Facts
-              rows={[
-                ['Id', account.id],
-                ['Region', account.region.toUpperCase()],
-                [
-                  'Poll interval',
-                  `${formatInterval(account.pollIntervalSeconds)}${account.paused ? ', paused' : ''}`,
-                ],
-                ['Credentials', formatCredentials(account)],
-                ['Created', account.createdAt ? <RelativeTime key="at" at={account.createdAt} /> : undefined],
-                [
-                  'Modified',
-                  account.changedAt ? <RelativeTime key="at" at={account.changedAt} /> : undefined,
-                ],
-              ]}
+              rows={{
+                Id: account.id,
+                Region: account.region.toUpperCase(),
+                'Poll interval': `${formatInterval(account.pollIntervalSeconds)}${account.paused ? ', paused' : ''}`,
+                Credentials: formatCredentials(account),
+                Created: account.createdAt ? <RelativeTime at={account.createdAt} /> : undefined,
+                Modified: account.changedAt ? <RelativeTime at={account.changedAt} /> : undefined,
+              }}
             />
             {may('operate') ? <TestAccount account={id} /> : null}
           </Panel>
@@ -212,7 +193,7 @@ function FieldPanel<V extends object>(props: {
   const { reload, reloaded } = useFormBase(account, version, form, toValues, read);
   return (
     <Panel title={title}>
-      <form className={css.form} onSubmit={form.submit} noValidate>
+      <form className={`${ui.stack} ${ui.stack} ${css.form}`} onSubmit={form.submit} noValidate>
         {reloaded ? <ReloadedNote changed={findChangedFields(...reloaded, FIELD_LABELS)} /> : null}
         {children(form)}
         <FormActions of={form} verb={verb} help={<ConflictNote error={form.error} reload={reload} />} />
@@ -269,8 +250,8 @@ function CredentialsPanel({ account, changed }: Pick<AccountFormProps, 'account'
   });
   return (
     <Panel title="New credentials">
-      <form className={css.form} onSubmit={form.submit} noValidate>
-        <p className={css.what}>
+      <form className={`${ui.stack} ${ui.stack} ${css.form}`} onSubmit={form.submit} noValidate>
+        <p className={ui.hint}>
           They replace the current credentials immediately. The next poll uses them, even if polling was
           suspended.
         </p>
@@ -405,10 +386,10 @@ export function NewAccountPage() {
   const region = values.region === '' ? undefined : values.region;
   return (
     <Page title="New account">
-      <form className={css.form} onSubmit={form.submit} noValidate>
+      <form className={`${ui.stack} ${ui.stack} ${css.form}`} onSubmit={form.submit} noValidate>
         <Panel title="Account">
-          <div className={css.fields}>
-            <div className={css.two}>
+          <div className={ui.fields}>
+            <div className={ui.columns}>
               <IdInput
                 required
                 description="Part of paths, events and cursors. Cannot be changed later."
@@ -423,7 +404,7 @@ export function NewAccountPage() {
           </div>
         </Panel>
         <Panel title="Credentials">
-          <div className={css.fields}>
+          <div className={ui.fields}>
             <Group name="Source">
               <Radio
                 label="Enter them here"
@@ -447,7 +428,7 @@ export function NewAccountPage() {
           </div>
         </Panel>
         <Panel title="Polling">
-          <div className={css.fields}>
+          <div className={ui.fields}>
             <IntervalInput {...getInputProps('pollIntervalSeconds')} />
             <Checkbox
               label="Start paused"

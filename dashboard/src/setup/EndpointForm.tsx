@@ -6,6 +6,7 @@ import { parseLocalTime, toLocalTime } from '../dates.ts';
 import type { ApiForm } from '../forms.ts';
 import { useAccounts } from '../queries.ts';
 import { formatExactTime } from '../times.tsx';
+import ui from '../ui.module.css';
 import { AccountScope, Group, IdInput, RegionSelect } from './components.tsx';
 import {
   addsAccounts,
@@ -27,7 +28,7 @@ export function EndpointFields(props: {
   return (
     <>
       <Panel title="Destination">
-        <div className={css.fields}>
+        <div className={ui.fields}>
           <TextInput
             label="URL"
             description="An https URL at a public address."
@@ -43,7 +44,7 @@ export function EndpointFields(props: {
             {...form.getInputProps('description')}
           />
           {before ? null : (
-            <div className={css.two}>
+            <div className={ui.columns}>
               <IdInput
                 description="Optional. Generated if empty. Cannot be changed later."
                 {...form.getInputProps('id')}
@@ -58,10 +59,10 @@ export function EndpointFields(props: {
         </div>
       </Panel>
       <Panel title="Events">
-        <div className={css.fields}>
+        <div className={ui.fields}>
           <EndpointAccounts of={of} />
           <EndpointTypes of={of} />
-          <div className={css.two}>
+          <div className={ui.columns}>
             <Textarea
               label="Order groups"
               description="Only events of these order groups, one per line. Default: all."
@@ -84,9 +85,9 @@ export function EndpointFields(props: {
         <StartPanel of={of} adds={before !== undefined} />
       ) : null}
       <Panel title="Delivery">
-        <div className={css.fields}>
+        <div className={ui.fields}>
           <Headers of={of} kept={before?.headers ?? []} />
-          <div className={css.two}>
+          <div className={ui.columns}>
             <TextInput
               label="Concurrent jobs"
               description="1 to 64. Default: 16. Events of one job are always sent one at a time."
@@ -145,18 +146,18 @@ function EndpointTypes({ of: { form } }: FieldsProps) {
       />
       {typeScope === 'some' ? (
         <>
-          <div className={css.types}>
+          <div className={`${ui.fields} ${ui.fields} ${css.types}`}>
             {typeGroups.map(({ pattern, name, types: members }) => {
               const isWhole = types.includes(pattern);
               return (
-                <div key={pattern} className={css.fields}>
+                <div key={pattern} className={ui.fields}>
                   <Checkbox
                     label={`${name}: all of ${pattern}`}
                     checked={isWhole}
                     onChange={({ currentTarget }) => toggle(pattern, currentTarget.checked)}
                   />
                   {isWhole ? null : (
-                    <div className={css.choices}>
+                    <div className={`${ui.columns} ${ui.columns} ${css.choices}`}>
                       {members.map(({ type, when }) => (
                         <Checkbox
                           key={type}

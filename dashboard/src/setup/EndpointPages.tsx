@@ -9,10 +9,12 @@ import { EndpointUpdate, NewEndpoint, Rotation } from '../../../shared/delivery/
 import { withEndpoint, withRevision } from '../api.ts';
 import { Badge, Empty, Facts, Failure, Page, Panel, showToast } from '../components.tsx';
 import { formatCount } from '../customers/labels.ts';
+import { DataTable } from '../DataTable.tsx';
 import { useApiForm } from '../forms.ts';
 import { collect, useAccounts, useApi, useRegions } from '../queries.ts';
 import { useSession } from '../session.ts';
 import { RelativeTime, Timestamp } from '../times.tsx';
+import ui from '../ui.module.css';
 import { endpointHref, useRegion } from '../urls.ts';
 import {
   ButtonLink,
@@ -64,7 +66,7 @@ export function EndpointsPage() {
       title="Endpoints"
       actions={may('admin') ? <ButtonLink href={link('/setup/new-endpoint')}>New endpoint</ButtonLink> : null}
     >
-      <p className={css.what}>Webhook URLs that receive signed events, in order for each job.</p>
+      <p className={ui.hint}>Webhook URLs that receive signed events, in order for each job.</p>
       {error && !all ? <Failure error={error} again={refetch} /> : null}
       {endpoints?.length === 0 ? (
         <Empty>
@@ -74,46 +76,33 @@ export function EndpointsPage() {
       ) : null}
       {endpoints && endpoints.length > 0 ? (
         <Panel title={formatCount(endpoints.length, 'endpoint')}>
-          <div className={css.wide}>
-            <table className={css.table}>
-              <thead>
-                <tr>
-                  <th>Endpoint</th>
-                  <th>Region</th>
-                  <th className={css.extra}>Accounts</th>
-                  <th className={css.extra}>Types</th>
-                  <th>State</th>
-                  <th className={css.extra}>Created</th>
-                </tr>
-              </thead>
-              <tbody>
-                {endpoints.map((endpoint) => (
-                  <tr key={`${endpoint.region}/${endpoint.id}`}>
-                    <td className={css.break}>
-                      <div className={css.name}>
-                        <Link href={link(endpointSetupHref(endpoint.region, endpoint.id))}>
-                          {endpoint.id}
-                        </Link>
-                      </div>
-                      <div className={`${css.quiet} ${css.small}`}>
-                        {endpoint.managed ? '' : 'In the configuration file · '}
-                        {endpoint.description ?? endpoint.url}
-                      </div>
-                    </td>
-                    <td>{endpoint.region.toUpperCase()}</td>
-                    <td className={css.extra}>{formatNames(endpoint.accounts)}</td>
-                    <td className={css.extra}>{formatNames(endpoint.types)}</td>
-                    <td>
-                      <StateBadge state={endpoint.state} />
-                    </td>
-                    <td className={css.extra}>
-                      {endpoint.createdAt ? <RelativeTime at={endpoint.createdAt} /> : '–'}
-                    </td>
-                  </tr>
-                ))}
-              </tbody>
-            </table>
-          </div>
+          <DataTable
+            label="Endpoints"
+            rows={endpoints}
+            keyOf={({ region, id }) => `${region}/${id}`}
+            columns={[
+              {
+                name: 'Endpoint',
+                render: ({ region, id, managed, description, url }) => (
+                  <>
+                    <Link href={link(endpointSetupHref(region, id))}>{id}</Link>
+                    <div className={ui.hint}>
+                      {managed ? '' : 'In the configuration file · '}
+                      {description ?? url}
+                    </div>
+                  </>
+                ),
+              },
+              { name: 'Region', render: ({ region }) => region.toUpperCase() },
+              { name: 'Accounts', render: ({ accounts }) => formatNames(accounts) },
+              { name: 'Types', render: ({ types }) => formatNames(types) },
+              { name: 'State', render: ({ state }) => <StateBadge state={state} /> },
+              {
+                name: 'Created',
+                render: ({ createdAt }) => (createdAt ? <RelativeTime at={createdAt} /> : '–'),
+              },
+            ]}
+          />
         </Panel>
       ) : null}
     </Page>
@@ -155,7 +144,7 @@ export function NewEndpointPage() {
   });
   return (
     <Page title="New endpoint">
-      <form className={css.form} onSubmit={form.submit} noValidate>
+      <form className={`${ui.stack} ${ui.stack} ${css.form}`} onSubmit={form.submit} noValidate>
         <EndpointFields of={form} regions={regions} />
         <FormActions
           of={form}
@@ -268,7 +257,7 @@ function ChangeForm(props: {
   });
   const { reload, reloaded } = useFormBase(endpoint, own, form, toEndpointValues, read);
   return (
-    <form className={css.form} onSubmit={form.submit} noValidate>
+    <form className={`${ui.stack} ${ui.stack} ${css.form}`} onSubmit={form.submit} noValidate>
       {reloaded ? <ReloadedNote changed={findChangedFields(...reloaded, FIELD_LABELS)} /> : null}
       <EndpointFields of={form} before={base} regions={[]} />
       <FormActions of={form} verb="Save changes" help={<ConflictNote error={form.error} reload={reload} />} />
@@ -290,7 +279,7 @@ function SecretPanel({ endpoint: { region, id } }: { readonly endpoint: Endpoint
   const [created, setCreated] = useState<NewSecret | null>(null);
   return (
     <Panel title="Signing secret">
-      <p className={css.what}>
+      <p className={ui.hint}>
         Signs every request according to Standard Webhooks. It cannot be shown again. After a rotation, the
         previous secrets can also sign requests until the receiver has the new one.
       </p>
@@ -320,11 +309,11 @@ function SecretPanel({ endpoint: { region, id } }: { readonly endpoint: Endpoint
               name: 'New signing secret',
               note:
                 Date.parse(previousSecretsExpireAt) > Date.now() ? (
-                  <p className={css.what}>
+                  <p className={ui.hint}>
                     Previous secrets are valid until <Timestamp at={previousSecretsExpireAt} />.
                   </p>
                 ) : (
-                  <p className={css.what}>Previous secrets are revoked.</p>
+                  <p className={ui.hint}>Previous secrets are revoked.</p>
                 ),
             });
           }}
@@ -343,7 +332,7 @@ function RotationForm({ rotate }: { readonly rotate: (body: SecretRotation) => P
     send: rotate,
   });
   return (
-    <form className={css.fields} onSubmit={form.submit} noValidate>
+    <form className={ui.fields} onSubmit={form.submit} noValidate>
       <NativeSelect
         label="Previous secrets stay valid for"
         description="During this time requests have a signature of each secret. The receiver needs only one of the secrets."
@@ -399,22 +388,22 @@ function EndpointFacts({ endpoint }: { readonly endpoint: Endpoint }) {
   const fields = Object.entries(jobFields).map(([name, value]) => `${name}: ${value ?? 'none'}`);
   return (
     <Facts
-      rows={[
-        ['Id', endpoint.id],
-        ['Region', endpoint.region.toUpperCase()],
-        ['URL', endpoint.url],
-        ['Description', endpoint.description ?? undefined],
-        ['State', <StateBadge key="state" state={endpoint.state} />],
-        ['Accounts', endpoint.accounts.length === 0 ? 'All of the region' : endpoint.accounts.join(', ')],
-        ['Event types', endpoint.types.length === 0 ? 'All' : endpoint.types.join(', ')],
-        ['Order groups', endpoint.orderGroups.join(', ') || undefined],
-        ['Origins', endpoint.origins.join(', ') || undefined],
-        ['Job fields', fields.join(', ') || undefined],
-        ['Headers', headers.join(', ') || undefined],
-        ['Concurrent jobs', concurrency ?? 16],
-        ['Requests per second', ratePerSecond ?? 'No limit'],
-        ['Created', endpoint.createdAt ? <RelativeTime key="at" at={endpoint.createdAt} /> : undefined],
-      ]}
+      rows={{
+        Id: endpoint.id,
+        Region: endpoint.region.toUpperCase(),
+        URL: endpoint.url,
+        Description: endpoint.description ?? undefined,
+        State: <StateBadge state={endpoint.state} />,
+        Accounts: endpoint.accounts.length === 0 ? 'All of the region' : endpoint.accounts.join(', '),
+        'Event types': endpoint.types.length === 0 ? 'All' : endpoint.types.join(', '),
+        'Order groups': endpoint.orderGroups.join(', ') || undefined,
+        Origins: endpoint.origins.join(', ') || undefined,
+        'Job fields': fields.join(', ') || undefined,
+        Headers: headers.join(', ') || undefined,
+        'Concurrent jobs': concurrency ?? 16,
+        'Requests per second': ratePerSecond ?? 'No limit',
+        Created: endpoint.createdAt ? <RelativeTime at={endpoint.createdAt} /> : undefined,
+      }}
     />
   );
 }
@@ -434,7 +423,7 @@ function StateBadge({ state }: Pick<Endpoint, 'state'>) {
 function SecretHelp({ truncatedAccounts }: { readonly truncatedAccounts: readonly string[] }) {
   return (
     <>
-      <p className={css.what}>
+      <p className={ui.hint}>
         The receiver uses it to verify the signature of each request. See the{' '}
         <a href="/docs" target="_blank" rel="noreferrer">
           API documentation
@@ -442,7 +431,7 @@ function SecretHelp({ truncatedAccounts }: { readonly truncatedAccounts: readonl
         .
       </p>
       {truncatedAccounts.length > 0 ? (
-        <p className={css.what}>
+        <p className={ui.hint}>
           Some requested events of {truncatedAccounts.join(', ')} are no longer retained. The endpoint starts
           at the oldest retained event there.
         </p>

@@ -8,12 +8,14 @@ import { NewKey, ROLES, type Role, roleAllows } from '../../../shared/api/key-in
 import { withId } from '../api.ts';
 import { Badge, Empty, Facts, Failure, Note, Page, Panel, showToast, useConfirm } from '../components.tsx';
 import { formatCount } from '../customers/labels.ts';
+import { DataTable } from '../DataTable.tsx';
 import { parseLocalTime } from '../dates.ts';
 import type { FieldErrors } from '../form-validation.ts';
 import { useApiForm } from '../forms.ts';
 import { collect, useAccounts, useApi } from '../queries.ts';
 import { useSession } from '../session.ts';
 import { formatExactTime, RelativeTime, Timestamp } from '../times.tsx';
+import ui from '../ui.module.css';
 import { AccountScope, ButtonLink, FormActions, Group, useSetupHref } from './components.tsx';
 import { type NewSecret, SecretDialog } from './SecretDialog.tsx';
 import css from './setup.module.css';
@@ -56,7 +58,7 @@ export function KeysPage() {
       title="Keys"
       actions={may('admin') ? <ButtonLink href={link('/setup/new-key')}>New key</ButtonLink> : null}
     >
-      <p className={css.what}>API keys of users and programs, with their role, accounts and expiry.</p>
+      <p className={ui.hint}>API keys of users and programs, with their role, accounts and expiry.</p>
       {may('admin') ? null : (
         <Note>Other keys are visible only with the role admin. This is the key you signed in with.</Note>
       )}
@@ -64,15 +66,15 @@ export function KeysPage() {
       {may('admin') && (keys === undefined || isListed) ? null : (
         <Panel title="The key you signed in with">
           <Facts
-            rows={[
-              ['Name', own.name ?? (own.id === 'bootstrap' ? 'Key from the configuration' : '–')],
-              ['Role', ROLE_LABELS[own.role].name],
-              ['Accounts', own.accounts === null ? 'All' : own.accounts.join(', ')],
-              ['Expires', own.expiresAt === null ? 'Never' : <Timestamp key="at" at={own.expiresAt} />],
-            ]}
+            rows={{
+              Name: own.name ?? (own.id === 'bootstrap' ? 'Key from the configuration' : '–'),
+              Role: ROLE_LABELS[own.role].name,
+              Accounts: own.accounts === null ? 'All' : own.accounts.join(', '),
+              Expires: own.expiresAt === null ? 'Never' : <Timestamp at={own.expiresAt} />,
+            }}
           />
           {own.id === 'bootstrap' ? (
-            <p className={css.what}>
+            <p className={ui.hint}>
               Declared in the configuration as <code>apiKey</code>, and can only be changed there.
             </p>
           ) : null}
@@ -89,60 +91,41 @@ function KeyTable({ keys }: { readonly keys: readonly ApiKey[] }) {
   const newestFirst = [...keys].sort((a, b) => (a.createdAt < b.createdAt ? 1 : -1));
   return (
     <Panel title={formatCount(keys.length, 'key')}>
-      <div className={css.wide}>
-        <table className={css.table}>
-          <thead>
-            <tr>
-              <th>Key</th>
-              <th>Role</th>
-              <th className={css.extra}>Accounts</th>
-              <th className={css.extra}>Created</th>
-              <th className={css.extra}>Last used</th>
-              <th>Expires</th>
-              <th>
-                <span className={css.quiet}>Actions</span>
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            {newestFirst.map((key) => (
-              <tr key={key.id}>
-                <td className={css.break}>
-                  <div className={css.name}>{key.name ?? 'Unnamed'}</div>
-                  <div className={`${css.quiet} ${css.small}`}>
-                    {key.id}
-                    {key.id === own.id ? ', the key you signed in with' : ''}
-                  </div>
-                </td>
-                <td>{ROLE_LABELS[key.role].name}</td>
-                <td className={`${css.extra} ${css.break}`}>
-                  {key.accounts === null ? 'All' : key.accounts.join(', ')}
-                </td>
-                <td className={css.extra}>
-                  <RelativeTime at={key.createdAt} />
-                </td>
-                <td className={css.extra}>
-                  {key.lastUsedAt === null ? 'Never' : <RelativeTime at={key.lastUsedAt} />}
-                </td>
-                <td>
-                  {key.expiresAt === null ? (
-                    'Never'
-                  ) : Date.parse(key.expiresAt) <= Date.now() ? (
-                    <Badge tone="warn">Expired</Badge>
-                  ) : (
-                    <Timestamp at={key.expiresAt} />
-                  )}
-                </td>
-                <td>
-                  <Revoke of={key} />
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <DataTable
+        label="Keys"
+        rows={newestFirst}
+        keyOf={({ id }) => id}
+        columns={[
+          {
+            name: 'Key',
+            render: ({ id, name }) => (
+              <>
+                <div className={ui.name}>{name ?? 'Unnamed'}</div>
+                <div className={ui.hint}>
+                  {id}
+                  {id === own.id ? ', the key you signed in with' : ''}
+                </div>
+              </>
+            ),
+          },
+          { name: 'Role', render: ({ role }) => ROLE_LABELS[role].name },
+          { name: 'Accounts', wide: true, render: ({ accounts }) => accounts?.join(', ') ?? 'All' },
+          { name: 'Created', render: ({ createdAt }) => <RelativeTime at={createdAt} /> },
+          {
+            name: 'Last used',
+            render: ({ lastUsedAt }) => (lastUsedAt === null ? 'Never' : <RelativeTime at={lastUsedAt} />),
+          },
+          { name: 'Expires', render: ({ expiresAt }) => <Expiry at={expiresAt} /> },
+          { name: 'Actions', hiddenName: true, render: (key) => <Revoke of={key} /> },
+        ]}
+      />
     </Panel>
   );
+}
+
+function Expiry({ at }: { readonly at: string | null }) {
+  if (at === null) return 'Never';
+  return Date.parse(at) <= Date.now() ? <Badge tone="warn">Expired</Badge> : <Timestamp at={at} />;
 }
 
 function Revoke({ of: key }: { readonly of: ApiKey }) {
@@ -224,7 +207,7 @@ export function NewKeyPage() {
         title: `Key ${key.name ?? key.id} created`,
         name: 'API key',
         note: (
-          <p className={css.what}>
+          <p className={ui.hint}>
             Sign in with it, or send it as <code>Authorization: Bearer …</code>.
           </p>
         ),
@@ -235,9 +218,9 @@ export function NewKeyPage() {
   const time = parseLocalTime(values.expiresAt);
   return (
     <Page title="New key">
-      <form className={css.form} onSubmit={form.submit} noValidate>
+      <form className={`${ui.stack} ${ui.stack} ${css.form}`} onSubmit={form.submit} noValidate>
         <Panel title="Key">
-          <div className={css.fields}>
+          <div className={ui.fields}>
             <TextInput
               label="Name"
               description="Purpose of the key."

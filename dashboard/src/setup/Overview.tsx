@@ -6,6 +6,7 @@ import { withId } from '../api.ts';
 import { Page, Panel } from '../components.tsx';
 import { useAccounts, useApi } from '../queries.ts';
 import { useSession } from '../session.ts';
+import ui from '../ui.module.css';
 import { useRegion } from '../urls.ts';
 import { useSetupHref } from './components.tsx';
 import { useEndpoints } from './EndpointPages.tsx';
@@ -25,7 +26,7 @@ export function Overview() {
   const notifying = useNotifyingAccounts(accounts?.map(({ id }) => id));
   return (
     <Page title="Setup">
-      <div className={css.kinds}>
+      <div className={`${ui.columns} ${ui.columns} ${css.kinds}`}>
         <SectionPanel
           name="Accounts"
           count={accounts?.length}
@@ -83,12 +84,12 @@ function SectionPanel(props: {
   return (
     <Panel title={name}>
       <div>
-        <p className={css.what}>
+        <p className={ui.hint}>
           <span className={css.count}>{count === undefined ? '\u2007' : count.toLocaleString()}</span> {note}
         </p>
-        <p className={css.what}>{purpose}</p>
+        <p className={ui.hint}>{purpose}</p>
       </div>
-      <div className={css.row}>{props.children}</div>
+      <div className={ui.actions}>{props.children}</div>
     </Panel>
   );
 }

@@ -3,6 +3,7 @@ import { Button, Checkbox, Modal, Textarea } from '@mantine/core';
 import { IconCheck, IconCopy } from '@tabler/icons-react';
 import { type ReactNode, useRef, useState } from 'react';
 import { Note } from '../components.tsx';
+import ui from '../ui.module.css';
 import { useLeaveGuard } from '../unsaved-changes.ts';
 import css from './setup.module.css';
 
@@ -58,7 +59,7 @@ function SecretContent(props: { readonly secret: NewSecret; readonly onClose: ()
     }
   }
   return (
-    <div className={css.fields}>
+    <div className={ui.fields}>
       <Textarea
         ref={text}
         className={css.secret}
@@ -71,7 +72,7 @@ function SecretContent(props: { readonly secret: NewSecret; readonly onClose: ()
         data-autofocus
         onFocus={({ currentTarget }) => currentTarget.select()}
       />
-      <div className={css.save}>
+      <div className={ui.actions}>
         <Button
           variant="default"
           leftSection={copied ? <IconCheck size={16} aria-hidden /> : <IconCopy size={16} aria-hidden />}
@@ -79,7 +80,7 @@ function SecretContent(props: { readonly secret: NewSecret; readonly onClose: ()
         >
           Copy
         </Button>
-        <span role="status" className={css.small}>
+        <span role="status" className={ui.hint}>
           {copied === null ? '' : copied ? 'Copied.' : 'Selected: copy it with the keyboard.'}
         </span>
       </div>
@@ -90,7 +91,7 @@ function SecretContent(props: { readonly secret: NewSecret; readonly onClose: ()
         checked={stored}
         onChange={({ currentTarget }) => setStored(currentTarget.checked)}
       />
-      <div className={css.save}>
+      <div className={ui.actions}>
         <Button disabled={!stored} onClick={onClose}>
           Close
         </Button>

@@ -6,6 +6,7 @@ import { Failure, Note, Panel, useConfirm } from '../components.tsx';
 import { FormErrors } from '../FormErrors.tsx';
 import { type ApiForm, isConflict } from '../forms.ts';
 import { useSession } from '../session.ts';
+import ui from '../ui.module.css';
 import { buildHref, useRegion } from '../urls.ts';
 import { rebase } from './endpoint-values.ts';
 import css from './setup.module.css';
@@ -23,7 +24,7 @@ export function SetupNavigation() {
   const [location] = useLocation();
   const link = useSetupHref();
   return (
-    <nav className={css.places} aria-label="Setup">
+    <nav className={`${ui.tabs} ${ui.tabs} ${css.places}`} aria-label="Setup">
       {SECTIONS.map(({ path, name, paths }) => {
         const isCurrent =
           location === path ||
@@ -76,15 +77,15 @@ export function Group(props: {
   const id = useId();
   return (
     <fieldset
-      className={css.group}
+      className={`${ui.fields} ${ui.fields} ${css.group}`}
       {...(path === undefined ? {} : { 'data-path': path })}
       {...(error ? { 'aria-describedby': id } : {})}
     >
       <legend>{name}</legend>
-      {hint ? <p className={css.hint}>{hint}</p> : null}
+      {hint ? <p className={ui.hint}>{hint}</p> : null}
       {props.children}
       {error ? (
-        <p id={id} className={css.error}>
+        <p id={id} className={ui.error}>
           {error}
         </p>
       ) : null}
@@ -126,7 +127,7 @@ export function FormActions<V extends object>(props: {
   return (
     <>
       <FormErrors of={of}>{help}</FormErrors>
-      <div className={css.save}>
+      <div className={ui.actions}>
         <Button type="submit" loading={of.busy}>
           {verb}
         </Button>
@@ -173,7 +174,7 @@ export function ConflictNote(props: { readonly error: unknown; readonly reload: 
   const [failure, setFailure] = useState<unknown>(null);
   if (!isConflict(props.error)) return null;
   return (
-    <div className={css.fields}>
+    <div className={ui.fields}>
       <p>
         It was modified after you opened this page. Your changes were not saved. Load the latest version and
         save again: your input is kept.
@@ -236,7 +237,7 @@ export function DeletePanel(props: {
     });
   return (
     <Panel title={`Delete ${kind}`}>
-      <p className={css.what}>{summary}</p>
+      <p className={ui.hint}>{summary}</p>
       <div>
         <Button color="red" variant="light" onClick={ask}>
           Delete {id}
@@ -312,8 +313,8 @@ function AccountChoices(props: {
           onChange={({ currentTarget }) => setSearch(currentTarget.value)}
         />
       ) : null}
-      <div className={css.choices}>
-        {found.length === 0 ? <p className={css.hint}>No account matches.</p> : null}
+      <div className={`${ui.columns} ${ui.columns} ${css.choices}`}>
+        {found.length === 0 ? <p className={ui.hint}>No account matches.</p> : null}
         {found.map((account) => (
           <Checkbox
             key={account}

@@ -10,6 +10,7 @@ import { toFieldPath, validate } from '../form-validation.ts';
 import type { ApiForm } from '../forms.ts';
 import { useApi } from '../queries.ts';
 import { formatDuration } from '../times.tsx';
+import ui from '../ui.module.css';
 import css from './setup.module.css';
 
 /** Form values that include credentials. */
@@ -22,7 +23,7 @@ export const NO_CREDENTIALS = { clientId: '', clientSecret: '' };
 /** Inputs of client id and client secret. */
 export function CredentialFields<V extends WithCredentials>({ of: { form } }: { readonly of: ApiForm<V> }) {
   return (
-    <div className={css.two}>
+    <div className={ui.columns}>
       <TextInput
         label="Client id"
         description="From the ordering system."
@@ -64,11 +65,11 @@ export function TestNewCredentials<V extends WithCredentials>(props: {
   }
   return (
     <div>
-      <div className={css.save}>
+      <div className={ui.actions}>
         <Button variant="default" loading={outcome.busy} onClick={test}>
           Test credentials
         </Button>
-        <span className={css.hint}>
+        <span className={ui.hint}>
           Requests a token, the identity and one page of jobs. Nothing is saved.
         </span>
       </div>
@@ -85,7 +86,7 @@ export function TestAccount({ account }: { readonly account: string }) {
   );
   return (
     <div>
-      <div className={css.save}>
+      <div className={ui.actions}>
         <Button variant="default" loading={outcome.busy} onClick={() => void run()}>
           Test stored credentials
         </Button>
@@ -134,20 +135,20 @@ function TestOutcome({
     <div role="status" className={css.outcome}>
       {error ? <Failure error={error} /> : null}
       {report ? (
-        <ol className={css.steps} aria-label="Steps of the test">
+        <ol className={`${ui.list} ${ui.list} ${css.steps}`} aria-label="Steps of the test">
           {report.steps.map(({ step, ok, message, ms }) => (
             <li key={step}>
               <span>
                 <Badge tone={ok ? 'good' : 'bad'}>{STEPS[step]}</Badge>
               </span>
               <p>{message}</p>
-              <span className={css.hint}>{formatDuration(ms)}</span>
+              <span className={ui.hint}>{formatDuration(ms)}</span>
             </li>
           ))}
         </ol>
       ) : null}
       {report?.ok ? (
-        <p className={css.what}>
+        <p className={ui.hint}>
           Credentials valid: upstream account {report.upstreamId ?? '–'},{' '}
           {formatCount(report.openJobs ?? 0, 'open job')}.
         </p>

@@ -16,6 +16,7 @@ import { useAccounts, useRegions } from '../queries.ts';
 import { useSession } from '../session.ts';
 import { useConnection, useNow } from '../stream-hooks.ts';
 import { formatRelativeTime } from '../times.tsx';
+import ui from '../ui.module.css';
 import { buildHref, useParams, useRegion } from '../urls.ts';
 import css from './Shell.module.css';
 
@@ -206,7 +207,7 @@ function KeyMenu() {
       <Menu.Dropdown>
         <div className={css.key}>
           <strong>{key.name ?? key.id}</strong>
-          <span>
+          <span className={ui.hint}>
             Role {key.role}, {key.accounts === null ? 'all accounts' : `accounts ${key.accounts.join(', ')}`}
           </span>
         </div>

@@ -1,0 +1,121 @@
+/** Customer notifications about a job. */
+import { Button, Modal } from '@mantine/core';
+import { useState } from 'react';
+import type { Message } from '../../../client/index.ts';
+import { messageReasons } from '../../../shared/notifications/types.ts';
+import { Badge, Facts, Failure, Panel } from '../components.tsx';
+import { LoadMore, usePages } from '../DataTable.tsx';
+import { channelNames, kindNames, stateNames } from '../messages.ts';
+import { useApi } from '../queries.ts';
+import { RelativeTime, Timestamp } from '../times.tsx';
+import ui from '../ui.module.css';
+import css from './Job.module.css';
+import { JOB, type JobLocation, toPath } from './JobTimeline.tsx';
+
+/** Sent and upcoming notifications about the job. */
+export function Messages({ location }: { readonly location: JobLocation }) {
+  const { account, jobNumber } = location;
+  const api = useApi();
+  const [opened, setOpened] = useState<Message | null>(null);
+  const query = usePages({
+    queryKey: ['jobs', 'messages', account, jobNumber],
+    fetchPage: (after, signal) => {
+      const params = { path: toPath(location), query: { limit: 20, after } };
+      return api.get(`${JOB}/messages`, { params, signal });
+    },
+    toRows: (page) => page.messages,
+    refetchMs: 20_000,
+    refetchAll: true,
+  });
+  const messages = query.rows;
+  const upcoming = query.data?.pages[0]?.upcoming ?? [];
+  return (
+    <Panel title="Customer notifications">
+      {query.error && !messages ? <Failure error={query.error} again={query.refetch} /> : null}
+      {messages?.length === 0 && upcoming.length === 0 ? (
+        <p className={ui.hint}>No notifications yet.</p>
+      ) : (
+        <ul className={`${ui.list} ${css.items}`}>
+          {upcoming.map(({ kind, dueAt, jobs }) => (
+            <li key={`${kind} ${dueAt}`} className={css.message}>
+              <span>
+                <strong>{kindNames[kind]}</strong> <Badge>Scheduled</Badge>
+              </span>
+              <span className={ui.hint}>
+                <RelativeTime at={dueAt} />, for {jobs.length === 1 ? 'this job' : `${jobs.length} jobs`}
+              </span>
+            </li>
+          ))}
+          {messages?.map((message) => (
+            <MessageRow key={message.id + (message.to?.address ?? '')} message={message} open={setOpened} />
+          ))}
+        </ul>
+      )}
+      <LoadMore query={query} label="Earlier messages" />
+      <Modal
+        opened={opened !== null}
+        onClose={() => setOpened(null)}
+        title={opened ? `${kindNames[opened.kind]}: text` : ''}
+        size="lg"
+        lockScroll={false}
+        closeButtonProps={{ 'aria-label': 'Close' }}
+      >
+        {opened ? <MessageText message={opened} /> : null}
+      </Modal>
+    </Panel>
+  );
+}
+
+function MessageRow({
+  message,
+  open,
+}: {
+  readonly message: Message;
+  readonly open: (message: Message) => void;
+}) {
+  const { kind, channel, to, state, reason, detail, sentAt, dueAt, createdAt, text } = message;
+  const [label, tone] = stateNames[state];
+  return (
+    <li className={css.message}>
+      <span>
+        <strong>{kindNames[kind]}</strong> <Badge tone={tone}>{label}</Badge>
+      </span>
+      <span className={ui.hint}>
+        {to === null ? (
+          'No recipient'
+        ) : (
+          <>
+            {channel ? `${channelNames[channel]} to ` : ''}
+            <bdi>{to.address}</bdi>
+          </>
+        )}
+        , <Timestamp at={sentAt ?? dueAt ?? createdAt} />
+      </span>
+      {reason === null ? null : (
+        <span className={ui.hint}>
+          {messageReasons[reason]} {detail}
+        </span>
+      )}
+      {text === null ? null : (
+        <Button size="compact-xs" variant="default" onClick={() => open(message)}>
+          Show text
+        </Button>
+      )}
+    </li>
+  );
+}
+
+function MessageText({ message }: { readonly message: Message }) {
+  const { subject, text, to } = message;
+  return (
+    <div className={ui.stack}>
+      <Facts
+        rows={{
+          To: to === null ? undefined : <bdi>{[to.name, to.address].filter(Boolean).join(', ')}</bdi>,
+          Subject: subject === null ? undefined : <bdi>{subject}</bdi>,
+        }}
+      />
+      <pre className={ui.verbatim}>{text}</pre>
+    </div>
+  );
+}

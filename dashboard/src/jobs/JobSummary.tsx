@@ -1,0 +1,173 @@
+/** Panels about the current state of a job: summary, parcels, lines. */
+import { ActionIcon, Anchor } from '@mantine/core';
+import { IconCheck, IconCopy, IconExternalLink } from '@tabler/icons-react';
+import { useState } from 'react';
+import { Link } from 'wouter';
+import type { JobRecord } from '../../../client/index.ts';
+import { Badge, Facts, Hidden, Panel, showToast, type Tone } from '../components.tsx';
+import { RelativeTime, UpstreamDate } from '../times.tsx';
+import ui from '../ui.module.css';
+import { accountHref, buildHref, useRegion } from '../urls.ts';
+import css from './Job.module.css';
+import { toWebLink } from './labels.ts';
+
+const OUTCOMES = {
+  closed: ['Closed', 'plain'],
+  cancelled: ['Cancelled (inferred)', 'warn'],
+  unavailable: ['Unavailable (inferred)', 'warn'],
+} as const satisfies Record<string, readonly [string, Tone]>;
+
+export function JobSummary({ job, account }: { readonly job: JobRecord; readonly account: string }) {
+  const region = useRegion() ?? undefined;
+  const { orderNumber, orderGroup, outcome, phase } = job;
+  return (
+    <Panel
+      title="Current state"
+      className={css.head}
+      aside={
+        job.lastListedAt === null ? undefined : (
+          <>
+            Last listed <RelativeTime at={job.lastListedAt} />
+          </>
+        )
+      }
+    >
+      <div className={ui.actions}>
+        <Badge tone="plain">
+          <bdi>{job.status ?? 'No status'}</bdi>
+        </Badge>
+        {job.dateOut === null ? null : <Badge tone="good">Dispatched</Badge>}
+        {job.late ? <Badge tone="bad">Late</Badge> : null}
+        {outcome === null ? null : <Badge tone={OUTCOMES[outcome][1]}>{OUTCOMES[outcome][0]}</Badge>}
+        {phase === 'departed' ? <Badge tone="warn">Delisted; outcome not yet known</Badge> : null}
+        <bdi className={ui.name}>{job.description ?? 'No description'}</bdi>
+      </div>
+      <div className={css.facts}>
+        <Facts
+          rows={{
+            'Job number': <CopyableText text={String(job.jobNumber)} what="job number" />,
+            'Order number':
+              orderNumber === null ? null : <CopyableText text={orderNumber} what="order number" />,
+            'Order group':
+              orderGroup === null ? null : (
+                <Link href={buildHref('/jobs', { region, account, orderGroup })}>
+                  <bdi>{orderGroup}</bdi>
+                  <Hidden>: all its jobs</Hidden>
+                </Link>
+              ),
+            'Position in the group': job.orderGroupSequence ?? undefined,
+            Account: <Link href={buildHref(accountHref(account), { region })}>{account}</Link>,
+          }}
+        />
+        <Facts
+          rows={{
+            Due: job.dateDue === null ? null : <UpstreamDate at={job.dateDue} />,
+            Mandatory: job.mustDate === null ? null : job.mustDate ? 'Yes' : 'No',
+            Dispatched: job.dateOut === null ? 'Not yet' : <UpstreamDate at={job.dateOut} />,
+            Invoice: job.invoiceNumber === null ? null : <bdi>{job.invoiceNumber}</bdi>,
+          }}
+        />
+        <Facts
+          rows={{
+            Origin: job.originCode === null ? null : <bdi>{job.originCode}</bdi>,
+            'Time zone': job.timezone === null ? null : <bdi>{job.timezone}</bdi>,
+            'Detail fetched': job.detailAt === null ? 'Not yet' : <RelativeTime at={job.detailAt} />,
+          }}
+        />
+      </div>
+    </Panel>
+  );
+}
+
+/** Text with a copy button. */
+function CopyableText({ text, what }: { readonly text: string; readonly what: string }) {
+  const [copied, setCopied] = useState(false);
+  return (
+    <span className={css.copied}>
+      <bdi>{text}</bdi>
+      <ActionIcon
+        variant="subtle"
+        size="sm"
+        aria-label={`Copy ${what}`}
+        title={`Copy ${what}`}
+        onClick={() => {
+          // `clipboard` is undefined without TLS.
+          const writing = navigator.clipboard?.writeText(text) ?? Promise.reject(new Error('No clipboard.'));
+          writing.then(
+            () => {
+              setCopied(true);
+              setTimeout(() => setCopied(false), 1_500);
+            },
+            () =>
+              showToast(
+                'Copying failed: the browser blocks clipboard access. Select and copy the text instead.',
+                'bad',
+              ),
+          );
+        }}
+      >
+        {copied ? <IconCheck size={14} aria-hidden /> : <IconCopy size={14} aria-hidden />}
+      </ActionIcon>
+      <span role="status">{copied ? <Hidden>Copied</Hidden> : null}</span>
+    </span>
+  );
+}
+
+export function Tracking({ job }: { readonly job: JobRecord }) {
+  return (
+    <Panel title="Parcels" aside={job.tracking.length > 0 ? String(job.tracking.length) : undefined}>
+      {job.tracking.length === 0 ? (
+        <p className={ui.hint}>No tracking yet.</p>
+      ) : (
+        <ul className={`${ui.list} ${css.items}`}>
+          {job.tracking.map(({ number, link }, at) => {
+            const href = toWebLink(link);
+            return (
+              // biome-ignore lint/suspicious/noArrayIndexKey: parcels can be alike
+              <li key={at}>
+                {href === undefined ? (
+                  <>
+                    <bdi>{number ?? 'No number'}</bdi>
+                    {link === null ? null : (
+                      <>
+                        {' '}
+                        <bdi className={ui.hint}>{link}</bdi>
+                      </>
+                    )}
+                  </>
+                ) : (
+                  <Anchor href={href} target="_blank" rel="noopener noreferrer">
+                    <bdi>{number ?? href}</bdi> <IconExternalLink size={14} aria-hidden />
+                    <Hidden> (opens the carrier’s page)</Hidden>
+                  </Anchor>
+                )}
+              </li>
+            );
+          })}
+        </ul>
+      )}
+    </Panel>
+  );
+}
+
+export function Lines({ job }: { readonly job: JobRecord }) {
+  const { lines } = job;
+  return (
+    <Panel title="Lines" aside={lines && lines.length > 0 ? String(lines.length) : undefined}>
+      {lines === null ? (
+        <p className={ui.hint}>The job detail has not been fetched yet.</p>
+      ) : lines.length === 0 ? (
+        <p className={ui.hint}>No lines.</p>
+      ) : (
+        <ul className={`${ui.list} ${css.items}`}>
+          {lines.map(({ jobLineId, status }) => (
+            <li key={jobLineId} className={css.pair}>
+              <span>Line {jobLineId}</span>
+              <bdi>{status ?? 'No status'}</bdi>
+            </li>
+          ))}
+        </ul>
+      )}
+    </Panel>
+  );
+}

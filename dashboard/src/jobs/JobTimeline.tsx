@@ -1,0 +1,227 @@
+/** Timeline of a job: its events with evidence and deliveries. */
+import { Button } from '@mantine/core';
+import { useQueryClient } from '@tanstack/react-query';
+import { Link } from 'wouter';
+import type { Delivery } from '../../../client/index.ts';
+import type { Observed } from '../../../shared/events/catalogue.ts';
+import type { JobEvent } from '../../../shared/events/event.ts';
+import { withEndpoint } from '../api.ts';
+import { Badge, Empty, Failure, Panel, showToast, useConfirm } from '../components.tsx';
+import { LoadMore, usePages } from '../DataTable.tsx';
+import { EventSummary } from '../EventSummary.tsx';
+import { describeEvent } from '../events.ts';
+import { ATTEMPT_CAUSES, ATTEMPT_OUTCOMES, getSinkName, isBuiltIn } from '../health/status.ts';
+import { useApi } from '../queries.ts';
+import { useSession } from '../session.ts';
+import { formatDuration, formatExactTime, Timestamp } from '../times.tsx';
+import ui from '../ui.module.css';
+import { buildHref, endpointHref, useRegion } from '../urls.ts';
+import css from './Job.module.css';
+import { summarizeAttempts } from './labels.ts';
+
+/** Identifies a job. */
+export interface JobLocation {
+  readonly account: string;
+  readonly jobNumber: string;
+}
+
+export const JOB = '/v1/accounts/{id}/jobs/{jobNumber}';
+export const toPath = ({ account, jobNumber }: JobLocation) => ({ id: account, jobNumber });
+
+/** Page size; the maximum for deliveries in the API. */
+const EVENTS_PER_PAGE = 20;
+
+/** Events of the job, newest first. */
+export function Timeline({ location }: { readonly location: JobLocation }) {
+  const api = useApi();
+  const { account, jobNumber } = location;
+  const timeline = usePages({
+    queryKey: ['jobs', 'timeline', account, jobNumber],
+    fetchPage: async (after, signal) => {
+      const params = { path: toPath(location), query: { limit: EVENTS_PER_PAGE, after } };
+      const [page, { deliveries }] = await Promise.all([
+        api.get(`${JOB}/events`, { params, signal }),
+        api.get(`${JOB}/deliveries`, { params, signal }),
+      ]);
+      return { ...page, deliveries };
+    },
+    toRows: ({ events }) => events,
+    refetchMs: 20_000,
+    refetchAll: true,
+  });
+  const events = timeline.rows;
+  const deliveries = timeline.data?.pages.flatMap((page) => page.deliveries) ?? [];
+  const byEvent = Map.groupBy(deliveries, ({ event }) => event);
+  return (
+    <Panel title="Timeline" aside="Newest first">
+      {timeline.error && !events ? (
+        <Failure error={timeline.error} again={timeline.refetch} />
+      ) : events === undefined ? (
+        <div className={css.waiting} />
+      ) : events.length === 0 ? (
+        <Empty>No events yet, or all are past retention. Changes of this job appear here.</Empty>
+      ) : (
+        <ol className={ui.list} aria-label="Events">
+          {events.map((event) => (
+            <TimelineEvent key={event.id} event={event} deliveries={byEvent.get(event.id) ?? []} />
+          ))}
+        </ol>
+      )}
+      <LoadMore query={timeline} label="Earlier events" />
+    </Panel>
+  );
+}
+
+function TimelineEvent({
+  event,
+  deliveries,
+}: {
+  readonly event: JobEvent;
+  readonly deliveries: readonly Delivery[];
+}) {
+  return (
+    <li className={css.event} data-tone={describeEvent(event).tone}>
+      <div className={css.summary}>
+        <span className={css.what}>
+          <EventSummary event={event} />
+        </span>
+        <span className={`${css.when} ${ui.hint} ${ui.hint}`}>
+          <span title="Sequence number in the log of the account">Event {Number(event.sequence)}</span>
+          {' · '}
+          <Timestamp at={event.time} />
+        </span>
+      </div>
+      <p className={`${css.evidence} ${ui.hint} ${ui.hint}`}>
+        <Evidence observed={event.data.observed as Observed | undefined} />
+      </p>
+      <EventDeliveries event={event} deliveries={deliveries} />
+    </li>
+  );
+}
+
+const views = {
+  list: 'the list',
+  detail: 'the job detail',
+  search: 'the search',
+} satisfies Record<Observed['view'], string>;
+
+/** Evidence of an event: the observation that showed it, and the last observation before it. */
+function Evidence({ observed }: { readonly observed: Observed | undefined }) {
+  if (!observed) return null;
+  const { at, since, view } = observed;
+  return (
+    <span>
+      Observed in {views[view]} at <Timestamp at={at} as="clock" />
+      {since === null ? (
+        '; no earlier observation.'
+      ) : (
+        <>
+          , previous observation at <Timestamp at={since} as="clock" />:{' '}
+          <span title={`Between ${formatExactTime(since)} and ${formatExactTime(at)}`}>
+            changed within {formatDuration(Math.max(0, Date.parse(at) - Date.parse(since)))}.
+          </span>
+        </>
+      )}
+    </span>
+  );
+}
+
+/** Delivery status of an event per endpoint. */
+function EventDeliveries({
+  event,
+  deliveries,
+}: {
+  readonly event: JobEvent;
+  readonly deliveries: readonly Delivery[];
+}) {
+  if (deliveries.length === 0)
+    return <p className={`${css.evidence} ${ui.hint} ${ui.hint}`}>No deliveries yet.</p>;
+  const byEndpoint = [...Map.groupBy(deliveries, ({ endpoint }) => endpoint)];
+  return (
+    <details className={css.deliveries}>
+      <summary>
+        {byEndpoint.map(([endpoint, attempts]) => {
+          const { tone, text } = summarizeAttempts(attempts);
+          return (
+            <Badge key={endpoint} tone={tone}>
+              {getSinkName(endpoint)}: {text}
+            </Badge>
+          );
+        })}
+      </summary>
+      {byEndpoint.map(([endpoint, attempts]) => (
+        <Attempts key={endpoint} event={event} endpoint={endpoint} attempts={attempts} />
+      ))}
+    </details>
+  );
+}
+
+function Attempts(props: {
+  readonly event: JobEvent;
+  readonly endpoint: string;
+  readonly attempts: readonly Delivery[];
+}) {
+  const { event, endpoint, attempts } = props;
+  const endpointRegion = attempts[0]?.region ?? '';
+  const region = useRegion() ?? undefined;
+  return (
+    <div className={css.attempts}>
+      <div className={ui.actions}>
+        {isBuiltIn(endpoint) ? (
+          <strong>{getSinkName(endpoint)}</strong>
+        ) : (
+          <Link href={buildHref(endpointHref(endpointRegion, endpoint), { region })}>{endpoint}</Link>
+        )}
+        {isBuiltIn(endpoint) ? null : <Resend event={event} endpoint={endpoint} region={endpointRegion} />}
+      </div>
+      <ul>
+        {attempts.map(({ at, outcome, status, latencyMs, cause, reason }) => (
+          <li key={`${at} ${cause}`} data-failed={outcome !== 'delivered' || undefined}>
+            <Timestamp at={at} />: {ATTEMPT_OUTCOMES[outcome].label.toLowerCase()}
+            {status === null ? '' : `, status code ${status}`} after {formatDuration(latencyMs)}
+            {cause === 'live' ? '' : ` (${ATTEMPT_CAUSES[cause].toLowerCase()})`}
+            {reason === null ? null : (
+              <>
+                {': '}
+                <bdi>{reason}</bdi>
+              </>
+            )}
+          </li>
+        ))}
+      </ul>
+    </div>
+  );
+}
+
+/** Button that resends an event to an endpoint. */
+function Resend(props: { readonly event: JobEvent; readonly endpoint: string; readonly region: string }) {
+  const { event, endpoint, region } = props;
+  const { may } = useSession();
+  const api = useApi();
+  const ask = useConfirm();
+  const client = useQueryClient();
+  if (!may('operate')) return null;
+  return (
+    <Button
+      size="compact-xs"
+      variant="default"
+      onClick={() =>
+        ask({
+          title: `Resend this event to ${endpoint}?`,
+          body: 'The event is sent once, immediately, with its original id and the cause resend. Receivers can deduplicate it by id.',
+          verb: 'Resend',
+          onConfirm: async () => {
+            const report = await api.post('/v1/endpoints/{id}/resend', {
+              ...withEndpoint({ region, id: endpoint }),
+              body: { event: event.id },
+            });
+            showToast(report.message, report.outcome === 'delivered' ? 'good' : 'warn');
+            await client.invalidateQueries({ queryKey: ['jobs', 'timeline'] });
+          },
+        })
+      }
+    >
+      Resend
+    </Button>
+  );
+}
