@@ -1,8 +1,8 @@
-/** How the dashboard is built, and served while it is worked on (`npm run dashboard`, beside a running `npm start`). */
+/** Build of the dashboard, and its development server (`npm run dashboard`, beside a running `npm start`). */
 import react from '@vitejs/plugin-react';
 import { defineConfig } from 'vite';
 
-/** Where requests that are not for the page go while it is worked on. */
+/** Target of API requests of the development server. */
 const API = process.env.JOBWIRE_URL ?? 'http://127.0.0.1:4000';
 
 export default defineConfig({
@@ -12,11 +12,11 @@ export default defineConfig({
   server: { proxy: { '/v1': API, '/docs': API, '/mailbox': API } },
   build: {
     target: 'es2023',
-    // The page's policy takes no inline script, and no data for one.
+    // The Content-Security-Policy forbids inline scripts and data URLs of scripts.
     modulePreload: { polyfill: false },
     assetsInlineLimit: 0,
     reportCompressedSize: false,
-    // In kB, unpacked; a test has the bound that counts.
+    // In kB, uncompressed. test/browser/script-size.test.ts checks the limit of compressed scripts.
     chunkSizeWarningLimit: 1_000,
     manifest: true,
     license: { fileName: 'licenses.md' },

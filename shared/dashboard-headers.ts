@@ -96,7 +96,7 @@ const PAGE_POLICY = [
  * The hash of the frame's script. The script is inline: without an origin, the frame may load nothing, not
  * even from here.
  */
-const MAIL_SCRIPT = "'sha256-xN7/bahZj7tKyeBOCFXyyPfpc1fNbFcxb4t2yoYzp3w='";
+const MAIL_SCRIPT = "'sha256-d2iHqsbDn97884bqnpikPWB/+n2DPW0o+uhA3wCEIuQ='";
 
 /**
  * The content security policy of the frame: no origin, its one script, the mail's inline styles; no requests,

@@ -21,7 +21,7 @@ export function validate(
   return errors;
 }
 
-/** Returns the path of the form field for a path of the body: its longest prefix that has a value of its own, `''` if there is none. */
+/** Returns the path of the form field for a path of the body: its longest prefix with a value, `''` if there is none. */
 export function toFieldPath(values: object, path: readonly PropertyKey[]): string {
   const parts: string[] = [];
   let at: unknown = values;

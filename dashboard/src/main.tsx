@@ -103,10 +103,10 @@ function App() {
 function SignedIn(props: {
   readonly apiKey: string;
   readonly own: CurrentKey;
-  readonly signOut: (why?: string) => void;
+  readonly signOut: (reason?: string) => void;
 }) {
   const { apiKey, own, signOut } = props;
-  // biome-ignore lint/correctness/useExhaustiveDependencies: one session for a key, as long as it lasts
+  // biome-ignore lint/correctness/useExhaustiveDependencies: one session for each key
   const session = useMemo(() => toSession(own, signOut), [own]);
   const api = useMemo(
     () =>

@@ -65,7 +65,7 @@ test.each([
   '/setup/accounts',
   '/setup/endpoints',
   '/setup/keys',
-])('%s: what can’t be had is said in words, and can be asked for again', async (path) => {
+])('%s: a failed request shows a message and a button that repeats it', async (path) => {
   const page = await signedIn(bare, '/setup/nowhere');
   await loaded(page);
   await page.route(/\/v1\/(?!key$|events\/stream)/, (route) =>
@@ -86,7 +86,7 @@ const PROBLEM = JSON.stringify({
   detail: 'It broke.',
 });
 
-/** What makes the page wider than the window: nothing should. */
+/** Returns the elements that make the page wider than the window. */
 function tooWide(page: Page): Promise<string[]> {
   return page.evaluate(() => {
     const { scrollWidth, clientWidth } = document.documentElement;

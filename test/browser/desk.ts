@@ -1,4 +1,4 @@
-/** A site with something of everything on every page, some of it hostile; and the list of all pages. */
+/** A site with data for every page, some of it hostile, and the list of all pages. */
 import type { Page } from 'playwright-core';
 import { beforeAll, expect, vi } from 'vitest';
 import type { SandboxAccount } from '../../sandbox/world/world.ts';
@@ -11,27 +11,27 @@ import {
   type Visit,
 } from '../support/browser.ts';
 
-/** What customers could type, and what must be nothing but text. */
+/** Customer input that must be rendered as text only. */
 export const HOSTILE = {
   description: '"><script>window.hurt = "script"</script> Crest',
   comments: '<img src=x onerror="window.hurt = 1"><svg onload="window.hurt = 2">{{constructor}}',
   orderNumber: '<b onmouseover=window.hurt=3>PO\u202e7-OP</b>',
   orderGroup: '</title><iframe srcdoc="<script>top.hurt = 4</script>">',
   tracking: 'javascript:window.hurt=5//https://trace.example/1',
-  word: `${'Donaudampfschiff'.repeat(16)}`,
+  longWord: `${'Donaudampfschiff'.repeat(16)}`,
 } as const;
 
-/** A site that is furnished. */
+/** A site with data. */
 export interface Desk extends Scripted {
-  /** Numbers of jobs: one with hostile texts, one that is late, one with nothing special. */
-  /** The id of a message that a customer got. */
+  /** Id of a sent message. */
   message: string;
-  /** The account that the API was told of. */
-  readonly made: SandboxAccount;
+  /** An account that was created through the API. */
+  readonly created: SandboxAccount;
+  /** Numbers of a job with hostile texts, a late job and an ordinary job. */
   readonly jobs: { readonly hostile: number; readonly late: number; readonly plain: number };
 }
 
-/** A page of the dashboard, by its address; its heading says that it is there. */
+/** A page of the dashboard. It is loaded when `heading` is visible. */
 export interface Place {
   readonly name: string;
   readonly path: (desk: Desk) => string;
@@ -52,7 +52,11 @@ export const places: readonly Place[] = [
   { name: 'Setup', path: () => '/setup', heading: 'Setup' },
   { name: 'accounts', path: () => '/setup/accounts', heading: /./ },
   { name: 'an account', path: () => '/setup/accounts/acme', heading: /./ },
-  { name: 'an account that was created here', path: () => '/setup/accounts/made', heading: /./ },
+  {
+    name: 'an account that was created through the API',
+    path: () => '/setup/accounts/created',
+    heading: /./,
+  },
   { name: 'a new account', path: () => '/setup/new-account', heading: /./ },
   { name: 'endpoints', path: () => '/setup/endpoints', heading: /./ },
   { name: 'an endpoint', path: () => '/setup/endpoints/us/erp', heading: /./ },
@@ -70,7 +74,7 @@ export const places: readonly Place[] = [
   { name: 'an unknown page', path: () => '/setup/nowhere', heading: 'Page not found' },
 ];
 
-/** Makes one for a file. */
+/** Creates a site with data for a test file. */
 export function furnishedDesk(options: ScriptedOptions = {}): Desk {
   const jobs = { hostile: 0, late: 0, plain: 0 };
   const site = scriptedSite({
@@ -89,17 +93,17 @@ export function furnishedDesk(options: ScriptedOptions = {}): Desk {
         comments: HOSTILE.comments,
         orderNumber: HOSTILE.orderNumber,
         orderGroup: HOSTILE.orderGroup,
-        lines: [{ description: HOSTILE.description, comments: HOSTILE.comments, garment: HOSTILE.word }],
+        lines: [{ description: HOSTILE.description, comments: HOSTILE.comments, garment: HOSTILE.longWord }],
       });
-      account.createJob({ description: HOSTILE.word, orderNumber: HOSTILE.word });
+      account.createJob({ description: HOSTILE.longWord, orderNumber: HOSTILE.longWord });
       account.createJob({ status: 'In production', dateDue: Date.now() + 3_600_000, mustDate: true });
       for (let at = 0; at < 8; at += 1) account.createJob({ status: 'Scheduled', orderGroup: 'Autumn' });
       options.prepare?.(world, account);
     },
   });
-  const made = site.world.addAccount({ region: 'us', name: 'made' });
-  made.createJob({ description: 'Staff shirt' });
-  const desk = Object.assign(site, { jobs, made, message: '' });
+  const created = site.world.addAccount({ region: 'us', name: 'created' });
+  created.createJob({ description: 'Staff shirt' });
+  const desk = Object.assign(site, { jobs, created, message: '' });
   beforeAll(() => furnish(desk), 90_000);
   return desk;
 }
@@ -115,27 +119,27 @@ async function furnish(desk: Desk): Promise<void> {
   await desk.api('/accounts/acme/suppressions', {
     body: { channel: 'email', address: 'gone@customer.example' },
   });
-  const template = { subject: '{{ order }} is on its way', intro: 'Hello {{ name }}, it has left us.' };
+  const template = { subject: '{{ order }} is on its way', intro: 'Hello {{ name }}, it was dispatched.' };
   await desk.api('/accounts/acme/templates/dispatched/email/en-US', { method: 'PUT', body: template });
   for (const id of ['erp', 'down']) {
     const url = id === 'erp' ? receiver.url : `${receiver.url}/down`;
     await desk.api('/endpoints', { body: { id, region: 'us', url, accounts: ['acme'] } });
   }
   await desk.makeKey('read', ['acme']);
-  const { clientId, clientSecret } = desk.made;
+  const { clientId, clientSecret } = desk.created;
   await desk.api('/accounts', {
-    body: { id: 'made', region: 'us', credentials: { clientId, clientSecret } },
+    body: { id: 'created', region: 'us', credentials: { clientId, clientSecret } },
   });
-  // Once the jobs are known, what happens to them is told.
-  await happened(desk, 'account.baselined');
+  // After the baseline, changes of the jobs are emitted.
+  await waitForEvent(desk, 'account.baselined');
   account.setStatus(jobs.plain, 'In production');
   account.dispatch(jobs.hostile, {
     tracking: [{ trackingNumber: HOSTILE.comments, trackingLink: HOSTILE.tracking }],
   });
   await Promise.all([
-    happened(desk, 'job.status_changed'),
-    happened(desk, 'job.dispatched'),
-    happened(desk, 'job.tracking_added'),
+    waitForEvent(desk, 'job.status_changed'),
+    waitForEvent(desk, 'job.dispatched'),
+    waitForEvent(desk, 'job.tracking_added'),
   ]);
   type Messages = { messages: { id: string; state: string }[] };
   await until(async () => {
@@ -148,7 +152,7 @@ async function furnish(desk: Desk): Promise<void> {
 }
 
 /** Waits until an account of the desk has an event of a type. */
-function happened(desk: Desk, type: string): Promise<void> {
+function waitForEvent(desk: Desk, type: string): Promise<void> {
   return until(async () => {
     const { events } = await desk.api<{ events: { type: string }[] }>('/accounts/acme/events?limit=500');
     return events.some((event) => event.type === type);
@@ -159,20 +163,20 @@ function until(holds: () => Promise<boolean>): Promise<void> {
   return vi.waitFor(async () => expect(await holds()).toBe(true), { timeout: 30_000, interval: 100 });
 }
 
-/** Opens a page of the list, signed in, and waits until what it asks for is there. */
+/** Opens a page of the list, signed in, and waits until it is loaded. */
 export async function arrive(desk: Desk, place: Place, look: Visit & { key?: string } = {}): Promise<Page> {
   const page = await signedIn(desk, place.path(desk), look);
-  await isThere(page, place);
+  await waitForPage(page, place);
   return page;
 }
 
-/** Goes to a page of the list, loading it anew. */
+/** Opens a page of the list in the same tab and waits until it is loaded. */
 export async function goTo(desk: Desk, page: Page, place: Place): Promise<void> {
   await page.goto(`${desk.url}${place.path(desk)}`);
-  await isThere(page, place);
+  await waitForPage(page, place);
 }
 
-async function isThere(page: Page, { heading }: Place): Promise<void> {
+async function waitForPage(page: Page, { heading }: Place): Promise<void> {
   await page.getByRole('heading', { name: heading, level: 1 }).waitFor();
   await loaded(page);
 }

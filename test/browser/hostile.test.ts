@@ -19,7 +19,7 @@ test.each([
     () => `/jobs/acme/${desk.jobs.hostile}`,
     [HOSTILE.description, HOSTILE.comments, HOSTILE.orderGroup],
   ],
-  ['in the list', () => '/jobs?which=all', [HOSTILE.description, HOSTILE.word]],
+  ['in the list', () => '/jobs?which=all', [HOSTILE.description, HOSTILE.longWord]],
 ])('a job’s texts are shown as they were typed, %s', async (_, path, texts) => {
   const page = await signedIn(desk, path());
   for (const text of texts) await page.getByText(text).first().waitFor();
@@ -31,7 +31,7 @@ test('a tracking link that is no web address is shown as text, and leads nowhere
   await expectHarmless(page);
 });
 
-test('what comes while one looks is text, too', async () => {
+test('events that arrive later are rendered as text too', async () => {
   const page = await signedIn(desk, '/');
   await page.getByRole('status').getByText('Live', { exact: true }).waitFor();
   const description = '<img src=x onerror="window.hurt=6"> just now';
@@ -61,7 +61,7 @@ async function expectHarmless(page: Page): Promise<void> {
     }
     return { handlers: handlers.map((one) => one.outerHTML.slice(0, 160)), addresses, turning };
 
-    /** Whether the direction of a text ends with it: it is isolated, or nothing else stands in its line. */
+    /** Whether the direction of a text does not affect other text: it is isolated, or alone in its line. */
     function standsApart(text: Node): boolean {
       for (let one = text.parentElement; one; one = one.parentElement) {
         const { display, unicodeBidi } = getComputedStyle(one);

@@ -8,12 +8,14 @@ const site = wanted ? demoSite() : undefined;
 
 test.runIf(wanted)('pictures of the demo', { timeout: 180_000 }, async () => {
   if (!site) return;
-  // When its first jobs have gone out, and customers were told.
+  // Wait for the first dispatched jobs and sent messages.
   const { account, job } = await vi.waitFor(
     async () => {
-      const { events } = await site.api<{ events: Happened[] }>('/events?types=job.tracking_added&limit=20');
+      const { events } = await site.api<{ events: ListedEvent[] }>(
+        '/events?types=job.tracking_added&limit=20',
+      );
       const found = events.find(({ data }) => data.account === 'kowhai-print-co') ?? events[0];
-      if (events.length < 4 || !found) throw new Error('Too little has happened.');
+      if (events.length < 4 || !found) throw new Error('Too few events.');
       return { account: found.data.account, job: found.subject.slice(5) };
     },
     { timeout: 120_000, interval: 500 },
@@ -40,12 +42,12 @@ test.runIf(wanted)('pictures of the demo', { timeout: 180_000 }, async () => {
   await picture(page, 'setup');
 });
 
-interface Happened {
+interface ListedEvent {
   readonly subject: string;
   readonly data: { readonly account: string };
 }
 
-/** Waits for the chart, which comes after all else. */
+/** Waits for the chart, which is loaded last. */
 async function drawn(page: Page): Promise<void> {
   await page.locator('.recharts-surface').first().waitFor();
   await loaded(page);

@@ -1,11 +1,11 @@
-/** How much script a page makes its viewers load. */
+/** Size of the scripts of each page. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
 import { buildDashboard } from '../../dashboard/build.ts';
 
-/** All that has to be there before the charts, which are loaded when there is time. */
+/** Maximum for everything except the charts, which are loaded last. */
 const MAX_BYTES = 250_000;
 
 interface Chunk {
@@ -14,7 +14,7 @@ interface Chunk {
   readonly dynamicImports?: readonly string[];
 }
 
-test('no page loads more than 250 kB of packed script before its charts', async () => {
+test('no page loads more than 250 kB of compressed script before its charts', async () => {
   const folder = await buildDashboard();
   const chunks = JSON.parse(readFileSync(join(folder, '.vite/manifest.json'), 'utf8')) as Record<
     string,
@@ -22,7 +22,7 @@ test('no page loads more than 250 kB of packed script before its charts', async 
   >;
   const bytesOf = (file: string): number => gzipSync(readFileSync(join(folder, file))).length;
 
-  /** The script of a chunk, and of all that it can't do without. */
+  /** Returns the scripts of a chunk and of its static imports. */
   const withImports = (name: string, files = new Set<string>()): Set<string> => {
     const { file, imports = [] } = chunks[name] ?? { file: '' };
     if (!file.endsWith('.js') || files.has(file)) return files;
@@ -32,7 +32,7 @@ test('no page loads more than 250 kB of packed script before its charts', async 
   };
 
   const pages: { name: string; bytes: number; files: Set<string> }[] = [];
-  /** What is loaded on the way to a part, and from there on to what it shows when it is asked for. */
+  /** Adds up the scripts along each path of dynamic imports. */
   const follow = (name: string, before: ReadonlySet<string>): void => {
     if (/charts?\.tsx$/i.test(name)) return;
     const files = new Set([...before, ...withImports(name)]);
