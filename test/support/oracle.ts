@@ -1,6 +1,6 @@
 /**
- * What the log of an account may say, judged by how its jobs really stood: whether each event is borne out, and whether
- * all events together add up to what the tracker knows and to what the service shows.
+ * Checks the log of an account against the real history of its jobs: each event is true, and all events together equal the
+ * tracker's snapshots and the state of the ordering API.
  * One file: the checks of single events and of totals read the same history.
  */
 import type { ActiveJobDto, JobDto } from '../../sandbox/world/views.ts';
@@ -12,7 +12,7 @@ import { SHARED_FIELDS } from '../../shared/tracking/views.ts';
 import { createGroupLedger } from './group-oracle.ts';
 import { during, type History, type Stand } from './history.ts';
 
-/** The types whose truth {@link untruth} judges. Of others it says nothing: whoever adds one adds it here, or has it checked elsewhere. */
+/** Event types that {@link findContradiction} checks. Other types must be checked elsewhere. */
 const JUDGED: ReadonlySet<string> = new Set([
   'job.created',
   'job.status_changed',
@@ -34,7 +34,7 @@ const JUDGED: ReadonlySet<string> = new Set([
   'job.invoiced',
 ]);
 const ENDINGS: readonly string[] = ['job.closed', 'job.cancelled', 'job.unavailable'];
-/** What is said of the account takes turns: the first of a pair, then the second. */
+/** Pairs of account events that alternate: the first, then the second. */
 const ACCOUNT_TURNS: readonly (readonly [string, string])[] = [
   ['account.poll_failing', 'account.poll_recovered'],
   ['account.credentials_rejected', 'account.credentials_accepted'],
@@ -42,65 +42,65 @@ const ACCOUNT_TURNS: readonly (readonly [string, string])[] = [
 const DAY_MS = 86_400_000;
 const isDispatchOrNew = (type: string) => type === 'job.dispatched' || type === 'job.created';
 
-/** What the log has said of a job. */
-interface Told {
+/** State of a job according to its emitted events. */
+interface EmittedState {
   job: JobSummary;
-  /** Which view had the word when log and snapshot were last compared. */
-  word: 'list' | 'detail';
+  /** View that decided when log and snapshot were last compared. */
+  view: 'list' | 'detail';
   dispatched: boolean;
   ended: string | undefined;
   created: boolean;
-  /** The due instant for which it was said to be overdue, as long as its due date and dispatch stay. */
+  /** Due time for which `job.overdue` was emitted. Reset when the due date or the dispatch changes. */
   overdueAt: string | undefined;
   at: number;
   types: string[];
 }
 
-/** Reads a log as it grows, and finds what is wrong with it. */
+/** Reads a log as it grows, and collects its errors. */
 export interface Ledger {
-  /** What is wrong so far, in sentences. */
+  /** Error messages so far. */
   readonly problems: readonly string[];
   readonly events: readonly JobEvent[];
-  /** Begins with what the baseline has stored, whose crawl began at `startedAt` (epoch ms). */
+  /** Starts with the snapshots of the baseline, whose crawl began at `startedAt` (epoch ms). */
   begin(snapshots: readonly Snapshot[], startedAt: number): void;
-  /** Takes the next events of the log. */
+  /** Adds the next events of the log. */
   take(events: readonly JobEvent[]): void;
-  /** Log and snapshots say the same of every job, at any time. To be asked after every poll: the word passes once at most. */
+  /** Checks that log and snapshots have the same state of every job. Call it after every poll: the deciding view changes at most once between calls. */
   compare(snapshots: readonly Snapshot[]): void;
-  /** What the log adds up to is what the service shows: once nothing has changed or failed for long enough. */
+  /** Checks that the log has the same state as the ordering API. Call it when nothing has changed or failed for long enough. */
   settle(known: {
     readonly snapshots: readonly Snapshot[];
     readonly index: JobIndex;
     /** When the baseline was complete (epoch ms). */
     readonly baselinedAt: number;
-    /** A job whose own record can't be read for a day is taken on without a word. */
+    /** A job whose detail can't be read for a day is adopted without an event. */
     readonly lastFaultAt: number;
   }): void;
-  /** Nothing but the listed jobs is watched for ever. */
+  /** Checks that only listed jobs remain in the index. */
   farewell(index: JobIndex): void;
 }
 
-/** Makes one for the log of an account with this history. */
+/** Creates a ledger for the log of an account with this history. */
 export function createLedger(history: History): Ledger {
   const problems: string[] = [];
   const events: JobEvent[] = [];
-  const told = new Map<number, Told>();
+  const emittedStates = new Map<number, EmittedState>();
   const discovered = new Set<string>();
-  const accountSaid: string[] = [];
+  const accountEvents: string[] = [];
   const leeway = createLeeway();
   const groups = createGroupLedger(history, problems);
   let begunAt: number | undefined;
 
   function begin(snapshots: readonly Snapshot[], startedAt: number): void {
     begunAt = startedAt;
-    for (const snapshot of snapshots) told.set(snapshot.jobNumber, untold(snapshot));
+    for (const snapshot of snapshots) emittedStates.set(snapshot.jobNumber, toInitialState(snapshot));
   }
 
-  function untold(snapshot: Snapshot): Told {
+  function toInitialState(snapshot: Snapshot): EmittedState {
     const job = summarize(snapshot);
     return {
       job,
-      word: wordOf(snapshot),
+      view: getDecidingView(snapshot),
       dispatched: job.dateOut !== null,
       ended: snapshot.ended === null ? undefined : `job.${snapshot.ended}`,
       created: false,
@@ -114,15 +114,15 @@ export function createLedger(history: History): Ledger {
     const complain = (what: string) =>
       problems.push(`${event.type} of ${jobNumber} (${event.id}): ${what} ${JSON.stringify(event.data)}`);
     const { type, data } = event;
-    const problem = untruth(event, history.stands(jobNumber));
+    const problem = findContradiction(event, history.stands(jobNumber));
     if (problem) complain(problem);
-    if (begunAt === undefined) complain('said before the baseline');
-    const before = told.get(jobNumber);
+    if (begunAt === undefined) complain('emitted before the baseline');
+    const before = emittedStates.get(jobNumber);
     const job = data.job as JobSummary;
-    const entry: Told = before ?? {
+    const entry: EmittedState = before ?? {
       job,
-      word: 'list',
-      // What a job was that can't be proved new counts as said.
+      view: 'list',
+      // The first state of a job that is not provably new counts as emitted.
       dispatched: type === 'job.dispatch_revoked' || (!isDispatchOrNew(type) && job.dateOut !== null),
       ended: undefined,
       created: false,
@@ -130,11 +130,11 @@ export function createLedger(history: History): Ledger {
       at: 0,
       types: [],
     };
-    told.set(jobNumber, entry);
+    emittedStates.set(jobNumber, entry);
     if (type === 'job.created') {
-      if (before) complain('not the first that is said of it');
+      if (before) complain('is not the first event of the job');
       const [, first] = history.stands(jobNumber);
-      if (first && first.at < (begunAt ?? 0)) complain('it was there before the baseline');
+      if (first && first.at < (begunAt ?? 0)) complain('the job existed before the baseline');
       entry.created = true;
     }
     if (type === 'job.dispatched') {
@@ -155,7 +155,7 @@ export function createLedger(history: History): Ledger {
     }
     if (type === 'job.due_date_changed' || type === 'job.dispatch_revoked') entry.overdueAt = undefined;
     if (type === 'job.overdue') {
-      if (entry.overdueAt === data.dueAt) complain('said already');
+      if (entry.overdueAt === data.dueAt) complain('was emitted before');
       entry.overdueAt = String(data.dueAt);
     }
     entry.job = job;
@@ -181,13 +181,13 @@ export function createLedger(history: History): Ledger {
       if (!shown) problems.push(`No job ever had the status ${status}.`);
       return;
     }
-    if (type === 'account.baselined' && accountSaid.includes(type)) problems.push('Baselined twice.');
+    if (type === 'account.baselined' && accountEvents.includes(type)) problems.push('Baselined twice.');
     for (const [on, off] of ACCOUNT_TURNS) {
       if (type !== on && type !== off) continue;
-      const last: string = accountSaid.findLast((said) => said === on || said === off) ?? off;
-      if (last === type) problems.push(`${type} was said twice running.`);
+      const last: string = accountEvents.findLast((emitted) => emitted === on || emitted === off) ?? off;
+      if (last === type) problems.push(`${type} was emitted twice in a row.`);
     }
-    accountSaid.push(type);
+    accountEvents.push(type);
   }
 
   function compare(snapshots: readonly Snapshot[]): void {
@@ -197,43 +197,48 @@ export function createLedger(history: History): Ledger {
       const { jobNumber } = snapshot;
       stored.add(jobNumber);
       leeway.note(snapshot);
-      const said = told.get(jobNumber);
+      const emitted = emittedStates.get(jobNumber);
       if (snapshot.unproven !== null) {
-        if (said) problems.push(`Of ${jobNumber} was spoken before it was known whether it is new.`);
+        if (emitted)
+          problems.push(`Events of ${jobNumber} were emitted before it was known whether the job is new.`);
         continue;
       }
-      // Taken over silently: from here on the log has to tell what becomes of it.
-      if (!said) {
-        told.set(jobNumber, untold(snapshot));
+      // Adopted without an event: from now on its changes must be in the log.
+      if (!emitted) {
+        emittedStates.set(jobNumber, toInitialState(snapshot));
         continue;
       }
       const job = summarize(snapshot);
-      // When the word passes from one view to the other, its own status is no news.
-      if (said.word !== wordOf(snapshot)) {
-        said.job = { ...said.job, status: job.status };
+      // When the other view becomes the deciding one, its status is not a change.
+      if (emitted.view !== getDecidingView(snapshot)) {
+        emitted.job = { ...emitted.job, status: job.status };
       }
-      said.word = wordOf(snapshot);
-      // Only the list knows where a job came from: when it shows one for the first time that is no change.
-      said.job = { ...said.job, originCode: said.job.originCode ?? job.originCode };
+      emitted.view = getDecidingView(snapshot);
+      // Only the list has the origin: its first value is not a change.
+      emitted.job = { ...emitted.job, originCode: emitted.job.originCode ?? job.originCode };
       const different = Object.keys(job).filter((name) => {
         const field = name as keyof JobSummary;
-        if (JSON.stringify(job[field]) === JSON.stringify(said.job[field])) return false;
+        if (JSON.stringify(job[field]) === JSON.stringify(emitted.job[field])) return false;
         return !leeway.isUnsure(jobNumber, field);
       });
       if (different.length > 0) {
         problems.push(
-          `The log leaves ${jobNumber} with ${JSON.stringify(said.job)}, its snapshot is ${JSON.stringify(job)}.`,
+          `The log leaves ${jobNumber} with ${JSON.stringify(emitted.job)}, its snapshot is ${JSON.stringify(job)}.`,
         );
       }
-      if ((snapshot.ended ?? undefined) !== said.ended?.slice('job.'.length)) {
-        problems.push(`The log ends ${jobNumber} with ${said.ended}, its snapshot with ${snapshot.ended}.`);
+      if ((snapshot.ended ?? undefined) !== emitted.ended?.slice('job.'.length)) {
+        problems.push(
+          `The log ends ${jobNumber} with ${emitted.ended}, its snapshot with ${snapshot.ended}.`,
+        );
       }
-      if ((job.dateOut !== null) !== said.dispatched) {
-        problems.push(`The log says of ${jobNumber} ${said.dispatched}, its snapshot ${job.dateOut}.`);
+      if ((job.dateOut !== null) !== emitted.dispatched) {
+        problems.push(
+          `The log has ${jobNumber} dispatched: ${emitted.dispatched}. Its snapshot has ${job.dateOut}.`,
+        );
       }
     }
-    for (const jobNumber of told.keys()) {
-      if (!stored.has(jobNumber)) problems.push(`Of ${jobNumber} was spoken, and nothing is stored of it.`);
+    for (const jobNumber of emittedStates.keys()) {
+      if (!stored.has(jobNumber)) problems.push(`${jobNumber} has events and no snapshot.`);
     }
   }
 
@@ -241,40 +246,40 @@ export function createLedger(history: History): Ledger {
     const bySnapshot = new Map(snapshots.map((snapshot) => [snapshot.jobNumber, snapshot]));
     groups.settle(snapshots, history.clock());
     for (const jobNumber of history.jobs) {
-      const said = told.get(jobNumber);
+      const emitted = emittedStates.get(jobNumber);
       const { where, list, detail, at } = history.now(jobNumber);
       const complain = (what: string) =>
         problems.push(
-          `${jobNumber} ${what}: said ${said?.types.join(', ') || 'nothing'} ` +
-            `${JSON.stringify(said?.job)}, since ${new Date(at).toISOString()} it is ${where} ` +
-            `${JSON.stringify(list && ofList(list))}`,
+          `${jobNumber} ${what}: emitted ${emitted?.types.join(', ') || 'nothing'} ` +
+            `${JSON.stringify(emitted?.job)}, since ${new Date(at).toISOString()} it is ${where} ` +
+            `${JSON.stringify(list && fromList(list))}`,
         );
       const apart = (field: string) => leeway.isUnsure(jobNumber, field);
       const phase = index.get(jobNumber)?.phase;
       const [, first, ...more] = history.stands(jobNumber);
-      // Whatever was created since, and could be seen, was said to be.
-      if (!said?.created && first && first.at > baselinedAt && lastFaultAt < first.at + DAY_MS) {
+      // Whatever was created since, and could be seen, was emitted to be.
+      if (!emitted?.created && first && first.at > baselinedAt && lastFaultAt < first.at + DAY_MS) {
         const seen = (stand: Stand) => stand.where === 'active' || stand.where === 'closed';
-        if (where === 'active' || more.every(seen)) complain('was not said to be created');
+        if (where === 'active' || more.every(seen)) complain('was not emitted to be created');
       }
       if (where === 'active') {
         if (phase !== 'listed') complain('is listed, and is not known to be');
-        if (!said || said.ended) complain('is listed, and not said to be');
-        else if (list && !sayTheSame(said.job, ofList(list), apart))
-          complain('is listed otherwise than said');
+        if (!emitted || emitted.ended) complain('is listed, and not emitted to be');
+        else if (list && !isSameJob(emitted.job, fromList(list), apart))
+          complain('differs from its list entry');
       } else {
         if (phase === 'listed' || phase === 'departed') complain(`is ${where}, and believed ${phase}`);
         const snapshot = bySnapshot.get(jobNumber);
-        // After some days nobody looks at it any more.
-        const forgotten = said && phase === undefined && at >= said.at + 7 * DAY_MS;
-        if (!said || !snapshot || forgotten) continue;
-        // What becomes of a job after its end does not end it again.
-        if (!said.ended && where !== 'hidden' && ENDING_OF[where] !== said.ended) {
-          complain('did not end as said');
+        // After some days it is no longer fetched.
+        const forgotten = emitted && phase === undefined && at >= emitted.at + 7 * DAY_MS;
+        if (!emitted || !snapshot || forgotten) continue;
+        // A change of the outcome after the end is not another end.
+        if (!emitted.ended && where !== 'hidden' && ENDING_OF[where] !== emitted.ended) {
+          complain('has another outcome than emitted');
         }
         if (detail) {
-          if (!sayTheSame(...leeway.between(said.job, ofDetail(detail)), apart)) {
-            complain('is otherwise than said');
+          if (!isSameJob(...leeway.between(emitted.job, fromDetail(detail)), apart)) {
+            complain('differs from its detail');
           }
         }
       }
@@ -290,7 +295,7 @@ export function createLedger(history: History): Ledger {
         if (Number(event.sequence) !== events.length + 1) {
           problems.push(`${event.id} comes after ${events.at(-1)?.id}.`);
         }
-        if (events.some(({ id }) => id === event.id)) problems.push(`${event.id} is there twice.`);
+        if (events.some(({ id }) => id === event.id)) problems.push(`${event.id} is in the log twice.`);
         events.push(event);
         groups.take(event);
         if (event.subject?.startsWith('jobs/'))
@@ -302,7 +307,7 @@ export function createLedger(history: History): Ledger {
     settle,
     farewell(index) {
       for (const [jobNumber, { phase }] of index) {
-        if (phase !== 'listed') problems.push(`${jobNumber} is still watched as ${phase}.`);
+        if (phase !== 'listed') problems.push(`${jobNumber} is still in the index as ${phase}.`);
       }
     },
   };
@@ -316,37 +321,37 @@ const ENDING_OF = {
   hidden: undefined,
 } as const satisfies Record<Stand['where'], string | undefined>;
 
-/** What rule 4 leaves unsaid: the list had the word, and what only the record shows then can't be judged. */
+/** Differences that rule 4 permits: while the list decides, values that only the detail has are not checked. */
 function createLeeway() {
   const unsure = new Set<string>();
-  /** The dispatch date that a job's record had when it was read last. */
+  /** Dispatch date in a job's last fetched detail. */
   const read = new Map<number, string | null>();
-  /** Jobs of which only the record was ever seen: they came and went, or drifted, before a list showed them. */
+  /** Jobs that were never listed: only their detail was fetched. */
   const neverListed = new Set<number>();
-  /** The tracking of a record when it was read last, and jobs of which the list has told tracking since: as with dates. */
+  /** Tracking in the last fetched detail, and jobs whose tracking changed in the list since and is back in the detail. */
   const parcels = new Map<number, string>();
   const wentBack = new Set<number>();
-  /** What a record showed of dispatch and tracking at any time: what it never showed can't be missing from it. */
+  /** Dispatch and tracking that any detail had: values that it never had can't be missing from it. */
   const shownOnce = new Set<string>();
-  /** What it showed otherwise than was said when it showed something for the first time: that is no news. */
+  /** Values that differed from the emitted ones in the first detail that had any: they are adopted without an event. */
   const takenOver = new Set<string>();
 
   return {
     note({ jobNumber, list, detail, announced, unsure: fields }: Snapshot): void {
       for (const field of fields) unsure.add(`${jobNumber} ${field}`);
       if (detail === null) return;
-      // Nor is there a list view to compare the first one with.
+      // The first list view has nothing to be compared with.
       if (list === null) neverListed.add(jobNumber);
       else if (neverListed.delete(jobNumber))
         for (const field of SHARED_FIELDS) unsure.add(`${jobNumber} ${field}`);
       const first = !read.has(jobNumber);
-      // What a record shows otherwise than the list when it is first read may be its own word for it.
+      // A difference between list and first detail may be another name for the same value.
       for (const field of first && list ? SHARED_FIELDS : []) {
         if (list?.[field] !== detail[field]) unsure.add(`${jobNumber} ${field}`);
       }
       const before = read.get(jobNumber) ?? null;
       read.set(jobNumber, detail.dateOut);
-      // There and back between two readings of the record, while the list told the first half: nobody saw the second.
+      // Changed and changed back between two detail fetches, and the list had the first change: the second was not observed.
       if (before !== null && before === detail.dateOut && announced.dateOut !== before) {
         takenOver.add(`${jobNumber} dateOut ${before}`);
       } else if (before !== detail.dateOut) takenOver.delete(`${jobNumber} dateOut ${before}`);
@@ -365,15 +370,15 @@ function createLeeway() {
       for (const { number, link } of detail.tracking) {
         const parcel = `${jobNumber} ${number ?? link}`;
         shownOnce.add(parcel);
-        const same = announced.tracking.some((said) => said.number === number && said.link === link);
+        const same = announced.tracking.some((emitted) => emitted.number === number && emitted.link === link);
         if (first && announced.tracking.length > 0 && !same) takenOver.add(parcel);
       }
     },
-    /** The views may have different words for the field: then one of them is taken over silently. */
+    /** Whether the views may have different values of a field, so that one is adopted without an event. */
     isUnsure: (jobNumber: number, field: string) => unsure.has(`${jobNumber} ${field}`),
-    /** What was said of a job that left the list, and what its record shows, as far as they can be compared. */
-    between(said: JobSummary, shown: JobSummary): [said: JobSummary, shown: JobSummary] {
-      const { jobNumber } = said;
+    /** Returns the comparable parts of the emitted state of a delisted job and of its detail. */
+    between(emitted: JobSummary, shown: JobSummary): [emitted: JobSummary, shown: JobSummary] {
+      const { jobNumber } = emitted;
       const parcel = ({ number, link }: TrackingEntry) => `${jobNumber} ${number ?? link}`;
       const silent =
         shown.dateOut === null
@@ -381,8 +386,8 @@ function createLeeway() {
           : takenOver.has(`${jobNumber} dateOut ${shown.dateOut}`);
       return [
         {
-          ...said,
-          tracking: said.tracking.filter(
+          ...emitted,
+          tracking: emitted.tracking.filter(
             (one) =>
               (shownOnce.has(parcel(one)) || shownOnce.has(`${jobNumber} ${one.link}`)) &&
               !(wentBack.has(jobNumber) && !shown.tracking.some((its) => parcel(its) === parcel(one))) &&
@@ -391,8 +396,8 @@ function createLeeway() {
         },
         {
           ...shown,
-          originCode: said.originCode,
-          dateOut: silent ? said.dateOut : shown.dateOut,
+          originCode: emitted.originCode,
+          dateOut: silent ? emitted.dateOut : shown.dateOut,
           tracking: shown.tracking.filter((one) => !takenOver.has(parcel(one))),
         },
       ];
@@ -400,22 +405,22 @@ function createLeeway() {
   };
 }
 
-/** While a job is listed the list has the word, from then on its own record. */
-function wordOf(snapshot: Snapshot): 'list' | 'detail' {
+/** Returns the view that decides: the list while the job is listed, then the detail. */
+function getDecidingView(snapshot: Snapshot): 'list' | 'detail' {
   return snapshot.settling === null ? 'list' : 'detail';
 }
 
-// What the service shows, in the words of the log
+// State in the ordering API, as in events
 
-function ofList(entry: ActiveJobDto): JobSummary {
-  return { ...shared(entry), status: entry.masterJobStatus, tracking: entry.tracking.map(ofParcel) };
+function fromList(entry: ActiveJobDto): JobSummary {
+  return { ...shared(entry), status: entry.masterJobStatus, tracking: entry.tracking.map(fromParcel) };
 }
 
-function ofDetail(detail: JobDto): JobSummary {
+function fromDetail(detail: JobDto): JobSummary {
   return {
     ...shared({ ...detail, originCode: null }),
     status: detail.jobStatus,
-    tracking: detail.shippingAddresses.map(ofParcel),
+    tracking: detail.shippingAddresses.map(fromParcel),
   };
 }
 
@@ -446,22 +451,22 @@ function shared(
   };
 }
 
-function ofParcel(entry: { trackingNumber: string | null; trackingLink: string | null }): TrackingEntry {
+function fromParcel(entry: { trackingNumber: string | null; trackingLink: string | null }): TrackingEntry {
   return { number: entry.trackingNumber, link: entry.trackingLink };
 }
 
 /**
- * Whether what was said of a job is what is shown now. A status, a link or a number of a parcel that is not shown stays
- * what it was; parcels have no order, and one with several links has the first of them. `apart`: fields that may differ.
+ * Returns whether the emitted state of a job equals its current state. A status, link or number that is absent now counts as
+ * unchanged. Parcels have no order; one with several links has the first of them. `apart`: fields that may differ.
  */
-function sayTheSame(
-  said: JobSummary,
+function isSameJob(
+  emitted: JobSummary,
   shown: JobSummary,
   apart: (field: string) => boolean = () => false,
 ): boolean {
   const rest = [...shown.tracking];
   const sameTracking =
-    said.tracking.every((parcel) => {
+    emitted.tracking.every((parcel) => {
       const same = rest.filter(({ number, link }) =>
         parcel.number === null ? number === null && link === parcel.link : number === parcel.number,
       );
@@ -475,16 +480,17 @@ function sayTheSame(
     }) && rest.length === 0;
   return (
     sameTracking &&
-    (shown.status === null || shown.status === said.status) &&
+    (shown.status === null || shown.status === emitted.status) &&
     (Object.keys(shown) as (keyof JobSummary)[]).every(
-      (field) => field === 'tracking' || field === 'status' || apart(field) || shown[field] === said[field],
+      (field) =>
+        field === 'tracking' || field === 'status' || apart(field) || shown[field] === emitted[field],
     )
   );
 }
 
-// Whether one event is true
+// Checks of one event
 
-/** Whether in a window something held first, and something else then. */
+/** Returns whether `from` is true of a state in the window, and `to` of the same or a later one. */
 function went(
   window: readonly Stand[],
   from: (stand: Stand) => boolean,
@@ -500,8 +506,8 @@ type Data = Record<string, never> & {
   changes: Record<string, { from: unknown; to: unknown }>;
 };
 
-/** Why an event is not borne out by the world, or undefined. */
-function untruth(event: JobEvent, all: readonly Stand[]): string | undefined {
+/** Returns why an event contradicts the history, or undefined. */
+function findContradiction(event: JobEvent, all: readonly Stand[]): string | undefined {
   if (!JUDGED.has(event.type)) return undefined;
   const data = event.data as unknown as Data;
   const { observed, changes } = data;
@@ -516,15 +522,15 @@ function untruth(event: JobEvent, all: readonly Stand[]): string | undefined {
     if (!shown) return undefined;
     if (field === 'status') return shown[observed.view === 'detail' ? 'jobStatus' : 'masterJobStatus'];
     if (field === 'canEdit') return (shown.permissions as { canEdit: boolean }).canEdit;
-    // A search that came after the detail proves what only the detail has as well.
+    // A search after the detail fetch also proves values that only the detail has.
     return (field in shown ? shown : (stand.detail as never as Record<string, unknown>))[field] ?? null;
   };
-  const parcels = (stand: Stand): TrackingEntry[] => (stand.list?.tracking ?? []).map(ofParcel);
+  const parcels = (stand: Stand): TrackingEntry[] => (stand.list?.tracking ?? []).map(fromParcel);
   const has = (stand: Stand, parcel: TrackingEntry) =>
     parcels(stand).some(
       (one) => one.number === parcel.number && (one.number !== null || one.link === parcel.link),
     );
-  // Where one of the two has no number, the link tells.
+  // If one of the two has no number, the link identifies the parcel.
   const hasByLink = (stand: Stand, parcel: TrackingEntry) =>
     parcels(stand).some(
       ({ number, link }) =>
@@ -536,7 +542,7 @@ function untruth(event: JobEvent, all: readonly Stand[]): string | undefined {
   const exists = (stand: Stand) => stand.detail !== undefined;
 
   for (const [field, { from, to }] of Object.entries(changes)) {
-    if (field === 'status' && to === null) return 'a status that is not said is no change';
+    if (field === 'status' && to === null) return 'an absent status is not a change';
     if (
       !went(
         window,
@@ -581,7 +587,7 @@ function untruth(event: JobEvent, all: readonly Stand[]): string | undefined {
       return window.some(
         (stand, n) =>
           stand.list?.dateOut === null &&
-          dueInstant(stand) === dueAt &&
+          toDueTime(stand) === dueAt &&
           (window[n + 1]?.at ?? at) >= dueAt &&
           dueAt <= at,
       )
@@ -638,7 +644,7 @@ function untruth(event: JobEvent, all: readonly Stand[]): string | undefined {
   }
 }
 
-function dueInstant(stand: Stand): number {
+function toDueTime(stand: Stand): number {
   const text = stand.list?.dateDue;
   if (!text) return Number.NaN;
   const midnight = /T00:00:00(?:\.0+)?(?:Z|[+-]|$)/.test(text);
