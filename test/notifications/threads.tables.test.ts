@@ -60,7 +60,7 @@ interface JobOptions {
 }
 
 /** An event about a job, `at` ms after the start. */
-function said(
+function jobEvent(
   type: Type,
   jobNumber: number,
   at: number,
@@ -95,9 +95,9 @@ function said(
 const DAY_1 = '2026-03-04T10:00:00';
 const DAY_2 = '2026-03-05T10:00:00';
 const dispatched = (jobNumber: number, at: number, job: JobOptions = {}) =>
-  said('job.dispatched', jobNumber, at, { dateOut: DAY_1, ...job });
+  jobEvent('job.dispatched', jobNumber, at, { dateOut: DAY_1, ...job });
 const revoked = (jobNumber: number, at: number, job: JobOptions = {}) =>
-  said('job.dispatch_revoked', jobNumber, at, job);
+  jobEvent('job.dispatch_revoked', jobNumber, at, job);
 
 async function saveSettings(
   table: Table,
@@ -129,7 +129,7 @@ async function createWorld(around: (table: Table) => Table = (table) => table) {
   return {
     ...{ state, table: memory, history, deps, log, port },
     /** Writes events to the log. */
-    async say(...drafts: EventDraft[]): Promise<LoggedEvent[]> {
+    async append(...drafts: EventDraft[]): Promise<LoggedEvent[]> {
       const from = (await log.head(ref))?.sequence ?? 0;
       await log.append(ref, drafts);
       const page = await log.read(ref, from, drafts.length);
@@ -137,33 +137,33 @@ async function createWorld(around: (table: Table) => Table = (table) => table) {
     },
     /** Folds events, all that are in the log being folded then. */
     async fold(...drafts: EventDraft[]): Promise<LoggedEvent[]> {
-      const events = await this.say(...drafts);
+      const events = await this.append(...drafts);
       for (const event of events) expect(await port.deliver([{ event }])).toEqual([{ kind: 'delivered' }]);
-      await this.stand((await log.head(ref))?.sequence ?? 0);
+      await this.setPosition((await log.head(ref))?.sequence ?? 0);
       return events;
     },
     /** The sink's cursor is at this position. */
-    async stand(position: number): Promise<void> {
+    async setPosition(position: number): Promise<void> {
       const sink = NOTIFICATIONS_SINK;
       await memory.write({ put: { ...keys.cursor(REGION, sink, ref.account), sink, position } });
     },
     /** Closes the windows due at a time after the start, without finishing the notices. */
-    async taken(at: number) {
+    async closeDue(at: number) {
       state.now = START + at;
       return takeDueNotices(deps, REGION, 100);
     },
     /** The same, and finished. */
-    async told(at: number) {
-      const notices = await this.taken(at);
+    async finishDue(at: number) {
+      const notices = await this.closeDue(at);
       for (const notice of notices) await finishNotice(deps, notice);
       return notices.map(({ content }) => ({
         kind: content.kind,
         jobs: content.jobs.map(({ jobNumber }) => jobNumber),
       }));
     },
-    async untold() {
+    async listRecorded() {
       const { messages } = await listMessages(history, ref);
-      return messages.map(({ kind, jobs, state: became, reason }) => ({ kind, jobs, became, reason }));
+      return messages.map(({ kind, jobs, state, reason }) => ({ kind, jobs, state, reason }));
     },
   };
 }
@@ -172,19 +172,19 @@ describe('notices of order groups', () => {
   test('dispatches of a group in one window of event time are one notice, each of them once', async () => {
     const world = await createWorld();
     await world.fold(dispatched(1, 0), dispatched(2, 4 * MINUTE));
-    expect(await world.told(WINDOW + GRACE - 1)).toEqual([]);
+    expect(await world.finishDue(WINDOW + GRACE - 1)).toEqual([]);
     expect(await oldestUnsent(world.table, REGION, START + WINDOW + GRACE)).toBeDefined();
-    expect(await world.told(WINDOW + GRACE)).toEqual([{ kind: 'dispatched', jobs: [1, 2] }]);
-    expect(await world.told(10 * HOUR)).toEqual([]);
+    expect(await world.finishDue(WINDOW + GRACE)).toEqual([{ kind: 'dispatched', jobs: [1, 2] }]);
+    expect(await world.finishDue(10 * HOUR)).toEqual([]);
     expect(await oldestUnsent(world.table, REGION, START + 10 * HOUR)).toBeUndefined();
   });
 
   test('a dispatch reverted within the window is not notified, and the history says so', async () => {
     const world = await createWorld();
     await world.fold(dispatched(1, 0), revoked(1, MINUTE));
-    expect(await world.told(WINDOW + GRACE)).toEqual([]);
-    expect(await world.untold()).toEqual([
-      { kind: 'dispatched', jobs: [1], became: 'suppressed', reason: 'revoked' },
+    expect(await world.finishDue(WINDOW + GRACE)).toEqual([]);
+    expect(await world.listRecorded()).toEqual([
+      { kind: 'dispatched', jobs: [1], state: 'suppressed', reason: 'revoked' },
     ]);
   });
 
@@ -200,7 +200,7 @@ describe('notices of order groups', () => {
   test('a change reverted after its notice was closed is marked as outdated', async () => {
     const world = await createWorld();
     await world.fold(dispatched(1, 0, { dateOut: DAY_1 }), dispatched(2, 0, { dateOut: DAY_2 }));
-    const [notice] = await world.taken(WINDOW + GRACE);
+    const [notice] = await world.closeDue(WINDOW + GRACE);
     if (!notice) throw new Error('Nothing was closed.');
     expect([...(await findValidJobs(world.table, ref, notice.thread, notice.content))]).toEqual([1, 2]);
     await world.fold(revoked(1, 6 * MINUTE));
@@ -212,17 +212,17 @@ describe('changes of a job', () => {
   const first = { number: '1Z1', link: linkTo('1Z1') };
   const bare = { number: '1Z2', link: null };
   const added = (jobNumber: number, at: number, ...tracking: Parcel[]) =>
-    said('job.tracking_added', jobNumber, at, { dateOut: DAY_1, tracking }, { tracking });
+    jobEvent('job.tracking_added', jobNumber, at, { dateOut: DAY_1, tracking }, { tracking });
 
   test('tracking that arrives before the dispatch is notified comes with it; later tracking is one follow-up, and a link another', async () => {
     const world = await createWorld();
     await world.fold(dispatched(1, 0), dispatched(2, 0), added(1, MINUTE, first));
-    const [notice] = await world.taken(WINDOW + GRACE);
+    const [notice] = await world.closeDue(WINDOW + GRACE);
     expect(notice?.content.jobs.map(({ tracking }) => tracking)).toEqual([[first], []]);
     await finishNotice(world.deps, required(notice));
     // The parcel is known; its additions are news.
     await world.fold(added(2, 10 * MINUTE, first, bare), added(1, 11 * MINUTE, first, bare));
-    const [later, none] = await world.taken(20 * MINUTE);
+    const [later, none] = await world.closeDue(20 * MINUTE);
     expect(later?.content.kind).toBe('tracking');
     expect(later?.content.jobs.map(({ tracking }) => tracking)).toEqual([[bare], [bare]]);
     expect(later?.earlier).toEqual([notice?.id]);
@@ -231,9 +231,9 @@ describe('changes of a job', () => {
     const linked = { ...bare, link: linkTo('1Z2') };
     const tracking = [{ from: bare, to: linked }];
     await world.fold(
-      said('job.tracking_updated', 1, HOUR, { dateOut: DAY_1, tracking: [first, linked] }, { tracking }),
+      jobEvent('job.tracking_updated', 1, HOUR, { dateOut: DAY_1, tracking: [first, linked] }, { tracking }),
     );
-    const [link] = await world.taken(2 * HOUR);
+    const [link] = await world.closeDue(2 * HOUR);
     expect(link?.content.jobs.map(({ tracking: news }) => news)).toEqual([[linked]]);
   });
 
@@ -242,57 +242,63 @@ describe('changes of a job', () => {
     const from = { number: null, link: linkTo('x') };
     const to = { number: 'X', link: linkTo('x') };
     await world.fold(dispatched(1, 0, { tracking: [from] }));
-    expect(await world.told(HOUR)).toHaveLength(1);
+    expect(await world.finishDue(HOUR)).toHaveLength(1);
     await world.fold(
-      said('job.tracking_updated', 1, HOUR, { dateOut: DAY_1, tracking: [to] }, { tracking: [{ from, to }] }),
+      jobEvent(
+        'job.tracking_updated',
+        1,
+        HOUR,
+        { dateOut: DAY_1, tracking: [to] },
+        { tracking: [{ from, to }] },
+      ),
     );
-    expect(await world.told(2 * HOUR)).toEqual([]);
+    expect(await world.finishDue(2 * HOUR)).toEqual([]);
   });
 
   test('tracking of a job whose dispatch was not notified is not notified', async () => {
     const world = await createWorld();
-    await world.fold(said('job.tracking_added', 1, 0, { tracking: [first] }, { tracking: [first] }));
-    expect(await world.told(HOUR)).toEqual([]);
-    expect(await world.untold()).toEqual([]);
+    await world.fold(jobEvent('job.tracking_added', 1, 0, { tracking: [first] }, { tracking: [first] }));
+    expect(await world.finishDue(HOUR)).toEqual([]);
+    expect(await world.listRecorded()).toEqual([]);
   });
 
   test('a dispatch that flaps on one day is notified once; on another day it is notified again', async () => {
     const world = await createWorld();
     await world.fold(dispatched(1, 0));
-    expect(await world.told(HOUR)).toEqual([{ kind: 'dispatched', jobs: [1] }]);
+    expect(await world.finishDue(HOUR)).toEqual([{ kind: 'dispatched', jobs: [1] }]);
     await world.fold(revoked(1, HOUR), dispatched(1, HOUR + MINUTE, { dateOut: '2026-03-04T18:00:00' }));
-    expect(await world.told(2 * HOUR)).toEqual([]);
+    expect(await world.finishDue(2 * HOUR)).toEqual([]);
     await world.fold(revoked(1, 2 * HOUR), dispatched(1, 2 * HOUR + MINUTE, { dateOut: DAY_2 }));
-    expect(await world.told(3 * HOUR)).toEqual([{ kind: 'dispatched', jobs: [1] }]);
+    expect(await world.finishDue(3 * HOUR)).toEqual([{ kind: 'dispatched', jobs: [1] }]);
   });
 
   test('recipients of a reverted dispatch are notified of the new one, and the notice names them', async () => {
     const world = await createWorld();
     await world.fold(dispatched(1, 0));
-    const [told] = await world.taken(HOUR);
-    expect(told?.again).toEqual([]);
-    await finishNotice(world.deps, required(told));
+    const [notice] = await world.closeDue(HOUR);
+    expect(notice?.again).toEqual([]);
+    await finishNotice(world.deps, required(notice));
     await world.fold(revoked(1, HOUR));
-    expect(await world.told(2 * HOUR)).toEqual([{ kind: 'dispatch_revoked', jobs: [1] }]);
+    expect(await world.finishDue(2 * HOUR)).toEqual([{ kind: 'dispatch_revoked', jobs: [1] }]);
     await world.fold(dispatched(1, 2 * HOUR));
-    const [again] = await world.taken(3 * HOUR);
+    const [again] = await world.closeDue(3 * HOUR);
     expect(again?.content.kind).toBe('dispatched');
     expect(again?.again).toEqual([1]);
     await finishNotice(world.deps, required(again));
-    await world.fold(said('job.updated', 1, 3 * HOUR, { dateOut: DAY_1, description: 'Bags' }));
-    expect(await world.told(4 * HOUR)).toEqual([]);
+    await world.fold(jobEvent('job.updated', 1, 3 * HOUR, { dateOut: DAY_1, description: 'Bags' }));
+    expect(await world.finishDue(4 * HOUR)).toEqual([]);
   });
 
   test('notified parcels are not repeated in the order group that a job moves to', async () => {
     const world = await createWorld();
     await world.fold(dispatched(1, 0, { tracking: [first] }));
-    expect(await world.told(HOUR)).toHaveLength(1);
+    expect(await world.finishDue(HOUR)).toHaveLength(1);
     const there = { dateOut: DAY_1, orderGroup: 'SUMMER' };
     const changes = { orderGroup: { from: 'SPRING', to: 'SUMMER' } };
-    await world.fold(said('job.updated', 1, HOUR, { ...there, tracking: [first] }, { changes }));
+    await world.fold(jobEvent('job.updated', 1, HOUR, { ...there, tracking: [first] }, { changes }));
     const tracking = [first, bare];
-    await world.fold(said('job.tracking_added', 1, HOUR, { ...there, tracking }, { tracking: [bare] }));
-    const [notice] = await world.taken(2 * HOUR);
+    await world.fold(jobEvent('job.tracking_added', 1, HOUR, { ...there, tracking }, { tracking: [bare] }));
+    const [notice] = await world.closeDue(2 * HOUR);
     expect(notice?.content.jobs.map((facts) => facts.tracking)).toEqual([[bare]]);
   });
 
@@ -300,60 +306,60 @@ describe('changes of a job', () => {
     const world = await createWorld();
     const changes = { dateDue: { from: DAY_1, to: DAY_2 } };
     await world.fold(
-      said('job.due_date_changed', 1, 0, { dateDue: DAY_2 }, { changes }),
+      jobEvent('job.due_date_changed', 1, 0, { dateDue: DAY_2 }, { changes }),
       dispatched(1, GRACE, { dateDue: DAY_2 }),
     );
-    expect(await world.told(WINDOW + GRACE)).toEqual([{ kind: 'due_date_changed', jobs: [1] }]);
-    expect(await world.told(WINDOW + 2 * GRACE)).toEqual([{ kind: 'dispatched', jobs: [1] }]);
+    expect(await world.finishDue(WINDOW + GRACE)).toEqual([{ kind: 'due_date_changed', jobs: [1] }]);
+    expect(await world.finishDue(WINDOW + 2 * GRACE)).toEqual([{ kind: 'dispatched', jobs: [1] }]);
   });
 
   test('a dispatch that is restored within its window is notified at the original time', async () => {
     const world = await createWorld();
     await world.fold(dispatched(1, 0), revoked(1, MINUTE), dispatched(1, 2 * MINUTE));
-    expect(await world.told(WINDOW + GRACE)).toEqual([{ kind: 'dispatched', jobs: [1] }]);
+    expect(await world.finishDue(WINDOW + GRACE)).toEqual([{ kind: 'dispatched', jobs: [1] }]);
   });
 
   test('a corrected date is the same dispatch', async () => {
     const world = await createWorld();
     await world.fold(dispatched(1, 0));
-    expect(await world.told(HOUR)).toHaveLength(1);
+    expect(await world.finishDue(HOUR)).toHaveLength(1);
     const changes = { dateOut: { from: DAY_1, to: DAY_2 } };
-    await world.fold(said('job.updated', 1, HOUR, { dateOut: DAY_2 }, { changes }));
+    await world.fold(jobEvent('job.updated', 1, HOUR, { dateOut: DAY_2 }, { changes }));
     await world.fold(revoked(1, 2 * HOUR), dispatched(1, 2 * HOUR + MINUTE, { dateOut: DAY_2 }));
-    expect(await world.told(3 * HOUR)).toEqual([]);
+    expect(await world.finishDue(3 * HOUR)).toEqual([]);
   });
 
   test('a notified dispatch is outdated when another one is pending', async () => {
     const world = await createWorld();
     await world.fold(dispatched(1, 0));
-    const first = required((await world.taken(HOUR))[0]);
+    const first = required((await world.closeDue(HOUR))[0]);
     await world.fold(revoked(1, HOUR), dispatched(1, HOUR + MINUTE, { dateOut: DAY_2 }));
-    const standing = async ({ thread, content }: ClosedNotice) => [
+    const validJobs = async ({ thread, content }: ClosedNotice) => [
       ...(await findValidJobs(world.table, ref, thread, content)),
     ];
-    expect(await standing(first)).toEqual([]);
+    expect(await validJobs(first)).toEqual([]);
     await finishNotice(world.deps, first);
-    const second = required((await world.taken(2 * HOUR))[0]);
-    expect(await standing(first)).toEqual([]);
-    expect(await standing(second)).toEqual([1]);
+    const second = required((await world.closeDue(2 * HOUR))[0]);
+    expect(await validJobs(first)).toEqual([]);
+    expect(await validJobs(second)).toEqual([1]);
   });
 
   test('a notified cancellation is not repeated if the job was only temporarily back', async () => {
     const world = await createWorld();
-    await world.fold(said('job.cancelled', 1, 0));
-    expect(await world.told(HOUR)).toEqual([{ kind: 'cancelled', jobs: [1] }]);
-    await world.fold(said('job.reopened', 1, HOUR), said('job.cancelled', 1, 2 * HOUR));
-    expect(await world.told(3 * HOUR)).toEqual([]);
+    await world.fold(jobEvent('job.cancelled', 1, 0));
+    expect(await world.finishDue(HOUR)).toEqual([{ kind: 'cancelled', jobs: [1] }]);
+    await world.fold(jobEvent('job.reopened', 1, HOUR), jobEvent('job.cancelled', 1, 2 * HOUR));
+    expect(await world.finishDue(3 * HOUR)).toEqual([]);
   });
 
   test('a due date that returns to its old value is not notified', async () => {
     const world = await createWorld();
     const due = (at: number, from: string | null, to: string | null) =>
-      said('job.due_date_changed', 1, at, { dateDue: to }, { changes: { dateDue: { from, to } } });
+      jobEvent('job.due_date_changed', 1, at, { dateDue: to }, { changes: { dateDue: { from, to } } });
     await world.fold(due(0, DAY_1, DAY_2), due(MINUTE, DAY_2, DAY_1));
-    expect(await world.told(HOUR)).toEqual([]);
+    expect(await world.finishDue(HOUR)).toEqual([]);
     await world.fold(due(HOUR, DAY_1, DAY_2), due(HOUR + MINUTE, DAY_2, '2026-03-09'));
-    const [notice] = await world.taken(2 * HOUR);
+    const [notice] = await world.closeDue(2 * HOUR);
     expect(notice?.content.jobs).toMatchObject([{ formerDateDue: DAY_1, dateDue: '2026-03-09' }]);
   });
 
@@ -361,38 +367,38 @@ describe('changes of a job', () => {
     const world = await createWorld();
     world.state.now = START + 30 * HOUR;
     await world.fold(dispatched(1, 0), dispatched(2, 29 * HOUR));
-    expect(await world.told(30 * HOUR)).toEqual([{ kind: 'dispatched', jobs: [2] }]);
-    expect(await world.untold()).toEqual([
-      { kind: 'dispatched', jobs: [1], became: 'suppressed', reason: 'too_old' },
+    expect(await world.finishDue(30 * HOUR)).toEqual([{ kind: 'dispatched', jobs: [2] }]);
+    expect(await world.listRecorded()).toEqual([
+      { kind: 'dispatched', jobs: [1], state: 'suppressed', reason: 'too_old' },
     ]);
     // As if it had not happened: neither its tracking nor its reversal is news.
     await world.fold(added(1, 31 * HOUR, first), revoked(1, 32 * HOUR));
-    expect(await world.told(40 * HOUR)).toEqual([]);
+    expect(await world.finishDue(40 * HOUR)).toEqual([]);
   });
 
   test('an event that arrives after its notice was closed starts a new notice', async () => {
     const world = await createWorld();
     await world.fold(dispatched(1, 0));
-    expect(await world.told(WINDOW + GRACE)).toEqual([{ kind: 'dispatched', jobs: [1] }]);
+    expect(await world.finishDue(WINDOW + GRACE)).toEqual([{ kind: 'dispatched', jobs: [1] }]);
     await world.fold(dispatched(2, 4 * MINUTE));
-    expect(await world.told(HOUR)).toEqual([{ kind: 'dispatched', jobs: [2] }]);
+    expect(await world.finishDue(HOUR)).toEqual([{ kind: 'dispatched', jobs: [2] }]);
   });
 
   test('changes observed before notifications were enabled are skipped', async () => {
     const world = await createWorld();
     await saveSettings(world.table, { since: START + MINUTE });
     await world.fold(dispatched(1, 0), dispatched(2, MINUTE));
-    expect(await world.told(HOUR)).toEqual([{ kind: 'dispatched', jobs: [2] }]);
-    expect(await world.untold()).toEqual([]);
+    expect(await world.finishDue(HOUR)).toEqual([{ kind: 'dispatched', jobs: [2] }]);
+    expect(await world.listRecorded()).toEqual([]);
   });
 
   test('a replay has no effect', async () => {
     const world = await createWorld();
-    const [event] = await world.say(dispatched(1, 0));
+    const [event] = await world.append(dispatched(1, 0));
     expect(await world.port.deliver([{ event: required(event), replay: true }])).toEqual([
       { kind: 'delivered' },
     ]);
-    expect(await world.told(HOUR)).toEqual([]);
+    expect(await world.finishDue(HOUR)).toEqual([]);
   });
 });
 
@@ -402,9 +408,9 @@ describe('concurrent changes', () => {
     await world.fold(dispatched(1, 0));
     await saveSettings(world.table, {}, { windowSeconds: 3600 });
     await world.fold(dispatched(2, 4 * MINUTE), dispatched(3, 6 * MINUTE));
-    expect(await world.told(WINDOW + GRACE)).toEqual([{ kind: 'dispatched', jobs: [1, 2] }]);
-    expect(await world.told(HOUR)).toEqual([]);
-    expect(await world.told(2 * HOUR)).toEqual([{ kind: 'dispatched', jobs: [3] }]);
+    expect(await world.finishDue(WINDOW + GRACE)).toEqual([{ kind: 'dispatched', jobs: [1, 2] }]);
+    expect(await world.finishDue(HOUR)).toEqual([]);
+    expect(await world.finishDue(2 * HOUR)).toEqual([{ kind: 'dispatched', jobs: [3] }]);
   });
 
   test('disabling notifications during a window drops its changes, even if they are enabled again', async () => {
@@ -414,9 +420,9 @@ describe('concurrent changes', () => {
     await world.fold(dispatched(2, MINUTE));
     await saveSettings(world.table, { since: START + 2 * MINUTE });
     await world.fold(dispatched(3, 3 * MINUTE));
-    expect(await world.told(HOUR)).toEqual([]);
-    expect(await world.untold()).toEqual([
-      { kind: 'dispatched', jobs: [1, 3], became: 'suppressed', reason: 'disabled' },
+    expect(await world.finishDue(HOUR)).toEqual([]);
+    expect(await world.listRecorded()).toEqual([
+      { kind: 'dispatched', jobs: [1, 3], state: 'suppressed', reason: 'disabled' },
     ]);
   });
 
@@ -426,8 +432,8 @@ describe('concurrent changes', () => {
     const thread = keys.thread(ref, '=SPRING');
     await world.table.write({ delete: keys.notificationSettings(ref) });
     await world.table.write({ delete: thread });
-    expect(await world.told(HOUR)).toEqual([]);
-    const [late] = await world.say(revoked(1, MINUTE));
+    expect(await world.finishDue(HOUR)).toEqual([]);
+    const [late] = await world.append(revoked(1, MINUTE));
     await world.port.deliver([{ event: required(late) }]);
     expect(await world.table.get(thread)).toBeUndefined();
 
@@ -437,26 +443,26 @@ describe('concurrent changes', () => {
     }
     await world.table.transact([world.log.start(ref, 't4k9x1a2b3c4')], randomUUID());
     await world.fold(dispatched(1, 2 * HOUR));
-    expect(await world.told(3 * HOUR)).toEqual([{ kind: 'dispatched', jobs: [1] }]);
+    expect(await world.finishDue(3 * HOUR)).toEqual([{ kind: 'dispatched', jobs: [1] }]);
   });
 
   test('a restored log continues: its new events are notified, older ones are not folded again', async () => {
     const world = await createWorld();
     const [old] = await world.fold(dispatched(1, 0));
-    expect(await world.told(HOUR)).toEqual([{ kind: 'dispatched', jobs: [1] }]);
+    expect(await world.finishDue(HOUR)).toEqual([{ kind: 'dispatched', jobs: [1] }]);
     const log = createEventLog(world.table, {
       ...{ now: world.deps.now, newId: randomUUID, schemaBaseUrl: '', leastEpoch: 't5' },
     });
     await log.renew(ref, 't5k9x1a2b3c4', () => []);
     await world.fold(revoked(1, HOUR));
     await world.port.deliver([{ event: required(old) }]);
-    expect(await world.told(2 * HOUR)).toEqual([{ kind: 'dispatch_revoked', jobs: [1] }]);
+    expect(await world.finishDue(2 * HOUR)).toEqual([{ kind: 'dispatch_revoked', jobs: [1] }]);
   });
 
   test('a job that moves to another order group takes its pending and notified changes with it', async () => {
     const world = await createWorld();
     const move = (at: number, from: string | null, to: string | null) =>
-      said(
+      jobEvent(
         'job.updated',
         1,
         at,
@@ -465,10 +471,10 @@ describe('concurrent changes', () => {
       );
     await world.fold(dispatched(1, 0), dispatched(2, 0), move(MINUTE, 'SPRING', 'SUMMER'));
     await world.fold(dispatched(3, 2 * MINUTE, { orderGroup: 'SUMMER' }));
-    const told = await world.told(WINDOW + GRACE);
-    expect(told.map(({ jobs }) => jobs).sort()).toEqual([[1, 3], [2]]);
+    const notices = await world.finishDue(WINDOW + GRACE);
+    expect(notices.map(({ jobs }) => jobs).sort()).toEqual([[1, 3], [2]]);
     await world.fold(move(HOUR, 'SUMMER', null), revoked(1, HOUR + MINUTE, { orderGroup: null }));
-    const [notice] = await world.taken(2 * HOUR);
+    const [notice] = await world.closeDue(2 * HOUR);
     expect(notice?.thread).toBe('#1');
     expect(notice?.content).toMatchObject({ kind: 'dispatch_revoked', orderGroup: null });
   });
@@ -476,9 +482,9 @@ describe('concurrent changes', () => {
   test('a notice is outdated if a job that moved on changes', async () => {
     const world = await createWorld();
     await world.fold(dispatched(1, 0), dispatched(2, 0));
-    const { thread, content } = required((await world.taken(HOUR))[0]);
+    const { thread, content } = required((await world.closeDue(HOUR))[0]);
     const changes = { orderGroup: { from: 'SPRING', to: 'SUMMER' } };
-    await world.fold(said('job.updated', 1, HOUR, { dateOut: DAY_1, orderGroup: 'SUMMER' }, { changes }));
+    await world.fold(jobEvent('job.updated', 1, HOUR, { dateOut: DAY_1, orderGroup: 'SUMMER' }, { changes }));
     expect([...(await findValidJobs(world.table, ref, thread, content))]).toEqual([1, 2]);
     await world.fold(revoked(1, HOUR + MINUTE, { orderGroup: 'SUMMER' }));
     expect([...(await findValidJobs(world.table, ref, thread, content))]).toEqual([2]);
@@ -486,27 +492,27 @@ describe('concurrent changes', () => {
 
   test('a window with unfolded events stays open, for at most an hour', async () => {
     const world = await createWorld();
-    const [one, two] = await world.say(dispatched(1, 0), dispatched(2, MINUTE));
+    const [one, two] = await world.append(dispatched(1, 0), dispatched(2, MINUTE));
     await world.port.deliver([{ event: required(one) }]);
-    await world.stand(1);
-    expect(await world.told(WINDOW + GRACE)).toEqual([]);
+    await world.setPosition(1);
+    expect(await world.finishDue(WINDOW + GRACE)).toEqual([]);
     await world.port.deliver([{ event: required(two) }]);
-    await world.stand(2);
-    expect(await world.told(WINDOW + 2 * GRACE)).toEqual([{ kind: 'dispatched', jobs: [1, 2] }]);
+    await world.setPosition(2);
+    expect(await world.finishDue(WINDOW + 2 * GRACE)).toEqual([{ kind: 'dispatched', jobs: [1, 2] }]);
 
     // The next event was observed after the window; one behind it may still belong to it.
     world.state.now = START + 60 * MINUTE;
     await world.fold(dispatched(5, 60 * MINUTE, { orderGroup: 'AUTUMN' }));
-    await world.say(dispatched(6, 66 * MINUTE, { orderGroup: 'AUTUMN' }));
-    expect(await world.told(66 * MINUTE)).toEqual([]);
-    await world.stand(4);
-    expect(await world.told(67 * MINUTE)).toEqual([{ kind: 'dispatched', jobs: [5] }]);
+    await world.append(dispatched(6, 66 * MINUTE, { orderGroup: 'AUTUMN' }));
+    expect(await world.finishDue(66 * MINUTE)).toEqual([]);
+    await world.setPosition(4);
+    expect(await world.finishDue(67 * MINUTE)).toEqual([{ kind: 'dispatched', jobs: [5] }]);
 
-    const [three] = await world.say(dispatched(3, 70 * MINUTE), dispatched(4, 71 * MINUTE));
+    const [three] = await world.append(dispatched(3, 70 * MINUTE), dispatched(4, 71 * MINUTE));
     world.state.now = START + 80 * MINUTE;
     await world.port.deliver([{ event: required(three) }]);
-    expect(await world.told(139 * MINUTE)).toEqual([]);
-    expect(await world.told(141 * MINUTE)).toEqual([{ kind: 'dispatched', jobs: [3] }]);
+    expect(await world.finishDue(139 * MINUTE)).toEqual([]);
+    expect(await world.finishDue(141 * MINUTE)).toEqual([{ kind: 'dispatched', jobs: [3] }]);
   });
 });
 
@@ -514,18 +520,18 @@ describe('failures', () => {
   test('an unfinished notice is returned again after a minute, unchanged, until it is finished', async () => {
     const world = await createWorld();
     await world.fold(dispatched(1, 0));
-    const [notice] = await world.taken(HOUR);
-    expect(await world.taken(HOUR)).toEqual([]);
+    const [notice] = await world.closeDue(HOUR);
+    expect(await world.closeDue(HOUR)).toEqual([]);
     await world.fold(revoked(1, HOUR));
-    expect(await world.taken(HOUR + 2 * MINUTE)).toEqual([notice]);
+    expect(await world.closeDue(HOUR + 2 * MINUTE)).toEqual([notice]);
     await finishNotice(world.deps, required(notice));
     await finishNotice(world.deps, required(notice));
-    expect((await world.taken(2 * HOUR)).map(({ content }) => content.kind)).toEqual(['dispatch_revoked']);
+    expect((await world.closeDue(2 * HOUR)).map(({ content }) => content.kind)).toEqual(['dispatch_revoked']);
   });
 
   test('an invalid event is recorded with the reason, and the others are notified', async () => {
     const world = await createWorld();
-    const events = await world.say(...[1, 2, 3, 4, 5].map((job) => dispatched(job, 0)));
+    const events = await world.append(...[1, 2, 3, 4, 5].map((job) => dispatched(job, 0)));
     const broken = (place: number, change: (data: Record<string, Record<string, unknown>>) => void) => {
       const event = required(events[place]);
       const { data, ...rest } = JSON.parse(event.json);
@@ -545,11 +551,11 @@ describe('failures', () => {
     expect(await world.port.deliver(sent.map((event) => ({ event })))).toEqual(
       sent.map(() => ({ kind: 'delivered' })),
     );
-    await world.stand(5);
-    expect(await world.told(HOUR)).toEqual([{ kind: 'dispatched', jobs: [4, 5] }]);
-    const untold = await world.untold();
-    expect(untold.flatMap(({ jobs }) => jobs).sort()).toEqual([1, 2, 3]);
-    for (const one of untold) expect(one).toMatchObject({ became: 'failed', reason: 'rejected' });
+    await world.setPosition(5);
+    expect(await world.finishDue(HOUR)).toEqual([{ kind: 'dispatched', jobs: [4, 5] }]);
+    const recorded = await world.listRecorded();
+    expect(recorded.flatMap(({ jobs }) => jobs).sort()).toEqual([1, 2, 3]);
+    for (const one of recorded) expect(one).toMatchObject({ state: 'failed', reason: 'rejected' });
   });
 
   test('an unreadable thread delays no other', async () => {
@@ -557,15 +563,15 @@ describe('failures', () => {
     await world.fold(dispatched(1, 0), dispatched(2, 0, { orderGroup: 'SUMMER' }));
     await world.table.write({ update: keys.thread(ref, '=SPRING'), set: { state: '{' } });
     await world.fold(dispatched(3, MINUTE), dispatched(4, MINUTE, { orderGroup: 'SUMMER' }));
-    expect(await world.told(HOUR)).toEqual([{ kind: 'dispatched', jobs: [2, 4] }]);
-    expect(await world.untold()).toMatchObject([{ jobs: [3], became: 'failed' }]);
+    expect(await world.finishDue(HOUR)).toEqual([{ kind: 'dispatched', jobs: [2, 4] }]);
+    expect(await world.listRecorded()).toMatchObject([{ jobs: [3], state: 'failed' }]);
   });
 
   test('a message has the beginning of a long text, and recipients are found by all of it', async () => {
     const world = await createWorld();
     const long = '\u{1f4e6}'.repeat(400);
     await world.fold(dispatched(1, 0, { orderNumber: long, description: long, orderGroup: long }));
-    const [notice] = await world.taken(HOUR);
+    const [notice] = await world.closeDue(HOUR);
     const [facts] = notice?.content.jobs ?? [];
     for (const text of [facts?.orderNumber, facts?.description]) {
       expect(text?.length).toBeLessThanOrEqual(200);
@@ -582,7 +588,7 @@ describe('failures', () => {
       { number: null, link: 'ftp://carrier.example' },
     ];
     await world.fold(dispatched(1, 0, { tracking }));
-    const [notice] = await world.taken(HOUR);
+    const [notice] = await world.closeDue(HOUR);
     expect(notice?.content.jobs[0]?.tracking).toEqual([{ number: 'A', link: null }]);
   });
 
@@ -590,13 +596,13 @@ describe('failures', () => {
     const world = await createWorld();
     const jobs = Array.from({ length: 1200 }, (_, place) => place + 1);
     for (let from = 0; from < jobs.length; from += 90) {
-      const events = await world.say(...jobs.slice(from, from + 90).map((job) => dispatched(job, job)));
+      const events = await world.append(...jobs.slice(from, from + 90).map((job) => dispatched(job, job)));
       await world.port.deliver(events.map((event) => ({ event })));
     }
-    await world.stand(jobs.length);
-    const told = [...(await world.told(HOUR)), ...(await world.told(HOUR + MINUTE))];
-    expect(told.flatMap((notice) => notice.jobs).sort((a, b) => a - b)).toEqual(jobs);
-    expect(told.length).toBe(2);
+    await world.setPosition(jobs.length);
+    const notices = [...(await world.finishDue(HOUR)), ...(await world.finishDue(HOUR + MINUTE))];
+    expect(notices.flatMap((notice) => notice.jobs).sort((a, b) => a - b)).toEqual(jobs);
+    expect(notices.length).toBe(2);
   }, 60_000);
 
   test('changes that do not fit into a thread are recorded, and the rest is notified', async () => {
@@ -607,16 +613,16 @@ describe('failures', () => {
       const some = Array.from({ length: 10 }, (_, place) =>
         dispatched(job + place, 0, { tracking: tracking() }),
       );
-      const events = await world.say(...some);
+      const events = await world.append(...some);
       await world.port.deliver(events.map((event) => ({ event })));
     }
-    await world.stand(50);
-    const untold = await world.untold();
-    expect(untold.length).toBeGreaterThan(5);
-    for (const one of untold) expect(one).toMatchObject({ became: 'failed', reason: 'rejected' });
-    const told = [];
-    for (let at = HOUR; at < HOUR + 20 * MINUTE; at += MINUTE) told.push(...(await world.told(at)));
-    const all = [...told, ...untold].flatMap(({ jobs }) => jobs);
+    await world.setPosition(50);
+    const recorded = await world.listRecorded();
+    expect(recorded.length).toBeGreaterThan(5);
+    for (const one of recorded) expect(one).toMatchObject({ state: 'failed', reason: 'rejected' });
+    const notices = [];
+    for (let at = HOUR; at < HOUR + 20 * MINUTE; at += MINUTE) notices.push(...(await world.finishDue(at)));
+    const all = [...notices, ...recorded].flatMap(({ jobs }) => jobs);
     expect(all.sort((a, b) => a - b)).toEqual(Array.from({ length: 50 }, (_, place) => place + 1));
   }, 60_000);
 
@@ -628,15 +634,15 @@ describe('failures', () => {
       const change = { changes: { dateDue: { from: '2026-03-05', to: '2026-03-06' } } };
       await world.fold(
         dispatched(job, 0, { tracking }),
-        said('job.due_date_changed', job, 1, { dateOut: DAY_1, tracking }, change),
-        said('job.cancelled', job, 2, { dateOut: DAY_1, tracking }),
+        jobEvent('job.due_date_changed', job, 1, { dateOut: DAY_1, tracking }, change),
+        jobEvent('job.cancelled', job, 2, { dateOut: DAY_1, tracking }),
       );
     }
-    expect(await world.untold()).toEqual([]);
-    const told = [];
-    for (let at = HOUR; at < HOUR + MINUTE; at += 6_000) told.push(...(await world.told(at)));
+    expect(await world.listRecorded()).toEqual([]);
+    const notices = [];
+    for (let at = HOUR; at < HOUR + MINUTE; at += 6_000) notices.push(...(await world.finishDue(at)));
     for (const kind of ['dispatched', 'due_date_changed', 'cancelled']) {
-      const jobs = told.flatMap((notice) => (notice.kind === kind ? notice.jobs : []));
+      const jobs = notices.flatMap((notice) => (notice.kind === kind ? notice.jobs : []));
       expect(jobs.sort((a, b) => a - b)).toEqual(Array.from({ length: 20 }, (_, place) => place + 1));
     }
   }, 60_000);
@@ -660,8 +666,8 @@ describe('failures', () => {
     expect(notices.map(({ thread }) => thread)).toEqual(['=SUMMER']);
     expect(failed).toEqual([ref.account]);
     isBroken = false;
-    expect((await world.taken(HOUR + 30_000)).length).toBe(0);
-    expect((await world.taken(HOUR + MINUTE)).map(({ thread }) => thread)).toContain('=SPRING');
+    expect((await world.closeDue(HOUR + 30_000)).length).toBe(0);
+    expect((await world.closeDue(HOUR + MINUTE)).map(({ thread }) => thread)).toContain('=SPRING');
   });
 
   test("folding puts only threads, as the drain's permissions require", async () => {
@@ -678,24 +684,24 @@ describe('failures', () => {
       },
     }));
     await world.fold(dispatched(1, 0));
-    const [waiting] = await world.say(said('job.updated', 1, MINUTE, { dateOut: DAY_1 }));
+    const [waiting] = await world.append(jobEvent('job.updated', 1, MINUTE, { dateOut: DAY_1 }));
     // Read again later, because an event is still to be folded.
-    expect(await world.taken(10 * MINUTE)).toEqual([]);
+    expect(await world.closeDue(10 * MINUTE)).toEqual([]);
     writes.length = 0;
     await world.port.deliver([{ event: required(waiting) }]);
-    await world.stand(2);
+    await world.setPosition(2);
     expect(writes).toEqual([]);
-    expect(await world.told(HOUR)).toEqual([{ kind: 'dispatched', jobs: [1] }]);
+    expect(await world.finishDue(HOUR)).toEqual([{ kind: 'dispatched', jobs: [1] }]);
     writes.length = 0;
     const weeks = 40 * 24 * HOUR;
     world.state.now = START + weeks;
-    await world.fold(said('job.updated', 2, weeks));
+    await world.fold(jobEvent('job.updated', 2, weeks));
     expect(writes).toMatchObject([{ put: { name: '=SPRING' } }]);
     // Nothing is left to store.
     const thread = await world.table.get(keys.thread(ref, '=SPRING'));
     expect(thread?.ttl).toBeLessThanOrEqual((START + weeks) / 1000);
     await world.fold(dispatched(3, weeks));
-    expect(await world.told(weeks + HOUR)).toEqual([{ kind: 'dispatched', jobs: [3] }]);
+    expect(await world.finishDue(weeks + HOUR)).toEqual([{ kind: 'dispatched', jobs: [3] }]);
   });
 
   test('jobs of one thread in one batch are one write', async () => {
@@ -707,7 +713,7 @@ describe('failures', () => {
         return table.write(write);
       },
     }));
-    const events = await world.say(...[1, 2, 3].map((job) => dispatched(job, 0)));
+    const events = await world.append(...[1, 2, 3].map((job) => dispatched(job, 0)));
     await world.port.deliver(events.map((event) => ({ event })));
     expect(writes).toBe(1);
     await world.port.deliver(events.map((event) => ({ event })));
@@ -733,7 +739,7 @@ eachTable('as drains do it', (makeTable, _kind, makeHistoryTable) => {
     const jobs = Array.from({ length: 60 }, (_, place) => place + 1);
     const drafts = jobs.map((job) => dispatched(job, job * 1000, { orderGroup: `G${job % 6}` }));
     const moves = { orderGroup: { from: 'G1', to: 'G2' } };
-    drafts.push(said('job.updated', 1, MINUTE, { dateOut: DAY_1, orderGroup: 'G2' }, { changes: moves }));
+    drafts.push(jobEvent('job.updated', 1, MINUTE, { dateOut: DAY_1, orderGroup: 'G2' }, { changes: moves }));
     await log.append(ref, drafts);
     await wakeSinks(table, ref, drafts.length, state.now);
     const report = await drainSink(
@@ -750,13 +756,13 @@ eachTable('as drains do it', (makeTable, _kind, makeHistoryTable) => {
     state.now = START + 10 * MINUTE;
     expect(await oldestUnsent(table, REGION, state.now)).toBeDefined();
     const notices = await takeDueNotices(deps, REGION, 100);
-    const told = new Map(
+    const jobsByGroup = new Map(
       notices.map(({ content }) => [content.orderGroup, content.jobs.map(({ jobNumber }) => jobNumber)]),
     );
-    expect(told.size).toBe(notices.length);
+    expect(jobsByGroup.size).toBe(notices.length);
     for (let group = 0; group < 6; group += 1) {
       const expected = jobs.filter((job) => (job === 1 ? group === 2 : job % 6 === group));
-      expect(told.get(`G${group}`)).toEqual(expected);
+      expect(jobsByGroup.get(`G${group}`)).toEqual(expected);
     }
     for (const notice of notices) await finishNotice(deps, notice);
     expect(await oldestUnsent(table, REGION, START + 24 * HOUR)).toBeUndefined();
@@ -872,7 +878,7 @@ function live(all: readonly Step[]): { draft: EventDraft; life: Life; job: numbe
     lastOf.set(job, time);
     lives.set(job, life);
     const { cancelled: _, ...shown } = life;
-    return [{ draft: said(type, job, time, shown, { changes, ...more }), life, job, time: START + time }];
+    return [{ draft: jobEvent(type, job, time, shown, { changes, ...more }), life, job, time: START + time }];
   });
 }
 
@@ -903,7 +909,7 @@ function faulty(paces: readonly number[]) {
   const fault = { left: Number.POSITIVE_INFINITY, lands: false, happened: 0 };
   /** Called for each item that was put. */
   const landed: ((item: Item) => void)[] = [];
-  const heard = (write: Write): void => {
+  const onWritten = (write: Write): void => {
     if ('put' in write) for (const listen of landed) listen(write.put);
   };
   let calls = 0;
@@ -926,13 +932,13 @@ function faulty(paces: readonly number[]) {
     write: (write) =>
       writing(async () => {
         const outcome = await table.write(write);
-        if (outcome.done) heard(write);
+        if (outcome.done) onWritten(write);
         return outcome;
       }),
     transact: (writes, token) =>
       writing(async () => {
         const outcome = await table.transact(writes, token);
-        if (outcome.done) writes.forEach(heard);
+        if (outcome.done) writes.forEach(onWritten);
         return outcome;
       }),
   });
@@ -976,8 +982,8 @@ async function play(
     const some = events.slice(logged.length, logged.length + count);
     if (some.length === 0) return;
     world.state.now = Math.max(world.state.now, ...some.map(({ time }) => time));
-    const said = await world.say(...some.map(({ draft }) => draft));
-    said.forEach((event, place) => {
+    const appended = await world.append(...some.map(({ draft }) => draft));
+    appended.forEach((event, place) => {
       logged.push({ event, job: some[place]?.job ?? 0, at: world.state.now });
     });
   };
@@ -1004,7 +1010,7 @@ async function play(
   const store = async () => {
     let position = 0;
     while (doneSequences.has(position + 1)) position += 1;
-    await world.stand(position);
+    await world.setPosition(position);
   };
   const take = async (finish: boolean) => {
     let notices: ClosedNotice[];
@@ -1030,7 +1036,7 @@ async function play(
     }
   };
 
-  await world.stand(0);
+  await world.setPosition(0);
   for (const one of script) {
     if (one.op === 'say') await say(one.count);
     else if (one.op === 'fold') await fold(one.jobs, one.again);
@@ -1058,7 +1064,7 @@ async function play(
   }
   expect(await oldestUnsent(world.table, REGION, world.state.now + 365 * 24 * HOUR)).toBeUndefined();
   const { messages } = await listMessages(world.history, ref, { limit: 500 });
-  return { events, outs: [...outs.values()], untold: messages, faults: fault.happened, logged };
+  return { events, outs: [...outs.values()], recorded: messages, faults: fault.happened, logged };
 }
 
 function required<T>(value: T | undefined): T {
@@ -1087,8 +1093,8 @@ function expectTrue({ events, outs }: Played): void {
         if (life.orderGroup !== orderGroup || life.description !== facts.description) return false;
         if (kind === 'dispatched') {
           const all = life.tracking.map((one) => JSON.stringify(one)).sort();
-          const said = facts.tracking.map((one) => JSON.stringify(one)).sort();
-          return life.dateOut !== null && life.dateOut === facts.dateOut && all.join() === said.join();
+          const inNotice = facts.tracking.map((one) => JSON.stringify(one)).sort();
+          return life.dateOut !== null && life.dateOut === facts.dateOut && all.join() === inNotice.join();
         }
         if (kind === 'tracking') {
           const all = life.tracking.map((one) => JSON.stringify(one));
@@ -1112,7 +1118,7 @@ function expectTrue({ events, outs }: Played): void {
  * No change is notified twice, and finally customers know the current state, except changes that were too old, which the
  * history has.
  */
-function expectHeard({ events, outs, untold }: Played): void {
+function expectNotified({ events, outs, recorded }: Played): void {
   const ordered = outs.toSorted((a, b) => a.order - b.order);
   for (const job of JOBS) {
     const lived = events.filter((one) => one.job === job);
@@ -1120,7 +1126,7 @@ function expectHeard({ events, outs, untold }: Played): void {
     if (!now) continue;
     const types = lived.map(({ draft }) => draft.type);
     const isTooOld = (kind: MessageKind): boolean =>
-      untold.some((one) => one.reason === 'too_old' && one.kind === kind && one.jobs.includes(job));
+      recorded.some((one) => one.reason === 'too_old' && one.kind === kind && one.jobs.includes(job));
     // A corrected date is not notified, so texts are not compared.
     const isCorrected = lived.some(
       ({ draft }) => draft.type === 'job.updated' && 'dateOut' in draft.data.changes,
@@ -1164,28 +1170,35 @@ function expectHeard({ events, outs, untold }: Played): void {
     const ofThreads = ordered.filter(({ notice }) =>
       isIn(groups, notice.content.orderGroup, notice.thread, job),
     );
-    if (knowsDays && now.dateOut !== null && !untold.some(({ reason }) => reason === 'too_old')) {
-      const told = ofThreads.flatMap(({ notice }) => notice.content.jobs.flatMap(({ tracking }) => tracking));
+    if (knowsDays && now.dateOut !== null && !recorded.some(({ reason }) => reason === 'too_old')) {
+      const parcels = ofThreads.flatMap(({ notice }) =>
+        notice.content.jobs.flatMap(({ tracking }) => tracking),
+      );
       for (const { number, link } of now.tracking) {
-        expect(told.some((one) => one.number === number && (link === null || one.link !== null))).toBe(true);
+        expect(parcels.some((one) => one.number === number && (link === null || one.link !== null))).toBe(
+          true,
+        );
       }
     }
-    const isNoted = untold.some((one) => one.kind === 'dispatched' && one.jobs.includes(job));
-    const anyTold = ofThreads.some(({ notice }) => notice.content.kind === 'dispatched');
-    if (types.includes('job.dispatched') && !anyTold) expect(isNoted).toBe(true);
+    const isNoted = recorded.some((one) => one.kind === 'dispatched' && one.jobs.includes(job));
+    const isNotified = ofThreads.some(({ notice }) => notice.content.kind === 'dispatched');
+    if (types.includes('job.dispatched') && !isNotified) expect(isNoted).toBe(true);
   }
   // Each parcel is news once, and once more when it gets its link.
   for (const thread of new Set(outs.map(({ notice }) => notice.thread))) {
-    const told = new Map<string | null, boolean>();
+    const knownParcels = new Map<string | null, boolean>();
     for (const { notice } of ordered) {
       if (notice.thread !== thread || !['dispatched', 'tracking'].includes(notice.content.kind)) continue;
       const parcels = notice.content.jobs.flatMap(({ tracking }) => tracking);
       if (notice.content.kind === 'tracking') {
         for (const { number, link } of parcels) {
-          expect(told.has(number) && (told.get(number) === true || link === null)).toBe(false);
+          expect(knownParcels.has(number) && (knownParcels.get(number) === true || link === null)).toBe(
+            false,
+          );
         }
       }
-      for (const { number, link } of parcels) told.set(number, told.get(number) === true || link !== null);
+      for (const { number, link } of parcels)
+        knownParcels.set(number, knownParcels.get(number) === true || link !== null);
     }
   }
 }
@@ -1202,22 +1215,28 @@ function isIn(
 const paces = fc.array(fc.nat(12), { minLength: 1, maxLength: 20 });
 
 test('for any life, order of folding, redelivery and crash, notices are true when closed, notified once, and finally complete', async () => {
-  const seen = { told: 0, untold: 0, faults: 0, kinds: new Set<string>(), reasons: new Set<string | null>() };
+  const seen = {
+    notices: 0,
+    recorded: 0,
+    faults: 0,
+    kinds: new Set<string>(),
+    reasons: new Set<string | null>(),
+  };
   await fc.assert(
     fc.asyncProperty(steps, ops, paces, async (all, script, pace) => {
       const played = await play(all, script, pace);
       expectTrue(played);
-      expectHeard(played);
-      seen.told += played.outs.length;
-      seen.untold += played.untold.length;
+      expectNotified(played);
+      seen.notices += played.outs.length;
+      seen.recorded += played.recorded.length;
       seen.faults += played.faults;
       for (const { notice } of played.outs) seen.kinds.add(notice.content.kind);
-      for (const { reason } of played.untold) seen.reasons.add(reason);
+      for (const { reason } of played.recorded) seen.reasons.add(reason);
     }),
     runs(RUNS, RUNS),
   );
   // The property is meaningful only with actions.
-  expect(seen.told).toBeGreaterThan(RUNS);
+  expect(seen.notices).toBeGreaterThan(RUNS);
   expect(seen.faults).toBeGreaterThan(RUNS / 10);
   expect([...seen.kinds].sort()).toEqual(Object.keys(messageKinds).sort());
   expect([...seen.reasons].sort()).toEqual(['revoked', 'too_old']);
@@ -1258,14 +1277,14 @@ test('for any sink delay, folding order and crash, each window of event time is 
       async (gaps, script, pace) => {
         const { fault, around } = faulty(pace);
         const world = await createWorld(around);
-        await world.stand(0);
+        await world.setPosition(0);
         let at = 0;
         const times = gaps.map((gap, place) => {
           at += gap;
           return { job: place + 1, time: at };
         });
         // An outage: all events are in the log before the first is folded.
-        const events = await world.say(...times.map(({ job, time }) => dispatched(job, time)));
+        const events = await world.append(...times.map(({ job, time }) => dispatched(job, time)));
         world.state.now = START + at + 30 * MINUTE;
         const left = [...events];
         const notices = new Map<string, readonly number[]>();
@@ -1289,7 +1308,7 @@ test('for any sink delay, folding order and crash, each window of event time is 
           left.push(...some.filter((_, place) => outcomes[place]?.kind !== 'delivered'));
           // Like a drain: all events up to there are folded.
           const first = Math.min(events.length + 1, ...left.map(({ sequence }) => sequence));
-          await world.stand(first - 1);
+          await world.setPosition(first - 1);
           if (takes) await take();
           world.state.now += 10_000;
         }
