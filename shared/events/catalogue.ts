@@ -173,13 +173,15 @@ export const catalogue = {
     data: z.object({ ...ofJob, changes: z.object({ invoiceNumber: change(text) }) }),
   },
   'order_group.dispatched': {
-    when: 'The last job of an order group was dispatched, not counting cancelled ones. Emitted again if a job joins the group later.',
+    when: 'All jobs of an order group are dispatched, not counting those that ended without dispatch. Emitted again if a job joins the group or is dispatched later.',
     data: z.object({
       ...base,
       observed,
       orderGroup: z.string(),
       jobs: z.array(z.int()).describe('Numbers of the dispatched jobs of the group, in ascending order.'),
-      excludedJobs: z.array(z.int()).describe('Numbers of its cancelled and unavailable jobs.'),
+      excludedJobs: z
+        .array(z.int())
+        .describe('Numbers of its jobs that ended without dispatch: cancelled, unavailable or closed.'),
       repeated: z
         .boolean()
         .describe(

@@ -113,8 +113,11 @@ async function searchAfter(
   };
 }
 
-/** Returns the conclusion from the evidence. Pure. */
-export function judge(evidence: Evidence): Verdict {
+/**
+ * Returns the conclusion from the evidence. `wasDispatched`: the job was dispatched, and was not observed as
+ * editable since. Pure.
+ */
+export function judge(evidence: Evidence, wasDispatched = false): Verdict {
   const { detail, active, amongClosed, searched } = evidence;
   if (!searched) return { kind: 'dispatched' };
   if (active) return { kind: 'listed' };
@@ -125,6 +128,8 @@ export function judge(evidence: Evidence): Verdict {
   // Cancelling locks a job. An editable job was therefore not cancelled, whatever else keeps it out of both
   // lists.
   if (detail.canEdit === true) return { kind: 'contradictory' };
+  // Only a job that is not in production yet can be cancelled. A returned job is locked as well.
+  if (wasDispatched) return { kind: 'contradictory' };
   return { kind: 'suspected', as: 'cancelled' };
 }
 

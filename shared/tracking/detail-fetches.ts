@@ -140,7 +140,8 @@ async function fetchJob(
   }
 
   const evidence = await investigate(client, jobNumber, signal);
-  const verdict = judge(evidence);
+  const wasDispatched = snapshot.announced.dateOut !== null || snapshot.returned === true;
+  const verdict = judge(evidence, wasDispatched);
   switch (verdict.kind) {
     case 'listed': {
       // A page had shifted, and the job did not change. The search result is equivalent to the entry that the

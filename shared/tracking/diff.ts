@@ -35,6 +35,7 @@ import {
   carryForwardMissing,
   compareDelistedDetail,
   compareListedDetail,
+  fillFromList,
   findIncomparable,
   findLineStatus,
 } from './diff/fields.ts';
@@ -93,7 +94,7 @@ export function applyListEntry(
     tracking.events.length > 0 ||
     changes.some((change) => change.type === 'job.status_changed');
 
-  const { heldBack: _, ...rest } = before;
+  const { heldBack: _, returned, ...rest } = before;
   const snapshot: Snapshot = {
     ...rest,
     list: believed,
@@ -111,6 +112,7 @@ export function applyListEntry(
           }
         : null,
     ...(takenBack || silent ? { heldBack: true } : {}),
+    ...(returned && next.canEdit !== true ? { returned } : {}),
   };
   return buildStep(
     snapshot,
@@ -143,12 +145,13 @@ export function applyDetail(
   known: Known,
 ): Step & { readonly open: boolean } {
   const proof = before.unproven === null ? undefined : proveCreated(before, detail, look, known);
-  const start = proof === undefined ? before : applyProof(before, detail, proof);
+  const proven = proof === undefined ? before : applyProof(before, detail, proof);
+  const start = { ...proven, detail: proven.detail && fillFromList(proven.detail, proven) };
   const was = start.detail;
   const sinceList = sinceListed(before, known);
   const since = was === null ? sinceList : listed ? Math.min(start.detailAt, sinceList) : start.detailAt;
 
-  const { view, silent } = carryForwardMissing(was, detail);
+  const { view, silent } = carryForwardMissing(was, fillFromList(detail, start));
   const next: DetailView = {
     ...view,
     invoiceNumber: detail.invoiceNumber ?? was?.invoiceNumber ?? null,
@@ -169,8 +172,9 @@ export function applyDetail(
     listed !== undefined &&
     ((announced.dateOut !== null && listed.view.dateOut === null) ||
       pairUp(announced.tracking, listed.view.tracking).gone.length > 0);
+  const revoked = start.announced.dateOut !== null && announced.dateOut === null;
   // The withdrawal in the list is now resolved, unless the detail still contains the value.
-  const { heldBack, ...rest } = start;
+  const { heldBack, returned, ...rest } = start;
   const heldStill =
     heldBack &&
     (!listed ||
@@ -189,6 +193,7 @@ export function applyDetail(
       ? { owed: open ? { at: known.startedAt, tries: start.owed?.tries ?? 0 } : null }
       : { departure: null, settling: start.settling ?? { since: known.startedAt, looks: 0 } }),
     ...(heldStill ? { heldBack: true } : {}),
+    ...((returned || revoked) && next.canEdit !== true ? { returned: true } : {}),
   };
   const invoiced: EventContent[] =
     (was !== null || proof?.created) && (was?.invoiceNumber ?? null) === null && next.invoiceNumber !== null

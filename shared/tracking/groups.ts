@@ -19,8 +19,9 @@ import { readListPage } from './crawl.ts';
 import type { Look } from './diff/step.ts';
 import type { ScheduleContext } from './schedule.ts';
 import { KEPT_DAYS, type Snapshot, summarize } from './snapshot.ts';
+import { presentDate } from './timestamps.ts';
 
-/** Phase of a member. `gone` members (cancelled, unavailable) do not count. */
+/** Phase of a member. `gone` members (cancelled, unavailable, closed without dispatch) do not count. */
 export type MemberPhase = 'open' | 'dispatched' | 'gone';
 
 /** Known state of one order group. Times are epoch ms. */
@@ -41,16 +42,18 @@ export interface Group {
 }
 
 /** A job of a group in the upstream list. */
-interface ShownMember {
+export interface ShownMember {
   readonly jobNumber: number;
   readonly dateOut: string | null;
 }
 
-/** State, according to the log, of a job that was not known to belong to a group. */
+/** State of a job according to the log. */
 export type RecordedState =
   | 'dispatched'
   | 'open'
-  /** Never recorded: the job was dispatched and delisted before tracking began. */
+  /** Ended without dispatch, and settles. */
+  | 'gone'
+  /** Left the list before tracking began, or settled: the log will not contain another dispatch. */
   | 'history'
   /** Not recorded yet. */
   | 'unseen';
@@ -71,8 +74,7 @@ export function toMembership(
   const { orderGroup, dateOut } = summarize(snapshot);
   if (orderGroup === null) return undefined;
   if (dateOut !== null) return { orderGroup, phase: 'dispatched' };
-  const gone = snapshot.ended === 'cancelled' || snapshot.ended === 'unavailable';
-  return { orderGroup, phase: gone ? 'gone' : 'open' };
+  return { orderGroup, phase: snapshot.ended === null ? 'open' : 'gone' };
 }
 
 /** Change of a job's membership in one group. `phase` is `undefined` if the job leaves. */
@@ -128,39 +130,56 @@ export type GroupVerdict =
 
 /**
  * Judges an answer with all jobs of a pending group, including closed ones. The answer may be ahead of the
- * log. A group is complete only if the log contains each dispatch in it (`told`), or will never contain it.
- * Pure.
+ * log. A group is complete only if the log contains each dispatch in it (`recorded`), or will never contain
+ * it. `active`: numbers of the jobs that the list without closed jobs contains. Pure.
  */
 export function judgeGroup(
   group: Group,
   shown: readonly ShownMember[],
-  told: (jobNumber: number) => RecordedState,
+  recorded: (jobNumber: number) => RecordedState,
+  active: ReadonlySet<number>,
 ): GroupVerdict {
-  const known = shown.filter(({ jobNumber }) => group.members.has(jobNumber));
   let after = group;
   let open = false;
   let unseen = false;
+  let isEvidence = false;
   for (const { jobNumber, dateOut } of shown) {
-    if (group.members.has(jobNumber)) continue;
-    const said = told(jobNumber);
-    // The log contains a dispatch that the answer lacks. It is either withdrawn, and that must be emitted
-    // first, or reappears soon.
-    const its = dateOut !== null ? said : said === 'dispatched' ? 'unseen' : 'open';
-    open ||= its === 'open';
-    unseen ||= its === 'unseen';
-    if (its !== 'unseen') after = withMember(after, jobNumber, its === 'open' ? 'open' : 'dispatched', null);
+    const before = group.members.get(jobNumber);
+    isEvidence ||= before === 'dispatched' && dateOut !== null;
+    if (dateOut === null ? before === 'gone' : before === 'dispatched') continue;
+    const state = before === 'dispatched' ? before : recorded(jobNumber);
+    const phase = toMemberPhase(state, dateOut !== null, active.has(jobNumber));
+    open ||= phase === 'open';
+    unseen ||= phase === 'unseen';
+    if (phase !== 'unseen') after = withMember(after, jobNumber, phase, null);
   }
   if (after.tooLarge || open) return { kind: 'open', group: after };
-  // An answer without any known job is no evidence. An answer without a known dispatch describes a time
-  // before the dispatch, or its withdrawal.
-  if (unseen || known.length === 0 || known.some(({ dateOut }) => dateOut === null))
-    return { kind: 'unproven' };
+  // An answer without any dispatch that the log contains describes an earlier time, or other jobs.
+  if (unseen || !isEvidence) return { kind: 'unproven' };
   return { kind: 'complete', group: { ...after, announced: true } };
+}
+
+/** Returns the phase of a job in an answer. `unseen`: the log and the answer contradict each other. */
+function toMemberPhase(
+  state: RecordedState,
+  isDispatched: boolean,
+  isActive: boolean,
+): MemberPhase | 'unseen' {
+  if (isDispatched) {
+    if (state === 'history') return 'dispatched';
+    // The dispatch is in the log soon, because the job settles.
+    return state === 'gone' ? 'unseen' : state;
+  }
+  // The log contains a dispatch that the answer lacks. It is either withdrawn, and that must be emitted
+  // first, or reappears soon.
+  if (state === 'dispatched') return 'unseen';
+  if (state === 'gone') return 'gone';
+  return state === 'history' && !isActive ? 'gone' : 'open';
 }
 
 /**
  * Builds the event for a complete group. `group` is the result of {@link judgeGroup}. The event lists the
- * jobs in `shown`: other members may have left the group since their last observation.
+ * dispatched jobs in `shown`: other members may have left the group since their last observation.
  */
 export function groupDispatched(group: Group, shown: readonly ShownMember[], look: Look): EventDraft {
   const { orderGroup, members, again, since } = group;
@@ -170,7 +189,9 @@ export function groupDispatched(group: Group, shown: readonly ShownMember[], loo
     time: look.answeredAt,
     data: {
       orderGroup,
-      jobs: inOrder(shown.map(({ jobNumber }) => jobNumber)),
+      jobs: inOrder(
+        shown.flatMap(({ jobNumber }) => (members.get(jobNumber) === 'dispatched' ? [jobNumber] : [])),
+      ),
       excludedJobs: inOrder(
         [...members].flatMap(([jobNumber, phase]) => (phase === 'gone' ? [jobNumber] : [])),
       ),
@@ -185,13 +206,14 @@ export function groupDispatched(group: Group, shown: readonly ShownMember[], loo
 }
 
 /**
- * Queries upstream for all jobs of a group, including closed ones. `whole` is `false` if jobs were added or
- * removed during paging, because a job may then have been skipped. Throws `OrderingError` if a page is not
- * answered.
+ * Queries upstream for the jobs of a group, with closed ones or without. `whole` is `false` if jobs were
+ * added or removed during paging, because a job may then have been skipped. Throws `OrderingError` if a page
+ * is not answered.
  */
 export async function readGroup(
   client: OrderingClient,
-  orderGroup: string,
+  { orderGroup, members }: Pick<Group, 'orderGroup' | 'members'>,
+  includeClosedJobs: boolean,
   signal: AbortSignal,
 ): Promise<{ readonly shown: readonly ShownMember[]; readonly look: Look; readonly whole: boolean }> {
   const shown: ShownMember[] = [];
@@ -199,11 +221,12 @@ export async function readGroup(
   let whole = true;
   let total: number | undefined;
   for (let page = 1; ; page += 1) {
-    const query = { page, orderGroup, includeClosedJobs: true };
+    const query = { page, orderGroup, includeClosedJobs };
     const { body, askedAt, answeredAt } = await readListPage(client, query, signal);
-    // An upstream API that ignores the filter would return other jobs.
+    // An upstream API that ignores the filter would return other jobs. A missing group is "not given".
     for (const { jobNumber, dateOut, orderGroup: its } of body.items) {
-      if (its === orderGroup && !seen.has(jobNumber)) shown.push({ jobNumber, dateOut });
+      const belongs = its === orderGroup || (!its && members.has(jobNumber));
+      if (belongs && !seen.has(jobNumber)) shown.push({ jobNumber, dateOut: presentDate(dateOut) });
       seen.add(jobNumber);
     }
     total ??= body.totalCount;

@@ -67,6 +67,8 @@ export interface Snapshot {
     /** Due date for which job.overdue was emitted (rule 15). `null` if none. */
     readonly overdueFor: string | null;
   };
+  /** Set after the dispatch was revoked, until a view shows the job as editable: it cannot be cancelled. */
+  readonly returned?: true;
   /** Dispatch as counted in the roll-ups. Absent if none is counted. */
   readonly counted?: CountedDispatch | undefined;
   readonly ended: Ending | null;

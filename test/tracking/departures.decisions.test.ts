@@ -41,6 +41,13 @@ describe('the verdict on a missing job (rule 3)', () => {
   ])('%s', (_, fields, verdict) => {
     expect(judge(evidence(fields))).toEqual(verdict);
   });
+
+  test('a job that was dispatched before is never suspected of being cancelled', () => {
+    expect(judge(evidence({}), true)).toEqual({ kind: 'contradictory' });
+    expect(judge(evidence({ amongClosed: true }), true)).toEqual({ kind: 'left', closed: true });
+    expect(judge(evidence({ detail: out }), true)).toEqual({ kind: 'left', closed: false });
+    expect(judge(evidence({ detail: null }), true)).toEqual({ kind: 'suspected', as: 'unavailable' });
+  });
 });
 
 type Asked = 'detail' | 'active' | 'with closed';

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import type { EventDraft } from '../../shared/events/event.ts';
 import { sinceListed } from '../../shared/tracking/diff/step.ts';
-import { adopt, type Snapshot } from '../../shared/tracking/snapshot.ts';
+import { adopt, type Snapshot, summarize } from '../../shared/tracking/snapshot.ts';
 import { type DetailView, fingerprint } from '../../shared/tracking/views.ts';
 import {
   at,
@@ -921,5 +921,69 @@ describe('the status names of an observation', () => {
       ['Press', iso(detailedAt(1)), 'detail'],
       ['Cut', iso(detailedAt(1)), 'detail'],
     ]);
+  });
+});
+
+describe('values that the detail omits (rule 4)', () => {
+  const inGroup = { orderGroup: 'WEB-1', orderGroupSequence: 2, orderNumber: 'PO-1' };
+  const job = (snapshot: Snapshot) => summarize(snapshot);
+
+  test('stay those of the list when the job leaves it', () => {
+    const left = detail(start(inGroup), { dateOut: '2026-03-02T09:00:00Z' }, 1);
+    expect(types(left)).toEqual(['job.dispatched']);
+    expect(job(left.snapshot)).toMatchObject(inGroup);
+    // The list's value at the departure counts, not an earlier one.
+    const moved = list(start(inGroup), { ...inGroup, orderGroup: 'WEB-2' }, 1).snapshot;
+    expect(job(detail(moved, {}, 2).snapshot)).toMatchObject({ ...inGroup, orderGroup: 'WEB-2' });
+  });
+
+  test('stay those of the detail after the departure, and another value is a change', () => {
+    const left = detail(start(inGroup), { ...inGroup, orderGroup: 'WEB-2' }, 1);
+    const silent = detail(left.snapshot, {}, 2);
+    expect(types(silent)).toEqual([]);
+    expect(job(silent.snapshot)).toMatchObject({ ...inGroup, orderGroup: 'WEB-2' });
+    const other = detail(silent.snapshot, { ...inGroup, orderGroup: 'WEB-3' }, 3);
+    expect(other.events.map(({ data }) => data)).toMatchObject([
+      { changes: { orderGroup: { from: 'WEB-2', to: 'WEB-3' } } },
+    ]);
+  });
+
+  test('are removed if the list has none either', () => {
+    const left = detail(start(), inGroup, 1);
+    const gone = detail(left.snapshot, {}, 2);
+    expect(types(gone)).toEqual(['job.updated']);
+    expect(job(gone.snapshot).orderGroup).toBeNull();
+  });
+
+  test('of a snapshot that an older release stored without them are no change', () => {
+    const left = detail(start(inGroup), {}, 1).snapshot;
+    const stored: Snapshot = {
+      ...left,
+      detail: left.detail && {
+        ...left.detail,
+        orderGroup: null,
+        orderNumber: null,
+        orderGroupSequence: null,
+      },
+    };
+    const next = detail(stored, inGroup, 2);
+    expect(types(next)).toEqual([]);
+    expect(job(next.snapshot)).toMatchObject(inGroup);
+  });
+});
+
+describe('a job whose dispatch was revoked (rule 3)', () => {
+  const out = { dateOut: '2026-03-02T09:00:00Z', permissions: { canEdit: false } };
+  const locked = { permissions: { canEdit: false } };
+  const editable = { permissions: { canEdit: true } };
+  const revoked = (): Snapshot => detail(list(start(out), locked, 1).snapshot, locked, 1, locked).snapshot;
+
+  test('is known as returned until a view shows it as editable', () => {
+    expect(revoked()).toMatchObject({ returned: true, announced: { dateOut: null } });
+    expect(list(revoked(), { ...locked, description: 'b' }, 2).snapshot.returned).toBe(true);
+    expect(detail(revoked(), locked, 2).snapshot.returned).toBe(true);
+    expect(list(revoked(), editable, 2).snapshot.returned).toBeUndefined();
+    expect(detail(revoked(), editable, 2).snapshot.returned).toBeUndefined();
+    expect(start(locked).returned).toBeUndefined();
   });
 });

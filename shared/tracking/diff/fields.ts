@@ -43,6 +43,36 @@ export function carryForwardMissing<V extends Pick<ListView, 'status' | 'canEdit
   return { view: merged, silent };
 }
 
+/** Fields that a detail may omit although the job has a value: `null` in the detail is "not given". */
+const OMITTED_IN_DETAIL = [
+  'orderNumber',
+  'orderGroup',
+  'orderGroupSequence',
+] as const satisfies readonly SharedField[];
+
+/**
+ * Returns a detail with the values that it omits and the list contains. After the departure, the detail's
+ * own former value comes first.
+ */
+export function fillFromList(
+  detail: DetailView,
+  { list, detail: was, settling }: Pick<Snapshot, 'list' | 'detail' | 'settling'>,
+): DetailView {
+  if (list === null) return detail;
+  const own: SharedValues | null = settling === null ? null : was;
+  const keep = <F extends (typeof OMITTED_IN_DETAIL)[number]>(field: F): SharedValues[F] => {
+    const given: SharedValues = detail;
+    if (given[field] !== null || list[field] === null) return given[field];
+    return own?.[field] ?? (list as SharedValues)[field];
+  };
+  return {
+    ...detail,
+    orderNumber: keep('orderNumber'),
+    orderGroup: keep('orderGroup'),
+    orderGroupSequence: keep('orderGroupSequence'),
+  };
+}
+
 /**
  * Returns the shared fields of a view whose change must be emitted. `passing`: the other view was
  * authoritative until now. Its values are not emitted again, and fields of this view can be unsure.

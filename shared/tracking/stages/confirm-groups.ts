@@ -3,6 +3,7 @@ import type { EventDraft } from '../../events/event.ts';
 import { groupDispatched, judgeGroup, type RecordedState, readGroup } from '../groups.ts';
 import { readSnapshots } from '../observation.ts';
 import { isOutOfTime, type Poll, type Session } from '../poll-context.ts';
+import type { Snapshot } from '../snapshot.ts';
 import type { Committed } from './commit.ts';
 
 /** Maximum number of order groups to query in one poll. */
@@ -52,14 +53,24 @@ async function confirmGroup(
 ): Promise<EventDraft | undefined> {
   const { groups, context } = poll;
   const group = groups.get(name);
-  const { shown, look, whole } = await readGroup(client, name, signal);
-  const strangers = shown.filter(({ jobNumber }) => !group.members.has(jobNumber));
+  const { shown, look, whole } = await readGroup(client, group, true, signal);
   const recorded = await readRecordedStates(
     poll,
-    strangers.map(({ jobNumber }) => jobNumber),
+    shown.flatMap(({ jobNumber }) => (group.members.get(jobNumber) === 'dispatched' ? [] : [jobNumber])),
   );
-  const verdict = judgeGroup(group, shown, recorded);
-  if (!whole || verdict.kind === 'unproven') {
+  // Only such a job can be closed without the log containing that.
+  const unclear = shown.filter(
+    ({ jobNumber, dateOut }) =>
+      dateOut === null && !group.members.has(jobNumber) && recorded(jobNumber) === 'history',
+  );
+  const active = unclear.length === 0 ? undefined : await readGroup(client, group, false, signal);
+  const verdict = judgeGroup(
+    group,
+    shown,
+    recorded,
+    new Set((active?.shown ?? shown).map(({ jobNumber }) => jobNumber)),
+  );
+  if (!whole || active?.whole === false || verdict.kind === 'unproven') {
     groups.triedInVain(name, context);
     return undefined;
   }
@@ -75,8 +86,14 @@ async function readRecordedStates(
   const known = await readSnapshots(tracked, jobNumbers);
   return (jobNumber) => {
     const snapshot = known.get(jobNumber);
-    if (snapshot) return snapshot.announced.dateOut === null ? 'open' : 'dispatched';
+    if (snapshot) return toRecordedState(snapshot);
     // The next sweep observes jobs created since the last one.
     return jobNumber > status.sweptThrough ? 'unseen' : 'history';
   };
+}
+
+function toRecordedState({ announced, ended, settling, owed }: Snapshot): RecordedState {
+  if (announced.dateOut !== null) return 'dispatched';
+  if (settling !== null && owed === null) return 'history';
+  return ended === null ? 'open' : 'gone';
 }
