@@ -5,41 +5,32 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { SMTPServer } from 'smtp-server';
-import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
-import { launch } from '../support/command.ts';
-import { configFor, launchJobwire, startSandbox, writeConfig } from '../support/jobwire.ts';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { startSite } from '../support/cli-site.ts';
 
-const KEY = 'a-key-for-the-tests-only';
 const folder = mkdtempSync(join(tmpdir(), 'jobwire-notifications-'));
 const ends: (() => unknown)[] = [() => rmSync(folder, { recursive: true, force: true })];
-let url: string;
-let job: number;
+let site: Awaited<ReturnType<typeof startSite>>;
 
 beforeAll(async () => {
   const mails = new SMTPServer({ logger: false, authOptional: true, disabledCommands: ['STARTTLS'] });
   mails.listen(0, '127.0.0.1');
   await once(mails.server, 'listening');
   ends.push(() => mails.close());
-  const end = (stop: () => unknown): unknown => ends.push(stop);
-  const { sandbox, world } = await startSandbox({}, end);
-  const account = world.addAccount({ region: 'us', name: 'acme' });
-  job = account.createJob({ status: 'Scheduled' });
   const { port } = mails.server.address() as AddressInfo;
   const notifications = { from: 'orders@acme.example', smtp: { host: '127.0.0.1', port } };
-  const config = { ...configFor(sandbox, [account]), apiKey: KEY, publicUrl: 'https://jobwire.example.com' };
-  const running = launchJobwire(['--config', writeConfig({ ...config, notifications }, end)], { end });
-  await running.said(/account\.baselined/);
-  url = await running.said(/HTTP API +(\S+)/);
+  site = await startSite((stop) => ends.push(stop), {
+    publicUrl: 'https://jobwire.example.com',
+    notifications,
+  });
 }, 60_000);
 
 afterAll(async () => {
   for (const end of ends.reverse()) await end();
 });
 
-const binary = join(inject('packageFolder'), 'cli', 'jobwire.js');
-const run = (...args: string[]) =>
-  launch([process.execPath, binary, ...args], { env: { JOBWIRE_URL: url, JOBWIRE_API_KEY: KEY } }).ended;
-const json = async (...args: string[]) => JSON.parse((await run(...args, '--json')).out);
+const run = (...args: string[]) => site.run(...args);
+const json = async (...args: string[]) => (await site.json(...args))[0];
 
 describe('notifications set', () => {
   test('keeps the settings that are not named', async () => {
@@ -74,9 +65,9 @@ describe('notifications set', () => {
 
 test('a preview renders a real job, and writes the HTML to a file', async () => {
   const file = join(folder, 'preview.html');
-  const args = ['--kind', 'dispatched', '--job', String(job), '--html', file];
+  const args = ['--kind', 'dispatched', '--job', String(site.job), '--html', file];
   const ended = await run('notifications', 'preview', 'acme', ...args);
-  expect(ended).toMatchObject({ code: 0, err: expect.stringContaining(`Job ${job}; `) });
+  expect(ended).toMatchObject({ code: 0, err: expect.stringContaining(`Job ${site.job}; `) });
   expect(ended.out).toMatch(/^Subject {2}\S/);
   expect(readFileSync(file, 'utf8')).toContain('</html>');
 });
@@ -97,14 +88,14 @@ test('a template is set, shown, listed and removed', async () => {
 
 test('recipients are added, changed, exported, imported and removed', async () => {
   const add = ['--id', 'ann', '--name', 'Lee, "Ann"', '--email', 'ann@example.com', '--kinds', 'dispatched'];
-  expect((await run('recipients', 'add', 'acme', ...add, '--job', String(job))).out).toBe(
-    `Lee, "Ann" (ann) was added to acme for job ${job}.\n`,
+  expect((await run('recipients', 'add', 'acme', ...add, '--job', String(site.job))).out).toBe(
+    `Lee, "Ann" (ann) was added to acme for job ${site.job}.\n`,
   );
   const change = ['recipients', 'change', 'acme', 'ann'];
   expect(await run(...change, '--email', 'none')).toMatchObject({ code: 3 });
   expect(await run(...change, '--mobile', '+64 21 123 4567', '--pause')).toMatchObject({ code: 0 });
   const exported = await run('recipients', 'export', 'acme');
-  const row = `ann,"Lee, ""Ann""",ann@example.com,'+64211234567,,,email,dispatched,,,${job},true`;
+  const row = `ann,"Lee, ""Ann""",ann@example.com,'+64211234567,,,email,dispatched,,,${site.job},true`;
   expect(exported.out).toContain(`${row}\n`);
   const file = join(folder, 'recipients.csv');
   writeFileSync(file, exported.out);
@@ -124,4 +115,23 @@ test('an address is suppressed, and the suppression is removed', async () => {
   const { id } = await json('suppressions', 'list', 'acme');
   expect(await run('suppressions', 'remove', 'acme', id)).toMatchObject({ code: 0 });
   expect(await run('suppressions', 'list', 'acme')).toMatchObject({ err: 'No address is suppressed.\n' });
+});
+
+test('an import in several parts reports invalid rows by line of the file', async () => {
+  const rows = Array.from({ length: 1_200 }, (_, at) => `Recipient ${at},r${at}@example.com`);
+  const file = join(folder, 'many.csv');
+  // The first row has two lines.
+  const text = ['name,email', '"Ann\r\nLee",ann@example.com', ...rows, 'Last,nowhere', ''].join('\r\n');
+  writeFileSync(file, `\ufeff${text}`);
+  const report = await json('recipients', 'import', 'acme', file, '--dry-run');
+  expect(report).toMatchObject({ created: 1_201, dryRun: true });
+  expect(report.invalidRows.map(({ line }: { line: number }) => line)).toEqual([1_204]);
+  writeFileSync(file, Buffer.from('name\nJos\xe9', 'latin1'));
+  expect(await run('recipients', 'import', 'acme', file)).toMatchObject({
+    code: 2,
+    err: expect.stringContaining('must be UTF-8'),
+  });
+  // As Excel saves “Unicode text”.
+  writeFileSync(file, Buffer.from('\ufeffname\temail\nJosé\tjose@example.com', 'utf16le'));
+  expect(await json('recipients', 'import', 'acme', file)).toMatchObject({ created: 1, invalidRows: [] });
 });
