@@ -2,7 +2,7 @@
 import type { ServerResponse } from 'node:http';
 import { afterEach, describe, expect, test } from 'vitest';
 import { ApiError, createClient, type FollowOptions, UnreachableError } from '../../client/index.ts';
-import { exampleOf } from '../../shared/events/examples.ts';
+import { getExample } from '../../shared/events/examples.ts';
 import { type Answer, type Asked, fakeApi, problem, stream } from '../support/command.ts';
 
 const open: (() => unknown)[] = [];
@@ -138,7 +138,7 @@ test('a list is read page by page, and no further than its maximum', async () =>
 });
 
 describe('a followed stream', () => {
-  const event = (number: number) => ({ ...exampleOf('job.created'), id: `acme.e1.${number}` });
+  const event = (number: number) => ({ ...getExample('job.created'), id: `acme.e1.${number}` });
   const frame = (number: number) =>
     `id: e1.${number}\nevent: job.created\ndata: ${JSON.stringify(event(number))}\n\n`;
   const cursorFrame = (number: number) =>
