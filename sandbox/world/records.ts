@@ -2,29 +2,16 @@
 
 import type { User } from '../../shared/ordering/contract/account.ts';
 import type { DeliveryAddress } from '../../shared/ordering/contract/candidates.ts';
+import type { ActiveJob, Job, JobLine as JobLineDto, Tracking } from '../../shared/ordering/contract/jobs.ts';
 import type { DateStyle } from './dates.ts';
 import type { JobStatus, Location, RegionCode, Stage } from './regions.ts';
 
 /** A parcel; the link is null if the carrier has none. */
-export interface TrackingEntry {
-  trackingNumber: string | null;
-  trackingLink: string | null;
-}
+export type TrackingEntry = Tracking;
 
 /** A line of a job. `image` is the name of its preview, listed as a link that changes with time; null without a preview. */
-export interface JobLine {
-  jobLineId: number;
-  assetSku: string | null;
-  processCode: string | null;
-  garment: string | null;
-  description: string | null;
-  comments: string | null;
-  quantity: number;
-  unitPrice: number;
-  customerReference: string | null;
+export interface JobLine extends Omit<JobLineDto, 'imageUrl'> {
   image: string | null;
-  gang: string | null;
-  jobLineStatus: string | null;
   /** Form of the order: `PriceCode`, `Asset` or `Stock`, with its code. Null if the line was not ordered. */
   itemType: string | null;
   code: string | null;
@@ -54,29 +41,35 @@ export type JobPhase = 'open' | 'closed' | 'cancelled';
 /** A time in epoch ms, formatted in the account's style and the job's zone, or text that is served unchanged. */
 export type When = number | string;
 
-/** Fields of a job that a test or scenario sets, at creation or later. Absent fields get defaults or stay unchanged. */
-export interface JobInput {
+/**
+ * Fields of a job that a test or scenario sets, at creation or later. Absent fields get defaults or stay unchanged. Lists show
+ * `masterJobStatus`, the detail shows `jobStatus`.
+ */
+export interface JobInput
+  extends Partial<
+    Pick<
+      Job & ActiveJob,
+      | 'masterJobStatus'
+      | 'jobStatus'
+      | 'description'
+      | 'comments'
+      | 'orderNumber'
+      | 'originCode'
+      | 'creator'
+      | 'mustDate'
+      | 'invoiceNumber'
+      | 'orderGroup'
+      | 'orderGroupSequence'
+      | 'taxTotal'
+    >
+  > {
   /** Sets both statuses at once. */
   status?: string | null;
-  /** The status in the job list. */
-  masterJobStatus?: string | null;
-  /** The status in the job's detail. */
-  jobStatus?: string | null;
-  description?: string | null;
-  comments?: string | null;
-  orderNumber?: string | null;
-  originCode?: string | null;
-  creator?: string | null;
   /** The job's owner. Default: the account's first user. */
   userId?: number;
   dateIn?: When;
   dateDue?: When | null;
   dateOut?: When | null;
-  mustDate?: boolean;
-  invoiceNumber?: string | null;
-  orderGroup?: string | null;
-  orderGroupSequence?: number | null;
-  taxTotal?: number | null;
   /** Default: derived from the stage of `masterJobStatus` while the job is open and not dispatched. */
   isCancelable?: boolean;
   location?: Location | null;

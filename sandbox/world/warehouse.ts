@@ -9,7 +9,7 @@ import type {
 import { TIER_PERCENT } from './catalogue.ts';
 import stock from './data/stock.json' with { type: 'json' };
 import { DAY_MS } from './dates.ts';
-import { listDeliveryOptions } from './delivery.ts';
+import { listShipmentTypes } from './ledgers.ts';
 import type { PriceTier } from './records.ts';
 import { REGION_FACTS, type RegionCode } from './regions.ts';
 
@@ -156,7 +156,9 @@ function buildConfigs(ware: Ware, region: RegionCode, stockItemId: number): Stan
     shipFromCity: name,
     shipFromCountryCodeIso2: trade.locales[index]?.[1] ?? null,
   }));
-  const [ground, express] = shippingMethods(region);
+  const [ground, ...others] = listShipmentTypes(region);
+  const express = others.find(({ code }) => code === 'EXPRESS');
+  if (!ground || !express) throw new Error(`No delivery methods in ${region}`);
   const [home, abroad, far] = trade.markets;
   const local = (cents: number) => Math.round((cents * trade.pricePercent) / 100) / 100;
   const tenths = (value: number) => Math.round(value * 10) / 10;
@@ -223,17 +225,5 @@ function buildConfigs(ware: Ware, region: RegionCode, stockItemId: number): Stan
     };
   });
 }
-
-/** The region's delivery methods by road and in a hurry. */
-function shippingMethods(region: RegionCode): [ShippingMethod, ShippingMethod] {
-  const [ground, ...others] = listDeliveryOptions(region)
-    .filter(({ isCollection }) => !isCollection)
-    .map(({ code, label }) => ({ code: code ?? '', name: label }));
-  const express = others.find(({ code }) => code === 'EXPRESS');
-  if (!ground || !express) throw new Error(`No delivery methods in ${region}`);
-  return [ground, express];
-}
-
-type ShippingMethod = Omit<StandaloneShippingConfig['shipmentTypeOptions'][number], 'price'>;
 
 const FIRST_CONFIG_MS = Date.parse('2025-02-03T08:30:00Z');
