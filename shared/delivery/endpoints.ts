@@ -126,14 +126,14 @@ export async function createEndpoint(
       // Every drain of this endpoint has a later token than any earlier drain.
       leaseToken: fence,
     };
-    const made = await deps.table.transact(
+    const outcome = await deps.table.transact(
       [
         { check: keys.endpointLock(region, id), when: [['owner', '=', lock.owner]] },
         { put: item, when: [['pk', 'absent']] },
       ],
       deps.newId(),
     );
-    if (!made.done) return made.failed.includes(1) ? endpointExists(id) : lockConflict(id);
+    if (!outcome.done) return outcome.failed.includes(1) ? endpointExists(id) : lockConflict(id);
     return { kind: 'created', endpoint: toEndpoint(item), secret, late: place.late };
   });
 }

@@ -145,9 +145,7 @@ export function classifyNonPublic(address: string): string | undefined {
   // An address with a zone is meaningful only on this machine.
   if (isIP(address) === 0 || address.includes('%')) return 'not an address';
   const family = addressFamily(address);
-  const row = BLOCKED_RANGES.find(
-    (refused) => refused.family === family && refused.block.check(address, family),
-  );
+  const row = BLOCKED_RANGES.find((range) => range.family === family && range.block.check(address, family));
   if (row) return row.what;
   return family === 'ipv6' && !GLOBAL_IPV6.check(address, family) ? 'reserved' : undefined;
 }
@@ -170,7 +168,7 @@ const LOCAL_NAME = /(^|\.)(localhost|local|localdomain|internal|home\.arpa)$/;
 
 /**
  * Returns why a URL is not accepted for an endpoint, as one sentence; `undefined` if it is. Names are checked
- * again, by their addresses, whenever a connection is made.
+ * again, by their addresses, for each connection.
  */
 export function checkUrl(url: string, allowPrivateNetworks: boolean): string | undefined {
   let parsed: URL;
@@ -412,12 +410,12 @@ function notSent(reason: string): Exchange {
 /** Resolves a name and removes the rejected addresses. */
 function guardedLookup(
   resolve: NonNullable<Options['resolve']>,
-  refuseAddress: (address: string) => string | undefined,
+  checkAddress: (address: string) => string | undefined,
 ): LookupFunction {
   return (hostname, options, callback) => {
     resolve(hostname).then(
       (addresses) => {
-        const usable = addresses.filter(({ address }) => refuseAddress(address) === undefined);
+        const usable = addresses.filter(({ address }) => checkAddress(address) === undefined);
         const [first] = usable;
         if (!first) callback(new NoPublicAddress(), '', 0);
         else if (options.all) callback(null, usable);

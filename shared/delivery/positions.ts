@@ -50,7 +50,7 @@ export async function findPositions(
   }
   const positions = new Map<string, number>();
   const late: string[] = [];
-  const refusals: string[] = [];
+  const reasons: string[] = [];
   await pLimit(LOGS_AT_ONCE).map(accounts, async (account) => {
     const ref = { region, account };
     const text =
@@ -62,7 +62,7 @@ export async function findPositions(
     if (!head) {
       // The log has not begun, so every position in it is its beginning.
       if (text === undefined) positions.set(account, 0);
-      else refusals.push(`has a cursor for "${account}", whose log has no events yet`);
+      else reasons.push(`has a cursor for "${account}", whose log has no events yet`);
       return;
     }
     if (place === 'now') {
@@ -81,13 +81,13 @@ export async function findPositions(
       const bounds = `from ${formatCursor(head.epoch, earliest - 1)} to ${formatCursor(head.epoch, head.sequence)}`;
       const position = cursor && resolveCursor(head, cursor);
       if (position === undefined || position < earliest - 1) {
-        refusals.push(`must have a cursor ${bounds} for "${account}"`);
+        reasons.push(`must have a cursor ${bounds} for "${account}"`);
       } else {
         positions.set(account, position);
       }
     }
   });
-  const [reason] = refusals.sort();
+  const [reason] = reasons.sort();
   if (reason !== undefined) return { kind: 'rejected', reason };
   const ordered = accounts.flatMap((account) => {
     const position = positions.get(account);

@@ -104,7 +104,7 @@ export interface Signing {
 /** Reads the signing secrets and headers of endpoints. */
 export interface SigningReader {
   /**
-   * Returns secrets and headers for a request made now. `record` is the endpoint's record as the caller has
+   * Returns secrets and headers for the next request. `record` is the endpoint's record as the caller has
    * read it. Without it, the current endpoint of the id is used. Throws {@link SecretError}, also if the id
    * now belongs to another endpoint.
    */
@@ -113,12 +113,12 @@ export interface SigningReader {
   forget(region: string, endpoint: string): void;
 }
 
-/** Maximum age of cached secrets: a rotation in another process applies to requests that are made later than that. */
+/** Maximum age of cached secrets: a rotation in another process applies to later requests. */
 export const SIGNING_MAX_AGE_MS = 5_000;
 
 /**
  * Creates a reader that caches secrets for `maxAgeMs`, by endpoint and creation: a re-created endpoint never gets the cached
- * secrets of its predecessor. Changes in the same process apply at once if they are made through {@link withCacheInvalidation}.
+ * secrets of its predecessor. Changes in the same process apply at once through {@link withCacheInvalidation}.
  */
 export function createSigningReader(
   store: Pick<SigningSecrets, 'load'>,

@@ -221,12 +221,12 @@ function measureEntry(entry: PublishBatchRequestEntry): number {
 
 /**
  * The meaning of error codes; the first match applies. The entries before `content` concern the topic,
- * whatever was published.
+ * regardless of the event.
  */
 const ERROR_CLASSES: readonly (readonly [
   pattern: RegExp,
   about: 'topic' | 'throttle' | 'content',
-  words: string,
+  message: string,
 ])[] = [
   [/^KMS/, 'topic', 'SNS cannot use the encryption key of the topic'],
   [/^(NotFound|ResourceNotFound)$/, 'topic', 'The topic does not exist'],
@@ -246,8 +246,8 @@ const ERROR_CLASSES: readonly (readonly [
 
 function classifyEntryError({ Code, SenderFault }: BatchResultErrorEntry): DeliveryOutcome {
   const code = normalizeCode(Code);
-  const [, about, words] = classifyCode(code) ?? [undefined, 'content', 'SNS rejected the event'];
-  const reason = `${words} (${code}).`;
+  const [, about, message] = classifyCode(code) ?? [undefined, 'content', 'SNS rejected the event'];
+  const reason = `${message} (${code}).`;
   return SenderFault && about === 'content' ? { kind: 'rejected', reason } : { kind: 'retry', reason };
 }
 
@@ -259,14 +259,18 @@ function classifyCallError(cause: unknown): {
   const answer = getResponse(cause);
   if (!answer) return { outcome: { kind: 'retry', reason: describeUnreachable(cause) }, aboutContent: false };
   const code = normalizeCode(answer.code);
-  const [, about, words] = classifyCode(code) ?? [
+  const [, about, message] = classifyCode(code) ?? [
     undefined,
     'topic',
     `SNS responded with status ${answer.status}`,
   ];
   const afterMs = answer.retryAfterMs;
   return {
-    outcome: { kind: 'retry', reason: `${words} (${code}).`, ...(afterMs === undefined ? {} : { afterMs }) },
+    outcome: {
+      kind: 'retry',
+      reason: `${message} (${code}).`,
+      ...(afterMs === undefined ? {} : { afterMs }),
+    },
     aboutContent: about === 'content',
   };
 }

@@ -28,7 +28,7 @@ const USER_AGENT = 'Jobwire/0.1';
  * with one signature for each secret. `webhook-replay: true` marks an event sent again because a replay or
  * resend was requested.
  *
- * Secrets and headers are fixed, or read for each attempt (`signing`); without them no request is made.
+ * Secrets and headers are fixed, or read for each attempt (`signing`); without them no request is sent.
  * {@link classifyResponse} classifies the response.
  */
 export function createWebhookSink(options: Options): SinkPort {

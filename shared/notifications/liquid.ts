@@ -143,10 +143,10 @@ function createLiquid(mode: Mode, locale: Locale): Liquid {
 function limitOutput({ renderer }: Liquid): void {
   const renderTemplates = renderer.renderTemplates.bind(renderer);
   renderer.renderTemplates = function* (templates, context, emitter): IterableIterator<unknown> {
-    const made: unknown = yield* renderTemplates(templates, context, emitter);
+    const rendered: unknown = yield* renderTemplates(templates, context, emitter);
     // With an emitter it is part of an output that is counted as a whole.
-    if (!emitter && typeof made === 'string') context.memoryLimit.use(made.length);
-    return made;
+    if (!emitter && typeof rendered === 'string') context.memoryLimit.use(rendered.length);
+    return rendered;
   };
 }
 

@@ -53,7 +53,7 @@ export interface Work {
   readonly bytes: number;
   /** Sender that holds the message, and the time until which no other sender claims it (epoch ms). */
   readonly claim: { readonly id: string; readonly until: number } | null;
-  /** Whether an attempt with unknown outcome was made. True of each message that is claimed. Sending such an e-mail again is a repeat. */
+  /** Whether there was an attempt with unknown outcome. True of each message that is claimed. Sending such an e-mail again is a repeat. */
   readonly maybeSent: boolean;
   /** SMS segments counted for it, and the month. */
   readonly reserved: { readonly month: string; readonly segments: number } | null;

@@ -53,24 +53,24 @@ export function renderSmsText(input: RenderInput, time: Time, cutting = true): R
   const { text } = { ...sms[input.content.kind], ...withoutUndefined(input.template) } as SmsTemplate;
   const view = toView({ ...input, short: true });
   const attempt = (room: SmsDetail): RenderedSms => {
-    const made = render('text', text, 'text', locale, toSmsVariables(view, room, labels), time);
-    const line = oneLine(made, MAX_SMS_OUTPUT);
+    const rendered = render('text', text, 'text', locale, toSmsVariables(view, room, labels), time);
+    const line = oneLine(rendered, MAX_SMS_OUTPUT);
     if (line === '') throw new TemplateFault('text', 'it is empty');
     const sent = smsText(line);
     return { text: sent, ...measureSms(sent) };
   };
   const detailed: RenderedSms[] = [];
   for (const room of DETAILS) {
-    const made = attempt(room);
-    if (made.segments === 1) {
-      if (detailed.length === 0) return made;
-      detailed.push(made);
+    const candidate = attempt(room);
+    if (candidate.segments === 1) {
+      if (detailed.length === 0) return candidate;
+      detailed.push(candidate);
       break;
     }
-    detailed.push(made);
+    detailed.push(candidate);
   }
-  const least = Math.min(...detailed.map((made) => made.segments));
-  const best = detailed.find((made) => made.segments === least);
+  const least = Math.min(...detailed.map((candidate) => candidate.segments));
+  const best = detailed.find((candidate) => candidate.segments === least);
   if (best && least <= MAX_SEGMENTS) return best;
   let last: RenderedSms | undefined;
   for (const room of LESS) {

@@ -101,7 +101,7 @@ interface Handover {
   at: Stage;
 }
 
-/** Returns the bytes of a mail as a stream. The server asks for them only when it accepts the mail. */
+/** Returns the bytes of a mail as a stream. They are read only when the server accepts the mail. */
 function toStream(stage: Handover): Readable {
   stage.at = 'talking';
   const bytes = new Readable({
