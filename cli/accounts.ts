@@ -156,7 +156,6 @@ export const accounts = {
           out.note(`Confirmation required: jobwire accounts confirm ${id}`);
         }
       });
-      return undefined;
     },
   }),
 
@@ -195,7 +194,6 @@ export const accounts = {
       const body = await readCredentials(context, flags);
       const account = await api.put('/v1/accounts/{id}/credentials', { ...withId(id), body });
       context.out.document(account, () => context.out.line(`The credentials of ${clean(id)} were replaced.`));
-      return undefined;
     },
   }),
 
@@ -217,7 +215,6 @@ export const accounts = {
             : `${clean(id)} is being deleted. Its data is removed in the background.`,
         ),
       );
-      return undefined;
     },
   }),
 
@@ -242,7 +239,6 @@ export const accounts = {
         const cause = answer.confirmed === 'identity_mismatch' ? 'identity mismatch' : 'quarantine';
         out.line(`${clean(id)} resumes after ${cause}.`);
       });
-      return undefined;
     },
   }),
 };
@@ -256,7 +252,6 @@ function createStateCommand(verb: 'pause' | 'resume', about: string, done: strin
     async run({ api, out }, [id]) {
       const account = await api().post(`/v1/accounts/{id}/${verb}`, withId(id));
       out.document(account, () => out.line(`${clean(id)} ${done}.`));
-      return undefined;
     },
   });
 }

@@ -123,7 +123,6 @@ export const endpoints = {
         printTruncation(context, created.truncatedAccounts);
         out.line(`To test it, run: jobwire endpoints ping ${clean(endpoint.id)}`);
       });
-      return undefined;
     },
   }),
 
@@ -202,7 +201,6 @@ export const endpoints = {
             `The endpoint is disabled. To resume delivery, run: jobwire endpoints enable ${clean(id)}`,
           );
       });
-      return undefined;
     },
   }),
 
@@ -275,7 +273,6 @@ export const endpoints = {
     async run({ api, out }, [id], { region }) {
       await api().delete('/v1/endpoints/{id}', atEndpoint(id, region));
       out.document({ removed: id }, () => out.line(`${clean(id)} was removed.`));
-      return undefined;
     },
   }),
 
@@ -393,7 +390,6 @@ function createStateCommand(verb: 'pause' | 'resume' | 'enable', about: string, 
     async run({ api, out }, [id], { region }) {
       const endpoint = await api().post(`/v1/endpoints/{id}/${verb}`, atEndpoint(id, region));
       out.document(endpoint, () => out.line(`${clean(id)} ${done}.`));
-      return undefined;
     },
   });
 }

@@ -91,7 +91,6 @@ export const events = {
       for await (const { event } of events) {
         if (print(event)) return undefined;
       }
-      return undefined;
     },
   }),
 
@@ -124,7 +123,6 @@ export const events = {
           out.table(deliveries, columns, 'There are no delivery attempts yet.');
         }
       });
-      return undefined;
     },
   }),
 };

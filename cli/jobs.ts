@@ -114,7 +114,6 @@ export const jobs = {
         }
       });
       if (truncated) out.note('The job has more events. Use --limit to show more.');
-      return undefined;
     },
   }),
 };

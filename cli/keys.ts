@@ -39,7 +39,6 @@ export const keys = {
         out.line();
         out.note('Store the key now. It is not shown again.');
       });
-      return undefined;
     },
   }),
 
@@ -75,7 +74,6 @@ export const keys = {
       out.document({ revoked: id }, () =>
         out.line(`Key ${clean(id)} is revoked. The API rejects it within 30 seconds.`),
       );
-      return undefined;
     },
   }),
 };

@@ -48,7 +48,6 @@ export const notifications = {
     async run(context, [account]) {
       const settings = await context.api().get('/v1/accounts/{id}/notifications', withId(account));
       context.out.document(settings, () => printSettings(context, account, settings));
-      return undefined;
     },
   }),
 
@@ -144,7 +143,6 @@ export const notifications = {
       const params = { path: { id: account }, header: ifMatch(before.revision) };
       const settings = await client.put('/v1/accounts/{id}/notifications', { params, body });
       context.out.document(settings, () => printSettings(context, account, settings));
-      return undefined;
     },
   }),
 
@@ -202,7 +200,6 @@ export const notifications = {
         out.note(`${summary.filter((part) => part !== undefined).join('; ')}.`);
         if (flags.html !== undefined) out.note(`The HTML was written to ${clean(flags.html)}.`);
       });
-      return undefined;
     },
   }),
 
@@ -231,7 +228,6 @@ export const notifications = {
           'The account has no custom templates. Use --all to list the default templates.',
         );
       }
-      return undefined;
     },
   }),
 
@@ -248,7 +244,6 @@ export const notifications = {
         out.line(JSON.stringify(found.template, undefined, 2));
         out.note(found.custom ? 'Custom template.' : 'Default template. The account has no custom one.');
       });
-      return undefined;
     },
   }),
 
@@ -266,7 +261,6 @@ export const notifications = {
           `The template of ${clean(account)} for ${clean(kind)}, ${clean(channel)}, ${clean(locale)} was set.`,
         ),
       );
-      return undefined;
     },
   }),
 
@@ -280,7 +274,6 @@ export const notifications = {
       out.document({ removed: which }, () =>
         out.line('The template was removed. The default template applies again.'),
       );
-      return undefined;
     },
   }),
 
@@ -388,7 +381,6 @@ export const notifications = {
         out.line();
         for (const line of message.text.trimEnd().split('\n')) out.line(line === '' ? '' : clean(line));
       });
-      return undefined;
     },
   }),
 
@@ -431,7 +423,6 @@ export const notifications = {
       out.document(created, () =>
         out.line(`${clean(created.address)} is suppressed for ${clean(account)} (${clean(created.id)}).`),
       );
-      return undefined;
     },
   }),
 
@@ -448,7 +439,6 @@ export const notifications = {
       out.document({ removed: id }, () =>
         out.line(`${clean(id)} was removed. The address can receive messages again.`),
       );
-      return undefined;
     },
   }),
 };

@@ -147,7 +147,6 @@ export function createOutput(options: {
       }
       if (!json) output.table(found, columns, none);
       if (more) output.note('There are more entries. Use --limit to show more.');
-      return undefined;
     },
     fields(rows) {
       const given = rows.filter(([, value]) => value !== null && value !== undefined);

@@ -91,7 +91,6 @@ export const recipients = {
       out.document(created, () =>
         out.line(`${formatRecipient(created)} was added to ${clean(account)} for ${formatScope(created)}.`),
       );
-      return undefined;
     },
   }),
 
@@ -116,7 +115,6 @@ export const recipients = {
       const at = atRecipient(account, id);
       const changed = await api().patch('/v1/accounts/{id}/recipients/{recipient}', { ...at, body });
       out.document(changed, () => out.line(`${formatRecipient(changed)} was changed.`));
-      return undefined;
     },
   }),
 
@@ -128,7 +126,6 @@ export const recipients = {
     async run({ api, out }, [account, id]) {
       await api().delete('/v1/accounts/{id}/recipients/{recipient}', atRecipient(account, id));
       out.document({ removed: id }, () => out.line(`${clean(id)} was removed.`));
-      return undefined;
     },
   }),
 
