@@ -135,6 +135,9 @@ export const AccountReport = z
     consecutiveFailures: count.describe('Number of failed polls since the last successful one.'),
     openJobs: count.nullable().describe('Number of jobs in the upstream list at the last complete poll.'),
     unreadJobs: count.describe('Number of these that could not be read.'),
+    truncatedJobs: count.describe(
+      'Number of these with a text that is too long to be stored: its end is cut off and marked.',
+    ),
     head: z.string().describe('Cursor of the last event.'),
     problem: z
       .string()

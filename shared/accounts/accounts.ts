@@ -60,6 +60,8 @@ export interface Status {
   readonly openJobs: number | null;
   /** Number of those entries that no request could read (rule 2). */
   readonly unreadJobs: number;
+  /** Number of jobs in the list with a truncated text (rule 16). */
+  readonly truncatedJobs: number;
   readonly nextPollAt: number | null;
   /** Id of the poll that wrote last. */
   readonly pollId: string | null;
@@ -128,6 +130,7 @@ export function toStatus(item: Item): Status {
     alarmed: item.alarmed === true,
     openJobs: number(item.openJobs),
     unreadJobs: number(item.unreadJobs) ?? 0,
+    truncatedJobs: number(item.truncatedJobs) ?? 0,
     nextPollAt: number(item.nextPollAt),
     pollId: text(item.pollId),
     identityCheckedAt: number(item.identityCheckedAt),

@@ -35,6 +35,8 @@ export interface ProjectedEntry {
   readonly print: number;
   /** Kind of the job for the statistics about open jobs. */
   readonly kind: OpenKind;
+  /** Set if a text of the entry is truncated. */
+  readonly truncated?: true;
   /**
    * List view. Absent for an unchanged job: keeping the views of tens of thousands of jobs is the main
    * cost.
@@ -101,8 +103,7 @@ export async function crawl(
     for (const job of body.items) {
       const seen = observations.get(job.jobNumber);
       if (seen && seen.look.answeredAt > look.answeredAt) continue;
-      const { print, kind, view } = options.notice(job);
-      observations.set(job.jobNumber, view ? { look, print, kind, view } : { look, print, kind });
+      observations.set(job.jobNumber, { look, ...options.notice(job) });
     }
   }
 

@@ -14,7 +14,7 @@ import { type Absence, countTally, type VerdictCounter } from './quarantine.ts';
 import { isDue, type TrackingSettings, toPhase } from './schedule.ts';
 import { adopt, type Snapshot, toSnapshot } from './snapshot.ts';
 import type { StatusNames } from './status-names.ts';
-import { fingerprint, listView } from './views.ts';
+import { fingerprint, isTruncated, listView } from './views.ts';
 import { applyListed, type Work } from './work.ts';
 
 /** State of the account before the poll reads anything from upstream. */
@@ -45,7 +45,8 @@ export function projectEntry({ index, kinds, known }: Tracked, job: ActiveJob): 
   const entry = index.get(job.jobNumber);
   const quiet = entry?.fingerprint === print && entry.phase === 'listed' && !isDue(entry, known.startedAt);
   const kind = kinds.of(view);
-  return quiet ? { print, kind } : { print, kind, view };
+  const truncated = isTruncated(job, view) ? { truncated: true as const } : {};
+  return quiet ? { print, kind, ...truncated } : { print, kind, view, ...truncated };
 }
 
 /**

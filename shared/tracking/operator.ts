@@ -145,6 +145,7 @@ export async function reportAccounts(
       consecutiveFailures: status.consecutiveFailures,
       openJobs: status.openJobs,
       unreadJobs: status.unreadJobs,
+      truncatedJobs: status.truncatedJobs,
       head: formatCursor(head.epoch, head.sequence),
       problem: outage ?? status.problem,
       missingJobs: {

@@ -4,11 +4,13 @@
  * Equality (rule 6): missing, null, an empty text and an empty list are equal. Tracking is an unordered set
  * keyed by number, else by link. An entry with neither is ignored. Timestamps are compared as points in
  * time or local times, however they are spelled. Other fields (counters that drift, links that expire, fields unknown
- * today) can never cause an event.
+ * today) can never cause an event. Texts are truncated here and nowhere else (rule 16), so a difference beyond
+ * their maximum length is no change.
  */
 import { hash } from 'node:crypto';
 import type { TrackingEntry } from '../events/catalogue.ts';
 import type { ActiveJob, JobDetail } from '../ordering/schemas.ts';
+import { MAX_BYTES, toText } from './texts.ts';
 import { comparableTime, presentDate } from './timestamps.ts';
 
 /**
@@ -68,37 +70,56 @@ export const SHARED_FIELDS = [
 /** Returns the list view of an entry of the active list. */
 export function listView(job: ActiveJob): ListView {
   return {
-    status: job.masterJobStatus || null,
-    originCode: job.originCode || null,
-    description: job.description || null,
+    status: toText(job.masterJobStatus, MAX_BYTES.status),
+    originCode: toText(job.originCode, MAX_BYTES.other),
+    description: toText(job.description, MAX_BYTES.description),
     mustDate: job.mustDate,
     dateDue: presentDate(job.dateDue),
     dateOut: presentDate(job.dateOut),
-    orderNumber: job.orderNumber || null,
-    orderGroup: job.orderGroup || null,
+    orderNumber: toText(job.orderNumber, MAX_BYTES.other),
+    orderGroup: toText(job.orderGroup, MAX_BYTES.other),
     orderGroupSequence: job.orderGroupSequence,
     canEdit: job.permissions?.canEdit ?? null,
     tracking: trackingSet(job.tracking),
   };
 }
 
+/** Returns whether a text of an entry of the active list is truncated in its view. */
+export function isTruncated(job: ActiveJob, view: ListView): boolean {
+  return (
+    view.description !== (job.description || null) ||
+    view.status !== (job.masterJobStatus || null) ||
+    view.orderNumber !== (job.orderNumber || null) ||
+    view.orderGroup !== (job.orderGroup || null) ||
+    view.originCode !== (job.originCode || null)
+  );
+}
+
+/** Returns a stored view with its texts truncated: older code stored whole descriptions. */
+export function truncateStored<V extends ListView | DetailView>(view: V): V {
+  const description = toText(view.description, MAX_BYTES.description);
+  return description === view.description ? view : { ...view, description };
+}
+
 /** Returns the detail view of a job detail. */
 export function detailView(job: JobDetail): DetailView {
   return {
-    status: job.jobStatus || null,
-    description: job.description || null,
+    status: toText(job.jobStatus, MAX_BYTES.status),
+    description: toText(job.description, MAX_BYTES.description),
     mustDate: job.mustDate,
     dateDue: presentDate(job.dateDue),
     dateIn: presentDate(job.dateIn),
     dateOut: presentDate(job.dateOut),
-    orderNumber: job.orderNumber || null,
-    orderGroup: job.orderGroup || null,
+    orderNumber: toText(job.orderNumber, MAX_BYTES.other),
+    orderGroup: toText(job.orderGroup, MAX_BYTES.other),
     orderGroupSequence: job.orderGroupSequence,
     canEdit: job.permissions?.canEdit ?? null,
-    invoiceNumber: job.invoiceNumber || null,
-    timezone: job.location?.timezone || null,
+    invoiceNumber: toText(job.invoiceNumber, MAX_BYTES.other),
+    timezone: toText(job.location?.timezone ?? null, MAX_BYTES.other),
     lines: (job.lines ?? []).flatMap((line) =>
-      line.jobLineId === null ? [] : [{ jobLineId: line.jobLineId, status: line.jobLineStatus || null }],
+      line.jobLineId === null
+        ? []
+        : [{ jobLineId: line.jobLineId, status: toText(line.jobLineStatus, MAX_BYTES.status) }],
     ),
     tracking: trackingSet(job.shippingAddresses),
   };
@@ -113,7 +134,7 @@ function trackingSet(
   const byKey = new Map<string, TrackingEntry>();
   for (const { trackingNumber: number, trackingLink: link } of entries) {
     if (!number && !link) continue;
-    const entry = { number: number || null, link: link || null };
+    const entry = { number: toText(number, MAX_BYTES.other), link: toText(link, MAX_BYTES.other) };
     const known = byKey.get(trackingKey(entry));
     // If one number has several links, always choose the same one, in whatever order they come.
     if (entry.link === null ? !known : !known?.link || entry.link < known.link) {

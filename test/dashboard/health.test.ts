@@ -21,6 +21,7 @@ function account(
     consecutiveFailures: 0,
     openJobs: 40,
     unreadJobs: 0,
+    truncatedJobs: 0,
     head: 'e1.40',
     problem: null,
     missingJobs: { pending: 0, suspected: 0, contradictory: 0 },

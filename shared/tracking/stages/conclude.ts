@@ -70,8 +70,15 @@ function completeAttributes({ list, observed, absences }: Results): Attributes {
     ...(observed.upgraded ? { lastGoodCrawlStartedAt: list.startedAt } : {}),
     openJobs: list.observations.size + list.unread,
     unreadJobs: list.unread || undefined,
+    truncatedJobs: countTruncated(list) || undefined,
     ...{ unanswered, suspected, contradictory },
   };
+}
+
+function countTruncated({ observations }: Crawl): number {
+  let count = 0;
+  for (const { truncated } of observations.values()) if (truncated) count += 1;
+  return count;
 }
 
 /** Returns the Head attributes of a new baseline. */

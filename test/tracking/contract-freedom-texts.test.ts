@@ -1,0 +1,65 @@
+/** Texts of any length: the contract names no maximum. */
+import { describe, expect, it } from 'vitest';
+import { keys } from '../../shared/storage/schema.ts';
+import { TRUNCATED } from '../../shared/tracking/texts.ts';
+import { createRig, type Rig } from '../support/tracker.ts';
+
+const LONG = `${'é😀"\u0001'.repeat(25_000)}`;
+
+async function baselined(description: string | null = null): Promise<{ rig: Rig; job: number }> {
+  const rig = await createRig();
+  const job = rig.upstream.createJob({ description });
+  await rig.poll();
+  await rig.fresh();
+  return { rig, job };
+}
+
+describe('Texts that are too long to be stored', () => {
+  it('a job with a description of 250 kB has all of its events, with a truncated and marked text', async () => {
+    const { rig } = await baselined();
+    const created = rig.upstream.createJob({ description: LONG });
+    const report = await rig.poll();
+    expect(report.problem).toBeUndefined();
+    const [event, ...others] = await rig.fresh();
+    expect(others).toEqual([]);
+    expect(event?.type).toBe('job.created');
+    const { description } = (event?.data.job ?? {}) as { description: string };
+    expect(description.endsWith(TRUNCATED)).toBe(true);
+    expect(LONG.startsWith(description.slice(0, -TRUNCATED.length))).toBe(true);
+    expect(description.isWellFormed()).toBe(true);
+    expect(Buffer.byteLength(JSON.stringify(description))).toBeLessThanOrEqual(32_770);
+    expect(await rig.status()).toMatchObject({ truncatedJobs: 1, unreadJobs: 0 });
+
+    rig.upstream.setStatus(created, 'In production');
+    expect(await rig.pollTypes()).toEqual([`job.status_changed ${created}`]);
+    // Beyond the maximum length.
+    rig.upstream.edit(created, { description: `${LONG} and more` });
+    expect(await rig.pollTypes(2)).toEqual([]);
+    rig.upstream.edit(created, { description: `now ${LONG}` });
+    expect(await rig.pollTypes()).toEqual([`job.updated ${created}`]);
+    rig.upstream.close(created);
+    expect(await rig.pollTypes()).toEqual([`job.locked ${created}`, `job.closed ${created}`]);
+    expect(await rig.pollTypes(2)).toEqual([]);
+    expect(await rig.status()).toMatchObject({ truncatedJobs: 0 });
+  });
+
+  it('a description that is too long only in the detail hides no event', async () => {
+    const { rig, job } = await baselined('Shirts');
+    rig.sandbox.freedom.set({ records: [{ region: 'us', jobNumber: job, descriptionLength: 1_000_000 }] });
+    rig.upstream.setStatus(job, 'In production');
+    expect(await rig.pollTypes()).toEqual([`job.status_changed ${job}`]);
+    rig.upstream.dispatch(job);
+    expect(await rig.pollTypes()).toEqual([`job.locked ${job}`, `job.dispatched ${job}`]);
+  });
+
+  it('a whole description that older code stored is no change', async () => {
+    const whole = 'x'.repeat(100_000);
+    const { rig, job } = await baselined(whole);
+    const key = keys.snapshot(rig.ref, job);
+    const stored = await rig.snapshot(job);
+    const set = { snapshot: JSON.stringify({ ...stored, list: { ...stored?.list, description: whole } }) };
+    await rig.table.write({ update: key, set });
+    rig.upstream.setStatus(job, 'In production');
+    expect(await rig.pollTypes(2)).toEqual([`job.status_changed ${job}`]);
+  });
+});
