@@ -254,9 +254,6 @@ export function ConfirmProvider({ children }: { readonly children: ReactNode }) 
         onClose={() => setOpened(false)}
         onExitTransitionEnd={() => setConfirmation(null)}
         title={confirmation?.title}
-        lockScroll={false}
-        centered
-        closeButtonProps={{ 'aria-label': 'Close' }}
       >
         {confirmation ? <ConfirmForm confirmation={confirmation} close={() => setOpened(false)} /> : null}
       </Modal>

@@ -27,7 +27,15 @@ const JobPage = lazy(() => import('./jobs/JobPage.tsx'));
 const HealthPages = lazy(() => import('./health/HealthPages.tsx'));
 const SetupPages = lazy(() => import('./setup/SetupPages.tsx'));
 
-const theme = createTheme({ primaryColor: 'indigo', cursorType: 'pointer' });
+const theme = createTheme({
+  primaryColor: 'indigo',
+  cursorType: 'pointer',
+  components: {
+    Modal: {
+      defaultProps: { centered: true, lockScroll: false, closeButtonProps: { 'aria-label': 'Close' } },
+    },
+  },
+});
 const schemes = localStorageColorSchemeManager({ key: 'jobwire.colours' });
 /** Maximum number of retries of transient errors. */
 const MAX_RETRIES = 3;

@@ -68,3 +68,9 @@ export function useRegion(): string | null {
   const [read] = useParams();
   return read('region') ?? null;
 }
+
+/** Returns `buildHref` with the selected region as default parameter. */
+export function useHref(): typeof buildHref {
+  const region = useRegion() ?? undefined;
+  return (path, params = {}) => buildHref(path, { region, ...params });
+}

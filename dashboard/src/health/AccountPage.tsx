@@ -12,13 +12,13 @@ import { useSession } from '../session.ts';
 import { useNow, useRefresh } from '../stream-hooks.ts';
 import { formatDuration, RelativeTime, Timestamp } from '../times.tsx';
 import ui from '../ui.module.css';
+import { useHref } from '../urls.ts';
 import {
   ActionError,
   type ActionRunner,
   PollBars,
   StateNote,
   useActionRunner,
-  useHref,
   Waiting,
 } from './components.tsx';
 import css from './Health.module.css';
@@ -206,12 +206,7 @@ function Actions(props: {
   const pause = () =>
     ask({
       title: `Pause polling of ${id}?`,
-      body: (
-        <p>
-          No events are emitted for its jobs until polling is resumed. The log and the jobs are kept. Changes
-          made meanwhile are detected when polling resumes.
-        </p>
-      ),
+      body: 'No events are emitted for its jobs until polling is resumed. The log and the jobs are kept. Changes made meanwhile are detected when polling resumes.',
       verb: 'Pause',
       onConfirm: () =>
         runner.runConfirmed(
@@ -293,13 +288,7 @@ function ConfirmActions(props: {
           onClick={() =>
             ask({
               title: `Confirm the missing jobs of ${id}?`,
-              body: (
-                <p>
-                  {jobs} missing from the list. Each is investigated once more. Within a day, all of them may
-                  be reported cancelled or unavailable: endpoints receive the events, and customers may be
-                  notified. This cannot be undone.
-                </p>
-              ),
+              body: `${jobs} missing from the list. Each is investigated once more. Within a day, all of them may be reported cancelled or unavailable: endpoints receive the events, and customers may be notified. This cannot be undone.`,
               verb: 'Confirm',
               destructive: true,
               onConfirm: () => confirm({}, `The missing jobs of ${id} are confirmed.`),
@@ -349,12 +338,7 @@ function ConfirmActions(props: {
             onClick={() =>
               ask({
                 title: `Change ${id} to account ${actualId}?`,
-                body: (
-                  <p>
-                    The log and the jobs continue with the data of account {actualId}. Jobs of account{' '}
-                    {expectedId} that it does not list are reported missing. This cannot be undone.
-                  </p>
-                ),
+                body: `The log and the jobs continue with the data of account ${actualId}. Jobs of account ${expectedId} that it does not list are reported missing. This cannot be undone.`,
                 verb: `Change to ${actualId}`,
                 destructive: true,
                 onConfirm: () =>

@@ -7,8 +7,7 @@ import { eventTypeLabels, toPlainText } from '../events.ts';
 import { useApi } from '../queries.ts';
 import { formatDuration, Timestamp } from '../times.tsx';
 import ui from '../ui.module.css';
-import { accountHref, jobHref, useParams } from '../urls.ts';
-import { useHref } from './components.tsx';
+import { accountHref, jobHref, useHref, useParams } from '../urls.ts';
 import css from './Health.module.css';
 import { ATTEMPT_CAUSES, ATTEMPT_OUTCOMES, type Attempt, type Endpoint } from './status.ts';
 

@@ -11,15 +11,8 @@ import { useSession } from '../session.ts';
 import { useNow, useRefresh } from '../stream-hooks.ts';
 import { formatDuration, RelativeTime, Timestamp } from '../times.tsx';
 import ui from '../ui.module.css';
-import { accountHref } from '../urls.ts';
-import {
-  ActionError,
-  type ActionRunner,
-  StateNote,
-  useActionRunner,
-  useHref,
-  Waiting,
-} from './components.tsx';
+import { accountHref, useHref } from '../urls.ts';
+import { ActionError, type ActionRunner, StateNote, useActionRunner, Waiting } from './components.tsx';
 import { Deliveries } from './Deliveries.tsx';
 import css from './Health.module.css';
 import { formatDeadCount } from './OverviewPage.tsx';
@@ -257,12 +250,7 @@ function Actions(props: {
   const pause = () =>
     ask({
       title: `Pause ${name}?`,
-      body: (
-        <p>
-          No events are sent until the endpoint is resumed. It keeps its cursors and resumes there. Events
-          that expire meanwhile are lost for this endpoint.
-        </p>
-      ),
+      body: 'No events are sent until the endpoint is resumed. It keeps its cursors and resumes there. Events that expire meanwhile are lost for this endpoint.',
       verb: 'Pause',
       onConfirm: () =>
         runner.runConfirmed(

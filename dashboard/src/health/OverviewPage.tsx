@@ -9,8 +9,8 @@ import { type Account, type Region, useAccounts, useRegions } from '../queries.t
 import { useNow, useRefresh } from '../stream-hooks.ts';
 import { formatDuration, RelativeTime, Timestamp } from '../times.tsx';
 import ui from '../ui.module.css';
-import { accountHref, endpointHref, useParams, useRegion } from '../urls.ts';
-import { useHref, useIsOnScreen, Waiting } from './components.tsx';
+import { accountHref, endpointHref, useHref, useParams, useRegion } from '../urls.ts';
+import { useIsOnScreen, Waiting } from './components.tsx';
 import css from './Health.module.css';
 import { getCachedHealth, useEndpointHealth, useEndpoints } from './queries.ts';
 import {

@@ -59,12 +59,7 @@ export function ParkedEvents({ endpoint, count }: { readonly endpoint: Endpoint;
         selected.length > 0
           ? `Discard ${formatEventCount(selected.length)}?`
           : `Discard all ${formatEventCount(count)}?`,
-      body: (
-        <p>
-          They are not sent to {id} again, and the next event of each job is delivered at once. They stay in
-          the log and can be replayed.
-        </p>
-      ),
+      body: `They are not sent to ${id} again, and the next event of each job is delivered at once. They stay in the log and can be replayed.`,
       verb: 'Discard',
       destructive: true,
       onConfirm: () =>

@@ -44,11 +44,7 @@ export function Replays({ endpoint }: { readonly endpoint: Endpoint }) {
   const cancel = (replay: ReplayRun) =>
     ask({
       title: 'Stop this replay?',
-      body: (
-        <p>
-          Deliveries in progress complete; no further events are sent. A stopped replay cannot be resumed.
-        </p>
-      ),
+      body: 'Deliveries in progress complete; no further events are sent. A stopped replay cannot be resumed.',
       verb: 'Stop replay',
       destructive: true,
       onConfirm: () =>
@@ -111,9 +107,6 @@ export function Replays({ endpoint }: { readonly endpoint: Endpoint }) {
         opened={isFormOpen}
         onClose={() => setFormOpen(false)}
         title={`Replay events to ${getSinkName(endpoint.id)}`}
-        lockScroll={false}
-        centered
-        closeButtonProps={{ 'aria-label': 'Close' }}
       >
         <Suspense fallback={<Loading />}>
           <ReplayForm

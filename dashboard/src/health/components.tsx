@@ -5,7 +5,6 @@ import type { Poll } from '../../../client/index.ts';
 import { Failure, Hidden, Note, showToast } from '../components.tsx';
 import { formatDuration, formatExactTime } from '../times.tsx';
 import ui from '../ui.module.css';
-import { buildHref, useRegion } from '../urls.ts';
 import css from './Health.module.css';
 import { describePolls, POLL_OUTCOMES, type StateText } from './status.ts';
 
@@ -23,12 +22,6 @@ export function useIsOnScreen<E extends Element>(): readonly [RefObject<E | null
     return () => observer.disconnect();
   }, []);
   return [ref, seen];
-}
-
-/** Returns `buildHref` with the selected region as default parameter. */
-export function useHref(): typeof buildHref {
-  const region = useRegion() ?? undefined;
-  return (path, params = {}) => buildHref(path, { region, ...params });
 }
 
 /** Runs one action at a time and refetches the queries of the page afterwards. */

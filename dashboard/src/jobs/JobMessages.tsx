@@ -57,8 +57,6 @@ export function Messages({ location }: { readonly location: JobLocation }) {
         onClose={() => setOpened(null)}
         title={opened ? `${kindNames[opened.kind]}: text` : ''}
         size="lg"
-        lockScroll={false}
-        closeButtonProps={{ 'aria-label': 'Close' }}
       >
         {opened ? <MessageText message={opened} /> : null}
       </Modal>

@@ -20,7 +20,7 @@ import { useAccounts, useApi, useRegions } from '../queries.ts';
 import { useSession } from '../session.ts';
 import { RelativeTime } from '../times.tsx';
 import ui from '../ui.module.css';
-import { accountHref, useRegion } from '../urls.ts';
+import { accountHref, useHref, useRegion } from '../urls.ts';
 import {
   ButtonLink,
   ConflictNote,
@@ -32,7 +32,6 @@ import {
   RegionSelect,
   ReloadedNote,
   useFormBase,
-  useSetupHref,
 } from './components.tsx';
 import { CredentialFields, NO_CREDENTIALS, TestAccount, TestNewCredentials } from './credentials.tsx';
 import { findChangedFields } from './endpoint-values.ts';
@@ -45,7 +44,7 @@ export function AccountsPage() {
   const { data: all, error, refetch } = useAccounts();
   const { may, forAll } = useSession();
   const region = useRegion();
-  const link = useSetupHref();
+  const link = useHref();
   const accounts = all?.filter((account) => region === null || account.region === region);
   const canCreate = may('admin') && forAll;
   return (
@@ -96,7 +95,7 @@ export function AccountPage({ id }: { readonly id: string }) {
   const api = useApi();
   const queries = useQueryClient();
   const { may, forAll } = useSession();
-  const link = useSetupHref();
+  const link = useHref();
   const [deleting, setDeleting] = useState<Account | null>(null);
   const queryKey = ['accounts', 'one', id];
   const read = (): Promise<Account> => api.get('/v1/accounts/{id}', withId(id));
@@ -295,7 +294,7 @@ function DeleteAccount(props: {
 function useAfterDeletion(): (account: string) => void {
   const queries = useQueryClient();
   const [, navigate] = useLocation();
-  const link = useSetupHref();
+  const link = useHref();
   return (account) => {
     navigate(link('/setup/accounts'));
     queries.removeQueries({ queryKey: ['accounts', 'one', account] });
@@ -347,7 +346,7 @@ export function NewAccountPage() {
   const api = useApi();
   const queries = useQueryClient();
   const [, navigate] = useLocation();
-  const link = useSetupHref();
+  const link = useHref();
   const { data: regions } = useRegions();
   const currentRegion = useRegion();
   const regionIds = regions?.map(({ id }) => id) ?? [];

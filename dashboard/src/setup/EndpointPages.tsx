@@ -15,7 +15,7 @@ import { collect, useAccounts, useApi, useRegions } from '../queries.ts';
 import { useSession } from '../session.ts';
 import { RelativeTime, Timestamp } from '../times.tsx';
 import ui from '../ui.module.css';
-import { endpointHref, useRegion } from '../urls.ts';
+import { endpointHref, useHref, useRegion } from '../urls.ts';
 import {
   ButtonLink,
   ConflictNote,
@@ -24,7 +24,6 @@ import {
   FormActions,
   ReloadedNote,
   useFormBase,
-  useSetupHref,
 } from './components.tsx';
 import { EndpointFields } from './EndpointForm.tsx';
 import {
@@ -59,7 +58,7 @@ export function EndpointsPage() {
   const { data: all, error, refetch } = useEndpoints();
   const { may } = useSession();
   const region = useRegion();
-  const link = useSetupHref();
+  const link = useHref();
   const endpoints = all?.filter((endpoint) => region === null || endpoint.region === region);
   return (
     <Page
@@ -114,7 +113,7 @@ export function NewEndpointPage() {
   const api = useApi();
   const queries = useQueryClient();
   const [, navigate] = useLocation();
-  const link = useSetupHref();
+  const link = useHref();
   const { forAll } = useSession();
   const region = useRegion() ?? '';
   const regions = useServedRegions();
@@ -168,7 +167,7 @@ export function EndpointPage({ region, id }: { readonly region: string; readonly
   const api = useApi();
   const queries = useQueryClient();
   const { may } = useSession();
-  const link = useSetupHref();
+  const link = useHref();
   const [isDeleting, setDeleting] = useState(false);
   const queryKey = ['endpoints', 'setup', region, id];
   const read = (): Promise<Endpoint> => api.get('/v1/endpoints/{id}', withEndpoint({ region, id }));
@@ -288,14 +287,7 @@ function SecretPanel({ endpoint: { region, id } }: { readonly endpoint: Endpoint
           Rotate secret
         </Button>
       </div>
-      <Modal
-        opened={isOpen}
-        onClose={() => setOpen(false)}
-        title={`Rotate the secret of ${id}`}
-        lockScroll={false}
-        centered
-        closeButtonProps={{ 'aria-label': 'Close' }}
-      >
+      <Modal opened={isOpen} onClose={() => setOpen(false)} title={`Rotate the secret of ${id}`}>
         <RotationForm
           rotate={async (body) => {
             const { secret, previousSecretsExpireAt } = await api.post('/v1/endpoints/{id}/rotate-secret', {
@@ -352,7 +344,7 @@ function DeleteEndpoint(props: {
   const api = useApi();
   const queries = useQueryClient();
   const [, navigate] = useLocation();
-  const link = useSetupHref();
+  const link = useHref();
   async function remove(): Promise<void> {
     props.setDeleting(true);
     try {

@@ -16,7 +16,8 @@ import { collect, useAccounts, useApi } from '../queries.ts';
 import { useSession } from '../session.ts';
 import { formatExactTime, RelativeTime, Timestamp } from '../times.tsx';
 import ui from '../ui.module.css';
-import { AccountScope, ButtonLink, FormActions, Group, useSetupHref } from './components.tsx';
+import { useHref } from '../urls.ts';
+import { AccountScope, ButtonLink, FormActions, Group } from './components.tsx';
 import { type NewSecret, SecretDialog } from './SecretDialog.tsx';
 import css from './setup.module.css';
 
@@ -51,7 +52,7 @@ export function useKeys() {
 export function KeysPage() {
   const { data: keys, error, refetch } = useKeys();
   const { may, key: own } = useSession();
-  const link = useSetupHref();
+  const link = useHref();
   const isListed = keys?.some(({ id }) => id === own.id) === true;
   return (
     <Page
@@ -173,7 +174,7 @@ export function NewKeyPage() {
   const api = useApi();
   const queries = useQueryClient();
   const [, navigate] = useLocation();
-  const link = useSetupHref();
+  const link = useHref();
   const { key: own, forAll } = useSession();
   const { data: accounts } = useAccounts();
   const [created, setCreated] = useState<NewSecret | null>(null);

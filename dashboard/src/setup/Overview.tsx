@@ -7,14 +7,13 @@ import { Page, Panel } from '../components.tsx';
 import { useAccounts, useApi } from '../queries.ts';
 import { useSession } from '../session.ts';
 import ui from '../ui.module.css';
-import { useRegion } from '../urls.ts';
-import { useSetupHref } from './components.tsx';
+import { useHref, useRegion } from '../urls.ts';
 import { useEndpoints } from './EndpointPages.tsx';
 import { useKeys } from './KeyPages.tsx';
 import css from './setup.module.css';
 
 export function Overview() {
-  const link = useSetupHref();
+  const link = useHref();
   const { may, forAll } = useSession();
   const region = useRegion();
   const { data: allAccounts } = useAccounts();

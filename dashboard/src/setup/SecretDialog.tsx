@@ -33,8 +33,6 @@ export function SecretDialog(props: { readonly secret: NewSecret | null; readonl
       closeOnEscape={false}
       closeOnClickOutside={false}
       withCloseButton={false}
-      lockScroll={false}
-      centered
       size="lg"
     >
       {secret ? <SecretContent key={secret.secret} secret={secret} onClose={onClose} /> : null}

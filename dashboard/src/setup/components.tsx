@@ -7,7 +7,7 @@ import { FormErrors } from '../FormErrors.tsx';
 import { type ApiForm, isConflict } from '../forms.ts';
 import { useSession } from '../session.ts';
 import ui from '../ui.module.css';
-import { buildHref, useRegion } from '../urls.ts';
+import { useHref } from '../urls.ts';
 import { rebase } from './endpoint-values.ts';
 import css from './setup.module.css';
 
@@ -22,7 +22,7 @@ const SECTIONS = [
 /** Navigation within the setup. */
 export function SetupNavigation() {
   const [location] = useLocation();
-  const link = useSetupHref();
+  const link = useHref();
   return (
     <nav className={`${ui.tabs} ${ui.tabs} ${css.places}`} aria-label="Setup">
       {SECTIONS.map(({ path, name, paths }) => {
@@ -38,12 +38,6 @@ export function SetupNavigation() {
       })}
     </nav>
   );
-}
-
-/** Returns a function that adds the current region to an address. */
-export function useSetupHref(): (path: string) => string {
-  const region = useRegion() ?? undefined;
-  return (path) => buildHref(path, { region });
 }
 
 /** A link in the form of a button. */
