@@ -13,7 +13,7 @@ import type { AccountDeps } from '../accounts/managed-accounts.ts';
 import type { DeliveryLog } from '../delivery/delivery-log.ts';
 import type { EndpointDeps } from '../delivery/endpoint-edits.ts';
 import type { Channel } from '../notifications/types.ts';
-import type { Expectation } from '../resources.ts';
+import type { Expectation, Rejection } from '../resources.ts';
 import type { AccountRef } from '../storage/schema.ts';
 import type { Table } from '../storage/table.ts';
 import type { ApiEnv } from './env.ts';
@@ -22,7 +22,7 @@ import { type Generators, getFingerprint, type Idempotency, IdempotencyKey } fro
 import { type Role, roleAllows } from './key-input.ts';
 import type { Caller, Keyring } from './keys.ts';
 import type { CellFeedDeps } from './merged-feed.ts';
-import { type ProblemKind, problem } from './problems.ts';
+import { type ProblemKind, problem, rejectionProblem } from './problems.ts';
 import type { Reference } from './reference-page.ts';
 import { invalidInput, readBody, readForm, readQuery } from './request-input.ts';
 import { type StaticBody, staticAnswer } from './static-body.ts';
@@ -189,8 +189,16 @@ export interface Call<P, Q, B, S> {
   readonly generators: Generators;
 }
 
-/** Result of a handler: the declared body, or a complete response. */
-export type Answered<A> = { readonly body: A; readonly headers?: Record<string, string> } | Response;
+/** Result of a handler: the declared body, a rejection, which becomes its problem, or a complete response. */
+export type Answered<A> =
+  | {
+      readonly body: A;
+      readonly headers?: Record<string, string>;
+      /** Revision of the resource, for the `ETag`. */
+      readonly revision?: number;
+    }
+  | Rejection
+  | Response;
 
 /** A route of any type. */
 export interface Route {
@@ -250,7 +258,12 @@ export function route<
         const revision = spec.of?.getRevision?.(call.subject) ?? null;
         const expected = spec.conditional ? parseIfMatch(c, revision) : {};
         if (expected instanceof Response) return expected;
-        return toResponse(c, spec.answer, await handle({ ...call, expected, generators: making }, parts));
+        return toResponse(
+          c,
+          spec.answer,
+          await handle({ ...call, expected, generators: making }, parts),
+          expected,
+        );
       };
       if (!takesIdempotencyKey(spec)) return respond(RANDOM);
       return executeOnce(c, parts, respond);
@@ -281,12 +294,16 @@ function toResponse(
   c: Context<ApiEnv>,
   { status, contentType }: Answer,
   answered: Answered<unknown>,
+  expected: Expectation,
 ): Response {
   if (answered instanceof Response) return answered;
-  if (answered.body === undefined) return bodyless(c, status, answered.headers);
-  return c.body(JSON.stringify(answered.body), status as 200, {
+  if ('kind' in answered) return rejectionProblem(c, answered, expected);
+  const { body, revision, headers } = answered;
+  const all = { ...(revision === undefined ? {} : { etag: formatEtag(revision) }), ...headers };
+  if (body === undefined) return bodyless(c, status, all);
+  return c.body(JSON.stringify(body), status as 200, {
     'content-type': contentType ?? 'application/json',
-    ...answered.headers,
+    ...all,
   });
 }
 

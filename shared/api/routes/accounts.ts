@@ -1,6 +1,5 @@
 /** Account routes: registration, credentials, polling state and operator actions. */
 
-import type { Context } from 'hono';
 import * as z from 'zod';
 import {
   AccountRecord,
@@ -24,7 +23,7 @@ import {
   rotateCredentials,
   updateAccount,
 } from '../../accounts/managed-accounts.ts';
-import { type Expectation, getRevision, type Rejection } from '../../resources.ts';
+import { getRevision, type Rejection } from '../../resources.ts';
 import type { AccountRef } from '../../storage/schema.ts';
 import {
   confirmAccount,
@@ -34,10 +33,9 @@ import {
 } from '../../tracking/operator.ts';
 import { isId } from '../../validation.ts';
 import { isFor, ofAccount, ofAccountRecord } from '../access.ts';
-import type { ApiEnv } from '../env.ts';
 import { afterId, afterInTime, limit, nextCursor, one, pageInTime } from '../parameters.ts';
-import { badParameter, problem, rejectionProblem } from '../problems.ts';
-import { formatEtag, type Route, route, type Subject } from '../route.ts';
+import { badParameter, problem } from '../problems.ts';
+import { type Route, route, type Subject } from '../route.ts';
 
 const UPSTREAM_RULE = 'must be a positive integer: the id of the account in the ordering API';
 
@@ -141,13 +139,14 @@ export const accountRoutes: readonly Route[] = [
       },
       problems: ['conflict', 'unprocessable-content'],
     },
-    async ({ c, body }, { manage }) => {
+    async ({ body }, { manage }) => {
       const outcome = await createAccount(manage.accounts, body);
-      if (outcome.kind !== 'created') return rejectionProblem(c, outcome);
+      if (outcome.kind !== 'created') return outcome;
       const { id, revision } = outcome.account;
       return {
         body: outcome.account,
-        headers: { etag: formatEtag(revision), location: `/v1/accounts/${id}` },
+        revision: revision,
+        headers: { location: `/v1/accounts/${id}` },
       };
     },
   ),
@@ -189,7 +188,7 @@ export const accountRoutes: readonly Route[] = [
           detail: 'secretRef requires a key for all accounts. Send credentials instead.',
         });
       }
-      return changed(c, await updateAccount(manage.accounts, toRef(subject), body, expected), expected);
+      return toResult(await updateAccount(manage.accounts, toRef(subject), body, expected));
     },
   ),
   route(
@@ -210,7 +209,7 @@ export const accountRoutes: readonly Route[] = [
     },
     async ({ c, subject, expected }, { manage }) => {
       const outcome = await deleteAccount(manage.accounts, subject, expected);
-      if (outcome.kind !== 'deleted') return rejectionProblem(c, outcome, expected);
+      if (outcome.kind !== 'deleted') return outcome;
       return outcome.complete ? { body: undefined } : c.body(null, 202, { 'retry-after': '5' });
     },
   ),
@@ -231,8 +230,8 @@ export const accountRoutes: readonly Route[] = [
       answer: record,
       problems: ['conflict', 'unprocessable-content'],
     },
-    async ({ c, subject, body, expected }, { manage }) =>
-      changed(c, await rotateCredentials(manage.accounts, toRef(subject), body, expected), expected),
+    async ({ subject, body, expected }, { manage }) =>
+      toResult(await rotateCredentials(manage.accounts, toRef(subject), body, expected)),
   ),
   route(
     {
@@ -247,9 +246,9 @@ export const accountRoutes: readonly Route[] = [
       description: 'Requests a token, verifies the identity and reads one page of jobs.',
       answer: { status: 200, description: 'Result of each step.', schema: TestReport },
     },
-    async ({ c, subject }, { manage }) => {
+    async ({ subject }, { manage }) => {
       const outcome = await testAccount(manage.accounts, subject);
-      return outcome.kind === 'tested' ? { body: outcome.report } : rejectionProblem(c, outcome);
+      return outcome.kind === 'tested' ? { body: outcome.report } : outcome;
     },
   ),
   route(
@@ -268,9 +267,9 @@ export const accountRoutes: readonly Route[] = [
       answer: { status: 200, description: 'Result of each step.', schema: TestReport },
       problems: ['unprocessable-content'],
     },
-    async ({ c, body }, { manage }) => {
+    async ({ body }, { manage }) => {
       const outcome = await testCredentials(manage.accounts, body);
-      return outcome.kind === 'tested' ? { body: outcome.report } : rejectionProblem(c, outcome);
+      return outcome.kind === 'tested' ? { body: outcome.report } : outcome;
     },
   ),
   route(
@@ -287,8 +286,8 @@ export const accountRoutes: readonly Route[] = [
       answer: record,
       problems: ['conflict'],
     },
-    async ({ c, subject, expected }, { manage }) =>
-      changed(c, await pauseAccount(manage.accounts, toRef(subject), expected), expected),
+    async ({ subject, expected }, { manage }) =>
+      toResult(await pauseAccount(manage.accounts, toRef(subject), expected)),
   ),
   route(
     {
@@ -303,8 +302,8 @@ export const accountRoutes: readonly Route[] = [
       answer: record,
       problems: ['conflict'],
     },
-    async ({ c, subject, expected }, { manage }) =>
-      changed(c, await resumeAccount(manage.accounts, toRef(subject), expected), expected),
+    async ({ subject, expected }, { manage }) =>
+      toResult(await resumeAccount(manage.accounts, toRef(subject), expected)),
   ),
   route(
     {
@@ -400,9 +399,9 @@ function toRef({ region, id }: AccountRecord): AccountRef {
 }
 
 function shown(account: AccountRecord) {
-  return { body: account, headers: { etag: formatEtag(account.revision) } };
+  return { body: account, revision: account.revision };
 }
 
-function changed(c: Context<ApiEnv>, outcome: ChangedAccount | Rejection, expected: Expectation) {
-  return outcome.kind === 'changed' ? shown(outcome.account) : rejectionProblem(c, outcome, expected);
+function toResult(outcome: ChangedAccount | Rejection) {
+  return outcome.kind === 'changed' ? shown(outcome.account) : outcome;
 }

@@ -1,5 +1,4 @@
 /** Endpoint routes: create, change, control and delete webhooks. */
-import type { Context } from 'hono';
 import * as z from 'zod';
 import { regionRule } from '../../accounts/managed-accounts.ts';
 import { type Endpoint as EndpointRecord, listEndpointsPage } from '../../delivery/endpoint.ts';
@@ -13,11 +12,10 @@ import {
 import { EndpointUpdate, NewEndpoint, Rotation } from '../../delivery/endpoint-input.ts';
 import { createEndpoint, deleteEndpoint, updateEndpoint } from '../../delivery/endpoints.ts';
 import { resendEvent } from '../../delivery/replays.ts';
-import type { Expectation, Rejection } from '../../resources.ts';
+import type { Rejection } from '../../resources.ts';
 import { keys } from '../../storage/schema.ts';
 import { isForAll, isForEndpoint, ofEndpoint, ofWebhook } from '../access.ts';
 import { AttemptReport, CreatedEndpoint, Endpoint, toEndpointResponse } from '../endpoint-views.ts';
-import type { ApiEnv } from '../env.ts';
 import type { Caller } from '../keys.ts';
 import {
   afterBy,
@@ -30,8 +28,8 @@ import {
   nextCursor,
   one,
 } from '../parameters.ts';
-import { badParameter, problem, rejectionProblem } from '../problems.ts';
-import { formatEtag, type Route, type RouteParts, route } from '../route.ts';
+import { badParameter, problem } from '../problems.ts';
+import { type Route, type RouteParts, route } from '../route.ts';
 import { parseEventId } from './events.ts';
 
 const ETAG = 'Revision of the endpoint, for `If-Match`.';
@@ -119,17 +117,18 @@ export const endpointRoutes: readonly Route[] = [
       },
       problems: ['unprocessable-content', 'conflict'],
     },
-    async ({ c, caller, body: { region: wanted, ...input }, generators: making }, { feed, manage }) => {
+    async ({ caller, body: { region: wanted, ...input }, generators: making }, { feed, manage }) => {
       const rejection = checkAccounts(caller, input.accounts ?? null);
-      if (rejection) return rejectionProblem(c, rejection);
+      if (rejection) return rejection;
       const region = await regionFor(feed, wanted, input.accounts);
-      if (typeof region !== 'string') return rejectionProblem(c, region);
+      if (typeof region !== 'string') return region;
       const outcome = await createEndpoint(manage.endpoints, region, input, making);
-      if (outcome.kind !== 'created') return rejectionProblem(c, outcome);
+      if (outcome.kind !== 'created') return outcome;
       const { endpoint, secret, late } = outcome;
       return {
         body: { endpoint: toEndpointResponse(endpoint), secret, truncatedAccounts: [...late] },
-        headers: { etag: formatEtag(endpoint.revision), location: endpointPath(feed, endpoint) },
+        revision: endpoint.revision,
+        headers: { location: endpointPath(feed, endpoint) },
       };
     },
   ),
@@ -163,13 +162,13 @@ export const endpointRoutes: readonly Route[] = [
       answer: changedAnswer,
       problems: ['unprocessable-content', 'conflict'],
     },
-    async ({ c, caller, subject, body, expected }, { manage }) => {
+    async ({ caller, subject, body, expected }, { manage }) => {
       const rejection = body.accounts === undefined ? undefined : checkAccounts(caller, body.accounts);
-      if (rejection) return rejectionProblem(c, rejection);
+      if (rejection) return rejection;
       // For a key of some accounts, concurrent changes by other keys must not be overwritten or reported.
       const condition = caller.accounts === null ? expected : { revision: subject.revision };
       const { region, id } = subject;
-      return changed(c, await updateEndpoint(manage.endpoints, region, id, body, condition), expected);
+      return toResult(await updateEndpoint(manage.endpoints, region, id, body, condition));
     },
   ),
   route(
@@ -187,9 +186,9 @@ export const endpointRoutes: readonly Route[] = [
       answer: { status: 204, description: 'The endpoint is deleted.' },
       problems: ['conflict'],
     },
-    async ({ c, subject: { region, id }, expected }, { manage }) => {
+    async ({ subject: { region, id }, expected }, { manage }) => {
       const outcome = await deleteEndpoint(manage.endpoints, region, id, expected);
-      return outcome.kind === 'deleted' ? { body: undefined } : rejectionProblem(c, outcome, expected);
+      return outcome.kind === 'deleted' ? { body: undefined } : outcome;
     },
   ),
   route(
@@ -206,8 +205,8 @@ export const endpointRoutes: readonly Route[] = [
       answer: changedAnswer,
       problems: ['conflict'],
     },
-    async ({ c, subject: { region, id }, expected }, { manage }) =>
-      changed(c, await pauseEndpoint(manage.endpoints, region, id, expected), expected),
+    async ({ subject: { region, id }, expected }, { manage }) =>
+      toResult(await pauseEndpoint(manage.endpoints, region, id, expected)),
   ),
   route(
     {
@@ -223,8 +222,8 @@ export const endpointRoutes: readonly Route[] = [
       answer: changedAnswer,
       problems: ['conflict'],
     },
-    async ({ c, subject: { region, id }, expected }, { manage }) =>
-      changed(c, await resumeEndpoint(manage.endpoints, region, id, expected), expected),
+    async ({ subject: { region, id }, expected }, { manage }) =>
+      toResult(await resumeEndpoint(manage.endpoints, region, id, expected)),
   ),
   route(
     {
@@ -241,8 +240,8 @@ export const endpointRoutes: readonly Route[] = [
       answer: changedAnswer,
       problems: ['conflict'],
     },
-    async ({ c, subject: { region, id }, expected }, { manage }) =>
-      changed(c, await enableEndpoint(manage.endpoints, region, id, expected), expected),
+    async ({ subject: { region, id }, expected }, { manage }) =>
+      toResult(await enableEndpoint(manage.endpoints, region, id, expected)),
   ),
   route(
     {
@@ -258,9 +257,9 @@ export const endpointRoutes: readonly Route[] = [
       repeatable: true,
       answer: { status: 200, description: 'Result of the attempt.', schema: AttemptReport },
     },
-    async ({ c, subject: { region, id } }, { manage }) => {
+    async ({ subject: { region, id } }, { manage }) => {
       const outcome = await pingEndpoint(manage.endpoints, region, id);
-      if (outcome.kind !== 'attempted') return rejectionProblem(c, outcome);
+      if (outcome.kind !== 'attempted') return outcome;
       const { kind: _, ...report } = outcome;
       return { body: report };
     },
@@ -328,9 +327,9 @@ export const endpointRoutes: readonly Route[] = [
       },
       problems: ['unprocessable-content', 'conflict'],
     },
-    async ({ c, subject: { region, id }, body, generators: making }, { manage }) => {
+    async ({ subject: { region, id }, body, generators: making }, { manage }) => {
       const outcome = await rotateSecret(manage.endpoints, region, id, body, making);
-      if (outcome.kind !== 'rotated') return rejectionProblem(c, outcome);
+      if (outcome.kind !== 'rotated') return outcome;
       return {
         body: {
           secret: outcome.secret,
@@ -385,13 +384,9 @@ export function endpointPath(
 }
 
 function shown(endpoint: EndpointRecord) {
-  return { body: toEndpointResponse(endpoint), headers: { etag: formatEtag(endpoint.revision) } };
+  return { body: toEndpointResponse(endpoint), revision: endpoint.revision };
 }
 
-function changed(
-  c: Context<ApiEnv>,
-  outcome: { readonly kind: 'changed'; readonly endpoint: EndpointRecord } | Rejection,
-  expected: Expectation,
-) {
-  return outcome.kind === 'changed' ? shown(outcome.endpoint) : rejectionProblem(c, outcome, expected);
+function toResult(outcome: { readonly kind: 'changed'; readonly endpoint: EndpointRecord } | Rejection) {
+  return outcome.kind === 'changed' ? shown(outcome.endpoint) : outcome;
 }

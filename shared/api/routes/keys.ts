@@ -3,7 +3,6 @@ import * as z from 'zod';
 import { KeyRecord, NewKey, ROLES } from '../key-input.ts';
 import { type Caller, createKey, isKeyId, listKeys, readKey, revokeKey } from '../keys.ts';
 import { afterId, formatInstant, instant, limit, nextCursor, one } from '../parameters.ts';
-import { rejectionProblem } from '../problems.ts';
 import { type Route, route } from '../route.ts';
 
 const params = z.object({
@@ -83,10 +82,10 @@ export const keyRoutes: readonly Route[] = [
       },
       problems: ['unprocessable-content'],
     },
-    async ({ c, caller, body, generators: making }, { feed }) => {
+    async ({ caller, body, generators: making }, { feed }) => {
       const { now, table } = feed;
       const outcome = await createKey({ table, now, randomBytes: making.randomBytes }, body, caller);
-      if (outcome.kind !== 'created') return rejectionProblem(c, outcome);
+      if (outcome.kind !== 'created') return outcome;
       const { key, secret } = outcome;
       return { body: { key, secret }, headers: { location: `/v1/keys/${key.id}` } };
     },
@@ -102,9 +101,9 @@ export const keyRoutes: readonly Route[] = [
       params,
       answer: { status: 200, description: 'The key.', schema: KeyRecord },
     },
-    async ({ c, caller, params: { id } }, { feed }) => {
+    async ({ caller, params: { id } }, { feed }) => {
       const outcome = await readKey(feed, id, caller);
-      return outcome.kind === 'found' ? { body: outcome.key } : rejectionProblem(c, outcome);
+      return outcome.kind === 'found' ? { body: outcome.key } : outcome;
     },
   ),
   route(
@@ -120,9 +119,9 @@ export const keyRoutes: readonly Route[] = [
       answer: { status: 204, description: 'The key is revoked.' },
       problems: ['unprocessable-content'],
     },
-    async ({ c, caller, params: { id } }, { feed }) => {
+    async ({ caller, params: { id } }, { feed }) => {
       const outcome = await revokeKey(feed, id, caller);
-      return outcome.kind === 'revoked' ? { body: undefined } : rejectionProblem(c, outcome);
+      return outcome.kind === 'revoked' ? { body: undefined } : outcome;
     },
   ),
 ];

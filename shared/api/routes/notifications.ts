@@ -66,8 +66,8 @@ import {
   nextCursor,
   one,
 } from '../parameters.ts';
-import { problem, rejectionProblem } from '../problems.ts';
-import { formatEtag, type Route, route, type Subject } from '../route.ts';
+import { problem } from '../problems.ts';
+import { type Route, route, type Subject } from '../route.ts';
 import { jobParams } from './jobs.ts';
 import { recipientSubject } from './recipients.ts';
 
@@ -163,9 +163,9 @@ export const notificationRoutes: readonly Route[] = [
       answer: settingsAnswer,
       problems: ['unprocessable-content', 'conflict'],
     },
-    async ({ c, subject, body, expected }, { manage, notifications }) => {
+    async ({ subject, body, expected }, { manage, notifications }) => {
       const outcome = await saveSettings(manage.endpoints, subject.ref, body, expected);
-      if (outcome.kind !== 'saved') return rejectionProblem(c, outcome, expected);
+      if (outcome.kind !== 'saved') return outcome;
       return toSettingsResult(outcome.settings, notifications.channels);
     },
   ),
@@ -206,29 +206,29 @@ export const notificationRoutes: readonly Route[] = [
       answer: { status: 200, description: 'The rendered message.', schema: Preview },
       problems: ['unprocessable-content'],
     },
-    async ({ c, subject: { ref, settings }, body }, { feed, notifications }) => {
+    async ({ subject: { ref, settings }, body }, { feed, notifications }) => {
       const { kind, channel, jobNumber } = body;
       const recipient =
         body.recipient === undefined ? null : await readRecipient(feed.table, ref, body.recipient);
       if (recipient === undefined) {
-        return rejectionProblem(c, {
+        return {
           kind: 'rejected',
           reason: 'recipient must be the id of a recipient of this account.',
-        });
+        };
       }
       const content =
         jobNumber === undefined ? sampleNotice(kind) : await readNoticeContent(feed, ref, kind, jobNumber);
       if (!content)
-        return rejectionProblem(c, {
+        return {
           kind: 'rejected',
           reason: 'jobNumber must be the number of a stored job.',
-        });
+        };
       const locale = body.locale ?? recipient?.locale ?? settings.locale;
       const zone = body.zone ?? recipient?.zone ?? settings.zone;
       const stored = await resolveTemplate(feed.table, ref, kind, channel, locale);
       const checked = body.template && checkTemplateInput(channel, body.template);
       if (checked?.kind === 'rejected') {
-        return rejectionProblem(c, { ...checked, reason: `template.${checked.reason}` });
+        return { ...checked, reason: `template.${checked.reason}` };
       }
       const template = checked?.value ?? stored;
       const input = {
@@ -246,12 +246,11 @@ export const notificationRoutes: readonly Route[] = [
       };
       if (channel === 'email') {
         const mail = await previewRenderer.email(input, ref.account);
-        if (mail.kind === 'failed')
-          return rejectionProblem(c, toRejection(mail.reason, checked !== undefined));
+        if (mail.kind === 'failed') return toRejection(mail.reason, checked !== undefined);
         return { body: { ...common, ...mail.value, segments: null, encoding: null } };
       }
       const sms = await previewRenderer.sms(input, ref.account);
-      if (sms.kind === 'failed') return rejectionProblem(c, toRejection(sms.reason, checked !== undefined));
+      if (sms.kind === 'failed') return toRejection(sms.reason, checked !== undefined);
       return { body: { ...common, subject: null, html: null, ...sms.value } };
     },
   ),
@@ -320,15 +319,15 @@ export const notificationRoutes: readonly Route[] = [
       answer: { status: 200, description: 'The template.', schema: Template },
       problems: ['unprocessable-content'],
     },
-    async ({ c, subject, params, body }, { feed }) => {
+    async ({ subject, params, body }, { feed }) => {
       const checked = checkTemplateInput(params.channel, body);
-      if (checked.kind === 'rejected') return rejectionProblem(c, checked);
+      if (checked.kind === 'rejected') return checked;
       const outcome = await saveTemplate(feed.table, subject, params, checked.value, feed.now());
       if (outcome.kind === 'saved') {
         return { body: toTemplateResponse(params, outcome.stored.template, outcome.stored.changedAt) };
       }
       const [first] = outcome.problems;
-      return rejectionProblem(c, { kind: 'rejected', reason: formatProblem(first) });
+      return { kind: 'rejected', reason: formatProblem(first) };
     },
   ),
   route(
@@ -477,7 +476,7 @@ async function readSettingsOrDefaults(table: Table, ref: AccountRef): Promise<Se
 }
 
 function toSettingsResult(settings: Settings, served: Parameters<typeof toSettingsResponse>[1]) {
-  return { body: toSettingsResponse(settings, served), headers: { etag: formatEtag(settings.revision) } };
+  return { body: toSettingsResponse(settings, served), revision: settings.revision };
 }
 
 function toMessagesPage(

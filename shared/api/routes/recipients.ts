@@ -1,5 +1,4 @@
 /** Recipient and suppression routes. */
-import type { Context } from 'hono';
 import * as z from 'zod';
 import { NewRecipient, NewSuppression, RecipientUpdate } from '../../notifications/notification-input.ts';
 import {
@@ -17,10 +16,8 @@ import {
   listSuppressions,
 } from '../../notifications/suppressions.ts';
 import type { Recipient as RecipientRecord } from '../../notifications/types.ts';
-import type { Expectation, Rejection } from '../../resources.ts';
 import { isId } from '../../validation.ts';
 import { ofAccount } from '../access.ts';
-import type { ApiEnv } from '../env.ts';
 import type { Caller } from '../keys.ts';
 import {
   ImportReport,
@@ -30,8 +27,8 @@ import {
   toSuppressionResponse,
 } from '../notification-views.ts';
 import { afterBy, afterId, decodePlace, encodePlace, limit, nextCursor, one } from '../parameters.ts';
-import { problem, rejectionProblem } from '../problems.ts';
-import { formatEtag, type Route, route, type Subject } from '../route.ts';
+import { problem } from '../problems.ts';
+import { type Route, route, type Subject } from '../route.ts';
 
 const MASKED = 'Addresses are masked for keys with the role `read`.';
 
@@ -113,15 +110,16 @@ export const recipientRoutes: readonly Route[] = [
       },
       problems: ['unprocessable-content', 'conflict'],
     },
-    async ({ c, caller, subject, body, generators: making }, { manage }) => {
+    async ({ caller, subject, body, generators: making }, { manage }) => {
       const outcome = await createRecipient(manage.endpoints, subject, body, making);
-      if (outcome.kind !== 'created') return rejectionProblem(c, outcome);
+      if (outcome.kind !== 'created') return outcome;
       const { recipient } = outcome;
       const path = `/v1/accounts/${encodeURIComponent(recipient.account)}/recipients`;
       const location = `${path}/${encodeURIComponent(recipient.id)}`;
       return {
         body: toRecipientResponse(recipient, caller),
-        headers: { etag: formatEtag(recipient.revision), location },
+        revision: recipient.revision,
+        headers: { location },
       };
     },
   ),
@@ -153,9 +151,9 @@ export const recipientRoutes: readonly Route[] = [
       answer: { status: 200, description: 'Result of the import.', schema: ImportReport },
       problems: ['unprocessable-content', 'conflict'],
     },
-    async ({ c, subject, body: { csv, dryRun } }, { manage }) => {
+    async ({ subject, body: { csv, dryRun } }, { manage }) => {
       const outcome = await importRecipients(manage.endpoints, subject, csv, { dryRun });
-      if (outcome.kind !== 'imported') return rejectionProblem(c, outcome);
+      if (outcome.kind !== 'imported') return outcome;
       const { imported, changed, unchanged, bad } = outcome;
       return { body: { created: imported, updated: changed, unchanged, invalidRows: [...bad] } };
     },
@@ -191,9 +189,9 @@ export const recipientRoutes: readonly Route[] = [
       answer: recipientAnswer,
       problems: ['unprocessable-content', 'conflict'],
     },
-    async ({ c, caller, subject, body, expected }, { manage }) => {
+    async ({ caller, subject, body, expected }, { manage }) => {
       const outcome = await updateRecipient(manage.endpoints, subject, subject.id, body, expected);
-      return changed(c, caller, outcome, expected);
+      return outcome.kind === 'changed' ? toRecipientResult(caller, outcome.recipient) : outcome;
     },
   ),
   route(
@@ -211,9 +209,9 @@ export const recipientRoutes: readonly Route[] = [
       answer: { status: 204, description: 'The recipient is deleted.' },
       problems: ['conflict'],
     },
-    async ({ c, subject, expected }, { manage }) => {
+    async ({ subject, expected }, { manage }) => {
       const outcome = await deleteRecipient(manage.endpoints, subject, subject.id, expected);
-      return outcome.kind === 'deleted' ? { body: undefined } : rejectionProblem(c, outcome, expected);
+      return outcome.kind === 'deleted' ? { body: undefined } : outcome;
     },
   ),
   route(
@@ -254,9 +252,9 @@ export const recipientRoutes: readonly Route[] = [
       answer: { status: 201, description: 'The suppression.', schema: Suppression },
       problems: ['unprocessable-content'],
     },
-    async ({ c, subject, body }, { manage }) => {
+    async ({ subject, body }, { manage }) => {
       const outcome = await createSuppression(manage.endpoints, subject, body);
-      if (outcome.kind !== 'created') return rejectionProblem(c, outcome);
+      if (outcome.kind !== 'created') return outcome;
       return { body: toSuppressionResponse(outcome.suppression) };
     },
   ),
@@ -274,25 +272,14 @@ export const recipientRoutes: readonly Route[] = [
       params: z.object({ suppression: one.describe('Id of the suppression.') }),
       answer: { status: 204, description: 'The suppression is deleted.' },
     },
-    async ({ c, caller, subject, params: { suppression } }, { manage }) => {
+    async ({ caller, subject, params: { suppression } }, { manage }) => {
       const whole = caller.accounts === null;
       const outcome = await liftSuppression(manage.endpoints, subject, suppression, { whole });
-      return outcome.kind === 'lifted' ? { body: undefined } : rejectionProblem(c, outcome);
+      return outcome.kind === 'lifted' ? { body: undefined } : outcome;
     },
   ),
 ];
 
 function toRecipientResult(caller: Caller, recipient: RecipientRecord) {
-  return { body: toRecipientResponse(recipient, caller), headers: { etag: formatEtag(recipient.revision) } };
-}
-
-function changed(
-  c: Context<ApiEnv>,
-  caller: Caller,
-  outcome: { readonly kind: 'changed'; readonly recipient: RecipientRecord } | Rejection,
-  expected: Expectation,
-) {
-  return outcome.kind === 'changed'
-    ? toRecipientResult(caller, outcome.recipient)
-    : rejectionProblem(c, outcome, expected);
+  return { body: toRecipientResponse(recipient, caller), revision: recipient.revision };
 }

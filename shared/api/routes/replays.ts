@@ -10,7 +10,7 @@ import { Replay, toReplayResponse } from '../endpoint-views.ts';
 import type { ApiEnv } from '../env.ts';
 import type { Caller } from '../keys.ts';
 import { afterBy, decodePlace, encodePlace, integer, nextCursor, one } from '../parameters.ts';
-import { problem, rejectionProblem } from '../problems.ts';
+import { problem } from '../problems.ts';
 import { type Route, type RouteParts, route } from '../route.ts';
 import { endpointPath } from './endpoints.ts';
 
@@ -78,15 +78,15 @@ export const replayRoutes: readonly Route[] = [
       },
       problems: ['unprocessable-content', 'conflict'],
     },
-    async ({ c, caller, subject, body, generators: making }, { feed, manage }) => {
+    async ({ caller, subject, body, generators: making }, { feed, manage }) => {
       const { region, id } = subject;
       // An existing replay with this id may cover accounts that the endpoint followed before.
       const there = body.id === undefined ? undefined : await readReplay(feed, region, id, body.id);
       if (there && !isForAll(caller, there.accounts)) {
-        return rejectionProblem(c, { kind: 'conflict', reason: `id must be new: "${body.id}" is in use.` });
+        return { kind: 'conflict', reason: `id must be new: "${body.id}" is in use.` };
       }
       const outcome = await startReplay(manage.endpoints, region, id, body, making);
-      if (outcome.kind !== 'started') return rejectionProblem(c, outcome);
+      if (outcome.kind !== 'started') return outcome;
       const location = endpointPath(feed, subject, `/replays/${outcome.replay.id}`);
       return { body: toReplayResponse(outcome.replay), headers: { location } };
     },
@@ -128,9 +128,7 @@ export const replayRoutes: readonly Route[] = [
       if (replay instanceof Response) return replay;
       const { region, id } = subject;
       const outcome = await cancelReplay(parts.manage.endpoints, region, id, replay.id);
-      return outcome.kind === 'cancelled'
-        ? { body: toReplayResponse(outcome.replay) }
-        : rejectionProblem(c, outcome);
+      return outcome.kind === 'cancelled' ? { body: toReplayResponse(outcome.replay) } : outcome;
     },
   ),
 ];
