@@ -138,6 +138,7 @@ function Filters({
         />
         <NativeSelect
           label="Jobs"
+          w="11.25rem"
           value={read('which') ?? ''}
           onChange={({ currentTarget }) => change({ which: currentTarget.value })}
           disabled={only !== undefined}
@@ -177,6 +178,7 @@ function Filters({
         {dueChoice === 'on' || dueChoice === 'before' ? (
           <TextInput
             type="date"
+            w="9rem"
             label={dueChoice === 'on' ? 'Due on' : 'Due before'}
             value={read(dueChoice === 'on' ? 'dueOn' : 'dueBefore') ?? ''}
             onChange={({ currentTarget: { value } }) => {
@@ -191,6 +193,7 @@ function Filters({
         ) : null}
         <TextInput
           type="date"
+          w="9rem"
           label="Dispatched on"
           value={read('dispatchedOn') ?? ''}
           onChange={({ currentTarget }) => change({ dispatchedOn: currentTarget.value })}
