@@ -128,7 +128,7 @@ async function fetchJob(
   context: FetchContext,
   searchesWork: () => Promise<boolean>,
 ): Promise<Gone | undefined> {
-  const { client, known, seen, settings, signal } = context;
+  const { client, seen, settings, signal } = context;
   const { jobNumber, snapshot } = work;
   if (work.listed || snapshot.ended !== null) {
     const { body, askedAt, answeredAt } = await client.job(jobNumber, signal);
@@ -143,27 +143,9 @@ async function fetchJob(
   const wasDispatched = snapshot.announced.dateOut !== null || snapshot.returned === true;
   const verdict = judge(evidence, wasDispatched);
   switch (verdict.kind) {
-    case 'listed': {
-      // A page had shifted, and the job did not change. The search result is equivalent to the entry that the
-      // page would have contained.
-      const { active, activeLook, detail, detailLook } = evidence;
-      if (!active) return undefined;
-      const sighting = { view: active, look: activeLook };
-      if (snapshot.unproven !== null) {
-        // The detail precedes this first list entry: dispatch or tracking that the detail lacked was added
-        // after it.
-        const { dateOut, tracking } = detail ?? active;
-        work.listed = { ...sighting, view: { ...active, dateOut, tracking } };
-        applyListed(work, known);
-      }
-      // A job in settling is first judged by its detail, and is then listed again.
-      if (snapshot.settling === null) work.listed = sighting;
-      if (detail) applyFetchedDetail(work, detail, detailLook, context);
-      work.listed = sighting;
-      if (snapshot.unproven === null) applyListed(work, known);
-      else if (!detail) work.snapshot = unanswered({ ...work.snapshot, departure: null }, context);
+    case 'listed':
+      applyFound(work, evidence, context);
       return undefined;
-    }
     case 'dispatched':
       applyDispatchEvidence(work, evidence, context);
       return undefined;
@@ -192,6 +174,27 @@ async function fetchJob(
       if (verdict.closed) end(work, 'closed', evidence.look, context);
       return undefined;
   }
+}
+
+/**
+ * Applies the evidence about a job that only the search found in the active list: a page had shifted, or the search is
+ * behind. It proves no value of a field. The next crawl that contains the job does.
+ */
+function applyFound(work: Work, { detail, detailLook, activeLook }: Evidence, context: ApplyContext): void {
+  const { snapshot } = work;
+  const { list, settling, unproven } = snapshot;
+  if (settling !== null) {
+    if (detail) applyFetchedDetail(work, detail, detailLook, context);
+    return;
+  }
+  // The list view was not confirmed since the last crawl that contained it.
+  work.snapshot = { ...snapshot, departure: null, heldBack: true };
+  if (list === null || unproven !== null || !detail) {
+    work.snapshot = unanswered(work.snapshot, context);
+    return;
+  }
+  work.listed = { view: list, look: activeLook };
+  applyFetchedDetail(work, detail, detailLook, context);
 }
 
 /** Applies the detail of a job that is in the list or has left it. */

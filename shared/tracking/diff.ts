@@ -39,6 +39,7 @@ import {
   findIncomparable,
   findLineStatus,
 } from './diff/fields.ts';
+import { addListValues, catchUp } from './diff/lag.ts';
 import { findOverdue, markOverdue } from './diff/overdue.ts';
 import {
   buildStep,
@@ -84,7 +85,10 @@ export function applyListEntry(
   const tracking = applyTracking(before.announced.tracking, was?.tracking ?? [], next.tracking, []);
   const announced = { ...before.announced, dateOut: dispatch.dateOut, tracking: tracking.announced };
   const { believed, takenBack } = retainAnnounced(was, next, announced);
-  const unsure = findIncomparable(before.detail, was ?? next, next, returns ? [] : before.unsure);
+  const ahead = addListValues(before, next, look.answeredAt);
+  const unsure = findIncomparable(before.detail, was ?? next, next, returns ? [] : before.unsure).filter(
+    (field) => !(ahead && field in ahead),
+  );
   // Withdrawn only in this observation. The schedule for an earlier withdrawal is unaffected.
   const anew = takenBack && !before.heldBack;
   // The detail fetched at this time is the base of comparison once the job has left the list.
@@ -100,6 +104,7 @@ export function applyListEntry(
     list: believed,
     listAt: takenBack || silent ? sinceListed(before, known) : look.askedAt,
     unsure,
+    ahead,
     announced,
     ended: null,
     departure: null,
@@ -161,7 +166,11 @@ export function applyDetail(
       status: line.status ?? findLineStatus(was, line.jobLineId),
     })),
   };
-  const fields = listed ? compareListedDetail(start, next) : compareDelistedDetail(start, next);
+  const dispatchedSince = next.dateOut !== null && start.list?.dateOut == null;
+  const caughtUp = catchUp(start, next, look.askedAt, dispatchedSince);
+  const fields = listed
+    ? compareListedDetail(start, next, caughtUp)
+    : compareDelistedDetail(start, next, caughtUp);
   const first = proof?.created === true ? start.list : null;
   const dispatch = applyDetailDispatch(start, first, next, listed);
   const tracking = applyDetailTracking(start, first, next, listed);
@@ -188,6 +197,7 @@ export function applyDetail(
     detail: believed,
     detailAt: takenBack || silent || Object.keys(fields.kept).length > 0 ? start.detailAt : look.askedAt,
     unsure: fields.unsure,
+    ahead: caughtUp.ahead,
     announced,
     ...(listed
       ? { owed: open ? { at: known.startedAt, tries: start.owed?.tries ?? 0 } : null }

@@ -9,6 +9,20 @@ import { type DetailView, type ListView, SHARED_FIELDS, truncateStored } from '.
 /** A field that both views contain. */
 export type SharedField = (typeof SHARED_FIELDS)[number];
 
+/** A field in which the detail can be behind the list. */
+export type LaggingField = SharedField | 'status';
+
+/** Values of the list that the detail has not shown since, by field, the oldest first. */
+export type ListAhead = {
+  readonly [F in LaggingField]?: {
+    /** Value of the list before. */
+    readonly before: ListView[F];
+    readonly values: readonly ListView[F][];
+    /** Time of the last value (epoch ms). */
+    readonly at: number;
+  };
+};
+
 /** Reason why a job that is no longer listed ended, once its event was emitted. */
 export type Ending = 'closed' | 'cancelled' | 'unavailable';
 
@@ -54,6 +68,8 @@ export interface Snapshot {
    * diff.ts.
    */
   readonly unsure: readonly SharedField[];
+  /** Values that the list has shown and the detail not yet. Absent if there are none. */
+  readonly ahead?: ListAhead | undefined;
   /**
    * Time of the first observation, while it is unknown whether the job was created after the baseline (rule
    * 5). Otherwise `null`. `list` keeps its first value until the detail is read. Changes in between are

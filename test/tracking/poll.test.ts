@@ -970,7 +970,8 @@ describe('status names and the two views (rule 4)', () => {
     rig.upstream.close(a);
     expect(await rig.pollTypes(2)).toEqual([`job.locked ${a}`, `job.closed ${a}`]);
     rig.upstream.setStatus(a, { detail: 'Archived' });
-    rig.pass(600);
+    // Until then the detail could be of a time before the list's change.
+    rig.pass(3600);
     await rig.poll();
     expect((await rig.fresh()).at(-1)?.data).toMatchObject({
       changes: { status: { from: 'In production', to: 'Archived' } },
@@ -1421,17 +1422,19 @@ describe('between two observations (rule 8)', () => {
       if (query.searchText && !jobNumber && !rig.upstream.job(job)?.dateOut) rig.upstream.dispatch(job);
     };
     await rig.poll();
+    // The search proves that the job is listed, and none of its fields.
+    await rig.poll();
     const events = (await rig.fresh()).filter(({ subject }) => subject === `jobs/${job}`);
     expect(events.map(({ type }) => type).slice(0, 2)).toEqual(['job.created', 'job.dispatched']);
     const { observed, occurredAt } = (events[1] as JobEvent).data as unknown as {
       observed: { at: string; view: string };
       occurredAt: string;
     };
-    expect(observed.view).toBe('search');
+    expect(observed.view).not.toBe('search');
     expect(Date.parse(observed.at)).toBeGreaterThanOrEqual(Date.parse(occurredAt));
   });
 
-  test('an old job relisted during an investigation: values missing from its detail by then were not added', async () => {
+  test('an old job relisted during an investigation: none of its values was added or removed', async () => {
     const rig = await createRig({ pollIntervalSeconds: 900 });
     rig.upstream.createJob();
     const job = rig.upstream.createJob({ tracking: [T1] });
@@ -1447,7 +1450,7 @@ describe('between two observations (rule 8)', () => {
     await rig.poll();
     rig.sandbox.onRequest = undefined;
     const types = (await rig.pollTypes(2)).filter((type) => type.endsWith(` ${job}`));
-    expect(types).toEqual([`job.tracking_removed ${job}`]);
+    expect(types).toEqual([]);
   });
 
   test('also if a job disappears while they are read, and the others move up', async () => {

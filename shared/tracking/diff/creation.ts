@@ -2,7 +2,7 @@
 
 import { KEPT_DAYS, type Snapshot } from '../snapshot.ts';
 import { readInstants } from '../timestamps.ts';
-import type { DetailView, ListView } from '../views.ts';
+import { type DetailView, type ListView, pairUp } from '../views.ts';
 import type { Known, Look } from './step.ts';
 
 /** Returns the snapshot of a job at its first list entry. None of it is announced. */
@@ -60,6 +60,12 @@ export function applyProof(before: Snapshot, detail: DetailView, { created, sinc
     ...before,
     unproven: null,
     listAt: list === null ? (since ?? 0) : before.listAt,
-    announced: created ? before.announced : asAnnounced(list ?? detail),
+    announced: created ? before.announced : asAnnounced(withAllTracking(list ?? detail, detail)),
   };
+}
+
+/** Adds the parcels of the detail to the values that count as announced, if there are any. */
+function withAllTracking(first: ListView | DetailView, { tracking }: DetailView): ListView | DetailView {
+  if (first.tracking.length === 0) return first;
+  return { ...first, tracking: [...first.tracking, ...pairUp(first.tracking, tracking).added] };
 }

@@ -63,8 +63,8 @@ export function applyDetailDispatch(
 /**
  * Applies the tracking in a view to the announced tracking.
  *
- * `was` is the tracking in the same view before. `null` if there is none: then entries count only if
- * nothing was announced. Entries in `passed` are not emitted, although they are not announced.
+ * `was` is the tracking in the same view before. `null` if there is none: then entries count only if the view
+ * contains all that was announced. Entries in `passed` are not emitted, although they are not announced.
  */
 export function applyTracking(
   announced: readonly TrackingEntry[],
@@ -72,12 +72,12 @@ export function applyTracking(
   next: readonly TrackingEntry[],
   passed: readonly TrackingEntry[],
 ): Tracking {
-  if (was === null && announced.length > 0) return { announced, events: [] };
-  const { both, added: unknown } = pairUp(announced, next);
+  const { both, gone, added: unknown } = pairUp(announced, next);
+  if (was === null && gone.length > 0) return { announced, events: [] };
   const known = pairUp(passed, next).both.map(([, to]) => to);
   const added = unknown.filter((entry) => !known.includes(entry));
   const own = new Map(pairUp(was ?? [], next).both.map(([from, to]) => [to, from]));
-  const updated = both.flatMap(([from, entry]) => {
+  const updated = (was === null ? [] : both).flatMap(([from, entry]) => {
     const to = { number: entry.number ?? from.number, link: entry.link ?? from.link };
     if (to.number === from.number && to.link === from.link) return [];
     // Previous entries of this view are not emitted. A link that differs from the other view's is emitted

@@ -1,28 +1,10 @@
 /** Comparison of the fields and lines of a job: see diff.ts. Pure. */
 
-import type { SharedField, Snapshot } from '../snapshot.ts';
-import { sameTime } from '../timestamps.ts';
+import type { LaggingField, SharedField, Snapshot } from '../snapshot.ts';
 import { type DetailView, type ListView, SHARED_FIELDS } from '../views.ts';
+import { equal, type SharedValues, same } from './equality.ts';
+import type { CaughtUp } from './lag.ts';
 import type { EventContent } from './step.ts';
-
-export type SharedValues = Pick<ListView, SharedField>;
-
-/**
- * Returns whether a field of one view is unchanged. A flag that is missing on one side is unknown, and not
- * a change.
- */
-export function same(field: SharedField, a: SharedValues, b: SharedValues): boolean {
-  const flag = field === 'canEdit' || field === 'mustDate';
-  return (flag && (a[field] === null || b[field] === null)) || equal(field, a, b);
-}
-
-/**
- * Returns whether both views have the same value of a field. A flag that only one side contains is not
- * equal.
- */
-export function equal(field: SharedField, a: SharedValues, b: SharedValues): boolean {
-  return field === 'dateDue' ? sameTime(a.dateDue, b.dateDue) : a[field] === b[field];
-}
 
 /**
  * Fills in what a view omits this time, which is not a change: the last known status and flags stay.
@@ -109,7 +91,7 @@ export function findIncomparable(
 export interface DetailFields {
   readonly changes: readonly EventContent[];
   /** Shared fields stored with another value than the current detail contains. */
-  readonly kept: Partial<SharedValues>;
+  readonly kept: Partial<Pick<DetailView, LaggingField>>;
   readonly unsure: readonly SharedField[];
 }
 
@@ -118,12 +100,16 @@ export interface DetailFields {
  * changed only in the detail is not stored. It is thus found as a change if the job leaves the list before
  * the list contains it.
  */
-export function compareListedDetail({ list, detail, unsure }: Snapshot, next: DetailView): DetailFields {
+export function compareListedDetail(
+  { list, detail, unsure }: Snapshot,
+  next: DetailView,
+  { repeated }: CaughtUp,
+): DetailFields {
   if (detail === null) return { changes: [], kept: {}, unsure: [] };
   const apart = SHARED_FIELDS.filter(
     (field) => !same(field, detail, next) && !(list && equal(field, list, next)),
   );
-  const kept = apart.filter((field) => !unsure.includes(field));
+  const kept = apart.filter((field) => !unsure.includes(field) && !repeated.includes(field));
   return {
     changes: [],
     kept: Object.fromEntries(kept.map((field) => [field, detail[field]])),
@@ -132,25 +118,31 @@ export function compareListedDetail({ list, detail, unsure }: Snapshot, next: De
   };
 }
 
-/** Applies the detail of a job that left the list: the detail is authoritative. */
+/**
+ * Applies the detail of a job that left the list: the detail is authoritative. A value that the list has shown before
+ * is not a change. A value of which that is undecided is not stored, and so found as a change again.
+ */
 export function compareDelistedDetail(
   { list, detail, settling, unsure }: Snapshot,
   next: DetailView,
+  { from, repeated, undecided }: CaughtUp,
 ): DetailFields {
-  const passing = settling === null ? { other: list, unsure } : undefined;
+  const passing =
+    settling === null ? { other: list, unsure: unsure.filter((field) => !(field in from)) } : undefined;
+  const incomparable = findIncomparable(list, detail ?? next, next, passing ? [] : unsure);
+  if (detail === null) return { changes: [], kept: {}, unsure: incomparable };
+  const silent = [...repeated, ...undecided];
+  const base = { ...detail, ...from, ...pick(next, silent) };
+  const statusMoved = base.status !== next.status && !(passing && list?.status === next.status);
   return {
-    changes:
-      detail === null
-        ? []
-        : buildSharedEvents(
-            findChangedFields(detail, next, passing),
-            detail,
-            next,
-            detail.status !== next.status && !(passing && list?.status === next.status),
-          ),
-    kept: {},
-    unsure: findIncomparable(list, detail ?? next, next, passing ? [] : unsure),
+    changes: buildSharedEvents(findChangedFields(base, next, passing), base, next, statusMoved),
+    kept: pick(detail, undecided),
+    unsure: incomparable,
   };
+}
+
+function pick<T extends object, K extends keyof T>(view: T, fields: readonly K[]): Pick<T, K> {
+  return Object.fromEntries(fields.map((field) => [field, view[field]])) as Pick<T, K>;
 }
 
 /**

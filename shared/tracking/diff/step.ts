@@ -63,7 +63,7 @@ export function buildStep(
   });
   const observed = observedSince(since);
   const job = summarize(snapshot);
-  const events = said.map(
+  const events = withoutFirstStatus(said).map(
     ({ type, ...rest }) =>
       ({
         type,
@@ -76,6 +76,14 @@ export function buildStep(
     status === null ? [] : [{ status, observed: observedSince(statusSince) }],
   );
   return { snapshot, events, shown };
+}
+
+/** A status that was not known before is only a change if something else of the job changed as well. */
+function withoutFirstStatus(contents: readonly EventContent[]): readonly EventContent[] {
+  const isFirst = (content: EventContent): boolean =>
+    (content.type === 'job.status_changed' && content.changes.status.from === null) ||
+    (content.type === 'job.line_status_changed' && content.lines.every(({ from }) => from === null));
+  return contents.every(isFirst) ? [] : contents;
 }
 
 /** Returns the time at which the job was last known to match its list view (epoch ms). */

@@ -1,0 +1,98 @@
+/**
+ * A detail that is behind the list (rule 4): values that the list has already shown are no news when the detail
+ * shows them later. Pure.
+ */
+import type { LaggingField, ListAhead, Snapshot } from '../snapshot.ts';
+import { type DetailView, type ListView, SHARED_FIELDS } from '../views.ts';
+import { equal, same } from './equality.ts';
+
+/** Maximum number of values kept per field. */
+const MAX_VALUES = 8;
+/** A detail that was requested so much later is not older than the list was. */
+const MAX_LAG_MS = 3_600_000;
+const NONE = { before: null, values: [], at: 0 };
+const FIELDS: readonly LaggingField[] = ['status', ...SHARED_FIELDS];
+
+/**
+ * Adds the values to which the list changed. `at` is epoch ms. A field in which the views differed for another reason
+ * is not comparable: see diff.ts.
+ */
+export function addListValues(
+  { ahead, detail, list: was }: Snapshot,
+  next: ListView,
+  at: number,
+): ListAhead | undefined {
+  if (was === null) return ahead;
+  const added = FIELDS.flatMap((field) => {
+    const known = ahead?.[field];
+    const follows = known || detail === null || isSame(field, was, detail);
+    if (!follows || isSame(field, was, next)) return [];
+    const values = [...(known?.values ?? []), next[field]].slice(-MAX_VALUES);
+    return [[field, { before: known ? known.before : was[field], values, at }]];
+  });
+  return added.length === 0 ? ahead : { ...ahead, ...Object.fromEntries(added) };
+}
+
+/** How a detail relates to the values that the list showed before. */
+export interface CaughtUp {
+  /** Values that the detail has still not shown. */
+  readonly ahead: ListAhead | undefined;
+  /** Last values of the list, for fields that the detail changed to a later value: the change starts at them. */
+  readonly from: Partial<DetailView>;
+  /** Fields that changed to a value that the list has shown already. */
+  readonly repeated: readonly LaggingField[];
+  /** Fields that changed to a value of which it is unknown whether the list will show it, or had shown it before. */
+  readonly undecided: readonly LaggingField[];
+}
+
+/**
+ * Compares a detail with the values that the list showed since the detail before it. A value that the list did not
+ * show is later if the detail is provably not older than the list was:
+ * - it shows the dispatch, which the list lacked (`newer`),
+ * - or the last value of another field that the list changed at the same time or later,
+ * - or it was requested {@link MAX_LAG_MS} after the list's last change.
+ */
+export function catchUp(
+  { ahead, detail: was }: Pick<Snapshot, 'ahead' | 'detail'>,
+  next: DetailView,
+  askedAt: number,
+  newer: boolean,
+): CaughtUp {
+  if (!ahead) return { ahead, from: {}, repeated: [], undecided: [] };
+  const left: Record<string, unknown> = {};
+  const from: Record<string, unknown> = {};
+  const repeated: LaggingField[] = [];
+  const unknown: LaggingField[] = [];
+  let shownUntil = 0;
+  for (const field of FIELDS) {
+    const { before, values, at } = ahead[field] ?? NONE;
+    if (values.length === 0) continue;
+    const isUnchanged = was !== null && isValue(field, was[field], next);
+    const found = isUnchanged ? -1 : values.findIndex((value) => isValue(field, value, next));
+    // A first value that the list never had: the views differ for another reason.
+    if (was === null && found < 0 && !isValue(field, before, next)) continue;
+    const rest = values.slice(found + 1);
+    if (found >= 0) repeated.push(field);
+    else if (was !== null && !isUnchanged) unknown.push(field);
+    if (rest.length === 0) shownUntil = Math.max(shownUntil, at);
+    else if (askedAt - at < MAX_LAG_MS) left[field] = { before, values: rest, at };
+  }
+  const undecided = unknown.filter((field) => {
+    const { values, at } = ahead[field] ?? NONE;
+    if (!newer && at > shownUntil && askedAt - at < MAX_LAG_MS) return true;
+    from[field] = values.at(-1);
+    delete left[field];
+    return false;
+  });
+  return { ahead: Object.keys(left).length > 0 ? (left as ListAhead) : undefined, from, repeated, undecided };
+}
+
+type Values = Pick<ListView, LaggingField>;
+
+function isSame(field: LaggingField, a: Values, b: Values): boolean {
+  return field === 'status' ? a.status === b.status : same(field, a, b);
+}
+
+function isValue(field: LaggingField, value: unknown, view: Values): boolean {
+  return field === 'status' ? value === view.status : equal(field, { ...view, [field]: value }, view);
+}
