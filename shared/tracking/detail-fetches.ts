@@ -187,14 +187,15 @@ function applyFound(work: Work, { detail, detailLook, activeLook }: Evidence, co
     if (detail) applyFetchedDetail(work, detail, detailLook, context);
     return;
   }
-  // The list view was not confirmed since the last crawl that contained it.
-  work.snapshot = { ...snapshot, departure: null, heldBack: true };
   if (list === null || unproven !== null || !detail) {
-    work.snapshot = unanswered(work.snapshot, context);
-    return;
+    work.snapshot = unanswered({ ...snapshot, departure: null }, context);
+  } else {
+    work.snapshot = { ...snapshot, departure: null };
+    work.listed = { view: list, look: activeLook };
+    applyFetchedDetail(work, detail, detailLook, context);
   }
-  work.listed = { view: list, look: activeLook };
-  applyFetchedDetail(work, detail, detailLook, context);
+  // The list view was not confirmed since the last crawl that contained the job.
+  work.snapshot = { ...work.snapshot, heldBack: true };
 }
 
 /** Applies the detail of a job that is in the list or has left it. */
