@@ -14,6 +14,7 @@ import { applyDetail, applyEnding, trackWithoutDetail } from './diff.ts';
 import type { JobIndex } from './job-index.ts';
 import { disagreeing, heldUp, type ScheduleContext, settled, unanswered, unexplained } from './schedule.ts';
 import { adopt, type Ending } from './snapshot.ts';
+import type { StatusNames } from './status-names.ts';
 import { type DetailView, detailView } from './views.ts';
 import { addStep, applyListed, type Work } from './work.ts';
 
@@ -28,6 +29,7 @@ export interface FetchContext extends ApplyContext {
   readonly seen: Crawl;
   /** Jobs as before this poll. */
   readonly index: JobIndex;
+  readonly statuses: StatusNames;
   readonly signal: AbortSignal;
 }
 
@@ -129,17 +131,23 @@ async function fetchJob(
   searchesWork: () => Promise<boolean>,
 ): Promise<Gone | undefined> {
   const { client, seen, settings, signal } = context;
-  const { jobNumber, snapshot } = work;
-  if (work.listed || snapshot.ended !== null) {
+  const { jobNumber } = work;
+  if (work.listed || work.snapshot.ended !== null) {
     const { body, askedAt, answeredAt } = await client.job(jobNumber, signal);
-    if (body) applyFetchedDetail(work, detailView(body), { askedAt, answeredAt, view: 'detail' }, context);
+    const detail = body && (await toCurrentNames(work, detailView(body), context));
+    if (detail) applyFetchedDetail(work, detail, { askedAt, answeredAt, view: 'detail' }, context);
     // Listed but unknown (404) is a contradiction. After the job's end, a 404 is expected and needs no event.
     else if (work.listed) rescheduleUnanswered(work, context);
-    else work.snapshot = settled(snapshot, false, context);
+    else work.snapshot = settled(work.snapshot, false, context);
     return undefined;
   }
 
-  const evidence = await investigate(client, jobNumber, signal);
+  const answers = await investigate(client, jobNumber, signal);
+  const evidence: Evidence = {
+    ...answers,
+    detail: answers.detail && (await toCurrentNames(work, answers.detail, context)),
+  };
+  const { snapshot } = work;
   const wasDispatched = snapshot.announced.dateOut !== null || snapshot.returned === true;
   const verdict = judge(evidence, wasDispatched);
   switch (verdict.kind) {
@@ -196,6 +204,17 @@ function applyFound(work: Work, { detail, detailLook, activeLook }: Evidence, co
   }
   // The list view was not confirmed since the last crawl that contained the job.
   work.snapshot = { ...work.snapshot, heldBack: true };
+}
+
+/** Returns a detail with current status names, and sets those of its job's snapshot. */
+async function toCurrentNames(
+  work: Work,
+  detail: DetailView,
+  { statuses, client, signal }: FetchContext,
+): Promise<DetailView> {
+  await statuses.readForDetail(client, detail, signal);
+  work.snapshot = statuses.withCurrentNames(work.snapshot);
+  return statuses.withCurrentNamesIn(detail);
 }
 
 /** Applies the detail of a job that is in the list or has left it. */

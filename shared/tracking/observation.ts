@@ -37,16 +37,21 @@ export interface Observed {
 
 /**
  * Returns what to keep of a list entry. If its fingerprint is known and nothing is due, only the
- * fingerprint and the kind are kept.
+ * fingerprint and the kind are kept. The view of an entry with a former status name is always kept as it is:
+ * the lookup, read later, decides about that name.
  */
-export function projectEntry({ index, kinds, known }: Tracked, job: ActiveJob): ProjectedEntry {
+export function projectEntry({ index, kinds, known, statuses }: Tracked, job: ActiveJob): ProjectedEntry {
   const view = listView(job);
-  const print = fingerprint(view);
-  const entry = index.get(job.jobNumber);
-  const quiet = entry?.fingerprint === print && entry.phase === 'listed' && !isDue(entry, known.startedAt);
-  const kind = kinds.of(view);
+  const current = statuses.withCurrentName(view);
+  const print = fingerprint(current);
+  const quiet = view === current && isQuiet(index.get(job.jobNumber), print, known);
+  const kind = kinds.of(current);
   const truncated = isTruncated(job, view) ? { truncated: true as const } : {};
   return quiet ? { print, kind, ...truncated } : { print, kind, view, ...truncated };
+}
+
+function isQuiet(entry: IndexEntry | undefined, print: number, { startedAt }: Known): boolean {
+  return entry?.fingerprint === print && entry.phase === 'listed' && !isDue(entry, startedAt);
 }
 
 /**
@@ -57,13 +62,17 @@ export function projectEntry({ index, kinds, known }: Tracked, job: ActiveJob): 
  * remain (rule 6).
  */
 export async function observe(tracked: Tracked, seen: Crawl): Promise<Observed> {
-  const { index, known, settings } = tracked;
+  const { index, known, settings, statuses } = tracked;
   const touched = new Map<number, { listed: Sighting; print: number } | undefined>();
   let stale = 0;
-  for (const [jobNumber, { print, view, look }] of seen.observations) {
+  for (const [jobNumber, { view, look }] of seen.observations) {
     if (!view) continue;
-    if (index.get(jobNumber)?.fingerprint === UNKNOWN) stale += 1;
-    if (stale <= settings.upgradesPerPoll) touched.set(jobNumber, { listed: { view, look }, print });
+    const entry = index.get(jobNumber);
+    const current = statuses.withCurrentName(view);
+    const print = fingerprint(current);
+    if (isQuiet(entry, print, known)) continue;
+    if (entry?.fingerprint === UNKNOWN) stale += 1;
+    if (stale <= settings.upgradesPerPoll) touched.set(jobNumber, { listed: { view: current, look }, print });
   }
   const missing = new Map<number, Phase>();
   for (const [jobNumber, entry] of index) {

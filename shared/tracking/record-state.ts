@@ -14,7 +14,7 @@ export interface Ending {
   readonly outcome: PollOutcome;
   /** Further attributes of Status and Head, and writes of the same transaction. */
   readonly status: Attributes;
-  readonly head?: Attributes;
+  readonly head?: Attributes | undefined;
   readonly writes?: readonly Write[];
 }
 

@@ -40,7 +40,9 @@ export function createGroupLedger(history: History, problems: string[]) {
       return (
         history.jobs.every((job) => {
           const stand = at(job);
-          return !stand || !counts(stand, orderGroup) || stand.list?.dateOut != null;
+          return (
+            !stand || stand.where === 'closed' || !counts(stand, orderGroup) || stand.list?.dateOut != null
+          );
         }) &&
         jobs.every((job) => {
           const stand = at(job);
@@ -81,16 +83,14 @@ export function createGroupLedger(history: History, problems: string[]) {
         if (orderGroup !== null) groups.set(orderGroup, [...(groups.get(orderGroup) ?? []), snapshot]);
       }
       for (const [group, members] of groups) {
-        const open = members.some(
-          (member) =>
-            member.announced.dateOut === null &&
-            member.ended !== 'cancelled' &&
-            member.ended !== 'unavailable',
-        );
+        const open = members.some(({ announced, ended }) => announced.dateOut === null && ended === null);
         const openInTruth = history.jobs.some((job) => {
           const stand = history.now(job);
           return (
-            stand.list?.orderGroup === group && stand.where !== 'cancelled' && stand.list.dateOut === null
+            stand.list?.orderGroup === group &&
+            stand.where !== 'cancelled' &&
+            stand.where !== 'closed' &&
+            stand.list.dateOut === null
           );
         });
         // What became of an undispatched job that had ended before tracking began is never known.

@@ -278,7 +278,13 @@ export function createLedger(history: History): Ledger {
           complain('has another outcome than emitted');
         }
         if (detail) {
-          if (!isSameJob(...leeway.between(emitted.job, fromDetail(detail)), apart)) {
+          // A detail that lacks such a value omits it: the job was listed with it before.
+          const omitted = (field: string) =>
+            (field === 'orderNumber' || field === 'orderGroup' || field === 'orderGroupSequence') &&
+            detail[field] === null &&
+            history.stands(jobNumber).some((stand) => stand.list?.[field] === emitted.job[field]);
+          const isLenient = (field: string) => apart(field) || omitted(field);
+          if (!isSameJob(...leeway.between(emitted.job, fromDetail(detail)), isLenient)) {
             complain('differs from its detail');
           }
         }

@@ -9,7 +9,6 @@ import { openJobsWrite, tallyOpen } from '../open-jobs.ts';
 import type { Identity, Poll } from '../poll-context.ts';
 import type { Attributes } from '../poll-writer.ts';
 import { recordState } from '../record-state.ts';
-import { readStatusLookup } from '../status-names.ts';
 import type { Committed } from './commit.ts';
 import type { Absences } from './quarantine.ts';
 import type { ApiUserStatus } from './read-api-user.ts';
@@ -29,6 +28,7 @@ interface Results {
 export async function conclude(poll: Poll, client: OrderingClient, results: Results): Promise<AccountState> {
   const { list, observed, absences, identity } = results;
   const { all } = results.committed;
+  const { statuses } = poll.tracked;
   const attributes = {
     lastPollAt: poll.context.startedAt,
     // The next sweep must find again what this one found but could not store.
@@ -39,7 +39,8 @@ export async function conclude(poll: Poll, client: OrderingClient, results: Resu
   if (!list.complete || !all) {
     const problem = list.complete ? new Error('There was no time to commit everything.') : list.problem;
     const result = { kind: 'failed', problem, accepted: true } as const;
-    return recordState(poll, { result, outcome: 'partial', status: attributes });
+    const head = poll.baselined ? statuses.takeChanges() : undefined;
+    return recordState(poll, { result, outcome: 'partial', status: attributes, head });
   }
   const open = openJobsWrite(poll.account, tallyOpen(list), list.startedAt);
   const moved = open.print !== poll.status.openPrint;
@@ -55,7 +56,8 @@ export async function conclude(poll: Poll, client: OrderingClient, results: Resu
   const { problem } = list;
   if (poll.baselined) {
     const absence = absences && { absence: absences };
-    return recordState(poll, { ...ending, result: { kind: 'good', problem, ...absence } });
+    const head = statuses.takeChanges();
+    return recordState(poll, { ...ending, head, result: { kind: 'good', problem, ...absence } });
   }
   const head = await baselineAttributes(poll, client, list, identity);
   const baselinedWith = list.observations.size + list.unread;
@@ -88,7 +90,7 @@ async function baselineAttributes(
   list: Crawl,
   identity: Identity | undefined,
 ): Promise<Attributes> {
-  await readStatusLookup(tracked.statuses, client);
+  await tracked.statuses.read(client, []);
   // Known from the start, so these names cause no event later.
   tracked.statuses.markLookupKnown();
   return {

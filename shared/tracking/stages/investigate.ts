@@ -13,6 +13,6 @@ export async function investigate(
   list: Crawl,
   works: Iterable<Work>,
 ): Promise<FetchResult> {
-  const { index } = tracked;
-  return baselined ? fetchJobs(works, { ...context, index, client, signal, seen: list }) : NONE;
+  const { index, statuses } = tracked;
+  return baselined ? fetchJobs(works, { ...context, index, statuses, client, signal, seen: list }) : NONE;
 }

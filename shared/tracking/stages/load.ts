@@ -75,7 +75,7 @@ function createPoll(deps: PollDeps, { startedAt, deadline }: Times, stored: Stor
     tracked: {
       ...{ ref, table, settings, known },
       index: decodeIndex(items, projectionVersion),
-      statuses: new StatusNames(head.attributes),
+      statuses: new StatusNames(head.attributes, startedAt),
       kinds: new OpenKinds(),
     },
     context: { startedAt, pollIntervalSeconds, settings, projectionVersion, known },

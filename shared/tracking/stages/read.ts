@@ -4,16 +4,17 @@ import { noteAnswer } from '../breaker.ts';
 import { type Crawl, crawl } from '../crawl.ts';
 import { projectEntry } from '../observation.ts';
 import { type Poll, PollFailure, type Session } from '../poll-context.ts';
-import { readStatusLookup } from '../status-names.ts';
 
 /** Reads the list. Throws {@link PollFailure} if no page was answered. */
 export async function readList(poll: Poll, { client, signal, identity }: Session): Promise<Crawl> {
   const { deps, account, tracked, baselined, progress } = poll;
-  /** Status names of jobs whose list entry changed. */
-  const names = new Set<string>();
+  const { statuses } = tracked;
+  /** Unknown status names of jobs whose list entry changed. */
+  const unknown = new Set<string>();
   const noticed = (job: ActiveJob) => {
     const entry = projectEntry(tracked, job);
-    if (entry.view?.status) names.add(entry.view.status);
+    const status = entry.view?.status;
+    if (status && statuses.isNew(status)) unknown.add(status);
     return entry;
   };
   const list = await crawl(client, { now: deps.now, notice: noticed, signal });
@@ -22,8 +23,11 @@ export async function readList(poll: Poll, { client, signal, identity }: Session
     throw new PollFailure({ problem: list.problem, accepted: identity !== undefined });
   }
   progress.upstream = await noteAnswer(deps, account.region, list.answeredAt, progress.upstream);
-  if (baselined && [...names].some((name) => tracked.statuses.mayBeRenamed(name))) {
-    await readStatusLookup(tracked.statuses, client, signal);
+  if (baselined) {
+    const former = [...list.observations].flatMap(([jobNumber, { view }]) =>
+      view && statuses.isFormer(view.status) ? [`${jobNumber} ${view.status}`] : [],
+    );
+    await statuses.readAfterCrawl(client, [...unknown], former, signal);
   }
   return list;
 }
