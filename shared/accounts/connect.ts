@@ -1,6 +1,7 @@
 /** Creates a client with an account's credentials from the account's record. */
 import {
   createOrderingClient,
+  type Holds,
   type OrderingClient,
   type OrderingClientOptions,
   type RequestInfo,
@@ -63,7 +64,7 @@ interface Source {
  */
 export function createConnector(
   options: Options,
-): (account: Account) => Promise<{ client: OrderingClient; tokens: TokenSource }> {
+): (account: Account, holds?: Holds) => Promise<{ client: OrderingClient; tokens: TokenSource }> {
   const sources = new Map<string, Source>();
   /** Time of the last change of each account's credentials, according to its record at its last poll. */
   const changes = new Map<string, number>();
@@ -88,7 +89,7 @@ export function createConnector(
     return source;
   }
 
-  return async (account) => {
+  return async (account, holds) => {
     const { secretRef } = account;
     const region = options.regions[account.region];
     if (!region) throw new Error(`The region ${account.region} is not configured.`);
@@ -130,6 +131,7 @@ export function createConnector(
       tokens,
       now: options.now,
       onRequest: options.onRequest,
+      ...(holds && { holds }),
       ...(options.fetch === undefined ? {} : { fetch: options.fetch }),
     });
     return { client, tokens };

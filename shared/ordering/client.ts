@@ -29,6 +29,8 @@ export interface Answer<T> {
 
 /** The list of jobs as an operation of {@link OrderingError} and {@link RequestInfo}. */
 export const ACTIVE_JOBS = 'GET /Jobs/active';
+/** The detail of a job as an operation of {@link OrderingError}. */
+export const JOB_DETAIL = 'GET /Jobs/{jobNumber}';
 
 /**
  * Parameters of `GET /Jobs/active`, with the upstream names. An absent parameter takes the upstream
@@ -52,6 +54,24 @@ export interface ActiveJobsQuery {
   sortColumn?: string | undefined;
   sortDirection?: string | undefined;
 }
+
+/** Kind of request. A Retry-After applies to one kind (rule 12). */
+export const REQUEST_KINDS = [
+  'activeList',
+  'closedList',
+  'search',
+  'closedSearch',
+  'group',
+  'detail',
+  'statuses',
+  'account',
+  'accountUser',
+] as const;
+/** See {@link REQUEST_KINDS}. */
+export type RequestKind = (typeof REQUEST_KINDS)[number];
+
+/** Times (epoch ms) before which no request of a kind is sent, because of a Retry-After. */
+export type Holds = Map<RequestKind, number>;
 
 /** One HTTP request to the ordering API, for logs and metrics. Contains no ids or payloads. */
 export interface RequestInfo {
@@ -119,6 +139,8 @@ export interface OrderingClientOptions {
   timeoutMs?: number;
   /** Maximum Retry-After for which a call waits (ms). A longer one throws at once. Default: 20,000. */
   maxRetryAfterMs?: number;
+  /** Times before which no request of a kind is sent. The client adds to it. Default: none. */
+  holds?: Holds;
   fetch?: typeof globalThis.fetch;
   /** Returns the current time in epoch ms. */
   now?: () => number;
@@ -145,6 +167,8 @@ const RETRIES: Partial<Record<OrderingErrorKind, number>> = {
 };
 const RETRIES_WHEN_CUT_SHORT = 1;
 const FIRST_BACK_OFF_MS = 1_000;
+/** Maximum Retry-After that holds back a kind of request (ms). A longer one is an upstream error. */
+const MAX_HOLD_MS = 86_400_000;
 
 /**
  * Creates a client. Its handling of faults (rule 12 of docs/truth.md):
@@ -152,11 +176,13 @@ const FIRST_BACK_OFF_MS = 1_000;
  * - 429, 502, 503, 504: at most 2 retries. 500, a failed connection, a truncated body: 1. Before each, the
  *   client waits for the Retry-After if one was sent, else 0.5–1 s, then 1–2 s. A Retry-After beyond
  *   `maxRetryAfterMs` throws at once, with its value.
+ * - A Retry-After holds back all requests of the same kind, in `holds`. A call of that kind waits too, or
+ *   throws `rate_limited` with `notSent` if the wait is longer than `maxRetryAfterMs`. Other kinds continue.
  * - A failing token endpoint is treated the same way, except that `credentials_rejected` is never retried.
  * - All other faults throw at once.
  *
- * A call that pauses keeps its slot: an overloaded upstream should get fewer requests, not the next one in
- * the queue.
+ * A call that pauses without a Retry-After keeps its slot: an overloaded upstream should get fewer requests,
+ * not the next one in the queue.
  */
 export function createOrderingClient(options: OrderingClientOptions): OrderingClient {
   const {
@@ -164,6 +190,7 @@ export function createOrderingClient(options: OrderingClientOptions): OrderingCl
     maxConcurrency = 4,
     timeoutMs = 15_000,
     maxRetryAfterMs = 20_000,
+    holds = new Map(),
     now = Date.now,
     sleep = (ms, signal) => pause(ms, undefined, { signal }),
     random = Math.random,
@@ -178,9 +205,9 @@ export function createOrderingClient(options: OrderingClientOptions): OrderingCl
 
   return {
     activeJobs: (query, signal) =>
-      call(ACTIVE_JOBS, `/Jobs/active${queryText(query)}`, signal, bodyAs(ActiveJobsPage)),
+      call(listKind(query), ACTIVE_JOBS, `/Jobs/active${queryText(query)}`, signal, bodyAs(ActiveJobsPage)),
     job: (jobNumber, signal) =>
-      call('GET /Jobs/{jobNumber}', `/Jobs/${jobNumber}`, signal, (operation, answer) => {
+      call('detail', JOB_DETAIL, `/Jobs/${jobNumber}`, signal, (operation, answer) => {
         if (answer.status === 404 && !isHtml(answer.headers, answer.text)) return { body: undefined };
         const read = bodyAs(JobDetail)(operation, answer);
         if (read && read.body.jobNumber !== jobNumber) {
@@ -194,41 +221,72 @@ export function createOrderingClient(options: OrderingClientOptions): OrderingCl
         return read;
       }),
     jobStatuses: (signal) =>
-      call('GET /Lookups/job-statuses', '/Lookups/job-statuses', signal, bodyAs(JobStatuses)),
-    account: (signal) => call('GET /account', '/account', signal, bodyAs(AccountProfile)),
-    accountUser: (signal) => call('GET /account/user', '/account/user', signal, bodyAs(AccountUser)),
+      call('statuses', 'GET /Lookups/job-statuses', '/Lookups/job-statuses', signal, bodyAs(JobStatuses)),
+    account: (signal) => call('account', 'GET /account', '/account', signal, bodyAs(AccountProfile)),
+    accountUser: (signal) =>
+      call('accountUser', 'GET /account/user', '/account/user', signal, bodyAs(AccountUser)),
     counts,
   };
 
   /** Runs one call. `read` returns the body of a successful answer, and `undefined` for a failing status. */
   async function call<T>(
+    kind: RequestKind,
     operation: string,
     path: string,
     signal: AbortSignal | undefined,
     read: (operation: string, answer: Exchanged) => { body: T } | undefined,
   ): Promise<Answer<T>> {
-    signal?.throwIfAborted();
-    return unlessAborted(
-      slot(() => inSlot()),
-      signal,
-    );
+    const failures = new Map<string, number>();
+    let retries = 0;
+    let renewed = false;
+    let sent = 0;
+    /** Hold that this call has waited for. */
+    let waitedUntil: number | undefined;
+    for (;;) {
+      signal?.throwIfAborted();
+      const result = await unlessAborted(slot(inSlot), signal);
+      if ('answer' in result) return result.answer;
+      waitedUntil = holds.get(kind);
+      await rest(result.waitMs);
+    }
 
-    async function inSlot(): Promise<Answer<T>> {
-      const failures = new Map<string, number>();
-      let retries = 0;
-      let renewed = false;
-      let sent = 0;
+    /** Returns how long requests of this kind are still held back. Throws if that is too long. */
+    function heldMs(): number {
+      const until = holds.get(kind) ?? 0;
+      const leftMs = until === waitedUntil ? 0 : until - now();
+      if (leftMs <= maxRetryAfterMs) return leftMs;
+      throw new OrderingError({
+        kind: 'rate_limited',
+        operation,
+        retryAfterMs: leftMs,
+        detail: `not sent before ${new Date(until).toISOString()}, as an earlier answer asked`,
+        notSent: true,
+      });
+    }
+
+    async function rest(ms: number): Promise<void> {
+      await unlessAborted(Promise.resolve(sleep(ms, signal)), signal);
+    }
+
+    /** Sends the request until it succeeds or has to wait for a Retry-After, without the slot. */
+    async function inSlot(): Promise<{ answer: Answer<T> } | { waitMs: number }> {
+      const waitMs = heldMs();
+      if (waitMs > 0) return { waitMs };
       for (;;) {
         let usedToken: string | undefined;
         try {
           // The token is requested in the slot, so that it cannot expire in the queue.
           const token = await tokens.get(signal);
           usedToken = token.value;
-          return await once(token.value, ++sent);
+          return { answer: await once(token.value, ++sent) };
         } catch (error) {
           signal?.throwIfAborted();
           if (!(error instanceof OrderingError)) throw error;
           errors[error.kind] = (errors[error.kind] ?? 0) + 1;
+          const { retryAfterMs } = error;
+          if (error.operation === operation && RETRIES[error.kind] && retryAfterMs) {
+            holds.set(kind, Math.max(holds.get(kind) ?? 0, now() + Math.min(retryAfterMs, MAX_HOLD_MS)));
+          }
           if (error.kind === 'unauthorized' && usedToken !== undefined && !renewed) {
             renewed = true;
             await unlessAborted(tokens.drop(usedToken), signal);
@@ -237,14 +295,13 @@ export function createOrderingClient(options: OrderingClientOptions): OrderingCl
           const fault = error.cutShort ? 'cut short' : error.kind;
           const allowed = error.cutShort ? RETRIES_WHEN_CUT_SHORT : (RETRIES[error.kind] ?? 0);
           const before = failures.get(fault) ?? 0;
-          const pauseMs =
-            error.retryAfterMs ??
-            withJitter(backoff(retries, { first: FIRST_BACK_OFF_MS }), HALF_JITTER, random());
-          if (before >= allowed || retries >= MOST_RETRIES || (error.retryAfterMs ?? 0) > maxRetryAfterMs)
+          if (before >= allowed || retries >= MOST_RETRIES || (retryAfterMs ?? 0) > maxRetryAfterMs) {
             throw error;
+          }
           failures.set(fault, before + 1);
           retries++;
-          await unlessAborted(Promise.resolve(sleep(pauseMs, signal)), signal);
+          if (retryAfterMs !== undefined) return { waitMs: retryAfterMs };
+          await rest(withJitter(backoff(retries - 1, { first: FIRST_BACK_OFF_MS }), HALF_JITTER, random()));
         }
       }
     }
@@ -288,6 +345,12 @@ export function createOrderingClient(options: OrderingClientOptions): OrderingCl
       // An error of the observer must not fail the call.
     }
   }
+}
+
+function listKind({ searchText, includeClosedJobs, orderGroup }: ActiveJobsQuery): RequestKind {
+  if (orderGroup !== undefined) return 'group';
+  if (searchText !== undefined) return includeClosedJobs ? 'closedSearch' : 'search';
+  return includeClosedJobs ? 'closedList' : 'activeList';
 }
 
 function bodyAs<T>(schema: z.ZodType<T>) {

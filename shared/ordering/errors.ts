@@ -40,6 +40,8 @@ interface OrderingErrorFields {
   detail?: string | undefined;
   /** Whether the body ended before it was complete. The connection is the more likely cause than upstream. */
   cutShort?: boolean | undefined;
+  /** Whether no request was sent, because an earlier Retry-After has not passed. */
+  notSent?: boolean | undefined;
   cause?: unknown;
 }
 
@@ -55,6 +57,7 @@ export class OrderingError extends Error {
   readonly retryAfterMs: number | undefined;
   readonly detail: string | undefined;
   readonly cutShort: boolean;
+  readonly notSent: boolean;
 
   constructor(fields: OrderingErrorFields) {
     const status = fields.status === undefined ? '' : ` (${fields.status})`;
@@ -69,6 +72,7 @@ export class OrderingError extends Error {
     this.retryAfterMs = fields.retryAfterMs;
     this.detail = fields.detail;
     this.cutShort = fields.cutShort ?? false;
+    this.notSent = fields.notSent ?? false;
   }
 }
 

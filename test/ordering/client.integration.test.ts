@@ -9,6 +9,7 @@ import { inspect } from 'node:util';
 import { afterEach, describe, expect, test } from 'vitest';
 import {
   createOrderingClient,
+  type Holds,
   type OrderingClientOptions,
   type RequestInfo,
 } from '../../shared/ordering/client.ts';
@@ -618,7 +619,7 @@ describe('faults', () => {
     },
   );
 
-  test('a pausing call keeps its slot, so that a rate limiting upstream gets no other request', async () => {
+  test('a Retry-After holds back all calls of its kind, and no other kind', async () => {
     const rest = Promise.withResolvers<void>();
     const resting = Promise.withResolvers<void>();
     const { client, api } = await clientOf(inTurn(status(429, { 'retry-after': '5' }), account), {
@@ -632,9 +633,26 @@ describe('faults', () => {
     await resting.promise;
     await new Promise((resolve) => setTimeout(resolve, 20));
     expect(api.seen).toHaveLength(1);
+    await client.accountUser();
+    expect(api.seen).toEqual(['GET /account', 'GET /account/user']);
     rest.resolve();
     await both;
-    expect(api.seen).toHaveLength(3);
+    expect(api.seen).toHaveLength(4);
+  });
+
+  test('a long Retry-After is remembered: calls of its kind are not sent, also by the next client', async () => {
+    const holds: Holds = new Map();
+    const first = await clientOf((_request, response) => status(429, { 'retry-after': '600' })(response), {
+      holds,
+    });
+    await failure(first.client.account());
+    expect(await failure(first.client.account())).toMatchObject({ kind: 'rate_limited', notSent: true });
+    expect(first.api.seen).toHaveLength(1);
+    expect([...holds.keys()]).toEqual(['account']);
+    const next = await clientOf((_request, response) => account(response), { holds });
+    expect(await failure(next.client.account())).toMatchObject({ notSent: true });
+    expect((await next.client.accountUser()).body.id).toBe(7);
+    expect(next.api.seen).toEqual(['GET /account/user']);
   });
 
   test('a 500 is retried once', async () => {
@@ -784,7 +802,7 @@ describe('aborting', () => {
 
   test('ends a pause and frees the slot at once, even if the pause ignores the signal', async () => {
     const pausing = Promise.withResolvers<void>();
-    const { client, api } = await clientOf(inTurn(status(503, { 'retry-after': '9' }), account), {
+    const { client, api } = await clientOf(inTurn(status(503), account), {
       maxConcurrency: 1,
       sleep: () => {
         pausing.resolve();
