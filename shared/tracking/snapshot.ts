@@ -49,6 +49,8 @@ export interface Snapshot {
    * active list.
    */
   readonly list: ListView | null;
+  /** Origin code in the list with closed jobs, for a job that the sweep found. */
+  readonly origin?: string | null;
   /**
    * Time at which the list contained all of `list`, or an earlier time. A change observed next happened
    * after it.
@@ -186,7 +188,7 @@ export function summarize(snapshot: Snapshot): JobSummary {
     orderNumber: view?.orderNumber ?? null,
     orderGroup: view?.orderGroup ?? null,
     orderGroupSequence: view?.orderGroupSequence ?? null,
-    originCode: list?.originCode ?? null,
+    originCode: list?.originCode ?? snapshot.origin ?? null,
     dateDue: view?.dateDue ?? null,
     mustDate: view?.mustDate ?? null,
     dateOut: announced.dateOut,

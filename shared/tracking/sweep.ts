@@ -3,8 +3,9 @@
 import type { Status } from '../accounts/accounts.ts';
 import type { OrderingClient } from '../ordering/client.ts';
 import { type Crawl, ListReader } from './crawl.ts';
+import { highestNumber } from './job-numbers.ts';
 import { readSnapshots, type Tracked } from './observation.ts';
-import { fingerprint, listView } from './views.ts';
+import { fingerprint, type ListView, listView } from './views.ts';
 import type { Work } from './work.ts';
 
 /**
@@ -60,40 +61,41 @@ export async function sweep({
   if (!seen.complete || overdueMs < 0 || waits) return NOT_NOW;
 
   const { sweptThrough } = status;
-  let highest = sweptThrough;
-  for (const jobNumber of seen.observations.keys()) highest = Math.max(highest, jobNumber);
-  const unknown = new Map<number, number>();
+  const numbers = new Set(seen.observations.keys());
+  const unknown = new Map<number, ListView>();
   const reader = new ListReader(client, { includeClosedJobs: true }, signal);
   try {
     // The baseline needs only the newest number: older jobs are from before tracking began.
     for (let page = 1; page <= (baselined ? MAX_PAGES : 1); page += 1) {
       const { items, hasNextPage } = await reader.read(page);
       for (const job of items) {
-        highest = Math.max(highest, job.jobNumber);
+        numbers.add(job.jobNumber);
         const isKnown =
           job.jobNumber <= sweptThrough || seen.observations.has(job.jobNumber) || index.get(job.jobNumber);
-        if (!isKnown) unknown.set(job.jobNumber, fingerprint(listView(job)));
+        if (!isKnown) unknown.set(job.jobNumber, listView(job));
       }
       if (!hasNextPage || items.some((job) => job.jobNumber <= sweptThrough)) break;
     }
   } catch {
     // Without a lower bound, the next sweep would treat all old jobs as new.
-    return baselined ? NOT_NOW : { ...NOT_NOW, through: { sweptAt: 0, sweptThrough: highest } };
+    return baselined
+      ? NOT_NOW
+      : { ...NOT_NOW, through: { sweptAt: 0, sweptThrough: highestNumber(numbers) } };
   }
-  const through = { sweptAt: startedAt, sweptThrough: highest };
+  const through = { sweptAt: startedAt, sweptThrough: Math.max(sweptThrough, highestNumber(numbers)) };
   if (!baselined) return { works: [], unread: reader.unread, through };
   for (const jobNumber of (await readSnapshots(tracked, [...unknown.keys()])).keys())
     unknown.delete(jobNumber);
   return {
-    works: [...unknown].map(([jobNumber, print]) => createSweptWork(jobNumber, print, startedAt)),
+    works: [...unknown].map(([jobNumber, view]) => createSweptWork(jobNumber, view, startedAt)),
     unread: reader.unread,
     // A removed job moves the others up, possibly to a page that was already read.
     ...(reader.shrank ? {} : { through }),
   };
 }
 
-/** Returns the work of a job of which only the number is known. */
-function createSweptWork(jobNumber: number, print: number, startedAt: number): Work {
+/** Returns the work of a job that was found in the list with closed jobs only. */
+function createSweptWork(jobNumber: number, view: ListView, startedAt: number): Work {
   return {
     jobNumber,
     entry: undefined,
@@ -102,6 +104,7 @@ function createSweptWork(jobNumber: number, print: number, startedAt: number): W
       jobNumber,
       list: null,
       listAt: 0,
+      origin: view.originCode,
       detail: null,
       detailAt: 0,
       unsure: [],
@@ -114,7 +117,7 @@ function createSweptWork(jobNumber: number, print: number, startedAt: number): W
     },
     events: [],
     shown: [],
-    fingerprint: print,
+    fingerprint: fingerprint(view),
     lookSince: startedAt,
   };
 }

@@ -40,6 +40,7 @@ export const knownAt = (time: number): Known => ({
   startedAt: time,
   lastGoodCrawlStartedAt: time - MINUTE,
   baselineStartedAt: BASELINE,
+  newAbove: null,
 });
 export const beforeBaseline = (time: number): Known => ({ ...knownAt(time), baselineStartedAt: null });
 

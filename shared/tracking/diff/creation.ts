@@ -1,5 +1,6 @@
 /** The first observation of a job, and whether the job is new or was only hidden (rule 5). Pure. */
 
+import { CLOCK_TOLERANCE_MS } from '../job-numbers.ts';
 import { KEPT_DAYS, type Snapshot } from '../snapshot.ts';
 import { readInstants } from '../timestamps.ts';
 import { type DetailView, type ListView, pairUp } from '../views.ts';
@@ -36,21 +37,31 @@ export interface Proof {
 
 /**
  * Decides whether a job without a history is new (rule 5): it came in after the baseline, read in the time
- * zone that makes that later.
+ * zone that makes that later. Its number proves the same, unless its date is clearly earlier.
  */
 export function proveCreated(before: Snapshot, detail: DetailView, look: Look, known: Known): Proof {
   const { baselineStartedAt, lastGoodCrawlStartedAt } = known;
   const cameIn = detail.dateIn === null ? undefined : readInstants(detail.dateIn, detail.timezone);
-  if (cameIn === undefined || baselineStartedAt === null) return { created: false, since: null };
+  if (baselineStartedAt === null) return { created: false, since: null };
+  const isNumberNew = known.newAbove !== null && before.jobNumber > known.newAbove;
+  if (isNumberNew && !(cameIn && cameIn.latest < baselineStartedAt - CLOCK_TOLERANCE_MS)) {
+    const since = cameIn && findBound(cameIn.earliest);
+    return { created: true, since: since ?? baselineStartedAt };
+  }
+  if (cameIn === undefined) return { created: false, since: null };
   // A job older than the retention of snapshots may have been tracked before.
   const remembered = look.askedAt - KEPT_DAYS * 86_400_000;
   const created = cameIn.latest >= Math.max(baselineStartedAt, remembered);
+  return { created, since: findBound(cameIn.earliest) };
+
   // A crawl without the job proves nothing, because the job may have been hidden then. Its own date proves
   // it.
-  const bounds = [lastGoodCrawlStartedAt, baselineStartedAt].filter(
-    (at) => at !== null && at <= cameIn.earliest && (before.list === null || at <= before.listAt),
-  );
-  return { created, since: bounds[0] ?? null };
+  function findBound(earliest: number): number | null {
+    const bounds = [lastGoodCrawlStartedAt, baselineStartedAt].filter(
+      (at) => at !== null && at <= earliest && (before.list === null || at <= before.listAt),
+    );
+    return bounds[0] ?? null;
+  }
 }
 
 /** Returns an unproven job after its first detail, with the values announced before this observation. */

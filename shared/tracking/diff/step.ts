@@ -28,6 +28,8 @@ export interface Known {
    * emitted (rule 5).
    */
   readonly baselineStartedAt: number | null;
+  /** Jobs with higher numbers were created after the baseline (rule 5). `null` if numbers prove nothing. */
+  readonly newAbove: number | null;
 }
 
 /** Result of applying one observation. */

@@ -1,7 +1,9 @@
 /** Stage of a poll: commits the changed jobs with their events. */
 import type { EventDraft } from '../../events/event.ts';
 import { type Chunk, chunks, type Discovery, isTooLarge, MAX_DISCOVERED } from '../chunks.ts';
+import { contradictsNumbers } from '../job-numbers.ts';
 import { isOutOfTime, type Poll } from '../poll-context.ts';
+import type { Attributes } from '../poll-writer.ts';
 import { addToTally, readTally } from '../quarantine.ts';
 import { PollRollups } from '../rollups.ts';
 import { countWork, isChanged, membershipChanges, type Work } from '../work.ts';
@@ -27,9 +29,11 @@ export async function commit(poll: Poll, works: Iterable<Work>): Promise<Committ
   const rollups = await loadBooks(poll, writable);
   const { ref, index } = tracked;
   const discover = statusDiscovery(poll);
+  let numbers = countContradictions(poll, writable);
   for (const chunk of chunks({ ref, works: writable, index, context, discover, groups, rollups })) {
     if (isOutOfTime(poll)) return { all: false, changed: changed.length, tooLarge };
-    await commitChunk(poll, chunk);
+    await commitChunk(poll, chunk, numbers);
+    numbers = {};
   }
   return { all: true, changed: changed.length, tooLarge };
 }
@@ -47,16 +51,36 @@ async function loadBooks({ deps, account, groups, baselined }: Poll, works: read
   return rollups;
 }
 
-async function commitChunk({ tracked, context, writer }: Poll, chunk: Chunk): Promise<void> {
+async function commitChunk(
+  { tracked, context, writer }: Poll,
+  chunk: Chunk,
+  numbers: Attributes,
+): Promise<void> {
   const { events, writes, discovered } = chunk;
   tracked.statuses.markKnown(discovered);
   const gone = events.filter(({ type }) => isNegative(type)).length;
   const tally = readTally(writer.head.attributes);
   const head = {
     ...tracked.statuses.takeChanges(),
+    ...numbers,
     ...(gone > 0 ? { goneTally: addToTally(tally, gone, context.startedAt) } : {}),
   };
   await writer.commit({ events, writes, head: Object.keys(head).length > 0 ? head : undefined });
+}
+
+/** Returns the Head attributes for jobs whose date contradicts their number (rule 5). Empty if there are none. */
+function countContradictions({ tracked: { known }, writer }: Poll, works: readonly Work[]): Attributes {
+  const { baselineNumber, numberContradictions = 0 } = writer.head.attributes;
+  if (known.baselineStartedAt === null || typeof baselineNumber !== 'number') return {};
+  const baseline = { startedAt: known.baselineStartedAt, number: baselineNumber };
+  const found = works.filter(
+    ({ jobNumber, stored, snapshot: { unproven, detail } }) =>
+      stored?.unproven !== null &&
+      unproven === null &&
+      detail !== null &&
+      contradictsNumbers(jobNumber, detail, baseline),
+  );
+  return found.length === 0 ? {} : { numberContradictions: Number(numberContradictions) + found.length };
 }
 
 /**

@@ -59,7 +59,10 @@ export async function conclude(poll: Poll, client: OrderingClient, results: Resu
     const head = statuses.takeChanges();
     return recordState(poll, { ...ending, head, result: { kind: 'good', problem, ...absence } });
   }
-  const head = await baselineAttributes(poll, client, list, identity);
+  const head = {
+    ...(await baselineAttributes(poll, client, list, identity)),
+    baselineNumber: observed.swept.through?.sweptThrough,
+  };
   const baselinedWith = list.observations.size + list.unread;
   return recordState(poll, { ...ending, head, result: { kind: 'good', problem, baselinedWith } });
 }

@@ -6,9 +6,11 @@ import type { Item, Value } from '../../storage/table.ts';
 import { readUpstreamHealth, type Upstream } from '../breaker.ts';
 import { PollGroups } from '../groups.ts';
 import { JobIndex } from '../job-index.ts';
+import { MAX_CONTRADICTIONS } from '../job-numbers.ts';
 import { OpenKinds } from '../open-jobs.ts';
 import type { Poll, PollDeps } from '../poll-context.ts';
 import { PollWriter } from '../poll-writer.ts';
+import { KEPT_DAYS } from '../snapshot.ts';
 import { StatusNames } from '../status-names.ts';
 import { PROJECTION_VERSION } from '../views.ts';
 
@@ -67,7 +69,8 @@ function createPoll(deps: PollDeps, { startedAt, deadline }: Times, stored: Stor
   const { lastGoodCrawlStartedAt } = status;
   const ref = { region: account.region, account: account.account };
   const baselineStartedAt = numberOrNull(head.attributes.baselineStartedAt);
-  const known = { startedAt, lastGoodCrawlStartedAt, baselineStartedAt };
+  const newAbove = findNewAbove(head, status, startedAt);
+  const known = { startedAt, lastGoodCrawlStartedAt, baselineStartedAt, newAbove };
   const { pollIntervalSeconds } = account;
   return {
     ...{ deps, account, status, statusItem, deadline },
@@ -90,6 +93,16 @@ function createPoll(deps: PollDeps, { startedAt, deadline }: Times, stored: Stor
     }),
     progress: { upstream, pages: 0, accountEvents: [] },
   };
+}
+
+/** Returns the number above which jobs are new, or `null` if numbers prove nothing: see job-numbers.ts. */
+function findNewAbove({ attributes }: Head, { sweptThrough }: Status, startedAt: number): number | null {
+  const { baselineNumber, baselineStartedAt, numberContradictions } = attributes;
+  if (typeof baselineNumber !== 'number') return null;
+  if (Number(numberContradictions ?? 0) >= MAX_CONTRADICTIONS) return null;
+  // A job with a higher number may have been tracked and forgotten.
+  const forgotten = startedAt - Number(baselineStartedAt) > KEPT_DAYS * 86_400_000;
+  return forgotten ? Math.max(baselineNumber, sweptThrough) : baselineNumber;
 }
 
 function decodeIndex(items: readonly Item[], projectionVersion: number): JobIndex {

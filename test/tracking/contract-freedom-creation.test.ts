@@ -1,0 +1,90 @@
+/** Whether a job is new, when its date says little: missing, without a time, or from a clock that is wrong. */
+import { describe, expect, it } from 'vitest';
+import { highestNumber } from '../../shared/tracking/job-numbers.ts';
+import { createRig, type Rig } from '../support/tracker.ts';
+
+const OUTLIER = 900_000_000;
+
+/** A rig with a baseline of four jobs, and of further ones. */
+async function baselined(before: (rig: Rig) => void = () => {}) {
+  const rig = await createRig();
+  for (let n = 0; n < 4; n += 1) rig.upstream.createJob();
+  before(rig);
+  await rig.poll();
+  await rig.fresh();
+  return rig;
+}
+
+/** Events of a job, without those of the account and of others. */
+const typesOf = async (rig: Rig, job: number, polls = 3) =>
+  (await rig.pollTypes(polls))
+    .filter((event) => event.endsWith(` ${job}`))
+    .map((event) => event.split(' ')[0]);
+
+describe('A job with a higher number than all of the baseline is new', () => {
+  it('without a date', async () => {
+    const rig = await baselined();
+    rig.sandbox.freedom.set({ nulls: { fields: { dateIn: 1 } } });
+    expect(await typesOf(rig, rig.upstream.createJob())).toEqual(['job.created']);
+  });
+
+  it.each([-20, -5, 5])('with the clock of the ordering API %d minutes ahead', async (clockSkewMinutes) => {
+    const rig = await baselined();
+    rig.sandbox.freedom.set({ clockSkewMinutes });
+    expect(await typesOf(rig, rig.upstream.createJob())).toEqual(['job.created']);
+  });
+
+  it('although one number of the baseline is far above the others', async () => {
+    const rig = await baselined(({ upstream }) => upstream.createJob({ jobNumber: OUTLIER }));
+    rig.sandbox.freedom.set({ nulls: { fields: { dateIn: 1 } } });
+    expect(await typesOf(rig, rig.upstream.createJob({ jobNumber: 410_100 }))).toEqual(['job.created']);
+  });
+
+  it('although one old job with a higher number was hidden until now', async () => {
+    const rig = await baselined();
+    const hidden = rig.upstream.createJob({ jobNumber: 410_050, dateIn: '2025-06-01T00:00:00Z' });
+    expect(await typesOf(rig, hidden)).toEqual([]);
+    rig.sandbox.freedom.set({ nulls: { fields: { dateIn: 1 } } });
+    expect(await typesOf(rig, rig.upstream.createJob({ jobNumber: 410_100 }))).toEqual(['job.created']);
+  });
+
+  it('also if it was created and closed between two polls, with the origin that the list with closed jobs shows', async () => {
+    const rig = await baselined();
+    rig.sandbox.freedom.set({ nulls: { fields: { dateIn: 1 } } });
+    const job = rig.upstream.createJob({ originCode: 'SHOP' });
+    rig.upstream.close(job);
+    for (let n = 0; n < 20; n += 1) await rig.poll();
+    const created = (await rig.fresh()).find(({ type }) => type === 'job.created');
+    expect(created).toMatchObject({ subject: `jobs/${job}`, data: { job: { originCode: 'SHOP' } } });
+  });
+});
+
+describe('Numbers are no evidence', () => {
+  it('of a new job below them', async () => {
+    const rig = await baselined();
+    rig.sandbox.freedom.set({ nulls: { fields: { dateIn: 1 } } });
+    expect(await typesOf(rig, rig.upstream.createJob({ jobNumber: 1_000 }))).toEqual([]);
+  });
+
+  it('once the dates of two jobs contradicted them', async () => {
+    const rig = await baselined();
+    rig.pass(7_200);
+    for (const jobNumber of [500, 501]) rig.upstream.createJob({ jobNumber });
+    await rig.pollTypes(2);
+    rig.sandbox.freedom.set({ nulls: { fields: { dateIn: 1 } } });
+    expect(await typesOf(rig, rig.upstream.createJob({ jobNumber: 410_100 }))).toEqual([]);
+  });
+});
+
+it.each([
+  [[], 0],
+  [[7], 7],
+  [[1, 2, 3], 3],
+  [[1, 2, 3, 900], 900],
+  [[1, 2, 90_000], 90_000],
+  [[1, 2, 3, 90_000], 3],
+  [[1, 40_000, 90_000], 90_000],
+  [[3, 90_000, 2, 90_000, 1], 3],
+])('the highest of the job numbers %j is %d', (numbers, highest) => {
+  expect(highestNumber(numbers)).toBe(highest);
+});
