@@ -230,7 +230,7 @@ export interface EventDataByType {
       invoiceNumber: Change<string | null>;
     };
   };
-  /** The last job of an order group was dispatched, not counting cancelled ones. Emitted again if a job joins the group later. */
+  /** All jobs of an order group are dispatched, not counting those that ended without dispatch. Emitted again if a job joins the group or is dispatched later. */
   'order_group.dispatched': {
     account: string;
     region: string;
@@ -238,7 +238,7 @@ export interface EventDataByType {
     orderGroup: string;
     /** Numbers of the dispatched jobs of the group, in ascending order. */
     jobs: number[];
-    /** Numbers of its cancelled and unavailable jobs. */
+    /** Numbers of its jobs that ended without dispatch: cancelled, unavailable or closed. */
     excludedJobs: number[];
     /** Whether the event was emitted before: a job has since joined or its dispatch was revoked. */
     repeated: boolean;

@@ -193,7 +193,8 @@ test('API commands load neither the SDK nor the schemas', () => {
     (sum, file) => sum + readFileSync(join(modules, 'jobwire', 'cli', file)).length,
     0,
   );
-  expect(bytes).toBeLessThan(90_000);
+  // The schemas and the SDK are 700 kB.
+  expect(bytes).toBeLessThan(110_000);
 });
 
 // In `npm test` the two long tests run on one Node each, at full size both on each.
