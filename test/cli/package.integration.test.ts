@@ -193,7 +193,6 @@ test('API commands load neither the SDK nor the schemas', () => {
     (sum, file) => sum + readFileSync(join(modules, 'jobwire', 'cli', file)).length,
     0,
   );
-  // The schemas and the SDK are 700 kB.
   expect(bytes).toBeLessThan(110_000);
 });
 
