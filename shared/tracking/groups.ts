@@ -294,6 +294,11 @@ export class PollGroups {
     if (!silent || group.members.has(jobNumber)) this.set(withMember(group, jobNumber, phase, since));
   }
 
+  /** Replaces a loaded group. It is written with the next change of a member. */
+  correct(group: Group): void {
+    this.#groups.set(group.orderGroup, group);
+  }
+
   set(group: Group): void {
     if (this.#groups.get(group.orderGroup) === group) return;
     this.#groups.set(group.orderGroup, group);

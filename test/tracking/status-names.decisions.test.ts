@@ -1,0 +1,100 @@
+/** Renamed statuses (shared/tracking/status-names.ts). */
+import { describe, expect, test } from 'vitest';
+import { createSnapshot } from '../../shared/tracking/diff/creation.ts';
+import { StatusNames } from '../../shared/tracking/status-names.ts';
+import { BASELINE, detailed, listed, lookAt } from '../support/decisions.ts';
+
+const HOUR = 3_600_000;
+
+type Lookup = Record<number, string | null>;
+
+/** The names of an account after readings of the lookup, each in a poll of its own, an hour after the other. */
+function names(...lookups: readonly Lookup[]): StatusNames {
+  let head: ReturnType<StatusNames['takeChanges']> = {};
+  for (const [hour, lookup] of lookups.entries()) {
+    const statuses = new StatusNames(head, BASELINE + hour * HOUR);
+    statuses.applyLookup(Object.entries(lookup).map(([id, name]) => ({ id: Number(id), name })));
+    head = { ...head, ...statuses.takeChanges() };
+  }
+  return later(head, lookups.length - 1);
+}
+
+const later = (head: ConstructorParameters<typeof StatusNames>[0], hours: number) =>
+  new StatusNames(head, BASELINE + hours * HOUR);
+
+/** The name that an answer's entry with this status gets. */
+const shown = (statuses: StatusNames, status: string) =>
+  statuses.withCurrentName(listed({ masterJobStatus: status })).status;
+
+/** The names that a stored snapshot gets whose views were observed at a time. */
+function stored(statuses: StatusNames, status: string, hour: number) {
+  const time = BASELINE + hour * HOUR;
+  const view = listed({ masterJobStatus: status });
+  const detail = detailed({ jobStatus: status, lines: [{ jobLineId: 1, jobLineStatus: status }] });
+  const snapshot = { ...createSnapshot(1, view, lookAt(time)), detail, detailAt: time };
+  const after = statuses.withCurrentNames(snapshot);
+  return [after.list?.status, after.detail?.status, after.detail?.lines[0]?.status];
+}
+
+describe('a renamed status (rule 4)', () => {
+  const renamed = () => names({ 1: 'A', 2: 'B' }, { 1: 'C', 2: 'B' });
+
+  test('has its current name on both sides of a comparison', () => {
+    expect(shown(renamed(), 'A')).toBe('C');
+    expect(shown(renamed(), 'B')).toBe('B');
+    expect(stored(renamed(), 'A', 0)).toEqual(['C', 'C', 'C']);
+    expect(renamed().isFormer('A')).toBe(true);
+    expect(renamed().isFormer('C')).toBe(false);
+    expect(renamed().previousName('C')).toBe('A');
+  });
+
+  test('keeps its latest name through several renames, and back', () => {
+    const twice = names({ 1: 'A' }, { 1: 'B' }, { 1: 'C' });
+    expect([shown(twice, 'A'), shown(twice, 'B')]).toEqual(['C', 'C']);
+    const back = names({ 1: 'A' }, { 1: 'B' }, { 1: 'A' });
+    expect([shown(back, 'A'), shown(back, 'B')]).toEqual(['A', 'A']);
+  });
+
+  test.each<[string, Lookup[]]>([
+    ['the former name belongs to another status', [{ 1: 'A' }, { 1: 'C', 2: 'A' }]],
+    ['the new name belonged to another status', [{ 1: 'A', 2: 'C' }, { 1: 'C' }]],
+  ])('is none if %s', (_, lookups) => {
+    expect(shown(names(...lookups), 'A')).toBe('A');
+  });
+
+  test('is found although an answer in between omitted the status or its name', () => {
+    expect(shown(names({ 1: 'A', 2: 'B' }, { 2: 'B' }, { 1: 'C', 2: 'B' }), 'A')).toBe('C');
+    expect(shown(names({ 1: 'A' }, { 1: null }, { 1: 'C' }), 'A')).toBe('C');
+  });
+
+  test('ends when its former name is another status: then only older snapshots have the current name', () => {
+    const ended = names({ 1: 'A' }, { 1: 'C' }, { 1: 'C', 2: 'A' });
+    expect(shown(ended, 'A')).toBe('A');
+    expect(stored(ended, 'A', 1)).toEqual(['C', 'C', 'C']);
+    expect(stored(ended, 'A', 2)).toEqual(['A', 'A', 'A']);
+    expect(ended.previousName('C')).toBeUndefined();
+  });
+
+  test('ends a day after the last answer of the lookup that confirms it', () => {
+    const head = { renamedStatuses: [JSON.stringify(['A', 'C', BASELINE, null])] };
+    expect(shown(later(head, 23), 'A')).toBe('C');
+    expect(shown(later(head, 24), 'A')).toBe('A');
+    expect(stored(later(head, 100), 'A', 23)).toEqual(['C', 'C', 'C']);
+    expect(stored(later(head, 100), 'A', 24)).toEqual(['A', 'A', 'A']);
+    const confirmed = later(head, 20);
+    confirmed.applyLookup([{ id: 1, name: 'C' }]);
+    expect(shown(later(confirmed.takeChanges() ?? {}, 43), 'A')).toBe('C');
+  });
+
+  test('that older code stored without times applies until the lookup is read', () => {
+    const head = { renamedStatuses: [JSON.stringify(['A', 'C'])] };
+    expect(shown(later(head, 1000), 'A')).toBe('C');
+    expect(stored(later(head, 1000), 'A', 0)).toEqual(['C', 'C', 'C']);
+  });
+
+  test('writes nothing while nothing changes', () => {
+    const statuses = later({ statusLookup: [JSON.stringify([1, 'A'])] }, 0);
+    statuses.applyLookup([{ id: 1, name: 'A' }]);
+    expect(statuses.takeChanges()).toBeUndefined();
+  });
+});
