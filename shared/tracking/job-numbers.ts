@@ -8,7 +8,7 @@ const MIN_GAP = 1_000;
 /** Number of further numbers without which the highest two say nothing. */
 const MIN_OTHERS = 2;
 /** Numbers contradict the dates only if these differ by more, since clocks and time zones may. */
-export const CLOCK_TOLERANCE_MS = 3_600_000;
+export const CLOCK_TOLERANCE_MS = 900_000;
 /** Number of contradictions from which the numbers of an account are no evidence. A single one may be a mistake. */
 export const MAX_CONTRADICTIONS = 2;
 

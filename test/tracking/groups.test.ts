@@ -198,6 +198,7 @@ describe('an order group (rule 18)', () => {
     );
     for (const job of [a, b, hidden]) rig.upstream.dispatch(job);
     rig.upstream.hide(hidden);
+    rig.pass(1800);
     await rig.poll();
     await rig.fresh();
     rig.upstream.unhide(hidden);

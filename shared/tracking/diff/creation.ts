@@ -45,8 +45,7 @@ export function proveCreated(before: Snapshot, detail: DetailView, look: Look, k
   if (baselineStartedAt === null) return { created: false, since: null };
   const isNumberNew = known.newAbove !== null && before.jobNumber > known.newAbove;
   if (isNumberNew && !(cameIn && cameIn.latest < baselineStartedAt - CLOCK_TOLERANCE_MS)) {
-    const since = cameIn && findBound(cameIn.earliest);
-    return { created: true, since: since ?? baselineStartedAt };
+    return { created: true, since: cameIn ? findBound(cameIn.earliest) : baselineStartedAt };
   }
   if (cameIn === undefined) return { created: false, since: null };
   // A job older than the retention of snapshots may have been tracked before.

@@ -2,7 +2,7 @@
  * A detail that is behind the list (rule 4): values that the list has already shown are no news when the detail
  * shows them later. Pure.
  */
-import type { LaggingField, ListAhead, Snapshot } from '../snapshot.ts';
+import type { LaggingField, ListAhead, SharedField, Snapshot } from '../snapshot.ts';
 import { type DetailView, type ListView, SHARED_FIELDS } from '../views.ts';
 import { equal, same } from './equality.ts';
 
@@ -38,7 +38,7 @@ export interface CaughtUp {
   /** Values that the detail has still not shown. */
   readonly ahead: ListAhead | undefined;
   /** Last values of the list, for fields that the detail changed to a later value: the change starts at them. */
-  readonly from: Partial<DetailView>;
+  readonly from: Partial<Pick<DetailView, SharedField>>;
   /** Fields that changed to a value that the list has shown already. */
   readonly repeated: readonly LaggingField[];
   /** Fields that changed to a value of which it is unknown whether the list will show it, or had shown it before. */
@@ -80,7 +80,8 @@ export function catchUp(
   const undecided = unknown.filter((field) => {
     const { values, at } = ahead[field] ?? NONE;
     if (!newer && at > shownUntil && askedAt - at < MAX_LAG_MS) return true;
-    from[field] = values.at(-1);
+    // The views name statuses differently, so that the detail's own change counts.
+    if (field !== 'status') from[field] = values.at(-1);
     delete left[field];
     return false;
   });
