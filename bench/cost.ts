@@ -1,6 +1,7 @@
 /**
  * A child process: measures the deployed functions for one account, with stubs that have the latency of the real services. Computes the
  * monthly cost of a cell from the results and the template.
+ * One file: the measured functions share one set of stubs.
  */
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';

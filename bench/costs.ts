@@ -1,6 +1,7 @@
 /**
  * Monthly cost of a cell, computed from measured work, the template and the price table. Where the behaviour of AWS is unknown, the more
  * expensive of the likely cases is assumed.
+ * One file: it is one calculation, with a row for each service.
  */
 import { CREDENTIALS_MAX_AGE_MS } from '../functions/clients.ts';
 import type { Resource } from './assets.ts';

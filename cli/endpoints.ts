@@ -1,4 +1,7 @@
-/** `jobwire endpoints …` */
+/**
+ * `jobwire endpoints …`
+ * One file: the commands share the input of endpoints and the output of deliveries.
+ */
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
   ApiError,

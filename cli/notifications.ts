@@ -1,4 +1,7 @@
-/** `jobwire notifications …`, `templates …`, `messages …`, `suppressions …`: notification of customers. */
+/**
+ * `jobwire notifications …`, `templates …`, `messages …`, `suppressions …`: notification of customers.
+ * One file: the commands share the input of settings and the output of lists.
+ */
 import { readFileSync, writeFileSync } from 'node:fs';
 import {
   ifMatch,

@@ -7,6 +7,7 @@
  * A claim is written before a message is sent and the outcome after it. So a crash in between leaves a claim without outcome. An e-mail is
  * then sent again with the same Message-ID and counted as a repeat. An SMS becomes `unknown`.
  * What is NOT guaranteed: that two mails to one address in different threads are sent in the order in which the changes happened.
+ * One file: it is one sequence, whose steps share the claim of a message.
  */
 import { cellLog, dueUntil, keys, NOTIFY_SHARDS, notifyDuePk } from '../storage/schema.ts';
 import { gatherTableReads } from '../storage/shared-reads.ts';

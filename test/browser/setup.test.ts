@@ -1,4 +1,7 @@
-/** Setup pages: accounts, endpoints and keys are created, changed and deleted. */
+/**
+ * Setup pages: accounts, endpoints and keys are created, changed and deleted.
+ * One file: its tests share one running site and its browser.
+ */
 import type { Locator, Page, Request } from 'playwright-core';
 import { describe, expect, test } from 'vitest';
 import type { SandboxAccount } from '../../sandbox/world/world.ts';

@@ -11,12 +11,8 @@ import fc from 'fast-check';
 import ipaddr from 'ipaddr.js';
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
 import { parseConfig } from '../../shared/config.ts';
-import {
-  checkUrl,
-  classifyNonPublic,
-  createConnectionPool,
-  NOT_PUBLIC,
-} from '../../shared/delivery/outbound.ts';
+import { checkUrl, createConnectionPool } from '../../shared/delivery/outbound.ts';
+import { classifyNonPublic, NOT_PUBLIC } from '../../shared/delivery/public-addresses.ts';
 import { type Certificate, makeCertificate } from '../support/certificates.ts';
 import { runs } from '../support/runs.ts';
 

@@ -1,4 +1,7 @@
-/** The account, its users, payments and shipment settings, row by row of the ordering service's contract. */
+/**
+ * The account, its users, payments and shipment settings, row by row of the ordering service's contract.
+ * One file: its tests share the accounts of one service.
+ */
 import { describe, expect, test } from 'vitest';
 import { addDemoAccounts } from '../../sandbox/simulation/scenario.ts';
 import { addColleagues } from '../../sandbox/world/names.ts';

@@ -1,4 +1,7 @@
-/** Assets of an account and of the catalogue, row by row of the contract, and their files. */
+/**
+ * Assets of an account and of the catalogue, row by row of the contract, and their files.
+ * One file: its tests share the assets of one service and the readers of their files.
+ */
 import { createHash } from 'node:crypto';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';

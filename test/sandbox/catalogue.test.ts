@@ -1,4 +1,7 @@
-/** The catalogue and reference data: price codes, lookups and promo codes, row by row of the contract. */
+/**
+ * The catalogue and reference data: price codes, lookups and promo codes, row by row of the contract.
+ * One file: its tests share one service and its price codes.
+ */
 import { describe, expect, test } from 'vitest';
 import { redeemPromo } from '../../sandbox/operations/promo.ts';
 import { findPriceCode, unitPriceAt } from '../../sandbox/world/catalogue.ts';

@@ -1,4 +1,7 @@
-/** Ordering from the sandbox of the ordering service: the contract, row by row, over HTTP. */
+/**
+ * Ordering from the sandbox of the ordering service: the contract, row by row, over HTTP.
+ * One file: its tests share the valid order that each of them varies.
+ */
 import * as fc from 'fast-check';
 import { describe, expect, test, vi } from 'vitest';
 import { ERROR_CODES, type ErrorCode, FAULTS } from '../../sandbox/operations/order-errors.ts';

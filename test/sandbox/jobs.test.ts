@@ -1,4 +1,7 @@
-/** Jobs in list and detail, amending and cancelling, and dispatch dates: the contract, row by row. */
+/**
+ * Jobs in list and detail, amending and cancelling, and dispatch dates: the contract, row by row.
+ * One file: its tests share the jobs of one service.
+ */
 import * as fc from 'fast-check';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { createScenario } from '../../sandbox/simulation/scenario.ts';

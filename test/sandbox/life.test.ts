@@ -1,4 +1,7 @@
-/** Ordered jobs, scenario files, and the control panel. */
+/**
+ * Ordered jobs, scenario files, and the control panel.
+ * One file: its tests share the receiver of artwork requests and the scenario files.
+ */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';

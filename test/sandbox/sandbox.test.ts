@@ -1,3 +1,7 @@
+/**
+ * The sandbox as a service: tokens, faults, traffic and its process.
+ * One file: its tests share the requests that every service must answer alike.
+ */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { get } from 'node:http';

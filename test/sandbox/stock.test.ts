@@ -1,4 +1,7 @@
-/** Stocked goods and how they ship, row by row of the ordering service's contract. */
+/**
+ * Stocked goods and how they ship, row by row of the ordering service's contract.
+ * One file: its tests share one service and its stock.
+ */
 import { describe, expect, test } from 'vitest';
 import { findStock } from '../../sandbox/operations/stock.ts';
 import type { PriceTier } from '../../sandbox/world/records.ts';

@@ -1,4 +1,7 @@
-/** A cell: the accounts of one region together, when the ordering API fails for all of them (rule 12). */
+/**
+ * A cell: the accounts of one region together, when the ordering API fails for all of them (rule 12).
+ * One file: its tests share the cell and its clock.
+ */
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { createTickHandler } from '../../functions/handlers/tick.ts';

@@ -1,4 +1,7 @@
-/** The changes that an observation of a job proves (shared/tracking/diff.ts). */
+/**
+ * The changes that an observation of a job proves (shared/tracking/diff.ts).
+ * One file: mutation testing runs it as a whole against each change of the comparison.
+ */
 import { describe, expect, test } from 'vitest';
 import type { EventDraft } from '../../shared/events/event.ts';
 import { sinceListed } from '../../shared/tracking/diff/step.ts';

@@ -1,4 +1,7 @@
-/** Overlapping polls, late polls, and failing calls: no change is lost, and none is emitted twice. */
+/**
+ * Overlapping polls, late polls, and failing calls: no change is lost, and none is emitted twice.
+ * One file: its tests share the interrupted table and the check for one sequence.
+ */
 import { randomUUID } from 'node:crypto';
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import pLimit from 'p-limit';

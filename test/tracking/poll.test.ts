@@ -1,4 +1,7 @@
-/** The events of an account, rule by rule, from complete polls of a sandbox. */
+/**
+ * The events of an account, rule by rule, from complete polls of a sandbox.
+ * One file: its tests share the baseline of a rig and the checks of its requests.
+ */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { FaultRule } from '../../sandbox/http/faults.ts';

@@ -1,4 +1,7 @@
-/** Roll-ups per account and day, and the totals of open jobs: correct, counted once, and cheap. */
+/**
+ * Roll-ups per account and day, and the totals of open jobs: correct, counted once, and cheap.
+ * One file: its tests share the table and the days that they count.
+ */
 import { describe, expect, test } from 'vitest';
 import { figureKeys } from '../../shared/accounts/deletion.ts';
 import {

@@ -5,6 +5,7 @@
  * The API lists the jobs of one account by one filter. The search therefore queries all accounts that can have a match
  * concurrently with the most selective filter, and applies the other filters here. Each response is a page in index order. If
  * that is the requested order, a row is shown as soon as no outstanding page can contain an earlier one.
+ * One file: plan and merge of a search depend on each other's order of rows.
  */
 import type { Paths } from '../../../client/index.ts';
 import type { JobSummary } from '../../../shared/events/catalogue.ts';

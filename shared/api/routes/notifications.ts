@@ -1,4 +1,7 @@
-/** Notification routes: settings, templates and messages of an account. */
+/**
+ * Notification routes: settings, templates and messages of an account.
+ * One file: the routes share their tags, permissions and problem texts.
+ */
 import * as z from 'zod';
 import { getRegionDefaults } from '../../notifications/addresses.ts';
 import { listMessages, readMessage } from '../../notifications/message-history.ts';
