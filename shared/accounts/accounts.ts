@@ -79,6 +79,13 @@ export interface Status {
    */
   readonly sweptAt: number | null;
   readonly sweptThrough: number;
+  /** Time through which the daily rotation of detail fetches is done. `null` before the first. */
+  readonly rotatedThrough: number | null;
+  /** Jobs whose detail cannot be read: up to 20 job numbers, and the error of the last one. */
+  readonly unreadDetails: readonly number[];
+  readonly detailProblem: string | null;
+  /** Kinds of requests held back by a Retry-After, each as `<kind>:<until, epoch ms>`. */
+  readonly holds: readonly string[];
   /** Message: why the last poll failed or was incomplete. */
   readonly problem: string | null;
   /** Time since which negative verdicts are held back (rule 10). `null` if they are not. */
@@ -121,6 +128,7 @@ export function toAccount(item: Item): Account {
 export function toStatus(item: Item): Status {
   const number = (value: Value | undefined): number | null => (typeof value === 'number' ? value : null);
   const text = (value: Value | undefined): string | null => (typeof value === 'string' ? value : null);
+  const texts = (value: Value | undefined) => (Array.isArray(value) ? (value as readonly string[]) : []);
   return {
     revision: Number(item.revision),
     state: item.state as AccountState,
@@ -138,6 +146,10 @@ export function toStatus(item: Item): Status {
     ownUserSince: number(item.ownUserSince),
     sweptAt: number(item.sweptAt),
     sweptThrough: number(item.sweptThrough) ?? 0,
+    rotatedThrough: number(item.rotatedThrough),
+    unreadDetails: texts(item.unreadDetails).map(Number),
+    detailProblem: text(item.detailProblem),
+    holds: texts(item.holds),
     problem: text(item.problem),
     quarantinedAt: number(item.quarantinedAt),
     missing: {

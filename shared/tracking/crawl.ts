@@ -227,17 +227,19 @@ export class ListReader {
    * Returns the jobs of one page, without the unreadable ones. Throws like {@link page} and {@link
    * inParts}.
    */
-  async read(page: number): Promise<{ items: ActiveJob[]; hasNextPage: boolean }> {
+  async read(page: number): Promise<{ items: ActiveJob[]; hasNextPage: boolean; look: Look }> {
     const items: ActiveJob[] = [];
     let last = page;
-    const take = ({ body }: Answer<ActiveJobsPage>): void => {
+    let look: Look | undefined;
+    const take = ({ body, askedAt, answeredAt }: Answer<ActiveJobsPage>): void => {
+      look = { askedAt: look?.askedAt ?? askedAt, answeredAt, view: 'search' };
       items.push(...body.items);
       last = Math.max(last, lastPage(body));
     };
     const answer = await this.page(page);
     if ('cause' in answer) await this.inParts([answer], take);
     else take(answer);
-    return { items, hasNextPage: last > page };
+    return { items, hasNextPage: last > page, look: look ?? { askedAt: 0, answeredAt: 0, view: 'search' } };
   }
 
   async #pageInParts({ page, cause }: FailedPage, take: (answer: Answer<ActiveJobsPage>) => void) {

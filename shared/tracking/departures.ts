@@ -4,10 +4,11 @@
  * Absence alone proves nothing, because pages shift while they are read. The job is therefore investigated
  * in a fixed order. A verdict requires that all answers together prove it.
  */
-import type { ActiveJobsQuery, OrderingClient } from '../ordering/client.ts';
+import { type ActiveJobsQuery, JOB_DETAIL, type OrderingClient } from '../ordering/client.ts';
+import { OrderingError } from '../ordering/errors.ts';
 import type { ActiveJob } from '../ordering/schemas.ts';
 import { isOfOnePage, ListReader, readListPage } from './crawl.ts';
-import type { Look } from './diff/step.ts';
+import type { Look, Sighting } from './diff/step.ts';
 import type { Ending } from './snapshot.ts';
 import { type DetailView, detailView, type ListView, listView } from './views.ts';
 
@@ -21,11 +22,15 @@ export interface Evidence {
   /** Job detail, read last. `null` if the upstream API does not know the job (404). */
   readonly detail: DetailView | null;
   readonly detailLook: Look;
+  /** Error of the job detail. Then `detail` is `null` and proves nothing. */
+  readonly detailProblem?: OrderingError;
   /** Entry of the job in the active list, found by a search for its number. `null` if not found. */
   readonly active: ListView | null;
   readonly activeLook: Look;
   /** Whether the job is in the list that includes closed jobs. */
   readonly amongClosed: boolean;
+  /** Its entry in that list. Absent if not found. */
+  readonly closed?: Sighting;
   /** `false` if the content of the lists prevented a search. Then only the job detail is known. */
   readonly searched: boolean;
 }
@@ -51,16 +56,23 @@ export type Verdict =
  * The list with closed jobs also contains the active ones. A job that returned between the two searches is
  * in it and would look closed. Therefore, a job found there is searched for in the active list once more.
  *
- * Throws `OrderingError` if a request is not answered: then nothing is known. The job detail, however,
- * proves a dispatch whatever the lists contain. If the content of the lists makes the searches fail, the
- * dispatch is reported without them.
+ * Throws if a request is not answered: then nothing is known, with two exceptions. The job detail proves a
+ * dispatch whatever the lists contain. If the content of the lists makes the searches fail, the dispatch is
+ * reported without them. And if only the detail cannot be read, the lists prove that the job is active or
+ * closed.
  */
 export async function investigate(
   client: OrderingClient,
   jobNumber: number,
   signal?: AbortSignal,
 ): Promise<Evidence> {
-  const detail = await readDetail(client, jobNumber, signal);
+  let detail: DetailRead;
+  try {
+    detail = await readDetail(client, jobNumber, signal);
+  } catch (cause) {
+    if (!concernsDetail(cause) || signal?.aborted) throw cause;
+    return searchInstead(client, jobNumber, cause, signal);
+  }
   try {
     return await searchAfter(client, jobNumber, detail, signal);
   } catch (cause) {
@@ -78,37 +90,82 @@ export async function investigate(
   }
 }
 
+/** Returns whether a fault may concern only the details of jobs: the searches may still be answered. */
+export function concernsDetail(cause: unknown): cause is OrderingError {
+  return (
+    cause instanceof OrderingError &&
+    cause.operation === JOB_DETAIL &&
+    cause.kind !== 'unauthorized' &&
+    cause.kind !== 'network'
+  );
+}
+
+/** Investigates a job whose detail cannot be read. Throws if it is in neither list: then nothing is known. */
+async function searchInstead(
+  client: OrderingClient,
+  jobNumber: number,
+  detailProblem: OrderingError,
+  signal: AbortSignal | undefined,
+): Promise<Evidence> {
+  const found = await searchLists(client, jobNumber, signal);
+  const { active, closed } = found;
+  // The requests above were sent, so that the investigation is repeated later, whatever the fault.
+  if (!active.found && !closed) throw new Error(detailProblem.message, { cause: detailProblem });
+  const look: Look = { ...active.look, askedAt: found.askedAt };
+  const unread = { detail: null, detailLook: look, detailProblem };
+  return { look, ...unread, ...listEvidence(found) };
+}
+
 async function searchAfter(
   client: OrderingClient,
   jobNumber: number,
-  first: { readonly view: DetailView | null; readonly look: Look },
+  first: DetailRead,
   signal: AbortSignal | undefined,
 ): Promise<Evidence> {
   let detail = first;
-  const { askedAt } = detail.look;
-  let active = await searchFor(client, jobNumber, false, signal);
-  let last = active.look;
-  let amongClosed = false;
-  if (!active.found) {
-    const withClosed = await searchFor(client, jobNumber, true, signal);
-    last = withClosed.look;
-    amongClosed = withClosed.found !== null;
-    if (amongClosed) {
-      active = await searchFor(client, jobNumber, false, signal);
-      last = active.look;
-    }
-  }
-  if (!active.found && !detail.view?.dateOut) {
+  const found = await searchLists(client, jobNumber, signal);
+  let last = found.last;
+  if (!found.active.found && !detail.view?.dateOut) {
     detail = await readDetail(client, jobNumber, signal);
     last = detail.look;
   }
   return {
-    look: { askedAt, answeredAt: last.answeredAt, view: 'search' },
+    look: { askedAt: first.look.askedAt, answeredAt: last.answeredAt, view: 'search' },
     detail: detail.view,
     detailLook: detail.look,
+    ...listEvidence(found),
+  };
+}
+
+/** Answers of the searches. `last` is the last answer. */
+interface Searches {
+  readonly askedAt: number;
+  readonly active: SearchResult;
+  readonly closed: Sighting | undefined;
+  readonly last: Look;
+}
+
+async function searchLists(
+  client: OrderingClient,
+  jobNumber: number,
+  signal: AbortSignal | undefined,
+): Promise<Searches> {
+  const active = await searchFor(client, jobNumber, false, signal);
+  const { askedAt } = active.look;
+  if (active.found) return { askedAt, active, closed: undefined, last: active.look };
+  const withClosed = await searchFor(client, jobNumber, true, signal);
+  if (!withClosed.found) return { askedAt, active, closed: undefined, last: withClosed.look };
+  const closed = { view: listView(withClosed.found), look: withClosed.look };
+  const again = await searchFor(client, jobNumber, false, signal);
+  return { askedAt, active: again, closed, last: again.look };
+}
+
+function listEvidence({ active, closed }: Searches) {
+  return {
     active: active.found && listView(active.found),
     activeLook: active.look,
-    amongClosed,
+    amongClosed: closed !== undefined,
+    ...(closed && { closed }),
     searched: true,
   };
 }
@@ -121,6 +178,7 @@ export function judge(evidence: Evidence, wasDispatched = false): Verdict {
   const { detail, active, amongClosed, searched } = evidence;
   if (!searched) return { kind: 'dispatched' };
   if (active) return { kind: 'listed' };
+  if (evidence.detailProblem) return { kind: 'left', closed: true };
   if (detail === null)
     return amongClosed ? { kind: 'contradictory' } : { kind: 'suspected', as: 'unavailable' };
   if (detail.dateOut !== null) return { kind: 'left', closed: amongClosed };
@@ -156,11 +214,21 @@ export async function searchesFind(
   return known !== undefined && (await searchFor(client, known, true, signal)).found !== null;
 }
 
+interface DetailRead {
+  readonly view: DetailView | null;
+  readonly look: Look;
+}
+
+interface SearchResult {
+  readonly found: ActiveJob | null;
+  readonly look: Look;
+}
+
 async function readDetail(
   client: OrderingClient,
   jobNumber: number,
   signal: AbortSignal | undefined,
-): Promise<{ view: DetailView | null; look: Look }> {
+): Promise<DetailRead> {
   const { body, askedAt, answeredAt } = await client.job(jobNumber, signal);
   return { view: body ? detailView(body) : null, look: { askedAt, answeredAt, view: 'detail' } };
 }
@@ -174,7 +242,7 @@ async function searchFor(
   jobNumber: number,
   includeClosedJobs: boolean,
   signal: AbortSignal | undefined,
-): Promise<{ found: ActiveJob | null; look: Look }> {
+): Promise<SearchResult> {
   let askedAt: number | undefined;
   for (let page = 1; ; page += 1) {
     const query = { page, searchText: String(jobNumber), includeClosedJobs };
@@ -198,7 +266,7 @@ async function bisect(
   query: Omit<ActiveJobsQuery, 'pageSize'> & { readonly page: number },
   totalPages: number,
   signal: AbortSignal | undefined,
-): Promise<{ found: ActiveJob | null; look: Look }> {
+): Promise<SearchResult> {
   let [first, last] = [query.page, totalPages];
   let askedAt: number | undefined;
   for (;;) {

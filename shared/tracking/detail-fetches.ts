@@ -2,20 +2,24 @@
  * Fetches jobs one by one: those that left the list (rule 3), those that settle (rule 7), and listed jobs
  * whose detail fetch is owed.
  *
- * The longest waiting come first, within the budget and the time of the poll. The others stay owed.
+ * Fetches without which a change stays unknown come first, then the longest waiting, then the rotation. The
+ * budget grows with the backlog, within the time of the poll. The others stay owed.
  */
 
 import type { OrderingClient } from '../ordering/client.ts';
+import { OrderingError } from '../ordering/errors.ts';
 import { isRefusal } from './account-state.ts';
 import type { Crawl } from './crawl.ts';
-import { type Evidence, investigate, judge, searchesFind } from './departures.ts';
+import { concernsDetail, type Evidence, investigate, judge, searchesFind } from './departures.ts';
+import { applyClosedEntry, showsMore } from './diff/closed-entry.ts';
+import { checkOverdue } from './diff/overdue.ts';
 import { type Known, type Look, sinceListed } from './diff/step.ts';
 import { applyDetail, applyEnding, trackWithoutDetail } from './diff.ts';
 import type { JobIndex } from './job-index.ts';
 import { disagreeing, heldUp, type ScheduleContext, settled, unanswered, unexplained } from './schedule.ts';
-import { adopt, type Ending } from './snapshot.ts';
+import { adopt, type Ending, isListAuthoritative } from './snapshot.ts';
 import type { StatusNames } from './status-names.ts';
-import { type DetailView, detailView } from './views.ts';
+import { type DetailView, detailView, fingerprint } from './views.ts';
 import { addStep, applyListed, type Work } from './work.ts';
 
 /** Inputs for applying answers to jobs. */
@@ -31,6 +35,9 @@ export interface FetchContext extends ApplyContext {
   readonly index: JobIndex;
   readonly statuses: StatusNames;
   readonly signal: AbortSignal;
+  /** Returns the current time (epoch ms). From `stopAt` on, only `looksPerPoll` fetches are made. */
+  readonly now: () => number;
+  readonly stopAt: number;
 }
 
 /** Result of the detail fetches. */
@@ -45,6 +52,11 @@ export interface FetchResult {
   readonly problem?: unknown;
   /** Jobs with a confirmed negative verdict. Not applied yet: see {@link conclude}. */
   readonly gone: readonly Gone[];
+  /** Jobs whose detail could not be read, repeatedly or for good, and jobs whose detail was read. */
+  readonly unreadable: readonly number[];
+  readonly readable: readonly number[];
+  /** Error of the last unreadable detail. */
+  readonly detailProblem?: OrderingError;
 }
 
 /** A job with a confirmed negative verdict. */
@@ -56,49 +68,113 @@ interface Gone {
 
 /** Maximum number of concurrent fetches. The client allows no more concurrent requests either. */
 const CONCURRENCY = 4;
-/** Time after which a job with an unreadable detail is tracked without it (ms). */
-const TAKEN_ON_AFTER_MS = 86_400_000;
+/**
+ * Time after which a job with an unreadable detail is tracked without it (ms), and minimum number of
+ * attempts. If the credentials may not read it (403), only the attempts count.
+ */
+const TAKEN_ON_AFTER_MS = 3_600_000;
+const TAKEN_ON_AFTER_TRIES = 3;
+/** Number of failed fetches in a row after which the status reports the job. */
+const REPORTED_AFTER_TRIES = 2;
+/** A backlog is worked off by this share in each poll, but by `looksPerPoll` times the factor at most. */
+const BACKLOG_SHARE = 0.25;
+const MAX_BUDGET_FACTOR = 10;
+/** Share of the budget for the longest waiting, whatever their urgency. */
+const FAIR_SHARE = 0.25;
+
+/**
+ * Returns the jobs to fetch in this poll, in order, and how many more are owed. Jobs of the rotation are
+ * fetched only if the others leave room within `looksPerPoll`. Pure.
+ */
+export function selectFetches(
+  works: Iterable<Work>,
+  looksPerPoll: number,
+): { readonly queue: readonly Work[]; readonly left: number } {
+  const due = [...works].filter((work) => work.lookSince !== undefined);
+  const byWaiting = (a: Work, b: Work) => (a.lookSince ?? 0) - (b.lookSince ?? 0);
+  const owed = due.filter(({ rotated }) => !rotated).sort(byWaiting);
+  const size = Math.min(
+    Math.max(looksPerPoll, Math.ceil(owed.length * BACKLOG_SHARE)),
+    looksPerPoll * MAX_BUDGET_FACTOR,
+  );
+  const urgent = owed.filter(isUrgent).slice(0, Math.ceil(size * (1 - FAIR_SHARE)));
+  const first = new Set(urgent);
+  const queue = [...urgent, ...owed.filter((work) => !first.has(work))].slice(0, size);
+  const room = Math.max(0, looksPerPoll - owed.length);
+  return {
+    queue: [...queue, ...due.filter(({ rotated }) => rotated).slice(0, room)],
+    left: owed.length - queue.length,
+  };
+}
+
+/** Returns whether a change of the job stays unknown until it is fetched. */
+function isUrgent({ listed, snapshot, hinted }: Work): boolean {
+  return hinted === true || snapshot.unproven !== null || (!listed && snapshot.settling === null);
+}
 
 /**
  * Fetches the jobs that are due, and updates their snapshots and events. Negative verdicts wait for the
  * combined result of all fetches (rule 10). Never throws for upstream faults.
  */
 export async function fetchJobs(works: Iterable<Work>, context: FetchContext): Promise<FetchResult> {
-  const queue = [...works]
-    .filter((work) => work.lookSince !== undefined)
-    .sort((a, b) => (a.lookSince ?? 0) - (b.lookSince ?? 0));
-  const budget = queue.slice(0, context.settings.looksPerPoll);
-  let left = queue.length - budget.length;
+  const { looksPerPoll } = context.settings;
+  const selected = selectFetches(works, looksPerPoll);
+  const queue = [...selected.queue];
+  let { left } = selected;
   let made = 0;
   let refused = false;
   let problem: unknown;
+  let detailProblem: OrderingError | undefined;
   const gone: Gone[] = [];
+  const unreadable: number[] = [];
+  const readable: number[] = [];
   let control: Promise<boolean> | undefined;
   const searchesWork = (): Promise<boolean> => {
     control ??= searchesFind(context.client, controlJob(context), context.signal).catch(() => false);
     return control;
   };
-  const lookOn = async (): Promise<void> => {
-    for (let work = budget.shift(); work; work = budget.shift()) {
-      if (refused || context.signal.aborted) {
-        left += 1;
-        continue;
+  const fetchNext = async (work: Work): Promise<void> => {
+    const { jobNumber } = work;
+    try {
+      made += 1;
+      const fetched = await fetchJob(work, context, searchesWork);
+      if (fetched.gone) gone.push(fetched.gone);
+      if (fetched.detailProblem) {
+        problem ??= fetched.detailProblem;
+        detailProblem = fetched.detailProblem;
+        unreadable.push(jobNumber);
+      } else readable.push(jobNumber);
+    } catch (cause) {
+      left += 1;
+      problem ??= cause;
+      refused ||= isRefusal(cause);
+      if (cause instanceof OrderingError && cause.notSent) {
+        made -= 1;
+        return;
       }
-      try {
-        made += 1;
-        const confirmed = await fetchJob(work, context, searchesWork);
-        if (confirmed) gone.push(confirmed);
-      } catch (cause) {
-        left += 1;
-        problem ??= cause;
-        refused ||= isRefusal(cause);
-        // The end of the poll's own time proves nothing about the job.
-        if (!context.signal.aborted) rescheduleUnanswered(work, context);
-      }
+      // The end of the poll's own time proves nothing about the job.
+      if (context.signal.aborted) return;
+      rescheduleUnanswered(work, cause, context);
+      const reason = cause instanceof Error && !concernsDetail(cause) ? cause.cause : cause;
+      if (!concernsDetail(reason)) return;
+      if (reason.kind !== 'forbidden' && (work.snapshot.owed?.tries ?? 0) < REPORTED_AFTER_TRIES) return;
+      detailProblem = reason;
+      unreadable.push(jobNumber);
     }
   };
-  await Promise.all(Array.from({ length: CONCURRENCY }, lookOn));
-  return { made, left, gone, ...(problem === undefined ? {} : { problem }) };
+  const fetchOn = async (): Promise<void> => {
+    for (let work = queue.shift(); work; work = queue.shift()) {
+      const late = made >= looksPerPoll && context.now() >= context.stopAt;
+      if (!refused && !late && !context.signal.aborted) await fetchNext(work);
+      else if (!work.rotated) left += 1;
+    }
+  };
+  await Promise.all(Array.from({ length: CONCURRENCY }, fetchOn));
+  return {
+    ...{ made, left, gone, unreadable, readable },
+    ...(problem === undefined ? {} : { problem }),
+    ...(detailProblem && { detailProblem }),
+  };
 }
 
 /**
@@ -124,22 +200,40 @@ export function conclude(gone: readonly Gone[], may: 'announce' | 'hold up', con
   }
 }
 
-/** Fetches one job. Returns the job if a negative verdict about it is confirmed. */
+/** Result of fetching one job that the ordering API answered. */
+interface Fetched {
+  /** Set if a negative verdict about the job is confirmed. */
+  readonly gone?: Gone;
+  /** Error of the job detail, if the lists alone led to the result. */
+  readonly detailProblem?: OrderingError | undefined;
+}
+
+/** Fetches one job, and applies the answers. */
 async function fetchJob(
   work: Work,
   context: FetchContext,
   searchesWork: () => Promise<boolean>,
-): Promise<Gone | undefined> {
-  const { client, seen, settings, signal } = context;
+): Promise<Fetched> {
+  const { client, known, seen, settings, signal } = context;
   const { jobNumber } = work;
   if (work.listed || work.snapshot.ended !== null) {
-    const { body, askedAt, answeredAt } = await client.job(jobNumber, signal);
+    const answer = await client.job(jobNumber, signal).catch((cause: unknown) => {
+      // What the list with closed jobs shows need not wait for the detail.
+      if (work.hint && concernsDetail(cause))
+        addStep(work, applyClosedEntry(work.snapshot, work.hint, known));
+      throw cause;
+    });
+    const { body, askedAt, answeredAt } = answer;
     const detail = body && (await toCurrentNames(work, detailView(body), context));
-    if (detail) applyFetchedDetail(work, detail, { askedAt, answeredAt, view: 'detail' }, context);
+    if (detail) {
+      applyFetchedDetail(work, detail, { askedAt, answeredAt, view: 'detail' }, context);
+      // The detail gives the zone of the due date.
+      if (work.listed) addStep(work, checkOverdue(work.snapshot, work.listed.look, known));
+    }
     // Listed but unknown (404) is a contradiction. After the job's end, a 404 is expected and needs no event.
-    else if (work.listed) rescheduleUnanswered(work, context);
+    else if (work.listed) rescheduleUnanswered(work, undefined, context);
     else work.snapshot = settled(work.snapshot, false, context);
-    return undefined;
+    return {};
   }
 
   const answers = await investigate(client, jobNumber, signal);
@@ -150,24 +244,25 @@ async function fetchJob(
   const { snapshot } = work;
   const wasDispatched = snapshot.announced.dateOut !== null || snapshot.returned === true;
   const verdict = judge(evidence, wasDispatched);
+  const fetched: Fetched = { detailProblem: evidence.detailProblem };
   switch (verdict.kind) {
     case 'listed':
       applyFound(work, evidence, context);
-      return undefined;
+      return fetched;
     case 'dispatched':
       applyDispatchEvidence(work, evidence, context);
-      return undefined;
+      return fetched;
     case 'contradictory':
       if (snapshot.settling) applyEvidence(work, evidence, context);
       else work.snapshot = unexplained(snapshot, { suspected: null, contradictory: true }, context);
-      return undefined;
+      return fetched;
     case 'suspected': {
       const before = snapshot.departure?.suspected ?? null;
       const again = before?.as === verdict.as ? before : null;
       const found = await searchesWork();
       const confirmed =
         found && again !== null && seen.startedAt >= again.at + settings.confirmAfterSeconds * 1000;
-      if (confirmed) return { work, as: verdict.as, evidence };
+      if (confirmed) return { gone: { work, as: verdict.as, evidence } };
       // Until then no event is emitted for a job that may soon be listed again, unless its detail is
       // authoritative.
       if (snapshot.settling) applyEvidence(work, evidence, context);
@@ -175,12 +270,21 @@ async function fetchJob(
       const suspected = found ? (again ?? { as: verdict.as, at: seen.startedAt }) : before;
       const contradictory = suspected === null ? { contradictory: true as const } : {};
       work.snapshot = unexplained(work.snapshot, { suspected, ...contradictory }, context);
-      return undefined;
+      return fetched;
     }
     case 'left':
+      // Without its detail, a new job is not tracked at once: it may be readable again soon.
+      if (evidence.detailProblem && !takesOn(work, evidence.detailProblem, context))
+        throw evidence.detailProblem;
       applyEvidence(work, evidence, context);
       if (verdict.closed) end(work, 'closed', evidence.look, context);
-      return undefined;
+      if (evidence.detailProblem && isListAuthoritative(snapshot)) {
+        work.snapshot = { ...work.snapshot, detailPending: true };
+      }
+      if (evidence.closed && !showsMore(work.snapshot, evidence.closed.view)) {
+        work.fingerprint = fingerprint(evidence.closed.view);
+      }
+      return fetched;
   }
 }
 
@@ -193,6 +297,7 @@ function applyFound(work: Work, { detail, detailLook, activeLook }: Evidence, co
   const { list, settling, unproven } = snapshot;
   if (settling !== null) {
     if (detail) applyFetchedDetail(work, detail, detailLook, context);
+    else work.snapshot = unanswered(snapshot, context);
     return;
   }
   if (list === null || unproven !== null || !detail) {
@@ -225,7 +330,8 @@ function applyFetchedDetail(work: Work, detail: DetailView, look: Look, context:
   const { open, ...step } = applyDetail(work.snapshot, detail, work.listed, look, context.known);
   addStep(work, step);
   if (!work.listed) {
-    work.snapshot = settled(work.snapshot, settling === null || work.events.length > moved, context);
+    const anew = settling === null || work.events.length > moved || work.hinted === true;
+    work.snapshot = settled(work.snapshot, anew, context);
     return;
   }
   if (unproven !== null) applyFirstListEntry(work, context);
@@ -254,7 +360,15 @@ function applyDispatchEvidence(work: Work, { detail, detailLook }: Evidence, con
 }
 
 /** Applies the evidence about a job that left the list. */
-function applyEvidence(work: Work, { detail, detailLook }: Evidence, context: ApplyContext): void {
+function applyEvidence(
+  work: Work,
+  { detail, detailLook, closed, detailProblem }: Evidence,
+  context: ApplyContext,
+): void {
+  if (detailProblem && closed) {
+    trackUnread(work);
+    addStep(work, applyClosedEntry(work.snapshot, closed, context.known));
+  }
   const { unproven, list } = work.snapshot;
   if (detail === null) return;
   applyFetchedDetail(work, detail, detailLook, context);
@@ -269,11 +383,8 @@ function applyFirstListEntry(work: Work, { known }: ApplyContext): void {
 }
 
 function end(work: Work, ending: Ending, look: Look, context: ApplyContext): void {
-  if (work.snapshot.unproven !== null) {
-    // The job's record was deleted before it could be read.
-    work.snapshot = trackWithoutDetail(work.snapshot, null);
-    if (work.snapshot.list === null) work.untracked = 'keep snapshot';
-  }
+  // The job's record was deleted before it could be read.
+  trackUnread(work);
   if (work.untracked) {
     work.snapshot = { ...work.snapshot, ended: ending, owed: null };
     return;
@@ -283,9 +394,24 @@ function end(work: Work, ending: Ending, look: Look, context: ApplyContext): voi
   work.snapshot = settled(work.snapshot, true, context);
 }
 
-function rescheduleUnanswered(work: Work, context: ApplyContext): void {
-  const { unproven } = work.snapshot;
-  if (work.listed && unproven !== null && context.startedAt - unproven >= TAKEN_ON_AFTER_MS) {
+/** Tracks a delisted job without its detail. A job that no list view is known of is not tracked. */
+function trackUnread(work: Work): void {
+  if (work.snapshot.unproven === null) return;
+  work.snapshot = trackWithoutDetail(work.snapshot, null);
+  if (work.snapshot.list === null) work.untracked = 'keep snapshot';
+}
+
+/** Returns whether a job is tracked even if its detail fails once more. A new job waits for its detail first. */
+function takesOn({ snapshot }: Work, cause: unknown, { startedAt }: ApplyContext): boolean {
+  const { unproven, owed } = snapshot;
+  if (unproven === null) return true;
+  const forbidden = cause instanceof OrderingError && cause.kind === 'forbidden';
+  const tries = (owed?.tries ?? 0) + 1;
+  return tries >= TAKEN_ON_AFTER_TRIES && (forbidden || startedAt - unproven >= TAKEN_ON_AFTER_MS);
+}
+
+function rescheduleUnanswered(work: Work, cause: unknown, context: ApplyContext): void {
+  if (work.listed && work.snapshot.unproven !== null && takesOn(work, cause, context)) {
     work.snapshot = trackWithoutDetail(work.snapshot, work.listed.view);
     applyFirstListEntry(work, context);
   }

@@ -50,7 +50,7 @@ import {
   type Step,
   sinceListed,
 } from './diff/step.ts';
-import type { Snapshot } from './snapshot.ts';
+import { isListAuthoritative, type Snapshot } from './snapshot.ts';
 import { type DetailView, type ListView, pairUp } from './views.ts';
 
 /**
@@ -79,7 +79,7 @@ export function applyListEntry(
   const was = before.list;
   const { view: next, silent } = carryForwardMissing(was, view);
   // Until now the detail was authoritative.
-  const returns = before.settling !== null;
+  const returns = !isListAuthoritative(before);
   const changes = was === null ? [] : buildListEvents(was, next, returns ? before : undefined);
   const dispatch = applyDispatchDate(before.announced.dateOut, was?.dateOut ?? null, next.dateOut);
   const tracking = applyTracking(before.announced.tracking, was?.tracking ?? [], next.tracking, []);
@@ -98,7 +98,7 @@ export function applyListEntry(
     tracking.events.length > 0 ||
     changes.some((change) => change.type === 'job.status_changed');
 
-  const { heldBack: _, returned, ...rest } = before;
+  const { heldBack: _, detailPending: __, returned, ...rest } = before;
   const snapshot: Snapshot = {
     ...rest,
     list: believed,
@@ -183,7 +183,7 @@ export function applyDetail(
       pairUp(announced.tracking, listed.view.tracking).gone.length > 0);
   const revoked = start.announced.dateOut !== null && announced.dateOut === null;
   // The withdrawal in the list is now resolved, unless the detail still contains the value.
-  const { heldBack, returned, ...rest } = start;
+  const { heldBack, detailPending: _, returned, ...rest } = start;
   const heldStill =
     heldBack &&
     (!listed ||

@@ -2,7 +2,7 @@
 import type { Account, Status } from '../accounts/accounts.ts';
 import type { EventDraft } from '../events/event.ts';
 import type { EventLog } from '../log/log.ts';
-import type { OrderingClient, OrderingCounts } from '../ordering/client.ts';
+import type { Holds, OrderingClient, OrderingCounts } from '../ordering/client.ts';
 import type { OrderingError } from '../ordering/errors.ts';
 import type { AccountUser } from '../ordering/schemas.ts';
 import type { TokenSource } from '../ordering/tokens.ts';
@@ -26,9 +26,13 @@ export interface PollDeps {
   /** Projection version to use instead of this code's version, for upgrade tests. */
   readonly projectionVersion?: number;
   /**
-   * Connects to the ordering API with the account's credentials. Throws if the credentials are unavailable.
+   * Connects to the ordering API with the account's credentials. The client respects `holds`, and adds to
+   * them. Throws if the credentials are unavailable.
    */
-  readonly connect: (account: Account) => Promise<{ client: OrderingClient; tokens: TokenSource }>;
+  readonly connect: (
+    account: Account,
+    holds?: Holds,
+  ) => Promise<{ client: OrderingClient; tokens: TokenSource }>;
   /**
    * Updates the recipient that represents the API user. `since` is the account's `ownUserSince`: if it has
    * changed meanwhile, nothing is written.
@@ -65,6 +69,8 @@ export interface Progress {
   upstream: Upstream;
   /** Counters of the poll's client. `undefined` before the client exists. */
   counts?: OrderingCounts;
+  /** Kinds of requests held back by a Retry-After, of this poll and earlier ones. */
+  readonly holds: Holds;
   /** Error of the initial token request. */
   tokenFault?: OrderingError;
   /** Number of pages of the list of which something was read. */

@@ -72,16 +72,15 @@ async function runStages(poll: Poll): Promise<PollSummary> {
   const committed = await commit(poll, observed.works.values());
   const apiUser = await syncApiUser(poll, user, committed);
   const groups = await confirmGroups(poll, session, committed);
-  const results = { list, observed, absences, identity, committed, apiUser };
+  const results = { list, observed, fetched, absences, identity, committed, apiUser };
   const state = await conclude(poll, session.client, results);
-  return reportResults(poll, state, { ...results, fetched, groups });
+  return reportResults(poll, state, { ...results, groups });
 }
 
 function reportResults(
   poll: Poll,
   state: AccountState,
   results: Omit<Parameters<typeof conclude>[2], 'identity' | 'apiUser'> & {
-    readonly fetched: Awaited<ReturnType<typeof investigate>>;
     readonly groups: Awaited<ReturnType<typeof confirmGroups>>;
   },
 ): PollSummary {

@@ -56,6 +56,7 @@ function statusAttributes(
   next: Transition,
   now: number,
 ): Attributes {
+  const holds = [...progress.holds].flatMap(([kind, until]) => (until > now ? [`${kind}:${until}`] : []));
   const changed = {
     ...ending.status,
     state: next.state,
@@ -63,6 +64,7 @@ function statusAttributes(
     alarmed: next.alarmed,
     problem: next.problem,
     quarantinedAt: next.quarantinedAt ?? undefined,
+    holds: holds.length > 0 ? holds : undefined,
     ...schedule(account, next.nextPollAt),
   };
   const past = {

@@ -61,6 +61,11 @@ export interface Snapshot {
    * omitted.
    */
   readonly heldBack?: true;
+  /**
+   * Set if the job left the list and its detail could not be read since. Until then, the list view stays
+   * authoritative.
+   */
+  readonly detailPending?: true;
   /** Detail view with its retained values. `null` before the first detail fetch. */
   readonly detail: DetailView | null;
   /** Time at which the detail contained all of `detail`, or an earlier time. */
@@ -177,10 +182,18 @@ export function toDispatchedDay({ announced, counted, detail }: Snapshot): strin
   return counted?.day ?? dayNamed(announced.dateOut, detail?.timezone ?? null) ?? null;
 }
 
+/** Returns whether the list view is authoritative, and not the detail. */
+export function isListAuthoritative({
+  settling,
+  detailPending,
+}: Pick<Snapshot, 'settling' | 'detailPending'>): boolean {
+  return settling === null || detailPending === true;
+}
+
 /** Returns the job for events and the API, with the values of the authoritative view. */
 export function summarize(snapshot: Snapshot): JobSummary {
   const { list, detail, announced } = snapshot;
-  const view = snapshot.settling === null ? (list ?? detail) : (detail ?? list);
+  const view = isListAuthoritative(snapshot) ? (list ?? detail) : (detail ?? list);
   return {
     jobNumber: snapshot.jobNumber,
     status: view?.status ?? list?.status ?? null,

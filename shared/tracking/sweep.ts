@@ -1,10 +1,16 @@
-/** Finds jobs that were created and delisted between two polls (rule 8). */
+/**
+ * Finds jobs that were created and delisted between two polls (rule 8), and changes of settling jobs (rule 7).
+ */
 
 import type { Status } from '../accounts/accounts.ts';
 import type { OrderingClient } from '../ordering/client.ts';
 import { type Crawl, ListReader } from './crawl.ts';
+import { showsMore } from './diff/closed-entry.ts';
+import type { Sighting } from './diff/step.ts';
+import type { IndexEntry } from './job-index.ts';
 import { highestNumber } from './job-numbers.ts';
 import { readSnapshots, type Tracked } from './observation.ts';
+import type { Snapshot } from './snapshot.ts';
 import { fingerprint, type ListView, listView } from './views.ts';
 import type { Work } from './work.ts';
 
@@ -18,7 +24,10 @@ const MAX_PAGES = 100;
 export interface Swept {
   /** Attributes for Status, to write once the found jobs are stored. Absent if the sweep must be repeated. */
   readonly through?: { readonly sweptAt: number; readonly sweptThrough: number };
-  /** Jobs that were never observed in the active list. */
+  /**
+   * Jobs that were never observed in the active list, and settling jobs whose entry changed. The latter are
+   * fetched at once if the entry shows dispatch or tracking other than announced.
+   */
   readonly works: readonly Work[];
   /**
    * Number of entries that no request could read. A job never read in any list has no known number and
@@ -33,12 +42,15 @@ const NOT_NOW: Swept = { works: [], unread: 0 };
  * Periodically reads the newest jobs together with closed ones, down to the highest number of the last
  * sweep. A new job there is investigated like a missing one. Never throws for upstream faults.
  *
+ * The entries of settling jobs are compared with their former entries. An unchanged one costs no read.
+ *
  * A quiet poll should send at most one request besides the pages. So the sweep waits for a poll that did
  * not read the identity (`identified`). The wait is limited, because if polls are far apart, each of them
  * reads the identity.
  */
 export async function sweep({
   tracked,
+  works,
   client,
   status,
   list: seen,
@@ -46,6 +58,8 @@ export async function sweep({
   signal,
 }: {
   readonly tracked: Tracked;
+  /** Jobs that this poll processes anyway. */
+  readonly works: ReadonlyMap<number, Work>;
   readonly client: OrderingClient;
   readonly status: Status;
   readonly list: Crawl;
@@ -63,15 +77,20 @@ export async function sweep({
   const { sweptThrough } = status;
   const numbers = new Set(seen.observations.keys());
   const unknown = new Map<number, ListView>();
+  const moved = new Map<number, Sighting>();
   const reader = new ListReader(client, { includeClosedJobs: true }, signal);
   try {
     // The baseline needs only the newest number: older jobs are from before tracking began.
     for (let page = 1; page <= (baselined ? MAX_PAGES : 1); page += 1) {
-      const { items, hasNextPage } = await reader.read(page);
+      const { items, hasNextPage, look } = await reader.read(page);
       for (const job of items) {
         numbers.add(job.jobNumber);
-        const isKnown =
-          job.jobNumber <= sweptThrough || seen.observations.has(job.jobNumber) || index.get(job.jobNumber);
+        const entry = index.get(job.jobNumber);
+        if (entry?.phase === 'settling' && !seen.observations.has(job.jobNumber)) {
+          const view = listView(job);
+          if (fingerprint(view) !== entry.fingerprint) moved.set(job.jobNumber, { view, look });
+        }
+        const isKnown = job.jobNumber <= sweptThrough || seen.observations.has(job.jobNumber) || entry;
         if (!isKnown) unknown.set(job.jobNumber, listView(job));
       }
       if (!hasNextPage || items.some((job) => job.jobNumber <= sweptThrough)) break;
@@ -84,14 +103,36 @@ export async function sweep({
   }
   const through = { sweptAt: startedAt, sweptThrough: Math.max(sweptThrough, highestNumber(numbers)) };
   if (!baselined) return { works: [], unread: reader.unread, through };
-  for (const jobNumber of (await readSnapshots(tracked, [...unknown.keys()])).keys())
-    unknown.delete(jobNumber);
+  const stored = await readSnapshots(tracked, [...unknown.keys(), ...moved.keys()]);
+  for (const jobNumber of stored.keys()) unknown.delete(jobNumber);
   return {
-    works: [...unknown].map(([jobNumber, view]) => createSweptWork(jobNumber, view, startedAt)),
+    works: [
+      ...[...unknown].map(([jobNumber, view]) => createSweptWork(jobNumber, view, startedAt)),
+      ...[...moved].flatMap(([jobNumber, sighting]) => {
+        const snapshot = stored.get(jobNumber);
+        const entry = index.get(jobNumber);
+        const work = works.get(jobNumber) ?? (snapshot && createWork(snapshot, entry));
+        return work ? [compareEntry(work, sighting, startedAt)] : [];
+      }),
+    ],
     unread: reader.unread,
     // A removed job moves the others up, possibly to a page that was already read.
     ...(reader.shrank ? {} : { through }),
   };
+}
+
+function createWork(stored: Snapshot, entry: IndexEntry | undefined): Work {
+  const { jobNumber } = stored;
+  return { jobNumber, entry, stored, snapshot: stored, events: [], shown: [], fingerprint: 0 };
+}
+
+/** Compares a settling job with its entry. What the entry shows is looked up in its detail. */
+function compareEntry(work: Work, sighting: Sighting, startedAt: number): Work {
+  work.fingerprint = fingerprint(sighting.view);
+  if (showsMore(work.snapshot, sighting.view)) {
+    Object.assign(work, { hinted: true, hint: sighting, lookSince: work.lookSince ?? startedAt });
+  }
+  return work;
 }
 
 /** Returns the work of a job that was found in the list with closed jobs only. */

@@ -1,6 +1,6 @@
 /** One job processed by a poll: its stored state, its new state, and its events. */
 import type { EventDraft } from '../events/event.ts';
-import { checkOverdue, findDueTime } from './diff/overdue.ts';
+import { checkOverdue, findDueTime, findEarliestDueTime } from './diff/overdue.ts';
 import type { Known, Sighting, Step } from './diff/step.ts';
 import { applyListEntry } from './diff.ts';
 import { type MembershipChange, toMembership } from './groups.ts';
@@ -24,10 +24,16 @@ export interface Work {
   counts?: readonly Count[];
   /** Status names that were observed. */
   readonly shown: Step['shown'][number][];
-  /** Fingerprint of the list view in `snapshot`. */
+  /** Fingerprint of the list view in `snapshot`. Of a settling job: of its last entry in the list with closed jobs. */
   fingerprint: number;
   /** Time since which a detail fetch is owed (epoch ms). Absent if none is owed now, or none is possible. */
   lookSince?: number;
+  /** Set if a change of the job is probable: its detail is fetched before others. */
+  hinted?: true;
+  /** Entry of a settling job in the list with closed jobs, if it differs from what was announced. */
+  hint?: Sighting;
+  /** Set if the detail is fetched in the daily rotation, without a reason of the job's own. */
+  rotated?: true;
   /**
    * Set if the job is not tracked: an old job that was only hidden, or one delisted before the baseline was
    * complete.
@@ -58,7 +64,16 @@ export function applyListed(work: Work, known: Known): void {
   }
   addStep(work, applyListEntry(jobNumber, snapshot, listed, known));
   addStep(work, checkOverdue(work.snapshot, listed.look, known));
+  readZoneOnceDue(work, listed.look.askedAt, known);
   work.fingerprint = fingerprint(listed.view);
+}
+
+/** Owes a detail fetch once a job may be overdue and its location's zone is unknown (rule 15). */
+function readZoneOnceDue(work: Work, askedAt: number, { startedAt }: Known): void {
+  const earliest = findEarliestDueTime(work.snapshot);
+  if (earliest === undefined || askedAt <= earliest) return;
+  work.hinted = true;
+  if (work.snapshot.owed === null) work.snapshot = { ...work.snapshot, owed: { at: startedAt, tries: 0 } };
 }
 
 /** Returns the index entry for a work's snapshot. `undefined` if the job is no longer tracked. */
@@ -67,7 +82,11 @@ export function toIndexEntry(work: Work): IndexEntry | undefined {
   const phase = toPhase(snapshot);
   if (work.untracked || (phase === 'settling' && snapshot.owed === null)) return undefined;
   const times = snapshot.owed === null ? [] : [snapshot.owed.at];
-  if (phase === 'listed') times.push(findDueTime(snapshot)?.at ?? Number.POSITIVE_INFINITY);
+  if (phase === 'listed') {
+    // Once the earliest due time has passed, the fetch is owed.
+    const zoneAt = snapshot.owed === null ? findEarliestDueTime(snapshot) : undefined;
+    times.push(zoneAt ?? findDueTime(snapshot)?.at ?? Number.POSITIVE_INFINITY);
+  }
   const next = Math.min(...times, Number.POSITIVE_INFINITY);
   // Rounded down: a check up to a second too early has no effect, a late one is a delay.
   const nextCheckAt = next === Number.POSITIVE_INFINITY ? 0 : Math.floor(next / 1000);
@@ -98,13 +117,17 @@ export function membershipChanges(work: Work): MembershipChange[] {
 }
 
 /**
- * Returns whether a job has changes to write. `listAt`, the time of the last list observation, changes with
- * every poll and does not count.
+ * Returns whether a job has changes to write. `listAt` and `detailAt`, the times of the last observations,
+ * do not count: earlier times are also true, and an observation without a change is not worth a write.
  */
 export function isChanged(work: Work): boolean {
   if (work.events.length > 0 || work.untracked || !work.stored) return true;
   if (JSON.stringify(toIndexEntry(work)) !== JSON.stringify(work.entry)) return true;
-  return JSON.stringify({ ...work.snapshot, listAt: 0 }) !== JSON.stringify({ ...work.stored, listAt: 0 });
+  return comparable(work.snapshot) !== comparable(work.stored);
+}
+
+function comparable(snapshot: Snapshot): string {
+  return JSON.stringify({ ...snapshot, listAt: 0, detailAt: 0 });
 }
 
 /** Sets on a work the counts of its events and the day that counts its dispatch. Call once per work. */

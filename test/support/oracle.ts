@@ -8,7 +8,7 @@ import type { JobSummary, TrackingEntry } from '../../shared/events/catalogue.ts
 import type { JobEvent } from '../../shared/events/event.ts';
 import type { JobIndex } from '../../shared/tracking/job-index.ts';
 import { CLOCK_TOLERANCE_MS } from '../../shared/tracking/job-numbers.ts';
-import { type Snapshot, summarize } from '../../shared/tracking/snapshot.ts';
+import { isListAuthoritative, type Snapshot, summarize } from '../../shared/tracking/snapshot.ts';
 import { SHARED_FIELDS } from '../../shared/tracking/views.ts';
 import { createGroupLedger } from './group-oracle.ts';
 import { during, type History, type Stand } from './history.ts';
@@ -41,6 +41,8 @@ const ACCOUNT_TURNS: readonly (readonly [string, string])[] = [
   ['account.credentials_rejected', 'account.credentials_accepted'],
 ];
 const DAY_MS = 86_400_000;
+/** The earliest at which a new job with an unreadable detail is tracked without job.created. */
+const ADOPTION_MS = 120_000;
 const isDispatchOrNew = (type: string) => type === 'job.dispatched' || type === 'job.created';
 
 /** State of a job according to its emitted events. */
@@ -74,7 +76,7 @@ export interface Ledger {
     readonly index: JobIndex;
     /** When the baseline was complete (epoch ms). */
     readonly baselinedAt: number;
-    /** A job whose detail can't be read for a day is adopted without an event. */
+    /** A job whose detail can't be read thrice is adopted without an event. */
     readonly lastFaultAt: number;
   }): void;
   /** Checks that only listed jobs remain in the index. */
@@ -261,7 +263,7 @@ export function createLedger(history: History): Ledger {
       const phase = index.get(jobNumber)?.phase;
       const [, first, ...more] = history.stands(jobNumber);
       // Whatever was created since, and could be seen, was emitted to be.
-      if (!emitted?.created && first && first.at > baselinedAt && lastFaultAt < first.at + DAY_MS) {
+      if (!emitted?.created && first && first.at > baselinedAt && lastFaultAt < first.at + ADOPTION_MS) {
         const seen = (stand: Stand) => stand.where === 'active' || stand.where === 'closed';
         if (where === 'active' || more.every(seen)) complain('was not emitted to be created');
       }
@@ -416,7 +418,7 @@ function createLeeway() {
 
 /** Returns the view that decides: the list while the job is listed, then the detail. */
 function getDecidingView(snapshot: Snapshot): 'list' | 'detail' {
-  return snapshot.settling === null ? 'list' : 'detail';
+  return isListAuthoritative(snapshot) ? 'list' : 'detail';
 }
 
 // State in the ordering API, as in events

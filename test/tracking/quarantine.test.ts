@@ -137,7 +137,7 @@ describe('many jobs at once (rule 10)', () => {
     rig.upstream.cancel(cancelled);
     for (const job of jobs.slice(1, 21)) {
       rig.upstream.close(job);
-      rig.fault({ match: { path: `^/api/Jobs/${job}$` }, fault: { kind: 'status', status: 500 } });
+      rig.fault({ match: { path: `^/api/Jobs/${job}$` }, fault: { kind: 'reset' } });
     }
     expect(negative(await rig.pollTypes(2 * CONFIRMED))).toEqual([]);
     expect((await rig.status()).missing).toEqual({ unanswered: 20, suspected: 1, contradictory: 0 });

@@ -1,6 +1,6 @@
 /** Comparison of the fields and lines of a job: see diff.ts. Pure. */
 
-import type { LaggingField, SharedField, Snapshot } from '../snapshot.ts';
+import { isListAuthoritative, type LaggingField, type SharedField, type Snapshot } from '../snapshot.ts';
 import { type DetailView, type ListView, SHARED_FIELDS } from '../views.ts';
 import { equal, type SharedValues, same } from './equality.ts';
 import type { CaughtUp } from './lag.ts';
@@ -38,10 +38,11 @@ const OMITTED_IN_DETAIL = [
  */
 export function fillFromList(
   detail: DetailView,
-  { list, detail: was, settling }: Pick<Snapshot, 'list' | 'detail' | 'settling'>,
+  before: Pick<Snapshot, 'list' | 'detail' | 'settling' | 'detailPending'>,
 ): DetailView {
+  const { list } = before;
   if (list === null) return detail;
-  const own: SharedValues | null = settling === null ? null : was;
+  const own: SharedValues | null = isListAuthoritative(before) ? null : before.detail;
   const keep = <F extends (typeof OMITTED_IN_DETAIL)[number]>(field: F): SharedValues[F] => {
     const given: SharedValues = detail;
     if (given[field] !== null || list[field] === null) return given[field];
@@ -123,12 +124,14 @@ export function compareListedDetail(
  * is not a change. A value of which that is undecided is not stored, and so found as a change again.
  */
 export function compareDelistedDetail(
-  { list, detail, settling, unsure }: Snapshot,
+  before: Snapshot,
   next: DetailView,
   { from, repeated, undecided }: CaughtUp,
 ): DetailFields {
-  const passing =
-    settling === null ? { other: list, unsure: unsure.filter((field) => !(field in from)) } : undefined;
+  const { list, detail, unsure } = before;
+  const passing = isListAuthoritative(before)
+    ? { other: list, unsure: unsure.filter((field) => !(field in from)) }
+    : undefined;
   const incomparable = findIncomparable(list, detail ?? next, next, passing ? [] : unsure);
   if (detail === null) return { changes: [], kept: {}, unsure: incomparable };
   const silent = [...repeated, ...undecided];

@@ -31,6 +31,17 @@ export function findDueTime(snapshot: Snapshot): { readonly at: number; readonly
   return reading && { at: reading.latest, zone: reading.zone };
 }
 
+/**
+ * Returns the earliest time at which a listed job may be overdue (epoch ms), if its location's zone is
+ * unknown because its detail was never read: the due time in UTC+14. Otherwise `undefined`.
+ */
+export function findEarliestDueTime(snapshot: Snapshot): number | undefined {
+  const { list, detail } = snapshot;
+  if (detail !== null || !list?.dateDue || !findDueTime(snapshot)) return undefined;
+  const reading = readInstants(list.dateDue, null, { midnightIsEndOfDay: true });
+  return reading && reading.earliest < reading.latest ? reading.earliest : undefined;
+}
+
 /** Returns the due time of a snapshot, if the observation was requested after it. */
 export function findOverdue(snapshot: Snapshot, look: Look): ReturnType<typeof findDueTime> {
   const due = findDueTime(snapshot);

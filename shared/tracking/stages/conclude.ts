@@ -5,6 +5,7 @@
 import type { AccountState } from '../../accounts/accounts.ts';
 import type { OrderingClient } from '../../ordering/client.ts';
 import type { Crawl } from '../crawl.ts';
+import type { FetchResult } from '../detail-fetches.ts';
 import { openJobsWrite, tallyOpen } from '../open-jobs.ts';
 import type { Identity, Poll } from '../poll-context.ts';
 import type { Attributes } from '../poll-writer.ts';
@@ -14,10 +15,14 @@ import type { Absences } from './quarantine.ts';
 import type { ApiUserStatus } from './read-api-user.ts';
 import type { Reconciled } from './reconcile.ts';
 
+/** Maximum number of jobs with an unreadable detail in Status. */
+const MAX_UNREAD = 20;
+
 /** Results of the stages before. */
 interface Results {
   readonly list: Crawl;
   readonly observed: Reconciled;
+  readonly fetched: FetchResult;
   readonly absences: Absences | undefined;
   readonly identity: Identity | undefined;
   readonly committed: Committed;
@@ -26,16 +31,19 @@ interface Results {
 
 /** Records the account's state after the poll. Returns the state. */
 export async function conclude(poll: Poll, client: OrderingClient, results: Results): Promise<AccountState> {
-  const { list, observed, absences, identity } = results;
+  const { list, observed, fetched, absences, identity } = results;
   const { all } = results.committed;
   const { statuses } = poll.tracked;
+  const rotated = all && fetched.left === 0 && observed.rotatedThrough !== undefined;
   const attributes = {
     lastPollAt: poll.context.startedAt,
     // The next sweep must find again what this one found but could not store.
     ...(all ? observed.swept.through : {}),
     ...(identity === undefined ? {} : { identityCheckedAt: poll.context.startedAt }),
     ...results.apiUser,
+    ...(rotated ? { rotatedThrough: observed.rotatedThrough } : {}),
   };
+  const details = unreadDetails(poll, fetched);
   if (!list.complete || !all) {
     const problem = list.complete ? new Error('There was no time to commit everything.') : list.problem;
     const result = { kind: 'failed', problem, accepted: true } as const;
@@ -49,11 +57,12 @@ export async function conclude(poll: Poll, client: OrderingClient, results: Resu
     status: {
       ...attributes,
       ...completeAttributes(results),
+      ...details.attributes,
       ...(moved ? { openPrint: open.print } : {}),
     },
     writes: moved ? [open.write] : [],
   } as const;
-  const { problem } = list;
+  const problem = list.problem ?? details.problem;
   if (poll.baselined) {
     const absence = absences && { absence: absences };
     const head = statuses.takeChanges();
@@ -65,6 +74,24 @@ export async function conclude(poll: Poll, client: OrderingClient, results: Resu
   };
   const baselinedWith = list.observations.size + list.unread;
   return recordState(poll, { ...ending, head, result: { kind: 'good', problem, baselinedWith } });
+}
+
+/**
+ * Returns the jobs whose detail cannot be read, as Status attributes and as a message. A job is removed once
+ * its detail is read, or no fetch of it is owed.
+ */
+function unreadDetails({ status, tracked }: Poll, { unreadable, readable, detailProblem }: FetchResult) {
+  const failing = new Set([...status.unreadDetails, ...unreadable]);
+  for (const jobNumber of readable) failing.delete(jobNumber);
+  const jobs = [...failing].filter((jobNumber) => (tracked.index.get(jobNumber)?.nextCheckAt ?? 0) > 0);
+  const [first] = jobs;
+  if (first === undefined) return { attributes: { unreadDetails: undefined, detailProblem: undefined } };
+  const reason = detailProblem?.message ?? status.detailProblem ?? '';
+  const others = jobs.length > 1 ? ` and ${jobs.length - 1} other jobs` : '';
+  return {
+    attributes: { unreadDetails: jobs.slice(0, MAX_UNREAD).map(String), detailProblem: reason },
+    problem: new Error(`The detail of job ${first}${others} can’t be read: ${reason}`),
+  };
 }
 
 /** Returns the Status attributes that a complete crawl changes. */

@@ -4,15 +4,22 @@ import { type FetchResult, fetchJobs } from '../detail-fetches.ts';
 import type { Poll, Session } from '../poll-context.ts';
 import type { Work } from '../work.ts';
 
-const NONE: FetchResult = { made: 0, left: 0, gone: [] };
+const NONE: FetchResult = { made: 0, left: 0, gone: [], unreadable: [], readable: [] };
+
+/** Share of the poll's time in which more fetches than usual may be started. */
+const TIME_SHARE = 0.5;
 
 /** Fetches the jobs that are due. Before the baseline is complete, there are none. */
 export async function investigate(
-  { baselined, context, tracked }: Poll,
+  { deps, baselined, context, tracked, deadline }: Poll,
   { client, signal }: Session,
   list: Crawl,
   works: Iterable<Work>,
 ): Promise<FetchResult> {
+  if (!baselined) return NONE;
   const { index, statuses } = tracked;
-  return baselined ? fetchJobs(works, { ...context, index, statuses, client, signal, seen: list }) : NONE;
+  const { startedAt, pollIntervalSeconds } = context;
+  const stopAt = startedAt + TIME_SHARE * Math.min(pollIntervalSeconds * 1000, deadline - startedAt);
+  const { now } = deps;
+  return fetchJobs(works, { ...context, index, statuses, client, signal, seen: list, now, stopAt });
 }

@@ -1,6 +1,7 @@
 /** First stage of a poll: reads the state of the account. */
 import { type Account, type Status, toAccount, toStatus } from '../../accounts/accounts.ts';
 import { type Head, toHead } from '../../log/head.ts';
+import { type Holds, REQUEST_KINDS } from '../../ordering/client.ts';
 import { type AccountRef, indexPk, keys } from '../../storage/schema.ts';
 import type { Item, Value } from '../../storage/table.ts';
 import { readUpstreamHealth, type Upstream } from '../breaker.ts';
@@ -91,7 +92,7 @@ function createPoll(deps: PollDeps, { startedAt, deadline }: Times, stored: Stor
       revision: status.revision,
       pollId: deps.newId(),
     }),
-    progress: { upstream, pages: 0, accountEvents: [] },
+    progress: { upstream, pages: 0, holds: readHolds(status), accountEvents: [] },
   };
 }
 
@@ -103,6 +104,16 @@ function findNewAbove({ attributes }: Head, { sweptThrough }: Status, startedAt:
   // A job with a higher number may have been tracked and forgotten.
   const forgotten = startedAt - Number(baselineStartedAt) > KEPT_DAYS * 86_400_000;
   return forgotten ? Math.max(baselineNumber, sweptThrough) : baselineNumber;
+}
+
+/** Returns the kinds of requests that an earlier Retry-After holds back. */
+function readHolds({ holds }: Status): Holds {
+  return new Map(
+    REQUEST_KINDS.flatMap((kind) => {
+      const stored = holds.find((hold) => hold.startsWith(`${kind}:`));
+      return stored ? [[kind, Number(stored.slice(kind.length + 1))] as const] : [];
+    }),
+  );
 }
 
 function decodeIndex(items: readonly Item[], projectionVersion: number): JobIndex {

@@ -1,0 +1,95 @@
+/**
+ * The daily rotation: once a day, the detail of each listed job is fetched without a reason of its own. It
+ * finds what the list does not show, such as invoices and line statuses.
+ *
+ * Every job has a fixed time of the day. A cursor in Status is the time through which the rotation is done,
+ * so that no state per job is stored.
+ */
+import type { Status } from '../accounts/accounts.ts';
+import type { Crawl } from './crawl.ts';
+import type { JobIndex } from './job-index.ts';
+import { readSnapshots, type Tracked } from './observation.ts';
+import type { Work } from './work.ts';
+
+const DAY_MS = 86_400_000;
+/** After a pause, the rotation catches up at this multiple of its speed. */
+const CATCH_UP = 2;
+
+/** Jobs of the rotation in one poll. */
+export interface Rotated {
+  readonly works: readonly Work[];
+  /** Time through which the rotation is done once these jobs are fetched (epoch ms). */
+  readonly through: number;
+}
+
+/**
+ * Returns the job numbers whose turn is after `from` and not after `to` (epoch ms), in order of their turns,
+ * at most `limit`. `through` is the time of the last turn, or `to` if all are returned. Pure.
+ */
+export function turnsBetween(
+  jobNumbers: Iterable<number>,
+  from: number,
+  to: number,
+  limit: number,
+): { readonly jobNumbers: readonly number[]; readonly through: number } {
+  const due: { readonly jobNumber: number; readonly at: number }[] = [];
+  for (const jobNumber of jobNumbers) {
+    const at = lastTurn(jobNumber, to);
+    if (at > from) due.push({ jobNumber, at });
+  }
+  due.sort((a, b) => a.at - b.at);
+  const taken = due.slice(0, limit);
+  const through = taken.length === due.length ? to : (taken.at(-1)?.at ?? from);
+  return { jobNumbers: taken.map(({ jobNumber }) => jobNumber), through };
+}
+
+/** Returns the last turn of a job at or before a time (epoch ms). */
+function lastTurn(jobNumber: number, time: number): number {
+  // Fibonacci hashing spreads consecutive numbers evenly over the day.
+  const share = (Math.imul(jobNumber % 2 ** 32, 0x9e3779b1) >>> 0) / 2 ** 32;
+  const offset = Math.floor(share * DAY_MS);
+  return Math.floor((time - offset) / DAY_MS) * DAY_MS + offset;
+}
+
+/** Returns the jobs whose turn has come since the last poll, as far as `room` allows. */
+export async function rotate({
+  tracked,
+  status,
+  list,
+  room,
+  pollIntervalSeconds,
+}: {
+  readonly tracked: Tracked;
+  readonly status: Status;
+  readonly list: Crawl;
+  readonly room: number;
+  readonly pollIntervalSeconds: number;
+}): Promise<Rotated> {
+  const { index, known } = tracked;
+  const { startedAt } = known;
+  // A first rotation begins now.
+  const from = Math.max(status.rotatedThrough ?? startedAt, startedAt - DAY_MS);
+  const perPoll = (list.observations.size * pollIntervalSeconds * 1000) / DAY_MS;
+  const limit = Math.min(room, Math.ceil(CATCH_UP * perPoll));
+  const turns = turnsBetween(quietJobs(list, index), from, startedAt, limit);
+  const snapshots = await readSnapshots(tracked, turns.jobNumbers);
+  const works = turns.jobNumbers.flatMap((jobNumber): Work[] => {
+    const stored = snapshots.get(jobNumber);
+    const entry = index.get(jobNumber);
+    const seen = list.observations.get(jobNumber);
+    if (!stored?.list || !entry || !seen || stored.owed !== null || stored.heldBack) return [];
+    const snapshot = tracked.statuses.withCurrentNames(stored);
+    // Its entry is unchanged, so it is the stored one.
+    const listed = { view: stored.list, look: seen.look };
+    const work = { jobNumber, entry, stored, snapshot, listed, events: [], shown: [] };
+    return [{ ...work, fingerprint: entry.fingerprint, lookSince: startedAt, rotated: true }];
+  });
+  return { works, through: turns.through };
+}
+
+/** Yields the listed jobs that this poll does not process anyway. */
+function* quietJobs({ observations }: Crawl, index: JobIndex): Generator<number> {
+  for (const [jobNumber, { view }] of observations) {
+    if (view === undefined && index.get(jobNumber)?.phase === 'listed') yield jobNumber;
+  }
+}

@@ -1,0 +1,268 @@
+/**
+ * The table of delays in docs/truth.md: how long after a change its event is in the log, measured on the sandbox with a
+ * simulated clock. `DELAYS=write` writes the table.
+ */
+import { readFileSync, writeFileSync } from 'node:fs';
+import { expect, test } from 'vitest';
+import type { EventType } from '../../shared/events/catalogue.ts';
+import { createRig, type Rig } from '../support/tracker.ts';
+
+const INTERVALS = [60, 300];
+const SAMPLES = 20;
+const MINUTE = 60;
+const HOUR = 3_600;
+const DAY = 86_400;
+const T1 = { trackingNumber: 'T1', trackingLink: 'https://carrier.example/T1' };
+const DOCUMENT = new URL('../../docs/truth.md', import.meta.url);
+const TABLE = /(?<=<!-- delays -->\n\n)[\s\S]*?(?=<!-- \/delays -->)/;
+
+interface Row {
+  readonly event: EventType;
+  readonly case: string;
+  /** Seconds from each change to the poll that emits its event. */
+  readonly measure: (rig: Rig, event: EventType) => Promise<number[]>;
+}
+
+/** Changes one job after the other, each at another point of the poll interval and of the quarter hour. */
+function oneByOne(
+  act: (rig: Rig, job: number) => unknown,
+  prepare: (rig: Rig, jobs: readonly number[]) => unknown = () => {},
+): Row['measure'] {
+  return async (rig, event) => {
+    const jobs = await baseline(rig, SAMPLES);
+    await prepare(rig, jobs);
+    const delays: number[] = [];
+    for (const [n, job] of jobs.entries()) {
+      for (let polls = 0; polls < n; polls += 1) await rig.poll();
+      await rig.fresh();
+      const offset = ((n + 0.5) / SAMPLES) * intervalOf(rig);
+      rig.pass(offset);
+      const subject = act(rig, job) ?? job;
+      const changedAt = rig.now();
+      rig.pass(-offset);
+      delays.push(...(await emitted(rig, event, new Map([[Number(subject), changedAt]]))));
+    }
+    return delays;
+  };
+}
+
+/** Changes many jobs at certain times, and waits for all events. */
+function atTimes(
+  act: (rig: Rig, job: number) => unknown,
+  secondsOf: (n: number) => number,
+  prepare: (rig: Rig, jobs: readonly number[]) => unknown = () => {},
+): Row['measure'] {
+  return async (rig, event) => {
+    const jobs = await baseline(rig, 2 * SAMPLES);
+    await prepare(rig, jobs);
+    const start = rig.now();
+    const open = new Map<number, number>();
+    const planned = jobs.map((job, n) => ({ job, at: start + secondsOf(n) * 1000 }));
+    const delays: number[] = [];
+    while (planned.length > 0) {
+      for (let next = planned[0]; next && next.at <= rig.now(); next = planned[0]) {
+        act(rig, next.job);
+        open.set(next.job, rig.now());
+        planned.shift();
+      }
+      if (planned.length > 0) delays.push(...(await poll(rig, event, open)));
+    }
+    return [...delays, ...(await emitted(rig, event, open))];
+  };
+}
+
+async function baseline(rig: Rig, count: number): Promise<readonly number[]> {
+  const dateDue = rig.now() + 60 * DAY * 1000;
+  rig.upstream.createJob({ dateDue });
+  const jobs = Array.from({ length: count }, () => rig.upstream.createJob({ status: 'Scheduled', dateDue }));
+  await rig.poll();
+  return jobs;
+}
+
+const intervalOf = (rig: Rig) =>
+  (rig.ref as Rig['ref'] & { pollIntervalSeconds: number }).pollIntervalSeconds;
+
+/** Polls once; returns the delays of the events that came, and removes them from `open`. */
+async function poll(rig: Rig, event: EventType, open: Map<number, number>): Promise<number[]> {
+  await rig.poll();
+  const delays: number[] = [];
+  for (const { type, subject } of await rig.fresh()) {
+    const job = Number(subject?.slice('jobs/'.length));
+    const changedAt = open.get(job);
+    if (type !== event || changedAt === undefined) continue;
+    delays.push((rig.now() - changedAt) / 1000);
+    open.delete(job);
+  }
+  return delays;
+}
+
+async function emitted(rig: Rig, event: EventType, open: Map<number, number>): Promise<number[]> {
+  const delays: number[] = [];
+  const giveUpAt = rig.now() + 3 * DAY * 1000;
+  while (open.size > 0) {
+    delays.push(...(await poll(rig, event, open)));
+    if (rig.now() > giveUpAt) throw new Error(`${event} was not emitted.`);
+  }
+  return delays;
+}
+
+/** Closes the jobs; then their details are fetched once a day. */
+async function closeLongAgo(rig: Rig, jobs: readonly number[]): Promise<void> {
+  for (const job of jobs) rig.upstream.close(job);
+  for (const seconds of [0, 300, 1_800, 7_200, 21_600]) {
+    rig.pass(seconds);
+    await rig.poll();
+  }
+}
+
+const overdue: Row['measure'] = async (rig, event) => {
+  const due = new Map<number, number>();
+  for (let n = 0; n < SAMPLES; n += 1) {
+    // Local times of Auckland, 13 hours ahead of UTC.
+    const at =
+      Date.parse('2026-03-02T12:00:00Z') + Math.round(((n + 0.5) / SAMPLES) * intervalOf(rig)) * 1000;
+    const dateDue = new Date(at + 13 * HOUR * 1000).toISOString().slice(0, 19);
+    const location = { name: 'Auckland', timezone: 'Pacific/Auckland' };
+    due.set(rig.upstream.createJob({ dateDue, location }), at);
+  }
+  await rig.poll();
+  return emitted(rig, event, due);
+};
+
+const ROWS: readonly Row[] = [
+  { event: 'job.created', case: '', measure: oneByOne(({ upstream }) => upstream.createJob()) },
+  {
+    event: 'job.created',
+    case: 'created and closed between two polls',
+    measure: oneByOne(({ upstream }) => {
+      const job = upstream.createJob();
+      upstream.close(job);
+      return job;
+    }),
+  },
+  {
+    event: 'job.status_changed',
+    case: '',
+    measure: oneByOne(({ upstream }, job) => upstream.setStatus(job, 'In production')),
+  },
+  {
+    event: 'job.line_status_changed',
+    case: 'without another change of the job',
+    measure: atTimes(
+      ({ upstream }, job) => upstream.setLineStatus(job, 0, 'In production'),
+      (n) => DAY + n * 0.04 * DAY,
+    ),
+  },
+  {
+    event: 'job.updated',
+    case: '',
+    measure: oneByOne(({ upstream }, job) => upstream.edit(job, { description: 'Changed' })),
+  },
+  {
+    event: 'job.due_date_changed',
+    case: '',
+    measure: oneByOne(({ upstream }, job) => upstream.edit(job, { dateDue: '2026-06-01T10:00:00' })),
+  },
+  { event: 'job.locked', case: '', measure: oneByOne(({ upstream }, job) => upstream.lock(job)) },
+  {
+    event: 'job.unlocked',
+    case: '',
+    measure: oneByOne(
+      ({ upstream }, job) => upstream.unlock(job),
+      ({ upstream }, jobs) => jobs.map((job) => upstream.lock(job)),
+    ),
+  },
+  {
+    event: 'job.overdue',
+    case: 'also if the job is known only from the baseline',
+    measure: overdue,
+  },
+  {
+    event: 'job.dispatched',
+    case: '',
+    measure: oneByOne(({ upstream }, job) => upstream.dispatch(job)),
+  },
+  {
+    event: 'job.dispatched',
+    case: 'after the job left the list, among the newest 100',
+    measure: oneByOne(({ upstream }, job) => upstream.dispatch(job), closeLongAgo),
+  },
+  {
+    event: 'job.dispatch_revoked',
+    case: '',
+    measure: oneByOne(
+      ({ upstream }, job) => upstream.clearDateOut(job),
+      ({ upstream }, jobs) => jobs.map((job) => upstream.dispatch(job)),
+    ),
+  },
+  {
+    event: 'job.tracking_added',
+    case: '',
+    measure: oneByOne(({ upstream }, job) => upstream.dispatch(job, { tracking: [T1] })),
+  },
+  {
+    event: 'job.tracking_added',
+    case: 'after the job left the list, among the newest 100',
+    measure: oneByOne(({ upstream }, job) => upstream.addTracking(job, T1), closeLongAgo),
+  },
+  {
+    event: 'job.tracking_removed',
+    case: '',
+    measure: oneByOne(
+      ({ upstream }, job) => upstream.removeTracking(job),
+      ({ upstream }, jobs) => jobs.map((job) => upstream.dispatch(job, { tracking: [T1] })),
+    ),
+  },
+  { event: 'job.closed', case: '', measure: oneByOne(({ upstream }, job) => upstream.close(job)) },
+  { event: 'job.cancelled', case: '', measure: oneByOne(({ upstream }, job) => upstream.cancel(job)) },
+  { event: 'job.unavailable', case: '', measure: oneByOne(({ upstream }, job) => upstream.remove(job)) },
+  {
+    event: 'job.reopened',
+    case: '',
+    measure: oneByOne(({ upstream }, job) => upstream.reopen(job), closeLongAgo),
+  },
+  {
+    event: 'job.invoiced',
+    case: 'of a listed job without another change',
+    measure: atTimes(
+      ({ upstream }, job) => upstream.invoice(job),
+      (n) => DAY + n * 0.04 * DAY,
+    ),
+  },
+  {
+    event: 'job.invoiced',
+    case: 'in the first day and a half after the job left the list',
+    measure: atTimes(
+      ({ upstream }, job) => upstream.invoice(job),
+      (n) => (n + 0.5) * 0.0375 * DAY,
+      ({ upstream }, jobs) => jobs.map((job) => upstream.close(job)),
+    ),
+  },
+];
+
+test('the delays in docs/truth.md are those measured', async () => {
+  const lines = [
+    `| event | ${INTERVALS.map((seconds) => `at N = ${format(seconds)}: typical | worst`).join(' | ')} |`,
+    `|---|${'---|'.repeat(2 * INTERVALS.length)}`,
+  ];
+  for (const { event, case: when, measure } of ROWS) {
+    const cells: string[] = [];
+    for (const pollIntervalSeconds of INTERVALS) {
+      const rig = await createRig({ pollIntervalSeconds });
+      const delays = (await measure(rig, event)).sort((a, b) => a - b);
+      cells.push(format(delays[Math.floor(delays.length / 2)] ?? 0), format(delays.at(-1) ?? 0));
+    }
+    lines.push(`| \`${event}\`${when && `, ${when}`} | ${cells.join(' | ')} |`);
+  }
+  const document = readFileSync(DOCUMENT, 'utf8');
+  const measured = `${lines.join('\n')}\n\n`;
+  if (process.env.DELAYS === 'write') writeFileSync(DOCUMENT, document.replace(TABLE, measured));
+  else expect(TABLE.exec(document)?.[0]).toBe(measured);
+}, 240_000);
+
+/** Formats a duration, rounded up. */
+function format(seconds: number): string {
+  if (seconds < 2 * MINUTE) return `${Math.ceil(seconds)} s`;
+  if (seconds < 2 * HOUR) return `${Math.ceil(seconds / MINUTE)} min`;
+  return `${Math.ceil(seconds / HOUR)} h`;
+}
