@@ -9,6 +9,8 @@ import { createRig, type Rig } from '../support/tracker.ts';
 
 const INTERVALS = [60, 300];
 const SAMPLES = 20;
+/** Number of jobs that may disappear in a day without a quarantine. */
+const UNQUARANTINED = 10;
 const MINUTE = 60;
 const HOUR = 3_600;
 const DAY = 86_400;
@@ -27,15 +29,17 @@ interface Row {
 function oneByOne(
   act: (rig: Rig, job: number) => unknown,
   prepare: (rig: Rig, jobs: readonly number[]) => unknown = () => {},
+  samples = SAMPLES,
 ): Row['measure'] {
   return async (rig, event) => {
-    const jobs = await baseline(rig, SAMPLES);
+    const jobs = await baseline(rig, samples);
     await prepare(rig, jobs);
+    await rig.poll();
     const delays: number[] = [];
     for (const [n, job] of jobs.entries()) {
       for (let polls = 0; polls < n; polls += 1) await rig.poll();
       await rig.fresh();
-      const offset = ((n + 0.5) / SAMPLES) * intervalOf(rig);
+      const offset = ((n + 0.5) / samples) * intervalOf(rig);
       rig.pass(offset);
       const subject = act(rig, job) ?? job;
       const changedAt = rig.now();
@@ -214,8 +218,16 @@ const ROWS: readonly Row[] = [
     ),
   },
   { event: 'job.closed', case: '', measure: oneByOne(({ upstream }, job) => upstream.close(job)) },
-  { event: 'job.cancelled', case: '', measure: oneByOne(({ upstream }, job) => upstream.cancel(job)) },
-  { event: 'job.unavailable', case: '', measure: oneByOne(({ upstream }, job) => upstream.remove(job)) },
+  {
+    event: 'job.cancelled',
+    case: 'without quarantine',
+    measure: oneByOne(({ upstream }, job) => upstream.cancel(job), undefined, UNQUARANTINED),
+  },
+  {
+    event: 'job.unavailable',
+    case: 'without quarantine',
+    measure: oneByOne(({ upstream }, job) => upstream.remove(job), undefined, UNQUARANTINED),
+  },
   {
     event: 'job.reopened',
     case: '',
