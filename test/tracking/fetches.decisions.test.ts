@@ -1,0 +1,140 @@
+/** Decisions about detail fetches: order, rotation, due times without a zone, entries of closed jobs. */
+import { describe, expect, it } from 'vitest';
+import { OrderingError } from '../../shared/ordering/errors.ts';
+import { ActiveJob } from '../../shared/ordering/schemas.ts';
+import { concernsDetail, judge } from '../../shared/tracking/departures.ts';
+import { selectFetches } from '../../shared/tracking/detail-fetches.ts';
+import { applyClosedEntry, showsMore } from '../../shared/tracking/diff/closed-entry.ts';
+import { createSnapshot } from '../../shared/tracking/diff/creation.ts';
+import { findEarliestDueTime } from '../../shared/tracking/diff/overdue.ts';
+import type { Known } from '../../shared/tracking/diff/step.ts';
+import { turnsBetween } from '../../shared/tracking/rotation.ts';
+import type { Snapshot } from '../../shared/tracking/snapshot.ts';
+import { type ListView, listView } from '../../shared/tracking/views.ts';
+import type { Work } from '../../shared/tracking/work.ts';
+
+const NOW = Date.parse('2026-03-02T08:00:00Z');
+const DAY_MS = 86_400_000;
+const LOOK = { askedAt: NOW, answeredAt: NOW + 1, view: 'search' } as const;
+const known: Known = {
+  startedAt: NOW,
+  lastGoodCrawlStartedAt: NOW - 60_000,
+  baselineStartedAt: NOW - DAY_MS,
+  newAbove: null,
+};
+
+const view = (fields: Partial<ActiveJob> = {}): ListView =>
+  listView(ActiveJob.parse({ jobNumber: 1, ...fields }));
+const snapshot = (fields: Partial<Snapshot> = {}): Snapshot => ({
+  ...createSnapshot(1, view(), { ...LOOK, view: 'list' }),
+  ...fields,
+});
+
+describe('selectFetches', () => {
+  const work = (jobNumber: number, lookSince: number, more: Partial<Work> = {}): Work => ({
+    ...{ jobNumber, entry: undefined, stored: undefined, events: [], shown: [], fingerprint: 0, lookSince },
+    listed: { view: view(), look: LOOK },
+    snapshot: snapshot(),
+    ...more,
+  });
+  const numbers = (works: readonly Work[], budget: number) => {
+    const { queue, left } = selectFetches(works, budget);
+    return { queue: queue.map(({ jobNumber }) => jobNumber), left };
+  };
+  const isNew = { snapshot: snapshot({ unproven: NOW }) };
+
+  it('takes the longest waiting first', () => {
+    expect(numbers([work(1, 30), work(2, 10), work(3, 20)], 60)).toEqual({ queue: [2, 3, 1], left: 0 });
+  });
+
+  it('takes new jobs, departures and hints before the others, and leaves a quarter to the longest waiting', () => {
+    const { listed: _, ...departed } = work(7, 90);
+    const urgent = [work(5, 80, isNew), work(6, 85, { hinted: true }), departed, work(8, 95, isNew)];
+    const works = [work(1, 10), work(2, 20), work(3, 30), ...urgent];
+    expect(numbers(works, 4)).toEqual({ queue: [5, 6, 7, 1], left: 3 });
+  });
+
+  it('takes a quarter of a backlog, and at most ten times the usual number', () => {
+    const backlog = Array.from({ length: 2_000 }, (_, n) => work(n, n));
+    expect(selectFetches(backlog, 60)).toMatchObject({ queue: { length: 500 }, left: 1_500 });
+    expect(selectFetches(backlog, 6)).toMatchObject({ queue: { length: 60 }, left: 1_940 });
+  });
+
+  it('takes jobs of the rotation last, only within the usual number, and never counts them as left', () => {
+    const rotated = [work(8, 1, { rotated: true }), work(9, 2, { rotated: true })];
+    expect(numbers([...rotated, work(1, 50)], 2)).toEqual({ queue: [1, 8], left: 0 });
+    expect(numbers([...rotated, work(1, 50), work(2, 60)], 2)).toEqual({ queue: [1, 2], left: 0 });
+  });
+});
+
+describe('turnsBetween', () => {
+  const jobs = Array.from({ length: 500 }, (_, n) => 410_000 + n);
+
+  it('gives every job one turn a day, evenly spread', () => {
+    const counts = new Map<number, number>();
+    let most = 0;
+    for (let at = NOW; at < NOW + DAY_MS; at += DAY_MS / 48) {
+      const turns = turnsBetween(jobs, at, at + DAY_MS / 48, 1_000);
+      expect(turns.through).toBe(at + DAY_MS / 48);
+      most = Math.max(most, turns.jobNumbers.length);
+      for (const job of turns.jobNumbers) counts.set(job, (counts.get(job) ?? 0) + 1);
+    }
+    expect(counts.size).toBe(500);
+    expect([...counts.values()].every((count) => count === 1)).toBe(true);
+    expect(most).toBeLessThan(20);
+  });
+
+  it('resumes after the last turn within the limit', () => {
+    const all = turnsBetween(jobs, NOW, NOW + 3_600_000, 1_000).jobNumbers;
+    const first = turnsBetween(jobs, NOW, NOW + 3_600_000, 5);
+    const rest = turnsBetween(jobs, first.through, NOW + 3_600_000, 1_000);
+    expect([...first.jobNumbers, ...rest.jobNumbers]).toEqual(all);
+    expect(turnsBetween(jobs, NOW, NOW + 3_600_000, 0)).toEqual({ jobNumbers: [], through: NOW });
+  });
+});
+
+describe('findEarliestDueTime', () => {
+  it('is the due time in UTC+14 while the zone is unknown', () => {
+    const due = (dateDue: string) => findEarliestDueTime(snapshot({ list: view({ dateDue }) }));
+    expect(due('2026-03-03T10:00:00')).toBe(Date.parse('2026-03-02T20:00:00Z'));
+    expect(due('2026-03-03')).toBe(Date.parse('2026-03-03T10:00:00Z'));
+    expect(due('2026-03-03T10:00:00+01:00')).toBeUndefined();
+  });
+});
+
+describe('A job among the closed ones whose detail cannot be read', () => {
+  const problem = (fields: Partial<ConstructorParameters<typeof OrderingError>[0]>) =>
+    new OrderingError({ kind: 'server_error', operation: 'GET /Jobs/{jobNumber}', ...fields });
+  const parcel = { trackingNumber: 'T1', trackingLink: null };
+
+  it('is closed, unless it is in the active list', () => {
+    const evidence = {
+      ...{ look: LOOK, detail: null, detailLook: LOOK, active: null, activeLook: LOOK },
+      ...{ amongClosed: true, searched: true, detailProblem: problem({}) },
+    };
+    expect(judge(evidence)).toEqual({ kind: 'left', closed: true });
+    expect(judge({ ...evidence, active: view() })).toEqual({ kind: 'listed' });
+  });
+
+  it('is a fault of the detail unless the credentials or the connection failed', () => {
+    expect(concernsDetail(problem({}))).toBe(true);
+    expect(concernsDetail(problem({ kind: 'forbidden' }))).toBe(true);
+    expect(concernsDetail(problem({ kind: 'unauthorized' }))).toBe(false);
+    expect(concernsDetail(problem({ kind: 'network' }))).toBe(false);
+    expect(concernsDetail(problem({ operation: 'GET /Jobs/active' }))).toBe(false);
+    expect(concernsDetail(new Error('other'))).toBe(false);
+  });
+
+  it('has a first dispatch and first tracking by its entry, and no correction', () => {
+    const entry = { view: view({ dateOut: '2026-03-02T07:00:00Z', tracking: [parcel] }), look: LOOK };
+    const first = applyClosedEntry(snapshot(), entry, known);
+    expect(first.events.map(({ type }) => type)).toEqual(['job.dispatched', 'job.tracking_added']);
+    const corrected = view({ dateOut: '2026-03-02T06:00:00Z', tracking: [parcel] });
+    expect(applyClosedEntry(first.snapshot, { view: corrected, look: LOOK }, known).events).toEqual([]);
+    expect(showsMore(first.snapshot, entry.view)).toBe(false);
+    expect(showsMore(first.snapshot, corrected)).toBe(true);
+    expect(showsMore(first.snapshot, view())).toBe(false);
+    const linked = view({ tracking: [{ ...parcel, trackingLink: 'https://carrier.example/T1' }] });
+    expect(showsMore(first.snapshot, linked)).toBe(true);
+  });
+});
