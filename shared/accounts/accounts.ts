@@ -79,7 +79,7 @@ export interface Status {
    */
   readonly sweptAt: number | null;
   readonly sweptThrough: number;
-  /** Time through which the daily rotation of detail fetches is done. `null` before the first. */
+  /** Time through which the daily rotation of detail fetches is done, if not the last complete crawl. */
   readonly rotatedThrough: number | null;
   /** Jobs whose detail cannot be read: up to 20 job numbers, and the error of the last one. */
   readonly unreadDetails: readonly number[];

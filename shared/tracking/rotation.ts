@@ -3,7 +3,7 @@
  * finds what the list does not show, such as invoices and line statuses.
  *
  * Every job has a fixed time of the day. A cursor in Status is the time through which the rotation is done,
- * so that no state per job is stored.
+ * so that no state per job is stored. It is only stored if it is not the start of the last complete crawl.
  */
 import type { Status } from '../accounts/accounts.ts';
 import type { Crawl } from './crawl.ts';
@@ -43,6 +43,11 @@ export function turnsBetween(
   return { jobNumbers: taken.map(({ jobNumber }) => jobNumber), through };
 }
 
+/** Returns the time through which the rotation is done (epoch ms). `null` before the first complete crawl. */
+export function rotatedThrough(status: Status): number | null {
+  return status.rotatedThrough ?? status.lastGoodCrawlStartedAt;
+}
+
 /** Returns the last turn of a job at or before a time (epoch ms). */
 function lastTurn(jobNumber: number, time: number): number {
   // Fibonacci hashing spreads consecutive numbers evenly over the day.
@@ -65,10 +70,9 @@ export async function rotate({
   readonly room: number;
   readonly pollIntervalSeconds: number;
 }): Promise<Rotated> {
-  const { index, known } = tracked;
-  const { startedAt } = known;
-  // A first rotation begins now.
-  const from = Math.max(status.rotatedThrough ?? startedAt, startedAt - DAY_MS);
+  const { index } = tracked;
+  const { startedAt } = list;
+  const from = Math.max(rotatedThrough(status) ?? startedAt, startedAt - DAY_MS);
   const perPoll = (list.observations.size * pollIntervalSeconds * 1000) / DAY_MS;
   const limit = Math.min(room, Math.ceil(CATCH_UP * perPoll));
   const turns = turnsBetween(quietJobs(list, index), from, startedAt, limit);

@@ -478,7 +478,7 @@ describe('two concurrent polls', () => {
 });
 
 describe('a quiet poll of 5,000 jobs', () => {
-  test('requests 50 pages, reads Account, Status, the region and the index, and writes only Status', async () => {
+  test('requests 50 pages and the details of the daily rotation, reads Account, Status, the region and the index, and writes only Status', async () => {
     const table = watchedTable(createMemoryTable());
     const rig = await createRig({ table });
     for (let n = 0; n < 5_000; n += 1) rig.upstream.createJob();
@@ -486,8 +486,15 @@ describe('a quiet poll of 5,000 jobs', () => {
     await rig.poll();
     await rig.fresh();
     table.calls.length = 0;
-    expect(await rig.poll()).toMatchObject({ outcome: 'complete', pages: 50, requests: 50, events: 0 });
-    expect(table.calls).toEqual([
+    const { looks, requests, ...report } = await rig.poll();
+    expect(report).toMatchObject({ outcome: 'complete', pages: 50, events: 0 });
+    expect(requests - looks).toBe(50);
+    // 5,000 jobs a day are 3.5 a minute.
+    expect(looks).toBeLessThanOrEqual(7);
+    // Their snapshots are read, and first details are stored.
+    const rotation = table.calls.filter(({ call }) => call === 'getMany' || call === 'transact');
+    expect(rotation.length).toBeLessThanOrEqual(2);
+    expect(table.calls.filter((call) => !rotation.includes(call))).toEqual([
       { call: 'get', of: ['ACCOUNTS'] },
       { call: 'get', of: ['STATUS'] },
       { call: 'get', of: ['CELL'] },

@@ -10,6 +10,7 @@ import { openJobsWrite, tallyOpen } from '../open-jobs.ts';
 import type { Identity, Poll } from '../poll-context.ts';
 import type { Attributes } from '../poll-writer.ts';
 import { recordState } from '../record-state.ts';
+import { rotatedThrough } from '../rotation.ts';
 import type { Committed } from './commit.ts';
 import type { Absences } from './quarantine.ts';
 import type { ApiUserStatus } from './read-api-user.ts';
@@ -34,14 +35,12 @@ export async function conclude(poll: Poll, client: OrderingClient, results: Resu
   const { list, observed, fetched, absences, identity } = results;
   const { all } = results.committed;
   const { statuses } = poll.tracked;
-  const rotated = all && fetched.left === 0 && observed.rotatedThrough !== undefined;
   const attributes = {
     lastPollAt: poll.context.startedAt,
     // The next sweep must find again what this one found but could not store.
     ...(all ? observed.swept.through : {}),
     ...(identity === undefined ? {} : { identityCheckedAt: poll.context.startedAt }),
     ...results.apiUser,
-    ...(rotated ? { rotatedThrough: observed.rotatedThrough } : {}),
   };
   const details = unreadDetails(poll, fetched);
   if (!list.complete || !all) {
@@ -58,6 +57,7 @@ export async function conclude(poll: Poll, client: OrderingClient, results: Resu
       ...attributes,
       ...completeAttributes(results),
       ...details.attributes,
+      rotatedThrough: rotationCursor(poll, results),
       ...(moved ? { openPrint: open.print } : {}),
     },
     writes: moved ? [open.write] : [],
@@ -92,6 +92,12 @@ function unreadDetails({ status, tracked }: Poll, { unreadable, readable, detail
     attributes: { unreadDetails: jobs.slice(0, MAX_UNREAD).map(String), detailProblem: reason },
     problem: new Error(`The detail of job ${first}${others} can’t be read: ${reason}`),
   };
+}
+
+/** Returns the cursor of the rotation to store, or `undefined` if it is the start of this crawl. */
+function rotationCursor({ status }: Poll, { list, observed, fetched }: Results): number | undefined {
+  const done = fetched.left === 0 ? observed.rotatedThrough : (rotatedThrough(status) ?? undefined);
+  return done === list.startedAt ? undefined : done;
 }
 
 /** Returns the Status attributes that a complete crawl changes. */
