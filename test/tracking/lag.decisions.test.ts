@@ -1,0 +1,239 @@
+/** A detail that is behind the list (shared/tracking/diff/lag.ts), and what proves that a job is new. */
+import { describe, expect, test } from 'vitest';
+import { proveCreated } from '../../shared/tracking/diff/creation.ts';
+import { addListValues, catchUp } from '../../shared/tracking/diff/lag.ts';
+import type { ListAhead } from '../../shared/tracking/snapshot.ts';
+import {
+  BASELINE,
+  detail,
+  detailed,
+  iso,
+  knownAt,
+  list,
+  listed,
+  lookAt,
+  MINUTE,
+  parcel,
+  start,
+  types,
+} from '../support/decisions.ts';
+
+const AT = BASELINE + 600_000;
+const HOUR = 3_600_000;
+
+/** Values of the list, each with the value before them. */
+const ahead = (fields: Record<string, readonly unknown[]>, at = AT): ListAhead =>
+  Object.fromEntries(
+    Object.entries(fields).map(([field, [before, ...values]]) => [field, { before, values, at }]),
+  );
+
+/** How a detail catches up that was `was` and is `next`. */
+const caught = (
+  values: ListAhead | undefined,
+  was: object | null,
+  next: object,
+  askedAt = AT + 1,
+  newer = false,
+) => catchUp({ ahead: values, detail: was && detailed(was) }, detailed(next), askedAt, newer);
+
+const NOTHING = { ahead: undefined, from: {}, repeated: [], undecided: [] };
+
+describe('values of the list that the detail has not shown', () => {
+  const base = { masterJobStatus: 'A', description: 'A' };
+  const add = (before: ListAhead | undefined, own: object | null, next: object) =>
+    addListValues(
+      { ...start(base), ahead: before, detail: own && detailed(own) },
+      listed({ ...base, ...next }),
+      AT,
+    );
+
+  test('are those of each field that changed', () => {
+    expect(add(undefined, null, {})).toBeUndefined();
+    expect(add(undefined, null, { description: 'B' })).toEqual(ahead({ description: ['A', 'B'] }));
+    expect(
+      add(undefined, { jobStatus: 'A', description: 'A' }, { masterJobStatus: 'B', description: 'B' }),
+    ).toEqual(ahead({ status: ['A', 'B'], description: ['A', 'B'] }));
+    const before = ahead({ orderNumber: ['1', '2'] });
+    expect(add(before, null, {})).toBe(before);
+    expect(add(before, null, { description: 'B' })).toEqual({
+      ...before,
+      ...ahead({ description: ['A', 'B'] }),
+    });
+  });
+
+  test('follow the earlier ones, and are none where the views differed for another reason', () => {
+    const before = ahead({ description: ['0', 'A'] }, AT - 1);
+    expect(add(before, { description: '0' }, { description: 'B' })).toEqual(
+      ahead({ description: ['0', 'A', 'B'] }),
+    );
+    expect(
+      add(undefined, { jobStatus: 'x', description: 'x' }, { masterJobStatus: 'B', description: 'B' }),
+    ).toBeUndefined();
+  });
+
+  test('are at most eight', () => {
+    let values: ListAhead | undefined;
+    for (let n = 0; n < 10; n += 1) values = add(values, null, { description: `${n}` });
+    expect(values?.description?.values).toEqual(['2', '3', '4', '5', '6', '7', '8', '9']);
+  });
+});
+
+describe('a detail', () => {
+  test('that follows the list changes nothing', () => {
+    expect(caught(undefined, { description: 'A' }, { description: 'B' })).toEqual(NOTHING);
+    expect(caught(ahead({ description: ['A', 'B'] }), { description: 'A' }, { description: 'B' })).toEqual({
+      ...NOTHING,
+      repeated: ['description'],
+    });
+    expect(caught(ahead({ status: ['A', 'B', 'C'] }), { jobStatus: 'A' }, { jobStatus: 'B' })).toEqual({
+      ...NOTHING,
+      ahead: ahead({ status: ['A', 'C'] }),
+      repeated: ['status'],
+    });
+    expect(caught(ahead({ status: ['A', 'B', 'C'] }), { jobStatus: 'A' }, { jobStatus: 'C' })).toEqual({
+      ...NOTHING,
+      repeated: ['status'],
+    });
+  });
+
+  test('that is unchanged leaves the values for an hour, also the one that it already has', () => {
+    const values = ahead({ description: ['A', 'B', 'A'] });
+    expect(caught(values, { description: 'A' }, { description: 'A' })).toEqual({ ...NOTHING, ahead: values });
+    expect(caught(values, { description: 'A' }, { description: 'A' }, AT + HOUR - 1)).toEqual({
+      ...NOTHING,
+      ahead: values,
+    });
+    expect(caught(values, { description: 'A' }, { description: 'A' }, AT + HOUR)).toEqual(NOTHING);
+  });
+
+  test('with another value is undecided for an hour, and then a change from the last value of the list', () => {
+    const values = ahead({ description: ['A', 'B', 'C'] });
+    const undecided = { ...NOTHING, ahead: values, undecided: ['description'] };
+    expect(caught(values, { description: 'A' }, { description: 'D' })).toEqual(undecided);
+    expect(caught(values, { description: 'A' }, { description: 'D' }, AT + HOUR - 1)).toEqual(undecided);
+    const later = { ...NOTHING, from: { description: 'C' } };
+    expect(caught(values, { description: 'A' }, { description: 'D' }, AT + HOUR)).toEqual(later);
+    expect(caught(values, { description: 'A' }, { description: 'D' }, AT + 1, true)).toEqual(later);
+    // The views name statuses differently.
+    expect(
+      caught(ahead({ status: ['A', 'B'] }), { jobStatus: 'A' }, { jobStatus: 'D' }, AT + 1, true),
+    ).toEqual(NOTHING);
+  });
+
+  test('with the last value of a field is not older than the list was then', () => {
+    const both = { ...ahead({ status: ['A', 'B'] }), ...ahead({ description: ['A', 'B'] }) };
+    const shown = { jobStatus: 'B', description: 'D' };
+    const was = { jobStatus: 'A', description: 'A' };
+    expect(caught(both, was, shown)).toEqual({
+      ...NOTHING,
+      from: { description: 'B' },
+      repeated: ['status'],
+    });
+    const laterOther = { ...ahead({ status: ['A', 'B'] }), ...ahead({ description: ['A', 'B'] }, AT + 1) };
+    expect(caught(laterOther, was, shown, AT + 2)).toEqual({
+      ...NOTHING,
+      ahead: ahead({ description: ['A', 'B'] }, AT + 1),
+      repeated: ['status'],
+      undecided: ['description'],
+    });
+  });
+
+  test('that is the first has the value before, one of the list, or the views differ for another reason', () => {
+    const values = ahead({ description: ['A', 'B', 'C'] });
+    expect(caught(values, null, { description: 'A' })).toEqual({ ...NOTHING, ahead: values });
+    expect(caught(values, null, { description: 'B' })).toEqual({
+      ...NOTHING,
+      ahead: ahead({ description: ['A', 'C'] }),
+      repeated: ['description'],
+    });
+    expect(caught(values, null, { description: 'x' })).toEqual(NOTHING);
+    expect(
+      caught(ahead({ dateDue: [null, '2026-03-03T00:00:00'] }), null, { dateDue: '2026-03-03' }),
+    ).toEqual({
+      ...NOTHING,
+      repeated: ['dateDue'],
+    });
+  });
+
+  test('of a delisted job causes no event for a repeated value and one for a later value', () => {
+    const first = detail(start({ description: 'A' }), { description: 'A' }, 1, { description: 'A' }).snapshot;
+    const changed = list(first, { description: 'B' }, 2).snapshot;
+    const again = list(changed, { description: 'C' }, 3).snapshot;
+    const behind = detail(again, { description: 'A' }, 4);
+    const repeated = detail(behind.snapshot, { description: 'B' }, 5);
+    const last = detail(repeated.snapshot, { description: 'C' }, 6);
+    const next = detail(last.snapshot, { description: 'D' }, 7);
+    expect([behind, repeated, last, next].map(types)).toEqual([[], [], [], ['job.updated']]);
+  });
+});
+
+describe('a status that was null', () => {
+  const silent = start({ masterJobStatus: null });
+
+  test('is a change only together with another one', () => {
+    expect(types(list(silent, { masterJobStatus: 'A' }, 1))).toEqual([]);
+    expect(types(list(silent, { masterJobStatus: 'A', description: 'B' }, 1))).toEqual([
+      'job.updated',
+      'job.status_changed',
+    ]);
+    expect(types(list(start({ masterJobStatus: 'A' }), { masterJobStatus: 'B' }, 1))).toEqual([
+      'job.status_changed',
+    ]);
+  });
+
+  test('likewise of lines', () => {
+    const lines = (...statuses: (string | null)[]) => ({
+      lines: statuses.map((jobLineStatus, jobLineId) => ({ jobLineId, jobLineStatus })),
+    });
+    const first = detail(start(), lines(null, null), 1, {}).snapshot;
+    expect(types(detail(first, lines('A', 'B'), 2, {}))).toEqual([]);
+    const known = detail(start(), lines('A', null), 1, {}).snapshot;
+    expect(types(detail(known, lines('B', 'B'), 2, {}))).toEqual(['job.line_status_changed']);
+    const unknown = detail(start({ masterJobStatus: null }), { jobStatus: null, ...lines(null) }, 1, {
+      masterJobStatus: null,
+    });
+    expect(types(detail(unknown.snapshot, { jobStatus: 'A', ...lines('A') }, 2))).toEqual([]);
+  });
+});
+
+describe('a job is new', () => {
+  const unproven = { ...start(), jobNumber: 8, unproven: BASELINE + MINUTE, listAt: BASELINE + 5 * MINUTE };
+  const known = { ...knownAt(BASELINE + 5 * MINUTE), newAbove: 7 };
+  const prove = (dateIn: string | null, over: object = {}, jobNumber = 8) =>
+    proveCreated({ ...unproven, jobNumber }, detailed({ dateIn }), lookAt(BASELINE + 6 * MINUTE), {
+      ...known,
+      ...over,
+    });
+  const TOLERATED = 15 * MINUTE;
+
+  test('by its number, if its date is missing or little earlier', () => {
+    expect(prove(null)).toEqual({ created: true, since: BASELINE });
+    expect(prove(null, {}, 7)).toEqual({ created: false, since: null });
+    expect(prove(null, { newAbove: null })).toEqual({ created: false, since: null });
+    expect(prove(null, { baselineStartedAt: null })).toEqual({ created: false, since: null });
+    expect(prove(iso(BASELINE - TOLERATED))).toEqual({ created: true, since: null });
+    expect(prove(iso(BASELINE - TOLERATED - 1))).toMatchObject({ created: false });
+    expect(prove(iso(BASELINE + 1))).toEqual({ created: true, since: BASELINE });
+  });
+
+  test('by its date, since the last crawl before it that can prove it', () => {
+    expect(prove(iso(BASELINE + 4 * MINUTE), {}, 7)).toEqual({ created: true, since: BASELINE + 4 * MINUTE });
+    expect(prove(iso(BASELINE), { lastGoodCrawlStartedAt: null }, 7)).toEqual({
+      created: true,
+      since: BASELINE,
+    });
+    expect(
+      prove(iso(BASELINE + 6 * MINUTE), { lastGoodCrawlStartedAt: BASELINE + 5 * MINUTE }, 7).since,
+    ).toBe(BASELINE + 5 * MINUTE);
+  });
+
+  test('or was only hidden: then the parcels of both views count as announced', () => {
+    const hidden = { ...start({ tracking: [parcel('A')] }), unproven: BASELINE };
+    const shown = { tracking: [parcel('A')] };
+    const first = detail(hidden, { shippingAddresses: [parcel('A'), parcel('B')] }, 1, shown);
+    expect(types(first)).toEqual([]);
+    expect(first.snapshot.announced.tracking.map(({ number }) => number)).toEqual(['A', 'B']);
+    const without = detail({ ...start(), unproven: BASELINE }, { shippingAddresses: [parcel('B')] }, 1, {});
+    expect(types(without)).toEqual(['job.tracking_added']);
+  });
+});
