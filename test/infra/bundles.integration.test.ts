@@ -81,8 +81,13 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
 
 /** Maximum size of a bundle. */
 const LIMIT_BYTES = 1_000_000;
-/** Larger bundles. `manage` validates addresses and templates. */
-const LIMITS: Readonly<Record<string, number>> = { notify: 1_500_000, api: 1_050_000, manage: 1_100_000 };
+/** Larger bundles. All of the API contain all routes. `manage` validates addresses and templates. */
+const LIMITS: Readonly<Record<string, number>> = {
+  notify: 1_500_000,
+  api: 1_050_000,
+  live: 1_050_000,
+  manage: 1_100_000,
+};
 /** Logical ids of the functions, without construct path and hash, where they differ from the name of the entry. */
 const IDS: Readonly<Record<string, string>> = {
   api: 'ApiFunction',
