@@ -1,9 +1,10 @@
 /** The outcome of a job that is missing from a complete crawl (shared/tracking/departures.ts). */
 import { describe, expect, test } from 'vitest';
-import type { ActiveJobsQuery, OrderingClient } from '../../shared/ordering/client.ts';
+import { type ActiveJobsQuery, JOB_DETAIL, type OrderingClient } from '../../shared/ordering/client.ts';
 import { OrderingError, type OrderingErrorKind } from '../../shared/ordering/errors.ts';
 import { ActiveJob, JobDetail } from '../../shared/ordering/schemas.ts';
 import { type Evidence, investigate, judge, searchesFind } from '../../shared/tracking/departures.ts';
+import { listView } from '../../shared/tracking/views.ts';
 import { BASELINE, detailed, listed, lookAt } from '../support/decisions.ts';
 
 describe('the verdict on a missing job (rule 3)', () => {
@@ -85,6 +86,8 @@ function scripted(script: Script) {
     async job(jobNumber, signal) {
       asked.push('detail');
       signals.add(signal);
+      const [failing, kind] = script.fails ?? [];
+      if (failing === 'detail' && kind) throw new OrderingError({ kind, operation: JOB_DETAIL });
       const record = nth(script.details ?? [{}], 'detail');
       return answered(record === null ? undefined : JobDetail.parse({ jobNumber, ...record }));
     },
@@ -307,5 +310,63 @@ describe('a negative verdict requires searches that find a listed job (rule 3)',
       { page: 1, pageSize: 100, includeClosedJobs: true },
       { page: 1, pageSize: 100, includeClosedJobs: true, searchText: '7' },
     ]);
+  });
+});
+
+describe('a detail that cannot be read', () => {
+  const fails = ['detail', 'server_error'] as const;
+
+  test.each([
+    ['in the active list', { active: [HERE] }, ['detail', 'active'], { kind: 'listed' }],
+    [
+      'among the closed',
+      { withClosed: [HERE] },
+      ['detail', 'active', 'with closed', 'active'],
+      { jobNumber: 1 },
+    ],
+    [
+      'back between the two searches',
+      { active: [NOWHERE, HERE], withClosed: [HERE] },
+      ['detail', 'active', 'with closed', 'active'],
+      { kind: 'listed' },
+    ],
+  ] as const)('leaves the lists as evidence: %s', async (_, script, asked, verdict) => {
+    const service = scripted({ ...script, fails });
+    const evidence = await investigate(service.client, 1);
+    expect(service.asked).toEqual(asked);
+    const searches = asked.length - 1;
+    const look = { askedAt: BASELINE + 990, answeredAt: BASELINE + searches * 1000, view: 'search' };
+    expect(evidence).toMatchObject({ detail: null, look, detailLook: look, searched: true });
+    expect(evidence.detailProblem).toMatchObject({ kind: 'server_error' });
+    if ('kind' in verdict) expect(judge(evidence)).toMatchObject(verdict);
+    const closed = 'withClosed' in script;
+    expect(evidence.amongClosed).toBe(closed);
+    expect(evidence.closed).toEqual(
+      closed
+        ? {
+            view: listView(ActiveJob.parse({ jobNumber: 1 })),
+            look: { askedAt: BASELINE + 1990, answeredAt: BASELINE + 2000, view: 'search' },
+          }
+        : undefined,
+    );
+    expect('closed' in evidence).toBe(closed);
+  });
+
+  test('proves nothing if the job is in neither list', async () => {
+    const outcome = investigate(scripted({ fails }).client, 1);
+    await expect(outcome).rejects.toMatchObject({ cause: { kind: 'server_error' } });
+    await expect(outcome).rejects.not.toBeInstanceOf(OrderingError);
+  });
+
+  test.each(['unauthorized', 'network'] as const)('because of %s proves nothing', async (kind) => {
+    const service = scripted({ active: [HERE], fails: ['detail', kind] });
+    await expect(investigate(service.client, 1)).rejects.toMatchObject({ kind });
+    expect(service.asked).toEqual(['detail']);
+  });
+
+  test('after the end of the poll proves nothing', async () => {
+    const service = scripted({ active: [HERE], fails });
+    await expect(investigate(service.client, 1, AbortSignal.abort())).rejects.toBeInstanceOf(OrderingError);
+    expect(service.asked).toEqual(['detail']);
   });
 });

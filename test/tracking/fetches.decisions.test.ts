@@ -1,7 +1,7 @@
 /** Decisions about detail fetches: order, rotation, due times without a zone, entries of closed jobs. */
 import { describe, expect, it } from 'vitest';
 import { OrderingError } from '../../shared/ordering/errors.ts';
-import { ActiveJob } from '../../shared/ordering/schemas.ts';
+import { ActiveJob, JobDetail } from '../../shared/ordering/schemas.ts';
 import { concernsDetail, judge } from '../../shared/tracking/departures.ts';
 import { selectFetches } from '../../shared/tracking/detail-fetches.ts';
 import { applyClosedEntry, showsMore } from '../../shared/tracking/diff/closed-entry.ts';
@@ -10,7 +10,7 @@ import { findEarliestDueTime } from '../../shared/tracking/diff/overdue.ts';
 import type { Known } from '../../shared/tracking/diff/step.ts';
 import { turnsBetween } from '../../shared/tracking/rotation.ts';
 import type { Snapshot } from '../../shared/tracking/snapshot.ts';
-import { type ListView, listView } from '../../shared/tracking/views.ts';
+import { detailView, type ListView, listView } from '../../shared/tracking/views.ts';
 import type { Work } from '../../shared/tracking/work.ts';
 
 const NOW = Date.parse('2026-03-02T08:00:00Z');
@@ -100,6 +100,16 @@ describe('findEarliestDueTime', () => {
     expect(due('2026-03-03')).toBe(Date.parse('2026-03-03T10:00:00Z'));
     expect(due('2026-03-03T10:00:00+01:00')).toBeUndefined();
   });
+
+  it('is not needed for a job whose detail was read, that has no due date, or that was dispatched', () => {
+    const list = view({ dateDue: '2026-03-03' });
+    const detail = detailView(JobDetail.parse({ jobNumber: 1 }));
+    expect(findEarliestDueTime(snapshot({ list, detail }))).toBeUndefined();
+    expect(findEarliestDueTime(snapshot())).toBeUndefined();
+    expect(findEarliestDueTime(snapshot({ list: null }))).toBeUndefined();
+    const out = view({ dateDue: '2026-03-03', dateOut: '2026-03-01' });
+    expect(findEarliestDueTime(snapshot({ list: out }))).toBeUndefined();
+  });
 });
 
 describe('A job among the closed ones whose detail cannot be read', () => {
@@ -134,7 +144,16 @@ describe('A job among the closed ones whose detail cannot be read', () => {
     expect(showsMore(first.snapshot, entry.view)).toBe(false);
     expect(showsMore(first.snapshot, corrected)).toBe(true);
     expect(showsMore(first.snapshot, view())).toBe(false);
+    const second = view({ tracking: [parcel, { trackingNumber: 'T2', trackingLink: null }] });
+    expect(showsMore(first.snapshot, second)).toBe(true);
+    const shown = { view: view({ masterJobStatus: 'Shipped' }), look: LOOK };
+    expect(applyClosedEntry(snapshot(), shown, known).shown.map(({ status }) => status)).toEqual(['Shipped']);
     const linked = view({ tracking: [{ ...parcel, trackingLink: 'https://carrier.example/T1' }] });
     expect(showsMore(first.snapshot, linked)).toBe(true);
+    const known2 = applyClosedEntry(snapshot(), { view: linked, look: LOOK }, known).snapshot;
+    expect([linked, view({ tracking: [parcel] })].map((entry) => showsMore(known2, entry))).toEqual([
+      false,
+      false,
+    ]);
   });
 });

@@ -167,6 +167,39 @@ describe('a detail', () => {
   });
 });
 
+describe('a detail of a job that left the list', () => {
+  const first = detail(start({ description: 'A' }), { description: 'A' }, 1, { description: 'A' }).snapshot;
+  const changed = list(first, { description: 'B' }, 2).snapshot;
+
+  test('that shows a dispatch which the list lacked is not older than the list', () => {
+    const dateOut = '2026-03-02T08:02:00Z';
+    expect(types(detail(changed, { description: 'C', dateOut }, 3))).toEqual([
+      'job.updated',
+      'job.dispatched',
+    ]);
+    const out = list(changed, { description: 'B', dateOut }, 3).snapshot;
+    expect(types(detail(out, { description: 'C', dateOut }, 4))).toEqual([]);
+  });
+
+  test('is comparable in the fields of which the list is ahead', () => {
+    expect(changed.unsure).toEqual([]);
+    const again = list(changed, { description: 'C' }, 3).snapshot;
+    expect(again.unsure).toEqual([]);
+  });
+
+  test('is marked as returned once its dispatch was revoked, and until it is editable', () => {
+    const dateOut = '2026-03-02T08:02:00Z';
+    const out = detail(first, { dateOut, permissions: { canEdit: false } }, 2).snapshot;
+    expect(out.returned).toBeUndefined();
+    const locked = detail(out, { permissions: { canEdit: false } }, 3);
+    expect([types(locked).includes('job.dispatch_revoked'), locked.snapshot.returned]).toEqual([true, true]);
+    expect(detail(locked.snapshot, { permissions: { canEdit: false } }, 4).snapshot.returned).toBe(true);
+    expect(detail(locked.snapshot, { permissions: { canEdit: true } }, 4).snapshot.returned).toBeUndefined();
+    expect(detail(out, { permissions: { canEdit: true } }, 3).snapshot.returned).toBeUndefined();
+    expect(detail(first, { permissions: { canEdit: false } }, 3).snapshot.returned).toBeUndefined();
+  });
+});
+
 describe('a status that was null', () => {
   const silent = start({ masterJobStatus: null });
 

@@ -1,6 +1,13 @@
 /** Whether so many jobs disappeared that the answers are not trusted (shared/tracking/quarantine.ts). */
 import { describe, expect, test } from 'vitest';
-import { type Absence, addToTally, countTally, judgeAbsence } from '../../shared/tracking/quarantine.ts';
+import {
+  type Absence,
+  addToTally,
+  countTally,
+  judgeAbsence,
+  missingJobs,
+  readTally,
+} from '../../shared/tracking/quarantine.ts';
 
 const HOUR_MS = 3_600_000;
 
@@ -55,4 +62,14 @@ describe('the decision (rule 10)', () => {
     expect(tally).toHaveLength(25);
     expect(countTally(tally, 99 * HOUR_MS)).toBe(25);
   });
+});
+
+test('missing jobs are those without an answer, suspected, and with contradictory answers', () => {
+  const absence: Absence = { listed: 90, unanswered: 1, suspected: 20, contradictory: 300, announced: 4_000 };
+  expect(missingJobs(absence)).toBe(321);
+});
+
+test('the counter of verdicts is stored in the head', () => {
+  expect(readTally({})).toEqual([]);
+  expect(readTally({ goneTally: ['7:3'] })).toEqual(['7:3']);
 });

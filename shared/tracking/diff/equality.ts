@@ -1,15 +1,16 @@
 /** Equality of the fields that both views of a job have (rule 6). Pure. */
-import type { SharedField } from '../snapshot.ts';
+import type { LaggingField, SharedField } from '../snapshot.ts';
 import { sameTime } from '../timestamps.ts';
 import type { ListView } from '../views.ts';
 
 export type SharedValues = Pick<ListView, SharedField>;
+type LaggingValues = SharedValues & Partial<Pick<ListView, 'status'>>;
 
 /**
  * Returns whether a field of one view is unchanged. A flag that is missing on one side is unknown, and not
  * a change.
  */
-export function same(field: SharedField, a: SharedValues, b: SharedValues): boolean {
+export function same(field: LaggingField, a: LaggingValues, b: LaggingValues): boolean {
   const flag = field === 'canEdit' || field === 'mustDate';
   return (flag && (a[field] === null || b[field] === null)) || equal(field, a, b);
 }
@@ -18,6 +19,6 @@ export function same(field: SharedField, a: SharedValues, b: SharedValues): bool
  * Returns whether both views have the same value of a field. A flag that only one side contains is not
  * equal.
  */
-export function equal(field: SharedField, a: SharedValues, b: SharedValues): boolean {
+export function equal(field: LaggingField, a: LaggingValues, b: LaggingValues): boolean {
   return field === 'dateDue' ? sameTime(a.dateDue, b.dateDue) : a[field] === b[field];
 }

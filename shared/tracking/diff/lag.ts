@@ -10,7 +10,6 @@ import { equal, same } from './equality.ts';
 const MAX_VALUES = 8;
 /** A detail that was requested so much later is not older than the list was. */
 const MAX_LAG_MS = 3_600_000;
-const NONE = { before: null, values: [], at: 0 };
 const FIELDS: readonly LaggingField[] = ['status', ...SHARED_FIELDS];
 
 /**
@@ -25,8 +24,8 @@ export function addListValues(
   if (was === null) return ahead;
   const added = FIELDS.flatMap((field) => {
     const known = ahead?.[field];
-    const follows = known || detail === null || isSame(field, was, detail);
-    if (!follows || isSame(field, was, next)) return [];
+    const follows = known || detail === null || same(field, was, detail);
+    if (!follows || same(field, was, next)) return [];
     const values = [...(known?.values ?? []), next[field]].slice(-MAX_VALUES);
     return [[field, { before: known ? known.before : was[field], values, at }]];
   });
@@ -62,38 +61,32 @@ export function catchUp(
   const left: Record<string, unknown> = {};
   const from: Record<string, unknown> = {};
   const repeated: LaggingField[] = [];
-  const unknown: LaggingField[] = [];
+  const unknown = new Map<LaggingField, { readonly values: readonly unknown[]; readonly at: number }>();
   let shownUntil = 0;
   for (const field of FIELDS) {
-    const { before, values, at } = ahead[field] ?? NONE;
-    if (values.length === 0) continue;
+    const shown = ahead[field];
+    if (!shown) continue;
+    const { before, values, at } = shown;
     const isUnchanged = was !== null && isValue(field, was[field], next);
     const found = isUnchanged ? -1 : values.findIndex((value) => isValue(field, value, next));
     // A first value that the list never had: the views differ for another reason.
     if (was === null && found < 0 && !isValue(field, before, next)) continue;
     const rest = values.slice(found + 1);
     if (found >= 0) repeated.push(field);
-    else if (was !== null && !isUnchanged) unknown.push(field);
+    else if (was !== null && !isUnchanged) unknown.set(field, shown);
     if (rest.length === 0) shownUntil = Math.max(shownUntil, at);
     else if (askedAt - at < MAX_LAG_MS) left[field] = { before, values: rest, at };
   }
-  const undecided = unknown.filter((field) => {
-    const { values, at } = ahead[field] ?? NONE;
-    if (!newer && at > shownUntil && askedAt - at < MAX_LAG_MS) return true;
+  const undecided = [...unknown].flatMap(([field, { values, at }]) => {
+    if (!newer && at > shownUntil && askedAt - at < MAX_LAG_MS) return [field];
     // The views name statuses differently, so that the detail's own change counts.
     if (field !== 'status') from[field] = values.at(-1);
     delete left[field];
-    return false;
+    return [];
   });
   return { ahead: Object.keys(left).length > 0 ? (left as ListAhead) : undefined, from, repeated, undecided };
 }
 
-type Values = Pick<ListView, LaggingField>;
-
-function isSame(field: LaggingField, a: Values, b: Values): boolean {
-  return field === 'status' ? a.status === b.status : same(field, a, b);
-}
-
-function isValue(field: LaggingField, value: unknown, view: Values): boolean {
-  return field === 'status' ? value === view.status : equal(field, { ...view, [field]: value }, view);
+function isValue(field: LaggingField, value: unknown, view: Pick<ListView, LaggingField>): boolean {
+  return equal(field, { ...view, [field]: value }, view);
 }
