@@ -52,7 +52,7 @@ export interface EventDataByType {
     /** Value of `dateIn` upstream. */
     occurredAt: string | null;
   };
-  /** The status of a job changed: in the list or, after the job was delisted, in its detail. */
+  /** The status of a job changed in the list, or in the job detail if the job is no longer listed. */
   'job.status_changed': {
     account: string;
     region: string;
@@ -62,7 +62,7 @@ export interface EventDataByType {
       status: Change<string | null>;
     };
   };
-  /** The status of one or more lines changed. Lines are observed only in detail fetches, so some changes can be missed. */
+  /** The status of one or more lines changed. Lines are only in the job detail, which is fetched less often than the list. So some changes can be missed. */
   'job.line_status_changed': {
     account: string;
     region: string;
@@ -75,7 +75,7 @@ export interface EventDataByType {
       to: string | null;
     }>;
   };
-  /** A job was dispatched (`dateOut` was set). Emitted once per dispatch, even if the date is corrected. */
+  /** A job was dispatched (`dateOut` was set). Emitted once per dispatch, even if the date is corrected later. */
   'job.dispatched': {
     account: string;
     region: string;
@@ -97,7 +97,7 @@ export interface EventDataByType {
       dateOut: Change<string | null>;
     };
   };
-  /** Tracking was added to parcels. One event per observation, with all of them. */
+  /** Tracking was added to one or more parcels. One event contains all parcels that were observed at the same time. */
   'job.tracking_added': {
     account: string;
     region: string;
@@ -106,7 +106,7 @@ export interface EventDataByType {
     changes: Record<string, never>;
     tracking: TrackingEntry[];
   };
-  /** The link of a known parcel was added or changed, or a parcel with only a link got its number. */
+  /** The tracking link of a known parcel was added or changed, or a parcel that had only a link got its number. */
   'job.tracking_updated': {
     account: string;
     region: string;
@@ -124,7 +124,7 @@ export interface EventDataByType {
     changes: Record<string, never>;
     tracking: TrackingEntry[];
   };
-  /** The due date changed, or whether it is mandatory. */
+  /** The due date changed, or the flag that marks it as mandatory. */
   'job.due_date_changed': {
     account: string;
     region: string;
@@ -135,7 +135,7 @@ export interface EventDataByType {
       mustDate?: Change<boolean | null>;
     };
   };
-  /** Description, order number, order group or origin changed, or the dispatch date was corrected. */
+  /** The description, order number, order group or origin of a job changed, or its dispatch date was corrected. */
   'job.updated': {
     account: string;
     region: string;
@@ -181,7 +181,7 @@ export interface EventDataByType {
     dueAt: string;
     zone: string;
   };
-  /** A job was delisted and is among the closed jobs. */
+  /** A job left the list of active jobs and is among the closed jobs. */
   'job.closed': {
     account: string;
     region: string;
@@ -189,7 +189,7 @@ export interface EventDataByType {
     observed: Observed;
     changes: Record<string, never>;
   };
-  /** A job is in neither list, locked and undispatched, confirmed by two observations some time apart. Inferred, because the ordering API does not list cancelled jobs. */
+  /** A job left the list of active jobs, is not among the closed jobs, and is locked and not dispatched. Two checks some minutes apart confirmed it. Inferred, because the ordering API does not list cancelled jobs. */
   'job.cancelled': {
     account: string;
     region: string;
@@ -201,7 +201,7 @@ export interface EventDataByType {
     /** Status name in the job detail. */
     jobStatus: string | null;
   };
-  /** A job is unknown upstream (404) and in neither list, confirmed by two observations some time apart. */
+  /** A job no longer exists in the ordering API: its detail responds with 404, and neither the active nor the closed jobs include it. Two checks some minutes apart confirmed it. */
   'job.unavailable': {
     account: string;
     region: string;
@@ -211,7 +211,7 @@ export interface EventDataByType {
     inferred: true;
     jobStatus: string | null;
   };
-  /** A closed, cancelled or unavailable job is in the active list again. */
+  /** A closed, cancelled or unavailable job is in the list of active jobs again. */
   'job.reopened': {
     account: string;
     region: string;
@@ -230,7 +230,7 @@ export interface EventDataByType {
       invoiceNumber: Change<string | null>;
     };
   };
-  /** All jobs of an order group are dispatched, not counting those that ended without dispatch. Emitted again if a job joins the group or is dispatched later. */
+  /** All jobs of an order group are dispatched. Jobs that were cancelled, closed or became unavailable without a dispatch do not count. Emitted again if another job is added to the group or dispatched later. */
   'order_group.dispatched': {
     account: string;
     region: string;
@@ -250,7 +250,7 @@ export interface EventDataByType {
     observed?: Partial<Observed>;
     openJobs: number;
   };
-  /** Several consecutive polls failed. No changes are emitted until a poll succeeds. */
+  /** Several consecutive polls failed. No changes are observed until a poll succeeds. */
   'account.poll_failing': {
     account: string;
     region: string;
@@ -258,7 +258,7 @@ export interface EventDataByType {
     consecutiveFailures: number;
     reason: string;
   };
-  /** A poll succeeded after account.poll_failing. */
+  /** A poll succeeded after `account.poll_failing`. */
   'account.poll_recovered': {
     account: string;
     region: string;
@@ -278,7 +278,7 @@ export interface EventDataByType {
     region: string;
     observed?: Partial<Observed>;
   };
-  /** The credentials belong to another account. Polling stops until the operator confirms or replaces them. */
+  /** The credentials belong to another account of the ordering API. Polling stops until the operator confirms the other account or replaces the credentials. */
   'account.identity_mismatch': {
     account: string;
     region: string;
@@ -286,7 +286,7 @@ export interface EventDataByType {
     expectedId: number;
     actualId: number;
   };
-  /** So many jobs were delisted at once that the data of the ordering API is in doubt. Cancellations and removals are not emitted during the quarantine. */
+  /** So many jobs disappeared at once that the list may be wrong. During the quarantine, `job.cancelled` and `job.unavailable` are not emitted. */
   'account.quarantined': {
     account: string;
     region: string;
@@ -300,7 +300,7 @@ export interface EventDataByType {
     /** Number of jobs reported as cancelled or unavailable in the last 24 hours. */
     reported: number;
   };
-  /** An identity mismatch or a quarantine ended, by itself or by confirmation of the operator. */
+  /** An identity mismatch or a quarantine ended, either automatically or because the operator confirmed it. */
   'account.resumed': {
     account: string;
     region: string;
@@ -308,7 +308,7 @@ export interface EventDataByType {
     previousState: 'quarantined' | 'identity_mismatch';
     by: 'automatic' | 'operator';
   };
-  /** The log of the account was restored from a backup. Events recorded after `after` before the restore are lost; changes that still apply are emitted again. Fetch all jobs again. */
+  /** The log of the account was restored from a backup. Events after the cursor `after` were lost. Changes that still apply are emitted again, with new ids. Fetch all jobs again. */
   'account.restored': {
     account: string;
     region: string;
@@ -325,7 +325,7 @@ export interface EventDataByType {
     /** Previous name of the status, if it was renamed upstream. */
     previousName?: string;
   };
-  /** The ordering API fails for the whole region. Emitted once, instead of account.poll_failing for each account. */
+  /** The ordering API fails for the whole region. Emitted once, instead of `account.poll_failing` for each account. */
   'upstream.outage': {
     region: string;
     /** Time of the first failure. */
@@ -337,7 +337,7 @@ export interface EventDataByType {
     /** Error message of the last failure. */
     reason: string;
   };
-  /** The ordering API responds again after upstream.outage. */
+  /** The ordering API responds again after `upstream.outage`. */
   'upstream.recovered': {
     region: string;
     /** Time of the first failure. */
@@ -345,7 +345,7 @@ export interface EventDataByType {
     /** Time from `since` to the first response, in seconds. */
     durationSeconds: number;
   };
-  /** An endpoint was disabled: all deliveries failed for days, or it responded with 410. When enabled again, it resumes at its cursor. */
+  /** An endpoint was disabled, because all deliveries failed for days or because it responded with 410. When an operator enables it again, delivery resumes where it stopped. */
   'endpoint.disabled': {
     region: string;
     /** Id of the endpoint, or name of the built-in sink. */
@@ -355,7 +355,7 @@ export interface EventDataByType {
     /** Start of the failures. `null`: the endpoint was receiving events. */
     failingSince: string | null;
   };
-  /** An endpoint accepts events again after endpoint.disabled. */
+  /** An endpoint accepts events again after `endpoint.disabled`. */
   'endpoint.recovered': {
     region: string;
     /** Id of the endpoint, or name of the built-in sink. */
@@ -363,7 +363,7 @@ export interface EventDataByType {
     /** Timestamp (ISO 8601, UTC). */
     disabledAt: string;
   };
-  /** Events expired before they were delivered to an endpoint. Delivery resumes with the oldest event that is still kept. */
+  /** Events expired before they were delivered to an endpoint. Delivery resumes with the oldest event that is still in the log. */
   'endpoint.events_lost': {
     region: string;
     /** Id of the endpoint, or name of the built-in sink. */
@@ -375,7 +375,7 @@ export interface EventDataByType {
     /** Sequence number of the last lost event. */
     last: number;
   };
-  /** An endpoint rejected an event on the last attempt. The following events of the job are delivered without it. */
+  /** An endpoint rejected an event on the last attempt. The event is no longer retried. The later events of the job are delivered. */
   'endpoint.event_dead': {
     region: string;
     /** Id of the endpoint, or name of the built-in sink. */

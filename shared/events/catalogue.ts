@@ -67,11 +67,11 @@ export const catalogue = {
     }),
   },
   'job.status_changed': {
-    when: 'The status of a job changed: in the list or, after the job was delisted, in its detail.',
+    when: 'The status of a job changed in the list, or in the job detail if the job is no longer listed.',
     data: z.object({ ...ofJob, changes: z.object({ status: change(text) }) }),
   },
   'job.line_status_changed': {
-    when: 'The status of one or more lines changed. Lines are observed only in detail fetches, so some changes can be missed.',
+    when: 'The status of one or more lines changed. Lines are only in the job detail, which is fetched less often than the list. So some changes can be missed.',
     data: z.object({
       ...ofJob,
       changes: z.object({}),
@@ -79,7 +79,7 @@ export const catalogue = {
     }),
   },
   'job.dispatched': {
-    when: 'A job was dispatched (`dateOut` was set). Emitted once per dispatch, even if the date is corrected.',
+    when: 'A job was dispatched (`dateOut` was set). Emitted once per dispatch, even if the date is corrected later.',
     data: z.object({
       ...ofJob,
       changes: z.object({ dateOut: change(text) }),
@@ -91,11 +91,11 @@ export const catalogue = {
     data: z.object({ ...ofJob, changes: z.object({ dateOut: change(text) }) }),
   },
   'job.tracking_added': {
-    when: 'Tracking was added to parcels. One event per observation, with all of them.',
+    when: 'Tracking was added to one or more parcels. One event contains all parcels that were observed at the same time.',
     data: z.object({ ...ofJob, changes: z.object({}), tracking: z.array(trackingEntry) }),
   },
   'job.tracking_updated': {
-    when: 'The link of a known parcel was added or changed, or a parcel with only a link got its number.',
+    when: 'The tracking link of a known parcel was added or changed, or a parcel that had only a link got its number.',
     data: z.object({
       ...ofJob,
       changes: z.object({}),
@@ -107,14 +107,14 @@ export const catalogue = {
     data: z.object({ ...ofJob, changes: z.object({}), tracking: z.array(trackingEntry) }),
   },
   'job.due_date_changed': {
-    when: 'The due date changed, or whether it is mandatory.',
+    when: 'The due date changed, or the flag that marks it as mandatory.',
     data: z.object({
       ...ofJob,
       changes: z.object({ dateDue: change(text), mustDate: change(z.boolean().nullable()) }).partial(),
     }),
   },
   'job.updated': {
-    when: 'Description, order number, order group or origin changed, or the dispatch date was corrected.',
+    when: 'The description, order number, order group or origin of a job changed, or its dispatch date was corrected.',
     data: z.object({
       ...ofJob,
       changes: z
@@ -142,11 +142,11 @@ export const catalogue = {
     data: z.object({ ...ofJob, changes: z.object({}), dueAt: instant, zone: z.string() }),
   },
   'job.closed': {
-    when: 'A job was delisted and is among the closed jobs.',
+    when: 'A job left the list of active jobs and is among the closed jobs.',
     data: z.object({ ...ofJob, changes: z.object({}) }),
   },
   'job.cancelled': {
-    when: 'A job is in neither list, locked and undispatched, confirmed by two observations some time apart. Inferred, because the ordering API does not list cancelled jobs.',
+    when: 'A job left the list of active jobs, is not among the closed jobs, and is locked and not dispatched. Two checks some minutes apart confirmed it. Inferred, because the ordering API does not list cancelled jobs.',
     data: z.object({
       ...ofJob,
       changes: z.object({}),
@@ -157,11 +157,11 @@ export const catalogue = {
     }),
   },
   'job.unavailable': {
-    when: 'A job is unknown upstream (404) and in neither list, confirmed by two observations some time apart.',
+    when: 'A job no longer exists in the ordering API: its detail responds with 404, and neither the active nor the closed jobs include it. Two checks some minutes apart confirmed it.',
     data: z.object({ ...ofJob, changes: z.object({}), inferred: z.literal(true), jobStatus: text }),
   },
   'job.reopened': {
-    when: 'A closed, cancelled or unavailable job is in the active list again.',
+    when: 'A closed, cancelled or unavailable job is in the list of active jobs again.',
     data: z.object({
       ...ofJob,
       changes: z.object({}),
@@ -173,7 +173,7 @@ export const catalogue = {
     data: z.object({ ...ofJob, changes: z.object({ invoiceNumber: change(text) }) }),
   },
   'order_group.dispatched': {
-    when: 'All jobs of an order group are dispatched, not counting those that ended without dispatch. Emitted again if a job joins the group or is dispatched later.',
+    when: 'All jobs of an order group are dispatched. Jobs that were cancelled, closed or became unavailable without a dispatch do not count. Emitted again if another job is added to the group or dispatched later.',
     data: z.object({
       ...base,
       observed,
@@ -194,11 +194,11 @@ export const catalogue = {
     data: z.object({ ...ofAccount, openJobs: z.int() }),
   },
   'account.poll_failing': {
-    when: 'Several consecutive polls failed. No changes are emitted until a poll succeeds.',
+    when: 'Several consecutive polls failed. No changes are observed until a poll succeeds.',
     data: z.object({ ...ofAccount, consecutiveFailures: z.int(), reason: z.string() }),
   },
   'account.poll_recovered': {
-    when: 'A poll succeeded after account.poll_failing.',
+    when: 'A poll succeeded after `account.poll_failing`.',
     data: z.object({ ...ofAccount, failedPolls: z.int() }),
   },
   'account.credentials_rejected': {
@@ -210,11 +210,11 @@ export const catalogue = {
     data: z.object(ofAccount),
   },
   'account.identity_mismatch': {
-    when: 'The credentials belong to another account. Polling stops until the operator confirms or replaces them.',
+    when: 'The credentials belong to another account of the ordering API. Polling stops until the operator confirms the other account or replaces the credentials.',
     data: z.object({ ...ofAccount, expectedId: z.int(), actualId: z.int() }),
   },
   'account.quarantined': {
-    when: 'So many jobs were delisted at once that the data of the ordering API is in doubt. Cancellations and removals are not emitted during the quarantine.',
+    when: 'So many jobs disappeared at once that the list may be wrong. During the quarantine, `job.cancelled` and `job.unavailable` are not emitted.',
     data: z.object({
       ...ofAccount,
       openJobs: z.int().describe('Number of jobs in the list.'),
@@ -224,7 +224,7 @@ export const catalogue = {
     }),
   },
   'account.resumed': {
-    when: 'An identity mismatch or a quarantine ended, by itself or by confirmation of the operator.',
+    when: 'An identity mismatch or a quarantine ended, either automatically or because the operator confirmed it.',
     data: z.object({
       ...ofAccount,
       previousState: z.enum(['quarantined', 'identity_mismatch']),
@@ -232,7 +232,7 @@ export const catalogue = {
     }),
   },
   'account.restored': {
-    when: 'The log of the account was restored from a backup. Events recorded after `after` before the restore are lost; changes that still apply are emitted again. Fetch all jobs again.',
+    when: 'The log of the account was restored from a backup. Events after the cursor `after` were lost. Changes that still apply are emitted again, with new ids. Fetch all jobs again.',
     data: z.object({
       ...ofAccount,
       after: z.string().describe('Cursor of the last event that was restored.'),
@@ -251,7 +251,7 @@ export const catalogue = {
     }),
   },
   'upstream.outage': {
-    when: 'The ordering API fails for the whole region. Emitted once, instead of account.poll_failing for each account.',
+    when: 'The ordering API fails for the whole region. Emitted once, instead of `account.poll_failing` for each account.',
     data: z.object({
       ...ofCell,
       failedPolls: z.int().describe('Minimum number of failed polls since then, without a successful one.'),
@@ -260,14 +260,14 @@ export const catalogue = {
     }),
   },
   'upstream.recovered': {
-    when: 'The ordering API responds again after upstream.outage.',
+    when: 'The ordering API responds again after `upstream.outage`.',
     data: z.object({
       ...ofCell,
       durationSeconds: z.int().describe('Time from `since` to the first response, in seconds.'),
     }),
   },
   'endpoint.disabled': {
-    when: 'An endpoint was disabled: all deliveries failed for days, or it responded with 410. When enabled again, it resumes at its cursor.',
+    when: 'An endpoint was disabled, because all deliveries failed for days or because it responded with 410. When an operator enables it again, delivery resumes where it stopped.',
     data: z.object({
       ...ofSink,
       reason: z.string().describe('Error message.'),
@@ -277,11 +277,11 @@ export const catalogue = {
     }),
   },
   'endpoint.recovered': {
-    when: 'An endpoint accepts events again after endpoint.disabled.',
+    when: 'An endpoint accepts events again after `endpoint.disabled`.',
     data: z.object({ ...ofSink, disabledAt: instant }),
   },
   'endpoint.events_lost': {
-    when: 'Events expired before they were delivered to an endpoint. Delivery resumes with the oldest event that is still kept.',
+    when: 'Events expired before they were delivered to an endpoint. Delivery resumes with the oldest event that is still in the log.',
     data: z.object({
       ...ofSink,
       account: z.string().describe('Id of the account whose log contained the events.'),
@@ -290,7 +290,7 @@ export const catalogue = {
     }),
   },
   'endpoint.event_dead': {
-    when: 'An endpoint rejected an event on the last attempt. The following events of the job are delivered without it.',
+    when: 'An endpoint rejected an event on the last attempt. The event is no longer retried. The later events of the job are delivered.',
     data: z.object({
       ...ofSink,
       account: z.string().describe('Id of the account whose log contains the event.'),
