@@ -61,11 +61,14 @@ export const commands: Commands = {
   ...keys,
 };
 
+/** Streams, environment and signals that a command line uses. */
+export type Host = Pick<NodeJS.Process, 'stdin' | 'stdout' | 'stderr' | 'env' | 'on' | 'off' | 'exit'>;
+
 /** Runs one command line. Returns an exit code of `EXIT_CODES`. */
-export async function run(argv: readonly string[]): Promise<number> {
-  const { stdout, stderr, stdin, env } = process;
+export async function run(argv: readonly string[], host: Host = process): Promise<number> {
+  const { stdout, stderr, stdin, env } = host;
   // The reader of stdout may exit first.
-  stdout.on('error', () => process.exit(0));
+  stdout.on('error', () => host.exit(0));
   const wide = Math.min(110, stdout.columns || 100);
   const flagged = (name: string) => argv.includes(`--${name}`);
   const out = createOutput({
@@ -80,9 +83,9 @@ export async function run(argv: readonly string[]): Promise<number> {
   const interrupted = (): void => {
     out.progress();
     if (interruptMessage !== undefined) out.note(interruptMessage);
-    process.exit(INTERRUPTED);
+    host.exit(INTERRUPTED);
   };
-  process.on('SIGINT', interrupted);
+  host.on('SIGINT', interrupted);
 
   try {
     if (argv[0] === '--version') {
@@ -123,7 +126,7 @@ export async function run(argv: readonly string[]): Promise<number> {
       },
     };
     running = parsed;
-    if (parsed.name === 'start') process.off('SIGINT', interrupted);
+    if (parsed.name === 'start') host.off('SIGINT', interrupted);
     return (await parsed.command.run(context, parsed.args, flags)) ?? 0;
   } catch (cause) {
     if (cause instanceof InterruptedError) return INTERRUPTED;

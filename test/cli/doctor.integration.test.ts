@@ -25,7 +25,7 @@ afterEach(async () => {
   for (const close of open.splice(0).reverse()) await close();
 });
 
-const run = (args: readonly string[], env: Record<string, string>) => site.start(args, { env }).ended;
+const run = (args: readonly string[], env: Record<string, string>) => site.exec(args, { env });
 
 /** A proxy of the Jobwire whose clock differs by this number of seconds. */
 async function withClock(seconds: number): Promise<string> {

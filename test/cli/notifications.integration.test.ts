@@ -104,7 +104,7 @@ test('recipients are added, changed, exported, imported and removed', async () =
     out: '0 new, 0 changed, 1 unchanged, 0 invalid.\n',
   });
   writeFileSync(file, 'name,email\nBen,ben@example.com\nCid,cid\n');
-  const imported = await run('recipients', 'import', 'acme', file, '--dry-run');
+  const imported = await site.start(['recipients', 'import', 'acme', file, '--dry-run']).ended;
   expect([imported.code, imported.out]).toEqual([6, expect.stringMatching(/^ +3 +email +email must /m)]);
   expect(await run('recipients', 'remove', 'acme', 'ann')).toMatchObject({ code: 0 });
   expect(await run('recipients', 'list', 'acme')).toMatchObject({ err: 'There are no recipients.\n' });
@@ -134,4 +134,19 @@ test('an import in several parts reports invalid rows by line of the file', asyn
   // As Excel saves “Unicode text”.
   writeFileSync(file, Buffer.from('\ufeffname\temail\nJosé\tjose@example.com', 'utf16le'));
   expect(await json('recipients', 'import', 'acme', file)).toMatchObject({ created: 1, invalidRows: [] });
+});
+
+test('without messages the list has a note, and each one is missing', async () => {
+  expect(await run('messages', 'list', 'acme')).toMatchObject({
+    code: 0,
+    err: 'There are no messages.\n',
+  });
+  expect(await run('messages', 'show', 'acme', 'm0m9x2k1c3-4fz81')).toMatchObject({ code: 3, out: '' });
+});
+
+// Runs last.
+test('every command of these groups was successful as a process', () => {
+  const groups = ['notifications', 'templates', 'messages', 'suppressions', 'recipients'];
+  // No message is due while this file runs. Above, a process is rejected.
+  expect(site.notStarted(groups)).toEqual(['messages show']);
 });
