@@ -40,6 +40,8 @@ export interface Context {
   api(): Client;
   /** Base URL of the API, and the key if there is one. */
   readonly url: string;
+  /** Whether neither `--url` nor JOBWIRE_URL is given. */
+  readonly urlIsDefault: boolean;
   key(): string | undefined;
   /** Sets the message to print on Ctrl-C. `undefined`: no message. */
   onInterrupt(message: string | undefined): void;

@@ -1,20 +1,15 @@
-/** `jobwire doctor`: checks for everything that can prevent operation, concurrently, each within five seconds. */
+/** `jobwire doctor`: checks for everything that can prevent operation, concurrently, each with a time limit. */
 import { accessSync, constants, existsSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
-import { dirname, resolve, sep } from 'node:path';
+import { dirname, join, resolve, sep } from 'node:path';
+import pLimit from 'p-limit';
 import { whyUnreachable } from '../client/errors.ts';
+import { testCredentials } from '../shared/accounts/account-test.ts';
 import { type Config, parseConfig } from '../shared/config.ts';
 import type { Context } from './command.ts';
-import { clean } from './output.ts';
+import { type Check, CONCURRENT_TESTS, checkRunning, toTestCheck } from './doctor-running.ts';
+import { clean, count } from './output.ts';
 import { findNode } from './start.ts';
-
-/** Result of one check. */
-interface Check {
-  readonly check: string;
-  readonly state: 'ok' | 'warn' | 'fail';
-  readonly message: string;
-  readonly fix?: string;
-}
 
 const PROBE_MS = 5_000;
 /**
@@ -31,12 +26,16 @@ export async function doctor(
   const { out, env } = context;
   out.progress('Checking …');
   const file = flags.config === undefined ? undefined : readConfig(flags.config, env);
+  const url = (file && context.urlIsDefault ? formatUrl(file.host, file.port) : context.url).replace(
+    /\/+$/,
+    '',
+  );
   const probes: Promise<Check[]>[] = [
     Promise.resolve([checkNode()]),
     checkDynamo(file?.config),
-    checkPort(file),
-    checkApi(context),
-    ...(file ? [Promise.resolve(file.checks), checkDataDir(file, context.url)] : []),
+    // The check of the port listens on it, so it follows the requests to the API.
+    checkApi(context, url, file).then(async (api) => [...api, ...(await checkPort(file))]),
+    ...(file ? [Promise.resolve(file.checks), checkDataDir(file, url)] : []),
     ...(file ? file.regions.map(checkRegion) : []),
     checkMail(file?.config),
   ];
@@ -129,7 +128,7 @@ function readConfig(path: string, env: Context['env']): ConfigFile {
   try {
     const config = parseConfig(raw, env);
     const { accounts, endpoints, regions } = config;
-    const message = `${Object.keys(regions).length} regions, ${accounts.length} accounts, ${endpoints.length} endpoints.`;
+    const message = `${count(Object.keys(regions).length, 'region')}, ${count(accounts.length, 'account')}, ${count(endpoints.length, 'endpoint')}.`;
     return { ...places, config, checks: [{ check, state: 'ok', message }] };
   } catch (cause) {
     const message = cause instanceof Error ? cause.message : 'The configuration is invalid.';
@@ -204,7 +203,7 @@ async function checkDataDir({ dataDir, port, host }: ConfigFile, url: string): P
   } catch (cause) {
     const message = cause instanceof Error ? cause.message : String(cause);
     // Normally the port is in use by the Jobwire that this configuration starts, which is correct.
-    const addresses = [formatUrl(host, port), ...(isLoopback(url) ? [url.replace(/\/+$/, '')] : [])];
+    const addresses = [formatUrl(host, port), ...(isLoopback(url) ? [url] : [])];
     for (const address of /in use/.test(message) ? addresses : []) {
       if (await isJobwire(address)) {
         return [{ check, state: 'ok', message: `${path} is in use, and Jobwire runs at ${address}.` }];
@@ -243,20 +242,19 @@ async function checkPort(file: ConfigFile | undefined): Promise<Check[]> {
   ];
 }
 
-async function checkApi(context: Context): Promise<Check[]> {
-  const { url, env } = context;
+/** Checks the running Jobwire. If none is running, the credentials in the configuration are tested directly. */
+async function checkApi(context: Context, url: string, file: ConfigFile | undefined): Promise<Check[]> {
   const check = 'Jobwire API';
-  const probe = await probeUrl(`${url.replace(/\/+$/, '')}/healthz`);
+  const probe = await probeUrl(`${url}/healthz`);
   if (!probe.answered) {
-    const asked = url !== 'http://127.0.0.1:4000' || Boolean(env.JOBWIRE_URL);
     const message = `${url} can’t be reached: ${probe.why}.`;
     const fix = 'Start Jobwire with jobwire start, or set its URL with --url or JOBWIRE_URL.';
-    return [{ check, state: asked ? 'fail' : 'warn', message, fix }];
+    return [{ check, state: 'fail', message, fix }, ...(await checkCredentials(file?.config))];
   }
   const clock = checkSkew('Clock', 'the API', probe);
   let key: string | undefined;
   try {
-    key = context.key();
+    key = context.key() ?? findKey(file, url);
   } catch (cause) {
     const message = cause instanceof Error ? cause.message : String(cause);
     return [
@@ -265,52 +263,82 @@ async function checkApi(context: Context): Promise<Check[]> {
     ];
   }
   if (key === undefined) {
-    const message = `${url} responds. No API key is set.`;
-    return [
-      ...clock,
-      { check, state: 'warn', message, fix: 'Set JOBWIRE_API_KEY, or pass a file with --key-file.' },
-    ];
+    const message = `${url} responds. No API key is set, so accounts and endpoints can’t be checked.`;
+    const fix = 'Set JOBWIRE_API_KEY, or pass a file with --key-file.';
+    return [...clock, { check, state: 'warn', message, fix }];
   }
-  const shown = await probeUrl(`${url.replace(/\/+$/, '')}/v1/key`, { authorization: `Bearer ${key}` });
-  if (!shown.answered) {
-    return [
-      ...clock,
-      {
-        check,
-        state: 'fail',
-        message: `${url} can’t be reached: ${shown.why}.`,
-        fix: 'Check the log of Jobwire.',
-      },
-    ];
+  const unencrypted = new URL(url).protocol === 'http:' && !isLoopback(url);
+  return [
+    ...clock,
+    ...(unencrypted
+      ? [
+          {
+            ...{ check: 'Connection', state: 'warn' as const },
+            ...{ message: `The connection to ${url} is not encrypted.`, fix: 'Use an https:// URL.' },
+          },
+        ]
+      : []),
+    ...(await checkRunning({ url, key })),
+  ];
+}
+
+/** Returns the key of the Jobwire that a configuration starts, if the user may read it. */
+function findKey(file: ConfigFile | undefined, url: string): string | undefined {
+  if (!file || url !== formatUrl(file.host, file.port)) return undefined;
+  if (file.config?.apiKey !== undefined) return file.config.apiKey;
+  try {
+    return readFileSync(join(file.dataDir, 'api-key'), 'utf8').trim();
+  } catch {
+    return undefined;
   }
-  if (shown.status === 401 || shown.status === 403) {
-    const fix = 'Check JOBWIRE_API_KEY. To create a new key with another admin key, use jobwire keys create.';
-    return [...clock, { check, state: 'fail', message: `${url} rejects the API key.`, fix }];
-  }
-  if (shown.status >= 500) {
-    const message = `${url} responds with HTTP ${shown.status}.`;
-    return [...clock, { check, state: 'fail', message, fix: 'Check the log of Jobwire.' }];
-  }
-  if (new URL(url).protocol === 'http:' && !isLoopback(url)) {
-    const message = `${url} accepts the API key, but the connection is not encrypted.`;
-    return [...clock, { check, state: 'warn', message, fix: 'Use an https:// URL.' }];
-  }
-  return [...clock, { check, state: 'ok', message: `${url} responds and accepts the API key.` }];
+}
+
+/** Tests the credentials of every account of a configuration: token, identity, one page of jobs. */
+async function checkCredentials(config: Config | undefined): Promise<Check[]> {
+  if (!config) return [];
+  const limit = pLimit(CONCURRENT_TESTS);
+  return limit.map(config.accounts, async ({ id, region, clientId, clientSecret }) => {
+    const outcome = await testCredentials(
+      { services: config.regions, now: Date.now },
+      { region, credentials: { clientId, clientSecret } },
+    );
+    if (outcome.kind === 'tested') return toTestCheck(id, outcome.report);
+    return {
+      ...{ check: `Account ${id}`, state: 'fail' as const, message: outcome.reason },
+      fix: `Correct the entry of ${id} in accounts.`,
+    };
+  });
 }
 
 async function checkRegion(region: ConfigFile['regions'][number]): Promise<Check[]> {
-  const [token, api] = await Promise.all([probeUrl(region.tokenUrl), probeUrl(region.baseUrl)]);
+  const { id, baseUrl, tokenUrl } = region;
+  const check = `Region ${id}`;
+  const [token, api] = await Promise.all([
+    probeUrl(tokenUrl, { method: 'POST' }),
+    probeUrl(`${baseUrl.replace(/\/+$/, '')}/account`),
+  ]);
   const toCheck = (what: string, field: string, probe: Probe): Check => {
-    const check = `Region ${region.id}`;
-    if (probe.answered) return { check, state: 'ok', message: `${what} responds.` };
-    const fix = `Check regions.${region.id}.${field} and the network: DNS, firewall, proxy.`;
-    return { check, state: 'fail', message: `${what} can’t be reached: ${probe.why}.`, fix };
+    if (!probe.answered) {
+      const fix = `Check regions.${id}.${field} and the network: DNS, firewall, proxy.`;
+      return { check, state: 'fail', message: `${what} can’t be reached: ${probe.why}.`, fix };
+    }
+    if (probe.status === 404) {
+      return {
+        ...{ check, state: 'fail', message: `${what} is not at this address (HTTP 404).` },
+        fix: `Correct ${field === 'authUrl' ? `regions.${id}.authUrl or realm` : `the path of regions.${id}.baseUrl`}.`,
+      };
+    }
+    if (probe.status >= 500) {
+      const message = `${what} responds with HTTP ${probe.status}.`;
+      return { check, state: 'warn', message, fix: 'Wait until the ordering API works again.' };
+    }
+    return { check, state: 'ok', message: `${what} responds.` };
   };
   const clock = [token, api].find((probe) => probe.answered);
   return [
     toCheck('The token endpoint', 'authUrl', token),
-    toCheck('The API', 'baseUrl', api),
-    ...(clock ? checkSkew(`Clock`, `the ordering API (${region.id})`, clock) : []),
+    toCheck('The ordering API', 'baseUrl', api),
+    ...(clock ? checkSkew(`Clock`, `the ordering API (${id})`, clock) : []),
   ];
 }
 
@@ -357,10 +385,10 @@ type Probe =
   | { readonly answered: false; readonly why: string };
 
 /** Checks whether a server responds, and how far its clock is ahead of ours. */
-async function probeUrl(url: string, headers: Record<string, string> = {}): Promise<Probe> {
+async function probeUrl(url: string, init: RequestInit = {}): Promise<Probe> {
   const askedAt = Date.now();
   try {
-    const answer = await fetch(url, { headers, redirect: 'manual', signal: AbortSignal.timeout(PROBE_MS) });
+    const answer = await fetch(url, { ...init, redirect: 'manual', signal: AbortSignal.timeout(PROBE_MS) });
     const middle = (askedAt + Date.now()) / 2;
     await answer.body?.cancel();
     const date = Date.parse(answer.headers.get('date') ?? '');

@@ -191,6 +191,11 @@ export function clean(value: unknown): string {
   return plain(value, 4_000);
 }
 
+/** Returns a number with its noun: `1 account`, `2 accounts`. */
+export function count(number: number, noun: string): string {
+  return `${number} ${noun}${number === 1 ? '' : 's'}`;
+}
+
 /** Result of `plain` for an empty value. */
 const EMPTY = '–';
 

@@ -44,7 +44,7 @@ export const commands: Commands = {
   }),
   doctor: command({
     about: 'Checks this installation for problems and suggests fixes.',
-    more: 'It sends no credentials to the ordering API. Any response from the API passes the check.',
+    more: 'It checks the running Jobwire, the state and credentials of its accounts, and its endpoints. With --config it also checks the file and, if Jobwire is not running, the credentials in it. Credentials are sent only to the ordering API, which is asked for one page of jobs.',
     args: [],
     flags: {
       config: { value: 'FILE', about: 'Configuration file to check, including everything that it refers to' },
@@ -98,7 +98,8 @@ export async function run(argv: readonly string[], host: Host = process): Promis
       return 0;
     }
     const { flags } = parsed;
-    const url = flags.url ?? (env.JOBWIRE_URL || DEFAULT_URL);
+    const chosenUrl = flags.url ?? (env.JOBWIRE_URL || undefined);
+    const url = chosenUrl ?? DEFAULT_URL;
     if (!isHttp(url)) {
       throw new UsageError(`${flags.url ? '--url' : 'JOBWIRE_URL'} must start with http:// or https://.`);
     }
@@ -111,6 +112,7 @@ export async function run(argv: readonly string[], host: Host = process): Promis
       stdin,
       out,
       url,
+      urlIsDefault: chosenUrl === undefined,
       key,
       api() {
         const shown = key();

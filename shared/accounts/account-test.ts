@@ -18,10 +18,8 @@ import type { RegionSettings } from './connect.ts';
 import type { AccountSecrets, GivenCredentials } from './credentials.ts';
 import { oneRegion } from './managed-accounts.ts';
 
-/** Dependencies of a credentials test. */
-export interface TestDeps {
-  readonly table: Table;
-  readonly secrets: Pick<AccountSecrets, 'read'>;
+/** Dependencies of a test of given credentials. */
+interface CredentialsTestDeps {
   /** Addresses of the ordering API by region. */
   readonly services: Readonly<Record<string, RegionSettings>>;
   /** Current time in epoch ms. */
@@ -30,6 +28,12 @@ export interface TestDeps {
   readonly stepMs?: number;
   /** Function that sends requests. Default: the global fetch. */
   readonly fetch?: typeof globalThis.fetch;
+}
+
+/** Dependencies of a test of an account. */
+export interface TestDeps extends CredentialsTestDeps {
+  readonly table: Table;
+  readonly secrets: Pick<AccountSecrets, 'read'>;
 }
 
 type Tested = { readonly kind: 'tested'; readonly report: TestReport };
@@ -52,7 +56,10 @@ export async function testAccount(deps: TestDeps, ref: AccountRef): Promise<Test
 }
 
 /** Tests credentials before an account has them. */
-export async function testCredentials(deps: TestDeps, input: unknown): Promise<Tested | Rejection> {
+export async function testCredentials(
+  deps: CredentialsTestDeps,
+  input: unknown,
+): Promise<Tested | Rejection> {
   const checked = checkInput(CredentialsTest, input);
   if (checked.kind === 'rejected') return checked;
   const region = oneRegion({ regions: Object.keys(deps.services) }, checked.value.region);
@@ -62,7 +69,7 @@ export async function testCredentials(deps: TestDeps, input: unknown): Promise<T
 }
 
 async function tryOut(
-  deps: TestDeps,
+  deps: CredentialsTestDeps,
   region: string,
   account: string | null,
   read: () => Promise<GivenCredentials>,
@@ -111,10 +118,10 @@ async function tryOut(
       const { id } = (await api.account(signal)).body;
       upstreamId = id;
       if (pinned === null)
-        return { ok: true, message: `They belong to account ${id} of the ordering service.` };
+        return { ok: true, message: `The credentials belong to account ${id} of the ordering API.` };
       if (pinned === id)
-        return { ok: true, message: `They belong to account ${id}, the one that is tracked.` };
-      const message = `They belong to account ${id} of the ordering service, but the one that is tracked is ${pinned}: give the credentials of account ${pinned}, or make a new account here for ${id}. If ${id} is the same customer by a new number, confirm the account with upstreamId ${id}.`;
+        return { ok: true, message: `The credentials belong to the tracked account, ${id}.` };
+      const message = `The credentials belong to account ${id} of the ordering API, but the tracked account is ${pinned}. Set the credentials of account ${pinned}, or add a new account for ${id}. If ${id} is the new number of the same customer, confirm the account with upstreamId ${id}.`;
       return { ok: false, message };
     });
     if (!isItself) return false;
@@ -126,9 +133,9 @@ async function tryOut(
         name ? [cleanLine(name).slice(0, MAX_STATUS_LENGTH)] : [],
       );
       statuses = [...new Set(names)].slice(0, MAX_STATUSES);
-      const newestAre = statuses.length === 0 ? '' : `; statuses of the newest: ${statuses.join(', ')}`;
-      const jobs = openJobs === 1 ? 'is 1 job' : `are ${openJobs} jobs`;
-      return { ok: true, message: `Jobs can be read: there ${jobs} in the list${newestAre}.` };
+      const newestAre = statuses.length === 0 ? '' : ` Statuses of the newest: ${statuses.join(', ')}.`;
+      const jobs = openJobs === 1 ? '1 job' : `${openJobs} jobs`;
+      return { ok: true, message: `Jobs can be read: the list has ${jobs}.${newestAre}` };
     });
   })();
   return { ok: done, region, account, steps, upstreamId, openJobs, statuses };
@@ -136,8 +143,8 @@ async function tryOut(
 
 const PLACES: Record<TestStep['step'], { readonly what: string; readonly setting: string }> = {
   token: { what: 'The token endpoint', setting: 'authUrl' },
-  identity: { what: 'The ordering service', setting: 'baseUrl' },
-  page: { what: 'The ordering service', setting: 'baseUrl' },
+  identity: { what: 'The ordering API', setting: 'baseUrl' },
+  page: { what: 'The ordering API', setting: 'baseUrl' },
 };
 
 /**
@@ -146,49 +153,48 @@ const PLACES: Record<TestStep['step'], { readonly what: string; readonly setting
  */
 function explain(step: TestStep['step'], region: string, fault: unknown, stepMs: number): string {
   const { what, setting } = PLACES[step];
-  const where = `${setting} of the region "${region}"`;
-  const time = `${what} gave no complete answer within ${stepMs / 1000} seconds: try again later, and if it stays so, check ${where} and the network in between.`;
+  const where = `${setting} of region "${region}"`;
+  const time = `${what} did not respond completely within ${stepMs / 1000} seconds. Try again later. If that fails too, check ${where} and the network.`;
   if (fault === 'timeout') return time;
   if (fault instanceof SecretError) {
-    return `${fault.message} Give the account its credentials anew, or another secretRef.`;
+    return `${fault.message} Set the credentials of the account again, or another secretRef.`;
   }
-  if (!(fault instanceof OrderingError)) return `The test itself failed: ${messageOf(fault)}`;
+  if (!(fault instanceof OrderingError)) return `The test could not run: ${messageOf(fault)}`;
   const { kind, status, retryAfterMs, detail = '' } = fault;
-  const answered = status === undefined ? '' : ` (${status})`;
+  const http = status === undefined ? '' : ` (HTTP ${status})`;
   const isPage = detail.includes('HTML page');
   switch (kind) {
     case 'timeout':
       return time;
     case 'network':
-      return `${what} could not be reached${detail ? ` (${detail})` : ''}: check ${where}, and whether this machine may connect to it.`;
+      return `${what} can’t be reached${detail ? ` (${detail})` : ''}. Check ${where}, and whether this machine may connect to it.`;
     case 'not_found':
       return step === 'token'
-        ? `There is no such realm at the token endpoint${answered}: check realm and ${where}.`
-        : `${what} is not at this address${answered}: check ${where}.`;
+        ? `The token endpoint does not know this realm${http}. Check realm and ${where}.`
+        : `${what} is not at this address${http}. Check the path of ${where}.`;
     case 'credentials_rejected':
       return /disabled/i.test(detail)
-        ? `The account, or its client, is disabled${answered}: its owner has to have it enabled by the ordering service.`
-        : `The client id or the client secret is wrong${answered}: compare both, letter by letter, with what the ordering service gave out; a secret that was renewed there counts from then on. They count in one region only, and this is "${region}".`;
+        ? `The account or its client is disabled${http}. Ask the operator of the ordering API to enable it.`
+        : `The client id or the client secret is wrong${http}. Compare both with those that the operator of the ordering API issued; only the latest secret is valid. Credentials are valid in one region, here "${region}".`;
     case 'unauthorized':
-      return `A token was issued, but the ordering service does not accept it${answered}: check that realm and ${where} are of the same region, and whether the account is disabled there.`;
+      return `A token was issued, but the ordering API rejects it${http}. Check that realm and ${where} belong to the same region, and whether the account is disabled there.`;
     case 'forbidden':
-      return `The credentials are good, but they may not do this${answered}: ask the ordering service to let them read the account and its jobs.`;
+      return `The credentials are valid, but lack permission${http}. Ask the operator of the ordering API for permission to read the account and its jobs.`;
     case 'rate_limited': {
       const wait = retryAfterMs === undefined ? 'a minute' : `${Math.ceil(retryAfterMs / 1000)} seconds`;
-      return `${what} was asked too often${answered}: try again in ${wait}.`;
+      return `${what} received too many requests${http}. Try again in ${wait}.`;
     }
     case 'server_error':
     case 'unavailable':
-      return `${what} is in trouble itself${answered}: nothing is wrong here as far as can be seen; try again later.`;
+      return `${what} has an internal problem${http}. The settings seem correct. Try again later.`;
     case 'malformed':
       return isPage
-        ? `${what} answered with a web page${answered}: something else is at this address, a proxy or a sign-in page perhaps; check ${where}.`
-        : `${what} answered with something that is not what it should be${answered}: check ${where}; if it is right, the service has changed or its answer was cut off.`;
+        ? `${what} responded with a web page${http}. Possibly a proxy or a sign-in page is at this address. Check ${where}.`
+        : `${what} responded in an unexpected format${http}. Check ${where}. If it is correct, the ordering API has changed, or the response was truncated.`;
     case 'bad_request':
     case 'conflict':
-      return `${what} refused the request${answered}: check ${where}.`;
+      return `${what} rejected the request${http}. Check ${where}.`;
   }
 }
 
-const messageOf = (fault: unknown): string =>
-  fault instanceof Error ? fault.message : 'for no known reason.';
+const messageOf = (fault: unknown): string => (fault instanceof Error ? fault.message : 'unknown error.');

@@ -789,13 +789,12 @@ describe('with a sandbox', () => {
         {
           step: 'identity',
           ok: true,
-          message: `They belong to account ${upstream.id} of the ordering service.`,
+          message: `The credentials belong to account ${upstream.id} of the ordering API.`,
         },
         {
           step: 'page',
           ok: true,
-          message:
-            'Jobs can be read: there are 2 jobs in the list; statuses of the newest: In production, Scheduled.',
+          message: 'Jobs can be read: the list has 2 jobs. Statuses of the newest: In production, Scheduled.',
         },
       ],
     });
@@ -827,7 +826,7 @@ describe('with a sandbox', () => {
       {
         ok: false,
         message:
-          'The secret kept:us/acme is missing. Give the account its credentials anew, or another secretRef.',
+          'The secret kept:us/acme is missing. Set the credentials of the account again, or another secretRef.',
       },
     ]);
   });
@@ -841,32 +840,32 @@ describe('with a sandbox', () => {
       'a wrong client secret',
       1,
       ({ credentials }) => ({ given: { ...credentials, clientSecret: 'wrong' } }),
-      'The client id or the client secret is wrong (401): compare both',
+      'The client id or the client secret is wrong (HTTP 401). Compare both',
     ],
     [
       'a wrong client id',
       1,
       ({ credentials }) => ({ given: { ...credentials, clientId: 'wrong' } }),
-      'The client id or the client secret is wrong (401)',
+      'The client id or the client secret is wrong (HTTP 401)',
     ],
     [
       'a wrong realm',
       1,
       ({ service }) => ({ over: { services: { us: { ...service, realm: 'x' } } } }),
-      'There is no such realm at the token endpoint (404): check realm and authUrl of the region "us".',
+      'The token endpoint does not know this realm (HTTP 404). Check realm and authUrl of region "us".',
     ],
     [
-      'an authUrl where nobody is',
+      'an authUrl without a server',
       1,
       ({ service }) => ({ over: { services: { us: { ...service, authUrl: 'http://127.0.0.1:1/auth' } } } }),
-      'The token endpoint could not be reached',
+      'The token endpoint can’t be reached',
     ],
     [
       'an authUrl with a web page',
       1,
       ({ sandbox }) =>
         void sandbox.faults.add({ match: { operation: 'token' }, fault: raw('<html>Sign in</html>') }),
-      'The token endpoint answered with a web page (200)',
+      'The token endpoint responded with a web page (HTTP 200)',
     ],
     [
       'a disabled client',
@@ -876,37 +875,37 @@ describe('with a sandbox', () => {
           match: { operation: 'token' },
           fault: raw('{"error":"invalid_grant","error_description":"Account disabled"}', 400),
         }),
-      'The account, or its client, is disabled (400)',
+      'The account or its client is disabled (HTTP 400)',
     ],
     [
-      'a service that hangs',
+      'a service that never responds',
       1,
       ({ sandbox }) => {
         sandbox.faults.add({ match: { operation: 'token' }, fault: { kind: 'hang' } });
         return { over: { stepMs: 150 } };
       },
-      'The token endpoint gave no complete answer within 0.15 seconds',
+      'The token endpoint did not respond completely within 0.15 seconds',
     ],
     [
-      'an account that may not',
+      'an account without permission',
       2,
       ({ sandbox }) =>
         void sandbox.faults.add({ match: { operation: 'account' }, fault: { kind: 'status', status: 403 } }),
-      'The credentials are good, but they may not do this (403)',
+      'The credentials are valid, but lack permission (HTTP 403)',
     ],
     [
-      'tokens that are not accepted',
+      'rejected tokens',
       2,
       ({ sandbox }) =>
         void sandbox.faults.add({ match: { operation: 'account' }, fault: { kind: 'status', status: 401 } }),
-      'A token was issued, but the ordering service does not accept it (401)',
+      'A token was issued, but the ordering API rejects it (HTTP 401)',
     ],
     [
       'a baseUrl with a web page',
       2,
       ({ sandbox }) =>
         void sandbox.faults.add({ match: { operation: 'account' }, fault: raw('<!doctype html><p>x') }),
-      'The ordering service answered with a web page (200)',
+      'The ordering API responded with a web page (HTTP 200)',
     ],
     [
       'a rate limit',
@@ -916,20 +915,20 @@ describe('with a sandbox', () => {
           match: { operation: 'activeJobs' },
           fault: { kind: 'status', status: 429, retryAfter: 30 },
         }),
-      'The ordering service was asked too often (429): try again in 30 seconds.',
+      'The ordering API received too many requests (HTTP 429). Try again in 30 seconds.',
     ],
     [
-      'a service in trouble',
+      'a service with an internal error',
       3,
       ({ sandbox }) => void sandbox.faults.add({ match: { operation: 'activeJobs' }, fault: html }),
-      'The ordering service is in trouble itself (502)',
+      'The ordering API has an internal problem (HTTP 502)',
     ],
     [
-      'a list that is none',
+      'a list in another format',
       3,
       ({ sandbox }) =>
         void sandbox.faults.add({ match: { operation: 'activeJobs' }, fault: raw('{"jobs":[]}') }),
-      'The ordering service answered with something that is not what it should be (200)',
+      'The ordering API responded in an unexpected format (HTTP 200)',
     ],
   ];
   test.each(CASES)(

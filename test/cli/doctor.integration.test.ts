@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { SMTPServer } from 'smtp-server';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { startSite } from '../support/cli-site.ts';
+import { type Region, startSite } from '../support/cli-site.ts';
 import { fakeApi } from '../support/command.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'jobwire-doctor-'));
@@ -25,6 +25,7 @@ afterEach(async () => {
   for (const close of open.splice(0).reverse()) await close();
 });
 
+const WAIT = { timeout: 30_000, interval: 100 };
 const run = (args: readonly string[], env: Record<string, string>) => site.exec(args, { env });
 
 /** A proxy of the Jobwire whose clock differs by this number of seconds. */
@@ -40,46 +41,84 @@ async function withClock(seconds: number): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
+/** Returns a port without a server. */
+async function findFreePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, 'close');
+  return port;
+}
+
 describe('doctor', () => {
-  const configure = (upstream: { url: string }, more: object = {}) => {
+  const atUpstream = ({ url }: { url: string }): Region => ({
+    baseUrl: `${url}/api`,
+    authUrl: `${url}/auth`,
+    realm: 'us',
+  });
+  const configure = (region: Region, more: object = {}) => {
     const file = join(folder, 'doctor.json');
-    const region = { baseUrl: `${upstream.url}/api`, authUrl: `${upstream.url}/auth`, realm: 'us' };
-    const accounts = [{ id: 'acme', region: 'us', clientId: 'c', clientSecret: 'env:ACME_SECRET' }];
-    const config = {
-      port: 0,
-      dataDir: join(folder, 'data'),
-      dynamodbEndpoint: upstream.url,
-      regions: { us: region },
-      accounts,
-      ...more,
-    };
+    const { clientId } = site.acme;
+    const accounts = [{ id: 'acme', region: 'us', clientId, clientSecret: 'env:ACME_SECRET' }];
+    const config = { port: 0, dataDir: join(folder, 'data'), regions: { us: region }, accounts, ...more };
     writeFileSync(file, JSON.stringify(config));
     return ['doctor', '--config', file, '--json'];
   };
-  const env = { ACME_SECRET: 'a-secret-that-nobody-sees' };
+  const env = () => ({ ACME_SECRET: site.acme.clientSecret });
   type Check = { check: string; state: string; message: string; fix?: string };
   const checksIn = (out: string) => (JSON.parse(out) as { checks: Check[] }).checks;
   const find = (out: string, check: string) => checksIn(out).find((one) => one.check === check);
+  const notOk = (out: string) => checksIn(out).filter(({ state }) => state !== 'ok');
 
-  test('without problems: exit code 0; the ordering API gets no credentials', async () => {
-    const upstream = await fakeApi({});
-    open.push(() => upstream.stop());
-    const ended = await run(configure(upstream), env);
+  test('without problems: exit code 0; the credentials of the running accounts are tested', async () => {
+    const ended = await run(configure(site.region, { dynamodbEndpoint: site.url }), env());
+    expect(notOk(ended.out)).toEqual([]);
     expect(ended.code, ended.out).toBe(0);
-    expect(checksIn(ended.out).filter(({ state }) => state === 'fail')).toEqual([]);
-    const paths = upstream.asked.map(({ path }) => path).sort();
-    expect(paths).toEqual(['/', '/api', '/auth/realms/us/protocol/openid-connect/token']);
-    for (const { headers, body } of upstream.asked) {
-      expect(headers.authorization).toBeUndefined();
-      expect(body).toBeUndefined();
-    }
-    expect(ended.out + ended.err).not.toContain(env.ACME_SECRET);
+    expect(find(ended.out, 'Configuration')?.message).toBe('1 region, 1 account, 0 endpoints.');
+    expect(find(ended.out, 'Accounts')?.message).toBe('1 account without problems, credentials of 1 tested.');
+    expect(ended.out + ended.err).not.toContain(site.acme.clientSecret);
+  });
+
+  test('without a running Jobwire: that is reported, and the credentials of the configuration are tested', async () => {
+    const args = configure(site.region, { port: await findFreePort() });
+    const started = await run(args, { ...env(), JOBWIRE_URL: '' });
+    expect(started.code).toBe(1);
+    expect(notOk(started.out)).toMatchObject([{ check: 'Jobwire API', state: 'fail' }]);
+    expect(find(started.out, 'Jobwire API')?.message).toContain(
+      'can’t be reached: the connection was refused.',
+    );
+    expect(find(started.out, 'Account acme')?.message).toContain('Jobs can be read: the list has 1 job.');
+    const wrong = await run(args, { ACME_SECRET: 'another-secret', JOBWIRE_URL: '' });
+    expect(find(wrong.out, 'Account acme')).toMatchObject({
+      state: 'fail',
+      message: expect.stringContaining('The client id or the client secret is wrong (HTTP 401).'),
+    });
+    expect(wrong.out + wrong.err).not.toContain('another-secret');
+  });
+
+  test('a wrong realm and a wrong path of the ordering API are reported with the setting to correct', async () => {
+    const { baseUrl, authUrl, realm } = site.region;
+    const unused = { port: await findFreePort() };
+    const offline = { ...env(), JOBWIRE_URL: '' };
+    const wrongRealm = await run(configure({ baseUrl, authUrl, realm: 'moon' }, unused), offline);
+    expect(find(wrongRealm.out, 'Region us')).toEqual({
+      ...{ check: 'Region us', state: 'fail' },
+      message: 'The token endpoint is not at this address (HTTP 404).',
+      fix: 'Correct regions.us.authUrl or realm.',
+    });
+    const wrongPath = await run(configure({ baseUrl: `${baseUrl}/v9`, authUrl, realm }, unused), offline);
+    expect(find(wrongPath.out, 'Account acme')).toMatchObject({
+      state: 'fail',
+      message:
+        'The ordering API is not at this address (HTTP 404). Check the path of baseUrl of region "us".',
+    });
   });
 
   test('each problem is named with its fix, and makes the exit code 1', async () => {
     const gone = await fakeApi({});
     await gone.stop();
-    const ended = await run(configure(gone), { JOBWIRE_API_KEY: 'jw_k1_unknown' });
+    const ended = await run(configure(atUpstream(gone)), { JOBWIRE_API_KEY: 'jw_k1_unknown' });
     expect(ended.code).toBe(1);
     expect(find(ended.out, 'Configuration')).toMatchObject({
       state: 'fail',
@@ -103,10 +142,10 @@ describe('doctor', () => {
     const file = join(folder, 'a-file');
     writeFileSync(file, '');
     const { port } = taken.address() as AddressInfo;
-    const args = configure(site, { port, dataDir: join(file, 'data'), settling: { days: 'seven' } });
+    const args = configure(site.region, { port, dataDir: join(file, 'data'), settling: { days: 'seven' } });
     // That server never answers: the probe has a time-out.
     taken.on('connection', (socket) => socket.destroy());
-    const ended = await run(args, env);
+    const ended = await run(args, env());
     expect(find(ended.out, 'Configuration')?.message).toBe('settling.days must be a number of days.');
     expect(find(ended.out, 'Port')).toMatchObject({
       state: 'fail',
@@ -122,7 +161,7 @@ describe('doctor', () => {
     const publicUrl = 'https://jobwire.example.com';
     const askedOf = async (smtp: object) => {
       const notifications = { from: 'orders@acme.example', smtp: { host: '127.0.0.1', ...smtp } };
-      const ended = await run(configure(site, { publicUrl, notifications }), env);
+      const ended = await run(configure(site.region, { publicUrl, notifications }), env());
       return find(ended.out, 'Mail server');
     };
     const server = new SMTPServer({
@@ -159,5 +198,33 @@ describe('doctor', () => {
         seconds > 0 ? /^(29|30|31) s behind the API\.$/ : /^\d+ s ahead of the API\.$/,
       );
     }
+  });
+
+  // Last, because the account is not polled any more.
+  test('an account with rejected credentials and a failing endpoint are reported with their problems', async () => {
+    const receiver = await fakeApi({ 'POST /hook': { status: 500 } });
+    open.push(() => receiver.stop());
+    const { acme, json } = site;
+    await site.run('endpoints', 'add', `${receiver.url}/hook`, '--id', 'erp');
+    acme.createJob({ status: 'Scheduled' });
+    await expect.poll(async () => (await json('endpoints', 'health', 'erp'))[0]?.state, WAIT).toBe('failing');
+    acme.clientSecret = 'changed-upstream';
+    site.sandbox.revokeTokens({ region: 'us' });
+    const shown = async () => (await json('accounts', 'show', 'acme'))[0]?.status.state;
+    await expect.poll(shown, WAIT).toBe('credentials_rejected');
+    const ended = await run(['doctor', '--json'], {});
+    expect(ended.code).toBe(1);
+    expect(find(ended.out, 'Account acme')).toMatchObject({
+      state: 'fail',
+      message: expect.stringContaining('The client id or the client secret is wrong (HTTP 401).'),
+    });
+    expect(find(ended.out, 'Endpoint erp')).toMatchObject({
+      state: 'fail',
+      message: expect.stringContaining('500'),
+      fix: `Check the receiver at ${receiver.url}/hook. Details: jobwire endpoints health erp.`,
+    });
+    const { secret } = (await json('keys', 'create', '--role', 'read'))[0];
+    const read = await run(['doctor', '--json'], { JOBWIRE_API_KEY: secret });
+    expect(find(read.out, 'Account acme')?.message).toMatch(/^credentials_rejected: /);
   });
 });

@@ -9,6 +9,8 @@ import type * as Cli from '../../cli/run.ts';
 import { launch, type Running } from './command.ts';
 import { configFor, type End, launchJobwire, startSandbox, writeConfig } from './jobwire.ts';
 
+/** The addresses of a region of the ordering API. */
+export type Region = { readonly baseUrl: string; readonly authUrl: string; readonly realm: string };
 export const KEY = 'a-key-for-the-tests-only';
 const folder = join(inject('packageFolder'), 'cli');
 /** The built CLI. */
@@ -29,7 +31,8 @@ export async function startSite(end: End, more: object = {}) {
   const acme = world.addAccount({ region: 'us', name: 'acme' });
   const bakery = world.addAccount({ region: 'us', name: 'bakery' });
   const job = acme.createJob({ status: 'Scheduled' });
-  const config = { ...configFor(sandbox, [acme]), apiKey: KEY, webhooks: { allowPrivateNetworks: true } };
+  const upstream = configFor(sandbox, [acme]);
+  const config = { ...upstream, apiKey: KEY, webhooks: { allowPrivateNetworks: true } };
   const running = launchJobwire(['--config', writeConfig({ ...config, ...more }, end)], { end });
   await running.said(/account\.baselined/);
   const url = await running.said(/HTTP API +(\S+)/);
@@ -56,7 +59,8 @@ export async function startSite(end: End, more: object = {}) {
   /** Runs with `--json`. Returns the documents. */
   const json = async (...args: string[]) => toDocuments((await run(...args, '--json')).out);
   return {
-    ...{ url, env, world, acme, bakery, job, start, runHere, exec, run, json },
+    ...{ url, env, sandbox, world, region: upstream.regions.us as Region, acme, bakery },
+    ...{ job, start, runHere, exec, run, json },
     /** Returns the commands of groups of which no process was successful. */
     notStarted: (groups: readonly string[]) =>
       Object.keys(commands).filter((name) => groups.includes(name.split(' ')[0] ?? '') && !started.has(name)),

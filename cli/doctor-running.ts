@@ -1,0 +1,153 @@
+/** The checks of `jobwire doctor` that ask the running Jobwire: its accounts and its endpoints. */
+import pLimit from 'p-limit';
+import {
+  type AccountState,
+  ApiError,
+  type Client,
+  createClient,
+  type ListedAccount,
+  type TestReport,
+  UnreachableError,
+} from '../client/index.ts';
+import { count } from './output.ts';
+
+/** Result of one check. */
+export interface Check {
+  readonly check: string;
+  readonly state: 'ok' | 'warn' | 'fail';
+  readonly message: string;
+  readonly fix?: string;
+}
+
+/** Maximum number of accounts whose credentials are tested at the same time. */
+export const CONCURRENT_TESTS = 4;
+/** Maximum number of accounts, failing ones first, whose credentials are tested. Each test sends three requests. */
+const MAX_TESTS = 50;
+const TIMEOUT_MS = 40_000;
+
+/** Checks what the key may see: the state and credentials of accounts, and the delivery of endpoints. */
+export async function checkRunning(options: {
+  readonly url: string;
+  readonly key: string;
+}): Promise<Check[]> {
+  const { url } = options;
+  const check = 'Jobwire API';
+  try {
+    const client = createClient({ ...options, timeoutMs: TIMEOUT_MS });
+    const key = await client.get('/v1/key');
+    const [accounts, endpoints] = await Promise.all([
+      checkAccounts(client, key.role !== 'read'),
+      checkEndpoints(client),
+    ]);
+    return [
+      { check, state: 'ok', message: `${url} responds and accepts the API key (${key.role}).` },
+      ...accounts,
+      ...endpoints,
+    ];
+  } catch (cause) {
+    if (!(cause instanceof ApiError || cause instanceof UnreachableError)) throw cause;
+    if (cause instanceof ApiError && (cause.status === 401 || cause.status === 403)) {
+      const fix =
+        'Check JOBWIRE_API_KEY. To create a new key with another admin key, use jobwire keys create.';
+      return [{ check, state: 'fail', message: `${url} rejects the API key.`, fix }];
+    }
+    return [{ check, state: 'fail', message: cause.message, fix: 'Check the log of Jobwire.' }];
+  }
+}
+
+/** Fix for each state that prevents events. */
+const ACCOUNT_FIXES: Partial<Record<AccountState, (id: string) => string>> = {
+  failing: (id) => `Run jobwire accounts test ${id}, and check the ordering API and the network.`,
+  credentials_rejected: (id) => `Replace the credentials with jobwire accounts rotate ${id}.`,
+  identity_mismatch: (id) =>
+    `Replace the credentials, or accept the other account: jobwire accounts confirm ${id}.`,
+  quarantined: (id) =>
+    `Check whether the missing jobs still exist. If they are gone, run jobwire accounts confirm ${id}.`,
+};
+
+async function checkAccounts(client: Client, mayTest: boolean): Promise<Check[]> {
+  const listed: ListedAccount[] = [];
+  const query = { include: 'status' } as const;
+  for await (const account of client.list('/v1/accounts', 'accounts', { params: { query } }))
+    listed.push(account);
+  const active = listed.filter(({ paused }) => !paused);
+  const failing = active.filter(({ status }) => status && status.state in ACCOUNT_FIXES);
+  const others = active.filter((account) => !failing.includes(account));
+  const limit = pLimit(CONCURRENT_TESTS);
+  const tested = mayTest ? [...failing, ...others].slice(0, MAX_TESTS) : [];
+  const reports = new Map(
+    await limit.map(tested, async ({ id }): Promise<[string, TestReport | undefined]> => {
+      const params = { path: { id } };
+      return [id, await client.post('/v1/accounts/{id}/test', { params }).catch(ignoreGone)];
+    }),
+  );
+  const checks = active.flatMap((account): Check[] => {
+    const { id, status } = account;
+    const report = reports.get(id);
+    if (report?.ok === false) return [toTestCheck(id, report)];
+    const fix = status ? ACCOUNT_FIXES[status.state] : undefined;
+    if (status && !fix && isLate(account)) {
+      const message = `The last complete poll was at ${status.observedThrough}, although no poll failed.`;
+      const check = `Account ${id}`;
+      return [
+        { check, state: 'warn', message, fix: 'Check the load of this machine and the log of Jobwire.' },
+      ];
+    }
+    if (!status || !fix) return [];
+    const message = `${status.state}: ${status.problem ?? 'no details.'}`;
+    return [{ check: `Account ${id}`, state: 'fail', message, fix: fix(id) }];
+  });
+  if (listed.length === 0) {
+    const fix = 'Add one with jobwire accounts add.';
+    return [{ check: 'Accounts', state: 'warn', message: 'There are no accounts.', fix }];
+  }
+  const parts = [
+    `${count(active.length - checks.length, 'account')} without problems`,
+    ...(listed.length > active.length ? [`${listed.length - active.length} paused`] : []),
+    `credentials of ${tested.length} tested`,
+  ];
+  return [{ check: 'Accounts', state: 'ok', message: `${parts.join(', ')}.` }, ...checks];
+}
+
+/** Returns whether the last complete poll is more than two intervals and a minute ago. */
+function isLate({ status, pollIntervalSeconds }: ListedAccount): boolean {
+  if (!status?.observedThrough) return false;
+  return Date.now() - Date.parse(status.observedThrough) > 2_000 * pollIntervalSeconds + 60_000;
+}
+
+async function checkEndpoints(client: Client): Promise<Check[]> {
+  const checks: Check[] = [];
+  let total = 0;
+  for await (const endpoint of client.list('/v1/endpoints', 'endpoints')) {
+    total += 1;
+    const { id, region, url, state } = endpoint;
+    if (state !== 'failing' && state !== 'disabled') continue;
+    const params = { path: { id }, query: { region } };
+    const health = await client.get('/v1/endpoints/{id}/health', { params }).catch(ignoreGone);
+    const fix =
+      state === 'disabled'
+        ? `Repair the receiver at ${url}, then run jobwire endpoints enable ${id}.`
+        : `Check the receiver at ${url}. Details: jobwire endpoints health ${id}.`;
+    const message = `${state}: ${health?.problem ?? 'no details.'}`;
+    checks.push({ check: `Endpoint ${id}`, state: 'fail', message, fix });
+  }
+  const message = `${count(total - checks.length, 'endpoint')} without problems.`;
+  return [
+    ...(total > checks.length ? [{ check: 'Endpoints', state: 'ok' as const, message }] : []),
+    ...checks,
+  ];
+}
+
+/** Returns the result of a credentials test as a check. Its last step names the setting to change. */
+export function toTestCheck(id: string, { ok, steps }: TestReport): Check {
+  const check = `Account ${id}`;
+  const message = steps.at(-1)?.message ?? 'Nothing was tested.';
+  if (ok) return { check, state: 'ok', message };
+  return { check, state: 'fail', message, fix: `Then test it again with jobwire accounts test ${id}.` };
+}
+
+/** For an account or endpoint that was deleted meanwhile. */
+function ignoreGone(cause: unknown): undefined {
+  if (cause instanceof ApiError && cause.status === 404) return undefined;
+  throw cause;
+}
