@@ -1,7 +1,7 @@
 /** `jobwire accounts …` */
-import type { ListedAccount, TestReport } from '../client/index.ts';
+import type { AccountUpdate, EventSettings, ListedAccount, TestReport } from '../client/index.ts';
 import { type Context, command, type Flags, type FlagValues, UsageError } from './command.ts';
-import { parseInteger, readSecret, withId } from './input.ts';
+import { parseChoice, parseInteger, readSecret, withId } from './input.ts';
 import { clean } from './output.ts';
 
 const STATE_STYLE: Record<string, 'green' | 'red' | 'yellow' | undefined> = {
@@ -137,6 +137,7 @@ export const accounts = {
           ['Account', clean(id)],
           ['Region', clean(account.region)],
           ['Polled every', `${account.pollIntervalSeconds} s`],
+          ...listEventSettings(account.events),
           ['Managed by', account.managed ? 'API' : 'configuration'],
           ['State', out.paint(STATE_STYLE[status.state] ?? 'reset', clean(status.state))],
           ['Problem', status.problem && clean(status.problem)],
@@ -157,6 +158,56 @@ export const accounts = {
           out.note(`Confirmation required: jobwire accounts confirm ${id}`);
         }
       });
+    },
+  }),
+
+  'accounts update': command({
+    about: 'Changes the poll interval and the event settings of an account. Other settings are kept.',
+    more: 'The value off disables an event. A list of statuses replaces the former one; the value none empties it.',
+    args: ['ID'],
+    flags: {
+      'poll-interval': {
+        value: 'SECONDS',
+        about: 'Time between polls',
+        field: 'pollIntervalSeconds',
+      },
+      'due-soon': {
+        value: 'HOURS|off',
+        about: 'Lead time of job.due_soon',
+        field: 'events.dueSoonHours',
+      },
+      'stalled-after': {
+        value: 'DAYS|off',
+        about: 'Working days in one status until job.stalled',
+        field: 'events.stalledAfterWorkingDays',
+      },
+      'stalled-status': {
+        value: 'NAME=DAYS|off',
+        about: 'Other number of working days for one status',
+        many: true,
+        field: 'events.stalledByStatus',
+      },
+      'attention-status': {
+        value: 'NAME',
+        about: 'Status for which job.needs_attention is emitted',
+        many: true,
+        field: 'events.attentionStatuses',
+      },
+      payments: { value: 'on|off', about: 'Emit events about payments', field: 'events.payments' },
+    },
+    example: 'accounts update acme --due-soon 48 --attention-status Returned',
+    async run({ api, out }, [id], flags) {
+      const interval = flags['poll-interval'];
+      const events = parseEventSettings(flags);
+      const body: AccountUpdate = {
+        ...(interval ? { pollIntervalSeconds: parseInteger('poll-interval', interval, 1, 86_400) } : {}),
+        ...(Object.keys(events).length > 0 ? { events } : {}),
+      };
+      if (Object.keys(body).length === 0) {
+        throw new UsageError('Nothing to change. Set at least one option, such as --due-soon 48.');
+      }
+      const account = await api().patch('/v1/accounts/{id}', { ...withId(id), body });
+      out.document(account, () => out.line(`${clean(id)} was updated.`));
     },
   }),
 
@@ -256,6 +307,64 @@ function createStateCommand(verb: 'pause' | 'resume', about: string, done: strin
     },
   });
 }
+
+function parseEventSettings(
+  flags: Readonly<{
+    'due-soon': string | undefined;
+    'stalled-after': string | undefined;
+    'stalled-status': readonly string[];
+    'attention-status': readonly string[];
+    payments: string | undefined;
+  }>,
+): Partial<EventSettings> {
+  const limit = (flag: string, text: string, most: number) =>
+    text === 'off' ? null : parseInteger(flag, text, 1, most);
+  const { 'due-soon': dueSoon, 'stalled-after': stalled, payments } = flags;
+  const byStatus = parseStatuses(flags['stalled-status']);
+  const attentionStatuses = parseStatuses(flags['attention-status']);
+  const stalledByStatus = byStatus?.map((text): [string, number | null] => {
+    const at = text.lastIndexOf('=');
+    if (at < 1) throw new UsageError('--stalled-status must be NAME=DAYS or NAME=off.');
+    return [text.slice(0, at), limit('stalled-status', text.slice(at + 1), 250)];
+  });
+  return {
+    ...(dueSoon === undefined ? {} : { dueSoonHours: limit('due-soon', dueSoon, 1_440) }),
+    ...(stalled === undefined ? {} : { stalledAfterWorkingDays: limit('stalled-after', stalled, 250) }),
+    ...(stalledByStatus ? { stalledByStatus: Object.fromEntries(stalledByStatus) } : {}),
+    ...(attentionStatuses ? { attentionStatuses: [...attentionStatuses] } : {}),
+    ...(payments === undefined
+      ? {}
+      : { payments: parseChoice('payments', payments, ['on', 'off']) === 'on' }),
+  };
+}
+
+/** Returns the given values: none if the option is absent, an empty list for the single value `none`. */
+function parseStatuses(values: readonly string[]): readonly string[] | undefined {
+  if (values.length === 0) return undefined;
+  return values.length === 1 && values[0] === 'none' ? [] : values;
+}
+
+function listEventSettings(events: EventSettings): [string, string | null][] {
+  const days = (count: number | null) => (count === null ? 'off' : formatWorkingDays(count));
+  const byStatus = Object.entries(events.stalledByStatus);
+  return [
+    ['Due soon', events.dueSoonHours === null ? null : `${events.dueSoonHours} h before the due time`],
+    ['Stalled after', events.stalledAfterWorkingDays === null ? null : days(events.stalledAfterWorkingDays)],
+    [
+      'Stalled by status',
+      byStatus.length === 0
+        ? null
+        : byStatus.map(([name, count]) => `${clean(name)}: ${days(count)}`).join(', '),
+    ],
+    [
+      'Attention statuses',
+      events.attentionStatuses.length === 0 ? null : events.attentionStatuses.map(clean).join(', '),
+    ],
+    ['Payment events', events.payments ? 'on' : null],
+  ];
+}
+
+const formatWorkingDays = (count: number): string => `${count} working day${count === 1 ? '' : 's'}`;
 
 const STEP_NAMES: Record<string, string> = { token: 'Token', identity: 'Identity', page: 'Job page' };
 

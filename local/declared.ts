@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import { listAccounts, registerAccount } from '../shared/accounts/accounts.ts';
 import { type AccountSecrets, isKept } from '../shared/accounts/credentials.ts';
 import { breakDeletion, workOffDeletion } from '../shared/accounts/deletion.ts';
+import { withEventDefaults } from '../shared/accounts/event-settings.ts';
 import type { AccountDeps } from '../shared/accounts/managed-accounts.ts';
 import { type Config, ConfigError } from '../shared/config.ts';
 import { breakLease } from '../shared/delivery/lease.ts';
@@ -74,8 +75,9 @@ export async function reconcile(options: HostOptions, accounts: AccountDeps): Pr
     }
     // Sinks before new accounts, so that they receive those accounts from the beginning.
     for (const sink of sinks) await registerSink(table, log, sink, [...known, cellLog(region)]);
-    for (const { id, pollIntervalSeconds } of declared) {
-      const account = { region, account: id, secretRef: id, pollIntervalSeconds, paused: false };
+    for (const { id, pollIntervalSeconds, events } of declared) {
+      const polling = { secretRef: id, pollIntervalSeconds, paused: false };
+      const account = { region, account: id, ...polling, events: withEventDefaults(events) };
       await registerAccount(table, log, account, { now, epoch: newEpoch(now) });
       if (options.exclusive) await breakClaim(table, account, now);
     }

@@ -3,6 +3,7 @@
  */
 import { createPrivateKey } from 'node:crypto';
 import * as z from 'zod';
+import { EventSettingsUpdate } from './accounts/event-settings.ts';
 import { MAX_SLOTS_PER_KEY } from './api/waiting-limit.ts';
 import { endpointFields } from './delivery/endpoint-input.ts';
 import { DEFAULT_DISABLE_AFTER_SECONDS, DEFAULT_RETRY_SECONDS } from './delivery/health.ts';
@@ -139,6 +140,8 @@ const schema = z
           .min(1, 'must be at least 1')
           .max(86_400, 'must be at most 86400')
           .default(120),
+        /** Settings of the events that need them. */
+        events: EventSettingsUpdate.optional(),
       }),
       'must be a list of accounts',
     ),

@@ -25,6 +25,17 @@ function findRejection(config: object): string {
   throw new Error('Nothing was refused.');
 }
 
+test('event settings of an account are optional and checked', () => {
+  const account = (events: object) => ({
+    accounts: [{ id: 'acme', region: 'us', clientId: 'c', clientSecret: 's', events }],
+  });
+  const events = { dueSoonHours: 48, stalledByStatus: { 'On hold': null } };
+  expect(parseConfig(withEndpoint({}, account(events)), {}).accounts[0]).toMatchObject({ events });
+  expect(findRejection(withEndpoint({}, account({ stalledAfterWorkingDays: 0 })))).toMatch(
+    /^accounts\[0\]\.events\.stalledAfterWorkingDays must be an integer number of working days from 1 to 250/,
+  );
+});
+
 describe('endpoints in the configuration', () => {
   test('can have several secrets, filters, rates and headers', () => {
     const wishes = {

@@ -1,6 +1,7 @@
 /** Input and output schemas of accounts. Every error message names the field and the accepted values. */
 import * as z from 'zod';
 import { id } from '../validation.ts';
+import { EventSettings, EventSettingsUpdate } from './event-settings.ts';
 
 const part = (what: string) =>
   z
@@ -60,6 +61,7 @@ export const NewAccount = z
       .boolean('must be true or false')
       .default(false)
       .describe('Whether polling is paused. Default: `false`.'),
+    events: EventSettingsUpdate.optional(),
   })
   .refine((account) => (account.credentials === undefined) !== (account.secretRef === undefined), {
     error: 'must hold either credentials or a secretRef',
@@ -69,9 +71,13 @@ export type NewAccount = z.input<typeof NewAccount>;
 
 /** A change of an account. Absent fields stay as they are. */
 export const AccountUpdate = z
-  .strictObject({ pollIntervalSeconds: interval.optional(), secretRef: secretRef.optional() })
+  .strictObject({
+    pollIntervalSeconds: interval.optional(),
+    secretRef: secretRef.optional(),
+    events: EventSettingsUpdate.optional(),
+  })
   .refine((change) => Object.values(change).some((value) => value !== undefined), {
-    error: 'must change something: pollIntervalSeconds or secretRef',
+    error: 'must change something: pollIntervalSeconds, secretRef or events',
   })
   .meta({ id: 'AccountUpdate' });
 export type AccountUpdate = z.infer<typeof AccountUpdate>;
@@ -194,6 +200,7 @@ export const AccountRecord = z
       ),
     pollIntervalSeconds: z.number().describe('Interval between polls, in seconds.'),
     paused: z.boolean().describe('Whether polling is paused.'),
+    events: EventSettings,
     createdAt: instant.nullable().describe('Creation time. `null`: not created by the API.'),
     changedAt: instant.nullable().describe('Time of the last change. `null`: never changed.'),
     revision: count.describe('Revision, incremented with each change.'),

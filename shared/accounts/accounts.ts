@@ -14,6 +14,7 @@ import {
 } from '../storage/schema.ts';
 import type { Item, Table, Value, Write } from '../storage/table.ts';
 import type { AccountState } from './account-input.ts';
+import { type EventSettings, readEventSettings, toStoredEventSettings } from './event-settings.ts';
 import { type PastPoll, readPolls } from './poll-history.ts';
 
 /** Maximum number of attempts after concurrent changes. In each round, one of the writers succeeds. */
@@ -41,6 +42,8 @@ export interface Account extends AccountRef {
    * settings upstream (epoch ms). Absent if the user is not notified.
    */
   readonly ownUserSince?: number;
+  /** Settings of the events that need them. Absent: all defaults. */
+  readonly events?: EventSettings;
 }
 
 export type { AccountState };
@@ -112,6 +115,7 @@ export interface Status {
 
 /** Converts an Account item. */
 export function toAccount(item: Item): Account {
+  const events = readEventSettings(item.events);
   return {
     region: item.pk.slice('ACCOUNTS#'.length),
     account: item.sk,
@@ -121,7 +125,13 @@ export function toAccount(item: Item): Account {
     ...(item.managed === true ? { managed: true } : {}),
     ...(typeof item.credentialsAt === 'number' ? { credentialsAt: item.credentialsAt } : {}),
     ...(typeof item.ownUserSince === 'number' ? { ownUserSince: item.ownUserSince } : {}),
+    ...(events ? { events } : {}),
   };
+}
+
+/** Returns the attributes of an Account item. */
+function toAttributes({ region: _region, account: _account, events, ...attributes }: Account) {
+  return { ...attributes, events: toStoredEventSettings(events) };
 }
 
 /** Converts a Status item. */
@@ -176,7 +186,8 @@ export async function registerAccount(
   account: Account,
   options: { readonly now: number; readonly epoch: string },
 ): Promise<void> {
-  const { region: _region, account: id, ...attributes } = account;
+  const { account: id } = account;
+  const attributes = toAttributes(account);
   for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
     const outcome = await updateAccountRecord(table, account, options.now, () => ({ set: attributes }));
     if (outcome.kind === 'changed') return;
@@ -200,7 +211,7 @@ export async function makeAccount(
   options: { readonly now: number; readonly epoch: string },
   guards: readonly Write[] = [],
 ): Promise<boolean> {
-  const { region, account: id, ...attributes } = account;
+  const { region, account: id } = account;
   const { now, epoch } = options;
   if (isReserved(account)) throw new Error(`No account can have the id ${id}.`);
   const start = async (ref: AccountRef): Promise<boolean> => {
@@ -213,7 +224,13 @@ export async function makeAccount(
   const made = await table.transact(
     [
       {
-        put: { ...keys.account(account), ...attributes, revision: 1, createdAt: now, changedAt: now },
+        put: {
+          ...keys.account(account),
+          ...toAttributes(account),
+          revision: 1,
+          createdAt: now,
+          changedAt: now,
+        },
         when: [['pk', 'absent']],
       },
       log.start(account, epoch),

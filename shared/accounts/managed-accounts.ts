@@ -40,6 +40,7 @@ import {
   workOffDeletion,
   workOffDeletions,
 } from './deletion.ts';
+import { readEventSettings, toStoredEventSettings, withEventDefaults } from './event-settings.ts';
 
 /** Dependencies of the account operations. */
 export interface AccountDeps extends DeletionDeps {
@@ -73,7 +74,7 @@ export async function createAccount(
 ): Promise<{ readonly kind: 'created'; readonly account: AccountRecord } | Rejection> {
   const checked = checkInput(NewAccount, input);
   if (checked.kind === 'rejected') return checked;
-  const { id, credentials, secretRef = '', pollIntervalSeconds, paused } = checked.value;
+  const { id, credentials, secretRef = '', pollIntervalSeconds, paused, events } = checked.value;
   const { table, log, secrets, now } = deps;
   const region = oneRegion(deps, checked.value.region);
   if (typeof region === 'object') return region;
@@ -96,6 +97,7 @@ export async function createAccount(
       ...{ secretRef: kept ?? secretRef, pollIntervalSeconds, paused },
       ...{ managed: true, credentialsAt: at },
       ...(kept === undefined ? {} : { keepsCredentials: true }),
+      ...(events ? { events: withEventDefaults(events) } : {}),
     };
     const guard = { check: keys.accountLock(ref), when: [['owner', '=', owner] as const] };
     if (!(await makeAccount(table, log, account, { now: at, epoch: newEpoch(at) }, [guard]))) {
@@ -178,20 +180,23 @@ export async function updateAccount(
 ): Promise<ChangedAccount | Rejection> {
   const checked = checkInput(AccountUpdate, input);
   if (checked.kind === 'rejected') return checked;
-  const { pollIntervalSeconds, secretRef } = checked.value;
+  const { pollIntervalSeconds, secretRef, events } = checked.value;
   const rejection =
     (pollIntervalSeconds === undefined ? undefined : checkInterval(deps, pollIntervalSeconds)) ??
     (secretRef === undefined ? undefined : checkReference(deps, ref.region, secretRef));
   if (rejection) return rejection;
-  const interval = pollIntervalSeconds === undefined ? {} : { pollIntervalSeconds };
-  if (secretRef === undefined) return edit(deps, ref, expected, () => ({ set: interval }));
+  const toSettings = (record: Item) => ({
+    ...(pollIntervalSeconds === undefined ? {} : { pollIntervalSeconds }),
+    ...(events ? { events: toStoredEventSettings({ ...readEventSettings(record.events), ...events }) } : {}),
+  });
+  if (secretRef === undefined) return edit(deps, ref, expected, (record) => ({ set: toSettings(record) }));
   return locked(deps, ref, async () => {
     let keptBefore = false;
     const changed = await edit(deps, ref, expected, (record) => {
-      if (record.secretRef === secretRef) return { set: interval };
+      if (record.secretRef === secretRef) return { set: toSettings(record) };
       keptBefore = record.keepsCredentials === true;
       const set = {
-        ...interval,
+        ...toSettings(record),
         secretRef,
         keepsCredentials: undefined,
         credentialsAt: laterThan(record, deps.now()),
@@ -294,6 +299,7 @@ function toRecord({ isDeclared }: Pick<AccountDeps, 'isDeclared'>, record: Item)
     ...{ id, region, managed: !isOfFile },
     secretRef: isOfFile || record.keepsCredentials === true ? null : secretRef,
     ...{ pollIntervalSeconds, paused },
+    events: withEventDefaults(account.events),
     createdAt: instant(record.createdAt),
     changedAt: instant(record.changedAt),
     revision: getRevision(record),

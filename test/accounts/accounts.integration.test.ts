@@ -6,7 +6,7 @@ import { randomUUID } from 'node:crypto';
 import type { SecretsManagerClient } from '@aws-sdk/client-secrets-manager';
 import { describe, expect, test } from 'vitest';
 import { testAccount, testCredentials } from '../../shared/accounts/account-test.ts';
-import { registerAccount, toStatus } from '../../shared/accounts/accounts.ts';
+import { findAccount, registerAccount, toStatus } from '../../shared/accounts/accounts.ts';
 import { createConnector, tableTokenCache } from '../../shared/accounts/connect.ts';
 import {
   type AccountSecrets,
@@ -14,6 +14,7 @@ import {
   openLocalAccountSecrets,
 } from '../../shared/accounts/credentials.ts';
 import { figureKeys, notificationKeys, peoplePks, workOffDeletions } from '../../shared/accounts/deletion.ts';
+import { withEventDefaults } from '../../shared/accounts/event-settings.ts';
 import {
   type AccountDeps,
   createAccount,
@@ -89,6 +90,7 @@ async function createRig(makeTable: () => Promise<Table> = async () => createMem
     ...{ clock, table, log, secrets, deps },
     create: (id = 'acme', over: AccountDeps = deps, more: object = {}) =>
       createAccount(over, { id, region: 'us', credentials: GIVEN, ...more }),
+    stored: async (ref = ACME) => findAccount(table, [ref.region], ref.account),
     status: async (ref = ACME) => toStatus((await table.get(keys.status(ref))) as Item),
     due: async () =>
       (await duePolls(table, 'us', { now: clock.now, limit: 10 })).map(({ account }) => account),
@@ -213,7 +215,7 @@ eachTable('accounts', (makeTable, kind) => {
         kind: 'created',
         account: {
           ...{ id: 'acme', region: 'us', managed: true, secretRef: null },
-          ...{ pollIntervalSeconds: 120, paused: false, revision: 1 },
+          ...{ pollIntervalSeconds: 120, paused: false, revision: 1, events: withEventDefaults({}) },
           ...{ createdAt: '2026-03-02T08:00:00.000Z', changedAt: '2026-03-02T08:00:00.000Z' },
         },
       });
@@ -306,6 +308,31 @@ eachTable('accounts', (makeTable, kind) => {
       expect(await rig.secrets.read('kept:us/acme')).toMatchObject(GIVEN);
       const same = await updateAccount(rig.deps, ACME, { pollIntervalSeconds: 300 });
       expect(same, 'nothing to change').toMatchObject({ account: { revision: 2 } });
+    });
+
+    test('changes only the given event settings', async () => {
+      const rig = await createRig(makeTable);
+      const events = { dueSoonHours: 48, attentionStatuses: ['Awaiting artwork'] };
+      await rig.create('acme', rig.deps, { events });
+      expect(await readAccount(rig.deps, ACME)).toMatchObject({ events: withEventDefaults(events) });
+      const change = { stalledAfterWorkingDays: 5, stalledByStatus: { 'On hold': null }, payments: true };
+      await updateAccount(rig.deps, ACME, { events: change });
+      expect(await readAccount(rig.deps, ACME)).toMatchObject({ events: { ...events, ...change } });
+      expect(await rig.stored()).toMatchObject({ events: { ...events, ...change } });
+      await updateAccount(rig.deps, ACME, { pollIntervalSeconds: 300 });
+      expect(await readAccount(rig.deps, ACME)).toMatchObject({ events: { ...events, ...change } });
+      await updateAccount(rig.deps, ACME, { events: withEventDefaults({}) });
+      expect(await rig.stored()).not.toHaveProperty('events');
+    });
+
+    test('event settings of a declared account are those of the configuration file', async () => {
+      const rig = await createRig(makeTable);
+      const account = { ...ACME, secretRef: 'acme', pollIntervalSeconds: 60, paused: false };
+      const events = withEventDefaults({ dueSoonHours: 24 });
+      await registerAccount(rig.table, rig.log, { ...account, events }, { now: START, epoch: 'e1' });
+      expect(await rig.stored()).toEqual({ ...account, events });
+      await registerAccount(rig.table, rig.log, account, { now: START, epoch: 'e1' });
+      expect(await rig.stored()).toEqual(account);
     });
 
     test('to a shorter interval: the next poll follows the new interval', async () => {
@@ -679,6 +706,21 @@ const REFUSED: readonly (readonly [string, object, string])[] = [
     'polls too far apart',
     { pollIntervalSeconds: 86_401 },
     'pollIntervalSeconds must be an integer number of seconds from 1 to 86400.',
+  ],
+  [
+    'a lead time of no hours',
+    { events: { dueSoonHours: 0 } },
+    'events.dueSoonHours must be an integer number of hours from 1 to 1440, or null.',
+  ],
+  [
+    'a status name with a space at its end',
+    { events: { attentionStatuses: ['On hold '] } },
+    'events.attentionStatuses[0] must be a status name of 1 to 200 characters, without spaces around it.',
+  ],
+  [
+    'a status twice',
+    { events: { attentionStatuses: ['On hold', 'On hold'] } },
+    'events.attentionStatuses must name each status once.',
   ],
   [
     'neither credentials nor a reference',

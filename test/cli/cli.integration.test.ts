@@ -304,6 +304,26 @@ describe('accounts', () => {
     },
   );
 
+  test('update changes the given event settings, and show prints them', async () => {
+    await site.start(add('third', '--paused'), { input: site.bakery.clientSecret }).ended;
+    const update = (...more: string[]) => site.run('accounts', 'update', 'third', ...more);
+    expect(await update()).toMatchObject({ code: 2, err: expect.stringMatching(/^Nothing to change\./) });
+    const statuses = ['--attention-status', 'Awaiting artwork', '--stalled-status', 'On hold=off'];
+    expect((await update('--due-soon', '48', '--stalled-after', '5', ...statuses)).out).toBe(
+      'third was updated.\n',
+    );
+    expect(await update('--stalled-status', 'Printing=3', '--payments', 'on')).toMatchObject({ code: 0 });
+    expect((await site.run('accounts', 'show', 'third')).out).toMatch(
+      /48 h before the due time\n.* 5 working days\n.* Printing: 3 working days\n.* Awaiting artwork\n.* on\n/,
+    );
+    expect(await update('--due-soon', 'off', '--attention-status', 'none')).toMatchObject({ code: 0 });
+    expect(await site.json('accounts', 'show', 'third')).toMatchObject([
+      { events: { dueSoonHours: null, attentionStatuses: [], stalledByStatus: { Printing: 3 } } },
+    ]);
+    expect(await update('--due-soon', '0')).toMatchObject({ code: 2 });
+    await site.run('accounts', 'delete', 'third', '--yes');
+  });
+
   test('pause, resume and confirm print the result', async () => {
     await site.exec(add('second'), { input: site.bakery.clientSecret });
     expect((await site.run('accounts', 'pause', 'second')).out).toBe('second is paused.\n');

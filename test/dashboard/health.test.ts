@@ -2,6 +2,7 @@
 import { expect, test } from 'vitest';
 import * as rules from '../../dashboard/src/health/status.ts';
 import { type AccountReport, AccountState, PollRecord } from '../../shared/accounts/account-input.ts';
+import { withEventDefaults } from '../../shared/accounts/event-settings.ts';
 import { Delivery, Endpoint, EndpointHealth, Replay } from '../../shared/api/endpoint-views.ts';
 
 const NOW = Date.parse('2026-03-02T12:00:00Z');
@@ -30,7 +31,7 @@ function account(
   };
   return {
     ...{ id, region: 'us', managed: true, secretRef: null, pollIntervalSeconds: 120, paused: false },
-    ...{ createdAt: null, changedAt: null, revision: 1 },
+    ...{ events: withEventDefaults({}), createdAt: null, changedAt: null, revision: 1 },
     status: change === null ? null : status,
     ...record,
   };

@@ -1,5 +1,5 @@
 /** Account pages: the list, a new account, and one account. */
-import { Checkbox, Radio, TextInput } from '@mantine/core';
+import { Checkbox, Radio, Textarea, TextInput } from '@mantine/core';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { type ReactNode, useEffect, useRef, useState } from 'react';
 import { Link, useLocation } from 'wouter';
@@ -35,6 +35,7 @@ import {
 } from './components.tsx';
 import { CredentialFields, NO_CREDENTIALS, TestAccount, TestNewCredentials } from './credentials.tsx';
 import { findChangedFields } from './endpoint-values.ts';
+import { toEventSettings, toEventValues } from './event-settings.ts';
 import css from './setup.module.css';
 
 export const accountSetupHref = (account: string): string => `/setup/accounts/${encodeURIComponent(account)}`;
@@ -134,6 +135,7 @@ export function AccountPage({ id }: { readonly id: string }) {
           {account.managed && may('admin') ? (
             <>
               <IntervalPanel account={account} read={read} changed={changed} />
+              <EventSettingsPanel account={account} read={read} changed={changed} />
               <CredentialsPanel account={account} changed={changed} />
               {account.secretRef !== null && forAll ? (
                 <ReferencePanel account={account} read={read} changed={changed} />
@@ -160,6 +162,7 @@ const FIELD_LABELS = {
   pollIntervalSeconds: 'poll interval',
   secretRef: 'credentials',
   paused: 'paused',
+  events: 'events',
 };
 
 /** A panel that changes one field of the account. */
@@ -212,6 +215,59 @@ function IntervalPanel(props: AccountFormProps) {
       toBody={toInterval}
     >
       {({ form }) => <IntervalInput {...form.getInputProps('pollIntervalSeconds')} />}
+    </FieldPanel>
+  );
+}
+
+function EventSettingsPanel(props: AccountFormProps) {
+  return (
+    <FieldPanel
+      of={props}
+      title="Events"
+      verb="Save events"
+      saved={`Event settings of ${props.account.id} saved.`}
+      toValues={({ events }) => ({ events: toEventValues(events) })}
+      toBody={({ events }) => ({ events: toEventSettings(events) })}
+    >
+      {({ form: { getInputProps } }) => (
+        <>
+          <div className={ui.columns}>
+            <TextInput
+              label="Due soon (hours)"
+              description="Lead time of job.due_soon before the due time. Empty: not emitted."
+              inputMode="numeric"
+              autoComplete="off"
+              {...getInputProps('events.dueSoonHours')}
+            />
+            <TextInput
+              label="Stalled (working days)"
+              description="Time in one status until job.stalled. Empty: not emitted."
+              inputMode="numeric"
+              autoComplete="off"
+              {...getInputProps('events.stalledAfterWorkingDays')}
+            />
+          </div>
+          <Textarea
+            label="Stalled, by status"
+            description="Other values, one per line: In production = 3. Without a number: not emitted."
+            rows={2}
+            spellCheck={false}
+            {...getInputProps('events.stalledByStatus')}
+          />
+          <Textarea
+            label="Statuses that need attention"
+            description="Status names for job.needs_attention, one per line."
+            rows={2}
+            spellCheck={false}
+            {...getInputProps('events.attentionStatuses')}
+          />
+          <Checkbox
+            label="Payments"
+            description="Emit events about payments."
+            {...getInputProps('events.payments', { type: 'checkbox' })}
+          />
+        </>
+      )}
     </FieldPanel>
   );
 }

@@ -254,7 +254,7 @@ function toStart({ start, startAt }: EndpointValues): unknown {
 }
 
 /** Splits text into non-empty lines. */
-function splitLines(text: string): string[] {
+export function splitLines(text: string): string[] {
   return text
     .split('\n')
     .map((line) => line.trim())
@@ -263,7 +263,7 @@ function splitLines(text: string): string[] {
 
 const emptyToNull = (names: string[]): string[] | null => (names.length === 0 ? null : names);
 /** Converts text to a number. Returns other text unchanged, for the schema to reject. */
-const parseNumber = (text: string): number | string | null => {
+export const parseNumber = (text: string): number | string | null => {
   const trimmed = text.trim();
   if (trimmed === '') return null;
   return Number.isNaN(Number(trimmed)) ? trimmed : Number(trimmed);

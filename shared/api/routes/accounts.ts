@@ -171,7 +171,7 @@ export const accountRoutes: readonly Route[] = [
       tag: 'Accounts',
       summary: 'Update an account',
       description:
-        'Changes the polling settings or the location of the credentials. `secretRef` requires a key for all accounts, because it can name the credentials of any account.',
+        'Changes the polling settings, the event settings or the location of the credentials. `secretRef` requires a key for all accounts, because it can name the credentials of any account.',
       role: 'admin',
       of: ofAccountRecord,
       conditional: true,
