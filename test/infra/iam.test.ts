@@ -218,11 +218,11 @@ function resourceName(resource: unknown): string {
 
 const INTRODUCTION = `# Permissions
 
-Who may do what in a cell: each function's role, and the few others. Written by \`PERMISSIONS=write npx vitest run test/infra/iam.test.ts\`,
-compared by each run of the tests: what is granted besides, or no more, fails. Read a change of this page as what it is.
+This page lists all IAM permissions in a cell: those of each function's role, and of the other roles. \`PERMISSIONS=write npx vitest run test/infra/iam.test.ts\` generates it. The tests fail
+if the permissions of the stack differ from this page. Review each change of it.
 
-Tables are granted by partition (\`dynamodb:LeadingKeys\`); the list shows the cell of \`us\` in \`prod\`, with a standard topic and with notifications. A cell with a key of its
-own (\`customerKey\`) adds the use of that key through the services listed here, and nothing else.
+The example is the cell \`us\` in the stage \`prod\`, with a standard topic and with notifications. Permissions on tables are limited to partitions (\`dynamodb:LeadingKeys\`). A cell with its own KMS
+key (\`customerKey\`) has the additional permission to use that key through the services listed here.
 `;
 
 function toDocument(found: readonly Permission[]): string {
