@@ -154,12 +154,12 @@ function permissions(): Permission[] {
     const role = nameOf(id).replace(/Role$/, '');
     const assumed = (Properties.AssumeRolePolicyDocument.Statement as Statement[]).map(({ Principal }) => ({
       role,
-      action: 'be assumed by',
+      action: '(trusted service)',
       on: String((Principal as { Service: unknown }).Service),
       partition: '',
     }));
     const managed = ((Properties.ManagedPolicyArns ?? []) as unknown[]).map((arn) => ({
-      ...{ role, action: 'do all of' },
+      ...{ role, action: '(managed policy)' },
       on: resourceName(arn),
       partition: '',
     }));
@@ -236,7 +236,7 @@ function toDocument(found: readonly Permission[]): string {
     const lines = [...rows].map(([row, partitions]) =>
       `${row} ${partitions.join(', ')} |`.replace('|  |', '| |'),
     );
-    return `\n## ${role}\n\n| may | on | partitions |\n|---|---|---|\n${lines.join('\n')}\n`;
+    return `\n## ${role}\n\n| action | resource | partitions |\n|---|---|---|\n${lines.join('\n')}\n`;
   });
   return `${INTRODUCTION}${sections.join('')}`;
 }
@@ -248,7 +248,7 @@ function fromDocument(document: string): Permission[] {
     .flatMap((section) => {
       const [role = '', ...lines] = section.split('\n');
       return lines
-        .filter((line) => line.startsWith('| ') && !line.startsWith('| may '))
+        .filter((line) => line.startsWith('| ') && !line.startsWith('| action '))
         .flatMap((line) => {
           const [, action = '', on = '', partitions = ''] = line.split('|').map((part) => part.trim());
           const names = [...partitions.matchAll(/`([^`]+)`/g)].map(([, name = '']) => name);
