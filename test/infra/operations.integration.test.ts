@@ -1096,8 +1096,8 @@ describe('the runbook', () => {
     const rows = [...runbook.matchAll(/^\| (every hour|when something [^|]+?) \| (.*) \|$/gm)];
     const said = {
       each: 'every hour',
-      active: 'when something goes on',
-      rare: 'when something is not as it should be',
+      active: 'on activity',
+      rare: 'on problems',
     };
     const listed = Object.fromEntries(
       rows.map(([, when, metrics = '']) => [when, [...metrics.matchAll(/`(\w+)`/g)].map(([, name]) => name)]),
