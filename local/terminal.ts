@@ -96,9 +96,10 @@ interface Parcel {
 /** Returns a short description of an event. */
 function describe(event: JobEvent): string {
   const data = event.data as EventData;
-  const changes = Object.entries(data.changes ?? {}).map(([field, { from, to }]) =>
-    field === 'status' ? `${plain(from)} → ${plain(to)}` : `${field}: ${plain(from)} → ${plain(to)}`,
-  );
+  const changes = Object.entries(data.changes ?? {}).map(([field, { from, to }]) => {
+    const values = `${formatValue(from)} → ${formatValue(to)}`;
+    return field === 'status' ? values : `${field}: ${values}`;
+  });
   switch (event.type) {
     case 'job.created':
       return plain(data.job?.description);
@@ -131,6 +132,13 @@ function describe(event: JobEvent): string {
     default:
       return changes.length > 0 ? changes.join('; ') : plain(data.reason ?? '');
   }
+}
+
+/** Formats a value of a change. Of lines, only the ids. */
+function formatValue(value: unknown): string {
+  return Array.isArray(value)
+    ? plain(value.map((line: { jobLineId: number }) => line.jobLineId).join(', ') || undefined)
+    : plain(value);
 }
 
 function formatParcels(entries: readonly Parcel[] | undefined, before = ''): string {

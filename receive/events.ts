@@ -135,7 +135,7 @@ export interface EventDataByType {
       mustDate?: Change<boolean | null>;
     };
   };
-  /** The description, order number, order group or origin of a job changed, or its dispatch date was corrected. */
+  /** The description, order number, order group, origin, comments or lines of a job changed, or its dispatch date was corrected. Comments and lines are compared only when the detail is fetched. */
   'job.updated': {
     account: string;
     region: string;
@@ -148,6 +148,16 @@ export interface EventDataByType {
       orderGroupSequence?: Change<number | null>;
       originCode?: Change<string | null>;
       dateOut?: Change<string | null>;
+      /** Comments of the job. */
+      comments?: Change<string | null>;
+      /** Lines that differ, at most 200 on each side. Only in `from`: removed. Only in `to`: added. In both, with the same `jobLineId`: quantity or comments changed. */
+      lines?: Change<Array<{
+        jobLineId: number;
+        /** `null`: unknown. */
+        quantity: number | null;
+        /** At most 256 bytes. */
+        comments: string | null;
+      }>>;
     };
   };
   /** A job can no longer be edited. */

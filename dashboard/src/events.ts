@@ -1,5 +1,5 @@
 /** Descriptions of events for all pages. Independent of React, the browser and the schemas; imports only types. */
-import type { EventData, EventType, TrackingEntry } from '../../shared/events/catalogue.ts';
+import type { EventData, EventType, LineSummary, TrackingEntry } from '../../shared/events/catalogue.ts';
 import type { JobEvent } from '../../shared/events/event.ts';
 
 /** A changed value. */
@@ -157,10 +157,13 @@ const descriptions: { readonly [T in EventType]: (data: EventData<T>) => EventDe
       ...(must && { more: [must] }),
     };
   },
-  'job.updated': ({ changes }) => {
-    const [first, ...more] = Object.entries(changes).map(([field, change]) =>
-      toChange(fieldNames[field] ?? field, change, field === 'dateOut'),
-    );
+  'job.updated': ({ changes: { lines, ...fields } }) => {
+    const [first, ...more] = [
+      ...Object.entries(fields).map(([field, change]) =>
+        toChange(fieldNames[field] ?? field, change, field === 'dateOut'),
+      ),
+      ...(lines ? toLineChanges(lines) : []),
+    ];
     return {
       ...(first ?? { label: 'Job updated' }),
       tone: 'plain',
@@ -263,7 +266,35 @@ const fieldNames: Readonly<Record<string, string>> = {
   orderGroupSequence: 'Position in the order group',
   originCode: 'Origin',
   dateOut: 'Dispatch date',
+  comments: 'Comments',
 };
+
+/** Describes removed, added and changed lines of a job. */
+function toLineChanges({ from, to }: { from: LineSummary[]; to: LineSummary[] }): ValueChange[] {
+  const before = new Map(from.map((line) => [line.jobLineId, line]));
+  const after = new Set(to.map(({ jobLineId }) => jobLineId));
+  const removed = from.filter(({ jobLineId }) => !after.has(jobLineId));
+  return [
+    ...removed.map((line) => ({ label: `Line ${line.jobLineId} removed`, from: formatLine(line) })),
+    ...to.flatMap((line) => {
+      const { jobLineId, quantity, comments } = line;
+      const former = before.get(jobLineId);
+      if (!former) return [{ label: `Line ${jobLineId} added`, to: formatLine(line) }];
+      return [
+        { label: `Quantity of line ${jobLineId}`, from: former.quantity, to: quantity },
+        { label: `Comments of line ${jobLineId}`, from: former.comments, to: comments },
+      ].flatMap(({ label, ...change }) => (change.from === change.to ? [] : [toChange(label, change)]));
+    }),
+  ];
+}
+
+function formatLine({ quantity, comments }: LineSummary): string | undefined {
+  const parts = [
+    ...(quantity === null ? [] : [`quantity ${quantity}`]),
+    ...(comments === null ? [] : [comments]),
+  ];
+  return parts.length === 0 ? undefined : toPlainText(parts.join(', '));
+}
 
 function toChange(label: string, change: { from: unknown; to: unknown }, areDates = false): ValueChange {
   return {

@@ -177,7 +177,7 @@ export async function readJob(
   const job = {
     ...toEntry(snapshot, status ? toStatus(status).lastGoodCrawlStartedAt : null),
     detailAt: detail ? formatInstant(snapshot.detailAt) : null,
-    lines: detail?.lines.map((line) => ({ ...line })) ?? null,
+    lines: detail?.lines.map(({ jobLineId, status }) => ({ jobLineId, status })) ?? null,
     invoiceNumber: detail?.invoiceNumber ?? null,
     timezone: detail?.timezone ?? null,
   };

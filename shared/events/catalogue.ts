@@ -14,6 +14,13 @@ const trackingEntry = z.object({
   link: z.string().nullable().describe('Tracking URL. `null`: none provided by the carrier.'),
 });
 
+/** A line of a job, identified by its id. */
+const lineSummary = z.object({
+  jobLineId: z.int(),
+  quantity: z.number().nullable().describe('`null`: unknown.'),
+  comments: z.string().nullable().describe('At most 256 bytes.'),
+});
+
 /** The job after the change. Texts written by customers are untrusted: escape them for display. */
 const job = z.object({
   jobNumber: z.int(),
@@ -114,7 +121,7 @@ export const catalogue = {
     }),
   },
   'job.updated': {
-    when: 'The description, order number, order group or origin of a job changed, or its dispatch date was corrected.',
+    when: 'The description, order number, order group, origin, comments or lines of a job changed, or its dispatch date was corrected. Comments and lines are compared only when the detail is fetched.',
     data: z.object({
       ...ofJob,
       changes: z
@@ -125,6 +132,12 @@ export const catalogue = {
           orderGroupSequence: change(z.number().nullable()),
           originCode: change(text),
           dateOut: change(text),
+          comments: change(text).describe('Comments of the job.'),
+          lines: z
+            .object({ from: z.array(lineSummary), to: z.array(lineSummary) })
+            .describe(
+              'Lines that differ, at most 200 on each side. Only in `from`: removed. Only in `to`: added. In both, with the same `jobLineId`: quantity or comments changed.',
+            ),
         })
         .partial(),
     }),
@@ -318,6 +331,8 @@ export const eventTypes = Object.keys(catalogue) as EventType[];
 /** The job in events. */
 export const JobSummary = job;
 export type JobSummary = z.infer<typeof job>;
+/** A line of a job. */
+export type LineSummary = z.infer<typeof lineSummary>;
 /** A parcel. */
 export type TrackingEntry = z.infer<typeof trackingEntry>;
 /** Evidence of an event (rule 13). */

@@ -115,6 +115,7 @@ const JobLine = reading<jobs.JobLine>()({
   assetSku: text,
   garment: text,
   description: text,
+  comments: text,
   customerReference: text,
   quantity: number,
 });

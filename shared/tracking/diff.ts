@@ -30,6 +30,7 @@ import {
   retainAnnounced,
 } from './diff/dispatch.ts';
 import {
+  addToUpdated,
   buildLineEvents,
   buildListEvents,
   carryForwardMissing,
@@ -37,9 +38,9 @@ import {
   compareListedDetail,
   fillFromList,
   findIncomparable,
-  findLineStatus,
 } from './diff/fields.ts';
 import { addListValues, catchUp } from './diff/lag.ts';
+import { applyLines } from './diff/lines.ts';
 import { findOverdue, markOverdue } from './diff/overdue.ts';
 import {
   buildStep,
@@ -157,14 +158,13 @@ export function applyDetail(
   const since = was === null ? sinceList : listed ? Math.min(start.detailAt, sinceList) : start.detailAt;
 
   const { view, silent } = carryForwardMissing(was, fillFromList(detail, start));
+  const lines = applyLines(was, detail, start.supersededLines, look.askedAt);
   const next: DetailView = {
     ...view,
     invoiceNumber: detail.invoiceNumber ?? was?.invoiceNumber ?? null,
     timezone: detail.timezone ?? was?.timezone ?? null,
-    lines: detail.lines.map((line) => ({
-      ...line,
-      status: line.status ?? findLineStatus(was, line.jobLineId),
-    })),
+    comments: lines.comments,
+    lines: lines.lines,
   };
   const dispatchedSince = next.dateOut !== null && start.list?.dateOut == null;
   const caughtUp = catchUp(start, next, look.askedAt, dispatchedSince);
@@ -195,9 +195,13 @@ export function applyDetail(
     ...rest,
     list,
     detail: believed,
-    detailAt: takenBack || silent || Object.keys(fields.kept).length > 0 ? start.detailAt : look.askedAt,
+    detailAt:
+      takenBack || silent || lines.isBehind || Object.keys(fields.kept).length > 0
+        ? start.detailAt
+        : look.askedAt,
     unsure: fields.unsure,
     ahead: caughtUp.ahead,
+    supersededLines: lines.superseded,
     announced,
     ...(listed
       ? { owed: open ? { at: known.startedAt, tries: start.owed?.tries ?? 0 } : null }
@@ -217,7 +221,7 @@ export function applyDetail(
     [
       ...(proof?.created
         ? [{ type: 'job.created' as const, changes: {}, occurredAt: detail.dateIn }]
-        : [...fields.changes, ...buildLineEvents(was, next)]),
+        : [...addToUpdated(fields.changes, lines.changes), ...buildLineEvents(was, next)]),
       ...dispatch.events,
       ...tracking.events,
       ...invoiced,

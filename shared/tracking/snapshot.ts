@@ -23,6 +23,15 @@ export type ListAhead = {
   };
 };
 
+/**
+ * Fingerprint of lines and comments that a detail showed, and the time of the first detail that showed others (epoch
+ * ms).
+ */
+export interface SupersededLines {
+  readonly print: number;
+  readonly at: number;
+}
+
 /** Reason why a job that is no longer listed ended, once its event was emitted. */
 export type Ending = 'closed' | 'cancelled' | 'unavailable';
 
@@ -77,6 +86,8 @@ export interface Snapshot {
   readonly unsure: readonly SharedField[];
   /** Values that the list has shown and the detail not yet. Absent if there are none. */
   readonly ahead?: ListAhead | undefined;
+  /** Lines and comments of earlier details, of the last hour before the latest change. Absent if there are none. */
+  readonly supersededLines?: readonly SupersededLines[] | undefined;
   /**
    * Time of the first observation, while it is unknown whether the job was created after the baseline (rule
    * 5). Otherwise `null`. `list` keeps its first value until the detail is read. Changes in between are

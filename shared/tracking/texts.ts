@@ -3,8 +3,11 @@
  * table. Pure.
  */
 
-/** Maximum number of bytes of a text in JSON, without quotes. A status name is an index key as well. */
-export const MAX_BYTES = { description: 32_768, status: 1_000, other: 4_096 } as const;
+/**
+ * Maximum number of bytes of a text in JSON, without quotes. A status name is an index key as well, and a job can have
+ * hundreds of lines.
+ */
+export const MAX_BYTES = { description: 32_768, status: 1_000, lineComments: 256, other: 4_096 } as const;
 
 /** End of every truncated text. */
 export const TRUNCATED = '… [truncated]';

@@ -20,7 +20,7 @@ import { comparableTime, presentDate } from './timestamps.ts';
  * version: older code does not poll, newer code compares snapshots instead (see `adopt` in snapshot.ts).
  * Rename a field if its normalization changes, because its old values are not comparable either.
  */
-export const PROJECTION_VERSION = 1;
+export const PROJECTION_VERSION = 2;
 
 /** One job in the list of active jobs. `status` is its masterJobStatus. */
 export interface ListView {
@@ -35,6 +35,17 @@ export interface ListView {
   readonly orderGroupSequence: number | null;
   readonly canEdit: boolean | null;
   readonly tracking: readonly TrackingEntry[];
+}
+
+/**
+ * One line of a job. `quantity` and `comments` are absent in a view that older code stored, and after the first
+ * {@link MAX_LINES} lines: then they are unknown. `null`: not given, and in a stored view also no comment.
+ */
+export interface DetailLine {
+  readonly jobLineId: number;
+  readonly status: string | null;
+  readonly quantity?: number | null;
+  readonly comments?: string | null;
 }
 
 /** One job in its detail. `status` is its jobStatus: never compared with the list's. */
@@ -52,7 +63,10 @@ export interface DetailView {
   readonly invoiceNumber: string | null;
   /** IANA name of the location's time zone. */
   readonly timezone: string | null;
-  readonly lines: readonly { readonly jobLineId: number; readonly status: string | null }[];
+  /** Comments of the job. In a detail, `null` is "not given" and an empty text is none; in a stored view, `null` is both. */
+  readonly comments: string | null;
+  /** In ascending order of the ids. Empty: not given. */
+  readonly lines: readonly DetailLine[];
   readonly tracking: readonly TrackingEntry[];
 }
 
@@ -116,13 +130,37 @@ export function detailView(job: JobDetail): DetailView {
     canEdit: job.permissions?.canEdit ?? null,
     invoiceNumber: toText(job.invoiceNumber, MAX_BYTES.other),
     timezone: toText(job.location?.timezone ?? null, MAX_BYTES.other),
-    lines: (job.lines ?? []).flatMap((line) =>
-      line.jobLineId === null
-        ? []
-        : [{ jobLineId: line.jobLineId, status: toText(line.jobLineStatus, MAX_BYTES.status) }],
-    ),
+    comments: toComment(job.comments, MAX_BYTES.other),
+    lines: toLines(job.lines ?? []),
     tracking: trackingSet(job.shippingAddresses),
   };
+}
+
+/** Maximum number of lines whose quantity and comments are compared: those with the lowest ids. */
+const MAX_LINES = 200;
+
+/** Returns the lines of a detail. With a line that cannot be identified, no line is known to be missing: none is given. */
+function toLines(given: NonNullable<JobDetail['lines']>): readonly DetailLine[] {
+  const byId = new Map<number, (typeof given)[number]>();
+  for (const line of given) {
+    if (line.jobLineId === null) return [];
+    byId.set(line.jobLineId, line);
+  }
+  return [...byId]
+    .sort(([a], [b]) => a - b)
+    .map(([jobLineId, line], at) => ({
+      jobLineId,
+      status: toText(line.jobLineStatus, MAX_BYTES.status),
+      ...(at < MAX_LINES && {
+        quantity: line.quantity,
+        comments: toComment(line.comments, MAX_BYTES.lineComments),
+      }),
+    }));
+}
+
+/** Returns a comment of a detail: an empty one says that there is none. */
+function toComment(text: string | null, maxBytes: number): string | null {
+  return text === '' ? '' : toText(text, maxBytes);
 }
 
 const NONE: readonly TrackingEntry[] = [];

@@ -260,6 +260,7 @@ const detail: DetailView = {
   canEdit: true,
   invoiceNumber: 'INV-9',
   timezone: 'America/Denver',
+  comments: null,
   lines: [{ jobLineId: 1, status: 'Cutting' }],
   tracking: [],
 };

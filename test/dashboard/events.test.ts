@@ -93,6 +93,24 @@ test('further changes of an event are described too', () => {
   expect(describeEvent(withData('job.due_date_changed', alone)).label).toBe('The due date is not mandatory');
 });
 
+test('removed, added and changed lines of a job are described one by one', () => {
+  const line = (jobLineId: number, quantity: number | null, comments: string | null = null) => ({
+    ...{ jobLineId, quantity, comments },
+  });
+  const lines = {
+    from: [line(1, 5), line(2, 10), line(4, null)],
+    to: [line(2, 12, 'Left'), line(3, 7, 'Sleeve')],
+  };
+  const { label, from, more } = describeEvent(withData('job.updated', { changes: { lines } }));
+  expect([label, from]).toEqual(['Line 1 removed', 'quantity 5']);
+  expect(more).toEqual([
+    { label: 'Line 4 removed', from: undefined },
+    { label: 'Quantity of line 2', from: '10', to: '12' },
+    { label: 'Comments of line 2', from: 'none', to: 'Left' },
+    { label: 'Line 3 added', to: 'quantity 7, Sleeve' },
+  ]);
+});
+
 test('equal status changes of lines are described once, different ones separately', () => {
   const line = { jobLineId: 1, from: 'A', to: 'B' };
   const alike = { lines: [line, { ...line, jobLineId: 2 }] };

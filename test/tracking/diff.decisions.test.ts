@@ -565,11 +565,15 @@ describe('changes of single fields', () => {
     ]);
   });
 
-  test('lines: those with a changed status, each by its id; new and removed lines have none', () => {
+  test('lines: those with a changed status, each by its id; new and removed lines are in job.updated', () => {
     const line = (jobLineId: number, jobLineStatus: string | null) => ({ jobLineId, jobLineStatus });
     const first = detail(start(), { lines: [line(7, 'Proof'), line(8, 'Proof'), line(9, 'Proof')] }, 1, {});
     const next = detail(first.snapshot, { lines: [line(10, null), line(8, null), line(7, 'Press')] }, 2, {});
     expect(next.events).toMatchObject([
+      {
+        type: 'job.updated',
+        data: { changes: { lines: { from: [{ jobLineId: 9 }], to: [{ jobLineId: 10 }] } } },
+      },
       { type: 'job.line_status_changed', data: { lines: [{ jobLineId: 7, from: 'Proof', to: 'Press' }] } },
     ]);
     const last = detail(next.snapshot, { lines: [line(7, 'Cut'), line(8, 'Cut'), line(10, 'Cut')] }, 3);

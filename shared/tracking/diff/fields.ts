@@ -200,6 +200,16 @@ export function buildSharedEvents<V extends SharedValues & { readonly status: st
   return said;
 }
 
+/** Adds changes to the job.updated of the events of one observation. */
+export function addToUpdated(events: readonly EventContent[], changes: Changes): readonly EventContent[] {
+  if (Object.keys(changes).length === 0) return events;
+  const updated = events.find((event) => event.type === 'job.updated');
+  return [
+    { type: 'job.updated', changes: { ...updated?.changes, ...changes } },
+    ...events.filter((event) => event !== updated),
+  ];
+}
+
 export function buildLineEvents(was: DetailView | null, next: DetailView): EventContent[] {
   if (was === null) return [];
   const before = new Map(was.lines.map((line) => [line.jobLineId, line.status]));
@@ -208,8 +218,4 @@ export function buildLineEvents(was: DetailView | null, next: DetailView): Event
     return from === undefined || from === status ? [] : [{ jobLineId, from, to: status }];
   });
   return lines.length === 0 ? [] : [{ type: 'job.line_status_changed', changes: {}, lines }];
-}
-
-export function findLineStatus(detail: DetailView | null, jobLineId: number): string | null {
-  return detail?.lines.find((line) => line.jobLineId === jobLineId)?.status ?? null;
 }

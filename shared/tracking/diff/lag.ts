@@ -9,7 +9,7 @@ import { equal, same } from './equality.ts';
 /** Maximum number of values kept per field. */
 const MAX_VALUES = 8;
 /** A detail that was requested so much later is not older than the list was. */
-const MAX_LAG_MS = 3_600_000;
+export const MAX_LAG_MS = 3_600_000;
 const FIELDS: readonly LaggingField[] = ['status', ...SHARED_FIELDS];
 
 /**
