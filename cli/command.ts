@@ -1,6 +1,7 @@
 /** Commands as data: parsing, `--help` and docs/cli.md all use one table. */
 import { parseArgs } from 'node:util';
 import type { Client } from '../client/index.ts';
+import { findSimilarName } from '../shared/similar-name.ts';
 import { type Output, wrap } from './output.ts';
 
 /** An option of a command. Without `value` it is a switch. */
@@ -236,38 +237,9 @@ function toOptionMessage(name: string, flags: Flags, cause: unknown): string {
 }
 
 /** Returns a suggestion with a leading space, or an empty string if no known name is similar. */
-export function suggest(typed: string, known: readonly string[]): string {
-  const near = known
-    .map((name) => ({ name, distance: distance(typed, name) }))
-    .sort((a, b) => a.distance - b.distance)[0];
-  return near && near.distance <= Math.max(1, Math.floor(near.name.replace(/^-+/, '').length / 3))
-    ? ` Did you mean ${near.name}?`
-    : '';
-}
-
-/** Returns the edit distance: insertions, deletions, substitutions and swaps of adjacent letters. */
-function distance(a: string, b: string): number {
-  const formatRows = Array.from({ length: a.length + 1 }, (_, at) => [
-    at,
-    ...Array<number>(b.length).fill(0),
-  ]);
-  const at = (row: number, column: number): number => formatRows[row]?.[column] ?? column;
-  for (let i = 0; i <= a.length; i += 1) {
-    for (let j = 1; j <= b.length; j += 1) {
-      const row = formatRows[i];
-      if (!row) continue;
-      if (i === 0) {
-        row[j] = j;
-        continue;
-      }
-      const same = a[i - 1] === b[j - 1] ? 0 : 1;
-      row[j] = Math.min(at(i - 1, j) + 1, at(i, j - 1) + 1, at(i - 1, j - 1) + same);
-      if (i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1]) {
-        row[j] = Math.min(row[j] ?? 0, at(i - 2, j - 2) + 1);
-      }
-    }
-  }
-  return at(a.length, b.length);
+function suggest(typed: string, known: readonly string[]): string {
+  const similar = findSimilarName(typed, known);
+  return similar === undefined ? '' : ` Did you mean ${similar}?`;
 }
 
 /** Replaces the field name at the start of an API error message with the name of its option. */

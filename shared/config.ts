@@ -214,9 +214,7 @@ const schema = z
       endpoints.add(endpoint.id);
       const rejection = checkUrl(endpoint.url, config.webhooks.allowPrivateNetworks);
       if (rejection) {
-        const opens = checkUrl(endpoint.url, true) === undefined;
-        const hint = opens ? ' (webhooks.allowPrivateNetworks opens this for local use)' : '';
-        fail(['endpoints', at, 'url'], `is not accepted: ${rejection.replace(/\.$/, '')}${hint}`);
+        fail(['endpoints', at, 'url'], `is not accepted: ${rejection.replace(/\.$/, '')}`);
       }
       endpoint.accounts?.forEach((account, place) => {
         if (!accounts.has(account)) {

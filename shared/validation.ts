@@ -5,6 +5,7 @@ import * as z from 'zod';
 import { BUILT_IN_SINKS } from './built-in-sinks.ts';
 import { eventTypes } from './events/catalogue.ts';
 import { typeMatches } from './events/types.ts';
+import { findSimilarName } from './similar-name.ts';
 
 const ID = /^[a-z0-9][a-z0-9-]{0,62}$/;
 const ID_RULE = 'must be 1–63 lower-case letters, digits and hyphens, beginning with a letter or digit';
@@ -37,16 +38,22 @@ export const webhookSecret = z.string('must be text that begins with whsec_').re
   return bytes >= 24 && bytes <= 64;
 }, 'must be "whsec_" and 24 to 64 random bytes in base64');
 
+/** Returns ` (did you mean …?)` for a misspelled event type, or an empty string. */
+export function suggestType(typed: string): string {
+  const groups = eventTypes.map((type) => type.replace(/\..*/, '.*'));
+  const similar = findSimilarName(typed, typed.endsWith('*') ? groups : eventTypes);
+  return similar === undefined ? '' : ` (did you mean ${similar}?)`;
+}
+
 /** Patterns of event types; a final `*` matches the rest of the name. */
 export const typePatterns = z
   .array(
     z
       .string('must be text')
       .regex(/^[a-z_.]*\*?$/, 'must be an event type, or a prefix followed by *')
-      .refine(
-        (pattern) => eventTypes.some((type) => typeMatches(type, [pattern])),
-        'must match an existing event type',
-      ),
+      .refine((pattern) => eventTypes.some((type) => typeMatches(type, [pattern])), {
+        error: ({ input }) => `must match an existing event type${suggestType(String(input))}`,
+      }),
     'must be a list of event types',
   )
   .min(1, 'must name at least one type');

@@ -2,6 +2,7 @@
 import * as z from 'zod';
 import { eventTypes } from '../events/catalogue.ts';
 import { typeMatches } from '../events/types.ts';
+import { suggestType } from '../validation.ts';
 
 /** A parameter that must occur exactly once. */
 export const one = z.string('must be given once');
@@ -50,7 +51,7 @@ export const typePatterns = one
     const futile = patterns.find((pattern) => !eventTypes.some((type) => typeMatches(type, [pattern])));
     if (futile === undefined) return [...new Set(patterns)];
     context.addIssue(
-      `must be comma-separated event types or prefixes followed by *; no type matches ${JSON.stringify(futile.slice(0, 100))} (see /v1/event-types)`,
+      `must be comma-separated event types or prefixes followed by *; no type matches ${JSON.stringify(futile.slice(0, 100))}${suggestType(futile) || ' (see /v1/event-types)'}`,
     );
     return z.NEVER;
   })

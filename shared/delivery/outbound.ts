@@ -85,6 +85,9 @@ const LOW_PORTS = new Set([80, 443]);
 /** Names that never identify a host of the public Internet. */
 const LOCAL_NAME = /(^|\.)(localhost|local|localdomain|internal|home\.arpa)$/;
 
+/** Tells users of a self-hosted Jobwire how to use a receiver in a private network. */
+const HINT = '(self-hosted: webhooks.allowPrivateNetworks allows it)';
+
 /**
  * Returns why a URL is not accepted for an endpoint, as one sentence; `undefined` if it is. Names are checked
  * again, by their addresses, for each connection.
@@ -97,7 +100,9 @@ export function checkUrl(url: string, allowPrivateNetworks: boolean): string | u
     return 'It is not a URL.';
   }
   if (parsed.protocol !== 'https:' && !(allowPrivateNetworks && parsed.protocol === 'http:')) {
-    return allowPrivateNetworks ? 'It must begin with https:// or http://.' : 'It must begin with https://.';
+    return allowPrivateNetworks
+      ? 'It must begin with https:// or http://.'
+      : `It must begin with https:// ${HINT}.`;
   }
   if (parsed.username || parsed.password) return 'It must not contain a user name or password.';
   if (allowPrivateNetworks) return undefined;
@@ -106,10 +111,10 @@ export function checkUrl(url: string, allowPrivateNetworks: boolean): string | u
   const host = getHost(parsed);
   if (isIP(host) !== 0) {
     const what = classifyNonPublic(host);
-    return what === undefined ? undefined : `Its host is not a public address (${what}).`;
+    return what === undefined ? undefined : `Its host is not a public address: ${what} ${HINT}.`;
   }
   return LOCAL_NAME.test(host.replace(/\.+$/, ''))
-    ? 'Its host name belongs to a private network.'
+    ? `Its host name belongs to a private network ${HINT}.`
     : undefined;
 }
 

@@ -844,7 +844,14 @@ describe('an invalid request is rejected with one message', () => {
     [{ url: URL, accounts: ['acme', 'nobody'] }, 'accounts must name registered accounts; "nobody" is not.'],
     [{ url: URL, types: [] }, 'types must name at least one type.'],
     [{ url: URL, types: ['JOB'] }, 'types[0] must be an event type, or a prefix followed by *.'],
-    [{ url: URL, types: ['job.*', 'jobs.*'] }, 'types[1] must match an existing event type.'],
+    [
+      { url: URL, types: ['job.*', 'jobs.*'] },
+      'types[1] must match an existing event type (did you mean job.*?).',
+    ],
+    [
+      { url: URL, types: ['job.creatd'] },
+      'types[0] must match an existing event type (did you mean job.created?).',
+    ],
     [{ url: URL, types: ['job.created', 'job.made'] }, 'types[1] must match an existing event type.'],
     [{ url: URL, orderGroups: [''] }, 'orderGroups[0] must not be empty.'],
     [{ url: URL, orderGroups: [] }, 'orderGroups must hold at least one name.'],

@@ -16,6 +16,9 @@ import { classifyNonPublic, NOT_PUBLIC } from '../../shared/delivery/public-addr
 import { type Certificate, makeCertificate } from '../support/certificates.ts';
 import { runs } from '../support/runs.ts';
 
+/** Names the setting for receivers in a private network. */
+const HINT = ' (self-hosted: webhooks.allowPrivateNetworks allows it)';
+
 const open: (() => unknown)[] = [];
 afterEach(async () => {
   for (const close of open.splice(0).reverse()) await close();
@@ -167,7 +170,7 @@ describe('URLs of endpoints', () => {
     ['[fd00:ec2::254]', 'unique local'],
   ])('https://%s is rejected: %s', (host, what) => {
     for (const url of [`https://${host}/`, `https://${host}:8443/hook?key=1`]) {
-      expect(checkUrl(url, false)).toBe(`Its host is not a public address (${what}).`);
+      expect(checkUrl(url, false)).toBe(`Its host is not a public address: ${what}${HINT}.`);
       expect(checkUrl(url, true)).toBeUndefined();
     }
   });
@@ -184,7 +187,7 @@ describe('URLs of endpoints', () => {
     'metadata.google.internal.',
     'nas.home.arpa',
   ])('https://%s is rejected before the name is resolved', (host) => {
-    expect(checkUrl(`https://${host}/`, false)).toBe('Its host name belongs to a private network.');
+    expect(checkUrl(`https://${host}/`, false)).toBe(`Its host name belongs to a private network${HINT}.`);
     expect(checkUrl(`https://${host}/`, true)).toBeUndefined();
   });
 
@@ -206,8 +209,8 @@ describe('URLs of endpoints', () => {
     ['example.com', 'It is not a URL.'],
     ['https://[fe80::1%25eth0]/', 'It is not a URL.'],
     ['https://1.2.3.4.5/', 'It is not a URL.'],
-    ['http://example.com/', 'It must begin with https://.'],
-    ['ftp://example.com/', 'It must begin with https://.'],
+    ['http://example.com/', `It must begin with https://${HINT}.`],
+    ['ftp://example.com/', `It must begin with https://${HINT}.`],
     ['https://user@example.com/', 'It must not contain a user name or password.'],
     ['https://:word@example.com/', 'It must not contain a user name or password.'],
     ['https://example.com:22/', 'Its port must be 443, 80, or 1024 and above.'],
@@ -225,10 +228,8 @@ describe('URLs of endpoints', () => {
 });
 
 describe('a configuration', () => {
-  const HINT = ' (webhooks.allowPrivateNetworks opens this for local use)';
-
   test.each([
-    ['https://10.0.0.1/', `Its host is not a public address (private)${HINT}`],
+    ['https://10.0.0.1/', `Its host is not a public address: private${HINT}`],
     ['http://example.com/', `It must begin with https://${HINT}`],
     ['https://a:b@example.com/', 'It must not contain a user name or password'],
   ])('with the endpoint %s is rejected by the same rules', (url, sentence) => {
