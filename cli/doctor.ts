@@ -5,7 +5,7 @@ import { dirname, join, resolve, sep } from 'node:path';
 import pLimit from 'p-limit';
 import { whyUnreachable } from '../client/errors.ts';
 import { testCredentials } from '../shared/accounts/account-test.ts';
-import { type Config, parseConfig } from '../shared/config.ts';
+import { type Config, parseConfig, parseConfigText } from '../shared/config.ts';
 import type { Context } from './command.ts';
 import { type Check, CONCURRENT_TESTS, checkRunning, toTestCheck } from './doctor-running.ts';
 import { clean, count } from './output.ts';
@@ -104,9 +104,9 @@ function readConfig(path: string, env: Context['env']): ConfigFile {
   }
   let raw: Record<string, unknown>;
   try {
-    raw = JSON.parse(text) as Record<string, unknown>;
-  } catch {
-    return failed(`${path} is not JSON.`, 'Correct the syntax. A trailing comma is a common cause.');
+    raw = parseConfigText(path, text) as Record<string, unknown>;
+  } catch (cause) {
+    return failed(cause instanceof Error ? cause.message : String(cause), 'Correct the syntax there.');
   }
   const places = {
     port: typeof raw?.port === 'number' ? raw.port : nothing.port,

@@ -2,6 +2,8 @@
 import { stripVTControlCharacters, styleText } from 'node:util';
 import { plain } from '../local/terminal.ts';
 
+export { count } from '../local/terminal.ts';
+
 type Style = Parameters<typeof styleText>[0];
 
 /** A time as in the API: ISO text, or epoch ms. */
@@ -189,11 +191,6 @@ export function createOutput(options: {
 /** Sanitizes untrusted text for a cell or a line: no control characters, and truncated only at an extreme length. */
 export function clean(value: unknown): string {
   return plain(value, 4_000);
-}
-
-/** Returns a number with its noun: `1 account`, `2 accounts`. */
-export function count(number: number, noun: string): string {
-  return `${number} ${noun}${number === 1 ? '' : 's'}`;
 }
 
 /** Result of `plain` for an empty value. */

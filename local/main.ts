@@ -9,7 +9,7 @@ import { createApi, malformedPart } from '../shared/api/app.ts';
 import { createIdempotency } from '../shared/api/idempotency.ts';
 import { createKeyring } from '../shared/api/keys.ts';
 import { createSlots } from '../shared/api/waiting-limit.ts';
-import { type Config, ConfigError, parseConfig } from '../shared/config.ts';
+import { type Config, ConfigError, parseConfig, parseConfigText } from '../shared/config.ts';
 import type { JobEvent } from '../shared/events/event.ts';
 import type { EventLog } from '../shared/log/log.ts';
 import { channels } from '../shared/notifications/types.ts';
@@ -27,7 +27,7 @@ import { getClientAddress, rejectForeign } from './guard.ts';
 import { startHost } from './host.ts';
 import { type EmbeddedFauxqs, QueuesError, startFauxqs } from './queues.ts';
 import { openTables } from './tables.ts';
-import { createTerminal } from './terminal.ts';
+import { count, createTerminal } from './terminal.ts';
 
 /** Maximum number of accounts of a region whose logs are printed from their current position. */
 const MAX_ACCOUNTS = 10_000;
@@ -236,14 +236,7 @@ function readConfig(path: string): Config {
   } catch (cause) {
     throw new StartError(`The configuration file ${path} can't be read.`, { cause });
   }
-  let raw: unknown;
-  try {
-    raw = JSON.parse(text);
-  } catch (cause) {
-    const where =
-      cause instanceof Error ? /position \d+|line \d+ column \d+/.exec(cause.message)?.[0] : undefined;
-    throw new StartError(`${path} is not JSON${where ? ` (at ${where})` : ''}.`, { cause });
-  }
+  const raw = parseConfigText(path, text);
   try {
     return parseConfig(raw, process.env);
   } catch (cause) {
@@ -297,12 +290,13 @@ function printSummary(facts: {
   const { config, demo, url, dataDir } = facts;
   const row = (what: string, where: string): void => terminal.line(`  ${what.padEnd(20)} ${where}`);
   const account = config.accounts[0]?.id ?? 'ACCOUNT';
+  const regions = Object.keys(config.regions).length;
   terminal.line();
   terminal.line(
     terminal.heading(
       demo
-        ? `Jobwire demo: ${config.accounts.length} accounts in ${Object.keys(config.regions).length} regions of a sandbox`
-        : `Jobwire: ${config.accounts.length} accounts in ${Object.keys(config.regions).length} regions`,
+        ? `Jobwire demo: ${count(config.accounts.length, 'account')} in ${count(regions, 'region')} of a sandbox`
+        : `Jobwire: ${count(config.accounts.length, 'account')} in ${count(regions, 'region')}`,
     ),
   );
   if (demo) {

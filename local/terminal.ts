@@ -146,6 +146,11 @@ function formatParcels(entries: readonly Parcel[] | undefined, before = ''): str
   return before + entries.map(({ number, link }) => plain(number ?? link)).join(', ');
 }
 
+/** Returns a number with its noun: `1 account`, `2 accounts`. */
+export function count(number: number, noun: string): string {
+  return `${number} ${noun}${number === 1 ? '' : 's'}`;
+}
+
 /** Sanitizes untrusted text: removes control characters and direction marks, and limits its length. */
 export function plain(value: unknown, most = 60): string {
   if (value === null || value === undefined) return '–';

@@ -2,6 +2,7 @@
  * The configuration file of a self-hosted Jobwire: its schema, and one clear error message if it is invalid.
  */
 import { createPrivateKey } from 'node:crypto';
+import { type ParseError, parse, printParseErrorCode } from 'jsonc-parser';
 import * as z from 'zod';
 import { EventSettingsUpdate } from './accounts/event-settings.ts';
 import { MAX_SLOTS_PER_KEY } from './api/waiting-limit.ts';
@@ -233,6 +234,23 @@ export type Config = z.infer<typeof schema>;
 /** The configuration is invalid. The message is one sentence that names the field and the accepted values. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
+}
+
+/**
+ * Parses the text of a configuration file: JSON, in which comments and trailing commas are allowed. Throws {@link ConfigError}
+ * with line and column of the first syntax error.
+ */
+export function parseConfigText(path: string, text: string): unknown {
+  const errors: ParseError[] = [];
+  const raw: unknown = parse(text, errors, { allowTrailingComma: true });
+  const [first] = errors;
+  if (first === undefined) return raw;
+  const lines = text.slice(0, first.offset).split('\n');
+  const place = `line ${lines.length}, column ${(lines.at(-1) ?? '').length + 1}`;
+  const problem = printParseErrorCode(first.error)
+    .replace(/(?<=[a-z])[A-Z]/g, ' $&')
+    .toLowerCase();
+  throw new ConfigError(`${path} is not JSON: ${problem} at ${place}.`);
 }
 
 /**

@@ -1,6 +1,6 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import { ConfigError, parseConfig } from '../shared/config.ts';
+import { ConfigError, parseConfig, parseConfigText } from '../shared/config.ts';
 import { newSigningSecret } from '../shared/delivery/signing-secrets.ts';
 
 const secret = newSigningSecret();
@@ -181,5 +181,23 @@ describe('notifications in the configuration', () => {
     [{ publicUrl: 'https://acme.example/?a=b' }, 'publicUrl must be without ? and #.'],
   ])('accept a URL prefix for links: %j', (more, words) => {
     expect(findRejection(told({ from, smtp }, more))).toBe(words);
+  });
+});
+
+describe('the text of a configuration file', () => {
+  test('may contain comments and trailing commas', () => {
+    const text = '{\n  // The port of the API.\n  "port": 4000, /* default */\n}\n';
+    expect(parseConfigText('jobwire.json', text)).toEqual({ port: 4000 });
+  });
+
+  test.each([
+    ['{\n  "port": 4000\n  "host": "::1"\n}', 'comma expected at line 3, column 3'],
+    ['{"port": 4000', 'close brace expected at line 1, column 14'],
+    ['port: 4000', 'invalid symbol at line 1, column 1'],
+    ['', 'value expected at line 1, column 1'],
+  ])('%j is rejected with the place of the error', (text, problem) => {
+    expect(() => parseConfigText('jobwire.json', text)).toThrow(
+      new ConfigError(`jobwire.json is not JSON: ${problem}.`),
+    );
   });
 });
