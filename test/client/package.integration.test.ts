@@ -1,11 +1,11 @@
 /** `jobwire/client` from the packed package: installed offline, type-checked, and run against a real Jobwire. */
 import { execFile } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
-import { cleanEnv, launch } from '../support/command.ts';
+import { launch } from '../support/command.ts';
 import { configFor, launchJobwire, startSandbox, writeConfig } from '../support/jobwire.ts';
 
 const run = promisify(execFile);
@@ -40,11 +40,8 @@ await jobwire.post('/v1/endpoints/{id}/replays', { params: { ...params, header: 
 account.regions;
 `;
 
-beforeAll(async () => {
-  writeFileSync(join(consumer, 'package.json'), '{ "private": true, "type": "module" }');
-  const env = Object.fromEntries(Object.entries(cleanEnv).filter(([name]) => !/^npm_/i.test(name)));
-  const npm = { cwd: consumer, env, timeout: 60_000 };
-  await run('npm', ['install', '--offline', '--no-audit', '--no-fund', inject('tarball')], npm);
+beforeAll(() => {
+  cpSync(inject('consumerFolder'), consumer, { recursive: true, verbatimSymlinks: true });
   mkdirSync(join(consumer, 'node_modules/@types'));
   for (const name of ['@types/node', 'undici-types']) {
     symlinkSync(resolve('node_modules', name), join(consumer, 'node_modules', name));

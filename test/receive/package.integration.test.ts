@@ -2,6 +2,7 @@
 import { type ChildProcess, execFile, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import {
+  cpSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -40,11 +41,8 @@ afterEach(async () => {
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-beforeAll(async () => {
-  mkdirSync(consumer);
-  writeFileSync(join(consumer, 'package.json'), '{ "private": true, "type": "module" }');
-  const npm = { ...BOUND, cwd: consumer, env: cleanEnv };
-  await run('npm', ['install', '--offline', '--no-audit', '--no-fund', inject('tarball')], npm);
+beforeAll(() => {
+  cpSync(inject('consumerFolder'), consumer, { recursive: true, verbatimSymlinks: true });
   // Other dependencies of the examples; a consumer has them from the registry.
   mkdirSync(join(consumer, 'node_modules', '@hono'));
   for (const name of ['hono', 'express', '@hono/node-server']) {

@@ -1,8 +1,8 @@
-/** Builds the dashboard and the package once, for all files that start or install them. */
+/** Builds the dashboard and the package, and installs it, once for all files that use them. */
 import { execFile } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { delimiter, join } from 'node:path';
 import { promisify } from 'node:util';
 import type { TestProject } from 'vitest/node';
 
@@ -10,8 +10,8 @@ declare module 'vitest' {
   export interface ProvidedContext {
     /** The folder of the built package. */
     readonly packageFolder: string;
-    /** The same, packed. */
-    readonly tarball: string;
+    /** A folder with a private package in which it was installed, packed and offline. */
+    readonly consumerFolder: string;
   }
 }
 
@@ -20,11 +20,18 @@ export default async function setUp(project: TestProject): Promise<() => void> {
   const built = join(folder, 'dist');
   const run = promisify(execFile);
   await run(process.execPath, ['build.ts', built], { timeout: 120_000 });
-  // npm must not take this repository for the folder it works in.
+  // npm must not take this repository for the folder it works in, nor find our Node first.
   const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^npm_/i.test(name)));
+  const paths = (env.PATH ?? '').split(delimiter).filter((path) => !path.includes('node_modules'));
+  env.PATH = paths.join(delimiter);
   const { stdout } = await run('npm', ['pack', built, '--json'], { cwd: folder, env, timeout: 60_000 });
   const [{ filename }] = JSON.parse(stdout);
   project.provide('packageFolder', built);
-  project.provide('tarball', join(folder, filename));
+  const consumer = join(folder, 'consumer');
+  mkdirSync(consumer);
+  writeFileSync(join(consumer, 'package.json'), '{ "private": true, "type": "module" }');
+  const install = ['install', '--offline', '--no-audit', '--no-fund', join(folder, filename)];
+  await run('npm', install, { cwd: consumer, env, timeout: 60_000 });
+  project.provide('consumerFolder', consumer);
   return () => rmSync(folder, { recursive: true, force: true });
 }
