@@ -248,12 +248,12 @@ export interface EventDataByType {
     orderGroup: string;
     /** Numbers of the dispatched jobs of the group, in ascending order. */
     jobs: number[];
-    /** Numbers of its jobs that ended without dispatch: cancelled, unavailable or closed. */
+    /** Numbers of the jobs of the group that ended without dispatch: cancelled, unavailable or closed. */
     excludedJobs: number[];
-    /** Whether the event was emitted before: a job has since joined or its dispatch was revoked. */
+    /** Whether the event was emitted before for this group. Since then, a job was added or a dispatch was revoked. */
     repeated: boolean;
   };
-  /** The first complete scan of all open jobs is stored. Later changes are emitted as events. */
+  /** The first complete reading of the list of open jobs is stored. Later changes are emitted as events. */
   'account.baselined': {
     account: string;
     region: string;
@@ -305,7 +305,7 @@ export interface EventDataByType {
     openJobs: number;
     /** Number of missing jobs that seem cancelled or unavailable. */
     suspected: number;
-    /** Number of missing jobs with contradictory upstream data. */
+    /** Number of missing jobs whose responses contradict each other. */
     contradictory: number;
     /** Number of jobs reported as cancelled or unavailable in the last 24 hours. */
     reported: number;
@@ -340,7 +340,7 @@ export interface EventDataByType {
     region: string;
     /** Time of the first failure. */
     since: string;
-    /** Minimum number of failed polls since then, without a successful one. */
+    /** Minimum number of failed polls since `since`. */
     failedPolls: number;
     /** Minimum number of affected accounts. */
     accounts: number;
@@ -362,7 +362,7 @@ export interface EventDataByType {
     endpoint: string;
     /** Error message. */
     reason: string;
-    /** Start of the failures. `null`: the endpoint was receiving events. */
+    /** Start of the failures. `null`: there were no failures. */
     failingSince: string | null;
   };
   /** An endpoint accepts events again after `endpoint.disabled`. */

@@ -141,7 +141,7 @@ const schema = z
           .min(1, 'must be at least 1')
           .max(86_400, 'must be at most 86400')
           .default(120),
-        /** Settings of the events that need them. */
+        /** Settings of optional events. */
         events: EventSettingsUpdate.optional(),
       }),
       'must be a list of accounts',

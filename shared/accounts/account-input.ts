@@ -140,9 +140,9 @@ export const AccountReport = z
     observedThrough: instant.nullable().describe('Time up to which all upstream changes are in the log.'),
     consecutiveFailures: count.describe('Number of failed polls since the last successful one.'),
     openJobs: count.nullable().describe('Number of jobs in the upstream list at the last complete poll.'),
-    unreadJobs: count.describe('Number of these that could not be read.'),
+    unreadJobs: count.describe('Number of jobs in the upstream list that could not be read.'),
     truncatedJobs: count.describe(
-      'Number of these with a text that is too long to be stored: its end is cut off and marked.',
+      'Number of jobs in the upstream list with a text that is too long to be stored. Such a text is shortened and ends in `… [truncated]`.',
     ),
     head: z.string().describe('Cursor of the last event.'),
     problem: z
@@ -155,7 +155,7 @@ export const AccountReport = z
         suspected: count.describe(
           'Number of jobs that seem cancelled or unavailable, pending a second confirmation.',
         ),
-        contradictory: count.describe('Number of jobs with contradictory upstream data.'),
+        contradictory: count.describe('Number of jobs whose responses contradict each other.'),
       })
       .describe('Number of delisted jobs whose outcome is not yet known.'),
     quarantinedAt: instant

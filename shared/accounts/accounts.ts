@@ -42,7 +42,7 @@ export interface Account extends AccountRef {
    * settings upstream (epoch ms). Absent if the user is not notified.
    */
   readonly ownUserSince?: number;
-  /** Settings of the events that need them. Absent: all defaults. */
+  /** Settings of optional events. Absent: all defaults. */
   readonly events?: EventSettings;
 }
 

@@ -52,13 +52,13 @@ export const EventSettings = z
       .boolean('must be true or false')
       .describe('Whether events about payments are emitted. Default: `false`.'),
   })
-  .describe('Settings of the events that need them.')
+  .describe('Settings of optional events.')
   .meta({ id: 'EventSettings' });
 export type EventSettings = z.infer<typeof EventSettings>;
 
 /** Event settings in a request. Absent fields keep their value or default. */
 export const EventSettingsUpdate = EventSettings.partial()
-  .describe('Settings of the events that need them. Absent fields stay as they are.')
+  .describe('Settings of optional events. Absent fields stay as they are.')
   .meta({ id: 'EventSettingsUpdate' });
 export type EventSettingsUpdate = z.infer<typeof EventSettingsUpdate>;
 

@@ -102,7 +102,7 @@ export const EndpointHealth = z
     parked: z
       .object({
         count: count.describe('Number of parked events.'),
-        oldestAt: instant.nullable().describe('Time at which the oldest of them was parked.'),
+        oldestAt: instant.nullable().describe('Time at which the oldest parked event was parked.'),
       })
       .describe(
         'Parked events: rejected by the endpoint, or waiting behind a rejected event of the same job.',
@@ -111,7 +111,7 @@ export const EndpointHealth = z
     backlog: z
       .object({
         events: count.describe('Number of events.'),
-        oldestAt: instant.nullable().describe('Time of the oldest of them.'),
+        oldestAt: instant.nullable().describe('Time of the oldest event.'),
         accounts: z
           .array(z.object({ account, events: count.describe('Number of events in the log of the account.') }))
           .describe('Some accounts with the largest backlogs.'),
@@ -223,7 +223,7 @@ export const ParkedEvent = z
       .describe('Lane of the event: events of one lane, for example of one job, are delivered in order.'),
     retryAt: instant
       .nullable()
-      .describe('Time of the next attempt. `null`: when it is the first event of its lane.'),
+      .describe('Time of the next attempt. `null`: the event waits behind another event of its lane.'),
   })
   .meta({
     id: 'ParkedEvent',

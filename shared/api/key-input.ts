@@ -45,7 +45,7 @@ export const KeyRecord = z
     createdAt: z.iso.datetime().describe('Creation time.'),
     createdBy: z
       .string()
-      .describe('Id of the key that created it. `operator`: created with the CLI of the cell.'),
+      .describe('Id of the key that created it. `operator`: created with the operator function of the cell.'),
     expiresAt: z.iso.datetime().nullable().describe('Time at which the key expires. `null`: never.'),
     lastUsedAt: z.iso
       .datetime()

@@ -19,9 +19,11 @@ const figures = {
   dispatched: count.describe(
     'Number of jobs dispatched on this day (`dateOut`), without revoked dispatches. A corrected date moves a job to that day.',
   ),
-  onTime: count.describe('Number of these dispatched at or before the due time, as far as it is known.'),
+  onTime: count.describe(
+    'Number of jobs dispatched on this day at or before their due time. Jobs without a due date do not count.',
+  ),
   late: count.describe(
-    'Number of these dispatched after the due time. Jobs without a due date count as neither late nor on time.',
+    'Number of jobs dispatched on this day after their due time. Jobs without a due date do not count.',
   ),
   overdue: count.describe('Number of `job.overdue` events emitted on this day.'),
   cancelled: count.describe('Number of `job.cancelled` events emitted on this day.'),
@@ -69,7 +71,7 @@ export type RegionRollups = z.infer<typeof RegionRollups>;
 
 const open = {
   jobs: count.describe('Number of readable jobs in the list of active jobs.'),
-  dispatched: count.describe('Number of these that are dispatched but still listed.'),
+  dispatched: count.describe('Number of open jobs that are dispatched but still in the list.'),
   late: count.describe(
     'Number of undispatched jobs whose due time has passed at the time of the response. A due date without an offset passes when the day has ended everywhere (UTC−12).',
   ),
@@ -90,7 +92,7 @@ const openChart = {
       z.object({
         day: day.describe('Day of the due date, as reported upstream.'),
         jobs: count.describe('Number of undispatched jobs due on this day.'),
-        late: count.describe('Number of these whose due time has passed.'),
+        late: count.describe('Number of jobs due on this day whose due time has passed.'),
       }),
     )
     .describe('Undispatched jobs by due date in ascending order, up to 120 days around the last scan.'),

@@ -164,7 +164,7 @@ const start = z
     'must be "now", "beginning", {"at": timestamp} or {"cursors": {account: cursor}}',
   )
   .describe(
-    'Position in the logs at which deliveries start. Default: `now`. With `cursors`, each account starts after its cursor, all others now.',
+    'Position in the logs at which deliveries start. Default: `now`. With `cursors`, each listed account starts after its cursor, and all other accounts start now.',
   );
 
 const secret = webhookSecret.describe(

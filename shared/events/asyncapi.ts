@@ -38,11 +38,11 @@ const WAYS: readonly Way[] = [
           pattern: '^\\d+$',
         }),
         'webhook-signature': text(
-          '`v1,` and the HMAC-SHA256 of `<id>.<timestamp>.<body>` in base64; several, separated by spaces, while a secret is rotated.',
+          '`v1,` and the HMAC-SHA256 of `<id>.<timestamp>.<body>` in base64. During a secret rotation, several of these, separated by spaces.',
           { pattern: '^v1,\\S+( v1,\\S+)*$' },
         ),
         'webhook-replay': text(
-          'The event is sent again because a replay or resend was requested. Absent otherwise. Not covered by the signature: use it in logs and displays, and deduplicate by `webhook-id`.',
+          '`true`: a replay or resend sends the event again. Absent otherwise. Not covered by the signature: display or log it, but base no decision on it.',
           { const: 'true' },
         ),
       },
@@ -238,7 +238,7 @@ export function asyncApiDocument(): object {
         },
         aws: {
           type: 'plain',
-          description: 'IAM: the topic lets its own AWS account subscribe.',
+          description: 'IAM permissions. The policy of the topic allows its own AWS account to subscribe.',
         },
       },
       messages: Object.fromEntries([
@@ -346,7 +346,7 @@ function cursorMessage(): Json {
     name: 'cursor',
     title: 'Cursor',
     summary:
-      'Moves the cursor without an event: the first message of each stream, and later ones if events were filtered out.',
+      'Updates the cursor without an event. Sent as the first message of each stream, and after events that were filtered out.',
     traits: [{ $ref: '#/components/messageTraits/stream' }],
     payload: { $ref: '#/components/schemas/cursor' },
     examples: [{ name: 'stream', headers: { id: cursor, event: 'cursor' }, payload: { cursor } }],
@@ -361,7 +361,7 @@ function referenceMessage(): Json {
     name: 'reference',
     title: 'Reference to an event',
     summary:
-      'An event over SNS’s limit of 256 KB is published as a reference to it, with the same attributes and `reference` = `true`.',
+      'If an event exceeds the limit of SNS (256 KB), a reference to it is published, with the same attributes and `reference` = `true`.',
     traits: [{ $ref: '#/components/messageTraits/topic' }],
     payload: { $ref: '#/components/schemas/reference' },
     examples: [

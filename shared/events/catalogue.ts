@@ -194,16 +194,18 @@ export const catalogue = {
       jobs: z.array(z.int()).describe('Numbers of the dispatched jobs of the group, in ascending order.'),
       excludedJobs: z
         .array(z.int())
-        .describe('Numbers of its jobs that ended without dispatch: cancelled, unavailable or closed.'),
+        .describe(
+          'Numbers of the jobs of the group that ended without dispatch: cancelled, unavailable or closed.',
+        ),
       repeated: z
         .boolean()
         .describe(
-          'Whether the event was emitted before: a job has since joined or its dispatch was revoked.',
+          'Whether the event was emitted before for this group. Since then, a job was added or a dispatch was revoked.',
         ),
     }),
   },
   'account.baselined': {
-    when: 'The first complete scan of all open jobs is stored. Later changes are emitted as events.',
+    when: 'The first complete reading of the list of open jobs is stored. Later changes are emitted as events.',
     data: z.object({ ...ofAccount, openJobs: z.int() }),
   },
   'account.poll_failing': {
@@ -232,7 +234,7 @@ export const catalogue = {
       ...ofAccount,
       openJobs: z.int().describe('Number of jobs in the list.'),
       suspected: z.int().describe('Number of missing jobs that seem cancelled or unavailable.'),
-      contradictory: z.int().describe('Number of missing jobs with contradictory upstream data.'),
+      contradictory: z.int().describe('Number of missing jobs whose responses contradict each other.'),
       reported: z.int().describe('Number of jobs reported as cancelled or unavailable in the last 24 hours.'),
     }),
   },
@@ -267,7 +269,7 @@ export const catalogue = {
     when: 'The ordering API fails for the whole region. Emitted once, instead of `account.poll_failing` for each account.',
     data: z.object({
       ...ofCell,
-      failedPolls: z.int().describe('Minimum number of failed polls since then, without a successful one.'),
+      failedPolls: z.int().describe('Minimum number of failed polls since `since`.'),
       accounts: z.int().describe('Minimum number of affected accounts.'),
       reason: z.string().describe('Error message of the last failure.'),
     }),
@@ -284,9 +286,7 @@ export const catalogue = {
     data: z.object({
       ...ofSink,
       reason: z.string().describe('Error message.'),
-      failingSince: instant
-        .nullable()
-        .describe('Start of the failures. `null`: the endpoint was receiving events.'),
+      failingSince: instant.nullable().describe('Start of the failures. `null`: there were no failures.'),
     }),
   },
   'endpoint.recovered': {

@@ -135,7 +135,7 @@ export function toEnvelopeSchema(type: EventType, data: JsonSchema = toDataSchem
   const subject = type.startsWith('job.')
     ? textSchema('The job.', { pattern: '^jobs/\\d+$' })
     : type === 'order_group.dispatched'
-      ? textSchema('The order group, its name percent-encoded.', { pattern: '^order-groups/.+$' })
+      ? textSchema('The order group, with its name percent-encoded.', { pattern: '^order-groups/.+$' })
       : undefined;
   const log = isAboutRegion(type) ? '/regions/[^/]+' : '/regions/[^/]+/accounts/[^/]+';
   return {
@@ -145,16 +145,21 @@ export function toEnvelopeSchema(type: EventType, data: JsonSchema = toDataSchem
     properties: {
       specversion: { type: 'string', const: '1.0', description: 'The version of CloudEvents.' },
       id: textSchema(
-        type === 'jobwire.ping' ? 'Never given twice.' : '`<account>.<epoch>.<sequence>`; never given twice.',
+        type === 'jobwire.ping' ? 'Never reused.' : '`<account>.<epoch>.<sequence>`. Never reused.',
       ),
-      source: textSchema('The log that holds the event: begins with the public URL if one is configured.', {
-        ...{ format: 'uri-reference', pattern: `^(https?://.+)?${log}$` },
-      }),
+      source: textSchema(
+        'URI of the log that contains the event. It begins with `publicUrl` if that is configured.',
+        {
+          ...{ format: 'uri-reference', pattern: `^(https?://.+)?${log}$` },
+        },
+      ),
       type: { type: 'string', const: type },
       ...(subject && { subject }),
-      time: textSchema('When the answer came that shows it.', { format: 'date-time' }),
-      sequence: textSchema('Its place in the log: 20 digits, sorts as text.', { pattern: '^\\d{20}$' }),
-      dataschema: textSchema('Where the JSON Schema of `data` is.', { format: 'uri' }),
+      time: textSchema('Time of the upstream response that shows the change.', { format: 'date-time' }),
+      sequence: textSchema('Sequence number of the event in the log: 20 digits, sorts as text.', {
+        pattern: '^\\d{20}$',
+      }),
+      dataschema: textSchema('URL of the JSON Schema of `data`.', { format: 'uri' }),
       datacontenttype: { type: 'string', const: 'application/json' },
       data,
     },

@@ -353,7 +353,7 @@ export const accountRoutes: readonly Route[] = [
       tag: 'Accounts',
       summary: 'Confirm a quarantine or an identity mismatch',
       description:
-        'Ends a quarantine (the missing jobs are confirmed as delisted) or an identity mismatch (the credentials are confirmed as correct). With `upstreamId`, that id becomes the upstream id of the account.',
+        'Ends a quarantine (the missing jobs are confirmed as no longer open) or an identity mismatch (the credentials are confirmed as correct). With `upstreamId`, that id becomes the upstream id of the account.',
       role: 'operate',
       of: ofAccount,
       body: z

@@ -68,7 +68,7 @@ export const unsubscribeRoutes: readonly Route[] = [
       tag: 'Notifications',
       summary: 'Unsubscribe or subscribe again',
       description:
-        'Any form unsubscribes the address of the link (one-click unsubscribe, RFC 8058), unless the field `choice` is `subscribe`.',
+        'Unsubscribes the address of the link (one-click unsubscribe, RFC 8058). If the form field `choice` is `subscribe`, messages are sent again.',
       role: null,
       of: linkSubject,
       form: z
