@@ -4,6 +4,7 @@ import { toStatus } from '../accounts/accounts.ts';
 import { JobSummary } from '../events/catalogue.ts';
 import { parseCursor } from '../log/head.ts';
 import type { EventLog } from '../log/log.ts';
+import { instant } from '../representation.ts';
 import {
   type JobRange,
   jobsAwaited,
@@ -20,7 +21,7 @@ import { sinceListed } from '../tracking/diff/step.ts';
 import { type Ending, type Snapshot, summarize, toDispatchedDay, toSnapshot } from '../tracking/snapshot.ts';
 import { readInstants } from '../tracking/timestamps.ts';
 import { formatPlace, type Gone, locate } from './feed.ts';
-import { formatInstant, instant, nextCursor } from './parameters.ts';
+import { nextCursor } from './parameters.ts';
 
 /** Phases of a job in the API. */
 const PHASES = ['listed', 'departed', 'settling'] as const;
@@ -176,7 +177,7 @@ export async function readJob(
   const { detail } = snapshot;
   const job = {
     ...toEntry(snapshot, status ? toStatus(status).lastGoodCrawlStartedAt : null),
-    detailAt: detail ? formatInstant(snapshot.detailAt) : null,
+    detailAt: detail ? snapshot.detailAt : null,
     lines: detail?.lines.map(({ jobLineId, status }) => ({ jobLineId, status })) ?? null,
     invoiceNumber: detail?.invoiceNumber ?? null,
     timezone: detail?.timezone ?? null,
@@ -312,7 +313,7 @@ function toEntry(snapshot: Snapshot, lastGood: number | null): JobEntry {
     phase: toPhase(snapshot),
     outcome: snapshot.ended,
     late: isLate(snapshot, job, lastGood),
-    lastListedAt: snapshot.list === null ? null : formatInstant(lastSeenListed(snapshot, lastGood)),
+    lastListedAt: snapshot.list === null ? null : lastSeenListed(snapshot, lastGood),
   };
 }
 

@@ -144,13 +144,3 @@ export function pageInTime<T>(
   const count = all.slice(0, begin + limit).filter((one) => timeOf(one) === at).length;
   return { page, next: encodePlace(`${at}/${count}`) };
 }
-
-/** Formats a timestamp (epoch ms) as ISO 8601. */
-export function formatInstant(ms: number): string;
-export function formatInstant(ms: number | null): string | null;
-export function formatInstant(ms: number | null): string | null {
-  return ms === null ? null : new Date(ms).toISOString();
-}
-
-/** A timestamp in a response. */
-export const instant = z.iso.datetime().describe('Timestamp (ISO 8601, UTC).');

@@ -13,6 +13,7 @@ import type { AccountDeps } from '../accounts/managed-accounts.ts';
 import type { DeliveryLog } from '../delivery/delivery-log.ts';
 import type { EndpointDeps } from '../delivery/endpoint-edits.ts';
 import type { Channel } from '../notifications/types.ts';
+import { createEncoder, type RecordOf } from '../representation.ts';
 import type { Expectation, Rejection } from '../resources.ts';
 import type { AccountRef } from '../storage/schema.ts';
 import type { Table } from '../storage/table.ts';
@@ -189,7 +190,7 @@ export interface Call<P, Q, B, S> {
   readonly generators: Generators;
 }
 
-/** Result of a handler: the declared body, a rejection, which becomes its problem, or a complete response. */
+/** Result of a handler: the record of the declared body, a rejection, which becomes its problem, or a complete response. */
 export type Answered<A> =
   | {
       readonly body: A;
@@ -223,9 +224,10 @@ export function route<
   handle: (
     call: Call<z.output<P>, z.output<Q>, z.output<B>, S>,
     parts: RouteParts,
-  ) => Answered<z.input<A>> | Promise<Answered<z.input<A>>>,
+  ) => Answered<RecordOf<A>> | Promise<Answered<RecordOf<A>>>,
 ): Route {
   const paramsSchema = z.object({ ...spec.of?.params, ...spec.params?.shape });
+  const encode = createEncoder(spec.answer.schema);
   const querySchema = withSubject(spec.query ?? z.strictObject({}), spec.of?.query);
   return {
     spec,
@@ -260,7 +262,7 @@ export function route<
         if (expected instanceof Response) return expected;
         return toResponse(
           c,
-          spec.answer,
+          { ...spec.answer, encode },
           await handle({ ...call, expected, generators: making }, parts),
           expected,
         );
@@ -292,7 +294,7 @@ const RANDOM: Generators = { newId: randomUUID, randomBytes };
 
 function toResponse(
   c: Context<ApiEnv>,
-  { status, contentType }: Answer,
+  { status, contentType, encode }: Answer & { readonly encode: (body: unknown) => unknown },
   answered: Answered<unknown>,
   expected: Expectation,
 ): Response {
@@ -301,7 +303,7 @@ function toResponse(
   const { body, revision, headers } = answered;
   const all = { ...(revision === undefined ? {} : { etag: formatEtag(revision) }), ...headers };
   if (body === undefined) return bodyless(c, status, all);
-  return c.body(JSON.stringify(body), status as 200, {
+  return c.body(JSON.stringify(encode(body)), status as 200, {
     'content-type': contentType ?? 'application/json',
     ...all,
   });

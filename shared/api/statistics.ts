@@ -1,11 +1,11 @@
 /** Statistics: daily roll-ups of the log and counts of open jobs. docs/truth.md defines them. */
 import * as z from 'zod';
 import { toStatus } from '../accounts/accounts.ts';
+import { instant } from '../representation.ts';
 import { type AccountRef, keys, openJobsPk, rollupPk } from '../storage/schema.ts';
 import type { Item, Table } from '../storage/table.ts';
 import { type OpenFigures, toOpenFigures } from '../tracking/open-jobs.ts';
 import { addFigures, dayOfRollup, noFigures, toFigures } from '../tracking/rollups.ts';
-import { formatInstant, instant } from './parameters.ts';
 
 // Shapes
 
@@ -227,8 +227,8 @@ export async function readOpenJobs(deps: FigureDeps, ref: AccountRef): Promise<O
   return {
     region,
     account,
-    observedThrough: formatInstant(through),
-    changedAt: formatInstant(stored.changedAt),
+    observedThrough: through,
+    changedAt: stored.changedAt,
     ...toChart([stored.figures], deps.now()),
   };
 }
@@ -246,7 +246,7 @@ export async function readRegionOpenJobs(deps: FigureDeps, region: string): Prom
     ),
     accounts: all.map(({ account, changedAt: at, figures: its }) => ({
       account,
-      changedAt: formatInstant(at),
+      changedAt: at,
       jobs: its.jobs,
       dispatched: its.dispatched,
       late: countLate(its, now),

@@ -4,7 +4,8 @@
  */
 import { hash } from 'node:crypto';
 import { html, raw } from 'hono/html';
-import { type Branding, type Channel, type Locale, locales } from '../notifications/types.ts';
+import type { Branding } from '../notifications/records.ts';
+import { type Channel, type Locale, locales } from '../notifications/types.ts';
 
 /** States of the page. */
 export type UnsubscribeView =

@@ -3,6 +3,7 @@
  */
 import type { LoggedEvent } from '../log/log.ts';
 import type { Attempt, DeliveryEntry, DeliveryLog } from './delivery-log.ts';
+import type { AttemptReport } from './endpoint-views.ts';
 import type { DeliveryOutcome, SinkPort, SinkRecord } from './sink.ts';
 
 /** Dependencies of an attempt. */
@@ -14,18 +15,6 @@ export interface AttemptDeps {
   readonly attempted?: (attempt: Attempt) => void;
   /** Epoch ms. */
   readonly now: () => number;
-}
-
-/** The result of an attempt. */
-export interface AttemptReport {
-  readonly outcome: DeliveryOutcome['kind'];
-  /** HTTP status of the response; `null` without a response. */
-  readonly status: number | null;
-  readonly latencyMs: number;
-  /** The outcome as one sentence. */
-  readonly message: string;
-  /** Whether the attempt is in the delivery log. Informational only. */
-  readonly logged: boolean;
 }
 
 /** Sends one event, also to a paused, disabled or waiting sink, and records the attempt. */

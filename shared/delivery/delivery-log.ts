@@ -15,6 +15,7 @@ import {
   keys,
 } from '../storage/schema.ts';
 import type { Item, Query, Table } from '../storage/table.ts';
+import type { Delivery, EndpointHealth } from './endpoint-views.ts';
 import { EXCERPT_BYTES, type SinkRecord } from './sink.ts';
 
 /** One attempt to deliver one event. */
@@ -42,6 +43,12 @@ export interface DeliveryEntry {
   readonly cause: 'live' | 'parked' | 'replay' | 'resend' | 'ping';
   /** Id of the replay that the attempt belongs to. */
   readonly replay?: string | undefined;
+}
+
+/** Converts an entry of the delivery log into a delivery. */
+export function toDelivery({ sink: endpoint, eventId: event, ...entry }: DeliveryEntry): Delivery {
+  const { jobNumber = null, reason = null, status = null, excerpt = null, replay = null } = entry;
+  return { ...entry, endpoint, event, jobNumber, reason, status, excerpt, replay };
 }
 
 /** One attempt as a log line: it contains nothing of the request or the response except the status. */
@@ -152,26 +159,12 @@ export function createDeliveryLog(
   };
 }
 
-/** Delivery statistics of a sink. */
-export interface DeliveryHealth {
-  /** Attempts of the last 24 hours, at most the last 500. Pings and resends do not count. */
-  readonly attempts: number;
-  readonly delivered: number;
-  /** From 0 to 1; absent without attempts. */
-  readonly successRate?: number;
-  /** Median latency of the delivered attempts. */
-  readonly p50Ms?: number;
-  readonly p95Ms?: number;
-  /** Last failed attempt: start time (epoch ms) and reason. */
-  readonly lastError?: { readonly at: number; readonly reason: string };
-}
-
 /** Returns the delivery statistics of a sink for the 24 hours before `now` (epoch ms). One bounded read. */
 export async function readDeliveryHealth(
   log: DeliveryLog,
   { region, id, createdAt }: Pick<SinkRecord, 'region' | 'id' | 'createdAt'>,
   now: number,
-): Promise<DeliveryHealth> {
+): Promise<EndpointHealth['statistics']> {
   const { entries } = await log.bySink(region, id, {
     sinkCreatedAt: createdAt ?? null,
     since: now - HEALTH_MS,
@@ -183,23 +176,19 @@ export async function readDeliveryHealth(
     .map(({ latencyMs }) => latencyMs)
     .sort((a, b) => a - b);
   const lastFailed = counted.find(({ outcome }) => outcome !== 'delivered');
-  const p50Ms = percentile(latencies, 50);
-  const p95Ms = percentile(latencies, 95);
   return {
     attempts: counted.length,
     delivered: latencies.length,
-    ...(counted.length === 0 ? {} : { successRate: latencies.length / counted.length }),
-    ...(p50Ms === undefined ? {} : { p50Ms }),
-    ...(p95Ms === undefined ? {} : { p95Ms }),
-    ...(lastFailed === undefined
-      ? {}
-      : { lastError: { at: lastFailed.at, reason: describeFailure(lastFailed) } }),
+    successRate: counted.length === 0 ? null : latencies.length / counted.length,
+    p50Ms: percentile(latencies, 50),
+    p95Ms: percentile(latencies, 95),
+    lastError: lastFailed ? { at: lastFailed.at, reason: describeFailure(lastFailed) } : null,
   };
 }
 
-/** Returns the percentile of sorted values; `undefined` if there are none. */
-function percentile(sorted: readonly number[], percent: number): number | undefined {
-  return sorted[Math.ceil((sorted.length * percent) / 100) - 1];
+/** Returns the percentile of sorted values; `null` if there are none. */
+function percentile(sorted: readonly number[], percent: number): number | null {
+  return sorted[Math.ceil((sorted.length * percent) / 100) - 1] ?? null;
 }
 
 function describeFailure({ reason, status }: DeliveryEntry): string {

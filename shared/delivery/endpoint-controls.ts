@@ -7,7 +7,7 @@ import type { Expectation, Rejection } from '../resources.ts';
 import { CELL_LOG, cellLog, keys, pad } from '../storage/schema.ts';
 import type { Item } from '../storage/table.ts';
 import { checkInput } from '../validation.ts';
-import { type AttemptReport, attemptNow } from './attempt.ts';
+import { attemptNow } from './attempt.ts';
 import {
   type EndpointDeps,
   endpointNotFound,
@@ -17,6 +17,7 @@ import {
   withLock,
 } from './endpoint-edits.ts';
 import { Rotation } from './endpoint-input.ts';
+import type { AttemptReport } from './endpoint-views.ts';
 import { enableHealth, healthAttributes, toHealth } from './health.ts';
 import { GRACE_PERIOD_SECONDS, MAX_RETIRING, newSigningSecret, rotateSecrets } from './signing-secrets.ts';
 import { toSink } from './sink.ts';

@@ -11,7 +11,8 @@ import {
 import { keys } from '../storage/schema.ts';
 import type { Item, Table, Value } from '../storage/table.ts';
 import type { AttemptDeps } from './attempt.ts';
-import { type Endpoint, isManaged, toEndpoint } from './endpoint.ts';
+import { isManaged, toEndpoint } from './endpoint.ts';
+import type { Endpoint } from './endpoint-views.ts';
 import type { SigningSecrets } from './signing-secrets.ts';
 
 /** Dependencies of the endpoint operations. */

@@ -3,39 +3,9 @@ import pLimit from 'p-limit';
 import type { EventLog } from '../log/log.ts';
 import { cursorPk, deadPk, keys, parkedPk } from '../storage/schema.ts';
 import type { Item, Table } from '../storage/table.ts';
-import { type DeliveryHealth, type DeliveryLog, readDeliveryHealth } from './delivery-log.ts';
+import { type DeliveryLog, readDeliveryHealth } from './delivery-log.ts';
+import type { EndpointHealth } from './endpoint-views.ts';
 import { follows, type Sink, toSink } from './sink.ts';
-
-/** The health of an endpoint. Times are epoch ms. */
-export interface EndpointHealth {
-  /** `failing`: no event was delivered since the last failure. */
-  readonly state: 'active' | 'paused' | 'failing' | 'disabled';
-  /** End of the wait after a failure; `null` if it does not wait. */
-  readonly waitUntil: number | null;
-  /** Description of the problem, as one sentence; `null` if there is none. */
-  readonly problem: string | null;
-  readonly failingSince: number | null;
-  readonly disabledAt: number | null;
-  readonly lastDeliveredAt: number | null;
-  readonly lastFailedAt: number | null;
-  /** Number of events that passed retention before they were delivered. */
-  readonly lost: number;
-  /** Parked events: the receiver rejected them, or an earlier one of the same job. */
-  readonly parked: { readonly count: number; readonly oldestAt: number | null };
-  /** Number of events dead-lettered after the last attempt in the last 90 days, at most {@link MAX_DEAD}. */
-  readonly dead: number;
-  /** Events that the endpoint has not reached yet, whether its filter matches or not. */
-  readonly backlog: {
-    readonly events: number;
-    /** Time of the oldest event. */
-    readonly oldestAt: number | null;
-    /** Backlog by account, the largest first; a limited number of accounts. */
-    readonly accounts: readonly { readonly account: string; readonly events: number }[];
-    /** False if there are too many accounts to check all: the backlog may be larger. */
-    readonly complete: boolean;
-  };
-  readonly statistics: DeliveryHealth;
-}
 
 /** Maximum numbers of cursors, heads and parked events read. */
 const MAX_CURSORS = 2000;

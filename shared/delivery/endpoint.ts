@@ -1,51 +1,9 @@
 /** The representation of an endpoint, and its reads. */
 import { getRevision } from '../resources.ts';
-import { keys, sinkPk } from '../storage/schema.ts';
+import { sinkPk } from '../storage/schema.ts';
 import type { Item, Table } from '../storage/table.ts';
-import { type EventFilter, type Sink, type SinkRecord, toSink } from './sink.ts';
-
-/** The state of an endpoint. `failing`: no event was delivered since the last failure. */
-export type EndpointState = 'active' | 'paused' | 'failing' | 'disabled';
-
-/**
- * The representation of an endpoint: without its secrets and without its header values. Times are epoch ms.
- */
-export interface Endpoint extends EventFilter {
-  readonly region: string;
-  readonly id: string;
-  /** Built-in sinks are no webhooks, but are readable as endpoints. */
-  readonly kind: SinkRecord['kind'];
-  /** Target URL; for a built-in sink, the ARN of its topic. */
-  readonly url: string;
-  /** Accounts that it follows. Empty: all, including later ones. */
-  readonly accounts: readonly string[];
-  /** Names of the custom headers of each request. */
-  readonly headers: readonly string[];
-  readonly concurrency: number | null;
-  readonly ratePerSecond: number | null;
-  readonly description: string | null;
-  readonly state: EndpointState;
-  readonly paused: boolean;
-  /**
-   * Whether it was created through the API. An endpoint that the configuration declares can only be changed
-   * there.
-   */
-  readonly managed: boolean;
-  /** Incremented with each change. */
-  readonly revision: number;
-  readonly createdAt: number | null;
-  readonly changedAt: number | null;
-}
-
-/** Returns an endpoint, or `undefined`. */
-export async function readEndpoint(
-  deps: { readonly table: Table },
-  region: string,
-  id: string,
-): Promise<Endpoint | undefined> {
-  const item = await deps.table.get(keys.sink(region, id));
-  return item?.kind === 'webhook' ? toEndpoint(item) : undefined;
-}
+import type { Endpoint } from './endpoint-views.ts';
+import { type Sink, toSink } from './sink.ts';
 
 /** Returns the endpoints of a region, by id. */
 export async function listEndpoints(deps: { readonly table: Table }, region: string): Promise<Endpoint[]> {
@@ -116,7 +74,7 @@ export function toEndpoint(item: Item): Endpoint {
 }
 
 /** Returns the state from an item's data. Pure. */
-export function toEndpointState({ paused, health }: Pick<Sink, 'paused' | 'health'>): EndpointState {
+export function toEndpointState({ paused, health }: Pick<Sink, 'paused' | 'health'>): Endpoint['state'] {
   if (health.disabledAt !== null) return 'disabled';
   if (paused) return 'paused';
   return health.failingSince === null ? 'active' : 'failing';

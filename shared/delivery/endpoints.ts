@@ -30,7 +30,7 @@ import {
 import { type AccountRef, endpointLockPk, keys } from '../storage/schema.ts';
 import type { Item, Table, Value } from '../storage/table.ts';
 import { checkInput } from '../validation.ts';
-import { type Endpoint, listEndpoints, toEndpoint } from './endpoint.ts';
+import { listEndpoints, toEndpoint } from './endpoint.ts';
 import {
   findStartPositions,
   listFollowedLogs,
@@ -52,6 +52,7 @@ import {
   withLock,
 } from './endpoint-edits.ts';
 import { EndpointUpdate, NewEndpoint } from './endpoint-input.ts';
+import type { Endpoint } from './endpoint-views.ts';
 import { checkUrl } from './outbound.ts';
 import { type EndpointSecrets, newSigningSecret, selectHeaders } from './signing-secrets.ts';
 import { follows, type SinkRecord, sinkAttributes, toSink } from './sink.ts';

@@ -26,6 +26,12 @@ export interface DeadEvent extends Omit<ParkedEvent, 'retryAt'> {
   readonly diedAt: number;
 }
 
+/** Converts a parked or dead-lettered event as the API names its fields. */
+export function toRejectedEvent<T extends ParkedEvent | DeadEvent>(rejected: T) {
+  const { eventId: event, jobNumber = null } = rejected;
+  return { ...rejected, event, jobNumber };
+}
+
 /** Returns all parked events of a sink, in order within each lane. */
 export async function listParked(table: Table, region: string, sink: string): Promise<ParkedEvent[]> {
   return (await table.query({ pk: parkedPk(region, sink) })).map(toParked);

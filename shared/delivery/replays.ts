@@ -16,10 +16,11 @@ import type { Rejection } from '../resources.ts';
 import { drainDue, keys, replayPk } from '../storage/schema.ts';
 import type { Item, Table } from '../storage/table.ts';
 import { checkInput } from '../validation.ts';
-import { type AttemptDeps, type AttemptReport, attemptNow } from './attempt.ts';
+import { type AttemptDeps, attemptNow } from './attempt.ts';
 import { listFollowedLogs } from './endpoint-data.ts';
 import { type ResourceGenerators, withLock } from './endpoint-edits.ts';
 import { NewReplay } from './endpoint-input.ts';
+import type { AttemptReport, Replay } from './endpoint-views.ts';
 import { findPositions } from './positions.ts';
 import { type EventFilter, follows, type SinkRecord, toSink } from './sink.ts';
 
@@ -28,26 +29,6 @@ export interface ReplayDeps extends AttemptDeps {
   readonly table: Table;
   readonly log: EventLog;
   readonly newId: () => string;
-}
-
-/** A replay with its progress. Times are epoch ms. */
-export interface Replay {
-  readonly id: string;
-  /** `starting`: interrupted before all of it was stored; the next start of a replay completes it. */
-  readonly state: 'starting' | 'running' | 'done' | 'cancelled';
-  readonly accounts: readonly string[];
-  readonly filter: EventFilter;
-  /** Number of events in the range, whether the filter matches or not; and the number of processed ones. */
-  readonly total: number;
-  readonly done: number;
-  readonly delivered: number;
-  readonly failed: number;
-  /** Number of events that the filter excluded. */
-  readonly skipped: number;
-  /** Accounts whose requested events may partly be past retention: their range begins later. */
-  readonly late: readonly string[];
-  readonly startedAt: number;
-  readonly finishedAt: number | null;
 }
 
 /** Maximum number of concurrent replays of one sink. */
@@ -372,7 +353,7 @@ function toReplay(item: Item, cursors: readonly Item[]): Replay {
     delivered: sum('delivered'),
     failed: sum('failed'),
     skipped: sum('skipped'),
-    late: item.late as readonly string[],
+    truncatedAccounts: item.late as readonly string[],
     startedAt: Number(item.createdAt),
     finishedAt: cancelled ? Number(item.cancelledAt) : over ? lastDone : null,
   };

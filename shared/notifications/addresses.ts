@@ -5,7 +5,8 @@
 import { hash } from 'node:crypto';
 import { type CountryCode, parsePhoneNumberFromString } from 'libphonenumber-js/mobile';
 import type { CheckedAddress } from './email-address.ts';
-import type { Channel, Locale, Recipient } from './types.ts';
+import type { Recipient } from './records.ts';
+import type { Channel, Locale } from './types.ts';
 
 const reject = (rule: string): CheckedAddress => ({ kind: 'rejected', rule });
 

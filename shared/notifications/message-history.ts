@@ -1,7 +1,8 @@
 /** Reads the history of messages. */
 import { type AccountRef, keys, sentOfJobPk, sentPk, sentToRecipientPk } from '../storage/schema.ts';
 import type { Item, Table } from '../storage/table.ts';
-import type { Message, MessageState } from './types.ts';
+import type { Message } from './records.ts';
+import type { MessageState } from './types.ts';
 
 /** Returns a message from the history, or `undefined`. */
 export async function readMessage(history: Table, ref: AccountRef, id: string): Promise<Message | undefined> {

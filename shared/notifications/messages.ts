@@ -22,7 +22,8 @@ import {
 } from '../storage/table.ts';
 import { toMessage } from './message-history.ts';
 import { parseWorkId } from './message-ids.ts';
-import type { Message, MessageState, NoticeContent } from './types.ts';
+import type { Message } from './records.ts';
+import type { MessageState, NoticeContent } from './types.ts';
 
 /** Retention of the history of messages, days. */
 const HISTORY_DAYS = 180;

@@ -4,9 +4,10 @@ import type { LoggedEvent } from '../log/log.ts';
 import type { AccountRef } from '../storage/schema.ts';
 import { toMessageId, toWorkId } from './message-ids.ts';
 import { recordNoMessage } from './messages.ts';
+import type { Message } from './records.ts';
 import type { FrozenNotice } from './thread.ts';
 import type { NoticeDeps } from './thread-items.ts';
-import type { Message, MessageKind, MessageReason } from './types.ts';
+import type { MessageKind, MessageReason } from './types.ts';
 
 /** Records notices that are not sent, with the reason. */
 export function recordUnsent(

@@ -5,10 +5,11 @@ import { getAddress, normalizeAddress } from './addresses.ts';
 import { toMessageId, toWorkId } from './message-ids.ts';
 import { createMessages, recordNoMessage, type Work } from './messages.ts';
 import { findRecipients } from './recipient-matching.ts';
+import type { Message, NotificationSettings, Recipient } from './records.ts';
 import { reportFault, reportMessage, type SendDeps, type SendReport } from './send-report.ts';
 import { readSettingsOfAccounts } from './settings.ts';
 import { type ClosedNotice, finishNotice, takeDueNotices } from './thread-store.ts';
-import type { Channel, Message, MessageReason, NotificationSettings, Recipient, Scope } from './types.ts';
+import type { Channel, MessageReason, Scope } from './types.ts';
 import { createSealer } from './unsubscribe.ts';
 
 /** Number of notices processed together. */

@@ -2,22 +2,14 @@
 import type { AccountRef } from '../storage/schema.ts';
 import { parseWorkId } from './message-ids.ts';
 import type { Work } from './messages.ts';
+import type { Message, NotificationSettings } from './records.ts';
 import type { Rendered } from './render-types.ts';
 import { messageRenderer } from './rendering.ts';
 import { withoutAddresses } from './send-decision.ts';
 import type { SendDeps } from './send-report.ts';
 import type { Template } from './template.ts';
 import { resolveTemplate } from './templates.ts';
-import type {
-  Channel,
-  Locale,
-  Message,
-  MessageKind,
-  NotificationSettings,
-  OutgoingEmail,
-  OutgoingSms,
-  SendOutcome,
-} from './types.ts';
+import type { Channel, Locale, MessageKind, OutgoingEmail, OutgoingSms, SendOutcome } from './types.ts';
 import { createUnsubscribeUrl } from './unsubscribe.ts';
 
 /** Maximum length of stored text of a sent message, characters. */

@@ -6,15 +6,8 @@ import type { Item, Write } from '../storage/table.ts';
 import type { Checked } from '../validation.ts';
 import { checkMobile } from './addresses.ts';
 import { kindNames, type NewRecipient, type RecipientUpdate } from './notification-input.ts';
-import {
-  type Channel,
-  channels,
-  DEFAULT_KINDS,
-  type Locale,
-  type MessageKind,
-  type Recipient,
-  type Scope,
-} from './types.ts';
+import type { Recipient } from './records.ts';
+import { type Channel, channels, DEFAULT_KINDS, type Locale, type MessageKind, type Scope } from './types.ts';
 
 /** Maximum number of retries after concurrent modification. */
 export const ATTEMPTS = 5;
@@ -62,7 +55,8 @@ export function applyChange(before: Recipient, change: RecipientUpdate): Recipie
   };
 }
 
-function scopeFields(scope: Scope): Pick<RecipientInput, 'orderGroup' | 'orderNumber' | 'jobNumber'> {
+/** Returns the field that selects the jobs of a scope, if there is one. */
+export function scopeFields(scope: Scope): Pick<RecipientInput, 'orderGroup' | 'orderNumber' | 'jobNumber'> {
   const { for: _, ...place } = scope;
   return place;
 }

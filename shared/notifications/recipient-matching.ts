@@ -3,7 +3,8 @@ import pLimit from 'p-limit';
 import { type AccountRef, keys, recipientPlace, recipientPlacePk } from '../storage/schema.ts';
 import type { Item, Table } from '../storage/table.ts';
 import { isVisible, toRecipient, toScopeKey } from './recipient-fields.ts';
-import type { Recipient, Scope } from './types.ts';
+import type { Recipient } from './records.ts';
+import type { Scope } from './types.ts';
 
 /** Number of concurrent reads and writes. */
 const AT_ONCE = 16;

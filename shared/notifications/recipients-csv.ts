@@ -13,6 +13,7 @@ import type { Item } from '../storage/table.ts';
 import { formatIssue } from '../validation.ts';
 import { normalizeAddress } from './addresses.ts';
 import { NewRecipient } from './notification-input.ts';
+import type { ImportReport } from './notification-views.ts';
 import {
   applyChange,
   type RecipientInput,
@@ -23,8 +24,9 @@ import {
 import { readItems, readItemsByScope } from './recipient-matching.ts';
 import { insertRecipient, limitReached, readRemainingCapacity, replaceRecipient } from './recipients.ts';
 import { type Column, columns, NOT_UTF8 } from './recipients-file.ts';
+import type { Recipient } from './records.ts';
 import { type NotificationDeps, unknownAccount } from './settings.ts';
-import { locales, type Recipient, type Scope } from './types.ts';
+import { locales, type Scope } from './types.ts';
 import { createSealer } from './unsubscribe.ts';
 
 /** Maximum number of rows of a file: as many as one request has time for. */
@@ -35,25 +37,7 @@ const AT_ONCE = 16;
 /** Maximum number of retries of a row after concurrent modification. */
 const ATTEMPTS = 5;
 
-/** A row that was skipped. */
-export interface InvalidRow {
-  /** Line that the row begins in, from 1. */
-  readonly line: number;
-  /** `null` if the problem concerns the row as a whole. */
-  readonly field: string | null;
-  /** Error message in one sentence, without the value. */
-  readonly reason: string;
-}
-
-/** Result of an import, or of a dry run. */
-export interface ImportReport {
-  readonly kind: 'imported';
-  readonly imported: number;
-  readonly changed: number;
-  readonly unchanged: number;
-  /** Ordered by line. */
-  readonly bad: readonly InvalidRow[];
-}
+type InvalidRow = ImportReport['invalidRows'][number];
 
 /** Imports recipients from a CSV text separated by commas, semicolons or tabs. Rejects the whole file only if it cannot be parsed. */
 export async function importRecipients(
@@ -61,7 +45,7 @@ export async function importRecipients(
   ref: AccountRef,
   csv: string,
   { dryRun = false }: { readonly dryRun?: boolean } = {},
-): Promise<ImportReport | Rejection> {
+): Promise<({ readonly kind: 'imported' } & ImportReport) | Rejection> {
   const sheet = parseSheet(csv);
   if (sheet.kind !== 'sheet') return sheet;
   if (!(await deps.table.get(keys.account(ref)))) return unknownAccount(ref);
@@ -73,7 +57,7 @@ export async function importRecipients(
     return [];
   });
   const known = await findExisting(deps, ref, rows);
-  const counts = { imported: 0, changed: 0, unchanged: 0 };
+  const counts = { created: 0, updated: 0, unchanged: 0 };
   let room = rows.every((row) => known(row)) ? 0 : await readRemainingCapacity(deps.table, ref);
   const lines = new Map<string, number>();
   const unique = rows.flatMap((row) => {
@@ -103,7 +87,7 @@ export async function importRecipients(
     else bad.push({ line: row.line, ...outcome });
   });
   await imports.finally(() => limit.clearQueue());
-  return { kind: 'imported', ...counts, bad: bad.sort((a, b) => a.line - b.line) };
+  return { kind: 'imported', ...counts, invalidRows: bad.sort((a, b) => a.line - b.line) };
 }
 
 // Parsing the text
@@ -330,7 +314,7 @@ async function importRow(
   row: Row,
   known: Item | undefined,
   dryRun: boolean,
-): Promise<'imported' | 'changed' | 'unchanged' | Fault> {
+): Promise<'created' | 'updated' | 'unchanged' | Fault> {
   let before = known;
   let place = 0;
   for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
@@ -341,14 +325,14 @@ async function importRow(
     if (fields.kind === 'rejected') return toFault(fields.reason);
     if (before) {
       const changed = await replaceRecipient(deps, ref, before, fields.value, dryRun);
-      if (changed !== undefined) return changed === before ? 'unchanged' : 'changed';
+      if (changed !== undefined) return changed === before ? 'unchanged' : 'updated';
       before = (await readItems(deps.table, ref, [before.sk]))[0];
       continue;
     }
-    if (dryRun) return 'imported';
+    if (dryRun) return 'created';
     const id = row.id ?? (await deriveId(deps, ref, row.known?.identity ?? '', place));
     const created = await insertRecipient(deps, ref, id, fields.value, `import ${deps.newId()}`);
-    if (created.kind === 'created') return 'imported';
+    if (created.kind === 'created') return 'created';
     if (created.kind !== 'conflict') return { field: null, reason: created.reason };
     // A concurrent request created it, or a recipient that was imported from this row has other fields now.
     const [existing] = await readItems(deps.table, ref, [id]);

@@ -21,8 +21,9 @@ import {
   toRecipientFields,
   toScopeKey,
 } from './recipient-fields.ts';
+import type { Recipient } from './records.ts';
 import { type NotificationDeps, unknownAccount } from './settings.ts';
-import type { Channel, Recipient } from './types.ts';
+import type { Channel } from './types.ts';
 
 const DEFAULT_PAGE = 100;
 

@@ -1,7 +1,9 @@
 /** Input and results of rendering. */
+
+import type { Branding } from './records.ts';
 import type { SmsSize } from './sms-text.ts';
 import type { Template } from './template.ts';
-import type { Branding, Locale, NoticeContent } from './types.ts';
+import type { Locale, NoticeContent } from './types.ts';
 
 /** Input of rendering: content, recipient and branding. */
 export interface RenderInput {

@@ -1,5 +1,6 @@
 /** Sample notices: for previews without a job, and for checking templates before they are stored. */
-import type { Branding, JobFacts, MessageKind, NoticeContent } from './types.ts';
+import type { Branding } from './records.ts';
+import type { JobFacts, MessageKind, NoticeContent } from './types.ts';
 
 const OBSERVED_AT = Date.UTC(2026, 10, 19, 15, 4);
 

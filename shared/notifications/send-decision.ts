@@ -2,9 +2,10 @@
 import { type Jitter, scheduledWait, withJitter } from '../retry.ts';
 import { getAddress, normalizeAddress } from './addresses.ts';
 import { applyFeedback, isFinal, type Work } from './messages.ts';
+import type { Suppression } from './notification-views.ts';
+import type { Message, NotificationSettings, Recipient } from './records.ts';
 import { quietUntil } from './sms-limits.ts';
-import type { Suppression } from './suppressions.ts';
-import type { Message, MessageReason, NotificationSettings, Recipient, SendOutcome } from './types.ts';
+import type { MessageReason, SendOutcome } from './types.ts';
 
 /** Delays before retries of a message that was not sent. The last one repeats. */
 const RETRY_MS = [60_000, 300_000, 900_000, 3_600_000];

@@ -1,7 +1,8 @@
 /** Dependencies and results of sending, and its log lines. */
 import { TableError } from '../storage/table.ts';
 import type { JournalDeps } from './messages.ts';
-import type { Channel, EmailTransport, Message, MessageKind, MessageReason, SmsTransport } from './types.ts';
+import type { Message } from './records.ts';
+import type { Channel, EmailTransport, MessageKind, MessageReason, SmsTransport } from './types.ts';
 
 /** Dependencies of sending. */
 export interface SendDeps extends JournalDeps {

@@ -32,6 +32,7 @@ import { ATTEMPTS, type MessageRecord, OutcomeRecorder } from './outcome-recorde
 import { type Ready, ReadyRenderer } from './ready-messages.ts';
 import { toRecipient } from './recipient-fields.ts';
 import { readItems } from './recipient-matching.ts';
+import type { Message } from './records.ts';
 import { afterAttempt, type DecisionContext, decide, getExpiry } from './send-decision.ts';
 import { SendPool } from './send-pool.ts';
 import { reportFault, type SendDeps, type SendReport } from './send-report.ts';
@@ -39,7 +40,7 @@ import { readSettingsOfAccounts } from './settings.ts';
 import { REGION_MONTHLY_SEGMENTS, readSmsUse, toMonth, toSmsUseWrite } from './sms-limits.ts';
 import { findSuppressions, suppress } from './suppressions.ts';
 import { findValidJobs } from './thread-store.ts';
-import { type Channel, channels, type Message, type SendOutcome } from './types.ts';
+import { type Channel, channels, type SendOutcome } from './types.ts';
 
 /** Number of due items read at once from each shard. */
 const PAGE = 200;

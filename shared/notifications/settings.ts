@@ -17,7 +17,8 @@ import type { Item, Table, Write } from '../storage/table.ts';
 import { checkInput } from '../validation.ts';
 import { getRegionDefaults } from './addresses.ts';
 import { SettingsInput } from './notification-input.ts';
-import { NOTIFICATIONS_SINK, type NotificationSettings, OWN_USER } from './types.ts';
+import type { NotificationSettings } from './records.ts';
+import { NOTIFICATIONS_SINK, OWN_USER } from './types.ts';
 
 /** Dependencies of the use-cases of settings and recipients. */
 export interface NotificationDeps {

@@ -2,7 +2,7 @@
 import { tzOffset } from '@date-fns/tz/tzOffset';
 import { type AccountRef, keys } from '../storage/schema.ts';
 import type { Item, Table, Write } from '../storage/table.ts';
-import type { QuietHours } from './types.ts';
+import type { QuietHours } from './records.ts';
 
 const MINUTE_MS = 60_000;
 const DAY_MINUTES = 1440;

@@ -14,33 +14,10 @@ import { checkMobile, plainAddressHash } from './addresses.ts';
 import { checkEmail } from './email-address.ts';
 import { maskAddress } from './masking.ts';
 import { NewSuppression } from './notification-input.ts';
+import type { Suppression } from './notification-views.ts';
 import { type NotificationDeps, unknownAccount } from './settings.ts';
-import type { Channel, MessageReason } from './types.ts';
+import { type Channel, type SuppressionReason, suppressionReasons } from './types.ts';
 import { createAddressSealer } from './unsubscribe.ts';
-
-/** Reasons of a suppression. The first one present is the one reported. */
-export const suppressionReasons = [
-  'unsubscribed',
-  'complained',
-  'opted_out',
-  'bounced',
-] as const satisfies readonly MessageReason[];
-export type SuppressionReason = (typeof suppressionReasons)[number];
-
-/** A suppressed address. */
-export interface Suppression {
-  /** Id within an account: the channel and the sealed address. */
-  readonly id: string;
-  readonly channel: Channel;
-  /** The masked address, which every user may see. `null` if it was suppressed by a link. */
-  readonly masked: string | null;
-  /** All reasons, the reported one first. */
-  readonly reasons: readonly {
-    readonly reason: SuppressionReason /** Epoch ms. */;
-    readonly since: number;
-  }[];
-  readonly reason: SuppressionReason;
-}
 
 /** An address: in plain text, or sealed as in links. */
 export type Addressed =
@@ -291,6 +268,6 @@ function toSuppression(channel: Channel, sealed: string, items: readonly Item[])
   const reasons = suppressionReasons.flatMap((reason) => all.find((one) => one.reason === reason) ?? []);
   const [first] = reasons;
   if (!first) return undefined;
-  const masked = items.map((item) => item.masked).find((text) => typeof text === 'string');
-  return { id: `${channel}-${sealed}`, channel, masked: masked ?? null, reasons, reason: first.reason };
+  const address = items.map((item) => item.masked).find((text) => typeof text === 'string') ?? null;
+  return { id: `${channel}-${sealed}`, channel, address, ...first, reasons };
 }

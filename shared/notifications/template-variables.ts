@@ -3,8 +3,9 @@
  * text, which the channel escapes.
  */
 import { dayNamed, readInstants } from '../tracking/timestamps.ts';
+import type { Branding } from './records.ts';
 import { texts } from './texts/texts.ts';
-import type { Branding, JobFacts, Locale, MessageKind, NoticeContent, Parcel } from './types.ts';
+import type { JobFacts, Locale, MessageKind, NoticeContent, Parcel } from './types.ts';
 
 /** Result of {@link toView}. Its fields are the variables of docs/notifications.md. */
 export interface View {

@@ -4,7 +4,6 @@
  * event ─ fold ─▶ thread: notices of one order group, each with a window ─ close ─▶ notice ─ recipients × channels ─▶ messages
  * └─ claim ─ render ─ send ─▶ history
  */
-import type { AccountRef } from '../storage/schema.ts';
 
 /** Kinds of messages, with their short labels. */
 export const messageKinds = {
@@ -33,81 +32,12 @@ export const NOTIFICATIONS_SINK = 'notifications';
 /** Id of the recipient that is derived from the user settings of the ordering API. */
 export const OWN_USER = 'own-user';
 
-/** Appearance and sender name of an account's messages. Customer text: escape it wherever it is shown. */
-export interface Branding {
-  readonly name: string;
-  /** An https URL. `null`: the name is shown as text. */
-  readonly logoUrl: string | null;
-  /** `#rrggbb` */
-  readonly color: string;
-  readonly website: string | null;
-  /** One or two lines at the end of e-mails, such as a postal address. */
-  readonly footer: string | null;
-}
-
-/** Daily interval in the recipient's time zone, `HH:MM`. `from` may be later than `to`. */
-export interface QuietHours {
-  readonly from: string;
-  readonly to: string;
-}
-
-/** Notification settings of an account. */
-export interface NotificationSettings extends AccountRef {
-  readonly enabled: boolean;
-  /** Time since which changes are notified (epoch ms). Earlier observations are not sent. */
-  readonly since: number;
-  /** Whether sending is simulated: messages are created and end as `dry_run`. */
-  readonly dryRun: boolean;
-  /** Whether the API user of the account is a recipient, according to that user's notification settings upstream. */
-  readonly ownUser: boolean;
-  /** Event time of an order group that is combined into one message, seconds. */
-  readonly windowSeconds: number;
-  /** Age above which events are not sent, hours. */
-  readonly maxAgeHours: number;
-  /** Default for recipients without their own. */
-  readonly locale: Locale;
-  /** IANA time zone name. Default for recipients without their own. */
-  readonly zone: string;
-  readonly branding: Branding;
-  readonly replyTo: string | null;
-  readonly sms: {
-    readonly enabled: boolean;
-    /** 1–11 letters and digits. `null`: the sender id of the cell. Not all countries allow one. */
-    readonly senderId: string | null;
-    /** Maximum SMS segments of this account in a calendar month (UTC). SMS above it are not sent. */
-    readonly monthlySegments: number;
-    readonly quietHours: QuietHours | null;
-  };
-  readonly revision: number;
-}
-
 /** Jobs that a recipient is notified of. */
 export type Scope =
   | { readonly for: 'account' }
   | { readonly for: 'orderGroup'; readonly orderGroup: string }
   | { readonly for: 'orderNumber'; readonly orderNumber: string }
   | { readonly for: 'job'; readonly jobNumber: number };
-
-/** A recipient of notifications. */
-export interface Recipient extends AccountRef {
-  readonly id: string;
-  readonly scope: Scope;
-  readonly name: string | null;
-  readonly email: string | null;
-  /** E.164. */
-  readonly mobile: string | null;
-  /** `null`: the default of the account. */
-  readonly locale: Locale | null;
-  readonly zone: string | null;
-  readonly channels: readonly Channel[];
-  readonly kinds: readonly MessageKind[];
-  readonly paused: boolean;
-  /** Origin of the recipient: `people` (created by a user), or `upstream` (user settings of the ordering API). */
-  readonly source: 'manual' | 'upstream';
-  /** Epoch ms. */
-  readonly createdAt: number;
-  readonly revision: number;
-}
 
 /** One parcel. */
 export interface Parcel {
@@ -173,43 +103,14 @@ export const messageReasons = {
 } as const;
 export type MessageReason = keyof typeof messageReasons;
 
-/** A message in the history: one for each recipient address, channel and notice, or one for a notice without recipients. */
-export interface Message extends AccountRef {
-  /** Sorts by the time of the change that it is about. Stable when the notice is processed again. */
-  readonly id: string;
-  readonly kind: MessageKind;
-  readonly orderGroup: string | null;
-  readonly jobs: readonly number[];
-  /** `null`, as is `to`, for a notice that became no messages. */
-  readonly channel: Channel | null;
-  readonly to: {
-    /** The recipient's id, or the first of several with the same address. */
-    readonly recipient: string;
-    readonly name: string | null;
-    /** The e-mail address or mobile number. Never logged. */
-    readonly address: string;
-    readonly locale: Locale;
-    readonly zone: string;
-  } | null;
-  readonly state: MessageState;
-  readonly reason: MessageReason | null;
-  /** Explanation in one sentence, without addresses. */
-  readonly detail: string | null;
-  /** Epoch ms. */
-  readonly createdAt: number;
-  readonly dueAt: number | null;
-  readonly sentAt: number | null;
-  readonly attempts: number;
-  /** Number of times an e-mail was sent again because the outcome was unknown: the maximum number of duplicates. */
-  readonly repeats: number;
-  /** Id assigned by the mail server or SMS service. */
-  readonly providerId: string | null;
-  /** Text as sent, or as it would have been sent. */
-  readonly subject: string | null;
-  readonly text: string | null;
-  /** Of SMS. `null` for e-mails. */
-  readonly segments: number | null;
-}
+/** Reasons of a suppression. The first one present is the one reported. */
+export const suppressionReasons = [
+  'unsubscribed',
+  'complained',
+  'opted_out',
+  'bounced',
+] as const satisfies readonly MessageReason[];
+export type SuppressionReason = (typeof suppressionReasons)[number];
 
 /** Outcome of handing a message to a transport. */
 export type SendOutcome =

@@ -26,7 +26,6 @@ import {
   rotateCredentials,
   updateAccount,
 } from '../../shared/accounts/managed-accounts.ts';
-import { readEndpoint } from '../../shared/delivery/endpoint.ts';
 import { createEndpoint, updateEndpoint } from '../../shared/delivery/endpoints.ts';
 import { openLocalSigningSecrets } from '../../shared/delivery/signing-secrets.ts';
 import { registerSink, toSink } from '../../shared/delivery/sink.ts';
@@ -60,6 +59,7 @@ import { confirmAccount, pageAccountsWithStatus, renewLogs } from '../../shared/
 import { pollAccount } from '../../shared/tracking/poll.ts';
 import type { PollDeps } from '../../shared/tracking/poll-context.ts';
 import { moved } from '../support/delivery-world.ts';
+import { readEndpoint } from '../support/endpoints.ts';
 import { startSandbox } from '../support/jobwire.ts';
 import { crashStep, eachTable } from '../support/tables.ts';
 import { createRig as createTracker, type TableCall, watchedTable } from '../support/tracker.ts';

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import * as rules from '../../dashboard/src/health/status.ts';
 import { type AccountReport, AccountState, PollRecord } from '../../shared/accounts/account-input.ts';
 import { withEventDefaults } from '../../shared/accounts/event-settings.ts';
-import { Delivery, Endpoint, EndpointHealth, Replay } from '../../shared/api/endpoint-views.ts';
+import { Delivery, Endpoint, EndpointHealth, Replay } from '../../shared/delivery/endpoint-views.ts';
 
 const NOW = Date.parse('2026-03-02T12:00:00Z');
 const ago = (seconds: number) => new Date(NOW - seconds * 1_000).toISOString();

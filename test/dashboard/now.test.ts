@@ -1,5 +1,6 @@
 /** The Now page: event filter and statistics. */
 import { expect, test } from 'vitest';
+import type * as z from 'zod';
 import { shiftDay, toLocalDay } from '../../dashboard/src/dates.ts';
 import { countAfter, createRowFilter, matchesFilter, type Row } from '../../dashboard/src/now/feed.ts';
 import {
@@ -14,10 +15,14 @@ import {
   sumOpenJobs,
 } from '../../dashboard/src/now/statistics.ts';
 import type { Account } from '../../dashboard/src/queries.ts';
-import type { OpenJobs, RegionOpenJobs, Rollup } from '../../shared/api/statistics.ts';
+import type * as statistics from '../../shared/api/statistics.ts';
 import { type EventType, eventTypes } from '../../shared/events/catalogue.ts';
 import type { JobEvent } from '../../shared/events/event.ts';
 import { getExample } from '../../shared/events/examples.ts';
+
+type OpenJobs = z.input<typeof statistics.OpenJobs>;
+type RegionOpenJobs = z.input<typeof statistics.RegionOpenJobs>;
+type Rollup = statistics.Rollup;
 
 const example = (type: EventType): JobEvent => getExample(type) as JobEvent;
 const row = (number: number, type: EventType = 'job.created'): Row => ({

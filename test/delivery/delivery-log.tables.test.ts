@@ -300,6 +300,7 @@ describe('Health', () => {
       successRate: 1,
       p50Ms: 7,
       p95Ms: 7,
+      lastError: null,
     });
     expect(asked).toBe(1);
   });
@@ -323,6 +324,7 @@ describe('Health', () => {
       successRate: 1,
       p50Ms: 3,
       p95Ms: 4,
+      lastError: null,
     });
     const failed = await log.bySink('us', 'erp', { sinkCreatedAt: now, outcome: 'failed' });
     expect(failed).toEqual({ entries: [] });
@@ -333,12 +335,13 @@ describe('Health', () => {
     expect(await readDeliveryHealth(log, { region: 'us', id: 'erp' }, NOW)).toEqual({
       attempts: 0,
       delivered: 0,
+      ...{ successRate: null, p50Ms: null, p95Ms: null, lastError: null },
     });
     await log.record([entry({ at: NOW - 1, outcome: 'retry', status: 503 })]);
     expect(await readDeliveryHealth(log, { region: 'us', id: 'erp' }, NOW)).toEqual({
       attempts: 1,
       delivered: 0,
-      successRate: 0,
+      ...{ successRate: 0, p50Ms: null, p95Ms: null },
       lastError: { at: NOW - 1, reason: 'The endpoint responded with status 503.' },
     });
   });

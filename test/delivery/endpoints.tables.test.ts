@@ -19,7 +19,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { DataDirError, openDataDir } from '../../local/data-dir.ts';
 import { registerAccount } from '../../shared/accounts/accounts.ts';
 import { createDeliveryLog, type DeliveryLog } from '../../shared/delivery/delivery-log.ts';
-import { listEndpoints, readEndpoint } from '../../shared/delivery/endpoint.ts';
+import { listEndpoints } from '../../shared/delivery/endpoint.ts';
 import {
   enableEndpoint,
   pauseEndpoint,
@@ -64,6 +64,7 @@ import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
 import type { Table } from '../../shared/storage/table.ts';
 import { endpointId } from '../../shared/validation.ts';
 import { moved, newSecret, REGION, startReceiver } from '../support/delivery-world.ts';
+import { readEndpoint } from '../support/endpoints.ts';
 import { crashStep, eachTable, mayUseNetwork } from '../support/tables.ts';
 
 const START = Date.parse('2026-03-02T08:00:00Z');

@@ -155,7 +155,7 @@ eachTable('replays', (makeTable, kind) => {
       delivered: 0,
       failed: 0,
       skipped: 0,
-      late: [],
+      truncatedAccounts: [],
       startedAt: rig.clock.now,
       finishedAt: null,
     });
@@ -354,7 +354,7 @@ eachTable('replays', (makeTable, kind) => {
     await rig.say('acme', 3, rig.clock.now);
     rig.clock.now += 2000;
     const replay = await started(rig, { from: at(0), filter: { accounts: ['acme'] } });
-    expect(replay).toMatchObject({ total: 3, late: ['acme'] });
+    expect(replay).toMatchObject({ total: 3, truncatedAccounts: ['acme'] });
     expect((await rig.cursors())[0]).toMatchObject({ position: 10, end: 13 });
     expect(await rig.start({ from: { cursors: { acme: 'e1.9' } } })).toEqual({
       kind: 'rejected',

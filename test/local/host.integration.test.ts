@@ -17,7 +17,6 @@ import {
 } from '../../shared/accounts/managed-accounts.ts';
 import { type Config, ConfigError, parseConfig } from '../../shared/config.ts';
 import { createDeliveryLog } from '../../shared/delivery/delivery-log.ts';
-import { readEndpoint } from '../../shared/delivery/endpoint.ts';
 import { enableEndpoint, pingEndpoint, rotateSecret } from '../../shared/delivery/endpoint-controls.ts';
 import { createEndpoint, updateEndpoint } from '../../shared/delivery/endpoints.ts';
 import { readReplay, startReplay } from '../../shared/delivery/replays.ts';
@@ -25,6 +24,7 @@ import { newSigningSecret } from '../../shared/delivery/signing-secrets.ts';
 import { createEventLog } from '../../shared/log/log.ts';
 import { claimDue } from '../../shared/tracking/claims.ts';
 import { pageAccountsWithStatus } from '../../shared/tracking/operator.ts';
+import { readEndpoint } from '../support/endpoints.ts';
 import { configFor, startSandbox } from '../support/jobwire.ts';
 import { testDynamo } from '../support/tables.ts';
 

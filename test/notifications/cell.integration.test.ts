@@ -13,10 +13,10 @@ import { createDeliveryLog } from '../../shared/delivery/delivery-log.ts';
 import { wakeSinks } from '../../shared/delivery/wakes.ts';
 import { createEventLog } from '../../shared/log/log.ts';
 import { createNotificationsSink } from '../../shared/notifications/notifications-sink.ts';
+import type { Message } from '../../shared/notifications/records.ts';
 import type { SendReport } from '../../shared/notifications/send-report.ts';
 import { sendDue } from '../../shared/notifications/sender.ts';
 import {
-  type Message,
   NOTIFICATIONS_SINK,
   type OutgoingEmail,
   type OutgoingSms,

@@ -10,6 +10,7 @@ import { createEventLog } from '../../shared/log/log.ts';
 import { checkMobile, plainAddressHash } from '../../shared/notifications/addresses.ts';
 import { checkEmail } from '../../shared/notifications/email-address.ts';
 import { maskAddress } from '../../shared/notifications/masking.ts';
+import type { ImportReport } from '../../shared/notifications/notification-views.ts';
 import { syncOwnUser } from '../../shared/notifications/own-user.ts';
 import { findRecipients } from '../../shared/notifications/recipient-matching.ts';
 import {
@@ -19,7 +20,7 @@ import {
   readRecipient,
   updateRecipient,
 } from '../../shared/notifications/recipients.ts';
-import { type ImportReport, importRecipients } from '../../shared/notifications/recipients-csv.ts';
+import { importRecipients } from '../../shared/notifications/recipients-csv.ts';
 import { csvHeader, decodeCsv, formatCsvRow } from '../../shared/notifications/recipients-file.ts';
 import {
   type NotificationDeps,
@@ -552,7 +553,7 @@ async function take(
   if (report.kind !== 'imported') throw new Error(report.reason);
   return report;
 }
-const countsOf = ({ imported, changed, unchanged }: ImportReport) => [imported, changed, unchanged];
+const countsOf = ({ created, updated, unchanged }: ImportReport) => [created, updated, unchanged];
 
 eachTable('spreadsheets', (makeTable) => {
   test('a file is imported once, however often it is sent', async () => {
@@ -563,16 +564,16 @@ eachTable('spreadsheets', (makeTable) => {
       'Ann,ann@example.com,G1,,,,',
       '"Bob ""the Shirt"", Jr.",bob@example.com,,,,yes,EN_us',
     ].join('\n');
-    expect(await take(deps, csv, { dryRun: true })).toMatchObject({ imported: 3, bad: [] });
+    expect(await take(deps, csv, { dryRun: true })).toMatchObject({ created: 3, invalidRows: [] });
     expect((await listRecipients(table, ACME)).recipients).toEqual([]);
-    expect(await take(deps, csv)).toMatchObject({ imported: 3, changed: 0, unchanged: 0, bad: [] });
+    expect(await take(deps, csv)).toMatchObject({ created: 3, updated: 0, unchanged: 0, invalidRows: [] });
     const { recipients } = await listRecipients(table, ACME);
     expect(recipients.map(({ name }) => name).sort()).toEqual(['Ann', 'Ann', 'Bob "the Shirt", Jr.']);
     expect(recipients.find(({ paused }) => paused)).toMatchObject({ locale: 'en-US', channels: ['email'] });
     expect(recipients.find(({ locale }) => locale === 'de')).toMatchObject({
       kinds: ['dispatched', 'cancelled'],
     });
-    expect(await take(deps, csv)).toMatchObject({ imported: 0, changed: 0, unchanged: 3 });
+    expect(await take(deps, csv)).toMatchObject({ created: 0, updated: 0, unchanged: 3 });
     expect((await listRecipients(table, ACME)).recipients).toEqual(recipients);
   });
 
@@ -599,8 +600,8 @@ eachTable('spreadsheets', (makeTable) => {
     const { deps, table } = await createRig(makeTable);
     const csv = `email\n${Array.from({ length: 30 }, (_, n) => `p${n}@example.com`).join('\n')}`;
     const reports = await Promise.all([take(deps, csv), take(deps, csv)]);
-    expect(reports.flatMap(({ bad }) => bad)).toEqual([]);
-    expect(reports.reduce((sum, { imported }) => sum + imported, 0)).toBe(30);
+    expect(reports.flatMap(({ invalidRows }) => invalidRows)).toEqual([]);
+    expect(reports.reduce((sum, { created }) => sum + created, 0)).toBe(30);
     expect((await listRecipients(table, ACME)).recipients).toHaveLength(30);
   });
 
@@ -702,7 +703,7 @@ describe('a spreadsheet saved by Excel', () => {
     ['line breaks of old Macs', 'name;email\rLee, Ann;ann@example.com\r'],
   ])('with %s', async (_, csv) => {
     const { deps, table } = await createRig();
-    expect(await take(deps, csv)).toMatchObject({ imported: 1, bad: [] });
+    expect(await take(deps, csv)).toMatchObject({ created: 1, invalidRows: [] });
     expect((await listRecipients(table, ACME)).recipients).toMatchObject([
       { name: 'Lee, Ann', email: 'ann@example.com' },
     ]);
@@ -750,9 +751,9 @@ describe('invalid rows', () => {
         'Kim,kim@example.com,,,,', // 14
       ].join('\r\n'),
     );
-    expect(report).toMatchObject({ imported: 2, changed: 0, unchanged: 0 });
+    expect(report).toMatchObject({ created: 2, updated: 0, unchanged: 0 });
     const mobileRule = 'of this region, or of any country in international form, such as +64 21 123 4567.';
-    expect(report.bad).toEqual([
+    expect(report.invalidRows).toEqual([
       { line: 3, field: 'email', reason: 'email must be an e-mail address such as name@example.com.' },
       { line: 5, field: 'mobile', reason: `mobile must be a mobile number ${mobileRule}` },
       {
@@ -780,8 +781,8 @@ describe('invalid rows', () => {
     const csv =
       'email,name\n"a@example.com","A\nB"\n\nb@example.com,"B" b\nc@example.com,C\nd@example.com,"D\ne@example.com,E';
     const report = await take(deps, csv);
-    expect(report).toMatchObject({ imported: 1, bad: [{ line: 5, field: null }] });
-    expect(report.bad[0]?.reason).toMatch(/No row from here on was read/);
+    expect(report).toMatchObject({ created: 1, invalidRows: [{ line: 5, field: null }] });
+    expect(report.invalidRows[0]?.reason).toMatch(/No row from here on was read/);
     expect((await listRecipients(table, ACME)).recipients).toMatchObject([
       { email: 'a@example.com', name: 'A B' },
     ]);
@@ -805,7 +806,7 @@ describe('invalid rows', () => {
 
   test("the API user's recipient cannot be imported", async () => {
     const { deps } = await createRig();
-    expect((await take(deps, `id,email\n${OWN_USER},a@example.com`)).bad).toMatchObject([
+    expect((await take(deps, `id,email\n${OWN_USER},a@example.com`)).invalidRows).toMatchObject([
       { line: 2, field: 'id' },
     ]);
   });
@@ -818,7 +819,7 @@ eachTable('addresses that get nothing more', (makeTable) => {
     const { deps, table } = await createRig(makeTable);
     await suppress(deps, ACME, EMAIL, 'unsubscribed');
     const found = await findSuppression(table, ACME, 'email', 'ann@EXAMPLE.com');
-    expect(found).toMatchObject({ channel: 'email', masked: 'A•••@e•••.com', reason: 'unsubscribed' });
+    expect(found).toMatchObject({ channel: 'email', address: 'A•••@e•••.com', reason: 'unsubscribed' });
     expect(await findSuppression(table, OTHER, 'email', EMAIL.address)).toBeUndefined();
     expect(await findSuppression(table, ACME, 'email', 'bob@example.com')).toBeUndefined();
     expect(JSON.stringify(await table.query({ pk: keys.suppression(ACME, '', '').pk }))).not.toMatch(/ann@/i);
@@ -917,7 +918,7 @@ eachTable('links to unsubscribe', (makeTable) => {
     await suppress(deps, said.ref, said, 'unsubscribed');
     expect(await findSuppression(table, ACME, 'email', address)).toMatchObject({
       reason: 'unsubscribed',
-      masked: null,
+      address: null,
     });
     await resubscribe(deps, said.ref, said);
     expect(await findSuppression(table, ACME, 'email', address)).toBeUndefined();

@@ -5,6 +5,7 @@
 import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, test, vi } from 'vitest';
+import type { Branding } from '../../shared/notifications/records.ts';
 import { checkTemplate, renderEmail, renderSms } from '../../shared/notifications/render.ts';
 import type { Rendered, RenderInput } from '../../shared/notifications/render-types.ts';
 import { edgeNotices, sampleBranding, sampleNotice } from '../../shared/notifications/samples.ts';
@@ -30,7 +31,6 @@ import {
   saveTemplate,
 } from '../../shared/notifications/templates.ts';
 import {
-  type Branding,
   channels,
   type JobFacts,
   type Locale,

@@ -7,11 +7,11 @@ import { listMessages } from '../../shared/notifications/message-history.ts';
 import { toWork, type Work } from '../../shared/notifications/messages.ts';
 import { createNotificationsSink } from '../../shared/notifications/notifications-sink.ts';
 import { createRecipient } from '../../shared/notifications/recipients.ts';
+import type { Message } from '../../shared/notifications/records.ts';
 import type { SendDeps, SendLine } from '../../shared/notifications/send-report.ts';
 import { sendDue } from '../../shared/notifications/sender.ts';
 import { saveSettings } from '../../shared/notifications/settings.ts';
 import {
-  type Message,
   NOTIFICATIONS_SINK,
   type OutgoingEmail,
   type OutgoingSms,

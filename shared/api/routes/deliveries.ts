@@ -1,11 +1,11 @@
 /** Delivery routes: health of an endpoint, and deliveries by endpoint, event and job. */
 import * as z from 'zod';
-import type { DeliveryEntry } from '../../delivery/delivery-log.ts';
+import { type DeliveryEntry, toDelivery } from '../../delivery/delivery-log.ts';
 import { toEndpoint } from '../../delivery/endpoint.ts';
 import { readEndpointHealth } from '../../delivery/endpoint-health.ts';
+import { Delivery, EndpointHealth } from '../../delivery/endpoint-views.ts';
 import { keys } from '../../storage/schema.ts';
 import { isFor, isForEndpoint, ofAccount, ofEndpoint } from '../access.ts';
-import { Delivery, EndpointHealth, toDeliveryResponse, toHealthResponse } from '../endpoint-views.ts';
 import { readJobEvents } from '../job-events.ts';
 import type { Caller } from '../keys.ts';
 import {
@@ -47,7 +47,7 @@ export const deliveryRoutes: readonly Route[] = [
     async ({ c, subject: { region, id } }, { feed, deliveries }) => {
       const health = await readEndpointHealth({ ...feed, deliveries }, region, id);
       if (!health) return problem(c, 'not-found', { detail: 'There is no such endpoint.' });
-      return { body: toHealthResponse(health) };
+      return { body: health };
     },
   ),
   route(
@@ -89,7 +89,7 @@ export const deliveryRoutes: readonly Route[] = [
       });
       // The endpoint may have followed other accounts before. A ping belongs to no account.
       const theirs = page.entries.filter(({ account, cause }) => cause === 'ping' || isFor(caller, account));
-      return { body: { deliveries: theirs.map(toDeliveryResponse), next: page.next ?? null } };
+      return { body: { deliveries: theirs.map(toDelivery), next: page.next ?? null } };
     },
   ),
   route(
@@ -112,8 +112,8 @@ export const deliveryRoutes: readonly Route[] = [
     async ({ caller, subject, query }, parts) => {
       const ids = [String((JSON.parse(subject.json) as { id: unknown }).id)];
       const all = await listDeliveriesOfEvents(caller, subject.ref, ids, parts);
-      const { page, next } = pageInTime(all, ({ at }) => Date.parse(at), 'oldest', query);
-      return { body: { deliveries: [...page], next } };
+      const { page, next } = pageInTime(all, ({ at }) => at, 'oldest', query);
+      return { body: { deliveries: page, next } };
     },
   ),
   route(
@@ -158,7 +158,7 @@ async function listDeliveriesOfEvents(
 ) {
   const found = await Promise.all(events.map((event) => deliveries.byEvent(region, event, EVENT_DELIVERIES)));
   const entries = found.flat();
-  if (caller.accounts === null) return entries.map(toDeliveryResponse);
+  if (caller.accounts === null) return entries.map(toDelivery);
   const sinks = [...new Set(entries.map(({ sink }) => sink))];
   const items = await feed.table.getMany(sinks.map((sink) => keys.sink(region, sink)));
   const seen = new Map(
@@ -172,5 +172,5 @@ async function listDeliveriesOfEvents(
     const createdAt = seen.get(sink);
     return sinkCreatedAt === undefined ? at >= (createdAt ?? 0) : sinkCreatedAt === createdAt;
   };
-  return entries.filter((entry) => seen.has(entry.sink) && isOwn(entry)).map(toDeliveryResponse);
+  return entries.filter((entry) => seen.has(entry.sink) && isOwn(entry)).map(toDelivery);
 }

@@ -1,7 +1,7 @@
 /** Endpoint routes: create, change, control and delete webhooks. */
 import * as z from 'zod';
 import { regionRule } from '../../accounts/managed-accounts.ts';
-import { type Endpoint as EndpointRecord, listEndpointsPage } from '../../delivery/endpoint.ts';
+import { listEndpointsPage } from '../../delivery/endpoint.ts';
 import {
   enableEndpoint,
   pauseEndpoint,
@@ -10,24 +10,15 @@ import {
   rotateSecret,
 } from '../../delivery/endpoint-controls.ts';
 import { EndpointUpdate, NewEndpoint, Rotation } from '../../delivery/endpoint-input.ts';
+import { AttemptReport, CreatedEndpoint, Endpoint } from '../../delivery/endpoint-views.ts';
 import { createEndpoint, deleteEndpoint, updateEndpoint } from '../../delivery/endpoints.ts';
 import { resendEvent } from '../../delivery/replays.ts';
+import { instant } from '../../representation.ts';
 import type { Rejection } from '../../resources.ts';
 import { keys } from '../../storage/schema.ts';
 import { isForAll, isForEndpoint, ofEndpoint, ofWebhook } from '../access.ts';
-import { AttemptReport, CreatedEndpoint, Endpoint, toEndpointResponse } from '../endpoint-views.ts';
 import type { Caller } from '../keys.ts';
-import {
-  afterBy,
-  decodePlace,
-  encodePlace,
-  flag,
-  formatInstant,
-  instant,
-  limit,
-  nextCursor,
-  one,
-} from '../parameters.ts';
+import { afterBy, decodePlace, encodePlace, flag, limit, nextCursor, one } from '../parameters.ts';
 import { badParameter, problem } from '../problems.ts';
 import { type Route, type RouteParts, route } from '../route.ts';
 import { parseEventId } from './events.ts';
@@ -81,7 +72,7 @@ export const endpointRoutes: readonly Route[] = [
           (endpoint.kind === 'webhook' || builtIn === true) && isForEndpoint(caller, endpoint),
       });
       const behind = next && encodePlace(`${next.id}/${next.region}`);
-      return { body: { endpoints: endpoints.map(toEndpointResponse), next: behind } };
+      return { body: { endpoints: endpoints, next: behind } };
     },
   ),
   route(
@@ -126,7 +117,7 @@ export const endpointRoutes: readonly Route[] = [
       if (outcome.kind !== 'created') return outcome;
       const { endpoint, secret, late } = outcome;
       return {
-        body: { endpoint: toEndpointResponse(endpoint), secret, truncatedAccounts: [...late] },
+        body: { endpoint, secret, truncatedAccounts: late },
         revision: endpoint.revision,
         headers: { location: endpointPath(feed, endpoint) },
       };
@@ -333,7 +324,7 @@ export const endpointRoutes: readonly Route[] = [
       return {
         body: {
           secret: outcome.secret,
-          previousSecretsExpireAt: formatInstant(outcome.previousSecretsExpireAt),
+          previousSecretsExpireAt: outcome.previousSecretsExpireAt,
         },
       };
     },
@@ -376,17 +367,17 @@ async function regionFor(
 /** Returns the path of an endpoint, with its region if several regions are served. */
 export function endpointPath(
   { regions }: RouteParts['feed'],
-  { region, id }: Pick<EndpointRecord, 'region' | 'id'>,
+  { region, id }: Pick<Endpoint, 'region' | 'id'>,
   rest = '',
 ): string {
   const query = regions.length > 1 ? `?region=${encodeURIComponent(region)}` : '';
   return `/v1/endpoints/${encodeURIComponent(id)}${rest}${query}`;
 }
 
-function shown(endpoint: EndpointRecord) {
-  return { body: toEndpointResponse(endpoint), revision: endpoint.revision };
+function shown(endpoint: Endpoint) {
+  return { body: endpoint, revision: endpoint.revision };
 }
 
-function toResult(outcome: { readonly kind: 'changed'; readonly endpoint: EndpointRecord } | Rejection) {
+function toResult(outcome: { readonly kind: 'changed'; readonly endpoint: Endpoint } | Rejection) {
   return outcome.kind === 'changed' ? shown(outcome.endpoint) : outcome;
 }

@@ -2,6 +2,7 @@
 import type { Context } from 'hono';
 import * as z from 'zod';
 import { parseCursor } from '../../log/head.ts';
+import { createEncoder, instant } from '../../representation.ts';
 import { type AccountRef, CELL_LOG, isCell, keys } from '../../storage/schema.ts';
 import { shareCalls } from '../../storage/shared-reads.ts';
 import type { Item, Key } from '../../storage/table.ts';
@@ -29,16 +30,7 @@ import {
   parsePlaces,
   readFeedPage,
 } from '../merged-feed.ts';
-import {
-  cursorBy,
-  eventLimit,
-  formatInstant,
-  instant,
-  integer,
-  MAX_EVENTS,
-  one,
-  typePatterns,
-} from '../parameters.ts';
+import { cursorBy, eventLimit, integer, MAX_EVENTS, one, typePatterns } from '../parameters.ts';
 import { problem } from '../problems.ts';
 import { type Route, type RouteParts, route, type Subject } from '../route.ts';
 import { SLOT_GRACE_MS, type Slot } from '../waiting-limit.ts';
@@ -61,7 +53,7 @@ export const Event = z
     source: z.string().describe('Log that contains the event. A URL if a public URL is configured.'),
     type: z.string().describe('Event type, as listed by `/v1/event-types`.'),
     subject: z.string().optional().describe('`jobs/<jobNumber>` or `order-groups/<name>`.'),
-    time: instant,
+    time: z.iso.datetime().describe('Timestamp (ISO 8601, UTC).'),
     sequence: z.string().describe('Position in the log of the account: 20 digits, sortable as text.'),
     dataschema: z.string().describe('URI of the JSON Schema of `data`.'),
     datacontenttype: z.literal('application/json'),
@@ -207,6 +199,8 @@ function logRoutes<S extends { readonly region: string; readonly account: string
   ];
 }
 
+const encodeInstant = createEncoder(instant.nullable());
+
 /** A serialized page. */
 interface WrittenPage {
   readonly kind: 'written';
@@ -216,7 +210,7 @@ interface WrittenPage {
 function written(ref: AccountRef, page: Page | Gone | Crowded | undefined) {
   if (page?.kind !== 'page') return page;
   const { next, head, observedThrough } = page;
-  const observed = isCell(ref) ? {} : { observedThrough: formatInstant(observedThrough) };
+  const observed = isCell(ref) ? {} : { observedThrough: encodeInstant(observedThrough) };
   const rest = JSON.stringify({ next, head, ...observed });
   // The envelopes are inserted as stored, so that every route returns identical bytes.
   const text = `{"events":[${page.events.join(',')}],${rest.slice(1)}`;

@@ -1,8 +1,9 @@
 /** API key routes. */
 import * as z from 'zod';
+import { instant } from '../../representation.ts';
 import { KeyRecord, NewKey, ROLES } from '../key-input.ts';
-import { type Caller, createKey, isKeyId, listKeys, readKey, revokeKey } from '../keys.ts';
-import { afterId, formatInstant, instant, limit, nextCursor, one } from '../parameters.ts';
+import { createKey, isKeyId, listKeys, readKey, revokeKey } from '../keys.ts';
+import { afterId, limit, nextCursor, one } from '../parameters.ts';
 import { type Route, route } from '../route.ts';
 
 const params = z.object({
@@ -34,7 +35,7 @@ export const keyRoutes: readonly Route[] = [
       role: 'read',
       answer: { status: 200, description: 'The key.', schema: Self },
     },
-    ({ caller }) => ({ body: toCurrentKey(caller) }),
+    ({ caller: { keyId: id, ...key } }) => ({ body: { id, ...key } }),
   ),
   route(
     {
@@ -54,7 +55,7 @@ export const keyRoutes: readonly Route[] = [
     },
     async ({ caller, query }, { feed }) => {
       const { keys, next } = await listKeys(feed, query, caller);
-      return { body: { keys: [...keys], next } };
+      return { body: { keys, next } };
     },
   ),
   route(
@@ -125,7 +126,3 @@ export const keyRoutes: readonly Route[] = [
     },
   ),
 ];
-
-function toCurrentKey({ keyId: id, name, role, accounts, expiresAt }: Caller): z.input<typeof Self> {
-  return { id, name, role, accounts: accounts && [...accounts], expiresAt: formatInstant(expiresAt) };
-}

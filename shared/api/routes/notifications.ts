@@ -7,7 +7,22 @@ import { getRegionDefaults } from '../../notifications/addresses.ts';
 import { listMessages, readMessage } from '../../notifications/message-history.ts';
 import { isMessageId } from '../../notifications/message-ids.ts';
 import { SettingsInput, TemplateInput, zone as zoneName } from '../../notifications/notification-input.ts';
+import {
+  ChannelName,
+  Kind,
+  ListedTemplate,
+  LocaleName,
+  Message,
+  NotificationSettings,
+  Preview,
+  Template,
+  Upcoming,
+} from '../../notifications/notification-views.ts';
 import { readRecipient } from '../../notifications/recipients.ts';
+import type {
+  Message as MessageRecord,
+  NotificationSettings as Settings,
+} from '../../notifications/records.ts';
 import { previewRenderer } from '../../notifications/rendering.ts';
 import { sampleNotice } from '../../notifications/samples.ts';
 import { readSettings, saveSettings } from '../../notifications/settings.ts';
@@ -24,6 +39,7 @@ import {
   listTemplates,
   readTemplate,
   resolveTemplate,
+  type StoredTemplate,
   saveTemplate,
 } from '../../notifications/templates.ts';
 import { listUpcoming } from '../../notifications/thread-store.ts';
@@ -33,10 +49,8 @@ import {
   type JobFacts,
   locales,
   type MessageKind,
-  type Message as MessageRecord,
   messageKinds,
   type NoticeContent,
-  type NotificationSettings as Settings,
 } from '../../notifications/types.ts';
 import type { AccountRef } from '../../storage/schema.ts';
 import type { Table } from '../../storage/table.ts';
@@ -44,31 +58,8 @@ import { type Checked, checkInput, existingId } from '../../validation.ts';
 import { ofAccount } from '../access.ts';
 import { readJob } from '../jobs.ts';
 import type { Caller } from '../keys.ts';
-import {
-  ChannelName,
-  Kind,
-  ListedTemplate,
-  LocaleName,
-  Message,
-  NotificationSettings,
-  Preview,
-  Template,
-  toMessageResponse,
-  toSettingsResponse,
-  toTemplateResponse,
-  toUpcomingResponse,
-  Upcoming,
-} from '../notification-views.ts';
-import {
-  afterBy,
-  afterId,
-  decodePlace,
-  encodePlace,
-  formatInstant,
-  limit,
-  nextCursor,
-  one,
-} from '../parameters.ts';
+import { toMessageResponse, toSettingsResponse } from '../notification-responses.ts';
+import { afterBy, afterId, decodePlace, encodePlace, limit, nextCursor, one } from '../parameters.ts';
 import { problem } from '../problems.ts';
 import { type Route, route, type Subject } from '../route.ts';
 import { jobParams } from './jobs.ts';
@@ -279,7 +270,7 @@ export const notificationRoutes: readonly Route[] = [
       const page = places.slice(after, after + most);
       const templates = page.map((place) => {
         const found = own.find((one) => isSamePlace(one, place));
-        return { ...place, custom: found !== undefined, changedAt: formatInstant(found?.changedAt ?? null) };
+        return { ...place, custom: found !== undefined, changedAt: found?.changedAt ?? null };
       });
       const last = page.at(-1);
       const next = last && places.length > after + most ? encodePlace(toTemplateName(last)) : null;
@@ -302,7 +293,7 @@ export const notificationRoutes: readonly Route[] = [
     async ({ subject, params }, { feed }) => {
       const stored = await readTemplate(feed.table, subject, params);
       const template = stored?.template ?? defaultTemplate(params.kind, params.channel, params.locale);
-      return { body: toTemplateResponse(params, template, stored?.changedAt ?? null) };
+      return toTemplateResult(params, template, stored?.changedAt ?? null);
     },
   ),
   route(
@@ -327,7 +318,7 @@ export const notificationRoutes: readonly Route[] = [
       if (checked.kind === 'rejected') return checked;
       const outcome = await saveTemplate(feed.table, subject, params, checked.value, feed.now());
       if (outcome.kind === 'saved') {
-        return { body: toTemplateResponse(params, outcome.stored.template, outcome.stored.changedAt) };
+        return toTemplateResult(params, outcome.stored.template, outcome.stored.changedAt);
       }
       const [first] = outcome.problems;
       return { kind: 'rejected', reason: formatProblem(first) };
@@ -411,7 +402,7 @@ export const notificationRoutes: readonly Route[] = [
         listMessages(notifications.history, subject, { ...query, job }),
         listUpcoming(feed.table, subject, job, known?.job.orderGroup ?? null),
       ]);
-      return { body: { ...toMessagesPage(caller, page).body, upcoming: upcoming.map(toUpcomingResponse) } };
+      return { body: { ...toMessagesPage(caller, page).body, upcoming } };
     },
   ),
   route(
@@ -457,6 +448,16 @@ function checkTemplateInput(channel: Channel, raw: object): Checked<EmailTemplat
     ? checkInput(smsTemplateSchema, raw)
     : { kind: 'rejected', reason: `${other} is not a field of SMS templates, which have only text.` };
 }
+
+/** Returns a template with its place. `changedAt` is `null` for a default template. */
+const toTemplateResult = (
+  place: TemplatePlace,
+  template: StoredTemplate['template'],
+  changedAt: number | null,
+) => {
+  const parts = template as { readonly [part: string]: string };
+  return { body: { ...place, template: parts, custom: changedAt !== null, changedAt } };
+};
 
 const formatProblem = (problem: { readonly field: string; readonly reason: string } | undefined): string =>
   problem ? `${problem.field} cannot be rendered: ${problem.reason}.` : 'The template cannot be rendered.';

@@ -1,16 +1,17 @@
 /** Routes of parked and dead-lettered events. */
 import * as z from 'zod';
+import { DeadEvent, ParkedEvent } from '../../delivery/endpoint-views.ts';
 import {
   discardAllParked,
   listDeadPage,
   listParkedPage,
   retryAllParked,
+  toRejectedEvent,
 } from '../../delivery/parked-events.ts';
 import { MAX_PARKED } from '../../delivery/parking.ts';
 import { CELL_LOG } from '../../storage/schema.ts';
 import { isId } from '../../validation.ts';
 import { isFor, ofEndpoint } from '../access.ts';
-import { DeadEvent, ParkedEvent, toDeadResponse, toParkedResponse } from '../endpoint-views.ts';
 import type { Caller } from '../keys.ts';
 import { afterBy, decodePlace, encodePlace, FILTERED_PAGE, limit, nextCursor } from '../parameters.ts';
 import { type Route, route } from '../route.ts';
@@ -69,7 +70,7 @@ export const parkedEventRoutes: readonly Route[] = [
     async ({ caller, subject: { region, id }, query }, { feed }) => {
       const { parked, next } = await listParkedPage(feed.table, region, id, query);
       const theirs = parked.filter(({ account }) => isFor(caller, account));
-      return { body: { parked: theirs.map(toParkedResponse), next: encodePlace(next) } };
+      return { body: { parked: theirs.map(toRejectedEvent), next: encodePlace(next) } };
     },
   ),
   route(
@@ -96,7 +97,7 @@ export const parkedEventRoutes: readonly Route[] = [
     async ({ caller, subject: { region, id }, body }, { feed }) => {
       const which = toSelection(caller, body);
       const outcome = await retryAllParked(feed.table, region, id, which, feed.now());
-      return { body: { retried: outcome.count, missing: [...outcome.missing] } };
+      return { body: { retried: outcome.count, missing: outcome.missing } };
     },
   ),
   route(
@@ -122,7 +123,7 @@ export const parkedEventRoutes: readonly Route[] = [
     async ({ caller, subject: { region, id }, body }, { feed }) => {
       const which = toSelection(caller, body);
       const outcome = await discardAllParked(feed.table, region, id, which, feed.now());
-      return { body: { discarded: outcome.count, missing: [...outcome.missing] } };
+      return { body: { discarded: outcome.count, missing: outcome.missing } };
     },
   ),
   route(
@@ -145,7 +146,7 @@ export const parkedEventRoutes: readonly Route[] = [
     async ({ caller, subject: { region, id }, query }, { feed }) => {
       const { dead, next } = await listDeadPage(feed.table, region, id, query);
       const theirs = dead.filter(({ account }) => isFor(caller, account));
-      return { body: { dead: theirs.map(toDeadResponse), next: encodePlace(next) } };
+      return { body: { dead: theirs.map(toRejectedEvent), next: encodePlace(next) } };
     },
   ),
 ];

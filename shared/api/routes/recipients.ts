@@ -1,6 +1,7 @@
 /** Recipient and suppression routes. */
 import * as z from 'zod';
 import { NewRecipient, NewSuppression, RecipientUpdate } from '../../notifications/notification-input.ts';
+import { ImportReport, Recipient, Suppression } from '../../notifications/notification-views.ts';
 import {
   createRecipient,
   deleteRecipient,
@@ -9,23 +10,17 @@ import {
   updateRecipient,
 } from '../../notifications/recipients.ts';
 import { importRecipients } from '../../notifications/recipients-csv.ts';
+import type { Recipient as RecipientRecord } from '../../notifications/records.ts';
 import {
   createSuppression,
   isSuppressionId,
   liftSuppression,
   listSuppressions,
 } from '../../notifications/suppressions.ts';
-import type { Recipient as RecipientRecord } from '../../notifications/types.ts';
 import { isId } from '../../validation.ts';
 import { ofAccount } from '../access.ts';
 import type { Caller } from '../keys.ts';
-import {
-  ImportReport,
-  Recipient,
-  Suppression,
-  toRecipientResponse,
-  toSuppressionResponse,
-} from '../notification-views.ts';
+import { toRecipientResponse } from '../notification-responses.ts';
 import { afterBy, afterId, decodePlace, encodePlace, limit, nextCursor, one } from '../parameters.ts';
 import { problem } from '../problems.ts';
 import { type Route, route, type Subject } from '../route.ts';
@@ -154,8 +149,8 @@ export const recipientRoutes: readonly Route[] = [
     async ({ subject, body: { csv, dryRun } }, { manage }) => {
       const outcome = await importRecipients(manage.endpoints, subject, csv, { dryRun });
       if (outcome.kind !== 'imported') return outcome;
-      const { imported, changed, unchanged, bad } = outcome;
-      return { body: { created: imported, updated: changed, unchanged, invalidRows: [...bad] } };
+      const { kind: _, ...report } = outcome;
+      return { body: report };
     },
   ),
   route(
@@ -231,8 +226,7 @@ export const recipientRoutes: readonly Route[] = [
       },
     },
     async ({ subject, query }, { feed }) => {
-      const { suppressions, next } = await listSuppressions(feed.table, subject, query);
-      return { body: { suppressions: suppressions.map(toSuppressionResponse), next } };
+      return { body: await listSuppressions(feed.table, subject, query) };
     },
   ),
   route(
@@ -254,8 +248,7 @@ export const recipientRoutes: readonly Route[] = [
     },
     async ({ subject, body }, { manage }) => {
       const outcome = await createSuppression(manage.endpoints, subject, body);
-      if (outcome.kind !== 'created') return outcome;
-      return { body: toSuppressionResponse(outcome.suppression) };
+      return outcome.kind === 'created' ? { body: outcome.suppression } : outcome;
     },
   ),
   route(

@@ -1,8 +1,9 @@
 /** Region routes. */
 import * as z from 'zod';
+import { instant, type RecordOf } from '../../representation.ts';
 import { readUpstream } from '../../tracking/breaker.ts';
 import { ofRegion } from '../access.ts';
-import { formatInstant, instant, limit, nextCursor, one } from '../parameters.ts';
+import { limit, nextCursor, one } from '../parameters.ts';
 import { badParameter } from '../problems.ts';
 import { type Route, type RouteParts, route } from '../route.ts';
 
@@ -64,13 +65,13 @@ export const regionRoutes: readonly Route[] = [
   ),
 ];
 
-async function read({ feed }: RouteParts, id: string): Promise<z.input<typeof Region>> {
+async function read({ feed }: RouteParts, id: string): Promise<RecordOf<typeof Region>> {
   const { openedAt, run } = await readUpstream(feed.table, id);
   const outage = openedAt !== null && run !== null;
   return {
     id,
     state: outage ? 'outage' : 'ok',
-    failingSince: outage ? formatInstant(run.since) : null,
+    failingSince: outage ? run.since : null,
     problem: outage ? run.reason : null,
   };
 }

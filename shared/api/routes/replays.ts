@@ -1,12 +1,11 @@
 /** Replay routes. */
 import type { Context } from 'hono';
 import * as z from 'zod';
-import type { Endpoint as EndpointRecord } from '../../delivery/endpoint.ts';
 import { NewReplay } from '../../delivery/endpoint-input.ts';
+import { type Endpoint, Replay } from '../../delivery/endpoint-views.ts';
 import { cancelReplay, listReplays, readReplay, startReplay } from '../../delivery/replays.ts';
 import { isId } from '../../validation.ts';
 import { isForAll, ofEndpoint } from '../access.ts';
-import { Replay, toReplayResponse } from '../endpoint-views.ts';
 import type { ApiEnv } from '../env.ts';
 import type { Caller } from '../keys.ts';
 import { afterBy, decodePlace, encodePlace, integer, nextCursor, one } from '../parameters.ts';
@@ -54,7 +53,7 @@ export const replayRoutes: readonly Route[] = [
       const replays = found.slice(0, most);
       const last = found.length > most ? replays.at(-1) : undefined;
       const next = last ? encodePlace(`${last.startedAt}/${last.id}`) : null;
-      return { body: { replays: replays.map(toReplayResponse), next } };
+      return { body: { replays, next } };
     },
   ),
   route(
@@ -88,7 +87,7 @@ export const replayRoutes: readonly Route[] = [
       const outcome = await startReplay(manage.endpoints, region, id, body, making);
       if (outcome.kind !== 'started') return outcome;
       const location = endpointPath(feed, subject, `/replays/${outcome.replay.id}`);
-      return { body: toReplayResponse(outcome.replay), headers: { location } };
+      return { body: outcome.replay, headers: { location } };
     },
   ),
   route(
@@ -105,7 +104,7 @@ export const replayRoutes: readonly Route[] = [
     },
     async ({ c, caller, subject, params }, parts) => {
       const replay = await findReplay(c, caller, subject, params.replay, parts);
-      return replay instanceof Response ? replay : { body: toReplayResponse(replay) };
+      return replay instanceof Response ? replay : { body: replay };
     },
   ),
   route(
@@ -128,7 +127,7 @@ export const replayRoutes: readonly Route[] = [
       if (replay instanceof Response) return replay;
       const { region, id } = subject;
       const outcome = await cancelReplay(parts.manage.endpoints, region, id, replay.id);
-      return outcome.kind === 'cancelled' ? { body: toReplayResponse(outcome.replay) } : outcome;
+      return outcome.kind === 'cancelled' ? { body: outcome.replay } : outcome;
     },
   ),
 ];
@@ -136,7 +135,7 @@ export const replayRoutes: readonly Route[] = [
 async function findReplay(
   c: Context<ApiEnv>,
   caller: Caller,
-  { region, id }: EndpointRecord,
+  { region, id }: Endpoint,
   replay: string,
   { feed }: RouteParts,
 ) {

@@ -1,9 +1,10 @@
 /** Unsubscribe routes: the target of the link in every message, for recipients and their mail programs. */
 import type { Context } from 'hono';
 import * as z from 'zod';
+import type { NotificationSettings } from '../../notifications/records.ts';
 import { readSettings } from '../../notifications/settings.ts';
 import { findUnsubscription, resubscribe, suppress } from '../../notifications/suppressions.ts';
-import type { Locale, NotificationSettings } from '../../notifications/types.ts';
+import type { Locale } from '../../notifications/types.ts';
 import { readUnsubscribeToken, type Unsubscription } from '../../notifications/unsubscribe.ts';
 import type { ApiEnv } from '../env.ts';
 import { one } from '../parameters.ts';

@@ -1,24 +1,15 @@
-/** Notification resources as returned by the API. Addresses are masked for keys with the role `read`. */
+/** Notification resources as returned by the API. Their records have the same fields, with times as epoch ms. */
 import * as z from 'zod';
-import { maskAddress } from '../notifications/masking.ts';
-import { type Suppression as SuppressionRecord, suppressionReasons } from '../notifications/suppressions.ts';
-import type { EmailTemplate, SmsTemplate, TemplatePlace } from '../notifications/template.ts';
+import { count, instant, type RecordOf } from '../representation.ts';
 import {
   channels,
   locales,
-  type MessageKind,
-  type Message as MessageRecord,
   messageKinds,
   messageReasons,
   messageStates,
-  type Recipient as RecipientRecord,
-  type NotificationSettings as Settings,
-} from '../notifications/types.ts';
-import { roleAllows } from './key-input.ts';
-import type { Caller } from './keys.ts';
-import { formatInstant, instant } from './parameters.ts';
+  suppressionReasons,
+} from './types.ts';
 
-const count = z.int().min(0);
 const describeValues = (of: Readonly<Record<string, string>>) =>
   Object.entries(of)
     .map(([name, what]) => `\`${name}\`: ${what}`)
@@ -94,34 +85,7 @@ export const NotificationSettings = z
   })
   .meta({ id: 'NotificationSettings' });
 
-/** Converts settings into their API representation, with warnings. */
-export function toSettingsResponse(
-  settings: Omit<Settings, 'region' | 'account'>,
-  available: readonly (typeof channels)[number][],
-): z.input<typeof NotificationSettings> {
-  const { enabled, dryRun, ownUser, branding, sms } = settings;
-  const warnings = [
-    ownUser &&
-      'ownUser is on: the ordering API may notify its user as well, who then receives every message twice.',
-    enabled && dryRun && 'dryRun is on: nothing is sent.',
-    enabled && !available.includes('email') && 'No mail server is configured: e-mails are not sent.',
-    enabled && sms.enabled && !available.includes('sms') && 'No SMS service is configured: SMS are not sent.',
-  ];
-  return {
-    ...{ enabled, dryRun, ownUser },
-    since: settings.since > 0 ? formatInstant(settings.since) : null,
-    windowSeconds: settings.windowSeconds,
-    maxAgeHours: settings.maxAgeHours,
-    locale: settings.locale,
-    zone: settings.zone,
-    branding: { ...branding },
-    replyTo: settings.replyTo,
-    sms: { ...sms, quietHours: sms.quietHours && { ...sms.quietHours } },
-    revision: settings.revision,
-    channels: [...available],
-    warnings: warnings.filter((warning) => warning !== false),
-  };
-}
+export type NotificationSettings = RecordOf<typeof NotificationSettings>;
 
 /** A recipient of notifications. */
 export const Recipient = z
@@ -146,27 +110,7 @@ export const Recipient = z
   })
   .meta({ id: 'Recipient' });
 
-/** Converts a recipient into its API representation for a key. */
-export function toRecipientResponse(recipient: RecipientRecord, caller: Caller): z.input<typeof Recipient> {
-  const { id, scope, name, email, mobile, channels, kinds, source, createdAt, revision } = recipient;
-  return {
-    id,
-    orderGroup: scope.for === 'orderGroup' ? scope.orderGroup : null,
-    orderNumber: scope.for === 'orderNumber' ? scope.orderNumber : null,
-    jobNumber: scope.for === 'job' ? scope.jobNumber : null,
-    name,
-    email: email && formatAddress(caller, email),
-    mobile: mobile && formatAddress(caller, mobile),
-    locale: recipient.locale,
-    zone: recipient.zone,
-    channels: [...channels],
-    kinds: [...kinds],
-    paused: recipient.paused,
-    source,
-    createdAt: formatInstant(createdAt),
-    revision,
-  };
-}
+export type Recipient = RecordOf<typeof Recipient>;
 
 /** A message. */
 export const Message = z
@@ -208,36 +152,7 @@ export const Message = z
   })
   .meta({ id: 'Message' });
 
-/** Converts a message into its API representation for a key. */
-export function toMessageResponse(message: MessageRecord, caller: Caller): z.input<typeof Message> {
-  const { id, kind, orderGroup, jobs, channel, to, state, reason, detail } = message;
-  return {
-    ...{ id, kind, orderGroup, channel, state, reason, detail },
-    jobs: [...jobs],
-    to: to && {
-      recipient: to.recipient,
-      name: to.name,
-      address: formatAddress(caller, to.address),
-      locale: to.locale,
-      zone: to.zone,
-    },
-    createdAt: formatInstant(message.createdAt),
-    dueAt: formatInstant(message.dueAt),
-    sentAt: formatInstant(message.sentAt),
-    attempts: message.attempts,
-    repeats: message.repeats,
-    providerId: message.providerId,
-    // A custom template can contain the unsubscribe link in the subject or the text.
-    subject: maskLink(caller, message.subject),
-    text: maskLink(caller, message.text),
-    segments: message.segments,
-  };
-}
-
-/** Removes the token of the unsubscribe link, which allows acting for the recipient. */
-function maskLink(caller: Caller, text: string | null): string | null {
-  return text && !canSeeAddresses(caller) ? text.replace(/(\/v1\/unsubscribe\/)[\w.~-]+/g, '$1…') : text;
-}
+export type Message = RecordOf<typeof Message>;
 
 /** A message that is not created yet, because its window is open. */
 export const Upcoming = z
@@ -248,14 +163,7 @@ export const Upcoming = z
   })
   .meta({ id: 'UpcomingMessage' });
 
-/** Converts an open window into its API representation. */
-export function toUpcomingResponse(upcoming: {
-  readonly kind: MessageKind;
-  readonly dueAt: number;
-  readonly jobs: readonly number[];
-}): z.input<typeof Upcoming> {
-  return { ...upcoming, dueAt: formatInstant(upcoming.dueAt), jobs: [...upcoming.jobs] };
-}
+export type Upcoming = RecordOf<typeof Upcoming>;
 
 const place = { kind, channel, locale };
 const custom = z.boolean().describe('Whether it is a custom template of the account.');
@@ -275,21 +183,6 @@ export const Template = z
       .describe('Template, as accepted by `PUT`. Absent parts have their defaults.'),
   })
   .meta({ id: 'Template' });
-
-/** Converts a template into its API representation. `savedAt`: epoch ms, `null` for a default template. */
-export function toTemplateResponse(
-  { kind, channel, locale }: TemplatePlace,
-  template: EmailTemplate | SmsTemplate,
-  savedAt: number | null,
-): z.input<typeof Template> {
-  const entries = Object.entries(template).filter(([, text]) => typeof text === 'string');
-  return {
-    ...{ kind, channel, locale },
-    custom: savedAt !== null,
-    changedAt: formatInstant(savedAt),
-    template: Object.fromEntries(entries),
-  };
-}
 
 /** A rendered message. */
 export const Preview = z
@@ -323,6 +216,7 @@ export const ImportReport = z
       .describe('Invalid rows, which were skipped.'),
   })
   .meta({ id: 'ImportReport' });
+export type ImportReport = RecordOf<typeof ImportReport>;
 
 /** A suppressed address. */
 export const Suppression = z
@@ -338,21 +232,4 @@ export const Suppression = z
   })
   .meta({ id: 'Suppression' });
 
-/** Converts a suppression into its API representation. */
-export function toSuppressionResponse({
-  id,
-  channel,
-  masked,
-  reasons,
-}: SuppressionRecord): z.input<typeof Suppression> {
-  const all = reasons.map(({ reason, since }) => ({ reason, since: formatInstant(since) }));
-  const [first = { reason: 'unsubscribed' as const, since: formatInstant(0) }] = all;
-  return { id, channel, address: masked, ...first, reasons: all };
-}
-
-/** Returns whether a key may see complete addresses. */
-const canSeeAddresses = ({ role }: Caller): boolean => roleAllows(role, 'operate');
-
-function formatAddress(caller: Caller, address: string): string {
-  return canSeeAddresses(caller) ? address : maskAddress(address);
-}
+export type Suppression = RecordOf<typeof Suppression>;

@@ -1,13 +1,7 @@
-/** Endpoints and deliveries as returned by the API: timestamps as ISO 8601, unknown values as `null`, no secrets. */
+/** Endpoints and deliveries as returned by the API, without secrets. Their records have the same fields, with times as epoch ms. */
 import * as z from 'zod';
-import type { DeliveryEntry } from '../delivery/delivery-log.ts';
-import type { Endpoint as Record } from '../delivery/endpoint.ts';
-import type { EndpointHealth as Health } from '../delivery/endpoint-health.ts';
-import type { DeadEvent as Dead, ParkedEvent as Parked } from '../delivery/parked-events.ts';
-import type { Replay as Running } from '../delivery/replays.ts';
-import { formatInstant, instant } from './parameters.ts';
+import { count, instant, type RecordOf } from '../representation.ts';
 
-const count = z.int().min(0);
 const eventId = z.string().describe('Id of the event: `<account>.<epoch>.<sequence>`.');
 const account = z.string().describe('Id of the account. `_cell` for the log of the region.');
 const sequence = count.describe('Sequence number of the event in the log of the account.');
@@ -66,23 +60,7 @@ export const Endpoint = z
   })
   .meta({ id: 'Endpoint' });
 
-/** Converts an endpoint into its API representation. */
-export function toEndpointResponse(endpoint: Record): z.input<typeof Endpoint> {
-  const { accounts, types = [], orderGroups = [], origins = [], jobFields = {}, headers } = endpoint;
-  return {
-    ...endpoint,
-    accounts: [...accounts],
-    ...{
-      types: [...types],
-      orderGroups: [...orderGroups],
-      origins: [...origins],
-      jobFields: { ...jobFields },
-    },
-    headers: [...headers],
-    createdAt: formatInstant(endpoint.createdAt),
-    changedAt: formatInstant(endpoint.changedAt),
-  };
-}
+export type Endpoint = RecordOf<typeof Endpoint>;
 
 /** Health of an endpoint. */
 export const EndpointHealth = z
@@ -137,30 +115,7 @@ export const EndpointHealth = z
   })
   .meta({ id: 'EndpointHealth' });
 
-/** Converts the health of an endpoint into its API representation. */
-export function toHealthResponse(health: Health): z.input<typeof EndpointHealth> {
-  const { parked, backlog, statistics } = health;
-  return {
-    ...health,
-    waitUntil: formatInstant(health.waitUntil),
-    failingSince: formatInstant(health.failingSince),
-    disabledAt: formatInstant(health.disabledAt),
-    lastDeliveredAt: formatInstant(health.lastDeliveredAt),
-    lastFailedAt: formatInstant(health.lastFailedAt),
-    parked: { ...parked, oldestAt: formatInstant(parked.oldestAt) },
-    backlog: { ...backlog, oldestAt: formatInstant(backlog.oldestAt), accounts: [...backlog.accounts] },
-    statistics: {
-      attempts: statistics.attempts,
-      delivered: statistics.delivered,
-      successRate: statistics.successRate ?? null,
-      p50Ms: statistics.p50Ms ?? null,
-      p95Ms: statistics.p95Ms ?? null,
-      lastError: statistics.lastError
-        ? { ...statistics.lastError, at: formatInstant(statistics.lastError.at) }
-        : null,
-    },
-  };
-}
+export type EndpointHealth = RecordOf<typeof EndpointHealth>;
 
 /** An attempt to deliver an event. */
 export const Delivery = z
@@ -184,22 +139,7 @@ export const Delivery = z
     replay: z.string().nullable().describe('Id of the replay. `null`: not part of a replay.'),
   })
   .meta({ id: 'Delivery', description: 'An attempt to deliver an event. Kept for 30 days.' });
-
-/** Converts a delivery into its API representation. */
-export function toDeliveryResponse(entry: DeliveryEntry): z.input<typeof Delivery> {
-  const { region, sink, eventId: event, type, account: of, latencyMs, outcome, cause } = entry;
-  return {
-    ...{ region, endpoint: sink, event, type, account: of, sequence: entry.sequence },
-    jobNumber: entry.jobNumber ?? null,
-    at: formatInstant(entry.at),
-    ...{ latencyMs, outcome },
-    reason: entry.reason ?? null,
-    status: entry.status ?? null,
-    excerpt: entry.excerpt ?? null,
-    cause,
-    replay: entry.replay ?? null,
-  };
-}
+export type Delivery = RecordOf<typeof Delivery>;
 
 const commonFields = {
   event: eventId,
@@ -239,25 +179,6 @@ export const DeadEvent = z
   })
   .meta({ id: 'DeadEvent', description: 'An event rejected on the last attempt. Kept for 90 days.' });
 
-/** Converts a parked event into its API representation. */
-export function toParkedResponse(parked: Parked): z.input<typeof ParkedEvent> {
-  return { ...toCommonFields(parked), retryAt: formatInstant(parked.retryAt) };
-}
-
-/** Converts a dead-lettered event into its API representation. */
-export function toDeadResponse(dead: Dead): z.input<typeof DeadEvent> {
-  return { ...toCommonFields(dead), diedAt: formatInstant(dead.diedAt) };
-}
-
-function toCommonFields({ eventId: event, type, account: of, ...rest }: Omit<Parked, 'retryAt'>) {
-  const { sequence: number, lane, attempts, reason } = rest;
-  return {
-    ...{ event, type, account: of, sequence: number, jobNumber: rest.jobNumber ?? null, lane },
-    parkedAt: formatInstant(rest.parkedAt),
-    ...{ attempts, reason },
-  };
-}
-
 /** A replay. */
 export const Replay = z
   .object({
@@ -280,24 +201,7 @@ export const Replay = z
   })
   .meta({ id: 'Replay', description: 'A range of the logs that is sent to an endpoint again.' });
 
-/** Converts a replay into its API representation. */
-export function toReplayResponse(replay: Running): z.input<typeof Replay> {
-  const { late, ...rest } = replay;
-  const { types, orderGroups, origins, jobFields } = replay.filter;
-  return {
-    ...rest,
-    accounts: [...replay.accounts],
-    filter: {
-      ...(types ? { types: [...types] } : {}),
-      ...(orderGroups ? { orderGroups: [...orderGroups] } : {}),
-      ...(origins ? { origins: [...origins] } : {}),
-      ...(jobFields ? { jobFields: { ...jobFields } } : {}),
-    },
-    truncatedAccounts: [...late],
-    startedAt: formatInstant(replay.startedAt),
-    finishedAt: formatInstant(replay.finishedAt),
-  };
-}
+export type Replay = RecordOf<typeof Replay>;
 
 /** Result of an immediate attempt to send an event. */
 export const AttemptReport = z
@@ -313,6 +217,7 @@ export const AttemptReport = z
     logged: z.boolean().describe('Whether the attempt is recorded in the delivery log.'),
   })
   .meta({ id: 'AttemptReport' });
+export type AttemptReport = RecordOf<typeof AttemptReport>;
 
 /** A new endpoint with its secret. */
 export const CreatedEndpoint = z
