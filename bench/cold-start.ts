@@ -81,7 +81,7 @@ interface Start {
   readonly warmMs: number;
 }
 
-/** Makes the account due now, because a poll before the due time does nothing. */
+/** Sets the due time of the account to now, because a poll before the due time does nothing. */
 async function due(): Promise<void> {
   await table.write({ update: keys.status(ACCOUNT), set: { nextPollAt: Date.now() } });
 }

@@ -330,7 +330,7 @@ async function measureNotifications(): Promise<NotificationWork> {
   });
   const created = await createRecipient(deps, NOTIFIED, { name: 'Ann', email: 'ann@customers.example' });
   if (saved.kind !== 'saved' || created.kind !== 'created') throw new Error('The notification setup failed.');
-  // Includes events that were observed a minute ago, whose window is over.
+  // Includes events that were observed a minute ago, whose window has ended.
   await table.write({ update: keys.notificationSettings(NOTIFIED), set: { since: 0 } });
   const rounds: Omit<NotificationWork, 'startCpuMs' | 'messageBytes'>[] = [];
   for (let round = -3; round < 9; round += 1) {

@@ -32,7 +32,7 @@ export interface NotificationResults {
   /** Deviation from that number, in all rounds. */
   readonly wrong: number;
   readonly foldedPerSecond: number;
-  readonly madePerSecond: number;
+  readonly createdPerSecond: number;
   readonly sentPerSecond: number;
   readonly barePerSecond: number;
   readonly ratio: number;
@@ -76,7 +76,7 @@ const deps: SendDeps = {
 };
 
 const folded: number[] = [];
-const made: number[] = [];
+const created: number[] = [];
 const sent: number[] = [];
 const bare: number[] = [];
 let wrong = 0;
@@ -98,13 +98,13 @@ for (let round = -1; round < rounds; round += 1) {
   };
   // The first round has only our mails. Later, the other side sends those of the previous round.
   for (const measure of round < 0 || round % 2 === 0 ? [ours, theirs] : [theirs, ours]) await measure();
-  if (round >= 0) made.push(making.result.messages / making.seconds);
+  if (round >= 0) created.push(making.result.messages / making.seconds);
 }
 process.send?.({
   rounds,
   ...{ dispatches: GROUPS * JOBS_OF_GROUP, emails: EMAILS, wrong },
   foldedPerSecond: median(folded.slice(1)),
-  madePerSecond: median(made),
+  createdPerSecond: median(created),
   sentPerSecond: median(sent),
   barePerSecond: median(bare),
   ratio: median(sent.map((rate, at) => rate / (bare[at] ?? Number.NaN))),

@@ -26,7 +26,7 @@ const app = createApi({
   pace: { streamMs: 0, waitMs: 0 },
 });
 
-/** Invoked by the REST API for GET, HEAD and OPTIONS of every path without a function of its own. */
+/** Invoked by the REST API for GET, HEAD and OPTIONS of every path without a separate function. */
 export const handler = middy(
   createRestProxyHandler((request, from) => app.fetch(request, from), {
     pass: env.JOBWIRE_DISTRIBUTION_PASS,

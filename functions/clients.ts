@@ -21,7 +21,7 @@ export const REQUEST_TIMEOUTS = {
 
 /**
  * Maximum age (ms) of cached account credentials; a rejection by the upstream API ends it. Every call costs
- * money, and each process makes its own.
+ * money, and each process creates its own.
  */
 export const CREDENTIALS_MAX_AGE_MS = 3 * 3_600_000;
 

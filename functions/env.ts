@@ -17,7 +17,7 @@ const cell = {
 };
 
 /** Time at which the cell's table was restored from a backup; absent if it was not. */
-const restored = { JOBWIRE_RESTORED_AT: z.iso.datetime('must be an instant').optional() };
+const restored = { JOBWIRE_RESTORED_AT: z.iso.datetime('must be a timestamp (ISO 8601, UTC)').optional() };
 
 /** Variables for writing or reading the cell's event log. */
 const log = {
@@ -143,7 +143,7 @@ export type EnvName = keyof (z.infer<typeof TickEnv> &
   z.infer<typeof OperateEnv> &
   z.infer<typeof PublishDashboardEnv>);
 
-/** The environment is invalid; the message is one sentence that names the variable. */
+/** The environment is invalid; the message names the variable. */
 export class EnvError extends Error {
   override readonly name = 'EnvError';
 }

@@ -5,7 +5,7 @@ import { type CellMetrics, MINUTE, type MonitoredCell, total } from './cell-metr
 /** The condition of an alarm. Its title is a heading of docs/runbook.md. */
 export interface AlarmRule {
   readonly title: string;
-  /** Meaning of the alarm, as one sentence. */
+  /** Meaning of the alarm. */
   readonly means: string;
   readonly metric: IMetric;
   /** Threshold: alarms at or above this value. */

@@ -212,7 +212,7 @@ export type NotificationSettings = z.infer<typeof NotificationSettings>;
 export type StageSettings = z.infer<typeof StageSettings>;
 
 /**
- * The settings are invalid. The message is one sentence that names the stage, the path and the accepted
+ * The settings are invalid. The message names the stage, the path and the accepted
  * values.
  */
 export class SettingsError extends Error {

@@ -1,6 +1,6 @@
 /**
  * All cells in one process: the use-cases of the Lambdas, run by timers and in-process wake-ups. A wake-up is only a hint, as on AWS: the
- * next tick finds in the table whatever a wake-up missed.
+ * next tick finds in the table everything that a wake-up missed.
  */
 import { randomUUID } from 'node:crypto';
 import pLimit from 'p-limit';

@@ -1,4 +1,4 @@
-/** Types of the used parts of mailparser, which has none of its own. */
+/** Types of the used parts of mailparser, which has no types. */
 declare module 'mailparser' {
   interface Address {
     readonly name: string;

@@ -166,7 +166,7 @@ async function main(): Promise<void> {
   handle = (request, { incoming }) => {
     const hostHeaders = incoming.headersDistinct.host?.length ?? 0;
     const callApi = () => api.fetch(request, { clientAddress: getClientAddress(incoming), hostHeaders });
-    // The API rejects such a request, whatever its path.
+    // The API rejects such a request, with any path.
     if (hostHeaders > 1) return callApi();
     const rejection = rejectForeign(request, reach);
     if (rejection) return rejection;

@@ -1,7 +1,7 @@
 // Rewrites a JSON answer by its schema: other values where the contract allows them.
 
 import * as z from 'zod';
-import { instant } from '../../shared/ordering/contract/common.ts';
+import { timestamp } from '../../shared/ordering/contract/common.ts';
 import { PLACEHOLDER } from './spelling.ts';
 
 /**
@@ -48,7 +48,7 @@ export function reshape(
     nullable = true;
   }
   const { record, path, field } = place;
-  const isTimestamp = type === instant;
+  const isTimestamp = type === timestamp;
   if (nullable && record !== undefined && (value === null || how.isNull(record, path, field))) {
     if (isTimestamp && how.isPlaceholder(record, path)) return how.timestamp(PLACEHOLDER);
     return how.isOmitted(record, path) ? undefined : null;

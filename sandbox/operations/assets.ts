@@ -79,7 +79,7 @@ const listParameters = z.object({
 type ListQuery = z.output<typeof listParameters>;
 
 const TYPES = ['application/json', 'text/plain', 'text/json'];
-const MAY_NOT = { description: 'The credentials may not do this.', schema: Problem };
+const MAY_NOT = { description: 'The credentials have no permission.', schema: Problem };
 const NO_SUCH_ASSET = { description: 'The account has no such asset.', schema: Problem };
 const assetTag = z.object({ assetTag: z.string() });
 

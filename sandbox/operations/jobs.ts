@@ -54,7 +54,7 @@ export const JOB_MEDIA_TYPES = [
 
 const jobNumber = z.object({ jobNumber: integer });
 const NO_SUCH_JOB = { description: 'The account has no such job.', schema: Problem };
-const MAY_NOT = { description: 'The credentials may not do this.', schema: Problem };
+const MAY_NOT = { description: 'The credentials have no permission.', schema: Problem };
 
 export const jobOperations = [
   operation({

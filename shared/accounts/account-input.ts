@@ -102,7 +102,7 @@ export interface AccountQuery {
   readonly limit?: number | undefined;
 }
 
-const instant = z.iso.datetime();
+const timestamp = z.iso.datetime();
 
 /** State of an account. */
 export const AccountState = z
@@ -125,8 +125,8 @@ const count = z.int().min(0);
 export const AccountReport = z
   .object({
     state: AccountState,
-    lastPollAt: instant.nullable().describe('Time of the last poll. `null`: not polled yet.'),
-    nextPollAt: instant
+    lastPollAt: timestamp.nullable().describe('Time of the last poll. `null`: not polled yet.'),
+    nextPollAt: timestamp
       .nullable()
       .describe('Due time of the next poll. `null`: not polled until the operator acts.'),
     pollMs: z
@@ -137,7 +137,7 @@ export const AccountReport = z
       })
       .nullable()
       .describe('Durations of the last polls, up to 20, in milliseconds. `null`: not polled yet.'),
-    observedThrough: instant.nullable().describe('Time up to which all upstream changes are in the log.'),
+    observedThrough: timestamp.nullable().describe('Time up to which all upstream changes are in the log.'),
     consecutiveFailures: count.describe('Number of failed polls since the last successful one.'),
     openJobs: count.nullable().describe('Number of jobs in the upstream list at the last complete poll.'),
     unreadJobs: count.describe('Number of jobs in the upstream list that could not be read.'),
@@ -158,7 +158,7 @@ export const AccountReport = z
         contradictory: count.describe('Number of jobs whose responses contradict each other.'),
       })
       .describe('Number of delisted jobs whose outcome is not yet known.'),
-    quarantinedAt: instant
+    quarantinedAt: timestamp
       .nullable()
       .describe(
         'Start of the quarantine, during which no job is reported as cancelled or unavailable. `null`: none.',
@@ -170,7 +170,7 @@ export type AccountReport = z.infer<typeof AccountReport>;
 /** A completed poll. */
 export const PollRecord = z
   .object({
-    startedAt: instant.describe('Start of the poll, in whole seconds.'),
+    startedAt: timestamp.describe('Start of the poll, in whole seconds.'),
     ms: count.describe('Duration of the poll, in milliseconds.'),
     outcome: z
       .enum(['complete', 'partial', 'failed'])
@@ -201,8 +201,8 @@ export const AccountRecord = z
     pollIntervalSeconds: z.number().describe('Interval between polls, in seconds.'),
     paused: z.boolean().describe('Whether polling is paused.'),
     events: EventSettings,
-    createdAt: instant.nullable().describe('Creation time. `null`: not created by the API.'),
-    changedAt: instant.nullable().describe('Time of the last change. `null`: never changed.'),
+    createdAt: timestamp.nullable().describe('Creation time. `null`: not created by the API.'),
+    changedAt: timestamp.nullable().describe('Time of the last change. `null`: never changed.'),
     revision: count.describe('Revision, incremented with each change.'),
   })
   .meta({ id: 'Account' });

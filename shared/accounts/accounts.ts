@@ -221,7 +221,7 @@ export async function makeAccount(
   // The feed of a new cell contains everything. A cell older than its feed joins at its current position: see
   // startFeed.
   if (await start(cellLog(region))) await start(feedLog(region));
-  const made = await table.transact(
+  const created = await table.transact(
     [
       {
         put: {
@@ -249,7 +249,7 @@ export async function makeAccount(
     ],
     randomUUID(),
   );
-  return made.done;
+  return created.done;
 }
 
 /**

@@ -32,7 +32,7 @@ export interface AccountSecrets {
   /** Permanently removes the stored credentials of an account. Does nothing if there are none. */
   remove(region: string, account: string): Promise<void>;
   /**
-   * Returns why a given `secretRef` is not accepted: an error message without its first word, the field
+   * Returns why a given `secretRef` is not accepted: an error message without its first part, the field
    * name. `undefined` if it is accepted.
    */
   checkSecretRef(region: string, secretRef: string): string | undefined;

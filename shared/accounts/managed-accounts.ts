@@ -300,13 +300,13 @@ function toRecord({ isDeclared }: Pick<AccountDeps, 'isDeclared'>, record: Item)
     secretRef: isOfFile || record.keepsCredentials === true ? null : secretRef,
     ...{ pollIntervalSeconds, paused },
     events: withEventDefaults(account.events),
-    createdAt: instant(record.createdAt),
-    changedAt: instant(record.changedAt),
+    createdAt: formatTimestamp(record.createdAt),
+    changedAt: formatTimestamp(record.changedAt),
     revision: getRevision(record),
   };
 }
 
-function instant(ms: Item[string]): string | null {
+function formatTimestamp(ms: Item[string]): string | null {
   return typeof ms === 'number' ? new Date(ms).toISOString() : null;
 }
 
@@ -326,7 +326,7 @@ async function finishFormer(deps: AccountDeps, ref: AccountRef): Promise<Rejecti
 }
 
 /**
- * Returns a time for new credentials that is later than that of the former ones, whatever the clock shows.
+ * Returns a time for new credentials that is later than that of the former ones, even if the clock was set back.
  */
 function laterThan(record: Item, now: number): number {
   return Math.max(now, Number(record.credentialsAt ?? 0) + 1);

@@ -5,7 +5,7 @@
 import * as z from 'zod';
 import { getSchemaPath } from './types.ts';
 
-const instant = z.iso.datetime().describe('Timestamp (ISO 8601, UTC).');
+const timestamp = z.iso.datetime().describe('Timestamp (ISO 8601, UTC).');
 const asSaid = z.string().describe('Date or timestamp as reported by the ordering API.');
 
 /** A parcel, identified by its number, or by its link if it has no number. */
@@ -38,8 +38,8 @@ const job = z.object({
 
 /** Time of the change: after `since` and not later than `at`. */
 const observed = z.object({
-  at: instant.describe('Time of the upstream response that contains the change.'),
-  since: instant
+  at: timestamp.describe('Time of the upstream response that contains the change.'),
+  since: timestamp
     .nullable()
     .describe('Time of the previous observation of the job, or of the whole list. `null`: none.'),
   view: z
@@ -55,7 +55,7 @@ const text = z.string().nullable();
 const base = { account: z.string(), region: z.string() };
 const ofJob = { ...base, job, observed };
 /** Events about a region are recorded in the log of the cell and have no account. */
-const ofCell = { region: z.string(), since: instant.describe('Time of the first failure.') };
+const ofCell = { region: z.string(), since: timestamp.describe('Time of the first failure.') };
 /** Events about an endpoint are recorded in the log of the cell. */
 const ofSink = {
   region: z.string(),
@@ -152,7 +152,7 @@ export const catalogue = {
   },
   'job.overdue': {
     when: 'A job was observed undispatched after its due time. Emitted once per due date.',
-    data: z.object({ ...ofJob, changes: z.object({}), dueAt: instant, zone: z.string() }),
+    data: z.object({ ...ofJob, changes: z.object({}), dueAt: timestamp, zone: z.string() }),
   },
   'job.closed': {
     when: 'A job left the list of active jobs and is among the closed jobs.',
@@ -286,12 +286,12 @@ export const catalogue = {
     data: z.object({
       ...ofSink,
       reason: z.string().describe('Error message.'),
-      failingSince: instant.nullable().describe('Start of the failures. `null`: there were no failures.'),
+      failingSince: timestamp.nullable().describe('Start of the failures. `null`: there were no failures.'),
     }),
   },
   'endpoint.recovered': {
     when: 'An endpoint accepts events again after `endpoint.disabled`.',
-    data: z.object({ ...ofSink, disabledAt: instant }),
+    data: z.object({ ...ofSink, disabledAt: timestamp }),
   },
   'endpoint.events_lost': {
     when: 'Events expired before they were delivered to an endpoint. Delivery resumes with the oldest event that is still in the log.',

@@ -162,7 +162,7 @@ const drafts: Drafts = {
   'account.baselined': aboutAccount('2026-03-02T08:00:03.914Z', { openJobs: 184 }),
   'account.poll_failing': aboutAccount('2026-03-03T02:16:04.201Z', {
     consecutiveFailures: 3,
-    reason: 'GET /Jobs/active failed, the service is not available (503)',
+    reason: 'GET /Jobs/active failed, the ordering API is unavailable (503)',
   }),
   'account.poll_recovered': aboutAccount('2026-03-03T02:40:05.677Z', { failedPolls: 11 }),
   'account.credentials_rejected': aboutAccount('2026-03-03T09:00:02.345Z', {
@@ -193,7 +193,7 @@ const drafts: Drafts = {
       since: OUTAGE_SINCE,
       failedPolls: 24,
       accounts: 9,
-      reason: 'GET /Jobs/active failed, the service is not available (503)',
+      reason: 'GET /Jobs/active failed, the ordering API is unavailable (503)',
     },
   },
   'upstream.recovered': {

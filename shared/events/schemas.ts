@@ -1,6 +1,6 @@
 /**
  * The schemas of events for the OpenAPI and AsyncAPI documents: one envelope per type, and the objects that many events share
- * as components of their own. Made of the catalogue.
+ * as components of their own. Generated from the catalogue.
  */
 import * as z from 'zod';
 import { catalogue, type EventType, eventTypes } from './catalogue.ts';

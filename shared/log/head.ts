@@ -27,8 +27,8 @@ export function newEpoch(now: number): string {
  * Returns a text that sorts before all epochs that begin at a time (epoch ms) or later, and after all that
  * began before its second.
  */
-export function epochFloor(instant: number): string {
-  return Math.floor(instant / 1000).toString(36);
+export function epochFloor(time: number): string {
+  return Math.floor(time / 1000).toString(36);
 }
 
 /**

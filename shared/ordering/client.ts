@@ -42,7 +42,7 @@ export interface ActiveJobsQuery {
   /** Maximum: 100. Upstream default: 20. */
   pageSize?: number | undefined;
   /**
-   * Search words, each matched as a prefix against many fields. Compare job numbers exactly afterwards
+   * Search terms, each matched as a prefix against many fields. Compare job numbers exactly afterwards
    * (rule 3).
    */
   searchText?: string | undefined;

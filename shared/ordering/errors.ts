@@ -46,7 +46,7 @@ interface OrderingErrorFields {
 }
 
 /**
- * The only error of the ordering client. Its message is one sentence for a log line and for an operator: no
+ * The only error of the ordering client. Its message is for log lines and operators: no
  * token, no secret, no payload. `cause` is the underlying error, if there is one.
  */
 export class OrderingError extends Error {
@@ -77,18 +77,18 @@ export class OrderingError extends Error {
 }
 
 const SENTENCES: Record<OrderingErrorKind, string> = {
-  bad_request: 'the service refused the request',
-  unauthorized: 'a token that had just been issued was not accepted',
-  credentials_rejected: 'the token endpoint refused the credentials',
-  forbidden: 'these credentials may not do this',
-  not_found: 'there is no such record for this account',
-  conflict: 'the record is not in a state that allows it',
+  bad_request: 'the ordering API rejected the request',
+  unauthorized: 'the ordering API rejected a new token',
+  credentials_rejected: 'the token endpoint rejected the credentials',
+  forbidden: 'the credentials have no permission for this request',
+  not_found: 'the record does not exist for this account',
+  conflict: 'the state of the record does not allow the request',
   rate_limited: 'too many requests',
-  server_error: 'the service had an internal error',
-  unavailable: 'the service is not available',
-  timeout: 'no complete answer came in time',
+  server_error: 'the ordering API had an internal error',
+  unavailable: 'the ordering API is unavailable',
+  timeout: 'no complete response within the time limit',
   network: 'the connection failed',
-  malformed: 'the answer is not what the contract describes',
+  malformed: 'the response does not match the contract',
 };
 
 /** All kinds. */
@@ -160,16 +160,18 @@ export function isHtml(headers: Headers, bodyText: string): boolean {
 }
 
 const MAX_PROBLEM_CHARACTERS = 65_536;
-const word = z.string().nullish().catch(null);
+const nullableText = z.string().nullish().catch(null);
 const ErrorBody = z.object({
-  title: word,
-  detail: word,
+  title: nullableText,
+  detail: nullableText,
   errors: z
     .record(z.string(), z.union([z.string().transform((message) => [message]), z.array(z.string())]))
     .nullish()
     .catch(null),
   validationMessages: z
-    .array(z.object({ errorCode: z.union([z.string(), z.number()]).nullish().catch(null), message: word }))
+    .array(
+      z.object({ errorCode: z.union([z.string(), z.number()]).nullish().catch(null), message: nullableText }),
+    )
     .nullish()
     .catch(null),
 });

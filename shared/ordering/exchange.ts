@@ -113,7 +113,7 @@ function codeOf(error: unknown): string | undefined {
  * shape. The error names the first differing paths, but never their values.
  *
  * JSON that does not parse counts as truncated: without a length in the headers, a body that ended early
- * looks exactly like that. The parser's own error is dropped, because it quotes the body.
+ * has exactly this form. The error of the parser is dropped, because it quotes the body.
  */
 export function readJson<T>(operation: string, answer: Exchanged, schema: z.ZodType<T>): T {
   const malformed = (detail: string, more: { cutShort?: boolean; cause?: unknown } = {}) =>

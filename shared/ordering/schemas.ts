@@ -13,7 +13,7 @@
  * - Unknown fields are accepted and dropped. Names of statuses, origins and processes are plain strings,
  *   never enumerations (rule 4). Dates stay the original text, and the code that compares them interprets
  *   them.
- * - A value of the wrong type makes the whole answer invalid: a guess would be a claim without an
+ * - If a value has the wrong type, the whole response is invalid: a guess would be a claim without an
  *   observation (rule 2).
  */
 import * as z from 'zod';
@@ -22,10 +22,10 @@ import type * as jobs from './contract/jobs.ts';
 import type * as lookups from './contract/lookups.ts';
 import type * as tokens from './contract/tokens.ts';
 
-const said = <T extends z.ZodType>(type: T) => z.nullable(type).default(null);
-const text = said(z.string());
-const flag = said(z.boolean());
-const number = said(z.number());
+const orNull = <T extends z.ZodType>(type: T) => z.nullable(type).default(null);
+const text = orNull(z.string());
+const flag = orNull(z.boolean());
+const number = orNull(z.number());
 
 /** A type of the contract as the tracker reads it: partial, and with nulls. */
 type Read<T> = T extends readonly (infer E)[]
@@ -68,7 +68,7 @@ const JobNumber = z.int().min(1).max(999_999_999_999);
 export const ActiveJob = reading<jobs.ActiveJob>()({
   jobNumber: JobNumber,
   masterJobStatus: text,
-  permissions: said(Permissions),
+  permissions: orNull(Permissions),
   originCode: text,
   description: text,
   orderNumber: text,
@@ -85,7 +85,7 @@ export const ActiveJob = reading<jobs.ActiveJob>()({
    * so it is never compared (rule 6).
    */
   shippedDaysToProcess: number,
-  tracking: said(z.array(Tracking)),
+  tracking: orNull(z.array(Tracking)),
 });
 /** A parsed entry of the list. */
 export type ActiveJob = z.infer<typeof ActiveJob>;
@@ -108,7 +108,7 @@ export const ActiveJobsPage = reading<jobs.ActiveJobsPage>()({
 export type ActiveJobsPage = z.infer<typeof ActiveJobsPage>;
 
 const JobLine = reading<jobs.JobLine>()({
-  jobLineId: said(z.int()),
+  jobLineId: orNull(z.int()),
   /** From the same set as the job statuses. */
   jobLineStatus: text,
   processCode: text,
@@ -135,7 +135,7 @@ const Location = reading<NonNullable<jobs.Job['location']>>()({
 export const JobDetail = reading<jobs.Job>()({
   jobNumber: JobNumber,
   jobStatus: text,
-  permissions: said(Permissions),
+  permissions: orNull(Permissions),
   isCancelable: flag,
   description: text,
   comments: text,
@@ -161,11 +161,11 @@ export const JobDetail = reading<jobs.Job>()({
   /** Set once invoiced. */
   invoiceNumber: text,
   /** A link that expires: its presence is significant, its text is not (rule 6). */
-  invoiceFile: said(InvoiceFile),
-  location: said(Location),
-  lines: said(z.array(JobLine)),
+  invoiceFile: orNull(InvoiceFile),
+  location: orNull(Location),
+  lines: orNull(z.array(JobLine)),
   /** Tracking entries of the detail view. */
-  shippingAddresses: said(z.array(Tracking)),
+  shippingAddresses: orNull(z.array(Tracking)),
 });
 /** A parsed detail. Every field except the number may be `null`. */
 export type JobDetail = z.infer<typeof JobDetail>;
@@ -199,7 +199,7 @@ export const AccountUser = reading<account.User>()({
 export type AccountUser = z.infer<typeof AccountUser>;
 
 /** One entry of the status lookup. The set grows. A name that is not in it is still a status (rule 4). */
-export const JobStatus = reading<lookups.JobStatus>()({ id: said(z.int()), name: text });
+export const JobStatus = reading<lookups.JobStatus>()({ id: orNull(z.int()), name: text });
 /** A parsed entry of the status lookup. */
 export type JobStatus = z.infer<typeof JobStatus>;
 

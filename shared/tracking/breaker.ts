@@ -113,7 +113,7 @@ export function afterFailure(before: Upstream, failure: Failure): Step | undefin
     return many && failure.at - before.run.lastAt < COUNT_EVERY_MS ? undefined : { next };
   }
   const { failedPolls, reason } = run;
-  const data = { since: instant(run.since), failedPolls, accounts: run.accounts.length, reason };
+  const data = { since: formatTimestamp(run.since), failedPolls, accounts: run.accounts.length, reason };
   return {
     next: { ...next, openedAt: failure.at },
     event: { type: 'upstream.outage', time: failure.at, data },
@@ -146,7 +146,7 @@ export function afterAnswer(before: Upstream, at: number): Step | undefined {
   if (run === null || at < run.since) return undefined;
   const next = { revision: before.revision + 1, run: null, openedAt: null };
   if (openedAt === null) return { next };
-  const data = { since: instant(run.since), durationSeconds: Math.round((at - run.since) / 1000) };
+  const data = { since: formatTimestamp(run.since), durationSeconds: Math.round((at - run.since) / 1000) };
   return { next, event: { type: 'upstream.recovered', time: at, data } };
 }
 
@@ -165,10 +165,10 @@ function isEnough(run: FailureRun): boolean {
 /** Returns the message of an emitted outage, with its start. `undefined` if there is none. */
 export function outageOf({ run, openedAt }: Upstream): string | undefined {
   if (openedAt === null || run === null) return undefined;
-  return `The ordering service has been failing for the whole region since ${instant(run.since)}: ${run.reason}`;
+  return `The ordering service has been failing for the whole region since ${formatTimestamp(run.since)}: ${run.reason}`;
 }
 
-function instant(ms: number): string {
+function formatTimestamp(ms: number): string {
   return new Date(ms).toISOString();
 }
 

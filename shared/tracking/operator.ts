@@ -138,10 +138,10 @@ export async function reportAccounts(
     const outage = REGIONAL.has(status.state) ? outages.get(account.region) : undefined;
     return {
       state: account.paused ? 'paused' : outage ? 'failing' : status.state,
-      lastPollAt: instant(status.lastPollAt),
-      nextPollAt: instant(status.nextPollAt),
+      lastPollAt: formatTimestamp(status.lastPollAt),
+      nextPollAt: formatTimestamp(status.nextPollAt),
       pollMs: pollTimes(status.polls),
-      observedThrough: instant(status.lastGoodCrawlStartedAt),
+      observedThrough: formatTimestamp(status.lastGoodCrawlStartedAt),
       consecutiveFailures: status.consecutiveFailures,
       openJobs: status.openJobs,
       unreadJobs: status.unreadJobs,
@@ -153,7 +153,7 @@ export async function reportAccounts(
         suspected: status.missing.suspected,
         contradictory: status.missing.contradictory,
       },
-      quarantinedAt: instant(status.quarantinedAt),
+      quarantinedAt: formatTimestamp(status.quarantinedAt),
     };
   });
 }
@@ -194,7 +194,7 @@ export async function reportPolls(
   return polls.reverse();
 }
 
-function instant(ms: number | null): string | null {
+function formatTimestamp(ms: number | null): string | null {
   return ms === null ? null : new Date(ms).toISOString();
 }
 

@@ -934,7 +934,7 @@ describe('error bodies', () => {
       '{"detail":"administrators only"}',
     );
     expect(error.message).toBe(
-      'GET /Jobs/active failed, these credentials may not do this (403): administrators only',
+      'GET /Jobs/active failed, the credentials have no permission for this request (403): administrators only',
     );
     expect(error.name).toBe('OrderingError');
   });

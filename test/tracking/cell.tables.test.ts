@@ -197,7 +197,7 @@ describe('a region that fails for all accounts', () => {
       since: expect.any(String),
       failedPolls: expect.any(Number),
       accounts: 6,
-      reason: expect.stringContaining('the service is not available (503)'),
+      reason: expect.stringContaining('the ordering API is unavailable (503)'),
     });
     expect(outage?.data.failedPolls).toBeGreaterThanOrEqual(5);
     // Each account is polled at its own time within the minute; the first one that arrived failed.

@@ -1,6 +1,6 @@
 /** Accounts and users of the ordering API. */
 import * as z from 'zod';
-import { instant, listOf, money, text } from './common.ts';
+import { listOf, money, text, timestamp } from './common.ts';
 
 /** Address of the account. */
 export const EntityAddress = z
@@ -39,13 +39,13 @@ export const TaxCertificate = z
     exemptionNumber: text,
     employerIdentificationNumber: text,
     businessEntityId: text,
-    licenseExpiryDate: instant.nullable().describe('Null when it does not expire.'),
+    licenseExpiryDate: timestamp.nullable().describe('Null when it does not expire.'),
     exemptionType: text,
     exemptionState: text,
     fileName: text,
     hasFile: z.boolean(),
-    createdAt: instant,
-    updatedAt: instant,
+    createdAt: timestamp,
+    updatedAt: timestamp,
     entityFileId: z.int(),
     cdnUrl: text.describe('A download link that expires.'),
     fileStatus: TaxFileStatus,
@@ -64,7 +64,7 @@ export const PaymentMethod = z
     cardNumber: text.describe('Masked.'),
     cardExpiry: text.describe('MM/YY.'),
     cardHolderName: text,
-    dateCreatedUtc: instant,
+    dateCreatedUtc: timestamp,
     isDefault: z.boolean(),
   })
   .meta({ id: 'PaymentMethod' });
@@ -135,7 +135,7 @@ export const User = z
     textNotifyProof: z.boolean(),
     textNotifyDispatch: z.boolean(),
     usernameLoginOnly: z.boolean().describe('Logs in by name only, because the e-mail is shared.'),
-    lastLogin: instant.nullable().describe('UTC.'),
+    lastLogin: timestamp.nullable().describe('UTC.'),
     loginCount: z.int(),
   })
   .meta({ id: 'User' });
@@ -170,8 +170,8 @@ export const PaymentTransaction = z
     id: z.int(),
     gatewayType: text,
     transactionStatus: text.describe('Such as Completed, Pending, Failed, Cancelled.'),
-    createdAt: instant,
-    completedAt: instant.nullable(),
+    createdAt: timestamp,
+    completedAt: timestamp.nullable(),
     cardName: text,
     cardNumber: text.describe('Masked.'),
     cardExpiry: text,

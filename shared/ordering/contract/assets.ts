@@ -1,6 +1,6 @@
 /** Assets: existing prints that can be reordered. */
 import * as z from 'zod';
-import { instant, listOf, money, PriceBand, text } from './common.ts';
+import { listOf, money, PriceBand, text, timestamp } from './common.ts';
 
 /** An asset in a list. */
 export const AssetListEntry = z
@@ -11,11 +11,11 @@ export const AssetListEntry = z
     description: text,
     garment: text,
     priceTierCode: text.describe('The tier of the price bands.'),
-    setup: money.describe('Charged once, when it was made first; not charged again on a reorder.'),
-    reset: money.describe('Charged each time it is made again.'),
-    priceCode: text.describe('The price code it was made from.'),
+    setup: money.describe('Charged once, when the asset is first produced; not charged again on a reorder.'),
+    reset: money.describe('Charged each time the asset is produced again.'),
+    priceCode: text.describe('The price code of the first order of the asset.'),
     assetUrl: text.describe('A preview; null without one.'),
-    createDate: instant.describe('UTC.'),
+    createDate: timestamp.describe('UTC.'),
     isGlobal: z.boolean().describe('Of the catalogue, for every account.'),
     isArchived: z.boolean().describe('Retired: it cannot be ordered any more.'),
     priceBands: z.array(PriceBand).nullable().describe("Prices of a reorder, at the account's tier."),
@@ -44,7 +44,7 @@ export const AssetFile = z
     fileId: z.string().describe('Hashed.'),
     fileName: text,
     fileSize: z.int().describe('Bytes.'),
-    dateUploaded: instant,
+    dateUploaded: timestamp,
     isImage: z.boolean(),
     cdnUrl: text.describe('Of an image, `?size=` with 50, 100 or 150 yields a thumbnail.'),
   })
@@ -54,7 +54,7 @@ export type AssetFile = z.infer<typeof AssetFile>;
 
 /** A former file of an asset. */
 export const HistoricAssetFile = AssetFile.extend({
-  action: text.describe('What became of it, for example Replaced or Archived.'),
+  action: text.describe('Status of the file, for example Replaced or Archived.'),
 }).meta({ id: 'HistoricAssetFile' });
 
 /** Files of an asset, latest upload first. */
@@ -73,7 +73,7 @@ export const AssetJob = z
     orderNumber: text,
     description: text,
     quantity: z.int().nullable().describe('Of the matching line only.'),
-    dateOut: instant.nullable().describe('Null while active.'),
+    dateOut: timestamp.nullable().describe('Null while active.'),
     masterJobStatus: text,
   })
   .meta({ id: 'AssetJob' });

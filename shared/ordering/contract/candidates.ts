@@ -1,6 +1,6 @@
 /** Requests that create a job, and their responses. */
 import * as z from 'zod';
-import { instant, money, text } from './common.ts';
+import { money, text, timestamp } from './common.ts';
 
 /** One line of an order. `itemType` determines the meaning of `code` and which other fields apply. */
 export const JobLineCandidate = z
@@ -58,7 +58,7 @@ export const JobCandidate = z
     orderNumber: text.optional(),
     orderComment: text.optional(),
     customerUserId: z.int().nullable().optional().describe('The calling user by default.'),
-    dateDue: instant
+    dateDue: timestamp
       .nullable()
       .optional()
       .describe('Moved to the earliest possible date when it is earlier than that, or absent.'),
@@ -138,7 +138,7 @@ export const ValidationSuccess = z
   .strictObject({
     isValid: z.literal(true),
     validationMessages: z.array(z.never()),
-    message: z.string().describe('Says that the job was not created.'),
+    message: z.string().describe('Message that the job was not created.'),
   })
   .meta({ id: 'ValidationSuccess' });
 /** A successful validation. */
@@ -159,8 +159,8 @@ export const JobLineDetail = z
 export const JobCreated = z
   .strictObject({
     jobNumber: z.int(),
-    location: text.describe('Where it is made.'),
-    dateDue: instant.nullable().describe("In the location's time zone."),
+    location: text.describe('Production location.'),
+    dateDue: timestamp.nullable().describe("In the location's time zone."),
     totalJobCost: money,
     expectingArtworkToBeUploaded: z.boolean(),
     jobLineDetails: z.array(JobLineDetail).nullable(),

@@ -9,7 +9,7 @@ import * as z from 'zod';
 export const text = z.string().nullable();
 
 /** An ISO 8601 timestamp or day, as text. */
-export const instant = z.string().describe('ISO 8601.');
+export const timestamp = z.string().describe('ISO 8601.');
 
 /** Money in the account's currency. */
 export const money = z.number().describe("In the account's currency.");

@@ -3,7 +3,7 @@
  * `./candidates.ts`.
  */
 import * as z from 'zod';
-import { instant, money, pageOf, text } from './common.ts';
+import { money, pageOf, text, timestamp } from './common.ts';
 
 /** Whether a job may be amended, and if not, the reason. Independent of whether it can be cancelled. */
 export const Permissions = z
@@ -34,8 +34,8 @@ export const ActiveJob = z
     originCode: text,
     description: text,
     mustDate: z.boolean(),
-    dateDue: instant.nullable(),
-    dateOut: instant.nullable(),
+    dateDue: timestamp.nullable(),
+    dateOut: timestamp.nullable(),
     shippedDaysToProcess: z.number().nullable().describe('Negative is early, positive is late.'),
     orderNumber: text,
     orderGroup: text,
@@ -79,15 +79,15 @@ export const Job = z
     comments: text,
     orderNumber: text,
     jobStatus: text,
-    dateDue: instant,
+    dateDue: timestamp,
     mustDate: z.boolean().describe('The due date must be met.'),
     creator: text,
     invoiceNumber: text.describe('Set once invoiced.'),
     orderGroup: text,
     orderGroupSequence: z.int().nullable(),
-    dateIn: instant.nullable().describe('When it was created.'),
-    dateOut: instant.nullable().describe('When it was dispatched.'),
-    shippedDateStatus: text.describe('Early, on time or late, in words.'),
+    dateIn: timestamp.nullable().describe('Time of creation.'),
+    dateOut: timestamp.nullable().describe('Time of dispatch.'),
+    shippedDateStatus: text.describe('Early, on time or late, as text.'),
     shippedDaysToProcess: z
       .number()
       .nullable()
@@ -98,7 +98,7 @@ export const Job = z
     permissions: Permissions.nullable(),
     location: z.strictObject({ name: text, timezone: text.describe('IANA name.') }).nullable(),
     invoiceFile: z
-      .strictObject({ uri: text, uriExpires: instant.nullable() })
+      .strictObject({ uri: text, uriExpires: timestamp.nullable() })
       .nullable()
       .describe('Only once dispatched or closed and an invoice is stored. The link expires.'),
     customerId: z.int(),
@@ -116,7 +116,7 @@ export const JobPatch = z
     comments: text.optional(),
     orderNumber: text.optional(),
     mustDate: z.boolean().nullable().optional(),
-    dateDue: instant.nullable().optional().describe('Refused, not moved, when it cannot be met.'),
+    dateDue: timestamp.nullable().optional().describe('Rejected, not moved, if it cannot be met.'),
     locationCode: text.optional().describe('For privileged staff only.'),
   })
   .meta({ id: 'PatchJobDto' });
@@ -141,8 +141,8 @@ export type DeliveryOption = z.infer<typeof DeliveryOption>;
 /** Earliest dispatch date. Computed per request, do not cache. */
 export const ShipDate = z
   .strictObject({
-    shippingDateUtc: instant,
-    shippingDateLocal: instant,
+    shippingDateUtc: timestamp,
+    shippingDateLocal: timestamp,
     timezone: text.describe('IANA name.'),
     dateExclusions: z
       .array(

@@ -72,7 +72,7 @@ export const PriceCode = z
     name: text,
     processCode: text,
     masterProcessCode: text,
-    minimumQuantity: z.int().describe('A line of fewer units is refused.'),
+    minimumQuantity: z.int().describe('A line with fewer units is rejected.'),
     externalSupplier: text,
     externalPriceCode: text,
     hasMetaDataAttributes: z.boolean().describe('The price depends on dimensions or stitches.'),

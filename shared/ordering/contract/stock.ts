@@ -1,6 +1,6 @@
 /** Stock items and their shipping. */
 import * as z from 'zod';
-import { instant, PriceBand, text } from './common.ts';
+import { PriceBand, text, timestamp } from './common.ts';
 
 /** A variant of a stock item, such as a colour. */
 export const StockVariant = z
@@ -27,7 +27,10 @@ export const StockShipmentType = z
   .strictObject({
     code: z.string(),
     name: text,
-    price: z.number().nullable().describe('Null: what the rate API says. 0: free. Else this, flat.'),
+    price: z
+      .number()
+      .nullable()
+      .describe('Null: the price of the rate API. 0: free. Other values: a flat price.'),
   })
   .meta({ id: 'StockShipmentType' });
 
@@ -68,8 +71,8 @@ export const StandaloneShippingConfig = z
     fulfilmentLocations: z.array(ShipFromLocation),
     stockItemId: z.int(),
     active: z.boolean(),
-    createdAt: instant.describe('UTC.'),
-    updatedAt: instant.describe('UTC.'),
+    createdAt: timestamp.describe('UTC.'),
+    updatedAt: timestamp.describe('UTC.'),
   })
   .meta({ id: 'StandaloneShippingConfig' });
 /** A shipping config in a response of the shipping endpoints. */
