@@ -1418,16 +1418,11 @@ function prodApi(): StageSettings['api'] {
  * variable, a variable before the rest of the path. API Gateway finds no fewer.
  */
 function route(method: string, path: string, stackName?: string): 'api' | 'manage' | 'live' | undefined {
-  const resources = all('AWS::ApiGateway::Resource', stackName).map(([id, { Properties }]) => ({
-    id,
-    ...Properties,
-  }));
-  let at = JSON.stringify({
-    'Fn::GetAtt': [one('AWS::ApiGateway::RestApi', undefined, stackName)[0], 'RootResourceId'],
-  });
+  const { root, resources, methods, functions } = findRestApi(stackName);
+  let at = root;
   const parts = path.split('/').filter((part) => part !== '');
   for (let part = parts.shift(); part !== undefined; part = parts.shift()) {
-    const children = resources.filter(({ ParentId }: Properties) => JSON.stringify(ParentId) === at);
+    const children = resources.get(at) ?? [];
     const child = (name: string | undefined) =>
       children.find(({ PathPart }: Properties) => PathPart === name);
     const found = child(part) ?? child('{id}') ?? child('{proxy+}');
@@ -1435,17 +1430,43 @@ function route(method: string, path: string, stackName?: string): 'api' | 'manag
     if (found === child('{proxy+}')) parts.length = 0;
     at = JSON.stringify({ Ref: found.id });
   }
-  const methods = all('AWS::ApiGateway::Method', stackName).map(([, { Properties }]) => Properties);
-  const here = methods.filter(({ ResourceId }) => JSON.stringify(ResourceId) === at);
+  const here = methods.get(at) ?? [];
   const found =
     here.find(({ HttpMethod }) => HttpMethod === method) ??
     here.find(({ HttpMethod }) => HttpMethod === 'ANY');
+  const integration = JSON.stringify(found?.Integration ?? {});
+  return functions.find(([, id]) => integration.includes(`"${id}"`))?.[0];
+}
+
+/** The resources of a REST API by their parent, the methods by their resource, and the functions. */
+interface RestApi {
+  readonly root: string;
+  readonly resources: ReadonlyMap<string, readonly Properties[]>;
+  readonly methods: ReadonlyMap<string, readonly Properties[]>;
+  readonly functions: readonly (readonly ['api' | 'manage' | 'live', id: string])[];
+}
+
+const restApis = new Map<string, RestApi>();
+
+function findRestApi(stackName = 'jobwire-prod-us'): RestApi {
+  const known = restApis.get(stackName);
+  if (known) return known;
+  const resources = all('AWS::ApiGateway::Resource', stackName).map(([id, { Properties }]) => ({
+    id,
+    ...Properties,
+  }));
+  const methods = all('AWS::ApiGateway::Method', stackName).map(([, { Properties }]) => Properties);
   const names = ['api', 'manage', 'live'] as const;
-  return names.find((name) =>
-    JSON.stringify(found?.Integration ?? {}).includes(
-      `"${one('AWS::Lambda::Function', FUNCTIONS[name].id, stackName)[0]}"`,
-    ),
-  );
+  const found: RestApi = {
+    root: JSON.stringify({
+      'Fn::GetAtt': [one('AWS::ApiGateway::RestApi', undefined, stackName)[0], 'RootResourceId'],
+    }),
+    resources: Map.groupBy(resources, ({ ParentId }: Properties) => JSON.stringify(ParentId)),
+    methods: Map.groupBy(methods, ({ ResourceId }) => JSON.stringify(ResourceId)),
+    functions: names.map((name) => [name, one('AWS::Lambda::Function', FUNCTIONS[name].id, stackName)[0]]),
+  };
+  restApis.set(stackName, found);
+  return found;
 }
 
 /** Paths of a route. */

@@ -13,23 +13,29 @@ export interface Finding {
   readonly location: readonly { readonly pointer?: string }[];
 }
 
-/** What Redocly finds wrong with a document, warnings included. It asks nobody over the network. */
-export async function findingsIn(document: object): Promise<Finding[]> {
+/** Returns the findings of Redocly in each of the documents, including warnings. One process without network requests. */
+export async function findingsIn(...documents: readonly object[]): Promise<Finding[][]> {
   const folder = mkdtempSync(join(tmpdir(), 'jobwire-redocly-'));
   try {
-    const file = join(folder, 'openapi.json');
-    writeFileSync(file, JSON.stringify(document));
+    const files = documents.map((document, at) => {
+      const file = join(folder, `openapi-${at}.json`);
+      writeFileSync(file, JSON.stringify(document));
+      return file;
+    });
     const env = { ...process.env, REDOCLY_TELEMETRY: 'off', REDOCLY_SUPPRESS_UPDATE_NOTICE: 'true' };
     const args = [
       'node_modules/@redocly/cli/bin/cli.js',
       'lint',
       '--config=redocly.yaml',
       '--format=json',
-      file,
+      ...files,
     ];
     // It ends with 1 when it found something.
     const { stdout } = await promisify(execFile)(process.execPath, args, { env }).catch((cause) => cause);
-    return (JSON.parse(stdout) as { problems: Finding[] }).problems;
+    // One JSON document for each file, in their order.
+    const reports = (stdout as string).split(/(?<=^\})(?=\{)/m).map((text) => JSON.parse(text).problems);
+    if (reports.length !== files.length) throw new Error(`Redocly has reported on ${reports.length} files.`);
+    return reports;
   } finally {
     rmSync(folder, { recursive: true });
   }
