@@ -69,10 +69,13 @@ export function readInstants(
  * Text that is not a date is returned unchanged.
  */
 export function presentDate(text: string | null): string | null {
-  const year = SHAPE.exec(text?.trim() ?? '')?.[1];
-  const placeholder = year !== undefined && (Number(year) < FIRST_YEAR || Number(year) > LAST_YEAR);
-  return !text || placeholder ? null : text;
+  return text ? findPresentDate(text) : null;
 }
+
+const findPresentDate = remember((text: string): string | null => {
+  const year = SHAPE.exec(text.trim())?.[1];
+  return year !== undefined && (Number(year) < FIRST_YEAR || Number(year) > LAST_YEAR) ? null : text;
+});
 
 /**
  * Returns a timestamp in a form that is equal for all spellings (rule 6): with an offset epoch ms, otherwise
@@ -80,12 +83,29 @@ export function presentDate(text: string | null): string | null {
  */
 export function comparableTime(text: string | null): string | number | null {
   const date = presentDate(text);
-  if (date === null) return null;
+  return date && toComparable(date);
+}
+
+const toComparable = remember((date: string): string | number => {
   const { local, offset } = parse(date) ?? {};
   if (local === undefined) return date;
   return offset === undefined
     ? new Date(local).toISOString().slice(0, -1)
     : (instantsIn(offset, local)[0] ?? date);
+});
+
+/** Caches results for recent texts: a poll reads the same dates as the previous one, once per job. */
+function remember<T>(compute: (text: string) => T): (text: string) => T {
+  const results = new Map<string, T>();
+  return (text) => {
+    const known = results.get(text);
+    if (known !== undefined) return known;
+    const result = compute(text);
+    if (results.size >= 10_000) results.clear();
+    // Longer texts are no dates.
+    if (text.length <= 40) results.set(text, result);
+    return result;
+  };
 }
 
 /** Returns whether two timestamps are equal (rule 6). If only one has an offset, the local times decide. */
