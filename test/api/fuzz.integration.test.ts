@@ -30,13 +30,21 @@ const ajv = new Ajv2020({
 (formats as unknown as { default: (to: Ajv2020) => void }).default(ajv);
 ajv.addSchema({ $id: 'api', $defs: mapValues(namedSchemas, strict) });
 
+/** Compiles a schema. Equal ones, such as those of problems, are compiled once. */
+const compiled = new Map<string, ValidateFunction>();
+function compile(schema: Schema): ValidateFunction {
+  const text = JSON.stringify(schema);
+  const validate = compiled.get(text) ?? ajv.compile(strict(schema) as object);
+  compiled.set(text, validate);
+  return validate;
+}
+
 /** Checks an answer's body by operation, status and content type. */
 const validators = new Map<string, ValidateFunction>(
   operations.flatMap(({ method, path, responses }) =>
     Object.entries(responses).flatMap(([status, { content = {} }]) =>
       Object.entries(content).map(
-        ([type, { schema }]) =>
-          [`${method} ${path} ${status} ${type}`, ajv.compile(strict(schema) as object)] as const,
+        ([type, { schema }]) => [`${method} ${path} ${status} ${type}`, compile(schema)] as const,
       ),
     ),
   ),

@@ -18,7 +18,7 @@ import { testDynamo } from '../support/tables.ts';
 
 const KEY = 'a-key-for-the-tests-only';
 const ACCOUNTS = ['a', 'b', 'c', 'd'] as const;
-const CLIENTS = sized(25, 100);
+const CLIENTS = sized(16, 100);
 const STREAM_MS = 1_500;
 
 const open: (() => unknown)[] = [];

@@ -5,6 +5,7 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { randomBytes, randomUUID } from 'node:crypto';
 import { once } from 'node:events';
+import { setTimeout } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { afterEach, expect, test } from 'vitest';
 import { createTables, historyTableName } from '../../local/tables.ts';
@@ -44,8 +45,8 @@ const ADDRESS = '127.0.0.2';
 const PATIENCE_MS = 50_000;
 
 /** Accounts, their jobs, and their events in all. */
-const ACCOUNTS = { acme: { jobs: 12, events: sized(72, 96) }, beta: { jobs: 5, events: sized(36, 60) } };
-const MORE = { gamma: { jobs: 40, events: 240 }, bulk: { jobs: 60, events: sized(520, 1_100) } };
+const ACCOUNTS = { acme: { jobs: 12, events: sized(44, 96) }, beta: { jobs: 5, events: sized(16, 60) } };
+const MORE = { gamma: { jobs: 40, events: sized(180, 240) }, bulk: { jobs: 60, events: sized(520, 1_100) } };
 /** The event that one endpoint never accepts, and those that it rejects twice. */
 const NEVER = { account: 'acme', sequence: 7 };
 const refusals = ({ account, sequence }: Pick<Arrival, 'account' | 'sequence'>): number => {
@@ -144,7 +145,7 @@ async function createScene() {
   const heard = (): void => {
     for (const hear of news) hear();
   };
-  /** Waits for a condition, which is checked after every event. */
+  /** Waits for a condition, which is checked after events, at most every 20 ms: it reads everything that arrived. */
   const until = async (what: () => string | undefined): Promise<void> => {
     const patience = AbortSignal.timeout(PATIENCE_MS);
     while (what() !== undefined) {
@@ -153,6 +154,7 @@ async function createScene() {
         patience.addEventListener('abort', () => resolve());
       });
       news.clear();
+      await setTimeout(20);
       if (patience.aborted) throw new Error(`Waited in vain: ${what()}`);
     }
   };

@@ -321,10 +321,10 @@ describe('a failing call to DynamoDB', () => {
       of.test(operation) ? [{ at: at + 1, operation }] : [],
     );
     expect(all.length).toBeGreaterThan(0);
-    // The first of each operation, and every thirty-second of all; at full size each of them.
+    // The first of each operation, and every sixty-fourth of all; at full size each of them.
     const met = all.filter(
       ({ operation }, at) =>
-        at % sized(32, 1) === 0 || all.findIndex((one) => one.operation === operation) === at,
+        at % sized(64, 1) === 0 || all.findIndex((one) => one.operation === operation) === at,
     );
     await pLimit(4).map(met, async ({ at, operation }) => {
       const told = await story(way, { at, happens });

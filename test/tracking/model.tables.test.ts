@@ -15,7 +15,7 @@ eachTable('the log is true, whole and said once', (makeTable, kind) => {
       fc.asyncProperty(histories, async (history) => {
         expect(await play(history, await makeTable())).toEqual([]);
       }),
-      kind === 'in memory' ? runs(120, 2_000, 1) : runs(4, 50, 1),
+      kind === 'in memory' ? runs(80, 2_000, 1) : runs(4, 50, 1),
     );
   });
 });
