@@ -115,6 +115,8 @@ function describe(event: JobEvent): string {
     case 'job.cancelled':
     case 'job.unavailable':
       return `inferred; job status: ${plain(data.jobStatus)}`;
+    case 'order_group.partially_dispatched':
+      return `${plain(data.orderGroup)}: ${plain((data.jobs as number[]).join(', '))}; open: ${plain((data.openJobs as number[]).join(', '))}`;
     case 'order_group.dispatched':
       return `${plain(data.orderGroup)}: ${plain((data.jobs as number[]).join(', '))}`;
     case 'account.quarantined':

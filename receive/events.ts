@@ -240,6 +240,23 @@ export interface EventDataByType {
       invoiceNumber: Change<string | null>;
     };
   };
+  /** The first job of an order group was dispatched while others are open. Emitted once, and again only after all of its dispatches were revoked. Not emitted after order_group.dispatched. */
+  'order_group.partially_dispatched': {
+    account: string;
+    region: string;
+    observed: Observed;
+    orderGroup: string;
+    /** Numbers of the dispatched jobs of the group, in ascending order. */
+    jobs: number[];
+    /** Numbers of its jobs that are not dispatched yet. */
+    openJobs: number[];
+    /** Numbers of its jobs that ended without dispatch: cancelled, unavailable or closed. */
+    excludedJobs: number[];
+    /** Number of `jobs`. */
+    dispatchedCount: number;
+    /** Number of `openJobs`. */
+    openCount: number;
+  };
   /** All jobs of an order group are dispatched. Jobs that were cancelled, closed or became unavailable without a dispatch do not count. Emitted again if another job is added to the group or dispatched later. */
   'order_group.dispatched': {
     account: string;

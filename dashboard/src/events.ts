@@ -46,6 +46,7 @@ export const eventTypeLabels: { readonly [T in EventType]: string } = {
   'job.unavailable': 'Unavailable',
   'job.reopened': 'Reopened',
   'job.invoiced': 'Invoiced',
+  'order_group.partially_dispatched': 'Order group partially dispatched',
   'order_group.dispatched': 'Order group dispatched',
   'account.baselined': 'Account: baselined',
   'account.poll_failing': 'Account: polling failing',
@@ -68,7 +69,7 @@ export const eventTypeLabels: { readonly [T in EventType]: string } = {
 
 /** Groups of event types for filters, as patterns. A type may be in several groups. */
 export const eventTypeGroups: readonly { readonly name: string; readonly types: readonly string[] }[] = [
-  { name: 'Dispatch', types: ['job.dispatched', 'job.dispatch_revoked', 'order_group.dispatched'] },
+  { name: 'Dispatch', types: ['job.dispatched', 'job.dispatch_revoked', 'order_group.*'] },
   { name: 'Tracking', types: ['job.tracking_*'] },
   { name: 'Status', types: ['job.status_changed', 'job.line_status_changed', 'status.discovered'] },
   { name: 'Due date', types: ['job.due_date_changed', 'job.overdue'] },
@@ -188,6 +189,11 @@ const descriptions: { readonly [T in EventType]: (data: EventData<T>) => EventDe
     label: 'Invoiced',
     ...(invoiceNumber.from !== null && { from: toPlainText(invoiceNumber.from) }),
     to: toPlainText(invoiceNumber.to),
+    tone: 'plain',
+  }),
+  'order_group.partially_dispatched': ({ orderGroup, dispatchedCount, openCount }) => ({
+    label: 'Order group partially dispatched',
+    to: `${toPlainText(orderGroup)} (${dispatchedCount} of ${formatCount(dispatchedCount + openCount, 'job')})`,
     tone: 'plain',
   }),
   'order_group.dispatched': ({ orderGroup, jobs, excludedJobs, repeated }) => ({

@@ -185,6 +185,21 @@ export const catalogue = {
     when: 'A job got an invoice number.',
     data: z.object({ ...ofJob, changes: z.object({ invoiceNumber: change(text) }) }),
   },
+  'order_group.partially_dispatched': {
+    when: 'The first job of an order group was dispatched while others are open. Emitted once, and again only after all of its dispatches were revoked. Not emitted after order_group.dispatched.',
+    data: z.object({
+      ...base,
+      observed,
+      orderGroup: z.string(),
+      jobs: z.array(z.int()).describe('Numbers of the dispatched jobs of the group, in ascending order.'),
+      openJobs: z.array(z.int()).describe('Numbers of its jobs that are not dispatched yet.'),
+      excludedJobs: z
+        .array(z.int())
+        .describe('Numbers of its jobs that ended without dispatch: cancelled, unavailable or closed.'),
+      dispatchedCount: z.int().describe('Number of `jobs`.'),
+      openCount: z.int().describe('Number of `openJobs`.'),
+    }),
+  },
   'order_group.dispatched': {
     when: 'All jobs of an order group are dispatched. Jobs that were cancelled, closed or became unavailable without a dispatch do not count. Emitted again if another job is added to the group or dispatched later.',
     data: z.object({

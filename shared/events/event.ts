@@ -80,7 +80,7 @@ export function toEvent(
 }
 
 function getSubject(draft: EventDraft): string | undefined {
-  if (draft.type === 'order_group.dispatched') {
+  if (draft.type === 'order_group.dispatched' || draft.type === 'order_group.partially_dispatched') {
     // Customers can put half a character into a name.
     return `order-groups/${encodeURIComponent(draft.data.orderGroup.toWellFormed())}`;
   }

@@ -149,6 +149,15 @@ const drafts: Drafts = {
     { changes: { invoiceNumber: { from: null, to: 'INV-50318' } } },
     'detail',
   ),
+  'order_group.partially_dispatched': {
+    at: '2026-03-04T20:14:09.530Z',
+    data: {
+      observed: observedAt('2026-03-04T20:14:09.530Z').observed,
+      orderGroup: 'SPRING-38',
+      ...{ jobs: [4712], openJobs: [4711], excludedJobs: [4713] },
+      ...{ dispatchedCount: 1, openCount: 1 },
+    },
+  },
   'order_group.dispatched': {
     at: '2026-03-04T22:22:10.640Z',
     data: {

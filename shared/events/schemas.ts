@@ -134,7 +134,7 @@ export function toDataSchema(type: EventType): JsonSchema {
 export function toEnvelopeSchema(type: EventType, data: JsonSchema = toDataSchema(type)): JsonSchema {
   const subject = type.startsWith('job.')
     ? textSchema('The job.', { pattern: '^jobs/\\d+$' })
-    : type === 'order_group.dispatched'
+    : type.startsWith('order_group.')
       ? textSchema('The order group, with its name percent-encoded.', { pattern: '^order-groups/.+$' })
       : undefined;
   const log = isAboutRegion(type) ? '/regions/[^/]+' : '/regions/[^/]+/accounts/[^/]+';

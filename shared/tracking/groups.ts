@@ -1,16 +1,17 @@
 /**
- * Order groups (rule 18): when the last job of one checkout is dispatched, one event is emitted for the
- * whole group.
- * - In a member's transaction, the Group item records the member. If the group is complete as far as is
+ * Order groups (rule 18): when the first job of one checkout is dispatched while others are open, and when the
+ * last one is, one event is emitted for the whole group.
+ * - In a member's transaction, the Group item records the member. If one of the events is due as far as is
  *   known, a pending mark is set.
- * - After the poll's commits, the poller queries upstream for all of the group's jobs. If the group is
- *   complete, one transaction writes the event and the Group item, and removes the mark.
+ * - After the poll's commits, the poller queries upstream for all of the group's jobs. If the answer confirms
+ *   it, one transaction writes the event and the Group item, and removes the mark.
  *
  * A group contains the members that changed since tracking began. That is sufficient: a missing member is
  * found when upstream is queried, and is a member from then on. So the baseline writes no groups, and a
  * group complete by then is never announced. Marks are stored next to Head, so a poll finds them without a
  * separate read.
  */
+import type { Observed } from '../events/catalogue.ts';
 import type { EventDraft } from '../events/event.ts';
 import type { OrderingClient } from '../ordering/client.ts';
 import { type AccountRef, keys } from '../storage/schema.ts';
@@ -37,6 +38,11 @@ export interface Group {
   readonly again: boolean;
   /** Time of the last evidence that the group was not complete, or an earlier time. `null` if not known. */
   readonly since: number | null;
+  /**
+   * The first dispatch: the time before it (epoch ms, `null` if not known), and whether
+   * order_group.partially_dispatched was emitted or can no longer be. `null` while no member is dispatched.
+   */
+  readonly partial: { readonly since: number | null; readonly done: boolean } | null;
   /** Whether the group exceeds the maximum number of members. Then no event is ever emitted for it. */
   readonly tooLarge: boolean;
 }
@@ -104,8 +110,10 @@ export function withMember(
   else members.set(jobNumber, phase);
   // A member that joins late, returns, or is no longer dispatched reopens the group. A gone member does not.
   const opened = phase === 'open' || (phase === 'dispatched' && before !== 'open');
+  const isOut = [...members.values()].includes('dispatched');
   return {
     ...group,
+    partial: isOut ? (group.partial ?? { since, done: group.announced || group.again }) : null,
     members: members.size > MAX_MEMBERS ? new Map() : members,
     tooLarge: group.tooLarge || members.size > MAX_MEMBERS,
     announced: group.announced && !opened,
@@ -118,6 +126,18 @@ export function withMember(
 export function isPending({ members, announced, tooLarge }: Group): boolean {
   const phases = [...members.values()];
   return !announced && !tooLarge && phases.includes('dispatched') && !phases.includes('open');
+}
+
+/** Returns whether some known members are dispatched and others open, and no event was emitted for the group yet. */
+export function isPartial({ members, announced, again, partial, tooLarge }: Group): boolean {
+  const isDone = announced || again || tooLarge || partial === null || partial.done;
+  return !isDone && [...members.values()].includes('open');
+}
+
+/** Returns the event for which upstream is to be queried. */
+function findDueEvent(group: Group): 'dispatched' | 'partially_dispatched' | undefined {
+  if (isPending(group)) return 'dispatched';
+  return isPartial(group) ? 'partially_dispatched' : undefined;
 }
 
 /** Verdict about a pending group after upstream listed all of its jobs. */
@@ -154,9 +174,32 @@ export function judgeGroup(
     if (phase !== 'unseen') after = withMember(after, jobNumber, phase, null);
   }
   if (after.tooLarge || open) return { kind: 'open', group: after };
-  // An answer without any dispatch that the log contains describes an earlier time, or other jobs.
-  if (unseen || !isEvidence) return { kind: 'unproven' };
+  // An answer without any dispatch that the log contains, or without an open member, describes another time or other jobs.
+  if (unseen || !isEvidence || [...after.members.values()].includes('open')) return { kind: 'unproven' };
   return { kind: 'complete', group: { ...after, announced: true } };
+}
+
+/**
+ * Judges whether a group with an open member became partially dispatched. `before`: the group before the answer,
+ * `after`: the group in the verdict. `isListed`: whether the active list contains a job.
+ * - `earlier`: a member was dispatched before tracking began. That the group is partially dispatched is no news.
+ * - `unproven`: the answer contradicts the log, or no open member is in the active list.
+ *
+ * Pure.
+ */
+export function judgePartial(
+  before: Group,
+  after: Group,
+  shown: readonly ShownMember[],
+  isListed: (jobNumber: number) => boolean,
+): 'partial' | 'earlier' | 'unproven' {
+  const out = shown.filter(({ dateOut }) => dateOut !== null);
+  const isKnown = ({ jobNumber }: ShownMember): boolean => before.members.get(jobNumber) === 'dispatched';
+  if (out.some(({ jobNumber }) => after.members.get(jobNumber) !== 'dispatched')) return 'unproven';
+  if (!out.every(isKnown)) return 'earlier';
+  const rest = shown.filter(({ dateOut }) => dateOut === null);
+  const isOpen = rest.some(({ jobNumber }) => after.members.get(jobNumber) === 'open' && isListed(jobNumber));
+  return out.length > 0 && isOpen && !rest.some(isKnown) ? 'partial' : 'unproven';
 }
 
 /** Returns the phase of a job in an answer. `unseen`: the log and the answer contradict each other. */
@@ -182,26 +225,56 @@ function toMemberPhase(
  * dispatched jobs in `shown`: other members may have left the group since their last observation.
  */
 export function groupDispatched(group: Group, shown: readonly ShownMember[], look: Look): EventDraft {
-  const { orderGroup, members, again, since } = group;
-  const inOrder = (jobNumbers: readonly number[]): number[] => [...jobNumbers].sort((a, b) => a - b);
+  const { orderGroup, again, since } = group;
   return {
     type: 'order_group.dispatched',
     time: look.answeredAt,
     data: {
       orderGroup,
-      jobs: inOrder(
-        shown.flatMap(({ jobNumber }) => (members.get(jobNumber) === 'dispatched' ? [jobNumber] : [])),
-      ),
-      excludedJobs: inOrder(
-        [...members].flatMap(([jobNumber, phase]) => (phase === 'gone' ? [jobNumber] : [])),
-      ),
+      jobs: findMembers(group, 'dispatched', shown),
+      excludedJobs: findMembers(group, 'gone'),
       repeated: again,
-      observed: {
-        at: new Date(look.answeredAt).toISOString(),
-        since: since === null ? null : new Date(since).toISOString(),
-        view: look.view,
-      },
+      observed: toObserved(look, since),
     },
+  };
+}
+
+/** Builds the event for a group that {@link judgePartial} found partially dispatched. */
+export function groupPartiallyDispatched(
+  group: Group,
+  shown: readonly ShownMember[],
+  look: Look,
+): EventDraft {
+  const jobs = findMembers(group, 'dispatched', shown);
+  const openJobs = findMembers(group, 'open', shown);
+  return {
+    type: 'order_group.partially_dispatched',
+    time: look.answeredAt,
+    data: {
+      orderGroup: group.orderGroup,
+      ...{ jobs, openJobs, excludedJobs: findMembers(group, 'gone') },
+      ...{ dispatchedCount: jobs.length, openCount: openJobs.length },
+      observed: toObserved(look, group.partial?.since ?? null),
+    },
+  };
+}
+
+/** Returns the numbers of the members in a phase, in ascending order. With `shown`, only of those in the answer. */
+function findMembers(
+  { members }: Group,
+  wanted: MemberPhase,
+  shown: readonly ShownMember[] = [...members.keys()].map((jobNumber) => ({ jobNumber, dateOut: null })),
+): number[] {
+  return shown
+    .flatMap(({ jobNumber }) => (members.get(jobNumber) === wanted ? [jobNumber] : []))
+    .sort((a, b) => a - b);
+}
+
+function toObserved({ answeredAt, view }: Look, since: number | null): Observed {
+  return {
+    at: new Date(answeredAt).toISOString(),
+    since: since === null ? null : new Date(since).toISOString(),
+    view,
   };
 }
 
@@ -253,6 +326,8 @@ export class PollGroups {
   readonly #groups = new Map<string, Group>();
   readonly #marks: Map<string, Mark>;
   readonly #touched = new Set<string>();
+  /** Groups for which another event is due than before: their queries start anew. */
+  readonly #anew = new Set<string>();
 
   /** `marks`: the stored pending marks. */
   constructor(ref: AccountRef, marks: readonly Item[]) {
@@ -273,8 +348,8 @@ export class PollGroups {
   }
 
   get(orderGroup: string): Group {
-    const none = { members: new Map(), announced: false, again: false, since: null, tooLarge: false };
-    return this.#groups.get(orderGroup) ?? { orderGroup, ...none };
+    const none = { announced: false, again: false, since: null, partial: null, tooLarge: false };
+    return this.#groups.get(orderGroup) ?? { orderGroup, members: new Map(), ...none };
   }
 
   /** Returns the groups due for a query at a time (epoch ms), the longest waiting first. */
@@ -300,9 +375,11 @@ export class PollGroups {
   }
 
   set(group: Group): void {
-    if (this.#groups.get(group.orderGroup) === group) return;
-    this.#groups.set(group.orderGroup, group);
-    this.#touched.add(group.orderGroup);
+    const { orderGroup } = group;
+    if (this.#groups.get(orderGroup) === group) return;
+    if (findDueEvent(this.get(orderGroup)) !== findDueEvent(group)) this.#anew.add(orderGroup);
+    this.#groups.set(orderGroup, group);
+    this.#touched.add(orderGroup);
   }
 
   /**
@@ -320,6 +397,7 @@ export class PollGroups {
       tries: tries + 1,
     });
     this.#touched.add(orderGroup);
+    this.#anew.delete(orderGroup);
   }
 
   /** Number of groups with pending writes for {@link takeWrites}. Each has at most two writes. */
@@ -336,8 +414,9 @@ export class PollGroups {
     for (const orderGroup of this.#touched) {
       const group = this.get(orderGroup);
       const key = keys.pendingGroup(this.#ref, orderGroup);
-      const mark = this.#marks.get(orderGroup) ?? { since: now, at: now, tries: 0 };
-      if (isPending(group) && mark.at < Number.POSITIVE_INFINITY) {
+      const known = this.#anew.has(orderGroup) ? undefined : this.#marks.get(orderGroup);
+      const mark = known ?? { since: now, at: now, tries: 0 };
+      if (findDueEvent(group) && mark.at < Number.POSITIVE_INFINITY) {
         this.#marks.set(orderGroup, mark);
         writes.push({ put: { ...key, orderGroup, ...mark } });
       } else if (this.#marks.delete(orderGroup)) {
@@ -346,6 +425,7 @@ export class PollGroups {
       writes.push(this.#groupWrite(group, now));
     }
     this.#touched.clear();
+    this.#anew.clear();
     return writes;
   }
 
@@ -366,6 +446,7 @@ function putGroup(key: { pk: string; sk: string }, group: Group, now: number): W
       announced: group.announced,
       again: group.again,
       since: group.since,
+      ...(group.partial && { partialSince: group.partial.since, partialDone: group.partial.done }),
       tooLarge: group.tooLarge,
       ttl: Math.ceil(now / 1000) + KEPT_DAYS * 86_400,
     },
@@ -377,9 +458,13 @@ function toGroup(item: Item): Group {
     const [jobNumber, phase] = text.split(' ');
     return [Number(jobNumber), phase as MemberPhase];
   });
+  // Of a group that older code stored, the first dispatch is not known.
+  const isOut = members.some(([, phase]) => phase === 'dispatched');
+  const partialSince = typeof item.partialSince === 'number' ? item.partialSince : null;
   return {
     orderGroup: String(item.orderGroup),
     members: new Map(members),
+    partial: isOut ? { since: partialSince, done: item.partialDone !== false } : null,
     announced: item.announced === true,
     again: item.again === true,
     since: typeof item.since === 'number' ? item.since : null,

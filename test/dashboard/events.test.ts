@@ -25,6 +25,9 @@ const expected: { readonly [T in EventType]: readonly (string | undefined)[] } =
   'job.unavailable': ['Unavailable (inferred)'],
   'job.reopened': ['Reopened; was cancelled'],
   'job.invoiced': ['Invoiced', undefined, 'INV-50318'],
+  'order_group.partially_dispatched': [
+    ...['Order group partially dispatched', undefined, 'SPRING-38 (1 of 2 jobs)'],
+  ],
   'order_group.dispatched': ['Order group dispatched', undefined, 'SPRING-38 (2 jobs, 1 delisted)'],
   'account.baselined': ['Tracking started with 184 open jobs'],
   'account.poll_failing': [

@@ -53,8 +53,33 @@ export function createGroupLedger(history: History, problems: string[]) {
     if (!complete) complain('it was not complete at any time then, or not of these');
   }
 
+  /** Some of its jobs were dispatched and others not, at one time of the window, and it was never complete before. */
+  function takePartialEvent(event: JobEvent): void {
+    const { orderGroup, jobs, openJobs, observed } = event.data as unknown as {
+      orderGroup: string;
+      jobs: number[];
+      openJobs: number[];
+      observed: { since: string | null; at: string };
+    };
+    const complain = (what: string) => problems.push(`${event.id} of ${orderGroup}: ${what} ${jobs}`);
+    if (said.has(orderGroup)) complain('was complete before');
+    const since = observed.since === null ? 0 : Date.parse(observed.since);
+    const at = Date.parse(observed.at);
+    const changes = history.jobs.flatMap((job) => during(history.stands(job), since, at));
+    const isPartial = [at, ...changes.map((stand) => Math.max(since, stand.at))].some((moment) => {
+      const isOut = (job: number) =>
+        history.stands(job).findLast((each) => each.at <= moment)?.list?.dateOut != null;
+      return jobs.every(isOut) && !openJobs.every(isOut);
+    });
+    if (!isPartial) complain('it was not partially dispatched then, or not with these');
+  }
+
   return {
     take(event: JobEvent): void {
+      if (event.type === 'order_group.partially_dispatched') {
+        takePartialEvent(event);
+        return;
+      }
       if (event.type === TYPE) {
         takeGroupEvent(event);
         return;

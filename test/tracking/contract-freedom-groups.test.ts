@@ -48,7 +48,10 @@ describe('Order group at departure', () => {
   it('a group, sequence and order number that only the list contains stay known after the departure', async () => {
     const { rig, a, b } = await group({ freedom: NULL_IN_DETAIL, leavesListOnDispatch: true });
     rig.upstream.dispatch(a);
-    expect(await groupEvents(rig)).toEqual({ groups: [], types: ['job.closed', 'job.dispatched'] });
+    expect(await groupEvents(rig)).toEqual({
+      groups: [],
+      types: ['job.closed', 'job.dispatched', 'order_group.partially_dispatched'],
+    });
     rig.upstream.dispatch(b);
     await rig.poll();
     const events = await rig.fresh();

@@ -2,10 +2,13 @@
 import { describe, expect, test } from 'vitest';
 import {
   type Group,
+  isPartial,
   judgeGroup,
+  judgePartial,
   type MemberPhase,
   type RecordedState,
   type ShownMember,
+  withMember,
 } from '../../shared/tracking/groups.ts';
 
 const OUT = '2026-03-02T09:00:00Z';
@@ -17,6 +20,7 @@ function group(members: Record<number, MemberPhase>): Group {
     announced: false,
     again: false,
     since: null,
+    partial: null,
     tooLarge: false,
   };
 }
@@ -70,5 +74,68 @@ describe('a pending order group (rule 18)', () => {
   test('waits for the dispatch of an excluded member to be in the log, unless it never will be', () => {
     expect(judged(known, [1, 2], 'gone')).toBe('unproven');
     expect(judged(known, [1, 2], 'history')).toEqual(['complete', { 1: 'dispatched', 2: 'dispatched' }]);
+  });
+});
+
+describe('a partially dispatched order group (rule 18)', () => {
+  const none = group({});
+  const members = (...changes: [number, MemberPhase | undefined, (number | null)?][]): Group =>
+    changes.reduce((before, [job, phase, since = null]) => withMember(before, job, phase, since), none);
+
+  test('is due while some known members are dispatched and others open', () => {
+    expect(isPartial(members([1, 'open']))).toBe(false);
+    expect(isPartial(members([1, 'dispatched']))).toBe(false);
+    expect(isPartial(members([1, 'dispatched'], [2, 'gone']))).toBe(false);
+    expect(isPartial(members([1, 'dispatched'], [2, 'open']))).toBe(true);
+  });
+
+  test('is not due after either event, or in a group that is too large', () => {
+    const due = members([1, 'dispatched'], [2, 'open']);
+    expect(isPartial({ ...due, partial: { since: null, done: true } })).toBe(false);
+    expect(isPartial({ ...due, announced: true })).toBe(false);
+    expect(isPartial({ ...due, again: true })).toBe(false);
+    expect(isPartial({ ...due, tooLarge: true })).toBe(false);
+  });
+
+  test('remembers the time before the first dispatch, until no member is dispatched', () => {
+    expect(members([1, 'open', 5]).partial).toBeNull();
+    const two = members([1, 'open', 5], [1, 'dispatched', 7], [2, 'dispatched', 9], [3, 'open', 11]);
+    expect(two.partial).toEqual({ since: 7, done: false });
+    const one = withMember({ ...two, partial: { since: 7, done: true } }, 1, 'open', 13);
+    expect(one.partial).toEqual({ since: 7, done: true });
+    expect(withMember(one, 2, undefined, 15).partial).toBeNull();
+  });
+
+  test('a dispatch after order_group.dispatched is never the first one', () => {
+    for (const emitted of [{ announced: true }, { again: true }]) {
+      expect(withMember({ ...none, ...emitted }, 1, 'dispatched', 7).partial?.done).toBe(true);
+    }
+  });
+
+  test('a group with an open member is not complete, whatever the answer contains', () => {
+    expect(judged({ 1: 'dispatched', 2: 'open' }, [1])).toBe('unproven');
+    expect(judged({ 1: 'dispatched', 2: 'open' }, [1, -2])).toEqual(['open', { 1: 'dispatched', 2: 'open' }]);
+  });
+
+  const known = { 1: 'dispatched', 2: 'open', 3: 'gone' } as const;
+  const all = [1, 2, 3, 4];
+
+  test.each<[string, readonly number[], readonly number[], object, unknown]>([
+    ['the answer agrees', [1, -2, -3], all, {}, 'partial'],
+    ['an excluded job is missing', [1, -2], all, {}, 'partial'],
+    ['the open job is not in the list', [1, -2], [1, 3], {}, 'unproven'],
+    ['the open job is missing', [1, -3], all, {}, 'unproven'],
+    ['the open job is dispatched in the answer', [1, 2], all, {}, 'unproven'],
+    ['the dispatched job is missing', [-2], all, {}, 'unproven'],
+    ['one of two dispatched jobs is not', [1, -2, -4], all, { 4: 'dispatched' }, 'unproven'],
+    ['one of two open jobs is not in the list', [1, -2, -4], [4], { 4: 'open' }, 'partial'],
+  ])('%s', (_, jobs, listed, more, expected) => {
+    const due = group({ ...known, ...more });
+    expect(judgePartial(due, due, answer(...jobs), (job) => listed.includes(job))).toBe(expected);
+  });
+
+  test('a job that the answer adds as dispatched was dispatched earlier', () => {
+    const after = group({ ...known, 4: 'dispatched' });
+    expect(judgePartial(group(known), after, answer(1, -2, 4), () => true)).toBe('earlier');
   });
 });

@@ -1,6 +1,14 @@
-/** Stage of a poll: confirms order groups that are complete as far as is known (rule 18). */
+/** Stage of a poll: confirms order groups that are dispatched, in part or as a whole, as far as is known (rule 18). */
 import type { EventDraft } from '../../events/event.ts';
-import { groupDispatched, judgeGroup, type RecordedState, readGroup } from '../groups.ts';
+import {
+  groupDispatched,
+  groupPartiallyDispatched,
+  isPartial,
+  judgeGroup,
+  judgePartial,
+  type RecordedState,
+  readGroup,
+} from '../groups.ts';
 import { readSnapshots } from '../observation.ts';
 import { isOutOfTime, type Poll, type Session } from '../poll-context.ts';
 import type { Snapshot } from '../snapshot.ts';
@@ -45,7 +53,7 @@ export async function confirmGroups(
   return outcome;
 }
 
-/** Queries one group. Returns its event if it is complete. */
+/** Queries one group. Returns its event if the answer confirms it. */
 async function confirmGroup(
   poll: Poll,
   { client, signal }: Session,
@@ -75,7 +83,17 @@ async function confirmGroup(
     return undefined;
   }
   groups.set(verdict.group);
-  return verdict.kind === 'complete' ? groupDispatched(verdict.group, shown, look) : undefined;
+  if (verdict.kind === 'complete') return groupDispatched(verdict.group, shown, look);
+  if (!isPartial(verdict.group)) return undefined;
+  const isListed = (jobNumber: number) => poll.tracked.index.get(jobNumber)?.phase === 'listed';
+  const outcome = judgePartial(group, verdict.group, shown, isListed);
+  if (outcome === 'unproven') {
+    groups.triedInVain(name, context);
+    return undefined;
+  }
+  const { partial } = verdict.group;
+  groups.set({ ...verdict.group, partial: partial && { ...partial, done: true } });
+  return outcome === 'partial' ? groupPartiallyDispatched(verdict.group, shown, look) : undefined;
 }
 
 /** Returns a lookup of the state of each job according to the log. */
