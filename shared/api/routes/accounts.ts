@@ -14,7 +14,6 @@ import {
 import { testAccount, testCredentials } from '../../accounts/account-test.ts';
 import { readDeletion } from '../../accounts/deletion.ts';
 import {
-  type ChangedAccount,
   createAccount,
   deleteAccount,
   pageAccounts,
@@ -23,7 +22,7 @@ import {
   rotateCredentials,
   updateAccount,
 } from '../../accounts/managed-accounts.ts';
-import { getRevision, type Rejection } from '../../resources.ts';
+import { getRevision } from '../../resources.ts';
 import type { AccountRef } from '../../storage/schema.ts';
 import {
   confirmAccount,
@@ -33,8 +32,9 @@ import {
 } from '../../tracking/operator.ts';
 import { isId } from '../../validation.ts';
 import { isFor, ofAccount, ofAccountRecord } from '../access.ts';
-import { afterId, afterInTime, limit, nextCursor, one, pageInTime } from '../parameters.ts';
+import { afterId, afterInTime, limit, one, pageInTime } from '../parameters.ts';
 import { badParameter, problem } from '../problems.ts';
+import { defineResource, pageAnswer } from '../resource.ts';
 import { type Route, route, type Subject } from '../route.ts';
 
 const UPSTREAM_RULE = 'must be a positive integer: the id of the account in the ordering API';
@@ -45,12 +45,10 @@ const Listed = AccountRecord.extend({
     .describe('State of tracking. Present with `include=status`; `null` while registration is incomplete.'),
 }).meta({ id: 'ListedAccount' });
 
-const record = {
-  status: 200,
-  description: 'The current account.',
-  schema: AccountRecord,
-  headers: { ETag: 'Revision of the account, for `If-Match`.' },
-} as const;
+const accounts = defineResource({
+  ...{ name: 'account', names: 'accounts', one: 'an account', current: 'The current account.' },
+  ...{ tag: 'Accounts', path: '/v1/accounts', schema: AccountRecord, of: ofAccountRecord },
+});
 
 /** Returns whether `text` can be a cursor of the list of accounts: `<region>/<account>`. */
 function isAccountPlace(text: string): boolean {
@@ -83,14 +81,10 @@ const ofDeletable: Subject<{
 
 /** All account routes. */
 export const accountRoutes: readonly Route[] = [
-  route(
+  accounts.list(
     {
-      method: 'get',
-      path: '/v1/accounts',
-      id: 'listAccounts',
-      tag: 'Accounts',
-      summary: 'List accounts',
-      role: 'read',
+      page: 'A page of the accounts of the API key, ordered by region and id.',
+      items: Listed,
       query: z.strictObject({
         region: one.optional().describe('Only accounts of this region.'),
         include: z
@@ -100,30 +94,19 @@ export const accountRoutes: readonly Route[] = [
         limit,
         after: afterId('accounts', isAccountPlace),
       }),
-      answer: {
-        status: 200,
-        description: 'A page of the accounts of the API key, ordered by region and id.',
-        schema: z.object({ accounts: z.array(Listed), next: nextCursor }),
-      },
     },
     async ({ c, caller, query: { include, ...asked } }, { feed, isDeclared }) => {
       const { table, regions } = feed;
       const read = include === 'status' ? pageAccountsWithStatus : pageAccounts;
       const page = await read({ table, regions, isDeclared }, { ...asked, only: caller.accounts });
-      if (page.kind !== 'page') return badParameter(c, page.reason);
-      return { body: { accounts: [...page.accounts], next: page.next } };
+      return page.kind === 'page' ? page : badParameter(c, page.reason);
     },
   ),
-  route(
+  accounts.create(
     {
-      method: 'post',
-      path: '/v1/accounts',
-      id: 'createAccount',
-      tag: 'Accounts',
       summary: 'Register an account',
       description:
         'The first poll is due immediately, unless the account is created paused. Credentials are write-only.',
-      role: 'admin',
       allAccounts: true,
       body: NewAccount,
       example: {
@@ -132,53 +115,17 @@ export const accountRoutes: readonly Route[] = [
         credentials: { clientId: 'acme-api', clientSecret: '…' },
         pollIntervalSeconds: 120,
       },
-      answer: {
-        ...record,
-        status: 201,
-        headers: { ...record.headers, Location: 'Path of the account.' },
-      },
-      problems: ['conflict', 'unprocessable-content'],
+      location: ({ id }) => `/v1/accounts/${id}`,
     },
-    async ({ body }, { manage }) => {
-      const outcome = await createAccount(manage.accounts, body);
-      if (outcome.kind !== 'created') return outcome;
-      const { id, revision } = outcome.account;
-      return {
-        body: outcome.account,
-        revision: revision,
-        headers: { location: `/v1/accounts/${id}` },
-      };
-    },
+    ({ body }, { manage }) => createAccount(manage.accounts, body),
   ),
-  route(
+  accounts.get(),
+  accounts.update(
     {
-      method: 'get',
-      path: '/v1/accounts/{id}',
-      id: 'getAccount',
-      tag: 'Accounts',
-      summary: 'Get an account',
-      role: 'read',
-      of: ofAccountRecord,
-      answer: record,
-    },
-    ({ subject }) => shown(subject),
-  ),
-  route(
-    {
-      method: 'patch',
-      path: '/v1/accounts/{id}',
-      id: 'updateAccount',
-      tag: 'Accounts',
-      summary: 'Update an account',
       description:
         'Changes the polling settings, the event settings or the location of the credentials. `secretRef` requires a key for all accounts, because it can name the credentials of any account.',
-      role: 'admin',
-      of: ofAccountRecord,
-      conditional: true,
       body: AccountUpdate,
       example: { pollIntervalSeconds: 300 },
-      answer: record,
-      problems: ['conflict', 'unprocessable-content'],
     },
     async ({ c, caller, subject, body, expected }, { manage }) => {
       // A secret reference can name the credentials of another account, and so give access to its jobs.
@@ -188,50 +135,37 @@ export const accountRoutes: readonly Route[] = [
           detail: 'secretRef requires a key for all accounts. Send credentials instead.',
         });
       }
-      return toResult(await updateAccount(manage.accounts, toRef(subject), body, expected));
+      return updateAccount(manage.accounts, toRef(subject), body, expected);
     },
   ),
-  route(
+  accounts.remove(
     {
-      method: 'delete',
-      path: '/v1/accounts/{id}',
-      id: 'deleteAccount',
-      tag: 'Accounts',
       summary: 'Delete an account and its data',
       description:
         'The account no longer exists after the first request. Large accounts are deleted in the background (202): repeat the request until it returns 204, or wait.',
-      role: 'admin',
       of: ofDeletable,
-      conditional: true,
-      answer: { status: 204, description: 'The account and all its data are deleted.' },
+      result: 'The account and all its data are deleted.',
       also: [{ status: 202, description: 'The account is deleted. Deletion of its data is in progress.' }],
-      problems: ['conflict', 'unprocessable-content'],
+      problems: ['unprocessable-content'],
     },
     async ({ c, subject, expected }, { manage }) => {
       const outcome = await deleteAccount(manage.accounts, subject, expected);
-      if (outcome.kind !== 'deleted') return outcome;
-      return outcome.complete ? { body: undefined } : c.body(null, 202, { 'retry-after': '5' });
+      const isBegun = outcome.kind === 'deleted' && !outcome.complete;
+      return isBegun ? c.body(null, 202, { 'retry-after': '5' }) : outcome;
     },
   ),
-  route(
+  accounts.act(
+    'credentials',
     {
-      method: 'put',
-      path: '/v1/accounts/{id}/credentials',
-      id: 'rotateCredentials',
-      tag: 'Accounts',
+      ...{ method: 'put', id: 'rotateCredentials', role: 'admin' },
       summary: 'Replace the credentials of an account',
       description:
         'The new credentials take effect immediately. A pending wait after an authentication failure ends.',
-      role: 'admin',
-      of: ofAccountRecord,
-      conditional: true,
       body: NewCredentials,
       example: { clientId: 'acme-api', clientSecret: '…' },
-      answer: record,
-      problems: ['conflict', 'unprocessable-content'],
     },
-    async ({ subject, body, expected }, { manage }) =>
-      toResult(await rotateCredentials(manage.accounts, toRef(subject), body, expected)),
+    ({ subject, body, expected }, { manage }) =>
+      rotateCredentials(manage.accounts, toRef(subject), body, expected),
   ),
   route(
     {
@@ -272,38 +206,20 @@ export const accountRoutes: readonly Route[] = [
       return outcome.kind === 'tested' ? { body: outcome.report } : outcome;
     },
   ),
-  route(
+  accounts.act(
+    'pause',
     {
-      method: 'post',
-      path: '/v1/accounts/{id}/pause',
-      id: 'pauseAccount',
-      tag: 'Accounts',
       summary: 'Pause polling of an account',
       description: 'Log, jobs and state are kept.',
-      role: 'operate',
-      of: ofAccountRecord,
-      conditional: true,
-      answer: record,
-      problems: ['conflict'],
     },
-    async ({ subject, expected }, { manage }) =>
-      toResult(await pauseAccount(manage.accounts, toRef(subject), expected)),
+    ({ subject, expected }, { manage }) => pauseAccount(manage.accounts, toRef(subject), expected),
   ),
-  route(
+  accounts.act(
+    'resume',
     {
-      method: 'post',
-      path: '/v1/accounts/{id}/resume',
-      id: 'resumeAccount',
-      tag: 'Accounts',
       summary: 'Resume polling of a paused account',
-      role: 'operate',
-      of: ofAccountRecord,
-      conditional: true,
-      answer: record,
-      problems: ['conflict'],
     },
-    async ({ subject, expected }, { manage }) =>
-      toResult(await resumeAccount(manage.accounts, toRef(subject), expected)),
+    ({ subject, expected }, { manage }) => resumeAccount(manage.accounts, toRef(subject), expected),
   ),
   route(
     {
@@ -332,17 +248,13 @@ export const accountRoutes: readonly Route[] = [
       role: 'read',
       of: ofAccount,
       query: z.strictObject({ limit, after: afterInTime('polls') }),
-      answer: {
-        status: 200,
-        description: 'A page of the stored polls.',
-        schema: z.object({ polls: z.array(PollRecord), next: nextCursor }),
-      },
+      answer: pageAnswer('polls', PollRecord, 'A page of the stored polls.'),
     },
     async ({ c, subject, query }, { feed }) => {
       const all = await reportPolls(feed, subject);
       if (!all) return problem(c, 'not-found', { detail: 'There is no such account.' });
       const { page, next } = pageInTime(all, ({ startedAt }) => Date.parse(startedAt), 'newest', query);
-      return { body: { polls: [...page], next } };
+      return { body: { polls: page, next } };
     },
   ),
   route(
@@ -396,12 +308,4 @@ export const accountRoutes: readonly Route[] = [
 
 function toRef({ region, id }: AccountRecord): AccountRef {
   return { region, account: id };
-}
-
-function shown(account: AccountRecord) {
-  return { body: account, revision: account.revision };
-}
-
-function toResult(outcome: ChangedAccount | Rejection) {
-  return outcome.kind === 'changed' ? shown(outcome.account) : outcome;
 }

@@ -8,17 +8,9 @@ import { keys } from '../../storage/schema.ts';
 import { isFor, isForEndpoint, ofAccount, ofEndpoint } from '../access.ts';
 import { readJobEvents } from '../job-events.ts';
 import type { Caller } from '../keys.ts';
-import {
-  afterId,
-  afterInTime,
-  FILTERED_PAGE,
-  integer,
-  limit,
-  nextCursor,
-  one,
-  pageInTime,
-} from '../parameters.ts';
+import { afterId, afterInTime, FILTERED_PAGE, integer, limit, one, pageInTime } from '../parameters.ts';
 import { problem } from '../problems.ts';
+import { pageAnswer } from '../resource.ts';
 import { type Route, type RouteParts, route } from '../route.ts';
 import { ofEvent } from './events.ts';
 import { afterJobEvent, jobParams } from './jobs.ts';
@@ -73,11 +65,7 @@ export const deliveryRoutes: readonly Route[] = [
           .optional()
           .describe('Only attempts with this outcome. `failed` includes `rejected` and `retry`.'),
       }),
-      answer: {
-        status: 200,
-        description: 'A page of deliveries.',
-        schema: z.object({ deliveries: z.array(Delivery), next: nextCursor }),
-      },
+      answer: pageAnswer('deliveries', Delivery, 'A page of deliveries.'),
     },
     async ({ caller, subject, query: { after, limit: most, outcome } }, { deliveries }) => {
       const { region, id, createdAt: sinkCreatedAt } = subject;
@@ -103,11 +91,7 @@ export const deliveryRoutes: readonly Route[] = [
       role: 'read',
       of: ofEvent,
       query: z.strictObject({ limit, after: afterInTime('deliveries of an event') }),
-      answer: {
-        status: 200,
-        description: 'A page of deliveries of the event.',
-        schema: z.object({ deliveries: z.array(Delivery), next: nextCursor }),
-      },
+      answer: pageAnswer('deliveries', Delivery, 'A page of deliveries of the event.'),
     },
     async ({ caller, subject, query }, parts) => {
       const ids = [String((JSON.parse(subject.json) as { id: unknown }).id)];
@@ -134,11 +118,7 @@ export const deliveryRoutes: readonly Route[] = [
           .describe(`Maximum number of events per page, 1 to ${MAX_JOB_EVENTS}. Default: ${MAX_JOB_EVENTS}.`),
         after: afterJobEvent,
       }),
-      answer: {
-        status: 200,
-        description: 'Deliveries of a page of events.',
-        schema: z.object({ deliveries: z.array(Delivery), next: nextCursor }),
-      },
+      answer: pageAnswer('deliveries', Delivery, 'Deliveries of a page of events.'),
     },
     async ({ caller, subject, params: { jobNumber }, query }, parts) => {
       const page = { order: 'newest', ...query } as const;

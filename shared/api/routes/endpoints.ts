@@ -18,12 +18,11 @@ import type { Rejection } from '../../resources.ts';
 import { keys } from '../../storage/schema.ts';
 import { isForAll, isForEndpoint, ofEndpoint, ofWebhook } from '../access.ts';
 import type { Caller } from '../keys.ts';
-import { afterBy, decodePlace, encodePlace, flag, limit, nextCursor, one } from '../parameters.ts';
+import { afterBy, decodePlace, encodePlace, flag, limit, one } from '../parameters.ts';
 import { badParameter, problem } from '../problems.ts';
+import { defineResource } from '../resource.ts';
 import { type Route, type RouteParts, route } from '../route.ts';
 import { parseEventId } from './events.ts';
-
-const ETAG = 'Revision of the endpoint, for `If-Match`.';
 
 function decodeEndpointPlace(text: string) {
   const [, id, region] = /^([^/]+)\/([^/]+)$/.exec(decodePlace(text) ?? '') ?? [];
@@ -32,34 +31,22 @@ function decodeEndpointPlace(text: string) {
 
 const EVENT_RULE = 'must be an event id: `<account>.<epoch>.<sequence>`';
 
-const changedAnswer = {
-  status: 200,
-  description: 'The current endpoint.',
-  schema: Endpoint,
-  headers: { ETag: ETAG },
-} as const;
+const endpoints = defineResource({
+  ...{ name: 'endpoint', names: 'endpoints', one: 'an endpoint', current: 'The current endpoint.' },
+  ...{ tag: 'Endpoints', path: '/v1/endpoints', schema: Endpoint, of: ofEndpoint },
+});
 
 /** All endpoint routes. */
 export const endpointRoutes: readonly Route[] = [
-  route(
+  endpoints.list(
     {
-      method: 'get',
-      path: '/v1/endpoints',
-      id: 'listEndpoints',
-      tag: 'Endpoints',
-      summary: 'List endpoints',
-      role: 'read',
+      page: 'A page of endpoints, ordered by id.',
       query: z.strictObject({
         limit,
         after: afterBy('endpoints', decodeEndpointPlace),
         region: one.optional().describe('Only endpoints of this region.'),
         builtIn: flag.optional().describe('Include built-in topics. Requires a key for all accounts.'),
       }),
-      answer: {
-        status: 200,
-        description: 'A page of endpoints, ordered by id.',
-        schema: z.object({ endpoints: z.array(Endpoint), next: nextCursor }),
-      },
     },
     async ({ c, caller, query: { region, builtIn, ...page } }, { feed }) => {
       if (region !== undefined && !feed.regions.includes(region)) {
@@ -71,20 +58,13 @@ export const endpointRoutes: readonly Route[] = [
         shows: (endpoint) =>
           (endpoint.kind === 'webhook' || builtIn === true) && isForEndpoint(caller, endpoint),
       });
-      const behind = next && encodePlace(`${next.id}/${next.region}`);
-      return { body: { endpoints: endpoints, next: behind } };
+      return { endpoints, next: next && encodePlace(`${next.id}/${next.region}`) };
     },
   ),
-  route(
+  endpoints.create(
     {
-      method: 'post',
-      path: '/v1/endpoints',
-      id: 'createEndpoint',
-      tag: 'Endpoints',
-      summary: 'Create an endpoint',
       description:
         'Omitted filters do not restrict anything. A key for some accounts must set `accounts` to a subset of its own accounts.',
-      role: 'admin',
       body: NewEndpoint.extend({
         region: z
           .string('must be the name of a region')
@@ -101,57 +81,28 @@ export const endpointRoutes: readonly Route[] = [
         types: ['job.*'],
       },
       answer: {
-        status: 201,
         description: 'The endpoint and its signing secret. The secret is not returned again.',
         schema: CreatedEndpoint,
-        headers: { ETag: ETAG, Location: 'Path of the endpoint.' },
       },
-      problems: ['unprocessable-content', 'conflict'],
+      location: (endpoint, { feed }) => endpointPath(feed, endpoint),
     },
-    async ({ caller, body: { region: wanted, ...input }, generators: making }, { feed, manage }) => {
+    async ({ caller, body: { region: wanted, ...input }, generators }, { feed, manage }) => {
       const rejection = checkAccounts(caller, input.accounts ?? null);
       if (rejection) return rejection;
       const region = await regionFor(feed, wanted, input.accounts);
       if (typeof region !== 'string') return region;
-      const outcome = await createEndpoint(manage.endpoints, region, input, making);
-      if (outcome.kind !== 'created') return outcome;
-      const { endpoint, secret, late } = outcome;
-      return {
-        body: { endpoint, secret, truncatedAccounts: late },
-        revision: endpoint.revision,
-        headers: { location: endpointPath(feed, endpoint) },
-      };
+      return createEndpoint(manage.endpoints, region, input, generators);
     },
+    ({ endpoint, secret, late }) => ({ endpoint, secret, truncatedAccounts: late }),
   ),
-  route(
+  endpoints.get(),
+  endpoints.update(
     {
-      method: 'get',
-      path: '/v1/endpoints/{id}',
-      id: 'getEndpoint',
-      tag: 'Endpoints',
-      summary: 'Get an endpoint',
-      role: 'read',
-      of: ofEndpoint,
-      answer: changedAnswer,
-    },
-    ({ subject }) => shown(subject),
-  ),
-  route(
-    {
-      method: 'patch',
-      path: '/v1/endpoints/{id}',
-      id: 'updateEndpoint',
-      tag: 'Endpoints',
-      summary: 'Update an endpoint',
       description:
         'Omitted fields are unchanged; `null` removes a restriction. A key for some accounts cannot subscribe the endpoint to other accounts.',
-      role: 'admin',
       of: ofWebhook,
       body: EndpointUpdate,
       example: { types: ['job.dispatched', 'job.tracking_added'], ratePerSecond: null },
-      conditional: true,
-      answer: changedAnswer,
-      problems: ['unprocessable-content', 'conflict'],
     },
     async ({ caller, subject, body, expected }, { manage }) => {
       const rejection = body.accounts === undefined ? undefined : checkAccounts(caller, body.accounts);
@@ -159,80 +110,48 @@ export const endpointRoutes: readonly Route[] = [
       // For a key of some accounts, concurrent changes by other keys must not be overwritten or reported.
       const condition = caller.accounts === null ? expected : { revision: subject.revision };
       const { region, id } = subject;
-      return toResult(await updateEndpoint(manage.endpoints, region, id, body, condition));
+      return updateEndpoint(manage.endpoints, region, id, body, condition);
     },
   ),
-  route(
+  endpoints.remove(
     {
-      method: 'delete',
-      path: '/v1/endpoints/{id}',
-      id: 'deleteEndpoint',
-      tag: 'Endpoints',
       summary: 'Delete an endpoint and its data',
       description:
         'Requests in flight are completed. Entries in the delivery log are kept until they expire.',
-      role: 'admin',
       of: ofWebhook,
-      conditional: true,
-      answer: { status: 204, description: 'The endpoint is deleted.' },
-      problems: ['conflict'],
     },
-    async ({ subject: { region, id }, expected }, { manage }) => {
-      const outcome = await deleteEndpoint(manage.endpoints, region, id, expected);
-      return outcome.kind === 'deleted' ? { body: undefined } : outcome;
-    },
+    ({ subject: { region, id }, expected }, { manage }) =>
+      deleteEndpoint(manage.endpoints, region, id, expected),
   ),
-  route(
+  endpoints.act(
+    'pause',
     {
-      method: 'post',
-      path: '/v1/endpoints/{id}/pause',
-      id: 'pauseEndpoint',
-      tag: 'Endpoints',
       summary: 'Pause an endpoint',
       description: 'Nothing is sent while the endpoint is paused. Its cursors are kept.',
-      role: 'operate',
       of: ofWebhook,
-      conditional: true,
-      answer: changedAnswer,
-      problems: ['conflict'],
     },
-    async ({ subject: { region, id }, expected }, { manage }) =>
-      toResult(await pauseEndpoint(manage.endpoints, region, id, expected)),
+    ({ subject: { region, id }, expected }, { manage }) =>
+      pauseEndpoint(manage.endpoints, region, id, expected),
   ),
-  route(
+  endpoints.act(
+    'resume',
     {
-      method: 'post',
-      path: '/v1/endpoints/{id}/resume',
-      id: 'resumeEndpoint',
-      tag: 'Endpoints',
       summary: 'Resume a paused endpoint',
       description: 'Deliveries resume after the last cursor.',
-      role: 'operate',
       of: ofWebhook,
-      conditional: true,
-      answer: changedAnswer,
-      problems: ['conflict'],
     },
-    async ({ subject: { region, id }, expected }, { manage }) =>
-      toResult(await resumeEndpoint(manage.endpoints, region, id, expected)),
+    ({ subject: { region, id }, expected }, { manage }) =>
+      resumeEndpoint(manage.endpoints, region, id, expected),
   ),
-  route(
+  endpoints.act(
+    'enable',
     {
-      method: 'post',
-      path: '/v1/endpoints/{id}/enable',
-      id: 'enableEndpoint',
-      tag: 'Endpoints',
       summary: 'Enable an endpoint',
       description:
         'Resumes deliveries to an endpoint that is disabled, or that waits after a failure. One event is sent first, the others after it is acknowledged. Also for configured and built-in endpoints.',
-      role: 'operate',
-      of: ofEndpoint,
-      conditional: true,
-      answer: changedAnswer,
-      problems: ['conflict'],
     },
-    async ({ subject: { region, id }, expected }, { manage }) =>
-      toResult(await enableEndpoint(manage.endpoints, region, id, expected)),
+    ({ subject: { region, id }, expected }, { manage }) =>
+      enableEndpoint(manage.endpoints, region, id, expected),
   ),
   route(
     {
@@ -372,12 +291,4 @@ export function endpointPath(
 ): string {
   const query = regions.length > 1 ? `?region=${encodeURIComponent(region)}` : '';
   return `/v1/endpoints/${encodeURIComponent(id)}${rest}${query}`;
-}
-
-function shown(endpoint: Endpoint) {
-  return { body: endpoint, revision: endpoint.revision };
-}
-
-function toResult(outcome: { readonly kind: 'changed'; readonly endpoint: Endpoint } | Rejection) {
-  return outcome.kind === 'changed' ? shown(outcome.endpoint) : outcome;
 }

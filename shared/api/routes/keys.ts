@@ -3,7 +3,8 @@ import * as z from 'zod';
 import { instant } from '../../representation.ts';
 import { KeyRecord, NewKey, ROLES } from '../key-input.ts';
 import { createKey, isKeyId, listKeys, readKey, revokeKey } from '../keys.ts';
-import { afterId, limit, nextCursor, one } from '../parameters.ts';
+import { afterId, limit, one } from '../parameters.ts';
+import { pageAnswer } from '../resource.ts';
 import { type Route, route } from '../route.ts';
 
 const params = z.object({
@@ -47,11 +48,7 @@ export const keyRoutes: readonly Route[] = [
       description: 'Only keys whose permissions do not exceed those of the caller.',
       role: 'admin',
       query: z.strictObject({ limit, after: afterId('keys', isKeyId) }),
-      answer: {
-        status: 200,
-        description: 'A page of keys, ordered by id.',
-        schema: z.object({ keys: z.array(KeyRecord), next: nextCursor }),
-      },
+      answer: pageAnswer('keys', KeyRecord, 'A page of keys, ordered by id.'),
     },
     async ({ caller, query }, { feed }) => {
       const { keys, next } = await listKeys(feed, query, caller);

@@ -53,7 +53,6 @@ import {
   type NoticeContent,
 } from '../../notifications/types.ts';
 import type { AccountRef } from '../../storage/schema.ts';
-import type { Table } from '../../storage/table.ts';
 import { type Checked, checkInput, existingId } from '../../validation.ts';
 import { ofAccount } from '../access.ts';
 import { readJob } from '../jobs.ts';
@@ -61,27 +60,25 @@ import type { Caller } from '../keys.ts';
 import { toMessageResponse, toSettingsResponse } from '../notification-responses.ts';
 import { afterBy, afterId, decodePlace, encodePlace, limit, nextCursor, one } from '../parameters.ts';
 import { problem } from '../problems.ts';
+import { defineResource, pageAnswer } from '../resource.ts';
 import { type Route, route, type Subject } from '../route.ts';
 import { jobParams } from './jobs.ts';
 import { recipientSubject } from './recipients.ts';
 
 const MASKED = 'Addresses are masked for keys with the role `read`.';
 
-interface AccountSettings {
-  readonly ref: AccountRef;
-  /** Stored settings. Default if none are stored: the defaults of the region, disabled. */
-  readonly settings: Settings;
-}
-
-/** Notification settings of an account. */
-const settingsSubject: Subject<AccountSettings> = {
+/** Notification settings of an account. Default if none are stored: the defaults of the region, disabled. */
+const settingsSubject: Subject<Settings> = {
   params: ofAccount.params,
-  getRevision: ({ settings }) => settings.revision,
+  getRevision: ({ revision }) => revision,
   async find(asked, parts) {
     const found = await ofAccount.find(asked, parts);
     if (found instanceof Response) return found;
-    const ref = { region: found.region, account: found.account };
-    return { ref, settings: await readSettingsOrDefaults(parts.feed.table, ref) };
+    const { region, account } = found;
+    const saved = await readSettings(parts.feed.table, found);
+    const { locale, zone } = getRegionDefaults(region);
+    const rest = SettingsInput.parse({ enabled: false, branding: { name: account } });
+    return saved ?? { ...rest, region, account, locale, zone, since: 0, revision: 0 };
   },
 };
 
@@ -99,12 +96,17 @@ const messageSubject: Subject<MessageRecord> = {
   },
 };
 
-const settingsAnswer = {
-  status: 200,
-  description: 'The settings.',
-  schema: NotificationSettings,
-  headers: { ETag: 'Revision of the settings, for `If-Match`.' },
-} as const;
+const settingsRoutes = defineResource({
+  ...{ name: 'settings', names: 'settings', one: 'the notification settings of an account' },
+  ...{
+    title: 'NotificationSettings',
+    tag: 'Notifications',
+    path: '/v1/accounts/{id}/notifications',
+    item: '',
+  },
+  ...{ current: 'The settings.', schema: NotificationSettings, of: settingsSubject },
+  view: (record, _caller, { notifications }) => toSettingsResponse(record, notifications.channels),
+});
 
 const templateParams = z.object({
   kind: Kind.describe('Kind of message.'),
@@ -121,31 +123,16 @@ const pageOnly = z.strictObject({ limit, after: afterId('messages', isMessageId)
 
 /** All notification routes, except those of recipients and suppressions. */
 export const notificationRoutes: readonly Route[] = [
-  route(
+  settingsRoutes.get({
+    description: 'Returns the defaults, with `enabled` set to `false`, if no settings are stored.',
+  }),
+  settingsRoutes.act(
+    '',
     {
-      method: 'get',
-      path: '/v1/accounts/{id}/notifications',
-      id: 'getNotificationSettings',
-      tag: 'Notifications',
-      summary: 'Get the notification settings of an account',
-      description: 'Returns the defaults, with `enabled` set to `false`, if no settings are stored.',
-      role: 'read',
-      of: settingsSubject,
-      answer: settingsAnswer,
-    },
-    ({ subject }, { notifications }) => toSettingsResult(subject.settings, notifications.channels),
-  ),
-  route(
-    {
-      method: 'put',
-      path: '/v1/accounts/{id}/notifications',
-      id: 'saveNotificationSettings',
-      tag: 'Notifications',
+      ...{ method: 'put', id: 'saveNotificationSettings', role: 'admin' },
       summary: 'Replace the notification settings of an account',
       description:
         'Replaces all settings; omitted fields get their defaults. Changes observed before notifications are enabled are not sent.',
-      role: 'admin',
-      of: settingsSubject,
       body: SettingsInput,
       example: {
         enabled: true,
@@ -153,15 +140,8 @@ export const notificationRoutes: readonly Route[] = [
         replyTo: 'orders@acme.example',
         sms: { enabled: true, quietHours: { from: '21:00', to: '08:00' } },
       },
-      conditional: true,
-      answer: settingsAnswer,
-      problems: ['unprocessable-content', 'conflict'],
     },
-    async ({ subject, body, expected }, { manage, notifications }) => {
-      const outcome = await saveSettings(manage.endpoints, subject.ref, body, expected);
-      if (outcome.kind !== 'saved') return outcome;
-      return toSettingsResult(outcome.settings, notifications.channels);
-    },
+    ({ subject, body, expected }, { manage }) => saveSettings(manage.endpoints, subject, body, expected),
   ),
   route(
     {
@@ -200,10 +180,10 @@ export const notificationRoutes: readonly Route[] = [
       answer: { status: 200, description: 'The rendered message.', schema: Preview },
       problems: ['unprocessable-content'],
     },
-    async ({ subject: { ref, settings }, body }, { feed, notifications }) => {
+    async ({ subject: settings, body }, { feed, notifications }) => {
       const { kind, channel, jobNumber } = body;
       const recipient =
-        body.recipient === undefined ? null : await readRecipient(feed.table, ref, body.recipient);
+        body.recipient === undefined ? null : await readRecipient(feed.table, settings, body.recipient);
       if (recipient === undefined) {
         return {
           kind: 'rejected',
@@ -211,7 +191,9 @@ export const notificationRoutes: readonly Route[] = [
         };
       }
       const content =
-        jobNumber === undefined ? sampleNotice(kind) : await readNoticeContent(feed, ref, kind, jobNumber);
+        jobNumber === undefined
+          ? sampleNotice(kind)
+          : await readNoticeContent(feed, settings, kind, jobNumber);
       if (!content)
         return {
           kind: 'rejected',
@@ -219,7 +201,7 @@ export const notificationRoutes: readonly Route[] = [
         };
       const locale = body.locale ?? recipient?.locale ?? settings.locale;
       const zone = body.zone ?? recipient?.zone ?? settings.zone;
-      const stored = await resolveTemplate(feed.table, ref, kind, channel, locale);
+      const stored = await resolveTemplate(feed.table, settings, kind, channel, locale);
       const checked = body.template && checkTemplateInput(channel, body.template);
       if (checked?.kind === 'rejected') {
         return { ...checked, reason: `template.${checked.reason}` };
@@ -239,11 +221,11 @@ export const notificationRoutes: readonly Route[] = [
         custom: stored !== undefined && checked === undefined,
       };
       if (channel === 'email') {
-        const mail = await previewRenderer.email(input, ref.account);
+        const mail = await previewRenderer.email(input, settings.account);
         if (mail.kind === 'failed') return toRejection(mail.reason, checked !== undefined);
         return { body: { ...common, ...mail.value, segments: null, encoding: null } };
       }
-      const sms = await previewRenderer.sms(input, ref.account);
+      const sms = await previewRenderer.sms(input, settings.account);
       if (sms.kind === 'failed') return toRejection(sms.reason, checked !== undefined);
       return { body: { ...common, subject: null, html: null, ...sms.value } };
     },
@@ -259,11 +241,7 @@ export const notificationRoutes: readonly Route[] = [
       role: 'read',
       of: ofAccount,
       query: z.strictObject({ limit, after: afterBy('templates', decodeTemplatePlace) }),
-      answer: {
-        status: 200,
-        description: 'A page of templates.',
-        schema: z.object({ templates: z.array(ListedTemplate), next: nextCursor }),
-      },
+      answer: pageAnswer('templates', ListedTemplate, 'A page of templates.'),
     },
     async ({ subject, query: { limit: most, after = 0 } }, { feed }) => {
       const own = await listTemplates(feed.table, subject);
@@ -469,18 +447,6 @@ function toRejection(reason: string, given: boolean) {
     ? `template.${field} cannot be rendered: ${what.join(': ')}.`
     : `The template failed: ${reason}`;
   return { kind: 'rejected' as const, reason: text };
-}
-
-async function readSettingsOrDefaults(table: Table, ref: AccountRef): Promise<Settings> {
-  const saved = await readSettings(table, ref);
-  if (saved) return saved;
-  const { locale, zone } = getRegionDefaults(ref.region);
-  const rest = SettingsInput.parse({ enabled: false, branding: { name: ref.account } });
-  return { ...ref, ...rest, locale, zone, since: 0, revision: 0 };
-}
-
-function toSettingsResult(settings: Settings, served: Parameters<typeof toSettingsResponse>[1]) {
-  return { body: toSettingsResponse(settings, served), revision: settings.revision };
 }
 
 function toMessagesPage(

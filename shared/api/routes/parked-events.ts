@@ -13,7 +13,8 @@ import { CELL_LOG } from '../../storage/schema.ts';
 import { isId } from '../../validation.ts';
 import { isFor, ofEndpoint } from '../access.ts';
 import type { Caller } from '../keys.ts';
-import { afterBy, decodePlace, encodePlace, FILTERED_PAGE, limit, nextCursor } from '../parameters.ts';
+import { afterBy, decodePlace, encodePlace, FILTERED_PAGE, limit } from '../parameters.ts';
+import { pageAnswer } from '../resource.ts';
 import { type Route, route } from '../route.ts';
 
 /** Parses the cursor of a list of parked events into a sort key: `<account>#<lane>#<sequence>`. */
@@ -61,11 +62,7 @@ export const parkedEventRoutes: readonly Route[] = [
       role: 'read',
       of: ofEndpoint,
       query: z.strictObject({ limit, after: afterBy('parked events', decodeParkedPlace) }),
-      answer: {
-        status: 200,
-        description: 'A page of parked events.',
-        schema: z.object({ parked: z.array(ParkedEvent), next: nextCursor }),
-      },
+      answer: pageAnswer('parked', ParkedEvent, 'A page of parked events.'),
     },
     async ({ caller, subject: { region, id }, query }, { feed }) => {
       const { parked, next } = await listParkedPage(feed.table, region, id, query);
@@ -137,11 +134,7 @@ export const parkedEventRoutes: readonly Route[] = [
       role: 'read',
       of: ofEndpoint,
       query: z.strictObject({ limit, after: afterBy('dead events', decodeDeadPlace) }),
-      answer: {
-        status: 200,
-        description: 'A page of dead events.',
-        schema: z.object({ dead: z.array(DeadEvent), next: nextCursor }),
-      },
+      answer: pageAnswer('dead', DeadEvent, 'A page of dead events.'),
     },
     async ({ caller, subject: { region, id }, query }, { feed }) => {
       const { dead, next } = await listDeadPage(feed.table, region, id, query);

@@ -19,10 +19,10 @@ import {
 } from '../../notifications/suppressions.ts';
 import { isId } from '../../validation.ts';
 import { ofAccount } from '../access.ts';
-import type { Caller } from '../keys.ts';
 import { toRecipientResponse } from '../notification-responses.ts';
-import { afterBy, afterId, decodePlace, encodePlace, limit, nextCursor, one } from '../parameters.ts';
+import { afterBy, afterId, decodePlace, encodePlace, limit, one } from '../parameters.ts';
 import { problem } from '../problems.ts';
+import { defineResource, pageAnswer } from '../resource.ts';
 import { type Route, route, type Subject } from '../route.ts';
 
 const MASKED = 'Addresses are masked for keys with the role `read`.';
@@ -49,74 +49,37 @@ export const recipientSubject: Subject<RecipientRecord> = {
   },
 };
 
-const recipientAnswer = {
-  status: 200,
-  description: 'The recipient.',
-  schema: Recipient,
-  headers: { ETag: 'Revision of the recipient, for `If-Match`.' },
-} as const;
+const recipients = defineResource({
+  ...{ name: 'recipient', names: 'recipients', one: 'a recipient', current: 'The recipient.' },
+  ...{ tag: 'Notifications', path: '/v1/accounts/{id}/recipients', item: '/{recipient}', schema: Recipient },
+  ...{ of: recipientSubject, within: ofAccount, view: toRecipientResponse },
+});
 
 /** All recipient and suppression routes. */
 export const recipientRoutes: readonly Route[] = [
-  route(
+  recipients.list(
     {
-      method: 'get',
-      path: '/v1/accounts/{id}/recipients',
-      id: 'listRecipients',
-      tag: 'Notifications',
       summary: 'List recipients of an account',
       description: `Ordered by id. ${MASKED}`,
-      role: 'read',
-      of: ofAccount,
       query: z.strictObject({ limit, after: afterBy('recipients', decodeRecipientPlace) }),
-      answer: {
-        status: 200,
-        description: 'A page of recipients.',
-        schema: z.object({ recipients: z.array(Recipient), next: nextCursor }),
-      },
+      page: 'A page of recipients.',
     },
-    async ({ caller, subject, query }, { feed }) => {
+    async ({ subject, query }, { feed }) => {
       const { recipients, next } = await listRecipients(feed.table, subject, query);
-      return {
-        body: {
-          recipients: recipients.map((each) => toRecipientResponse(each, caller)),
-          next: next && encodePlace(`${PLACE}${next}`),
-        },
-      };
+      return { recipients, next: next && encodePlace(`${PLACE}${next}`) };
     },
   ),
-  route(
+  recipients.create(
     {
-      method: 'post',
-      path: '/v1/accounts/{id}/recipients',
-      id: 'createRecipient',
-      tag: 'Notifications',
-      summary: 'Create a recipient',
       description:
         'The recipient is notified about all jobs of the account, or only about those selected by one of `orderGroup`, `orderNumber` and `jobNumber`. At least one of `email` and `mobile` is required.',
-      role: 'admin',
-      of: ofAccount,
       body: NewRecipient,
       example: { name: 'Ann Lee', email: 'ann@example.com', locale: 'en-GB', orderGroup: 'Spring' },
-      answer: {
-        ...recipientAnswer,
-        status: 201,
-        headers: { ...recipientAnswer.headers, Location: 'Path of the recipient.' },
-      },
-      problems: ['unprocessable-content', 'conflict'],
+      location: ({ account, id }) =>
+        `/v1/accounts/${encodeURIComponent(account)}/recipients/${encodeURIComponent(id)}`,
     },
-    async ({ caller, subject, body, generators: making }, { manage }) => {
-      const outcome = await createRecipient(manage.endpoints, subject, body, making);
-      if (outcome.kind !== 'created') return outcome;
-      const { recipient } = outcome;
-      const path = `/v1/accounts/${encodeURIComponent(recipient.account)}/recipients`;
-      const location = `${path}/${encodeURIComponent(recipient.id)}`;
-      return {
-        body: toRecipientResponse(recipient, caller),
-        revision: recipient.revision,
-        headers: { location },
-      };
-    },
+    ({ subject, body, generators }, { manage }) =>
+      createRecipient(manage.endpoints, subject, body, generators),
   ),
   route(
     {
@@ -153,61 +116,23 @@ export const recipientRoutes: readonly Route[] = [
       return { body: report };
     },
   ),
-  route(
+  recipients.get({ description: MASKED }),
+  recipients.update(
     {
-      method: 'get',
-      path: '/v1/accounts/{id}/recipients/{recipient}',
-      id: 'getRecipient',
-      tag: 'Notifications',
-      summary: 'Get a recipient',
-      description: MASKED,
-      role: 'read',
-      of: recipientSubject,
-      answer: recipientAnswer,
-    },
-    ({ caller, subject }) => toRecipientResult(caller, subject),
-  ),
-  route(
-    {
-      method: 'patch',
-      path: '/v1/accounts/{id}/recipients/{recipient}',
-      id: 'updateRecipient',
-      tag: 'Notifications',
-      summary: 'Update a recipient',
       description:
         'Omitted fields are unchanged; `null` removes a value. `orderGroup`, `orderNumber` and `jobNumber` are replaced together.',
-      role: 'admin',
-      of: recipientSubject,
       body: RecipientUpdate,
       example: { mobile: null, kinds: ['dispatched'] },
-      conditional: true,
-      answer: recipientAnswer,
-      problems: ['unprocessable-content', 'conflict'],
     },
-    async ({ caller, subject, body, expected }, { manage }) => {
-      const outcome = await updateRecipient(manage.endpoints, subject, subject.id, body, expected);
-      return outcome.kind === 'changed' ? toRecipientResult(caller, outcome.recipient) : outcome;
-    },
+    ({ subject, body, expected }, { manage }) =>
+      updateRecipient(manage.endpoints, subject, subject.id, body, expected),
   ),
-  route(
+  recipients.remove(
     {
-      method: 'delete',
-      path: '/v1/accounts/{id}/recipients/{recipient}',
-      id: 'deleteRecipient',
-      tag: 'Notifications',
-      summary: 'Delete a recipient',
       description:
         'Nothing more is sent to the recipient, including waiting messages. Messages already sent stay in the history.',
-      role: 'admin',
-      of: recipientSubject,
-      conditional: true,
-      answer: { status: 204, description: 'The recipient is deleted.' },
-      problems: ['conflict'],
     },
-    async ({ subject, expected }, { manage }) => {
-      const outcome = await deleteRecipient(manage.endpoints, subject, subject.id, expected);
-      return outcome.kind === 'deleted' ? { body: undefined } : outcome;
-    },
+    ({ subject, expected }, { manage }) => deleteRecipient(manage.endpoints, subject, subject.id, expected),
   ),
   route(
     {
@@ -219,11 +144,7 @@ export const recipientRoutes: readonly Route[] = [
       role: 'operate',
       of: ofAccount,
       query: z.strictObject({ limit, after: afterId('suppressions', isSuppressionId) }),
-      answer: {
-        status: 200,
-        description: 'A page of suppressions.',
-        schema: z.object({ suppressions: z.array(Suppression), next: nextCursor }),
-      },
+      answer: pageAnswer('suppressions', Suppression, 'A page of suppressions.'),
     },
     async ({ subject, query }, { feed }) => {
       return { body: await listSuppressions(feed.table, subject, query) };
@@ -272,7 +193,3 @@ export const recipientRoutes: readonly Route[] = [
     },
   ),
 ];
-
-function toRecipientResult(caller: Caller, recipient: RecipientRecord) {
-  return { body: toRecipientResponse(recipient, caller), revision: recipient.revision };
-}

@@ -3,8 +3,9 @@ import * as z from 'zod';
 import { instant, type RecordOf } from '../../representation.ts';
 import { readUpstream } from '../../tracking/breaker.ts';
 import { ofRegion } from '../access.ts';
-import { limit, nextCursor, one } from '../parameters.ts';
+import { limit, one } from '../parameters.ts';
 import { badParameter } from '../problems.ts';
+import { pageAnswer } from '../resource.ts';
 import { type Route, type RouteParts, route } from '../route.ts';
 
 const Region = z
@@ -33,11 +34,7 @@ export const regionRoutes: readonly Route[] = [
         limit,
         after: one.optional().describe('Cursor: the `next` of the previous page.'),
       }),
-      answer: {
-        status: 200,
-        description: 'A page of regions.',
-        schema: z.object({ regions: z.array(Region), next: nextCursor }),
-      },
+      answer: pageAnswer('regions', Region, 'A page of regions.'),
     },
     async ({ c, caller, query: { limit: most, after } }, parts) => {
       const { regions } = parts.feed;

@@ -1,16 +1,14 @@
 /** Replay routes. */
-import type { Context } from 'hono';
 import * as z from 'zod';
 import { NewReplay } from '../../delivery/endpoint-input.ts';
 import { type Endpoint, Replay } from '../../delivery/endpoint-views.ts';
 import { cancelReplay, listReplays, readReplay, startReplay } from '../../delivery/replays.ts';
 import { isId } from '../../validation.ts';
 import { isForAll, ofEndpoint } from '../access.ts';
-import type { ApiEnv } from '../env.ts';
-import type { Caller } from '../keys.ts';
-import { afterBy, decodePlace, encodePlace, integer, nextCursor, one } from '../parameters.ts';
+import { afterBy, decodePlace, encodePlace, integer, one } from '../parameters.ts';
 import { problem } from '../problems.ts';
-import { type Route, type RouteParts, route } from '../route.ts';
+import { defineResource } from '../resource.ts';
+import type { Route, Subject } from '../route.ts';
 import { endpointPath } from './endpoints.ts';
 
 /** Upper limit of a page of replays: each replay may need the cursors of a thousand accounts. */
@@ -22,30 +20,39 @@ function decodeReplayPlace(text: string) {
   return id === undefined ? undefined : { startedAt: Number(startedAt), id };
 }
 
-const replayParams = z.object({ replay: one.describe('Id of the replay.') });
+/** A replay to an endpoint, if the key gives access to all of its accounts. */
+const ofReplay: Subject<Replay & { readonly to: Endpoint }> = {
+  params: { ...ofEndpoint.params, replay: one.describe('Id of the replay.') },
+  query: ofEndpoint.query,
+  async find(asked, parts) {
+    const to = await ofEndpoint.find(asked, parts);
+    if (to instanceof Response) return to;
+    const { replay: id = '' } = asked.params;
+    const found = isId(id) ? await readReplay(parts.feed, to.region, to.id, id) : undefined;
+    if (found && isForAll(asked.caller, found.accounts)) return { ...found, to };
+    return problem(asked.c, 'not-found', { detail: 'There is no such replay to this endpoint.' });
+  },
+};
+
+const replays = defineResource({
+  ...{ name: 'replay', names: 'replays', one: 'a replay', current: 'The replay.', tag: 'Endpoints' },
+  ...{ path: '/v1/endpoints/{id}/replays', item: '/{replay}', schema: Replay },
+  ...{ of: ofReplay as Subject<Replay>, within: ofEndpoint },
+});
+
 /** All replay routes. */
 export const replayRoutes: readonly Route[] = [
-  route(
+  replays.list(
     {
-      method: 'get',
-      path: '/v1/endpoints/{id}/replays',
-      id: 'listReplays',
-      tag: 'Endpoints',
       summary: 'List replays to an endpoint',
       description: 'Newest first: running replays and recently completed ones.',
-      role: 'read',
-      of: ofEndpoint,
       query: z.strictObject({
         limit: integer(1, MAX_REPLAYS)
           .default(DEFAULT_REPLAYS)
           .describe(`Maximum number of replays per page, 1 to ${MAX_REPLAYS}. Default: ${DEFAULT_REPLAYS}.`),
         after: afterBy('replays', decodeReplayPlace),
       }),
-      answer: {
-        status: 200,
-        description: 'A page of replays.',
-        schema: z.object({ replays: z.array(Replay), next: nextCursor }),
-      },
+      page: 'A page of replays.',
     },
     async ({ caller, subject: { region, id }, query: { limit: most, after } }, { feed }) => {
       const shows = (accounts: readonly string[]) => isForAll(caller, accounts);
@@ -53,93 +60,39 @@ export const replayRoutes: readonly Route[] = [
       const replays = found.slice(0, most);
       const last = found.length > most ? replays.at(-1) : undefined;
       const next = last ? encodePlace(`${last.startedAt}/${last.id}`) : null;
-      return { body: { replays, next } };
+      return { replays, next };
     },
   ),
-  route(
+  replays.create(
     {
-      method: 'post',
-      path: '/v1/endpoints/{id}/replays',
-      id: 'startReplay',
-      tag: 'Endpoints',
+      ...{ id: 'startReplay', role: 'operate' },
       summary: 'Start a replay',
       description:
         'Sends a range of the logs again, in parallel to live deliveries. Events keep their ids. Requests have the header `webhook-replay: true`, which the signature does not cover. Rejected events are counted, not parked.',
-      role: 'operate',
-      of: ofEndpoint,
       body: NewReplay,
       example: { from: { at: '2026-03-02T08:00:00Z' }, filter: { types: ['job.dispatched'] } },
-      answer: {
-        status: 201,
-        description: 'The replay.',
-        schema: Replay,
-        headers: { Location: 'Path of the replay.' },
-      },
-      problems: ['unprocessable-content', 'conflict'],
+      location: ({ id }, { feed }, endpoint) => endpointPath(feed, endpoint, `/replays/${id}`),
     },
-    async ({ caller, subject, body, generators: making }, { feed, manage }) => {
+    async ({ caller, subject, body, generators }, { feed, manage }) => {
       const { region, id } = subject;
       // An existing replay with this id may cover accounts that the endpoint followed before.
       const there = body.id === undefined ? undefined : await readReplay(feed, region, id, body.id);
       if (there && !isForAll(caller, there.accounts)) {
         return { kind: 'conflict', reason: `id must be new: "${body.id}" is in use.` };
       }
-      const outcome = await startReplay(manage.endpoints, region, id, body, making);
-      if (outcome.kind !== 'started') return outcome;
-      const location = endpointPath(feed, subject, `/replays/${outcome.replay.id}`);
-      return { body: outcome.replay, headers: { location } };
+      return startReplay(manage.endpoints, region, id, body, generators);
     },
   ),
-  route(
+  replays.get({ summary: 'Get a replay and its progress' }),
+  replays.act(
+    'cancel',
     {
-      method: 'get',
-      path: '/v1/endpoints/{id}/replays/{replay}',
-      id: 'getReplay',
-      tag: 'Endpoints',
-      summary: 'Get a replay and its progress',
-      role: 'read',
-      of: ofEndpoint,
-      params: replayParams,
-      answer: { status: 200, description: 'The replay.', schema: Replay },
-    },
-    async ({ c, caller, subject, params }, parts) => {
-      const replay = await findReplay(c, caller, subject, params.replay, parts);
-      return replay instanceof Response ? replay : { body: replay };
-    },
-  ),
-  route(
-    {
-      method: 'post',
-      path: '/v1/endpoints/{id}/replays/{replay}/cancel',
-      id: 'cancelReplay',
-      tag: 'Endpoints',
       summary: 'Cancel a replay',
       description: 'Requests in flight are completed. No further events of the replay are sent.',
-      role: 'operate',
-      of: ofEndpoint,
-      params: replayParams,
+      of: ofReplay,
       repeatable: true,
-      answer: { status: 200, description: 'The cancelled replay.', schema: Replay },
-      problems: ['conflict'],
+      result: 'The cancelled replay.',
     },
-    async ({ c, caller, subject, params }, parts) => {
-      const replay = await findReplay(c, caller, subject, params.replay, parts);
-      if (replay instanceof Response) return replay;
-      const { region, id } = subject;
-      const outcome = await cancelReplay(parts.manage.endpoints, region, id, replay.id);
-      return outcome.kind === 'cancelled' ? { body: outcome.replay } : outcome;
-    },
+    ({ subject: { id, to } }, { manage }) => cancelReplay(manage.endpoints, to.region, to.id, id),
   ),
 ];
-
-async function findReplay(
-  c: Context<ApiEnv>,
-  caller: Caller,
-  { region, id }: Endpoint,
-  replay: string,
-  { feed }: RouteParts,
-) {
-  const found = isId(replay) ? await readReplay(feed, region, id, replay) : undefined;
-  if (found && isForAll(caller, found.accounts)) return found;
-  return problem(c, 'not-found', { detail: 'There is no such replay to this endpoint.' });
-}
