@@ -32,7 +32,7 @@ export interface DeployedCell extends Disposable {
   readonly functions: readonly DeployedFunction[];
   readonly resources: Readonly<Record<string, Resource>>;
   /** Returns the resources of another cell of the same app. */
-  resourcesOf(stackName: string): Readonly<Record<string, Resource>>;
+  getResources(stackName: string): Readonly<Record<string, Resource>>;
 }
 
 /** Synthesizes all cells, as `npm run synth` does, and returns one. Throws if an asset is not the bundle of an entry. */
@@ -43,9 +43,9 @@ export async function synthesize(stackName = 'jobwire-prod-us'): Promise<Deploye
     outdir,
     dashboard: await buildDashboard(),
   }).synth();
-  const resourcesOf = (name: string) =>
+  const getResources = (name: string) =>
     assembly.getStackByName(name).template.Resources as Record<string, Resource>;
-  const resources = resourcesOf(stackName);
+  const resources = getResources(stackName);
   const entries = new Map<string, string>();
   for (const entry of functionEntries()) entries.set((await bundle(entry)).code, entry);
   const functions = Object.entries(resources).flatMap(([id, { Type, Properties }]) => {
@@ -67,7 +67,7 @@ export async function synthesize(stackName = 'jobwire-prod-us'): Promise<Deploye
   return {
     functions,
     resources,
-    resourcesOf,
+    getResources,
     [Symbol.dispose]: () => rmSync(outdir, { recursive: true, force: true }),
   };
 }

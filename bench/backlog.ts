@@ -57,10 +57,10 @@ const recovered: number[] = [];
 const fresh: number[] = [];
 for (let round = 0; round < ROUNDS; round += 1) {
   const work = [
-    async () => recovered.push(await rateOf('dead')),
+    async () => recovered.push(await measureRate('dead')),
     async () => {
       await addSink(wire, `new-${round}`, `${url}new`, events);
-      fresh.push(await rateOf(`new-${round}`));
+      fresh.push(await measureRate(`new-${round}`));
     },
   ];
   for (const measure of round % 2 === 0 ? work : work.reverse()) await measure();
@@ -87,7 +87,7 @@ async function ask(request: ReceiverRequest): Promise<Tally> {
   return (await answer)[0];
 }
 
-async function rateOf(id: string): Promise<number> {
+async function measureRate(id: string): Promise<number> {
   const { seconds, result } = await timed(() => drain(wire, id, DRAIN_FOR_MS));
   return result.delivered / seconds;
 }

@@ -204,7 +204,7 @@ const work: MeasuredWork = {
   requestsPerPoll: Math.ceil(ASSUMED.jobs / 100),
 };
 const memoryMb = Object.fromEntries(cell.functions.map(({ entry, memoryMb: own }) => [entry, own]));
-const template = readTemplate(cell.resourcesOf(PLAIN_STACK), memoryMb);
+const template = readTemplate(cell.getResources(PLAIN_STACK), memoryMb);
 const notificationTemplate = readTemplate(cell.resources, memoryMb);
 process.send?.({
   work,
@@ -351,7 +351,7 @@ async function measureNotifications(): Promise<NotificationWork> {
     if (round >= 0)
       rounds.push({ plainIdleTick, idleTick, plainWake, wake, drain: folding, dueTick, notify: sending });
   }
-  const medianOf = (what: keyof (typeof rounds)[number]): Work => middle(rounds.map((one) => one[what]));
+  const toMedian = (what: keyof (typeof rounds)[number]): Work => middle(rounds.map((one) => one[what]));
   const historyTable = createDynamoTable(client, {
     tableName: historyTableName('bench'),
     schema: historySchema,
@@ -359,9 +359,9 @@ async function measureNotifications(): Promise<NotificationWork> {
   const stored = await historyTable.query({ pk: sentPk(NOTIFIED), limit: 5 });
   for (const each of [notifyingTick, notificationDrain, notify]) each[Symbol.dispose]();
   return {
-    ...{ plainIdleTick: medianOf('plainIdleTick'), idleTick: medianOf('idleTick') },
-    ...{ plainWake: medianOf('plainWake'), wake: medianOf('wake'), drain: medianOf('drain') },
-    ...{ dueTick: medianOf('dueTick'), notify: medianOf('notify') },
+    ...{ plainIdleTick: toMedian('plainIdleTick'), idleTick: toMedian('idleTick') },
+    ...{ plainWake: toMedian('plainWake'), wake: toMedian('wake'), drain: toMedian('drain') },
+    ...{ dueTick: toMedian('dueTick'), notify: toMedian('notify') },
     startCpuMs: { notify: notify.startCpuMs, drainSink: notificationDrain.startCpuMs },
     messageBytes: averageBytes(stored),
   };

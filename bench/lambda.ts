@@ -88,13 +88,13 @@ export async function startEnvironment(file: string, env: Record<string, string>
     env,
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
   });
-  const started = (await answerOf(child)) as unknown as Pick<Environment, 'importMs' | 'startCpuMs'>;
+  const started = (await readAnswer(child)) as unknown as Pick<Environment, 'importMs' | 'startCpuMs'>;
   return {
     ...started,
     ageMs: () => performance.now() - startedAt,
     async invoke(event) {
       child.send(event as object);
-      const answer = await answerOf(child);
+      const answer = await readAnswer(child);
       if (answer.error !== undefined) throw new Error(answer.error);
       const { batchItemFailures = [] } = (answer.result ?? {}) as { batchItemFailures?: unknown[] };
       if (batchItemFailures.length > 0)
@@ -105,7 +105,7 @@ export async function startEnvironment(file: string, env: Record<string, string>
   };
 }
 
-async function answerOf(child: ChildProcess): Promise<Answer> {
+async function readAnswer(child: ChildProcess): Promise<Answer> {
   const gone = new AbortController();
   const [answer] = (await Promise.race([
     once(child, 'message', { signal: gone.signal }),

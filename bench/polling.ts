@@ -55,7 +55,7 @@ interface Cost {
   readonly wallMs: number;
 }
 
-async function costOf<T>(work: () => Promise<T>): Promise<Cost & { readonly result: T }> {
+async function measureCost<T>(work: () => Promise<T>): Promise<Cost & { readonly result: T }> {
   globalThis.gc?.();
   const cpu = process.cpuUsage();
   const start = performance.now();
@@ -169,7 +169,7 @@ for (let round = 0; round < rounds; round += 1) {
       for (let at = 1; at < repeats; at += 1) await work();
       return work();
     };
-    costs.set(work, await costOf(sample));
+    costs.set(work, await measureCost(sample));
   }
   const a = costs.get(poll);
   const b = costs.get(floor);
@@ -186,10 +186,10 @@ const commits: number[] = [];
 let details = 0;
 let moved = 0;
 for (let round = 0; round < rounds; round += 1) {
-  const least = await costOf(floor);
+  const least = await measureCost(floor);
   await upstream.ask({ change: CHANGES });
   const before = times.commitMs;
-  const full = await costOf(poll);
+  const full = await measureCost(poll);
   const commit = times.commitMs - before;
   if (full.result.events < CHANGES) throw new Error(`${CHANGES} changes gave ${full.result.events} events.`);
   details += full.result.requests - pages;

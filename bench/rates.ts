@@ -54,8 +54,8 @@ for (let round = -1; round < rounds; round += 1) {
   // The order alternates, so that noise of the machine affects all sides equally.
   const work = [
     async () => bare.push(await rateOfBare()),
-    async () => one.push(await rateOf(1, EVENTS)),
-    async () => fifty.push(await rateOf(ENDPOINTS, EVENTS_OF_FIFTY)),
+    async () => one.push(await measureRate(1, EVENTS)),
+    async () => fifty.push(await measureRate(ENDPOINTS, EVENTS_OF_FIFTY)),
   ];
   for (const measure of round % 2 === 0 ? work : work.reverse()) await measure();
   if (round < 0) for (const rates of [bare, one, fifty]) rates.length = 0;
@@ -87,7 +87,7 @@ async function rateOfBare(): Promise<number> {
 }
 
 /** Returns the total rate of concurrent new sinks, each with the given number of events. */
-async function rateOf(count: number, eventsEach: number): Promise<number> {
+async function measureRate(count: number, eventsEach: number): Promise<number> {
   const ids = Array.from({ length: count }, () => `sink-${++sinks}`);
   for (const id of ids) await addSink(wire, id, `${url}${id}`, EVENTS, EVENTS - eventsEach);
   const { seconds, result } = await timed(() => Promise.all(ids.map((id) => drain(wire, id))));

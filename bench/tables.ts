@@ -90,7 +90,7 @@ async function openDynoxide(folder: string): Promise<Opened> {
   await createTables(client, 'bench');
   return {
     table: createDynamoTable(client, { tableName: 'bench' }),
-    cpu: () => cpuOf(dynamo.pid),
+    cpu: () => readCpu(dynamo.pid),
     close: () => dynamo.stop(),
   };
 }
@@ -150,7 +150,7 @@ function cpuOfThis(): number {
 }
 
 /** Returns the CPU time of another process in ms. Linux only. */
-function cpuOf(pid: number): number {
+function readCpu(pid: number): number {
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [];
   return ((Number(fields[11]) + Number(fields[12])) * 1000) / TICKS_PER_SECOND;
 }

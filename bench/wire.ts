@@ -188,7 +188,7 @@ export function createBareLoop(
             type: 'job.status_changed',
             sequence: event.sequence,
           },
-          ...{ jobNumber: jobOf(event.sequence), at, latencyMs: Date.now() - at, outcome: 'delivered' },
+          ...{ jobNumber: toJobNumber(event.sequence), at, latencyMs: Date.now() - at, outcome: 'delivered' },
           ...{ status, excerpt: '', cause: 'live' },
         });
         if (attempts.length < LOG_BATCH) continue;
@@ -223,13 +223,13 @@ export function median(values: readonly number[]): number {
   return percentile(values, 0.5);
 }
 
-function jobOf(sequence: number): number {
+function toJobNumber(sequence: number): number {
   return 100_000 + (sequence % JOBS);
 }
 
 /** Returns an event of typical size, as the log stores it. */
 function toItem(sequence: number, time: number): Item {
-  const jobNumber = jobOf(sequence);
+  const jobNumber = toJobNumber(sequence);
   const draft: EventDraft = {
     ...{ type: 'job.status_changed', jobNumber, time },
     data: {

@@ -99,7 +99,7 @@ async function createRig(makeTable: () => Promise<Table> = async () => createMem
 type Rig = Awaited<ReturnType<typeof createRig>>;
 
 /** All items of an account, except its deletion marker. */
-async function everythingOf(table: Table, ref: AccountRef): Promise<Item[]> {
+async function readAllItems(table: Table, ref: AccountRef): Promise<Item[]> {
   const { region, account } = ref;
   const single = [keys.account, keys.status, keys.token, keys.wake, keys.credentials].map((of) => of(ref));
   const whole = [...peoplePks(ref), ...[indexPk, snapshotPk, groupPk, logPk].map((of) => of(ref))];
@@ -401,7 +401,7 @@ eachTable('accounts', (makeTable, kind) => {
       const told = async () =>
         toSink((await rig.table.get(keys.sink('us', NOTIFICATIONS_SINK))) as Item).accounts;
       expect(await told()).toEqual(['acme', 'acme-2']);
-      const others = await everythingOf(rig.table, ACME_2);
+      const others = await readAllItems(rig.table, ACME_2);
       const endpoints = {
         ...rig.deps,
         secrets: await openLocalSigningSecrets(rig.table, new Uint8Array(32).fill(7)),
@@ -412,14 +412,14 @@ eachTable('accounts', (makeTable, kind) => {
       } as unknown as Parameters<typeof createEndpoint>[0];
       const input = { id: 'shop', url: 'https://shop.example.com/', accounts: ['acme', 'acme-2'] };
       expect(await createEndpoint(endpoints, 'us', input)).toMatchObject({ kind: 'created' });
-      expect((await everythingOf(rig.table, ACME)).length).toBeGreaterThan(240);
+      expect((await readAllItems(rig.table, ACME)).length).toBeGreaterThan(240);
 
       expect(await deleteAccount(rig.deps, ACME)).toEqual({ kind: 'deleted', complete: true });
-      expect(await everythingOf(rig.table, ACME)).toEqual([]);
+      expect(await readAllItems(rig.table, ACME)).toEqual([]);
       expect(await rig.due()).toEqual(['acme-2']);
       expect(await told()).toEqual(['acme-2']);
       expect(await rig.table.query({ pk: accountPk('us') })).toHaveLength(1);
-      const left = await everythingOf(rig.table, ACME_2);
+      const left = await readAllItems(rig.table, ACME_2);
       expect(left.filter(({ pk }) => !pk.endsWith('#shop'))).toEqual(others);
 
       expect(await readEndpoint(endpoints, 'us', 'shop')).toMatchObject({ accounts: ['acme', 'acme-2'] });
@@ -459,11 +459,11 @@ eachTable('accounts', (makeTable, kind) => {
       const hasty = { ...rig.deps, now: () => rig.clock.now + (calls++ > 5 ? 1000 : 0) };
       expect(await deleteAccount(hasty, ACME, {}, 1000)).toEqual({ kind: 'deleted', complete: false });
       expect(await readAccount(rig.deps, ACME)).toBeUndefined();
-      expect((await everythingOf(rig.table, ACME)).length).toBeGreaterThan(0);
+      expect((await readAllItems(rig.table, ACME)).length).toBeGreaterThan(0);
       expect(await rig.create()).toMatchObject({ kind: 'conflict' });
       calls = 0;
       await workOffDeletions(rig.deps, 'us', rig.clock.now + 1000);
-      expect(await everythingOf(rig.table, ACME)).toEqual([]);
+      expect(await readAllItems(rig.table, ACME)).toEqual([]);
     });
 
     test('completes wherever it is interrupted: by repetition, or by the next tick', async () => {
@@ -483,11 +483,11 @@ eachTable('accounts', (makeTable, kind) => {
           (deps) => deleteAccount(deps, ACME),
           async (rig, where) => {
             const begun = (await readAccount(rig.deps, ACME)) === undefined;
-            if (!begun) expect((await everythingOf(rig.table, ACME)).length, where).toBeGreaterThan(5);
+            if (!begun) expect((await readAllItems(rig.table, ACME)).length, where).toBeGreaterThan(5);
             rig.clock.now += LATER_MS;
             if (goOn === 'again' || !begun) await deleteAccount(rig.deps, ACME);
             else await workOffDeletions(rig.deps, 'us', rig.clock.now + 10_000);
-            expect(await everythingOf(rig.table, ACME), where).toEqual([]);
+            expect(await readAllItems(rig.table, ACME), where).toEqual([]);
             rig.clock.now += LATER_MS;
             expect(await rig.create(), where).toMatchObject({ kind: 'created' });
           },
@@ -504,7 +504,7 @@ eachTable('accounts', (makeTable, kind) => {
       const former = await rig.log.head(ACME);
       const cursor = await rig.table.get(keys.cursor('us', 'erp', 'acme'));
       expect(await deleteAccount(rig.deps, ACME)).toMatchObject({ complete: true });
-      expect(await everythingOf(rig.table, ACME)).toEqual([]);
+      expect(await readAllItems(rig.table, ACME)).toEqual([]);
       // A token requested before; a drain and a wake-up after their reads.
       await tableTokenCache(rig.table, ACME, 'v1').save({ value: 'token', expiresAt: START + 1e6 });
       await rig.table.write({ put: { ...keys.parked('us', 'erp', 'acme', '1', 9), text: 'late' } });
@@ -606,7 +606,7 @@ eachTable('accounts', (makeTable, kind) => {
       await fill(rig, ACME);
       await deleteAccount(rig.deps, ACME);
       expect(await wakeSinks(rig.table, ACME, 231, START)).toEqual([]);
-      expect(await everythingOf(rig.table, ACME)).toEqual([]);
+      expect(await readAllItems(rig.table, ACME)).toEqual([]);
     });
   });
 
@@ -664,7 +664,7 @@ eachTable('accounts', (makeTable, kind) => {
       for (let at = 0; ; at += 1) {
         const { tracker, done } = await during(at, (deps) => deleteAccount(deps, ACME));
         if (!done) break;
-        expect([at, await everythingOf(tracker.table, ACME)]).toEqual([at, []]);
+        expect([at, await readAllItems(tracker.table, ACME)]).toEqual([at, []]);
       }
     });
 

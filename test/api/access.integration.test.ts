@@ -9,7 +9,7 @@ import type { Route } from '../../shared/api/route.ts';
 import { routes } from '../../shared/api/routes/all.ts';
 import { historySchema } from '../../shared/storage/schema.ts';
 import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
-import { type Asked, operations, requestsOf } from '../support/api-requests.ts';
+import { type Asked, getRequests, operations } from '../support/api-requests.ts';
 import {
   type ApiWorld,
   createApiWorld,
@@ -32,7 +32,7 @@ interface Asker {
 const ROLES = ['read', 'operate', 'admin'] as const;
 type Outcome = 'unauthorized' | 'forbidden' | 'as if absent' | 'not denied';
 
-function askersOf(world: ApiWorld): Asker[] {
+function listCallers(world: ApiWorld): Asker[] {
   return [
     { name: 'nobody', secret: undefined },
     { name: 'a wrong key', secret: `jw_${'a'.repeat(12)}_${'A'.repeat(43)}` },
@@ -65,11 +65,11 @@ interface Thing {
 }
 
 /** Resources by the first part of paths with parameters. A new one is missing here until its owner is defined. */
-function thingsOf(path: string, world: ApiWorld): Thing[] {
+function listResources(path: string, world: ApiWorld): Thing[] {
   const [, , kind = ''] = path.split('/');
   const { ids } = world;
   const [job = 0] = ids.jobs;
-  const replayOf = (id: string) => ids.replays[id]?.[0] ?? '';
+  const getReplay = (id: string) => ids.replays[id]?.[0] ?? '';
   switch (kind) {
     case 'accounts':
       return [OWN, FOREIGN, FAR].map((id) => {
@@ -96,8 +96,8 @@ function thingsOf(path: string, world: ApiWorld): Thing[] {
         .filter(([id]) => !replays || ids.replays[id])
         .map(([id, accounts]) => ({
           name: id,
-          params: { id, replay: replayOf(id) },
-          absent: { id: 'no-such-endpoint', replay: replayOf(id) },
+          params: { id, replay: getReplay(id) },
+          absent: { id: 'no-such-endpoint', replay: getReplay(id) },
           accounts,
         }));
     }
@@ -140,7 +140,7 @@ function thingsOf(path: string, world: ApiWorld): Thing[] {
         })),
       );
     default:
-      throw new Error(`It is not known here whose /v1/${kind}/… are: say so in thingsOf.`);
+      throw new Error(`It is not known here whose /v1/${kind}/… are: say so in listResources.`);
   }
 }
 
@@ -158,14 +158,14 @@ function expected({ spec }: Route, { may }: Asker, thing: Thing | undefined): Ou
 }
 
 /** A request that the route accepts, with a body of its schema. */
-function sampleOf({ spec }: Route, world: ApiWorld): Asked {
+function createSampleRequest({ spec }: Route, world: ApiWorld): Asked {
   const operation = operations.find(
     ({ path, method }) => path === spec.path && method === spec.method.toUpperCase(),
   );
   if (!operation) throw new Error(`${spec.path} is not in the document.`);
   const fits = ({ body, path }: Asked) =>
     !path.includes('?') && (!spec.body || spec.body.safeParse(JSON.parse(body ?? '{}')).success);
-  const asked = fc.sample(requestsOf(operation, world).valid, { seed: 7, numRuns: 500 }).find(fits);
+  const asked = fc.sample(getRequests(operation, world).valid, { seed: 7, numRuns: 500 }).find(fits);
   if (!asked) throw new Error(`No body was found that ${spec.path} takes.`);
   const { 'Content-Type': type } = asked.headers;
   return { ...asked, headers: type === undefined ? {} : { 'Content-Type': type } };
@@ -194,7 +194,7 @@ async function ask(
 }
 let asks = 0;
 
-function outcomeOf(status: number): Outcome {
+function getOutcome(status: number): Outcome {
   if (status === 401) return 'unauthorized';
   if (status === 403) return 'forbidden';
   return status === 404 ? 'as if absent' : 'not denied';
@@ -202,7 +202,7 @@ function outcomeOf(status: number): Outcome {
 
 const makeWorld = () =>
   createApiWorld({ table: createMemoryTable(), history: createMemoryTable(historySchema) });
-const nameOf = ({ spec }: Route) => `${spec.method.toUpperCase()} ${spec.path}`;
+const getName = ({ spec }: Route) => `${spec.method.toUpperCase()} ${spec.path}`;
 
 describe('every route allows each key exactly what its role and its accounts permit', () => {
   test('matches the permission matrix', { timeout: 120_000 }, async () => {
@@ -216,17 +216,17 @@ describe('every route allows each key exactly what its role and its accounts per
     };
     for (const route of routes) {
       const { spec } = route;
-      const sample = sampleOf(route, world);
+      const sample = createSampleRequest(route, world);
       const hasParams = /\{/.test(spec.path) && spec.role !== null;
-      const things = hasParams ? thingsOf(spec.path, world) : [undefined];
-      for (const asker of askersOf(world)) {
+      const things = hasParams ? listResources(spec.path, world) : [undefined];
+      for (const asker of listCallers(world)) {
         for (const thing of things) {
           const want = expected(route, asker, thing);
           const got = await ask(world, sample, spec, asker, { ...thing?.params });
           await world.undo();
           tally[want] += 1;
-          const what = `${nameOf(route)} by ${asker.name} on ${thing?.name}: ${got.status} ${got.text.slice(0, 200)}`;
-          const is = spec.role === null ? 'not denied' : outcomeOf(got.status);
+          const what = `${getName(route)} by ${asker.name} on ${thing?.name}: ${got.status} ${got.text.slice(0, 200)}`;
+          const is = spec.role === null ? 'not denied' : getOutcome(got.status);
           // Readable resources may not exist yet.
           const isEmpty = want === 'not denied' && got.status === 404 && isUnbegun(spec.path, thing);
           if (is !== want && !isEmpty) wrong.push(`${what}; expected ${want}`);
@@ -261,7 +261,7 @@ const named = (headers: Headers) => [...headers.keys()].sort().join();
 
 describe('a list', () => {
   /** All entries of a list, by `next`. */
-  async function listOf(world: ApiWorld, path: string, name: string, secret: string) {
+  async function requestList(world: ApiWorld, path: string, name: string, secret: string) {
     const all: Record<string, unknown>[] = [];
     let next: string | null = null;
     do {
@@ -288,7 +288,7 @@ describe('a list', () => {
       Object.fromEntries(
         await Promise.all(
           (['all', 'own', 'foreign'] as const).map(async (scope) => {
-            const shown = await listOf(world, path, name, keys[`admin ${scope}`].secret);
+            const shown = await requestList(world, path, name, keys[`admin ${scope}`].secret);
             return [scope, [...new Set(shown.map(what))].sort()];
           }),
         ),
@@ -321,7 +321,7 @@ describe('a list', () => {
     };
     expect([await regions('all'), await regions('own')]).toEqual([[...REGIONS], []]);
     const roles = async (role: Role) => {
-      const seen = await listOf(world, '/v1/keys', 'keys', keys[`${role} own`].secret);
+      const seen = await requestList(world, '/v1/keys', 'keys', keys[`${role} own`].secret);
       return seen.map(({ role: of }) => of).sort();
     };
     expect(await roles('admin')).toEqual(['admin', 'operate', 'read']);
@@ -341,7 +341,7 @@ describe('a list', () => {
     for (const list of ['deliveries', 'parked', 'dead']) {
       const of = async (scope: Scope) => {
         const path = `/v1/endpoints/both/${list}`;
-        const shown = await listOf(world, path, list, world.keys[`read ${scope}`].secret);
+        const shown = await requestList(world, path, list, world.keys[`read ${scope}`].secret);
         return [...new Set(shown.map(({ account }) => account))].sort();
       };
       const own = await of('own');
@@ -351,10 +351,10 @@ describe('a list', () => {
       ).toEqual([]);
     }
     expect(
-      (await listOf(world, '/v1/endpoints/both/deliveries', 'deliveries', world.keys['read all'].secret))
+      (await requestList(world, '/v1/endpoints/both/deliveries', 'deliveries', world.keys['read all'].secret))
         .length,
     ).toBeGreaterThan(
-      (await listOf(world, '/v1/endpoints/both/deliveries', 'deliveries', world.keys['read own'].secret))
+      (await requestList(world, '/v1/endpoints/both/deliveries', 'deliveries', world.keys['read own'].secret))
         .length,
     );
   });

@@ -657,20 +657,20 @@ const pair = fc.oneof(
     .map(([one, changes]) => {
       const other = structuredClone(one);
       for (const [where, how] of changes) {
-        const nodes = nodesOf(other);
+        const nodes = getNodes(other);
         alter(nodes[where % nodes.length], how);
       }
       return [one, other];
     }),
 );
 
-function nodesOf(schema: Any): Any[] {
+function getNodes(schema: Any): Any[] {
   const inner = [
     ...(schema.anyOf ?? []),
     ...Object.values(schema.properties ?? {}),
     schema.items ?? [],
   ].flat();
-  return [schema, ...inner.flatMap(nodesOf)];
+  return [schema, ...inner.flatMap(getNodes)];
 }
 
 function alter(node: Any, how: number): void {
@@ -754,6 +754,6 @@ describe('random schemas', () => {
 
 function open(schema: Any): Any {
   const copy = structuredClone(schema);
-  for (const node of nodesOf(copy)) delete node.additionalProperties;
+  for (const node of getNodes(copy)) delete node.additionalProperties;
   return copy;
 }

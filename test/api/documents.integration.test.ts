@@ -43,18 +43,18 @@ const notes = readFileSync('docs/api-changes.md', 'utf8');
 function unannounced(breaking: readonly string[], before: string, after: string, text: string): string[] {
   const major = (version: string) => Number(version.split('.')[0]);
   if (major(after) <= major(before)) return [...breaking];
-  const note = noteOf(after, text) ?? '';
+  const note = findNote(after, text) ?? '';
   return breaking.filter((one) => !note.includes(`\`${one}\``));
 }
 
-function noteOf(version: string, text: string): string | undefined {
+function findNote(version: string, text: string): string | undefined {
   return text.split(/^## /m).find((section) => section.split(/\s/, 1)[0] === version);
 }
 
 test('all documents have the same version, and it has notes', () => {
   const versions = Object.keys(documents).map((name) => read(`docs/${name}`).info.version);
   expect(new Set(versions).size).toBe(1);
-  expect(noteOf(versions[0], notes)).toBeDefined();
+  expect(findNote(versions[0], notes)).toBeDefined();
 });
 
 test('a breaking change requires a new major version and its name in the notes', () => {
@@ -132,12 +132,12 @@ describe('the AsyncAPI document', () => {
 
   test('has every event type in each of its channels', () => {
     const { channels } = asyncApiDocument() as Any;
-    const typesOf = (channel: string) => Object.keys(channels[channel].messages).sort();
+    const getTypes = (channel: string) => Object.keys(channels[channel].messages).sort();
     const logged = eventTypes.filter((type) => type !== 'jobwire.ping').sort();
-    expect(typesOf('webhook')).toEqual([...eventTypes].sort());
-    expect(typesOf('topic')).toEqual([...logged, 'reference'].sort());
-    expect(typesOf('stream')).toEqual([...logged, 'cursor'].sort());
-    expect([...typesOf('accountStream'), ...typesOf('regionStream')].sort()).toEqual(
+    expect(getTypes('webhook')).toEqual([...eventTypes].sort());
+    expect(getTypes('topic')).toEqual([...logged, 'reference'].sort());
+    expect(getTypes('stream')).toEqual([...logged, 'cursor'].sort());
+    expect([...getTypes('accountStream'), ...getTypes('regionStream')].sort()).toEqual(
       [...logged, 'cursor', 'cursor'].sort(),
     );
   });

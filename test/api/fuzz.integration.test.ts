@@ -9,10 +9,10 @@ import { expect, test } from 'vitest';
 import { PROBLEM_TYPE, type ProblemKind, problems } from '../../shared/api/problems.ts';
 import {
   type Asked,
+  getRequests,
   namedSchemas,
   type Operation,
   operations,
-  requestsOf,
   type Schema,
 } from '../support/api-requests.ts';
 import { type ApiWorld, CANARY, createApiWorld, OWN, SIGNING_SECRET } from '../support/api-world.ts';
@@ -63,8 +63,8 @@ eachTable('every operation', (makeTable, kind, makeHistoryTable) => {
     let answers = 0;
     const { numRuns } = kind === 'in memory' ? runs(10, 120) : runs(1, 15);
     for (const operation of operations) {
-      const after = await nextsOf(world, operation);
-      const { valid, strange } = requestsOf(operation, world, after);
+      const after = await listNextCursors(world, operation);
+      const { valid, strange } = getRequests(operation, world, after);
       // One seed per operation, so that new operations do not change the requests of others.
       const seed = [...operation.operationId].reduce((sum, one) => (sum * 31 + one.charCodeAt(0)) | 0, SEED);
       const property = fc.asyncProperty(fc.oneof(valid, strange), async (asked) => {
@@ -88,7 +88,7 @@ eachTable('every operation', (makeTable, kind, makeHistoryTable) => {
     }
     // Short runs may miss requests that need several matching values.
     for (const operation of operations) {
-      const { valid } = requestsOf(operation, world, await nextsOf(world, operation));
+      const { valid } = getRequests(operation, world, await listNextCursors(world, operation));
       for (const asked of succeeded.has(operation.operationId) ? [] : samples(valid, SEED, 200)) {
         const { status } = await check(world, asked).finally(() => world.undo());
         answers += 1;
@@ -119,7 +119,7 @@ eachTable('every operation', (makeTable, kind, makeHistoryTable) => {
     const named = operations.filter(({ path }) => path.includes('{'));
     const some = kind === 'in memory' ? 1 : sized(4, 1);
     for (const operation of named.filter((_, at) => at % some === 0)) {
-      const [sample] = fc.sample(requestsOf(operation, world).valid, { seed: SEED, numRuns: 1 });
+      const [sample] = fc.sample(getRequests(operation, world).valid, { seed: SEED, numRuns: 1 });
       const names = operation.parameters
         .filter((parameter) => parameter.in === 'path')
         .map(({ name }) => name);
@@ -186,7 +186,7 @@ async function check(world: ApiWorld, asked: Asked) {
   expect(response.headers.get('cache-control'), what).not.toBeNull();
 
   const said = `${text} ${JSON.stringify([...response.headers])} ${JSON.stringify(logged)}`;
-  for (const secret of [CANARY, SIGNING_SECRET, ...secretsOf(world)]) {
+  for (const secret of [CANARY, SIGNING_SECRET, ...getSecrets(world)]) {
     // A caller's path or parameter may be quoted.
     if (path.includes(secret)) continue;
     expect(said.includes(secret), `a secret in ${what}`).toBe(false);
@@ -238,7 +238,7 @@ const describe = (errors: readonly ErrorObject[] | null | undefined) =>
     .map(({ instancePath, message, params }) => `${instancePath} ${message} ${JSON.stringify(params)}`)
     .join('; ');
 
-function secretsOf(world: ApiWorld): string[] {
+function getSecrets(world: ApiWorld): string[] {
   return [
     ...Object.values(world.keys).map(({ secret }) => secret),
     world.revoked,
@@ -248,7 +248,7 @@ function secretsOf(world: ApiWorld): string[] {
 }
 
 /** The cursors in the pages of a list. */
-async function nextsOf(world: ApiWorld, { method, path, parameters }: Operation): Promise<string[]> {
+async function listNextCursors(world: ApiWorld, { method, path, parameters }: Operation): Promise<string[]> {
   if (method !== 'GET' || !parameters.some(({ name }) => name === 'after')) return [];
   const id = path.startsWith('/v1/endpoints') ? 'own' : path.startsWith('/v1/regions') ? 'us' : 'acme';
   const list = path

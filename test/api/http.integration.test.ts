@@ -7,7 +7,7 @@ import { routes } from '../../shared/api/routes/all.ts';
 import { historySchema } from '../../shared/storage/schema.ts';
 import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
 import { TableError } from '../../shared/storage/table.ts';
-import { type Asked, namedSchemas, operations, requestsOf, type Schema } from '../support/api-requests.ts';
+import { type Asked, getRequests, namedSchemas, operations, type Schema } from '../support/api-requests.ts';
 import { type ApiWorld, createApiWorld, OWN, sharedWorld } from '../support/api-world.ts';
 import { samples } from '../support/runs.ts';
 
@@ -47,7 +47,7 @@ async function ask(
 async function goodOne(world: ApiWorld, id: string): Promise<Asked> {
   const operation = operations.find(({ operationId }) => operationId === id);
   if (!operation) throw new Error(`There is no ${id}.`);
-  for (const asked of samples(requestsOf(operation, world).valid, 3, 300)) {
+  for (const asked of samples(getRequests(operation, world).valid, 3, 300)) {
     const { 'Idempotency-Key': _, 'If-Match': __, ...headers } = asked.headers;
     const plain = { ...asked, headers };
     const { status } = await send(world, plain);
@@ -181,7 +181,7 @@ describe('a POST with an Idempotency-Key', () => {
 });
 
 /** The path of a list that is not empty. */
-function listOf(world: ApiWorld, path: string): string {
+function getListPath(world: ApiWorld, path: string): string {
   const id = path.startsWith('/v1/endpoints') ? 'own' : path.startsWith('/v1/regions') ? 'us' : OWN;
   return path
     .replace('{id}', id)
@@ -233,7 +233,7 @@ describe('every list whose answer has `next`', () => {
         'x'.repeat(3000),
       ];
       for (const after of bad) {
-        const url = `${listOf(world, path)}?after=${encodeURIComponent(after)}`;
+        const url = `${getListPath(world, path)}?after=${encodeURIComponent(after)}`;
         const { status, headers, body } = await ask(world, 'GET', url);
         expect([url, status], JSON.stringify(body)).toEqual([url, 400]);
         expect(headers.get('content-type')).toBe('application/problem+json');
@@ -257,7 +257,7 @@ describe('every list', () => {
     '%s: has the same entries one by one as at once, each once',
     async (path, parameters) => {
       const { world } = shared;
-      const url = listOf(world, path);
+      const url = getListPath(world, path);
       const most = parameters.find(({ name }) => name === 'limit')?.schema.maximum;
       const whole = await ask(world, 'GET', `${url}?limit=${most}`);
       expect(whole.status, whole.text).toBe(200);
@@ -344,14 +344,14 @@ describe('CORS', () => {
     'access-control-request-method': 'PATCH',
     'access-control-request-headers': 'authorization,if-match',
   };
-  const corsOf = (headers: Headers) =>
+  const getCorsHeaders = (headers: Headers) =>
     [...headers.keys()].filter((name) => name.startsWith('access-control'));
 
   test('is disabled by default', async () => {
     const world = await worldWith();
     const asked = await world.app.request('/v1/accounts', { method: 'OPTIONS', headers: preflight });
-    expect([asked.status, corsOf(asked.headers)]).toEqual([401, []]);
-    expect(corsOf((await ask(world, 'GET', '/v1/key', { headers: preflight })).headers)).toEqual([]);
+    expect([asked.status, getCorsHeaders(asked.headers)]).toEqual([401, []]);
+    expect(getCorsHeaders((await ask(world, 'GET', '/v1/key', { headers: preflight })).headers)).toEqual([]);
   });
 
   test('allows configured origins: preflights need no key; other origins are rejected', async () => {

@@ -164,7 +164,7 @@ describe('the stored item', () => {
     const { run, written } = rig(createMemoryTable());
     await run(REQUEST);
     await run({ ...REQUEST, bearer: 'another-bearer-of-the-key' });
-    const all = written.map((item) => Buffer.from(bytesOf(item)).toString('latin1'));
+    const all = written.map((item) => Buffer.from(getBytes(item)).toString('latin1'));
     for (const secret of ['shown once', REQUEST.idempotencyKey, REQUEST.bearer, POST]) {
       for (const text of all) expect(text).not.toContain(secret);
     }
@@ -306,7 +306,7 @@ function rig(table: Table) {
   };
 }
 
-function bytesOf(item: Item): Uint8Array {
+function getBytes(item: Item): Uint8Array {
   return Buffer.concat(
     Object.entries(item).map(([name, value]) =>
       value instanceof Uint8Array ? Buffer.from(value) : Buffer.from(`${name}=${String(value)};`),

@@ -243,7 +243,7 @@ eachTable('the events of one job', (makeTable) => {
     expect(said.length).toBeGreaterThan(4);
     return { rig, inner, job, said };
   }
-  const idsOf = (texts: readonly string[]) => texts.map((text) => (JSON.parse(text) as JobEvent).id);
+  const getIds = (texts: readonly string[]) => texts.map((text) => (JSON.parse(text) as JobEvent).id);
 
   test('are listed oldest or newest first, by page, each once, as stored', async () => {
     const { rig, job, said } = await story();
@@ -257,7 +257,7 @@ eachTable('the events of one job', (makeTable) => {
           got.push(...page.events);
           after = page.next === null ? undefined : parseCursor(page.next);
         } while (after);
-        expect(idsOf(got)).toEqual(order === 'oldest' ? ids : [...ids].reverse());
+        expect(getIds(got)).toEqual(order === 'oldest' ? ids : [...ids].reverse());
         expect(got.map((text) => JSON.parse(text))).toEqual(order === 'oldest' ? said : [...said].reverse());
       }
     }
@@ -291,9 +291,9 @@ eachTable('the events of one job', (makeTable) => {
       after: parseCursor(String(first.next)),
       limit: 100,
     });
-    expect(idsOf(rest.events)).toEqual(left);
+    expect(getIds(rest.events)).toEqual(left);
     const newest = await readJobEvents(rig, rig.ref, job, { order: 'newest', limit: said.length });
-    expect([idsOf(newest.events), newest.next]).toEqual([[...left].reverse(), null]);
+    expect([getIds(newest.events), newest.next]).toEqual([[...left].reverse(), null]);
     expect(await readEvent(rig, rig.ref, 'e1', at)).toBeUndefined();
   });
 

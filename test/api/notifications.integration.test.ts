@@ -318,18 +318,18 @@ describe('a preview', () => {
 
 describe('messages', () => {
   test('are listed by account, job and recipient, newest first, and by state', async () => {
-    const idsOf = async (path: string) =>
+    const getIds = async (path: string) =>
       (await ask('GET', account + path)).body.messages.map(({ id }: Body) => id);
     const [first, second, third] = told().messages;
-    expect(await idsOf('/messages')).toEqual([third, second, first]);
-    expect(await idsOf('/messages?state=waiting')).toEqual([third, second, first]);
-    expect(await idsOf('/messages?state=sent')).toEqual([]);
-    expect(await idsOf('/jobs/1/messages')).toEqual([third, second, first]);
-    expect(await idsOf('/jobs/2/messages')).toEqual([]);
-    expect(await idsOf('/recipients/ann/messages')).toEqual([second, first]);
+    expect(await getIds('/messages')).toEqual([third, second, first]);
+    expect(await getIds('/messages?state=waiting')).toEqual([third, second, first]);
+    expect(await getIds('/messages?state=sent')).toEqual([]);
+    expect(await getIds('/jobs/1/messages')).toEqual([third, second, first]);
+    expect(await getIds('/jobs/2/messages')).toEqual([]);
+    expect(await getIds('/recipients/ann/messages')).toEqual([second, first]);
     const page = (await ask('GET', `${account}/messages?limit=2`)).body;
     expect(page.messages).toHaveLength(2);
-    expect(await idsOf(`/messages?limit=2&after=${page.next}`)).toEqual([first]);
+    expect(await getIds(`/messages?limit=2&after=${page.next}`)).toEqual([first]);
   });
 });
 

@@ -55,17 +55,17 @@ test('a month of quiet polls costs their units, at the price of each', () => {
     renewingPoll: quietPoll,
     sweepingPoll: quietPoll,
   };
-  expect(dollarsOf(marginalCosts(work, cell, 1), 'DynamoDB: quiet polls')).toBeCloseTo(
+  expect(getDollars(marginalCosts(work, cell, 1), 'DynamoDB: quiet polls')).toBeCloseTo(
     POLLS * (8 * PRICES.dynamoReadUnit + 3 * PRICES.dynamoWriteUnit),
   );
-  expect(dollarsOf(marginalCosts(work, cell, 1), 'DynamoDB: changes, token')).toBe(0);
+  expect(getDollars(marginalCosts(work, cell, 1), 'DynamoDB: changes, token')).toBe(0);
 });
 
 test('a function is billed for the CPU time of its share of a CPU, and for its waiting time', () => {
   const poll = { ...nothing, ms: 700, cpuMs: 100 };
   const work = { ...idle, quietPoll: poll, changingPoll: poll, renewingPoll: poll, sweepingPoll: poll };
   const seconds = (600 + (100 * ASSUMED.memoryOfOneCpuMb) / 1024) / 1000;
-  expect(dollarsOf(marginalCosts(work, cell, 1), 'Lambda: pollAccount')).toBeCloseTo(
+  expect(getDollars(marginalCosts(work, cell, 1), 'Lambda: pollAccount')).toBeCloseTo(
     POLLS * (seconds * PRICES.lambdaGbSecond + PRICES.lambdaRequest),
     2,
   );
@@ -83,13 +83,13 @@ test('an idle cell pays for its alarms, metrics, dashboards and empty queue read
   const drains = { ...nothing, metrics: ['b', 'c'] };
   const watched = { ...cell, alarmMetrics: 12, dashboards: 1, secrets: 1 };
   const lines = fixedCosts({ ...idle, idleTick: ticks, topicDrain: drains }, watched);
-  expect(dollarsOf(lines, 'Metrics, permanent')).toBeCloseTo(2 * 0.3);
-  expect(dollarsOf(lines, 'Metrics, while')).toBeCloseTo(0.3);
-  expect(dollarsOf(lines, 'Metrics evaluated')).toBeCloseTo(1.2);
-  expect(dollarsOf(lines, 'Dashboards')).toBe(3);
-  expect(dollarsOf(lines, 'Secrets')).toBe(0.4);
+  expect(getDollars(lines, 'Metrics, permanent')).toBeCloseTo(2 * 0.3);
+  expect(getDollars(lines, 'Metrics, while')).toBeCloseTo(0.3);
+  expect(getDollars(lines, 'Metrics evaluated')).toBeCloseTo(1.2);
+  expect(getDollars(lines, 'Dashboards')).toBe(3);
+  expect(getDollars(lines, 'Secrets')).toBe(0.4);
   // Two queues, five receivers each, three times a minute.
-  expect(dollarsOf(lines, 'SQS')).toBeCloseTo(2 * 5 * 3 * 43_800 * PRICES.sqsRequest);
+  expect(getDollars(lines, 'SQS')).toBeCloseTo(2 * 5 * 3 * 43_800 * PRICES.sqsRequest);
 });
 
 const notifying: NotificationWork = {
@@ -104,12 +104,12 @@ test('a thousand e-mails cost SES’s price, and their work excludes the account
   const drain = { ...nothing, readUnits: 9, writeUnits: 8 };
   const notify = { ...nothing, ms: 300, writeUnits: 37 };
   const lines = messageCosts({ ...notifying, wake, plainWake, drain, notify }, cell);
-  expect(dollarsOf(lines, 'SES')).toBeCloseTo(0.1);
-  expect(dollarsOf(lines, 'DynamoDB: adding')).toBeCloseTo(
+  expect(getDollars(lines, 'SES')).toBeCloseTo(0.1);
+  expect(getDollars(lines, 'DynamoDB: adding')).toBeCloseTo(
     1000 * (9 * PRICES.dynamoReadUnit + (3 + 8) * PRICES.dynamoWriteUnit),
   );
-  expect(dollarsOf(lines, 'DynamoDB: creating')).toBeCloseTo(37_000 * PRICES.dynamoWriteUnit);
-  expect(dollarsOf(lines, 'Lambda: notify')).toBeCloseTo(300 * 0.5 * PRICES.lambdaGbSecond, 3);
+  expect(getDollars(lines, 'DynamoDB: creating')).toBeCloseTo(37_000 * PRICES.dynamoWriteUnit);
+  expect(getDollars(lines, 'Lambda: notify')).toBeCloseTo(300 * 0.5 * PRICES.lambdaGbSecond, 3);
 });
 
 test('notifications cost the difference to a cell without them', () => {
@@ -122,10 +122,10 @@ test('notifications cost the difference to a cell without them', () => {
     notify: { ...nothing, metrics: ['MessagesSent'] },
   };
   const lines = notificationCosts(work, more, cell);
-  expect(dollarsOf(lines, 'SQS')).toBeCloseTo(2 * 5 * 3 * 43_800 * PRICES.sqsRequest);
-  expect(dollarsOf(lines, 'DynamoDB: ticks')).toBeCloseTo(4 * 43_800 * PRICES.dynamoReadUnit);
-  expect(dollarsOf(lines, 'Metrics, while')).toBeCloseTo(0.6);
-  expect(dollarsOf(lines, 'Metrics evaluated')).toBeCloseTo(1.2);
+  expect(getDollars(lines, 'SQS')).toBeCloseTo(2 * 5 * 3 * 43_800 * PRICES.sqsRequest);
+  expect(getDollars(lines, 'DynamoDB: ticks')).toBeCloseTo(4 * 43_800 * PRICES.dynamoReadUnit);
+  expect(getDollars(lines, 'Metrics, while')).toBeCloseTo(0.6);
+  expect(getDollars(lines, 'Metrics evaluated')).toBeCloseTo(1.2);
   expect(total(notificationCosts(notifying, cell, cell))).toBe(0);
 });
 
@@ -199,7 +199,7 @@ test.each([
   expect(() => replaceBetween(document, 'marginal', 'new')).toThrow(/costs:marginal/);
 });
 
-function dollarsOf(lines: readonly Line[], what: string): number {
+function getDollars(lines: readonly Line[], what: string): number {
   const found = lines.filter((line) => line.what.startsWith(what));
   expect(found).toHaveLength(1);
   return found[0]?.dollars ?? Number.NaN;

@@ -2,7 +2,7 @@
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
 import type { Role } from '../../shared/api/key-input.ts';
-import { faultsOf, signedIn } from '../support/browser.ts';
+import { getFaults, signedIn } from '../support/browser.ts';
 import { furnishedDesk, goTo, places } from './desk.ts';
 
 const desk = furnishedDesk();
@@ -33,19 +33,19 @@ test.each(KEYS)(
       // Another account is not found with this key.
       if (accounts && place.name === 'an account that was created through the API') continue;
       await goTo(desk, page, place);
-      for (const name of await controlsOf(page)) {
+      for (const name of await getControls(page)) {
         if (forbidden.test(name) && !VIEW_CONTROLS.test(name)) wrong.push(`${place.name} offers ${name}`);
       }
       const foreign = accounts && (await page.locator('main').innerText()).match(/.*\bkiwi\b.*/)?.[0];
       if (foreign) wrong.push(`${place.name} shows ${foreign}`);
-      wrong.push(...faultsOf(page).map((fault) => `${place.name}: ${fault}`));
+      wrong.push(...getFaults(page).map((fault) => `${place.name}: ${fault}`));
     }
     expect(wrong).toEqual([]);
   },
 );
 
 /** Returns the accessible names of the buttons and links of a page. */
-function controlsOf(page: Page): Promise<string[]> {
+function getControls(page: Page): Promise<string[]> {
   return page.evaluate(() =>
     [...document.querySelectorAll<HTMLElement>('main button, main a, main [role="menuitem"]')]
       .filter((one) => one.checkVisibility({ visibilityProperty: true }))

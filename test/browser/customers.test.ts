@@ -206,7 +206,7 @@ describe('a template', () => {
     await site.api('/accounts/acme/recipients', { body: { name: 'Bo', email: 'bo@customer.example' } });
     const page = await signedIn(site, `${AT}/templates`);
     await page.getByRole('link', { name: 'Dispatched, E-mail, English (United States): default' }).click();
-    const mail = mailOf(page);
+    const mail = getMailFrame(page);
     await mail.getByRole('heading', { name: 'SPRING-38' }).waitFor();
 
     await page.getByRole('button', { name: 'Customize: Subject' }).click();
@@ -268,7 +268,7 @@ describe('a template', () => {
     const page = await signedIn(site, path);
     await page.getByRole('button', { name: 'Customize: HTML' }).click();
     await field(page, 'HTML').fill(HOSTILE);
-    const mail = mailOf(page);
+    const mail = getMailFrame(page);
     const link = mail.getByText('press me');
     await link.waitFor();
     const frame = page.frames().find((one) => one.url().endsWith('/mail-frame.html'));
@@ -416,7 +416,7 @@ test('a channel that is not configured causes a note with instructions', async (
   await page.getByText(/SMS is not configured:/).waitFor();
 });
 
-const mailOf = (page: Page): FrameLocator => page.frameLocator('iframe[title^="Preview"]');
+const getMailFrame = (page: Page): FrameLocator => page.frameLocator('iframe[title^="Preview"]');
 
 async function subjects(): Promise<(string | null)[]> {
   const answer = await site.mailbox.fetch(new Request('http://localhost/mailbox/messages'));

@@ -20,7 +20,7 @@ test('no page loads more than 250 kB of compressed script before its charts', as
     string,
     Chunk
   >;
-  const bytesOf = (file: string): number => gzipSync(readFileSync(join(folder, file))).length;
+  const getBytes = (file: string): number => gzipSync(readFileSync(join(folder, file))).length;
 
   /** Returns the scripts of a chunk and of its static imports. */
   const withImports = (name: string, files = new Set<string>()): Set<string> => {
@@ -37,7 +37,7 @@ test('no page loads more than 250 kB of compressed script before its charts', as
     if (/charts?\.tsx$/i.test(name)) return;
     const files = new Set([...before, ...withImports(name)]);
     if (files.size === before.size) return;
-    pages.push({ name, files, bytes: [...files].reduce((sum, file) => sum + bytesOf(file), 0) });
+    pages.push({ name, files, bytes: [...files].reduce((sum, file) => sum + getBytes(file), 0) });
     for (const next of chunks[name]?.dynamicImports ?? []) follow(next, files);
   };
   for (const name of Object.keys(chunks)) if (name.endsWith('.html')) follow(name, new Set());
@@ -46,8 +46,8 @@ test('no page loads more than 250 kB of compressed script before its charts', as
   const all = new Set(pages.flatMap(({ files }) => [...files]));
   const list = [
     ...pages.map(({ name, bytes }) => `${bytes} bytes for ${name}`),
-    `${[...all].reduce((sum, file) => sum + bytesOf(file), 0)} bytes in all:`,
-    ...[...all].map((file) => `  ${bytesOf(file)} ${file}`),
+    `${[...all].reduce((sum, file) => sum + getBytes(file), 0)} bytes in all:`,
+    ...[...all].map((file) => `  ${getBytes(file)} ${file}`),
   ].join('\n');
   console.log(list);
   expect(pages.length, 'pages').toBeGreaterThan(4);

@@ -59,7 +59,7 @@ async function newEndpoint(more: object = {}): Promise<Endpoint> {
 
 const endpointNow = (id: string) => site.api<Endpoint>(`/endpoints/${id}?region=us`);
 /** Collects the page's requests with a method from now on. */
-function requestsOf(page: Page, method: string): Request[] {
+function getRequests(page: Page, method: string): Request[] {
   const requests: Request[] = [];
   page.on('request', (request) => {
     if (request.method() === method) requests.push(request);
@@ -128,7 +128,7 @@ describe('accounts', () => {
     });
     expect(await everythingOn(page)).not.toContain(clientSecret);
 
-    const patches = requestsOf(page, 'PATCH');
+    const patches = getRequests(page, 'PATCH');
     await field(page, 'Poll interval (seconds)').fill('45');
     await button(page, 'Save interval').click();
     await toast(page, 'saved.').waitFor();
@@ -193,7 +193,7 @@ describe('accounts', () => {
     'an error of %s (%#) appears at the field and in a summary that leads to it',
     async (name, typed, message) => {
       const page = await signedIn(site, '/setup/new-account?region=us');
-      const posts = requestsOf(page, 'POST');
+      const posts = getRequests(page, 'POST');
       const values = {
         Id: 'nova',
         'Client id': 'id',
@@ -354,7 +354,7 @@ describe('endpoints', () => {
   test('a save sends only edited fields and does not overwrite changes made meanwhile', async () => {
     const { id } = await newEndpoint({ description: 'Initial', headers: { 'x-a': 'b' } });
     const page = await signedIn(site, `/setup/endpoints/us/${id}`);
-    const patches = requestsOf(page, 'PATCH');
+    const patches = getRequests(page, 'PATCH');
     await field(page, 'Description').fill('Mine');
     await button(page, 'Save changes').click();
     await toast(page, 'saved.').waitFor();
@@ -411,7 +411,7 @@ describe('endpoints', () => {
 
   test('all errors of a form appear at once, each at its field', async () => {
     const page = await signedIn(site, '/setup/new-endpoint?region=us');
-    const posts = requestsOf(page, 'POST');
+    const posts = getRequests(page, 'POST');
     await field(page, 'Id').fill('No Such');
     await group(page, 'Accounts').getByLabel('Selected accounts').check();
     await group(page, 'Event types').getByLabel('Selected types').check();

@@ -6,22 +6,22 @@ const site = scriptedSite({
   prepare: (world) => void world.addAccount({ region: 'nz', name: 'kiwi' }),
 });
 
-const statusOf = async (job: number): Promise<string | null> => {
+const getStatus = async (job: number): Promise<string | null> => {
   const { jobs } = await site.api<{ jobs: { jobNumber: number; status: string }[] }>('/accounts/acme/jobs');
   return jobs.find(({ jobNumber }) => jobNumber === job)?.status ?? null;
 };
 
 test('what happens in a scripted ordering service is seen at once, and is still known after a restart', async () => {
   const job = site.account.createJob({ status: 'Scheduled' });
-  await expect.poll(() => statusOf(job)).toBe('Scheduled');
+  await expect.poll(() => getStatus(job)).toBe('Scheduled');
   site.account.setStatus(job, 'In production');
-  await expect.poll(() => statusOf(job)).toBe('In production');
+  await expect.poll(() => getStatus(job)).toBe('In production');
   const { url } = site;
   await site.stop();
   await expect(fetch(url)).rejects.toThrow();
   await site.start();
   expect(site.url).toBe(url);
-  expect(await statusOf(job)).toBe('In production');
+  expect(await getStatus(job)).toBe('In production');
 });
 
 test('webhooks are taken, and refused as the test wants', async () => {

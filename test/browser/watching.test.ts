@@ -2,7 +2,7 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { axe, expectFault, faultsOf, layoutShift, visit } from '../support/browser.ts';
+import { axe, expectFault, getFaults, layoutShift, visit } from '../support/browser.ts';
 
 const site = { url: '' };
 const POLICY = "default-src 'none'; script-src 'self'; connect-src *; frame-src 'self'";
@@ -35,7 +35,7 @@ test.each([
   ['a picture', '/picture', /^policy: img-src forbids/],
 ])('the policy holds, and %s that it forbids is a fault', async (_, path, fault) => {
   const page = await visit(site, path);
-  await expect.poll(() => faultsOf(page)).toContainEqual(expect.stringMatching(fault));
+  await expect.poll(() => getFaults(page)).toContainEqual(expect.stringMatching(fault));
   expect(await page.title()).toBe('x');
   for (const kind of [/^policy: /, /^console: .*Content Security Policy/]) expectFault(page, kind);
   if (path === '/picture') expectFault(page, /^failed: GET .*other\.png/);
@@ -43,9 +43,9 @@ test.each([
 
 test('an answer that is an error is a fault', async () => {
   const page = await visit(site, '/missing');
-  expect(faultsOf(page)).toEqual([expect.stringMatching(/^answered 404: GET .*\/nothing\.js$/)]);
+  expect(getFaults(page)).toEqual([expect.stringMatching(/^answered 404: GET .*\/nothing\.js$/)]);
   expectFault(page, /^answered 404/);
-  expect(faultsOf(page), 'once it is named').toEqual([]);
+  expect(getFaults(page), 'once it is named').toEqual([]);
 });
 
 test('errors of scripts and of the console, dialogs and requests to other origins are faults', async () => {
@@ -66,7 +66,7 @@ test('errors of scripts and of the console, dialogs and requests to other origin
     /^failed: GET http:\/\/elsewhere\.example\/ \(net::ERR_NAME_NOT_RESOLVED\)/,
   ];
   for (const kind of kinds) {
-    await expect.poll(() => faultsOf(page)).toContainEqual(expect.stringMatching(kind));
+    await expect.poll(() => getFaults(page)).toContainEqual(expect.stringMatching(kind));
   }
   for (const kind of kinds) expectFault(page, kind);
 });

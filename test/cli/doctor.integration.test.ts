@@ -159,7 +159,7 @@ describe('doctor', () => {
 
   test('the mail server is tested as far as possible without a mail', async () => {
     const publicUrl = 'https://jobwire.example.com';
-    const askedOf = async (smtp: object) => {
+    const getRequests = async (smtp: object) => {
       const notifications = { from: 'orders@acme.example', smtp: { host: '127.0.0.1', ...smtp } };
       const ended = await run(configure(site.region, { publicUrl, notifications }), env());
       return find(ended.out, 'Mail server');
@@ -172,14 +172,14 @@ describe('doctor', () => {
     server.on('error', () => {});
     await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
     const { port } = server.server.address() as AddressInfo;
-    expect(await askedOf({ port })).toMatchObject({ state: 'ok' });
-    const refused = await askedOf({ port, user: 'me', password: 'a-password-that-nobody-sees' });
+    expect(await getRequests({ port })).toMatchObject({ state: 'ok' });
+    const refused = await getRequests({ port, user: 'me', password: 'a-password-that-nobody-sees' });
     expect(refused).toMatchObject({
       state: 'fail',
       message: `127.0.0.1:${port} rejects the user and password.`,
     });
     await new Promise<void>((done) => server.close(() => done()));
-    expect(await askedOf({ port })).toMatchObject({
+    expect(await getRequests({ port })).toMatchObject({
       state: 'fail',
       message: expect.stringMatching(/^127\.0\.0\.1:\d+ can’t be reached \(E[A-Z]+\)\.$/),
     });

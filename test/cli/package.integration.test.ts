@@ -41,13 +41,13 @@ function jobwire(node: string, args: string[], more: Record<string, string> = {}
   return launchJobwire(args, { command, cwd: consumer, env: { ...env, ...more } });
 }
 
-const versionOf = (node: string) => execFileSync(node, ['--version'], { encoding: 'utf8' }).trim().slice(1);
+const readVersion = (node: string) => execFileSync(node, ['--version'], { encoding: 'utf8' }).trim().slice(1);
 
 /** The Node that runs Jobwire, and the machine's own if that is another one, 20.18 or later. */
 function nodes(): { node: string; version: string }[] {
   const found = [ours, ...(host === undefined ? [] : [host])].map((node) => ({
     node,
-    version: versionOf(node),
+    version: readVersion(node),
   }));
   const fit = found.filter(({ version }) => {
     const [major = 0, minor = 0] = version.split('.').map(Number);

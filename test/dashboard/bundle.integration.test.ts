@@ -23,13 +23,13 @@ const MAX_BYTES = 39_000;
 test('the schemas of all forms bundle with only zod, below the size limit', async () => {
   const built = await bundled(SCHEMAS);
   expect(built.outside).toEqual([]);
-  expect(packagesOf(built.inputs)).toEqual(['zod']);
+  expect(listPackages(built.inputs)).toEqual(['zod']);
   expect(built.bytes).toBeLessThanOrEqual(MAX_BYTES);
 });
 
 test.each(Object.entries(SCHEMAS))('%s bundles with only zod', async (module, names) => {
   const { outside, inputs } = await bundled({ [module]: names });
-  expect({ outside, packages: packagesOf(inputs) }).toEqual({ outside: [], packages: ['zod'] });
+  expect({ outside, packages: listPackages(inputs) }).toEqual({ outside: [], packages: ['zod'] });
 });
 
 /** Bundles modules for a browser. Returns their inputs, imports that browsers lack, and the compressed size. */
@@ -62,7 +62,7 @@ async function bundled(modules: Readonly<Record<string, readonly string[]>>): Pr
   return { inputs: metafile.inputs, outside, bytes: gzipSync(file.contents).length };
 }
 
-function packagesOf(inputs: Metafile['inputs']): readonly string[] {
+function listPackages(inputs: Metafile['inputs']): readonly string[] {
   const names = Object.keys(inputs).flatMap((path) => {
     const name = /node_modules\/((?:@[^/]+\/)?[^/]+)\/(?!.*node_modules\/)/.exec(path)?.[1];
     return name === undefined ? [] : [name];

@@ -41,7 +41,7 @@ const logOver = (history: Table): DeliveryLog => createDeliveryLog(history, { ne
 const logInMemory = (): DeliveryLog => logOver(createMemoryTable(historySchema));
 
 /** All pages of a query, in order. */
-async function pagesOf(log: DeliveryLog, query: DeliveryQuery): Promise<DeliveryEntry[][]> {
+async function readPages(log: DeliveryLog, query: DeliveryQuery): Promise<DeliveryEntry[][]> {
   const pages: DeliveryEntry[][] = [];
   for (let before = query.before; ; ) {
     const { entries, next } = await log.bySink('us', 'erp', { ...query, before });
@@ -80,15 +80,15 @@ eachTable('The delivery log', (_, kind, makeHistory) => {
     );
     for (const half of [entries.slice(60), entries.slice(0, 60)]) await log.record(half);
     const newestFirst = entries.toReversed();
-    const pages = await pagesOf(log, { limit: 40 });
+    const pages = await readPages(log, { limit: 40 });
     expect(pages.map(({ length }) => length)).toEqual([40, 40, 40, 10]);
     expect(pages.flat()).toEqual(newestFirst);
     for (const outcome of ['delivered', 'rejected', 'retry'] as const) {
       const expected = newestFirst.filter((one) => one.outcome === outcome);
-      expect((await pagesOf(log, { outcome, limit: 9 })).flat(), outcome).toEqual(expected);
+      expect((await readPages(log, { outcome, limit: 9 })).flat(), outcome).toEqual(expected);
     }
     const failed = newestFirst.filter(({ outcome }) => outcome !== 'delivered');
-    expect((await pagesOf(log, { outcome: 'failed', limit: 9 })).flat()).toEqual(failed);
+    expect((await readPages(log, { outcome: 'failed', limit: 9 })).flat()).toEqual(failed);
   });
 
   test('an event’s deliveries are those to all sinks of its region, first to last', async () => {
@@ -179,7 +179,7 @@ describe('Entries', () => {
     await log.record(sequences.map((sequence) => entry({ eventId, sequence })));
     await log.record(sequences.map((sequence) => entry({ sequence })));
     expect((await log.byEvent('us', eventId, 500)).map(({ sequence }) => sequence)).toEqual(sequences);
-    expect((await pagesOf(log, { limit: 50 })).flat()).toHaveLength(240);
+    expect((await readPages(log, { limit: 50 })).flat()).toHaveLength(240);
   });
 });
 
@@ -214,7 +214,7 @@ describe('A page', () => {
               outcome === 'failed' ? one.outcome !== 'delivered' : one.outcome === (outcome ?? one.outcome),
             )
             .sort((a, b) => b.at - a.at || b.sequence - a.sequence);
-          const pages = await pagesOf(log, { outcome, limit, since: from });
+          const pages = await readPages(log, { outcome, limit, since: from });
           expect(pages.flat()).toEqual(expected);
           expect(pages).toHaveLength(Math.max(1, Math.ceil(expected.length / limit)));
         },

@@ -20,7 +20,7 @@ const DAY_MS = 86_400_000;
 /** In the middle of the jitter. */
 const EVEN = 0.5;
 
-function policyOf(change: Partial<FailurePolicy> = {}): FailurePolicy {
+function createPolicy(change: Partial<FailurePolicy> = {}): FailurePolicy {
   return { retrySeconds: [5, 300, 1800], disableAfterSeconds: 5 * 86_400, ...change };
 }
 
@@ -83,7 +83,13 @@ describe('the state after a drain', () => {
       lastDeliveredAt: NOW - 90_000,
       lastFailedAt: NOW - 55_000,
     });
-    const after = updateHealth(before, saw({ rejections: 2, suspects: ['a.e1.1'] }), policyOf(), NOW, EVEN);
+    const after = updateHealth(
+      before,
+      saw({ rejections: 2, suspects: ['a.e1.1'] }),
+      createPolicy(),
+      NOW,
+      EVEN,
+    );
     expect(after).toEqual({ ...before, waitUntil: 0 });
   });
 
@@ -97,7 +103,7 @@ describe('the state after a drain', () => {
       lost: 4,
       lastFailedAt: NOW - 55_000,
     });
-    const after = updateHealth(before, saw({ deliveredAt: NOW - 10 }), policyOf(), NOW, EVEN);
+    const after = updateHealth(before, saw({ deliveredAt: NOW - 10 }), createPolicy(), NOW, EVEN);
     expect(after).toEqual({
       ...before,
       failures: 0,
@@ -111,7 +117,7 @@ describe('the state after a drain', () => {
   test('has the rejections and suspects of the drain', () => {
     const before = healthy({ rejections: 5, suspects: ['a.e1.1'] });
     const seen = saw({ rejections: 1, suspects: ['a.e1.2', 'a.e1.3'] });
-    expect(updateHealth(before, seen, policyOf(), NOW, EVEN)).toEqual({ ...before, ...pick(seen) });
+    expect(updateHealth(before, seen, createPolicy(), NOW, EVEN)).toEqual({ ...before, ...pick(seen) });
     function pick({ rejections, suspects }: DrainObservations) {
       return { rejections, suspects };
     }
@@ -119,7 +125,7 @@ describe('the state after a drain', () => {
 
   test('that failed waits by the schedule with a reason, since the first failure, with the number of failures', () => {
     const failure = { reason: 'The endpoint answered 503.' };
-    const first = updateHealth(healthy({ lastDeliveredAt: 5 }), saw({ failure }), policyOf(), NOW, EVEN);
+    const first = updateHealth(healthy({ lastDeliveredAt: 5 }), saw({ failure }), createPolicy(), NOW, EVEN);
     expect(first).toEqual(
       healthy({
         failures: 1,
@@ -131,7 +137,7 @@ describe('the state after a drain', () => {
       }),
     );
     const later = NOW + 10_000;
-    const second = updateHealth(first, saw({ failure: { reason: 'reset' } }), policyOf(), later, EVEN);
+    const second = updateHealth(first, saw({ failure: { reason: 'reset' } }), createPolicy(), later, EVEN);
     expect(second).toEqual({
       ...first,
       failures: 2,
@@ -139,13 +145,15 @@ describe('the state after a drain', () => {
       problem: 'reset',
       lastFailedAt: later,
     });
-    expect(updateHealth(second, saw({ failure }), policyOf(), later, 1).waitUntil).toBe(later + 2_160_000);
+    expect(updateHealth(second, saw({ failure }), createPolicy(), later, 1).waitUntil).toBe(
+      later + 2_160_000,
+    );
   });
 
   test('with a delivery and then a failure starts counting again', () => {
     const before = healthy({ failures: 9, failingSince: NOW - 6 * DAY_MS, problem: 'old' });
     const seen = saw({ deliveredAt: NOW - 1, failure: { reason: 'down' } });
-    expect(updateHealth(before, seen, policyOf(), NOW, EVEN)).toEqual(
+    expect(updateHealth(before, seen, createPolicy(), NOW, EVEN)).toEqual(
       healthy({
         failures: 1,
         waitUntil: NOW + 5_000,
@@ -164,7 +172,7 @@ describe('the state after a drain', () => {
     ['is not beyond that', DAY_MS + 1, DAY_MS],
   ])('a Retry-After that is %s', (_, afterMs, wait) => {
     const seen = saw({ failure: { reason: 'busy', afterMs } });
-    expect(updateHealth(healthy(), seen, policyOf(), NOW, EVEN).waitUntil).toBe(NOW + wait);
+    expect(updateHealth(healthy(), seen, createPolicy(), NOW, EVEN).waitUntil).toBe(NOW + wait);
   });
 });
 
@@ -173,9 +181,9 @@ describe('disabling a sink', () => {
 
   test('happens after days of failure, not a millisecond before', () => {
     const before = healthy({ failures: 90, failingSince: NOW - 5 * DAY_MS });
-    const waiting = updateHealth(before, saw({ failure }), policyOf(), NOW - 1, EVEN);
+    const waiting = updateHealth(before, saw({ failure }), createPolicy(), NOW - 1, EVEN);
     expect(waiting).toMatchObject({ disabledAt: null, disabledReason: null, waitUntil: NOW - 1 + 1_800_000 });
-    expect(updateHealth(before, saw({ failure }), policyOf(), NOW, EVEN)).toEqual({
+    expect(updateHealth(before, saw({ failure }), createPolicy(), NOW, EVEN)).toEqual({
       ...before,
       failures: 91,
       waitUntil: 0,
@@ -188,22 +196,22 @@ describe('disabling a sink', () => {
 
   test('has the duration of the failure, to a tenth of a day', () => {
     const before = healthy({ failures: 90, failingSince: NOW - 1.26 * DAY_MS });
-    const after = updateHealth(before, saw({ failure }), policyOf({ disableAfterSeconds: 1 }), NOW, EVEN);
+    const after = updateHealth(before, saw({ failure }), createPolicy({ disableAfterSeconds: 1 }), NOW, EVEN);
     expect(after.disabledReason).toBe('Only failures for 1.3 days. Last failure: The endpoint answered 500.');
   });
 
   test('does not happen after a delivery, nor without a failure', () => {
     const before = healthy({ failures: 90, failingSince: NOW - 6 * DAY_MS });
     const took = saw({ deliveredAt: NOW, failure });
-    expect(updateHealth(before, took, policyOf(), NOW, EVEN).disabledAt).toBeNull();
-    expect(updateHealth(before, saw(), policyOf(), NOW, EVEN).disabledAt).toBeNull();
+    expect(updateHealth(before, took, createPolicy(), NOW, EVEN).disabledAt).toBeNull();
+    expect(updateHealth(before, saw(), createPolicy(), NOW, EVEN).disabledAt).toBeNull();
   });
 
   test('happens at once on request, with any other result, and ends the wait', () => {
     for (const deliveredAt of [null, NOW - 1]) {
       for (const failed of [null, failure]) {
         const seen = saw({ deliveredAt, failure: failed, disable: 'The endpoint answered 410.' });
-        const after = updateHealth(healthy(), seen, policyOf(), NOW, EVEN);
+        const after = updateHealth(healthy(), seen, createPolicy(), NOW, EVEN);
         expect(after).toMatchObject({
           disabledAt: NOW,
           disabledReason: 'The endpoint answered 410.',
@@ -218,7 +226,7 @@ describe('disabling a sink', () => {
   test('by the receiver has that reason, also on the day it would be disabled anyway', () => {
     const before = healthy({ failures: 90, failingSince: NOW - 6 * DAY_MS });
     const seen = saw({ failure, disable: 'The endpoint answered 410.' });
-    expect(updateHealth(before, seen, policyOf(), NOW, EVEN).disabledReason).toBe(
+    expect(updateHealth(before, seen, createPolicy(), NOW, EVEN).disabledReason).toBe(
       'The endpoint answered 410.',
     );
   });
@@ -255,7 +263,7 @@ describe('a sink that an operator enables', () => {
     const before = enableHealth(
       healthy({ failures: 90, failingSince: NOW - 6 * DAY_MS, disabledAt: NOW - 9 }),
     );
-    const after = updateHealth(before, saw({ failure: { reason: 'down' } }), policyOf(), NOW, EVEN);
+    const after = updateHealth(before, saw({ failure: { reason: 'down' } }), createPolicy(), NOW, EVEN);
     expect(after).toMatchObject({ disabledAt: null, failingSince: NOW, failures: 91 });
   });
 });

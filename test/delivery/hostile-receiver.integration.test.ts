@@ -160,7 +160,7 @@ async function createScene() {
   };
 
   const authority = makeCertificate('Authority of this test', { authority: true });
-  const certificatesOf = (id: string) => ({
+  const getCertificates = (id: string) => ({
     good: makeCertificate(`${id}.receiver.example`, { issuer: authority }),
     bad: makeCertificate(`${id}.receiver.example`),
   });
@@ -175,7 +175,7 @@ async function createScene() {
       ...{ id, secret, script, address: ADDRESS },
       calm: () => 3 + Math.floor(calmEvents * random()),
       ...(id === 'picky' ? { refusals } : {}),
-      ...(script.includes('bad certificate') ? { certificates: certificatesOf(id) } : {}),
+      ...(script.includes('bad certificate') ? { certificates: getCertificates(id) } : {}),
       nextOrder: () => {
         order += 1;
         return order;
@@ -296,7 +296,7 @@ async function createScene() {
   };
 }
 
-const accountsOf = (endpoint: string): string[] => [
+const getAccounts = (endpoint: string): string[] => [
   ...Object.keys(ACCOUNTS),
   ...(endpoint === 'all' ? ['gamma'] : []),
   ...(endpoint === 'fine' ? [...Object.keys(MORE), CELL_LOG] : []),
@@ -358,7 +358,7 @@ test('for any receivers and kills: every event is delivered, in order per job, a
   const never = `${NEVER.account}.e1.${NEVER.sequence}`;
   const expected = new Map<string, string[]>();
   for (const endpoint of receivers.keys()) {
-    const logs = await Promise.all(accountsOf(endpoint).map((account) => scene.all(account)));
+    const logs = await Promise.all(getAccounts(endpoint).map((account) => scene.all(account)));
     const ids = logs.flat().map(({ id }) => id);
     expected.set(endpoint, endpoint === 'picky' ? ids.filter((id) => id !== never) : ids);
   }
@@ -398,7 +398,7 @@ test('for any receivers and kills: every event is delivered, in order per job, a
     // Every event at least once; each first sent after its predecessor of the job was accepted or given up.
     const seen = new Map<string, Arrival[]>();
     for (const arrival of arrivals) seen.set(arrival.id, [...(seen.get(arrival.id) ?? []), arrival]);
-    const logs = await Promise.all(accountsOf(endpoint).map((account) => scene.all(account)));
+    const logs = await Promise.all(getAccounts(endpoint).map((account) => scene.all(account)));
     const before = new Map<string, LoggedEvent>();
     let missing = 0;
     for (const event of logs.flat()) {
@@ -460,7 +460,7 @@ test('for any receivers and kills: every event is delivered, in order per job, a
 
     // No work is left.
     const cursors = await table.query({ pk: cursorPk(REGION, endpoint) });
-    expect(cursors.map(({ sk }) => sk).sort()).toEqual(accountsOf(endpoint).sort());
+    expect(cursors.map(({ sk }) => sk).sort()).toEqual(getAccounts(endpoint).sort());
     for (const cursor of cursors) {
       const head = await scene.log.head({ region: REGION, account: cursor.sk });
       expect(cursor, `${endpoint} ${cursor.sk}`).toMatchObject({ position: head?.sequence });
@@ -538,18 +538,18 @@ test('for any receivers and kills: every event is delivered, in order per job, a
   }
   await deliverUntil({ at: 150, of: 'all', moment: 'before' });
   const last = scene.deliver();
-  const replaysOf = (endpoint: string): Arrival[] =>
+  const getReplays = (endpoint: string): Arrival[] =>
     receiver(endpoint)
       .arrivals.slice(before.get(endpoint))
       .filter(({ replay }) => replay);
   const wanted = new Map<string, LoggedEvent[]>();
   for (const endpoint of ['all', 'picky']) {
-    const logs = await Promise.all(accountsOf(endpoint).map((account) => scene.all(account)));
+    const logs = await Promise.all(getAccounts(endpoint).map((account) => scene.all(account)));
     wanted.set(endpoint, logs.flat());
   }
   await until(() => {
     for (const [endpoint, all] of wanted) {
-      const again = new Set(replaysOf(endpoint).map(({ id }) => id));
+      const again = new Set(getReplays(endpoint).map(({ id }) => id));
       const missing = all.filter(({ id }) => !again.has(id));
       if (missing.length > 0) return `${endpoint} misses ${missing.length} again, ${missing[0]?.id}`;
     }
@@ -558,13 +558,13 @@ test('for any receivers and kills: every event is delivered, in order per job, a
   await last.finish();
   let repeatedReplays = 0;
   for (const { id, arrivals, forgeries } of receivers.values()) {
-    const again = replaysOf(id);
+    const again = getReplays(id);
     expect(arrivals.length - (before.get(id) ?? 0), `${id} got replays only`).toBe(again.length);
     expect(forgeries).toEqual([]);
     const all = wanted.get(id) ?? [];
     const first = again.filter((one, at) => again.findIndex((other) => other.id === one.id) === at);
     expect(first.map((one) => one.id).sort()).toEqual(all.map((event) => event.id).sort());
-    expect(again.length - first.length).toBeLessThanOrEqual(WINDOW_EVENTS * accountsOf(id).length);
+    expect(again.length - first.length).toBeLessThanOrEqual(WINDOW_EVENTS * getAccounts(id).length);
     repeatedReplays += again.length - first.length;
     const reached = new Map<string, number>();
     for (const { lane, sequence } of first) {

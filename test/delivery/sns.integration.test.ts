@@ -57,7 +57,7 @@ describe('FIFO topic', () => {
         const jobs = Array.from({ length: 7 }, (_, job) => moved(job + 1, `round ${round}`));
         await rig.say([...jobs, groupDispatched('G1'), credentialsAccepted()], ref);
       }
-      said.push(...(await eventsOf(rig.log, ref)));
+      said.push(...(await getEvents(rig.log, ref)));
     }
     const sink = createSnsSink(queues.sns(), topic, { publicUrl: PUBLIC_URL });
     let calls = 0;
@@ -134,15 +134,15 @@ describe('FIFO topic', () => {
     const { queueUrl } = await queues.subscribeQueue(topic, 'jobs.fifo');
     const sqs = queues.sqs();
     const sink = createSnsSink(queues.sns(), topic, { publicUrl: PUBLIC_URL });
-    const [a1, a2, b1] = await deliveriesOf([moved(1, 'a'), moved(1, 'b'), moved(2, 'a')]);
+    const [a1, a2, b1] = await readDeliveries([moved(1, 'a'), moved(1, 'b'), moved(2, 'a')]);
     if (!a1 || !a2 || !b1) throw new Error('There are no events.');
     await sink.deliver([a1]);
     const [first] = await receive(sqs, queueUrl);
     if (!first) throw new Error('Nothing came.');
     await sink.deliver([a2, b1]);
-    expect(idsOf(await receive(sqs, queueUrl))).toEqual([b1.event.id]);
+    expect(getIds(await receive(sqs, queueUrl))).toEqual([b1.event.id]);
     await hide(sqs, queueUrl, first, 0);
-    expect(idsOf(await takeAll(sqs, queueUrl))).toEqual([a1.event.id, a2.event.id]);
+    expect(getIds(await takeAll(sqs, queueUrl))).toEqual([a1.event.id, a2.event.id]);
   });
 
   test('a duplicate publication arrives once, a requested repetition arrives again', async () => {
@@ -153,28 +153,28 @@ describe('FIFO topic', () => {
     const ids = deliveries.map(({ event }) => event.id).sort();
     expect(await sink.deliver(deliveries)).toEqual(ids.map(() => ({ kind: 'delivered' })));
     expect(await sink.deliver(deliveries)).toEqual(ids.map(() => ({ kind: 'delivered' })));
-    expect(idsOf(await takeAll(queues.sqs(), queueUrl)).sort()).toEqual(ids);
+    expect(getIds(await takeAll(queues.sqs(), queueUrl)).sort()).toEqual(ids);
     await sink.deliver(deliveries.slice(0, 1).map((delivery) => ({ ...delivery, replay: true })));
     const again = await takeAll(queues.sqs(), queueUrl);
-    expect(idsOf(again)).toEqual([deliveries[0]?.event.id]);
-    expect(attributesOf(again[0])).toMatchObject({ replay: 'true' });
+    expect(getIds(again)).toEqual([deliveries[0]?.event.id]);
+    expect(getAttributes(again[0])).toMatchObject({ replay: 'true' });
   });
 
   test("a message has its event's attributes for filtering, ten at most", async () => {
     const { queues, topic } = await startSns();
     const { queueUrl } = await queues.subscribeQueue(topic, 'jobs.fifo');
     const sink = createSnsSink(queues.sns(), topic, { publicUrl: PUBLIC_URL });
-    const [job, group, account] = await deliveriesOf([
+    const [job, group, account] = await readDeliveries([
       withJob(moved(4711, 'a'), { originCode: 'WEB', orderGroup: 'Ä/1', description: 'x'.repeat(300_000) }),
       groupDispatched('G 1'),
       credentialsAccepted(),
     ]);
-    const [cell] = await deliveriesOf([outage()], cellLog(REGION));
+    const [cell] = await readDeliveries([outage()], cellLog(REGION));
     if (!job || !group || !account || !cell) throw new Error('There are no events.');
     await sink.deliver([{ ...job, replay: true }, group, cell]);
     await sink.deliver([account]);
     const messages = await takeAll(queues.sqs(), queueUrl);
-    const found = new Map(messages.map((message) => [idsOf([message])[0], attributesOf(message)]));
+    const found = new Map(messages.map((message) => [getIds([message])[0], getAttributes(message)]));
     expect(found.get(job.event.id)).toEqual({
       type: 'job.status_changed',
       accountId: 'acme',
@@ -215,7 +215,7 @@ describe('FIFO topic', () => {
     const drafts = [moved(1, 'a'), groupDispatched('G1'), groupDispatched('G2'), credentialsAccepted()];
     const events: LoggedEvent[] = [];
     for (const account of ['acme', 'zeta']) {
-      for (const delivery of await deliveriesOf(drafts, { region: REGION, account })) {
+      for (const delivery of await readDeliveries(drafts, { region: REGION, account })) {
         await sink.deliver([delivery]);
         events.push(delivery.event);
       }
@@ -261,7 +261,7 @@ describe('docs/sns.md', () => {
     ];
     for (const account of ['acme', 'zeta', 'other']) {
       const drafts = [moved(1, 'a'), moved(2, 'a'), groupDispatched('G'), credentialsAccepted()];
-      const deliveries = await deliveriesOf(drafts, { region: REGION, account });
+      const deliveries = await readDeliveries(drafts, { region: REGION, account });
       for (const [at, { event }] of deliveries.entries()) {
         await sink.deliver([{ event: { ...event, type: types[at] ?? '' } }]);
       }
@@ -291,7 +291,7 @@ describe('docs/sns.md', () => {
     const { client, calls } = recordingClient();
     const sink = createSnsSink(client, 'arn:x:events.fifo', { publicUrl: PUBLIC_URL });
     const job = { originCode: 'WEB', description: 'x'.repeat(300_000) };
-    const [delivery] = await deliveriesOf([withJob(moved(1, 'a'), job)]);
+    const [delivery] = await readDeliveries([withJob(moved(1, 'a'), job)]);
     if (!delivery) throw new Error('There are no events.');
     await sink.deliver([{ ...delivery, replay: true }]);
     const [entry] = calls.flat();
@@ -334,7 +334,7 @@ describe('standard topic', () => {
     const sink = createSnsSink(client, 'arn:aws:sns:us-east-1:111122223333:events', {
       publicUrl: PUBLIC_URL,
     });
-    await sink.deliver(await deliveriesOf([groupDispatched('Ä\n'.repeat(60)), credentialsAccepted()]));
+    await sink.deliver(await readDeliveries([groupDispatched('Ä\n'.repeat(60)), credentialsAccepted()]));
     for (const entry of calls.flat()) {
       expect(entry).not.toHaveProperty('MessageGroupId');
       expect(entry).not.toHaveProperty('MessageDeduplicationId');
@@ -349,7 +349,7 @@ describe('limits', () => {
     const { queueUrl } = await queues.subscribeQueue(topic, 'jobs.fifo');
     const wire = await startWire(queues.endpoint);
     const sink = createSnsSink(wire.client, topic, { publicUrl: PUBLIC_URL });
-    const deliveries = await deliveriesOf(
+    const deliveries = await readDeliveries(
       Array.from({ length: 10 }, (_, at) =>
         withJob(moved(at + 1, 'a'), { description: 'é'.repeat(35_000 - at) }),
       ),
@@ -357,7 +357,7 @@ describe('limits', () => {
     expect(await sink.deliver(deliveries)).toEqual(deliveries.map(() => ({ kind: 'delivered' })));
     expect(wire.calls.map((entries) => entries.length).sort()).toEqual([1, 3, 3, 3]);
     for (const entries of wire.calls) expect(countedBytes(entries)).toBeLessThanOrEqual(MAX_BYTES);
-    expect(idsOf(await takeAll(queues.sqs(), queueUrl)).sort()).toEqual(
+    expect(getIds(await takeAll(queues.sqs(), queueUrl)).sort()).toEqual(
       deliveries.map(({ event }) => event.id).sort(),
     );
   });
@@ -424,11 +424,11 @@ describe('limits', () => {
       [account, 1],
       [cellLog(REGION), 0],
     ] as const) {
-      const event = (await eventsOf(rig.log, ref))[at];
+      const event = (await getEvents(rig.log, ref))[at];
       if (!event) throw new Error('There is no event.');
       expect(await sink.deliver([{ event }])).toEqual([{ kind: 'delivered' }]);
       const [message] = await takeAll(queues.sqs(), queueUrl);
-      expect(attributesOf(message)).toMatchObject({ reference: 'true', type: event.type });
+      expect(getAttributes(message)).toMatchObject({ reference: 'true', type: event.type });
       expect(message?.Attributes).toMatchObject({ MessageDeduplicationId: event.id });
       const { jobwire, feed, ...rest } = JSON.parse(message?.Body ?? '') as Record<string, string>;
       expect(jobwire).toBe('reference');
@@ -483,7 +483,7 @@ describe('characters', () => {
     for (const orderGroup of ['', ' ', '\n\t', 'G'.repeat(2000)]) {
       const { client, calls } = recordingClient();
       const sink = createSnsSink(client, 'arn:x:events.fifo', { publicUrl: PUBLIC_URL });
-      await sink.deliver(await deliveriesOf([withJob(moved(1, 'a'), { orderGroup })]));
+      await sink.deliver(await readDeliveries([withJob(moved(1, 'a'), { orderGroup })]));
       const [entry] = calls.flat();
       expect(Object.keys(entry?.MessageAttributes ?? {})).toEqual([
         'type',
@@ -581,7 +581,7 @@ describe('answers', () => {
           : { kind: 'delivered' },
       ),
     );
-    const arrived = idsOf(await takeAll(queues.sqs(), queueUrl)).sort();
+    const arrived = getIds(await takeAll(queues.sqs(), queueUrl)).sort();
     expect(arrived).toEqual(
       deliveries
         .map(({ event }) => event.id)
@@ -628,7 +628,7 @@ describe('answers', () => {
     });
     down = false;
     await drainUntilDone(rig, sink);
-    expect(idsOf(await takeAll(queues.sqs(), queueUrl)).sort()).toEqual([
+    expect(getIds(await takeAll(queues.sqs(), queueUrl)).sort()).toEqual([
       'acme.e1.1',
       'acme.e1.2',
       'acme.e1.3',
@@ -811,11 +811,11 @@ async function takeAll(sqs: SQSClient, queueUrl: string): Promise<Message[]> {
   }
 }
 
-function idsOf(messages: readonly Message[]): string[] {
+function getIds(messages: readonly Message[]): string[] {
   return messages.map(({ Body }) => (JSON.parse(Body ?? '') as { id: string }).id);
 }
 
-function attributesOf(message: Message | undefined): Record<string, string | undefined> {
+function getAttributes(message: Message | undefined): Record<string, string | undefined> {
   const attributes = Object.entries(message?.MessageAttributes ?? {});
   return Object.fromEntries(attributes.map(([name, { StringValue }]) => [name, StringValue]));
 }
@@ -835,19 +835,19 @@ async function drainUntilDone(rig: Rig, port: SinkPort): Promise<void> {
   throw new Error('The sink was not drained.');
 }
 
-async function eventsOf(log: Rig['log'], ref: AccountRef): Promise<readonly LoggedEvent[]> {
+async function getEvents(log: Rig['log'], ref: AccountRef): Promise<readonly LoggedEvent[]> {
   const page = await log.read(ref, 0, 500);
   if (page?.kind !== 'events') throw new Error('There are no events.');
   return page.events;
 }
 
-async function deliveriesOf(
+async function readDeliveries(
   drafts: EventDraft[],
   ref: AccountRef = { region: REGION, account: 'acme' },
 ): Promise<Delivery[]> {
   const rig = await createDeliveryRig(delivered, { accounts: [ref.account] });
   await rig.say(drafts, ref);
-  return (await eventsOf(rig.log, ref)).map((event) => ({ event }));
+  return (await getEvents(rig.log, ref)).map((event) => ({ event }));
 }
 
 function withJob(draft: EventDraft, job: Record<string, unknown>): EventDraft {

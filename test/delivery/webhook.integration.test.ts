@@ -299,7 +299,7 @@ describe('webhook sink', () => {
 
   test('an event is suspect if the receiver may have crashed on it, and not if it never received it', async () => {
     const deliveries = await someDeliveries(1);
-    const outcomeOf = async (exchange: Awaited<ReturnType<Connections['post']>>) => {
+    const getOutcome = async (exchange: Awaited<ReturnType<Connections['post']>>) => {
       const connections: Connections = { post: async () => exchange, close: () => undefined };
       const sink = createWebhookSink({
         url: 'https://a.example/',
@@ -311,13 +311,13 @@ describe('webhook sink', () => {
     };
     const reason = 'The endpoint broke off.';
     const answer = { status: 200, excerpt: 'the beginning' };
-    expect(await outcomeOf({ kind: 'failed', reason, sent: false })).toEqual({ kind: 'retry', reason });
-    expect(await outcomeOf({ kind: 'failed', reason, sent: true })).toEqual({
+    expect(await getOutcome({ kind: 'failed', reason, sent: false })).toEqual({ kind: 'retry', reason });
+    expect(await getOutcome({ kind: 'failed', reason, sent: true })).toEqual({
       kind: 'retry',
       reason,
       suspect: true,
     });
-    expect(await outcomeOf({ kind: 'failed', reason, sent: true, answer })).toEqual({
+    expect(await getOutcome({ kind: 'failed', reason, sent: true, answer })).toEqual({
       kind: 'retry',
       reason,
       suspect: true,

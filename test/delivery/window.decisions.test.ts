@@ -6,7 +6,7 @@ import type { LoggedEvent } from '../../shared/log/log.ts';
 import { runs } from '../support/runs.ts';
 
 /** An event of a job, or of the account for job 0. */
-function eventOf(sequence: number, job: number): LoggedEvent {
+function createEvent(sequence: number, job: number): LoggedEvent {
   return {
     id: `acme.e1.${sequence}`,
     account: 'acme',
@@ -20,12 +20,12 @@ function eventOf(sequence: number, job: number): LoggedEvent {
 }
 
 /** Events of these jobs, in order, after a position. */
-function eventsOf(jobs: readonly number[], position = 0): LoggedEvent[] {
-  return jobs.map((job, at) => eventOf(position + at + 1, job));
+function createEvents(jobs: readonly number[], position = 0): LoggedEvent[] {
+  return jobs.map((job, at) => createEvent(position + at + 1, job));
 }
 
 const all = (): boolean => true;
-const sequenceOf = (event: LoggedEvent | undefined): number | undefined => event?.sequence;
+const getSequence = (event: LoggedEvent | undefined): number | undefined => event?.sequence;
 
 /** Takes and settles the remaining events; returns the sequences in the order taken. */
 function takeAll(window: CursorWindow): number[] {
@@ -45,42 +45,42 @@ describe('lanes', () => {
 
   test('are concurrent, each one event at a time and in order, in the order in which they were read', () => {
     const window = new CursorWindow(0);
-    window.add(eventsOf([1, 1, 2, 0, 0]), all);
+    window.add(createEvents([1, 1, 2, 0, 0]), all);
     expect(window.waiting).toBe(5);
     const [one, three, four] = [window.take(), window.take(), window.take()];
-    expect([one, three, four].map(sequenceOf)).toEqual([1, 3, 4]);
+    expect([one, three, four].map(getSequence)).toEqual([1, 3, 4]);
     expect(window.waiting).toBe(2);
     expect(window.take(), 'every lane is busy').toBeUndefined();
     if (four) window.settle(four);
-    expect(sequenceOf(window.take())).toBe(5);
+    expect(getSequence(window.take())).toBe(5);
     if (one) window.settle(one);
-    expect(sequenceOf(window.take())).toBe(2);
+    expect(getSequence(window.take())).toBe(2);
     expect(window.waiting).toBe(0);
   });
 
   test('events beyond a sequence stay, those of other lanes are taken', () => {
     const window = new CursorWindow(0);
-    window.add(eventsOf([1, 1, 2, 3]), all);
+    window.add(createEvents([1, 1, 2, 3]), all);
     const [one, three] = [window.take(undefined, 3), window.take(undefined, 3)];
-    expect([one, three].map(sequenceOf)).toEqual([1, 3]);
+    expect([one, three].map(getSequence)).toEqual([1, 3]);
     if (one) window.settle(one);
-    expect(sequenceOf(window.take(undefined, 1)), 'both that are left are beyond').toBeUndefined();
-    expect(sequenceOf(window.take(undefined, 2))).toBe(2);
-    expect(sequenceOf(window.take())).toBe(4);
+    expect(getSequence(window.take(undefined, 1)), 'both that are left are beyond').toBeUndefined();
+    expect(getSequence(window.take(undefined, 2))).toBe(2);
+    expect(getSequence(window.take())).toBe(4);
   });
 
   test('a finished one is behind the waiting ones when it has a new event', () => {
     const window = new CursorWindow(0);
-    window.add(eventsOf([1, 2, 3]), all);
+    window.add(createEvents([1, 2, 3]), all);
     const one = window.take();
-    window.add([eventOf(4, 1)], all);
+    window.add([createEvent(4, 1)], all);
     if (one) window.settle(one);
     expect(takeAll(window)).toEqual([2, 3, 4]);
   });
 
   test('an event put back is the first of its lane again, with and without others behind it', () => {
     const window = new CursorWindow(0);
-    window.add(eventsOf([1, 1, 2]), all);
+    window.add(createEvents([1, 1, 2]), all);
     const [one, three] = [window.take(), window.take()];
     if (one) window.putBack(one);
     if (three) window.putBack(three);
@@ -92,12 +92,12 @@ describe('lanes', () => {
 
   test('an avoided event delays its lane and no other', () => {
     const window = new CursorWindow(0);
-    window.add(eventsOf([1, 1, 2]), all);
+    window.add(createEvents([1, 1, 2]), all);
     const avoid = new Set(['acme.e1.1']);
-    expect(sequenceOf(window.take(avoid))).toBe(3);
+    expect(getSequence(window.take(avoid))).toBe(3);
     expect(window.take(avoid)).toBeUndefined();
     expect(window.waiting).toBe(2);
-    expect(sequenceOf(window.take(new Set(['acme.e1.2'])))).toBe(1);
+    expect(getSequence(window.take(new Set(['acme.e1.2'])))).toBe(1);
   });
 });
 
@@ -105,7 +105,7 @@ describe('the position', () => {
   test('is the last one below which all is done, for any order of completion', () => {
     const window = new CursorWindow(4);
     expect([window.position, window.readTo, window.isDone]).toEqual([4, 4, true]);
-    window.add(eventsOf([1, 2, 3], 4), all);
+    window.add(createEvents([1, 2, 3], 4), all);
     expect([window.position, window.readTo, window.isDone]).toEqual([4, 7, false]);
     const taken = [window.take(), window.take(), window.take()];
     const settle = (at: number): number => {
@@ -120,7 +120,7 @@ describe('the position', () => {
   test('skips filtered events, and counts them', () => {
     const window = new CursorWindow(0);
     const wanted = ({ jobNumber }: LoggedEvent): boolean => jobNumber === 2;
-    expect(window.add(eventsOf([1, 1, 2, 1]), wanted)).toBe(3);
+    expect(window.add(createEvents([1, 1, 2, 1]), wanted)).toBe(3);
     expect([window.position, window.readTo, window.waiting]).toEqual([2, 4, 1]);
     expect(takeAll(window)).toEqual([3]);
     expect(window.position).toBe(4);
@@ -131,7 +131,7 @@ describe('the position', () => {
 describe('events done ahead of the position', () => {
   test('are stored as ranges and read back', () => {
     const window = new CursorWindow(0);
-    window.add(eventsOf([1, 2, 3, 4, 5, 6, 7]), all);
+    window.add(createEvents([1, 2, 3, 4, 5, 6, 7]), all);
     const events = Array.from({ length: 7 }, () => window.take());
     expect(window.ahead).toBe('');
     for (const at of [6, 1, 3, 2]) {
@@ -142,7 +142,7 @@ describe('events done ahead of the position', () => {
     const again = new CursorWindow(window.position, window.ahead);
     expect(again.ahead, 'before anything is read').toBe('2-4,7');
     expect(again.isDone).toBe(true);
-    expect(again.add(eventsOf([1, 2, 3, 4, 5, 6, 7]), all), 'they are not counted as unwanted').toBe(0);
+    expect(again.add(createEvents([1, 2, 3, 4, 5, 6, 7]), all), 'they are not counted as unwanted').toBe(0);
     expect(again.waiting).toBe(3);
     expect(takeAll(again)).toEqual([1, 5, 6]);
     expect([again.position, again.ahead]).toEqual([7, '']);
@@ -150,7 +150,7 @@ describe('events done ahead of the position', () => {
 
   test('are kept over a page that does not reach them', () => {
     const window = new CursorWindow(10, '12,110-112');
-    window.add(eventsOf([1, 1, 1], 10), all);
+    window.add(createEvents([1, 1, 1], 10), all);
     expect(window.ahead).toBe('12,110-112');
     expect(takeAll(window)).toEqual([11, 13]);
     expect([window.position, window.ahead]).toEqual([13, '110-112']);
@@ -159,7 +159,7 @@ describe('events done ahead of the position', () => {
   test.each(['', '0', 'x', ',', '-'])('are none in %j', (text) => {
     const window = new CursorWindow(0, text);
     expect(window.ahead).toBe('');
-    window.add(eventsOf([1, 2]), all);
+    window.add(createEvents([1, 2]), all);
     expect(takeAll(window)).toEqual([1, 2]);
   });
 });
@@ -210,7 +210,7 @@ test('for any reads, takes, completions and returns: each lane in order, the pos
       };
       for (const one of steps) {
         if ('add' in one) {
-          const events = eventsOf(one.add, start + log.length);
+          const events = createEvents(one.add, start + log.length);
           log.push(...events);
           read(log.filter(({ sequence }) => sequence > readTo));
         } else if ('take' in one) {

@@ -83,7 +83,7 @@ export class Aws {
 
   /** Serves one request of the HTTP server that stands for AWS to this caller. */
   async serve(caller: Caller, request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const body = await bodyOf(request);
+    const body = await readBody(request);
     if (String(request.headers.host).startsWith(CUSTOM_RESOURCES)) {
       this.#options.onCustomResource(body.toString('utf8'));
       response.end();
@@ -240,7 +240,7 @@ export class Aws {
 
   /** Tells the changes that a call has made to streamed tables. */
   async #follow({ operation, body }: Call): Promise<void> {
-    for (const { table, item, key } of writesOf(operation, body)) {
+    for (const { table, item, key } of getWrites(operation, body)) {
       const known = this.#options.tables.get(table);
       if (!known?.streamed) continue;
       const of = (item ?? key ?? {}) as Image;
@@ -288,7 +288,7 @@ function parseCall(request: IncomingMessage, text: string): Call {
   throw new Error(`A call to AWS is not known here: ${request.headers['x-amz-target'] ?? form.Action}.`);
 }
 
-async function bodyOf(request: IncomingMessage): Promise<Buffer> {
+async function readBody(request: IncomingMessage): Promise<Buffer> {
   const chunks: Buffer[] = [];
   for await (const chunk of request) chunks.push(chunk as Buffer);
   return Buffer.concat(chunks);
@@ -367,7 +367,7 @@ function transactParts(body: Body): [string, Part][] {
 }
 
 /** What a call writes; `item` where all of it is in the call. */
-function writesOf(operation: string, body: Body): { table: string; item?: Image; key?: Image }[] {
+function getWrites(operation: string, body: Body): { table: string; item?: Image; key?: Image }[] {
   const one = (part: Part) => ({
     table: part.TableName,
     ...(part.Item ? { item: part.Item } : { key: part.Key ?? {} }),

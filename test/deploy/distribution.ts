@@ -5,7 +5,7 @@
  */
 import { createServer, type IncomingMessage, request, type Server, type ServerResponse } from 'node:http';
 import { GetObjectCommand, NoSuchKey, S3Client } from '@aws-sdk/client-s3';
-import { type Behaviour, behaviourOf, type DistributionConfig, runAtEdge } from '../support/edge.ts';
+import { type Behaviour, type DistributionConfig, getBehaviour, runAtEdge } from '../support/edge.ts';
 import type { Deployment } from './deployment.ts';
 import type { StackTemplate, Value } from './template.ts';
 
@@ -42,14 +42,14 @@ export function createDistribution(
   const bucket = idOf(template.ofType('AWS::S3::Bucket')[0]?.id ?? '');
   const s3 = new S3Client({ ...cell.aws, forcePathStyle: true });
   const kept = new Map<string, { readonly answer: Answer; readonly until: number }>();
-  const propertiesOf = (reference: unknown): Properties => {
+  const getProperties = (reference: unknown): Properties => {
     const { Ref, 'Fn::GetAtt': attribute } = reference as { Ref?: string; 'Fn::GetAtt'?: [string] };
     return template.get(Ref ?? attribute?.[0] ?? '').properties;
   };
 
   async function serve(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
     const url = new URL(incoming.url ?? '/', 'http://localhost');
-    const behaviour = behaviourOf(config, url.pathname);
+    const behaviour = getBehaviour(config, url.pathname);
     const asked = atTheEdge(incoming, behaviour, url.pathname);
     if ('statusCode' in asked) {
       const headers = Object.entries(asked.headers).map(([name, { value }]) => [name, value]);
@@ -82,7 +82,7 @@ export function createDistribution(
     const headers = Object.entries(incoming.headers).map(([name, value]) => [name, { value: String(value) }]);
     const asked = { method: incoming.method ?? 'GET', uri, headers: Object.fromEntries(headers) };
     const [association] = behaviour.FunctionAssociations;
-    const { FunctionCode } = propertiesOf(association?.FunctionARN);
+    const { FunctionCode } = getProperties(association?.FunctionARN);
     return runAtEdge(FunctionCode, { request: asked, ip: incoming.socket.remoteAddress ?? '' });
   }
 
@@ -116,7 +116,7 @@ export function createDistribution(
     behaviour: Behaviour,
     asked: { readonly path: string; readonly headers: Readonly<Record<string, { readonly value: string }>> },
   ): Promise<Answer> {
-    const { HeadersConfig, QueryStringsConfig } = propertiesOf(
+    const { HeadersConfig, QueryStringsConfig } = getProperties(
       behaviour.OriginRequestPolicyId,
     ).OriginRequestPolicyConfig;
     if (HeadersConfig.HeaderBehavior !== 'allExcept' || QueryStringsConfig.QueryStringBehavior !== 'all') {
@@ -159,7 +159,7 @@ export function createDistribution(
 
   function addedBy({ ResponseHeadersPolicyId }: Behaviour): Record<string, string> {
     if (ResponseHeadersPolicyId === undefined) return {};
-    const policy = propertiesOf(ResponseHeadersPolicyId).ResponseHeadersPolicyConfig;
+    const policy = getProperties(ResponseHeadersPolicyId).ResponseHeadersPolicyConfig;
     const { ContentSecurityPolicy, ContentTypeOptions, ReferrerPolicy, StrictTransportSecurity } =
       policy.SecurityHeadersConfig;
     const items = policy.CustomHeadersConfig.Items as { Header: string; Value: string }[];

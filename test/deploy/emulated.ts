@@ -102,7 +102,7 @@ export async function deployEmulated(
     await writeFile(caFile, authority.certPem);
 
     const client = dynamo.client();
-    for (const table of tablesOf(template))
+    for (const table of getTables(template))
       await client.send(new CreateTableCommand(toTable(template, table)));
     const sqs = fauxqs.sqs();
     for (const queue of inOrderOfNeed(template.ofType('AWS::SQS::Queue'))) {
@@ -136,7 +136,7 @@ export async function deployEmulated(
       identities: template.ofType('AWS::SES::EmailIdentity').map(({ id }) => template.ref(id)),
       dynamoEndpoint: dynamo.endpoint,
       fauxqsEndpoint: fauxqs.endpoint,
-      tables: new Map(tablesOf(template).map((table) => [template.ref(table.id), keysOf(template, table)])),
+      tables: new Map(getTables(template).map((table) => [template.ref(table.id), getKeys(template, table)])),
       wants: (table, keys) => stream?.wants(table, keys) ?? false,
       onChange: (change) => stream?.push(change),
       onQueue: nudge,
@@ -315,7 +315,7 @@ export async function deployEmulated(
           role.unused().map((grant) => `${path}: ${grant}`),
         ),
       lines: () => lines,
-      leaks: () => lines.filter((line) => secretsOf(aws).some((secret) => line.includes(secret))),
+      leaks: () => lines.filter((line) => getSecrets(aws).some((secret) => line.includes(secret))),
       [Symbol.asyncDispose]: close,
     };
   }
@@ -323,7 +323,7 @@ export async function deployEmulated(
 
 // Resources as the embedded servers make them
 
-function tablesOf(template: StackTemplate): readonly Resource[] {
+function getTables(template: StackTemplate): readonly Resource[] {
   return [...template.ofType('AWS::DynamoDB::GlobalTable'), ...template.ofType('AWS::DynamoDB::Table')];
 }
 
@@ -341,7 +341,7 @@ function toTable(template: StackTemplate, { id, properties }: Resource): CreateT
   };
 }
 
-function keysOf(template: StackTemplate, { id, properties }: Resource): TableKeys {
+function getKeys(template: StackTemplate, { id, properties }: Resource): TableKeys {
   const { KeySchema, GlobalSecondaryIndexes = [] } = template.resolve(properties) as CreateTableCommandInput;
   const [partition, sort] = KeySchema ?? [];
   return {
@@ -390,7 +390,7 @@ function toQueue(template: StackTemplate, { id, properties }: Resource) {
 }
 
 /** Every text in secrets that is long enough to be one. */
-function secretsOf(aws: Aws): string[] {
+function getSecrets(aws: Aws): string[] {
   return aws.secrets.texts().flatMap((text) => text.match(/[A-Za-z0-9+/=_-]{20,}/g) ?? []);
 }
 
@@ -416,7 +416,7 @@ export async function listen(server: Server): Promise<Listening> {
 /** A certificate for whatever name is asked for. */
 export function certificates(issuer: Certificate) {
   const contexts = new Map<string, SecureContext>();
-  const contextOf = (name: string) => {
+  const getContext = (name: string) => {
     const known = contexts.get(name);
     if (known) return known;
     const { certPem, keyPem } = makeCertificate(name, { issuer });
@@ -426,7 +426,7 @@ export function certificates(issuer: Certificate) {
   };
   return {
     SNICallback: (name: string, done: (error: Error | null, context?: SecureContext) => void) =>
-      done(null, contextOf(name)),
+      done(null, getContext(name)),
   };
 }
 

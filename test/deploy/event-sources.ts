@@ -32,7 +32,7 @@ const RECHECK_MS = 200;
 const RETRY_AFTER_MS = 50;
 
 /** What did not get done of a batch, by the function's answer; `undefined` when the answer names something else. */
-function failedOf(
+function getFailed(
   mapping: Mapping,
   answer: unknown,
   known: readonly string[],
@@ -127,7 +127,7 @@ export function followQueue(mapping: Mapping): EventSource {
     running += 1;
     try {
       const answer = await fn.invoke({ Records: messages.map(toRecord) });
-      const failed = failedOf(
+      const failed = getFailed(
         mapping,
         answer,
         messages.map(({ MessageId }) => MessageId),
@@ -263,7 +263,7 @@ export function followStream(mapping: Mapping): StreamSource {
   async function invoke(records: readonly StreamRecord[]): Promise<number | undefined> {
     try {
       const ids = records.map(({ dynamodb }) => dynamodb.SequenceNumber);
-      const failed = failedOf(mapping, await fn.invoke({ Records: records }), ids);
+      const failed = getFailed(mapping, await fn.invoke({ Records: records }), ids);
       if (!failed) return 0;
       return failed.size === 0 ? undefined : ids.findIndex((id) => failed.has(id));
     } catch {

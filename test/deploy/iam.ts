@@ -31,7 +31,7 @@ export class Role {
   constructor(template: StackTemplate, id: string, name: string) {
     this.name = name;
     this.arn = String(template.resolve({ 'Fn::GetAtt': [id, 'Arn'] }));
-    this.#statements = policiesOf(template, id).flatMap((policy) =>
+    this.#statements = getPolicies(template, id).flatMap((policy) =>
       (template.resolve(policy.Statement as Value) as Record<string, never>[]).map(toStatement),
     );
   }
@@ -58,7 +58,7 @@ export class Role {
   }
 }
 
-function policiesOf(template: StackTemplate, roleId: string): Record<string, Value>[] {
+function getPolicies(template: StackTemplate, roleId: string): Record<string, Value>[] {
   const role = template.get(roleId);
   if (role.properties.ManagedPolicyArns)
     throw new Error(`${role.path} has managed policies, which are not known here.`);
@@ -82,13 +82,13 @@ function toStatement(raw: Record<string, never>): Statement {
   const { Effect, Action, Resource = [], NotResource, Condition = {} } = raw as unknown as Statement;
   return {
     Effect,
-    Action: listOf(Action),
-    Resource: listOf(Resource),
-    NotResource: NotResource && listOf(NotResource),
+    Action: toList(Action),
+    Resource: toList(Resource),
+    NotResource: NotResource && toList(NotResource),
     Condition: Object.fromEntries(
       Object.entries(Condition).map(([operator, keys]) => [
         operator,
-        Object.fromEntries(Object.entries(keys).map(([key, values]) => [key, listOf(values)])),
+        Object.fromEntries(Object.entries(keys).map(([key, values]) => [key, toList(values)])),
       ]),
     ),
   };
@@ -146,6 +146,6 @@ function grantName(statement: Statement, action: string): string {
   return `${granted} on ${on.join(', ')}`;
 }
 
-function listOf<T>(value: T | readonly T[]): readonly T[] {
+function toList<T>(value: T | readonly T[]): readonly T[] {
   return Array.isArray(value) ? value : [value as T];
 }

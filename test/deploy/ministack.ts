@@ -183,8 +183,8 @@ export function onMinistack(
       }).toString(),
     });
     for (const [member] of (await listed.text()).matchAll(/<member>.*?<\/member>/gs)) {
-      const textOf = (tag: string) => new RegExp(`<${tag}>(.*?)</${tag}>`, 's').exec(member)?.[1] ?? '';
-      physicalIds.set(textOf('LogicalResourceId'), textOf('PhysicalResourceId'));
+      const getText = (tag: string) => new RegExp(`<${tag}>(.*?)</${tag}>`, 's').exec(member)?.[1] ?? '';
+      physicalIds.set(getText('LogicalResourceId'), getText('PhysicalResourceId'));
     }
     const physicalId = (path: string): string => {
       const id = physicalIds.get(template.at(path).id);

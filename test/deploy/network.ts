@@ -16,13 +16,13 @@ interface Destination {
 }
 
 /** Public addresses that nothing is ever sent to: 11.0.0.0/8 is routed nowhere. */
-const addressOf = (at: number) => `11.0.0.${at + 1}`;
+const getAddress = (at: number) => `11.0.0.${at + 1}`;
 
 /** Takes the process off the network but for these routes; `onRefused` is told of every attempt to leave them. */
 export function confine(routes: Routes, onRefused: (destination: string) => void): void {
   const destinations = new Map<string, Destination>();
   for (const [at, [name, port]] of Object.entries(routes).entries()) {
-    destinations.set(name, { address: addressOf(at), port });
+    destinations.set(name, { address: getAddress(at), port });
   }
   const byName = (name: string) =>
     destinations.get(name) ?? destinations.get(name.replace(/^[^.]*(?:\.(?:ddb|s3))?\./, '*.'));

@@ -36,7 +36,7 @@ export class Outbox {
     this.sms.push({
       to,
       text: form.get('Message') ?? '',
-      senderId: attributeOf(form, 'AWS.SNS.SMS.SenderID'),
+      senderId: getAttribute(form, 'AWS.SNS.SMS.SenderID'),
     });
     return randomUUID();
   }
@@ -66,7 +66,7 @@ function toMail({
   };
 }
 
-function attributeOf(form: URLSearchParams, name: string): string | undefined {
+function getAttribute(form: URLSearchParams, name: string): string | undefined {
   for (const [key, value] of form) {
     const [, entry] = /^MessageAttributes\.entry\.(\d+)\.Name$/.exec(key) ?? [];
     if (entry && value === name)

@@ -93,11 +93,11 @@ function readRoutes(template: StackTemplate, functionOf: (arn: string) => Lambda
   const resources = new Map(
     template.ofType('AWS::ApiGateway::Resource').map((resource) => [resource.id, resource]),
   );
-  const pathOf = (id: string): string[] => {
+  const getPath = (id: string): string[] => {
     const resource = resources.get(id);
     if (!resource) return [];
     const { ParentId, PathPart } = resource.properties;
-    return [...pathOf(String((ParentId as { Ref?: string }).Ref)), String(PathPart)];
+    return [...getPath(String((ParentId as { Ref?: string }).Ref)), String(PathPart)];
   };
   return template.ofType('AWS::ApiGateway::Method').map(({ path, properties }) => {
     const { ResourceId, HttpMethod, Integration, AuthorizationType, ApiKeyRequired } = properties;
@@ -113,7 +113,7 @@ function readRoutes(template: StackTemplate, functionOf: (arn: string) => Lambda
       throw new Error(`${path}: the way of invoking does not go with its transfer mode.`);
     }
     const resourceId = (ResourceId as { Ref?: string }).Ref;
-    const segments = resourceId === undefined ? [] : pathOf(resourceId);
+    const segments = resourceId === undefined ? [] : getPath(resourceId);
     return {
       path: `/${segments.join('/')}`,
       segments,
@@ -131,7 +131,7 @@ function match(routes: readonly Route[], method: string, rest: readonly string[]
   const rank = ({ segments }: Route) =>
     segments.map((segment) => (segment.endsWith('+}') ? 'c' : segment.startsWith('{') ? 'b' : 'a')).join('');
   const fitting = routes.flatMap((route) => {
-    const parameters = parametersOf(route.segments, asked);
+    const parameters = getParameters(route.segments, asked);
     return parameters ? [{ route, parameters }] : [];
   });
   const best = fitting.map(({ route }) => rank(route)).sort()[0];
@@ -142,7 +142,7 @@ function match(routes: readonly Route[], method: string, rest: readonly string[]
   );
 }
 
-function parametersOf(
+function getParameters(
   segments: readonly string[],
   asked: readonly string[],
 ): Record<string, string> | undefined {

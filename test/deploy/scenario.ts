@@ -568,14 +568,14 @@ export function scenario(
             return fresh.filter(({ type }) => type === 'job.dispatched').length === jobs.length || undefined;
           });
         };
-        const stateOf = async (job: number, recipient: string, channel = 'email') => {
+        const getState = async (job: number, recipient: string, channel = 'email') => {
           const { messages } = (await read(`${mara}/jobs/${job}/messages`)) as { messages: ToldMessage[] };
           const found = messages.find(({ to, channel: by }) => to?.recipient === recipient && by === channel);
           return found && { id: found.id, state: found.state, reason: found.reason };
         };
         const becomes = (job: number, recipient: string, state: string, channel?: string) =>
           until(`${recipient} is told of ${job}, or not: ${state}`, async () => {
-            const found = await stateOf(job, recipient, channel);
+            const found = await getState(job, recipient, channel);
             return found?.state === state ? found : undefined;
           });
 

@@ -38,7 +38,7 @@ export class StackTemplate {
     this.resources = Object.entries<Record<string, never>>(template.Resources).map(([id, raw]) => ({
       id,
       type: raw.Type ?? '',
-      path: pathOf(raw.Metadata?.['aws:cdk:path'] ?? id, name),
+      path: getPath(raw.Metadata?.['aws:cdk:path'] ?? id, name),
       properties: raw.Properties ?? {},
     }));
     this.#byId = new Map(this.resources.map((resource) => [resource.id, resource]));
@@ -246,6 +246,6 @@ function generatedName(stack: string, id: string): string {
   return `${stack.slice(0, 24)}-${id.slice(0, 24)}-X1Y2Z3`;
 }
 
-function pathOf(path: string, stack: string): string {
+function getPath(path: string, stack: string): string {
   return path.replace(`${stack}/`, '').replace(/\/Resource$/, '');
 }

@@ -169,7 +169,7 @@ test('an account paused while its poll is queued is not polled; resumed, it is p
   const cell = await createCell({ table: rig.table });
   const { handler, reports } = createPolling(rig);
   const register = (paused: boolean) =>
-    registerAccount(rig.table, rig.log, { ...accountOf('acme'), paused }, { now: START, epoch: 'e1' });
+    registerAccount(rig.table, rig.log, { ...getAccount('acme'), paused }, { now: START, epoch: 'e1' });
   await cell.tick();
   await register(true);
   await handler(sqsEvent(...cell.polls), context);
@@ -187,7 +187,7 @@ test('concurrent pause and resume leave the account either polled or paused, nev
     const memory = createMemoryTable();
     const log = createEventLog(memory, { now: () => START, newId: randomUUID, schemaBaseUrl: '' });
     const register = (table: Table, paused: boolean) =>
-      registerAccount(table, log, { ...accountOf('acme'), paused }, { now: START, epoch: 'e1' });
+      registerAccount(table, log, { ...getAccount('acme'), paused }, { now: START, epoch: 'e1' });
     await register(memory, false);
     // Resumes the account before the n-th table call of the pause, if it has as many.
     let calls = 0;
@@ -726,7 +726,7 @@ test('messages fail separately: an invalid one does not prevent polling the othe
 
 test('an account whose poll hangs does not prevent the others of its batch from committing and reporting', async () => {
   const rig = await createHttpRig();
-  await registerAccount(rig.table, rig.log, accountOf('stuck'), { now: START, epoch: 'e1' });
+  await registerAccount(rig.table, rig.log, getAccount('stuck'), { now: START, epoch: 'e1' });
   const stuck = Promise.withResolvers<never>();
   const reported = Promise.withResolvers<void>();
   const { telemetry } = recordTelemetry();
@@ -786,7 +786,7 @@ test('the API answers proxy events: paths, repeated queries, headers, and no acc
   const missing = await handler(proxyEvent('/v1/accounts/acme/status', { authorization }));
   expect(missing.statusCode).toBe(404);
   expect(missing.multiValueHeaders?.['content-type']).toEqual([expect.stringMatching(/json/)]);
-  await registerAccount(table, eventLog, accountOf('acme'), { now: START, epoch: 'e1' });
+  await registerAccount(table, eventLog, getAccount('acme'), { now: START, epoch: 'e1' });
   const found = await handler(proxyEvent('/v1/accounts/acme/events', { authorization }, { limit: ['2'] }));
   expect(JSON.parse(found.body)).toMatchObject({ events: [], next: 'e1.0' });
 });
@@ -1137,7 +1137,7 @@ async function createCell(options: { readonly ticking?: boolean; readonly table?
     },
     async addAccounts(...accounts: string[]): Promise<void> {
       for (const account of accounts) {
-        await registerAccount(table, eventLog, accountOf(account), { now: clock, epoch: 'e1' });
+        await registerAccount(table, eventLog, getAccount(account), { now: clock, epoch: 'e1' });
       }
     },
     async dueIn(account: string, seconds: number): Promise<void> {
@@ -1197,7 +1197,7 @@ function createPolling(rig: Awaited<ReturnType<typeof createHttpRig>>, table: Pa
   return { handler: createPollAccountHandler({ region: 'us', polling, telemetry }), reports };
 }
 
-function accountOf(account: string) {
+function getAccount(account: string) {
   return { region: 'us', account, secretRef: account, pollIntervalSeconds: 60, paused: false };
 }
 

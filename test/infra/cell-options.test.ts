@@ -190,7 +190,7 @@ describe('a cell with its own key', () => {
       const ofKey = statements.filter(({ Action }) =>
         [Action].flat().some((action) => action.startsWith('kms:')),
       );
-      const via = ofKey.map((statement) => viaOf(statement));
+      const via = ofKey.map((statement) => getViaService(statement));
       const encrypted = ['dynamodb', 'secretsmanager', 'sns', 'sqs'].filter((service) =>
         services.has(service),
       );
@@ -260,6 +260,6 @@ describe('a cell with its own key', () => {
   });
 });
 
-function viaOf({ Condition }: Statement): string {
+function getViaService({ Condition }: Statement): string {
   return String(Condition?.StringEquals?.['kms:ViaService']);
 }

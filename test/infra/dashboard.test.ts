@@ -34,21 +34,21 @@ import { createEventLog } from '../../shared/log/log.ts';
 import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
 import { type Resource, synthesize } from '../support/cells.ts';
 import { DASHBOARD } from '../support/dashboard-files.ts';
-import { behaviourOf, type DistributionConfig, type EdgeRequest, runAtEdge } from '../support/edge.ts';
+import { type DistributionConfig, type EdgeRequest, getBehaviour, runAtEdge } from '../support/edge.ts';
 
 type Cell = ReturnType<typeof synthesize>;
 
 const cell = synthesize('prod');
-const config = configOf(cell);
-const [files, api] = [behaviourOf(config, '/'), behaviourOf(config, '/v1/accounts')];
+const config = getConfig(cell);
+const [files, api] = [getBehaviour(config, '/'), getBehaviour(config, '/v1/accounts')];
 
-function configOf({ resources }: Cell): DistributionConfig {
+function getConfig({ resources }: Cell): DistributionConfig {
   const [[, distribution] = []] = resources('AWS::CloudFront::Distribution');
   return distribution?.Properties.DistributionConfig;
 }
 
 /** The text of the function that a behaviour has at the edge. */
-function codeOf({ FunctionAssociations: [association, ...more] }: typeof files): string {
+function getCode({ FunctionAssociations: [association, ...more] }: typeof files): string {
   expect([association?.EventType, more]).toEqual(['viewer-request', []]);
   const { 'Fn::GetAtt': [id] = [] } = (association?.FunctionARN ?? {}) as { 'Fn::GetAtt'?: string[] };
   const [, fn] = cell.resources('AWS::CloudFront::Function').find(([one]) => one === id) ?? [];
@@ -63,7 +63,7 @@ function codeOf({ FunctionAssociations: [association, ...more] }: typeof files):
 const GOES_THERE = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8';
 
 describe('paths', () => {
-  const code = codeOf(files);
+  const code = getCode(files);
   const ask = (uri: string, headers: EdgeRequest['headers'] = {}) =>
     runAtEdge(code, { request: { method: 'GET', uri, headers } });
 
@@ -125,11 +125,11 @@ describe('paths', () => {
   test('every route of the API goes there, with all of its parameters, and no path of the page does', () => {
     for (const { spec } of routes) {
       const path = spec.path.replace(/\{\w+\}/g, 'x');
-      expect(behaviourOf(config, path).TargetOriginId, path).toBe(api.TargetOriginId);
+      expect(getBehaviour(config, path).TargetOriginId, path).toBe(api.TargetOriginId);
     }
     for (const path of ['/', ...PAGE_PATHS, '/jobs/us/acme/1', '/assets/a.js', '/favicon.svg', '/cells.json'])
-      expect(behaviourOf(config, path), path).toBe(files);
-    expect(behaviourOf(config, `/${MAIL_FRAME}`)).toMatchObject({ TargetOriginId: files.TargetOriginId });
+      expect(getBehaviour(config, path), path).toBe(files);
+    expect(getBehaviour(config, `/${MAIL_FRAME}`)).toMatchObject({ TargetOriginId: files.TargetOriginId });
     // The default quota.
     expect(config.CacheBehaviors.length).toBeLessThanOrEqual(25);
   });
@@ -217,7 +217,7 @@ describe('client address', () => {
       requestContext: { requestId: '', identity: { sourceIp } },
     }) as never;
   const passed = (viewer: string) => ({ 'X-Jobwire-Pass': PASS, 'X-Jobwire-Viewer': viewer });
-  const addressOf = async (headers: Record<string, string>, options: { pass?: string } = { pass: PASS }) => {
+  const getAddress = async (headers: Record<string, string>, options: { pass?: string } = { pass: PASS }) => {
     const seen: unknown[] = [];
     const fetch = (request: Request, from: object) => {
       seen.push([from, request.headers.has(PASS_HEADER), request.headers.has(VIEWER_HEADER)]);
@@ -231,8 +231,8 @@ describe('client address', () => {
   const of = (clientAddress: string) => [{ clientAddress }, false, false];
 
   test('is the viewer’s if the distribution proves itself, and the connection’s otherwise', async () => {
-    expect(await addressOf(passed('198.51.100.7'))).toEqual(of('198.51.100.7'));
-    expect(await addressOf(passed('2001:db8::7'))).toEqual(of('2001:db8::7'));
+    expect(await getAddress(passed('198.51.100.7'))).toEqual(of('198.51.100.7'));
+    expect(await getAddress(passed('2001:db8::7'))).toEqual(of('2001:db8::7'));
     const others: Record<string, string>[] = [
       {},
       { [VIEWER_HEADER]: '198.51.100.7' },
@@ -244,10 +244,11 @@ describe('client address', () => {
       { [PASS_HEADER]: PASS, [VIEWER_HEADER]: '198.51.100.7, 198.51.100.8' },
       { 'X-Forwarded-For': '198.51.100.7', 'CloudFront-Viewer-Address': '198.51.100.7:1' },
     ];
-    for (const headers of others) expect(await addressOf(headers), JSON.stringify(headers)).toEqual(of(EDGE));
+    for (const headers of others)
+      expect(await getAddress(headers), JSON.stringify(headers)).toEqual(of(EDGE));
     // A cell without a distribution trusts no forwarded address.
-    expect(await addressOf(passed('198.51.100.7'), {})).toEqual(of(EDGE));
-    expect(await addressOf({ [PASS_HEADER]: '', [VIEWER_HEADER]: '198.51.100.7' }, { pass: '' })).toEqual(
+    expect(await getAddress(passed('198.51.100.7'), {})).toEqual(of(EDGE));
+    expect(await getAddress({ [PASS_HEADER]: '', [VIEWER_HEADER]: '198.51.100.7' }, { pass: '' })).toEqual(
       of(EDGE),
     );
   });
@@ -282,7 +283,7 @@ describe('client address', () => {
       ...{ method: 'GET', uri: '/v1/accounts' },
       headers: { [VIEWER_HEADER]: { value: '192.0.2.66' }, authorization: { value: 'Bearer x' } },
     };
-    expect(runAtEdge(codeOf(api), { request, ip: '198.51.100.7' })).toEqual({
+    expect(runAtEdge(getCode(api), { request, ip: '198.51.100.7' })).toEqual({
       ...request,
       headers: { ...request.headers, [VIEWER_HEADER]: { value: '198.51.100.7' } },
     });
@@ -308,8 +309,8 @@ describe('client address', () => {
 describe('files', () => {
   const policies = new Map(cell.resources('AWS::CloudFront::ResponseHeadersPolicy'));
   /** All headers that a behaviour adds. */
-  function headersOf(path: string): Record<string, string> {
-    const { Ref: id } = behaviourOf(config, path).ResponseHeadersPolicyId as { Ref: string };
+  function getHeaders(path: string): Record<string, string> {
+    const { Ref: id } = getBehaviour(config, path).ResponseHeadersPolicyId as { Ref: string };
     const { CustomHeadersConfig, SecurityHeadersConfig } =
       policies.get(id)?.Properties.ResponseHeadersPolicyConfig ?? {};
     const { ContentSecurityPolicy, ContentTypeOptions, ReferrerPolicy, StrictTransportSecurity, ...others } =
@@ -333,7 +334,7 @@ describe('files', () => {
     ['/assets/index-Ab3_x-9Z.js', 'assets/index-Ab3_x-9Z.js'],
     [`/${MAIL_FRAME}`, MAIL_FRAME],
   ])('%s has the headers that `npm start` serves it with', (path, file) => {
-    expect(headersOf(path)).toEqual({ ...FILE_HEADERS, 'content-security-policy': getContentPolicy(file) });
+    expect(getHeaders(path)).toEqual({ ...FILE_HEADERS, 'content-security-policy': getContentPolicy(file) });
   });
 
   test('are in a bucket that only this distribution can read, with TLS only', () => {
@@ -426,7 +427,7 @@ describe('settings', () => {
   });
 
   test('HTTP/3, and edges near a cell’s viewers', () => {
-    const http = (of: Cell) => configOf(of) as unknown as { HttpVersion: string; PriceClass: string };
+    const http = (of: Cell) => getConfig(of) as unknown as { HttpVersion: string; PriceClass: string };
     expect(http(cell)).toMatchObject({ HttpVersion: 'http2and3', PriceClass: 'PriceClass_100' });
     expect(http(synthesize('prod', { cell: { awsRegion: 'ap-southeast-2' } })).PriceClass).toBe(
       'PriceClass_All',
@@ -434,13 +435,13 @@ describe('settings', () => {
   });
 
   test('the page knows other cells with a domain, and no others', () => {
-    const cellsOf = (names: Readonly<Record<string, string>>) => {
+    const getCells = (names: Readonly<Record<string, string>>) => {
       const { us, ...others } = synthesizeWith(names);
       return [us, others];
     };
-    expect(cellsOf({})).toEqual([undefined, {}]);
-    expect(cellsOf({ us: 'us.jobwire.example' })).toEqual([undefined, {}]);
-    expect(cellsOf({ us: 'us.jobwire.example', nz: 'nz.jobwire.example' })).toEqual([
+    expect(getCells({})).toEqual([undefined, {}]);
+    expect(getCells({ us: 'us.jobwire.example' })).toEqual([undefined, {}]);
+    expect(getCells({ us: 'us.jobwire.example', nz: 'nz.jobwire.example' })).toEqual([
       { cells: [{ region: 'nz', url: 'https://nz.jobwire.example' }] },
       {},
     ]);

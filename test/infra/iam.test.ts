@@ -4,7 +4,7 @@
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { type Resource, type Statement, statementsOf, synthesize } from '../support/cells.ts';
+import { getStatements, type Resource, type Statement, synthesize } from '../support/cells.ts';
 
 const LIST = 'docs/permissions.md';
 
@@ -146,12 +146,12 @@ function roles(): [string, Resource][] {
 }
 
 /** A logical id without its hash: the path of the construct. */
-const nameOf = (id: string): string => id.replace(/[0-9A-F]{8}$/, '');
+const getName = (id: string): string => id.replace(/[0-9A-F]{8}$/, '');
 
 function permissions(): Permission[] {
   const policies = cell.policies();
   const all = roles().flatMap(([id, { Properties }]) => {
-    const role = nameOf(id).replace(/Role$/, '');
+    const role = getName(id).replace(/Role$/, '');
     const assumed = (Properties.AssumeRolePolicyDocument.Statement as Statement[]).map(({ Principal }) => ({
       role,
       action: '(trusted service)',
@@ -163,18 +163,20 @@ function permissions(): Permission[] {
       on: resourceName(arn),
       partition: '',
     }));
-    const granted = statementsOf(policies, id).flatMap(({ Action, Resource: on, NotResource, Condition }) => {
-      const names = NotResource ? [`all but ${NotResource}`] : [on].flat().map(resourceName);
-      const from = Condition?.StringEquals?.['ses:FromAddress'];
-      const of = from === undefined ? '' : `, from ${from}`;
-      return [Action]
-        .flat()
-        .flatMap((action) =>
-          names.flatMap((name) =>
-            partitionsOf(Condition).map((partition) => ({ role, action, on: `${name}${of}`, partition })),
-          ),
-        );
-    });
+    const granted = getStatements(policies, id).flatMap(
+      ({ Action, Resource: on, NotResource, Condition }) => {
+        const names = NotResource ? [`all but ${NotResource}`] : [on].flat().map(resourceName);
+        const from = Condition?.StringEquals?.['ses:FromAddress'];
+        const of = from === undefined ? '' : `, from ${from}`;
+        return [Action]
+          .flat()
+          .flatMap((action) =>
+            names.flatMap((name) =>
+              getPartitions(Condition).map((partition) => ({ role, action, on: `${name}${of}`, partition })),
+            ),
+          );
+      },
+    );
     return [...assumed, ...managed, ...granted];
   });
   // The region of the cell does not matter here.
@@ -185,7 +187,7 @@ function permissions(): Permission[] {
 const rank = ({ role, on, partition, action }: Permission): string =>
   [role, on, action, partition].join('\n');
 
-function partitionsOf(condition: Statement['Condition']): string[] {
+function getPartitions(condition: Statement['Condition']): string[] {
   const keys = condition?.['ForAllValues:StringLike']?.['dynamodb:LeadingKeys'];
   const others = Object.keys(condition ?? {}).filter(
     (kind) => kind !== 'ForAllValues:StringLike' && kind !== 'Null' && kind !== 'StringEquals',
@@ -207,9 +209,9 @@ function resourceName(resource: unknown): string {
     'Fn::GetAtt'?: [string, string];
     'Fn::Join'?: [string, unknown[]];
   };
-  if (Ref !== undefined) return nameOf(Ref);
+  if (Ref !== undefined) return getName(Ref);
   if (attribute)
-    return attribute[1] === 'Arn' ? nameOf(attribute[0]) : `${nameOf(attribute[0])} ${attribute[1]}`;
+    return attribute[1] === 'Arn' ? getName(attribute[0]) : `${getName(attribute[0])} ${attribute[1]}`;
   if (!join) throw new Error(`This is no resource that is known here: ${JSON.stringify(resource)}`);
   const whole = join[1].map((part) => (typeof part === 'string' ? part : resourceName(part))).join(join[0]);
   const secret = /:secret:(.*)$/.exec(whole);

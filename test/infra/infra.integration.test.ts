@@ -115,7 +115,7 @@ type FunctionName = keyof typeof FUNCTIONS;
 const FUNCTION_NAMES = Object.keys(FUNCTIONS) as FunctionName[];
 /** Only cells with notifications have them; the one of `us` in production does. */
 const TELLING: readonly FunctionName[] = ['notify', 'mailFeedback'];
-const functionsOf = (stackName: string) =>
+const getFunctions = (stackName: string) =>
   FUNCTION_NAMES.filter((name) => stackName === 'jobwire-prod-us' || !TELLING.includes(name));
 
 /** The topics that events go to, by logical id. */
@@ -298,7 +298,7 @@ describe('topics', () => {
       const [, { Properties: topic }] = one('AWS::SNS::Topic', EVENTS, name);
       expect(topic).toMatchObject({ FifoTopic: true, TopicName: `${name}-events.fifo` });
       expect(templates.get(name)?.findOutputs('StandardTopicArn')).toEqual({});
-      expect(environmentOf('tick', name)).not.toHaveProperty('JOBWIRE_STANDARD_TOPIC_ARN');
+      expect(getEnvironment('tick', name)).not.toHaveProperty('JOBWIRE_STANDARD_TOPIC_ARN');
     }
   });
 
@@ -447,7 +447,7 @@ describe('notifications', () => {
   test('mails use the cell’s identity, configuration set and address; SMS go to numbers, and to no topic', () => {
     const [identityId] = one('AWS::SES::EmailIdentity');
     const [setId] = one('AWS::SES::ConfigurationSet');
-    const rights = statementsOf('notify').filter(({ Action }) => !/dynamodb|logs|sqs/.test(String(Action)));
+    const rights = getStatements('notify').filter(({ Action }) => !/dynamodb|logs|sqs/.test(String(Action)));
     expect(rights).toEqual([
       {
         ...{ Effect: 'Allow', Action: ['ses:SendEmail', 'ses:SendRawEmail'] },
@@ -460,7 +460,7 @@ describe('notifications', () => {
     const [set, identity] = (rights[0]?.Resource ?? []) as unknown[];
     expect(JSON.stringify(identity)).toContain(`:identity/",{"Ref":"${identityId}"}`);
     expect(JSON.stringify(set)).toContain(`:configuration-set/",{"Ref":"${setId}"}`);
-    const others = FUNCTION_NAMES.filter((name) => name !== 'notify').flatMap(statementsOf);
+    const others = FUNCTION_NAMES.filter((name) => name !== 'notify').flatMap(getStatements);
     expect(others.filter(({ Action }) => /ses:|OptedOut/.test(String(Action)))).toEqual([]);
   });
 
@@ -478,7 +478,7 @@ describe('notifications', () => {
       ApiFunction: 'email',
       ApiManage: 'email',
     });
-    expect(environmentOf('notify').JOBWIRE_CHANNELS).toBe('email,sms');
+    expect(getEnvironment('notify').JOBWIRE_CHANNELS).toBe('email,sms');
   });
 
   test('the DNS records of a new identity are outputs; an existing one is used unchanged', () => {
@@ -558,21 +558,21 @@ describe('HTTP API', () => {
   });
 
   test('a function that only reads gets no write request and has no write permission, except for the last use of a key', () => {
-    const writes = grantsOf('api').filter(({ action }) => !/^(Get|BatchGet|Query)/.test(action));
+    const writes = getGrants('api').filter(({ action }) => !/^(Get|BatchGet|Query)/.test(action));
     expect(writes).toMatchObject([{ action: 'PutItem', pattern: API_KEY_USE_PK }]);
-    const slots = grantsOf('live').filter(({ action }) => !/^(Get|BatchGet|Query)/.test(action));
+    const slots = getGrants('live').filter(({ action }) => !/^(Get|BatchGet|Query)/.test(action));
     expect(slots.map(({ action, pattern }) => [action, pattern]).sort()).toEqual([
       ['DeleteItem', 'STREAMS#us#*'],
       ['PutItem', API_KEY_USE_PK],
       ['PutItem', 'STREAMS#us#*'],
     ]);
     for (const name of ['api', 'live'] as const) {
-      const others = statementsOf(name).flatMap(({ Action }) => Action);
+      const others = getStatements(name).flatMap(({ Action }) => Action);
       expect(others.filter((action) => !/^(dynamodb|logs):/.test(action))).toEqual([]);
     }
     // Keys are written by those who make them, and nobody else.
     const makers = FUNCTION_NAMES.filter((name) =>
-      grantsOf(name).some(({ action, pattern }) => action === 'PutItem' && pattern === API_KEY_PK),
+      getGrants(name).some(({ action, pattern }) => action === 'PutItem' && pattern === API_KEY_PK),
     );
     expect(makers).toEqual(['manage', 'operate']);
   });
@@ -641,7 +641,7 @@ describe('HTTP API', () => {
 
   test("CORS for a stage's origins: every function knows them, and errors of API Gateway are readable", () => {
     for (const name of ['api', 'manage', 'live'] as const) {
-      expect(environmentOf(name)).not.toHaveProperty('JOBWIRE_CORS_ORIGINS');
+      expect(getEnvironment(name)).not.toHaveProperty('JOBWIRE_CORS_ORIGINS');
     }
     const corsOrigins = ['https://tools.example.com', 'http://localhost:5173'];
     const { template } = synthesize('prod', { stage: { api: { ...prodApi(), corsOrigins } } });
@@ -673,7 +673,7 @@ describe('HTTP API', () => {
         });
         expect(JSON.stringify(Integration)).toContain('/response-streaming-invocations');
       }
-      const { JOBWIRE_STREAM_SECONDS: seconds } = environmentOf('live', stackName);
+      const { JOBWIRE_STREAM_SECONDS: seconds } = getEnvironment('live', stackName);
       // A slot that expired before its invocation ended would admit too many.
       expect(Number(live.Timeout) * 1000).toBe(Number(seconds) * 1000 + SLOT_GRACE_MS);
       expect(Number(live.Timeout)).toBeLessThanOrEqual(900);
@@ -1120,11 +1120,11 @@ describe('permissions', () => {
       now,
       services,
     });
-    const logOf = (table: Table) =>
+    const getLog = (table: Table) =>
       createEventLog(table, { now, newId: randomUUID, schemaBaseUrl: 'https://us.example' });
     const faults: unknown[] = [];
     const onError = (cause: unknown) => void faults.push(String(cause));
-    const shared = (table: Table) => ({ table, log: logOf(table), regions: ['us'], now, onError });
+    const shared = (table: Table) => ({ table, log: getLog(table), regions: ['us'], now, onError });
     const keyrings = [tables.api, tables.manage].map((table) => createKeyring({ table, now })) as [
       Keyring,
       Keyring,
@@ -1140,7 +1140,7 @@ describe('permissions', () => {
           idempotency: createIdempotency({ table: tables.manage, now }),
           accounts: made.accounts,
           endpoints: {
-            ...{ table: tables.manage, log: logOf(tables.manage), secrets: made.secrets, now },
+            ...{ table: tables.manage, log: getLog(tables.manage), secrets: made.secrets, now },
             ...{ newId: randomUUID, schemaBaseUrl: 'https://us.example', allowPrivateNetworks: false },
             deliveries: createDeliveryLog(histories.manage, { newId: randomUUID }),
             open: async () => ({ maxBatch: 1, deliver: async () => [{ kind: 'delivered' }] }),
@@ -1155,7 +1155,7 @@ describe('permissions', () => {
     async function ask(method: string, path: string, body?: object) {
       const { pathname } = new URL(path, 'https://us.example');
       const [asked] = routes
-        .filter(({ spec }) => spec.method === method && pathOf(spec.path).test(pathname))
+        .filter(({ spec }) => spec.method === method && getPath(spec.path).test(pathname))
         .sort((a, b) => Number(a.spec.path.includes('{')) - Number(b.spec.path.includes('{')));
       if (!asked || asked.surface === 'live') throw new Error(`There is no route ${method} ${path}.`);
       unasked.delete(asked.spec.id);
@@ -1319,7 +1319,7 @@ describe('permissions', () => {
       publishDashboard: [],
     });
     const memory = createMemoryTable(historySchema);
-    const logOf = (name: FunctionName) =>
+    const getLog = (name: FunctionName) =>
       createDeliveryLog(guarded(name, memory, HISTORY), { newId: randomUUID });
     const entry = {
       region: 'us',
@@ -1333,8 +1333,8 @@ describe('permissions', () => {
       outcome: 'retry',
       cause: 'live',
     } as const;
-    await logOf('drainSink').record([entry]);
-    const log = logOf('api');
+    await getLog('drainSink').record([entry]);
+    const log = getLog('api');
     for (const outcome of [undefined, 'failed', 'retry'] as const) {
       expect(await log.bySink('us', 'erp', { outcome })).toEqual({ entries: [entry] });
     }
@@ -1346,7 +1346,7 @@ describe('permissions', () => {
   test('account credentials are readable for polling and changes, signing secrets for delivery and changes', () => {
     const readers = (kind: string) =>
       FUNCTION_NAMES.filter((name) =>
-        statementsOf(name).some(
+        getStatements(name).some(
           ({ Action, Resource }) =>
             [Action].flat().includes('secretsmanager:GetSecretValue') &&
             JSON.stringify(Resource).includes(kind),
@@ -1363,7 +1363,7 @@ describe('functions', () => {
   test('all run on Node 24 on arm64, untraced, and log to their own group with retention', () => {
     for (const [stackName, template] of templates) {
       const functions = Object.entries(template.findResources('AWS::Lambda::Function'));
-      expect(functions).toHaveLength(functionsOf(stackName).length);
+      expect(functions).toHaveLength(getFunctions(stackName).length);
       const groups = functions.map(([id, { Properties }]) => {
         expect(Properties, id).toMatchObject({ Runtime: 'nodejs24.x', Architectures: ['arm64'] });
         expect(Properties, id).not.toHaveProperty('TracingConfig');
@@ -1380,8 +1380,8 @@ describe('functions', () => {
 
   test.each(FUNCTION_NAMES)('%s has its whole environment, and the values are valid', (name) => {
     for (const stackName of templates.keys()) {
-      if (!functionsOf(stackName).includes(name)) continue;
-      expect(() => readEnv<z.ZodObject>(FUNCTIONS[name].env, environmentOf(name, stackName))).not.toThrow();
+      if (!getFunctions(stackName).includes(name)) continue;
+      expect(() => readEnv<z.ZodObject>(FUNCTIONS[name].env, getEnvironment(name, stackName))).not.toThrow();
     }
   });
 });
@@ -1470,7 +1470,7 @@ function findRestApi(stackName = 'jobwire-prod-us'): RestApi {
 }
 
 /** Paths of a route. */
-function pathOf(path: string): RegExp {
+function getPath(path: string): RegExp {
   return new RegExp(`^${path.replace(/\{\w+\}/g, '[^/]+')}$`);
 }
 
@@ -1513,7 +1513,7 @@ function expectSchema(table: Properties, schema: TableSchema): void {
   );
 }
 
-function environmentOf(name: FunctionName, stackName?: string): Record<string, string> {
+function getEnvironment(name: FunctionName, stackName?: string): Record<string, string> {
   const { Environment } = one('AWS::Lambda::Function', FUNCTIONS[name].id, stackName)[1].Properties;
   const { Variables } = Environment as { Variables: Record<string, unknown> };
   // Known only after deployment: names, ARNs and URLs.
@@ -1534,7 +1534,7 @@ function allStatements(template: Template): Statement[] {
   );
 }
 
-function statementsOf(name: FunctionName): Statement[] {
+function getStatements(name: FunctionName): Statement[] {
   const { Role } = one('AWS::Lambda::Function', FUNCTIONS[name].id)[1].Properties;
   const role = (Role as { 'Fn::GetAtt': string[] })['Fn::GetAtt'][0];
   return POLICIES.flatMap((type) => all(type)).flatMap(([, { Properties }]) => {
@@ -1546,13 +1546,13 @@ function statementsOf(name: FunctionName): Statement[] {
 /** Statements about a table itself: not about its indexes, nor about its stream. */
 function tableStatements(name: FunctionName, which = STATE): Statement[] {
   const [table] = one('AWS::DynamoDB::GlobalTable', which);
-  return statementsOf(name).filter(({ Resource }) =>
+  return getStatements(name).filter(({ Resource }) =>
     [Resource].flat().some((resource) => JSON.stringify(resource) === `{"Fn::GetAtt":["${table}","Arn"]}`),
   );
 }
 
-function grantsOf(name: FunctionName, which = STATE): Grant[] {
-  return grantsOn(one('AWS::DynamoDB::GlobalTable', which)[0], statementsOf(name));
+function getGrants(name: FunctionName, which = STATE): Grant[] {
+  return grantsOn(one('AWS::DynamoDB::GlobalTable', which)[0], getStatements(name));
 }
 
 /** Whether a grant does not concern notifications, which cell.integration.test.ts covers. */
@@ -1563,7 +1563,7 @@ const isOwn = ({ pattern = '' }: Grant): boolean =>
 
 /** A table that allows what the function's policy allows. */
 const guarded = (name: FunctionName, table: Table, which = STATE) =>
-  guardedBy(name, grantsOf(name, which), table);
+  guardedBy(name, getGrants(name, which), table);
 
 // The stream
 

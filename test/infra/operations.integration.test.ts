@@ -882,7 +882,7 @@ describe('alarms and dashboard', () => {
   const { template } = synthesize('prod');
   const resources = template.toJSON().Resources as Record<string, Resource>;
   const alarms = of<AlarmProperties>('AWS::CloudWatch::Alarm');
-  const titles = alarms.map(({ AlarmName }) => titleOf(AlarmName));
+  const titles = alarms.map(({ AlarmName }) => getTitle(AlarmName));
 
   test('every alarm has a heading in the runbook with its three parts, and every heading an alarm', () => {
     const chapters = runbook.split(/^## /m).slice(1);
@@ -902,7 +902,7 @@ describe('alarms and dashboard', () => {
     for (const { AlarmName, AlarmDescription } of alarms) {
       expect(AlarmName).toMatch(/^jobwire-prod-us-[a-z][a-z0-9-]+$/);
       expect(AlarmDescription).toMatch(/^[A-Z].{30,}\. See /);
-      expect(AlarmDescription.endsWith(` See ${titleOf(AlarmName)} in docs/runbook.md.`)).toBe(true);
+      expect(AlarmDescription.endsWith(` See ${getTitle(AlarmName)} in docs/runbook.md.`)).toBe(true);
     }
   });
 
@@ -912,25 +912,25 @@ describe('alarms and dashboard', () => {
       /^(dead-|events-|sms-unknown|mails-bounced|mail-complaints|sink-disabled|credentials-rejected|identity-mismatch|account-quarantined)/;
     for (const { AlarmName, AlarmActions, OKActions } of alarms) {
       expect(AlarmActions, AlarmName).toEqual([{ Ref: topic }]);
-      expect(OKActions, AlarmName).toEqual(events.test(titleOf(AlarmName)) ? undefined : [{ Ref: topic }]);
+      expect(OKActions, AlarmName).toEqual(events.test(getTitle(AlarmName)) ? undefined : [{ Ref: topic }]);
     }
   });
 
   test('missing data is alarming only for metrics that are emitted each minute', () => {
     const silent = alarms.filter(({ TreatMissingData }) => TreatMissingData === 'breaching');
-    expect(silent.map(({ AlarmName }) => titleOf(AlarmName))).toEqual(['tick-not-running']);
+    expect(silent.map(({ AlarmName }) => getTitle(AlarmName))).toEqual(['tick-not-running']);
     expect(new Set(alarms.map(({ TreatMissingData }) => TreatMissingData))).toEqual(
       new Set(['breaching', 'notBreaching']),
     );
     // A metric emitted on activity cannot be missing for long during activity.
-    for (const { name } of alarms.flatMap(metricsOf)) {
+    for (const { name } of alarms.flatMap(getMetrics)) {
       const metric: { emitted?: string } = METRICS[name as MetricName] ?? {};
-      if (silent.flatMap(metricsOf).some((one) => one.name === name)) expect(metric.emitted).toBe('each');
+      if (silent.flatMap(getMetrics).some((one) => one.name === name)) expect(metric.emitted).toBe('each');
     }
   });
 
   test("alarms and dashboard use only emitted metrics, or AWS metrics of the cell's resources", () => {
-    const shown = [...alarms.flatMap(metricsOf), ...dashboardMetrics()];
+    const shown = [...alarms.flatMap(getMetrics), ...dashboardMetrics()];
     expect(shown.length).toBeGreaterThan(60);
     for (const { namespace, name, dimensions } of shown) {
       const { kind, ...others } = dimensions;
@@ -964,7 +964,7 @@ describe('alarms and dashboard', () => {
     const watched = (name: RegExp) =>
       new Set(
         alarms
-          .flatMap(metricsOf)
+          .flatMap(getMetrics)
           .filter((metric) => name.test(metric.name))
           .flatMap(({ dimensions }) => Object.values(dimensions))
           .flatMap((value) => /^\$\{(\w+)/.exec(value)?.[1] ?? []),
@@ -988,9 +988,9 @@ describe('alarms and dashboard', () => {
     expect([always.length - besides.length, besides.length]).toEqual([9, 2]);
     // Billed: the metrics of alarms, and the values of dimensions.
     const plain = synthesize('prod', { cell: { notifications: undefined } });
-    const lookedBy = (all: readonly AlarmProperties[]) => all.flatMap(metricsOf).length;
-    const alarmsOf = plain.resources('AWS::CloudWatch::Alarm').map(([, { Properties }]) => Properties);
-    const looked = lookedBy(alarmsOf);
+    const lookedBy = (all: readonly AlarmProperties[]) => all.flatMap(getMetrics).length;
+    const plainAlarms = plain.resources('AWS::CloudWatch::Alarm').map(([, { Properties }]) => Properties);
+    const looked = lookedBy(plainAlarms);
     expect(looked).toBeLessThanOrEqual(35);
     // Each alarm of its own, and two more functions in the sums of errors and of throttles.
     expect(lookedBy(alarms) - looked).toBeLessThanOrEqual(12);
@@ -1063,11 +1063,11 @@ describe('the runbook', () => {
   test('each query uses only fields of the log lines', () => {
     const access = JSON.parse(accessLogFormat()) as object;
     const fields = new Map<string, Set<string>>([
-      ['access', fieldsOf([access as Line])],
-      ['fault', fieldsOf(all.lines.filter(({ level }) => level === 'ERROR'))],
+      ['access', getFields([access as Line])],
+      ['fault', getFields(all.lines.filter(({ level }) => level === 'ERROR'))],
       ['runtime', new Set()],
     ]);
-    for (const name of METRIC_LINES) fields.set(name, fieldsOf(all.of(name)));
+    for (const name of METRIC_LINES) fields.set(name, getFields(all.of(name)));
     for (const kind of ERROR_KINDS) fields.get('poll')?.add(`upstreamErrors.${kind}`);
     const queries = [...runbook.matchAll(/```insights (\w+)\n([^`]*)```/g)];
     expect(queries.length).toBeGreaterThan(titles().length);
@@ -1154,11 +1154,11 @@ const RESOURCE_OF: Readonly<Record<string, string>> = {
   Stage: 'AWS::ApiGateway::Stage',
 };
 
-function titleOf(alarmName: string): string {
+function getTitle(alarmName: string): string {
   return alarmName.replace('jobwire-prod-us-', '');
 }
 
-function metricsOf(alarm: AlarmProperties): Shown[] {
+function getMetrics(alarm: AlarmProperties): Shown[] {
   const metrics = alarm.Metrics
     ? alarm.Metrics.flatMap(({ MetricStat }) => (MetricStat ? [MetricStat.Metric] : []))
     : [alarm as unknown as MetricProperties];
@@ -1186,7 +1186,7 @@ function plain(value: unknown): string {
 }
 
 /** The names of all fields of some lines, as Logs Insights finds them. */
-function fieldsOf(lines: readonly Line[]): Set<string> {
+function getFields(lines: readonly Line[]): Set<string> {
   const found = new Set<string>();
   const add = (value: unknown, path: string): void => {
     found.add(path);

@@ -12,7 +12,7 @@ import { parseConfig } from '../../shared/config.ts';
 import { createRecipient } from '../../shared/notifications/recipients.ts';
 import { saveSettings } from '../../shared/notifications/settings.ts';
 import { measureSms } from '../../shared/notifications/sms-text.ts';
-import { childrenOf, isAlive, type Running } from '../support/command.ts';
+import { isAlive, listChildren, type Running } from '../support/command.ts';
 import { configFor, generatedKey, launchJobwire, startSandbox } from '../support/jobwire.ts';
 import { testDynamo } from '../support/tables.ts';
 
@@ -80,9 +80,9 @@ describe('the demo', () => {
     expect(mail.replyTo?.value[0]?.address).toBe('hello@bluebird.example');
     expect(mail.subject).toBe('Your order US-1 is on its way');
     expect(mail.messageId).toMatch(/^<[^@]+@jobwire\.example>$/);
-    expect(headerOf(mail, 'auto-submitted')).toBe('auto-generated');
-    expect(headerOf(mail, 'list-unsubscribe-post')).toBe('List-Unsubscribe=One-Click');
-    const unsubscribe = unsubscribeOf(mail);
+    expect(getHeader(mail, 'auto-submitted')).toBe('auto-generated');
+    expect(getHeader(mail, 'list-unsubscribe-post')).toBe('List-Unsubscribe=One-Click');
+    const unsubscribe = getUnsubscribeLink(mail);
     expect(unsubscribe.startsWith(`${url}/v1/unsubscribe/`)).toBe(true);
     const html = mail.html || '';
     for (const body of [html, mail.text ?? '']) {
@@ -136,9 +136,9 @@ describe('the demo', () => {
     await dispatch('us', 'Bluebird Apparel', 'US-2');
     const mail = await inbox.mail('riley@bluebird.example', 'US-2');
     await inbox.sms('+12025550143', 'US-2');
-    const looked = await fetch(unsubscribeOf(mail));
+    const looked = await fetch(getUnsubscribeLink(mail));
     expect([looked.status, looked.headers.get('content-type')]).toEqual([200, 'text/html; charset=utf-8']);
-    const clicked = await fetch(unsubscribeOf(mail), {
+    const clicked = await fetch(getUnsubscribeLink(mail), {
       method: 'POST',
       body: new URLSearchParams({ 'List-Unsubscribe': 'One-Click' }),
     });
@@ -201,7 +201,7 @@ describe('the demo', () => {
     expect(page.headers.get('content-type')).toBe('text/html; charset=utf-8');
     expect(await page.text()).toContain('<div id="root">');
 
-    const below = await childrenOf(demo.child.pid ?? 0);
+    const below = await listChildren(demo.child.pid ?? 0);
     inbox.leave();
     demo.child.kill('SIGINT');
     expect((await demo.ended).code).toBe(0);
@@ -298,7 +298,7 @@ describe('a configured Jobwire', () => {
     const source = await mailbox.fetch(new Request('http://x/mailbox/messages/1/source'));
     const mail = await simpleParser(await source.text());
     expect(mail.from?.value[0]).toEqual({ name: 'Acme', address: 'orders@acme.example' });
-    expect(unsubscribeOf(mail)).toMatch(/^https:\/\/jobwire\.example\/wire\/v1\/unsubscribe\/./);
+    expect(getUnsubscribeLink(mail)).toMatch(/^https:\/\/jobwire\.example\/wire\/v1\/unsubscribe\/./);
     expect(mail.text, 'a number without a link is said in words').toContain('T1');
     await first.stop(2_000);
 
@@ -309,7 +309,7 @@ describe('a configured Jobwire', () => {
   });
 });
 
-function headerOf(mail: ParsedMail, name: string): string {
+function getHeader(mail: ParsedMail, name: string): string {
   const line = mail.headerLines.find((header) => header.key === name)?.line ?? '';
   return line
     .slice(line.indexOf(':') + 1)
@@ -317,8 +317,8 @@ function headerOf(mail: ParsedMail, name: string): string {
     .trim();
 }
 
-function unsubscribeOf(mail: ParsedMail): string {
-  return /^<([^>]+)>$/.exec(headerOf(mail, 'list-unsubscribe'))?.[1] ?? '';
+function getUnsubscribeLink(mail: ParsedMail): string {
+  return /^<([^>]+)>$/.exec(getHeader(mail, 'list-unsubscribe'))?.[1] ?? '';
 }
 
 /** Reads the mailbox's live stream, like its page, and each mail as received. */

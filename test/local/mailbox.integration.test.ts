@@ -123,11 +123,11 @@ describe('the mailbox', () => {
     const transport = transportTo(mailbox);
     const stream = await ask(mailbox, '/stream');
     await transport.send(mail({ messageId: 'a@x.example', subject: 'first' }));
-    expect(await subjectsOf(stream, 1)).toEqual(['first']);
+    expect(await getSubjects(stream, 1)).toEqual(['first']);
     await transport.send(mail({ messageId: 'b@x.example', subject: 'second' }));
     await transport.send(mail({ messageId: 'b@x.example', subject: 'second' }));
     const again = await ask(mailbox, '/stream?after=0', { headers: { 'last-event-id': '1' } });
-    expect(await subjectsOf(again, 2)).toEqual(['second', 'second']);
+    expect(await getSubjects(again, 2)).toEqual(['second', 'second']);
     expect(
       (await list(mailbox)).map(({ repeat }) => repeat),
       'newest first',
@@ -196,7 +196,7 @@ describe('the mailbox', () => {
 });
 
 /** The subjects of the first messages of a stream, which is closed then. */
-async function subjectsOf(stream: Response, count: number): Promise<string[]> {
+async function getSubjects(stream: Response, count: number): Promise<string[]> {
   const subjects: string[] = [];
   let said = '';
   for await (const chunk of stream.body ?? []) {

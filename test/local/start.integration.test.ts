@@ -12,7 +12,7 @@ const KEY = 'a-key-for-the-tests-only';
 const SECRET = `whsec_${Buffer.alloc(32, 9).toString('base64')}`;
 
 /** The lines of a program that ended, on either stream, and its exit code. */
-async function endOf(running: Running): Promise<{ code: number | null; lines: string[] }> {
+async function waitForEnd(running: Running): Promise<{ code: number | null; lines: string[] }> {
   const { code, out, err } = await running.ended;
   return { code, lines: `${out}${err}`.split('\n').filter((line) => line !== '') };
 }
@@ -22,7 +22,7 @@ test.each([
   [['--prot', '1'], /^Unknown option '--prot'\. Usage: npm start/],
   [['--port', 'x'], '--port must be an integer from 0 to 65535.'],
 ])('%s: one error message and exit code 1', async (args, sentence) => {
-  const { code, lines } = await endOf(launchJobwire(args));
+  const { code, lines } = await waitForEnd(launchJobwire(args));
   expect(code).toBe(1);
   expect(lines).toHaveLength(1);
   expect(lines[0]).toMatch(sentence);
@@ -33,7 +33,7 @@ test('an occupied port: one error message and exit code 1', async () => {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   onTestFinished(() => void server.close());
   const { port } = server.address() as AddressInfo;
-  const { code, lines } = await endOf(launchJobwire(['--port', String(port)]));
+  const { code, lines } = await waitForEnd(launchJobwire(['--port', String(port)]));
   expect(code).toBe(1);
   expect(lines).toEqual([
     `Port ${port} is in use. Stop the program that listens there, or choose another port.`,
@@ -157,7 +157,7 @@ test('a data folder in use: one error message and exit code 1; secrets are never
   const setup = await configured();
   const first = await setup.start();
   await first.said(/Live events/);
-  const { code, lines } = await endOf(setup.launch());
+  const { code, lines } = await waitForEnd(setup.launch());
   expect(code).toBe(1);
   expect(lines).toHaveLength(1);
   expect(lines[0]).toMatch(/^The data folder \S+ is in use by another Jobwire\. /);
@@ -172,7 +172,7 @@ test.each(['tables.db', 'state.db'])(
     const dataDir = join(dirname(setup.file), 'data');
     mkdirSync(dataDir, { recursive: true });
     writeFileSync(join(dataDir, file), 'no database at all');
-    const { code, lines } = await endOf(setup.launch());
+    const { code, lines } = await waitForEnd(setup.launch());
     expect(code).toBe(1);
     expect(lines).toHaveLength(1);
     expect(lines[0]).toContain(join(dataDir, file));
@@ -183,7 +183,7 @@ test.each(['tables.db', 'state.db'])(
 test('an invalid setting is named, before anything is started', async () => {
   const setup = await configured();
   setup.write({ settling: { days: 'seven' } });
-  const { code, lines } = await endOf(setup.launch());
+  const { code, lines } = await waitForEnd(setup.launch());
   expect(code).toBe(1);
   expect(lines).toEqual([`${setup.file}: settling.days must be a number of days.`]);
 });

@@ -207,10 +207,10 @@ describe('the tables on a server that speaks DynamoDB’s protocol', () => {
       expect(Table?.TableStatus).toBe('ACTIVE');
       expect(Table?.BillingModeSummary?.BillingMode).toBe('PAY_PER_REQUEST');
       expect(Table?.StreamSpecification?.StreamEnabled ?? false).toBe(false);
-      expect(namesOf(Table?.KeySchema)).toEqual(['pk', 'sk']);
+      expect(getNames(Table?.KeySchema)).toEqual(['pk', 'sk']);
       const indexes = Table?.GlobalSecondaryIndexes?.map((index) => ({
         name: index.IndexName,
-        keys: namesOf(index.KeySchema),
+        keys: getNames(index.KeySchema),
         projection: index.Projection?.ProjectionType,
       }));
       expect(indexes).toHaveLength(Object.keys(schema.indexes).length);
@@ -267,6 +267,6 @@ function temporaryFolder(): string {
   return folder;
 }
 
-function namesOf(keys: readonly KeySchemaElement[] | undefined) {
+function getNames(keys: readonly KeySchemaElement[] | undefined) {
   return keys?.map(({ AttributeName }) => AttributeName);
 }

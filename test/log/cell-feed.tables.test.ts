@@ -81,7 +81,7 @@ async function createCell(table: Table, accounts: readonly string[] = ['acme', '
 }
 
 /** Reads a cell's feed, like the API. */
-function readerOf(
+function createReaderFor(
   { table, now, growth }: Pick<Awaited<ReturnType<typeof createCell>>, 'table' | 'now' | 'growth'>,
   regions: readonly string[] = [REGION],
 ): CellFeedDeps {
@@ -199,7 +199,7 @@ eachTable('The cell feed', (makeTable, kind) => {
         const table = fragile(await makeTable());
         const cell = await createCell(table, ['a', 'b', 'c']);
         const { clock, now } = cell;
-        const deps = readerOf(cell);
+        const deps = createReaderFor(cell);
         let after: string | undefined;
         const got: string[] = [];
         const said = new Set(['a', 'b', 'c']);
@@ -403,7 +403,7 @@ describe('reading the cell feed', () => {
   async function createReader(accounts?: readonly string[], regions = [REGION]) {
     const table = createMemoryTable();
     const cell = await createCell(table, accounts);
-    const deps = readerOf(cell, regions);
+    const deps = createReaderFor(cell, regions);
     const page = async ({ cursor, ...query }: Query = {}, abort = never) => {
       const after = cursor === undefined ? undefined : parsePlaces(deps, cursor);
       return readFeedPage(deps, { accounts: null, limit: 100, waitMs: 0, after, ...query }, abort);
@@ -411,7 +411,7 @@ describe('reading the cell feed', () => {
     const read = async (query?: Query) => {
       const found = await page(query);
       if (found.kind !== 'page') throw new Error(`There is no page: ${found.kind}.`);
-      return { ...found, ids: idsOf(found.events) };
+      return { ...found, ids: getIds(found.events) };
     };
     const tell = async (account: string, events: number, region = REGION): Promise<void> => {
       await cell.say(account, events, region);
@@ -419,7 +419,7 @@ describe('reading the cell feed', () => {
     };
     return { ...cell, deps, page, read, tell };
   }
-  const idsOf = (events: readonly string[]): string[] =>
+  const getIds = (events: readonly string[]): string[] =>
     events.map((json) => JSON.parse(json).id.replace(/\.[^.]+\./, '.'));
 
   test('returns stored envelopes byte for byte, by page, with a small cursor for any number of accounts', async () => {
@@ -440,7 +440,7 @@ describe('reading the cell feed', () => {
       expect(cursor).toMatch(/^[0-9a-z]+\.\d+$/);
     }
     expect([...got].sort()).toEqual([...stored].sort());
-    expect(idsOf(got)).toEqual([
+    expect(getIds(got)).toEqual([
       ...['acme.1', 'acme.2', 'acme.3', 'bakery.1', 'bakery.2'],
       ...['acme.4', 'acme.5', 'acme.6', 'acme.7', 'acme.8', 'acme.9', 'acme.10'],
     ]);
@@ -518,7 +518,7 @@ describe('reading the cell feed', () => {
     expect(growth.watches).toBe(1);
     await tell('bakery', 1);
     const answer = await waiting;
-    expect(answer.kind === 'page' && idsOf(answer.events)).toEqual(['bakery.1']);
+    expect(answer.kind === 'page' && getIds(answer.events)).toEqual(['bakery.1']);
     expect(growth.watches).toBe(0);
     const mayWait = async () => false;
     expect(await page({ cursor: (await read()).next, waitMs: 20_000, mayWait })).toEqual({ kind: 'crowded' });
@@ -699,7 +699,7 @@ describe('filling the cell feed', () => {
     expect(new Set(ids).size).toBe(2_000);
     // Head, references and events for each hundred.
     expect(reads).toBeLessThanOrEqual(3 * 21);
-    const deps = readerOf({ ...cell, table: counted });
+    const deps = createReaderFor({ ...cell, table: counted });
     const page = await readFeedPage(deps, { accounts: ['account-1999'], limit: 10, waitMs: 0 }, never);
     expect(page.kind === 'page' && page.events).toHaveLength(1);
   });

@@ -98,7 +98,7 @@ eachTable('The event log', (makeTable, kind) => {
         writes: [],
       });
       expect(second).toMatchObject({ kind: 'committed', revision: 2, head: { sequence: 4 } });
-      expect((await all(log)).map(nameOf)).toEqual(['a', 'b', 'c', 'd']);
+      expect((await all(log)).map(getName)).toEqual(['a', 'b', 'c', 'd']);
       expect((await all(log)).map(({ sequence }) => sequence)).toEqual([1, 2, 3, 4]);
       expect((await all(log)).map(({ id }) => id)).toEqual([1, 2, 3, 4].map((n) => `acme.e1.${n}`));
     });
@@ -108,8 +108,8 @@ eachTable('The event log', (makeTable, kind) => {
       await register(table, other);
       await commit(['us-1', 'us-2']);
       await log.append(other, [draft('nz-1')]);
-      expect((await all(log)).map(nameOf)).toEqual(['us-1', 'us-2']);
-      expect((await all(log, other)).map(nameOf)).toEqual(['nz-1']);
+      expect((await all(log)).map(getName)).toEqual(['us-1', 'us-2']);
+      expect((await all(log, other)).map(getName)).toEqual(['nz-1']);
       expect((await all(log, other))[0]?.json).toContain('/regions/nz/accounts/acme');
     });
 
@@ -119,7 +119,7 @@ eachTable('The event log', (makeTable, kind) => {
         (_, at) => `${at}`,
       );
       expect(await commit(names)).toMatchObject({ kind: 'committed', head: { sequence: names.length } });
-      expect((await all(log)).map(nameOf)).toEqual(names);
+      expect((await all(log)).map(getName)).toEqual(names);
     });
 
     test('a poll with a valid fence renumbers its events after a concurrent append', async () => {
@@ -130,7 +130,7 @@ eachTable('The event log', (makeTable, kind) => {
       await log.append(ref, [draft('operator-2')]);
       const outcome = await log.commit(ref, held);
       expect(outcome).toMatchObject({ kind: 'committed', revision: 1, head: { sequence: 4 } });
-      expect((await all(log)).map(nameOf)).toEqual(['operator-1', 'operator-2', 'mine-1', 'mine-2']);
+      expect((await all(log)).map(getName)).toEqual(['operator-1', 'operator-2', 'mine-1', 'mine-2']);
       expect(await table.get(keys.snapshot(ref, 5))).toMatchObject({ state: 'new' });
     });
 
@@ -156,7 +156,7 @@ eachTable('The event log', (makeTable, kind) => {
       await commit(['said']);
       await table.write({ update: keys.head(ref), set: { sequence: 0 } });
       await expect(log.append(ref, [draft('instead')])).rejects.toThrow(/Too many concurrent writes/);
-      expect(nameOf(toEvent(present(await table.get(keys.event(ref, 1)))))).toBe('said');
+      expect(getName(toEvent(present(await table.get(keys.event(ref, 1)))))).toBe('said');
     });
 
     test('fifty concurrent appends leave no gap and lose nothing', async () => {
@@ -164,12 +164,12 @@ eachTable('The event log', (makeTable, kind) => {
       const outcomes = await Promise.all(names.map((name) => logOver(table).append(ref, [draft(name)])));
       const events = await all(log);
       expect(events.map(({ sequence }) => sequence)).toEqual(names.map((_, at) => at + 1));
-      expect(events.map(nameOf).sort()).toEqual(names.toSorted());
+      expect(events.map(getName).sort()).toEqual(names.toSorted());
       // Each got its actual number.
       names.forEach((name, at) => {
         expect(outcomes[at]).toMatchObject({
           kind: 'appended',
-          head: { sequence: events.find((event) => nameOf(event) === name)?.sequence },
+          head: { sequence: events.find((event) => getName(event) === name)?.sequence },
         });
       });
     }, 60_000);
@@ -208,7 +208,7 @@ eachTable('The event log', (makeTable, kind) => {
         );
         const winners = outcomes.flatMap(({ kind: became }, by) => (became === 'committed' ? [`${by}`] : []));
         expect(winners).toHaveLength(1);
-        expect((await all(log)).slice(before).map(nameOf)).toEqual([winners[0], winners[0]]);
+        expect((await all(log)).slice(before).map(getName)).toEqual([winners[0], winners[0]]);
         expect(await revisionNow()).toBe(held.revision + 1);
       }
     });
@@ -277,7 +277,7 @@ eachTable('The event log', (makeTable, kind) => {
       await table.write({ update: keys.status(ref), set: { state: 'quarantined' } });
       expect(await log.append(ref, [draft('resumed')], [resume])).toMatchObject({ kind: 'appended' });
       expect(await log.append(ref, [draft('resumed')], [resume])).toEqual({ kind: 'rejected' });
-      expect((await all(log)).map(nameOf)).toEqual(['resumed']);
+      expect((await all(log)).map(getName)).toEqual(['resumed']);
       // An append is no poll: the fence of one in progress stays valid.
       expect(await revisionNow()).toBe(0);
     });
@@ -291,7 +291,7 @@ eachTable('The event log', (makeTable, kind) => {
 
   describe('wake-up', () => {
     test('comes after the events are readable, with the last number', async () => {
-      const onCommitted = vi.fn(async () => (await all(log)).map(nameOf));
+      const onCommitted = vi.fn(async () => (await all(log)).map(getName));
       const telling = createEventLog(table, {
         now: () => clock,
         newId: randomUUID,
@@ -339,7 +339,7 @@ eachTable('The event log', (makeTable, kind) => {
           }
         };
         await expect(poll(logOver(dying))).rejects.toThrow(TableError);
-        const said = (await all(log)).map(nameOf);
+        const said = (await all(log)).map(getName);
         expect(said).toEqual(
           ['0a', '0b', '1a', '1b', '2a', '2b', '3a', '3b', '4a', '4b'].slice(0, survivors * 2),
         );
@@ -351,7 +351,7 @@ eachTable('The event log', (makeTable, kind) => {
           kind: 'committed',
           head: { sequence: said.length + 1 },
         });
-        expect((await all(log)).map(nameOf)).toEqual([...said, 'next']);
+        expect((await all(log)).map(getName)).toEqual([...said, 'next']);
       },
     );
 
@@ -360,7 +360,7 @@ eachTable('The event log', (makeTable, kind) => {
       const held = await request(['once'], { writes: [{ put: { ...keys.snapshot(ref, 5) } }] });
       await expect(deaf.commit(ref, held)).rejects.toThrow(TableError);
       expect(await deaf.commit(ref, held)).toEqual({ kind: 'fenced' });
-      expect((await all(log)).map(nameOf)).toEqual(['once']);
+      expect((await all(log)).map(getName)).toEqual(['once']);
       expect(await table.get(keys.wake(ref))).toMatchObject({ sequence: 1 });
       expect(await commit(['next'])).toMatchObject({ head: { sequence: 2 } });
     });
@@ -370,7 +370,7 @@ eachTable('The event log', (makeTable, kind) => {
       const held = await request(['once']);
       await expect(cut.commit(ref, held)).rejects.toThrow(TableError);
       expect(await cut.commit(ref, held)).toMatchObject({ kind: 'committed' });
-      expect((await all(log)).map(nameOf)).toEqual(['once']);
+      expect((await all(log)).map(getName)).toEqual(['once']);
     });
   });
 
@@ -380,7 +380,7 @@ eachTable('The event log', (makeTable, kind) => {
     });
     const read = async (after: number, limit = 100, from = log) => {
       const page = await from.read(ref, after, limit);
-      return page?.kind === 'events' ? page.events.map(nameOf).join('') : page?.kind;
+      return page?.kind === 'events' ? page.events.map(getName).join('') : page?.kind;
     };
 
     test('by page, from any event on, with the head', async () => {
@@ -578,7 +578,7 @@ eachTable('The event log', (makeTable, kind) => {
   describe('finding a time', () => {
     const MINUTE_MS = 60_000;
     /** A log whose events have these times, in minutes. */
-    async function logOf(minutes: readonly number[]): Promise<EventLog> {
+    async function createLog(minutes: readonly number[]): Promise<EventLog> {
       const fresh = await makeTable();
       await register(fresh);
       const filled = logOver(fresh);
@@ -589,7 +589,7 @@ eachTable('The event log', (makeTable, kind) => {
     const seek = (over: EventLog, minute: number) => over.seek(ref, START + minute * MINUTE_MS);
 
     test('returns the position exactly before the first event at or after it', async () => {
-      const over = await logOf([0, 10, 10, 30, 40]);
+      const over = await createLog([0, 10, 10, 30, 40]);
       const found = await Promise.all([-5, 0, 1, 10, 11, 30, 35, 40, 41].map((at) => seek(over, at)));
       expect(found).toEqual([0, 0, 1, 1, 3, 3, 4, 4, 5]);
     });
@@ -605,7 +605,7 @@ eachTable('The event log', (makeTable, kind) => {
             base += step;
             return base - late;
           });
-          const over = await logOf(times);
+          const over = await createLog(times);
           const instant = Math.round(base * part);
           const first = times.findIndex((time) => time >= instant);
           expect(await seek(over, instant)).toBe(first < 0 ? times.length : first);
@@ -615,7 +615,7 @@ eachTable('The event log', (makeTable, kind) => {
     });
 
     test('searches the remaining log only, with few reads', async () => {
-      const over = await logOf(Array.from({ length: 500 }, (_, at) => at));
+      const over = await createLog(Array.from({ length: 500 }, (_, at) => at));
       expect(await seek(over, 321.5)).toBe(322);
       const fresh = await makeTable();
       await register(fresh);
@@ -639,7 +639,7 @@ eachTable('The event log', (makeTable, kind) => {
     });
 
     test('an account without a log, and one without events, are read from their beginning', async () => {
-      const over = await logOf([]);
+      const over = await createLog([]);
       expect(await seek(over, 0)).toBe(0);
       expect(await over.seek({ region: 'us', account: 'nobody' }, START)).toBe(0);
     });
@@ -716,11 +716,11 @@ eachTable('The event log', (makeTable, kind) => {
             Array.from({ length: head.sequence }, (_, at) => at + 1),
           );
           expect(new Set(events.map(({ id }) => id)).size).toBe(events.length);
-          const line = events.map(nameOf);
+          const line = events.map(getName);
           expect(new Set(line).size).toBe(line.length);
           // Each chunk completely and in order: confirmed ones exist, lost ones may, fenced ones do not.
-          for (const names of expected.said) expect(runOf(line, names)).toEqual(names);
-          for (const names of expected.unknown) expect([[], names]).toContainEqual(runOf(line, names));
+          for (const names of expected.said) expect(findRun(line, names)).toEqual(names);
+          for (const names of expected.unknown) expect([[], names]).toContainEqual(findRun(line, names));
           for (const name of expected.silent) expect(line).not.toContain(name);
           expect((await fresh.get(keys.wake(ref)))?.sequence ?? 0).toBe(events.length);
           expect(new Set(expected.revisions).size).toBe(expected.revisions.length);
@@ -807,7 +807,7 @@ function draft(status: string, jobNumber?: number): EventDraft {
 }
 
 /** The name given to a draft. */
-function nameOf(event: Pick<LoggedEvent, 'json'>): string {
+function getName(event: Pick<LoggedEvent, 'json'>): string {
   return (JSON.parse(event.json) as { data: { status: string } }).data.status;
 }
 
@@ -827,7 +827,7 @@ async function all(log: EventLog, account = ref): Promise<LoggedEvent[]> {
 }
 
 /** The rest of a line from the first of the names on; empty if it is missing. */
-function runOf(line: readonly string[], names: readonly string[]): string[] {
+function findRun(line: readonly string[], names: readonly string[]): string[] {
   const start = line.indexOf(names[0] ?? '');
   return start < 0 ? [] : line.slice(start, start + names.length);
 }

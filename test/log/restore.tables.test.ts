@@ -98,7 +98,7 @@ eachTable('A restored table', (makeTable) => {
     };
   }
 
-  const idsOf = async (log: EventLog, ref = ACME): Promise<string[]> => {
+  const getIds = async (log: EventLog, ref = ACME): Promise<string[]> => {
     const page = await log.read(ref, 0, 100);
     return page?.kind === 'events' ? page.events.map(({ id }) => id) : [];
   };
@@ -120,7 +120,7 @@ eachTable('A restored table', (makeTable) => {
   test('renewed logs continue with unused ids, after an event that reports it', async () => {
     const { before, log, renew, epoch, backup } = await restore();
     expect(await renew()).toEqual({ renewed: 3, unchanged: 0 });
-    const ids = await idsOf(log);
+    const ids = await getIds(log);
     expect(ids.slice(0, 2)).toEqual([`acme.${epoch}.1`, `acme.${epoch}.2`]);
     const page = await log.read(ACME, 2, 10);
     const [event] = page?.kind === 'events' ? page.events : [];
@@ -131,8 +131,8 @@ eachTable('A restored table', (makeTable) => {
     expect(renewed > epoch, 'sorts behind what was before').toBe(true);
 
     await log.append(ACME, [moved(1, 'b')]);
-    expect(await idsOf(log)).toEqual([...ids, `acme.${renewed}.4`]);
-    const told = await idsOf(before);
+    expect(await getIds(log)).toEqual([...ids, `acme.${renewed}.4`]);
+    const told = await getIds(before);
     expect(told).toHaveLength(5);
     expect(ids.slice(2).filter((one) => told.includes(one))).toEqual([]);
     expect(await backup.get(keys.wake(ACME)), 'sinks are woken').toMatchObject({ sequence: 4 });
@@ -251,7 +251,7 @@ eachTable('A restored table', (makeTable) => {
     expect((await log.head(ACME))?.sequence).toBe(9);
     const page = await log.read(ACME, 8, 10);
     expect(page).toMatchObject({ kind: 'events', events: [{ sequence: 9, type: 'account.restored' }] });
-    expect(await idsOf(log)).toHaveLength(9);
+    expect(await getIds(log)).toHaveLength(9);
   });
 
   test('a poll that started before is fenced', async () => {
@@ -281,12 +281,12 @@ eachTable('A restored table', (makeTable) => {
       return { status: answer.status, body: (await answer.json()) as Record<string, unknown> };
     };
     const events = (after: string) => get(`/v1/accounts/acme/events?after=${after}`);
-    const typesOf = ({ body }: { body: Record<string, unknown> }) =>
+    const getTypes = ({ body }: { body: Record<string, unknown> }) =>
       (body.events as JobEvent[]).map(({ type }) => type);
 
-    expect(typesOf(await events(`${epoch}.1`))).toEqual(['job.status_changed', 'account.restored']);
+    expect(getTypes(await events(`${epoch}.1`))).toEqual(['job.status_changed', 'account.restored']);
     const kept = await events(`${epoch}.2`);
-    expect(typesOf(kept)).toEqual(['account.restored']);
+    expect(getTypes(kept)).toEqual(['account.restored']);
     expect(kept.body.next).toBe(formatCursor(head?.epoch ?? '', 3));
 
     for (const path of ['/v1/accounts/acme/events', '/v1/accounts/acme/events/stream']) {
@@ -300,7 +300,7 @@ eachTable('A restored table', (makeTable) => {
           detail: expect.stringContaining('Resume from `restored`'),
         },
       });
-      expect(typesOf(await events(String(gone.body.restored)))).toEqual(['account.restored']);
+      expect(getTypes(await events(String(gone.body.restored)))).toEqual(['account.restored']);
     }
     const stranger = await events('zzz.1');
     expect(stranger.status).toBe(410);

@@ -52,12 +52,12 @@ beforeAll(() => {
   const cell = synthesize('prod');
   const functions = cell.functions();
   const tables = cell.resources('AWS::DynamoDB::GlobalTable').map(([id]) => id);
-  const tableOf = (name: RegExp) => tables.find((id) => name.test(id)) ?? '';
+  const findTable = (name: RegExp) => tables.find((id) => name.test(id)) ?? '';
   const of = (name: Name) => {
     const { statements = [] } = functions.find(({ id }) => FUNCTIONS[name].test(id)) ?? {};
     return {
-      state: grantsOn(tableOf(/^State/), statements),
-      history: grantsOn(tableOf(/^History/), statements),
+      state: grantsOn(findTable(/^State/), statements),
+      history: grantsOn(findTable(/^History/), statements),
     };
   };
   granted = Object.fromEntries(
@@ -78,7 +78,7 @@ test("notifications from settings to a bounce and the account's deletion need ex
   const histories = Object.fromEntries(names.map((name) => [name, past(name)])) as typeof tables;
   const rig = await createRig({ table: memory });
   const { now, ref } = rig;
-  const logOf = (table: Table) =>
+  const createLog = (table: Table) =>
     createEventLog(table, { now, newId: randomUUID, schemaBaseUrl: 'https://us.example' });
   const polling = rig.depsOver(tables.pollAccount);
   const poll = async () => {
@@ -99,7 +99,13 @@ test("notifications from settings to a bounce and the account's deletion need ex
   const drain = createDrainSinkHandler({
     region: 'us',
     draining: {
-      ...{ table: tables.drainSink, log: logOf(tables.drainSink), now, newId: randomUUID, random: () => 0.5 },
+      ...{
+        table: tables.drainSink,
+        log: createLog(tables.drainSink),
+        now,
+        newId: randomUUID,
+        random: () => 0.5,
+      },
       retrySeconds: [5],
       open: async () =>
         createNotificationsSink({ table: tables.drainSink, history: histories.drainSink, now }),
@@ -154,7 +160,7 @@ test("notifications from settings to a bounce and the account's deletion need ex
   };
   /** /Events become messages: folded, window closed, sent. */
   const tell = async () => {
-    const head = await logOf(memory).head(ref);
+    const head = await createLog(memory).head(ref);
     await wakeSinks(memory, ref, head?.sequence ?? 0, now());
     expect(await drain(batch({ sink: NOTIFICATIONS_SINK }), context)).toEqual({ batchItemFailures: [] });
     rig.pass(400);
@@ -165,7 +171,7 @@ test("notifications from settings to a bounce and the account's deletion need ex
   if (first.kind !== 'created') throw new Error(first.reason);
   const faults: string[] = [];
   const parts = (name: 'api' | 'manage') => ({
-    ...{ table: tables[name], log: logOf(tables[name]), regions: ['us'], now },
+    ...{ table: tables[name], log: createLog(tables[name]), regions: ['us'], now },
     keyring: createKeyring({ table: tables[name], now }),
     onError: (cause: unknown) => void faults.push(String(cause)),
     notifications: {
@@ -183,7 +189,7 @@ test("notifications from settings to a bounce and the account's deletion need ex
         idempotency: createIdempotency({ table: tables.manage, now }),
         accounts: operator.accounts,
         endpoints: {
-          ...{ table: tables.manage, log: logOf(tables.manage), secrets: operator.secrets, now },
+          ...{ table: tables.manage, log: createLog(tables.manage), secrets: operator.secrets, now },
           ...{ newId: randomUUID, schemaBaseUrl: 'https://us.example', allowPrivateNetworks: false },
           deliveries: createDeliveryLog(histories.manage, { newId: randomUUID }),
           open: async () => ({ maxBatch: 1, deliver: async () => [{ kind: 'delivered' }] }),
@@ -272,7 +278,7 @@ test("notifications from settings to a bounce and the account's deletion need ex
 
   rig.upstream.dispatch(one);
   await poll();
-  await wakeSinks(memory, ref, (await logOf(memory).head(ref))?.sequence ?? 0, now());
+  await wakeSinks(memory, ref, (await createLog(memory).head(ref))?.sequence ?? 0, now());
   await drain(batch({ sink: NOTIFICATIONS_SINK }), context);
   expect((await ask('get', `${account}/jobs/${one}/messages`)).upcoming).toHaveLength(1);
   await tell();
@@ -290,8 +296,8 @@ test("notifications from settings to a bounce and the account's deletion need ex
     await ask('post', link.replace('https://us.example', ''), choice);
   }
   // A bounce of a message whose work item exists, and a complaint about one whose work item is gone.
-  const idOf = (address: string) => sent.find(({ to }) => to?.address === address)?.id ?? '';
-  await hear(idOf('bob@example.org'));
+  const getId = (address: string) => sent.find(({ to }) => to?.address === address)?.id ?? '';
+  await hear(getId('bob@example.org'));
   const annsMail = sent.find(({ to, channel }) => to?.recipient === 'ann' && channel === 'email')?.id ?? '';
   await memory.write({ delete: keys.message(ref, annsMail.slice(annsMail.indexOf('-') + 1)) });
   await hear(annsMail, false);
@@ -330,8 +336,8 @@ test("notifications from settings to a bounce and the account's deletion need ex
   await poll();
   // An invalid event, and one that the drain has not folded when its window closes.
   const unreadable = { type: 'job.dispatched', time: now(), jobNumber: 7, data: { job: null } };
-  await logOf(memory).append(ref, [unreadable as never]);
-  const drained = (await logOf(memory).head(ref))?.sequence ?? 0;
+  await createLog(memory).append(ref, [unreadable as never]);
+  const drained = (await createLog(memory).head(ref))?.sequence ?? 0;
   await wakeSinks(memory, ref, drained, now());
   await drain(batch({ sink: NOTIFICATIONS_SINK }), context);
   rig.upstream.createJob({});
@@ -345,7 +351,7 @@ test("notifications from settings to a bounce and the account's deletion need ex
   await ask('delete', template);
 
   // A journal entry whose writer never completed it.
-  const written = { pk: messagePk(ref), sk: idOf('eve@example.org').replace(/^.*-/, '') };
+  const written = { pk: messagePk(ref), sk: getId('eve@example.org').replace(/^.*-/, '') };
   const cell = cellLog('us');
   const journal = keys.message(cell, '~lost');
   const place = notifyDue('messages', cell, journal.sk, now() - 1);

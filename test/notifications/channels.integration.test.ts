@@ -47,7 +47,7 @@ describe('an e-mail', () => {
     expect(parsed.inReplyTo).toBe('<m0-b@shop.example>');
     expect(parsed.references).toEqual(['<m0-a@shop.example>', '<m0-b@shop.example>']);
     // Verbatim, and each on one line: RFC 8058.
-    const lines = headersOf(raw);
+    const lines = getHeaders(raw);
     expect(lines).toContain(`List-Unsubscribe: <https://jobwire.example/v1/unsubscribe/${'t'.repeat(200)}>`);
     expect(lines).toContain('List-Unsubscribe-Post: List-Unsubscribe=One-Click');
     expect(lines).toContain('Auto-Submitted: auto-generated');
@@ -444,7 +444,7 @@ describe('Amazon SES', () => {
     const parsed = await simpleParser(raw);
     expect(parsed.to?.value).toEqual([{ name: 'Jö, Doe', address: 'jo@käse.example' }]);
     expect(parsed.html).toBe('<p>Job 1 was dispatched.</p>');
-    expect(headersOf(raw)).toContain('List-Unsubscribe-Post: List-Unsubscribe=One-Click');
+    expect(getHeaders(raw)).toContain('List-Unsubscribe-Post: List-Unsubscribe=One-Click');
     expect(raw).toMatch(/^(\r\n|[\t\x20-\x7e])*$/);
     expect(decodedText(raw)).toBe(text);
   });
@@ -741,7 +741,7 @@ function aMail(changes: Partial<OutgoingEmail> = {}): OutgoingEmail {
   };
 }
 
-const headersOf = (raw: string) => raw.slice(0, raw.indexOf('\r\n\r\n')).split('\r\n');
+const getHeaders = (raw: string) => raw.slice(0, raw.indexOf('\r\n\r\n')).split('\r\n');
 
 const oneLine = (text: string) =>
   text

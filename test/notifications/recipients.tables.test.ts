@@ -553,7 +553,7 @@ async function take(
   if (report.kind !== 'imported') throw new Error(report.reason);
   return report;
 }
-const countsOf = ({ created, updated, unchanged }: ImportReport) => [created, updated, unchanged];
+const getCounts = ({ created, updated, unchanged }: ImportReport) => [created, updated, unchanged];
 
 eachTable('spreadsheets', (makeTable) => {
   test('a file is imported once, however often it is sent', async () => {
@@ -582,14 +582,14 @@ eachTable('spreadsheets', (makeTable) => {
     await create({ id: 'ann', name: 'Ann', email: 'ann@example.com', mobile: '021 123 4567', locale: 'de' });
     await create({ id: 'bob', name: 'Bob', email: 'bob@example.com', orderNumber: 'PO 1' });
     const csv = 'orderNumber;email;name\nPO 1;BOB@example.com;Robert\n;ANN@example.com;\n';
-    expect(countsOf(await take(deps, csv, { dryRun: true }))).toEqual([0, 2, 0]);
+    expect(getCounts(await take(deps, csv, { dryRun: true }))).toEqual([0, 2, 0]);
     expect(await readRecipient(table, ACME, 'ann')).toMatchObject({ name: 'Ann' });
-    expect(countsOf(await take(deps, csv))).toEqual([0, 2, 0]);
+    expect(getCounts(await take(deps, csv))).toEqual([0, 2, 0]);
     expect(await readRecipient(table, ACME, 'bob')).toMatchObject({ name: 'Robert', revision: 2 });
     expect(await readRecipient(table, ACME, 'ann')).toMatchObject({
       ...{ name: null, mobile: '+64211234567', locale: 'de', channels: ['email', 'sms'] },
     });
-    expect(countsOf(await take(deps, 'id,mobile\nbob,021 765 4321\n'))).toEqual([0, 1, 0]);
+    expect(getCounts(await take(deps, 'id,mobile\nbob,021 765 4321\n'))).toEqual([0, 1, 0]);
     expect(await readRecipient(table, ACME, 'bob')).toMatchObject({
       mobile: '+64217654321',
       channels: ['email'],
@@ -607,13 +607,13 @@ eachTable('spreadsheets', (makeTable) => {
 
   test('the id of an imported recipient does not reveal the address by brute force', async () => {
     const csv = 'mobile\n+64211234567';
-    const idOf = async () => {
+    const getId = async () => {
       const { deps, table } = await createRig(makeTable);
       await take(deps, csv);
       return (await listRecipients(table, ACME)).recipients[0]?.id;
     };
     // The value that an id without the installation's key would have.
-    expect(await idOf()).not.toBe(await idOf());
+    expect(await getId()).not.toBe(await getId());
   });
 
   test('an imported recipient whose address changed later does not block a new import', async () => {
@@ -621,7 +621,7 @@ eachTable('spreadsheets', (makeTable) => {
     await take(deps, 'email\nann@example.com');
     const [{ id } = { id: '' }] = (await listRecipients(table, ACME)).recipients;
     await updateRecipient(deps, ACME, id, { email: 'bob@example.com' });
-    expect(countsOf(await take(deps, 'email\nann@example.com'))).toEqual([1, 0, 0]);
+    expect(getCounts(await take(deps, 'email\nann@example.com'))).toEqual([1, 0, 0]);
     expect((await listRecipients(table, ACME)).recipients.map(({ email }) => email).sort()).toEqual([
       'ann@example.com',
       'bob@example.com',
@@ -651,9 +651,9 @@ eachTable('spreadsheets', (makeTable) => {
     const csv = [csvHeader, ...rows].join('\n');
     expect(csv).toContain("'=1+1");
     expect(csv).not.toMatch(/(^|,)[=+@-]/m);
-    expect(countsOf(await take(deps, csv))).toEqual([0, 0, 3]);
+    expect(getCounts(await take(deps, csv))).toEqual([0, 0, 3]);
     for (const { id } of recipients) await deleteRecipient(deps, ACME, id);
-    expect(countsOf(await take(deps, csv))).toEqual([3, 0, 0]);
+    expect(getCounts(await take(deps, csv))).toEqual([3, 0, 0]);
     const again = (await listRecipients(table, ACME)).recipients;
     expect(again).toEqual(recipients);
   });
@@ -675,7 +675,7 @@ describe('an interrupted import', () => {
     }
     expect(made).toBeGreaterThan(100);
     expect(made).toBeLessThan(people);
-    expect(countsOf(await take(deps, csv))).toEqual([people - made, 0, made]);
+    expect(getCounts(await take(deps, csv))).toEqual([people - made, 0, made]);
     const items = await table.query({ pk: recipientPk(ACME) });
     expect(new Set(items.map(({ email }) => email)).size).toBe(people);
     expect(await table.query({ pk: recipientPlacePk(ACME) })).toHaveLength(items.length);
@@ -686,7 +686,7 @@ describe('an interrupted import', () => {
     const rows = Array.from({ length: 5000 }, (_, n) => `p${n}@example.com`);
     const more = await importRecipients(deps, ACME, ['email', ...rows, 'x@example.com'].join('\r\n'));
     expect(more).toEqual({ kind: 'rejected', reason: 'csv must have at most 5000 rows; split the file.' });
-    expect(countsOf(await take(deps, ['email', ...rows].join('\r\n')))).toEqual([5000, 0, 0]);
+    expect(getCounts(await take(deps, ['email', ...rows].join('\r\n')))).toEqual([5000, 0, 0]);
     expect(await table.query({ pk: recipientPk(ACME) })).toHaveLength(5000);
   });
 });
@@ -904,7 +904,7 @@ eachTable('links to unsubscribe', (makeTable) => {
   const address = 'Ann.Lee@example.com';
   const regions = ['nz', 'us'];
   const now = () => START;
-  const tokenOf = (url: string) => url.split('/').at(-1) ?? '';
+  const fetchToken = (url: string) => url.split('/').at(-1) ?? '';
 
   test('a link contains account and address, and the address is not readable', async () => {
     const { deps, table } = await createRig(makeTable);
@@ -912,7 +912,7 @@ eachTable('links to unsubscribe', (makeTable) => {
     const url = await createUnsubscribeUrl({ table, publicUrl, now }, ACME, 'email', address);
     expect(url).toMatch(/^https:\/\/jobwire\.example\/v1\/unsubscribe\/[\w.-]+$/);
     expect(url).not.toMatch(/ann|lee|example\.com/i);
-    const said = await readUnsubscribeToken({ table, regions, now }, tokenOf(url));
+    const said = await readUnsubscribeToken({ table, regions, now }, fetchToken(url));
     expect(said).toMatchObject({ ref: ACME, channel: 'email' });
     if (!said) throw new Error('It can’t be read.');
     await suppress(deps, said.ref, said, 'unsubscribed');
@@ -933,7 +933,7 @@ eachTable('links to unsubscribe', (makeTable) => {
       address,
     );
     const after = (days: number) =>
-      readUnsubscribeToken({ table, regions, now: () => START + days * 86_400_000 }, tokenOf(url));
+      readUnsubscribeToken({ table, regions, now: () => START + days * 86_400_000 }, fetchToken(url));
     expect(await after(LINK_DAYS - 1)).toBeDefined();
     expect(await after(LINK_DAYS)).toBeUndefined();
   });
@@ -999,15 +999,15 @@ eachTable('links to unsubscribe', (makeTable) => {
       createUnsubscribeUrl({ table, publicUrl, now }, OTHER, 'email', address),
       createUnsubscribeUrl({ table, publicUrl, now }, ACME, 'sms', '+64211234567'),
     ]);
-    const token = tokenOf(mine);
+    const token = fetchToken(mine);
     const read = (text: string) => readUnsubscribeToken({ table, regions, now }, text);
     expect(await read(token)).toBeDefined();
     const forged = [
       token.replace('acme', 'other'),
       token.replace('email', 'sms'),
       token.replace('nz.', 'us.'),
-      `${token.slice(0, token.lastIndexOf('.'))}${tokenOf(others).slice(tokenOf(others).lastIndexOf('.'))}`,
-      `${token.slice(0, token.lastIndexOf('.'))}${tokenOf(text).slice(tokenOf(text).lastIndexOf('.'))}`,
+      `${token.slice(0, token.lastIndexOf('.'))}${fetchToken(others).slice(fetchToken(others).lastIndexOf('.'))}`,
+      `${token.slice(0, token.lastIndexOf('.'))}${fetchToken(text).slice(fetchToken(text).lastIndexOf('.'))}`,
       token.slice(0, -1),
       `${token}x`,
       '',

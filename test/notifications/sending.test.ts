@@ -42,7 +42,7 @@ const DISPATCHED = 'job.dispatched';
 
 describe('message sending', () => {
   test('the id of a message does not reveal the address by brute force', async () => {
-    const idOf = async () => {
+    const getId = async () => {
       const world = await createNotifyingWorld();
       await world.recipient({ mobile: '+12125550123' });
       await world.fold(said(DISPATCHED, 1, START));
@@ -50,7 +50,7 @@ describe('message sending', () => {
       return (await world.messages())[0]?.id;
     };
     // The value that an id without the installation's key would have.
-    expect(await idOf()).not.toBe(await idOf());
+    expect(await getId()).not.toBe(await getId());
   });
 
   test('a notice becomes one message for each channel and address, sent once and recorded in the history', async () => {
@@ -386,14 +386,14 @@ test('quiet hours end at the first minute outside them, also on days of clock ch
       fc.constantFrom(...zones),
       fc.integer({ min: -1800, max: 1800 }),
       (from, to, [zone, around], minutes) => {
-        const clockOf = new Intl.DateTimeFormat('en', {
+        const clockFormat = new Intl.DateTimeFormat('en', {
           hour: '2-digit',
           minute: '2-digit',
           hourCycle: 'h23',
           timeZone: zone,
         });
         const isQuiet = (at: number): boolean => {
-          const clock = clockOf.format(at);
+          const clock = clockFormat.format(at);
           return from <= to ? clock >= from && clock < to : clock >= from || clock < to;
         };
         const now = Date.parse(around) + minutes * MINUTE + 7_000;
@@ -655,7 +655,7 @@ describe('message history', () => {
         ? { kind: 'rejected', reason: 'no' }
         : { kind: 'accepted', providerId: null };
     await world.send(CLOSED_AFTER + MINUTE);
-    const groupsOf = async (query: MessageQuery) => {
+    const getGroups = async (query: MessageQuery) => {
       const groups: string[] = [];
       let after: string | undefined;
       for (;;) {
@@ -670,11 +670,11 @@ describe('message history', () => {
       }
     };
     for (const limit of [1, 2, 3, 50]) {
-      expect(await groupsOf({ limit })).toEqual(['G5', 'G4', 'G3', 'G3', 'G2', 'G1']);
-      expect(await groupsOf({ limit, recipient: ann.id })).toEqual(['G5', 'G4', 'G3', 'G2', 'G1']);
-      expect(await groupsOf({ limit, job: 3 })).toEqual(['G3', 'G3']);
-      expect(await groupsOf({ limit, state: 'failed' })).toEqual(['G5', 'G3']);
-      expect(await groupsOf({ limit, job: 4, state: 'failed' })).toEqual([]);
+      expect(await getGroups({ limit })).toEqual(['G5', 'G4', 'G3', 'G3', 'G2', 'G1']);
+      expect(await getGroups({ limit, recipient: ann.id })).toEqual(['G5', 'G4', 'G3', 'G2', 'G1']);
+      expect(await getGroups({ limit, job: 3 })).toEqual(['G3', 'G3']);
+      expect(await getGroups({ limit, state: 'failed' })).toEqual(['G5', 'G3']);
+      expect(await getGroups({ limit, job: 4, state: 'failed' })).toEqual([]);
     }
   });
 });
@@ -802,11 +802,11 @@ test('for any answers and crashes, each message is sent as often as recorded, ea
         await world.recipient({ id: 'bob', email: 'bob@example.com', orderGroup: 'G1' });
         await world.recipient({ id: 'leo', email: 'leo@example.com', mobile: '+12125550199' });
         const stays = ['ann@example.com', '+12125550123'];
-        const groupOf = (at: number) => `G${jobs[at]?.group}`;
+        const getGroup = (at: number) => `G${jobs[at]?.group}`;
         await world.fold(
           ...jobs.map(({ tracked }, at) =>
             said(DISPATCHED, at + 1, START, {
-              ...{ orderGroup: groupOf(at), orderNumber: `PO-${groupOf(at)}` },
+              ...{ orderGroup: getGroup(at), orderNumber: `PO-${getGroup(at)}` },
               tracking: tracked ? [parcel(`T${at}`)] : [],
             }),
           ),
@@ -843,7 +843,7 @@ test('for any answers and crashes, each message is sent as often as recorded, ea
           text.startsWith(`${orderGroup} ${kind}`) &&
           (kind === 'dispatched' ||
             jobs.some((job) => job.tracking.some(({ number }) => text.includes(`/${number}`))));
-        const workOf = async (channel: Channel, address: string, known: string): Promise<Work> => {
+        const createWork = async (channel: Channel, address: string, known: string): Promise<Work> => {
           const works = (await world.works()).filter(
             ({ message }) => message.to?.address === address && message.channel === channel,
           );
@@ -860,7 +860,7 @@ test('for any answers and crashes, each message is sent as often as recorded, ea
           return one;
         };
         const hand = async (channel: Channel, address: string, known: string): Promise<SendOutcome> => {
-          const work = await workOf(channel, address, known);
+          const work = await createWork(channel, address, known);
           const { id } = work.message;
           const answer = plan?.answers[asked % plan.answers.length] ?? 'ok';
           const meanwhile = plan?.meanwhile[asked % plan.meanwhile.length] ?? 'nothing';
@@ -953,14 +953,14 @@ test('for any answers and crashes, each message is sent as often as recorded, ea
             tracked += 1;
             await world.fold(
               said('job.tracking_added', 1, clock.now, {
-                ...{ orderGroup: groupOf(0), orderNumber: `PO-${groupOf(0)}` },
+                ...{ orderGroup: getGroup(0), orderNumber: `PO-${getGroup(0)}` },
                 tracking: [parcel(`N${tracked}`)],
               }),
             );
           }
           if (one.before === 'revoke') {
             await world.fold(
-              said('job.dispatch_revoked', jobs.length, clock.now, { orderGroup: groupOf(jobs.length - 1) }),
+              said('job.dispatch_revoked', jobs.length, clock.now, { orderGroup: getGroup(jobs.length - 1) }),
             );
           }
           if (one.before === 'turn off') await world.settings({ enabled: false, maxAgeHours });
@@ -1031,11 +1031,11 @@ test('for any answers and crashes, each message is sent as often as recorded, ea
           !rounds.some(({ before }) => before === 'turn off' || before === 'revoke') &&
           maxAgeHours === 168
         ) {
-          for (const group of new Set(jobs.map((_, at) => groupOf(at)))) {
+          for (const group of new Set(jobs.map((_, at) => getGroup(at)))) {
             const told = works.filter(
               ({ message }) => message.orderGroup === group && message.kind === 'dispatched',
             );
-            const numbers = jobs.flatMap((_, at) => (groupOf(at) === group ? [at + 1] : []));
+            const numbers = jobs.flatMap((_, at) => (getGroup(at) === group ? [at + 1] : []));
             for (const address of stays) {
               const mine = told.filter(({ message }) => message.to?.address === address);
               expect(mine.map(({ message }) => message.jobs)).toEqual([numbers]);

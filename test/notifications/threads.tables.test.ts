@@ -809,7 +809,7 @@ const PARCELS = ['1Z1', '1Z2', '1Z3'];
 /** The events of a life: each observation, and the job after it. */
 function live(all: readonly Step[]): { draft: EventDraft; life: Life; job: number; time: number }[] {
   const lives = new Map(JOBS.map((job) => [job, bornAs(job)]));
-  const lastOf = new Map<number, number>();
+  const lastByJob = new Map<number, number>();
   let at = 0;
   return all.flatMap(({ job, act, n, gap, early }) => {
     const was = lives.get(job) ?? bornAs(job);
@@ -874,8 +874,8 @@ function live(all: readonly Step[]): { draft: EventDraft; life: Life; job: numbe
     }
     if (type === undefined) return [];
     at += gap;
-    const time = Math.max(at - early, lastOf.get(job) ?? 0, 0);
-    lastOf.set(job, time);
+    const time = Math.max(at - early, lastByJob.get(job) ?? 0, 0);
+    lastByJob.set(job, time);
     lives.set(job, life);
     const { cancelled: _, ...shown } = life;
     return [{ draft: jobEvent(type, job, time, shown, { changes, ...more }), life, job, time: START + time }];
@@ -1072,7 +1072,7 @@ function required<T>(value: T | undefined): T {
   return value;
 }
 
-const dayOf = (date: string | null) => date?.slice(0, 10) ?? null;
+const getDay = (date: string | null) => date?.slice(0, 10) ?? null;
 type Played = Awaited<ReturnType<typeof play>>;
 
 /** Every notice is true at some time while it was closed, and is about one thread, of one window, and no later events. */
@@ -1137,7 +1137,7 @@ function expectNotified({ events, outs, recorded }: Played): void {
     for (const { notice } of ordered) {
       const facts = notice.content.jobs.find(({ jobNumber }) => jobNumber === job);
       if (!facts) continue;
-      const day = dayOf(facts.dateOut);
+      const day = getDay(facts.dateOut);
       switch (notice.content.kind) {
         case 'dispatched':
           if (knowsDays) expect(belief.day === day && !belief.taken).toBe(false);
@@ -1162,7 +1162,7 @@ function expectNotified({ events, outs, recorded }: Played): void {
           expect(belief.day).not.toBeNull();
       }
     }
-    if (knowsDays) expect(belief.taken ? null : belief.day).toBe(dayOf(now.dateOut));
+    if (knowsDays) expect(belief.taken ? null : belief.day).toBe(getDay(now.dateOut));
     if (knowsDue) expect(belief.due).toBe(now.dateDue);
     if (now.cancelled && !isTooOld('cancelled')) expect(belief.cancelled).toBe(true);
 
@@ -1245,7 +1245,7 @@ test('for any life, order of folding, redelivery and crash, notices are true whe
 // Windows, exact to the millisecond
 
 /** Dispatches in log order, and the window of each according to the guarantee. */
-function windowsOf(times: readonly { job: number; time: number }[]): number[][] {
+function getWindows(times: readonly { job: number; time: number }[]): number[][] {
   const windows: { start: number; jobs: number[] }[] = [];
   for (const { job, time } of times.toSorted((a, b) => a.time - b.time)) {
     const last = windows.at(-1);
@@ -1317,7 +1317,7 @@ test('for any sink delay, folding order and crash, each window of event time is 
           world.state.now += MINUTE;
           await take();
         }
-        const expected = windowsOf(times);
+        const expected = getWindows(times);
         expect([...notices.values()].sort((a, b) => (a[0] ?? 0) - (b[0] ?? 0))).toEqual(expected);
         if (expected.length > 1) many += 1;
       },

@@ -74,7 +74,7 @@ const source = (authUrl: string, more: Partial<TokenSourceOptions> = {}) =>
   createTokenSource({ authUrl, realm: 'us', clientId: 'key-1', clientSecret: SECRET, ...more });
 
 /** A client of `handler`, with its own auth host, a stopped clock and recorded sleeps. */
-async function clientOf(handler: Handler, more: Partial<OrderingClientOptions> = {}) {
+async function connectClient(handler: Handler, more: Partial<OrderingClientOptions> = {}) {
   const auth = await authHost();
   const api = await serve(handler);
   const sleeps: number[] = [];
@@ -368,7 +368,7 @@ describe('calls', () => {
   );
 
   test('query values are encoded, and undefined ones omitted', async () => {
-    const { client, api } = await clientOf((_request, response) => json(response, 200, page([])));
+    const { client, api } = await connectClient((_request, response) => json(response, 200, page([])));
     await client.activeJobs({
       page: 2,
       pageSize: 100,
@@ -394,7 +394,7 @@ describe('calls', () => {
 
   test('each method reads its own resource with the bearer token', async () => {
     const authorizations = new Set<string | undefined>();
-    const { client, api } = await clientOf((request, response) => {
+    const { client, api } = await connectClient((request, response) => {
       authorizations.add(request.headers.authorization);
       const bodies: Record<string, unknown> = {
         '/Jobs/active?page=1': page([{ jobNumber: 1 }]),
@@ -426,7 +426,7 @@ describe('calls', () => {
 
   test('askedAt and answeredAt enclose the request that succeeded, not the failed one before it', async () => {
     let now = NOW;
-    const { client } = await clientOf(
+    const { client } = await connectClient(
       inTurn(status(503), (response) => {
         now += 5;
         account(response);
@@ -444,7 +444,7 @@ describe('calls', () => {
   });
 
   test('a job unknown upstream is a result: the body is undefined', async () => {
-    const { client, api } = await clientOf(
+    const { client, api } = await connectClient(
       inTurn(status(404), (response) => json(response, 404, { title: 'Not Found', status: 404 })),
     );
     expect(await client.job(5)).toEqual({ body: undefined, askedAt: NOW, answeredAt: NOW });
@@ -453,16 +453,16 @@ describe('calls', () => {
   });
 
   test('a 404 from another source than the job resource is thrown: HTML page, other resource, token endpoint', async () => {
-    const { client } = await clientOf((_request, response) => {
+    const { client } = await connectClient((_request, response) => {
       response.writeHead(404, { 'content-type': 'text/html' }).end('<h1>nginx</h1>');
     });
     expect((await failure(client.job(5))).kind).toBe('not_found');
-    const other = await clientOf((_request, response) => status(404)(response));
+    const other = await connectClient((_request, response) => status(404)(response));
     expect((await failure(other.client.account())).kind).toBe('not_found');
     const auth = await authHost((_request, response) =>
       json(response, 404, { error: 'Realm does not exist' }),
     );
-    const stranded = await clientOf((_request, response) => json(response, 200, {}), {
+    const stranded = await connectClient((_request, response) => json(response, 200, {}), {
       tokens: source(auth.url),
     });
     expect(await failure(stranded.client.job(5))).toMatchObject({
@@ -472,14 +472,14 @@ describe('calls', () => {
   });
 
   test('a detail about another job is malformed', async () => {
-    const { client } = await clientOf((_request, response) => json(response, 200, { jobNumber: 6 }));
+    const { client } = await connectClient((_request, response) => json(response, 200, { jobNumber: 6 }));
     expect((await failure(client.job(5))).kind).toBe('malformed');
   });
 
   test('at most four requests are in progress, and all of them complete', async () => {
     let underWay = 0;
     let most = 0;
-    const { client, api } = await clientOf(async (_request, response) => {
+    const { client, api } = await connectClient(async (_request, response) => {
       most = Math.max(most, ++underWay);
       await new Promise((resolve) => setTimeout(resolve, 3));
       underWay--;
@@ -491,7 +491,7 @@ describe('calls', () => {
   });
 
   test('time in the queue does not count towards the time-out', async () => {
-    const { client } = await clientOf(
+    const { client } = await connectClient(
       async (_request, response) => {
         await new Promise((resolve) => setTimeout(resolve, 100));
         account(response);
@@ -504,7 +504,7 @@ describe('calls', () => {
 
   test('onRequest is called for every request with its attempt, and may throw without effect', async () => {
     const infos: RequestInfo[] = [];
-    const { client } = await clientOf(inTurn(status(500), account), {
+    const { client } = await connectClient(inTurn(status(500), account), {
       onRequest: (info) => {
         infos.push(info);
         throw new Error('logger broke');
@@ -521,7 +521,7 @@ describe('calls', () => {
 
 describe('faults', () => {
   test('a 401 is retried once, with a new token', async () => {
-    const { client, api, auth, sleeps } = await clientOf((request, response) =>
+    const { client, api, auth, sleeps } = await connectClient((request, response) =>
       request.headers.authorization === 'Bearer token-1' ? status(401)(response) : account(response),
     );
     expect((await client.account()).body.id).toBe(7);
@@ -532,14 +532,14 @@ describe('faults', () => {
   });
 
   test('a 401 for the new token too is unauthorized: two token requests, two calls, no more', async () => {
-    const { client, api, auth } = await clientOf((_request, response) => status(401)(response));
+    const { client, api, auth } = await connectClient((_request, response) => status(401)(response));
     expect(await failure(client.account())).toMatchObject({ kind: 'unauthorized', status: 401 });
     expect(auth.seen).toHaveLength(2);
     expect(api.seen).toHaveLength(2);
   });
 
   test('many calls rejected at once renew the token together', async () => {
-    const { client, auth } = await clientOf((request, response) =>
+    const { client, auth } = await connectClient((request, response) =>
       request.headers.authorization === 'Bearer token-1' ? status(401)(response) : account(response),
     );
     await Promise.all(Array.from({ length: 20 }, () => client.account()));
@@ -549,7 +549,7 @@ describe('faults', () => {
 
   test('rejected credentials are not tried a second time', async () => {
     const auth = await authHost((_request, response) => json(response, 401, { error: 'invalid_client' }));
-    const { client, api } = await clientOf((_request, response) => account(response), {
+    const { client, api } = await connectClient((_request, response) => account(response), {
       tokens: source(auth.url),
     });
     expect(await failure(client.account())).toMatchObject({
@@ -567,7 +567,7 @@ describe('faults', () => {
         json(response, 200, { access_token: 'late', expires_in: 600 }),
       ),
     );
-    const { client, sleeps, infos } = await clientOf((_request, response) => account(response), {
+    const { client, sleeps, infos } = await connectClient((_request, response) => account(response), {
       tokens: source(auth.url),
     });
     await client.account();
@@ -577,7 +577,7 @@ describe('faults', () => {
   });
 
   test.each([429, 502, 503, 504])('%i is retried twice with growing pauses, then thrown', async (code) => {
-    const { client, api, sleeps } = await clientOf((_request, response) => status(code)(response));
+    const { client, api, sleeps } = await connectClient((_request, response) => status(code)(response));
     const error = await failure(client.account());
     expect(error).toMatchObject({ kind: code === 429 ? 'rate_limited' : 'unavailable', status: code });
     expect(api.seen).toHaveLength(3);
@@ -585,7 +585,7 @@ describe('faults', () => {
   });
 
   test('jitter extends the pauses to at most twice their minimum', async () => {
-    const { client, sleeps } = await clientOf((_request, response) => status(503)(response), {
+    const { client, sleeps } = await connectClient((_request, response) => status(503)(response), {
       random: () => 0.999,
     });
     await failure(client.account());
@@ -602,7 +602,7 @@ describe('faults', () => {
     { value: 'soon', ms: 500 },
     { value: '-5', ms: 500 },
   ])('Retry-After "$value" is a pause of $ms ms', async ({ value, ms }) => {
-    const { client, sleeps } = await clientOf(inTurn(status(429, { 'retry-after': value }), account));
+    const { client, sleeps } = await connectClient(inTurn(status(429, { 'retry-after': value }), account));
     await client.account();
     expect(sleeps).toEqual([ms]);
   });
@@ -610,7 +610,7 @@ describe('faults', () => {
   test.each(['21', 'Sat, 21 Nov 2026 12:00:21 GMT'])(
     'a Retry-After of %s is too long: thrown at once',
     async (value) => {
-      const { client, api, sleeps } = await clientOf((_request, response) =>
+      const { client, api, sleeps } = await connectClient((_request, response) =>
         status(503, { 'retry-after': value })(response),
       );
       expect(await failure(client.account())).toMatchObject({ kind: 'unavailable', retryAfterMs: 21_000 });
@@ -622,7 +622,7 @@ describe('faults', () => {
   test('a Retry-After holds back all calls of its kind, and no other kind', async () => {
     const rest = Promise.withResolvers<void>();
     const resting = Promise.withResolvers<void>();
-    const { client, api } = await clientOf(inTurn(status(429, { 'retry-after': '5' }), account), {
+    const { client, api } = await connectClient(inTurn(status(429, { 'retry-after': '5' }), account), {
       maxConcurrency: 1,
       sleep: () => {
         resting.resolve();
@@ -642,30 +642,33 @@ describe('faults', () => {
 
   test('a long Retry-After is remembered: calls of its kind are not sent, also by the next client', async () => {
     const holds: Holds = new Map();
-    const first = await clientOf((_request, response) => status(429, { 'retry-after': '600' })(response), {
-      holds,
-    });
+    const first = await connectClient(
+      (_request, response) => status(429, { 'retry-after': '600' })(response),
+      {
+        holds,
+      },
+    );
     await failure(first.client.account());
     expect(await failure(first.client.account())).toMatchObject({ kind: 'rate_limited', notSent: true });
     expect(first.api.seen).toHaveLength(1);
     expect([...holds.keys()]).toEqual(['account']);
-    const next = await clientOf((_request, response) => account(response), { holds });
+    const next = await connectClient((_request, response) => account(response), { holds });
     expect(await failure(next.client.account())).toMatchObject({ notSent: true });
     expect((await next.client.accountUser()).body.id).toBe(7);
     expect(next.api.seen).toEqual(['GET /account/user']);
   });
 
   test('a 500 is retried once', async () => {
-    const cured = await clientOf(inTurn(status(500), account));
+    const cured = await connectClient(inTurn(status(500), account));
     expect((await cured.client.account()).body.id).toBe(7);
-    const { client, api, sleeps } = await clientOf((_request, response) => status(500)(response));
+    const { client, api, sleeps } = await connectClient((_request, response) => status(500)(response));
     expect((await failure(client.account())).kind).toBe('server_error');
     expect(api.seen).toHaveLength(2);
     expect(sleeps).toEqual([500]);
   });
 
   test('for any sequence of faults, a call is retried at most twice', async () => {
-    const { client, api } = await clientOf(inTurn(status(503), status(500), status(429), account));
+    const { client, api } = await connectClient(inTurn(status(503), status(500), status(429), account));
     expect((await failure(client.account())).kind).toBe('rate_limited');
     expect(api.seen).toHaveLength(3);
   });
@@ -676,7 +679,7 @@ describe('faults', () => {
     { code: 409, kind: 'conflict' },
     { code: 422, kind: 'bad_request' },
   ])('$code is thrown without a retry', async ({ code, kind }) => {
-    const { client, api } = await clientOf((_request, response) =>
+    const { client, api } = await connectClient((_request, response) =>
       status(code, { 'retry-after': '1' })(response),
     );
     expect(await failure(client.account())).toMatchObject({ kind, status: code });
@@ -684,13 +687,13 @@ describe('faults', () => {
   });
 
   test('a server that never answers is a timeout, without retry', async () => {
-    const { client, api } = await clientOf(() => {}, { timeoutMs: 300 });
+    const { client, api } = await connectClient(() => {}, { timeoutMs: 300 });
     expect(await failure(client.account())).toMatchObject({ kind: 'timeout', status: undefined });
     expect(api.seen).toHaveLength(1);
   });
 
   test('a body that never ends is a timeout too', async () => {
-    const { client, infos } = await clientOf(
+    const { client, infos } = await connectClient(
       (_request, response) => {
         response.writeHead(200, { 'content-type': 'application/json' }).write('{"id":');
       },
@@ -701,9 +704,9 @@ describe('faults', () => {
   });
 
   test('a connection that is reset is retried once', async () => {
-    const cured = await clientOf(inTurn((response) => void response.destroy(), account));
+    const cured = await connectClient(inTurn((response) => void response.destroy(), account));
     expect((await cured.client.account()).body.id).toBe(7);
-    const { client, api } = await clientOf((_request, response) => void response.destroy());
+    const { client, api } = await connectClient((_request, response) => void response.destroy());
     expect((await failure(client.account())).kind).toBe('network');
     expect(api.seen).toHaveLength(2);
   });
@@ -728,7 +731,7 @@ describe('faults', () => {
     closers.push(() => new Promise((resolve) => server.close(() => resolve())));
     const address = server.address();
     if (address === null || typeof address === 'string') throw new Error('no port');
-    const { client, sleeps } = await clientOf(() => {}, { baseUrl: `http://127.0.0.1:${address.port}` });
+    const { client, sleeps } = await connectClient(() => {}, { baseUrl: `http://127.0.0.1:${address.port}` });
     expect(await failure(client.account())).toMatchObject({ kind: 'malformed', status: 200, cutShort: true });
     expect(asked).toBe(2);
     expect(sleeps).toEqual([500]);
@@ -740,7 +743,7 @@ describe('faults', () => {
     { name: 'another shape', type: 'application/json', body: '{"id":"seven"}' },
     { name: 'null', type: 'application/json', body: 'null' },
   ])('an answer that is $name is malformed at once', async ({ type, body }) => {
-    const { client, api } = await clientOf((_request, response) => {
+    const { client, api } = await connectClient((_request, response) => {
       response.writeHead(200, { 'content-type': type }).end(body);
     });
     const error = await failure(client.account());
@@ -750,7 +753,7 @@ describe('faults', () => {
   });
 
   test('a schema mismatch names the field and not the value', async () => {
-    const { client } = await clientOf((_request, response) =>
+    const { client } = await connectClient((_request, response) =>
       json(response, 200, page([{ jobNumber: 1 }, { jobNumber: 2, description: { private: 'text' } }])),
     );
     const error = await failure(client.activeJobs({}));
@@ -759,7 +762,7 @@ describe('faults', () => {
   });
 
   test.each([204, 302])('an undocumented %i is malformed, and not followed', async (code) => {
-    const { client, api } = await clientOf((_request, response) =>
+    const { client, api } = await connectClient((_request, response) =>
       status(code, { location: '/elsewhere' })(response),
     );
     expect(await failure(client.account())).toMatchObject({ kind: 'malformed', status: code });
@@ -767,7 +770,7 @@ describe('faults', () => {
   });
 
   test('an error body that echoes the token is reported without it', async () => {
-    const { client } = await clientOf((request, response) =>
+    const { client } = await connectClient((request, response) =>
       json(response, 403, { title: 'Forbidden', detail: `no role for ${request.headers.authorization}` }),
     );
     const error = await failure(client.account());
@@ -780,14 +783,14 @@ describe('aborting', () => {
   const gaveUp = new Error('the poll is over');
 
   test('an aborted signal starts nothing', async () => {
-    const { client, api, auth } = await clientOf((_request, response) => account(response));
+    const { client, api, auth } = await connectClient((_request, response) => account(response));
     await expect(client.account(AbortSignal.abort(gaveUp))).rejects.toBe(gaveUp);
     expect([...api.seen, ...auth.seen]).toEqual([]);
   });
 
   test('ends a request in progress, without a retry, and frees the slot', async () => {
     const arrived = Promise.withResolvers<void>();
-    const { client, api } = await clientOf(
+    const { client, api } = await connectClient(
       inTurn(() => arrived.resolve(), account),
       { maxConcurrency: 1 },
     );
@@ -802,7 +805,7 @@ describe('aborting', () => {
 
   test('ends a pause and frees the slot at once, even if the pause ignores the signal', async () => {
     const pausing = Promise.withResolvers<void>();
-    const { client, api } = await clientOf(inTurn(status(503), account), {
+    const { client, api } = await connectClient(inTurn(status(503), account), {
       maxConcurrency: 1,
       sleep: () => {
         pausing.resolve();
@@ -819,7 +822,7 @@ describe('aborting', () => {
   });
 
   test('ends the real pause too', async () => {
-    const { client } = await clientOf(
+    const { client } = await connectClient(
       (_request, response) => status(503, { 'retry-after': '15' })(response),
       {
         sleep: undefined,
@@ -833,7 +836,7 @@ describe('aborting', () => {
   test('ends the wait in the queue, and the call is never sent', async () => {
     const arrived = Promise.withResolvers<void>();
     const release = Promise.withResolvers<void>();
-    const { client, api } = await clientOf(
+    const { client, api } = await connectClient(
       async (_request, response) => {
         arrived.resolve();
         await release.promise;
@@ -857,7 +860,7 @@ describe('aborting', () => {
     const warnings: Error[] = [];
     const note = (warning: Error) => warnings.push(warning);
     process.on('warning', note);
-    const { client } = await clientOf((_request, response) => account(response));
+    const { client } = await connectClient((_request, response) => account(response));
     const caller = new AbortController();
     const timers = () => process.getActiveResourcesInfo().filter((resource) => resource === 'Timeout').length;
     const before = timers();
@@ -977,7 +980,7 @@ describe('answers', () => {
     { name: 'a job that is null', body: page([null]) },
     { name: 'a date that is a number', body: page([{ jobNumber: 1, dateOut: 5 }]) },
   ])('a page with $name is malformed', async ({ body }) => {
-    const { client, api } = await clientOf((_request, response) => json(response, 200, body));
+    const { client, api } = await connectClient((_request, response) => json(response, 200, body));
     expect((await failure(client.activeJobs({ page: 1, pageSize: 100 }))).kind).toBe('malformed');
     expect(api.seen).toHaveLength(1);
   });

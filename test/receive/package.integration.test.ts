@@ -192,7 +192,7 @@ describe('the other examples', () => {
         [body, headers, newSecret()],
         [body, { ...headers, 'webhook-timestamp': '1' }, secret],
       ];
-      const source = `${exampleOf('Python', 'python')}
+      const source = `${findExample('Python', 'python')}
 import sys
 for body, headers, secret in json.loads(sys.argv[1]):
     try:
@@ -214,13 +214,13 @@ for body, headers, secret in json.loads(sys.argv[1]):
       writeFileSync(join(folder, 'body.json'), body);
       const env = { JOBWIRE_SECRET: secrets[0], WEBHOOK_ID: id, WEBHOOK_TIMESTAMP: timestamp };
       const options = { ...BOUND, cwd: folder, env: { ...cleanEnv, ...env } };
-      const { stdout } = await run('sh', ['-c', exampleOf('openssl', 'sh')], options);
+      const { stdout } = await run('sh', ['-c', findExample('openssl', 'sh')], options);
       expect(stdout.trim()).toBe(signature.split(' ')[0]);
     }
   });
 
   test('the SQL stores each event once, and the latest state of a job for any order of arrival', () => {
-    const [tables = '', seen = '', state = ''] = blocksOf('With SQL', 'sql');
+    const [tables = '', seen = '', state = ''] = findBlocks('With SQL', 'sql');
     const db = new DatabaseSync(':memory:');
     open.push(() => db.close());
     db.exec(tables);
@@ -243,15 +243,15 @@ for body, headers, secret in json.loads(sys.argv[1]):
 });
 
 /** The fenced blocks of a language under a heading of the guide. */
-function blocksOf(heading: string, language: string): string[] {
+function findBlocks(heading: string, language: string): string[] {
   const [, after = ''] = guide.split(new RegExp(`^#+ ${heading}$`, 'm'));
   const [section = ''] = after.split(/^#{2,} /m);
   const blocks = [...section.matchAll(/^```(\w+)\n([\s\S]*?)^```$/gm)];
   return blocks.filter(([, kind]) => kind === language).map(([, , source = '']) => source);
 }
 
-function exampleOf(heading: string, language: string): string {
-  const [source] = blocksOf(heading, language);
+function findExample(heading: string, language: string): string {
+  const [source] = findBlocks(heading, language);
   if (source === undefined) throw new Error(`The guide has no example under ${heading}.`);
   return source;
 }
@@ -263,16 +263,16 @@ function programs(): Record<string, string> {
     'queue.mjs': `
       export const enqueue = async (event) => console.log(JSON.stringify(event));
       export const handle = enqueue;`,
-    'hono.mjs': exampleOf('Hono', 'js'),
+    'hono.mjs': findExample('Hono', 'js'),
     'serve-hono.mjs': `
       import { serve } from '@hono/node-server';
       import app from './hono.mjs';
       serve({ fetch: app.fetch, port: 0, hostname: '127.0.0.1' }, ({ port }) => console.log(port));`,
-    'express.mjs': exampleOf('Express', 'js'),
+    'express.mjs': findExample('Express', 'js'),
     'serve-express.mjs': `
       import app from './express.mjs';
       const server = app.listen(0, '127.0.0.1', () => console.log(server.address().port));`,
-    'lambda.mjs': exampleOf('Lambda', 'js'),
+    'lambda.mjs': findExample('Lambda', 'js'),
     'serve-lambda.mjs': `
       import { createServer } from 'node:http';
       import { handler } from './lambda.mjs';
@@ -284,7 +284,7 @@ function programs(): Record<string, string> {
         const answer = await handler({ body, headers: request.headers, isBase64Encoded });
         response.writeHead(answer.statusCode).end();
       }).listen(0, '127.0.0.1', () => console.log(server.address().port));`,
-    'sqs.mjs': exampleOf('SQS consumer', 'js'),
+    'sqs.mjs': findExample('SQS consumer', 'js'),
     'run-sqs.mjs': `
       import { handler } from './sqs.mjs';
       console.log(JSON.stringify(await handler({ Records: JSON.parse(process.env.RECORDS) })));`,

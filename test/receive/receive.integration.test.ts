@@ -39,7 +39,7 @@ afterEach(() => {
 });
 
 /** The same bytes in each form that a body can have; views begin within their buffers, and end before them. */
-function bodiesOf(bytes: Uint8Array<ArrayBuffer>, text: string): RawBody[] {
+function getBodies(bytes: Uint8Array<ArrayBuffer>, text: string): RawBody[] {
   const room = new Uint8Array(bytes.length + 16).fill(120);
   room.set(bytes, 8);
   const view = [room.buffer, 8, bytes.length] as const;
@@ -65,7 +65,7 @@ test('a body of bytes in any form is verified and parsed like its text', async (
   const json = JSON.stringify({ ...JSON.parse(delivery?.event.json ?? ''), pad: '' });
   const text = json.replace('"pad":""', `"pad":"${'x'.repeat((8 - (Buffer.byteLength(json) % 8)) % 8)}"`);
   const bytes = new TextEncoder().encode(text);
-  const bodies = bodiesOf(bytes, text);
+  const bodies = getBodies(bytes, text);
   expect(bodies).toHaveLength(10);
   const at = new Date();
   const headers = {
@@ -80,7 +80,7 @@ test('a body of bytes in any form is verified and parsed like its text', async (
     expect(parseMessage(body)).toEqual(JSON.parse(text));
   }
   const other = new TextEncoder().encode(text.replace('acme', 'amce'));
-  for (const body of bodiesOf(other, text.replace('acme', 'amce'))) {
+  for (const body of getBodies(other, text.replace('acme', 'amce'))) {
     await expect(receiver.receive(body, headers)).rejects.toMatchObject({ code: 'bad-signature' });
   }
 });
@@ -122,12 +122,12 @@ test('webhook-replay is not signed: adding it in transit changes `replay`, and n
 
 describe('the signature vectors', () => {
   test.each(cases)('$verdict: $name', async (vector) => {
-    const headers = headersOf(vector);
+    const headers = getHeaders(vector);
     const bytes = new TextEncoder().encode(vector.body);
-    for (const body of bodiesOf(bytes, vector.body)) {
-      const verified = async () => receiverOf(vector).verify(body, headers);
+    for (const body of getBodies(bytes, vector.body)) {
+      const verified = async () => createReceiverFor(vector).verify(body, headers);
       if (vector.verdict === 'ok') await verified();
-      else expect(await faultOf(verified)).toMatchObject({ code: vector.verdict });
+      else expect(await catchFault(verified)).toMatchObject({ code: vector.verdict });
     }
   });
 
@@ -135,7 +135,7 @@ describe('the signature vectors', () => {
     vi.useFakeTimers({ now: vector.now * 1000, toFake: ['Date'] });
     const verdicts = vector.secrets.map((secret) => {
       try {
-        new Webhook(secret).verify(vector.body, headersOf(vector), { jsonParse: false });
+        new Webhook(secret).verify(vector.body, getHeaders(vector), { jsonParse: false });
         return true;
       } catch {
         return false;
@@ -156,7 +156,7 @@ describe('the signature vectors', () => {
     if (!delivery) throw new Error('There is no event.');
     const event = { ...delivery.event, id: vector.id, json: vector.body };
     expect(await sink.deliver([{ ...delivery, event }])).toMatchObject([{ kind: 'delivered' }]);
-    expect(requests).toMatchObject([{ headers: headersOf(vector), body: vector.body }]);
+    expect(requests).toMatchObject([{ headers: getHeaders(vector), body: vector.body }]);
   });
 
   test('cover every verdict, and the sender for some', () => {
@@ -202,13 +202,13 @@ describe('a receiver', () => {
   test('rejects an already parsed body of any type', async () => {
     const { body, headers, receiver } = await signedEvent();
     for (const parsed of [JSON.parse(body), {}, undefined, null]) {
-      expect(await faultOf(() => receiver.verify(parsed, headers))).toMatchObject({ code: 'bad-body' });
+      expect(await catchFault(() => receiver.verify(parsed, headers))).toMatchObject({ code: 'bad-body' });
     }
   });
 
   test('requires a secret; undefined ones are ignored', async () => {
     for (const options of [{}, { secret: '' }, { secret: undefined }, { secrets: [undefined, ''] }]) {
-      expect(await faultOf(async () => createReceiver(options))).toMatchObject({ code: 'bad-secret' });
+      expect(await catchFault(async () => createReceiver(options))).toMatchObject({ code: 'bad-secret' });
     }
     const { body, headers, secret } = await signedEvent();
     await createReceiver({ secrets: [undefined, secret, ''], now: () => NOW }).verify(body, headers);
@@ -218,7 +218,7 @@ describe('a receiver', () => {
     const short = `whsec_${Buffer.alloc(23).toString('base64')}`;
     const long = `whsec_${Buffer.alloc(65).toString('base64')}`;
     for (const secret of [short, long, 'whsec_a b', `${newSecret()}\n`, 'whsec_AAAAA']) {
-      const fault = await faultOf(async () => createReceiver({ secrets: [newSecret(), secret] }));
+      const fault = await catchFault(async () => createReceiver({ secrets: [newSecret(), secret] }));
       expect(fault).toMatchObject({ code: 'bad-secret' });
     }
   });
@@ -229,13 +229,15 @@ describe('a receiver', () => {
       createReceiver({ secret, toleranceSeconds: 10, now: () => NOW + seconds * 1000 }).verify(body, headers);
     await at(10);
     await at(-10);
-    expect(await faultOf(() => at(11))).toMatchObject({ code: 'too-old' });
-    expect(await faultOf(() => at(-11))).toMatchObject({ code: 'too-new' });
+    expect(await catchFault(() => at(11))).toMatchObject({ code: 'too-old' });
+    expect(await catchFault(() => at(-11))).toMatchObject({ code: 'too-new' });
   });
 
   test('has one error message, without secret and body', async () => {
     for (const vector of cases.filter(({ verdict }) => verdict !== 'ok')) {
-      const fault = await faultOf(async () => receiverOf(vector).verify(vector.body, headersOf(vector)));
+      const fault = await catchFault(async () =>
+        createReceiverFor(vector).verify(vector.body, getHeaders(vector)),
+      );
       expect(fault.message).toMatch(/^[A-Z][^\n]+\.$/);
       for (const secret of vector.secrets.filter((one) => one.length > 6)) {
         expect(fault.message).not.toContain(secret.slice(6));
@@ -248,7 +250,7 @@ describe('a receiver', () => {
     const secret = newSecret();
     for (const body of ['', 'no JSON', '[]', '{}', '{"specversion":"1.0"}']) {
       const headers = signed(secret, 'acme.e1.1', body);
-      const fault = await faultOf(() => createReceiver({ secret, now: () => NOW }).receive(body, headers));
+      const fault = await catchFault(() => createReceiver({ secret, now: () => NOW }).receive(body, headers));
       expect(fault).toBeInstanceOf(EventParseError);
     }
   });
@@ -334,11 +336,11 @@ describe('the types of events', () => {
 /** The data of each type as receivers get it. */
 type Told = { [T in KnownEvent['type']]: KnownEvent<T>['data'] };
 
-function receiverOf({ secrets, now }: Vector) {
+function createReceiverFor({ secrets, now }: Vector) {
   return createReceiver({ secrets, now: () => now * 1000 });
 }
 
-function headersOf({ id, timestamp, signature }: Vector): Record<string, string> {
+function getHeaders({ id, timestamp, signature }: Vector): Record<string, string> {
   const all = { 'webhook-id': id, 'webhook-timestamp': timestamp, 'webhook-signature': signature };
   return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== ''));
 }
@@ -361,7 +363,7 @@ function signed(secret: string, id: string, body: string): Record<string, string
   };
 }
 
-async function faultOf(work: () => Promise<unknown>): Promise<WebhookVerificationError> {
+async function catchFault(work: () => Promise<unknown>): Promise<WebhookVerificationError> {
   const fault = await work().then(
     () => undefined,
     (cause: unknown) => cause,

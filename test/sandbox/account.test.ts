@@ -15,7 +15,7 @@ import type {
   User,
   UserSummary,
 } from '../../shared/ordering/contract/account.ts';
-import { type Client, type Service, START, startService, tokenOf } from '../support/ordering-api.ts';
+import { type Client, fetchToken, type Service, START, startService } from '../support/ordering-api.ts';
 
 const DAY_MS = 86_400_000;
 const QUARTER_HOUR_MS = 900_000;
@@ -40,20 +40,20 @@ async function holder(
   return service.as('user', service.world.addAccount(options));
 }
 
-const profileOf = async (client: Client): Promise<AccountProfile> =>
+const getProfile = async (client: Client): Promise<AccountProfile> =>
   (await client.get<AccountProfile>('/account')).json;
 
-const certificatesOf = async (client: Client) => (await profileOf(client)).taxCertificates ?? [];
+const getCertificates = async (client: Client) => (await getProfile(client)).taxCertificates ?? [];
 
-const settingsOf = async (client: Client): Promise<ShipmentSettings> =>
+const getSettings = async (client: Client): Promise<ShipmentSettings> =>
   (await client.get<ShipmentSettings>('/account/shipment-settings')).json;
 
 describe('GET /account', () => {
   test('GET /account 200: the account of the credentials', async () => {
     const service = await startService();
     const other = await holder(service, { region: 'us', name: 'other' });
-    expect(await profileOf(service.us)).toMatchObject({ id: service.acme.id, name: 'acme' });
-    expect(await profileOf(other)).toMatchObject({ id: other.account.id, name: 'other' });
+    expect(await getProfile(service.us)).toMatchObject({ id: service.acme.id, name: 'acme' });
+    expect(await getProfile(other)).toMatchObject({ id: other.account.id, name: 'other' });
   });
 
   test('GET /account 404: the account was deleted', async () => {
@@ -64,7 +64,7 @@ describe('GET /account', () => {
 
   test('AccountProfile · id, name, priceTierCode, currency: identity and price tier', async () => {
     const service = await startService();
-    expect(await profileOf(service.us)).toMatchObject({
+    expect(await getProfile(service.us)).toMatchObject({
       id: service.acme.id,
       name: 'acme',
       priceTierCode: 'T2',
@@ -72,7 +72,7 @@ describe('GET /account', () => {
     });
     const currencies = { us: 'USD', nz: 'NZD', au: 'AUD', uk: 'GBP', eu: 'EUR' } as const;
     for (const region of ['us', 'nz', 'au', 'uk', 'eu'] as const) {
-      expect(await profileOf(await holder(service, { region, priceTier: 'T3' }))).toMatchObject({
+      expect(await getProfile(await holder(service, { region, priceTier: 'T3' }))).toMatchObject({
         priceTierCode: 'T3',
         currency: currencies[region],
       });
@@ -89,7 +89,7 @@ describe('GET /account', () => {
       ['eu', 'VAT', 21],
     ];
     for (const [region, taxRateType, taxRate] of taxes) {
-      expect(await profileOf(await holder(service, { region }))).toMatchObject({ taxRateType, taxRate });
+      expect(await getProfile(await holder(service, { region }))).toMatchObject({ taxRateType, taxRate });
     }
   });
 
@@ -97,28 +97,28 @@ describe('GET /account', () => {
     const { us, acme, clock } = await startService();
     const exempt = { taxSystemTaxExempt: true, taxSystemTaxExemptReason: 'Resale' };
     const taxed = { taxSystemTaxExempt: false, taxSystemTaxExemptReason: null };
-    expect(await profileOf(us)).toMatchObject(exempt);
+    expect(await getProfile(us)).toMatchObject(exempt);
     const [resale] = acme.books.certificates;
     if (!resale) throw new Error('There is no certificate.');
     resale.licenseExpiryDate = '2026-11-21';
     clock.now = Date.parse('2026-11-21T23:59:59Z');
-    expect(await profileOf(us)).toMatchObject(exempt);
+    expect(await getProfile(us)).toMatchObject(exempt);
     clock.now += 1000;
-    expect(await profileOf(us)).toMatchObject(taxed);
+    expect(await getProfile(us)).toMatchObject(taxed);
     Object.assign(resale, { licenseExpiryDate: null, checked: false });
-    expect(await profileOf(us)).toMatchObject(taxed);
+    expect(await getProfile(us)).toMatchObject(taxed);
   });
 
   test('AccountProfile · showPayNow, creditCardRequired, paymentTermDays, paymentTermType, paymentMode: by invoice or by card', async () => {
     const service = await startService();
-    expect(await profileOf(service.us)).toMatchObject({
+    expect(await getProfile(service.us)).toMatchObject({
       showPayNow: false,
       creditCardRequired: false,
       paymentTermDays: 20,
       paymentTermType: 'DaysAfterInvoice',
       paymentMode: 'Account',
     });
-    expect(await profileOf(await holder(service, { region: 'us', id: 60_002 }))).toMatchObject({
+    expect(await getProfile(await holder(service, { region: 'us', id: 60_002 }))).toMatchObject({
       showPayNow: true,
       creditCardRequired: true,
       paymentTermDays: null,
@@ -134,24 +134,24 @@ describe('GET /account', () => {
       excludeShipmentsCsv,
       courierAccountCode,
     ];
-    expect(fields(await profileOf(service.us))).toEqual([null, null, null]);
+    expect(fields(await getProfile(service.us))).toEqual([null, null, null]);
     const special = await holder(service, { region: 'us', id: 60_002 });
-    expect(fields(await profileOf(special))).toEqual(['PRAIRIE', 'EXPRESS', 'RP60002']);
+    expect(fields(await getProfile(special))).toEqual(['PRAIRIE', 'EXPRESS', 'RP60002']);
     const { shipping } = special.account.books;
     Object.assign(shipping ?? {}, { carriers: ['PRAIRIE', 'COASTLINE'], excludedTypes: ['EXPRESS', '2DAY'] });
-    expect(fields(await profileOf(special))).toEqual(['PRAIRIE,COASTLINE', 'EXPRESS,2DAY', 'RP60002']);
+    expect(fields(await getProfile(special))).toEqual(['PRAIRIE,COASTLINE', 'EXPRESS,2DAY', 'RP60002']);
   });
 
   test('AccountProfile · courierSiteID, crmId, accountManagerName, accountManagerEmail, tierLast12Months: the account manager', async () => {
     const service = await startService();
-    expect(await profileOf(service.us)).toMatchObject({
+    expect(await getProfile(service.us)).toMatchObject({
       courierSiteID: `DEN-${service.acme.id}`,
       crmId: `CRM-${service.acme.id * 7}`,
       accountManagerName: 'Sam Keeper',
       accountManagerEmail: 'sam.keeper@transfers.example',
       tierLast12Months: 'T2',
     });
-    expect(await profileOf(await holder(service, { region: 'uk' }))).toMatchObject({
+    expect(await getProfile(await holder(service, { region: 'uk' }))).toMatchObject({
       accountManagerName: 'Pip Ashworth',
       accountManagerEmail: 'pip.ashworth@transfers.example',
     });
@@ -165,7 +165,7 @@ describe('GET /account', () => {
       entityAddress: null,
       paymentMethods: null,
     };
-    expect(await profileOf(us)).toMatchObject({
+    expect(await getProfile(us)).toMatchObject({
       id: acme.id,
       taxRate: 8.25,
       accountManagerName: null,
@@ -176,16 +176,16 @@ describe('GET /account', () => {
 
   test('AccountProfile · entityAddress: null if there is none', async () => {
     const { us, acme } = await startService();
-    expect((await profileOf(us)).entityAddress).not.toBeNull();
+    expect((await getProfile(us)).entityAddress).not.toBeNull();
     acme.books.entityAddress = null;
-    expect((await profileOf(us)).entityAddress).toBeNull();
+    expect((await getProfile(us)).entityAddress).toBeNull();
   });
 
   test("EntityAddress · id, streetAddress, addressLine2, city, state, stateFull, postalCode, countryCode, countryName: the account's address", async () => {
     const service = await startService();
-    const addressOf = async (region: RegionCode, id: number) =>
-      (await profileOf(await holder(service, { region, id }))).entityAddress;
-    expect(await addressOf('us', 60_003)).toMatchObject({
+    const getAddress = async (region: RegionCode, id: number) =>
+      (await getProfile(await holder(service, { region, id }))).entityAddress;
+    expect(await getAddress('us', 60_003)).toMatchObject({
       id: 600_031,
       streetAddress: '18 Larimer Court',
       addressLine2: 'Suite 210',
@@ -197,7 +197,7 @@ describe('GET /account', () => {
       countryName: 'United States',
     });
     // Countries without states have none here either.
-    expect(await addressOf('eu', 60_002)).toMatchObject({
+    expect(await getAddress('eu', 60_002)).toMatchObject({
       addressLine2: null,
       state: null,
       stateFull: null,
@@ -214,7 +214,7 @@ describe('GET /account', () => {
       name: 'Copper & Pine',
       users: [{ firstName: 'Alex', lastName: 'Order' }],
     });
-    expect((await profileOf(await service.as('user', account))).entityAddress).toMatchObject({
+    expect((await getProfile(await service.as('user', account))).entityAddress).toMatchObject({
       contactName: 'Alex Order',
       organisation: 'Copper & Pine',
       phone: '+1 303 555 0104',
@@ -227,14 +227,14 @@ describe('GET /account', () => {
 describe('tax certificates', () => {
   test('AccountProfile · taxCertificates: valid, expired and without a file in the US, one in Europe, none elsewhere', async () => {
     const service = await startService();
-    expect(await certificatesOf(service.us)).toHaveLength(3);
-    expect(await certificatesOf(await holder(service, { region: 'eu' }))).toHaveLength(1);
-    expect(await certificatesOf(await holder(service, { region: 'nz' }))).toEqual([]);
+    expect(await getCertificates(service.us)).toHaveLength(3);
+    expect(await getCertificates(await holder(service, { region: 'eu' }))).toHaveLength(1);
+    expect(await getCertificates(await holder(service, { region: 'nz' }))).toEqual([]);
   });
 
   test('TaxCertificate · id, customerId, name, businessName, exemptionNumber, employerIdentificationNumber, businessEntityId: the certificate and its owner', async () => {
     const { us, acme } = await startService();
-    const certificates = await certificatesOf(us);
+    const certificates = await getCertificates(us);
     expect(new Set(certificates.map(({ id }) => id)).size).toBe(3);
     expect(certificates[0]).toMatchObject({
       id: acme.id * 10 + 1,
@@ -250,8 +250,8 @@ describe('tax certificates', () => {
 
   test('TaxCertificate · licenseExpiryDate, exemptionType, exemptionState, createdAt, updatedAt: scope and expiry', async () => {
     const service = await startService();
-    const [resale, former, school] = await certificatesOf(service.us);
-    const { state } = (await profileOf(service.us)).entityAddress ?? {};
+    const [resale, former, school] = await getCertificates(service.us);
+    const { state } = (await getProfile(service.us)).entityAddress ?? {};
     expect(resale).toMatchObject({
       licenseExpiryDate: null,
       exemptionType: 'Resale',
@@ -261,13 +261,13 @@ describe('tax certificates', () => {
     });
     expect(former?.licenseExpiryDate).toBe('2026-06-03');
     expect(school?.exemptionType).toBe('Education');
-    const [vat] = await certificatesOf(await holder(service, { region: 'eu' }));
+    const [vat] = await getCertificates(await holder(service, { region: 'eu' }));
     expect(vat).toMatchObject({ exemptionType: 'Reverse charge', exemptionState: null });
   });
 
   test('TaxCertificate · fileName, hasFile, entityFileId, fileStatus, fileStatusDescription: the state of its file', async () => {
     const { us, acme } = await startService();
-    const [resale, , school] = await certificatesOf(us);
+    const [resale, , school] = await getCertificates(us);
     expect(resale).toMatchObject({
       fileName: `certificate-${acme.id}-1.pdf`,
       hasFile: true,
@@ -285,16 +285,16 @@ describe('tax certificates', () => {
 
   test('TaxFileStatus · code: Missing, Checking or Stored', async () => {
     const { us, acme } = await startService();
-    const codes = async () => (await certificatesOf(us)).map(({ fileStatus }) => fileStatus.code);
+    const codes = async () => (await getCertificates(us)).map(({ fileStatus }) => fileStatus.code);
     expect(await codes()).toEqual(['Stored', 'Stored', 'Missing']);
     Object.assign(acme.books.certificates[2] ?? {}, { hasFile: true });
     expect(await codes()).toEqual(['Stored', 'Stored', 'Checking']);
-    expect((await certificatesOf(us))[2]?.cdnUrl).toBeNull();
+    expect((await getCertificates(us))[2]?.cdnUrl).toBeNull();
   });
 
   test('TaxCertificate · cdnUrl: links to a PDF for 15 minutes, and to that one only', async () => {
     const { us, clock } = await startService();
-    const [resale, former] = await certificatesOf(us);
+    const [resale, former] = await getCertificates(us);
     const link = resale?.cdnUrl ?? '';
     clock.now += QUARTER_HOUR_MS - 1;
     const answer = await fetch(link);
@@ -305,12 +305,12 @@ describe('tax certificates', () => {
     expect((await fetch(stolen)).status).toBe(403);
     clock.now += 1;
     expect((await fetch(link)).status).toBe(410);
-    expect((await fetch((await certificatesOf(us))[0]?.cdnUrl ?? '')).status).toBe(200);
+    expect((await fetch((await getCertificates(us))[0]?.cdnUrl ?? '')).status).toBe(200);
   });
 
   test('the link of a certificate without a file answers 404', async () => {
     const { us, acme } = await startService();
-    const [resale] = await certificatesOf(us);
+    const [resale] = await getCertificates(us);
     Object.assign(acme.books.certificates[0] ?? {}, { hasFile: false });
     expect((await fetch(resale?.cdnUrl ?? '')).status).toBe(404);
     acme.books.certificates.shift();
@@ -321,16 +321,16 @@ describe('tax certificates', () => {
 describe('saved cards', () => {
   test('AccountProfile · paymentMethods: one of them is the default', async () => {
     const { us, acme } = await startService();
-    const cards = (await profileOf(us)).paymentMethods ?? [];
+    const cards = (await getProfile(us)).paymentMethods ?? [];
     expect(cards).toHaveLength(2);
     expect(cards.filter(({ isDefault }) => isDefault)).toHaveLength(1);
     acme.books.cards = [];
-    expect((await profileOf(us)).paymentMethods).toEqual([]);
+    expect((await getProfile(us)).paymentMethods).toEqual([]);
   });
 
   test('PaymentMethod · id, gatewayProvider, cardName, cardNumber, cardExpiry, cardHolderName, dateCreatedUtc, isDefault: masked, with the month it expires', async () => {
     const { us } = await startService();
-    const [card, old] = (await profileOf(us)).paymentMethods ?? [];
+    const [card, old] = (await getProfile(us)).paymentMethods ?? [];
     expect(card).toMatchObject({
       id: expect.stringMatching(/^[\da-f]{8}-(?:[\da-f]{4}-){3}[\da-f]{12}$/),
       gatewayProvider: 'Paygrove',
@@ -397,7 +397,7 @@ describe('GET /account/user', () => {
 
   test("User · phone, streetAddress, addressLine2, suburb, city, state, postalCode, country: default: the account's address", async () => {
     const { us, acme } = await startService();
-    const { entityAddress } = await profileOf(us);
+    const { entityAddress } = await getProfile(us);
     expect(await me(us)).toMatchObject({
       phone: expect.stringMatching(/^\+1 303 555 01\d\d$/),
       streetAddress: entityAddress?.streetAddress,
@@ -470,7 +470,7 @@ describe('GET /account/user', () => {
     const { us, acme, clock, sandbox } = await startService();
     expect(await me(us)).toMatchObject({ lastLogin: '2026-11-20T16:14:00.000Z', loginCount: 1 });
     clock.now += 60_000;
-    await tokenOf(sandbox, acme, acme.clientId, acme.clientSecret);
+    await fetchToken(sandbox, acme, acme.clientId, acme.clientSecret);
     expect(await me(us)).toMatchObject({ lastLogin: '2026-11-20T16:15:00.000Z', loginCount: 2 });
     expect(acme.users[1]).toMatchObject({ lastLogin: null, loginCount: 0 });
   });
@@ -862,7 +862,7 @@ describe('GET /account/transactions', () => {
 
   test('PaymentTransaction · cardName, cardNumber, cardExpiry, currencySettlement, amountSettlement: card and amount', async () => {
     const service = await startService();
-    const cards = (await profileOf(service.us)).paymentMethods ?? [];
+    const cards = (await getProfile(service.us)).paymentMethods ?? [];
     const known = cards.map(({ cardName, cardNumber, cardExpiry }) => ({ cardName, cardNumber, cardExpiry }));
     for (const { cardName, cardNumber, cardExpiry, ...payment } of await all(service.us)) {
       expect(known).toContainEqual({ cardName, cardNumber, cardExpiry });
@@ -904,14 +904,14 @@ describe('GET /account/shipment-settings', () => {
     const { us, acme } = await startService();
     acme.books.shipping = null;
     expect(await us.get('/account/shipment-settings')).toMatchObject(gone('/account/shipment-settings'));
-    expect(await profileOf(us)).toMatchObject({ shipmentCarriersCSV: null, courierAccountCode: null });
+    expect(await getProfile(us)).toMatchObject({ shipmentCarriersCSV: null, courierAccountCode: null });
   });
 
   test('ShipmentSettings · availableCarriers, carrierOptions: names of the allowed ones, all if unrestricted', async () => {
     const { us, special: restricted } = await special();
     const names = ['Prairie Parcel', 'Coastline Ground'];
-    expect(await settingsOf(us)).toMatchObject({ availableCarriers: names, carrierOptions: [{}, {}] });
-    expect(await settingsOf(restricted)).toMatchObject({
+    expect(await getSettings(us)).toMatchObject({ availableCarriers: names, carrierOptions: [{}, {}] });
+    expect(await getSettings(restricted)).toMatchObject({
       availableCarriers: ['Prairie Parcel'],
       carrierOptions: [{}, {}],
     });
@@ -919,11 +919,11 @@ describe('GET /account/shipment-settings', () => {
 
   test('CarrierOption · code, name: every carrier of the region', async () => {
     const service = await startService();
-    expect((await settingsOf(service.us)).carrierOptions).toEqual([
+    expect((await getSettings(service.us)).carrierOptions).toEqual([
       { code: 'PRAIRIE', name: 'Prairie Parcel' },
       { code: 'COASTLINE', name: 'Coastline Ground' },
     ]);
-    expect((await settingsOf(await holder(service, { region: 'nz' }))).carrierOptions[0]).toEqual({
+    expect((await getSettings(await holder(service, { region: 'nz' }))).carrierOptions[0]).toEqual({
       code: 'TUI',
       name: 'Tūī Post',
     });
@@ -931,24 +931,24 @@ describe('GET /account/shipment-settings', () => {
 
   test('ShipmentSettings · receiverPays, handlingFee, applyHandlingFeeInsteadOfFreight: no fee, and the fee instead of freight, while receivers pay', async () => {
     const { us, special: paidFor } = await special();
-    expect(await settingsOf(us)).toMatchObject({
+    expect(await getSettings(us)).toMatchObject({
       receiverPays: null,
       handlingFee: 4.5,
       applyHandlingFeeInsteadOfFreight: false,
     });
-    expect(await settingsOf(paidFor)).toMatchObject({
+    expect(await getSettings(paidFor)).toMatchObject({
       receiverPays: {},
       handlingFee: 0,
       applyHandlingFeeInsteadOfFreight: true,
     });
     const { shipping } = paidFor.account.books;
     if (shipping) shipping.receiverPays = null;
-    expect(await settingsOf(paidFor)).toMatchObject({
+    expect(await getSettings(paidFor)).toMatchObject({
       handlingFee: 4.5,
       applyHandlingFeeInsteadOfFreight: false,
     });
     if (shipping) shipping.applyHandlingFeeInsteadOfFreight = true;
-    expect(await settingsOf(paidFor)).toMatchObject({
+    expect(await getSettings(paidFor)).toMatchObject({
       handlingFee: 4.5,
       applyHandlingFeeInsteadOfFreight: true,
     });
@@ -956,8 +956,8 @@ describe('GET /account/shipment-settings', () => {
 
   test('ReceiverPays · billingAccountNumber, billingPostalCode, billingCountryCode: the billed receiver', async () => {
     const { special: paidFor } = await special();
-    const { entityAddress } = await profileOf(paidFor);
-    expect((await settingsOf(paidFor)).receiverPays).toEqual({
+    const { entityAddress } = await getProfile(paidFor);
+    expect((await getSettings(paidFor)).receiverPays).toEqual({
       billingAccountNumber: 'RP60002',
       billingPostalCode: entityAddress?.postalCode,
       billingCountryCode: 'US',
@@ -966,8 +966,8 @@ describe('GET /account/shipment-settings', () => {
 
   test('ShipmentSettings · showCustomerAddressOnLabel, jobComment: content of labels and jobs', async () => {
     const { us, special: other } = await special();
-    expect(await settingsOf(us)).toMatchObject({ showCustomerAddressOnLabel: false, jobComment: null });
-    expect(await settingsOf(other)).toMatchObject({
+    expect(await getSettings(us)).toMatchObject({ showCustomerAddressOnLabel: false, jobComment: null });
+    expect(await getSettings(other)).toMatchObject({
       showCustomerAddressOnLabel: true,
       jobComment: 'Leave at the dock, door 2.',
     });
@@ -975,15 +975,15 @@ describe('GET /account/shipment-settings', () => {
 
   test('ShipmentSettings · availableShipmentTypes, shipmentTypeOptions: codes of the allowed ones, empty if all are', async () => {
     const { us, special: restricted } = await special();
-    expect((await settingsOf(us)).availableShipmentTypes).toEqual([]);
-    const { availableShipmentTypes, shipmentTypeOptions } = await settingsOf(restricted);
+    expect((await getSettings(us)).availableShipmentTypes).toEqual([]);
+    const { availableShipmentTypes, shipmentTypeOptions } = await getSettings(restricted);
     expect(availableShipmentTypes).toEqual(['GROUND', '2DAY']);
-    expect(shipmentTypeOptions).toEqual((await settingsOf(us)).shipmentTypeOptions);
+    expect(shipmentTypeOptions).toEqual((await getSettings(us)).shipmentTypeOptions);
   });
 
   test("ShipmentTypeOption · code, name: the region's delivery methods that ship", async () => {
     const { us } = await startService();
-    expect((await settingsOf(us)).shipmentTypeOptions).toEqual([
+    expect((await getSettings(us)).shipmentTypeOptions).toEqual([
       { code: 'GROUND', name: 'Ground' },
       { code: '2DAY', name: 'Second day' },
       { code: 'EXPRESS', name: 'Overnight express' },
@@ -992,7 +992,7 @@ describe('GET /account/shipment-settings', () => {
 
   test('ShipmentSettings · freightRates: one for each carrier and service', async () => {
     const { us } = await startService();
-    const { freightRates } = await settingsOf(us);
+    const { freightRates } = await getSettings(us);
     expect(freightRates.map(({ carrier, service }) => `${carrier} ${service}`)).toEqual([
       ...['PRAIRIE GROUND', 'PRAIRIE 2DAY', 'PRAIRIE EXPRESS'],
       ...['COASTLINE GROUND', 'COASTLINE 2DAY', 'COASTLINE EXPRESS'],
@@ -1001,7 +1001,7 @@ describe('GET /account/shipment-settings', () => {
 
   test('FreightRate · carrier, carrierName, service, serviceName, package, packageName, chargeType, value, minimum, isDefault: inherited, or of the account', async () => {
     const { us, special: own } = await special();
-    const inherited = (await settingsOf(us)).freightRates;
+    const inherited = (await getSettings(us)).freightRates;
     expect(inherited.slice(0, 2)).toEqual([
       {
         carrier: 'PRAIRIE',
@@ -1028,7 +1028,7 @@ describe('GET /account/shipment-settings', () => {
         isDefault: true,
       },
     ]);
-    const [first, ...rest] = (await settingsOf(own)).freightRates;
+    const [first, ...rest] = (await getSettings(own)).freightRates;
     expect(first).toMatchObject({ chargeType: 'Percent', value: 12.5, minimum: 5, isDefault: false });
     expect(rest).toEqual(inherited.slice(1));
   });

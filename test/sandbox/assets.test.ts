@@ -536,11 +536,11 @@ describe('permissions for assets', () => {
     expect(types.map(({ process }) => process)).toEqual(
       processes.map(({ processCode }: { processCode: string }) => processCode),
     );
-    const typeOf = (code: string) => types.find(({ process }) => process === code)?.assetType;
+    const getType = (code: string) => types.find(({ process }) => process === code)?.assetType;
     for (const { assetType } of types) expect(assetType).toMatch(/\w/);
     // A process is filed like its master.
-    expect(typeOf('GSH')).toBe(typeOf('DTF'));
-    expect(typeOf('GSH')).not.toBe(typeOf('UC'));
+    expect(getType('GSH')).toBe(getType('DTF'));
+    expect(getType('GSH')).not.toBe(getType('UC'));
     const fewer = await as('user', world.addAccount({ region: 'us', withheldProcesses: ['UC'] }));
     expect((await fewer.get('/Assets/types')).json).toHaveLength(types.length - 1);
   });
@@ -811,18 +811,22 @@ describe('the jobs of an asset', () => {
 
   test('a job with replaced lines uses its new assets only, and a deleted job none', async () => {
     const { us, acme } = await withAssets({ first: {}, second: {} });
-    const jobsOf = async (name: string) =>
+    const getJobs = async (name: string) =>
       (await us.get(`/Assets/Z-${name}/jobs`)).json.jobs.map(
         ({ jobNumber }: { jobNumber: number }) => jobNumber,
       );
     const job = acme.createJob({ lines: [{ assetSku: 'Z-first' }] });
-    expect([await jobsOf('first'), await jobsOf('second')]).toEqual([[job], []]);
+    expect([await getJobs('first'), await getJobs('second')]).toEqual([[job], []]);
     acme.edit(job, { lines: [{ assetSku: 'Z-second' }, { assetSku: 'Z-new' }] });
-    expect([await jobsOf('first'), await jobsOf('second'), await jobsOf('new')]).toEqual([[], [job], [job]]);
+    expect([await getJobs('first'), await getJobs('second'), await getJobs('new')]).toEqual([
+      [],
+      [job],
+      [job],
+    ]);
     acme.edit(job, { lines: [{ assetSku: 'Z-second' }] });
-    expect([await jobsOf('second'), await jobsOf('new')]).toEqual([[job], []]);
+    expect([await getJobs('second'), await getJobs('new')]).toEqual([[job], []]);
     acme.remove(job);
-    expect(await jobsOf('second')).toEqual([]);
+    expect(await getJobs('second')).toEqual([]);
   });
 });
 
@@ -926,7 +930,7 @@ describe('expiring links', () => {
     const answer = await sandbox.fetch(
       new Request(String(link).replace('https://files.transfers.example', 'http://sandbox/files')),
     );
-    expect(pngOf(new Uint8Array(await answer.arrayBuffer())).width).toBe(300);
+    expect(parsePng(new Uint8Array(await answer.arrayBuffer())).width).toBe(300);
   });
 });
 
@@ -952,11 +956,11 @@ async function artworkServer(): Promise<{ url: string; asked(): number; release(
 async function imageAt(link: string) {
   const answer = await fetch(link);
   expect([answer.status, answer.headers.get('content-type')]).toEqual([200, 'image/png']);
-  return pngOf(new Uint8Array(await answer.arrayBuffer()));
+  return parsePng(new Uint8Array(await answer.arrayBuffer()));
 }
 
 /** The dimensions of a PNG; fails if a chunk's checksum is wrong, or the number of pixels does not match. */
-function pngOf(bytes: Uint8Array): { width: number; height: number } {
+function parsePng(bytes: Uint8Array): { width: number; height: number } {
   const file = Buffer.from(bytes);
   expect(file.subarray(0, 8).toString('latin1')).toBe('\x89PNG\r\n\x1a\n');
   const chunks: Record<string, Buffer> = {};

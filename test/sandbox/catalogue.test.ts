@@ -23,16 +23,16 @@ async function buyer(
   return service.as('user', service.world.addAccount({ region: 'us', ...options }));
 }
 
-const listOf = async (client: Client, query = ''): Promise<PriceCode[]> =>
+const requestList = async (client: Client, query = ''): Promise<PriceCode[]> =>
   (await client.get<PriceCode[]>(`/PriceCodes/price-codes${query}`)).json;
 
-const codesOf = (list: readonly PriceCode[]) => list.map(({ priceCode }) => priceCode);
+const getCodes = (list: readonly PriceCode[]) => list.map(({ priceCode }) => priceCode);
 
 /** One price code by its name, percent-encoded. */
 const ask = (client: Client, code: string, query = '') =>
   client.get(`/PriceCodes/${encodeURIComponent(code)}${query}`);
 
-const attributeOf = ({ attributes }: PriceCode, name: string): ProcessAttribute => {
+const getAttribute = ({ attributes }: PriceCode, name: string): ProcessAttribute => {
   const found = attributes?.find((attribute) => attribute.name === name);
   if (!found) throw new Error(`No attribute ${name}`);
   return found;
@@ -95,7 +95,7 @@ describe('GET /PriceCodes/processes', () => {
     const { us } = await startService();
     const inactive = (await processes(us)).filter(({ active }) => !active);
     expect(inactive.map(({ processCode }) => processCode)).toEqual(['PUF']);
-    expect((await listOf(us)).filter(({ processCode }) => processCode === 'PUF')).toEqual([]);
+    expect((await requestList(us)).filter(({ processCode }) => processCode === 'PUF')).toEqual([]);
     expect((await ask(us, 'PUF:4" x 4":1 Color')).status).toBe(404);
   });
 
@@ -103,7 +103,7 @@ describe('GET /PriceCodes/processes', () => {
     const { us } = await startService();
     const masters = (await processes(us)).map(({ processCode, mapsToMaster }) => [processCode, mapsToMaster]);
     expect(masters.filter(([, master]) => master !== null)).toEqual([['GSH', 'DTF']]);
-    const listed = await listOf(us);
+    const listed = await requestList(us);
     for (const { processCode, masterProcessCode } of listed) {
       expect(masterProcessCode).toBe(processCode === 'GSH' ? 'DTF' : processCode);
     }
@@ -133,9 +133,9 @@ describe('GET /PriceCodes/price-codes', () => {
     const service = await startService();
     for (const region of ['us', 'nz', 'au', 'uk', 'eu'] as const) {
       const client = await buyer(service, { region });
-      const list = await listOf(client);
+      const list = await requestList(client);
       expect(list.length).toBeGreaterThan(20);
-      expect(new Set(codesOf(list)).size).toBe(list.length);
+      expect(new Set(getCodes(list)).size).toBe(list.length);
       for (const one of list) expect((await ask(client, one.priceCode ?? '')).json).toEqual(one);
     }
   });
@@ -159,13 +159,13 @@ describe('GET /PriceCodes/price-codes', () => {
 
   test('priceCodes · page, pageSize: the pages together are the list; a page after the last is empty', async () => {
     const { us } = await startService();
-    const all = await listOf(us);
+    const all = await requestList(us);
     const pages = [];
-    for (const page of [1, 2, 3]) pages.push(await listOf(us, `?pageSize=10&page=${page}`));
+    for (const page of [1, 2, 3]) pages.push(await requestList(us, `?pageSize=10&page=${page}`));
     expect(pages.map(({ length }) => length)).toEqual([10, 10, all.length - 20]);
     expect(pages.flat()).toEqual(all);
-    expect(await listOf(us, '?pageSize=10&page=4')).toEqual([]);
-    expect(await listOf(us, '?pageSize=200')).toEqual(all);
+    expect(await requestList(us, '?pageSize=10&page=4')).toEqual([]);
+    expect(await requestList(us, '?pageSize=200')).toEqual(all);
   });
 
   test.each([
@@ -178,15 +178,15 @@ describe('GET /PriceCodes/price-codes', () => {
     [' ', () => true],
   ])('priceCodes · filter: %s', async (filter, isMeant) => {
     const { us } = await startService();
-    const all = await listOf(us);
-    expect(await listOf(us, `?filter=${encodeURIComponent(filter)}`)).toEqual(all.filter(isMeant));
+    const all = await requestList(us);
+    expect(await requestList(us, `?filter=${encodeURIComponent(filter)}`)).toEqual(all.filter(isMeant));
   });
 
   test('PriceCode · hasMetaDataAttributes: metadata-priced, and so never in the list', async () => {
     const { us } = await startService();
-    const list = await listOf(us);
+    const list = await requestList(us);
     expect(list.filter(({ hasMetaDataAttributes }) => hasMetaDataAttributes)).toEqual([]);
-    expect(codesOf(list)).not.toContain(CUSTOM);
+    expect(getCodes(list)).not.toContain(CUSTOM);
     for (const [code, query] of [
       [CUSTOM, '?dgX=2&dgY=2'],
       [STITCHED, '?stitches=900'],
@@ -225,7 +225,7 @@ describe('GET /PriceCodes/{priceCode}', () => {
   test('GET /PriceCodes/{priceCode} 404: a process that the account may not order, exactly like a code that does not exist', async () => {
     const service = await startService();
     const client = await buyer(service, { withheldProcesses: ['UC', 'DTF'] });
-    expect(codesOf(await listOf(client)).filter((code) => /^(UC|DTF):/.test(code ?? ''))).toEqual([]);
+    expect(getCodes(await requestList(client)).filter((code) => /^(UC|DTF):/.test(code ?? ''))).toEqual([]);
     const absent = await ask(client, 'XX:1');
     for (const code of [SPOT, CUSTOM]) {
       const rejected = await ask(client, code);
@@ -270,7 +270,7 @@ describe('GET /PriceCodes/{priceCode}', () => {
       processCode: 'GSH',
       masterProcessCode: 'DTF',
     });
-    const names = new Map((await listOf(us)).map((one) => [one.categoryCode, one.categoryName]));
+    const names = new Map((await requestList(us)).map((one) => [one.categoryCode, one.categoryName]));
     expect(Object.fromEntries(names)).toEqual({
       HT: 'Heat transfers',
       GS: 'Gang sheets',
@@ -281,7 +281,7 @@ describe('GET /PriceCodes/{priceCode}', () => {
 
   test('PriceCode · minimumQuantity: is `from` of the first band, and not always 1', async () => {
     const { us } = await startService();
-    const list = await listOf(us);
+    const list = await requestList(us);
     for (const { minimumQuantity, priceBands } of list) expect(minimumQuantity).toBe(priceBands?.[0]?.from);
     const least = new Set(list.map(({ minimumQuantity }) => minimumQuantity));
     expect([...least].toSorted((one, other) => one - other)).toEqual([1, 12, 25]);
@@ -289,7 +289,7 @@ describe('GET /PriceCodes/{priceCode}', () => {
 
   test('PriceCode · externalSupplier, externalPriceCode: set for goods of a partner, otherwise null', async () => {
     const { us } = await startService();
-    for (const one of await listOf(us)) {
+    for (const one of await requestList(us)) {
       const external = one.processCode === 'EMB' ? ['Needle & Bobbin', 'NB-RND-76'] : [null, null];
       expect([one.externalSupplier, one.externalPriceCode]).toEqual(external);
     }
@@ -316,7 +316,7 @@ describe('GET /PriceCodes/{priceCode}', () => {
       samplePrice: 9.5,
       sampleLabel: 'One printed sample',
     });
-    const list = await listOf(us);
+    const list = await requestList(us);
     const without = list.filter(({ sampleAvailable }) => !sampleAvailable);
     expect(without.length).toBeGreaterThan(5);
     for (const one of list) {
@@ -354,7 +354,7 @@ describe('GET /PriceCodes/{priceCode}', () => {
       { from: 250, to: 499, unitPrice: 1.5 },
       { from: 500, to: null, unitPrice: 1.32 },
     ]);
-    for (const { priceBands } of await listOf(us)) {
+    for (const { priceBands } of await requestList(us)) {
       const bands = priceBands ?? [];
       expect(bands.length).toBeGreaterThan(3);
       for (const [index, band] of bands.entries()) {
@@ -457,7 +457,7 @@ describe('attributes of price codes', () => {
     const own = { text: ['maxLength', 'minLength'], int: ['maxValue', 'minValue'], select: [] as string[] };
     const fields: Record<string, string[]> = { ...own, decimal: own.int };
     const seen = new Set<string>();
-    const list = [...(await listOf(us)), (await ask(us, CUSTOM, '?dgX=1&dgY=1')).json as PriceCode];
+    const list = [...(await requestList(us)), (await ask(us, CUSTOM, '?dgX=1&dgY=1')).json as PriceCode];
     for (const attribute of list.flatMap(({ attributes }) => attributes ?? [])) {
       const type = attribute.type ?? '';
       seen.add(type);
@@ -470,15 +470,15 @@ describe('attributes of price codes', () => {
     expect([...seen].toSorted()).toEqual(['decimal', 'int', 'select', 'text']);
 
     const spot: PriceCode = (await ask(us, 'UC:4" x 4":2 Colors')).json;
-    expect(attributeOf(spot, 'Color Count')).toMatchObject({ type: 'int', minValue: 1, maxValue: 2 });
-    expect(attributeOf(spot, 'Ink Colors')).toMatchObject({ type: 'text', minLength: 2, maxLength: 80 });
+    expect(getAttribute(spot, 'Color Count')).toMatchObject({ type: 'int', minValue: 1, maxValue: 2 });
+    expect(getAttribute(spot, 'Ink Colors')).toMatchObject({ type: 'text', minLength: 2, maxLength: 80 });
     const gang: PriceCode = (await ask(us, 'GSH:22" x 24"')).json;
-    expect(attributeOf(gang, 'Edge Bleed')).toMatchObject({ type: 'decimal', minValue: 0, maxValue: 5 });
+    expect(getAttribute(gang, 'Edge Bleed')).toMatchObject({ type: 'decimal', minValue: 0, maxValue: 5 });
   });
 
   test('AttributeValue · value, text, selected: choices, the first one preselected', async () => {
     const { us } = await startService();
-    expect(attributeOf((await ask(us, SPOT)).json, 'Garment Color').enumerableValues).toEqual([
+    expect(getAttribute((await ask(us, SPOT)).json, 'Garment Color').enumerableValues).toEqual([
       { value: 'LIGHT', text: 'Light', selected: true },
       { value: 'DARK', text: 'Dark', selected: false },
       { value: 'MIXED', text: 'Light and dark', selected: false },
@@ -488,13 +488,13 @@ describe('attributes of price codes', () => {
   test('ProcessAttribute · label, description, required, assetAttributeName: the label, whether it is required, and where it is stored', async () => {
     const { us } = await startService();
     const spot: PriceCode = (await ask(us, SPOT)).json;
-    expect(attributeOf(spot, 'Color Count')).toMatchObject({
+    expect(getAttribute(spot, 'Color Count')).toMatchObject({
       label: 'How many colors',
       description: 'White counts as a color.',
       required: true,
       assetAttributeName: null,
     });
-    expect(attributeOf(spot, 'Garment Color')).toMatchObject({
+    expect(getAttribute(spot, 'Garment Color')).toMatchObject({
       label: 'Color of the garment',
       description: null,
       required: false,
@@ -515,7 +515,7 @@ describe('attributes of price codes', () => {
       ['DG-Y', 'decimal', true, 1, 60],
       ['Stitches', 'int', true, 500, 30_000],
     ]);
-    const all = (await listOf(us)).flatMap(({ attributes }) => attributes ?? []);
+    const all = (await requestList(us)).flatMap(({ attributes }) => attributes ?? []);
     expect(all.filter(({ isMetaDataAttribute }) => isMetaDataAttribute)).toEqual([]);
   });
 });
@@ -672,7 +672,7 @@ describe('lookups', () => {
   test('ProcessCode · metadata: ProcessMetadata · setupApplies, resetApplies: match the price codes', async () => {
     const { us } = await startService();
     const processes = (await us.get<ProcessCode[]>('/Lookups/process-codes')).json;
-    const list = await listOf(us);
+    const list = await requestList(us);
     for (const { processCode, metadata } of processes) {
       if (processCode === 'PUF') continue;
       const own = list.filter((one) => one.processCode === processCode);

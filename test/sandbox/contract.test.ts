@@ -5,7 +5,7 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { operations } from '../../sandbox/operations.ts';
 import type { RegionCode } from '../../sandbox/world/regions.ts';
 import { Token, TokenError } from '../../shared/ordering/contract/tokens.ts';
-import { startService, tokenOf } from '../support/ordering-api.ts';
+import { fetchToken, startService } from '../support/ordering-api.ts';
 
 /** Every operation without a token; parameter values need not exist, because the token is checked first. */
 const UNAUTHORIZED = [
@@ -72,9 +72,12 @@ describe('without a valid token of the region', () => {
       const { method, path } = toRequest(one);
       const { us, sandbox, world, clock } = await startService({ tokenLifetimeSeconds: 600 });
       const kiwi = world.addAccount({ region: 'nz', name: 'kiwi' });
-      const foreign = await tokenOf(sandbox, kiwi, kiwi.clientId, kiwi.clientSecret);
+      const foreign = await fetchToken(sandbox, kiwi, kiwi.clientId, kiwi.clientSecret);
       const tokens = { none: '', wrong: 'x', foreign, own: us.token };
-      const statusOf = async (token: string, detail = 'A valid bearer token of this region is required.') => {
+      const getStatus = async (
+        token: string,
+        detail = 'A valid bearer token of this region is required.',
+      ) => {
         const { status, headers, json } = await us.ask(path, { method, token });
         if (status !== 401) return status;
         expect(headers.get('www-authenticate')).toBe('Bearer');
@@ -88,15 +91,15 @@ describe('without a valid token of the region', () => {
         });
         return status;
       };
-      expect(await statusOf(tokens.none)).toBe(401);
-      expect(await statusOf(tokens.wrong)).toBe(401);
-      expect(await statusOf(tokens.foreign)).toBe(401);
-      expect(await statusOf(tokens.own)).not.toBe(401);
+      expect(await getStatus(tokens.none)).toBe(401);
+      expect(await getStatus(tokens.wrong)).toBe(401);
+      expect(await getStatus(tokens.foreign)).toBe(401);
+      expect(await getStatus(tokens.own)).not.toBe(401);
       clock.now += 599_999;
-      expect(await statusOf(tokens.own)).not.toBe(401);
+      expect(await getStatus(tokens.own)).not.toBe(401);
       clock.now += 1;
       const expired = 'The token has expired; request a new one at the token endpoint of this region.';
-      expect(await statusOf(tokens.own, expired)).toBe(401);
+      expect(await getStatus(tokens.own, expired)).toBe(401);
     },
   );
 });
@@ -182,7 +185,7 @@ describe('bodies', () => {
 describe('bodies that are too large', () => {
   const MIB = 1024 * 1024;
   /** A body of a given size and unknown length; reports how much of it was read. */
-  const streamOf = (bytes: number) => {
+  const createStream = (bytes: number) => {
     const sent = { bytes: 0 };
     const body = new ReadableStream<Uint8Array>({
       pull(controller) {
@@ -205,9 +208,9 @@ describe('bodies that are too large', () => {
     const headers = { 'content-type': 'application/json' };
     const rejection = await us.ask(path, { method, headers, body: ' '.repeat(MIB + 1) });
     expect(rejection.json).toMatchObject({ status: 413, instance: `/us/api${path}` });
-    expect((await us.ask(path, { method, headers, ...streamOf(MIB + 1).init })).status).toBe(413);
+    expect((await us.ask(path, { method, headers, ...createStream(MIB + 1).init })).status).toBe(413);
     expect((await us.ask(path, { method, headers, body: ' '.repeat(MIB) })).status).toBe(400);
-    expect((await us.ask(path, { method, headers, ...streamOf(MIB).init })).status).toBe(400);
+    expect((await us.ask(path, { method, headers, ...createStream(MIB).init })).status).toBe(400);
   });
 
   test('answers 401 without a token, for any body size, and before the body has arrived', async () => {
@@ -227,7 +230,7 @@ describe('bodies that are too large', () => {
     const { sandbox } = await startService();
     const url = `${sandbox.authUrl('us')}/realms/us/protocol/openid-connect/token`;
     const headers = { 'content-type': 'application/x-www-form-urlencoded' };
-    for (const init of [{ body: 'a'.repeat(MIB + 1) }, streamOf(MIB + 1).init]) {
+    for (const init of [{ body: 'a'.repeat(MIB + 1) }, createStream(MIB + 1).init]) {
       const answer = await fetch(url, { method: 'POST', headers, ...init });
       expect(answer.status).toBe(413);
       expect(TokenError.parse(await answer.json()).error).toBe('invalid_request');

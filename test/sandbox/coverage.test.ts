@@ -87,7 +87,7 @@ function rowsIn(text: string): Row[] {
 }
 
 /** How the docs name a test. */
-function cellOf(title: Title | undefined): string {
+function formatCell(title: Title | undefined): string {
   if (!title) return 'missing';
   return `\`${title.file.replace('.test.ts', '')}\`: ${title.text.replaceAll('|', '\\|')}`;
 }
@@ -115,7 +115,7 @@ function choices(): string {
     .join('\n');
 }
 
-function tableOf(head: string, rows: readonly (readonly [string, string])[]): string {
+function formatTable(head: string, rows: readonly (readonly [string, string])[]): string {
   return [`| ${head} | |`, '|---|---|', ...rows.map(([name, text]) => `| \`${name}\` | ${text} |`)].join(
     '\n',
   );
@@ -133,7 +133,7 @@ function between(document: string, name: string, text: string): string {
 const generated: Readonly<Record<string, () => string>> = {
   choices,
   errorCodes: () =>
-    tableOf(
+    formatTable(
       '`errorCode`',
       Object.entries(ERROR_CODES).map(([code, why]) => [
         code,
@@ -141,7 +141,7 @@ const generated: Readonly<Record<string, () => string>> = {
       ]),
     ),
   scenarios: () =>
-    tableOf(
+    formatTable(
       '`--scenario`',
       scenarioNames().map((name) => [name, loadScenario(name).description ?? '']),
     ),
@@ -189,13 +189,13 @@ describe('docs/sandbox.md', () => {
       for (const { what, source, test } of rows) {
         const [, operation, status] = /^(.*) (\d+)$/.exec(what) ?? [];
         const before = `| \`${operation}\` | ${status} | ${source} | `;
-        text = text.replace(`${before}${test} |`, () => `${before}${cellOf(shown.get(what))} |`);
+        text = text.replace(`${before}${test} |`, () => `${before}${formatCell(shown.get(what))} |`);
       }
       writeFileSync(DOCS, text);
     }
     const now = rowsIn(text);
     expect(now.map(({ what, test }) => `${what}: ${test}`)).toEqual(
-      now.map(({ what }) => `${what}: ${cellOf(shown.get(what))}`),
+      now.map(({ what }) => `${what}: ${formatCell(shown.get(what))}`),
     );
   });
 });
@@ -211,10 +211,10 @@ describe('test titles name', () => {
     const { components } = openApiDocument() as {
       components: { schemas: Record<string, { properties?: object }> };
     };
-    const fieldsOf = (id: string) => Object.keys(components.schemas[id]?.properties ?? {});
+    const getFields = (id: string) => Object.keys(components.schemas[id]?.properties ?? {});
     const fields = Object.keys(components.schemas).flatMap((id) =>
-      fieldsOf(id)
-        .filter((field) => !fieldsOf(EXTENDED[id] ?? '').includes(field))
+      getFields(id)
+        .filter((field) => !getFields(EXTENDED[id] ?? '').includes(field))
         .map((field) => `${id} · ${field}`),
     );
     expect(fields.length).toBeGreaterThan(300);
@@ -256,7 +256,7 @@ describe('the title parser', () => {
       ...['GET /Jobs/{jobNumber} 404', 'GET /Stock 200', 'StockItem · rank', 'StockItem · slug'],
       ...['StockVariant · colour', 'POST /Jobs 400', 'JobCandidate · items', 'JobCandidate · promocode'],
     ]);
-    expect(cellOf(found.get('GET /Stock 200'))).toBe(
+    expect(formatCell(found.get('GET /Stock 200'))).toBe(
       "`x`: GET /Stock 200 · StockItem · rank, slug, StockVariant · colour: it's there",
     );
   });

@@ -69,7 +69,7 @@ const create = async (
   expect([status, status === 201 ? '' : text]).toEqual([201, '']);
   return json;
 };
-const codesOf = (json: Loose): ErrorCode[] =>
+const getCodes = (json: Loose): ErrorCode[] =>
   json.validationMessages.map(({ errorCode }: { errorCode: ErrorCode }) => errorCode);
 /** The error codes of an order; checks that nothing was created. */
 const rejection = async (
@@ -81,13 +81,13 @@ const rejection = async (
   const { status, json } = await client.post('/Jobs', { ...body, validateOnly: true }, headers);
   expect(status).toBe(400);
   expect(client.account.activeCount).toBe(before);
-  return codesOf(json);
+  return getCodes(json);
 };
-const jobOf = async (client: Client, body: Loose, headers: Record<string, string> = {}) => {
+const placeOrder = async (client: Client, body: Loose, headers: Record<string, string> = {}) => {
   const { jobNumber } = await create(client, body, headers);
   return (await client.get(`/Jobs/${jobNumber}`)).json;
 };
-const recordOf = ({ account }: Client, { jobNumber }: { jobNumber: number }) => {
+const getRecord = ({ account }: Client, { jobNumber }: { jobNumber: number }) => {
   const job = account.job(jobNumber);
   if (!job) throw new Error(`Job ${jobNumber} does not exist`);
   return job;
@@ -132,7 +132,7 @@ describe('answers', () => {
       ],
     });
     expect([status, acme.activeCount]).toEqual([400, 0]);
-    expect(codesOf(json)).toEqual([
+    expect(getCodes(json)).toEqual([
       'CustomerUserUnknown',
       'DeliveryMethodUnknown',
       'CountryCodeInvalid',
@@ -257,7 +257,7 @@ describe('answers', () => {
   test('a trigger of a 500 together with another error is a 400 that names both', async () => {
     const { us } = await startService();
     const { status, json } = await us.post('/Jobs', order({ items: [], locationCodeOverride: 'NONESUCH' }));
-    expect([status, codesOf(json)]).toEqual([400, ['LocationInvalid', 'ItemsEmpty']]);
+    expect([status, getCodes(json)]).toEqual([400, ['LocationInvalid', 'ItemsEmpty']]);
   });
 
   test('CreateJobReturnDto · jobNumber, location, dateDue, totalJobCost, expectingArtworkToBeUploaded, jobLineDetails: describe the created job', async () => {
@@ -579,7 +579,7 @@ describe('rejected orders', () => {
     const { assetTag } = acme.assets.add({ priceCode: FILM.code, processCode: 'DTF' });
     acme.assets.archive(assetTag);
     const { status, json } = await us.post('/Jobs', line({ itemType: 'Asset', code: assetTag }));
-    expect([status, codesOf(json)]).toEqual([400, ['AssetArchived']]);
+    expect([status, getCodes(json)]).toEqual([400, ['AssetArchived']]);
   });
 
   test('an asset older than price codes has no price', async () => {
@@ -605,7 +605,7 @@ describe('rejected orders', () => {
   test('an attribute key in another case or spelling is rejected', async () => {
     const { us } = await startService();
     const { json } = await us.post('/Jobs', line({ attributes: { 'color count': 1 } }, SPOT));
-    expect(codesOf(json)).toEqual(['AttributeMissing', 'AttributeUnknown']);
+    expect(getCodes(json)).toEqual(['AttributeMissing', 'AttributeUnknown']);
     expect(json.validationMessages[1].message).toBe(
       'Line 1: attributes["color count"] is not an attribute of the price code; write "Color Count", since keys are case-sensitive.',
     );
@@ -681,7 +681,7 @@ describe('rejected orders', () => {
 describe('created jobs', () => {
   test.each(['', ' '])('JobCandidate · orderGroup: %j is not a group', async (orderGroup) => {
     const { us } = await startService();
-    expect((await jobOf(us, order({ orderGroup }))).orderGroup).toBeNull();
+    expect((await placeOrder(us, order({ orderGroup }))).orderGroup).toBeNull();
   });
 
   test('JobCandidate · description, orderComment, orderNumber, orderGroup, orderGroupSequence: are stored in the job', async () => {
@@ -692,9 +692,9 @@ describe('created jobs', () => {
       orderGroup: 'CART-9',
       orderGroupSequence: 2,
     };
-    const job = await jobOf(us, order({ ...fields, orderComment: 'Ring the bell' }));
+    const job = await placeOrder(us, order({ ...fields, orderComment: 'Ring the bell' }));
     expect(job).toMatchObject({ ...fields, comments: 'Ring the bell' });
-    const bare = await jobOf(us, order());
+    const bare = await placeOrder(us, order());
     const none = {
       description: null,
       orderNumber: null,
@@ -710,9 +710,9 @@ describe('created jobs', () => {
   test('JobCandidate · items: lines keep the order of the input, and those of the same code stay separate', async () => {
     const { us } = await startService();
     const items = [{ ...FILM, customerReference: 'b' }, RASH_VEST, { ...FILM, customerReference: 'a' }];
-    const { lines } = await jobOf(us, order({ items }));
+    const { lines } = await placeOrder(us, order({ items }));
     expect(lines.map(({ customerReference }: Loose) => customerReference)).toEqual(['b', null, 'a']);
-    const { lines: one } = await jobOf(us, order({ items: [{ ...FILM, quantity: 24 }] }));
+    const { lines: one } = await placeOrder(us, order({ items: [{ ...FILM, quantity: 24 }] }));
     expect(one[0].unitPrice).toBeLessThanOrEqual(lines[0].unitPrice);
   });
 
@@ -738,7 +738,7 @@ describe('created jobs', () => {
 
   test("JobCandidate · locationCodeOverride: the location that produces it. Default: the region's first location", async () => {
     const { us } = await startService();
-    expect((await jobOf(us, order())).location.name).toBe('Denver');
+    expect((await placeOrder(us, order())).location.name).toBe('Denver');
     const created = await create(us, order({ locationCodeOverride: 'CLT' }));
     expect([created.location, created.dateDue?.slice(-6)]).toEqual(['Charlotte', '-05:00']);
     expect((await us.get(`/Jobs/${created.jobNumber}`)).json.location).toEqual({
@@ -780,9 +780,9 @@ describe('created jobs', () => {
 
   test('JobCandidate · mustDate: is ignored without a due date', async () => {
     const { us } = await startService();
-    const mustDate = async (more: Loose) => (await jobOf(us, order({ mustDate: true, ...more }))).mustDate;
+    const mustDate = async (more: Loose) => (await placeOrder(us, order({ mustDate: true, ...more }))).mustDate;
     expect([await mustDate({}), await mustDate({ dateDue: '2026-12-04' })]).toEqual([false, true]);
-    expect((await jobOf(us, order({ dateDue: '2026-12-04' }))).mustDate).toBe(false);
+    expect((await placeOrder(us, order({ dateDue: '2026-12-04' }))).mustDate).toBe(false);
   });
 
   test('the slowest process of the lines determines the earliest possible date', async () => {
@@ -794,12 +794,12 @@ describe('created jobs', () => {
 
   test('createJob · X-Application-Name: is the origin of the job. Default: API', async () => {
     const { us } = await startService();
-    const originOf = async (headers: Record<string, string>) => {
+    const getOrigin = async (headers: Record<string, string>) => {
       const { jobNumber } = await create(us, order(), headers);
       const { items } = (await us.get('/Jobs/active')).json;
       return items.find((item: Loose) => item.jobNumber === jobNumber).originCode;
     };
-    expect([await originOf({}), await originOf({ 'X-Application-Name': 'SHOP' })]).toEqual(['API', 'SHOP']);
+    expect([await getOrigin({}), await getOrigin({ 'X-Application-Name': 'SHOP' })]).toEqual(['API', 'SHOP']);
   });
 
   test('JobCandidate · deliveryAddress: all fields are kept: DeliveryAddress · shippingInstructions, contactName, organisation, phone, mobile, emailAddress, address2, country', async () => {
@@ -819,7 +819,7 @@ describe('created jobs', () => {
       deliveryMethod: 'EXPRESS',
       country: 'Never read',
     };
-    const job = recordOf(us, await create(us, order({ deliveryAddress })));
+    const job = getRecord(us, await create(us, order({ deliveryAddress })));
     expect(job.deliveryAddress).toEqual(deliveryAddress);
     const { json } = await us.get('/Jobs/active?searchText=overnight');
     expect(json.totalCount).toBe(1);
@@ -860,7 +860,7 @@ describe('created jobs', () => {
       garment: 'Tee',
     });
     const asset = { itemType: 'Asset', code: assetTag, quantity: 50 };
-    const { lines } = await jobOf(
+    const { lines } = await placeOrder(
       us,
       order({
         items: [
@@ -926,7 +926,7 @@ describe('created jobs', () => {
     const { entities } = (await us.get('/Assets/global?pageSize=50')).json;
     const asset = entities.find((one: Loose) => one.priceBands && !one.isArchived);
     const quantity = asset.priceBands[0].from;
-    const { lines } = await jobOf(
+    const { lines } = await placeOrder(
       us,
       order({ items: [{ itemType: 'Asset', code: asset.assetTag, quantity }] }),
     );
@@ -950,11 +950,11 @@ describe('created jobs', () => {
       quantity: 5,
       sizeQuantities: { M: 30, XL: 10 },
     };
-    const { lines } = await jobOf(us, order({ items: [named, { ...POLO, sizeQuantities: { M: 40 } }] }));
+    const { lines } = await placeOrder(us, order({ items: [named, { ...POLO, sizeQuantities: { M: 40 } }] }));
     expect(lines[0]).toMatchObject({ quantity: 40, assetSku: null, comments: 'M: 30, XL: 10' });
     expect(lines[0].unitPrice).toBe(lines[1].unitPrice);
     const press = { itemType: 'Stock', code: 'HP-4050', sizeQuantities: { Qty: 3 } };
-    expect((await jobOf(us, order({ items: [press] }))).lines[0].quantity).toBe(3);
+    expect((await placeOrder(us, order({ items: [press] }))).lines[0].quantity).toBe(3);
   });
 
   test('JobLineCandidate · externalArtworkUrl: without any the job awaits artwork; lines of other types need none', async () => {
@@ -971,9 +971,13 @@ describe('created jobs', () => {
       [false, false],
     ]);
     expect([without.expectingArtworkToBeUploaded, given.expectingArtworkToBeUploaded]).toEqual([true, false]);
-    const statusOf = async ({ jobNumber }: JobCreated) => (await us.get(`/Jobs/${jobNumber}`)).json.jobStatus;
-    expect([await statusOf(without), await statusOf(given)]).toEqual(['Awaiting artwork', 'Order received']);
-    expect(recordOf(us, given).lines.map(({ artworkUrl }) => artworkUrl)).toEqual([url, null]);
+    const getStatus = async ({ jobNumber }: JobCreated) =>
+      (await us.get(`/Jobs/${jobNumber}`)).json.jobStatus;
+    expect([await getStatus(without), await getStatus(given)]).toEqual([
+      'Awaiting artwork',
+      'Order received',
+    ]);
+    expect(getRecord(us, given).lines.map(({ artworkUrl }) => artworkUrl)).toEqual([url, null]);
   });
 
   test('JobLineCandidate · group, groupHead: children may precede their head', async () => {
@@ -1036,7 +1040,7 @@ describe('shops', () => {
   test('ShopCandidate · userId: owns the job', async () => {
     const { us, acme } = await startService();
     const { jobNumber } = await create(us, shop({ userId: acme.users[1]?.id }));
-    expect(recordOf(us, { jobNumber }).userId).toBe(acme.users[1]?.id);
+    expect(getRecord(us, { jobNumber }).userId).toBe(acme.users[1]?.id);
   });
 
   const OF_A_CUSTOMERS_SHOP = {
@@ -1084,8 +1088,8 @@ describe('shops', () => {
     };
     const plain = await create(us, order());
     const created = await create(us, order({ ...sold, orderNumber: 'PO-1' }));
-    expect(recordOf(us, created).shop).toEqual(sold);
-    expect(recordOf(us, plain).shop).toBeNull();
+    expect(getRecord(us, created).shop).toEqual(sold);
+    expect(getRecord(us, plain).shop).toBeNull();
     // The price paid by the shop's buyers is not the job's cost.
     expect(created.totalJobCost).toBe(plain.totalJobCost);
   });
@@ -1118,7 +1122,7 @@ describe('shops', () => {
     };
     /** A job without the shape-specific fields. */
     const kept = async (body: Loose) => {
-      const { jobNumber, lines, tags: _, shop: __, ...job } = recordOf(us, await create(us, body));
+      const { jobNumber, lines, tags: _, shop: __, ...job } = getRecord(us, await create(us, body));
       return { ...job, lines: lines.map(({ jobLineId: _, image: __, assetSku: ___, ...line }) => line) };
     };
     const job = await kept(plain);
@@ -1167,7 +1171,7 @@ describe('shops', () => {
     expect(again.userId).toBe(first.userId);
     expect(other.userId).not.toBe(first.userId);
     expect(acme.users.slice(2).map(({ id }) => id)).toEqual([first.userId, other.userId]);
-    expect(recordOf(us, first).userId).toBe(first.userId);
+    expect(getRecord(us, first).userId).toBe(first.userId);
     await us.post('/Jobs', shop({ validateOnly: true, userDetails: { ...userDetails, shopUserId: 4713 } }));
     expect(acme.users).toHaveLength(4);
   });
@@ -1418,7 +1422,7 @@ test('validateOnly accepts exactly what creation accepts, answers the same, and 
       if (real.status === 400) expect(real.json).toEqual(dry.json);
       else if (real.status !== 201) {
         expect(real.status).toBe(500);
-        expect(codesOf(dry.json).every((code) => FAULTS.includes(code))).toBe(true);
+        expect(getCodes(dry.json).every((code) => FAULTS.includes(code))).toBe(true);
       }
     }),
     runs(150, 150, 7),

@@ -7,7 +7,7 @@ import type { View } from '../../sandbox/http/traffic.ts';
 import { SandboxClock } from '../../sandbox/simulation/clock.ts';
 import { startScenario } from '../../sandbox/simulation/scenario-file.ts';
 import type { ActiveJob, ActiveJobsPage, Job } from '../../shared/ordering/contract/jobs.ts';
-import { type Client, clientOf, type Service, START, startService } from '../support/ordering-api.ts';
+import { type Client, connectClient, type Service, START, startService } from '../support/ordering-api.ts';
 
 /** Starts a service whose views lag, and a way to let time pass. */
 async function startLagging(lagSeconds: Partial<Record<View, number>>) {
@@ -163,7 +163,7 @@ describe('lagSeconds', () => {
       onTestFinished(() => sandbox.stop());
       const [account] = sandbox.world.accounts('us');
       if (!account) throw new Error('The scenario has no account');
-      const us = await clientOf(sandbox, account);
+      const us = await connectClient(sandbox, account);
       const shown: unknown[] = [];
       for (const seconds of secondsAtOnce) {
         clock.advance(seconds * 1000);
@@ -231,14 +231,14 @@ describe('nulls', () => {
 
   it('chooses per job, view and field, the same in every answer of a seed', async () => {
     const { list, detail, jobs, sandbox } = await startFilled({ nulls: { share: 0.5 } });
-    const nullsOf = (entries: readonly ActiveJob[]) =>
+    const countNulls = (entries: readonly ActiveJob[]) =>
       entries.map((entry) =>
         JSON.stringify(entry, (name, value) => (name === 'shippedDaysToProcess' ? 0 : value)),
       );
-    const first = nullsOf(await list());
-    expect(nullsOf(await list())).toEqual(first);
+    const first = countNulls(await list());
+    expect(countNulls(await list())).toEqual(first);
     // Another view has other nulls.
-    expect(nullsOf(await list('&includeClosedJobs=true'))).not.toEqual(first);
+    expect(countNulls(await list('&includeClosedJobs=true'))).not.toEqual(first);
     expect((await detail()).lines?.length ?? null).toBe((await detail()).lines?.length ?? null);
     const groups = (await list())
       .map(({ orderGroup }) => orderGroup)
@@ -246,7 +246,7 @@ describe('nulls', () => {
     expect(groups).toBeGreaterThan(jobs.length / 5);
     expect(groups).toBeLessThan((jobs.length * 4) / 5);
     sandbox.freedom.set({ seed: 2 });
-    expect(nullsOf(await list())).not.toEqual(first);
+    expect(countNulls(await list())).not.toEqual(first);
   });
 
   it('a detail can lack what the list has', async () => {

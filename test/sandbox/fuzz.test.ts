@@ -10,8 +10,8 @@ import type { Sandbox } from '../../sandbox/server.ts';
 import {
   type Asked,
   type Document,
+  listOperations,
   type Operation,
-  operationsOf,
   type Requests,
   requestsFrom,
   type Schema,
@@ -31,8 +31,8 @@ test('every operation answers any request as documented', {
   const service = await startService();
   const world = await fill(service);
   const document = await describedBy(service.sandbox);
-  const operations = operationsOf(document);
-  const check = checkerOf(service.sandbox, document, operations);
+  const operations = listOperations(document);
+  const check = createChecker(service.sandbox, document, operations);
   const tally = new Map<number, number>();
   const succeeded = new Set<string>();
   const wrong: string[] = [];
@@ -45,7 +45,7 @@ test('every operation answers any request as documented', {
   const all = operations.map((operation) => ({
     operation,
     requests:
-      operation.operationId === 'token' ? tokenRequests(service) : requestsOf(operation, document, world),
+      operation.operationId === 'token' ? tokenRequests(service) : getRequests(operation, document, world),
   }));
 
   for (const { operation, requests } of all) {
@@ -82,21 +82,21 @@ async function describedBy(sandbox: Sandbox): Promise<Document> {
 }
 
 /** Sends a request, and compares the answer with the document. */
-function checkerOf(sandbox: Sandbox, { components }: Document, operations: readonly Operation[]) {
+function createChecker(sandbox: Sandbox, { components }: Document, operations: readonly Operation[]) {
   const ajv = new Ajv2020({
     ...{ strict: true, strictTypes: false, strictRequired: false, keywords: ['components'] },
   });
   (formats as unknown as { default: (to: Ajv2020) => void }).default(ajv);
   ajv.addSchema({ $id: 'api', components });
   const compiled = new Map<Schema, ValidateFunction>();
-  const validatorOf = (schema: Schema): ValidateFunction => {
+  const compileValidator = (schema: Schema): ValidateFunction => {
     const text = JSON.stringify(schema).replaceAll('"#/components/', '"api#/components/');
     const validate = compiled.get(schema) ?? ajv.compile(JSON.parse(text));
     compiled.set(schema, validate);
     return validate;
   };
   const matches = (schema: Schema, body: unknown, what: string): void => {
-    const validate = validatorOf(schema);
+    const validate = compileValidator(schema);
     if (!validate(body)) expect.unreachable(`${ajv.errorsText(validate.errors)}: ${what}`);
   };
   const problem: Schema = { $ref: '#/components/schemas/ProblemDetails' };
@@ -286,7 +286,7 @@ function valueFor({ type, enumerableValues, minLength = 1, minValue = 1 }: Attri
   return type === 'text' ? 'x'.repeat(Math.max(1, minLength)) : minValue;
 }
 
-function requestsOf(operation: Operation, { components }: Document, world: Filled) {
+function getRequests(operation: Operation, { components }: Document, world: Filled) {
   const day = fc.constantFrom('2026-12-24', '2026-11-20', '2020-02-29');
   const instant = fc.constantFrom('2026-12-24T08:00:00Z', new Date(START).toISOString());
   const order = fc.record({

@@ -110,7 +110,7 @@ async function until(
   }
 }
 
-const stageOf = (world: World, account: SandboxAccount, jobNumber: number) =>
+const getStage = (world: World, account: SandboxAccount, jobNumber: number) =>
   world.statuses(account.region).find(({ name }) => name === account.job(jobNumber)?.masterJobStatus)?.stage;
 
 const kinds = ({ history }: Scenario, jobNumber: number) =>
@@ -124,7 +124,7 @@ describe('an ordered job', () => {
     const job = order({ lines: [{ artworkUrl: `${artwork.url}/a.png` }], dateDue: START + 3 * DAY });
     const stages: unknown[] = [];
     await until(simulated, () => {
-      const stage = stageOf(world, acme, job);
+      const stage = getStage(world, acme, job);
       if (stages.at(-1) !== stage) stages.push(stage);
       return acme.job(job)?.phase === 'closed';
     });
@@ -157,7 +157,7 @@ describe('an ordered job', () => {
     const seen = new Set<string>();
     await until(simulated, () => {
       for (const jobNumber of jobs) {
-        const stage = stageOf(world, acme, jobNumber);
+        const stage = getStage(world, acme, jobNumber);
         const { isCancelable, permissions, dateOut } = acme.jobDetail(jobNumber) ?? {};
         seen.add(`${stage} edit:${permissions?.canEdit} cancel:${isCancelable}`);
         // Locked on the press or by its dispatch: the reason is given.
@@ -212,7 +212,7 @@ describe('an ordered job', () => {
     for (let day = 0; day < 14; day += 0.25) {
       await simulated.to(START + day * DAY);
       for (const jobNumber of jobs) {
-        if (stageOf(world, acme, jobNumber) !== 'returned') continue;
+        if (getStage(world, acme, jobNumber) !== 'returned') continue;
         returned.add(jobNumber);
         expect(acme.jobDetail(jobNumber)?.permissions.canEdit).toBe(false);
         expect(acme.activeJobNumbers()).toContain(jobNumber);
@@ -256,7 +256,7 @@ describe('an ordered job', () => {
     acme.cancel(cancelled);
     await until(simulated, () => acme.job(leaves)?.dateOut !== null, 6 * DAY);
     expect(acme.job(cancelled)).toMatchObject({ phase: 'cancelled', dateOut: null });
-    expect(stageOf(world, acme, waits)).toBe('artwork');
+    expect(getStage(world, acme, waits)).toBe('artwork');
   });
 
   test("keeps a customer's cancellation or amendment: later steps do not run", async () => {
@@ -454,7 +454,7 @@ describe('on days when clocks change', () => {
 
 describe('artwork', () => {
   const waiting = ({ acme, world }: ReturnType<typeof factory>, jobNumber: number) =>
-    stageOf(world, acme, jobNumber) === 'artwork';
+    getStage(world, acme, jobNumber) === 'artwork';
 
   test('externalArtworkUrl: is fetched when the job is ordered, without credentials, and again before production', async () => {
     const artwork = await artworkServer();
@@ -464,7 +464,7 @@ describe('artwork', () => {
     expect(artwork.asked.map(({ path }) => path)).toEqual(['/a.png?sig=1']);
     expect(artwork.asked[0]?.headers).not.toHaveProperty('authorization');
     expect(artwork.asked[0]?.headers).not.toHaveProperty('cookie');
-    await until(simulated, () => stageOf(simulated.world, simulated.acme, job) === 'production');
+    await until(simulated, () => getStage(simulated.world, simulated.acme, job) === 'production');
     expect(artwork.asked).toHaveLength(2);
     await simulated.to(START + 20 * DAY);
     expect(artwork.asked).toHaveLength(2);
@@ -503,12 +503,12 @@ describe('artwork', () => {
     const artwork = await artworkServer();
     const simulated = factory();
     const job = simulated.order({ lines: [{ artworkUrl: `${artwork.url}/a.png` }] });
-    await until(simulated, () => stageOf(simulated.world, simulated.acme, job) === 'scheduled');
+    await until(simulated, () => getStage(simulated.world, simulated.acme, job) === 'scheduled');
     artwork.answer = lost;
     await until(simulated, () => waiting(simulated, job));
     artwork.answer = serves;
-    await until(simulated, () => stageOf(simulated.world, simulated.acme, job) === 'scheduled', HOUR);
-    await until(simulated, () => stageOf(simulated.world, simulated.acme, job) === 'production', 3 * HOUR);
+    await until(simulated, () => getStage(simulated.world, simulated.acme, job) === 'scheduled', HOUR);
+    await until(simulated, () => getStage(simulated.world, simulated.acme, job) === 'production', 3 * HOUR);
     // Not requested again in production.
     artwork.answer = lost;
     await until(simulated, () => simulated.acme.job(job)?.dateOut !== null);
@@ -839,18 +839,18 @@ describe('scenarios as files', () => {
   test('credentials-swapped: each key reads the other account until they are swapped back; a rotated secret is rejected', async () => {
     const { token, get, at, sandbox } = await play('credentials-swapped');
     const [one, other] = sandbox.world.accounts('us');
-    const idOf = async (clientId: string) =>
+    const getId = async (clientId: string) =>
       (await get('us', await token('us', clientId), '/account')).json.id;
     const first = await token('us', 'us-demo-1');
-    expect(await idOf('us-demo-1')).toBe(one?.id);
+    expect(await getId('us-demo-1')).toBe(one?.id);
     at(60);
     expect((await get('us', first, '/account')).status).toBe(401);
-    expect(await idOf('us-demo-1')).toBe(other?.id);
-    expect(await idOf('us-demo-2')).toBe(one?.id);
+    expect(await getId('us-demo-1')).toBe(other?.id);
+    expect(await getId('us-demo-2')).toBe(one?.id);
     const user = await get('us', await token('us', 'us-demo-1'), '/account/user');
     expect(user.json.customerId).toBe(other?.id);
     at(240);
-    expect(await idOf('us-demo-1')).toBe(one?.id);
+    expect(await getId('us-demo-1')).toBe(one?.id);
     at(360);
     expect(await token('eu', 'eu-demo-1')).toBe(401);
     expect(await token('eu', 'eu-demo-1', 'eu-demo-1-rotated')).toEqual(expect.any(String));

@@ -19,7 +19,7 @@ let all: Any;
 beforeAll(() => {
   all = openApiDocument({ origin: ORIGIN });
 });
-const operationOf = (name: string): Any =>
+const getOperation = (name: string): Any =>
   Object.values<Any>(all.paths)
     .flatMap((item) => Object.values<Any>(item))
     .find(({ operationId }) => operationId === name);
@@ -110,7 +110,7 @@ test('its schemas compile, and those with an id are components', () => {
 test('accepts the documented parameter values, and none beyond their limits', () => {
   let limits = 0;
   for (const spec of operations) {
-    for (const { name, in: place, schema, required } of operationOf(spec.name).parameters ?? []) {
+    for (const { name, in: place, schema, required } of getOperation(spec.name).parameters ?? []) {
       if (place === 'header') continue;
       const what = `${spec.name} ${name}`;
       const reader: Any = (place === 'path' ? spec.params : spec.query)?.shape[name];
@@ -147,14 +147,14 @@ test('accepts the documented parameter values, and none beyond their limits', ()
 });
 
 test('has the documented defaults and maxima', () => {
-  const schemaOf = (operation: string, parameter: string) =>
-    operationOf(operation).parameters.find(({ name }: Any) => name === parameter).schema;
-  expect(schemaOf('activeJobs', 'page')).toEqual({ type: 'integer', minimum: 1, default: 1 });
-  expect(schemaOf('activeJobs', 'pageSize')).toEqual({
+  const getSchema = (operation: string, parameter: string) =>
+    getOperation(operation).parameters.find(({ name }: Any) => name === parameter).schema;
+  expect(getSchema('activeJobs', 'page')).toEqual({ type: 'integer', minimum: 1, default: 1 });
+  expect(getSchema('activeJobs', 'pageSize')).toEqual({
     ...{ type: 'integer', minimum: 1, maximum: 100, default: 20 },
   });
-  expect(schemaOf('activeJobs', 'includeClosedJobs')).toMatchObject({ type: 'boolean' });
-  expect(schemaOf('job', 'jobNumber')).toEqual({ type: 'integer' });
+  expect(getSchema('activeJobs', 'includeClosedJobs')).toMatchObject({ type: 'boolean' });
+  expect(getSchema('job', 'jobNumber')).toEqual({ type: 'integer' });
 });
 
 test('rejects a second schema of the same name but another shape', () => {

@@ -6,7 +6,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { createScenario } from '../../sandbox/simulation/scenario.ts';
-import { clientOf } from '../support/ordering-api.ts';
+import { connectClient } from '../support/ordering-api.ts';
 import { createHttpRig, START } from '../support/tracker.ts';
 
 /** A day of a job's life takes twelve minutes, so that every status is polled. */
@@ -17,7 +17,7 @@ test("tracks an order placed from the API's own lookups to its dispatch, and reo
     scenario: (world) =>
       createScenario({ world, startAt: START, seed: 3, speed: SPEED, jobsPerAccount: 0, opening: false }),
   });
-  let client = await clientOf(rig.sandbox, rig.upstream);
+  let client = await connectClient(rig.sandbox, rig.upstream);
   const artwork = await artworkServer();
   await rig.poll();
   expect((await rig.fresh()).map(({ type }) => type)).toEqual(['account.baselined']);
@@ -82,7 +82,7 @@ test("tracks an order placed from the API's own lookups to its dispatch, and reo
   // The job's events.
   const emitted = await trackedUntil(jobNumber, 'job.dispatched');
   // Tokens expire after ten minutes.
-  client = await clientOf(rig.sandbox, rig.upstream);
+  client = await connectClient(rig.sandbox, rig.upstream);
   expect(artwork.asked()).toBeGreaterThan(0);
   const types = emitted.map(({ type }) => type);
   expect(types[0]).toBe('job.created');
@@ -113,7 +113,7 @@ test("tracks an order placed from the API's own lookups to its dispatch, and reo
   );
   const asked = artwork.asked();
   await trackedUntil(reorder.json.jobNumber, 'job.dispatched');
-  client = await clientOf(rig.sandbox, rig.upstream);
+  client = await connectClient(rig.sandbox, rig.upstream);
   expect(artwork.asked()).toBe(asked);
   const { jobs } = (await client.get(`/Assets/${newAssetSku}/jobs`)).json;
   expect(jobs.map(({ jobNumber }: { jobNumber: number }) => jobNumber).toSorted()).toEqual([

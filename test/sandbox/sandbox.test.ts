@@ -112,13 +112,13 @@ function credentials({ clientId, clientSecret }: SandboxAccount): Record<string,
   return { grant_type: 'client_credentials', client_id: clientId, client_secret: clientSecret };
 }
 
-async function tokenOf(sandbox: Sandbox, account: SandboxAccount): Promise<string> {
+async function fetchToken(sandbox: Sandbox, account: SandboxAccount): Promise<string> {
   const { json } = await requestToken(sandbox, account.region, credentials(account));
   return (json as { access_token: string }).access_token;
 }
 
 async function login(sandbox: Sandbox, account: SandboxAccount) {
-  const token = await tokenOf(sandbox, account);
+  const token = await fetchToken(sandbox, account);
   const get = (path: string, init: RequestInit = {}) =>
     ask(sandbox.apiUrl(account.region) + path, {
       ...init,
@@ -220,7 +220,7 @@ describe('tokens', () => {
     clock.now += 10 * MINUTE;
     const expired = [401, 'The token has expired; request a new one at the token endpoint of this region.'];
     expect(await detail()).toEqual(expired);
-    const next = await tokenOf(sandbox, acme);
+    const next = await fetchToken(sandbox, acme);
     expect(await detail()).toEqual(expired);
     expect((await client.get('/nothing')).problem.detail).toBe(expired[1]);
     expect(await detail('us.invented')).toEqual(unknown);

@@ -20,9 +20,9 @@ async function buyer(
 const list = async (client: Client, query = ''): Promise<StockItem[]> =>
   (await client.get<StockItem[]>(`/Stock${query}`)).json;
 
-const codesOf = (items: readonly StockItem[]) => items.map(({ stockCode }) => stockCode);
+const getCodes = (items: readonly StockItem[]) => items.map(({ stockCode }) => stockCode);
 
-const codes = async (client: Client, query = '') => codesOf(await list(client, query));
+const codes = async (client: Client, query = '') => getCodes(await list(client, query));
 
 const item = async (client: Client, code: string, query = ''): Promise<StockItem> =>
   (await client.get<StockItem>(`/Stock/${code}${query}`)).json;
@@ -289,13 +289,13 @@ describe('a stock item', () => {
 
   test('StockItem · markets: those of active configs; empty for an item without shipping', async () => {
     const { us, world } = await startService();
-    const marketsOf = async (code: string) => (await item(us, code)).markets;
-    expect(await marketsOf('NL-STAPLE')).toEqual(['US', 'CA', 'MX']);
-    expect(await marketsOf('KF-POLO')).toEqual(['US']);
-    expect(await marketsOf('CW-RASH')).toEqual([]);
-    expect(await marketsOf('CO-SWATCH')).toEqual([]);
+    const getMarkets = async (code: string) => (await item(us, code)).markets;
+    expect(await getMarkets('NL-STAPLE')).toEqual(['US', 'CA', 'MX']);
+    expect(await getMarkets('KF-POLO')).toEqual(['US']);
+    expect(await getMarkets('CW-RASH')).toEqual([]);
+    expect(await getMarkets('CO-SWATCH')).toEqual([]);
     for (const config of world.warehouse('us').record('KF-POLO')?.configs ?? []) config.active = true;
-    expect(await marketsOf('KF-POLO')).toEqual(['US', 'CA']);
+    expect(await getMarkets('KF-POLO')).toEqual(['US', 'CA']);
   });
 
   test('StockItem · slug: lowercase letters, digits and hyphens, unique in all regions', async () => {
@@ -499,13 +499,13 @@ describe('shipping of stock', () => {
 
   test('StockShipmentType · code, name, price: null is rated live, 0 is free, otherwise flat for the whole order', async () => {
     const { us } = await startService();
-    const optionsOf = async (code: string) =>
+    const getOptions = async (code: string) =>
       (await item(us, code)).shippingConfigs?.[0]?.shipmentTypeOptions;
-    expect(await optionsOf('NL-STAPLE')).toEqual([
+    expect(await getOptions('NL-STAPLE')).toEqual([
       { code: 'GROUND', name: 'Ground', price: 0 },
       { code: 'EXPRESS', name: 'Overnight express', price: null },
     ]);
-    expect(await optionsOf('CO-SHEET')).toEqual([
+    expect(await getOptions('CO-SHEET')).toEqual([
       { code: 'EXPRESS', name: 'Overnight express', price: 14.5 },
       { code: 'GROUND', name: 'Ground', price: 6.9 },
     ]);

@@ -8,7 +8,7 @@ import { text } from 'node:stream/consumers';
 import * as fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { jobsWithOrderNumber, toJobIndexKeys } from '../../shared/storage/job-indexes.ts';
-import { type Operation, operations, requestsOf } from '../support/api-requests.ts';
+import { getRequests, type Operation, operations } from '../support/api-requests.ts';
 import { type ApiWorld, createApiWorld, OWN, sharedWorld } from '../support/api-world.ts';
 import {
   configFor,
@@ -84,7 +84,7 @@ function placesIn(value: unknown, path: readonly (string | number)[] = []): Plac
 }
 
 /** The same for all elements of a list. */
-const nameOf = ({ path, isKey }: Place): string =>
+const getName = ({ path, isKey }: Place): string =>
   `${path.map((part) => (typeof part === 'number' ? '[]' : part)).join('.')}${isKey ? ' (name)' : ''}`;
 
 /** A value with another string in a place. `__proto__` becomes a member of its own, as JSON has it. */
@@ -111,8 +111,8 @@ interface Case {
 }
 
 /** The requests of an operation with one bad string in each. */
-function casesOf(operation: Operation, world: ApiWorld): Case[] {
-  const { valid } = requestsOf(operation, world);
+function listCases(operation: Operation, world: ApiWorld): Case[] {
+  const { valid } = getRequests(operation, world);
   const samples = fc.sample(valid, { seed: SEED, numRuns: operation.body ? SAMPLES : 1 });
   const [first] = samples;
   if (!first) return [];
@@ -132,7 +132,7 @@ function casesOf(operation: Operation, world: ApiWorld): Case[] {
   const admin = { Authorization: `Bearer ${world.keys['admin all'].secret}` };
   const good = (asked: Asked): Asked => ({
     ...asked,
-    path: pathOf(operation, world),
+    path: getPath(operation, world),
     headers: {
       ...admin,
       ...(asked.headers['Content-Type'] ? { 'Content-Type': asked.headers['Content-Type'] } : {}),
@@ -144,7 +144,7 @@ function casesOf(operation: Operation, world: ApiWorld): Case[] {
       add(`path ${name}`, name, (text) => ({
         ...rest,
         path: operation.path.replace(/\{(\w+)\}/g, (_, each: string) =>
-          each === name ? encode(text) : encode(knownOf(operation, world, each)),
+          each === name ? encode(text) : encode(getKnownValue(operation, world, each)),
         ),
       }));
     } else if (kind === 'query') {
@@ -158,7 +158,7 @@ function casesOf(operation: Operation, world: ApiWorld): Case[] {
     if (sample.body === undefined) continue;
     const body: unknown = JSON.parse(sample.body);
     for (const place of placesIn(body)) {
-      const name = nameOf(place);
+      const name = getName(place);
       // What stands beside it decides how far a request comes.
       if ((seen.get(name) ?? 0) >= sized(1, 8)) continue;
       seen.set(name, (seen.get(name) ?? 0) + 1);
@@ -172,11 +172,11 @@ function casesOf(operation: Operation, world: ApiWorld): Case[] {
 }
 
 /** A path of an operation whose parts all exist. */
-const pathOf = (operation: Operation, world: ApiWorld): string =>
-  operation.path.replace(/\{(\w+)\}/g, (_, name: string) => encode(knownOf(operation, world, name)));
+const getPath = (operation: Operation, world: ApiWorld): string =>
+  operation.path.replace(/\{(\w+)\}/g, (_, name: string) => encode(getKnownValue(operation, world, name)));
 
 /** What a parameter of a path is called in the world. */
-function knownOf({ path }: Operation, { ids, keys }: ApiWorld, name: string): string {
+function getKnownValue({ path }: Operation, { ids, keys }: ApiWorld, name: string): string {
   const told = ids.notifying[OWN];
   const known: Record<string, string | undefined> = {
     event: ids.events[0],
@@ -227,7 +227,7 @@ test('no string in any request makes the store fail: no answer is 5xx, and text 
   const wrong: string[] = [];
   let answers = 0;
   for (const operation of operations) {
-    for (const { what, asked, malformed } of casesOf(operation, world)) {
+    for (const { what, asked, malformed } of listCases(operation, world)) {
       const answer = await ask(world, asked);
       if (!answer) continue;
       answers += 1;
@@ -261,7 +261,7 @@ test.each([
   const { world } = shared;
   for (const account of ['', ...tooLong, 'ACME', 'a#b', 'é'.repeat(600), 'a\u0000']) {
     const body = JSON.stringify(bodyWith(account));
-    const answer = await ask(world, { method, path, headers: jsonOf(world), body });
+    const answer = await ask(world, { method, path, headers: getJson(world), body });
     expect(answer?.status, account.slice(0, 20)).toBe(400);
     const problem = JSON.parse(answer?.text ?? '') as object;
     expect(problem).toMatchObject({ type: 'urn:jobwire:problem:invalid-body', field });
@@ -289,7 +289,7 @@ test.each([
 ])('a JSON body with %s is a 400 that names the field', async (_, body, field, detail) => {
   const { world } = shared;
   const path = '/v1/endpoints/own';
-  const answer = await ask(world, { method: 'PATCH', path, headers: jsonOf(world), body });
+  const answer = await ask(world, { method: 'PATCH', path, headers: getJson(world), body });
   expect(answer?.status).toBe(400);
   const problem = JSON.parse(answer?.text ?? '') as { field: string; detail: string };
   expect(problem).toMatchObject({ type: 'urn:jobwire:problem:invalid-body' });
@@ -314,13 +314,13 @@ test('a surrogate pair is accepted as text', async () => {
   const answer = await ask(world, {
     method: 'PATCH',
     path: '/v1/endpoints/own',
-    headers: jsonOf(world),
+    headers: getJson(world),
     body,
   });
   expect(answer).toMatchObject({ status: 200, text: expect.stringContaining('cards \u{1f600}') });
 });
 
-const jsonOf = (world: ApiWorld) => ({
+const getJson = (world: ApiWorld) => ({
   Authorization: `Bearer ${world.keys['admin all'].secret}`,
   'Content-Type': 'application/json',
 });
@@ -350,8 +350,8 @@ describe('an invalid request over a socket', () => {
     return text(socket);
   }
 
-  const statusOf = (answer: string) => Number(/^HTTP\/1\.1 (\d{3})/.exec(answer)?.[1]);
-  const problemOf = (answer: string) =>
+  const getStatus = (answer: string) => Number(/^HTTP\/1\.1 (\d{3})/.exec(answer)?.[1]);
+  const getProblem = (answer: string) =>
     JSON.parse(/\{.*\}/s.exec(answer)?.[0] ?? 'null') as Record<string, unknown> | null;
 
   test.each(['/v1/accounts', '/healthz', '/', '/nowhere'])(
@@ -362,8 +362,8 @@ describe('an invalid request over a socket', () => {
         ['Host: a.example', 'HOST: a.example'],
       ]) {
         const answer = await answerTo(`GET ${path} HTTP/1.1`, ...hosts, `Authorization: Bearer ${key}`);
-        expect(statusOf(answer), answer).toBe(400);
-        expect(problemOf(answer)).toMatchObject({
+        expect(getStatus(answer), answer).toBe(400);
+        expect(getProblem(answer)).toMatchObject({
           type: 'urn:jobwire:problem:invalid-parameter',
           field: 'Host',
           requestId: expect.any(String),
@@ -373,8 +373,8 @@ describe('an invalid request over a socket', () => {
   );
 
   test('without a Host header is a 400, with one it is answered', async () => {
-    expect(statusOf(await answerTo('GET /healthz HTTP/1.1'))).toBe(400);
-    expect(statusOf(await answerTo('GET /healthz HTTP/1.1', 'Host: localhost'))).toBe(200);
+    expect(getStatus(await answerTo('GET /healthz HTTP/1.1'))).toBe(400);
+    expect(getStatus(await answerTo('GET /healthz HTTP/1.1', 'Host: localhost'))).toBe(200);
   });
 
   test.each([
@@ -396,9 +396,9 @@ describe('an invalid request over a socket', () => {
         'Host: localhost',
         `Authorization: Bearer ${key}`,
       );
-      expect(statusOf(answer), answer).toBe(400);
+      expect(getStatus(answer), answer).toBe(400);
       expect(answer).toContain('content-type: application/problem+json');
-      expect(problemOf(answer)).toMatchObject({
+      expect(getProblem(answer)).toMatchObject({
         detail: expect.stringContaining(`The ${part} must be UTF-8`),
       });
     }

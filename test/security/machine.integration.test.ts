@@ -23,7 +23,7 @@ import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { openDataDir } from '../../local/data-dir.ts';
 import { getClientAddress, rejectForeign } from '../../local/guard.ts';
-import { childrenOf } from '../support/command.ts';
+import { listChildren } from '../support/command.ts';
 import { configFor, generatedKey, startJobwire, startSandbox, writeConfig } from '../support/jobwire.ts';
 
 const mode = (path: string): string => (statSync(path).mode & 0o777).toString(8);
@@ -107,7 +107,7 @@ test.runIf(process.platform === 'linux')(
     const jobwire = await startJobwire(['--config', writeConfig(configFor(sandbox, [account]))]);
     await jobwire.said(/(Live events)/);
     const pid = jobwire.child.pid ?? 0;
-    const ports = [pid, ...(await childrenOf(pid))].flatMap(portsOf);
+    const ports = [pid, ...(await listChildren(pid))].flatMap(listPorts);
     // The HTTP API, and SNS with SQS.
     expect(ports).toHaveLength(2);
     const requests: [string, RequestInit][] = [
@@ -129,9 +129,9 @@ test.runIf(process.platform === 'linux')(
     expect(`${jobwire.out()}${jobwire.err()}`).not.toContain(key);
     expect(key.length).toBeGreaterThan(20);
 
-    const rebound = await statusOf(jobwire.url, { host: 'evil.example' });
+    const rebound = await getStatus(jobwire.url, { host: 'evil.example' });
     expect(rebound).toBe(403);
-    expect(await statusOf(jobwire.url, { host: 'localhost' })).toBe(200);
+    expect(await getStatus(jobwire.url, { host: 'localhost' })).toBe(200);
   },
 );
 
@@ -162,7 +162,7 @@ test('with any Host header, a Jobwire that listens publicly answers', () => {
 });
 
 /** The TCP ports that a process listens on, from what Linux says of its sockets. */
-function portsOf(pid: number): number[] {
+function listPorts(pid: number): number[] {
   const sockets = new Set(
     readdirSync(`/proc/${pid}/fd`).flatMap((fd) => {
       try {
@@ -183,7 +183,7 @@ function portsOf(pid: number): number[] {
   );
 }
 
-async function statusOf(url: string, headers: Record<string, string>): Promise<number | undefined> {
+async function getStatus(url: string, headers: Record<string, string>): Promise<number | undefined> {
   const call = request(url, { headers });
   call.end();
   const [answer] = (await once(call, 'response')) as [IncomingMessage];

@@ -11,8 +11,8 @@ import { type ApiWorld, BOOTSTRAP, CANARY, FAR, FOREIGN, OWN, REGIONS } from './
 import {
   type Asked,
   type Document,
+  listOperations,
   type Operation,
-  operationsOf,
   requestsFrom,
   type Schema,
 } from './openapi-requests.ts';
@@ -25,7 +25,7 @@ const document = openApiDocument() as Document;
 export const namedSchemas = document.components.schemas;
 
 /** All operations. */
-export const operations = operationsOf(document);
+export const operations = listOperations(document);
 
 /** What the page at `/docs` refers to. */
 const assets = [
@@ -35,7 +35,7 @@ const assets = [
 ].map(([, version = '', name = '']) => ({ version, name }));
 
 /** Requests of an operation over a world; `after` are the `next` that its pages give. */
-export function requestsOf(operation: Operation, world: ApiWorld, after: readonly string[] = []) {
+export function getRequests(operation: Operation, world: ApiWorld, after: readonly string[] = []) {
   const { ids } = world;
   const accounts = fc.constantFrom<string>(OWN, OWN, FOREIGN, FAR);
   const texts = (...all: string[]) => fc.constantFrom(...all);
@@ -114,11 +114,11 @@ export function requestsOf(operation: Operation, world: ApiWorld, after: readonl
     file: texts('job.dispatched.json', 'job.eaten.json', 'job.closed'),
     'If-Match': texts('*', '"1"', '"1", "2"', 'W/"1"', '"7"'),
     'Last-Event-ID': cursor,
-    ...worldOf(operation.path),
+    ...buildPathValues(operation.path),
   };
 
   /** What `{id}` and `{replay}` stand for goes by the path. */
-  function worldOf(path: string): Record<string, fc.Arbitrary<unknown>> {
+  function buildPathValues(path: string): Record<string, fc.Arbitrary<unknown>> {
     if (operation.method === 'POST' && !path.includes('{'))
       return { id: texts('new-1', 'new-2', 'own', OWN) };
     if (path.startsWith('/docs')) return { name: texts(...assets.map(({ name }) => name)) };

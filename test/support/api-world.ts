@@ -291,7 +291,7 @@ export async function createApiWorld({
 
   const page = await log.read(own, 0, 500);
   if (page?.kind !== 'events') throw new Error('no events');
-  const firstOf = async (ref: AccountRef) => {
+  const readFirst = async (ref: AccountRef) => {
     const first = await log.read(ref, 0, 1);
     return first?.kind === 'events' ? (first.events[0]?.id ?? '') : '';
   };
@@ -326,8 +326,8 @@ export async function createApiWorld({
     ids: {
       jobs: numbers,
       events: page.events.map(({ id }) => id),
-      foreignEvent: await firstOf(foreign),
-      cellEvent: await firstOf(cellLog('us')),
+      foreignEvent: await readFirst(foreign),
+      cellEvent: await readFirst(cellLog('us')),
       replays,
       notifying: told,
     },

@@ -343,7 +343,7 @@ export function expectFault(page: Page, pattern: RegExp): void {
 }
 
 /** The faults of a page so far that no test has named. They fail the test by themselves at its end. */
-export function faultsOf(page: Page): string[] {
+export function getFaults(page: Page): string[] {
   const watch = watches.get(page);
   return watch ? unnamedFaults(watch) : [];
 }

@@ -68,14 +68,14 @@ function synthesizeAnew(
       return resources('AWS::Lambda::Function').map(([id, fn]) => ({
         id,
         fn,
-        statements: statementsOf(policies(), fn.Properties.Role['Fn::GetAtt'][0]),
+        statements: getStatements(policies(), fn.Properties.Role['Fn::GetAtt'][0]),
       }));
     },
   };
 }
 
 /** What a role may do. */
-export function statementsOf(policies: readonly [string, Resource][], role: string): Statement[] {
+export function getStatements(policies: readonly [string, Resource][], role: string): Statement[] {
   return policies
     .filter(([, { Properties }]) => (Properties.Roles as { Ref: string }[]).some(({ Ref }) => Ref === role))
     .flatMap(([, { Properties }]) => Properties.PolicyDocument.Statement as Statement[]);

@@ -71,7 +71,7 @@ export function launch(
 }
 
 /** The ids of the processes below a process. */
-export async function childrenOf(pid: number): Promise<number[]> {
+export async function listChildren(pid: number): Promise<number[]> {
   const list = spawn('ps', ['-e', '-o', 'pid=,ppid='], { stdio: ['ignore', 'pipe', 'ignore'] });
   let text = '';
   list.stdout.on('data', (chunk: Buffer) => {

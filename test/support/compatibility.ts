@@ -149,8 +149,8 @@ function compareOperations(
   compareParameters(
     found,
     place,
-    parametersOf(found, 'old', oldItem, old),
-    parametersOf(found, 'later', newItem, now),
+    getParameters(found, 'old', oldItem, old),
+    getParameters(found, 'later', newItem, now),
   );
   compareBodies(found, `${place} body`, found.old(old.requestBody), found.later(now.requestBody));
   const answers = record(now.responses);
@@ -202,7 +202,7 @@ function compareContents(found: Found, place: string, old: Json, now: Json, dire
   }
 }
 
-function parametersOf(
+function getParameters(
   found: Found,
   when: 'old' | 'later',
   item: Json,
@@ -239,8 +239,8 @@ function compareParameters(
 
 /** Whoever was let in with what they had must be let in still. */
 function compareSecurity(found: Found, place: string, old: Json, now: Json): void {
-  const is = keysOf(found.after, now);
-  for (const shown of keysOf(found.before, old)) {
+  const is = getKeys(found.after, now);
+  for (const shown of getKeys(found.before, old)) {
     const enough = is.some((asked) =>
       Object.entries(asked).every(
         ([scheme, scopes]) =>
@@ -252,7 +252,7 @@ function compareSecurity(found: Found, place: string, old: Json, now: Json): voi
 }
 
 /** Each of them lets in. */
-function keysOf(document: Json, operation: Json): readonly Json[] {
+function getKeys(document: Json, operation: Json): readonly Json[] {
   const asked = list(operation.security ?? document.security) as readonly Json[];
   return asked.length === 0 ? [{}] : asked;
 }
@@ -345,11 +345,11 @@ function compareAlternatives(
   after: unknown,
   direction: Direction,
 ): void {
-  const old = variantsOf(found, 'old', before as Schema | undefined);
-  const now = variantsOf(found, 'later', after as Schema | undefined);
+  const old = getVariants(found, 'old', before as Schema | undefined);
+  const now = getVariants(found, 'later', after as Schema | undefined);
   const [narrow, wide] = direction === 'in' ? [old, now] : [now, old];
   const met = new Set<Variant>();
-  const isNew = direction === 'out' ? newAlternativeOf(found, before, after, old) : () => false;
+  const isNew = direction === 'out' ? getNewAlternative(found, before, after, old) : () => false;
   for (const one of narrow) {
     if (isNew(one)) continue;
     const outcomes = wide
@@ -365,7 +365,7 @@ function compareAlternatives(
       );
     const [best] = outcomes;
     if (best === undefined) {
-      found.say(place, direction === 'in' ? `no longer takes ${nameOf(one)}` : `may be ${nameOf(one)}`);
+      found.say(place, direction === 'in' ? `no longer takes ${getName(one)}` : `may be ${getName(one)}`);
       continue;
     }
     for (const { other, tried } of outcomes)
@@ -376,7 +376,7 @@ function compareAlternatives(
   if (direction !== 'in') {
     for (const other of wide) {
       if (!met.has(other) && other.type !== 'null' && other.values === undefined) {
-        found.say(place, `is never ${nameOf(other)} any more`);
+        found.say(place, `is never ${getName(other)} any more`);
       }
     }
     const values = (all: readonly Variant[]) =>
@@ -402,7 +402,7 @@ function compareAlternatives(
  * Tells the alternatives that clients have to expect: those of a union that both documents mark with `x-extensible`, by a value
  * of the discriminator that is new.
  */
-function newAlternativeOf(
+function getNewAlternative(
   found: Found,
   before: unknown,
   after: unknown,
@@ -412,9 +412,9 @@ function newAlternativeOf(
   const name = record(was.discriminator).propertyName;
   if (was['x-extensible'] !== true || is['x-extensible'] !== true || typeof name !== 'string')
     return () => false;
-  const tagOf = ({ schema }: Variant) => record(record(schema.properties)[name]).const;
-  const known = new Set(old.map(tagOf));
-  return (one) => tagOf(one) !== undefined && !known.has(tagOf(one));
+  const getTag = ({ schema }: Variant) => record(record(schema.properties)[name]).const;
+  const known = new Set(old.map(getTag));
+  return (one) => getTag(one) !== undefined && !known.has(getTag(one));
 }
 
 /** Whether a schema says nothing: then nothing was promised, or all is taken. */
@@ -433,7 +433,7 @@ interface Variant {
 
 const TYPES = ['null', 'boolean', 'object', 'array', 'number', 'string'];
 
-function variantsOf(found: Found, when: 'old' | 'later', schema: Schema | undefined): readonly Variant[] {
+function getVariants(found: Found, when: 'old' | 'later', schema: Schema | undefined): readonly Variant[] {
   if (schema === undefined || schema === true)
     return TYPES.map((type) => ({ type, values: undefined, schema: {} }));
   if (schema === false || same(schema.not, {})) return [];
@@ -441,14 +441,14 @@ function variantsOf(found: Found, when: 'old' | 'later', schema: Schema | undefi
   const either = list(flat.anyOf ?? flat.oneOf) as Schema[];
   if (either.length > 0) {
     const { anyOf: _, oneOf: __, ...rest } = flat;
-    return either.flatMap((one) => variantsOf(found, when, { ...rest, allOf: [one] }));
+    return either.flatMap((one) => getVariants(found, when, { ...rest, allOf: [one] }));
   }
   const values = 'const' in flat ? [flat.const] : (flat.enum as unknown[] | undefined);
   if (values !== undefined) {
-    const types = [...new Set(values.map(typeOf))];
+    const types = [...new Set(values.map(getType))];
     return types.map((type) => ({
       type,
-      values: values.filter((one) => typeOf(one) === type),
+      values: values.filter((one) => getType(one) === type),
       schema: flat,
     }));
   }
@@ -552,7 +552,7 @@ function compareRules(found: Found, place: string, narrow: Json, wide: Json, dir
 function compareObjects(found: Found, place: string, old: Json, now: Json, direction: Direction): void {
   const [was, is] = [record(old.properties), record(now.properties)];
   for (const [name, schema] of Object.entries(was)) {
-    const field = fieldOf(place, name);
+    const field = getField(place, name);
     if (!(name in is)) found.say(field, 'is gone');
     else compareSchemas(found, field, schema, is[name], direction);
   }
@@ -561,7 +561,7 @@ function compareObjects(found: Found, place: string, old: Json, now: Json, direc
   for (const name of more) {
     // One that is gone was named already.
     if (fewer.includes(name) || (direction !== 'in' && !(String(name) in is))) continue;
-    found.say(fieldOf(place, String(name)), direction === 'in' ? 'is required' : 'may be missing');
+    found.say(getField(place, String(name)), direction === 'in' ? 'is required' : 'may be missing');
   }
   compareOthers(found, place, old, now, direction);
 }
@@ -570,24 +570,24 @@ function compareObjects(found: Found, place: string, old: Json, now: Json, direc
 function compareOthers(found: Found, place: string, old: Json, now: Json, direction: Direction): void {
   const [was, is] = [old.additionalProperties ?? true, now.additionalProperties ?? true];
   if (direction === 'in') {
-    if (is === false && was !== false) found.say(fieldOf(place, '*'), 'is no longer taken');
-    else if (was !== false) compareSchemas(found, fieldOf(place, '*'), was, is, direction);
+    if (is === false && was !== false) found.say(getField(place, '*'), 'is no longer taken');
+    else if (was !== false) compareSchemas(found, getField(place, '*'), was, is, direction);
     if (was !== false)
       compareSchemas(found, `${place} names`, old.propertyNames, now.propertyNames, direction);
     // A field that has a name now was taken as one of these before.
     for (const [name, schema] of Object.entries(record(now.properties))) {
       if (was !== false && !(name in record(old.properties))) {
-        compareSchemas(found, fieldOf(place, name), was, schema, direction);
+        compareSchemas(found, getField(place, name), was, schema, direction);
       }
     }
     return;
   }
   if (typeof was !== 'object') return;
-  if (is === false) found.say(fieldOf(place, '*'), 'is gone');
-  else compareSchemas(found, fieldOf(place, '*'), was, is, direction);
+  if (is === false) found.say(getField(place, '*'), 'is gone');
+  else compareSchemas(found, getField(place, '*'), was, is, direction);
 }
 
-function fieldOf(place: string, name: string): string {
+function getField(place: string, name: string): string {
   return place.includes(': ') ? `${place}.${name}` : `${place}: ${name}`;
 }
 
@@ -610,11 +610,11 @@ function keepsRules(value: unknown, schema: Json): boolean {
   return inBounds && RULES.every((rule) => schema[rule] === undefined);
 }
 
-function nameOf({ type, values }: Variant): string {
+function getName({ type, values }: Variant): string {
   return values === undefined ? type : values.map((one) => JSON.stringify(one)).join(' or ');
 }
 
-function typeOf(value: unknown): string {
+function getType(value: unknown): string {
   if (value === null) return 'null';
   if (Array.isArray(value)) return 'array';
   return Number.isInteger(value) ? 'integer' : typeof value;

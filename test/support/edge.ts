@@ -45,7 +45,7 @@ export interface EdgeResponse {
 }
 
 /** The first whose pattern fits, in their order; patterns look at capitals. */
-export function behaviourOf(
+export function getBehaviour(
   { CacheBehaviors, DefaultCacheBehavior }: DistributionConfig,
   path: string,
 ): Behaviour {

@@ -129,7 +129,7 @@ export function createHistory(
   }
 
   /** The number of the job that a change is about, when the change can happen to it. */
-  function subjectOf(change: Exclude<Change, { do: 'create' | 'undo' }>): number | undefined {
+  function getSubject(change: Exclude<Change, { do: 'create' | 'undo' }>): number | undefined {
     const jobNumber = jobs.at(-1 - (change.job % Math.max(1, jobs.length)));
     const job = jobNumber === undefined ? undefined : upstream.job(jobNumber);
     if (!job || !isPossible(change.do, job)) return undefined;
@@ -180,7 +180,7 @@ export function createHistory(
       return jobNumber;
     }
     if (change.do === 'undo') return undo();
-    const n = subjectOf(change);
+    const n = getSubject(change);
     if (n === undefined) return undefined;
     before = structuredClone(upstream.job(n));
     switch (change.do) {

@@ -39,7 +39,7 @@ export function wireTo(sandbox: SandboxApp, options: WireOptions = {}): typeof g
       {
         method: init.method ?? 'GET',
         url: page?.url ?? String(input),
-        headers: headersOf(init),
+        headers: getHeaders(init),
         text: async () => String(init.body ?? ''),
       } as Request,
       { outgoing: outgoing as unknown as ServerResponse } as SandboxEnv['Bindings'],
@@ -100,7 +100,7 @@ function pageIn(
 
 const RESET = Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' });
 
-function headersOf({ headers, body }: RequestInit): Headers {
+function getHeaders({ headers, body }: RequestInit): Headers {
   const sent = new Headers(headers);
   if (body instanceof URLSearchParams) {
     sent.set('content-type', 'application/x-www-form-urlencoded;charset=UTF-8');

@@ -73,7 +73,7 @@ export interface Document {
 }
 
 /** All operations of a document, each with its JSON body. */
-export function operationsOf(document: Document): Operation[] {
+export function listOperations(document: Document): Operation[] {
   return Object.entries(document.paths).flatMap(([path, { servers: _, ...methods }]) =>
     Object.entries(methods).map(([method, { requestBody, ...operation }]) => ({
       ...operation,
@@ -141,33 +141,33 @@ export function requestsFrom(
   operation: Operation,
   { named, known, day, instant, token, authorizations, headers: headerNames, body, inPath }: Requests,
 ) {
-  function arbitraryOf(given: Schema, name: string, isItem = false): fc.Arbitrary<unknown> {
+  function toArbitrary(given: Schema, name: string, isItem = false): fc.Arbitrary<unknown> {
     const schema = resolve(given);
     const hint = known[name];
     const choices = schema.anyOf ?? schema.oneOf;
     // A range in a body has the name of a day in a query.
     const inner = name === 'from' || name === 'to' ? '' : name;
-    if (choices) return fc.oneof(...choices.map((choice) => arbitraryOf(choice, inner, isItem)));
+    if (choices) return fc.oneof(...choices.map((choice) => toArbitrary(choice, inner, isItem)));
     if (Array.isArray(schema.type)) {
-      return fc.oneof(...schema.type.map((type: string) => arbitraryOf({ ...schema, type }, name, isItem)));
+      return fc.oneof(...schema.type.map((type: string) => toArbitrary({ ...schema, type }, name, isItem)));
     }
     if (hint && (schema.type !== 'array' || isItem)) return hint;
     if ('const' in schema) return fc.constant(schema.const);
     if (schema.enum) return fc.constantFrom(...schema.enum);
     if (schema.allOf)
       return fc
-        .tuple(...schema.allOf.map((part) => arbitraryOf(part, name)))
+        .tuple(...schema.allOf.map((part) => toArbitrary(part, name)))
         .map((all) => Object.assign({}, ...all));
     switch (schema.type) {
       case 'array':
         return hint
           ? fc.uniqueArray(hint, { minLength: 1, maxLength: 3 })
-          : fc.array(arbitraryOf(schema.items ?? {}, name, true), {
+          : fc.array(toArbitrary(schema.items ?? {}, name, true), {
               minLength: schema.minItems ?? 0,
               maxLength: Math.min(schema.maxItems ?? 3, 3),
             });
       case 'object':
-        return objectOf(schema);
+        return toObjectArbitrary(schema);
       case 'boolean':
         return fc.boolean();
       case 'null':
@@ -196,9 +196,9 @@ export function requestsFrom(
     }
   }
 
-  function objectOf({ properties = {}, required = [] }: Schema): fc.Arbitrary<object> {
+  function toObjectArbitrary({ properties = {}, required = [] }: Schema): fc.Arbitrary<object> {
     const entries = Object.entries(properties).map(
-      ([name, schema]) => [name, arbitraryOf(schema, name)] as const,
+      ([name, schema]) => [name, toArbitrary(schema, name)] as const,
     );
     const optional = entries.filter(([name]) => !required.includes(name));
     return fc
@@ -222,7 +222,7 @@ export function requestsFrom(
     path: fc.record(valuesIn('path')),
     query: seldom('query'),
     headers: seldom('header'),
-    body: operation.body ? bodyOf(operation.body) : fc.constant(undefined),
+    body: operation.body ? toBodyArbitrary(operation.body) : fc.constant(undefined),
     contentType: operation.body
       ? fc.constantFrom<string | undefined>(...operation.bodyTypes)
       : fc.constant(undefined),
@@ -231,8 +231,8 @@ export function requestsFrom(
   });
   type Parts = typeof parts extends fc.Arbitrary<infer P> ? P : never;
 
-  function bodyOf(schema: Schema): fc.Arbitrary<unknown> {
-    const described = arbitraryOf(schema, '');
+  function toBodyArbitrary(schema: Schema): fc.Arbitrary<unknown> {
+    const described = toArbitrary(schema, '');
     return body ? body(described) : described;
   }
 
@@ -240,7 +240,7 @@ export function requestsFrom(
     return Object.fromEntries(
       operation.parameters
         .filter((parameter) => parameter.in === place)
-        .map(({ name, schema }) => [name, arbitraryOf(schema, name).map(String)]),
+        .map(({ name, schema }) => [name, toArbitrary(schema, name).map(String)]),
     );
   }
   function seldom(place: Parameter['in']): fc.Arbitrary<Record<string, string>> {

@@ -58,12 +58,12 @@ export async function startService(options: Partial<SandboxOptions> = {}): Promi
   const world = options.world ?? createWorld({ now: () => clock.now });
   const acme = world.addAccount({ region: 'us', name: 'acme', users: [{}, {}] });
   const { sandbox } = await startSandbox({ tokenLifetimeSeconds: 1e9, ...options, world });
-  const as = (role: Role, account = acme) => clientOf(sandbox, account, role);
+  const as = (role: Role, account = acme) => connectClient(sandbox, account, role);
   return { sandbox, world, clock, acme, us: await as('user'), as };
 }
 
 /** A token for credentials of an account's region. */
-export async function tokenOf(
+export async function fetchToken(
   sandbox: Sandbox,
   { region }: SandboxAccount,
   clientId: string,
@@ -82,14 +82,14 @@ export async function tokenOf(
 }
 
 /** What asks a sandbox with credentials of a role of an account, which are made when there are none. */
-export async function clientOf(
+export async function connectClient(
   sandbox: Sandbox,
   account: SandboxAccount,
   role: Role = 'user',
 ): Promise<Client> {
   const { clientId, clientSecret } =
     account.credentials.find((one) => one.role === role) ?? account.addCredentials({ role });
-  const ownToken = await tokenOf(sandbox, account, clientId, clientSecret);
+  const ownToken = await fetchToken(sandbox, account, clientId, clientSecret);
   const ask = async <T>(path: string, init: RequestInit & { token?: string } = {}): Promise<Reply<T>> => {
     const { token = ownToken, ...rest } = init;
     const headers = new Headers(rest.headers);
@@ -120,7 +120,7 @@ export async function clientOf(
 
 /** Compares an answer with what its operation declares. */
 function check(method: string, path: string, status: number, body: unknown): void {
-  const spec = operationOf(method, path);
+  const spec = getOperation(method, path);
   // What is no operation answers 404 or 401, whatever it is.
   if (!spec) return;
   const declared = listAnswers(spec)[status];
@@ -140,7 +140,7 @@ function check(method: string, path: string, status: number, body: unknown): voi
   }
 }
 
-function operationOf(method: string, path: string): Operation | undefined {
+function getOperation(method: string, path: string): Operation | undefined {
   const [route = ''] = path.split('?');
   return operations
     .filter((spec) => spec.method === method.toLowerCase())

@@ -160,7 +160,7 @@ export async function startFaultyWire(target: string): Promise<FaultyWire> {
   async function pass(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const call: WireCall = {
       operation: String(request.headers['x-amz-target']).split('.')[1] ?? '',
-      body: JSON.parse(await textOf(request)) as WireCall['body'],
+      body: JSON.parse(await readText(request)) as WireCall['body'],
     };
     calls.push(call);
     const at = planned.findIndex(({ operation }) => operation === call.operation);
@@ -218,7 +218,7 @@ export function cancelledFor(...codes: readonly string[]): WireFault {
   });
 }
 
-async function textOf(request: IncomingMessage): Promise<string> {
+async function readText(request: IncomingMessage): Promise<string> {
   const chunks: Buffer[] = [];
   for await (const chunk of request) chunks.push(chunk as Buffer);
   return Buffer.concat(chunks).toString('utf8');

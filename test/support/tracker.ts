@@ -241,7 +241,7 @@ export function watchedTable(
     await hooks.after?.(noted);
     return result;
   }
-  const pkOf = (write: Write): string =>
+  const getPk = (write: Write): string =>
     ('put' in write
       ? write.put
       : 'update' in write
@@ -266,8 +266,8 @@ export function watchedTable(
         () => inner.putMany(items),
       ),
     query: (query) => watched('query', [query.pk], () => inner.query(query)),
-    write: (write) => watched('write', [pkOf(write)], () => inner.write(write)),
-    transact: (writes, token) => watched('transact', writes.map(pkOf), () => inner.transact(writes, token)),
+    write: (write) => watched('write', [getPk(write)], () => inner.write(write)),
+    transact: (writes, token) => watched('transact', writes.map(getPk), () => inner.transact(writes, token)),
     units: () => inner.units(),
   };
 }

@@ -253,15 +253,15 @@ describe('the API user as a recipient', () => {
   test('costs a poll no additional read or write, neither between two readings nor if disabled', async () => {
     const { rig, save, polls } = await wanting();
     await polls(1);
-    const callsOf = async () => {
+    const getCalls = async () => {
       const table = watchedTable(rig.table);
       rig.pass(60);
       await pollAccount(rig.depsOver(table), rig.ref, rig.now() + 600_000);
       return table.calls;
     };
-    const between = await callsOf();
+    const between = await getCalls();
     await save(false);
-    expect(await callsOf()).toEqual(between);
+    expect(await getCalls()).toEqual(between);
     expect(between.flatMap(({ of }) => of)).not.toContain('NOTIFY');
     expect(between.flatMap(({ of }) => of)).not.toContain('RECIPIENTS');
   });

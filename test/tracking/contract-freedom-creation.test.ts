@@ -16,7 +16,7 @@ async function baselined(before: (rig: Rig) => void = () => {}) {
 }
 
 /** Events of a job, without those of the account and of others. */
-const typesOf = async (rig: Rig, job: number, polls = 3) =>
+const getTypes = async (rig: Rig, job: number, polls = 3) =>
   (await rig.pollTypes(polls))
     .filter((event) => event.endsWith(` ${job}`))
     .map((event) => event.split(' ')[0]);
@@ -25,27 +25,27 @@ describe('A job with a higher number than all of the baseline is new', () => {
   it('without a date', async () => {
     const rig = await baselined();
     rig.sandbox.freedom.set({ nulls: { fields: { dateIn: 1 } } });
-    expect(await typesOf(rig, rig.upstream.createJob())).toEqual(['job.created']);
+    expect(await getTypes(rig, rig.upstream.createJob())).toEqual(['job.created']);
   });
 
   it.each([-12, -5, 5])('with the clock of the ordering API %d minutes ahead', async (clockSkewMinutes) => {
     const rig = await baselined();
     rig.sandbox.freedom.set({ clockSkewMinutes });
-    expect(await typesOf(rig, rig.upstream.createJob())).toEqual(['job.created']);
+    expect(await getTypes(rig, rig.upstream.createJob())).toEqual(['job.created']);
   });
 
   it('although one number of the baseline is far above the others', async () => {
     const rig = await baselined(({ upstream }) => upstream.createJob({ jobNumber: OUTLIER }));
     rig.sandbox.freedom.set({ nulls: { fields: { dateIn: 1 } } });
-    expect(await typesOf(rig, rig.upstream.createJob({ jobNumber: 410_100 }))).toEqual(['job.created']);
+    expect(await getTypes(rig, rig.upstream.createJob({ jobNumber: 410_100 }))).toEqual(['job.created']);
   });
 
   it('although one old job with a higher number was hidden until now', async () => {
     const rig = await baselined();
     const hidden = rig.upstream.createJob({ jobNumber: 410_050, dateIn: '2025-06-01T00:00:00Z' });
-    expect(await typesOf(rig, hidden)).toEqual([]);
+    expect(await getTypes(rig, hidden)).toEqual([]);
     rig.sandbox.freedom.set({ nulls: { fields: { dateIn: 1 } } });
-    expect(await typesOf(rig, rig.upstream.createJob({ jobNumber: 410_100 }))).toEqual(['job.created']);
+    expect(await getTypes(rig, rig.upstream.createJob({ jobNumber: 410_100 }))).toEqual(['job.created']);
   });
 
   it('also if it was created and closed between two polls, with the origin that the list with closed jobs shows', async () => {
@@ -63,7 +63,7 @@ describe('Numbers are no evidence', () => {
   it('of a new job below them', async () => {
     const rig = await baselined();
     rig.sandbox.freedom.set({ nulls: { fields: { dateIn: 1 } } });
-    expect(await typesOf(rig, rig.upstream.createJob({ jobNumber: 1_000 }))).toEqual([]);
+    expect(await getTypes(rig, rig.upstream.createJob({ jobNumber: 1_000 }))).toEqual([]);
   });
 
   it('once the dates of two jobs contradicted them', async () => {
@@ -72,7 +72,7 @@ describe('Numbers are no evidence', () => {
     for (const jobNumber of [500, 501]) rig.upstream.createJob({ jobNumber });
     await rig.pollTypes(2);
     rig.sandbox.freedom.set({ nulls: { fields: { dateIn: 1 } } });
-    expect(await typesOf(rig, rig.upstream.createJob({ jobNumber: 410_100 }))).toEqual([]);
+    expect(await getTypes(rig, rig.upstream.createJob({ jobNumber: 410_100 }))).toEqual([]);
   });
 });
 

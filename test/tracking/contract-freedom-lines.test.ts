@@ -34,7 +34,7 @@ async function afterFetch(rig: Rig & { readonly job: number }): Promise<readonly
   return events.filter(({ type }) => !type.includes('status'));
 }
 
-const changesOf = (events: readonly JobEvent[]) => events.map(({ type, data }) => [type, data.changes]);
+const getChanges = (events: readonly JobEvent[]) => events.map(({ type, data }) => [type, data.changes]);
 
 describe('Lines and comments', () => {
   it('emits job.updated for added, removed and changed lines and comments, with the next detail of the job', async () => {
@@ -46,7 +46,7 @@ describe('Lines and comments', () => {
         { jobLineId: 903, quantity: 5, comments: 'Sleeve' },
       ],
     });
-    expect(changesOf(await afterFetch(rig))).toEqual([
+    expect(getChanges(await afterFetch(rig))).toEqual([
       [
         'job.updated',
         {
@@ -109,7 +109,7 @@ describe('Lines and comments', () => {
     rig.pass(60);
     rig.upstream.edit(rig.job, { comments: 'New', lines: [...LINES, { jobLineId: 903 }] });
     rig.pass(60);
-    expect(changesOf(await afterFetch(rig))).toHaveLength(1);
+    expect(getChanges(await afterFetch(rig))).toHaveLength(1);
     rig.sandbox.freedom.set({ lagSeconds: { detail: 1_800 } });
     expect(await afterFetch(rig)).toEqual([]);
     expect(await afterFetch(rig)).toEqual([]);
@@ -126,7 +126,7 @@ describe('Lines and comments', () => {
     rig.upstream.edit(rig.job, { comments: 'Rush' });
     expect(await afterFetch(rig)).toEqual([]);
     rig.pass(3_600);
-    expect(changesOf(await afterFetch(rig))).toEqual([
+    expect(getChanges(await afterFetch(rig))).toEqual([
       ['job.updated', { comments: { from: 'New', to: 'Rush' } }],
     ]);
   });
@@ -169,7 +169,7 @@ describe('Lines and comments', () => {
     expect(await afterFetch(rig)).toEqual([]);
     rig.upstream.edit(rig.job, { comments: 'New', lines: [{ ...LINES[0], quantity: 11 }] });
     rig.pass(7_200);
-    expect(changesOf(await afterFetch(rig))).toMatchObject([
+    expect(getChanges(await afterFetch(rig))).toMatchObject([
       ['job.updated', { comments: { to: 'New' }, lines: { from: [{}, {}], to: [{ quantity: 11 }] } }],
     ]);
   });

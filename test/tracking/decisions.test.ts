@@ -369,7 +369,7 @@ describe('transaction chunks', () => {
   };
   const ref = { region: 'us', account: 'acme' };
 
-  function workOf(jobNumber: number, events: number, text = 'x'): Work {
+  function createWork(jobNumber: number, events: number, text = 'x'): Work {
     const { snapshot } = polls({ jobNumber, description: text });
     return {
       jobNumber,
@@ -411,7 +411,7 @@ describe('transaction chunks', () => {
           });
           for (const chunk of chunks({
             ref,
-            works: numbers.map((jobNumber) => workOf(jobNumber, counts.get(jobNumber)?.[0] ?? 0)),
+            works: numbers.map((jobNumber) => createWork(jobNumber, counts.get(jobNumber)?.[0] ?? 0)),
             index,
             context,
             discover,
@@ -428,7 +428,7 @@ describe('transaction chunks', () => {
               } else jobs.add(Number(write.put.sk));
             }
             for (const job of jobs) {
-              expect(stored.get(job)).toEqual(toIndexEntry(workOf(job, 0)));
+              expect(stored.get(job)).toEqual(toIndexEntry(createWork(job, 0)));
               expect(written.has(job)).toBe(false);
               written.set(job, chunk.events.filter((event) => event.jobNumber === job).length);
             }
@@ -445,7 +445,7 @@ describe('transaction chunks', () => {
 
   test('chunks keep the size limit of a transaction: large texts make small chunks', () => {
     const index = JobIndex.decode([]);
-    const works = Array.from({ length: 40 }, (_, n) => workOf(n + 1, 2, 'ü'.repeat(60_000)));
+    const works = Array.from({ length: 40 }, (_, n) => createWork(n + 1, 2, 'ü'.repeat(60_000)));
     const sizes = [
       ...chunks({ ref, works, index, context, discover: () => ({ names: [], events: [] }) }),
     ].map(

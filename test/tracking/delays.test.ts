@@ -41,7 +41,7 @@ function oneByOne(
     for (const [n, job] of jobs.entries()) {
       for (let polls = 0; polls < n; polls += 1) await rig.poll();
       await rig.fresh();
-      const offset = ((n + 0.5) / samples) * intervalOf(rig);
+      const offset = ((n + 0.5) / samples) * getInterval(rig);
       rig.pass(offset);
       const subject = act(rig, job) ?? job;
       const changedAt = rig.now();
@@ -85,7 +85,7 @@ async function baseline(rig: Rig, count: number): Promise<readonly number[]> {
   return jobs;
 }
 
-const intervalOf = (rig: Rig) =>
+const getInterval = (rig: Rig) =>
   (rig.ref as Rig['ref'] & { pollIntervalSeconds: number }).pollIntervalSeconds;
 
 /** Polls once; returns the delays of the events that came, and removes them from `open`. */
@@ -126,7 +126,7 @@ const overdue: Row['measure'] = async (rig, event) => {
   for (let n = 0; n < SAMPLES; n += 1) {
     // Local times of Auckland, 13 hours ahead of UTC.
     const at =
-      Date.parse('2026-03-02T12:00:00Z') + Math.round(((n + 0.5) / SAMPLES) * intervalOf(rig)) * 1000;
+      Date.parse('2026-03-02T12:00:00Z') + Math.round(((n + 0.5) / SAMPLES) * getInterval(rig)) * 1000;
     const dateDue = new Date(at + 13 * HOUR * 1000).toISOString().slice(0, 19);
     const location = { name: 'Auckland', timezone: 'Pacific/Auckland' };
     due.set(rig.upstream.createJob({ dateDue, location }), at);

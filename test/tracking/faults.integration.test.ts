@@ -203,7 +203,7 @@ describe('a failing call to DynamoDB', () => {
       shards.map(({ packed }, at) => ({ lowest: at, packed: packed as Uint8Array })),
     );
     return {
-      events: eventsOf(items)
+      events: getEvents(items)
         .map(({ type, subject, data: { observed: _, ...data } }) => JSON.stringify({ type, subject, data }))
         .sort(),
       snapshots: of('JOBS').map((item) => {
@@ -216,13 +216,13 @@ describe('a failing call to DynamoDB', () => {
     };
   }
 
-  function eventsOf(items: readonly Item[]): JobEvent[] {
+  function getEvents(items: readonly Item[]): JobEvent[] {
     return items.flatMap(({ event }) => (typeof event === 'string' ? [JSON.parse(event) as JobEvent] : []));
   }
 
   /** Properties of every log, for any fault. */
   function expectGapless({ items }: Told): void {
-    const events = eventsOf(items);
+    const events = getEvents(items);
     const numbers = events.map((_, at) => at + 1);
     expect(events.map(({ sequence }) => Number(sequence))).toEqual(numbers);
     expect(events.map(({ id }) => id)).toEqual(numbers.map((n) => `acme.e1.${n}`));
@@ -347,7 +347,7 @@ describe('a failing call to DynamoDB', () => {
       );
       expect(new Set(told.outcomes)).toEqual(new Set(['complete']));
       expectGapless(told);
-      const types = eventsOf(told.items).map(({ type }) => type);
+      const types = getEvents(told.items).map(({ type }) => type);
       expect(types.sort()).toEqual([
         'account.baselined',
         'job.cancelled',

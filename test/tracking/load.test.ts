@@ -38,7 +38,7 @@ const MINUTE = 60_000;
 const INTERVAL_SECONDS = 120;
 const JOBS = 3;
 const SLOW_PAGES = 17;
-const { pollConcurrency } = settingsOf('prod');
+const { pollConcurrency } = getSettings('prod');
 /** Between the starts of two polls. */
 const LIMIT_MS = INTERVAL_SECONDS * 1.1 * 1000;
 /** Percentage of polls that find a changed job. */
@@ -137,7 +137,7 @@ async function createCell(options: {
 
   const memory = createMemoryTable();
   let ids = 0;
-  const logOf = (table: Table): EventLog =>
+  const createLog = (table: Table): EventLog =>
     createEventLog(table, {
       now,
       newId: () => String(++ids),
@@ -155,20 +155,25 @@ async function createCell(options: {
     names.push(account);
     natures.set(account, options.nature(n));
     const record = { region: 'us', account, secretRef: account, pollIntervalSeconds: INTERVAL_SECONDS };
-    await registerAccount(memory, logOf(memory), { ...record, paused: false }, { now: START, epoch: 'e1' });
+    await registerAccount(
+      memory,
+      createLog(memory),
+      { ...record, paused: false },
+      { now: START, epoch: 'e1' },
+    );
   }
 
   // Polling
 
   const polls: Poll[] = [];
   const invocations: Invocation[] = [];
-  const pollsOf = new Map<string, Poll[]>();
+  const pollsByAccount = new Map<string, Poll[]>();
   const faults: string[] = [];
   const telemetry: Pick<Telemetry, 'poll' | 'fault'> = {
     poll({ account, outcome, ms }, { lagMs }) {
       const poll = { account, outcome, lagMs, startedAt: now() - ms };
       polls.push(poll);
-      if (outcome === 'complete') pollsOf.set(account, [...(pollsOf.get(account) ?? []), poll]);
+      if (outcome === 'complete') pollsByAccount.set(account, [...(pollsByAccount.get(account) ?? []), poll]);
     },
     fault: (message, cause) => faults.push(`${message} ${cause}`),
   };
@@ -190,7 +195,7 @@ async function createCell(options: {
       const newId = () => String(++ids);
       const polling = {
         table,
-        log: logOf(table),
+        log: createLog(table),
         settings: DEFAULT_TRACKING,
         now,
         newId,
@@ -200,7 +205,7 @@ async function createCell(options: {
       return createPollAccountHandler({ region: 'us', polling, telemetry });
     },
   });
-  const queueOf = (
+  const createAccountQueue = (
     settings: Pick<typeof POLLS, 'maxReceiveCount'> & {
       readonly batchSize: number;
       readonly batchingSeconds: number;
@@ -216,8 +221,8 @@ async function createCell(options: {
       retentionSeconds: POLLS.retentionSeconds,
     });
   const queues = {
-    polls: queueOf({ ...POLLS, maxConcurrency: pollConcurrency }),
-    alone: queueOf(LONE_POLLS),
+    polls: createAccountQueue({ ...POLLS, maxConcurrency: pollConcurrency }),
+    alone: createAccountQueue(LONE_POLLS),
   };
 
   // The tick
@@ -238,7 +243,7 @@ async function createCell(options: {
   const tick = createTickHandler({
     region: 'us',
     table,
-    log: logOf(table),
+    log: createLog(table),
     topicArn: 'arn:of:a:topic',
     sendPolls: sendTo('polls'),
     sendLonePolls: sendTo('alone'),
@@ -256,11 +261,11 @@ async function createCell(options: {
     });
   }
 
-  const namesOf = (nature: Nature) => names.filter((name) => natures.get(name) === nature);
+  const getNames = (nature: Nature) => names.filter((name) => natures.get(name) === nature);
 
   /** Times between the starts of successive complete polls, including the pending last one. */
   function longestGap(account: string, from: number, to: number): number {
-    const starts = [START, ...(pollsOf.get(account) ?? []).map(({ startedAt }) => startedAt), to];
+    const starts = [START, ...(pollsByAccount.get(account) ?? []).map(({ startedAt }) => startedAt), to];
     const gaps = starts.map((start, at) =>
       start < from || start > to ? 0 : start - (starts[at - 1] ?? START),
     );
@@ -270,7 +275,7 @@ async function createCell(options: {
   return {
     time,
     faults,
-    names: namesOf,
+    names: getNames,
     /** Events between two times. */
     measure(from: number, to: number) {
       const within = ({ at }: { readonly at: number }) => at >= from && at < to;
@@ -279,7 +284,7 @@ async function createCell(options: {
       const made = polls.filter(begun);
       const [ended, ticked] = [invocations.filter(begun), ticks.filter(within)];
       const billedMs = sum(ended.map((invocation) => invocation.billedMs));
-      const gaps = namesOf('healthy').map((account) => ({ account, ms: longestGap(account, from, to) }));
+      const gaps = getNames('healthy').map((account) => ({ account, ms: longestGap(account, from, to) }));
       const most = concurrency(invocations, from, to);
       const outcomes = Object.entries(Object.groupBy(made, ({ outcome }) => outcome));
       const [first] = ticks;
@@ -314,7 +319,7 @@ function sum(values: readonly number[]): number {
   return values.reduce((total, value) => total + value, 0);
 }
 
-function settingsOf(name: string) {
+function getSettings(name: string) {
   const found = stages.find(({ stage }) => stage === name);
   if (!found) throw new Error(`There is no stage ${name}.`);
   return found;

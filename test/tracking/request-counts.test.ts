@@ -63,8 +63,8 @@ describe('requests for single jobs: 5,000 open jobs, 50 changes a poll', () => {
     const kinds = Object.entries(lot);
     const rotation = { changes: 0, requests: 0 };
     const counts = new Map(kinds.map(([kind]) => [kind, { changes: 0, requests: 0 }]));
-    const kindOf = new Map<number, string>();
-    const count = (jobNumber: number | undefined) => counts.get(kindOf.get(jobNumber ?? 0) ?? '');
+    const kindByJob = new Map<number, string>();
+    const count = (jobNumber: number | undefined) => counts.get(kindByJob.get(jobNumber ?? 0) ?? '');
     for (let n = 0; n < POLLS + quietPolls; n += 1) {
       const changed = new Set<number>();
       while (n < POLLS && changed.size < CHANGES) {
@@ -75,7 +75,7 @@ describe('requests for single jobs: 5,000 open jobs, 50 changes a poll', () => {
         const created = act(upstream, jobNumber);
         const subject = typeof created === 'number' ? created : jobNumber;
         changed.add(subject);
-        kindOf.set(subject, kind);
+        kindByJob.set(subject, kind);
         const counted = count(subject);
         if (counted) counted.changes += 1;
       }

@@ -40,7 +40,7 @@ async function rollups({ table, ref }: AnyRig, from = TODAY, to = from): Promise
 }
 
 /** The totals of a day that are not 0. */
-async function figuresOf(rig: AnyRig, day = TODAY): Promise<Record<string, unknown>> {
+async function readTotals(rig: AnyRig, day = TODAY): Promise<Record<string, unknown>> {
   const [row] = (await rollups(rig, day)).days;
   return Object.fromEntries(Object.entries(row ?? {}).filter(([name, n]) => name !== 'day' && n !== 0));
 }
@@ -62,7 +62,7 @@ describe('the roll-up of a day', () => {
     const { rig, jobs } = await baselined(6);
     const { upstream } = rig;
     const [onTime = 0, late = 0, undated = 0, overdue = 0, closed = 0, cancelled = 0] = jobs;
-    expect(await figuresOf(rig)).toEqual({});
+    expect(await readTotals(rig)).toEqual({});
     upstream.createJob();
     upstream.edit(late, { dateDue: rig.now() - HOUR });
     upstream.edit(undated, { dateDue: null });
@@ -71,7 +71,7 @@ describe('the roll-up of a day', () => {
     upstream.close(closed);
     upstream.cancel(cancelled);
     for (let n = 0; n < 20; n += 1) await rig.poll();
-    expect(await figuresOf(rig)).toEqual({
+    expect(await readTotals(rig)).toEqual({
       ...{ created: 1, dispatched: 3, onTime: 1, late: 1, overdue: 1, closed: 1, cancelled: 1 },
     });
   });
@@ -83,8 +83,8 @@ describe('the roll-up of a day', () => {
     rig.upstream.dispatch(night, { dateOut: '2026-03-03T07:10:00Z' });
     rig.pass(30 * 3600);
     await rig.poll();
-    expect(await figuresOf(rig)).toEqual({ dispatched: 1, onTime: 1 });
-    expect(await figuresOf(rig, '2026-03-03')).toEqual({ dispatched: 1, onTime: 1 });
+    expect(await readTotals(rig)).toEqual({ dispatched: 1, onTime: 1 });
+    expect(await readTotals(rig, '2026-03-03')).toEqual({ dispatched: 1, onTime: 1 });
   });
 
   test('is that of the observation if the upstream date is implausible', async () => {
@@ -93,7 +93,7 @@ describe('the roll-up of a day', () => {
     rig.upstream.dispatch(old, { dateOut: '2019-03-02T09:00:00-07:00' });
     rig.upstream.dispatch(future, { dateOut: '2031-03-02T09:00:00-07:00' });
     await rig.poll();
-    expect(await figuresOf(rig)).toMatchObject({ dispatched: 2 });
+    expect(await readTotals(rig)).toMatchObject({ dispatched: 2 });
   });
 
   test('subtracts a dispatch that is revoked later; a new one counts on its own day', async () => {
@@ -101,7 +101,7 @@ describe('the roll-up of a day', () => {
     const [job = 0] = jobs;
     rig.upstream.dispatch(job);
     await rig.poll();
-    expect(await figuresOf(rig)).toEqual({ dispatched: 1, onTime: 1 });
+    expect(await readTotals(rig)).toEqual({ dispatched: 1, onTime: 1 });
     rig.pass(3 * 86_400);
     rig.upstream.clearDateOut(job);
     await rig.poll();
@@ -109,8 +109,8 @@ describe('the roll-up of a day', () => {
     expect((await rollups(rig, TODAY, '2026-03-09')).total.dispatched).toBe(0);
     rig.upstream.dispatch(job);
     await rig.poll();
-    expect(await figuresOf(rig)).toEqual({});
-    expect(await figuresOf(rig, '2026-03-05')).toMatchObject({ dispatched: 1 });
+    expect(await readTotals(rig)).toEqual({});
+    expect(await readTotals(rig, '2026-03-05')).toMatchObject({ dispatched: 1 });
   });
 
   test('assigns a corrected dispatch to its new day, and judges lateness by that date', async () => {
@@ -119,12 +119,12 @@ describe('the roll-up of a day', () => {
     rig.upstream.edit(job, { dateDue: '2026-03-02T00:00:00-07:00' });
     rig.upstream.dispatch(job);
     await rig.poll();
-    expect(await figuresOf(rig)).toEqual({ dispatched: 1, onTime: 1 });
+    expect(await readTotals(rig)).toEqual({ dispatched: 1, onTime: 1 });
     rig.pass(2 * 86_400);
     rig.upstream.correctDateOut(job, '2026-03-03T10:00:00-07:00');
     await rig.poll();
-    expect(await figuresOf(rig)).toEqual({});
-    expect(await figuresOf(rig, '2026-03-03')).toEqual({ dispatched: 1, late: 1 });
+    expect(await readTotals(rig)).toEqual({});
+    expect(await readTotals(rig, '2026-03-03')).toEqual({ dispatched: 1, late: 1 });
   });
 
   test('ignores dispatches before tracking began, and their later changes', async () => {
@@ -137,7 +137,7 @@ describe('the roll-up of a day', () => {
     await rig.poll();
     rig.upstream.clearDateOut(job);
     await rig.poll();
-    expect(await figuresOf(rig)).toEqual({ dispatched: 1, onTime: 1 });
+    expect(await readTotals(rig)).toEqual({ dispatched: 1, onTime: 1 });
   });
 
   test('is counted once, whichever of its writes a poll crashes at', async () => {
@@ -161,7 +161,7 @@ describe('the roll-up of a day', () => {
       rig.upstream.createJob();
       for (let n = 0; n < 3; n += 1) await poll();
       const { changedAt, observedThrough, ...open } = await openJobs(rig);
-      return { figures: await figuresOf(rig), open, written };
+      return { figures: await readTotals(rig), open, written };
     };
     const whole = await story();
     expect(whole.figures).toEqual({ created: 1, dispatched: 4, onTime: 4 });
@@ -196,7 +196,7 @@ describe('the roll-up of a day', () => {
       release();
       await late;
       await rig.poll();
-      expect(await figuresOf(rig), `held at call ${nth}`).toEqual({ dispatched: 2, onTime: 2 });
+      expect(await readTotals(rig), `held at call ${nth}`).toEqual({ dispatched: 2, onTime: 2 });
       const known = { events: await rig.fresh(), snapshots: await rig.snapshots() };
       const time = { from: START, to: rig.now() };
       expect(await rollupProblems(inner, rig.ref, known, time)).toEqual([]);
