@@ -254,6 +254,7 @@ function toDraft(jobNumber: number): EventDraft {
           observed,
           changes: { dateOut: { from: null, to: observed.at } },
           occurredAt: observed.at,
+          zone: null,
         },
       };
     case 1:

@@ -86,6 +86,8 @@ export interface EventDataByType {
     };
     /** Value of `dateOut` upstream. */
     occurredAt: string;
+    /** IANA name of the time zone of the job's location: a `dateOut` without an offset is local time there. `null`: not known yet. */
+    zone: string | null;
   };
   /** A dispatch was revoked (`dateOut` was cleared, confirmed by the job detail). */
   'job.dispatch_revoked': {

@@ -91,6 +91,12 @@ export const catalogue = {
       ...ofJob,
       changes: z.object({ dateOut: change(text) }),
       occurredAt: asSaid.describe('Value of `dateOut` upstream.'),
+      zone: z
+        .string()
+        .nullable()
+        .describe(
+          "IANA name of the time zone of the job's location: a `dateOut` without an offset is local time there. `null`: not known yet.",
+        ),
     }),
   },
   'job.dispatch_revoked': {

@@ -87,6 +87,7 @@ const drafts: Drafts = {
   'job.dispatched': about(sent, '2026-03-04T22:22:10.640Z', {
     changes: { dateOut: { from: null, to: DISPATCHED_ON } },
     occurredAt: DISPATCHED_ON,
+    zone: 'America/Denver',
   }),
   'job.dispatch_revoked': about(
     job,

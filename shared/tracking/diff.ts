@@ -82,7 +82,8 @@ export function applyListEntry(
   // Until now the detail was authoritative.
   const returns = !isListAuthoritative(before);
   const changes = was === null ? [] : buildListEvents(was, next, returns ? before : undefined);
-  const dispatch = applyDispatchDate(before.announced.dateOut, was?.dateOut ?? null, next.dateOut);
+  const zone = before.detail?.timezone ?? null;
+  const dispatch = applyDispatchDate(before.announced.dateOut, was?.dateOut ?? null, next.dateOut, zone);
   const tracking = applyTracking(before.announced.tracking, was?.tracking ?? [], next.tracking, []);
   const announced = { ...before.announced, dateOut: dispatch.dateOut, tracking: tracking.announced };
   const { believed, takenBack } = retainAnnounced(was, next, announced);

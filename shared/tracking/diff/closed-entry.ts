@@ -10,7 +10,8 @@ import { buildStep, type Known, type Sighting, type Step, sinceListed } from './
  * other change waits for the detail, because this list can lag behind the list of active jobs.
  */
 export function applyClosedEntry(before: Snapshot, { view, look }: Sighting, known: Known): Step {
-  const dispatch = applyDispatchDate(before.announced.dateOut, null, view.dateOut);
+  const zone = before.detail?.timezone ?? null;
+  const dispatch = applyDispatchDate(before.announced.dateOut, null, view.dateOut, zone);
   const tracking = applyTracking(before.announced.tracking, null, view.tracking, []);
   const announced = { ...before.announced, dateOut: dispatch.dateOut, tracking: tracking.announced };
   const events = [...dispatch.events, ...tracking.events];

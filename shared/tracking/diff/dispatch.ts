@@ -17,17 +17,18 @@ export interface Tracking {
 
 /**
  * Applies the dispatch date in a view (`null`: none) to the announced one. `was` is the date in the same
- * view before.
+ * view before. `zone` is that of the job's location, if known.
  */
 export function applyDispatchDate(
   announced: string | null,
   was: string | null,
   next: string | null,
+  zone: string | null,
 ): Dispatch {
   if (next === null) return { dateOut: announced, events: [] };
   if (announced === null) {
     const changes = { dateOut: { from: null, to: next } };
-    return { dateOut: next, events: [{ type: 'job.dispatched', changes, occurredAt: next }] };
+    return { dateOut: next, events: [{ type: 'job.dispatched', changes, occurredAt: next, zone }] };
   }
   // A correction is emitted as a change of the date, not as another dispatch. The other view may already have
   // caused that event.
@@ -49,8 +50,9 @@ export function applyDetailDispatch(
   listed: Sighting | undefined,
 ): Dispatch {
   const was = before.detail?.dateOut ?? null;
-  const inList = applyDispatchDate(before.announced.dateOut, null, first?.dateOut ?? null);
-  const shown = applyDispatchDate(inList.dateOut, was, next.dateOut);
+  const { timezone } = next;
+  const inList = applyDispatchDate(before.announced.dateOut, null, first?.dateOut ?? null, timezone);
+  const shown = applyDispatchDate(inList.dateOut, was, next.dateOut, timezone);
   const events = [...inList.events, ...shown.events];
   const { dateOut } = shown;
   // Withdrawn: both views lack the date. For a delisted job, the view that contained it lacks it.
