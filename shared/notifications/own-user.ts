@@ -63,28 +63,28 @@ export function applyOwnUserChange(
 }
 
 /**
- * Synchronizes the own user's recipient with the user settings upstream, or hides it when the user wants no notifications. Fields that
- * users of Jobwire set are kept. `since` is the time the account enabled this. If it is disabled or deleted since, nothing is written.
+ * Synchronizes the own user's recipient with the user settings upstream, or hides it when the user wants no notifications or no longer
+ * exists (`null`). Fields that users of Jobwire set are kept. `since` is the time the account enabled this. If it is disabled or deleted since, nothing is written.
  * Returns whether anything was written.
  */
 export async function syncOwnUser(
   { table, newId, now }: Pick<NotificationDeps, 'table' | 'newId' | 'now'>,
   ref: AccountRef,
   since: number,
-  user: AccountUser,
+  user: AccountUser | null,
 ): Promise<boolean> {
-  const mobile = user.mobile === null ? undefined : checkMobile(user.mobile, ref.region);
-  const mail = user.emailAddress === null ? undefined : checkEmail(user.emailAddress);
+  const mobile = user?.mobile ? checkMobile(user.mobile, ref.region) : undefined;
+  const mail = user?.emailAddress ? checkEmail(user.emailAddress) : undefined;
   const addresses = {
     email: mail?.kind === 'checked' ? mail.address : undefined,
     mobile: mobile?.kind === 'checked' ? mobile.address : undefined,
   };
-  const isActive = user.active !== false;
+  const isActive = user !== null && user.active !== false;
   const wanted: Channel[] = [
     ...(isActive && user.receiveEmails === true && addresses.email ? (['email'] as const) : []),
     ...(isActive && user.textNotifyDispatch === true && addresses.mobile ? (['sms'] as const) : []),
   ];
-  const name = `${user.firstName ?? ''} ${user.lastName ?? ''}`.replaceAll(/[\p{Cc}\s]+/gu, ' ').trim();
+  const name = `${user?.firstName ?? ''} ${user?.lastName ?? ''}`.replaceAll(/[\p{Cc}\s]+/gu, ' ').trim();
   for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
     const before = await table.get(keys.recipient(ref, OWN_USER));
     if (!before && wanted.length === 0) return false;

@@ -120,8 +120,8 @@ export interface OrderingClient {
   jobStatuses(signal?: AbortSignal): Promise<Answer<JobStatus[]>>;
   /** Returns the account of these credentials (rule 9). */
   account(signal?: AbortSignal): Promise<Answer<AccountProfile>>;
-  /** Returns the API user of these credentials. */
-  accountUser(signal?: AbortSignal): Promise<Answer<AccountUser>>;
+  /** Returns the API user of these credentials. `body` is `undefined` for a 404 without HTML: there is no such user. */
+  accountUser(signal?: AbortSignal): Promise<Answer<AccountUser | undefined>>;
   readonly counts: OrderingCounts;
 }
 
@@ -208,7 +208,7 @@ export function createOrderingClient(options: OrderingClientOptions): OrderingCl
       call(listKind(query), ACTIVE_JOBS, `/Jobs/active${queryText(query)}`, signal, bodyAs(ActiveJobsPage)),
     job: (jobNumber, signal) =>
       call('detail', JOB_DETAIL, `/Jobs/${jobNumber}`, signal, (operation, answer) => {
-        if (answer.status === 404 && !isHtml(answer.headers, answer.text)) return { body: undefined };
+        if (isUnknown(answer)) return { body: undefined };
         const read = bodyAs(JobDetail)(operation, answer);
         if (read && read.body.jobNumber !== jobNumber) {
           throw new OrderingError({
@@ -224,7 +224,9 @@ export function createOrderingClient(options: OrderingClientOptions): OrderingCl
       call('statuses', 'GET /Lookups/job-statuses', '/Lookups/job-statuses', signal, bodyAs(JobStatuses)),
     account: (signal) => call('account', 'GET /account', '/account', signal, bodyAs(AccountProfile)),
     accountUser: (signal) =>
-      call('accountUser', 'GET /account/user', '/account/user', signal, bodyAs(AccountUser)),
+      call('accountUser', 'GET /account/user', '/account/user', signal, (operation, answer) =>
+        isUnknown(answer) ? { body: undefined } : bodyAs(AccountUser)(operation, answer),
+      ),
     counts,
   };
 
@@ -351,6 +353,11 @@ function listKind({ searchText, includeClosedJobs, orderGroup }: ActiveJobsQuery
   if (orderGroup !== undefined) return 'group';
   if (searchText !== undefined) return includeClosedJobs ? 'closedSearch' : 'search';
   return includeClosedJobs ? 'closedList' : 'activeList';
+}
+
+/** Returns whether the ordering API does not know the record. A gateway's HTML page proves nothing about it. */
+function isUnknown({ status, headers, text }: Exchanged): boolean {
+  return status === 404 && !isHtml(headers, text);
 }
 
 function bodyAs<T>(schema: z.ZodType<T>) {

@@ -34,14 +34,14 @@ export interface PollDeps {
     holds?: Holds,
   ) => Promise<{ client: OrderingClient; tokens: TokenSource }>;
   /**
-   * Updates the recipient that represents the API user. `since` is the account's `ownUserSince`: if it has
-   * changed meanwhile, nothing is written.
+   * Updates the recipient that represents the API user (`null`: there is none). `since` is the account's
+   * `ownUserSince`: if it has changed meanwhile, nothing is written.
    */
   readonly syncApiUser: (
     deps: Pick<PollDeps, 'table' | 'now' | 'newId'>,
     ref: AccountRef,
     since: number,
-    user: AccountUser,
+    user: AccountUser | null,
   ) => Promise<unknown>;
 }
 

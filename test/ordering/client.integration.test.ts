@@ -654,7 +654,7 @@ describe('faults', () => {
     expect([...holds.keys()]).toEqual(['account']);
     const next = await connectClient((_request, response) => account(response), { holds });
     expect(await failure(next.client.account())).toMatchObject({ notSent: true });
-    expect((await next.client.accountUser()).body.id).toBe(7);
+    expect((await next.client.accountUser()).body?.id).toBe(7);
     expect(next.api.seen).toEqual(['GET /account/user']);
   });
 

@@ -16,8 +16,8 @@ export interface ApiUserStatus {
 export interface ApiUserRead {
   /** Status attributes to write unless the user is synchronized. */
   readonly status: ApiUserStatus;
-  /** User, and the identity read after it. Absent if the read failed. */
-  readonly answer?: { readonly user: AccountUser; readonly identity: Identity };
+  /** User (`null`: unknown upstream), and the identity read after it. Absent if the read failed. */
+  readonly answer?: { readonly user: AccountUser | null; readonly identity: Identity };
 }
 
 /**
@@ -34,7 +34,7 @@ export async function readApiUser(poll: Poll, { client, signal }: Session): Prom
   if (ownUserSince === since && startedAt < (ownUserDueAt ?? 0)) return undefined;
   const status = { ownUserSince: since, ownUserDueAt: startedAt + RETRY_MS };
   try {
-    const user = (await client.accountUser(signal)).body;
+    const user = (await client.accountUser(signal)).body ?? null;
     const { tokens } = client.counts;
     const identity = await readIdentity(poll, client);
     return client.counts.tokens === tokens ? { status, answer: { user, identity } } : { status };

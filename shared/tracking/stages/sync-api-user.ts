@@ -3,8 +3,8 @@ import type { Poll } from '../poll-context.ts';
 import type { Committed } from './commit.ts';
 import type { ApiUserRead, ApiUserStatus } from './read-api-user.ts';
 
-/** Interval between reads of the API user (ms). */
-const INTERVAL_MS = 6 * 3_600_000;
+/** Maximum time between reads, within which an opt-out upstream is noticed (seconds). */
+const MAX_AGE_SECONDS = 3600;
 
 /** Synchronizes the user once everything is committed. Returns the Status attributes to write. */
 export async function syncApiUser(
@@ -15,5 +15,9 @@ export async function syncApiUser(
   if (!read?.answer || !all) return read?.status;
   const { ownUserSince } = read.status;
   await deps.syncApiUser(deps, account, ownUserSince, read.answer.user);
-  return { ownUserSince, ownUserDueAt: context.startedAt + INTERVAL_MS };
+  const { pollIntervalSeconds } = account;
+  // The last poll within that time, however punctually it starts. At long poll intervals that is every poll.
+  const polls = Math.floor(MAX_AGE_SECONDS / pollIntervalSeconds);
+  const intervalMs = Math.max(0, polls - 0.5) * pollIntervalSeconds * 1000;
+  return { ownUserSince, ownUserDueAt: context.startedAt + intervalMs };
 }
