@@ -73,7 +73,7 @@ export const notifications = {
       },
       'max-age': {
         value: 'HOURS',
-        about: 'Maximum age of events to notify of. Default: 24',
+        about: 'Maximum age of changes to notify of; a dispatch counts from its date. Default: 24',
         field: 'maxAgeHours',
       },
       locale: { value: 'LOCALE', about: 'en-US, en-GB, en-AU, en-NZ, de or fr' },

@@ -31,6 +31,9 @@ const HISTORY_DAYS = 180;
 /** Retention of a work item after its message is final, days. During this time no message is created twice, and feedback finds it. */
 const WORK_DAYS = 14;
 
+/** The same for cancellations, which are corrected if the job is back: longer than threads remember a quiet job. */
+const CANCELLED_WORK_DAYS = 40;
+
 /** Time until a journal entry falls due whose writer did not delete it. */
 const JOURNAL_MS = 60_000;
 
@@ -48,6 +51,8 @@ export interface Work {
   readonly recipients: readonly string[];
   /** Keys of the work on earlier messages of this thread to the same address, oldest first. */
   readonly before: readonly string[];
+  /** Of a correction: keys of the work on the messages that told of the cancellations, by job number. Absent: any of those before it. */
+  readonly corrects?: Readonly<Record<string, string>>;
   /** Incremented by every change. */
   readonly revision: number;
   /** Size of the item, an upper estimate. */
@@ -217,7 +222,10 @@ export async function claimMessages(deps: JournalDeps, claims: readonly Claim[])
 export async function createMessages(
   deps: JournalDeps,
   region: string,
-  fresh: readonly Pick<Work, 'ref' | 'message' | 'thread' | 'content' | 'recipients' | 'before'>[],
+  fresh: readonly Pick<
+    Work,
+    'ref' | 'message' | 'thread' | 'content' | 'recipients' | 'before' | 'corrects'
+  >[],
 ): Promise<number> {
   const works = fresh.map(
     (one): Work => ({
@@ -382,8 +390,9 @@ function getWrittenAttributes(write: Write) {
 /** Returns the writes of a change. The first one is on the message's own item. */
 function toWrites(now: number, { work, message, set = {}, along = [] }: Change): Write[] {
   const isDone = isFinal(message.state);
+  const days = message.kind === 'cancelled' ? CANCELLED_WORK_DAYS : WORK_DAYS;
   const place: Record<string, string | number | undefined> = isDone
-    ? { duePk: undefined, dueSk: undefined, ttl: Math.floor(now / 1000) + WORK_DAYS * 86_400 }
+    ? { duePk: undefined, dueSk: undefined, ttl: Math.floor(now / 1000) + days * 86_400 }
     : // A message that is being sent keeps its place in the index, so that it is found after a crash.
       message.state === 'waiting'
       ? toDueKey(work, message.dueAt ?? now)
@@ -406,7 +415,7 @@ function toDueKey({ ref, message: { id } }: Pick<Work, 'ref' | 'message'>, dueAt
 }
 
 function toItem(work: Work): Item {
-  const { ref, message, thread, content, recipients, before, revision } = work;
+  const { ref, message, thread, content, recipients, before, corrects, revision } = work;
   return {
     ...toWorkKey(work),
     ...toDueKey(work, message.dueAt ?? message.createdAt),
@@ -414,7 +423,7 @@ function toItem(work: Work): Item {
     account: ref.account,
     revision,
     message: JSON.stringify(message),
-    work: JSON.stringify({ thread, content, recipients, before }),
+    work: JSON.stringify({ thread, content, recipients, before, corrects }),
   };
 }
 
@@ -430,7 +439,10 @@ export function toWork(item: Item): Work {
   return {
     ref: { region: String(item.region), account: String(item.account) },
     message: { ...message, ...claimed },
-    ...(JSON.parse(String(item.work)) as Pick<Work, 'thread' | 'content' | 'recipients' | 'before'>),
+    ...(JSON.parse(String(item.work)) as Pick<
+      Work,
+      'thread' | 'content' | 'recipients' | 'before' | 'corrects'
+    >),
     ...{ revision: Number(item.revision), bytes: estimateSize(item) },
     claim: claim && { id: claim.id, until: claim.until },
     maybeSent: item.maybeSent === true || claim !== null,

@@ -7,7 +7,7 @@ import { recordNoMessage } from './messages.ts';
 import type { Message } from './records.ts';
 import type { FrozenNotice } from './thread.ts';
 import type { NoticeDeps } from './thread-items.ts';
-import type { MessageKind, MessageReason } from './types.ts';
+import { type MessageKind, type MessageReason, toMessageKind } from './types.ts';
 
 /** Records notices that are not sent, with the reason. */
 export function recordUnsent(
@@ -23,7 +23,7 @@ export function recordUnsent(
     ref,
     { thread, notice: id },
     {
-      ...{ kind, orderGroup, jobs: jobs.map(({ jobNumber }) => jobNumber), observedAt },
+      ...{ kind: toMessageKind(kind), orderGroup, jobs: jobs.map(({ jobNumber }) => jobNumber), observedAt },
       ...{ state: 'suppressed', reason, detail: null },
     },
   );

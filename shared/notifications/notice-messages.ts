@@ -4,12 +4,13 @@ import { gatherTableReads } from '../storage/shared-reads.ts';
 import { getAddress, normalizeAddress } from './addresses.ts';
 import { toMessageId, toWorkId } from './message-ids.ts';
 import { createMessages, recordNoMessage, type Work } from './messages.ts';
+import { acceptsMessage } from './recipient-fields.ts';
 import { findRecipients } from './recipient-matching.ts';
 import type { Message, NotificationSettings, Recipient } from './records.ts';
 import { reportFault, reportMessage, type SendDeps, type SendReport } from './send-report.ts';
 import { readSettingsOfAccounts } from './settings.ts';
 import { type ClosedNotice, finishNotice, takeDueNotices } from './thread-store.ts';
-import type { Channel, MessageReason, Scope } from './types.ts';
+import { type Channel, type MessageReason, type Scope, toMessageKind } from './types.ts';
 import { createSealer } from './unsubscribe.ts';
 
 /** Number of notices processed together. */
@@ -101,6 +102,12 @@ async function convertNotices(
   return { finished: done.length, created };
 }
 
+/** A message to be created. */
+type PlannedWork = Pick<
+  Work,
+  'ref' | 'message' | 'thread' | 'content' | 'recipients' | 'before' | 'corrects'
+>;
+
 /** Returns the messages of a notice: one for each channel and address, or the record of a notice without recipients. */
 export function planMessages(
   notice: ClosedNotice,
@@ -109,12 +116,13 @@ export function planMessages(
   now: number,
   seal: (address: string) => string,
 ): {
-  readonly works: readonly Pick<Work, 'ref' | 'message' | 'thread' | 'content' | 'recipients' | 'before'>[];
+  readonly works: readonly PlannedWork[];
   readonly unsent?: Message;
 } {
-  const { ref, thread, id: noticeId, content, again, earlier } = notice;
+  const { ref, thread, id: noticeId, content, again, earlier, corrects = {} } = notice;
+  const kind = toMessageKind(content.kind);
   const common = {
-    ...{ region: ref.region, account: ref.account, kind: content.kind, orderGroup: content.orderGroup },
+    ...{ region: ref.region, account: ref.account, kind, orderGroup: content.orderGroup },
     ...{ detail: null, createdAt: now, sentAt: null, attempts: 0, repeats: 0, providerId: null },
     ...{ subject: null, text: null, segments: null },
   };
@@ -135,10 +143,11 @@ export function planMessages(
     { channel: Channel; address: string; jobs: Set<number>; all: Recipient[]; closest: Recipient }
   >();
   for (const { recipient, jobs } of found) {
-    if (recipient.paused || !recipient.kinds.includes(content.kind)) continue;
-    // A recipient that was not sent the revocation does not need the repeated dispatch.
-    const news = jobs.filter((job) => !again.includes(job) || recipient.kinds.includes('dispatch_revoked'));
     for (const channel of recipient.channels) {
+      if (!acceptsMessage(recipient, channel, kind)) continue;
+      // A recipient that was not sent the revocation does not need the repeated dispatch.
+      const needsRepeat = acceptsMessage(recipient, channel, 'dispatch_revoked');
+      const news = jobs.filter((job) => !again.includes(job) || needsRepeat);
       const address = getAddress(recipient, channel);
       if (address === null || news.length === 0 || (channel === 'sms' && !settings.sms.enabled)) continue;
       const key = `${channel} ${normalizeAddress(channel, address)}`;
@@ -168,10 +177,18 @@ export function planMessages(
           ...{ locale: closest.locale ?? settings.locale, zone: closest.zone ?? settings.zone },
         },
       };
+      const corrected = message.jobs.flatMap((job): [string, string][] => {
+        const told = corrects[job];
+        return told
+          ? [[String(job), toWorkId({ ...ref, thread: told.thread, notice: told.id, ...place })]]
+          : [];
+      });
+      const before = earlier.map((notice) => toWorkId({ ...ref, thread, notice, ...place }));
       return {
         ...{ ref, message, thread, recipients: all.map(({ id }) => id) },
         content: { ...content, jobs: content.jobs.filter(({ jobNumber }) => jobs.has(jobNumber)) },
-        before: earlier.map((notice) => toWorkId({ ...ref, thread, notice, ...place })),
+        before: [...new Set([...corrected.map(([, work]) => work), ...before])],
+        ...(corrected.length === 0 ? {} : { corrects: Object.fromEntries(corrected) }),
       };
     });
   return works.length > 0 ? { works } : recordOnly('no_recipient');

@@ -72,7 +72,7 @@ export const SettingsInput = z
     ownUser: flag
       .default(false)
       .describe(
-        "Also notify the API user, according to that user's notification settings upstream. Default: `false`.",
+        "Also notify the API user, according to that user's notification settings upstream. SMS only of dispatches. Default: `false`.",
       ),
     windowSeconds: between(0, 3600, 'seconds')
       .default(300)
@@ -81,7 +81,9 @@ export const SettingsInput = z
       ),
     maxAgeHours: between(1, 168, 'hours')
       .default(24)
-      .describe('Events older than this (hours) are not sent. Default: 24.'),
+      .describe(
+        'Changes older than this (hours) are not sent. A dispatch counts from its date, any other change from its observation. Default: 24.',
+      ),
     locale: locale.optional().describe('Locale of recipients without their own. Default: by region.'),
     zone: zone.optional().describe('Time zone of recipients without their own. Default: by region.'),
     branding: z

@@ -49,11 +49,15 @@ export const NotificationSettings = z
       .describe('`true`: messages are processed but not sent; they end in the state `dry_run`.'),
     ownUser: z
       .boolean()
-      .describe("Also notify the API user, according to that user's notification settings upstream."),
+      .describe(
+        "Also notify the API user, according to that user's notification settings upstream. SMS only of dispatches.",
+      ),
     windowSeconds: count.describe(
       'Window in which events of an order group are combined into one message, in seconds of event time.',
     ),
-    maxAgeHours: count.describe('Events older than this (hours) are not sent.'),
+    maxAgeHours: count.describe(
+      'Changes older than this (hours) are not sent. A dispatch counts from its date, any other change from its observation.',
+    ),
     locale: locale.describe('Locale of recipients without their own.'),
     zone: zone.describe('Time zone of recipients without their own.'),
     branding: z.object({

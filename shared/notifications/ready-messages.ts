@@ -45,7 +45,9 @@ export class ReadyRenderer {
     const { channel, to } = message;
     if (!channel || !to) throw new Error('The message has no recipient.');
     const unsubscribeUrl = await createUnsubscribeUrl(this.#deps, ref, channel, to.address);
-    const template = await this.#template(ref, content.kind, channel, to.locale);
+    // An account's own text for cancellations would say the opposite of their correction.
+    const template =
+      content.kind === 'reinstated' ? undefined : await this.#template(ref, content.kind, channel, to.locale);
     const input = {
       content: { ...content, jobs: content.jobs.filter(({ jobNumber }) => jobs.includes(jobNumber)) },
       ...{ recipient: to, branding: settings.branding, unsubscribeUrl, template },

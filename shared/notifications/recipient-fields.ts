@@ -121,6 +121,19 @@ export function toAttributes(fields: RecipientFields & { readonly muted?: readon
   };
 }
 
+/**
+ * Returns whether a recipient is sent messages of a kind by a channel. The SMS consent of the API user upstream (`textNotifyDispatch`)
+ * covers dispatches only, whatever kinds are set.
+ */
+export function acceptsMessage(
+  { paused, channels: own, kinds, source }: Recipient,
+  channel: Channel,
+  kind: MessageKind,
+): boolean {
+  if (paused || !own.includes(channel) || !kinds.includes(kind)) return false;
+  return source !== 'upstream' || channel !== 'sms' || kind === 'dispatched';
+}
+
 /** Returns whether a recipient's item has these attributes. */
 export function isSame(item: Item, attributes: { readonly [name: string]: unknown }): boolean {
   return Object.entries(attributes).every(

@@ -1,16 +1,18 @@
 /** Sample notices: for previews without a job, and for checking templates before they are stored. */
 import type { Branding } from './records.ts';
-import type { JobFacts, MessageKind, NoticeContent } from './types.ts';
+import type { JobFacts, NoticeContent, NoticeKind } from './types.ts';
 
 const OBSERVED_AT = Date.UTC(2026, 10, 19, 15, 4);
 
 /** Returns a typical notice: three jobs of an order group, two of them in one parcel. */
-export function sampleNotice(kind: MessageKind): NoticeContent {
+export function sampleNotice(kind: NoticeKind): NoticeContent {
   const job = (jobNumber: number, description: string, parcel: string): JobFacts => ({
     jobNumber,
     orderNumber: `PO-${jobNumber - 102_000}`,
     description,
-    dateOut: kind === 'cancelled' || kind === 'dispatch_revoked' ? null : '2026-11-19T09:58:00-05:00',
+    dateOut: ['cancelled', 'reinstated', 'dispatch_revoked'].includes(kind)
+      ? null
+      : '2026-11-19T09:58:00-05:00',
     dateDue: '2026-11-24T00:00:00-05:00',
     formerDateDue: kind === 'due_date_changed' ? '2026-11-20T00:00:00-05:00' : null,
     tracking: [{ number: parcel, link: `https://tracking.example.com/parcels/${parcel}` }],
@@ -28,7 +30,7 @@ export function sampleNotice(kind: MessageKind): NoticeContent {
 }
 
 /** Returns edge cases that a template must render as well. */
-export function edgeNotices(kind: MessageKind): NoticeContent[] {
+export function edgeNotices(kind: NoticeKind): NoticeContent[] {
   const sample = sampleNotice(kind);
   const [first] = sample.jobs;
   const bare: JobFacts = {

@@ -3,8 +3,10 @@ import { type Jitter, scheduledWait, withJitter } from '../retry.ts';
 import { getAddress, normalizeAddress } from './addresses.ts';
 import { applyFeedback, isFinal, type Work } from './messages.ts';
 import type { Suppression } from './notification-views.ts';
+import { acceptsMessage } from './recipient-fields.ts';
 import type { Message, NotificationSettings, Recipient } from './records.ts';
 import { quietUntil } from './sms-limits.ts';
+import { changeTime } from './thread-windows.ts';
 import type { MessageReason, SendOutcome } from './types.ts';
 
 /** Delays before retries of a message that was not sent. The last one repeats. */
@@ -26,6 +28,8 @@ export interface DecisionContext {
   readonly validJobs: ReadonlySet<number>;
   /** Earlier messages of its thread to the same address, as far as they still exist. */
   readonly before: readonly Message[];
+  /** For a correction: jobs whose cancellation was sent to the address. */
+  readonly toldCancelled: ReadonlySet<number>;
   readonly canSend: boolean;
 }
 
@@ -39,7 +43,7 @@ export type Decision =
 
 /** Decides on a due message. */
 export function decide({ message, content, maybeSent, feedback }: Work, context: DecisionContext): Decision {
-  const { now, settings, recipients, suppression, validJobs, before, canSend } = context;
+  const { now, settings, recipients, suppression, validJobs, before, toldCancelled, canSend } = context;
   const { channel, to, kind } = message;
   const finish = (
     state: Message['state'],
@@ -64,20 +68,23 @@ export function decide({ message, content, maybeSent, feedback }: Work, context:
   const isStillAddressed = (recipient: Recipient): boolean => {
     const address = getAddress(recipient, channel);
     return (
-      !recipient.paused &&
-      recipient.channels.includes(channel) &&
-      recipient.kinds.includes(kind) &&
+      acceptsMessage(recipient, channel, kind) &&
       address !== null &&
       normalizeAddress(channel, address) === normalizeAddress(channel, to.address)
     );
   };
   if (!recipients.some(isStillAddressed)) return finish('suppressed', 'disabled');
-  if (now > content.observedAt + settings.maxAgeHours * HOUR_MS) {
+  const expired = content.jobs.filter(
+    (facts) => now > changeTime(content, facts) + settings.maxAgeHours * HOUR_MS,
+  );
+  if (expired.length === content.jobs.length) {
     return message.attempts > 0
       ? finish('failed', 'attempts_exhausted', message.detail)
       : finish('suppressed', 'too_old');
   }
-  const jobs = message.jobs.filter((job) => validJobs.has(job));
+  const jobs = message.jobs.filter(
+    (job) => validJobs.has(job) && !expired.some(({ jobNumber }) => jobNumber === job),
+  );
   if (jobs.length === 0) return finish('suppressed', 'revoked');
   if (suppression) return finish('suppressed', suppression.reason);
   const pending = before.find(({ state }) => !isFinal(state));
@@ -87,12 +94,17 @@ export function decide({ message, content, maybeSent, feedback }: Work, context:
       ? { kind: 'change', message: { ...message, state: 'waiting', dueAt } }
       : { kind: 'wait' };
   }
+  const isCorrection = content.kind === 'reinstated';
+  const told = isCorrection ? jobs.filter((job) => toldCancelled.has(job)) : jobs;
+  if (told.length === 0) {
+    return finish('suppressed', 'revoked', 'The cancellation that it corrects was not sent to this address.');
+  }
   if (!settings.dryRun && !canSend) return finish('failed', 'no_channel');
   if (channel === 'sms' && !settings.dryRun) {
     const dueAt = quietUntil(settings.sms.quietHours, to.zone, now);
     if (dueAt > now) return { kind: 'change', message: { ...message, state: 'waiting', dueAt } };
   }
-  return { kind: 'send', settings, jobs };
+  return { kind: 'send', settings, jobs: told };
 }
 
 /** Returns a message after an attempt. `before`: whether an earlier attempt may have reached the recipient. */
@@ -165,4 +177,28 @@ export function withoutAddresses(text: string, { to }: Pick<Message, 'to'>): str
 }
 
 export const getExpiry = ({ content }: Work, { maxAgeHours }: NotificationSettings): number =>
-  content.observedAt + maxAgeHours * HOUR_MS;
+  Math.max(...content.jobs.map((facts) => changeTime(content, facts))) + maxAgeHours * HOUR_MS;
+
+/**
+ * Returns the jobs of a correction whose cancellation was sent to its address. `before` are the earlier messages to the address by key.
+ * An SMS with an unknown outcome may have been received. A simulated correction follows a simulated cancellation.
+ */
+export function findToldCancelled(
+  { content, corrects }: Pick<Work, 'content' | 'corrects'>,
+  before: ReadonlyMap<string, Pick<Work, 'content' | 'message'>>,
+  dryRun: boolean,
+): ReadonlySet<number> {
+  const isTold = (
+    { message: { state, jobs }, content: { kind } }: Pick<Work, 'content' | 'message'>,
+    job: number,
+  ) =>
+    kind === 'cancelled' &&
+    jobs.includes(job) &&
+    (['sent', 'unknown', 'bounced', 'complained'].includes(state) || (dryRun && state === 'dry_run'));
+  const told = content.jobs.filter(({ jobNumber }) => {
+    const key = corrects?.[jobNumber];
+    const candidates = key === undefined ? [...before.values()] : [before.get(key) ?? []].flat();
+    return candidates.some((work) => isTold(work, jobNumber));
+  });
+  return new Set(told.map(({ jobNumber }) => jobNumber));
+}

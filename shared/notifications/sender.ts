@@ -33,7 +33,7 @@ import { type Ready, ReadyRenderer } from './ready-messages.ts';
 import { toRecipient } from './recipient-fields.ts';
 import { readItems } from './recipient-matching.ts';
 import type { Message } from './records.ts';
-import { afterAttempt, type DecisionContext, decide, getExpiry } from './send-decision.ts';
+import { afterAttempt, type DecisionContext, decide, findToldCancelled, getExpiry } from './send-decision.ts';
 import { SendPool } from './send-pool.ts';
 import { reportFault, type SendDeps, type SendReport } from './send-report.ts';
 import { readSettingsOfAccounts } from './settings.ts';
@@ -303,21 +303,25 @@ class SendRun {
     ]);
     const byAccount = new Map([...refs.keys()].map((account, at) => [account, recipients[at]]));
     const found = new Map(
-      before.flatMap((item) => this.#parse(item).map(({ message }) => [`${item.pk} ${item.sk}`, message])),
+      before.flatMap((item) => this.#parse(item).map((work) => [`${item.pk} ${item.sk}`, work])),
     );
     return works.map((work, at) => {
       const valid = validJobs[at];
       if (!valid) return undefined;
+      const ofAccount = settings.find(({ account }) => account === work.ref.account);
+      const earlierWorks = work.before.flatMap((id): [string, Work][] => {
+        const { pk, sk } = keys.message(work.ref, id);
+        const one = found.get(`${pk} ${sk}`);
+        return one ? [[id, one]] : [];
+      });
       return {
         now: now(),
-        settings: settings.find(({ account }) => account === work.ref.account),
+        settings: ofAccount,
         recipients: work.recipients.flatMap((id) => byAccount.get(work.ref.account)?.get(id) ?? []),
         suppression: suppressions[at],
         validJobs: valid,
-        before: work.before.flatMap((id) => {
-          const { pk, sk } = keys.message(work.ref, id);
-          return found.get(`${pk} ${sk}`) ?? [];
-        }),
+        before: earlierWorks.map(([, { message }]) => message),
+        toldCancelled: findToldCancelled(work, new Map(earlierWorks), ofAccount?.dryRun === true),
         canSend: this.#deps[pool.channel] !== undefined,
       };
     });

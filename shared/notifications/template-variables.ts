@@ -5,11 +5,11 @@
 import { dayNamed, readInstants } from '../tracking/timestamps.ts';
 import type { Branding } from './records.ts';
 import { texts } from './texts/texts.ts';
-import type { JobFacts, Locale, MessageKind, NoticeContent, Parcel } from './types.ts';
+import type { JobFacts, Locale, NoticeContent, NoticeKind, Parcel } from './types.ts';
 
 /** Result of {@link toView}. Its fields are the variables of docs/notifications.md. */
 export interface View {
-  readonly kind: MessageKind;
+  readonly kind: NoticeKind;
   readonly locale: Locale;
   readonly name: string | null;
   readonly brand: {

@@ -31,6 +31,8 @@ export interface ThreadEvent {
     readonly dateDue?: Change | undefined;
     readonly orderGroup?: Change | undefined;
   };
+  /** IANA zone of the job's location, of job.dispatched. `null` if it is not known. */
+  readonly zone: string | null;
   /** Changed parcels of job.tracking_updated. */
   readonly parcels: readonly { readonly from: Parcel; readonly to: Parcel }[];
 }
@@ -82,6 +84,8 @@ const EventData = z.object({
     }),
     changes: z.object({ dateOut: change, dateDue: change, orderGroup: change }).default({}),
     tracking: z.unknown().optional(),
+    // Absent in events of former releases.
+    zone: more,
   }),
 });
 
@@ -102,7 +106,7 @@ export function parseThreadEvent(
     const [issue] = read.error.issues;
     return { problem: `${issue?.path.join('.') ?? 'a field'} is not valid` };
   }
-  const { job, changes, tracking } = read.data.data;
+  const { job, changes, tracking, zone } = read.data.data;
   const { type, time } = event;
   if (event.jobNumber !== undefined && event.jobNumber !== job.jobNumber) {
     return { problem: 'it is about another job' };
@@ -111,7 +115,7 @@ export function parseThreadEvent(
   const updated = type === 'job.tracking_updated' && Array.isArray(tracking) ? tracking : [];
   return {
     parsed: {
-      ...{ type, time, job, changes },
+      ...{ type, time, job, changes, zone },
       mark: { epoch: place[1] ?? '', sequence: Number(place[2]) },
       parcels: updated.flatMap((one: { from?: unknown; to?: unknown } | null) => {
         const [from] = parcel.safeParse(one?.from).data ?? [];

@@ -21,7 +21,14 @@ import {
 import { type Item, type Key, MAX_ITEM_BYTES, type Table } from '../storage/table.ts';
 import { type FoldSettings, readFoldSettings } from './fold-settings.ts';
 import { recordUnsent } from './notice-history.ts';
-import { checkNotice, type NoticeScope, removeNotice, type Thread, threadName } from './thread.ts';
+import {
+  type Corrects,
+  checkNotice,
+  type NoticeScope,
+  removeNotice,
+  type Thread,
+  threadName,
+} from './thread.ts';
 import {
   GRACE_MS,
   load,
@@ -34,7 +41,7 @@ import {
   toWrite,
 } from './thread-items.ts';
 import { type Closing, closeWindows, nextDueTime, pendingWindows } from './thread-windows.ts';
-import { type MessageKind, NOTIFICATIONS_SINK, type NoticeContent } from './types.ts';
+import { type MessageKind, NOTIFICATIONS_SINK, type NoticeContent, toMessageKind } from './types.ts';
 
 /** A notice with fixed content that is to become messages. */
 export interface ClosedNotice {
@@ -49,6 +56,8 @@ export interface ClosedNotice {
   readonly again: readonly number[];
   /** Ids of the last notices sent in this thread, oldest first. */
   readonly earlier: readonly string[];
+  /** For `reinstated`: the notice of the cancellation, by job number. Absent for cancellations that a former release sent. */
+  readonly corrects?: Corrects;
 }
 
 /** Time that a process has to finish a notice before it is handed out again. */
@@ -197,9 +206,7 @@ async function takeDueFromThread(
     }
     return given
       .filter(({ because }) => because === null)
-      .map(({ id, content, scopes, again, earlier }) => {
-        return { ref, thread: stored.name, id, content, scopes, again, earlier };
-      });
+      .map(({ because: _, giveAt: __, ...notice }) => ({ ref, thread: stored.name, ...notice }));
   });
 }
 
@@ -273,7 +280,7 @@ export async function listUpcoming(
   return pendingWindows(thread)
     .filter(({ entries }) => entries.some(({ job }) => job === jobNumber))
     .map(({ kind, end, entries }) => ({
-      ...{ kind, dueAt: end + graceMs },
+      ...{ kind: toMessageKind(kind), dueAt: end + graceMs },
       jobs: entries.map(({ job }) => job).sort((a, b) => a - b),
     }));
 }

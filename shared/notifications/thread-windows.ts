@@ -1,19 +1,22 @@
 /** Windows of a thread, and how they become notices. Pure decisions. */
 
 import {
+  type Corrects,
   type Entry,
   type FrozenNotice,
   findNewParcels,
   kinds,
+  type NoticePlace,
   type Thread,
   type ThreadJob,
+  threadName,
 } from './thread.ts';
 import { parcelKey, truncate } from './thread-event.ts';
-import type { JobFacts, MessageKind, MessageReason } from './types.ts';
+import type { JobFacts, MessageReason, NoticeContent, NoticeKind } from './types.ts';
 
 /** A window of a thread: its entries become one notice. */
 export interface Window {
-  readonly kind: MessageKind;
+  readonly kind: NoticeKind;
   /** Window from the first event (inclusive) to `end` (exclusive), epoch ms. */
   readonly start: number;
   readonly end: number;
@@ -71,7 +74,7 @@ export function closeWindows(thread: Thread, closing: Closing): Thread {
     const window = pendingWindows(next).find(isOver);
     if (!window) break;
     if (count >= most) return next;
-    next = closeWindow(next, window, closing);
+    for (const part of splitByAge(next, window, closing)) next = closeWindow(next, part, closing);
   }
   // Entries that were undone before they were notified, and that were in no other window.
   const undone = next.entries.filter((entry) => entry.undone);
@@ -103,13 +106,37 @@ function groupIntoWindows(entries: readonly Entry[]): Window[] {
   });
 }
 
+/** Splits a window into the dispatches that are too old to be sent, and the others. */
+function splitByAge(thread: Thread, window: Window, { now, settings }: Closing): Window[] {
+  const isOld = (entry: Entry): boolean =>
+    settings !== null && now - entryTime(thread, entry) > settings.maxAgeMs;
+  if (window.kind !== 'dispatched' || settings === null) return [window];
+  const parts = [window.entries.filter(isOld), window.entries.filter((entry) => !isOld(entry))];
+  return parts.filter((entries) => entries.length > 0).map((entries) => ({ ...window, entries }));
+}
+
+/** Returns the time from which the age of an entry counts (epoch ms). */
+function entryTime(thread: Thread, { kind, job, at }: Entry): number {
+  const outBy = kind === 'dispatched' ? thread.jobs[job]?.outBy : undefined;
+  return Math.min(at, outBy ?? at);
+}
+
+/**
+ * Returns the time from which the age of a job's change counts (epoch ms): of a dispatch from its date, which can be any time up to
+ * `dispatchedBy`, of any other change from its observation.
+ */
+export function changeTime({ observedAt }: NoticeContent, { dispatchedBy = observedAt }: JobFacts): number {
+  return Math.min(observedAt, dispatchedBy);
+}
+
 /** Closes one window. Entries that exceed the size of a notice become another one. */
 function closeWindow(thread: Thread, window: Window, closing: Closing): Thread {
   const { kind, start, end, entries: all } = window;
   const isUndone = all.every(({ undone }) => undone);
   const { entries, jobs } = takeFitting(thread, all, isUndone);
   const observedAt = Math.min(...entries.map(({ at }) => at));
-  const because = reasonNotSent(isUndone, observedAt, closing);
+  const oldest = Math.min(...entries.map((entry) => entryTime(thread, entry)));
+  const because = reasonNotSent(isUndone, observedAt, oldest, closing);
   const taken = new Set(entries);
   const isSent = because === null && entries.length === all.length;
   const left = thread.entries.filter(
@@ -118,12 +145,13 @@ function closeWindow(thread: Thread, window: Window, closing: Closing): Thread {
       // A job that left a notice that is sent has no further part in it.
       !(isSent && entry.undone && entry.kind === kind && entry.at >= start && entry.at < end),
   );
-  const after = markNotified({ ...thread, entries: left }, kind, entries, observedAt, because);
+  const id = `${observedAt.toString(36).padStart(9, '0')}-${thread.count}`;
+  const after = markNotified({ ...thread, entries: left }, { kind, entries, observedAt, because, id });
   const included = jobs.filter((facts) => kind !== 'tracking' || isUndone || facts.tracking.length > 0);
   // Another job's notice has covered all of these parcels since.
   if (included.length === 0) return after;
   const ordered = included.toSorted((a, b) => a.jobNumber - b.jobNumber);
-  const id = `${observedAt.toString(36).padStart(9, '0')}-${thread.count}`;
+  const corrects = kind === 'reinstated' ? findCorrected(thread, entries) : undefined;
   const notice: FrozenNotice = {
     id,
     content: { kind, orderGroup: thread.orderGroup, jobs: ordered, observedAt },
@@ -134,6 +162,7 @@ function closeWindow(thread: Thread, window: Window, closing: Closing): Thread {
     })),
     again: entries.flatMap(({ job, again }) => (again ? [job] : [])),
     earlier: thread.earlier,
+    ...(corrects && { corrects }),
     because,
     giveAt: closing.giveAt,
   };
@@ -145,14 +174,26 @@ function closeWindow(thread: Thread, window: Window, closing: Closing): Thread {
   };
 }
 
+/** Returns the notices that told of the jobs' cancellations. */
+function findCorrected(thread: Thread, entries: readonly Entry[]): Corrects {
+  return Object.fromEntries(
+    entries.flatMap(({ job }): [string, NoticePlace][] => {
+      const notice = thread.jobs[job]?.cancelled.notice;
+      return notice ? [[String(job), notice]] : [];
+    }),
+  );
+}
+
+/** `oldest`: time from which the age counts (epoch ms). */
 function reasonNotSent(
   isUndone: boolean,
   observedAt: number,
+  oldest: number,
   { now, settings }: Closing,
 ): MessageReason | null {
   if (isUndone) return 'revoked';
   if (settings === null || observedAt < settings.since) return 'disabled';
-  return now - observedAt > settings.maxAgeMs ? 'too_old' : null;
+  return now - oldest > settings.maxAgeMs ? 'too_old' : null;
 }
 
 /** Returns as many entries as fit into one notice, and the facts of their jobs. */
@@ -186,6 +227,7 @@ function jobFacts(thread: Thread, { kind, job: jobNumber }: Entry, isUndone: boo
     dateDue: kind === 'due_date_changed' && job?.due ? truncate(job.due.holds) : (facts?.dateDue ?? null),
     formerDateDue: kind === 'due_date_changed' && job?.due ? truncate(job.due.known) : null,
     tracking: kind === 'tracking' && !isUndone ? findNewParcels(tracking, thread.parcels) : tracking,
+    ...(kind === 'dispatched' && job?.outBy !== undefined ? { dispatchedBy: job.outBy } : {}),
   };
 }
 
@@ -195,11 +237,13 @@ function jobFacts(thread: Thread, { kind, job: jobNumber }: Entry, isUndone: boo
  */
 function markNotified(
   thread: Thread,
-  kind: MessageKind,
-  entries: readonly Entry[],
-  observedAt: number,
-  because: MessageReason | null,
+  notice: Pick<FrozenNotice, 'id' | 'because'> & {
+    readonly kind: NoticeKind;
+    readonly entries: readonly Entry[];
+    readonly observedAt: number;
+  },
 ): Thread {
+  const { kind, entries, observedAt, because, id } = notice;
   if (because === 'revoked') return thread;
   const jobs = { ...thread.jobs };
   const parcels = { ...thread.parcels };
@@ -207,7 +251,8 @@ function markNotified(
   for (const { job: number } of entries) {
     const job = jobs[number];
     if (!job) continue;
-    const next = markJobNotified(job, kind, observedAt, because === null);
+    const place = { thread: threadName(number, thread.orderGroup), id };
+    const next = markJobNotified(job, kind, { observedAt, place, isSent: because === null });
     jobs[number] = pending.has(number) ? next : { ...next, facts: null };
     if (kind === 'tracking' || (kind === 'dispatched' && because === null)) {
       for (const parcel of job.facts?.tracking ?? []) {
@@ -219,12 +264,19 @@ function markNotified(
   return { ...thread, jobs, parcels };
 }
 
-function markJobNotified(job: ThreadJob, kind: MessageKind, observedAt: number, isSent: boolean): ThreadJob {
+function markJobNotified(
+  job: ThreadJob,
+  kind: NoticeKind,
+  { observedAt, place, isSent }: { observedAt: number; place: NoticePlace; isSent: boolean },
+): ThreadJob {
   switch (kind) {
     case 'dispatched':
       if (job.out === null) return job;
       if (!isSent) return { ...job, out: null, told: null };
-      return { ...job, told: { out: job.out, in: observedAt, revoked: false } };
+      return {
+        ...{ ...job, told: { out: job.out, in: observedAt, revoked: false } },
+        cancelled: { holds: job.cancelled.holds, told: false },
+      };
     case 'tracking':
       return job;
     case 'dispatch_revoked':
@@ -232,6 +284,11 @@ function markJobNotified(job: ThreadJob, kind: MessageKind, observedAt: number, 
     case 'due_date_changed':
       return { ...job, due: job.due && { ...job.due, known: job.due.holds } };
     case 'cancelled':
-      return { ...job, cancelled: isSent ? { holds: true, told: true } : { holds: false, told: false } };
+      return {
+        ...job,
+        cancelled: isSent ? { holds: true, told: true, notice: place } : { holds: false, told: false },
+      };
+    case 'reinstated':
+      return { ...job, cancelled: { holds: false, told: false } };
   }
 }

@@ -9,14 +9,14 @@
  * order of events of different jobs nor their delay matters. Events of one job arrive in order and may repeat: each job has the mark of the
  * last event that changed it.
  */
-import { dayNamed, sameTime } from '../tracking/timestamps.ts';
+import { dayNamed, readInstants, sameTime } from '../tracking/timestamps.ts';
 import { type Mark, parcelKey, type ThreadEvent, truncate } from './thread-event.ts';
 import {
   type JobFacts,
-  type MessageKind,
   type MessageReason,
-  messageKinds,
   type NoticeContent,
+  type NoticeKind,
+  noticeKinds,
   type Parcel,
 } from './types.ts';
 
@@ -28,18 +28,34 @@ export interface ThreadJob {
   readonly at: number;
   /** Thread that the job moved to. Absent while it is in this one. */
   readonly movedTo?: string;
-  /** `dateOut` of the current dispatch. `null` if not dispatched. */
+  /** `dateOut` of the current dispatch. `null` if not dispatched, or if customers are not notified of the dispatch because of its age. */
   readonly out: string | null;
+  /** Latest time that `out` can mean (epoch ms). Absent if it is not a date. */
+  readonly outBy?: number;
+  /** Present if the job is dispatched, whether customers are notified of it or not. */
+  readonly dispatched?: true;
   /**
    * The last notified dispatch: its `dateOut`, the `observedAt` of its notice, and whether its revocation was notified. `null` if there is
    * none.
    */
   readonly told: { readonly out: string; readonly in: number; readonly revoked: boolean } | null;
-  readonly cancelled: { readonly holds: boolean; readonly told: boolean };
+  /** `notice`: the notice of the cancellation, absent in threads of former releases. `back`: whether the job returned since. */
+  readonly cancelled: {
+    readonly holds: boolean;
+    readonly told: boolean;
+    readonly notice?: NoticePlace;
+    readonly back?: boolean;
+  };
   /** The due date that customers know, and the current one. `null` if it never changed. */
   readonly due: { readonly known: string | null; readonly holds: string | null } | null;
   /** Facts that a message would show. Kept only while the job has an entry to be notified. */
   readonly facts: Facts | null;
+}
+
+/** A notice, in whichever thread. */
+export interface NoticePlace {
+  readonly thread: string;
+  readonly id: string;
 }
 
 interface Facts {
@@ -52,7 +68,7 @@ interface Facts {
 
 /** A pending change of a job. */
 export interface Entry {
-  readonly kind: MessageKind;
+  readonly kind: NoticeKind;
   readonly job: number;
   /** Time of the first observation in it (epoch ms). */
   readonly at: number;
@@ -72,11 +88,16 @@ export interface FrozenNotice {
   readonly scopes: readonly NoticeScope[];
   readonly again: readonly number[];
   readonly earlier: readonly string[];
+  /** For `reinstated`: the notice of the cancellation, by job number. */
+  readonly corrects?: Corrects;
   /** Reason why the notice is only recorded and not sent. `null`: it is sent. */
   readonly because: MessageReason | null;
   /** Time from which it is handed out again (epoch ms). */
   readonly giveAt: number;
 }
+
+/** Notices by job number. */
+export type Corrects = Readonly<Record<string, NoticePlace>>;
 
 /** Fields by which recipients are matched, in full length. */
 export interface NoticeScope {
@@ -110,7 +131,7 @@ const MAX_KNOWN_PARCELS = 10_000;
 /** Maximum number of entries of one kind and job that are undone and not recorded yet. */
 const MAX_UNDONE = 3;
 
-export const kinds = Object.keys(messageKinds) as MessageKind[];
+export const kinds = noticeKinds;
 
 /** Returns the name of an order group's thread, or of the thread of a job without order group. */
 export function threadName(jobNumber: number, orderGroup: string | null): string {
@@ -133,12 +154,14 @@ export function fold(thread: Thread, event: ThreadEvent, windowMs: number, now: 
   const known = thread.jobs[number];
   if (known && !isBefore(known.mark, event.mark)) return thread;
   const before = known && known.movedTo === undefined ? known : undefined;
-  const job = applyEvent(before ?? newJob(event), event);
+  const { dispatched: _, ...applied } = applyEvent(before ?? newJob(event), event);
+  const job: ThreadJob = event.job.dateOut === null ? applied : { ...applied, dispatched: true };
   const parcels = updateMentions(addAliases(thread.parcels, event), event);
   const entries = updateEntries(thread.entries, job, event, wantedKinds(job, event, parcels), windowMs, now);
   const hasPending = entries.some((entry) => entry.job === number && !entry.undone);
   const next: ThreadJob = { ...job, facts: hasPending ? toFacts(event) : null };
-  const isBlank = !before && entries === thread.entries && sameJob(next, newJob(event));
+  const isBlank =
+    !before && entries === thread.entries && sameJob({ ...next, ...BLANK }, { ...newJob(event), ...BLANK });
   const isSame = entries === thread.entries && parcels === thread.parcels && before && sameJob(next, before);
   if (isBlank || isSame) return thread;
   const marked = { ...next, mark: event.mark, at: event.time };
@@ -165,7 +188,11 @@ export function moveBetweenThreads(
     other === undefined
       ? job
       : isBefore(job.mark, other.mark)
-        ? { ...other, told: other.told ?? job.told, out: other.out ?? job.out }
+        ? {
+            ...{ ...other, told: other.told ?? job.told, out: other.out ?? job.out },
+            // Its return was folded there before the event that moves it.
+            cancelled: other.cancelled.back ? { ...job.cancelled, holds: false } : other.cancelled,
+          }
         : { ...job, told: job.told ?? other.told };
   const mine = from.entries.filter((entry) => entry.job === number);
   const taken = mine.filter(
@@ -207,7 +234,7 @@ export function checkNotice(
   // A job that contradicts the notice would have been put back into this thread.
   if (!job) return true;
   if (job.movedTo !== undefined) return { movedTo: job.movedTo };
-  const isPending = (kind: MessageKind): boolean =>
+  const isPending = (kind: NoticeKind): boolean =>
     thread.entries.some((entry) => entry.kind === kind && entry.job === facts.jobNumber && !entry.undone);
   switch (content.kind) {
     case 'dispatched':
@@ -217,9 +244,11 @@ export function checkNotice(
     case 'dispatch_revoked':
       return job.out === null;
     case 'due_date_changed':
-      return job.due === null || sameTime(job.due.holds, facts.dateDue);
+      return !isDispatched(job) && (job.due === null || sameTime(job.due.holds, facts.dateDue));
     case 'cancelled':
       return job.cancelled.holds;
+    case 'reinstated':
+      return !job.cancelled.holds && !isDispatched(job);
   }
 }
 
@@ -234,18 +263,33 @@ function newJob({ mark, time }: ThreadEvent): ThreadJob {
   };
 }
 
+/** Not compared: a job is stored for its notices only. */
+const BLANK = { dispatched: undefined };
+
+/** Returns whether a job is dispatched. Threads of former releases know it only of dispatches that are notified. */
+function isDispatched({ out, dispatched }: ThreadJob): boolean {
+  return out !== null || dispatched === true;
+}
+
+/** Returns a dispatch, with the latest time that its date can mean. */
+function toDispatch(out: string | null, zone: string | null): Pick<ThreadJob, 'out' | 'outBy'> {
+  const latest = out === null ? undefined : readInstants(out, zone, { midnightIsEndOfDay: true })?.latest;
+  return { out, ...(latest === undefined ? {} : { outBy: latest }) };
+}
+
 /** Returns a job after an event. */
-function applyEvent(job: ThreadJob, { type, changes, job: now }: ThreadEvent): ThreadJob {
+function applyEvent(job: ThreadJob, { type, changes, zone, job: now }: ThreadEvent): ThreadJob {
   switch (type) {
-    case 'job.dispatched':
-      // A dispatch supersedes a cancellation that customers were notified of.
-      return { ...job, out: now.dateOut, cancelled: { holds: false, told: false } };
+    case 'job.dispatched': {
+      const { outBy: _, ...rest } = job;
+      return { ...rest, ...toDispatch(now.dateOut, zone), cancelled: { ...job.cancelled, holds: false } };
+    }
     case 'job.dispatch_revoked':
       return { ...job, out: null };
     case 'job.cancelled':
-      return { ...job, cancelled: { ...job.cancelled, holds: true } };
+      return { ...job, cancelled: { ...job.cancelled, holds: true, back: false } };
     case 'job.reopened':
-      return { ...job, cancelled: { ...job.cancelled, holds: false } };
+      return { ...job, cancelled: { ...job.cancelled, holds: false, back: true } };
     case 'job.due_date_changed': {
       const { dateDue } = changes;
       if (!dateDue) return job;
@@ -256,7 +300,9 @@ function applyEvent(job: ThreadJob, { type, changes, job: now }: ThreadEvent): T
       const to = changes.dateOut?.to ?? null;
       if (to === null || job.out === null) return job;
       const isNotified = job.told !== null && sameDispatch(job.told.out, job.out);
-      return { ...job, out: to, told: job.told && isNotified ? { ...job.told, out: to } : job.told };
+      const { outBy: _, ...rest } = job;
+      const told = job.told && isNotified ? { ...job.told, out: to } : job.told;
+      return { ...rest, ...toDispatch(to, zone), told };
     }
     default:
       return job;
@@ -273,15 +319,17 @@ function wantedKinds(
   job: ThreadJob,
   event: ThreadEvent,
   parcels: Thread['parcels'],
-): ReadonlySet<MessageKind> {
+): ReadonlySet<NoticeKind> {
   const { out, told, due, cancelled } = job;
   const isNotified = out !== null && told !== null && !told.revoked && sameDispatch(told.out, out);
-  const wanted = new Set<MessageKind>();
+  const wanted = new Set<NoticeKind>();
   if (out !== null && !isNotified) wanted.add('dispatched');
   if (out === null && told !== null && !told.revoked) wanted.add('dispatch_revoked');
   if (isNotified && findNewParcels(event.job.tracking, parcels).length > 0) wanted.add('tracking');
-  if (due && !sameTime(due.known, due.holds)) wanted.add('due_date_changed');
+  if (due && !sameTime(due.known, due.holds) && !isDispatched(job)) wanted.add('due_date_changed');
   if (cancelled.holds && !cancelled.told) wanted.add('cancelled');
+  // A dispatch corrects the cancellation as well.
+  if (!cancelled.holds && cancelled.told && !isDispatched(job)) wanted.add('reinstated');
   return wanted;
 }
 
@@ -290,7 +338,7 @@ function updateEntries(
   entries: readonly Entry[],
   job: ThreadJob,
   event: ThreadEvent,
-  wanted: ReadonlySet<MessageKind>,
+  wanted: ReadonlySet<NoticeKind>,
   windowMs: number,
   now: number,
 ): readonly Entry[] {
@@ -326,7 +374,10 @@ function matchesDispatch(notified: string, out: string | null): boolean {
 
 function sameJob(a: ThreadJob, b: ThreadJob): boolean {
   const text = ({ mark: _, at: __, ...rest }: ThreadJob): string =>
-    JSON.stringify([rest.movedTo, rest.out, rest.told, rest.cancelled, rest.due, rest.facts]);
+    JSON.stringify([
+      ...[rest.movedTo, rest.out, rest.outBy, rest.dispatched],
+      ...[rest.told, rest.cancelled, rest.due, rest.facts],
+    ]);
   return text(a) === text(b);
 }
 

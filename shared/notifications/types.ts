@@ -11,9 +11,20 @@ export const messageKinds = {
   tracking: 'Tracking was added after the dispatch notification.',
   dispatch_revoked: 'A dispatch that was notified was revoked.',
   due_date_changed: 'The due date of jobs changed.',
-  cancelled: 'Jobs seem to be cancelled: the ordering API no longer lists them.',
+  cancelled:
+    'Jobs seem to be cancelled: the ordering API no longer lists them. Also the correction, if they are listed again.',
 } as const;
 export type MessageKind = keyof typeof messageKinds;
+
+/**
+ * Kinds of notices. `reinstated` corrects a cancellation that was sent: the job is listed again. Its messages are of the kind `cancelled`
+ * and go to recipients of that kind.
+ */
+export const noticeKinds = [...(Object.keys(messageKinds) as MessageKind[]), 'reinstated'] as const;
+export type NoticeKind = (typeof noticeKinds)[number];
+
+/** Returns the kind of the messages of a notice. */
+export const toMessageKind = (kind: NoticeKind): MessageKind => (kind === 'reinstated' ? 'cancelled' : kind);
 
 /** Default kinds of a recipient. */
 export const DEFAULT_KINDS: readonly MessageKind[] = ['dispatched', 'tracking'];
@@ -58,11 +69,13 @@ export interface JobFacts {
   readonly formerDateDue: string | null;
   /** All parcels of the job. For `tracking`: only the new ones. */
   readonly tracking: readonly Parcel[];
+  /** For `dispatched`: latest time that `dateOut` can mean (epoch ms). Absent if it is not a date. */
+  readonly dispatchedBy?: number;
 }
 
 /** Content of a notice, fixed when its window closes. */
 export interface NoticeContent {
-  readonly kind: MessageKind;
+  readonly kind: NoticeKind;
   readonly orderGroup: string | null;
   /** Ordered by job number. At least one. */
   readonly jobs: readonly JobFacts[];
@@ -87,7 +100,7 @@ export type MessageState = keyof typeof messageStates;
 /** Reasons why a message was not sent or not delivered. */
 export const messageReasons = {
   revoked: 'The change was revoked before the message was sent.',
-  too_old: 'The events are older than `maxAgeHours`.',
+  too_old: 'The dispatch, or the observation of another change, is older than `maxAgeHours`.',
   no_recipient: 'There is no recipient for the message.',
   unsubscribed: 'The recipient has unsubscribed.',
   opted_out: 'The mobile number has opted out of SMS.',

@@ -336,7 +336,9 @@ describe('an SMS', () => {
     expect((await world.messages()).filter(({ reason }) => reason === 'quota')).toHaveLength(1);
     // The next month has its own limit.
     world.clock.now = Date.parse('2026-04-01T12:00:00Z');
-    await world.fold(said(DISPATCHED, 9, world.clock.now, { orderGroup: 'G9' }));
+    await world.fold(
+      said(DISPATCHED, 9, world.clock.now, { orderGroup: 'G9', dateOut: '2026-04-01T10:00:00' }),
+    );
     expect(await world.send(CLOSED_AFTER)).toMatchObject({ sent: 1 });
   });
 

@@ -20,7 +20,12 @@ import {
   listUpcoming,
   takeDueNotices,
 } from '../../shared/notifications/thread-store.ts';
-import { type MessageKind, messageKinds, NOTIFICATIONS_SINK } from '../../shared/notifications/types.ts';
+import {
+  type MessageKind,
+  NOTIFICATIONS_SINK,
+  type NoticeKind,
+  noticeKinds,
+} from '../../shared/notifications/types.ts';
 import { historySchema, keys } from '../../shared/storage/schema.ts';
 import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
 import { type Item, type Table, TableError, type Write } from '../../shared/storage/table.ts';
@@ -307,10 +312,101 @@ describe('changes of a job', () => {
     const changes = { dateDue: { from: DAY_1, to: DAY_2 } };
     await world.fold(
       jobEvent('job.due_date_changed', 1, 0, { dateDue: DAY_2 }, { changes }),
-      dispatched(1, GRACE, { dateDue: DAY_2 }),
+      dispatched(2, GRACE, { dateDue: DAY_2 }),
     );
     expect(await world.finishDue(WINDOW + GRACE)).toEqual([{ kind: 'due_date_changed', jobs: [1] }]);
-    expect(await world.finishDue(WINDOW + 2 * GRACE)).toEqual([{ kind: 'dispatched', jobs: [1] }]);
+    expect(await world.finishDue(WINDOW + 2 * GRACE)).toEqual([{ kind: 'dispatched', jobs: [2] }]);
+  });
+
+  test('a due date is outdated by a dispatch, and notified if the dispatch is reverted', async () => {
+    const world = await createWorld();
+    const changes = { dateDue: { from: DAY_1, to: DAY_2 } };
+    await world.fold(jobEvent('job.due_date_changed', 1, 0, { dateDue: DAY_2 }, { changes }));
+    const notice = required((await world.closeDue(HOUR))[0]);
+    expect((await findValidJobs(world.table, ref, notice.thread, notice.content)).size).toBe(1);
+    await world.fold(dispatched(1, HOUR, { dateDue: DAY_2 }));
+    expect((await findValidJobs(world.table, ref, notice.thread, notice.content)).size).toBe(0);
+    await finishNotice(world.deps, notice);
+    expect(await world.finishDue(2 * HOUR)).toEqual([{ kind: 'dispatched', jobs: [1] }]);
+    const again = { changes: { dateDue: { from: DAY_2, to: '2026-03-09' } } };
+    const later = { dateOut: DAY_1, dateDue: '2026-03-09' };
+    await world.fold(jobEvent('job.due_date_changed', 1, 2 * HOUR, later, again));
+    expect(await world.finishDue(3 * HOUR)).toEqual([]);
+    await world.fold(revoked(1, 3 * HOUR, { dateDue: '2026-03-09' }));
+    expect((await world.finishDue(4 * HOUR)).map(({ kind }) => kind).sort()).toEqual([
+      'dispatch_revoked',
+      'due_date_changed',
+    ]);
+  });
+
+  test('a dispatch counts from its date: the old ones of a window are recorded, the others notified', async () => {
+    const world = await createWorld();
+    await world.fold(
+      dispatched(1, 0, { dateOut: '2026-03-03' }),
+      dispatched(2, 0, { dateOut: '2026-03-02' }),
+      dispatched(3, 0, { dateOut: '2026-03-03T12:00:00Z' }),
+      dispatched(4, 0, { dateOut: 'yesterday' }),
+      dispatched(5, 0, { dateOut: '2026-03-05T12:00:00Z' }),
+    );
+    const [notice, ...others] = await world.closeDue(WINDOW + GRACE);
+    expect(notice?.content.jobs.map(({ jobNumber }) => jobNumber)).toEqual([1, 4, 5]);
+    expect(others).toEqual([]);
+    expect(await world.listRecorded()).toEqual([
+      { kind: 'dispatched', jobs: [2, 3], state: 'suppressed', reason: 'too_old' },
+    ]);
+  });
+
+  test('a time without an offset is read in the zone of the event', async () => {
+    const world = await createWorld();
+    const inZone = (jobNumber: number, zone: string | null) =>
+      jobEvent('job.dispatched', jobNumber, 0, { dateOut: '2026-03-03T23:00:00' }, { zone });
+    await world.fold(inZone(1, 'Pacific/Auckland'), inZone(2, 'America/Los_Angeles'), inZone(3, null));
+    expect(await world.finishDue(WINDOW + GRACE)).toEqual([{ kind: 'dispatched', jobs: [2, 3] }]);
+  });
+
+  test('a job that is back is a correction of its cancellation, once, and names the notice that it corrects', async () => {
+    const world = await createWorld();
+    await world.fold(jobEvent('job.cancelled', 1, 0), jobEvent('job.cancelled', 2, 0));
+    const notice = required((await world.closeDue(HOUR))[0]);
+    await finishNotice(world.deps, notice);
+    await world.fold(jobEvent('job.reopened', 1, HOUR));
+    const [correction, ...others] = await world.closeDue(2 * HOUR);
+    expect(others).toEqual([]);
+    expect(correction).toMatchObject({
+      content: { kind: 'reinstated', jobs: [{ jobNumber: 1 }] },
+      corrects: { 1: { thread: '=SPRING', id: notice.id } },
+      earlier: [notice.id],
+    });
+    await finishNotice(world.deps, required(correction));
+    await world.fold(jobEvent('job.updated', 1, 2 * HOUR, { description: 'Bags' }));
+    expect(await world.finishDue(3 * HOUR)).toEqual([]);
+    await world.fold(jobEvent('job.cancelled', 1, 3 * HOUR));
+    expect(await world.finishDue(4 * HOUR)).toEqual([{ kind: 'cancelled', jobs: [1] }]);
+  });
+
+  test('a job that is back before its cancellation is closed is no correction', async () => {
+    const world = await createWorld();
+    await world.fold(jobEvent('job.cancelled', 1, 0), jobEvent('job.reopened', 1, MINUTE));
+    expect(await world.finishDue(HOUR)).toEqual([]);
+    // Nor is one whose cancellation was too old.
+    world.state.now = START + 60 * HOUR;
+    await world.fold(jobEvent('job.cancelled', 2, 2 * HOUR));
+    expect(await world.finishDue(60 * HOUR)).toEqual([]);
+    await world.fold(jobEvent('job.reopened', 2, 60 * HOUR));
+    expect(await world.finishDue(61 * HOUR)).toEqual([]);
+  });
+
+  test('a cancellation that a former release notified is corrected as well', async () => {
+    const world = await createWorld();
+    await world.fold(jobEvent('job.cancelled', 1, 0));
+    expect(await world.finishDue(HOUR)).toHaveLength(1);
+    const item = required(await world.table.get(keys.thread(ref, '=SPRING')));
+    const state = JSON.parse(String(item.state)) as { jobs: Record<string, { cancelled: object }> };
+    required(state.jobs['1']).cancelled = { holds: true, told: true };
+    await world.table.write({ put: { ...item, state: JSON.stringify(state) } });
+    await world.fold(jobEvent('job.reopened', 1, HOUR));
+    const [correction] = await world.closeDue(2 * HOUR);
+    expect(correction).toMatchObject({ content: { kind: 'reinstated' }, corrects: {} });
   });
 
   test('a dispatch that is restored within its window is notified at the original time', async () => {
@@ -629,19 +725,22 @@ describe('failures', () => {
   test("changes that exceed a thread's capacity at closing are closed in parts", async () => {
     const world = await createWorld();
     const noise = () => randomBytes(150).toString('base64');
-    for (let job = 1; job <= 20; job += 1) {
+    const jobs = Array.from({ length: 20 }, (_, place) => place + 1);
+    await world.fold(...jobs.map((job) => dispatched(job, 0)));
+    expect(await world.finishDue(HOUR)).toHaveLength(1);
+    for (const job of jobs) {
       const tracking = Array.from({ length: 50 }, () => ({ number: noise(), link: null }));
       const change = { changes: { dateDue: { from: '2026-03-05', to: '2026-03-06' } } };
       await world.fold(
-        dispatched(job, 0, { tracking }),
-        jobEvent('job.due_date_changed', job, 1, { dateOut: DAY_1, tracking }, change),
-        jobEvent('job.cancelled', job, 2, { dateOut: DAY_1, tracking }),
+        revoked(job, HOUR, { tracking }),
+        jobEvent('job.due_date_changed', job, HOUR + 1, { tracking }, change),
+        jobEvent('job.cancelled', job, HOUR + 2, { tracking }),
       );
     }
     expect(await world.listRecorded()).toEqual([]);
     const notices = [];
-    for (let at = HOUR; at < HOUR + MINUTE; at += 6_000) notices.push(...(await world.finishDue(at)));
-    for (const kind of ['dispatched', 'due_date_changed', 'cancelled']) {
+    for (let at = 2 * HOUR; at < 2 * HOUR + MINUTE; at += 6_000) notices.push(...(await world.finishDue(at)));
+    for (const kind of ['dispatch_revoked', 'due_date_changed', 'cancelled']) {
       const jobs = notices.flatMap((notice) => (notice.kind === kind ? notice.jobs : []));
       expect(jobs.sort((a, b) => a - b)).toEqual(Array.from({ length: 20 }, (_, place) => place + 1));
     }
@@ -700,7 +799,7 @@ describe('failures', () => {
     // Nothing is left to store.
     const thread = await world.table.get(keys.thread(ref, '=SPRING'));
     expect(thread?.ttl).toBeLessThanOrEqual((START + weeks) / 1000);
-    await world.fold(dispatched(3, weeks));
+    await world.fold(dispatched(3, weeks, { dateOut: '2026-04-13T10:00:00' }));
     expect(await world.finishDue(weeks + HOUR)).toEqual([{ kind: 'dispatched', jobs: [3] }]);
   });
 
@@ -773,8 +872,19 @@ eachTable('as drains do it', (makeTable, _kind, makeHistoryTable) => {
 
 /** A possible life of a job upstream: one step is one event, or none if it is impossible. */
 const ACTS = [
-  ...['dispatch', 'dispatch', 'dispatch', 'dispatch', 'revoke', 'revoke', 'correct', 'track', 'track'],
-  ...['link', 'untrack', 'due', 'due', 'cancel', 'reopen', 'move', 'rename'],
+  ...[
+    'dispatch',
+    'dispatch',
+    'dispatch',
+    'dispatch',
+    'stale',
+    'revoke',
+    'revoke',
+    'correct',
+    'track',
+    'track',
+  ],
+  ...['link', 'untrack', 'due', 'due', 'cancel', 'cancel', 'reopen', 'reopen', 'reopen', 'move', 'rename'],
 ] as const;
 const GAPS = [0, 1000, 20_000, MINUTE, 2 * MINUTE, 4 * MINUTE, 6 * MINUTE, 20 * MINUTE, 3 * HOUR, 26 * HOUR];
 const JOBS = [1, 2, 3, 4];
@@ -803,7 +913,9 @@ const bornAs = (job: number): Life => ({
   ...{ dateOut: null, dateDue: null, cancelled: false, tracking: [], description: `Job ${job}` },
   orderGroup: job === 4 ? null : job === 3 ? 'B' : 'A',
 });
-const DAYS = ['2026-03-04T10:00:00', '2026-03-05T10:00:00', '2026-03-05T16:00:00'];
+/** Times from midnight of the day of the observation to the dispatch, hours: of recent dispatches, and of one that is too old. */
+const DISPATCHED_AFTER = [10, 34, 40];
+const STALE_AFTER = -62;
 const PARCELS = ['1Z1', '1Z2', '1Z3'];
 
 /** The events of a life: each observation, and the job after it. */
@@ -819,8 +931,10 @@ function live(all: readonly Step[]): { draft: EventDraft; life: Life; job: numbe
     let type: Type | undefined;
     let changes: object = {};
     let more: object = {};
-    const day = DAYS[n] ?? '';
-    if (act === 'dispatch' && was.dateOut === null) {
+    const hours = act === 'stale' ? STALE_AFTER : (DISPATCHED_AFTER[n] ?? 0);
+    const midnight = Math.floor((START + at) / (24 * HOUR)) * 24 * HOUR;
+    const day = new Date(midnight + hours * HOUR).toISOString().slice(0, 19);
+    if ((act === 'dispatch' || act === 'stale') && was.dateOut === null) {
       type = 'job.dispatched';
       life.dateOut = day;
       life.cancelled = false;
@@ -1106,10 +1220,13 @@ function expectTrue({ events, outs }: Played): void {
           );
         }
         if (kind === 'dispatch_revoked') return life.dateOut === null;
-        if (kind === 'due_date_changed') return life.dateDue === facts.dateDue;
-        return life.cancelled;
+        if (kind === 'due_date_changed') return life.dateDue === facts.dateDue && life.dateOut === null;
+        return kind === 'cancelled' ? life.cancelled : !life.cancelled && life.dateOut === null;
       });
       expect(fits.length, JSON.stringify({ kind, facts, known })).toBeGreaterThan(0);
+      // Without a zone the dispatch was at the latest at that time in UTC−12.
+      if (kind === 'dispatched')
+        expect(at - Date.parse(`${facts.dateOut}-12:00`)).toBeLessThanOrEqual(24 * HOUR);
     }
   }
 }
@@ -1155,16 +1272,21 @@ function expectNotified({ events, outs, recorded }: Played): void {
           belief.due = facts.dateDue;
           break;
         case 'cancelled':
-          if (!types.includes('job.dispatched')) expect(belief.cancelled).toBe(false);
+          expect(belief.cancelled).toBe(false);
           belief.cancelled = true;
+          break;
+        case 'reinstated':
+          expect(belief.cancelled).toBe(true);
+          belief.cancelled = false;
           break;
         case 'tracking':
           expect(belief.day).not.toBeNull();
       }
     }
     if (knowsDays) expect(belief.taken ? null : belief.day).toBe(getDay(now.dateOut));
-    if (knowsDue) expect(belief.due).toBe(now.dateDue);
-    if (now.cancelled && !isTooOld('cancelled')) expect(belief.cancelled).toBe(true);
+    // After a dispatch a new due date is no news.
+    if (knowsDue && now.dateOut === null) expect(belief.due).toBe(now.dateDue);
+    if (now.dateOut === null && !isTooOld('cancelled')) expect(belief.cancelled).toBe(now.cancelled);
 
     const groups = [bornAs(job), ...lived.map(({ life }) => life)].map(({ orderGroup }) => orderGroup);
     const ofThreads = ordered.filter(({ notice }) =>
@@ -1219,7 +1341,7 @@ test('for any life, order of folding, redelivery and crash, notices are true whe
     notices: 0,
     recorded: 0,
     faults: 0,
-    kinds: new Set<string>(),
+    kinds: new Set<NoticeKind>(),
     reasons: new Set<string | null>(),
   };
   await fc.assert(
@@ -1238,7 +1360,7 @@ test('for any life, order of folding, redelivery and crash, notices are true whe
   // The property is meaningful only with actions.
   expect(seen.notices).toBeGreaterThan(RUNS);
   expect(seen.faults).toBeGreaterThan(RUNS / 10);
-  expect([...seen.kinds].sort()).toEqual(Object.keys(messageKinds).sort());
+  expect([...seen.kinds].sort()).toEqual([...noticeKinds].sort());
   expect([...seen.reasons].sort()).toEqual(['revoked', 'too_old']);
 }, 300_000);
 

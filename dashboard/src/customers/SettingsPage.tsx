@@ -152,7 +152,7 @@ function SettingsForm(props: {
             />
             <TextInput
               label="Maximum age (hours)"
-              description="Older changes are not sent."
+              description="Older changes are not sent. A dispatch counts from its date."
               inputMode="numeric"
               {...field('maxAgeHours')}
             />

@@ -8,6 +8,7 @@ const ON_WAY = `{% if group %}${JOBS} Ihrer Bestellung {{ order }} {{ count | pl
 const NEW_DATE =
   '{% if date_due %}Neuer Termin für Ihre Bestellung {{ order }}: {{ date_due }}{% else %}Geänderte Termine Ihrer Bestellung {{ order }}{% endif %}';
 const CANCELLED = `{% if group %}${JOBS} Ihrer Bestellung {{ order }} {{ count | plural: "wurde", "wurden" }} offenbar storniert{% else %}Ihre Bestellung {{ order }} wurde offenbar storniert{% endif %}`;
+const REINSTATED = `{% if group %}${JOBS} Ihrer Bestellung {{ order }} {{ count | plural: "ist", "sind" }} nicht storniert{% else %}Ihre Bestellung {{ order }} ist nicht storniert{% endif %}`;
 
 /** German texts, in the formal address. */
 export const german: Texts = {
@@ -73,6 +74,13 @@ export const german: Texts = {
       intro: `${GREETING}{% if count == 1 %}dieser Druckauftrag wird{% else %}diese {{ count }} Druckaufträge werden{% endif %} in der Produktion nicht mehr geführt und {{ count | plural: "wurde", "wurden" }} offenbar storniert.`,
       outro: 'Wenn Sie das nicht erwartet haben, melden Sie sich bitte bei uns.',
     },
+    reinstated: {
+      subject: REINSTATED,
+      preheader: 'Wir hatten irrtümlich eine Stornierung gemeldet. Bitte entschuldigen Sie.',
+      heading: REINSTATED,
+      intro: `${GREETING}wir hatten Ihnen mitgeteilt, dass {% if count == 1 %}dieser Druckauftrag{% else %}diese {{ count }} Druckaufträge{% endif %} offenbar storniert {{ count | plural: "wurde", "wurden" }}. Das war ein Irrtum: {{ count | plural: "Er wird", "Sie werden" }} in der Produktion wieder geführt. Bitte entschuldigen Sie die Verwirrung.`,
+      outro: '',
+    },
   },
   sms: {
     dispatched: {
@@ -89,6 +97,9 @@ export const german: Texts = {
     },
     cancelled: {
       text: `{{ brand.name }}: ${CANCELLED}${DETAILS}. Nicht erwartet? Bitte melden Sie sich bei uns.`,
+    },
+    reinstated: {
+      text: `{{ brand.name }}: Unsere Stornierungsmeldung war ein Irrtum. ${REINSTATED}${DETAILS}.`,
     },
   },
 };

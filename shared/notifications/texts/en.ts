@@ -11,6 +11,7 @@ export function english(canceled: 'canceled' | 'cancelled'): Texts {
   const newDate =
     '{% if date_due %}New due date for your order {{ order }}: {{ date_due }}{% else %}Changed due dates of your order {{ order }}{% endif %}';
   const cancelled = `{% if group %}${JOBS.replace('a print', 'A print')} of your order {{ order }} {{ count | plural: "seems", "seem" }} to be ${canceled}{% else %}Your order {{ order }} seems to be ${canceled}{% endif %}`;
+  const reinstated = `{% if group %}${JOBS.replace('a print', 'A print')} of your order {{ order }} {{ count | plural: "is", "are" }} not ${canceled}{% else %}Your order {{ order }} is not ${canceled}{% endif %}`;
   return {
     labels: {
       job: (jobNumber) => `Job ${jobNumber}`,
@@ -74,6 +75,13 @@ export function english(canceled: 'canceled' | 'cancelled'): Texts {
         intro: `${GREETING}{% if count == 1 %}This print job is{% else %}These {{ count }} print jobs are{% endif %} no longer listed in production. It seems that {{ count | plural: "it was", "they were" }} ${canceled}.`,
         outro: 'If you did not expect this, please contact us.',
       },
+      reinstated: {
+        subject: reinstated,
+        preheader: 'Our cancellation notification was wrong. We apologize.',
+        heading: reinstated,
+        intro: `${GREETING}We notified you that {% if count == 1 %}this print job seemed{% else %}these {{ count }} print jobs seemed{% endif %} to be ${canceled}. That was wrong: {{ count | plural: "it is", "they are" }} listed in production again. We apologize for the confusion.`,
+        outro: '',
+      },
     },
     sms: {
       dispatched: {
@@ -90,6 +98,9 @@ export function english(canceled: 'canceled' | 'cancelled'): Texts {
       },
       cancelled: {
         text: `{{ brand.name }}: ${cancelled}${DETAILS}. Not expected? Please contact us.`,
+      },
+      reinstated: {
+        text: `{{ brand.name }}: Our cancellation message was wrong. ${reinstated}${DETAILS}.`,
       },
     },
   };

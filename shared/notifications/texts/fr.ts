@@ -9,6 +9,7 @@ const ON_WAY = `{% if group %}${JOBS} de votre commande {{ order }} {{ count | p
 const NEW_DATE =
   '{% if date_due %}Nouvelle échéance pour votre commande {{ order }}\u00a0: {{ date_due }}{% else %}Nouvelles échéances pour votre commande {{ order }}{% endif %}';
 const CANCELLED = `{% if group %}${JOBS} de votre commande {{ order }} {{ count | plural: "semble annulé", "semblent annulés" }}{% else %}Votre commande {{ order }} semble annulée{% endif %}`;
+const REINSTATED = `{% if group %}${JOBS} de votre commande {{ order }} {{ count | plural: "n’est pas annulé", "ne sont pas annulés" }}{% else %}Votre commande {{ order }} n’est pas annulée{% endif %}`;
 
 /** French texts, in the formal address. A colon is preceded by a non-breaking space. */
 export const french: Texts = {
@@ -75,6 +76,13 @@ export const french: Texts = {
       intro: `${GREETING}{% if count == 1 %}Ce travail d’impression ne figure{% else %}Ces {{ count }} travaux d’impression ne figurent{% endif %} plus dans la production et {{ count | plural: "semble annulé", "semblent annulés" }}.`,
       outro: 'Si vous ne vous y attendiez pas, veuillez nous contacter.',
     },
+    reinstated: {
+      subject: REINSTATED,
+      preheader: 'Nous vous avons annoncé une annulation par erreur. Veuillez nous en excuser.',
+      heading: REINSTATED,
+      intro: `${GREETING}Nous vous avons annoncé que {% if count == 1 %}ce travail d’impression semblait annulé{% else %}ces {{ count }} travaux d’impression semblaient annulés{% endif %}. C’était une erreur\u00a0: {{ count | plural: "il figure", "ils figurent" }} de nouveau dans la production. Veuillez nous excuser pour cette confusion.`,
+      outro: '',
+    },
   },
   sms: {
     dispatched: {
@@ -91,6 +99,9 @@ export const french: Texts = {
     },
     cancelled: {
       text: `{{ brand.name }}\u00a0: ${CANCELLED.replace('Un travail', 'un travail').replace('Votre', 'votre')}${DETAILS}. Inattendu\u00a0? Contactez-nous.`,
+    },
+    reinstated: {
+      text: `{{ brand.name }}\u00a0: l’annulation a été annoncée par erreur. ${REINSTATED}${DETAILS}.`,
     },
   },
 };

@@ -1,5 +1,5 @@
 /** Types of the built-in texts of a language. */
-import type { MessageKind } from '../types.ts';
+import type { NoticeKind } from '../types.ts';
 
 /** Texts of the layout around a template. */
 export interface Labels {
@@ -33,7 +33,7 @@ export interface Labels {
 export interface Texts {
   readonly labels: Labels;
   readonly email: {
-    readonly [kind in MessageKind]: {
+    readonly [kind in NoticeKind]: {
       readonly subject: string;
       readonly preheader: string;
       readonly heading: string;
@@ -41,5 +41,5 @@ export interface Texts {
       readonly outro: string;
     };
   };
-  readonly sms: { readonly [kind in MessageKind]: { readonly text: string } };
+  readonly sms: { readonly [kind in NoticeKind]: { readonly text: string } };
 }
