@@ -2,12 +2,12 @@
 import { Button } from '@mantine/core';
 import { keepPreviousData, type QueryKey, useInfiniteQuery } from '@tanstack/react-query';
 import { type ReactNode, useState } from 'react';
-import { Hidden } from './components.tsx';
+import { Empty, Hidden, Loaded } from './components.tsx';
 import css from './DataTable.module.css';
+import type { LoadedQuery } from './queries.ts';
 
 /** A column of {@link DataTable}. */
 export interface Column<T> {
-  readonly name: string;
   readonly render: (row: T) => ReactNode;
   /** Right-aligned, for numbers. */
   readonly right?: boolean;
@@ -19,18 +19,24 @@ export interface Column<T> {
   readonly hasContent?: (row: T) => boolean;
 }
 
+/** Columns by their names. A function is a column without options. */
+export type Columns<T> = Readonly<Record<string, Column<T> | Column<T>['render']>>;
+
+interface TableProps<T> {
+  readonly label: string;
+  readonly columns: Columns<T>;
+  readonly keyOf: (row: T) => string;
+}
+
 /** Number of rows before "Show all". */
 const FIRST_ROWS = 60;
 
 /** Table; on narrow screens each row is a card. The first column is the row header. */
-export function DataTable<T>(props: {
-  readonly label: string;
-  readonly columns: readonly Column<T>[];
-  readonly rows: readonly T[];
-  readonly keyOf: (row: T) => string;
-}) {
+export function DataTable<T>(props: TableProps<T> & { readonly rows: readonly T[] }) {
   const { label, rows, keyOf } = props;
-  const columns = props.columns.filter(({ hasContent: has }) => has === undefined || rows.some(has));
+  const columns = Object.entries(props.columns)
+    .map(([name, column]) => ({ name, ...(typeof column === 'function' ? { render: column } : column) }))
+    .filter(({ hasContent }) => hasContent === undefined || rows.some(hasContent));
   const [all, setAll] = useState(false);
   const shown = all ? rows : rows.slice(0, FIRST_ROWS);
   return (
@@ -39,8 +45,8 @@ export function DataTable<T>(props: {
       <table className={css.rows} role="table" aria-label={label}>
         <thead role="rowgroup">
           <tr role="row">
-            {columns.map(({ name, hiddenName, ...column }) => (
-              <th key={name} role="columnheader" scope="col" {...toAttributes(column)}>
+            {columns.map(({ name, hiddenName, right, wide }) => (
+              <th key={name} role="columnheader" scope="col" data-right={right} data-wide={wide}>
                 {hiddenName ? <Hidden>{name}</Hidden> : name}
               </th>
             ))}
@@ -49,49 +55,59 @@ export function DataTable<T>(props: {
         <tbody role="rowgroup">
           {shown.map((row) => (
             <tr key={keyOf(row)} role="row">
-              {columns.map(({ name, render, hiddenName, ...column }, at) =>
-                at === 0 ? (
-                  <th key={name} role="rowheader" scope="row">
+              {columns.map(({ name, render, hiddenName, right, wide }, at) => {
+                const Cell = at === 0 ? 'th' : 'td';
+                const attributes =
+                  at === 0
+                    ? { role: 'rowheader', scope: 'row' }
+                    : { role: 'cell', 'data-label': hiddenName ? undefined : name, 'data-right': right };
+                return (
+                  <Cell key={name} {...attributes} data-wide={wide}>
                     {render(row)}
-                  </th>
-                ) : (
-                  <td
-                    key={name}
-                    role="cell"
-                    data-label={hiddenName ? undefined : name}
-                    {...toAttributes(column)}
-                  >
-                    {render(row)}
-                  </td>
-                ),
-              )}
+                  </Cell>
+                );
+              })}
             </tr>
           ))}
         </tbody>
       </table>
       {/* biome-ignore-end lint/a11y/noRedundantRoles: as above */}
       {shown.length < rows.length ? (
-        <div className={css.more}>
-          <Button size="xs" variant="default" onClick={() => setAll(true)}>
-            Show all {rows.length.toLocaleString()}
-          </Button>
-        </div>
+        <More label={`Show all ${rows.length.toLocaleString()}`} onClick={() => setAll(true)} />
       ) : null}
     </>
   );
 }
 
-const toAttributes = ({ right, wide }: Pick<Column<never>, 'right' | 'wide'>) => ({
-  'data-right': right || undefined,
-  'data-wide': wide || undefined,
-});
+/** Table of a list that is being loaded: also shows an error, `empty` if there are no rows, and the button for more. */
+export function QueryTable<T>(
+  props: TableProps<T> & {
+    readonly query: LoadedQuery<readonly T[]> & Partial<NextPage>;
+    readonly empty: ReactNode;
+    /** Label of the button that loads the next page. */
+    readonly more?: string;
+  },
+) {
+  const { query, empty, more, ...table } = props;
+  return (
+    <>
+      <Loaded query={query}>
+        {(rows) => {
+          if (rows.length > 0) return <DataTable {...table} rows={rows} />;
+          return query.hasNextPage ? null : <Empty>{empty}</Empty>;
+        }}
+      </Loaded>
+      <LoadMore query={query} label={more} />
+    </>
+  );
+}
 
 /** A page of a list. `next`: cursor of the next page. */
 interface ListPage {
   readonly next: string | null;
 }
 
-/** Loads a list page by page. `rows`: all loaded entries; `undefined` before the first page. */
+/** Loads a list page by page. `data`: all loaded entries; `undefined` before the first page. */
 export function usePages<P extends ListPage, T>(options: {
   readonly queryKey: QueryKey;
   readonly fetchPage: (after: string | undefined, signal: AbortSignal) => Promise<P>;
@@ -111,20 +127,38 @@ export function usePages<P extends ListPage, T>(options: {
     placeholderData: keepPreviousData,
     enabled,
   });
-  return { ...query, rows: query.data?.pages.flatMap(toRows) };
+  return { ...query, data: query.data?.pages.flatMap(toRows), pages: query.data?.pages };
 }
 
+type NextPage = Pick<ReturnType<typeof usePages>, 'hasNextPage' | 'isFetchingNextPage' | 'fetchNextPage'>;
+
 /** Button that loads the next page of a list, if there is one. */
-export function LoadMore(props: {
-  readonly query: Pick<ReturnType<typeof usePages>, 'hasNextPage' | 'isFetchingNextPage' | 'fetchNextPage'>;
-  readonly label?: string;
+export function LoadMore({
+  query,
+  label = 'Show more',
+}: {
+  readonly query: Partial<NextPage>;
+  readonly label?: string | undefined;
 }) {
-  const { hasNextPage, isFetchingNextPage, fetchNextPage } = props.query;
+  const { hasNextPage, isFetchingNextPage = false, fetchNextPage } = query;
   return hasNextPage ? (
+    <More label={label} loading={isFetchingNextPage} onClick={() => void fetchNextPage?.()} />
+  ) : null;
+}
+
+function More({
+  label,
+  ...button
+}: {
+  readonly label: string;
+  readonly loading?: boolean;
+  readonly onClick: () => void;
+}) {
+  return (
     <div className={css.more}>
-      <Button size="xs" variant="default" loading={isFetchingNextPage} onClick={() => void fetchNextPage()}>
-        {props.label ?? 'Show more'}
+      <Button size="xs" variant="default" {...button}>
+        {label}
       </Button>
     </div>
-  ) : null;
+  );
 }

@@ -1,5 +1,5 @@
 /** Components that all pages share. */
-import { Button, Group, Modal, TextInput } from '@mantine/core';
+import { Button, Group, Modal, TextInput, VisuallyHidden } from '@mantine/core';
 import { useMediaQuery } from '@mantine/hooks';
 import { notifications } from '@mantine/notifications';
 import {
@@ -15,6 +15,7 @@ import {
 import { Link } from 'wouter';
 import { ApiError } from '../../client/index.ts';
 import { toErrorMessage } from './api.ts';
+import type { LoadedQuery } from './queries.ts';
 import css from './ui.module.css';
 
 /** Severity of a state. Shown by colour and shape, never by colour alone. */
@@ -59,17 +60,32 @@ export function Panel(props: {
   readonly title: string;
   readonly aside?: ReactNode;
   readonly children: ReactNode;
-  readonly className?: string | undefined;
 }) {
   const id = useId();
   return (
-    <section className={`${css.panel} ${props.className ?? ''}`} aria-labelledby={id}>
+    <section className={css.panel} aria-labelledby={id}>
       <div className={css.panelHead}>
         <h2 id={id}>{props.title}</h2>
         {props.aside ? <div className={css.hint}>{props.aside}</div> : null}
       </div>
       {props.children}
     </section>
+  );
+}
+
+/** Links between the pages of a section. */
+export function Tabs(props: {
+  readonly label: string;
+  readonly tabs: readonly { readonly name: string; readonly href: string; readonly isCurrent: boolean }[];
+}) {
+  return (
+    <nav className={css.tabs} aria-label={props.label}>
+      {props.tabs.map(({ name, href, isCurrent }) => (
+        <Link key={name} href={href} aria-current={isCurrent ? 'page' : undefined}>
+          {name}
+        </Link>
+      ))}
+    </nav>
   );
 }
 
@@ -82,6 +98,7 @@ export function Statistic(props: {
   readonly href?: string | undefined;
 }) {
   const { name, value, note, tone = 'plain', href } = props;
+  const attributes = { className: css.figure ?? '', 'data-tone': tone };
   const content = (
     <>
       <span className={css.hint}>{name}</span>
@@ -89,22 +106,13 @@ export function Statistic(props: {
       <span className={`${css.hint} ${css.figureNote}`}>{note}</span>
     </>
   );
-  if (href === undefined) {
-    return (
-      <div className={css.figure} data-tone={tone}>
-        {content}
-      </div>
-    );
-  }
+  if (href === undefined) return <div {...attributes}>{content}</div>;
   // An anchor on the same page is a plain link: the router would only change the address.
-  return href.startsWith('#') ? (
-    <a className={css.figure} data-tone={tone} href={href}>
+  const Anchor = href.startsWith('#') ? 'a' : Link;
+  return (
+    <Anchor {...attributes} href={href}>
       {content}
-    </a>
-  ) : (
-    <Link className={css.figure} data-tone={tone} href={href}>
-      {content}
-    </Link>
+    </Anchor>
   );
 }
 
@@ -154,13 +162,7 @@ export function NotFound({ href, children }: { readonly href: string; readonly c
 }
 
 /** An error message with its request id, and a button that calls `again`, if given. */
-export function Failure({
-  error,
-  again,
-}: {
-  readonly error: unknown;
-  readonly again?: (() => unknown) | undefined;
-}) {
+export function Failure({ error, again }: { readonly error: unknown; readonly again?: () => unknown }) {
   const id = error instanceof ApiError ? error.requestId : undefined;
   const button = again ? (
     <Button size="xs" variant="default" onClick={() => void again()}>
@@ -175,14 +177,29 @@ export function Failure({
   );
 }
 
-/** A list of names and values. Omits values that are `undefined`. */
-export function Facts({ rows }: { readonly rows: Readonly<Record<string, ReactNode>> }) {
+/** Shows the data of a query, its error if there are none, or `loading` before. */
+export function Loaded<T>(props: {
+  readonly query: LoadedQuery<T>;
+  readonly loading?: ReactNode;
+  readonly children: (data: T) => ReactNode;
+}) {
+  const { data, error, refetch } = props.query;
+  if (data !== undefined) return props.children(data);
+  return error ? <Failure error={error} again={refetch} /> : props.loading;
+}
+
+/** A list of names and values. Omits values that are `undefined`. `renderName`: default is the name. */
+export function Facts(props: {
+  readonly rows: Readonly<Record<string, ReactNode>>;
+  readonly renderName?: (name: string) => ReactNode;
+}) {
+  const { rows, renderName = (name) => name } = props;
   return (
     <dl className={css.facts}>
       {Object.entries(rows).map(([name, value]) =>
         value === undefined ? null : (
           <Fragment key={name}>
-            <dt>{name}</dt>
+            <dt>{renderName(name)}</dt>
             <dd>{value ?? '–'}</dd>
           </Fragment>
         ),
@@ -196,15 +213,20 @@ export function useNarrow(): boolean {
   return useMediaQuery('(max-width: 47.99rem)', undefined, { getInitialValueInEffect: false });
 }
 
-/** Placeholder while a part of the page loads. Invisible; marks the page as busy for screen readers. */
-export function Loading() {
-  return <div className={css.hidden} aria-busy="true" />;
+/** Placeholder that reserves the height of a page, so that the layout does not shift. */
+export function Waiting() {
+  return (
+    <div className={css.waiting} role="status">
+      <VisuallyHidden>Loading</VisuallyHidden>
+    </div>
+  );
 }
 
+/** Placeholder while a part of the page loads. Invisible; marks the page as busy for screen readers. */
+export const Loading = () => <VisuallyHidden aria-busy="true" />;
+
 /** Text for screen readers only. */
-export function Hidden({ children }: { readonly children: ReactNode }) {
-  return <span className={css.hidden}>{children}</span>;
-}
+export { VisuallyHidden as Hidden } from '@mantine/core';
 
 /** Shows a notification that screen readers announce and that disappears after a few seconds. */
 export function showToast(message: string, tone: Tone = 'good'): void {
@@ -261,13 +283,8 @@ export function ConfirmProvider({ children }: { readonly children: ReactNode }) 
   );
 }
 
-function ConfirmForm({
-  confirmation,
-  close,
-}: {
-  readonly confirmation: Confirmation;
-  readonly close: () => void;
-}) {
+function ConfirmForm(props: { readonly confirmation: Confirmation; readonly close: () => void }) {
+  const { confirmation, close } = props;
   const [typed, setTyped] = useState('');
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>(null);

@@ -1,10 +1,12 @@
 /** Forms that are validated with the schemas of the HTTP API and show API errors at the field they name. */
 import { type UseFormReturnType, useForm } from '@mantine/form';
-import { useRef, useState } from 'react';
+import { useEffect, useRef, useState } from 'react';
 import type * as z from 'zod';
 import { ApiError } from '../../client/index.ts';
 import { toErrorMessage } from './api.ts';
 import { type FieldErrors, toFieldMessage, toFieldPath, validate } from './form-validation.ts';
+import { findChangedFields, rebase } from './form-values.ts';
+import type { Resource } from './resources.ts';
 import { useLeaveGuard } from './unsaved-changes.ts';
 
 /** State and actions of a form. */
@@ -23,6 +25,16 @@ export interface ApiForm<V extends object> {
   readonly markSaved: (values?: V) => void;
   /** Submit handler: validates, sends, and shows errors at their fields. */
   readonly submit: (event?: React.FormEvent<HTMLFormElement>) => void;
+  /** Loads the latest version of the edited resource, and keeps the edits. `undefined`: the form edits no resource. */
+  readonly reload?: () => Promise<void>;
+  /** Labels of the fields that others modified, after `reload`. */
+  readonly modified?: readonly string[] | null;
+}
+
+interface FormRules<V> {
+  readonly schema: z.ZodType;
+  readonly toField?: (path: readonly PropertyKey[], values: V, rule: string) => string | undefined;
+  readonly check?: (values: V) => FieldErrors;
 }
 
 /**
@@ -30,14 +42,13 @@ export interface ApiForm<V extends object> {
  * Field paths are paths of the body; `toField` maps those that differ. `check` returns errors that only the form values show.
  * Include a required text in the body even if it is empty, so that its rule is reported.
  */
-export function useApiForm<V extends object>(options: {
-  readonly schema: z.ZodType;
-  readonly initial: V;
-  readonly toBody: (values: V) => unknown;
-  readonly send: (body: never) => Promise<unknown>;
-  readonly toField?: (path: readonly PropertyKey[], values: V, rule: string) => string | undefined;
-  readonly check?: (values: V) => FieldErrors;
-}): ApiForm<V> {
+export function useApiForm<V extends object>(
+  options: FormRules<V> & {
+    readonly initial: V;
+    readonly toBody: (values: V) => unknown;
+    readonly send: (body: never, values: V) => Promise<unknown>;
+  },
+): ApiForm<V> {
   const { schema, initial, toBody, send, toField, check } = options;
   const [formError, setFormError] = useState<string | null>(null);
   const [error, setError] = useState<unknown>(null);
@@ -66,7 +77,7 @@ export function useApiForm<V extends object>(options: {
       setBusy(true);
       isMarked.current = false;
       try {
-        await send(toBody(values) as never);
+        await send(toBody(values) as never, values);
         if (!isMarked.current) saved.current = JSON.stringify(values);
       } catch (cause) {
         const message = toErrorMessage(cause);
@@ -91,6 +102,58 @@ export function useApiForm<V extends object>(options: {
     isMarked.current = true;
   };
   return { form, formError, error, busy, failedAttempts, dirty, markSaved, submit };
+}
+
+/**
+ * Creates a form that edits a resource. It follows the latest version until the user edits the form, so that a save cannot
+ * overwrite changes of others unseen. `base`: the version that it edits.
+ */
+export function useResourceForm<T extends { readonly revision: number }, V extends object>(
+  options: FormRules<V> & {
+    readonly resource: Resource<T>;
+    readonly toValues: (resource: T) => V;
+    readonly toBody: (values: V, base: T) => unknown;
+    /** Sends the change of `base`. */
+    readonly save: (body: never, base: T) => Promise<T>;
+    /** Labels of the fields of the resource, for the list of those that others modified. */
+    readonly labels: Readonly<Partial<Record<keyof T, string>>>;
+  },
+): ApiForm<V> & { readonly base: T } {
+  const { resource, toValues, toBody, save, labels, ...rules } = options;
+  const { latest } = resource;
+  const [base, setBase] = useState(latest);
+  const [modified, setModified] = useState<readonly string[] | null>(null);
+  const apiForm = useApiForm<V>({
+    ...rules,
+    initial: toValues(latest),
+    toBody: (values) => toBody(values, base),
+    send: async (body, values) => {
+      const saved = await save(body, base);
+      edit(saved, values);
+      setModified(null);
+      resource.store(saved);
+    },
+  });
+  const { form, dirty, markSaved } = apiForm;
+  /** Edits another version. Values that differ from `before` are kept. */
+  function edit(version: T, before: V): void {
+    const values = toValues(version);
+    form.setValues(rebase(before, form.getValues(), values));
+    markSaved(values);
+    setBase(version);
+  }
+  // biome-ignore lint/correctness/useExhaustiveDependencies: runs once for each revision
+  useEffect(() => {
+    if (latest.revision <= base.revision || dirty) return;
+    edit(latest, toValues(base));
+    setModified(null);
+  }, [latest.revision, dirty]);
+  const reload = async (): Promise<void> => {
+    const version = await resource.read();
+    setModified(findChangedFields(base, version, labels));
+    edit(version, toValues(base));
+  };
+  return { ...apiForm, base, reload, modified };
 }
 
 /** Reports whether a change failed because the resource was modified after it was loaded. */

@@ -51,3 +51,10 @@ export function useRegions(): UseQueryResult<readonly Region[]> {
     refetchInterval: 15_000,
   });
 }
+
+/** A query whose result is shown. */
+export interface LoadedQuery<T> {
+  readonly data: T | undefined;
+  readonly error: unknown;
+  readonly refetch: () => unknown;
+}

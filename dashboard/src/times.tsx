@@ -85,8 +85,19 @@ export function isToday(at: string): boolean {
   return new Date(at).toDateString() === new Date().toDateString();
 }
 
-/** Relative time, kept up to date; renders only when its text changes. */
-export function RelativeTime({ at }: { readonly at: string }) {
+/** Relative time, kept up to date. `none`: shown if there is no time. */
+export function RelativeTime({
+  at,
+  none = '–',
+}: {
+  readonly at: string | null | undefined;
+  readonly none?: string;
+}) {
+  return at ? <Ago at={at} /> : none;
+}
+
+/** Renders only when its text changes. */
+function Ago({ at }: { readonly at: string }) {
   const text = useSyncExternalStore(subscribeToClock, () => formatRelativeTime(Date.parse(at), Date.now()));
   return (
     <time dateTime={at} title={formatExactTime(at)}>

@@ -24,19 +24,19 @@ export function decodeSegment(part: string): string {
   }
 }
 
+const joinPath = (...parts: readonly string[]): string =>
+  parts.map((part) => `/${encodeURIComponent(part)}`).join('');
+
 /** Returns the path of a job. Account ids are unique across regions. */
-export function jobHref(account: string, jobNumber: number): string {
-  return `/jobs/${encodeURIComponent(account)}/${jobNumber}`;
-}
-
-export function accountHref(account: string): string {
-  return `/health/accounts/${encodeURIComponent(account)}`;
-}
-
+export const jobHref = (account: string, jobNumber: number): string =>
+  joinPath('jobs', account, String(jobNumber));
+export const accountHref = (account: string): string => joinPath('health', 'accounts', account);
+export const accountSetupHref = (account: string): string => joinPath('setup', 'accounts', account);
 /** Returns the path of an endpoint. Endpoint ids are unique within a region. */
-export function endpointHref(region: string, id: string): string {
-  return `/health/endpoints/${encodeURIComponent(region)}/${encodeURIComponent(id)}`;
-}
+export const endpointHref = (region: string, id: string): string =>
+  joinPath('health', 'endpoints', region, id);
+export const endpointSetupHref = (region: string, id: string): string =>
+  joinPath('setup', 'endpoints', region, id);
 
 /** Reads and changes query parameters; `undefined` removes one. Replaces the history entry. */
 export function useParams(): readonly [
@@ -72,5 +72,5 @@ export function useRegion(): string | null {
 /** Returns `buildHref` with the selected region as default parameter. */
 export function useHref(): typeof buildHref {
   const region = useRegion() ?? undefined;
-  return (path, params = {}) => buildHref(path, { region, ...params });
+  return useCallback((path, params = {}) => buildHref(path, { region, ...params }), [region]);
 }

@@ -241,12 +241,19 @@ test('a replay is started in a form, displays its progress, and completes or is 
   await dialog.getByLabel('Account').fill('unknown');
   await dialog.getByLabel('Cursor', { exact: true }).fill('e1.1');
   await button(dialog, 'Start replay').click();
-  await dialog.getByText(/must name followed accounts/).waitFor();
+  // At the field, and in the summary of the form.
+  await dialog
+    .getByText(/must name followed accounts/)
+    .first()
+    .waitFor();
   expectFault(page, /answered 422/);
   await dialog.getByLabel('Start', { exact: true }).selectOption('Time');
   await dialog.getByLabel('Start time').fill('');
   await button(dialog, 'Start replay').click();
-  await dialog.getByText(/must be/).waitFor();
+  await dialog
+    .getByText(/must be/)
+    .first()
+    .waitFor();
   await axe(page);
   await dialog.getByLabel('Start', { exact: true }).selectOption('Oldest kept event');
   await button(dialog, 'Start replay').click();

@@ -114,7 +114,7 @@ describe('accounts', () => {
     // The result of other credentials disappears.
     expect(await steps.count()).toBe(0);
     await button(page, 'Test credentials').click();
-    await page.getByText('Credentials valid').waitFor();
+    await page.getByText('The credentials are valid.').waitFor();
     expect(await steps.count()).toBe(3);
     expect(await site.api<{ accounts: { id: string }[] }>('/accounts')).not.toMatchObject({
       accounts: expect.arrayContaining([expect.objectContaining({ id: name })]),

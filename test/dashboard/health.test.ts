@@ -1,6 +1,7 @@
 /** Labels, order and summary of the states of accounts and endpoints in the dashboard. */
 import { expect, test } from 'vitest';
 import * as rules from '../../dashboard/src/health/status.ts';
+import { formatPercent, matchesQuery } from '../../dashboard/src/texts.ts';
 import { type AccountReport, AccountState, PollRecord } from '../../shared/accounts/account-input.ts';
 import { withEventDefaults } from '../../shared/accounts/event-settings.ts';
 import { Delivery, Endpoint, EndpointHealth, Replay } from '../../shared/delivery/endpoint-views.ts';
@@ -202,8 +203,8 @@ test('the chart of polls has a text alternative', () => {
 });
 
 test('a rate is formatted as 100 % only if nothing failed', () => {
-  expect([1, 0.9996, 0.995, 0.994, 0.5, 0].map(rules.formatPercent)).toEqual([
-    ...['100 %', '99.9 %', '99.5 %', '99 %', '50 %', '0 %'],
+  expect([1, 0.9996, 0.995, 0.994, 0.5, 0.0004, 0].map((rate) => formatPercent(rate))).toEqual([
+    ...['100 %', '99.9 %', '99.5 %', '99.4 %', '50 %', '0.1 %', '0 %'],
   ]);
 });
 
@@ -219,7 +220,7 @@ test('the progress of a replay lists its results and omits zero counts', () => {
 });
 
 test('a row matches if it contains each term of the query, in any order', () => {
-  expect(rules.matchesQuery('', 'acme')).toBe(true);
-  expect(rules.matchesQuery('FAIL us', 'acme', 'us', 'Failing', null)).toBe(true);
-  expect(rules.matchesQuery('acme nz', 'acme', 'us')).toBe(false);
+  expect(matchesQuery('', 'acme')).toBe(true);
+  expect(matchesQuery('FAIL us', 'acme', 'us', 'Failing', null)).toBe(true);
+  expect(matchesQuery('acme nz', 'acme', 'us')).toBe(false);
 });

@@ -8,13 +8,13 @@ import {
   countOnTime,
   findStaleAccounts,
   formatListScope,
-  formatPercent,
   type ListedJob,
   sortByDueDate,
   sumDays,
   sumOpenJobs,
 } from '../../dashboard/src/now/statistics.ts';
 import type { Account } from '../../dashboard/src/queries.ts';
+import { formatPercent } from '../../dashboard/src/texts.ts';
 import type * as statistics from '../../shared/api/statistics.ts';
 import { type EventType, eventTypes } from '../../shared/events/catalogue.ts';
 import type { JobEvent } from '../../shared/events/event.ts';
@@ -167,7 +167,7 @@ test('a share is never rounded up to 100 % or down to 0 %', () => {
     formatPercent(9999, 10_000),
     formatPercent(1, 10_000),
   ];
-  expect(shares).toEqual(['–', '0%', '100%', '67%', '99.9%', '99.9%', '0.1%']);
+  expect(shares).toEqual(['–', '0 %', '100 %', '67 %', '99.9 %', '99.9 %', '0.1 %']);
 });
 
 test('local days are shifted across the ends of months and years', () => {

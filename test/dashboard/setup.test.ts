@@ -3,15 +3,14 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import * as z from 'zod';
 import { toFieldPath, validate } from '../../dashboard/src/form-validation.ts';
+import { findChangedFields, rebase } from '../../dashboard/src/form-values.ts';
 import {
   addsAccounts,
   checkEndpoint,
   type Endpoint,
   type EndpointValues,
-  findChangedFields,
   jobFieldNames,
   NEW_ENDPOINT,
-  rebase,
   toEndpointChange,
   toEndpointFormField,
   toEndpointValues,
@@ -144,6 +143,10 @@ describe('a change of an endpoint', () => {
     const values = rebase(toEndpointValues(endpoint), mine, toEndpointValues(now));
     expect(values).toEqual({ ...toEndpointValues(now), description: 'Mine' });
     expect(toEndpointChange(values, now)).toEqual({ description: 'Mine' });
+    const branding = { name: 'Acme', color: '#000000' };
+    expect(rebase(branding, { ...branding, name: 'Mine' }, { name: 'Theirs', color: '#ffffff' })).toEqual({
+      ...{ name: 'Mine', color: '#ffffff' },
+    });
     expect(findChangedFields(endpoint, now, { types: 'the types', url: 'the URL' })).toEqual(['the types']);
   });
 });
@@ -181,7 +184,7 @@ test('any endpoint converted to form values and back is unchanged', () => {
 });
 
 test('every event type except jobwire.ping is in one group', () => {
-  const offered = typeGroups.flatMap(({ types }) => types.map(({ type }) => type));
+  const offered = typeGroups.flatMap(({ types }) => types.map(({ name }) => name));
   expect(offered.sort()).toEqual(eventTypes.filter((type) => type !== 'jobwire.ping').sort());
   expect(jobFieldNames).toContain('orderGroup');
 });

@@ -3,12 +3,11 @@ import { useQuery } from '@tanstack/react-query';
 import { lazy, Suspense } from 'react';
 import { Link, Route, Switch } from 'wouter';
 import { withId } from '../api.ts';
-import { Badge, Empty, Failure, Loading, NotFound, Page, Panel } from '../components.tsx';
-import { useAccounts, useApi } from '../queries.ts';
-import ui from '../ui.module.css';
-import { buildHref, decodeSegment, useRegion } from '../urls.ts';
-import css from './customers.module.css';
-import { useCustomersHref } from './layout.tsx';
+import { Badge, Loading, NotFound, Page, Panel } from '../components.tsx';
+import { QueryTable } from '../DataTable.tsx';
+import { type Account, useAccounts, useApi } from '../queries.ts';
+import { useInRegion } from '../resources.ts';
+import { decodeSegment, useHref } from '../urls.ts';
 import { toNotificationStatus } from './settings.ts';
 
 const MessagePage = lazy(() => import('./MessagePage.tsx'));
@@ -70,70 +69,58 @@ export default function CustomersPages() {
 
 /** The list of accounts with their notification status. */
 function AccountsPage() {
-  const region = useRegion();
-  const { data, error, refetch } = useAccounts();
-  const accounts = data?.filter((account) => region === null || account.region === region);
+  const link = useHref();
+  const href = (account: string, part: string): string =>
+    link(`/setup/customers/${encodeURIComponent(account)}${part}`);
+  const accounts = useInRegion(useAccounts());
+  const showStatus = (accounts.data?.length ?? 0) <= MAX_STATUS_REQUESTS;
   return (
     <Page title="Customers">
-      {error && !data ? <Failure error={error} again={refetch} /> : null}
-      {accounts?.length === 0 ? (
-        <Empty>
-          No accounts yet. Each account that you add appears here with its notification settings.{' '}
-          <Link href={buildHref('/setup/accounts', { region: region ?? undefined })}>Go to accounts</Link>
-        </Empty>
-      ) : null}
-      {accounts && accounts.length > 0 ? (
-        <Panel title="Accounts" aside="Each account has its own recipients and settings.">
-          <ul className={`${ui.list} ${css.rows}`}>
-            {accounts.map(({ id, region: where }) => (
-              <AccountRow
-                key={id}
-                id={id}
-                region={where}
-                showStatus={accounts.length <= MAX_STATUS_REQUESTS}
-              />
-            ))}
-          </ul>
-        </Panel>
-      ) : null}
+      <Panel title="Accounts" aside="Each account has its own recipients and settings.">
+        <QueryTable
+          label="Accounts"
+          query={accounts}
+          empty={
+            <>
+              No accounts yet. Each account that you add appears here with its notification settings.{' '}
+              <Link href={link('/setup/accounts')}>Go to accounts</Link>
+            </>
+          }
+          keyOf={({ id }) => id}
+          columns={{
+            Account: ({ id }) => <Link href={href(id, '')}>{id}</Link>,
+            Region: ({ region }) => region.toUpperCase(),
+            Notifications: ({ id }) => <Status account={id} enabled={showStatus} />,
+            ...Object.fromEntries(
+              ['Recipients', 'Templates', 'Messages'].map((name) => [
+                name,
+                {
+                  hiddenName: true,
+                  render: ({ id }: Account) => (
+                    <Link href={href(id, `/${name.toLowerCase()}`)} aria-label={`${name} of ${id}`}>
+                      {name}
+                    </Link>
+                  ),
+                },
+              ]),
+            ),
+          }}
+        />
+      </Panel>
     </Page>
   );
 }
 
-function AccountRow(props: { readonly id: string; readonly region: string; readonly showStatus: boolean }) {
-  const { id, region, showStatus } = props;
-  const href = useCustomersHref(id);
-  const settings = useSettings(id, showStatus);
-  const [status, tone] = settings.data ? toNotificationStatus(settings.data) : [];
-  return (
-    <li className={css.accountRow}>
-      <Link className={ui.name} href={href('')}>
-        {id}
-      </Link>
-      <span className={ui.hint}>{region.toUpperCase()}</span>
-      <span>{status ? <Badge tone={tone ?? 'plain'}>{status}</Badge> : null}</span>
-      <span className={`${ui.actions} ${ui.actions} ${css.links}`}>
-        <Link href={href('recipients')} aria-label={`Recipients of ${id}`}>
-          Recipients
-        </Link>
-        <Link href={href('templates')} aria-label={`Templates of ${id}`}>
-          Templates
-        </Link>
-        <Link href={href('messages')} aria-label={`Messages of ${id}`}>
-          Messages
-        </Link>
-      </span>
-    </li>
-  );
-}
-
-/** Fetches the notification settings of an account. */
-function useSettings(account: string, enabled: boolean) {
+/** Notification status of an account. */
+function Status({ account, enabled }: { readonly account: string; readonly enabled: boolean }) {
   const api = useApi();
-  return useQuery({
+  const { data } = useQuery({
     queryKey: ['notifications', account],
     queryFn: ({ signal }) => api.get('/v1/accounts/{id}/notifications', { ...withId(account), signal }),
     enabled,
     staleTime: 60_000,
   });
+  if (!data) return null;
+  const [status, tone] = toNotificationStatus(data);
+  return <Badge tone={tone}>{status}</Badge>;
 }

@@ -1,5 +1,5 @@
 /** Import of recipients from a file: a dry run first, then the import. */
-import { Button } from '@mantine/core';
+import { Button, FileButton } from '@mantine/core';
 import { IconFileSpreadsheet } from '@tabler/icons-react';
 import { useQueryClient } from '@tanstack/react-query';
 import { useEffect, useRef, useState } from 'react';
@@ -9,10 +9,10 @@ import { withId } from '../api.ts';
 import { Failure, Note, Panel } from '../components.tsx';
 import { DataTable } from '../DataTable.tsx';
 import { useApi } from '../queries.ts';
+import { formatCount } from '../texts.ts';
 import ui from '../ui.module.css';
 import css from './customers.module.css';
 import { type ImportProgress, type ImportReport, importInParts, readCsvFile } from './import.ts';
-import { formatCount } from './labels.ts';
 import { AccountPage, useCustomersHref } from './layout.tsx';
 
 /** State of an import. */
@@ -68,7 +68,7 @@ export function ImportPage({ account }: { readonly account: string }) {
     }
   }
 
-  async function choose(chosen: File | undefined): Promise<void> {
+  async function choose(chosen: File | null | undefined): Promise<void> {
     if (!chosen) return;
     setFile(null);
     const read = readCsvFile(new Uint8Array(await chosen.arrayBuffer()));
@@ -136,14 +136,10 @@ export function ImportPage({ account }: { readonly account: string }) {
 }
 
 /** File input with a drop area. */
-function Picker({
-  busy,
-  choose,
-}: {
-  readonly busy: boolean;
-  readonly choose: (file: File | undefined) => void;
-}) {
+function Picker(props: { readonly busy: boolean; readonly choose: (file: File | null | undefined) => void }) {
+  const { busy, choose } = props;
   const [over, setOver] = useState(false);
+  const reset = useRef<() => void>(null);
   return (
     // biome-ignore lint/a11y/noStaticElementInteractions: dropping is optional; the button in it does the same
     <div
@@ -161,19 +157,22 @@ function Picker({
       }}
     >
       <IconFileSpreadsheet size={28} stroke={1.5} aria-hidden />
-      <label className={css.file}>
-        <input
-          type="file"
-          accept=".csv,.tsv,.txt,text/csv,text/tab-separated-values,text/plain"
-          disabled={busy}
-          onChange={(event) => {
-            choose(event.currentTarget.files?.[0]);
-            // Allows choosing the same file again after editing it.
-            event.currentTarget.value = '';
-          }}
-        />
-        Choose a file
-      </label>
+      <FileButton
+        accept=".csv,.tsv,.txt,text/csv,text/tab-separated-values,text/plain"
+        disabled={busy}
+        // Allows choosing the same file again after editing it.
+        resetRef={reset}
+        onChange={(file) => {
+          choose(file);
+          reset.current?.();
+        }}
+      >
+        {(button) => (
+          <Button variant="default" {...button}>
+            Choose a file
+          </Button>
+        )}
+      </FileButton>
       <span className={ui.hint}>or drop it here. You see a preview before anything is imported.</span>
     </div>
   );
@@ -201,44 +200,30 @@ function Report({ report }: { readonly report: ImportReport }) {
   const { created, updated, unchanged, invalidRows } = report;
   return (
     <>
-      <ul className={`${ui.list} ${ui.list} ${css.counts}`} aria-label="Rows">
-        <li>
-          <strong>{created.toLocaleString()}</strong> new
-        </li>
-        <li>
-          <strong>{updated.toLocaleString()}</strong> changed
-        </li>
-        <li>
-          <strong>{unchanged.toLocaleString()}</strong> unchanged
-        </li>
-        <li data-bad={invalidRows.length > 0 || undefined}>
-          <strong>{invalidRows.length.toLocaleString()}</strong> invalid
-        </li>
+      <ul className={`${ui.list} ${css.counts}`} aria-label="Rows">
+        {Object.entries({ new: created, changed: updated, unchanged, invalid: invalidRows.length }).map(
+          ([name, rows]) => (
+            <li key={name} data-bad={(name === 'invalid' && rows > 0) || undefined}>
+              <strong>{rows.toLocaleString()}</strong> {name}
+            </li>
+          ),
+        )}
       </ul>
       {invalidRows.length > 0 ? (
         <>
           <p className={ui.hint}>Invalid rows, which are not imported:</p>
           <DataTable
             label="Invalid rows, which are not imported"
-            rows={invalidRows.slice(0, MAX_SHOWN)}
+            rows={invalidRows}
             keyOf={({ line, field, reason }) => `${line} ${field} ${reason}`}
-            columns={[
-              { name: 'Line', render: ({ line }) => line },
-              { name: 'Field', render: ({ field }) => field ?? 'Row' },
-              { name: 'Error', wide: true, render: ({ reason }) => reason },
-            ]}
+            columns={{
+              Line: ({ line }) => line,
+              Field: ({ field }) => field ?? 'Row',
+              Error: { wide: true, render: ({ reason }) => reason },
+            }}
           />
-          {invalidRows.length > MAX_SHOWN ? (
-            <p className={ui.hint}>
-              and {formatCount(invalidRows.length - MAX_SHOWN, 'more', 'more')}. Correct these rows first,
-              then choose the file again.
-            </p>
-          ) : null}
         </>
       ) : null}
     </>
   );
 }
-
-/** Maximum number of invalid rows shown. */
-const MAX_SHOWN = 200;

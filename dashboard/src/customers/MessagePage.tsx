@@ -3,12 +3,11 @@ import { useQuery } from '@tanstack/react-query';
 import { Link } from 'wouter';
 import type { Message } from '../../../client/index.ts';
 import { messageReasons, messageStates } from '../../../shared/notifications/types.ts';
-import { Badge, Empty, Facts, Failure, Note, Panel } from '../components.tsx';
+import { Badge, Empty, Facts, Loaded, Note, Panel } from '../components.tsx';
 import { channelNames, kindNames, stateNames } from '../messages.ts';
 import { useApi } from '../queries.ts';
 import { Timestamp } from '../times.tsx';
 import ui from '../ui.module.css';
-import css from './customers.module.css';
 import { localeNames } from './labels.ts';
 import { AccountPage, useCustomersHref } from './layout.tsx';
 import { JobLinks } from './MessagesPage.tsx';
@@ -18,7 +17,7 @@ export default function MessagePage(props: { readonly account: string; readonly 
   const { account } = props;
   const api = useApi();
   const params = { path: { id: account, message: props.message } };
-  const { data, error, refetch } = useQuery({
+  const message = useQuery({
     queryKey: ['messages', account, 'one', props.message],
     queryFn: ({ signal }) => api.get('/v1/accounts/{id}/messages/{message}', { params, signal }),
     refetchInterval: 10_000,
@@ -27,10 +26,9 @@ export default function MessagePage(props: { readonly account: string; readonly 
     <AccountPage
       account={account}
       part="messages"
-      title={data ? `Message: ${kindNames[data.kind].toLowerCase()}` : 'Message'}
+      title={message.data ? `Message: ${kindNames[message.data.kind].toLowerCase()}` : 'Message'}
     >
-      {error && !data ? <Failure error={error} again={refetch} /> : null}
-      {data ? <MessagePanels account={account} message={data} /> : null}
+      <Loaded query={message}>{(data) => <MessagePanels account={account} message={data} />}</Loaded>
     </AccountPage>
   );
 }
@@ -40,7 +38,7 @@ function MessagePanels({ account, message }: { readonly account: string; readonl
   const { to, channel, text, subject } = message;
   const [state, tone] = stateNames[message.state];
   return (
-    <div className={css.twoColumns}>
+    <div className={ui.panels}>
       <Panel title="Status">
         {message.reason || message.detail ? (
           <Note tone={tone}>

@@ -1,19 +1,18 @@
 /** The messages of an account, with their state. */
-import { NativeSelect } from '@mantine/core';
 import type { ReactNode } from 'react';
 import { Link } from 'wouter';
 import type { Message } from '../../../client/index.ts';
 import { messageReasons, messageStates } from '../../../shared/notifications/types.ts';
-import { Badge, Empty, Failure, Hidden, Panel } from '../components.tsx';
-import { LoadMore, usePages } from '../DataTable.tsx';
+import { Badge, Panel } from '../components.tsx';
+import { QueryTable, usePages } from '../DataTable.tsx';
+import { FilterSelect } from '../filters.tsx';
 import { channelNames, kindNames, stateNames, states } from '../messages.ts';
 import { useApi } from '../queries.ts';
 import { useRefresh } from '../stream-hooks.ts';
+import { formatCount } from '../texts.ts';
 import { RelativeTime } from '../times.tsx';
 import ui from '../ui.module.css';
 import { jobHref, useParams } from '../urls.ts';
-import css from './customers.module.css';
-import { formatCount } from './labels.ts';
 import { AccountPage, useCustomersHref } from './layout.tsx';
 
 const PAGE_SIZE = 50;
@@ -21,7 +20,7 @@ const PAGE_SIZE = 50;
 const REFRESH_MS = 10_000;
 
 export default function MessagesPage({ account }: { readonly account: string }) {
-  const [read, change] = useParams();
+  const [read] = useParams();
   const state = states.find((one) => one === read('state'));
   return (
     <AccountPage
@@ -29,10 +28,9 @@ export default function MessagesPage({ account }: { readonly account: string }) 
       part="messages"
       title={`Messages of ${account}`}
       actions={
-        <NativeSelect
+        <FilterSelect
+          param="state"
           aria-label="State"
-          value={state ?? ''}
-          onChange={({ currentTarget: { value } }) => change({ state: value })}
           data={[
             { value: '', label: 'All messages' },
             ...states.map((one) => ({ value: one, label: stateNames[one][0] })),
@@ -67,7 +65,8 @@ export function MessageList(props: {
 }) {
   const { account, recipient, state, empty } = props;
   const api = useApi();
-  const found = usePages({
+  const href = useCustomersHref(account);
+  const messages = usePages({
     queryKey: ['messages', account, { recipient, state }],
     fetchPage: (after, signal) => {
       const query = { limit: PAGE_SIZE, after };
@@ -78,64 +77,56 @@ export function MessageList(props: {
       const params = { path: { id: account, recipient }, query };
       return api.get('/v1/accounts/{id}/recipients/{recipient}/messages', { params, signal });
     },
-    toRows: ({ messages }) => messages,
+    toRows: (page) => page.messages,
     refetchMs: REFRESH_MS,
   });
   useRefresh(['job.*', 'order_group.*'], [['messages', account]]);
-  const messages = found.rows;
-  if (!messages) return found.error ? <Failure error={found.error} again={found.refetch} /> : null;
   return (
-    <>
-      {messages.length === 0 && !found.hasNextPage ? <Empty>{empty}</Empty> : null}
-      <ul className={`${ui.list} ${css.rows}`}>
-        {messages.map((message) => (
-          <MessageRow key={message.id} account={account} message={message} />
-        ))}
-      </ul>
-      <LoadMore query={found} label="Load older messages" />
-    </>
-  );
-}
-
-function MessageRow({ account, message }: { readonly account: string; readonly message: Message }) {
-  const href = useCustomersHref(account);
-  const [state, tone] = stateNames[message.state];
-  const { to, channel, orderGroup, jobs } = message;
-  return (
-    <li className={css.messageRow}>
-      <div className={`${ui.tight} ${css.cell}`}>
-        <Link className={ui.name} href={href(`messages/${encodeURIComponent(message.id)}`)}>
-          {kindNames[message.kind]}
-          {orderGroup === null ? '' : `: ${orderGroup}`}
-        </Link>
-        <span className={ui.hint}>
-          <JobLinks account={account} jobs={jobs} max={3} />
-        </span>
-      </div>
-      <div className={`${ui.tight} ${css.cell}`}>
-        {to ? (
+    <QueryTable
+      label="Messages"
+      query={messages}
+      empty={empty}
+      more="Load older messages"
+      keyOf={({ id }) => id}
+      columns={{
+        Message: ({ id, kind, orderGroup, jobs }) => (
           <>
-            <span>{to.name ?? to.recipient}</span>
-            <span className={ui.hint}>
-              {channel ? `${channelNames[channel]} to ` : ''}
-              {to.address}
-            </span>
+            <Link href={href(`messages/${encodeURIComponent(id)}`)}>
+              {kindNames[kind]}
+              {orderGroup === null ? '' : `: ${orderGroup}`}
+            </Link>
+            <div className={ui.hint}>
+              <JobLinks account={account} jobs={jobs} max={3} />
+            </div>
           </>
-        ) : (
-          <span className={ui.hint}>No recipient</span>
-        )}
-      </div>
-      <div className={`${ui.tight} ${css.cell}`}>
-        <span>
-          <Badge tone={tone}>{state}</Badge>
-        </span>
-        {message.reason ? <span className={ui.hint}>{messageReasons[message.reason]}</span> : null}
-      </div>
-      <div className={`${ui.hint} ${ui.hint} ${css.when}`}>
-        <Hidden>Created </Hidden>
-        <RelativeTime at={message.sentAt ?? message.createdAt} />
-      </div>
-    </li>
+        ),
+        Recipient: {
+          wide: true,
+          render: ({ to, channel }) =>
+            to === null ? (
+              <span className={ui.hint}>No recipient</span>
+            ) : (
+              <>
+                {to.name ?? to.recipient}
+                <div className={ui.hint}>
+                  {channel ? `${channelNames[channel]} to ` : ''}
+                  {to.address}
+                </div>
+              </>
+            ),
+        },
+        State: {
+          wide: true,
+          render: ({ state, reason }) => (
+            <>
+              <Badge tone={stateNames[state][1]}>{stateNames[state][0]}</Badge>
+              {reason ? <div className={ui.hint}>{messageReasons[reason]}</div> : null}
+            </>
+          ),
+        },
+        Time: { right: true, render: ({ sentAt, createdAt }) => <RelativeTime at={sentAt ?? createdAt} /> },
+      }}
+    />
   );
 }
 

@@ -1,15 +1,17 @@
 /** Preview of a message. */
-import { NativeSelect, TextInput, UnstyledButton } from '@mantine/core';
+import { NativeSelect, SegmentedControl, TextInput } from '@mantine/core';
 import { useDebouncedValue } from '@mantine/hooks';
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { useEffect, useRef, useState } from 'react';
 import type { MessagePreview } from '../../../client/index.ts';
 import { withId } from '../api.ts';
 import { Hidden, Note, Panel } from '../components.tsx';
+import { toOptions } from '../filters.tsx';
 import { useApi } from '../queries.ts';
+import { formatCount } from '../texts.ts';
 import ui from '../ui.module.css';
 import css from './customers.module.css';
-import { formatCount, localeOptions, zoneOptions } from './labels.ts';
+import { localeNames, zoneOptions } from './labels.ts';
 import { MailFrame } from './MailFrame.tsx';
 import { SmsBubble } from './SmsBubble.tsx';
 import {
@@ -84,7 +86,7 @@ export function PreviewPanel(props: {
           </span>
         }
       >
-        <div className={css.previewOf}>
+        <div className={`${ui.columns} ${css.previewOf}`}>
           <TextInput
             label="Job"
             size="xs"
@@ -97,7 +99,7 @@ export function PreviewPanel(props: {
           <NativeSelect
             label="Language"
             size="xs"
-            data={localeOptions}
+            data={toOptions(localeNames)}
             value={locale}
             onChange={({ currentTarget: { value } }) => setLocale(value)}
           />
@@ -119,9 +121,9 @@ export function PreviewPanel(props: {
 }
 
 function PreviewContent({ preview }: { readonly preview: MessagePreview }) {
-  const [part, setPart] = useState<'html' | 'text'>('html');
-  const [width, setWidth] = useState<'desktop' | 'phone'>('desktop');
-  const [scheme, setScheme] = useState<'light' | 'dark'>('light');
+  const [part, setPart] = useState('HTML');
+  const [width, setWidth] = useState('Desktop');
+  const [scheme, setScheme] = useState('Light');
   const { html, text, subject, segments, encoding } = preview;
   if (html === null) {
     return (
@@ -137,20 +139,28 @@ function PreviewContent({ preview }: { readonly preview: MessagePreview }) {
   return (
     <>
       <div className={ui.actions}>
-        <Choice name="Part" value={part} choose={setPart} options={{ html: 'HTML', text: 'Text' }} />
-        {part === 'html' ? (
+        <SegmentedControl
+          aria-label="Part"
+          size="xs"
+          data={['HTML', 'Text']}
+          value={part}
+          onChange={setPart}
+        />
+        {part === 'HTML' ? (
           <>
-            <Choice
-              name="Width"
+            <SegmentedControl
+              aria-label="Width"
+              size="xs"
+              data={['Desktop', 'Phone']}
               value={width}
-              choose={setWidth}
-              options={{ desktop: 'Desktop', phone: 'Phone' }}
+              onChange={setWidth}
             />
-            <Choice
-              name="Colours"
+            <SegmentedControl
+              aria-label="Colours"
+              size="xs"
+              data={['Light', 'Dark']}
               value={scheme}
-              choose={setScheme}
-              options={{ light: 'Light', dark: 'Dark' }}
+              onChange={setScheme}
             />
           </>
         ) : null}
@@ -159,13 +169,13 @@ function PreviewContent({ preview }: { readonly preview: MessagePreview }) {
         <Hidden>Subject: </Hidden>
         {subject}
       </p>
-      {part === 'html' ? (
+      {part === 'HTML' ? (
         <>
           <MailFrame
             html={html}
             title={`Preview: ${subject}`}
-            dark={scheme === 'dark'}
-            narrow={width === 'phone'}
+            dark={scheme === 'Dark'}
+            narrow={width === 'Phone'}
           />
           <p className={ui.hint}>
             Links are disabled in the preview. Images from the web, such as a logo, appear as their
@@ -176,25 +186,5 @@ function PreviewContent({ preview }: { readonly preview: MessagePreview }) {
         <pre className={ui.verbatim}>{text}</pre>
       )}
     </>
-  );
-}
-
-/** A choice of one option, as buttons. */
-function Choice<T extends string>(props: {
-  readonly name: string;
-  readonly value: T;
-  readonly options: Readonly<Record<T, string>>;
-  readonly choose: (value: T) => void;
-}) {
-  const { name, value, options, choose } = props;
-  return (
-    <fieldset className={css.choice}>
-      <legend className={ui.hidden}>{name}</legend>
-      {(Object.keys(options) as T[]).map((option) => (
-        <UnstyledButton key={option} aria-pressed={option === value} onClick={() => choose(option)}>
-          {options[option]}
-        </UnstyledButton>
-      ))}
-    </fieldset>
   );
 }

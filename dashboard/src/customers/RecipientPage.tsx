@@ -1,25 +1,32 @@
 /** The pages of one recipient and of a new one. */
-import { Button, Checkbox, NativeSelect, TextInput } from '@mantine/core';
+import { Button, Checkbox } from '@mantine/core';
 import { useQueryClient } from '@tanstack/react-query';
-import { useState } from 'react';
-import { Link, useLocation } from 'wouter';
+import { useLocation } from 'wouter';
 import { ifMatch } from '../../../client/index.ts';
 import { NewRecipient, RecipientUpdate } from '../../../shared/notifications/notification-input.ts';
 import { messageKinds } from '../../../shared/notifications/types.ts';
 import { withId } from '../api.ts';
-import { Badge, Facts, Failure, Note, Panel, showToast, useConfirm } from '../components.tsx';
-import { type ApiForm, isConflict, useApiForm } from '../forms.ts';
+import { Badge, Facts, Loaded, Note, Panel, showToast, useConfirm } from '../components.tsx';
+import { toOptions } from '../filters.tsx';
+import {
+  CheckField,
+  Form,
+  FormActions,
+  NumberField,
+  SelectField,
+  TextField,
+  useFormContext,
+} from '../form.tsx';
+import { useApiForm, useResourceForm } from '../forms.ts';
 import { channelNames, kindNames, kinds } from '../messages.ts';
 import { useApi } from '../queries.ts';
+import { type Resource, useResource } from '../resources.ts';
 import { useSession } from '../session.ts';
 import { Timestamp } from '../times.tsx';
 import ui from '../ui.module.css';
-import { ConflictNote, FormErrorNote } from './components.tsx';
-import css from './customers.module.css';
-import { formatScope, localeNames, localeOptions, zoneOptions } from './labels.ts';
+import { formatScope, localeNames, zoneOptions } from './labels.ts';
 import { AccountPage, useCustomersHref } from './layout.tsx';
 import { MessageList } from './MessagesPage.tsx';
-import { useEditable } from './queries.ts';
 import {
   type Recipient,
   type RecipientValues,
@@ -36,13 +43,13 @@ export function NewRecipientPage({ account }: { readonly account: string }) {
   const queries = useQueryClient();
   const href = useCustomersHref(account);
   const [, go] = useLocation();
-  const recipientForm = useApiForm<RecipientValues>({
+  const form = useApiForm<RecipientValues>({
     schema: NewRecipient,
     initial: toRecipientValues(),
     toBody: toNewRecipient,
     send: async (body) => {
       const created = await api.post('/v1/accounts/{id}/recipients', { ...withId(account), body });
-      recipientForm.markSaved();
+      form.markSaved();
       await queries.invalidateQueries({ queryKey: ['recipients', account] });
       showToast(`${created.name ?? created.id} added. Notified of ${formatScope(created)} of ${account}.`);
       go(href('recipients'));
@@ -50,214 +57,186 @@ export function NewRecipientPage({ account }: { readonly account: string }) {
   });
   return (
     <AccountPage account={account} part="recipients" title={`New recipient of ${account}`}>
-      <form className={ui.stack} onSubmit={recipientForm.submit} noValidate>
-        <RecipientFields form={recipientForm.form} isNew own={false} zone={null} />
-        <FormErrorNote error={recipientForm.formError} />
-        <FormButtons busy={recipientForm.busy} verb="Add" account={account} />
-      </form>
+      <Form of={form} className="">
+        <RecipientFields />
+        <FormActions verb="Add" cancel={href('recipients')} />
+      </Form>
     </AccountPage>
   );
 }
 
 /** One recipient: settings and messages. */
 export function RecipientPage({ account, id }: { readonly account: string; readonly id: string }) {
+  const api = useApi();
   const may = useSession().may('admin');
-  const { data, error, refetch, version, restart } = useEditable(
-    ['recipients', account, 'one', id],
-    (api, signal) => api.get(RECIPIENT, { params: { path: { id: account, recipient: id } }, signal }),
+  const recipient = useResource(['recipients', account, 'one', id], ['recipients', account], () =>
+    api.get(RECIPIENT, { params: { path: { id: account, recipient: id } } }),
   );
   return (
-    <AccountPage account={account} part="recipients" title={data?.name ?? id}>
-      {error && !data ? <Failure error={error} again={refetch} /> : null}
-      {data && !may ? <RecipientFacts recipient={data} /> : null}
-      {data && may ? (
-        <RecipientForm key={version} account={account} recipient={data} restart={restart} />
-      ) : null}
-      {data ? (
-        <Panel title="Messages" aside="Newest first">
-          <MessageList
-            account={account}
-            recipient={id}
-            empty="No messages yet. Messages to this recipient appear here."
-          />
-        </Panel>
-      ) : null}
+    <AccountPage account={account} part="recipients" title={recipient.data?.latest.name ?? id}>
+      <Loaded query={recipient}>
+        {(resource) => (
+          <>
+            {may ? (
+              <RecipientForm account={account} resource={resource} />
+            ) : (
+              <RecipientFacts recipient={resource.latest} />
+            )}
+            <Panel title="Messages" aside="Newest first">
+              <MessageList
+                account={account}
+                recipient={id}
+                empty="No messages yet. Messages to this recipient appear here."
+              />
+            </Panel>
+          </>
+        )}
+      </Loaded>
     </AccountPage>
   );
 }
 
-function RecipientForm(props: {
-  readonly account: string;
-  readonly recipient: Recipient;
-  /** Remounts the form, with the saved recipient or with a new fetch. */
-  readonly restart: (saved?: Recipient) => Promise<void>;
-}) {
-  const { account, restart } = props;
-  const [recipient] = useState(props.recipient);
-  const { id, name } = recipient;
-  const own = recipient.source === 'upstream';
-  const path = { id: account, recipient: id };
+const FIELD_LABELS = {
+  name: 'name',
+  email: 'e-mail',
+  mobile: 'mobile',
+  locale: 'language',
+  zone: 'time zone',
+  orderGroup: 'order group',
+  orderNumber: 'order number',
+  jobNumber: 'job number',
+  channels: 'channels',
+  kinds: 'message types',
+  paused: 'paused',
+};
+
+function RecipientForm(props: { readonly account: string; readonly resource: Resource<Recipient> }) {
+  const { account, resource } = props;
   const api = useApi();
   const confirm = useConfirm();
   const queries = useQueryClient();
   const href = useCustomersHref(account);
   const [, go] = useLocation();
-  const recipientForm = useApiForm<RecipientValues>({
+  const { id } = resource.latest;
+  const path = { id: account, recipient: id };
+  const form = useResourceForm<Recipient, RecipientValues>({
     schema: RecipientUpdate,
-    initial: toRecipientValues(recipient),
-    toBody: (values) => toRecipientChange(values, recipient),
-    send: async (body) => {
-      const params = { path, header: ifMatch(recipient.revision) };
-      const saved = await api.patch(RECIPIENT, { params, body });
-      recipientForm.markSaved();
+    resource,
+    toValues: toRecipientValues,
+    toBody: toRecipientChange,
+    save: async (body, { revision }) => {
+      const saved = await api.patch(RECIPIENT, { params: { path, header: ifMatch(revision) }, body });
       showToast('Recipient saved.');
-      await restart(saved);
-      await queries.invalidateQueries({ queryKey: ['recipients', account], exact: true });
+      return saved;
     },
+    labels: FIELD_LABELS,
   });
-  const conflict = isConflict(recipientForm.error);
+  const recipient = form.base;
+  const name = recipient.name ?? id;
+  const isApiUser = recipient.source === 'upstream';
   const remove = (): void =>
     confirm({
-      title: `Remove ${name ?? id}?`,
+      title: `Remove ${name}?`,
       body: `This recipient is no longer notified of ${formatScope(recipient)} of ${account}. Waiting messages are not sent. Sent messages stay in the history.`,
       verb: 'Remove',
       destructive: true,
       onConfirm: async () => {
         await api.delete(RECIPIENT, { params: { path } });
-        recipientForm.markSaved();
+        form.markSaved();
         await queries.invalidateQueries({ queryKey: ['recipients', account], refetchType: 'none' });
-        showToast(`${name ?? id} removed.`);
+        showToast(`${name} removed.`);
         go(href('recipients'));
       },
     });
   return (
-    <form className={ui.stack} onSubmit={recipientForm.submit} noValidate>
-      {own ? (
+    <Form of={form} className="">
+      {isApiUser ? (
         <Note>
           This recipient is the API user of the account. Change the name and addresses in the ordering system.
           To stop messages, pause this recipient or turn off “Notify the API user” in the settings.
         </Note>
       ) : null}
-      <RecipientFields form={recipientForm.form} isNew={false} own={own} zone={recipient.zone} />
-      {conflict ? (
-        <ConflictNote what="This recipient was" reload={() => void restart()} />
-      ) : (
-        <FormErrorNote error={recipientForm.formError} />
-      )}
-      <FormButtons busy={recipientForm.busy} verb="Save" account={account}>
-        {own ? null : (
+      <RecipientFields recipient={recipient} />
+      <FormActions verb="Save" cancel={href('recipients')}>
+        {isApiUser ? null : (
           <Button variant="subtle" color="red" onClick={remove}>
             Remove
           </Button>
         )}
-      </FormButtons>
-    </form>
+      </FormActions>
+    </Form>
   );
 }
 
-function FormButtons(props: {
-  readonly busy: boolean;
-  readonly verb: string;
-  readonly account: string;
-  readonly children?: React.ReactNode;
-}) {
-  const { busy, verb, account, children } = props;
-  const href = useCustomersHref(account);
-  return (
-    <div className={css.foot}>
-      <Button type="submit" loading={busy}>
-        {verb}
-      </Button>
-      <Button component={Link} variant="default" href={href('recipients')}>
-        Cancel
-      </Button>
-      {children}
-    </div>
-  );
-}
+const SCOPES = {
+  account: 'All jobs of the account',
+  orderGroup: 'Jobs of one order group',
+  orderNumber: 'Jobs with one order number',
+  jobNumber: 'One job',
+};
+const CHANNELS = {
+  auto: 'All with an address',
+  email: 'E-mail only',
+  sms: 'SMS only',
+  both: 'E-mail and SMS',
+};
+const DEFAULT_OPTION = { value: '', label: 'Account default' };
 
-const SCOPE_OPTIONS = [
-  { value: 'account', label: 'All jobs of the account' },
-  { value: 'orderGroup', label: 'Jobs of one order group' },
-  { value: 'orderNumber', label: 'Jobs with one order number' },
-  { value: 'jobNumber', label: 'One job' },
-];
-const CHANNEL_OPTIONS = [
-  { value: 'auto', label: 'All with an address' },
-  { value: 'email', label: 'E-mail only' },
-  { value: 'sms', label: 'SMS only' },
-  { value: 'both', label: 'E-mail and SMS' },
-];
-
-/** `own`: the recipient derived from the API user, whose identity and scope are fixed. */
-function RecipientFields(props: {
-  readonly form: ApiForm<RecipientValues>['form'];
-  readonly isNew: boolean;
-  readonly own: boolean;
-  readonly zone: string | null;
-}) {
-  const { form, isNew, own, zone } = props;
-  const field = form.getInputProps;
+/** The fields of a recipient. Identity and scope of the one derived from the API user are fixed. Default: a new recipient. */
+function RecipientFields({ recipient }: { readonly recipient?: Recipient }) {
+  const { form } = useFormContext<RecipientValues>();
+  const { scope } = form.values;
+  const disabled = recipient?.source === 'upstream';
   return (
-    <div className={css.panels}>
+    <div className={ui.panels}>
       <Panel title="Recipient">
-        <TextInput label="Name" description="Used in the salutation." disabled={own} {...field('name')} />
-        <div className={css.pair}>
-          <TextInput label="E-mail" type="email" autoComplete="off" disabled={own} {...field('email')} />
-          <TextInput
+        <TextField name="name" label="Name" description="Used in the salutation." disabled={disabled} />
+        <div className={ui.columns}>
+          <TextField name="email" label="E-mail" type="email" disabled={disabled} />
+          <TextField
+            name="mobile"
             label="Mobile"
             type="tel"
-            autoComplete="off"
             placeholder="+64 21 123 4567"
-            disabled={own}
-            {...field('mobile')}
+            disabled={disabled}
           />
         </div>
-        <div className={css.pair}>
-          <NativeSelect
-            label="Language"
-            data={[{ value: '', label: 'Account default' }, ...localeOptions]}
-            {...field('locale')}
-          />
-          <NativeSelect
+        <div className={ui.columns}>
+          <SelectField name="locale" label="Language" data={[DEFAULT_OPTION, ...toOptions(localeNames)]} />
+          <SelectField
+            name="zone"
             label="Time zone"
-            data={[{ value: '', label: 'Account default' }, ...zoneOptions(zone)]}
-            {...field('zone')}
+            data={[DEFAULT_OPTION, ...zoneOptions(recipient?.zone ?? null)]}
           />
         </div>
-        {isNew ? (
-          <TextInput
+        {recipient ? null : (
+          <TextField
+            name="id"
             label="Id"
             description="Optional. Generated if empty. Cannot be changed later."
-            autoComplete="off"
-            {...field('id')}
           />
-        ) : null}
+        )}
       </Panel>
       <Panel title="Notifications">
-        <NativeSelect label="Jobs" data={SCOPE_OPTIONS} disabled={own} {...field('scope')} />
-        {form.values.scope === 'orderGroup' ? (
-          <TextInput label="Order group" disabled={own} {...field('orderGroup')} />
+        <SelectField name="scope" label="Jobs" data={toOptions(SCOPES)} disabled={disabled} />
+        {scope === 'orderGroup' ? (
+          <TextField name="orderGroup" label="Order group" disabled={disabled} />
         ) : null}
-        {form.values.scope === 'orderNumber' ? (
-          <TextInput label="Order number" disabled={own} {...field('orderNumber')} />
+        {scope === 'orderNumber' ? (
+          <TextField name="orderNumber" label="Order number" disabled={disabled} />
         ) : null}
-        {form.values.scope === 'jobNumber' ? (
-          <TextInput label="Job number" inputMode="numeric" disabled={own} {...field('jobNumber')} />
+        {scope === 'jobNumber' ? (
+          <NumberField name="jobNumber" label="Job number" disabled={disabled} />
         ) : null}
-        <NativeSelect label="Channels" data={CHANNEL_OPTIONS} {...field('channels')} />
-        <Checkbox.Group label="Message types" {...field('kinds')}>
+        <SelectField name="channels" label="Channels" data={toOptions(CHANNELS)} />
+        <Checkbox.Group label="Message types" {...form.getInputProps('kinds')}>
           <div className={ui.fields}>
             {kinds.map((kind) => (
               <Checkbox key={kind} value={kind} label={kindNames[kind]} description={messageKinds[kind]} />
             ))}
           </div>
         </Checkbox.Group>
-        <Checkbox
-          label="Paused"
-          description="No messages are sent while paused."
-          {...form.getInputProps('paused', { type: 'checkbox' })}
-        />
+        <CheckField name="paused" label="Paused" description="No messages are sent while paused." />
       </Panel>
     </div>
   );

@@ -1,20 +1,23 @@
 /** Recipients of an account: the list, one recipient, a new one, and the import. */
-import { Button, TextInput } from '@mantine/core';
+import { Button } from '@mantine/core';
 import { IconDownload, IconPlus, IconSearch, IconUpload } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { useWindowVirtualizer } from '@tanstack/react-virtual';
 import { useDeferredValue, useLayoutEffect, useMemo, useRef, useState } from 'react';
 import { Link } from 'wouter';
+import type { Channel } from '../../../shared/notifications/types.ts';
 import { withId } from '../api.ts';
-import { Badge, Empty, Failure, Hidden, Panel } from '../components.tsx';
+import { Badge, Empty, Hidden, Loaded, Panel } from '../components.tsx';
+import { FilterInput } from '../filters.tsx';
 import { channelNames, kindNames } from '../messages.ts';
 import { collect, useApi } from '../queries.ts';
 import { useSession } from '../session.ts';
+import { formatCount } from '../texts.ts';
 import ui from '../ui.module.css';
 import { useParams } from '../urls.ts';
 import css from './customers.module.css';
 import { ImportPage } from './ImportPage.tsx';
-import { formatCount, formatScope } from './labels.ts';
+import { formatScope } from './labels.ts';
 import { AccountPage, useCustomersHref } from './layout.tsx';
 import { NewRecipientPage, RecipientPage } from './RecipientPage.tsx';
 import { filterRecipients, type Recipient, toCsv } from './recipients.ts';
@@ -31,16 +34,18 @@ export default function RecipientsPage({ account }: { readonly account: string }
 
 function Recipients({ account }: { readonly account: string }) {
   const api = useApi();
-  const session = useSession();
+  const { may } = useSession();
   const href = useCustomersHref(account);
-  const [read, change] = useParams();
+  const [read] = useParams();
   const search = useDeferredValue(read('q') ?? '');
-  const { data, error, refetch } = useQuery({
+  const recipients = useQuery({
     queryKey: ['recipients', account],
     queryFn: ({ signal }) =>
       collect(api.list('/v1/accounts/{id}/recipients', 'recipients', { ...withId(account), signal })),
   });
-  const found = useMemo(() => (data ? filterRecipients(data, search) : undefined), [data, search]);
+  const { data = [] } = recipients;
+  const found = useMemo(() => filterRecipients(data, search), [data, search]);
+  const count = formatCount(data.length, 'recipient');
   return (
     <AccountPage
       account={account}
@@ -48,17 +53,17 @@ function Recipients({ account }: { readonly account: string }) {
       title={`Recipients of ${account}`}
       actions={
         <>
-          {session.may('operate') ? (
+          {may('operate') ? (
             <Button
               variant="default"
               leftSection={<IconDownload size={16} aria-hidden />}
-              disabled={!data || data.length === 0}
-              onClick={() => download(`recipients-${account}.csv`, toCsv(data ?? []))}
+              disabled={data.length === 0}
+              onClick={() => download(`recipients-${account}.csv`, toCsv(data))}
             >
               Export
             </Button>
           ) : null}
-          {session.may('admin') ? (
+          {may('admin') ? (
             <>
               <Button
                 component={Link}
@@ -80,38 +85,31 @@ function Recipients({ account }: { readonly account: string }) {
         </>
       }
     >
-      {error && !data ? <Failure error={error} again={refetch} /> : null}
-      <Panel
-        title="Recipients"
-        aside={
-          found && data
-            ? found.length === data.length
-              ? formatCount(data.length, 'recipient')
-              : `${found.length.toLocaleString()} of ${formatCount(data.length, 'recipient')}`
-            : undefined
-        }
-      >
-        {data && data.length > 0 ? (
-          <TextInput
-            aria-label="Find recipients"
-            placeholder="Name, address, order group or number"
-            leftSection={<IconSearch size={16} aria-hidden />}
-            className={css.wide}
-            defaultValue={read('q') ?? ''}
-            onChange={({ currentTarget: { value } }) => change({ q: value })}
-          />
-        ) : null}
-        {data?.length === 0 ? (
-          <Empty>
-            No recipients yet, so no messages about the jobs of {account} are sent.
-            {session.may('admin') ? ' Add a recipient, or import a CSV file.' : ''}
-          </Empty>
-        ) : null}
-        {data && data.length > 0 && found?.length === 0 ? (
-          <Empty>No recipient matches the search.</Empty>
-        ) : null}
-        {found && found.length > 0 ? <Table account={account} recipients={found} /> : null}
-      </Panel>
+      <Loaded query={recipients}>
+        {() => (
+          <Panel
+            title="Recipients"
+            aside={found.length === data.length ? count : `${found.length.toLocaleString()} of ${count}`}
+          >
+            {data.length > 0 ? (
+              <FilterInput
+                param="q"
+                aria-label="Find recipients"
+                placeholder="Name, address, order group or number"
+                leftSection={<IconSearch size={16} aria-hidden />}
+                className={css.wide}
+              />
+            ) : (
+              <Empty>
+                No recipients yet, so no messages about the jobs of {account} are sent.
+                {may('admin') ? ' Add a recipient, or import a CSV file.' : ''}
+              </Empty>
+            )}
+            {found.length > 0 ? <Table account={account} recipients={found} /> : null}
+            {data.length > 0 && found.length === 0 ? <Empty>No recipient matches the search.</Empty> : null}
+          </Panel>
+        )}
+      </Loaded>
     </AccountPage>
   );
 }
@@ -178,27 +176,20 @@ function Cells({ account, recipient }: { readonly account: string; readonly reci
         {source === 'upstream' ? <span className={ui.hint}>API user</span> : null}
       </td>
       <td className={css.addresses}>
-        {email ? <Address address={email} used={channels.includes('email')} channel="email" /> : null}
-        {mobile ? <Address address={mobile} used={channels.includes('sms')} channel="sms" /> : null}
+        {Object.entries({ email, sms: mobile }).map(([channel, address]) => {
+          const isUsed = channels.some((one) => one === channel);
+          return address === null ? null : (
+            <span key={channel} className={isUsed ? undefined : ui.quiet}>
+              <Hidden>{channelNames[channel as Channel]}: </Hidden>
+              {address}
+              {isUsed ? '' : ' (unused)'}
+            </span>
+          );
+        })}
       </td>
       <td>{formatScope(recipient)}</td>
       <td className={ui.hint}>{kinds.map((kind) => kindNames[kind]).join(', ')}</td>
     </>
-  );
-}
-
-function Address(props: {
-  readonly address: string;
-  readonly used: boolean;
-  readonly channel: 'email' | 'sms';
-}) {
-  const { address, used, channel } = props;
-  return (
-    <span data-used={used || undefined}>
-      <Hidden>{channelNames[channel]}: </Hidden>
-      {address}
-      {used ? null : ' (unused)'}
-    </span>
   );
 }
 

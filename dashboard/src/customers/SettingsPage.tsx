@@ -1,19 +1,18 @@
 /** Notification settings of an account. */
-import { Button, Checkbox, NativeSelect, Textarea, TextInput } from '@mantine/core';
-import { useState } from 'react';
-import type { NotificationSettingsInput } from '../../../client/index.ts';
 import { withId, withRevision } from '../api.ts';
-import { Badge, Facts, Failure, Note, Panel, showToast, useConfirm } from '../components.tsx';
-import { isConflict, useApiForm } from '../forms.ts';
+import { Badge, Facts, Loaded, Note, Panel, showToast, useConfirm } from '../components.tsx';
+import { toOptions } from '../filters.tsx';
+import { AreaField, CheckField, Form, FormActions, NumberField, SelectField, TextField } from '../form.tsx';
+import { type ApiForm, useResourceForm } from '../forms.ts';
 import { useApi } from '../queries.ts';
+import { type Resource, useResource } from '../resources.ts';
 import { useSession } from '../session.ts';
+import { formatCount } from '../texts.ts';
 import { Timestamp } from '../times.tsx';
 import ui from '../ui.module.css';
-import { ConflictNote, FormErrorNote } from './components.tsx';
 import css from './customers.module.css';
-import { formatCount, localeNames, localeOptions, zoneOptions } from './labels.ts';
+import { localeNames, zoneOptions } from './labels.ts';
 import { AccountPage } from './layout.tsx';
-import { useEditable } from './queries.ts';
 import {
   getConfirmation,
   type Settings,
@@ -25,23 +24,25 @@ import {
 } from './settings.ts';
 
 export default function SettingsPage({ account }: { readonly account: string }) {
+  const api = useApi();
   const may = useSession().may('admin');
-  const { data, error, refetch, version, restart } = useEditable(['notifications', account], (api, signal) =>
-    api.get('/v1/accounts/{id}/notifications', { ...withId(account), signal }),
+  const settings = useResource(['notifications', account], ['notifications'], () =>
+    api.get('/v1/accounts/{id}/notifications', withId(account)),
   );
   return (
     <AccountPage account={account} part="" title={`Notifications of ${account}`}>
-      {error && !data ? <Failure error={error} again={refetch} /> : null}
-      {data ? (
-        <>
-          <Warnings settings={data} />
-          {may ? (
-            <SettingsForm key={version} account={account} settings={data} restart={restart} />
-          ) : (
-            <SettingsFacts settings={data} />
-          )}
-        </>
-      ) : null}
+      <Loaded query={settings}>
+        {(resource) => (
+          <>
+            <Warnings settings={resource.latest} />
+            {may ? (
+              <SettingsForm account={account} resource={resource} />
+            ) : (
+              <SettingsFacts settings={resource.latest} />
+            )}
+          </>
+        )}
+      </Loaded>
     </AccountPage>
   );
 }
@@ -80,177 +81,152 @@ function Warnings({ settings }: { readonly settings: Settings }) {
   );
 }
 
-function SettingsForm(props: {
-  readonly account: string;
-  readonly settings: Settings;
-  /** Remounts the form, with the saved settings or with a new fetch. */
-  readonly restart: (saved?: Settings) => Promise<void>;
-}) {
-  const { account, restart } = props;
-  const [settings] = useState(props.settings);
+const FIELD_LABELS = {
+  enabled: 'notifications',
+  dryRun: 'dry run',
+  ownUser: 'API user',
+  windowSeconds: 'collection window',
+  maxAgeHours: 'maximum age',
+  locale: 'language',
+  zone: 'time zone',
+  replyTo: 'reply-to address',
+  branding: 'branding',
+  sms: 'SMS',
+};
+
+function SettingsForm(props: { readonly account: string; readonly resource: Resource<Settings> }) {
+  const { account, resource } = props;
   const api = useApi();
   const confirm = useConfirm();
-
-  async function save(body: NotificationSettingsInput): Promise<void> {
-    const at = withRevision(withId(account), settings.revision);
-    const saved = await api.put('/v1/accounts/{id}/notifications', { ...at, body });
-    markSaved();
-    showToast('Settings saved.');
-    await restart(saved);
-  }
-  const { form, formError, error, busy, submit, markSaved } = useApiForm<SettingsValues>({
+  const form = useResourceForm<Settings, SettingsValues>({
     schema: SettingsInput,
-    initial: toSettingsValues(settings),
+    resource,
+    toValues: toSettingsValues,
     toBody: toSettingsBody,
-    send: save,
+    save: async (body, { revision }) => {
+      const options = { ...withRevision(withId(account), revision), body };
+      const saved = await api.put('/v1/accounts/{id}/notifications', options);
+      showToast('Settings saved.');
+      return saved;
+    },
+    labels: FIELD_LABELS,
   });
-  const submitOrConfirm = (event: React.FormEvent<HTMLFormElement>): void => {
-    const body = toSettingsBody(form.values) as SettingsInput;
-    const confirmation = form.isValid() ? getConfirmation(account, settings, body) : undefined;
-    if (!confirmation) {
-      submit(event);
-      return;
-    }
-    event.preventDefault();
-    confirm({ ...confirmation, onConfirm: () => save(body) });
+  const { base, submit } = form;
+  const { values, setFieldValue, isValid } = form.form;
+  const submitOrConfirm: ApiForm<SettingsValues>['submit'] = (event) => {
+    const confirmation = isValid() ? getConfirmation(account, base, values) : undefined;
+    if (!confirmation) return submit(event);
+    event?.preventDefault();
+    confirm({ ...confirmation, onConfirm: async () => submit() });
   };
-  const field = form.getInputProps;
-  const box = (name: string) => form.getInputProps(name, { type: 'checkbox' });
-  const isOn = form.values.enabled;
-  const [status, tone] = toNotificationStatus(settings);
+  const { color } = values.branding;
+  const [status, tone] = toNotificationStatus(base);
   return (
-    <form className={ui.stack} onSubmit={submitOrConfirm} noValidate>
-      <div className={css.panels}>
+    <Form of={form} className="" onSubmit={submitOrConfirm}>
+      <div className={ui.panels}>
         <Panel title="Notifications" aside={<Badge tone={tone}>{status}</Badge>}>
-          <Checkbox
+          <CheckField
+            name="enabled"
             label="Notify customers"
-            description={settings.since ? undefined : 'Only changes after it is turned on are sent.'}
-            {...box('enabled')}
+            description={base.since ? undefined : 'Only changes after it is turned on are sent.'}
           />
-          <Checkbox
+          <CheckField
+            name="dryRun"
             label="Dry run"
             description="Messages are created and listed under Messages, but not sent."
-            {...box('dryRun')}
           />
-          <Checkbox
+          <CheckField
+            name="ownUser"
             label="Notify the API user"
             description="According to that user’s notification settings in the ordering system, which may send its own messages."
-            {...box('ownUser')}
           />
-          <TextInput
-            label="Reply-to address"
-            type="email"
-            placeholder="orders@example.com"
-            {...field('replyTo')}
-          />
-          <div className={css.pair}>
-            <TextInput
+          <TextField name="replyTo" label="Reply-to address" type="email" placeholder="orders@example.com" />
+          <div className={ui.columns}>
+            <NumberField
+              name="windowSeconds"
               label="Collection window (seconds)"
               description="Changes of an order within it are one message."
-              inputMode="numeric"
-              {...field('windowSeconds')}
             />
-            <TextInput
+            <NumberField
+              name="maxAgeHours"
               label="Maximum age (hours)"
               description="Older changes are not sent. A dispatch counts from its date."
-              inputMode="numeric"
-              {...field('maxAgeHours')}
             />
           </div>
-          <div className={css.pair}>
-            <NativeSelect label="Language" data={localeOptions} {...field('locale')} />
-            <NativeSelect label="Time zone" data={zoneOptions(settings.zone)} {...field('zone')} />
+          <div className={ui.columns}>
+            <SelectField name="locale" label="Language" data={toOptions(localeNames)} />
+            <SelectField name="zone" label="Time zone" data={zoneOptions(base.zone)} />
           </div>
           <p className={ui.hint}>Language and time zone are the defaults for recipients.</p>
         </Panel>
         <div className={ui.stack}>
           <Panel title="Branding">
-            <TextInput
-              label="Name"
-              description="Sender name of messages."
-              required
-              {...field('branding.name')}
-            />
-            <div className={css.pair}>
-              <TextInput
+            <TextField name="branding.name" label="Name" description="Sender name of messages." required />
+            <div className={ui.columns}>
+              <TextField
+                name="branding.color"
                 label="Button colour"
                 rightSection={
                   <input
                     type="color"
                     className={css.color}
                     aria-label="Choose the button colour"
-                    value={
-                      /^#[0-9a-f]{6}$/i.test(form.values.branding.color)
-                        ? form.values.branding.color
-                        : '#000000'
-                    }
-                    onChange={(event) => form.setFieldValue('branding.color', event.currentTarget.value)}
+                    value={/^#[0-9a-f]{6}$/i.test(color) ? color : '#000000'}
+                    onChange={({ currentTarget }) => setFieldValue('branding.color', currentTarget.value)}
                   />
                 }
-                {...field('branding.color')}
               />
-              <TextInput label="Website" placeholder="https://example.com" {...field('branding.website')} />
+              <TextField name="branding.website" label="Website" placeholder="https://example.com" />
             </div>
-            <TextInput
+            <TextField
+              name="branding.logoUrl"
               label="Logo"
               description="https URL of an image. Default: the name as text."
               placeholder="https://example.com/logo.png"
-              {...field('branding.logoUrl')}
             />
-            <Textarea
+            <AreaField
+              name="branding.footer"
               label="Footer"
               description="One or two lines at the end of e-mails, such as a postal address."
-              rows={2}
-              {...field('branding.footer')}
+              spellCheck
             />
           </Panel>
           <Panel title="SMS">
-            <Checkbox label="Send SMS" {...box('sms.enabled')} />
-            <div className={css.pair}>
-              <TextInput
+            <CheckField name="sms.enabled" label="Send SMS" />
+            <div className={ui.columns}>
+              <TextField
+                name="sms.senderId"
                 label="Sender id"
                 description="Not supported in all countries."
-                {...field('sms.senderId')}
               />
-              <TextInput
+              <NumberField
+                name="sms.monthlySegments"
                 label="Monthly limit (segments)"
                 description="SMS above it are not sent."
-                inputMode="numeric"
-                {...field('sms.monthlySegments')}
               />
             </div>
-            <Checkbox
+            <CheckField
+              name="sms.quiet"
               label="Quiet hours"
               description="SMS are delayed until they end, in the recipient’s time zone."
-              {...box('sms.quiet')}
             />
-            {form.values.sms.quiet ? (
-              <div className={css.pair}>
-                <TextInput label="From" type="time" {...field('sms.quietHours.from')} />
-                <TextInput label="To" type="time" {...field('sms.quietHours.to')} />
+            {values.sms.quiet ? (
+              <div className={ui.columns}>
+                <TextField name="sms.quietHours.from" label="From" type="time" />
+                <TextField name="sms.quietHours.to" label="To" type="time" />
               </div>
             ) : null}
           </Panel>
         </div>
       </div>
-      {isConflict(error) ? (
-        <ConflictNote what="These settings were" reload={() => void restart()} />
-      ) : (
-        <FormErrorNote error={formError} />
-      )}
-      <div className={css.foot}>
-        <Button type="submit" loading={busy}>
-          Save
-        </Button>
-        <span className={ui.hint}>
-          {settings.since ? (
-            <>
-              {isOn ? 'On since' : 'Last turned on or off'} <Timestamp at={settings.since} as="whole" />
-            </>
-          ) : null}
-        </span>
-      </div>
-    </form>
+      <FormActions verb="Save">
+        {base.since ? (
+          <span className={ui.hint}>
+            {values.enabled ? 'On since' : 'Last turned on or off'} <Timestamp at={base.since} as="whole" />
+          </span>
+        ) : null}
+      </FormActions>
+    </Form>
   );
 }
 
@@ -260,7 +236,7 @@ function SettingsFacts({ settings }: { readonly settings: Settings }) {
   const [status, tone] = toNotificationStatus(settings);
   const { quietHours } = sms;
   return (
-    <div className={css.panels}>
+    <div className={ui.panels}>
       <Panel title="Notifications">
         <Facts
           rows={{

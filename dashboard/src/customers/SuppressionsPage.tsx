@@ -1,29 +1,20 @@
 /** Addresses that receive no messages from an account. */
-import { Button, NativeSelect, TextInput } from '@mantine/core';
+import { Button } from '@mantine/core';
 import { useQueryClient } from '@tanstack/react-query';
 import type { Suppression } from '../../../client/index.ts';
 import { NewSuppression } from '../../../shared/notifications/notification-input.ts';
-import { channels } from '../../../shared/notifications/types.ts';
+import { useActions } from '../actions.ts';
 import { withId } from '../api.ts';
-import {
-  Badge,
-  type Confirmation,
-  Empty,
-  Failure,
-  Note,
-  Panel,
-  showToast,
-  useConfirm,
-} from '../components.tsx';
-import { LoadMore, usePages } from '../DataTable.tsx';
+import { Badge, Note, Panel, showToast } from '../components.tsx';
+import { QueryTable, usePages } from '../DataTable.tsx';
+import { toOptions } from '../filters.tsx';
+import { Form, FormActions, SelectField, TextField } from '../form.tsx';
 import { useApiForm } from '../forms.ts';
 import { channelNames } from '../messages.ts';
 import { useApi } from '../queries.ts';
 import { useSession } from '../session.ts';
 import { RelativeTime } from '../times.tsx';
 import ui from '../ui.module.css';
-import { FormErrorNote } from './components.tsx';
-import css from './customers.module.css';
 import { AccountPage } from './layout.tsx';
 
 type Reason = Suppression['reason'];
@@ -78,99 +69,99 @@ export default function SuppressionsPage({ account }: { readonly account: string
 function AddForm({ account }: { readonly account: string }) {
   const api = useApi();
   const queries = useQueryClient();
-  const { form, formError, busy, submit, markSaved } = useApiForm({
+  const form = useApiForm({
     schema: NewSuppression,
     initial: { channel: 'email', address: '' },
     toBody: (values) => values,
-    send: async (body) => {
+    send: async (body, { channel }) => {
       await api.post('/v1/accounts/{id}/suppressions', { ...withId(account), body });
       await queries.invalidateQueries({ queryKey: ['suppressions', account] });
-      form.setFieldValue('address', '');
-      markSaved({ channel: form.getValues().channel, address: '' });
+      form.form.setFieldValue('address', '');
+      form.markSaved({ channel, address: '' });
       showToast('Address suppressed.');
     },
   });
   return (
     <Panel title="Suppress an address">
-      <form className={`${ui.actions} ${ui.actions} ${css.inline}`} onSubmit={submit} noValidate>
-        <NativeSelect
-          label="Channel"
-          data={channels.map((value) => ({ value, label: channelNames[value] }))}
-          {...form.getInputProps('channel')}
-        />
-        <TextInput
-          label={form.values.channel === 'email' ? 'E-mail address' : 'Mobile number'}
-          className={css.wide}
-          autoComplete="off"
-          {...form.getInputProps('address')}
-        />
-        <Button type="submit" loading={busy}>
-          Suppress
-        </Button>
-      </form>
-      <FormErrorNote error={formError} />
+      <Form of={form}>
+        <div className={ui.columns}>
+          <SelectField name="channel" label="Channel" data={toOptions(channelNames)} />
+          <TextField
+            name="address"
+            label={form.form.values.channel === 'email' ? 'E-mail address' : 'Mobile number'}
+          />
+        </div>
+        <FormActions verb="Suppress" />
+      </Form>
     </Panel>
   );
 }
 
 function Suppressions({ account }: { readonly account: string }) {
   const api = useApi();
-  const confirm = useConfirm();
-  const queries = useQueryClient();
-  const found = usePages({
+  const { confirm } = useActions([['suppressions', account]]);
+  const suppressions = usePages({
     queryKey: ['suppressions', account],
     fetchPage: (after, signal) =>
       api.get('/v1/accounts/{id}/suppressions', {
         params: { path: { id: account }, query: { limit: PAGE_SIZE, after } },
         signal,
       }),
-    toRows: ({ suppressions }) => suppressions,
+    toRows: (page) => page.suppressions,
     refetchMs: 15_000,
     refetchAll: true,
   });
-  const lift = async (id: string): Promise<void> => {
-    const params = { path: { id: account, suppression: id } };
-    await api.delete('/v1/accounts/{id}/suppressions/{suppression}', { params });
-    await queries.invalidateQueries({ queryKey: ['suppressions', account] });
-    showToast('Suppression lifted.');
-  };
-  const all = found.rows;
+  const lift = (one: Suppression): void =>
+    confirm({
+      title: `Lift the suppression of ${formatAddress(one)}?`,
+      verb: 'Lift suppression',
+      destructive: one.reasons.some(({ reason }) => reason === 'complained'),
+      body: <LiftingNote account={account} reasons={one.reasons.map(({ reason }) => reason)} />,
+      act: () => {
+        const params = { path: { id: account, suppression: one.id } };
+        return api.delete('/v1/accounts/{id}/suppressions/{suppression}', { params });
+      },
+      done: 'Suppression lifted.',
+    });
   return (
     <Panel title="Suppressed addresses" aside="Only a hash and the masked address are stored.">
-      {found.error && !all ? <Failure error={found.error} again={found.refetch} /> : null}
-      {all?.length === 0 ? (
-        <Empty>
-          No suppressed addresses. An address appears here when its recipient unsubscribes, answers STOP or
-          marks mail as spam, or when its mail bounces.
-        </Empty>
-      ) : null}
-      <ul className={`${ui.list} ${css.rows}`}>
-        {all?.map((one) => (
-          <li key={one.id} className={css.suppressionRow}>
-            <span className={ui.name}>{formatAddress(one)}</span>
-            <span className={ui.hint}>{channelNames[one.channel]}</span>
-            <span className={ui.tight}>
-              {one.reasons.map(({ reason, since }) => (
-                <span key={reason}>
+      <QueryTable
+        label="Suppressed addresses"
+        query={suppressions}
+        empty="No suppressed addresses. An address appears here when its recipient unsubscribes, answers STOP or marks mail as spam, or when its mail bounces."
+        more="Load more"
+        keyOf={({ id }) => id}
+        columns={{
+          Address: formatAddress,
+          Channel: ({ channel }) => channelNames[channel],
+          Reasons: {
+            wide: true,
+            render: ({ reasons }) =>
+              reasons.map(({ reason, since }) => (
+                <div key={reason}>
                   <Badge tone={reason === 'complained' ? 'bad' : 'warn'}>{REASONS[reason].name}</Badge>{' '}
                   <span className={ui.hint}>
                     <RelativeTime at={since} />
                   </span>
-                </span>
-              ))}
-            </span>
-            <Button
-              size="xs"
-              variant="default"
-              aria-label={`Lift suppression: ${formatAddress(one)}`}
-              onClick={() => confirm(toConfirmation(one, account, () => lift(one.id)))}
-            >
-              Lift suppression
-            </Button>
-          </li>
-        ))}
-      </ul>
-      <LoadMore query={found} label="Load more" />
+                </div>
+              )),
+          },
+          Actions: {
+            hiddenName: true,
+            right: true,
+            render: (one) => (
+              <Button
+                size="xs"
+                variant="default"
+                aria-label={`Lift suppression: ${formatAddress(one)}`}
+                onClick={() => lift(one)}
+              >
+                Lift suppression
+              </Button>
+            ),
+          },
+        }}
+      />
     </Panel>
   );
 }
@@ -178,29 +169,26 @@ function Suppressions({ account }: { readonly account: string }) {
 const formatAddress = ({ address, channel }: Suppression): string =>
   address ?? (channel === 'email' ? 'Unknown address (hash only)' : 'Unknown number (hash only)');
 
-function toConfirmation(one: Suppression, account: string, act: () => Promise<void>): Confirmation {
-  const isShared = one.reasons.some(({ reason }) => reason !== 'unsubscribed');
-  return {
-    title: `Lift the suppression of ${formatAddress(one)}?`,
-    verb: 'Lift suppression',
-    destructive: one.reasons.some(({ reason }) => reason === 'complained'),
-    body: (
-      <div className={`${ui.fields} ${css.reasonTexts}`}>
-        {one.reasons.map(({ reason }) => (
-          <div key={reason}>
-            <p>
-              <strong>{REASONS[reason].name}.</strong> {REASONS[reason].why}
-            </p>
-            <p>{REASONS[reason].lifting}</p>
-          </div>
-        ))}
-        <p>
-          {isShared
-            ? `The address receives messages of ${account} again, and of the other accounts of the region: bounces, complaints and opt-outs apply to all of them.`
-            : `The address receives messages of ${account} again.`}
+/** What lifting a suppression causes. */
+function LiftingNote({
+  account,
+  reasons,
+}: {
+  readonly account: string;
+  readonly reasons: readonly Reason[];
+}) {
+  return (
+    <div className={ui.fields}>
+      {reasons.map((reason) => (
+        <p key={reason}>
+          <strong>{REASONS[reason].name}.</strong> {REASONS[reason].why} {REASONS[reason].lifting}
         </p>
-      </div>
-    ),
-    onConfirm: act,
-  };
+      ))}
+      <p>
+        {reasons.some((reason) => reason !== 'unsubscribed')
+          ? `The address receives messages of ${account} again, and of the other accounts of the region: bounces, complaints and opt-outs apply to all of them.`
+          : `The address receives messages of ${account} again.`}
+      </p>
+    </div>
+  );
 }

@@ -1,22 +1,21 @@
 /** Editor of one template, with a preview. */
-import { Button, Textarea } from '@mantine/core';
-import { useQueryClient } from '@tanstack/react-query';
+import { Button, Input, Textarea } from '@mantine/core';
+import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useRef, useState } from 'react';
 import { texts } from '../../../shared/notifications/texts/texts.ts';
 import { channels, locales } from '../../../shared/notifications/types.ts';
-import { Badge, Empty, Failure, Note, Page, Panel, showToast, useConfirm } from '../components.tsx';
+import { Badge, Empty, Facts, Loaded, Note, Page, Panel, showToast, useConfirm } from '../components.tsx';
+import { isEqual } from '../form-values.ts';
 import { channelNames, kindNames, kinds } from '../messages.ts';
 import { useApi } from '../queries.ts';
 import { useSession } from '../session.ts';
 import { Timestamp } from '../times.tsx';
 import ui from '../ui.module.css';
 import { useLeaveGuard } from '../unsaved-changes.ts';
-import { FormErrorNote } from './components.tsx';
 import css from './customers.module.css';
 import { localeNames } from './labels.ts';
 import { AccountPage } from './layout.tsx';
 import { PreviewPanel } from './PreviewPanel.tsx';
-import { useEditable } from './queries.ts';
 import {
   type Template,
   type TemplateError,
@@ -50,43 +49,36 @@ export default function TemplatePage(props: {
   );
 }
 
-function TemplateEditorPage({
-  account,
-  template,
-}: {
-  readonly account: string;
-  readonly template: TemplateKey;
-}) {
+function TemplateEditorPage(props: { readonly account: string; readonly template: TemplateKey }) {
+  const { account, template } = props;
   const { kind, channel, locale } = template;
-  const { data, error, refetch, version, restart } = useEditable(
-    ['template', account, template],
-    (api, signal) => api.get(TEMPLATE, { ...withTemplate(account, template), signal }),
-  );
+  const api = useApi();
+  const saved = useQuery({
+    queryKey: ['template', account, template],
+    queryFn: ({ signal }) => api.get(TEMPLATE, { ...withTemplate(account, template), signal }),
+  });
   return (
     <AccountPage
       account={account}
       part="templates"
       title={`${kindNames[kind]}: ${channelNames[channel]} in ${localeNames[locale]}`}
     >
-      {error && !data ? <Failure error={error} again={refetch} /> : null}
-      {data ? (
-        <Editor key={version} account={account} template={template} saved={data} restart={restart} />
-      ) : null}
+      <Loaded query={saved}>{(data) => <Editor {...props} initial={data} />}</Loaded>
     </AccountPage>
   );
 }
 
+const getText = (template: Template): TemplateText => (template.custom ? template.template : {});
+
 function Editor(props: {
   readonly account: string;
   readonly template: TemplateKey;
-  readonly saved: Template;
-  /** Remounts the editor, with the saved template or with a new fetch. */
-  readonly restart: (saved?: Template) => Promise<void>;
+  readonly initial: Template;
 }) {
-  const { account, template, restart } = props;
-  const { kind, channel, locale } = template;
-  const [saved] = useState(props.saved);
-  const before: TemplateText = saved.custom ? saved.template : {};
+  const { account, template } = props;
+  const { channel, locale } = template;
+  const [saved, setSaved] = useState(props.initial);
+  const before = getText(saved);
   const [text, setText] = useState(before);
   const [saveError, setSaveError] = useState<TemplateError | null>(null);
   const [previewError, setPreviewError] = useState<TemplateError | null>(null);
@@ -115,20 +107,21 @@ function Editor(props: {
     element.setRangeText(`{{ ${name} }}`, element.selectionStart, element.selectionEnd, 'end');
     setField(field.name, element.value);
   };
-  async function refresh(current?: Template): Promise<void> {
+  async function edit(current: Template): Promise<void> {
+    setSaved(current);
+    setText(getText(current));
+    queries.setQueryData(['template', account, template], current);
     await Promise.all([
       queries.invalidateQueries({ queryKey: ['templates', account] }),
       queries.invalidateQueries({ queryKey: ['preview', account], refetchType: 'none' }),
     ]);
-    await restart(current);
   }
   async function save(): Promise<void> {
     setBusy(true);
     setSaveError(null);
     try {
-      const current = await api.put(TEMPLATE, { ...withTemplate(account, template), body: text });
+      await edit(await api.put(TEMPLATE, { ...withTemplate(account, template), body: text }));
       showToast('Template saved. It applies to new messages.');
-      await refresh(current);
     } catch (cause) {
       setSaveError(toTemplateError(cause));
     } finally {
@@ -143,13 +136,12 @@ function Editor(props: {
       destructive: true,
       onConfirm: async () => {
         await api.delete(TEMPLATE, withTemplate(account, template));
-        setText(before);
+        await edit(await api.get(TEMPLATE, withTemplate(account, template)));
         showToast('Template deleted. The default applies again.');
-        await refresh();
       },
     });
 
-  const defaults: TemplateText = texts[locale][channel][kind];
+  const defaults: TemplateText = texts[locale][channel][template.kind];
   const fields = templateFields[channel];
   const error = saveError ?? previewError;
   const otherError = error && !fields.some(({ name }) => name === error.field) ? error.message : null;
@@ -183,9 +175,13 @@ function Editor(props: {
               }}
             />
           ))}
-          <FormErrorNote error={otherError} />
+          {otherError === null ? null : (
+            <Note tone="bad" live>
+              {otherError}
+            </Note>
+          )}
           {may ? (
-            <div className={css.foot} data-inside>
+            <div className={ui.actions}>
               <Button onClick={() => void save()} loading={busy} disabled={!changed || isEmpty}>
                 Save
               </Button>
@@ -247,60 +243,42 @@ function TemplateFieldInput(props: {
   readonly onFocus: (element: HTMLTextAreaElement) => void;
 }) {
   const { field, text, fallback, error, readOnly, onChange, onFocus } = props;
-  if (text === undefined) {
-    return (
-      <div className={css.field}>
-        <div className={css.fieldHead}>
-          <div>
-            <span className={css.label}>{field.label}</span>{' '}
-            <span className={ui.hint}>{field.description}</span>
-          </div>
-          {readOnly ? null : (
-            <Button
-              size="compact-xs"
-              variant="default"
-              aria-label={`Customize: ${field.label}`}
-              onClick={() => onChange(fallback ?? field.initialText ?? '')}
-            >
-              Customize
-            </Button>
-          )}
-        </div>
-        <div className={css.fallback}>
-          {field.initialText !== undefined ? 'Jobwire layout' : fallback === '' ? 'Empty' : fallback}
-        </div>
-        {error === undefined ? null : <p className={ui.error}>{error}</p>}
-      </div>
-    );
-  }
+  const isDefault = text === undefined;
+  const button = isDefault ? 'Customize' : 'Use default';
   return (
     <div className={css.field}>
-      <div className={css.fieldHead}>
-        {readOnly ? null : (
-          <Button
-            size="compact-xs"
-            variant="default"
-            className={css.fieldButton}
-            aria-label={`Use default: ${field.label}`}
-            onClick={() => onChange(undefined)}
-          >
-            Use default
-          </Button>
-        )}
-      </div>
-      <Textarea
-        label={field.label}
-        description={field.description}
-        rows={field.rows}
-        autosize={false}
-        spellCheck={false}
-        readOnly={readOnly}
-        error={error}
-        value={text}
-        classNames={{ input: css.code }}
-        onFocus={(event) => onFocus(event.currentTarget)}
-        onChange={(event) => onChange(event.currentTarget.value)}
-      />
+      {readOnly ? null : (
+        <Button
+          size="compact-xs"
+          variant="default"
+          className={css.fieldButton}
+          aria-label={`${button}: ${field.label}`}
+          onClick={() => onChange(isDefault ? (fallback ?? field.initialText ?? '') : undefined)}
+        >
+          {button}
+        </Button>
+      )}
+      {isDefault ? (
+        <Input.Wrapper labelElement="div" label={field.label} description={field.description} error={error}>
+          <div className={css.fallback}>
+            {field.initialText !== undefined ? 'Jobwire layout' : fallback === '' ? 'Empty' : fallback}
+          </div>
+        </Input.Wrapper>
+      ) : (
+        <Textarea
+          label={field.label}
+          description={field.description}
+          rows={field.rows}
+          autosize={false}
+          spellCheck={false}
+          readOnly={readOnly}
+          error={error}
+          value={text}
+          classNames={{ input: css.code }}
+          onFocus={(event) => onFocus(event.currentTarget)}
+          onChange={(event) => onChange(event.currentTarget.value)}
+        />
+      )}
     </div>
   );
 }
@@ -319,32 +297,25 @@ function Variables(props: {
         <code>{'{{ count | plural: "job", "jobs" }}'}</code> selects singular or plural.
         {insert ? ' Click a variable to insert it at the cursor.' : ''}
       </p>
-      <dl className={css.variables}>
-        {variables.map(({ name, description }) => (
-          <div key={name}>
-            <dt>
-              {insert ? (
-                <button
-                  type="button"
-                  // Keeps the focus and the cursor in the field.
-                  onMouseDown={(event) => event.preventDefault()}
-                  onClick={() => insert(name)}
-                >
-                  {name}
-                </button>
-              ) : (
-                <code>{name}</code>
-              )}
-            </dt>
-            <dd>{description}</dd>
-          </div>
-        ))}
-      </dl>
+      <div className={css.variables}>
+        <Facts
+          rows={Object.fromEntries(variables.map(({ name, description }) => [name, description]))}
+          renderName={(name) =>
+            insert ? (
+              <button
+                type="button"
+                // Keeps the focus and the cursor in the field.
+                onMouseDown={(event) => event.preventDefault()}
+                onClick={() => insert(name)}
+              >
+                {name}
+              </button>
+            ) : (
+              <code>{name}</code>
+            )
+          }
+        />
+      </div>
     </Panel>
   );
-}
-
-function isEqual(one: TemplateText, other: TemplateText): boolean {
-  const names = Object.keys(one);
-  return names.length === Object.keys(other).length && names.every((name) => one[name] === other[name]);
 }

@@ -10,8 +10,6 @@ export const localeNames: Readonly<Record<Locale, string>> = {
   fr: 'French',
 };
 
-export const localeOptions = Object.entries(localeNames).map(([value, label]) => ({ value, label }));
-
 /** Returns the names of all time zones. Includes `chosen`, which the browser may know by another name. */
 export function zoneOptions(chosen: string | null): string[] {
   const all = new Set([...Intl.supportedValuesOf('timeZone'), 'UTC', ...(chosen === null ? [] : [chosen])]);
@@ -27,9 +25,4 @@ export function formatScope(of: {
   if (of.orderGroup !== null) return `order group ${of.orderGroup}`;
   if (of.orderNumber !== null) return `order ${of.orderNumber}`;
   return of.jobNumber === null ? 'all jobs' : `job ${of.jobNumber}`;
-}
-
-/** Formats a number with its noun: `1 row`, `2 rows`, `1,200 rows`. */
-export function formatCount(count: number, one: string, many = `${one}s`): string {
-  return `${count.toLocaleString()} ${count === 1 ? one : many}`;
 }

@@ -2,7 +2,8 @@
 import type { Recipient } from '../../../client/index.ts';
 import { csvHeader, formatCsvRow } from '../../../shared/notifications/recipients-file.ts';
 import { type Channel, channels, DEFAULT_KINDS } from '../../../shared/notifications/types.ts';
-import { emptyToNull, parseWholeNumber } from './settings.ts';
+import { emptyToNull, isEqual, parseNumber } from '../form-values.ts';
+import { matchesQuery } from '../texts.ts';
 
 export type { Recipient };
 
@@ -55,8 +56,7 @@ export function toRecipientChange(
 ): Readonly<Record<string, unknown>> {
   const old = toFields(toRecipientValues(before));
   const fields = toFields(values);
-  const differs = (name: keyof typeof fields): boolean =>
-    JSON.stringify(fields[name]) !== JSON.stringify(old[name]);
+  const differs = (name: keyof typeof fields): boolean => !isEqual(fields[name], old[name]);
   const scopeFields = ['orderGroup', 'orderNumber', 'jobNumber'] as const;
   const isScopeChanged = scopeFields.some(differs);
   const names = (Object.keys(fields) as (keyof typeof fields)[]).filter(
@@ -79,7 +79,7 @@ function toFields(values: RecipientValues) {
     // Not `emptyToNull`: the chosen scope requires a value.
     orderGroup: scope === 'orderGroup' ? values.orderGroup : null,
     orderNumber: scope === 'orderNumber' ? values.orderNumber : null,
-    jobNumber: scope === 'jobNumber' ? parseWholeNumber(values.jobNumber) : null,
+    jobNumber: scope === 'jobNumber' ? (parseNumber(values.jobNumber) ?? '') : null,
   };
 }
 
@@ -101,16 +101,9 @@ function toChannelChoice({ email, mobile, channels: chosen }: Recipient): Channe
 
 /** Returns the recipients whose id, name, addresses or scope contain all search terms. */
 export function filterRecipients(recipients: readonly Recipient[], text: string): readonly Recipient[] {
-  const terms = text
-    .toLowerCase()
-    .split(/\s+/)
-    .filter((term) => term !== '');
-  if (terms.length === 0) return recipients;
-  return recipients.filter((one) => {
-    const { id, name, email, mobile, orderGroup, orderNumber, jobNumber } = one;
-    const all = [id, name, email, mobile, orderGroup, orderNumber, jobNumber].join(' ').toLowerCase();
-    return terms.every((term) => all.includes(term));
-  });
+  return recipients.filter(({ id, name, email, mobile, orderGroup, orderNumber, jobNumber }) =>
+    matchesQuery(text, id, name, email, mobile, orderGroup, orderNumber, jobNumber),
+  );
 }
 
 /** Returns the recipients as CSV for a later import. Omits the recipient derived from the ordering API. */

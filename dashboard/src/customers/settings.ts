@@ -1,6 +1,7 @@
 /** Notification settings: their display status, form values and request body. */
 import type { NotificationSettings as Settings } from '../../../client/index.ts';
 import { SettingsInput } from '../../../shared/notifications/notification-input.ts';
+import { emptyToNull, nullToEmpty, parseNumber } from '../form-values.ts';
 
 export type { Settings };
 export { SettingsInput };
@@ -21,13 +22,7 @@ export function toSettingsValues(settings: Settings) {
     windowSeconds: String(settings.windowSeconds),
     maxAgeHours: String(settings.maxAgeHours),
     replyTo: replyTo ?? '',
-    branding: {
-      name: branding.name,
-      color: branding.color,
-      logoUrl: branding.logoUrl ?? '',
-      website: branding.website ?? '',
-      footer: branding.footer ?? '',
-    },
+    branding: nullToEmpty(branding),
     sms: {
       enabled: sms.enabled,
       senderId: sms.senderId ?? '',
@@ -44,19 +39,15 @@ export function toSettingsBody(values: SettingsValues): unknown {
   const { branding, sms } = values;
   return {
     ...values,
-    windowSeconds: parseWholeNumber(values.windowSeconds),
-    maxAgeHours: parseWholeNumber(values.maxAgeHours),
+    windowSeconds: parseNumber(values.windowSeconds),
+    maxAgeHours: parseNumber(values.maxAgeHours),
     replyTo: emptyToNull(values.replyTo),
-    branding: {
-      ...branding,
-      logoUrl: emptyToNull(branding.logoUrl),
-      website: emptyToNull(branding.website),
-      footer: emptyToNull(branding.footer),
-    },
+    // Name and color are required, so that their rule is reported.
+    branding: { ...emptyToNull(branding), name: branding.name, color: branding.color },
     sms: {
       enabled: sms.enabled,
       senderId: emptyToNull(sms.senderId),
-      monthlySegments: parseWholeNumber(sms.monthlySegments),
+      monthlySegments: parseNumber(sms.monthlySegments),
       quietHours: sms.quiet ? sms.quietHours : null,
     },
   };
@@ -87,11 +78,3 @@ export function getConfirmation(
   }
   return undefined;
 }
-
-/** Converts text to a number. Returns other text unchanged, for validation to reject. */
-export function parseWholeNumber(text: string): number | string {
-  return /^\s*\d+\s*$/.test(text) ? Number(text) : text;
-}
-
-/** Returns `null` for blank text. */
-export const emptyToNull = (text: string): string | null => (text.trim() === '' ? null : text);

@@ -1,28 +1,22 @@
 /** State, polls and events of one account, with actions. */
-import { Button } from '@mantine/core';
 import { useState } from 'react';
 import { Link } from 'wouter';
 import type { AccountStatus, TestReport } from '../../../client/index.ts';
+import { type ActionRunner, useActions } from '../actions.ts';
 import { withId, withRevision } from '../api.ts';
-import { Badge, Empty, Facts, Failure, Note, Page, Panel, useConfirm } from '../components.tsx';
-import { DataTable } from '../DataTable.tsx';
+import { CredentialsReport } from '../CredentialsReport.tsx';
+import { Facts, Failure, Page, Panel, Waiting } from '../components.tsx';
+import { DataTable, QueryTable } from '../DataTable.tsx';
 import { EventSummary } from '../EventSummary.tsx';
 import { useApi } from '../queries.ts';
 import { useSession } from '../session.ts';
 import { useNow, useRefresh } from '../stream-hooks.ts';
+import { formatCount } from '../texts.ts';
 import { formatDuration, RelativeTime, Timestamp } from '../times.tsx';
 import ui from '../ui.module.css';
-import { useHref } from '../urls.ts';
-import {
-  ActionError,
-  type ActionRunner,
-  PollBars,
-  StateNote,
-  useActionRunner,
-  Waiting,
-} from './components.tsx';
-import css from './Health.module.css';
-import { ObservedThrough } from './OverviewPage.tsx';
+import { accountSetupHref, useHref } from '../urls.ts';
+import { ActionButton, ActionError, PollBars, StateBadge, StateNote } from './components.tsx';
+import { ObservedThrough, OpenJobs, ProblemCount } from './OverviewPage.tsx';
 import { type AccountDetails, isGone, SCANNED_EVENTS, useAccount, useAccountEvents } from './queries.ts';
 import { countMissingJobs, getPendingConfirmation, POLL_OUTCOMES, toAccountState } from './status.ts';
 
@@ -51,7 +45,7 @@ function AccountView({ account: { record, report, polls } }: { readonly account:
   const href = useHref();
   const now = useNow(STALE_MS);
   const { may } = useSession();
-  const runner = useActionRunner([['accounts'], ['accountEvents', id]]);
+  const runner = useActions([['accounts'], ['accountEvents', id]]);
   const [tested, setTested] = useState<TestReport | null>(null);
   const whole = { ...record, status: report };
   const state = toAccountState(whole, now);
@@ -61,7 +55,7 @@ function AccountView({ account: { record, report, polls } }: { readonly account:
       actions={
         <>
           <Link href={href('/jobs', { account: id })}>Account jobs</Link>
-          <Link href={href(`/setup/accounts/${encodeURIComponent(id)}`)}>Account setup</Link>
+          <Link href={href(accountSetupHref(id))}>Account setup</Link>
           {may('operate') ? <Actions account={whole} runner={runner} onTested={setTested} /> : null}
         </>
       }
@@ -70,30 +64,18 @@ function AccountView({ account: { record, report, polls } }: { readonly account:
         {report && may('operate') ? <ConfirmActions id={id} report={report} runner={runner} /> : null}
       </StateNote>
       <ActionError runner={runner} />
-      {tested ? <TestResult report={tested} /> : null}
-      <div className={css.columns}>
+      {tested ? <CredentialsReport report={tested} /> : null}
+      <div className={ui.panels}>
         <Panel title="Status">
           <Facts
             rows={{
               Region: record.region.toUpperCase(),
               'Poll interval': record.paused ? 'Paused' : formatDuration(record.pollIntervalSeconds * 1000),
               'Observed through': <ObservedThrough account={whole} now={now} />,
-              'Last poll': report?.lastPollAt ? <RelativeTime at={report.lastPollAt} /> : 'None yet',
-              'Next poll': report?.nextPollAt ? <RelativeTime at={report.nextPollAt} /> : 'None scheduled',
-              'Consecutive failures':
-                report && report.consecutiveFailures > 0 ? (
-                  <span className={css.loud}>{report.consecutiveFailures}</span>
-                ) : (
-                  '0'
-                ),
-              'Open jobs':
-                report?.openJobs == null ? (
-                  'Not yet known'
-                ) : (
-                  <Link href={href('/jobs', { account: id, which: 'open' })}>
-                    {report.openJobs.toLocaleString()}
-                  </Link>
-                ),
+              'Last poll': <RelativeTime at={report?.lastPollAt} none="None yet" />,
+              'Next poll': <RelativeTime at={report?.nextPollAt} none="None scheduled" />,
+              'Consecutive failures': <ProblemCount count={report?.consecutiveFailures ?? 0} />,
+              'Open jobs': <OpenJobs account={whole} none="Not yet known" />,
               'Unread jobs': report && report.unreadJobs > 0 ? report.unreadJobs.toLocaleString() : undefined,
               'Missing jobs': report ? <MissingJobs report={report} /> : undefined,
               'Quarantined since': report?.quarantinedAt ? (
@@ -135,51 +117,33 @@ function FailedPolls({ polls }: { readonly polls: AccountDetails['polls'] }) {
       label="Failed and partial polls"
       rows={rows}
       keyOf={({ startedAt }) => startedAt}
-      columns={[
-        { name: 'Started', render: ({ startedAt }) => <Timestamp at={startedAt} as="clock" /> },
-        {
-          name: 'Outcome',
-          render: ({ outcome }) => (
-            <Badge tone={POLL_OUTCOMES[outcome].tone}>{POLL_OUTCOMES[outcome].label}</Badge>
-          ),
-        },
-        { name: 'Duration', right: true, render: ({ ms }) => formatDuration(ms) },
-        { name: 'Requests', right: true, render: ({ requests }) => requests },
-        {
-          name: 'Problem',
+      columns={{
+        Started: ({ startedAt }) => <Timestamp at={startedAt} as="clock" />,
+        Outcome: ({ outcome }) => <StateBadge state={POLL_OUTCOMES[outcome]} />,
+        Duration: { right: true, render: ({ ms }) => formatDuration(ms) },
+        Requests: { right: true, render: ({ requests }) => requests },
+        Problem: {
           wide: true,
           render: ({ problem }) => problem ?? <span className={ui.quiet}>Expired</span>,
         },
-      ]}
+      }}
     />
   );
 }
 
 function AccountEvents({ id, head }: { readonly id: string; readonly head: string | undefined }) {
-  const { data, error, refetch } = useAccountEvents(id, head);
   return (
     <Panel title="Account events" aside="Newest first">
-      {error && !data ? (
-        <Failure error={error} again={refetch} />
-      ) : data?.length === 0 ? (
-        <Empty>
-          No account events among the last {SCANNED_EVENTS.toLocaleString()} events of the log. Baselines,
-          polling failures and quarantines appear here.
-        </Empty>
-      ) : (
-        <ul className={`${ui.list} ${ui.list} ${css.events}`}>
-          {data?.map((event) => (
-            <li key={event.id}>
-              <span className={ui.quiet}>
-                <Timestamp at={event.time} />
-              </span>
-              <span>
-                <EventSummary event={event} />
-              </span>
-            </li>
-          ))}
-        </ul>
-      )}
+      <QueryTable
+        label="Account events"
+        query={useAccountEvents(id, head)}
+        empty={`No account events among the last ${SCANNED_EVENTS.toLocaleString()} events of the log. Baselines, polling failures and quarantines appear here.`}
+        keyOf={(event) => event.id}
+        columns={{
+          Time: ({ time }) => <Timestamp at={time} />,
+          Event: { wide: true, render: (event) => <EventSummary event={event} /> },
+        }}
+      />
     </Panel>
   );
 }
@@ -192,75 +156,32 @@ function Actions(props: {
   const { account, runner, onTested } = props;
   const { id, paused, managed, revision } = account;
   const api = useApi();
-  const ask = useConfirm();
+  const options = withRevision(withId(id), revision);
   const test = () => {
     onTested(null);
-    void runner.run('test', async () => onTested(await api.post('/v1/accounts/{id}/test', withId(id))));
+    return runner.run('test', async () => onTested(await api.post('/v1/accounts/{id}/test', withId(id))));
   };
   const resume = () =>
-    void runner.run(
-      'resume',
-      () => api.post('/v1/accounts/{id}/resume', withRevision(withId(id), revision)),
-      `Polling of ${id} is resumed.`,
-    );
+    runner.run('resume', () => api.post('/v1/accounts/{id}/resume', options), `Polling of ${id} is resumed.`);
   const pause = () =>
-    ask({
+    runner.confirm({
       title: `Pause polling of ${id}?`,
       body: 'No events are emitted for its jobs until polling is resumed. The log and the jobs are kept. Changes made meanwhile are detected when polling resumes.',
       verb: 'Pause',
-      onConfirm: () =>
-        runner.runConfirmed(
-          () => api.post('/v1/accounts/{id}/pause', withRevision(withId(id), revision)),
-          `Polling of ${id} is paused.`,
-        ),
+      act: () => api.post('/v1/accounts/{id}/pause', options),
+      done: `Polling of ${id} is paused.`,
     });
   return (
     <>
-      <Button size="xs" variant="default" loading={runner.busy === 'test'} onClick={test}>
+      <ActionButton runner={runner} name="test" onClick={test}>
         Test credentials
-      </Button>
-      {!managed ? null : paused ? (
-        <Button size="xs" loading={runner.busy === 'resume'} onClick={resume}>
-          Resume
-        </Button>
-      ) : (
-        <Button size="xs" variant="default" onClick={pause}>
-          Pause
-        </Button>
-      )}
+      </ActionButton>
+      {managed ? (
+        <ActionButton runner={runner} name="resume" primary={paused} onClick={paused ? resume : pause}>
+          {paused ? 'Resume' : 'Pause'}
+        </ActionButton>
+      ) : null}
     </>
-  );
-}
-
-const STEP_NAMES = { token: 'Token', identity: 'Identity', page: 'Page of jobs' } as const;
-
-/** Result of each step of a credentials test. */
-function TestResult({ report: { ok, steps, upstreamId, openJobs } }: { readonly report: TestReport }) {
-  return (
-    <Note tone={ok ? 'good' : 'bad'} live>
-      <div className={ui.tight}>
-        <p>
-          <strong>{ok ? 'The credentials are valid.' : 'The credentials test failed.'}</strong>
-          {upstreamId === null ? '' : ` They belong to account ${upstreamId} of the ordering API`}
-          {openJobs === null
-            ? upstreamId === null
-              ? ''
-              : '.'
-            : `, with ${openJobs.toLocaleString()} open jobs.`}
-        </p>
-        <ol className={`${ui.list} ${ui.list} ${css.steps}`}>
-          {steps.map(({ step, ok: worked, message, ms }) => (
-            <li key={step}>
-              <Badge tone={worked ? 'good' : 'bad'}>
-                {STEP_NAMES[step]}: {worked ? 'passed' : 'failed'}
-              </Badge>
-              <span>{message}</span>
-              <span className={ui.quiet}>{formatDuration(ms)}</span>
-            </li>
-          ))}
-        </ol>
-      </div>
-    </Note>
   );
 }
 
@@ -272,36 +193,49 @@ function ConfirmActions(props: {
 }) {
   const { id, report, runner } = props;
   const api = useApi();
-  const ask = useConfirm();
   const kind = getPendingConfirmation(report);
   const events = useAccountEvents(id, report.head);
   if (kind === null) return null;
-  const confirm = (body: { readonly upstreamId?: number }, done: string) =>
-    runner.runConfirmed(() => api.post('/v1/accounts/{id}/confirm', { ...withId(id), body }), done);
+  const confirm = (body: { readonly upstreamId?: number }) => () =>
+    api.post('/v1/accounts/{id}/confirm', { ...withId(id), body });
   if (kind === 'quarantine') {
     const missing = countMissingJobs(report.missingJobs);
-    const jobs = missing === 1 ? '1 job is' : `${missing.toLocaleString()} jobs are`;
+    const ask = () =>
+      runner.confirm({
+        title: `Confirm the missing jobs of ${id}?`,
+        body: `${formatCount(missing, 'job is', 'jobs are')} missing from the list. Each is investigated once more. Within a day, all of them may be reported cancelled or unavailable: endpoints receive the events, and customers may be notified. This cannot be undone.`,
+        verb: 'Confirm',
+        destructive: true,
+        act: confirm({}),
+        done: `The missing jobs of ${id} are confirmed.`,
+      });
     return (
       <div className={ui.actions}>
-        <Button
-          size="xs"
-          onClick={() =>
-            ask({
-              title: `Confirm the missing jobs of ${id}?`,
-              body: `${jobs} missing from the list. Each is investigated once more. Within a day, all of them may be reported cancelled or unavailable: endpoints receive the events, and customers may be notified. This cannot be undone.`,
-              verb: 'Confirm',
-              destructive: true,
-              onConfirm: () => confirm({}, `The missing jobs of ${id} are confirmed.`),
-            })
-          }
-        >
+        <ActionButton runner={runner} primary onClick={ask}>
           Confirm missing jobs
-        </Button>
+        </ActionButton>
       </div>
     );
   }
   const mismatch = events.data?.find(({ type }) => type === 'account.identity_mismatch')?.data;
   const { expectedId, actualId } = (mismatch ?? {}) as { expectedId?: number; actualId?: number };
+  const resume = () =>
+    runner.confirm({
+      title: `Resume polling of ${id}?`,
+      body: `A poll starts at once and checks the identity. If ${expectedId === undefined ? 'the identity is wrong' : `it is not account ${expectedId}`}, polling stops again before any event is emitted.`,
+      verb: 'Resume polling',
+      act: confirm({}),
+      done: `Polling of ${id} is resumed.`,
+    });
+  const changeTo = (upstreamId: number) =>
+    runner.confirm({
+      title: `Change ${id} to account ${upstreamId}?`,
+      body: `The log and the jobs continue with the data of account ${upstreamId}. Jobs of account ${expectedId} that it does not list are reported missing. This cannot be undone.`,
+      verb: `Change to ${upstreamId}`,
+      destructive: true,
+      act: confirm({ upstreamId }),
+      done: `${id} is now account ${upstreamId} of the ordering API.`,
+    });
   return (
     <>
       {actualId === undefined ? null : (
@@ -311,43 +245,13 @@ function ConfirmActions(props: {
         </p>
       )}
       <div className={ui.actions}>
-        <Button
-          size="xs"
-          onClick={() =>
-            ask({
-              title: `Resume polling of ${id}?`,
-              body: (
-                <p>
-                  A poll starts at once and checks the identity.{' '}
-                  {expectedId === undefined
-                    ? 'If the identity is wrong, polling stops again before any event is emitted.'
-                    : `If it is not account ${expectedId}, polling stops again before any event is emitted.`}
-                </p>
-              ),
-              verb: 'Resume polling',
-              onConfirm: () => confirm({}, `Polling of ${id} is resumed.`),
-            })
-          }
-        >
+        <ActionButton runner={runner} primary onClick={resume}>
           Confirm credentials
-        </Button>
+        </ActionButton>
         {actualId === undefined ? null : (
-          <Button
-            size="xs"
-            variant="default"
-            onClick={() =>
-              ask({
-                title: `Change ${id} to account ${actualId}?`,
-                body: `The log and the jobs continue with the data of account ${actualId}. Jobs of account ${expectedId} that it does not list are reported missing. This cannot be undone.`,
-                verb: `Change to ${actualId}`,
-                destructive: true,
-                onConfirm: () =>
-                  confirm({ upstreamId: actualId }, `${id} is now account ${actualId} of the ordering API.`),
-              })
-            }
-          >
+          <ActionButton runner={runner} onClick={() => changeTo(actualId)}>
             Change to account {actualId}
-          </Button>
+          </ActionButton>
         )}
       </div>
     </>

@@ -1,31 +1,34 @@
 /** Recent delivery attempts of an endpoint with the responses. */
-import { NativeSelect } from '@mantine/core';
 import { Link } from 'wouter';
-import { Badge, Empty, Failure, Panel } from '../components.tsx';
-import { type Column, DataTable, LoadMore, usePages } from '../DataTable.tsx';
+import { Panel } from '../components.tsx';
+import { QueryTable, usePages } from '../DataTable.tsx';
 import { eventTypeLabels, toPlainText } from '../events.ts';
+import { FilterSelect, toOptions } from '../filters.tsx';
 import { useApi } from '../queries.ts';
 import { formatDuration, Timestamp } from '../times.tsx';
 import ui from '../ui.module.css';
 import { accountHref, jobHref, useHref, useParams } from '../urls.ts';
+import { StateBadge } from './components.tsx';
 import css from './Health.module.css';
 import { ATTEMPT_CAUSES, ATTEMPT_OUTCOMES, type Attempt, type Endpoint } from './status.ts';
 
 const PAGE = 25;
 const REFETCH_MS = 5_000;
 
-const OUTCOME_FILTERS = [
-  { value: '', label: 'All attempts' },
-  { value: 'failed', label: 'Not delivered' },
-  { value: 'rejected', label: 'Rejected' },
-  { value: 'retry', label: 'Failed' },
-  { value: 'delivered', label: 'Delivered' },
-] as const;
+const OUTCOMES = {
+  '': 'All attempts',
+  failed: 'Not delivered',
+  rejected: 'Rejected',
+  retry: 'Failed',
+  delivered: 'Delivered',
+};
+const isOutcome = (value = ''): value is keyof typeof OUTCOMES => Object.hasOwn(OUTCOMES, value);
 
 export function Deliveries({ endpoint: { region, id } }: { readonly endpoint: Endpoint }) {
   const api = useApi();
-  const [read, change] = useParams();
-  const outcome = OUTCOME_FILTERS.find(({ value }) => value === read('outcome'))?.value || undefined;
+  const [read] = useParams();
+  const selected = read('outcome');
+  const outcome = isOutcome(selected) ? selected || undefined : undefined;
   const list = usePages({
     queryKey: ['endpoints', 'deliveries', region, id, outcome],
     fetchPage: (after, signal) =>
@@ -36,60 +39,35 @@ export function Deliveries({ endpoint: { region, id } }: { readonly endpoint: En
     toRows: ({ deliveries }) => deliveries,
     refetchMs: REFETCH_MS,
   });
-  const { rows } = list;
-  const columns: Column<Attempt>[] = [
-    { name: 'Time', render: ({ at }) => <Timestamp at={at} as="clock" /> },
-    {
-      name: 'Outcome',
-      render: (one) => (
-        <Badge tone={ATTEMPT_OUTCOMES[one.outcome].tone}>{ATTEMPT_OUTCOMES[one.outcome].label}</Badge>
-      ),
-    },
-    { name: 'Event', render: ({ type }) => getTypeLabel(type) },
-    {
-      name: 'Subject',
-      render: (one) => (one.cause === 'ping' ? '–' : <Subject {...one} />),
-    },
-    { name: 'Cause', render: ({ cause }) => ATTEMPT_CAUSES[cause] },
-    { name: 'Status code', right: true, render: ({ status }) => status ?? 'None' },
-    { name: 'Latency', right: true, render: ({ latencyMs }) => formatDuration(latencyMs) },
-    {
-      name: 'Details',
-      wide: true,
-      render: (one) => <Details attempt={one} />,
-      hasContent: ({ reason, excerpt }) => Boolean(reason) || Boolean(excerpt),
-    },
-  ];
   return (
     <Panel
       title="Deliveries"
-      aside={
-        <NativeSelect
-          size="xs"
-          aria-label="Outcome"
-          data={OUTCOME_FILTERS}
-          value={outcome ?? ''}
-          onChange={({ currentTarget }) => change({ outcome: currentTarget.value })}
-        />
-      }
+      aside={<FilterSelect param="outcome" size="xs" aria-label="Outcome" data={toOptions(OUTCOMES)} />}
     >
-      {list.error && !rows ? (
-        <Failure error={list.error} again={list.refetch} />
-      ) : !rows ? null : rows.length === 0 ? (
-        <Empty>
-          {outcome === undefined
+      <QueryTable
+        label="Deliveries"
+        query={list}
+        empty={
+          outcome === undefined
             ? 'No deliveries in the last 30 days. Attempts appear here when events are sent.'
-            : 'No attempts with this outcome in the last 30 days.'}
-        </Empty>
-      ) : (
-        <DataTable
-          label="Deliveries"
-          rows={rows}
-          columns={columns}
-          keyOf={({ event, at, cause }) => `${event} ${at} ${cause}`}
-        />
-      )}
-      <LoadMore query={list} />
+            : 'No attempts with this outcome in the last 30 days.'
+        }
+        keyOf={({ event, at, cause }) => `${event} ${at} ${cause}`}
+        columns={{
+          Time: ({ at }) => <Timestamp at={at} as="clock" />,
+          Outcome: (one) => <StateBadge state={ATTEMPT_OUTCOMES[one.outcome]} />,
+          Event: ({ type }) => getTypeLabel(type),
+          Subject: (one) => (one.cause === 'ping' ? '–' : <Subject {...one} />),
+          Cause: ({ cause }) => ATTEMPT_CAUSES[cause],
+          'Status code': { right: true, render: ({ status }) => status ?? 'None' },
+          Latency: { right: true, render: ({ latencyMs }) => formatDuration(latencyMs) },
+          Details: {
+            wide: true,
+            render: (one) => <Details attempt={one} />,
+            hasContent: ({ reason, excerpt }) => Boolean(reason) || Boolean(excerpt),
+          },
+        }}
+      />
     </Panel>
   );
 }
@@ -122,7 +100,7 @@ function Details({ attempt: { reason, excerpt } }: { readonly attempt: Attempt }
         <details>
           <summary>Response body</summary>
           {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling element must be reachable by keyboard */}
-          <pre className={`${ui.verbatim} ${ui.verbatim} ${css.excerpt}`} tabIndex={0}>
+          <pre className={`${ui.verbatim} ${css.excerpt}`} tabIndex={0}>
             {excerpt}
           </pre>
         </details>

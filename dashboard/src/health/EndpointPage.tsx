@@ -1,32 +1,26 @@
 /** State, deliveries, parked events and replays of one endpoint, with actions. */
-import { Button } from '@mantine/core';
 import { useState } from 'react';
 import { Link } from 'wouter';
 import type { AttemptReport } from '../../../client/index.ts';
+import { type ActionRunner, useActions } from '../actions.ts';
 import { withEndpoint, withRevision } from '../api.ts';
-import { Facts, Failure, Note, Page, Panel, Statistic, useConfirm } from '../components.tsx';
+import { Facts, Failure, Note, Page, Panel, Statistic, Waiting } from '../components.tsx';
 import { DataTable } from '../DataTable.tsx';
 import { useApi } from '../queries.ts';
 import { useSession } from '../session.ts';
 import { useNow, useRefresh } from '../stream-hooks.ts';
+import { formatCount, formatPercent } from '../texts.ts';
 import { formatDuration, RelativeTime, Timestamp } from '../times.tsx';
 import ui from '../ui.module.css';
-import { accountHref, useHref } from '../urls.ts';
-import { ActionError, type ActionRunner, StateNote, useActionRunner, Waiting } from './components.tsx';
+import { accountHref, endpointSetupHref, useHref } from '../urls.ts';
+import { ActionButton, ActionError, StateNote } from './components.tsx';
 import { Deliveries } from './Deliveries.tsx';
 import css from './Health.module.css';
 import { formatDeadCount } from './OverviewPage.tsx';
 import { DeadEvents, ParkedEvents } from './ParkedEvents.tsx';
 import { isGone, useEndpoint, useEndpointHealth } from './queries.ts';
 import { Replays } from './Replays.tsx';
-import {
-  ATTEMPT_OUTCOMES,
-  type Endpoint,
-  formatPercent,
-  getSinkName,
-  type Health,
-  toEndpointState,
-} from './status.ts';
+import { ATTEMPT_OUTCOMES, type Endpoint, getSinkName, type Health, toEndpointState } from './status.ts';
 
 /** Interval of the check whether the endpoint is lagging. */
 const LATE_MS = 5_000;
@@ -53,7 +47,7 @@ function EndpointView({ endpoint, health }: { readonly endpoint: Endpoint; reado
   const href = useHref();
   const now = useNow(LATE_MS);
   const { may } = useSession();
-  const runner = useActionRunner([['endpoints']]);
+  const runner = useActions([['endpoints']]);
   const [pinged, setPinged] = useState<AttemptReport | null>(null);
   const { region, id, kind } = endpoint;
   const { backlog, statistics, parked } = health;
@@ -67,11 +61,7 @@ function EndpointView({ endpoint, health }: { readonly endpoint: Endpoint; reado
       title={kind === 'webhook' ? `Endpoint ${id}` : getSinkName(id)}
       actions={
         <>
-          {kind === 'webhook' ? (
-            <Link href={href(`/setup/endpoints/${encodeURIComponent(region)}/${encodeURIComponent(id)}`)}>
-              Endpoint setup
-            </Link>
-          ) : null}
+          {kind === 'webhook' ? <Link href={href(endpointSetupHref(region, id))}>Endpoint setup</Link> : null}
           {may('operate') ? (
             <Actions endpoint={endpoint} health={health} runner={runner} onPinged={setPinged} />
           ) : null}
@@ -83,20 +73,14 @@ function EndpointView({ endpoint, health }: { readonly endpoint: Endpoint; reado
       </StateNote>
       <ActionError runner={runner} />
       {pinged ? <PingReport report={pinged} /> : null}
-      <div className={`${ui.columns} ${ui.columns} ${css.statistics}`}>
+      <div className={`${ui.columns} ${css.statistics}`}>
         <Statistic
           name="Backlog"
           value={backlog.events}
           note={
             <>
               {backlog.complete ? '' : 'at least; '}
-              {backlog.oldestAt === null ? (
-                'events'
-              ) : (
-                <>
-                  oldest <RelativeTime at={backlog.oldestAt} />
-                </>
-              )}
+              <Oldest at={backlog.oldestAt} />
             </>
           }
         />
@@ -106,7 +90,7 @@ function EndpointView({ endpoint, health }: { readonly endpoint: Endpoint; reado
           note={
             statistics.attempts >= 500
               ? 'of the last 500 attempts'
-              : `of ${statistics.attempts} ${statistics.attempts === 1 ? 'attempt' : 'attempts'}`
+              : `of ${formatCount(statistics.attempts, 'attempt')}`
           }
         />
         <Statistic
@@ -122,15 +106,7 @@ function EndpointView({ endpoint, health }: { readonly endpoint: Endpoint; reado
           name="Parked"
           value={parked.count}
           tone={parked.count > 0 ? 'bad' : 'plain'}
-          note={
-            parked.oldestAt === null ? (
-              'events'
-            ) : (
-              <>
-                oldest <RelativeTime at={parked.oldestAt} />
-              </>
-            )
-          }
+          note={<Oldest at={parked.oldestAt} />}
         />
         <Statistic name="Dead" value={formatDeadCount(health.dead)} note="rejected on every attempt" />
         <Statistic
@@ -140,7 +116,7 @@ function EndpointView({ endpoint, health }: { readonly endpoint: Endpoint; reado
           note="expired before delivery"
         />
       </div>
-      <div className={css.columns}>
+      <div className={ui.panels}>
         <Panel title="Configuration">
           <Facts
             rows={{
@@ -152,7 +128,7 @@ function EndpointView({ endpoint, health }: { readonly endpoint: Endpoint; reado
               Accounts: endpoint.accounts.length === 0 ? 'All of the region' : endpoint.accounts.join(', '),
               Events: endpoint.types.length === 0 ? 'All types' : endpoint.types.join(', '),
               'Last delivered': formatLastDelivered(health),
-              'Last failed': failed ? <RelativeTime at={failed} /> : 'Never',
+              'Last failed': <RelativeTime at={failed} none="Never" />,
               'Last error': statistics.lastError ? (
                 <span>
                   <RelativeTime at={statistics.lastError.at} />: <bdi>{statistics.lastError.reason}</bdi>
@@ -170,18 +146,15 @@ function EndpointView({ endpoint, health }: { readonly endpoint: Endpoint; reado
               label="Longest backlogs"
               rows={backlog.accounts}
               keyOf={({ account }) => account}
-              columns={[
-                {
-                  name: 'Account',
-                  render: ({ account }) =>
-                    account.startsWith('_') ? (
-                      'Region log'
-                    ) : (
-                      <Link href={href(accountHref(account))}>{account}</Link>
-                    ),
-                },
-                { name: 'Events', right: true, render: ({ events }) => events.toLocaleString() },
-              ]}
+              columns={{
+                Account: ({ account }) =>
+                  account.startsWith('_') ? (
+                    'Region log'
+                  ) : (
+                    <Link href={href(accountHref(account))}>{account}</Link>
+                  ),
+                Events: { right: true, render: ({ events }) => events.toLocaleString() },
+              }}
             />
           )}
         </Panel>
@@ -191,6 +164,16 @@ function EndpointView({ endpoint, health }: { readonly endpoint: Endpoint; reado
       <Replays endpoint={endpoint} />
       <Deliveries endpoint={endpoint} />
     </Page>
+  );
+}
+
+/** The time of the oldest of some events. */
+function Oldest({ at }: { readonly at: string | null }) {
+  if (at === null) return 'events';
+  return (
+    <>
+      oldest <RelativeTime at={at} />
+    </>
   );
 }
 
@@ -233,70 +216,47 @@ function Actions(props: {
   const { endpoint, health, runner, onPinged } = props;
   const { id, kind, managed, paused, revision } = endpoint;
   const api = useApi();
-  const ask = useConfirm();
   const name = getSinkName(id);
+  const options = withRevision(withEndpoint(endpoint), revision);
   const ping = () => {
     onPinged(null);
-    void runner.run('ping', async () =>
+    return runner.run('ping', async () =>
       onPinged(await api.post('/v1/endpoints/{id}/ping', withEndpoint(endpoint))),
     );
   };
   const restart = (verb: 'resume' | 'enable', done: string) => () =>
-    void runner.run(
-      verb,
-      () => api.post(`/v1/endpoints/{id}/${verb}`, withRevision(withEndpoint(endpoint), revision)),
-      done,
-    );
+    runner.run(verb, () => api.post(`/v1/endpoints/{id}/${verb}`, options), done);
   const pause = () =>
-    ask({
+    runner.confirm({
       title: `Pause ${name}?`,
       body: 'No events are sent until the endpoint is resumed. It keeps its cursors and resumes there. Events that expire meanwhile are lost for this endpoint.',
       verb: 'Pause',
-      onConfirm: () =>
-        runner.runConfirmed(
-          () => api.post('/v1/endpoints/{id}/pause', withRevision(withEndpoint(endpoint), revision)),
-          `${name} is paused.`,
-        ),
+      act: () => api.post('/v1/endpoints/{id}/pause', options),
+      done: `${name} is paused.`,
     });
-  const failing = health.failingSince !== null || health.waitUntil !== null;
+  const resume = restart('resume', `${name} is resumed.`);
+  const isDisabled = health.disabledAt !== null;
+  const isFailing = health.failingSince !== null || health.waitUntil !== null;
+  const enabled = isDisabled
+    ? `${name} is enabled and resumes at its cursors.`
+    : `Delivery to ${name} is retried now.`;
   return (
     <>
       {kind === 'webhook' ? (
-        <Button size="xs" variant="default" loading={runner.busy === 'ping'} onClick={ping}>
+        <ActionButton runner={runner} name="ping" onClick={ping}>
           Ping
-        </Button>
+        </ActionButton>
       ) : null}
-      {health.disabledAt !== null ? (
-        <Button
-          size="xs"
-          loading={runner.busy === 'enable'}
-          onClick={restart('enable', `${name} is enabled and resumes at its cursors.`)}
-        >
-          Enable
-        </Button>
-      ) : failing && !paused ? (
-        <Button
-          size="xs"
-          variant="default"
-          loading={runner.busy === 'enable'}
-          onClick={restart('enable', `Delivery to ${name} is retried now.`)}
-        >
-          Retry now
-        </Button>
+      {isDisabled || (isFailing && !paused) ? (
+        <ActionButton runner={runner} name="enable" primary={isDisabled} onClick={restart('enable', enabled)}>
+          {isDisabled ? 'Enable' : 'Retry now'}
+        </ActionButton>
       ) : null}
-      {kind !== 'webhook' || !managed ? null : paused ? (
-        <Button
-          size="xs"
-          loading={runner.busy === 'resume'}
-          onClick={restart('resume', `${name} is resumed.`)}
-        >
-          Resume
-        </Button>
-      ) : (
-        <Button size="xs" variant="default" onClick={pause}>
-          Pause
-        </Button>
-      )}
+      {kind === 'webhook' && managed ? (
+        <ActionButton runner={runner} name="resume" primary={paused} onClick={paused ? resume : pause}>
+          {paused ? 'Resume' : 'Pause'}
+        </ActionButton>
+      ) : null}
     </>
   );
 }

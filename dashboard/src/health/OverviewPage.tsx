@@ -1,24 +1,24 @@
 /** Health of regions, accounts and endpoints, the most severe first. */
-import { TextInput } from '@mantine/core';
 import { useQueryClient } from '@tanstack/react-query';
 import { useMemo } from 'react';
 import { Link } from 'wouter';
-import { Badge, Empty, Failure, Note, Page, Panel } from '../components.tsx';
-import { type Column, DataTable } from '../DataTable.tsx';
+import { Empty, Loaded, Note, Page, Panel, Waiting } from '../components.tsx';
+import { type Column, type Columns, DataTable } from '../DataTable.tsx';
+import { FilterInput } from '../filters.tsx';
 import { type Account, type Region, useAccounts, useRegions } from '../queries.ts';
+import { useInRegion } from '../resources.ts';
 import { useNow, useRefresh } from '../stream-hooks.ts';
+import { formatPercent, matchesQuery } from '../texts.ts';
 import { formatDuration, RelativeTime, Timestamp } from '../times.tsx';
 import ui from '../ui.module.css';
 import { accountHref, endpointHref, useHref, useParams, useRegion } from '../urls.ts';
-import { useIsOnScreen, Waiting } from './components.tsx';
+import { StateBadge, useIsOnScreen } from './components.tsx';
 import css from './Health.module.css';
 import { getCachedHealth, useEndpointHealth, useEndpoints } from './queries.ts';
 import {
   type Endpoint,
-  formatPercent,
   getSinkName,
   type Health,
-  matchesQuery,
   sortAccounts,
   sortEndpoints,
   staleSince,
@@ -33,27 +33,20 @@ const STALE_MS = 5_000;
 const HEALTHS_MS = 10_000;
 
 export function OverviewPage() {
-  const accounts = useAccounts();
-  const endpoints = useEndpoints();
-  const regions = useRegions();
+  const accounts = useInRegion(useAccounts());
+  const endpoints = useInRegion(useEndpoints());
+  const { data: regions = [] } = useRegions();
   const chosen = useRegion();
   const now = useNow(STALE_MS);
   useRefresh(['account.*', 'upstream.*'], [['accounts'], ['regions']]);
   useRefresh(['endpoint.*'], [['endpoints', 'all']]);
   useRefresh(['endpoint.*'], [['endpoints', 'health']], HEALTHS_MS);
-  const here = <T extends { readonly region: string }>(all: readonly T[] | undefined): readonly T[] =>
-    (all ?? []).filter(({ region }) => chosen === null || region === chosen);
-  const outages = (regions.data ?? []).filter(
-    ({ id, state }) => state === 'outage' && (chosen === null || id === chosen),
-  );
-  const all = here(accounts.data);
-  const sinks = here(endpoints.data);
-  const read = (accounts.data || accounts.error) && (endpoints.data || endpoints.error);
-  const whole = summarizeHealth(all, endpoints.data && sinks, outages, now);
-
+  const outages = regions.filter(({ id, state }) => state === 'outage' && (chosen === null || id === chosen));
+  const isRead = [accounts, endpoints].every(({ data, error }) => data || error);
+  const whole = summarizeHealth(accounts.data ?? [], endpoints.data, outages, now);
   return (
     <Page title="Health">
-      {read ? (
+      {isRead ? (
         <>
           {accounts.data ? (
             <Note tone={whole.tone} live={whole.tone === 'bad'}>
@@ -63,16 +56,8 @@ export function OverviewPage() {
           {outages.map((region) => (
             <Outage key={region.id} region={region} />
           ))}
-          {accounts.error && !accounts.data ? (
-            <Failure error={accounts.error} again={accounts.refetch} />
-          ) : (
-            <AccountsPanel accounts={all} now={now} />
-          )}
-          {endpoints.error && !endpoints.data ? (
-            <Failure error={endpoints.error} again={endpoints.refetch} />
-          ) : (
-            <EndpointsPanel endpoints={sinks} />
-          )}
+          <Loaded query={accounts}>{(data) => <AccountsPanel accounts={data} now={now} />}</Loaded>
+          <Loaded query={endpoints}>{(data) => <EndpointsPanel endpoints={data} />}</Loaded>
         </>
       ) : (
         <Waiting />
@@ -104,117 +89,116 @@ function Outage({ region: { id, failingSince, problem } }: { readonly region: Re
   );
 }
 
-function Filter(props: {
-  readonly label: string;
-  readonly value: string;
-  readonly onChange: (to: string) => void;
+/** Number of rows above which a filter is shown. */
+const FILTER_THRESHOLD = 5;
+
+/** List of a kind of resources with a filter. `all`: in order; `match`: texts that the filter searches. */
+function ListPanel<T extends { readonly id: string; readonly region: string }>(props: {
+  readonly kind: 'account' | 'endpoint';
+  readonly all: readonly T[];
+  readonly toTexts: (one: T) => readonly (string | null | undefined)[];
+  readonly toLink: (one: T) => readonly [name: string, href: string];
+  readonly columns: Columns<T>;
 }) {
-  return (
-    <TextInput
+  const { kind, all, toTexts, toLink, columns } = props;
+  const title = kind === 'account' ? 'Accounts' : 'Endpoints';
+  const href = useHref();
+  const [read] = useParams();
+  const isFiltered = all.length > FILTER_THRESHOLD;
+  const query = read(`${kind}s`) ?? '';
+  const rows = all.filter((one) => matchesQuery(query, one.region, ...toTexts(one)));
+  const several = new Set(all.map(({ region }) => region)).size > 1;
+  const renderName = (one: T) => {
+    const [name, path] = toLink(one);
+    return (
+      <>
+        <Link href={href(path)}>{name}</Link>
+        {several ? <span className={ui.quiet}> {one.region.toUpperCase()}</span> : null}
+      </>
+    );
+  };
+  const filter = (
+    <FilterInput
+      param={`${kind}s`}
       size="xs"
       type="search"
       className={css.filter}
-      aria-label={props.label}
-      placeholder={props.label}
-      value={props.value}
-      onChange={({ currentTarget }) => props.onChange(currentTarget.value)}
+      aria-label={`Filter ${kind}s`}
+      placeholder={`Filter ${kind}s`}
     />
   );
-}
-
-function AccountsPanel({ accounts, now }: { readonly accounts: readonly Account[]; readonly now: number }) {
-  const href = useHref();
-  const [read, change] = useParams();
-  const query = read('accounts') ?? '';
-  const several = new Set(accounts.map(({ region }) => region)).size > 1;
-  const rows = sortAccounts(accounts, now).filter((one) =>
-    matchesQuery(query, one.id, one.region, toAccountState(one, now).label, one.status?.problem),
-  );
-  const columns: Column<Account>[] = [
-    {
-      name: 'Account',
-      render: ({ id, region }) => (
-        <>
-          <Link href={href(accountHref(id))}>{id}</Link>
-          {several ? <span className={ui.quiet}> {region.toUpperCase()}</span> : null}
-        </>
-      ),
-    },
-    {
-      name: 'State',
-      render: (one) => {
-        const { label, tone } = toAccountState(one, now);
-        return <Badge tone={tone}>{label}</Badge>;
-      },
-    },
-    { name: 'Observed through', render: (one) => <ObservedThrough account={one} now={now} /> },
-    {
-      name: 'Last poll',
-      render: ({ status }) => (status?.lastPollAt ? <RelativeTime at={status.lastPollAt} /> : '–'),
-    },
-    {
-      name: 'Poll duration · median',
-      right: true,
-      render: ({ status }) =>
-        status?.pollMs ? (
-          <>
-            {formatDuration(status.pollMs.last)}
-            <span className={ui.quiet}> · {formatDuration(status.pollMs.median)}</span>
-          </>
-        ) : (
-          '–'
-        ),
-    },
-    {
-      name: 'Consecutive failures',
-      right: true,
-      render: ({ status }) =>
-        status && status.consecutiveFailures > 0 ? (
-          <span className={css.loud}>{status.consecutiveFailures}</span>
-        ) : (
-          0
-        ),
-    },
-    {
-      name: 'Open jobs',
-      right: true,
-      render: ({ id, status }) =>
-        status?.openJobs == null ? (
-          '–'
-        ) : (
-          <Link href={href('/jobs', { account: id, which: 'open' })}>{status.openJobs.toLocaleString()}</Link>
-        ),
-    },
-    {
-      name: 'Problem',
-      wide: true,
-      render: ({ paused, status }) => (paused ? '' : <bdi>{status?.problem}</bdi>),
-      hasContent: ({ paused, status }) => !paused && Boolean(status?.problem),
-    },
-  ];
   return (
-    <div id="accounts">
-      <Panel
-        title="Accounts"
-        aside={
-          accounts.length > 5 ? (
-            <Filter label="Filter accounts" value={query} onChange={(text) => change({ accounts: text })} />
-          ) : undefined
-        }
-      >
-        {accounts.length === 0 ? (
-          <Empty>
-            No accounts yet. Accounts appear here when they are added.{' '}
-            <Link href={href('/setup/accounts')}>Add an account</Link>
-          </Empty>
-        ) : rows.length === 0 ? (
-          <Empty>No accounts match the filter.</Empty>
+    <div id={`${kind}s`}>
+      <Panel title={title} aside={isFiltered ? filter : undefined}>
+        {rows.length > 0 ? (
+          <DataTable
+            label={title}
+            columns={{ [title.slice(0, -1)]: renderName, ...columns }}
+            rows={rows}
+            keyOf={({ region, id }) => `${region}/${id}`}
+          />
         ) : (
-          <DataTable label="Accounts" columns={columns} rows={rows} keyOf={({ id }) => id} />
+          <Empty>
+            {all.length > 0
+              ? `No ${kind}s match the filter.`
+              : `No ${kind}s yet. ${title} appear here when they are added. `}
+            {all.length > 0 ? null : <Link href={href(`/setup/${kind}s`)}>Add an {kind}</Link>}
+          </Empty>
         )}
       </Panel>
     </div>
   );
+}
+
+function AccountsPanel({ accounts, now }: { readonly accounts: readonly Account[]; readonly now: number }) {
+  return (
+    <ListPanel
+      kind="account"
+      all={sortAccounts(accounts, now)}
+      toTexts={(one) => [one.id, toAccountState(one, now).label, one.status?.problem]}
+      toLink={({ id }) => [id, accountHref(id)]}
+      columns={{
+        State: (one) => <StateBadge state={toAccountState(one, now)} />,
+        'Observed through': (one) => <ObservedThrough account={one} now={now} />,
+        'Last poll': ({ status }) => <RelativeTime at={status?.lastPollAt} />,
+        'Poll duration · median': {
+          right: true,
+          render: ({ status }) =>
+            status?.pollMs ? (
+              <>
+                {formatDuration(status.pollMs.last)}
+                <span className={ui.quiet}> · {formatDuration(status.pollMs.median)}</span>
+              </>
+            ) : (
+              '–'
+            ),
+        },
+        'Consecutive failures': {
+          right: true,
+          render: ({ status }) => <ProblemCount count={status?.consecutiveFailures ?? 0} />,
+        },
+        'Open jobs': { right: true, render: (one) => <OpenJobs account={one} none="–" /> },
+        Problem: {
+          wide: true,
+          render: ({ paused, status }) => (paused ? '' : <bdi>{status?.problem}</bdi>),
+          hasContent: ({ paused, status }) => !paused && Boolean(status?.problem),
+        },
+      }}
+    />
+  );
+}
+
+/** A number that is highlighted unless it is 0. */
+export function ProblemCount({ count }: { readonly count: number }) {
+  return <span className={count > 0 ? css.loud : ''}>{count.toLocaleString()}</span>;
+}
+
+/** Number of open jobs with a link to them. `none`: shown if it is not known. */
+export function OpenJobs({ account, none }: { readonly account: Account; readonly none: string }) {
+  const href = useHref();
+  const { id, status } = account;
+  if (status?.openJobs == null) return none;
+  return <Link href={href('/jobs', { account: id, which: 'open' })}>{status.openJobs.toLocaleString()}</Link>;
 }
 
 /** Time up to which an account was completely observed; highlighted if stale. */
@@ -231,85 +215,42 @@ export function ObservedThrough({ account, now }: { readonly account: Account; r
 }
 
 /** Column with a value of the endpoint's health. */
-function healthColumn(name: string, show: (health: Health) => React.ReactNode): Column<Endpoint> {
-  return { name, right: true, render: (one) => <EndpointHealthValue endpoint={one} show={show} /> };
-}
+const healthColumn = (show: (health: Health) => React.ReactNode): Column<Endpoint> => ({
+  right: true,
+  render: (one) => <EndpointHealthValue endpoint={one} show={show} />,
+});
 
 function EndpointsPanel({ endpoints }: { readonly endpoints: readonly Endpoint[] }) {
-  const href = useHref();
   const client = useQueryClient();
-  const [read, change] = useParams();
-  const query = read('endpoints') ?? '';
-  const several = new Set(endpoints.map(({ region }) => region)).size > 1;
   // Sorted once per list, so that rows do not move when their health is loaded.
   const ordered = useMemo(
     () => sortEndpoints(endpoints, (one) => getCachedHealth(client, one), Date.now()),
     [endpoints, client],
   );
-  const rows = ordered.filter((one) =>
-    matchesQuery(
-      query,
-      getSinkName(one.id),
-      one.url,
-      one.region,
-      one.description,
-      toEndpointState(one, undefined, 0).label,
-    ),
-  );
-  const columns: Column<Endpoint>[] = [
-    {
-      name: 'Endpoint',
-      render: (one) => (
-        <>
-          <Link href={href(endpointHref(one.region, one.id))}>{getSinkName(one.id)}</Link>
-          {several ? <span className={ui.quiet}> {one.region.toUpperCase()}</span> : null}
-        </>
-      ),
-    },
-    { name: 'State', render: (one) => <EndpointState endpoint={one} /> },
-    healthColumn('Backlog', ({ backlog }) => <Backlog backlog={backlog} />),
-    healthColumn('Success rate, 24 h', ({ statistics: { successRate } }) =>
-      successRate === null ? '–' : formatPercent(successRate),
-    ),
-    healthColumn('Latency, median · 95 %', ({ statistics }) => formatLatency(statistics)),
-    healthColumn('Parked', ({ parked: { count } }) =>
-      count > 0 ? <span className={css.loud}>{count.toLocaleString()}</span> : 0,
-    ),
-    healthColumn('Dead', ({ dead }) => formatDeadCount(dead)),
-    {
-      name: 'Problem',
-      wide: true,
-      render: (one) => <EndpointHealthValue endpoint={one} show={({ problem }) => <bdi>{problem}</bdi>} />,
-      hasContent: (one) => isUnhealthy(one) || Boolean(getCachedHealth(client, one)?.problem),
-    },
-  ];
   return (
-    <div id="endpoints">
-      <Panel
-        title="Endpoints"
-        aside={
-          endpoints.length > 5 ? (
-            <Filter label="Filter endpoints" value={query} onChange={(text) => change({ endpoints: text })} />
-          ) : undefined
-        }
-      >
-        {endpoints.length === 0 ? (
-          <Empty>
-            No endpoints yet. Endpoints appear here when they are added.{' '}
-            <Link href={href('/setup/endpoints')}>Add an endpoint</Link>
-          </Empty>
-        ) : rows.length === 0 ? (
-          <Empty>No endpoints match the filter.</Empty>
-        ) : (
-          <DataTable
-            label="Endpoints"
-            columns={columns}
-            rows={rows}
-            keyOf={({ region, id }) => `${region}/${id}`}
-          />
-        )}
-      </Panel>
-    </div>
+    <ListPanel
+      kind="endpoint"
+      all={ordered}
+      toTexts={(one) => [getSinkName(one.id), one.url, one.description, toEndpointState(one).label]}
+      toLink={({ region, id }) => [getSinkName(id), endpointHref(region, id)]}
+      columns={{
+        State: (one) => <EndpointState endpoint={one} />,
+        Backlog: healthColumn(({ backlog }) => <Backlog backlog={backlog} />),
+        'Success rate, 24 h': healthColumn(({ statistics: { successRate } }) =>
+          successRate === null ? '–' : formatPercent(successRate),
+        ),
+        'Latency, median · 95 %': healthColumn(({ statistics }) => formatLatency(statistics)),
+        Parked: healthColumn(({ parked }) => <ProblemCount count={parked.count} />),
+        Dead: healthColumn(({ dead }) => formatDeadCount(dead)),
+        Problem: {
+          wide: true,
+          render: (one) => (
+            <EndpointHealthValue endpoint={one} show={({ problem }) => <bdi>{problem}</bdi>} />
+          ),
+          hasContent: (one) => isUnhealthy(one) || Boolean(getCachedHealth(client, one)?.problem),
+        },
+      }}
+    />
   );
 }
 
@@ -321,10 +262,9 @@ function isUnhealthy({ state }: Endpoint): boolean {
 function EndpointState({ endpoint }: { readonly endpoint: Endpoint }) {
   const [ref, isVisible] = useIsOnScreen<HTMLSpanElement>();
   const { data } = useEndpointHealth(endpoint, { enabled: isVisible || isUnhealthy(endpoint) });
-  const { label, tone } = toEndpointState(endpoint, data, Date.now());
   return (
     <span ref={ref}>
-      <Badge tone={tone}>{label}</Badge>
+      <StateBadge state={toEndpointState(endpoint, data)} />
     </span>
   );
 }

@@ -1,15 +1,17 @@
 /** Parked and dead events of an endpoint, with retry and discard. */
-import { Button, Checkbox } from '@mantine/core';
+import { Checkbox } from '@mantine/core';
 import { useState } from 'react';
 import type { DeadEvent, ParkedEvent, ParkedEventSelection } from '../../../client/index.ts';
+import { useActions } from '../actions.ts';
 import { withEndpoint } from '../api.ts';
-import { Empty, Failure, Panel, showToast, useConfirm } from '../components.tsx';
-import { type Column, DataTable, LoadMore, usePages } from '../DataTable.tsx';
+import { Panel, showToast } from '../components.tsx';
+import { type Column, type Columns, QueryTable, usePages } from '../DataTable.tsx';
 import { useApi } from '../queries.ts';
 import { useSession } from '../session.ts';
+import { formatCount } from '../texts.ts';
 import { RelativeTime } from '../times.tsx';
 import ui from '../ui.module.css';
-import { ActionError, useActionRunner } from './components.tsx';
+import { ActionButton, ActionError } from './components.tsx';
 import { getTypeLabel, Subject } from './Deliveries.tsx';
 import type { Endpoint } from './status.ts';
 
@@ -19,7 +21,7 @@ const REFETCH_MS = 5_000;
 /** A paged list of events of an endpoint. */
 function useEventList<T>({ region, id }: Endpoint, what: 'parked' | 'dead', enabled: boolean) {
   const api = useApi();
-  const list = usePages({
+  return usePages({
     queryKey: ['endpoints', what, region, id],
     fetchPage: (after, signal) =>
       api.get(`/v1/endpoints/{id}/${what}`, {
@@ -30,46 +32,42 @@ function useEventList<T>({ region, id }: Endpoint, what: 'parked' | 'dead', enab
     refetchMs: REFETCH_MS,
     enabled,
   });
-  return { ...list, rows: list.rows ?? [] };
 }
 
 /** Parked events. Renders nothing if `count` is 0. */
 export function ParkedEvents({ endpoint, count }: { readonly endpoint: Endpoint; readonly count: number }) {
   const { id } = endpoint;
   const api = useApi();
-  const ask = useConfirm();
   const { may } = useSession();
-  const runner = useActionRunner([['endpoints']]);
+  const runner = useActions([['endpoints']]);
   const list = useEventList<ParkedEvent>(endpoint, 'parked', count > 0);
   const [selectedIds, setSelectedIds] = useState<ReadonlySet<string>>(new Set());
   if (count === 0) return null;
-  const selected = list.rows.map(({ event }) => event).filter((event) => selectedIds.has(event));
+  const selected = (list.data ?? []).map(({ event }) => event).filter((event) => selectedIds.has(event));
   const body: ParkedEventSelection = selected.length > 0 ? { events: selected } : { all: true };
   const options = { ...withEndpoint(endpoint), body };
   const which = selected.length > 0 ? `${selected.length} selected` : 'all';
   const retry = () =>
-    void runner.run('retry', async () => {
+    runner.run('retry', async () => {
       const { retried } = await api.post('/v1/endpoints/{id}/parked/retry', options);
       setSelectedIds(new Set());
-      showToast(retried === 1 ? '1 event is being retried.' : `${retried} events are being retried.`);
+      showToast(`${formatCount(retried, 'event is', 'events are')} being retried.`);
     });
+  const events =
+    selected.length > 0 ? formatCount(selected.length, 'event') : `all ${formatCount(count, 'event')}`;
   const discard = () =>
-    ask({
-      title:
-        selected.length > 0
-          ? `Discard ${formatEventCount(selected.length)}?`
-          : `Discard all ${formatEventCount(count)}?`,
+    runner.confirm({
+      title: `Discard ${events}?`,
       body: `They are not sent to ${id} again, and the next event of each job is delivered at once. They stay in the log and can be replayed.`,
       verb: 'Discard',
       destructive: true,
-      onConfirm: () =>
-        runner.runConfirmed(async () => {
-          await api.post('/v1/endpoints/{id}/parked/discard', options);
-          setSelectedIds(new Set());
-        }, 'The events are discarded.'),
+      act: async () => {
+        await api.post('/v1/endpoints/{id}/parked/discard', options);
+        setSelectedIds(new Set());
+      },
+      done: 'The events are discarded.',
     });
   const selection: Column<ParkedEvent> = {
-    name: 'Select',
     hiddenName: true,
     render: ({ event }) => (
       <Checkbox
@@ -87,42 +85,36 @@ export function ParkedEvents({ endpoint, count }: { readonly endpoint: Endpoint;
   };
   return (
     <Panel
-      title={`Parked: ${formatEventCount(count)}`}
+      title={`Parked: ${formatCount(count, 'event')}`}
       aside={
         may('operate') ? (
           <div className={ui.actions}>
-            <Button size="xs" variant="default" loading={runner.busy === 'retry'} onClick={retry}>
+            <ActionButton runner={runner} name="retry" onClick={retry}>
               Retry {which}
-            </Button>
-            <Button size="xs" variant="default" onClick={discard}>
+            </ActionButton>
+            <ActionButton runner={runner} onClick={discard}>
               Discard {which}
-            </Button>
+            </ActionButton>
           </div>
         ) : undefined
       }
     >
       <ActionError runner={runner} />
-      {list.error && !list.data ? <Failure error={list.error} again={list.refetch} /> : null}
-      <DataTable
+      <QueryTable
         label="Parked events"
-        rows={list.rows}
+        query={list}
+        empty="No parked events of the accounts of your key."
         keyOf={({ event }) => event}
-        columns={[
-          ...parkedColumns<ParkedEvent>(),
-          {
-            name: 'Next attempt',
-            render: ({ retryAt }) =>
-              retryAt === null ? 'After the event before it' : <RelativeTime at={retryAt} />,
-          },
-          {
-            name: 'Reason',
+        columns={{
+          ...parkedColumns,
+          'Next attempt': ({ retryAt }) => <RelativeTime at={retryAt} none="After the event before it" />,
+          Reason: {
             wide: true,
             render: ({ reason }) => <bdi>{reason ?? 'An earlier event of the job is parked.'}</bdi>,
           },
-          ...(may('operate') ? [selection] : []),
-        ]}
+          ...(may('operate') && { Select: selection }),
+        }}
       />
-      <LoadMore query={list} />
     </Panel>
   );
 }
@@ -136,34 +128,24 @@ export function DeadEvents({ endpoint, count }: { readonly endpoint: Endpoint; r
       title="Dead"
       aside="Rejected on every attempt. Later events of the job were delivered without them. A replay sends them again."
     >
-      {list.error && !list.data ? <Failure error={list.error} again={list.refetch} /> : null}
-      {list.data && list.rows.length === 0 ? (
-        <Empty>No dead events of the accounts of your key.</Empty>
-      ) : null}
-      <DataTable
+      <QueryTable
         label="Dead events"
-        rows={list.rows}
+        query={list}
+        empty="No dead events of the accounts of your key."
         keyOf={({ event, diedAt }) => `${event} ${diedAt}`}
-        columns={[
-          ...parkedColumns<DeadEvent>(),
-          { name: 'Dead since', render: ({ diedAt }) => <RelativeTime at={diedAt} /> },
-          { name: 'Reason', wide: true, render: ({ reason }) => <bdi>{reason}</bdi> },
-        ]}
+        columns={{
+          ...parkedColumns,
+          'Dead since': ({ diedAt }) => <RelativeTime at={diedAt} />,
+          Reason: { wide: true, render: ({ reason }) => <bdi>{reason}</bdi> },
+        }}
       />
-      <LoadMore query={list} />
     </Panel>
   );
 }
 
-function parkedColumns<T extends ParkedEvent | DeadEvent>(): Column<T>[] {
-  return [
-    { name: 'Event', render: ({ type }) => getTypeLabel(type) },
-    { name: 'Subject', render: (one) => <Subject {...one} /> },
-    { name: 'Parked since', render: ({ parkedAt }) => <RelativeTime at={parkedAt} /> },
-    { name: 'Attempts', right: true, render: ({ attempts }) => attempts },
-  ];
-}
-
-function formatEventCount(count: number): string {
-  return count === 1 ? '1 event' : `${count.toLocaleString()} events`;
-}
+const parkedColumns: Columns<ParkedEvent | DeadEvent> = {
+  Event: ({ type }) => getTypeLabel(type),
+  Subject: (one) => <Subject {...one} />,
+  'Parked since': ({ parkedAt }) => <RelativeTime at={parkedAt} />,
+  Attempts: { right: true, render: ({ attempts }) => attempts },
+};

@@ -1,12 +1,11 @@
 /** Form that starts a replay: start and accounts. Validated by the schema of the API. */
-import { Button, Group, NativeSelect, TextInput } from '@mantine/core';
 import { NewReplay } from '../../../shared/delivery/endpoint-input.ts';
 import { withEndpoint } from '../api.ts';
-import { Failure } from '../components.tsx';
 import { parseLocalTime, toLocalTime } from '../dates.ts';
+import { toOptions } from '../filters.tsx';
+import { Form, FormActions, SelectField, TextField } from '../form.tsx';
 import { useApiForm } from '../forms.ts';
 import { useApi } from '../queries.ts';
-import ui from '../ui.module.css';
 import type { Endpoint } from './status.ts';
 
 interface Values {
@@ -20,6 +19,7 @@ interface Values {
 }
 
 const HOUR_MS = 3_600_000;
+const STARTS = { at: 'Time', cursor: 'Cursor of one account', beginning: 'Oldest kept event' };
 
 export default function ReplayForm(props: {
   readonly endpoint: Endpoint;
@@ -27,12 +27,7 @@ export default function ReplayForm(props: {
 }) {
   const { endpoint, onStarted } = props;
   const api = useApi();
-  const {
-    form,
-    formError: problem,
-    busy,
-    submit,
-  } = useApiForm<Values>({
+  const form = useApiForm<Values>({
     schema: NewReplay,
     initial: {
       kind: 'at',
@@ -55,55 +50,42 @@ export default function ReplayForm(props: {
       await onStarted();
     },
   });
-  const { kind } = form.values;
+  const { kind } = form.form.values;
   return (
-    <form onSubmit={submit} className={ui.fields} noValidate>
+    <Form of={form}>
       <p>
         Events that pass the filters of the endpoint are sent again with their original ids, marked as a
         replay, in parallel to live events. Rejected events are counted, not parked.
       </p>
-      <NativeSelect
-        label="Start"
-        data={[
-          { value: 'at', label: 'Time' },
-          { value: 'cursor', label: 'Cursor of one account' },
-          { value: 'beginning', label: 'Oldest kept event' },
-        ]}
-        {...form.getInputProps('kind')}
-      />
+      <SelectField name="kind" label="Start" data={toOptions(STARTS)} />
       {kind === 'at' ? (
-        <TextInput
+        <TextField
+          name="at"
           type="datetime-local"
           step={1}
           label="Start time"
           description={`Time zone: ${Intl.DateTimeFormat().resolvedOptions().timeZone}`}
-          {...form.getInputProps('at')}
         />
       ) : null}
       {kind === 'cursor' ? (
         <>
-          <TextInput label="Account" {...form.getInputProps('account')} />
-          <TextInput
+          <TextField name="account" label="Account" />
+          <TextField
+            name="cursor"
             label="Cursor"
             description="For example e1.17. Events after it are sent."
-            {...form.getInputProps('cursor')}
           />
         </>
       ) : (
-        <TextInput
+        <TextField
+          name="accounts"
           label="Accounts"
           description="Comma-separated ids. Default: all accounts of the endpoint."
           placeholder="All"
-          {...form.getInputProps('accounts')}
         />
       )}
-      {problem === null ? null : <Failure error={new Error(problem)} />}
-      <Group justify="flex-end">
-        <Button type="submit" loading={busy}>
-          Start replay
-        </Button>
-      </Group>
-    </form>
+      <FormActions verb="Start replay" />
+    </Form>
   );
 }
 

@@ -2,14 +2,15 @@
 import { Button, Modal } from '@mantine/core';
 import { keepPreviousData, useQuery, useQueryClient } from '@tanstack/react-query';
 import { lazy, Suspense, useState } from 'react';
+import { useActions } from '../actions.ts';
 import { withEndpoint } from '../api.ts';
-import { Badge, Empty, Failure, Loading, Panel, showToast, useConfirm } from '../components.tsx';
-import { DataTable } from '../DataTable.tsx';
+import { Loading, Panel, showToast } from '../components.tsx';
+import { QueryTable } from '../DataTable.tsx';
 import { useApi } from '../queries.ts';
 import { useSession } from '../session.ts';
 import { RelativeTime, Timestamp } from '../times.tsx';
 import ui from '../ui.module.css';
-import { useActionRunner } from './components.tsx';
+import { ActionButton, StateBadge } from './components.tsx';
 import {
   type Endpoint,
   formatReplayProgress,
@@ -29,12 +30,11 @@ export function Replays({ endpoint }: { readonly endpoint: Endpoint }) {
   const { region, id } = endpoint;
   const api = useApi();
   const client = useQueryClient();
-  const ask = useConfirm();
   const { may } = useSession();
   const queryKey = ['endpoints', 'replays', region, id];
-  const runner = useActionRunner([queryKey]);
+  const runner = useActions([queryKey]);
   const [isFormOpen, setFormOpen] = useState(false);
-  const { data, error, refetch } = useQuery({
+  const replays = useQuery({
     queryKey,
     queryFn: async ({ signal }) =>
       (await api.get('/v1/endpoints/{id}/replays', { ...withEndpoint(endpoint), signal })).replays,
@@ -42,67 +42,50 @@ export function Replays({ endpoint }: { readonly endpoint: Endpoint }) {
     placeholderData: keepPreviousData,
   });
   const cancel = (replay: ReplayRun) =>
-    ask({
+    runner.confirm({
       title: 'Stop this replay?',
       body: 'Deliveries in progress complete; no further events are sent. A stopped replay cannot be resumed.',
       verb: 'Stop replay',
       destructive: true,
-      onConfirm: () =>
-        runner.runConfirmed(
-          () =>
-            api.post('/v1/endpoints/{id}/replays/{replay}/cancel', {
-              params: { path: { id, replay: replay.id }, query: { region } },
-            }),
-          'The replay is stopped.',
-        ),
+      act: () =>
+        api.post('/v1/endpoints/{id}/replays/{replay}/cancel', {
+          params: { path: { id, replay: replay.id }, query: { region } },
+        }),
+      done: 'The replay is stopped.',
     });
   return (
     <Panel
       title="Replays"
       aside={
         may('operate') ? (
-          <Button size="xs" variant="default" onClick={() => setFormOpen(true)}>
+          <ActionButton runner={runner} onClick={() => setFormOpen(true)}>
             Start replay
-          </Button>
+          </ActionButton>
         ) : undefined
       }
     >
-      {error && !data ? <Failure error={error} again={refetch} /> : null}
-      {data?.length === 0 ? (
-        <Empty>No recent replays. A replay sends recorded events to this endpoint again.</Empty>
-      ) : null}
-      {data && data.length > 0 ? (
-        <DataTable
-          label="Replays"
-          rows={data}
-          keyOf={(replay) => replay.id}
-          columns={[
-            { name: 'Started', render: ({ startedAt }) => <Timestamp at={startedAt} /> },
-            {
-              name: 'State',
-              render: ({ state }) => (
-                <Badge tone={REPLAY_STATES[state].tone}>{REPLAY_STATES[state].label}</Badge>
-              ),
-            },
-            { name: 'Progress', wide: true, render: (replay) => <Progress replay={replay} /> },
-            { name: 'Accounts', render: ({ accounts }) => formatAccounts(accounts) },
-            {
-              name: 'Finished',
-              render: ({ finishedAt }) => (finishedAt === null ? '–' : <RelativeTime at={finishedAt} />),
-            },
-            {
-              name: 'Actions',
-              hiddenName: true,
-              render: (replay) =>
-                isRunning(replay) && may('operate') ? (
-                  <Button size="compact-xs" variant="default" onClick={() => cancel(replay)}>
-                    Stop
-                  </Button>
-                ) : null,
-            },
-          ]}
-        />
-      ) : null}
+      <QueryTable
+        label="Replays"
+        query={replays}
+        empty="No recent replays. A replay sends recorded events to this endpoint again."
+        keyOf={(replay) => replay.id}
+        columns={{
+          Started: ({ startedAt }) => <Timestamp at={startedAt} />,
+          State: ({ state }) => <StateBadge state={REPLAY_STATES[state]} />,
+          Progress: { wide: true, render: (replay) => <Progress replay={replay} /> },
+          Accounts: ({ accounts }) => formatAccounts(accounts),
+          Finished: ({ finishedAt }) => <RelativeTime at={finishedAt} />,
+          Actions: {
+            hiddenName: true,
+            render: (replay) =>
+              isRunning(replay) && may('operate') ? (
+                <Button size="compact-xs" variant="default" onClick={() => cancel(replay)}>
+                  Stop
+                </Button>
+              ) : null,
+          },
+        }}
+      />
       <Modal
         opened={isFormOpen}
         onClose={() => setFormOpen(false)}

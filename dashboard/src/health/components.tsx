@@ -1,8 +1,9 @@
 /** Components shared by the Health pages. */
-import { type QueryKey, useQueryClient } from '@tanstack/react-query';
+import { Button } from '@mantine/core';
 import { type ReactNode, type RefObject, useEffect, useRef, useState } from 'react';
 import type { Poll } from '../../../client/index.ts';
-import { Failure, Hidden, Note, showToast } from '../components.tsx';
+import type { ActionRunner } from '../actions.ts';
+import { Badge, Failure, Note } from '../components.tsx';
 import { formatDuration, formatExactTime } from '../times.tsx';
 import ui from '../ui.module.css';
 import css from './Health.module.css';
@@ -24,45 +25,30 @@ export function useIsOnScreen<E extends Element>(): readonly [RefObject<E | null
   return [ref, seen];
 }
 
-/** Runs one action at a time and refetches the queries of the page afterwards. */
-export interface ActionRunner {
-  /** Name of the running action. */
-  readonly busy: string | null;
-  readonly failure: unknown;
-  /** Runs `act`. Keeps an error in `failure`; shows `done` as a toast on success. */
-  run(name: string, act: () => Promise<unknown>, done?: string): Promise<void>;
-  /** Same for a confirmation dialog, which displays errors itself. */
-  runConfirmed(act: () => Promise<unknown>, done: string): Promise<void>;
+/** Label of a state. */
+export function StateBadge({ state }: { readonly state: Pick<StateText, 'label' | 'tone'> }) {
+  return <Badge tone={state.tone}>{state.label}</Badge>;
 }
 
-export function useActionRunner(refreshed: readonly QueryKey[]): ActionRunner {
-  const client = useQueryClient();
-  const [busy, setBusy] = useState<string | null>(null);
-  const [failure, setFailure] = useState<unknown>(null);
-  const refresh = () => Promise.all(refreshed.map((queryKey) => client.invalidateQueries({ queryKey })));
-  return {
-    busy,
-    failure,
-    async run(name, act, done) {
-      setBusy(name);
-      setFailure(null);
-      try {
-        await act();
-        if (done !== undefined) showToast(done);
-      } catch (cause) {
-        setFailure(cause);
-      } finally {
-        await refresh();
-        setBusy(null);
-      }
-    },
-    async runConfirmed(act, done) {
-      setFailure(null);
-      await act();
-      showToast(done);
-      await refresh();
-    },
-  };
+/** Button of an action. `name`: starts the action of that name, and shows its progress. */
+export function ActionButton(props: {
+  readonly runner: ActionRunner;
+  readonly name?: string;
+  readonly primary?: boolean;
+  readonly onClick: () => unknown;
+  readonly children: ReactNode;
+}) {
+  const { runner, name, primary = false, onClick, children } = props;
+  return (
+    <Button
+      size="xs"
+      variant={primary ? 'filled' : 'default'}
+      loading={name !== undefined && runner.busy === name}
+      onClick={() => void onClick()}
+    >
+      {children}
+    </Button>
+  );
 }
 
 /** Error of the last action. */
@@ -103,7 +89,7 @@ export function StateNote(props: {
 export function PollBars({ polls }: { readonly polls: readonly Poll[] }) {
   const slowest = Math.max(1, ...polls.map(({ ms }) => ms));
   return (
-    <figure className={`${ui.tight} ${ui.tight} ${css.polls}`}>
+    <figure className={`${ui.tight} ${css.polls}`}>
       <div className={css.bars} aria-hidden>
         {[...polls].reverse().map(({ startedAt, ms, outcome, problem }) => (
           <span
@@ -117,14 +103,5 @@ export function PollBars({ polls }: { readonly polls: readonly Poll[] }) {
       </div>
       <figcaption className={ui.hint}>{describePolls(polls, formatDuration)}</figcaption>
     </figure>
-  );
-}
-
-/** Placeholder that reserves space, so that the layout does not shift. */
-export function Waiting() {
-  return (
-    <div className={css.waiting} role="status">
-      <Hidden>Loading</Hidden>
-    </div>
   );
 }

@@ -216,8 +216,8 @@ const LATE_MS = 15 * 60_000;
 /** Returns the text of the endpoint's state. Its health takes precedence over the state in the list. */
 export function toEndpointState(
   endpoint: Pick<Endpoint, 'state'>,
-  health: Health | undefined,
-  nowMs: number,
+  health?: Health,
+  nowMs = Date.now(),
 ): StateText {
   const state = health?.state ?? endpoint.state;
   if (state !== 'active' || !health) return ENDPOINT_STATES[state];
@@ -267,12 +267,6 @@ export function isBuiltIn(endpoint: string): boolean {
 export function getSinkName(endpoint: string): string {
   if (!isBuiltIn(endpoint)) return endpoint;
   return endpoint === NOTIFICATIONS_SINK ? 'Customer notifications' : `SNS topic (${endpoint})`;
-}
-
-/** Formats a rate from 0 to 1 as a percentage. Never rounds up to 100. */
-export function formatPercent(rate: number): string {
-  const text = rate >= 0.995 && rate < 1 ? Math.floor(rate * 1_000) / 10 : Math.round(rate * 100);
-  return `${text} %`;
 }
 
 /** Outcome of a delivery attempt. */
@@ -383,15 +377,6 @@ function toClauses(
     const count = labels.filter((each) => each === label).length;
     return count === 0 ? [] : [`${count} ${count === 1 ? one : many}`];
   });
-}
-
-/** Whether each term of the query is part of one of the texts. Case-insensitive. */
-export function matchesQuery(query: string, ...texts: readonly (string | null | undefined)[]): boolean {
-  const text = texts.filter(Boolean).join(' ').toLowerCase();
-  return query
-    .toLowerCase()
-    .split(/\s+/)
-    .every((term) => text.includes(term));
 }
 
 function toRank(tone: Tone, concern: boolean): number {

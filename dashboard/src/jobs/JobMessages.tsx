@@ -27,8 +27,8 @@ export function Messages({ location }: { readonly location: JobLocation }) {
     refetchMs: 20_000,
     refetchAll: true,
   });
-  const messages = query.rows;
-  const upcoming = query.data?.pages[0]?.upcoming ?? [];
+  const messages = query.data;
+  const upcoming = query.pages?.[0]?.upcoming ?? [];
   return (
     <Panel title="Customer notifications">
       {query.error && !messages ? <Failure error={query.error} again={query.refetch} /> : null}

@@ -3,28 +3,22 @@ import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useEffect } from 'react';
 import { Link } from 'wouter';
 import { ApiError } from '../../../client/index.ts';
-import { Empty, Failure, Page } from '../components.tsx';
+import { Empty, Loaded, Page, Waiting } from '../components.tsx';
 import { getJobNumber } from '../events.ts';
 import { useApi } from '../queries.ts';
 import { useStream } from '../stream-hooks.ts';
 import ui from '../ui.module.css';
-import { buildHref, useRegion } from '../urls.ts';
+import { useHref } from '../urls.ts';
 import css from './Job.module.css';
 import { Messages } from './JobMessages.tsx';
 import { JobSummary, Lines, Tracking } from './JobSummary.tsx';
 import { JOB, type JobLocation, Timeline, toPath } from './JobTimeline.tsx';
 
-export default function JobPage({
-  account,
-  jobNumber,
-}: {
-  readonly account: string;
-  readonly jobNumber: string;
-}) {
+export default function JobPage(location: JobLocation) {
+  const { account, jobNumber } = location;
   const api = useApi();
-  const region = useRegion() ?? undefined;
+  const href = useHref();
   const isValidNumber = /^[1-9]\d{0,11}$/.test(jobNumber);
-  const location = { account, jobNumber };
   useRefreshOnJobEvents(location);
   const job = useQuery({
     queryKey: ['jobs', 'one', account, jobNumber],
@@ -36,30 +30,29 @@ export default function JobPage({
   return (
     <Page
       title={`Job ${jobNumber}`}
-      actions={<Link href={buildHref('/jobs', { region, account })}>All jobs of {account}</Link>}
+      actions={<Link href={href('/jobs', { account })}>All jobs of {account}</Link>}
     >
       {unknown ? (
         <Empty>
           Job {jobNumber} of account {account} does not exist, or your key does not permit access to the
-          account.{' '}
-          <Link href={buildHref('/jobs', { region, q: jobNumber })}>
-            Search for {jobNumber} in all accounts
-          </Link>
+          account. <Link href={href('/jobs', { q: jobNumber })}>Search for {jobNumber} in all accounts</Link>
         </Empty>
-      ) : job.error && !job.data ? (
-        <Failure error={job.error} again={job.refetch} />
-      ) : job.data === undefined ? (
-        <div className={css.waiting} />
       ) : (
-        <div className={css.layout}>
-          <JobSummary job={job.data} account={account} />
-          <Timeline location={location} />
-          <div className={ui.stack}>
-            <Tracking job={job.data} />
-            <Messages location={location} />
-            <Lines job={job.data} />
-          </div>
-        </div>
+        <Loaded query={job} loading={<Waiting />}>
+          {(data) => (
+            <>
+              <JobSummary job={data} account={account} />
+              <div className={css.layout}>
+                <Timeline location={location} />
+                <div className={ui.stack}>
+                  <Tracking job={data} />
+                  <Messages location={location} />
+                  <Lines job={data} />
+                </div>
+              </div>
+            </>
+          )}
+        </Loaded>
       )}
     </Page>
   );

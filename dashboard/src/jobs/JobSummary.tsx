@@ -7,7 +7,7 @@ import type { JobRecord } from '../../../client/index.ts';
 import { Badge, Facts, Hidden, Panel, showToast, type Tone } from '../components.tsx';
 import { RelativeTime, UpstreamDate } from '../times.tsx';
 import ui from '../ui.module.css';
-import { accountHref, buildHref, useRegion } from '../urls.ts';
+import { accountHref, useHref } from '../urls.ts';
 import css from './Job.module.css';
 import { toWebLink } from './labels.ts';
 
@@ -18,12 +18,11 @@ const OUTCOMES = {
 } as const satisfies Record<string, readonly [string, Tone]>;
 
 export function JobSummary({ job, account }: { readonly job: JobRecord; readonly account: string }) {
-  const region = useRegion() ?? undefined;
+  const href = useHref();
   const { orderNumber, orderGroup, outcome, phase } = job;
   return (
     <Panel
       title="Current state"
-      className={css.head}
       aside={
         job.lastListedAt === null ? undefined : (
           <>
@@ -42,7 +41,7 @@ export function JobSummary({ job, account }: { readonly job: JobRecord; readonly
         {phase === 'departed' ? <Badge tone="warn">Delisted; outcome not yet known</Badge> : null}
         <bdi className={ui.name}>{job.description ?? 'No description'}</bdi>
       </div>
-      <div className={css.facts}>
+      <div className={ui.columns}>
         <Facts
           rows={{
             'Job number': <CopyableText text={String(job.jobNumber)} what="job number" />,
@@ -50,13 +49,13 @@ export function JobSummary({ job, account }: { readonly job: JobRecord; readonly
               orderNumber === null ? null : <CopyableText text={orderNumber} what="order number" />,
             'Order group':
               orderGroup === null ? null : (
-                <Link href={buildHref('/jobs', { region, account, orderGroup })}>
+                <Link href={href('/jobs', { account, orderGroup })}>
                   <bdi>{orderGroup}</bdi>
                   <Hidden>: all its jobs</Hidden>
                 </Link>
               ),
             'Position in the group': job.orderGroupSequence ?? undefined,
-            Account: <Link href={buildHref(accountHref(account), { region })}>{account}</Link>,
+            Account: <Link href={href(accountHref(account))}>{account}</Link>,
           }}
         />
         <Facts
@@ -151,13 +150,11 @@ export function Tracking({ job }: { readonly job: JobRecord }) {
 }
 
 export function Lines({ job }: { readonly job: JobRecord }) {
-  const { lines } = job;
+  const lines = job.lines ?? [];
   return (
-    <Panel title="Lines" aside={lines && lines.length > 0 ? String(lines.length) : undefined}>
-      {lines === null ? (
-        <p className={ui.hint}>The job detail has not been fetched yet.</p>
-      ) : lines.length === 0 ? (
-        <p className={ui.hint}>No lines.</p>
+    <Panel title="Lines" aside={lines.length > 0 ? String(lines.length) : undefined}>
+      {lines.length === 0 ? (
+        <p className={ui.hint}>{job.lines ? 'No lines.' : 'The job detail has not been fetched yet.'}</p>
       ) : (
         <ul className={`${ui.list} ${css.items}`}>
           {lines.map(({ jobLineId, status }) => (

@@ -24,13 +24,11 @@ const ROW_PX = { wide: 38, narrow: 66 };
 const AHEAD = 100;
 
 /** Grid: arrows, Page Up, Page Down, Home and End select a row; Enter opens it. */
-export function JobTable({
-  result,
-  requestRows,
-}: {
+export function JobTable(props: {
   readonly result: SearchResult;
   readonly requestRows: (rows: number) => void;
 }) {
+  const { result, requestRows } = props;
   const { rows } = result;
   const body = useRef<HTMLDivElement>(null);
   const narrow = useNarrow();

@@ -6,7 +6,7 @@ import type { Delivery } from '../../../client/index.ts';
 import type { Observed } from '../../../shared/events/catalogue.ts';
 import type { JobEvent } from '../../../shared/events/event.ts';
 import { withEndpoint } from '../api.ts';
-import { Badge, Empty, Failure, Panel, showToast, useConfirm } from '../components.tsx';
+import { Badge, Empty, Loaded, Panel, showToast, useConfirm } from '../components.tsx';
 import { LoadMore, usePages } from '../DataTable.tsx';
 import { EventSummary } from '../EventSummary.tsx';
 import { describeEvent } from '../events.ts';
@@ -15,7 +15,7 @@ import { useApi } from '../queries.ts';
 import { useSession } from '../session.ts';
 import { formatDuration, formatExactTime, Timestamp } from '../times.tsx';
 import ui from '../ui.module.css';
-import { buildHref, endpointHref, useRegion } from '../urls.ts';
+import { endpointHref, useHref } from '../urls.ts';
 import css from './Job.module.css';
 import { summarizeAttempts } from './labels.ts';
 
@@ -49,49 +49,48 @@ export function Timeline({ location }: { readonly location: JobLocation }) {
     refetchMs: 20_000,
     refetchAll: true,
   });
-  const events = timeline.rows;
-  const deliveries = timeline.data?.pages.flatMap((page) => page.deliveries) ?? [];
+  const deliveries = timeline.pages?.flatMap((page) => page.deliveries) ?? [];
   const byEvent = Map.groupBy(deliveries, ({ event }) => event);
   return (
     <Panel title="Timeline" aside="Newest first">
-      {timeline.error && !events ? (
-        <Failure error={timeline.error} again={timeline.refetch} />
-      ) : events === undefined ? (
-        <div className={css.waiting} />
-      ) : events.length === 0 ? (
-        <Empty>No events yet, or all are past retention. Changes of this job appear here.</Empty>
-      ) : (
-        <ol className={ui.list} aria-label="Events">
-          {events.map((event) => (
-            <TimelineEvent key={event.id} event={event} deliveries={byEvent.get(event.id) ?? []} />
-          ))}
-        </ol>
-      )}
+      <Loaded query={timeline} loading={<div className={css.waiting} />}>
+        {(events) =>
+          events.length === 0 ? (
+            <Empty>No events yet, or all are past retention. Changes of this job appear here.</Empty>
+          ) : (
+            <ol className={ui.list} aria-label="Events">
+              {events.map((event) => (
+                <TimelineEvent key={event.id} event={event} deliveries={byEvent.get(event.id) ?? []} />
+              ))}
+            </ol>
+          )
+        }
+      </Loaded>
       <LoadMore query={timeline} label="Earlier events" />
     </Panel>
   );
 }
 
-function TimelineEvent({
-  event,
-  deliveries,
-}: {
+interface EventProps {
   readonly event: JobEvent;
+  /** Attempts to deliver it, oldest first. */
   readonly deliveries: readonly Delivery[];
-}) {
+}
+
+function TimelineEvent({ event, deliveries }: EventProps) {
   return (
     <li className={css.event} data-tone={describeEvent(event).tone}>
       <div className={css.summary}>
         <span className={css.what}>
           <EventSummary event={event} />
         </span>
-        <span className={`${css.when} ${ui.hint} ${ui.hint}`}>
+        <span className={`${css.when} ${ui.hint}`}>
           <span title="Sequence number in the log of the account">Event {Number(event.sequence)}</span>
           {' · '}
           <Timestamp at={event.time} />
         </span>
       </div>
-      <p className={`${css.evidence} ${ui.hint} ${ui.hint}`}>
+      <p className={`${css.evidence} ${ui.hint}`}>
         <Evidence observed={event.data.observed as Observed | undefined} />
       </p>
       <EventDeliveries event={event} deliveries={deliveries} />
@@ -127,15 +126,8 @@ function Evidence({ observed }: { readonly observed: Observed | undefined }) {
 }
 
 /** Delivery status of an event per endpoint. */
-function EventDeliveries({
-  event,
-  deliveries,
-}: {
-  readonly event: JobEvent;
-  readonly deliveries: readonly Delivery[];
-}) {
-  if (deliveries.length === 0)
-    return <p className={`${css.evidence} ${ui.hint} ${ui.hint}`}>No deliveries yet.</p>;
+function EventDeliveries({ event, deliveries }: EventProps) {
+  if (deliveries.length === 0) return <p className={`${css.evidence} ${ui.hint}`}>No deliveries yet.</p>;
   const byEndpoint = [...Map.groupBy(deliveries, ({ endpoint }) => endpoint)];
   return (
     <details className={css.deliveries}>
@@ -150,32 +142,30 @@ function EventDeliveries({
         })}
       </summary>
       {byEndpoint.map(([endpoint, attempts]) => (
-        <Attempts key={endpoint} event={event} endpoint={endpoint} attempts={attempts} />
+        <Attempts key={endpoint} event={event} endpoint={endpoint} deliveries={attempts} />
       ))}
     </details>
   );
 }
 
-function Attempts(props: {
-  readonly event: JobEvent;
-  readonly endpoint: string;
-  readonly attempts: readonly Delivery[];
-}) {
-  const { event, endpoint, attempts } = props;
-  const endpointRegion = attempts[0]?.region ?? '';
-  const region = useRegion() ?? undefined;
+function Attempts(props: EventProps & { readonly endpoint: string }) {
+  const { event, endpoint, deliveries } = props;
+  const href = useHref();
+  const region = deliveries[0]?.region ?? '';
   return (
     <div className={css.attempts}>
       <div className={ui.actions}>
         {isBuiltIn(endpoint) ? (
           <strong>{getSinkName(endpoint)}</strong>
         ) : (
-          <Link href={buildHref(endpointHref(endpointRegion, endpoint), { region })}>{endpoint}</Link>
+          <>
+            <Link href={href(endpointHref(region, endpoint))}>{endpoint}</Link>
+            <Resend event={event} endpoint={endpoint} region={region} />
+          </>
         )}
-        {isBuiltIn(endpoint) ? null : <Resend event={event} endpoint={endpoint} region={endpointRegion} />}
       </div>
       <ul>
-        {attempts.map(({ at, outcome, status, latencyMs, cause, reason }) => (
+        {deliveries.map(({ at, outcome, status, latencyMs, cause, reason }) => (
           <li key={`${at} ${cause}`} data-failed={outcome !== 'delivered' || undefined}>
             <Timestamp at={at} />: {ATTEMPT_OUTCOMES[outcome].label.toLowerCase()}
             {status === null ? '' : `, status code ${status}`} after {formatDuration(latencyMs)}

@@ -4,16 +4,18 @@ import { IconAdjustmentsHorizontal, IconSearch } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { type RefObject, useEffect, useMemo, useRef, useState } from 'react';
 import { withId } from '../api.ts';
-import { Empty, Failure, Note, Page } from '../components.tsx';
+import { Empty, Failure, Loaded, Page, Waiting } from '../components.tsx';
 import { toLocalDay } from '../dates.ts';
+import { FilterInput, FilterSelect, includeSelected, toOptions } from '../filters.tsx';
 import { type Account, useAccounts, useApi, useRegions } from '../queries.ts';
 import { useSession } from '../session.ts';
 import { useNow } from '../stream-hooks.ts';
+import { formatCount } from '../texts.ts';
 import ui from '../ui.module.css';
 import { useParams, useRegion } from '../urls.ts';
 import css from './Jobs.module.css';
 import { JobTable } from './JobTable.tsx';
-import { formatEmptyResult, formatResultCount } from './labels.ts';
+import { formatEmptyResult, formatFailures, formatResultCount } from './labels.ts';
 import { type JobQuery, parseJobQuery } from './search.ts';
 import { type ActiveSearch, useJobs } from './useJobs.ts';
 
@@ -22,20 +24,28 @@ const FILTERS = [
   ...['q', 'account', 'status', 'due', 'dueOn', 'dueBefore', 'late', 'dispatchedOn', 'orderGroup', 'which'],
 ];
 const MINUTE_MS = 60_000;
+const DUE = {
+  '': 'Any day',
+  today: 'Today',
+  tomorrow: 'Tomorrow',
+  week: 'This week',
+  on: 'On',
+  before: 'Before',
+};
 
 export default function JobsPage() {
   const accounts = useAccounts();
   return (
     <Page title="Jobs">
-      {accounts.error && !accounts.data ? (
-        <Failure error={accounts.error} again={accounts.refetch} />
-      ) : accounts.data === undefined ? (
-        <div className={css.waiting} />
-      ) : accounts.data.length === 0 ? (
-        <Empty>No accounts yet. Jobs appear here after the first poll of an account.</Empty>
-      ) : (
-        <Jobs accounts={accounts.data} />
-      )}
+      <Loaded query={accounts} loading={<Waiting />}>
+        {(all) =>
+          all.length === 0 ? (
+            <Empty>No accounts yet. Jobs appear here after the first poll of an account.</Empty>
+          ) : (
+            <Jobs accounts={all} />
+          )
+        }
+      </Loaded>
     </Page>
   );
 }
@@ -80,19 +90,17 @@ function useSlashShortcut(field: RefObject<HTMLInputElement | null>): void {
   }, [field]);
 }
 
-function Filters({
-  accounts,
-  field,
-}: {
+function Filters(props: {
   readonly accounts: readonly Account[];
   readonly field: RefObject<HTMLInputElement | null>;
 }) {
+  const { accounts, field } = props;
   const [read, change] = useParams();
   const [shown, setShown] = useState(false);
   const region = useRegion();
   const statuses = useStatuses(accounts);
   const status = read('status');
-  const among = accounts.filter((one) => region === null || one.region === region);
+  const ids = accounts.filter((one) => region === null || one.region === region).map(({ id }) => id);
   const set = FILTERS.filter((name) => name !== 'q' && read(name) !== undefined).length;
   const due = read('due') ?? (read('dueOn') ? 'on' : read('dueBefore') ? 'before' : '');
   // "On" or "before" is selected before a day is entered.
@@ -103,12 +111,11 @@ function Filters({
   const toGoOut = due !== '' || read('late') !== undefined || (only === undefined && status === undefined);
   return (
     <search className={css.filters} aria-label="Jobs">
-      <DebouncedTextInput
+      <FilterInput
+        param="q"
         className={css.search}
         ref={field}
         label="Job or order number"
-        value={read('q') ?? ''}
-        onChange={(q) => change({ q })}
         leftSection={<IconSearch size={16} aria-hidden />}
         placeholder="Complete number"
         aria-keyshortcuts="/"
@@ -124,23 +131,15 @@ function Filters({
         Filters{set > 0 ? ` (${set})` : ''}
       </Button>
       <div className={css.choices} id="job-filters" data-shown={shown || undefined}>
-        <NativeSelect
+        <FilterSelect
+          param="account"
           label="Account"
-          value={read('account') ?? ''}
-          onChange={({ currentTarget }) => change({ account: currentTarget.value })}
-          data={[
-            { value: '', label: 'All' },
-            ...includeSelected(
-              read('account'),
-              among.map(({ id }) => id),
-            ),
-          ]}
+          data={[{ value: '', label: 'All' }, ...includeSelected(read('account'), ids)]}
         />
-        <NativeSelect
+        <FilterSelect
+          param="which"
           label="Jobs"
           w="11.25rem"
-          value={read('which') ?? ''}
-          onChange={({ currentTarget }) => change({ which: currentTarget.value })}
           disabled={only !== undefined}
           data={[
             { value: '', label: toGoOut ? 'Awaiting dispatch' : only ? 'All' : 'Open' },
@@ -152,10 +151,9 @@ function Filters({
                 ]),
           ]}
         />
-        <NativeSelect
+        <FilterSelect
+          param="status"
           label="Status"
-          value={status ?? ''}
-          onChange={({ currentTarget }) => change({ status: currentTarget.value })}
           data={[{ value: '', label: 'Any' }, ...includeSelected(status, statuses)]}
         />
         <NativeSelect
@@ -166,14 +164,7 @@ function Filters({
             setDayFor(day ? value : null);
             change({ due: day ? undefined : value, dueOn: undefined, dueBefore: undefined });
           }}
-          data={[
-            { value: '', label: 'Any day' },
-            { value: 'today', label: 'Today' },
-            { value: 'tomorrow', label: 'Tomorrow' },
-            { value: 'week', label: 'This week' },
-            { value: 'on', label: 'On' },
-            { value: 'before', label: 'Before' },
-          ]}
+          data={toOptions(DUE)}
         />
         {dueChoice === 'on' || dueChoice === 'before' ? (
           <TextInput
@@ -198,11 +189,7 @@ function Filters({
           value={read('dispatchedOn') ?? ''}
           onChange={({ currentTarget }) => change({ dispatchedOn: currentTarget.value })}
         />
-        <DebouncedTextInput
-          label="Order group"
-          value={read('orderGroup') ?? ''}
-          onChange={(orderGroup) => change({ orderGroup })}
-        />
+        <FilterInput param="orderGroup" label="Order group" />
         <div className={css.checks}>
           <Checkbox
             label="Late"
@@ -214,56 +201,6 @@ function Filters({
     </search>
   );
 }
-
-/** Adds the selected value to the options if it is missing. */
-function includeSelected(chosen: string | undefined, known: readonly string[]): string[] {
-  return chosen === undefined || known.includes(chosen) ? [...known] : [chosen, ...known];
-}
-
-/** Text input that reports its value after a pause, on blur and on Enter. */
-function DebouncedTextInput(
-  props: Omit<React.ComponentProps<typeof TextInput>, 'value' | 'onChange' | 'ref'> & {
-    readonly value: string;
-    readonly onChange: (value: string) => void;
-    readonly ref?: RefObject<HTMLInputElement | null>;
-  },
-) {
-  const { value, onChange, ...rest } = props;
-  const [typed, setTyped] = useState(value);
-  const reported = useRef(value);
-  if (reported.current !== value && typed.trim() === reported.current) {
-    // Changed by navigation.
-    reported.current = value;
-    setTyped(value);
-  }
-  const report = (text: string): void => {
-    const trimmed = text.trim();
-    if (trimmed === reported.current) return;
-    reported.current = trimmed;
-    onChange(trimmed);
-  };
-  const latestReport = useRef(report);
-  latestReport.current = report;
-  // Depends on the input alone: results re-render this component continuously.
-  useEffect(() => {
-    const timer = setTimeout(() => latestReport.current(typed), DEBOUNCE_MS);
-    return () => clearTimeout(timer);
-  }, [typed]);
-  return (
-    <TextInput
-      {...rest}
-      value={typed}
-      autoComplete="off"
-      spellCheck={false}
-      onChange={({ currentTarget }) => setTyped(currentTarget.value)}
-      onBlur={() => report(typed)}
-      onKeyDown={(event) => {
-        if (event.key === 'Enter') report(typed);
-      }}
-    />
-  );
-}
-const DEBOUNCE_MS = 400;
 
 /** Returns the statuses of open jobs, most frequent first. */
 function useStatuses(accounts: readonly Account[]): readonly string[] {
@@ -321,7 +258,7 @@ function Summary({ query, search }: { readonly query: JobQuery; readonly search:
       ) : null}
       {result.fresh > 0 ? (
         <Button size="compact-sm" variant="light" onClick={search.restart}>
-          {result.fresh === 1 ? 'Show 1 new match' : `Show ${result.fresh} new matches`}
+          Show {formatCount(result.fresh, 'new match', 'new matches')}
         </Button>
       ) : null}
       {result.cut ? (
@@ -331,22 +268,7 @@ function Summary({ query, search }: { readonly query: JobQuery; readonly search:
       ) : null}
       {result.failures.length > 0 ? (
         <div className={css.wide}>
-          <Note
-            tone="bad"
-            live
-            actions={
-              <Button size="xs" variant="default" onClick={search.retry}>
-                Try again
-              </Button>
-            }
-          >
-            <p>
-              {result.failures.length === 1
-                ? `Loading the jobs of ${result.failures[0]?.account} failed: `
-                : `Loading the jobs of ${result.failures.length} accounts failed, including ${result.failures[0]?.account}: `}
-              {result.failures[0]?.message}
-            </p>
-          </Note>
+          <Failure error={new Error(formatFailures(result.failures))} again={search.retry} />
         </div>
       ) : null}
     </div>

@@ -1,6 +1,7 @@
 /** Texts of the job pages. Independent of React and the browser. */
 import type { EventDescription } from '../events.ts';
 import { ATTEMPT_OUTCOMES, type Attempt } from '../health/status.ts';
+import { formatCount } from '../texts.ts';
 import { type JobQuery, parseJobNumber, type SearchResult } from './search.ts';
 
 /** Summarizes the attempts to deliver one event to one endpoint, oldest first. */
@@ -9,14 +10,13 @@ export function summarizeAttempts(attempts: readonly Pick<Attempt, 'outcome'>[])
   readonly text: string;
 } {
   const failed = attempts.filter(({ outcome }) => outcome !== 'delivered').length;
-  const times = failed === 1 ? 'once' : `${failed} times`;
   const isDelivered = attempts.some(({ outcome }) => outcome === 'delivered');
   const label =
     ATTEMPT_OUTCOMES[isDelivered ? 'delivered' : (attempts.at(-1)?.outcome ?? 'retry')].label.toLowerCase();
-  if (!isDelivered) return { tone: 'bad', text: `${label} ${times}` };
+  if (!isDelivered) return { tone: 'bad', text: `${label} ${failed === 1 ? 'once' : `${failed} times`}` };
   return {
     tone: 'good',
-    text: failed === 0 ? label : `${label} after ${failed === 1 ? '1 failure' : `${failed} failures`}`,
+    text: failed === 0 ? label : `${label} after ${formatCount(failed, 'failure')}`,
   };
 }
 
@@ -30,7 +30,7 @@ export function toWebLink(link: string | null): string | undefined {
 /** Formats the number of jobs found, and whether the result is complete. */
 export function formatResultCount(found: SearchResult, wanted: JobQuery): string {
   const { rows, complete, cut, reading, answered, accounts, read, failures } = found;
-  const many = (jobs: number): string => (jobs === 1 ? '1 job' : `${jobs.toLocaleString()} jobs`);
+  const many = (jobs: number): string => formatCount(jobs, 'job');
   if (reading && answered < accounts) {
     return accounts < 8 ? 'Searching…' : `Searching: ${answered} of ${accounts} accounts`;
   }
@@ -42,6 +42,15 @@ export function formatResultCount(found: SearchResult, wanted: JobQuery): string
     return `${many(rows.length)} ${order}${failures.length > 0 ? ', without accounts that failed to load' : ''}`;
   }
   return `First ${many(rows.length)} ${order}; scroll for more`;
+}
+
+/** Formats the errors of accounts whose jobs could not be loaded. */
+export function formatFailures(failures: SearchResult['failures']): string {
+  const [first] = failures;
+  if (first === undefined) return '';
+  return failures.length === 1
+    ? `Loading the jobs of ${first.account} failed: ${first.message}`
+    : `Loading the jobs of ${failures.length} accounts failed, including ${first.account}: ${first.message}`;
 }
 
 /** Formats the message for an empty result. `failed`: the jobs of some accounts could not be loaded. */

@@ -9,7 +9,7 @@ import { DataTable } from '../DataTable.tsx';
 import { ErrorBoundary } from '../shell/ErrorBoundary.tsx';
 import { useNow } from '../stream-hooks.ts';
 import { Day } from '../times.tsx';
-import { buildHref, useRegion } from '../urls.ts';
+import { useHref } from '../urls.ts';
 import css from './Days.module.css';
 import { QueryError } from './Statistics.tsx';
 
@@ -30,7 +30,7 @@ export function Days({ days }: { readonly days: UseQueryResult<readonly Rollup[]
           </Button>
         }
       >
-        <QueryError query={days} />
+        <QueryError queries={[days]} />
         <div className={css.room}>
           {data === undefined ? null : table ? (
             <DaysTable days={data} />
@@ -56,27 +56,24 @@ function useChartedDays({ data, isPlaceholderData }: UseQueryResult<readonly Rol
 }
 
 function DaysTable({ days }: { readonly days: readonly Rollup[] }) {
-  const region = useRegion() ?? undefined;
+  const href = useHref();
   return (
     <DataTable
       label="Jobs by day"
       rows={[...days].reverse()}
       keyOf={({ day }) => day}
-      columns={[
-        { name: 'Day', render: ({ day }) => <Day day={day} /> },
-        { name: 'Created', right: true, render: ({ created }) => created.toLocaleString() },
-        {
-          name: 'Dispatched',
+      columns={{
+        Day: ({ day }) => <Day day={day} />,
+        Created: { right: true, render: ({ created }) => created.toLocaleString() },
+        Dispatched: {
           right: true,
           render: ({ day, dispatched }) => (
-            <Link href={buildHref('/jobs', { dispatchedOn: day, region })}>
-              {dispatched.toLocaleString()}
-            </Link>
+            <Link href={href('/jobs', { dispatchedOn: day })}>{dispatched.toLocaleString()}</Link>
           ),
         },
-        { name: 'On time', right: true, render: ({ onTime }) => onTime.toLocaleString() },
-        { name: 'Late', right: true, render: ({ late }) => late.toLocaleString() },
-      ]}
+        'On time': { right: true, render: ({ onTime }) => onTime.toLocaleString() },
+        Late: { right: true, render: ({ late }) => late.toLocaleString() },
+      }}
     />
   );
 }

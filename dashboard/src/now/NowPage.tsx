@@ -6,13 +6,13 @@ import { Link } from 'wouter';
 import { Empty, Page } from '../components.tsx';
 import { useSession } from '../session.ts';
 import { useNow } from '../stream-hooks.ts';
-import { buildHref, useParams, useRegion } from '../urls.ts';
+import { useHref, useParams, useRegion } from '../urls.ts';
 import { Days } from './Days.tsx';
 import css from './NowPage.module.css';
 import {
-  FirstQueryError,
   JobsAtRisk,
   LateJobs,
+  QueryError,
   StaleNotes,
   Statuses,
   Tiles,
@@ -27,7 +27,7 @@ export default function NowPage() {
   return (
     <Page title={region === null ? 'Now' : `Now in ${region.toUpperCase()}`} actions={<WallDisplayToggle />}>
       {accounts?.length === 0 ? <NoAccounts /> : <Tiles statistics={statistics} />}
-      <FirstQueryError queries={statistics.queries} />
+      <QueryError queries={statistics.queries} />
       {accounts ? <StaleNotes accounts={accounts} /> : null}
       <div className={css.columns}>
         <StreamPanel className={css.stream} />
@@ -52,6 +52,7 @@ export default function NowPage() {
 }
 
 function NoAccounts() {
+  const href = useHref();
   const region = useRegion();
   const { may, forAll } = useSession();
   return (
@@ -60,7 +61,7 @@ function NoAccounts() {
         ? 'No accounts yet. Events appear here after an account is added.'
         : 'No accounts in this region.'}{' '}
       {may('admin') && forAll ? (
-        <Link href={buildHref('/setup/new-account', { region: region ?? undefined })}>Add an account</Link>
+        <Link href={href('/setup/new-account')}>Add an account</Link>
       ) : (
         'Sign in with an admin key to add one.'
       )}

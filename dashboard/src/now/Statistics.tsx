@@ -10,18 +10,19 @@ import { shiftDay, toLocalDay } from '../dates.ts';
 import { toPlainText } from '../events.ts';
 import type { JobFilter } from '../jobs/search.ts';
 import { type Account, useAccounts, useApi, useRegions } from '../queries.ts';
+import { useInRegion } from '../resources.ts';
 import { useSession } from '../session.ts';
 import { useNow, useRefresh } from '../stream-hooks.ts';
+import { formatCount, formatPercent } from '../texts.ts';
 import { Day, RelativeTime, UpstreamDate } from '../times.tsx';
 import ui from '../ui.module.css';
-import { accountHref, buildHref, jobHref, useParams, useRegion } from '../urls.ts';
+import { accountHref, jobHref, useHref, useParams, useRegion } from '../urls.ts';
 import css from './Statistics.module.css';
 import {
   countDueOn,
   countOnTime,
   findStaleAccounts,
   formatListScope,
-  formatPercent,
   type ListedJob,
   type OpenTotals,
   sortByDueDate,
@@ -62,7 +63,7 @@ export function useStatistics(): NowStatistics {
   const regions = useRegions();
   const accounts = useAccounts();
   const today = toLocalDay(useNow(60_000));
-  const own = accounts.data?.filter((account) => region === null || account.region === region);
+  const { data: own } = useInRegion(accounts);
   const known = forAll ? regions.data?.map(({ id }) => id) : own?.map(({ id }) => id);
   const kind = forAll ? 'regions' : 'accounts';
   const ids = known?.filter((id) => !forAll || region === null || id === region);
@@ -127,7 +128,7 @@ async function mapInBatches<T, R>(all: readonly T[], map: (one: T) => Promise<R>
 /** Totals at the top of the page. */
 export function Tiles({ statistics }: { readonly statistics: NowStatistics }) {
   const { today, open, days } = statistics;
-  const region = useRegion() ?? undefined;
+  const href = useHref();
   const rate = days.data && countOnTime(days.data.slice(-RATE_DAYS));
   const dispatched = days.data?.find(({ day }) => day === today)?.dispatched;
   const { data } = open;
@@ -137,14 +138,14 @@ export function Tiles({ statistics }: { readonly statistics: NowStatistics }) {
         name="Open jobs"
         value={data?.jobs}
         note={data && `${data.dispatched.toLocaleString()} of them dispatched`}
-        href={buildHref('/jobs', { which: 'open', region })}
+        href={href('/jobs', { which: 'open' })}
       />
       <Statistic
         name="Late"
         value={data?.late}
         tone={(data?.late ?? 0) > 0 ? 'bad' : 'plain'}
         note="past due, not dispatched"
-        href={buildHref('/jobs', { late: 'true', region })}
+        href={href('/jobs', { late: 'true' })}
       />
       <Statistic
         name="Due today"
@@ -154,7 +155,7 @@ export function Tiles({ statistics }: { readonly statistics: NowStatistics }) {
             <Day day={today} />, not dispatched
           </>
         }
-        href={buildHref('/jobs', { dueOn: today, region })}
+        href={href('/jobs', { dueOn: today })}
       />
       <Statistic
         name="Dispatched today"
@@ -164,7 +165,7 @@ export function Tiles({ statistics }: { readonly statistics: NowStatistics }) {
             <Day day={today} />, any due date
           </>
         }
-        href={buildHref('/jobs', { dispatchedOn: today, region })}
+        href={href('/jobs', { dispatchedOn: today })}
       />
       <Statistic
         name="On time"
@@ -181,7 +182,7 @@ export function Tiles({ statistics }: { readonly statistics: NowStatistics }) {
 
 /** Notes about stale accounts and accounts without a baseline. */
 export function StaleNotes({ accounts }: { readonly accounts: readonly Account[] }) {
-  const region = useRegion() ?? undefined;
+  const href = useHref();
   const { stale, unread } = findStaleAccounts(accounts, useNow(10_000));
   const [oldest, ...others] = stale;
   const [first, ...more] = unread;
@@ -189,15 +190,12 @@ export function StaleNotes({ accounts }: { readonly accounts: readonly Account[]
     <>
       {oldest === undefined ? null : (
         <Note tone="warn">
-          Statistics are stale: jobs of{' '}
-          <Link href={buildHref(accountHref(oldest.account), { region })}>{oldest.account}</Link> were last
-          observed <RelativeTime at={oldest.through} />
+          Statistics are stale: jobs of <Link href={href(accountHref(oldest.account))}>{oldest.account}</Link>{' '}
+          were last observed <RelativeTime at={oldest.through} />
           {others.length === 0 ? null : (
             <>
               , and jobs of{' '}
-              <Link href={`${buildHref('/health', { region })}#accounts`}>
-                {others.length} other {others.length === 1 ? 'account' : 'accounts'}
-              </Link>{' '}
+              <Link href={`${href('/health')}#accounts`}>{formatCount(others.length, 'other account')}</Link>{' '}
               later
             </>
           )}
@@ -206,7 +204,7 @@ export function StaleNotes({ accounts }: { readonly accounts: readonly Account[]
       )}
       {first === undefined ? null : (
         <Note>
-          Not yet included: jobs of <Link href={buildHref(accountHref(first), { region })}>{first}</Link>
+          Not yet included: jobs of <Link href={href(accountHref(first))}>{first}</Link>
           {more.length === 0 ? null : ` and ${more.length} more`}, whose first crawl is not complete.
         </Note>
       )}
@@ -216,7 +214,7 @@ export function StaleNotes({ accounts }: { readonly accounts: readonly Account[]
 
 /** Open jobs by status; each bar links to its jobs. */
 export function Statuses({ open }: { readonly open: UseQueryResult<OpenTotals> }) {
-  const region = useRegion() ?? undefined;
+  const href = useHref();
   const [all, setAll] = useState(false);
   const few = STATUSES[useDisplayMode()];
   const { data } = open;
@@ -225,19 +223,19 @@ export function Statuses({ open }: { readonly open: UseQueryResult<OpenTotals> }
   const most = statuses[0]?.jobs ?? 1;
   const hidden = statuses.length - shown.length;
   const aside = data && (
-    <Link href={buildHref('/jobs', { which: 'open', region })}>All: {data.jobs.toLocaleString()}</Link>
+    <Link href={href('/jobs', { which: 'open' })}>All: {data.jobs.toLocaleString()}</Link>
   );
   return (
     <Panel title="Open jobs by status" aside={aside}>
       <div className={ui.tight}>
-        <QueryError query={open} />
+        <QueryError queries={[open]} />
         {data && statuses.length === 0 ? <p className={ui.hint}>No open jobs.</p> : null}
         <ul className={ui.list}>
           {shown.map(({ status, jobs }) => (
             <li key={status}>
               <Link
                 className={css.status}
-                href={buildHref('/jobs', status === null ? { which: 'open', region } : { status, region })}
+                href={href('/jobs', status === null ? { which: 'open' } : { status })}
               >
                 <bdi className={`${ui.ellipsis} ${css.statusName}`}>
                   {status === null ? 'No status' : toPlainText(status)}
@@ -268,7 +266,7 @@ export function Statuses({ open }: { readonly open: UseQueryResult<OpenTotals> }
 
 /** Late jobs, earliest due date first. */
 export function LateJobs({ statistics }: { readonly statistics: NowStatistics }) {
-  const region = useRegion() ?? undefined;
+  const href = useHref();
   const { data } = statistics.open;
   const accounts = data?.accounts.filter(({ late }) => late > 0).sort((a, b) => b.late - a.late);
   return (
@@ -277,7 +275,7 @@ export function LateJobs({ statistics }: { readonly statistics: NowStatistics })
       description="Past due, not dispatched."
       emptyText="No late jobs."
       total={data?.late}
-      full={[{ name: 'All', jobs: data?.late, href: buildHref('/jobs', { late: 'true', region }) }]}
+      full={[{ name: 'All', jobs: data?.late, href: href('/jobs', { late: 'true' }) }]}
       accounts={accounts?.map(({ account }) => account)}
       filters={[{ late: 'true' }]}
     />
@@ -286,7 +284,7 @@ export function LateJobs({ statistics }: { readonly statistics: NowStatistics })
 
 /** Undispatched jobs due today or tomorrow. */
 export function JobsAtRisk({ statistics }: { readonly statistics: NowStatistics }) {
-  const region = useRegion() ?? undefined;
+  const href = useHref();
   const { data } = statistics.open;
   const { today } = statistics;
   const tomorrow = shiftDay(today, 1);
@@ -301,8 +299,8 @@ export function JobsAtRisk({ statistics }: { readonly statistics: NowStatistics 
       emptyText="No jobs due today or tomorrow."
       total={first === undefined ? undefined : first + (second ?? 0)}
       full={[
-        { name: 'Today', jobs: first, href: buildHref('/jobs', { dueOn: today, region }) },
-        { name: 'Tomorrow', jobs: second, href: buildHref('/jobs', { dueOn: tomorrow, region }) },
+        { name: 'Today', jobs: first, href: href('/jobs', { dueOn: today }) },
+        { name: 'Tomorrow', jobs: second, href: href('/jobs', { dueOn: tomorrow }) },
       ]}
       accounts={accounts?.map(({ account }) => account)}
       filters={[{ dueOn: today }, { dueOn: tomorrow }]}
@@ -328,7 +326,6 @@ function JobList(props: {
   const { title, description, emptyText, total, full, accounts, filters } = props;
   const api = useApi();
   const most = LISTED_JOBS[useDisplayMode()];
-  const region = useRegion() ?? undefined;
   // Sorted in the key, because the order of accounts changes with every event.
   const queried = accounts?.slice(0, MAX_ACCOUNTS) ?? [];
   const query = useQuery({
@@ -378,14 +375,14 @@ function JobList(props: {
           {description}
           {total === undefined ? '' : ` ${formatListScope(total, most, queried.length, left)}`}
         </p>
-        <QueryError query={query} />
+        <QueryError queries={[query]} />
         {data && data.length === 0 && (left === 0 || total === 0) ? (
           <p className={ui.hint}>{emptyText}</p>
         ) : null}
         <ul className={ui.list}>
           {data?.map((job) => (
             <li key={`${job.account}/${job.jobNumber}`}>
-              <JobLink job={job} region={region} />
+              <JobLink job={job} />
             </li>
           ))}
         </ul>
@@ -399,9 +396,10 @@ function useDisplayMode(): 'page' | 'wall' {
   return read('wall') === undefined ? 'page' : 'wall';
 }
 
-function JobLink({ job, region }: { readonly job: ListedJob; readonly region: string | undefined }) {
+function JobLink({ job }: { readonly job: ListedJob }) {
+  const href = useHref();
   return (
-    <Link className={css.job} href={buildHref(jobHref(job.account, job.jobNumber), { region })}>
+    <Link className={css.job} href={href(jobHref(job.account, job.jobNumber))}>
       <span className={css.jobNumber}>{job.jobNumber}</span>
       <span className={`${ui.ellipsis} ${css.account}`}>{job.account}</span>
       <bdi className={ui.ellipsis}>{job.description === null ? '' : toPlainText(job.description)}</bdi>
@@ -416,17 +414,8 @@ function JobLink({ job, region }: { readonly job: ListedJob; readonly region: st
   );
 }
 
-/** Error of the first failed query. */
-export function FirstQueryError({
-  queries,
-}: {
-  readonly queries: readonly UseQueryResult<unknown>[];
-}): ReactNode {
+/** Error of the first query that failed. */
+export function QueryError({ queries }: { readonly queries: readonly UseQueryResult<unknown>[] }): ReactNode {
   const failed = queries.find(({ isError }) => isError);
-  return failed ? <QueryError query={failed} /> : null;
-}
-
-/** Error of a query, if it failed. */
-export function QueryError({ query }: { readonly query: UseQueryResult<unknown> }): ReactNode {
-  return query.isError ? <Failure error={query.error} again={query.refetch} /> : null;
+  return failed ? <Failure error={failed.error} again={failed.refetch} /> : null;
 }

@@ -1,5 +1,5 @@
 /** Virtualized list of live events, newest first. It is held while the user reads. */
-import { Button, NativeSelect, TextInput } from '@mantine/core';
+import { Button } from '@mantine/core';
 import { IconPlayerPauseFilled, IconPlayerPlayFilled } from '@tabler/icons-react';
 import { useVirtualizer } from '@tanstack/react-virtual';
 import { memo, type ReactNode, useCallback, useEffect, useId, useMemo, useRef, useState } from 'react';
@@ -8,12 +8,14 @@ import type { JobEvent } from '../../../shared/events/event.ts';
 import { Empty, Hidden, Note, useNarrow } from '../components.tsx';
 import { EventSummary } from '../EventSummary.tsx';
 import { describeEvent, eventTypeGroups, eventTypeLabels, getJobNumber, toPlainText } from '../events.ts';
+import { FilterInput, FilterSelect, includeSelected } from '../filters.tsx';
 import { useAccounts } from '../queries.ts';
+import { useInRegion } from '../resources.ts';
 import type { StreamState } from '../stream.ts';
 import { useNow, useStreamState } from '../stream-hooks.ts';
 import { isToday, Timestamp } from '../times.tsx';
 import ui from '../ui.module.css';
-import { accountHref, buildHref, endpointHref, jobHref, useParams, useRegion } from '../urls.ts';
+import { accountHref, endpointHref, jobHref, useHref, useParams, useRegion } from '../urls.ts';
 import { countAfter, createRowFilter, type EventFilter, type Row } from './feed.ts';
 import css from './StreamPanel.module.css';
 
@@ -23,8 +25,6 @@ const ROW_PX = { wide: 34, narrow: 58 };
 const OVERSCAN = 6;
 /** Time for which the pointer holds the list after its last movement. */
 const HOVER_MS = 10_000;
-/** Pause after typing before the text filter applies. */
-const DEBOUNCE_MS = 250;
 /** Interval of the announcements of waiting events to screen readers. */
 const SUMMARY_MS = 30_000;
 
@@ -175,20 +175,17 @@ const TYPES = Object.entries(eventTypeLabels)
 
 /** Separate from the list, which renders up to ten times a second. */
 const Filters = memo(function Filters() {
-  const [read, change] = useParams();
-  const region = useRegion();
-  const { data: accounts = [] } = useAccounts();
+  const [read] = useParams();
+  const { data: accounts = [] } = useInRegion(useAccounts());
   const types = read('types') ?? '';
-  const account = read('account') ?? '';
-  const ids = accounts.filter((one) => region === null || one.region === region).map(({ id }) => id);
+  const ids = accounts.map(({ id }) => id);
   const known = types === '' || [...GROUPS, ...TYPES].some(({ value }) => value === types);
   return (
     <div className={css.filters}>
-      <NativeSelect
+      <FilterSelect
+        param="types"
         aria-label="Event type"
         size="xs"
-        value={types}
-        onChange={({ currentTarget: { value } }) => change({ types: value })}
         data={[
           { value: '', label: 'All events' },
           ...(known ? [] : [{ value: types, label: types }]),
@@ -196,51 +193,22 @@ const Filters = memo(function Filters() {
           { group: 'Types', items: TYPES },
         ]}
       />
-      <NativeSelect
+      <FilterSelect
+        param="account"
         aria-label="Account"
         size="xs"
-        value={account}
-        onChange={({ currentTarget: { value } }) => change({ account: value })}
-        data={[
-          { value: '', label: 'All accounts' },
-          ...(account === '' || ids.includes(account) ? ids : [account, ...ids]).map((id) => ({
-            value: id,
-            label: id,
-          })),
-        ]}
+        data={[{ value: '', label: 'All accounts' }, ...includeSelected(read('account'), ids)]}
       />
-      <TextFilter />
+      <FilterInput
+        param="text"
+        aria-label="Search events"
+        placeholder="Text, job or order number"
+        size="xs"
+        type="search"
+      />
     </div>
   );
 });
-
-/** Text filter; written to the address after a pause. */
-function TextFilter() {
-  const [read, change] = useParams();
-  const filterText = read('text') ?? '';
-  const [typed, setTyped] = useState(filterText);
-  const [applied, setApplied] = useState(filterText);
-  if (filterText !== applied) {
-    // The address was changed by navigation.
-    setApplied(filterText);
-    if (filterText !== typed.trim()) setTyped(filterText);
-  }
-  useEffect(() => {
-    if (typed.trim() === filterText) return;
-    const timer = setTimeout(() => change({ text: typed.trim() }), DEBOUNCE_MS);
-    return () => clearTimeout(timer);
-  }, [typed, filterText, change]);
-  return (
-    <TextInput
-      aria-label="Search events"
-      placeholder="Text, job or order number"
-      size="xs"
-      type="search"
-      value={typed}
-      onChange={({ currentTarget: { value } }) => setTyped(value)}
-    />
-  );
-}
 
 /** Warnings: connection lost, events missing. */
 function StreamProblems({ live }: { readonly live: StreamState }) {
@@ -316,7 +284,7 @@ function List(props: {
     if (on) hoverTimer.current = setTimeout(() => hold('hovered', false), HOVER_MS);
   };
   useEffect(() => () => clearTimeout(hoverTimer.current), []);
-  const region = useRegion() ?? undefined;
+  const href = useHref();
   return (
     <section
       ref={scroller}
@@ -348,7 +316,7 @@ function List(props: {
               aria-setsize={rows.length}
               data-number={row.number}
             >
-              <RowContent row={row} region={region} />
+              <RowContent row={row} href={href} />
             </li>
           );
         })}
@@ -358,13 +326,7 @@ function List(props: {
 }
 
 /** Memoized: not rendered again when the list moves. */
-const RowContent = memo(function RowContent({
-  row,
-  region,
-}: {
-  readonly row: Row;
-  readonly region: string | undefined;
-}) {
+const RowContent = memo(function RowContent({ row, href }: { readonly row: Row; readonly href: Href }) {
   if (row.kind === 'gap') return <div className={css.gap}>Events are missing here: {row.reason}</div>;
   const { event } = row;
   const { tone } = describeEvent(event);
@@ -379,9 +341,9 @@ const RowContent = memo(function RowContent({
       <span className={`${ui.ellipsis} ${css.account}`}>{account ?? event.data.region}</span>
       <span className={`${ui.ellipsis} ${css.job}`}>
         {number === undefined || account === undefined ? (
-          <SubjectLink event={event} region={region} />
+          <SubjectLink event={event} href={href} />
         ) : (
-          <Link href={buildHref(jobHref(account, number), { region })}>{number}</Link>
+          <Link href={href(jobHref(account, number))}>{number}</Link>
         )}
       </span>
       <span
@@ -398,17 +360,19 @@ const RowContent = memo(function RowContent({
   );
 });
 
+type Href = ReturnType<typeof useHref>;
+
 /** Link to the subject of an event without a single job. */
-function SubjectLink({ event, region }: { readonly event: JobEvent; readonly region: string | undefined }) {
-  const { account, endpoint, orderGroup } = event.data as {
+function SubjectLink({ event, href }: { readonly event: JobEvent; readonly href: Href }) {
+  const { account, endpoint, orderGroup, region } = event.data as {
     readonly account?: string;
     readonly endpoint?: string;
     readonly orderGroup?: string;
+    readonly region: string;
   };
-  if (endpoint !== undefined)
-    return <Link href={buildHref(endpointHref(event.data.region, endpoint), { region })}>endpoint</Link>;
+  if (endpoint !== undefined) return <Link href={href(endpointHref(region, endpoint))}>endpoint</Link>;
   if (orderGroup !== undefined && account !== undefined)
-    return <Link href={buildHref('/jobs', { account, orderGroup, region })}>group</Link>;
-  if (account !== undefined) return <Link href={buildHref(accountHref(account), { region })}>account</Link>;
-  return <Link href={buildHref('/health', { region })}>region</Link>;
+    return <Link href={href('/jobs', { account, orderGroup })}>group</Link>;
+  if (account !== undefined) return <Link href={href(accountHref(account))}>account</Link>;
+  return <Link href={href('/health')}>region</Link>;
 }

@@ -73,15 +73,6 @@ export function countOnTime(days: readonly Rollup[]): { readonly onTime: number;
   return { onTime, of: days.reduce((sum, day) => sum + day.late, onTime) };
 }
 
-/** Formats a share as a percentage. Never rounds up to 100 % or down to 0 %. */
-export function formatPercent(part: number, all: number): string {
-  if (all === 0) return '–';
-  const exact = (part / all) * 100;
-  if (exact > 99 && part < all) return `${Math.floor(exact * 10) / 10}%`;
-  if (exact < 1 && part > 0) return `${Math.ceil(exact * 10) / 10}%`;
-  return `${Math.round(exact)}%`;
-}
-
 /** Accounts whose jobs are missing or outdated in the statistics. */
 export interface Staleness {
   /** Accounts without a complete crawl, which are not included. */

@@ -1,5 +1,4 @@
 /** Account pages: the list, a new account, and one account. */
-import { Checkbox, Radio, Textarea, TextInput } from '@mantine/core';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { type ReactNode, useEffect, useRef, useState } from 'react';
 import { Link, useLocation } from 'wouter';
@@ -12,282 +11,222 @@ import {
   NewCredentials,
 } from '../../../shared/accounts/account-input.ts';
 import { withId, withRevision } from '../api.ts';
-import { Badge, Empty, Facts, Failure, Note, Page, Panel, showToast } from '../components.tsx';
-import { formatCount } from '../customers/labels.ts';
-import { DataTable } from '../DataTable.tsx';
-import { type ApiForm, useApiForm } from '../forms.ts';
+import { Badge, Facts, Failure, Loaded, Note, Page, Panel, showToast } from '../components.tsx';
+import {
+  AreaField,
+  CheckField,
+  Form,
+  FormActions,
+  Group,
+  NumberField,
+  RadioFields,
+  TextField,
+} from '../form.tsx';
+import { parseNumber } from '../form-values.ts';
+import { useApiForm, useResourceForm } from '../forms.ts';
 import { useAccounts, useApi, useRegions } from '../queries.ts';
+import { type Resource, useInRegion, useResource } from '../resources.ts';
 import { useSession } from '../session.ts';
 import { RelativeTime } from '../times.tsx';
 import ui from '../ui.module.css';
-import { accountHref, useHref, useRegion } from '../urls.ts';
-import {
-  ButtonLink,
-  ConflictNote,
-  DeclaredNote,
-  DeletePanel,
-  FormActions,
-  Group,
-  IdInput,
-  RegionSelect,
-  ReloadedNote,
-  useFormBase,
-} from './components.tsx';
+import { accountHref, accountSetupHref, useHref, useRegion } from '../urls.ts';
+import { checkRegion, DeclaredNote, DeletePanel, IdField, ListPage, RegionField } from './components.tsx';
 import { CredentialFields, NO_CREDENTIALS, TestAccount, TestNewCredentials } from './credentials.tsx';
-import { findChangedFields } from './endpoint-values.ts';
 import { toEventSettings, toEventValues } from './event-settings.ts';
-import css from './setup.module.css';
-
-export const accountSetupHref = (account: string): string => `/setup/accounts/${encodeURIComponent(account)}`;
 
 /** The list of accounts. */
 export function AccountsPage() {
-  const { data: all, error, refetch } = useAccounts();
   const { may, forAll } = useSession();
   const region = useRegion();
   const link = useHref();
-  const accounts = all?.filter((account) => region === null || account.region === region);
-  const canCreate = may('admin') && forAll;
   return (
-    <Page
+    <ListPage
       title="Accounts"
-      actions={canCreate ? <ButtonLink href={link('/setup/new-account')}>New account</ButtonLink> : null}
-    >
-      <p className={ui.hint}>
-        Accounts of the ordering system that Jobwire polls. Each has its own event log.
-      </p>
-      {error && !all ? <Failure error={error} again={refetch} /> : null}
-      {accounts?.length === 0 ? (
-        <Empty>
-          {region === null
-            ? 'No accounts yet. Each account that you create appears here and is polled.'
-            : `No accounts in region ${region.toUpperCase()}.`}
-        </Empty>
-      ) : null}
-      {accounts && accounts.length > 0 ? (
-        <Panel title={formatCount(accounts.length, 'account')}>
-          <DataTable
-            label="Accounts"
-            rows={accounts}
-            keyOf={({ region, id }) => `${region}/${id}`}
-            columns={[
-              { name: 'Account', render: ({ id }) => <Link href={link(accountSetupHref(id))}>{id}</Link> },
-              { name: 'Region', render: ({ region }) => region.toUpperCase() },
-              {
-                name: 'Poll interval',
-                render: ({ paused, pollIntervalSeconds }) =>
-                  paused ? <Badge tone="warn">Paused</Badge> : formatInterval(pollIntervalSeconds),
-              },
-              { name: 'Credentials', wide: true, render: formatCredentials },
-              {
-                name: 'Created',
-                render: ({ createdAt }) => (createdAt ? <RelativeTime at={createdAt} /> : '–'),
-              },
-            ]}
-          />
-        </Panel>
-      ) : null}
-    </Page>
+      noun="account"
+      purpose="Accounts of the ordering system that Jobwire polls. Each has its own event log."
+      newHref={may('admin') && forAll ? '/setup/new-account' : undefined}
+      query={useInRegion(useAccounts())}
+      empty={
+        region === null
+          ? 'No accounts yet. Each account that you create appears here and is polled.'
+          : `No accounts in region ${region.toUpperCase()}.`
+      }
+      keyOf={({ id }) => id}
+      columns={{
+        Account: ({ id }) => <Link href={link(accountSetupHref(id))}>{id}</Link>,
+        Region: ({ region }) => region.toUpperCase(),
+        'Poll interval': ({ paused, pollIntervalSeconds }) =>
+          paused ? <Badge tone="warn">Paused</Badge> : formatInterval(pollIntervalSeconds),
+        Credentials: { wide: true, render: formatCredentials },
+        Created: ({ createdAt }) => <RelativeTime at={createdAt} />,
+      }}
+    />
   );
 }
 
 /** One account. Editable with the role admin, unless it is declared in the configuration file. */
 export function AccountPage({ id }: { readonly id: string }) {
   const api = useApi();
-  const queries = useQueryClient();
-  const { may, forAll } = useSession();
   const link = useHref();
   const [deleting, setDeleting] = useState<Account | null>(null);
-  const queryKey = ['accounts', 'one', id];
-  const read = (): Promise<Account> => api.get('/v1/accounts/{id}', withId(id));
-  const { data, error, refetch } = useQuery({
-    queryKey,
-    queryFn: read,
-    refetchInterval: 15_000,
-    enabled: deleting === null,
-  });
-  const changed = (now: Account): void => {
-    queries.setQueryData(queryKey, now);
-    void queries.invalidateQueries({ queryKey: ['accounts'], exact: true });
-  };
+  const account = useResource(
+    ['accounts', 'one', id],
+    ['accounts'],
+    (): Promise<Account> => api.get('/v1/accounts/{id}', withId(id)),
+    { enabled: deleting === null },
+  );
   const finish = useAfterDeletion();
   if (deleting) return <DeletionPage account={deleting} finish={() => finish(id)} />;
-  const account = data;
   return (
-    <Page title={id} actions={account ? <Link href={link(accountHref(id))}>View health</Link> : null}>
-      {error && !account ? <Failure error={error} again={refetch} /> : null}
-      {account ? (
-        <>
-          {account.managed ? null : <DeclaredNote what={`Account ${id}`} part="accounts" />}
-          <Panel title="Account">
-            <Facts
-              rows={{
-                Id: account.id,
-                Region: account.region.toUpperCase(),
-                'Poll interval': `${formatInterval(account.pollIntervalSeconds)}${account.paused ? ', paused' : ''}`,
-                Credentials: formatCredentials(account),
-                Created: account.createdAt ? <RelativeTime at={account.createdAt} /> : undefined,
-                Modified: account.changedAt ? <RelativeTime at={account.changedAt} /> : undefined,
-              }}
-            />
-            {may('operate') ? <TestAccount account={id} /> : null}
-          </Panel>
-          {account.managed && may('admin') ? (
-            <>
-              <IntervalPanel account={account} read={read} changed={changed} />
-              <EventSettingsPanel account={account} read={read} changed={changed} />
-              <CredentialsPanel account={account} changed={changed} />
-              {account.secretRef !== null && forAll ? (
-                <ReferencePanel account={account} read={read} changed={changed} />
-              ) : null}
-              <DeleteAccount
-                account={account}
-                onDeleted={(complete) => (complete ? finish(id) : setDeleting(account))}
-              />
-            </>
-          ) : null}
-        </>
-      ) : null}
+    <Page title={id} actions={account.data ? <Link href={link(accountHref(id))}>View health</Link> : null}>
+      <Loaded query={account}>
+        {(resource) => (
+          <AccountPanels
+            resource={resource}
+            onDeleted={(complete) => (complete ? finish(id) : setDeleting(resource.latest))}
+          />
+        )}
+      </Loaded>
     </Page>
   );
 }
 
-interface AccountFormProps {
-  readonly account: Account;
-  readonly read: () => Promise<Account>;
-  readonly changed: (now: Account) => void;
+interface AccountProps {
+  readonly resource: Resource<Account>;
 }
 
-const FIELD_LABELS = {
-  pollIntervalSeconds: 'poll interval',
-  secretRef: 'credentials',
-  paused: 'paused',
-  events: 'events',
-};
+/** `onDeleted`: called with whether all data of the account is deleted. Otherwise deletion continues. */
+function AccountPanels(props: AccountProps & { readonly onDeleted: (complete: boolean) => void }) {
+  const { resource, onDeleted } = props;
+  const { may, forAll } = useSession();
+  const account = resource.latest;
+  const { id, managed, createdAt, changedAt } = account;
+  return (
+    <>
+      {managed ? null : <DeclaredNote what={`Account ${id}`} part="accounts" />}
+      <Panel title="Account">
+        <Facts
+          rows={{
+            Id: id,
+            Region: account.region.toUpperCase(),
+            'Poll interval': `${formatInterval(account.pollIntervalSeconds)}${account.paused ? ', paused' : ''}`,
+            Credentials: formatCredentials(account),
+            Created: createdAt ? <RelativeTime at={createdAt} /> : undefined,
+            Modified: changedAt ? <RelativeTime at={changedAt} /> : undefined,
+          }}
+        />
+        {may('operate') ? <TestAccount account={id} /> : null}
+      </Panel>
+      {managed && may('admin') ? (
+        <>
+          <FieldPanel
+            resource={resource}
+            title="Poll interval"
+            toValues={({ pollIntervalSeconds }) => ({ pollIntervalSeconds: String(pollIntervalSeconds) })}
+            toBody={toInterval}
+            verb="Save interval"
+          >
+            <IntervalField />
+          </FieldPanel>
+          <FieldPanel
+            resource={resource}
+            title="Event settings"
+            toValues={({ events }) => ({ events: toEventValues(events) })}
+            toBody={({ events }) => ({ events: toEventSettings(events) })}
+            verb="Save events"
+          >
+            <EventSettingsFields />
+          </FieldPanel>
+          <CredentialsPanel resource={resource} />
+          {account.secretRef !== null && forAll ? (
+            <FieldPanel
+              resource={resource}
+              title="Credentials secret"
+              toValues={({ secretRef }) => ({ secretRef: secretRef ?? '' })}
+              toBody={({ secretRef }) => ({ secretRef: secretRef.trim() })}
+              verb="Save"
+            >
+              <ReferenceField />
+            </FieldPanel>
+          ) : null}
+          <DeleteAccount account={account} onDeleted={onDeleted} />
+        </>
+      ) : null}
+    </>
+  );
+}
 
 /** A panel that changes one field of the account. */
-function FieldPanel<V extends object>(props: {
-  readonly of: AccountFormProps;
-  readonly title: string;
-  readonly verb: string;
-  /** Notification after saving. */
-  readonly saved: string;
-  readonly toValues: (account: Account) => V;
-  readonly toBody: (values: V) => unknown;
-  readonly children: (form: ApiForm<V>) => ReactNode;
-}) {
-  const { title, verb, saved, toValues, toBody, children } = props;
-  const { account, read, changed } = props.of;
+function FieldPanel<V extends object>(
+  props: AccountProps & {
+    readonly title: string;
+    readonly toValues: (account: Account) => V;
+    readonly toBody: (values: V) => unknown;
+    readonly verb: string;
+    readonly children: ReactNode;
+  },
+) {
+  const { resource, title, toValues, toBody, verb } = props;
   const api = useApi();
-  const version = useState(account);
-  const [base] = version;
-  const form = useApiForm<V>({
+  const form = useResourceForm({
     schema: AccountUpdate,
-    initial: toValues(account),
+    resource,
+    toValues,
     toBody,
-    send: async (body) => {
-      changed(
-        await api.patch('/v1/accounts/{id}', { ...withRevision(withId(account.id), base.revision), body }),
-      );
-      showToast(saved);
+    save: async (body, { id, revision }) => {
+      const saved = await api.patch('/v1/accounts/{id}', { ...withRevision(withId(id), revision), body });
+      showToast(`${title} of ${id} saved.`);
+      return saved;
+    },
+    labels: {
+      pollIntervalSeconds: 'poll interval',
+      secretRef: 'credentials',
+      paused: 'paused',
+      events: 'events',
     },
   });
-  const { reload, reloaded } = useFormBase(account, version, form, toValues, read);
   return (
     <Panel title={title}>
-      <form className={`${ui.stack} ${ui.stack} ${css.form}`} onSubmit={form.submit} noValidate>
-        {reloaded ? <ReloadedNote changed={findChangedFields(...reloaded, FIELD_LABELS)} /> : null}
-        {children(form)}
-        <FormActions of={form} verb={verb} help={<ConflictNote error={form.error} reload={reload} />} />
-      </form>
+      <Form of={form}>
+        {props.children}
+        <FormActions verb={verb} />
+      </Form>
     </Panel>
   );
 }
 
-function IntervalPanel(props: AccountFormProps) {
+function EventSettingsFields() {
   return (
-    <FieldPanel
-      of={props}
-      title="Poll interval"
-      verb="Save interval"
-      saved={`Poll interval of ${props.account.id} saved.`}
-      toValues={({ pollIntervalSeconds }) => ({ pollIntervalSeconds: String(pollIntervalSeconds) })}
-      toBody={toInterval}
-    >
-      {({ form }) => <IntervalInput {...form.getInputProps('pollIntervalSeconds')} />}
-    </FieldPanel>
+    <>
+      <div className={ui.columns}>
+        <NumberField
+          name="events.dueSoonHours"
+          label="Due soon (hours)"
+          description="Lead time of job.due_soon before the due time. Empty: not emitted."
+        />
+        <NumberField
+          name="events.stalledAfterWorkingDays"
+          label="Stalled (working days)"
+          description="Time in one status until job.stalled. Empty: not emitted."
+        />
+      </div>
+      <AreaField
+        name="events.stalledByStatus"
+        label="Stalled, by status"
+        description="Other values, one per line: In production = 3. Without a number: not emitted."
+      />
+      <AreaField
+        name="events.attentionStatuses"
+        label="Statuses that need attention"
+        description="Status names for job.needs_attention, one per line."
+      />
+      <CheckField name="events.payments" label="Payments" description="Emit events about payments." />
+    </>
   );
 }
 
-function EventSettingsPanel(props: AccountFormProps) {
-  return (
-    <FieldPanel
-      of={props}
-      title="Events"
-      verb="Save events"
-      saved={`Event settings of ${props.account.id} saved.`}
-      toValues={({ events }) => ({ events: toEventValues(events) })}
-      toBody={({ events }) => ({ events: toEventSettings(events) })}
-    >
-      {({ form: { getInputProps } }) => (
-        <>
-          <div className={ui.columns}>
-            <TextInput
-              label="Due soon (hours)"
-              description="Lead time of job.due_soon before the due time. Empty: not emitted."
-              inputMode="numeric"
-              autoComplete="off"
-              {...getInputProps('events.dueSoonHours')}
-            />
-            <TextInput
-              label="Stalled (working days)"
-              description="Time in one status until job.stalled. Empty: not emitted."
-              inputMode="numeric"
-              autoComplete="off"
-              {...getInputProps('events.stalledAfterWorkingDays')}
-            />
-          </div>
-          <Textarea
-            label="Stalled, by status"
-            description="Other values, one per line: In production = 3. Without a number: not emitted."
-            rows={2}
-            spellCheck={false}
-            {...getInputProps('events.stalledByStatus')}
-          />
-          <Textarea
-            label="Statuses that need attention"
-            description="Status names for job.needs_attention, one per line."
-            rows={2}
-            spellCheck={false}
-            {...getInputProps('events.attentionStatuses')}
-          />
-          <Checkbox
-            label="Payments"
-            description="Emit events about payments."
-            {...getInputProps('events.payments', { type: 'checkbox' })}
-          />
-        </>
-      )}
-    </FieldPanel>
-  );
-}
-
-function ReferencePanel(props: AccountFormProps) {
-  return (
-    <FieldPanel
-      of={props}
-      title="Credentials secret"
-      verb="Save"
-      saved={`Credentials secret of ${props.account.id} saved.`}
-      toValues={({ secretRef }) => ({ secretRef: secretRef ?? '' })}
-      toBody={({ secretRef }) => ({ secretRef: secretRef.trim() })}
-    >
-      {({ form }) => <ReferenceInput {...form.getInputProps('secretRef')} />}
-    </FieldPanel>
-  );
-}
-
-function CredentialsPanel({ account, changed }: Pick<AccountFormProps, 'account' | 'changed'>) {
+function CredentialsPanel({ resource: { latest, store } }: AccountProps) {
+  const { id, region } = latest;
   const api = useApi();
   const { forAll } = useSession();
   const form = useApiForm({
@@ -295,32 +234,31 @@ function CredentialsPanel({ account, changed }: Pick<AccountFormProps, 'account'
     initial: { credentials: NO_CREDENTIALS },
     toBody: (values) => values,
     send: async ({ credentials: body }: { credentials: typeof NO_CREDENTIALS }) => {
-      changed(await api.put('/v1/accounts/{id}/credentials', { ...withId(account.id), body }));
+      store(await api.put('/v1/accounts/{id}/credentials', { ...withId(id), body }));
       form.form.setValues({ credentials: NO_CREDENTIALS });
       form.markSaved({ credentials: NO_CREDENTIALS });
-      showToast(`Credentials of ${account.id} replaced.`);
+      showToast(`Credentials of ${id} replaced.`);
     },
     // The API names fields without the prefix: credentials are the whole body there.
     toField: ([field, part]) => (part ? `credentials.${String(part)}` : `credentials.${String(field)}`),
   });
   return (
     <Panel title="New credentials">
-      <form className={`${ui.stack} ${ui.stack} ${css.form}`} onSubmit={form.submit} noValidate>
+      <Form of={form}>
         <p className={ui.hint}>
           They replace the current credentials immediately. The next poll uses them, even if polling was
           suspended.
         </p>
-        <CredentialFields of={form} />
-        {forAll ? <TestNewCredentials of={form} region={account.region} /> : null}
-        <FormActions of={form} verb="Replace credentials" />
-      </form>
+        <CredentialFields />
+        {forAll ? <TestNewCredentials region={region} /> : null}
+        <FormActions verb="Replace credentials" />
+      </Form>
     </Panel>
   );
 }
 
 function DeleteAccount(props: {
   readonly account: Account;
-  /** `complete`: whether all its data is deleted. Otherwise deletion continues. */
   readonly onDeleted: (complete: boolean) => void;
 }) {
   const { id, revision } = props.account;
@@ -403,9 +341,9 @@ export function NewAccountPage() {
   const queries = useQueryClient();
   const [, navigate] = useLocation();
   const link = useHref();
-  const { data: regions } = useRegions();
+  const { data: served } = useRegions();
   const currentRegion = useRegion();
-  const regionIds = regions?.map(({ id }) => id) ?? [];
+  const regions = served?.map(({ id }) => id) ?? [];
   const form = useApiForm({
     schema: NewAccount,
     initial: {
@@ -424,8 +362,7 @@ export function NewAccountPage() {
       ...toInterval(rest),
       paused,
     }),
-    check: ({ region }): Record<string, string> =>
-      region === '' && regionIds.length > 1 ? { region: 'It must be one of the listed regions.' } : {},
+    check: ({ region }) => checkRegion(region, regions),
     send: async (body) => {
       const created = await api.post('/v1/accounts', { body });
       void queries.invalidateQueries({ queryKey: ['accounts'], exact: true });
@@ -437,102 +374,71 @@ export function NewAccountPage() {
       navigate(link(accountSetupHref(created.id)));
     },
   });
-  const { values, getInputProps } = form.form;
-  const region = values.region === '' ? undefined : values.region;
+  const { source, region } = form.form.values;
   return (
     <Page title="New account">
-      <form className={`${ui.stack} ${ui.stack} ${css.form}`} onSubmit={form.submit} noValidate>
+      <Form of={form}>
         <Panel title="Account">
-          <div className={ui.fields}>
-            <div className={ui.columns}>
-              <IdInput
-                required
-                description="Part of paths, events and cursors. Cannot be changed later."
-                {...getInputProps('id')}
-              />
-              <RegionSelect
-                regions={regionIds}
-                description="Region of the ordering API."
-                {...getInputProps('region')}
-              />
-            </div>
+          <div className={ui.columns}>
+            <IdField required description="Part of paths, events and cursors. Cannot be changed later." />
+            <RegionField regions={regions} description="Region of the ordering API." />
           </div>
         </Panel>
         <Panel title="Credentials">
-          <div className={ui.fields}>
-            <Group name="Source">
-              <Radio
-                label="Enter them here"
-                name="source"
-                {...getInputProps('source', { type: 'radio', value: 'credentials' })}
-              />
-              <Radio
-                label="Secret of the cell (AWS only)"
-                name="source"
-                {...getInputProps('source', { type: 'radio', value: 'reference' })}
-              />
-            </Group>
-            {values.source === 'credentials' ? (
-              <>
-                <CredentialFields of={form} />
-                <TestNewCredentials of={form} region={region} />
-              </>
-            ) : (
-              <ReferenceInput {...getInputProps('secretRef')} />
-            )}
-          </div>
+          <Group name="Source">
+            <RadioFields
+              name="source"
+              options={{ credentials: 'Enter them here', reference: 'Secret of the cell (AWS only)' }}
+            />
+          </Group>
+          {source === 'credentials' ? (
+            <>
+              <CredentialFields />
+              <TestNewCredentials region={region === '' ? undefined : region} />
+            </>
+          ) : (
+            <ReferenceField />
+          )}
         </Panel>
         <Panel title="Polling">
-          <div className={ui.fields}>
-            <IntervalInput {...getInputProps('pollIntervalSeconds')} />
-            <Checkbox
-              label="Start paused"
-              description="The account is not polled until it is resumed."
-              {...getInputProps('paused', { type: 'checkbox' })}
-            />
-          </div>
+          <IntervalField />
+          <CheckField
+            name="paused"
+            label="Start paused"
+            description="The account is not polled until it is resumed."
+          />
         </Panel>
-        <FormActions
-          of={form}
-          verb="Create account"
-          more={<Link href={link('/setup/accounts')}>Cancel</Link>}
-        />
-      </form>
+        <FormActions verb="Create account" cancel={link('/setup/accounts')} />
+      </Form>
     </Page>
   );
 }
 
-function IntervalInput(props: { readonly error?: ReactNode }) {
+function IntervalField() {
   return (
-    <TextInput
+    <NumberField
+      name="pollIntervalSeconds"
       label="Poll interval (seconds)"
       description={`1 to ${MAX_INTERVAL_SECONDS.toLocaleString()}. On AWS at least 60.`}
       required
-      inputMode="numeric"
-      autoComplete="off"
-      {...props}
     />
   );
 }
 
-function ReferenceInput(props: { readonly error?: ReactNode }) {
+function ReferenceField() {
   return (
-    <TextInput
+    <TextField
+      name="secretRef"
       label="Secret name"
       description="A name below the name of the cell. To select a key of a JSON secret, append # and the key."
       required
-      autoComplete="off"
-      spellCheck={false}
-      {...props}
     />
   );
 }
 
-/** Converts the interval to a number. Returns other text unchanged, for the schema to reject. */
-function toInterval({ pollIntervalSeconds }: { readonly pollIntervalSeconds: string }) {
-  const text = pollIntervalSeconds.trim();
-  return { pollIntervalSeconds: text === '' || Number.isNaN(Number(text)) ? text : Number(text) };
-}
+const toInterval = ({ pollIntervalSeconds }: { readonly pollIntervalSeconds: string }) => ({
+  pollIntervalSeconds: parseNumber(pollIntervalSeconds) ?? '',
+});
 
 /** Formats an interval exactly: `2 min`, `90 s`. */
 function formatInterval(seconds: number): string {

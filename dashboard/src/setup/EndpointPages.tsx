@@ -1,5 +1,5 @@
 /** Endpoint pages: the list, a new endpoint, and one endpoint. */
-import { Button, Modal, NativeSelect } from '@mantine/core';
+import { Button, Modal } from '@mantine/core';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { Link, useLocation } from 'wouter';
@@ -7,30 +7,24 @@ import * as z from 'zod';
 import type { SecretRotation } from '../../../client/index.ts';
 import { EndpointUpdate, NewEndpoint, Rotation } from '../../../shared/delivery/endpoint-input.ts';
 import { withEndpoint, withRevision } from '../api.ts';
-import { Badge, Empty, Facts, Failure, Page, Panel, showToast } from '../components.tsx';
-import { formatCount } from '../customers/labels.ts';
-import { DataTable } from '../DataTable.tsx';
-import { useApiForm } from '../forms.ts';
+import { Facts, Loaded, Page, Panel, showToast } from '../components.tsx';
+import { Form, FormActions, SelectField } from '../form.tsx';
+import { useApiForm, useResourceForm } from '../forms.ts';
+import { StateBadge } from '../health/components.tsx';
+import { toEndpointState } from '../health/status.ts';
 import { collect, useAccounts, useApi, useRegions } from '../queries.ts';
+import { type Resource, useInRegion, useResource } from '../resources.ts';
 import { useSession } from '../session.ts';
+import { formatNames } from '../texts.ts';
 import { RelativeTime, Timestamp } from '../times.tsx';
 import ui from '../ui.module.css';
-import { endpointHref, useHref, useRegion } from '../urls.ts';
-import {
-  ButtonLink,
-  ConflictNote,
-  DeclaredNote,
-  DeletePanel,
-  FormActions,
-  ReloadedNote,
-  useFormBase,
-} from './components.tsx';
+import { endpointHref, endpointSetupHref, useHref, useRegion } from '../urls.ts';
+import { checkRegion, DeclaredNote, DeletePanel, ListPage } from './components.tsx';
 import { EndpointFields } from './EndpointForm.tsx';
 import {
   checkEndpoint,
   type Endpoint,
   type EndpointValues,
-  findChangedFields,
   NEW_ENDPOINT,
   toEndpointChange,
   toEndpointFormField,
@@ -38,10 +32,6 @@ import {
   toNewEndpoint,
 } from './endpoint-values.ts';
 import { type NewSecret, SecretDialog } from './SecretDialog.tsx';
-import css from './setup.module.css';
-
-const endpointSetupHref = (region: string, id: string): string =>
-  `/setup/endpoints/${encodeURIComponent(region)}/${encodeURIComponent(id)}`;
 
 /** Fetches all webhook endpoints that the key can read. */
 export function useEndpoints() {
@@ -55,56 +45,34 @@ export function useEndpoints() {
 
 /** The list of endpoints. */
 export function EndpointsPage() {
-  const { data: all, error, refetch } = useEndpoints();
   const { may } = useSession();
-  const region = useRegion();
   const link = useHref();
-  const endpoints = all?.filter((endpoint) => region === null || endpoint.region === region);
   return (
-    <Page
+    <ListPage
       title="Endpoints"
-      actions={may('admin') ? <ButtonLink href={link('/setup/new-endpoint')}>New endpoint</ButtonLink> : null}
-    >
-      <p className={ui.hint}>Webhook URLs that receive signed events, in order for each job.</p>
-      {error && !all ? <Failure error={error} again={refetch} /> : null}
-      {endpoints?.length === 0 ? (
-        <Empty>
-          No endpoints yet. Each endpoint that you create appears here. Events are also available from the
-          feed and the streams.
-        </Empty>
-      ) : null}
-      {endpoints && endpoints.length > 0 ? (
-        <Panel title={formatCount(endpoints.length, 'endpoint')}>
-          <DataTable
-            label="Endpoints"
-            rows={endpoints}
-            keyOf={({ region, id }) => `${region}/${id}`}
-            columns={[
-              {
-                name: 'Endpoint',
-                render: ({ region, id, managed, description, url }) => (
-                  <>
-                    <Link href={link(endpointSetupHref(region, id))}>{id}</Link>
-                    <div className={ui.hint}>
-                      {managed ? '' : 'In the configuration file · '}
-                      {description ?? url}
-                    </div>
-                  </>
-                ),
-              },
-              { name: 'Region', render: ({ region }) => region.toUpperCase() },
-              { name: 'Accounts', render: ({ accounts }) => formatNames(accounts) },
-              { name: 'Types', render: ({ types }) => formatNames(types) },
-              { name: 'State', render: ({ state }) => <StateBadge state={state} /> },
-              {
-                name: 'Created',
-                render: ({ createdAt }) => (createdAt ? <RelativeTime at={createdAt} /> : '–'),
-              },
-            ]}
-          />
-        </Panel>
-      ) : null}
-    </Page>
+      noun="endpoint"
+      purpose="Webhook URLs that receive signed events, in order for each job."
+      newHref={may('admin') ? '/setup/new-endpoint' : undefined}
+      query={useInRegion(useEndpoints())}
+      empty="No endpoints yet. Each endpoint that you create appears here. Events are also available from the feed and the streams."
+      keyOf={({ region, id }) => `${region}/${id}`}
+      columns={{
+        Endpoint: ({ region, id, managed, description, url }) => (
+          <>
+            <Link href={link(endpointSetupHref(region, id))}>{id}</Link>
+            <div className={ui.hint}>
+              {managed ? '' : 'In the configuration file · '}
+              {description ?? url}
+            </div>
+          </>
+        ),
+        Region: ({ region }) => region.toUpperCase(),
+        Accounts: ({ accounts }) => formatNames(accounts, 'All'),
+        Types: ({ types }) => formatNames(types, 'All'),
+        State: (endpoint) => <StateBadge state={toEndpointState(endpoint)} />,
+        Created: ({ createdAt }) => <RelativeTime at={createdAt} />,
+      }}
+    />
   );
 }
 
@@ -122,12 +90,7 @@ export function NewEndpointPage() {
     schema: NewEndpoint.extend({ region: z.string().optional() }),
     initial: { ...NEW_ENDPOINT, region, accountScope: forAll ? 'all' : 'some' },
     toBody: toNewEndpoint,
-    check: (values) => ({
-      ...checkEndpoint(values),
-      ...(values.region === '' && regions.length > 1
-        ? { region: 'It must be one of the listed regions.' }
-        : {}),
-    }),
+    check: (values) => ({ ...checkEndpoint(values), ...checkRegion(values.region, regions) }),
     toField: toEndpointFormField,
     send: async (body) => {
       const { endpoint, secret, truncatedAccounts } = await api.post('/v1/endpoints', { body });
@@ -143,14 +106,10 @@ export function NewEndpointPage() {
   });
   return (
     <Page title="New endpoint">
-      <form className={`${ui.stack} ${ui.stack} ${css.form}`} onSubmit={form.submit} noValidate>
-        <EndpointFields of={form} regions={regions} />
-        <FormActions
-          of={form}
-          verb="Create endpoint"
-          more={<Link href={link('/setup/endpoints')}>Cancel</Link>}
-        />
-      </form>
+      <Form of={form}>
+        <EndpointFields regions={regions} />
+        <FormActions verb="Create endpoint" cancel={link('/setup/endpoints')} />
+      </Form>
       <SecretDialog
         secret={created}
         onClose={() => {
@@ -165,48 +124,38 @@ export function NewEndpointPage() {
 /** One endpoint. Editable with the role admin, unless it is declared in the configuration file. */
 export function EndpointPage({ region, id }: { readonly region: string; readonly id: string }) {
   const api = useApi();
-  const queries = useQueryClient();
   const { may } = useSession();
   const link = useHref();
   const [isDeleting, setDeleting] = useState(false);
-  const queryKey = ['endpoints', 'setup', region, id];
-  const read = (): Promise<Endpoint> => api.get('/v1/endpoints/{id}', withEndpoint({ region, id }));
-  const {
-    data: endpoint,
-    error,
-    refetch,
-  } = useQuery({
-    queryKey,
-    queryFn: read,
-    refetchInterval: 15_000,
-    enabled: !isDeleting,
-  });
-  const changed = (now: Endpoint): void => {
-    queries.setQueryData(queryKey, now);
-    void queries.invalidateQueries({ queryKey: ['endpoints', 'setup'], exact: true });
-  };
+  const endpoint = useResource(
+    ['endpoints', 'setup', region, id],
+    ['endpoints', 'setup'],
+    (): Promise<Endpoint> => api.get('/v1/endpoints/{id}', withEndpoint({ region, id })),
+    { enabled: !isDeleting },
+  );
   return (
     <Page
       title={id}
-      actions={endpoint ? <Link href={link(endpointHref(region, id))}>View health</Link> : null}
+      actions={endpoint.data ? <Link href={link(endpointHref(region, id))}>View health</Link> : null}
     >
-      {error && !endpoint ? <Failure error={error} again={refetch} /> : null}
-      {endpoint ? (
-        endpoint.managed && may('admin') ? (
-          <>
-            <ChangeForm endpoint={endpoint} read={read} changed={changed} />
-            <SecretPanel endpoint={endpoint} />
-            <DeleteEndpoint endpoint={endpoint} setDeleting={setDeleting} />
-          </>
-        ) : (
-          <>
-            {endpoint.managed ? null : <DeclaredNote what={`Endpoint ${id}`} part="endpoints" />}
-            <Panel title="Endpoint">
-              <EndpointFacts endpoint={endpoint} />
-            </Panel>
-          </>
-        )
-      ) : null}
+      <Loaded query={endpoint}>
+        {(resource) =>
+          resource.latest.managed && may('admin') ? (
+            <>
+              <ChangeForm resource={resource} />
+              <SecretPanel endpoint={resource.latest} />
+              <DeleteEndpoint endpoint={resource.latest} setDeleting={setDeleting} />
+            </>
+          ) : (
+            <>
+              {resource.latest.managed ? null : <DeclaredNote what={`Endpoint ${id}`} part="endpoints" />}
+              <Panel title="Endpoint">
+                <EndpointFacts endpoint={resource.latest} />
+              </Panel>
+            </>
+          )
+        }
+      </Loaded>
     </Page>
   );
 }
@@ -225,42 +174,29 @@ const FIELD_LABELS = {
   paused: 'paused',
 } as const;
 
-function ChangeForm(props: {
-  readonly endpoint: Endpoint;
-  readonly read: () => Promise<Endpoint>;
-  readonly changed: (now: Endpoint) => void;
-}) {
-  const { endpoint, read, changed } = props;
-  const { id } = endpoint;
+function ChangeForm({ resource }: { readonly resource: Resource<Endpoint> }) {
   const api = useApi();
-  const own = useState(endpoint);
-  const [base, setBase] = own;
-  const form = useApiForm<EndpointValues>({
+  const form = useResourceForm<Endpoint, EndpointValues>({
     schema: EndpointUpdate,
-    initial: toEndpointValues(endpoint),
-    toBody: (values) => toEndpointChange(values, base),
+    resource,
+    toValues: toEndpointValues,
+    toBody: toEndpointChange,
     check: checkEndpoint,
     toField: toEndpointFormField,
-    send: async (body: object) => {
+    save: async (body: object, base) => {
       if (Object.keys(body).length === 0) throw new Error('No changes to save.');
-      const now = await api.patch('/v1/endpoints/{id}', {
-        ...withRevision(withEndpoint(endpoint), base.revision),
-        body,
-      });
-      setBase(now);
-      form.form.setValues(toEndpointValues(now));
-      form.markSaved(toEndpointValues(now));
-      changed(now);
-      showToast(`Endpoint ${id} saved.`);
+      const options = { ...withRevision(withEndpoint(base), base.revision), body };
+      const saved = await api.patch('/v1/endpoints/{id}', options);
+      showToast(`Endpoint ${base.id} saved.`);
+      return saved;
     },
+    labels: FIELD_LABELS,
   });
-  const { reload, reloaded } = useFormBase(endpoint, own, form, toEndpointValues, read);
   return (
-    <form className={`${ui.stack} ${ui.stack} ${css.form}`} onSubmit={form.submit} noValidate>
-      {reloaded ? <ReloadedNote changed={findChangedFields(...reloaded, FIELD_LABELS)} /> : null}
-      <EndpointFields of={form} before={base} regions={[]} />
-      <FormActions of={form} verb="Save changes" help={<ConflictNote error={form.error} reload={reload} />} />
-    </form>
+    <Form of={form}>
+      <EndpointFields before={form.base} />
+      <FormActions verb="Save changes" />
+    </Form>
   );
 }
 
@@ -324,15 +260,15 @@ function RotationForm({ rotate }: { readonly rotate: (body: SecretRotation) => P
     send: rotate,
   });
   return (
-    <form className={ui.fields} onSubmit={form.submit} noValidate>
-      <NativeSelect
+    <Form of={form}>
+      <SelectField
+        name="gracePeriodSeconds"
         label="Previous secrets stay valid for"
         description="During this time requests have a signature of each secret. The receiver needs only one of the secrets."
         data={OVERLAPS}
-        {...form.form.getInputProps('gracePeriodSeconds')}
       />
-      <FormActions of={form} verb="Rotate secret" />
-    </form>
+      <FormActions verb="Rotate secret" />
+    </Form>
   );
 }
 
@@ -385,7 +321,7 @@ function EndpointFacts({ endpoint }: { readonly endpoint: Endpoint }) {
         Region: endpoint.region.toUpperCase(),
         URL: endpoint.url,
         Description: endpoint.description ?? undefined,
-        State: <StateBadge state={endpoint.state} />,
+        State: <StateBadge state={toEndpointState(endpoint)} />,
         Accounts: endpoint.accounts.length === 0 ? 'All of the region' : endpoint.accounts.join(', '),
         'Event types': endpoint.types.length === 0 ? 'All' : endpoint.types.join(', '),
         'Order groups': endpoint.orderGroups.join(', ') || undefined,
@@ -398,18 +334,6 @@ function EndpointFacts({ endpoint }: { readonly endpoint: Endpoint }) {
       }}
     />
   );
-}
-
-const STATES = {
-  active: { tone: 'good', name: 'Active' },
-  paused: { tone: 'warn', name: 'Paused' },
-  failing: { tone: 'bad', name: 'Failing' },
-  disabled: { tone: 'bad', name: 'Disabled' },
-} as const;
-
-function StateBadge({ state }: Pick<Endpoint, 'state'>) {
-  const { tone, name } = STATES[state];
-  return <Badge tone={tone}>{name}</Badge>;
 }
 
 function SecretHelp({ truncatedAccounts }: { readonly truncatedAccounts: readonly string[] }) {
@@ -440,12 +364,4 @@ function useServedRegions(): readonly string[] {
   return forAll
     ? (regions ?? []).map(({ id }) => id)
     : [...new Set((accounts ?? []).map(({ region }) => region))].sort();
-}
-
-/** Formats up to two names and the number of others. */
-function formatNames(names: readonly string[]): string {
-  const [first, second, ...others] = names;
-  if (first === undefined) return 'All';
-  if (others.length > 0) return `${first}, ${second} and ${others.length} more`;
-  return second === undefined ? first : `${first}, ${second}`;
 }

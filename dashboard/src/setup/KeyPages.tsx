@@ -1,15 +1,14 @@
 /** API key pages: the list and a new key. */
-import { Button, NativeSelect, Radio, TextInput } from '@mantine/core';
+import { Button } from '@mantine/core';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
-import { Link, useLocation } from 'wouter';
+import { useLocation } from 'wouter';
 import type { ApiKey } from '../../../client/index.ts';
 import { NewKey, ROLES, type Role, roleAllows } from '../../../shared/api/key-input.ts';
 import { withId } from '../api.ts';
-import { Badge, Empty, Facts, Failure, Note, Page, Panel, showToast, useConfirm } from '../components.tsx';
-import { formatCount } from '../customers/labels.ts';
-import { DataTable } from '../DataTable.tsx';
+import { Badge, Facts, Note, Page, Panel, showToast, useConfirm } from '../components.tsx';
 import { parseLocalTime } from '../dates.ts';
+import { Form, FormActions, Group, RadioFields, SelectField, TextField } from '../form.tsx';
 import type { FieldErrors } from '../form-validation.ts';
 import { useApiForm } from '../forms.ts';
 import { collect, useAccounts, useApi } from '../queries.ts';
@@ -17,9 +16,8 @@ import { useSession } from '../session.ts';
 import { formatExactTime, RelativeTime, Timestamp } from '../times.tsx';
 import ui from '../ui.module.css';
 import { useHref } from '../urls.ts';
-import { AccountScope, ButtonLink, FormActions, Group } from './components.tsx';
+import { AccountScope, ListPage } from './components.tsx';
 import { type NewSecret, SecretDialog } from './SecretDialog.tsx';
-import css from './setup.module.css';
 
 const ROLE_LABELS: Readonly<Record<Role, { readonly name: string; readonly permissions: string }>> = {
   read: {
@@ -48,78 +46,66 @@ export function useKeys() {
   });
 }
 
-/** The list of keys. */
+/** The list of keys, newest first. */
 export function KeysPage() {
-  const { data: keys, error, refetch } = useKeys();
+  const keys = useKeys();
   const { may, key: own } = useSession();
-  const link = useHref();
-  const isListed = keys?.some(({ id }) => id === own.id) === true;
+  const isAdmin = may('admin');
+  const data = isAdmin ? keys.data?.toSorted((a, b) => (a.createdAt < b.createdAt ? 1 : -1)) : undefined;
+  const isOwnShown = !isAdmin || (data !== undefined && !data.some(({ id }) => id === own.id));
   return (
-    <Page
+    <ListPage
       title="Keys"
-      actions={may('admin') ? <ButtonLink href={link('/setup/new-key')}>New key</ButtonLink> : null}
+      noun="key"
+      purpose="API keys of users and programs, with their role, accounts and expiry."
+      newHref={isAdmin ? '/setup/new-key' : undefined}
+      query={{ ...keys, data }}
+      empty="No keys yet. Each key that you create appears here."
+      keyOf={({ id }) => id}
+      columns={{
+        Key: ({ id, name }) => (
+          <>
+            <div className={ui.name}>{name ?? 'Unnamed'}</div>
+            <div className={ui.hint}>
+              {id}
+              {id === own.id ? ', the key you signed in with' : ''}
+            </div>
+          </>
+        ),
+        Role: ({ role }) => ROLE_LABELS[role].name,
+        Accounts: { wide: true, render: ({ accounts }) => accounts?.join(', ') ?? 'All' },
+        Created: ({ createdAt }) => <RelativeTime at={createdAt} />,
+        'Last used': ({ lastUsedAt }) => <RelativeTime at={lastUsedAt} none="Never" />,
+        Expires: ({ expiresAt }) => <Expiry at={expiresAt} />,
+        Actions: { hiddenName: true, render: (key) => <Revoke of={key} /> },
+      }}
     >
-      <p className={ui.hint}>API keys of users and programs, with their role, accounts and expiry.</p>
-      {may('admin') ? null : (
+      {isAdmin ? null : (
         <Note>Other keys are visible only with the role admin. This is the key you signed in with.</Note>
       )}
-      {error && !keys ? <Failure error={error} again={refetch} /> : null}
-      {may('admin') && (keys === undefined || isListed) ? null : (
-        <Panel title="The key you signed in with">
-          <Facts
-            rows={{
-              Name: own.name ?? (own.id === 'bootstrap' ? 'Key from the configuration' : '–'),
-              Role: ROLE_LABELS[own.role].name,
-              Accounts: own.accounts === null ? 'All' : own.accounts.join(', '),
-              Expires: own.expiresAt === null ? 'Never' : <Timestamp at={own.expiresAt} />,
-            }}
-          />
-          {own.id === 'bootstrap' ? (
-            <p className={ui.hint}>
-              Declared in the configuration as <code>apiKey</code>, and can only be changed there.
-            </p>
-          ) : null}
-        </Panel>
-      )}
-      {keys?.length === 0 ? <Empty>No keys yet. Each key that you create appears here.</Empty> : null}
-      {keys && keys.length > 0 ? <KeyTable keys={keys} /> : null}
-    </Page>
+      {isOwnShown ? <OwnKey /> : null}
+    </ListPage>
   );
 }
 
-function KeyTable({ keys }: { readonly keys: readonly ApiKey[] }) {
-  const { key: own } = useSession();
-  const newestFirst = [...keys].sort((a, b) => (a.createdAt < b.createdAt ? 1 : -1));
+/** The key of the session, if it is not in the list. */
+function OwnKey() {
+  const { id, name, role, accounts, expiresAt } = useSession().key;
   return (
-    <Panel title={formatCount(keys.length, 'key')}>
-      <DataTable
-        label="Keys"
-        rows={newestFirst}
-        keyOf={({ id }) => id}
-        columns={[
-          {
-            name: 'Key',
-            render: ({ id, name }) => (
-              <>
-                <div className={ui.name}>{name ?? 'Unnamed'}</div>
-                <div className={ui.hint}>
-                  {id}
-                  {id === own.id ? ', the key you signed in with' : ''}
-                </div>
-              </>
-            ),
-          },
-          { name: 'Role', render: ({ role }) => ROLE_LABELS[role].name },
-          { name: 'Accounts', wide: true, render: ({ accounts }) => accounts?.join(', ') ?? 'All' },
-          { name: 'Created', render: ({ createdAt }) => <RelativeTime at={createdAt} /> },
-          {
-            name: 'Last used',
-            render: ({ lastUsedAt }) => (lastUsedAt === null ? 'Never' : <RelativeTime at={lastUsedAt} />),
-          },
-          { name: 'Expires', render: ({ expiresAt }) => <Expiry at={expiresAt} /> },
-          { name: 'Actions', hiddenName: true, render: (key) => <Revoke of={key} /> },
-        ]}
+    <Panel title="The key you signed in with">
+      <Facts
+        rows={{
+          Name: name ?? (id === 'bootstrap' ? 'Key from the configuration' : '–'),
+          Role: ROLE_LABELS[role].name,
+          Accounts: accounts?.join(', ') ?? 'All',
+          Expires: <Expiry at={expiresAt} />,
+        }}
       />
+      {id === 'bootstrap' ? (
+        <p className={ui.hint}>
+          Declared in the configuration as <code>apiKey</code>, and can only be changed there.
+        </p>
+      ) : null}
     </Panel>
   );
 }
@@ -176,7 +162,7 @@ export function NewKeyPage() {
   const [, navigate] = useLocation();
   const link = useHref();
   const { key: own, forAll } = useSession();
-  const { data: accounts } = useAccounts();
+  const { data: accounts = [] } = useAccounts();
   const [created, setCreated] = useState<NewSecret | null>(null);
   const form = useApiForm({
     schema: NewKey,
@@ -215,64 +201,46 @@ export function NewKeyPage() {
       });
     },
   });
-  const { values, getInputProps } = form.form;
+  const { values } = form.form;
   const time = parseLocalTime(values.expiresAt);
   return (
     <Page title="New key">
-      <form className={`${ui.stack} ${ui.stack} ${css.form}`} onSubmit={form.submit} noValidate>
+      <Form of={form}>
         <Panel title="Key">
-          <div className={ui.fields}>
-            <TextInput
-              label="Name"
-              description="Purpose of the key."
-              autoComplete="off"
-              {...getInputProps('name')}
+          <TextField name="name" label="Name" description="Purpose of the key." spellCheck />
+          <SelectField
+            name="role"
+            label="Role"
+            description={ROLE_LABELS[values.role].permissions}
+            data={ROLES.filter((role) => roleAllows(own.role, role)).map((value) => ({
+              value,
+              label: ROLE_LABELS[value].name,
+            }))}
+          />
+          <AccountScope
+            allLabel="All accounts, including future ones"
+            offered={forAll ? accounts.map(({ id }) => id) : (own.accounts ?? [])}
+          />
+          <Group
+            name="Expiry"
+            hint={own.expiresAt && `At the latest when your key expires: ${formatExactTime(own.expiresAt)}`}
+          >
+            <RadioFields
+              name="expiry"
+              options={{ ...(own.expiresAt === null && { never: 'Never' }), at: 'At a time' }}
             />
-            <NativeSelect
-              label="Role"
-              description={ROLE_LABELS[values.role].permissions}
-              data={ROLES.filter((role) => roleAllows(own.role, role)).map((value) => ({
-                value,
-                label: ROLE_LABELS[value].name,
-              }))}
-              {...getInputProps('role')}
-            />
-            <AccountScope
-              of={form}
-              allLabel="All accounts, including future ones"
-              offered={forAll ? (accounts ?? []).map(({ id }) => id) : (own.accounts ?? [])}
-            />
-            <Group
-              name="Expiry"
-              {...(own.expiresAt === null
-                ? {}
-                : { hint: `At the latest when your key expires: ${formatExactTime(own.expiresAt)}` })}
-            >
-              {own.expiresAt === null ? (
-                <Radio
-                  label="Never"
-                  name="expiry"
-                  {...getInputProps('expiry', { type: 'radio', value: 'never' })}
-                />
-              ) : null}
-              <Radio
-                label="At a time"
-                name="expiry"
-                {...getInputProps('expiry', { type: 'radio', value: 'at' })}
+            {values.expiry === 'at' ? (
+              <TextField
+                name="expiresAt"
+                label="Expiry time"
+                type="datetime-local"
+                description={time === undefined ? 'Local time.' : formatExactTime(time)}
               />
-              {values.expiry === 'at' ? (
-                <TextInput
-                  label="Expiry time"
-                  type="datetime-local"
-                  description={time === undefined ? 'Local time.' : formatExactTime(time)}
-                  {...getInputProps('expiresAt')}
-                />
-              ) : null}
-            </Group>
-          </div>
+            ) : null}
+          </Group>
         </Panel>
-        <FormActions of={form} verb="Create key" more={<Link href={link('/setup/keys')}>Cancel</Link>} />
-      </form>
+        <FormActions verb="Create key" cancel={link('/setup/keys')} />
+      </Form>
       <SecretDialog
         secret={created}
         onClose={() => {

@@ -5,27 +5,24 @@ import { Link } from 'wouter';
 import { withId } from '../api.ts';
 import { Page, Panel } from '../components.tsx';
 import { useAccounts, useApi } from '../queries.ts';
+import { useInRegion } from '../resources.ts';
 import { useSession } from '../session.ts';
 import ui from '../ui.module.css';
-import { useHref, useRegion } from '../urls.ts';
+import { useHref } from '../urls.ts';
 import { useEndpoints } from './EndpointPages.tsx';
 import { useKeys } from './KeyPages.tsx';
 import css from './setup.module.css';
 
-export function Overview() {
+export default function Overview() {
   const link = useHref();
   const { may, forAll } = useSession();
-  const region = useRegion();
-  const { data: allAccounts } = useAccounts();
-  const { data: allEndpoints } = useEndpoints();
+  const { data: accounts } = useInRegion(useAccounts());
+  const { data: endpoints } = useInRegion(useEndpoints());
   const { data: keys } = useKeys();
-  const ofRegion = (one: { readonly region: string }) => region === null || one.region === region;
-  const accounts = allAccounts?.filter(ofRegion);
-  const endpoints = allEndpoints?.filter(ofRegion);
   const notifying = useNotifyingAccounts(accounts?.map(({ id }) => id));
   return (
     <Page title="Setup">
-      <div className={`${ui.columns} ${ui.columns} ${css.kinds}`}>
+      <div className={`${ui.columns} ${css.kinds}`}>
         <SectionPanel
           name="Accounts"
           count={accounts?.length}

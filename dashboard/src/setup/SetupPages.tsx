@@ -7,17 +7,18 @@ import { decodeSegment } from '../urls.ts';
 import { SetupNavigation } from './components.tsx';
 
 const CustomersPages = lazy(() => import('../customers/CustomersPages.tsx'));
-const Overview = lazy(async () => ({ default: (await import('./Overview.tsx')).Overview }));
-const AccountPage = lazy(async () => ({ default: (await import('./AccountPages.tsx')).AccountPage }));
-const AccountsPage = lazy(async () => ({ default: (await import('./AccountPages.tsx')).AccountsPage }));
-const NewAccountPage = lazy(async () => ({ default: (await import('./AccountPages.tsx')).NewAccountPage }));
-const EndpointPage = lazy(async () => ({ default: (await import('./EndpointPages.tsx')).EndpointPage }));
-const EndpointsPage = lazy(async () => ({ default: (await import('./EndpointPages.tsx')).EndpointsPage }));
-const NewEndpointPage = lazy(async () => ({
-  default: (await import('./EndpointPages.tsx')).NewEndpointPage,
-}));
-const KeysPage = lazy(async () => ({ default: (await import('./KeyPages.tsx')).KeysPage }));
-const NewKeyPage = lazy(async () => ({ default: (await import('./KeyPages.tsx')).NewKeyPage }));
+const Overview = lazy(() => import('./Overview.tsx'));
+const accounts = () => import('./AccountPages.tsx');
+const AccountPage = lazy(async () => ({ default: (await accounts()).AccountPage }));
+const AccountsPage = lazy(async () => ({ default: (await accounts()).AccountsPage }));
+const NewAccountPage = lazy(async () => ({ default: (await accounts()).NewAccountPage }));
+const endpoints = () => import('./EndpointPages.tsx');
+const EndpointPage = lazy(async () => ({ default: (await endpoints()).EndpointPage }));
+const EndpointsPage = lazy(async () => ({ default: (await endpoints()).EndpointsPage }));
+const NewEndpointPage = lazy(async () => ({ default: (await endpoints()).NewEndpointPage }));
+const keys = () => import('./KeyPages.tsx');
+const KeysPage = lazy(async () => ({ default: (await keys()).KeysPage }));
+const NewKeyPage = lazy(async () => ({ default: (await keys()).NewKeyPage }));
 
 export default function SetupPages() {
   const { may, forAll } = useSession();

@@ -1,42 +1,38 @@
 /** Components that the setup pages share. */
-import { Button, Checkbox, NativeSelect, Radio, TextInput } from '@mantine/core';
-import { type ReactNode, useEffect, useId, useState } from 'react';
+import { Button, Checkbox, TextInput } from '@mantine/core';
+import { type ReactNode, useState } from 'react';
 import { Link, useLocation } from 'wouter';
-import { Failure, Note, Panel, useConfirm } from '../components.tsx';
-import { FormErrors } from '../FormErrors.tsx';
-import { type ApiForm, isConflict } from '../forms.ts';
+import { Empty, Loaded, Note, Page, Panel, Tabs, useConfirm } from '../components.tsx';
+import { type Columns, DataTable } from '../DataTable.tsx';
+import { toOptions } from '../filters.tsx';
+import { Group, RadioFields, SelectField, TextField, useFormContext } from '../form.tsx';
+import type { LoadedQuery } from '../queries.ts';
 import { useSession } from '../session.ts';
+import { formatCount } from '../texts.ts';
 import ui from '../ui.module.css';
 import { useHref } from '../urls.ts';
-import { rebase } from './endpoint-values.ts';
 import css from './setup.module.css';
 
 const SECTIONS = [
-  { path: '/setup', name: 'Overview', paths: [] },
-  { path: '/setup/accounts', name: 'Accounts', paths: ['/setup/new-account'] },
-  { path: '/setup/endpoints', name: 'Endpoints', paths: ['/setup/new-endpoint'] },
-  { path: '/setup/customers', name: 'Customers', paths: [] },
-  { path: '/setup/keys', name: 'Keys', paths: ['/setup/new-key'] },
-] as const;
+  { path: '/setup', name: 'Overview' },
+  { path: '/setup/accounts', name: 'Accounts', form: '/setup/new-account' },
+  { path: '/setup/endpoints', name: 'Endpoints', form: '/setup/new-endpoint' },
+  { path: '/setup/customers', name: 'Customers' },
+  { path: '/setup/keys', name: 'Keys', form: '/setup/new-key' },
+];
 
 /** Navigation within the setup. */
 export function SetupNavigation() {
   const [location] = useLocation();
   const link = useHref();
+  const tabs = SECTIONS.map(({ path, name, form }) => ({
+    ...{ name, href: link(path) },
+    isCurrent: [path, form].includes(location) || (path !== '/setup' && location.startsWith(`${path}/`)),
+  }));
   return (
-    <nav className={`${ui.tabs} ${ui.tabs} ${css.places}`} aria-label="Setup">
-      {SECTIONS.map(({ path, name, paths }) => {
-        const isCurrent =
-          location === path ||
-          (path !== '/setup' && location.startsWith(`${path}/`)) ||
-          paths.some((other) => other === location);
-        return (
-          <Link key={path} href={link(path)} aria-current={isCurrent ? 'page' : undefined}>
-            {name}
-          </Link>
-        );
-      })}
-    </nav>
+    <div className={css.places}>
+      <Tabs label="Setup" tabs={tabs} />
+    </div>
   );
 }
 
@@ -46,6 +42,43 @@ export function ButtonLink(props: { readonly href: string; readonly children: Re
     <Button component={Link} href={props.href} className={css.button}>
       {props.children}
     </Button>
+  );
+}
+
+/** Page with the list of all resources of a kind. `newHref`: form of a new one; default: not permitted. */
+export function ListPage<T>(props: {
+  readonly title: string;
+  readonly noun: string;
+  readonly purpose: string;
+  readonly newHref: string | undefined;
+  readonly query: LoadedQuery<readonly T[]>;
+  readonly empty: string;
+  readonly columns: Columns<T>;
+  readonly keyOf: (row: T) => string;
+  /** Content above the list. */
+  readonly children?: ReactNode;
+}) {
+  const { title, noun, newHref, query, columns, keyOf } = props;
+  const link = useHref();
+  return (
+    <Page
+      title={title}
+      actions={newHref === undefined ? null : <ButtonLink href={link(newHref)}>New {noun}</ButtonLink>}
+    >
+      <p className={ui.hint}>{props.purpose}</p>
+      {props.children}
+      <Loaded query={query}>
+        {(rows) =>
+          rows.length === 0 ? (
+            <Empty>{props.empty}</Empty>
+          ) : (
+            <Panel title={formatCount(rows.length, noun)}>
+              <DataTable label={title} rows={rows} keyOf={keyOf} columns={columns} />
+            </Panel>
+          )
+        }
+      </Loaded>
+    </Page>
   );
 }
 
@@ -59,146 +92,23 @@ export function DeclaredNote({ what, part }: { readonly what: string; readonly p
   );
 }
 
-/** A group of controls with a legend. `path`: the field whose error is shown here. */
-export function Group(props: {
-  readonly name: string;
-  readonly path?: string;
-  readonly error?: ReactNode;
-  readonly hint?: ReactNode;
-  readonly children: ReactNode;
-}) {
-  const { name, path, error, hint } = props;
-  const id = useId();
-  return (
-    <fieldset
-      className={`${ui.fields} ${ui.fields} ${css.group}`}
-      {...(path === undefined ? {} : { 'data-path': path })}
-      {...(error ? { 'aria-describedby': id } : {})}
-    >
-      <legend>{name}</legend>
-      {hint ? <p className={ui.hint}>{hint}</p> : null}
-      {props.children}
-      {error ? (
-        <p id={id} className={ui.error}>
-          {error}
-        </p>
-      ) : null}
-    </fieldset>
-  );
-}
-
 /** The id of a new resource. */
-export function IdInput(props: { readonly required?: boolean; readonly description: string }) {
-  return <TextInput label="Id" autoComplete="off" spellCheck={false} {...props} />;
+export function IdField(props: { readonly required?: boolean; readonly description: string }) {
+  return <TextField name="id" label="Id" {...props} />;
 }
 
 /** The region of a new resource. Omitted if there is only one. */
-export function RegionSelect(props: { readonly regions: readonly string[]; readonly description: string }) {
-  const { regions, ...inputProps } = props;
-  return regions.length > 1 ? (
-    <NativeSelect
-      label="Region"
-      required
-      data={[
-        { value: '', label: 'Choose a region' },
-        ...regions.map((id) => ({ value: id, label: id.toUpperCase() })),
-      ]}
-      {...inputProps}
-    />
-  ) : null;
+export function RegionField(props: { readonly regions: readonly string[]; readonly description: string }) {
+  const { regions, description } = props;
+  if (regions.length < 2) return null;
+  const options = regions.map((id) => [id, id.toUpperCase()]);
+  const data = toOptions({ '': 'Choose a region', ...Object.fromEntries(options) });
+  return <SelectField name="region" label="Region" required description={description} data={data} />;
 }
 
-/** The end of a form: its errors and its submit button. */
-export function FormActions<V extends object>(props: {
-  readonly of: ApiForm<V>;
-  readonly verb: string;
-  /** Further actions. */
-  readonly more?: ReactNode;
-  /** Help for the error. */
-  readonly help?: ReactNode;
-}) {
-  const { of, verb, more, help } = props;
-  return (
-    <>
-      <FormErrors of={of}>{help}</FormErrors>
-      <div className={ui.actions}>
-        <Button type="submit" loading={of.busy}>
-          {verb}
-        </Button>
-        {more}
-      </div>
-    </>
-  );
-}
-
-/**
- * Keeps the version of a resource that a form edits. It follows `latest` until the user edits the form, so that a save cannot
- * overwrite changes of others unseen. `reload` loads the latest version and keeps the user's edits.
- */
-export function useFormBase<T extends { readonly revision: number }, V extends object>(
-  latest: T,
-  [base, setBase]: readonly [T, (base: T) => void],
-  { form, dirty, markSaved }: ApiForm<V>,
-  toValues: (of: T) => V,
-  read: () => Promise<T>,
-): { readonly reload: () => Promise<void>; readonly reloaded: readonly [before: T, now: T] | null } {
-  const [reloaded, setReloaded] = useState<readonly [T, T] | null>(null);
-  function apply(now: T): void {
-    const values = rebase(toValues(base), form.getValues(), toValues(now));
-    setBase(now);
-    form.setValues(values);
-    markSaved(toValues(now));
-  }
-  // biome-ignore lint/correctness/useExhaustiveDependencies: runs once for each revision
-  useEffect(() => {
-    if (latest.revision <= base.revision || dirty) return;
-    apply(latest);
-    setReloaded(null);
-  }, [latest.revision, dirty]);
-  const reload = async (): Promise<void> => {
-    const now = await read();
-    setReloaded([base, now]);
-    apply(now);
-  };
-  return { reload, reloaded };
-}
-
-/** Help for a conflict: a button that loads the latest version. */
-export function ConflictNote(props: { readonly error: unknown; readonly reload: () => Promise<void> }) {
-  const [failure, setFailure] = useState<unknown>(null);
-  if (!isConflict(props.error)) return null;
-  return (
-    <div className={ui.fields}>
-      <p>
-        It was modified after you opened this page. Your changes were not saved. Load the latest version and
-        save again: your input is kept.
-      </p>
-      {failure ? <Failure error={failure} /> : null}
-      <div>
-        <Button
-          size="xs"
-          variant="default"
-          onClick={() => void props.reload().then(() => setFailure(null), setFailure)}
-        >
-          Load latest version
-        </Button>
-      </div>
-    </div>
-  );
-}
-
-/** Lists what others changed, after the latest version was loaded. */
-export function ReloadedNote({ changed }: { readonly changed: readonly string[] }) {
-  return (
-    <Note tone="warn" live>
-      Latest version loaded.{' '}
-      {changed.length === 0
-        ? 'No field of this form was modified.'
-        : `Modified meanwhile: ${changed.join(', ')}.`}{' '}
-      Your input is kept: review it and save again.
-    </Note>
-  );
-}
+/** Returns the error of a region that is not chosen. */
+export const checkRegion = (region: string, regions: readonly string[]): Record<string, string> =>
+  region === '' && regions.length > 1 ? { region: 'It must be one of the listed regions.' } : {};
 
 /** A panel that deletes a resource after confirmation. */
 export function DeletePanel(props: {
@@ -248,29 +158,14 @@ export interface AccountScopeValues {
 }
 
 /** Selects all accounts or some of them. A key for some accounts can only select some. */
-export function AccountScope<V extends AccountScopeValues>(props: {
-  readonly of: ApiForm<V>;
-  readonly allLabel: string;
-  readonly offered: readonly string[];
-}) {
-  const form = props.of.form as unknown as ApiForm<AccountScopeValues>['form'];
+export function AccountScope(props: { readonly allLabel: string; readonly offered: readonly string[] }) {
+  const { form } = useFormContext<AccountScopeValues>();
   const { forAll } = useSession();
   const { accountScope, accounts } = form.values;
   return (
-    <Group name="Accounts" path="accounts" error={form.errors.accounts}>
+    <Group name="Accounts" path="accounts">
       {forAll ? (
-        <>
-          <Radio
-            label={props.allLabel}
-            name="accountScope"
-            {...form.getInputProps('accountScope', { type: 'radio', value: 'all' })}
-          />
-          <Radio
-            label="Selected accounts"
-            name="accountScope"
-            {...form.getInputProps('accountScope', { type: 'radio', value: 'some' })}
-          />
-        </>
+        <RadioFields name="accountScope" options={{ all: props.allLabel, some: 'Selected accounts' }} />
       ) : null}
       {accountScope === 'some' ? (
         <AccountChoices
@@ -287,14 +182,10 @@ export function AccountScope<V extends AccountScopeValues>(props: {
 const SEARCH_THRESHOLD = 12;
 
 /** Checkboxes of accounts. Includes chosen accounts that are not offered. */
-function AccountChoices(props: {
-  readonly offered: readonly string[];
-  readonly chosen: readonly string[];
-  readonly choose: (chosen: readonly string[]) => void;
-}) {
-  const { offered, chosen, choose } = props;
+function AccountChoices(props: { readonly offered: readonly string[] } & Omit<ChoicesProps, 'options'>) {
+  const { offered, ...choices } = props;
   const [search, setSearch] = useState('');
-  const all = [...new Set([...offered, ...chosen])].sort();
+  const all = [...new Set([...offered, ...choices.chosen])].sort();
   const found = all.filter((account) => account.includes(search.trim().toLowerCase()));
   return (
     <>
@@ -307,21 +198,35 @@ function AccountChoices(props: {
           onChange={({ currentTarget }) => setSearch(currentTarget.value)}
         />
       ) : null}
-      <div className={`${ui.columns} ${ui.columns} ${css.choices}`}>
-        {found.length === 0 ? <p className={ui.hint}>No account matches.</p> : null}
-        {found.map((account) => (
-          <Checkbox
-            key={account}
-            label={account}
-            checked={chosen.includes(account)}
-            onChange={({ currentTarget }) =>
-              choose(
-                currentTarget.checked ? [...chosen, account] : chosen.filter((other) => other !== account),
-              )
-            }
-          />
-        ))}
-      </div>
+      {found.length === 0 ? <p className={ui.hint}>No account matches.</p> : null}
+      <Choices {...choices} options={found.map((name) => ({ name }))} />
     </>
   );
 }
+
+interface ChoicesProps {
+  readonly options: readonly { readonly name: string; readonly title?: string }[];
+  readonly chosen: readonly string[];
+  readonly choose: (chosen: readonly string[]) => void;
+}
+
+/** Checkboxes of names, in columns. */
+export function Choices({ options, chosen, choose }: ChoicesProps) {
+  return (
+    <div className={`${ui.columns} ${css.choices}`}>
+      {options.map(({ name, title }) => (
+        <Checkbox
+          key={name}
+          label={name}
+          title={title}
+          checked={chosen.includes(name)}
+          onChange={({ currentTarget }) => choose(toggle(chosen, name, currentTarget.checked))}
+        />
+      ))}
+    </div>
+  );
+}
+
+/** Adds a name to a list or removes it. */
+export const toggle = (names: readonly string[], name: string, on: boolean): readonly string[] =>
+  on ? [...names, name] : names.filter((other) => other !== name);

@@ -4,6 +4,7 @@ import { jobFieldValues } from '../../../shared/delivery/endpoint-input.ts';
 import { catalogue, eventTypes } from '../../../shared/events/catalogue.ts';
 import { parseLocalTime } from '../dates.ts';
 import type { FieldErrors } from '../form-validation.ts';
+import { isEqual, parseNumber } from '../form-values.ts';
 
 /** An endpoint as returned by the API. */
 export type { Endpoint };
@@ -74,10 +75,10 @@ export const typeGroups = [
   name,
   types: eventTypes
     .filter((type) => type.startsWith(pattern.slice(0, -1)))
-    .map((type) => ({ type: type as string, when: catalogue[type].when as string })),
+    .map((type) => ({ name: type as string, title: catalogue[type].when as string })),
 }));
 const offered = new Set(
-  typeGroups.flatMap(({ pattern, types }) => [pattern, ...types.map(({ type }) => type)]),
+  typeGroups.flatMap(({ pattern, types }) => [pattern, ...types.map((type) => type.name)]),
 );
 
 /** Job fields that events can be filtered by. */
@@ -192,26 +193,6 @@ export function toEndpointFormField(
   return undefined;
 }
 
-/** Applies edits to a newer version: fields that differ from `before` keep the typed value, all others take the one of `now`. */
-export function rebase<V extends object>(before: V, typed: V, now: V): V {
-  const entries = Object.entries(typed).map(([name, value]) => [
-    name,
-    isEqual(value, before[name as keyof V]) ? now[name as keyof V] : value,
-  ]);
-  return Object.fromEntries(entries) as V;
-}
-
-/** Returns the labels of the fields that differ between two versions. */
-export function findChangedFields<T extends object>(
-  before: T,
-  now: T,
-  labels: Readonly<Partial<Record<keyof T, string>>>,
-): readonly string[] {
-  return (Object.entries(labels) as [keyof T, string][]).flatMap(([name, label]) =>
-    isEqual(before[name], now[name]) ? [] : [label],
-  );
-}
-
 /** Converts form values to all fields except headers and start. `null`: the default. */
 function toEndpointFields(values: EndpointValues) {
   const { url, description, accountScope, typeScope, concurrency, ratePerSecond } = values;
@@ -262,23 +243,3 @@ export function splitLines(text: string): string[] {
 }
 
 const emptyToNull = (names: string[]): string[] | null => (names.length === 0 ? null : names);
-/** Converts text to a number. Returns other text unchanged, for the schema to reject. */
-export const parseNumber = (text: string): number | string | null => {
-  const trimmed = text.trim();
-  if (trimmed === '') return null;
-  return Number.isNaN(Number(trimmed)) ? trimmed : Number(trimmed);
-};
-
-/** Compares two values. Ignores the order of lists. */
-function isEqual(a: unknown, b: unknown): boolean {
-  return JSON.stringify(normalize(a)) === JSON.stringify(normalize(b));
-}
-
-function normalize(value: unknown): unknown {
-  if (Array.isArray(value))
-    return value.map(normalize).sort((a, b) => (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1));
-  if (typeof value !== 'object' || value === null) return value;
-  return Object.entries(value)
-    .sort(([a], [b]) => (a < b ? -1 : 1))
-    .map(([name, of]) => [name, normalize(of)]);
-}

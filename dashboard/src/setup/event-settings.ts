@@ -1,19 +1,13 @@
 /** Form values of an account's event settings, and their conversion to a request body. */
 import type { EventSettings } from '../../../client/index.ts';
-import { parseNumber, splitLines } from './endpoint-values.ts';
+import { parseNumber } from '../form-values.ts';
+import { splitLines } from './endpoint-values.ts';
 
-/** Form values. Numbers are text as typed; lists have one entry per line. */
-export interface EventValues {
-  readonly dueSoonHours: string;
-  readonly stalledAfterWorkingDays: string;
-  /** `Name = days`, or only the name if the event is not emitted for the status. */
-  readonly stalledByStatus: string;
-  readonly attentionStatuses: string;
-  readonly payments: boolean;
-}
-
-/** Converts event settings to form values. */
-export function toEventValues(events: EventSettings): EventValues {
+/**
+ * Converts event settings to form values: numbers as text, lists with one entry per line. Of `stalledByStatus`, a line is
+ * `Name = days`, or only the name if the event is not emitted for the status.
+ */
+export function toEventValues(events: EventSettings) {
   const { dueSoonHours, stalledAfterWorkingDays, stalledByStatus, attentionStatuses, payments } = events;
   return {
     dueSoonHours: String(dueSoonHours ?? ''),
@@ -27,7 +21,7 @@ export function toEventValues(events: EventSettings): EventValues {
 }
 
 /** Converts form values to the settings in a request body. */
-export function toEventSettings(values: EventValues) {
+export function toEventSettings(values: ReturnType<typeof toEventValues>) {
   const byStatus = splitLines(values.stalledByStatus).map((line) => {
     const at = line.lastIndexOf('=');
     return at < 0

@@ -17,7 +17,7 @@ import { useSession } from '../session.ts';
 import { useConnection, useNow } from '../stream-hooks.ts';
 import { formatRelativeTime } from '../times.tsx';
 import ui from '../ui.module.css';
-import { buildHref, useParams, useRegion } from '../urls.ts';
+import { useHref, useParams } from '../urls.ts';
 import css from './Shell.module.css';
 
 const SECTIONS = [
@@ -38,7 +38,7 @@ export function Shell({ children }: { readonly children: ReactNode }) {
         Skip to content
       </a>
       <header className={css.bar}>
-        <Link className={css.brand} href={buildHref('/', { region: useRegion() ?? undefined })}>
+        <Link className={css.brand} href={useHref()('/')}>
           Jobwire
         </Link>
         <Navigation />
@@ -89,13 +89,13 @@ function useScrollToTop(): void {
 
 function Navigation() {
   const [location] = useLocation();
-  const region = useRegion() ?? undefined;
+  const href = useHref();
   return (
     <nav className={css.navigation} aria-label="Pages">
       {SECTIONS.map(({ path, name, icon: Icon }) => {
         const here = path === '/' ? location === '/' : location.startsWith(path);
         return (
-          <Link key={path} href={buildHref(path, { region })} aria-current={here ? 'page' : undefined}>
+          <Link key={path} href={href(path)} aria-current={here ? 'page' : undefined}>
             <Icon size={18} stroke={1.75} aria-hidden />
             <span>{name}</span>
           </Link>

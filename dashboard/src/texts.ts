@@ -1,0 +1,33 @@
+/** Formats of numbers and names. Independent of React. */
+
+/** Formats a number with its noun: `1 row`, `2 rows`, `1,200 rows`. */
+export function formatCount(count: number, one: string, many = `${one}s`): string {
+  return `${count.toLocaleString()} ${count === 1 ? one : many}`;
+}
+
+/** Formats up to two names and the number of others: `acme, kiwi and 3 more`. */
+export function formatNames(names: readonly string[], none: string): string {
+  const [first, second, ...others] = names;
+  if (first === undefined) return none;
+  if (others.length > 0) return `${first}, ${second} and ${others.length} more`;
+  return names.join(', ');
+}
+
+/** Formats a share as a percentage. Never rounds up to 100 % or down to 0 %. */
+export function formatPercent(part: number, all = 1): string {
+  if (all === 0) return '–';
+  const exact = (part / all) * 100;
+  if (exact > 99 && part < all) return `${Math.floor(exact * 10) / 10} %`;
+  if (exact < 1 && part > 0) return `${Math.ceil(exact * 10) / 10} %`;
+  return `${Math.round(exact)} %`;
+}
+
+/** Whether each term of the query is part of one of the texts. Case-insensitive. */
+export function matchesQuery(
+  query: string,
+  ...texts: readonly (string | number | null | undefined)[]
+): boolean {
+  const text = texts.join(' ').toLowerCase();
+  const terms = query.toLowerCase().split(/\s+/);
+  return terms.every((term) => text.includes(term));
+}
