@@ -613,6 +613,18 @@ describe('dispatch and tracking, in either view (rules 4 and 8)', () => {
     ]);
   });
 
+  test('a dispatch names the zone of the location, if a detail named it', () => {
+    const zones = (step: { events: readonly EventDraft[] }) =>
+      step.events.map((event) => (event.type === 'job.dispatched' ? event.data.zone : event.type));
+    const located = { location: { timezone: 'Pacific/Auckland' } };
+    expect(zones(list(start(), { dateOut: first }, 1))).toEqual([null]);
+    const known = detail(start(), located, 1, {}).snapshot;
+    expect(zones(list(known, { dateOut: first }, 2))).toEqual(['Pacific/Auckland']);
+    expect(zones(detail(start(), { ...located, dateOut: first }, 1))).toEqual(['Pacific/Auckland']);
+    // A detail that omits it does not make it unknown.
+    expect(zones(detail(known, { dateOut: first }, 2))).toEqual(['Pacific/Auckland']);
+  });
+
   test('the detail corrects a date that it showed before, and none that only the list showed', () => {
     const sent = list(start(), { dateOut: first }, 1).snapshot;
     const read = detail(sent, { dateOut: first }, 1, { dateOut: first }).snapshot;

@@ -139,6 +139,11 @@ describe('A job among the closed ones whose detail cannot be read', () => {
     const entry = { view: view({ dateOut: '2026-03-02T07:00:00Z', tracking: [parcel] }), look: LOOK };
     const first = applyClosedEntry(snapshot(), entry, known);
     expect(first.events.map(({ type }) => type)).toEqual(['job.dispatched', 'job.tracking_added']);
+    expect(first.events[0]?.data).toMatchObject({ zone: null });
+    const located = detailView(JobDetail.parse({ jobNumber: 1, location: { timezone: 'Pacific/Auckland' } }));
+    expect(applyClosedEntry({ ...snapshot(), detail: located }, entry, known).events[0]?.data).toMatchObject({
+      zone: 'Pacific/Auckland',
+    });
     const corrected = view({ dateOut: '2026-03-02T06:00:00Z', tracking: [parcel] });
     expect(applyClosedEntry(first.snapshot, { view: corrected, look: LOOK }, known).events).toEqual([]);
     expect(showsMore(first.snapshot, entry.view)).toBe(false);
