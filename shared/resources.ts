@@ -17,6 +17,21 @@ export type Rejection = {
   readonly why?: 'busy' | 'changed';
 };
 
+/** The input is invalid, or the operation is impossible. */
+export const rejected = (reason: string) => ({ kind: 'rejected', reason }) as const satisfies Rejection;
+
+/** The resource does not exist: `an endpoint "erp"`. */
+export const notFound = (what: string) =>
+  ({ kind: 'unknown', reason: `There is no ${what}.` }) as const satisfies Rejection;
+
+/** The resource was changed since it was read: `endpoint "erp"`. */
+export const modified = (what: string) =>
+  ({
+    kind: 'conflict',
+    why: 'changed',
+    reason: `The ${what} was modified. Fetch it again and retry.`,
+  }) as const satisfies Rejection;
+
 /** A precondition: the resource was not changed since. */
 export interface Expectation {
   readonly revision?: number;
@@ -74,3 +89,16 @@ export const lockConflict = (id: string): Rejection => ({
   why: 'busy',
   reason: `Another operation on "${id}" is in progress. Retry within two minutes.`,
 });
+
+/** Returns an id for a new resource: a prefix, and letters and digits of a generated id. */
+export function newResourceId(prefix: string, newId: () => string): string {
+  return `${prefix}-${newId()
+    .replace(/[^a-z0-9]/gi, '')
+    .toLowerCase()
+    .slice(0, 24)}`;
+}
+
+/** Returns an object without its undefined fields. */
+export function withoutUndefined<T extends object>(fields: T): Partial<T> {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Partial<T>;
+}

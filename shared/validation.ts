@@ -136,3 +136,11 @@ export function checkInput<T>(shape: z.ZodType<T>, raw: unknown): Checked<T> {
   if (result.success) return { kind: 'checked', value: result.data };
   return { kind: 'rejected', reason: `${formatIssue(result.error.issues[0], 'The request')}.` };
 }
+
+/** Returns the fields of a change: each of them can be absent or `null`. */
+export function nullableFields<T extends { readonly [name: string]: z.ZodType }>(fields: T) {
+  const entries = Object.entries<z.ZodType>(fields);
+  return Object.fromEntries(entries.map(([name, of]) => [name, of.nullable().optional()])) as unknown as {
+    [K in keyof T]: z.ZodOptional<z.ZodNullable<T[K]>>;
+  };
+}

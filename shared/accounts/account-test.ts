@@ -7,7 +7,7 @@
 import { createOrderingClient } from '../ordering/client.ts';
 import { cleanLine, OrderingError } from '../ordering/errors.ts';
 import { createTokenSource } from '../ordering/tokens.ts';
-import type { Rejection } from '../resources.ts';
+import { notFound, type Rejection } from '../resources.ts';
 import { SecretError } from '../secrets.ts';
 import { type AccountRef, keys } from '../storage/schema.ts';
 import type { Table } from '../storage/table.ts';
@@ -49,7 +49,7 @@ export async function testAccount(deps: TestDeps, ref: AccountRef): Promise<Test
     deps.table.get(keys.account(ref)),
     deps.table.get(keys.head(ref)),
   ]);
-  if (!record) return { kind: 'unknown', reason: `There is no account "${ref.account}".` };
+  if (!record) return notFound(`account "${ref.account}"`);
   const pinned = typeof head?.upstreamId === 'number' ? head.upstreamId : null;
   const read = () => deps.secrets.read(toAccount(record).secretRef);
   return { kind: 'tested', report: await tryOut(deps, ref.region, ref.account, read, pinned) };

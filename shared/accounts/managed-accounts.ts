@@ -17,7 +17,10 @@ import {
   getRevision,
   type Lock,
   lockConflict,
+  modified,
+  notFound,
   type Rejection,
+  rejected,
   withItemLock,
 } from '../resources.ts';
 import { type AccountRef, accountPk, keys } from '../storage/schema.ts';
@@ -132,12 +135,12 @@ export async function pageAccounts(
   const { only } = query;
   const limit = Math.min(query.limit ?? DEFAULT_PAGE, MAX_PAGE);
   if (query.region !== undefined && !deps.regions.includes(query.region)) {
-    return { kind: 'rejected', reason: `region ${regionRule(deps.regions)}.` };
+    return rejected(`region ${regionRule(deps.regions)}.`);
   }
   const regions = query.region === undefined ? [...deps.regions].sort() : [query.region];
   const [afterRegion = '', afterId = ''] = query.after?.split('/') ?? [];
   if (query.after !== undefined && !regions.includes(afterRegion)) {
-    return { kind: 'rejected', reason: 'after must be the `next` of a page of accounts.' };
+    return rejected('after must be the `next` of a page of accounts.');
   }
   const found: Item[] = [];
   for (const region of regions) {
@@ -380,7 +383,7 @@ export function oneRegion(
   if (region === undefined && only !== undefined && others.length === 0) return only;
   if (region !== undefined && deps.regions.includes(region)) return region;
   const missing = region === undefined ? 'is missing; it ' : '';
-  return { kind: 'rejected', reason: `region ${missing}${regionRule(deps.regions)}.` };
+  return rejected(`region ${missing}${regionRule(deps.regions)}.`);
 }
 
 /** Returns the rule for a region given by a caller. */
@@ -389,24 +392,17 @@ export const regionRule = (regions: readonly string[]): string =>
 
 function checkInterval({ minIntervalSeconds }: AccountDeps, seconds: number): Rejection | undefined {
   if (seconds >= minIntervalSeconds) return undefined;
-  return { kind: 'rejected', reason: `pollIntervalSeconds ${intervalRule(minIntervalSeconds)}.` };
+  return rejected(`pollIntervalSeconds ${intervalRule(minIntervalSeconds)}.`);
 }
 
 function checkReference({ secrets }: AccountDeps, region: string, secretRef: string): Rejection | undefined {
   const rule = secrets.checkSecretRef(region, secretRef);
-  return rule === undefined ? undefined : { kind: 'rejected', reason: `secretRef ${rule}.` };
+  return rule === undefined ? undefined : rejected(`secretRef ${rule}.`);
 }
 
-const unknownAccount = (id: string): Rejection => ({
-  kind: 'unknown',
-  reason: `There is no account "${id}".`,
-});
+const unknownAccount = (id: string): Rejection => notFound(`account "${id}"`);
 const taken = (id: string): Rejection => ({
   kind: 'conflict',
   reason: `id must be new, and there is an account "${id}" already.`,
 });
-const changedMeanwhile = (id: string): Rejection => ({
-  kind: 'conflict',
-  why: 'changed',
-  reason: `The account "${id}" was modified. Fetch it again and retry.`,
-});
+const changedMeanwhile = (id: string): Rejection => modified(`account "${id}"`);

@@ -10,7 +10,7 @@
  * a revoked key stay valid.
  */
 import { hash, randomBytes as nodeRandomBytes, timingSafeEqual } from 'node:crypto';
-import { getRevision, type Rejection } from '../resources.ts';
+import { getRevision, notFound, type Rejection, rejected } from '../resources.ts';
 import { API_KEY_PK, keys } from '../storage/schema.ts';
 import type { Clause, Item, Table, WriteOutcome } from '../storage/table.ts';
 import { checkInput } from '../validation.ts';
@@ -247,7 +247,7 @@ export async function createKey(deps: KeyDeps, input: unknown, by: Caller): Prom
     expiresAt: expiresAt === undefined ? null : Date.parse(expiresAt),
   };
   const reason = checkPermissions(wanted, by, createdAt);
-  if (reason) return { kind: 'rejected', reason };
+  if (reason) return rejected(reason);
 
   const id = newKeyId(randomBytes);
   const secret = `jw_${id}_${newSecret(randomBytes)}`;
@@ -332,10 +332,7 @@ export async function revokeKey(
   by: Caller,
 ): Promise<{ readonly kind: 'revoked' } | Rejection> {
   if (id === BOOTSTRAP_KEY && by.role === 'admin' && by.accounts === null) {
-    return {
-      kind: 'rejected',
-      reason: 'The key of the configuration can only be changed in the configuration.',
-    };
+    return rejected('The key of the configuration can only be changed in the configuration.');
   }
   if (!(await find(table, id, by))) return unknownKey();
   // The key first: a remaining last use expires.
@@ -470,4 +467,4 @@ const seconds = (ms: number): number => Math.ceil(ms / 1000);
 const toIso = (ms: number): string => new Date(ms).toISOString();
 
 /** Does not quote the id, because it may be a complete key. */
-const unknownKey = (): Rejection => ({ kind: 'unknown', reason: 'There is no such key.' });
+const unknownKey = (): Rejection => notFound('such key');

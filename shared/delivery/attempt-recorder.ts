@@ -1,7 +1,7 @@
 /** Records the attempts of a drain: in the delivery log, and through the drain's callback. */
 import type { LoggedEvent } from '../log/log.ts';
 import type { Run } from './cursors.ts';
-import type { DeliveryEntry } from './delivery-log.ts';
+import { type DeliveryEntry, toDeliveryEntry } from './delivery-log.ts';
 import type { DrainDeps } from './drain-deps.ts';
 import type { ParkedEvent } from './parked-events.ts';
 import type { DeliveryOutcome, Sink } from './sink.ts';
@@ -47,25 +47,13 @@ export class AttemptRecorder {
     const isKept = deliveries !== undefined && this.#sink.kind === 'webhook';
     if (!isKept && !attempted) return;
     const endedAt = now();
-    // Written out without spreading, because it runs for every event.
-    const entry: DeliveryEntry = {
-      region: event.region,
-      sink: this.#sink.id,
-      sinkCreatedAt: this.#sink.createdAt,
-      eventId: event.id,
-      type: event.type,
-      account: event.account,
-      sequence: event.sequence,
-      jobNumber: event.jobNumber,
+    const cause = parked ? 'parked' : run.replay ? 'replay' : 'live';
+    const entry = toDeliveryEntry(this.#sink, event, outcome, {
       at,
-      latencyMs: endedAt - at,
-      outcome: outcome.kind,
-      reason: outcome.kind === 'delivered' ? undefined : outcome.reason,
-      status: outcome.answer?.status,
-      excerpt: outcome.answer?.excerpt,
-      cause: parked ? 'parked' : run.replay ? 'replay' : 'live',
+      endedAt,
+      cause,
       replay: run?.replay?.id,
-    };
+    });
     if (attempted) {
       const { at: _, excerpt: __, ...attempt } = entry;
       attempted({ ...attempt, lagMs: Math.max(0, endedAt - event.time) });

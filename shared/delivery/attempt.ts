@@ -2,7 +2,7 @@
  * One requested delivery of one event to one sink. No cursor moves, and the sink's health does not change.
  */
 import type { LoggedEvent } from '../log/log.ts';
-import type { Attempt, DeliveryEntry, DeliveryLog } from './delivery-log.ts';
+import { type Attempt, type DeliveryLog, toDeliveryEntry } from './delivery-log.ts';
 import type { AttemptReport } from './endpoint-views.ts';
 import type { DeliveryOutcome, SinkPort, SinkRecord } from './sink.ts';
 
@@ -26,33 +26,16 @@ export async function attemptNow(
 ): Promise<AttemptReport> {
   const at = deps.now();
   const outcome = await tryOnce(deps, record, event, cause === 'resend');
-  const latencyMs = deps.now() - at;
-  const reason = outcome.kind === 'delivered' ? undefined : outcome.reason;
-  const attempt: Omit<DeliveryEntry, 'at' | 'excerpt'> = {
-    region: record.region,
-    sink: record.id,
-    sinkCreatedAt: record.createdAt,
-    eventId: event.id,
-    type: event.type,
-    account: event.account,
-    sequence: event.sequence,
-    jobNumber: event.jobNumber,
-    ...{ latencyMs, cause, reason },
-    outcome: outcome.kind,
-    status: outcome.answer?.status,
-  };
-  deps.attempted?.({ ...attempt, lagMs: Math.max(0, at + latencyMs - event.time) });
-  const logged = await deps.deliveries.record([{ ...attempt, at, excerpt: outcome.answer?.excerpt }]).then(
+  const endedAt = deps.now();
+  const entry = toDeliveryEntry(record, event, outcome, { at, endedAt, cause });
+  const { at: _, excerpt: __, ...attempt } = entry;
+  deps.attempted?.({ ...attempt, lagMs: Math.max(0, endedAt - event.time) });
+  const logged = await deps.deliveries.record([entry]).then(
     () => true,
     () => false,
   );
-  return {
-    outcome: outcome.kind,
-    status: outcome.answer?.status ?? null,
-    latencyMs,
-    message: reason ?? 'Delivered.',
-    logged,
-  };
+  const { latencyMs, reason: message = 'Delivered.', status = null } = entry;
+  return { outcome: outcome.kind, status, latencyMs, message, logged };
 }
 
 async function tryOnce(

@@ -6,6 +6,7 @@
  * The entries of a sink are spread over a few partitions by event id, because one partition accepts a limited
  * number of writes a second. Reads merge them by sort key, which begins with the time.
  */
+import type { LoggedEvent } from '../log/log.ts';
 import {
   DELIVERY_SHARDS,
   deliveryPk,
@@ -16,7 +17,7 @@ import {
 } from '../storage/schema.ts';
 import type { Item, Query, Table } from '../storage/table.ts';
 import type { Delivery, EndpointHealth } from './endpoint-views.ts';
-import { EXCERPT_BYTES, type SinkRecord } from './sink.ts';
+import { type DeliveryOutcome, EXCERPT_BYTES, type SinkRecord } from './sink.ts';
 
 /** One attempt to deliver one event. */
 export interface DeliveryEntry {
@@ -49,6 +50,34 @@ export interface DeliveryEntry {
 export function toDelivery({ sink: endpoint, eventId: event, ...entry }: DeliveryEntry): Delivery {
   const { jobNumber = null, reason = null, status = null, excerpt = null, replay = null } = entry;
   return { ...entry, endpoint, event, jobNumber, reason, status, excerpt, replay };
+}
+
+/** Returns the entry of an attempt to deliver an event, between two times (epoch ms). */
+export function toDeliveryEntry(
+  sink: Pick<SinkRecord, 'id' | 'createdAt'>,
+  event: LoggedEvent,
+  outcome: DeliveryOutcome,
+  attempt: Pick<DeliveryEntry, 'at' | 'cause' | 'replay'> & { readonly endedAt: number },
+): DeliveryEntry {
+  // Written out without spreading, because it runs for every event.
+  return {
+    region: event.region,
+    sink: sink.id,
+    sinkCreatedAt: sink.createdAt,
+    eventId: event.id,
+    type: event.type,
+    account: event.account,
+    sequence: event.sequence,
+    jobNumber: event.jobNumber,
+    at: attempt.at,
+    latencyMs: attempt.endedAt - attempt.at,
+    outcome: outcome.kind,
+    reason: outcome.kind === 'delivered' ? undefined : outcome.reason,
+    status: outcome.answer?.status,
+    excerpt: outcome.answer?.excerpt,
+    cause: attempt.cause,
+    replay: attempt.replay,
+  };
 }
 
 /** One attempt as a log line: it contains nothing of the request or the response except the status. */

@@ -1,7 +1,7 @@
 /** The data of an endpoint besides its record: its cursors, what remains of a deleted one, the logs it follows. */
 import pLimit from 'p-limit';
 import { listAccounts } from '../accounts/accounts.ts';
-import type { Rejection } from '../resources.ts';
+import { type Rejection, rejected } from '../resources.ts';
 import {
   CELL_LOG,
   cellLog,
@@ -46,7 +46,7 @@ export async function findStartPositions(
   start: StartPosition,
 ): Promise<Extract<StartPositions, { kind: 'placed' }> | Rejection> {
   const place = await findPositions(deps.log, region, accounts, start, deps.now());
-  if (place.kind === 'rejected') return { kind: 'rejected', reason: `start ${place.reason}.` };
+  if (place.kind === 'rejected') return rejected(`start ${place.reason}.`);
   const others = accounts.filter((account) => !place.positions.has(account));
   const now = await findPositions(deps.log, region, others, 'now', deps.now());
   const more = now.kind === 'placed' ? now.positions : [];

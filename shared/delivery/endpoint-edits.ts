@@ -4,6 +4,8 @@ import type { EventLog } from '../log/log.ts';
 import {
   type Expectation,
   getRevision,
+  modified,
+  notFound,
   type Rejection,
   revisionUnchanged,
   withItemLock,
@@ -115,18 +117,11 @@ export function withLock<T>(
   );
 }
 
-export const endpointNotFound = (id: string): Rejection => ({
-  kind: 'unknown',
-  reason: `There is no endpoint "${id}".`,
-});
+export const endpointNotFound = (id: string): Rejection => notFound(`endpoint "${id}"`);
 
 export const endpointExists = (id: string): Rejection => ({
   kind: 'conflict',
   reason: `id must be unused; the endpoint "${id}" exists.`,
 });
 
-export const endpointModified = (id: string): Rejection => ({
-  kind: 'conflict',
-  why: 'changed',
-  reason: `The endpoint "${id}" was modified. Fetch it again and retry.`,
-});
+export const endpointModified = (id: string): Rejection => modified(`endpoint "${id}"`);

@@ -5,7 +5,15 @@
  */
 import * as z from 'zod';
 import { catalogue } from '../events/catalogue.ts';
-import { endpointId, existingId, id, instant, typePatterns, webhookSecret } from '../validation.ts';
+import {
+  endpointId,
+  existingId,
+  id,
+  instant,
+  nullableFields,
+  typePatterns,
+  webhookSecret,
+} from '../validation.ts';
 
 /** Maximum number of custom headers of an endpoint, and their maximum total size. */
 const MAX_HEADERS = 20;
@@ -187,24 +195,14 @@ export const NewEndpoint = z.strictObject({
   start: start.optional(),
 });
 
-const nullable = <T extends z.ZodType>(shape: T) => shape.nullable().optional();
-
 /**
  * A change of an endpoint: absent fields stay, `null` removes a restriction. `start` applies to added
  * accounts.
  */
 export const EndpointUpdate = z
   .strictObject({
+    ...nullableFields(endpointFields),
     url: endpointFields.url.optional(),
-    accounts: nullable(endpointFields.accounts),
-    types: nullable(endpointFields.types),
-    orderGroups: nullable(endpointFields.orderGroups),
-    origins: nullable(endpointFields.origins),
-    jobFields: nullable(endpointFields.jobFields),
-    headers: nullable(endpointFields.headers),
-    concurrency: nullable(endpointFields.concurrency),
-    ratePerSecond: nullable(endpointFields.ratePerSecond),
-    description: nullable(endpointFields.description),
     start: start.optional().describe('Position at which added accounts start. Default: `now`.'),
   })
   .meta({ id: 'EndpointUpdate' });

@@ -24,8 +24,11 @@ import {
   type Expectation,
   getRevision,
   lockConflict,
+  newResourceId,
   type Rejection,
+  rejected,
   revisionUnchanged,
+  withoutUndefined,
 } from '../resources.ts';
 import { type AccountRef, endpointLockPk, keys } from '../storage/schema.ts';
 import type { Item, Table, Value } from '../storage/table.ts';
@@ -89,7 +92,7 @@ export async function createEndpoint(
   /** Identifies the created endpoint when the request is repeated. */
   const creation = makings.newId();
   const {
-    id = newEndpointId(makings.newId),
+    id = newResourceId('ep', makings.newId),
     secret = newSigningSecret(makings.randomBytes),
     start = 'now',
     ...fields
@@ -162,11 +165,9 @@ export async function updateEndpoint(
     const record = { ...toRecord(region, id, fields), paused: before.paused };
     const keepsHeaders = change.headers === undefined && item.headerNames !== undefined;
     if (keepsHeaders && new URL(record.target).origin !== new URL(before.target).origin) {
-      return {
-        kind: 'rejected',
-        reason:
-          'headers are required when url changes to another origin: the current headers are for the current origin only.',
-      };
+      return rejected(
+        'headers are required when url changes to another origin: the current headers are for the current origin only.',
+      );
     }
     // Some accounts that it already follows may have been deleted since.
     const named = record.accounts.filter((account) => !before.accounts.includes(account));
@@ -174,7 +175,7 @@ export async function updateEndpoint(
     if (rejection) return rejection;
     const added = (await listFollowedLogs(deps, record)).filter((account) => !follows(before, account));
     if (start !== undefined && added.length === 0) {
-      return { kind: 'rejected', reason: 'start applies to added accounts only, and this change adds none.' };
+      return rejected('start applies to added accounts only, and this change adds none.');
     }
     const place = await findStartPositions(deps, region, added, start ?? 'now');
     if (place.kind !== 'placed') return place;
@@ -341,25 +342,14 @@ function mergedFields(item: Item, change: Omit<EndpointUpdate, 'start'>): Fields
   return Object.fromEntries(merged.filter(([, value]) => value !== null && value !== undefined)) as Fields;
 }
 
-function withoutUndefined(fields: object): object {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
-}
-
-function newEndpointId(newId: () => string): string {
-  return `ep-${newId()
-    .replace(/[^a-z0-9]/gi, '')
-    .toLowerCase()
-    .slice(0, 24)}`;
-}
-
 /** Validates what the input schema cannot check. */
 async function validateRecord(
   deps: EndpointDeps,
   record: SinkRecord,
   named = record.accounts,
 ): Promise<Rejection | undefined> {
-  const url = checkEndpointUrl(record.target, deps.allowPrivateNetworks);
-  if (url) return { kind: 'rejected', reason: url };
+  const url = checkUrl(record.target, deps.allowPrivateNetworks);
+  if (url) return rejected(`url is not accepted: ${url.replace(/\.$/, '')}.`);
   return checkAccounts(deps.table, record.region, named, 'accounts');
 }
 
@@ -395,14 +385,5 @@ export async function checkAccounts(
   const known = await table.getMany(accounts.map((account) => keys.account({ region, account })));
   const stranger = accounts.find((account) => !known.some(({ sk }) => sk === account));
   if (stranger === undefined) return undefined;
-  return {
-    kind: 'rejected',
-    reason: `${field} must name registered accounts; "${stranger}" is not.`,
-  };
-}
-
-/** Returns why a URL is not accepted for an endpoint, as one sentence. */
-function checkEndpointUrl(url: string, allowPrivateNetworks: boolean): string | undefined {
-  const rejection = checkUrl(url, allowPrivateNetworks);
-  return rejection && `url is not accepted: ${rejection.replace(/\.$/, '')}.`;
+  return rejected(`${field} must name registered accounts; "${stranger}" is not.`);
 }

@@ -54,16 +54,6 @@ export async function listParkedPage(
   return { parked: items.map(toParked), next };
 }
 
-/** Returns the dead-lettered events of a sink, within their retention. */
-export async function listDead(
-  table: Table,
-  region: string,
-  sink: string,
-  limit: number,
-): Promise<DeadEvent[]> {
-  return (await listDeadPage(table, region, sink, { limit })).dead;
-}
-
 /** Returns a page of a sink's dead-lettered events, by account and sequence. */
 export async function listDeadPage(
   table: Table,

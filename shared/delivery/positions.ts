@@ -1,7 +1,9 @@
 /** Start positions in the logs of several accounts: now, the beginning, a time, or cursors. */
+
 import pLimit from 'p-limit';
 import { formatCursor, parseCursor, resolveCursor } from '../log/head.ts';
 import type { EventLog } from '../log/log.ts';
+import { rejected } from '../resources.ts';
 
 /** Number of logs read concurrently. */
 const LOGS_AT_ONCE = 16;
@@ -40,12 +42,12 @@ export async function findPositions(
   now: number,
 ): Promise<StartPositions> {
   if (typeof place === 'object' && 'at' in place && Date.parse(place.at) > now) {
-    return { kind: 'rejected', reason: 'must not be in the future' };
+    return rejected('must not be in the future');
   }
   if (typeof place === 'object' && 'cursors' in place) {
     const stranger = Object.keys(place.cursors).find((account) => !accounts.includes(account));
     if (stranger !== undefined) {
-      return { kind: 'rejected', reason: `must name followed accounts; "${stranger}" is not followed` };
+      return rejected(`must name followed accounts; "${stranger}" is not followed`);
     }
   }
   const positions = new Map<string, number>();
@@ -88,7 +90,7 @@ export async function findPositions(
     }
   });
   const [reason] = reasons.sort();
-  if (reason !== undefined) return { kind: 'rejected', reason };
+  if (reason !== undefined) return rejected(reason);
   const ordered = accounts.flatMap((account) => {
     const position = positions.get(account);
     return position === undefined ? [] : [[account, position] as const];

@@ -12,7 +12,7 @@ import pLimit from 'p-limit';
 import type * as z from 'zod';
 import { formatCursor } from '../log/head.ts';
 import type { EventLog } from '../log/log.ts';
-import type { Rejection } from '../resources.ts';
+import { newResourceId, notFound, type Rejection, rejected } from '../resources.ts';
 import { drainDue, keys, replayPk } from '../storage/schema.ts';
 import type { Item, Table } from '../storage/table.ts';
 import { checkInput } from '../validation.ts';
@@ -64,7 +64,7 @@ export async function startReplay(
 ): Promise<Started | Rejection> {
   const checked = checkInput(NewReplay, input);
   if (checked.kind === 'rejected') return checked;
-  const { id = newReplayId(makings), ...range } = checked.value;
+  const { id = newResourceId('rp', makings.newId), ...range } = checked.value;
   // The lock excludes changes of the sink's accounts and other starts of replays.
   return withLock(deps, region, sink, async () => {
     const item = await deps.table.get(keys.sink(region, sink));
@@ -90,23 +90,23 @@ async function createReplay(
   const stranger = filter.accounts?.find((account) => !follows(record, account) || !logs.includes(account));
   if (stranger !== undefined) {
     const reason = `filter.accounts must name accounts that "${sink}" follows; it does not follow "${stranger}".`;
-    return { kind: 'rejected', reason };
+    return rejected(reason);
   }
   const accounts = filter.accounts ?? logs;
   const begin = await findPositions(deps.log, region, accounts, from, deps.now());
-  if (begin.kind === 'rejected') return { kind: 'rejected', reason: `from ${begin.reason}.` };
+  if (begin.kind === 'rejected') return rejected(`from ${begin.reason}.`);
   const end = await findPositions(deps.log, region, accounts, to, deps.now());
-  if (end.kind === 'rejected') return { kind: 'rejected', reason: `to ${end.reason}.` };
+  if (end.kind === 'rejected') return rejected(`to ${end.reason}.`);
   const heads = await findPositions(deps.log, region, accounts, 'now', deps.now());
   const ranges = [...begin.positions].flatMap(([account, position]): Range[] => {
     const last =
       end.positions.get(account) ?? (heads.kind === 'placed' ? heads.positions.get(account) : 0) ?? 0;
     return last > position ? [{ account, position, end: last }] : [];
   });
-  if (ranges.length === 0) return { kind: 'rejected', reason: 'from and to have no events between them.' };
+  if (ranges.length === 0) return rejected('from and to have no events between them.');
   if (ranges.length > MAX_ACCOUNTS) {
     const reason = `filter.accounts must name at most ${MAX_ACCOUNTS} accounts; the range contains events of ${ranges.length}.`;
-    return { kind: 'rejected', reason };
+    return rejected(reason);
   }
 
   const running = await completeStarts(deps, record);
@@ -176,7 +176,7 @@ export async function cancelReplay(
 ): Promise<{ readonly kind: 'cancelled'; readonly replay: Replay } | Rejection> {
   const key = keys.replay(region, sink, id);
   const item = await deps.table.get(key);
-  if (!item) return { kind: 'unknown', reason: `There is no replay "${id}" to "${sink}".` };
+  if (!item) return notFound(`replay "${id}" to "${sink}"`);
   const now = await loadProgress(deps, region, sink, item);
   if (now.state === 'done') return { kind: 'conflict', reason: `The replay "${id}" is already done.` };
   if (now.state !== 'cancelled') {
@@ -213,16 +213,13 @@ export async function resendEvent(
   if (!item) return sinkNotFound(sink);
   const record = toSink(item);
   if (!follows(record, account)) {
-    return {
-      kind: 'rejected',
-      reason: `account must be one that "${sink}" follows; it does not follow "${account}".`,
-    };
+    return rejected(`account must be one that "${sink}" follows; it does not follow "${account}".`);
   }
   if (!Number.isSafeInteger(sequence) || sequence < 1) {
-    return { kind: 'rejected', reason: 'sequence must be a positive integer.' };
+    return rejected('sequence must be a positive integer.');
   }
   const page = await deps.log.read({ region, account }, sequence - 1, 1);
-  if (!page) return { kind: 'unknown', reason: `There is no account "${account}".` };
+  if (!page) return notFound(`account "${account}"`);
   const event = page.kind === 'events' ? page.events[0] : undefined;
   if (!event) {
     const { epoch, sequence: head } = page.head;
@@ -241,14 +238,6 @@ export async function resendEvent(
     };
   }
   return { kind: 'attempted', ...(await attemptNow(deps, record, event, 'resend')) };
-}
-
-/** Contains no time, because a repeated request must produce the same id. */
-function newReplayId({ newId }: Pick<ResourceGenerators, 'newId'>): string {
-  return `rp-${newId()
-    .replace(/[^a-z0-9]/gi, '')
-    .toLowerCase()
-    .slice(0, 24)}`;
 }
 
 const parseRanges = (item: Item): readonly Range[] => JSON.parse(String(item.ranges)) as Range[];
@@ -359,10 +348,7 @@ function toReplay(item: Item, cursors: readonly Item[]): Replay {
   };
 }
 
-const sinkNotFound = (sink: string): Rejection => ({
-  kind: 'unknown',
-  reason: `There is no sink "${sink}".`,
-});
+const sinkNotFound = (sink: string): Rejection => notFound(`sink "${sink}"`);
 const tooManyReplays = (sink: string): Rejection => ({
   kind: 'conflict',
   reason: `"${sink}" has ${MAX_RUNNING_REPLAYS} running replays, which is the maximum. Wait for one to complete, or cancel one.`,

@@ -105,8 +105,12 @@ export type Sink = SinkRecord & { readonly health: SinkHealth };
 /** Default number of concurrent lanes of one sink. */
 export const DEFAULT_CONCURRENCY = 16;
 
+/** Attributes that a record has only if they are set. */
+const OPTIONAL = ['orderGroups', 'origins', 'concurrency', 'ratePerSecond', 'createdAt', 'creation'] as const;
+
 /** Reads a sink's record and health. */
 export function toSink(item: Item): Sink {
+  const optional = OPTIONAL.filter((name) => item[name] !== undefined).map((name) => [name, item[name]]);
   return {
     region: item.pk.slice('SINKS#'.length),
     id: item.sk,
@@ -114,24 +118,11 @@ export function toSink(item: Item): Sink {
     target: String(item.target),
     accounts: (item.accounts as readonly string[] | undefined) ?? [],
     types: (item.types as readonly string[] | undefined) ?? [],
-    ...optional('orderGroups', item.orderGroups as readonly string[] | undefined),
-    ...optional('origins', item.origins as readonly string[] | undefined),
-    ...optional('jobFields', fromJson<NonNullable<SinkRecord['jobFields']>>(item.jobFields)),
-    ...optional('concurrency', item.concurrency as number | undefined),
-    ...optional('ratePerSecond', item.ratePerSecond as number | undefined),
+    ...(typeof item.jobFields === 'string' && { jobFields: JSON.parse(item.jobFields) }),
+    ...(Object.fromEntries(optional) as Partial<SinkRecord>),
     paused: item.paused === true,
-    ...optional('createdAt', item.createdAt as number | undefined),
-    ...optional('creation', item.creation as string | undefined),
     health: toHealth(item),
   };
-}
-
-function fromJson<T>(value: Value | undefined): T | undefined {
-  return typeof value === 'string' ? (JSON.parse(value) as T) : undefined;
-}
-
-function optional<K extends string, T>(name: K, value: T | undefined): { readonly [P in K]?: T } {
-  return (value === undefined ? {} : { [name]: value }) as { readonly [P in K]?: T };
 }
 
 /** Returns all sinks of a region. */

@@ -13,6 +13,7 @@
  */
 import pLimit from 'p-limit';
 import { type AccountRef, feedLog, keys, logPk } from '../storage/schema.ts';
+import { shareCalls } from '../storage/shared-reads.ts';
 import type { Item, Table } from '../storage/table.ts';
 import { formatKey, getRangeStart, type Range, toRange } from './feed-ranges.ts';
 import { findEpochEnd, type Head, toHead } from './head.ts';
@@ -76,8 +77,6 @@ export interface CellFeed {
  * response to a read that began before its call.
  */
 export function createCellFeed(table: Table, now: () => number): CellFeed {
-  const pendingReads = new Map<string, Promise<FeedOutcome | undefined>>();
-
   async function readHead(region: string): Promise<Head | undefined> {
     const item = await table.get(keys.head(feedLog(region)));
     return item && toHead(item);
@@ -198,21 +197,8 @@ export function createCellFeed(table: Table, now: () => number): CellFeed {
     return head.epoch === range.epoch || findEpochEnd(head, range.epoch) !== undefined;
   }
 
-  return {
-    head: readHead,
-    earliest,
-    read(region, after, query) {
-      const name = JSON.stringify([region, after, query.events, query.ranges, query.accounts]);
-      const known = pendingReads.get(name);
-      if (known) return known;
-      const reading = new Promise((done) => setImmediate(done)).then(() => {
-        pendingReads.delete(name);
-        return read(region, after, query);
-      });
-      pendingReads.set(name, reading);
-      return reading;
-    },
-  };
+  const shared = shareCalls((asked: Parameters<CellFeed['read']>) => read(...asked));
+  return { head: readHead, earliest, read: (...asked) => shared(asked) };
 }
 
 /** The part of a range to read. */

@@ -1,5 +1,6 @@
 /** E-mails as bytes, and validation of their addresses. The same for every transport. */
 import MailComposer from 'nodemailer/lib/mail-composer';
+import { checkEmail } from './email-address.ts';
 import { MESSAGE_HEADER } from './ses-feedback.ts';
 import type { OutgoingEmail, SendOutcome } from './types.ts';
 
@@ -53,19 +54,9 @@ function toLine(text: string): string {
  * SMTPUTF8.
  */
 export function toAsciiAddress(address: string): string | undefined {
-  const at = address.lastIndexOf('@');
-  const [local, domain] = [address.slice(0, at), address.slice(at + 1)];
-  if (at < 1 || local.length > 64 || !LOCAL_PART.test(local) || NOT_IN_DOMAIN.test(domain)) return undefined;
-  const host = URL.parse(`http://${domain}`)?.hostname ?? '';
-  return DOMAIN.test(host) ? `${local}@${host}` : undefined;
+  const checked = checkEmail(address);
+  return checked.kind === 'checked' && address === address.trim() ? checked.address : undefined;
 }
-
-/** Atoms separated by dots (RFC 5322, dot-atom). Quoted local parts are not supported: they are not in use. */
-const LOCAL_PART = /^[\w!#$%&'*+/=?^`{|}~-]+(\.[\w!#$%&'*+/=?^`{|}~-]+)*$/;
-/** Characters that would change the domain in a URL. */
-const NOT_IN_DOMAIN = /[/?#:@\\%\s]/;
-/** At least two labels. The last one is not a number. */
-const DOMAIN = /^([a-z0-9-]{1,63}\.)+[a-z][a-z0-9-]{0,62}$/;
 
 /** Returns the address that mails are sent from. Throws if it is invalid. */
 export function parseSender(from: string): string {

@@ -165,10 +165,3 @@ const ENTITIES: Readonly<Record<string, string>> = {
 export function escapeHtml(text: string): string {
   return /[&<>"']/.test(text) ? text.replace(/[&<>"']/g, (character) => ENTITIES[character] ?? '') : text;
 }
-
-/** Returns a template without undefined fields. */
-export function withoutUndefined<T extends object>(template: T | undefined): Partial<T> {
-  return Object.fromEntries(
-    Object.entries(template ?? {}).filter(([, value]) => value !== undefined),
-  ) as Partial<T>;
-}

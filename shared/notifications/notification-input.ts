@@ -4,7 +4,7 @@
  * Rules that need more than the input are checked elsewhere: mobile numbers, and whether a template renders.
  */
 import * as z from 'zod';
-import { id } from '../validation.ts';
+import { id, nullableFields } from '../validation.ts';
 import { checkEmail } from './email-address.ts';
 import { channels, DEFAULT_KINDS, locales, type MessageKind, messageKinds, OWN_USER } from './types.ts';
 
@@ -178,8 +178,6 @@ const fields = {
     .describe('Only this job.'),
 };
 
-const nullable = <T extends z.ZodType>(shape: T) => shape.nullable().optional();
-
 /**
  * A new recipient: at least one address, and at most one of orderGroup, orderNumber and jobNumber. With none of them: all jobs of the
  * account.
@@ -190,35 +188,14 @@ export const NewRecipient = z
       .refine((value) => value !== OWN_USER, `must not be ${OWN_USER}, which is reserved for the API user`)
       .optional()
       .describe('Id of the recipient. Cannot be changed. Default: generated.'),
-    name: nullable(fields.name),
-    email: nullable(fields.email),
-    mobile: nullable(fields.mobile),
-    locale: nullable(fields.locale),
-    zone: nullable(fields.zone),
-    channels: nullable(fields.channels),
-    kinds: nullable(fields.kinds),
+    ...nullableFields(fields),
     paused: fields.paused.default(false),
-    orderGroup: nullable(fields.orderGroup),
-    orderNumber: nullable(fields.orderNumber),
-    jobNumber: nullable(fields.jobNumber),
   })
   .meta({ id: 'NewRecipient' });
 
 /** A change of a recipient: absent fields are unchanged, `null` clears a field. The scope is replaced as a whole. */
 export const RecipientUpdate = z
-  .strictObject({
-    name: nullable(fields.name),
-    email: nullable(fields.email),
-    mobile: nullable(fields.mobile),
-    locale: nullable(fields.locale),
-    zone: nullable(fields.zone),
-    channels: nullable(fields.channels),
-    kinds: nullable(fields.kinds),
-    paused: fields.paused.optional(),
-    orderGroup: nullable(fields.orderGroup),
-    orderNumber: nullable(fields.orderNumber),
-    jobNumber: nullable(fields.jobNumber),
-  })
+  .strictObject({ ...nullableFields(fields), paused: fields.paused.optional() })
   .refine((change) => Object.values(change).some((value) => value !== undefined), {
     error: 'must have at least one field',
   })

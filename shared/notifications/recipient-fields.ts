@@ -1,6 +1,6 @@
 /** Fields of a recipient: validation, and their form in items. */
 import type * as z from 'zod';
-import { getRevision } from '../resources.ts';
+import { getRevision, rejected, withoutUndefined } from '../resources.ts';
 import { type AccountRef, keys, recipientPlace } from '../storage/schema.ts';
 import type { Item, Write } from '../storage/table.ts';
 import type { Checked } from '../validation.ts';
@@ -61,10 +61,6 @@ export function scopeFields(scope: Scope): Pick<RecipientInput, 'orderGroup' | '
   return place;
 }
 
-function withoutUndefined<T extends object>(fields: T): T {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as T;
-}
-
 /** Validates what the schema cannot: the number by the region's rules, the channels against the addresses, at most one scope. */
 export function toRecipientFields(region: string, given: RecipientInput): Checked<RecipientFields> {
   const { name = null, email = null, locale = null, zone = null, paused } = given;
@@ -91,7 +87,7 @@ export function toRecipientFields(region: string, given: RecipientInput): Checke
   return { kind: 'checked', value };
 }
 
-export const reject = (reason: string) => ({ kind: 'rejected', reason: `${reason}.` }) as const;
+export const reject = (reason: string) => rejected(`${reason}.`);
 
 function toScope({ orderGroup, orderNumber, jobNumber }: RecipientInput): Scope | undefined {
   const scopes: Scope[] = [

@@ -7,7 +7,7 @@
  */
 import { parse } from 'csv-parse/sync';
 import pLimit from 'p-limit';
-import type { Rejection } from '../resources.ts';
+import { type Rejection, rejected } from '../resources.ts';
 import { type AccountRef, keys } from '../storage/schema.ts';
 import type { Item } from '../storage/table.ts';
 import { formatIssue } from '../validation.ts';
@@ -101,12 +101,12 @@ type Sheet =
   | { readonly kind: 'sheet'; readonly rows: readonly Cells[]; readonly bad: readonly InvalidRow[] }
   | Rejection;
 
-const rejectCsv = (reason: string): Rejection => ({ kind: 'rejected', reason: `csv ${reason}.` });
+const rejectCsv = (reason: string): Rejection => rejected(`csv ${reason}.`);
 
 /** Parses the rows of a text by its header. */
 function parseSheet(csv: string): Sheet {
   if (Buffer.byteLength(csv) > MAX_CSV_BYTES) return rejectCsv(`must be at most ${MAX_CSV_BYTES} bytes`);
-  if (csv.includes('\ufffd')) return { kind: 'rejected', reason: `csv ${NOT_UTF8}.` };
+  if (csv.includes('\ufffd')) return rejected(`csv ${NOT_UTF8}.`);
   if (csv.includes('\0')) return rejectCsv('must be text without NUL characters');
   const plain = csv.replace(/^\ufeff/, '').replaceAll(/\r\n?/g, '\n');
   // First line of files that Excel writes: names the separator.

@@ -3,7 +3,15 @@
  * pointer under its scope. Both are written in one transaction, so that no recipient is found in the wrong scope.
  */
 import type { ResourceGenerators } from '../delivery/endpoint-edits.ts';
-import { type Expectation, getRevision, type Rejection, revisionUnchanged } from '../resources.ts';
+import {
+  type Expectation,
+  getRevision,
+  modified,
+  newResourceId,
+  notFound,
+  type Rejection,
+  revisionUnchanged,
+} from '../resources.ts';
 import { type AccountRef, keys, recipientPk } from '../storage/schema.ts';
 import type { Item, Table, Write } from '../storage/table.ts';
 import { checkInput } from '../validation.ts';
@@ -46,7 +54,7 @@ export async function createRecipient(
   if (checked.kind === 'rejected') return checked;
   /** Identifies the creation when the request is repeated. */
   const creation = generators.newId();
-  const { id = newRecipientId(generators.newId), ...given } = checked.value;
+  const { id = newResourceId('r', generators.newId), ...given } = checked.value;
   const fields = toRecipientFields(ref.region, given);
   if (fields.kind === 'rejected') return fields;
   if (!(await deps.table.get(keys.recipient(ref, id))) && (await readRemainingCapacity(deps.table, ref)) < 1)
@@ -219,25 +227,11 @@ function isExpected(item: Item, { revision = getRevision(item) }: Expectation): 
   return revision === getRevision(item);
 }
 
-function newRecipientId(newId: () => string): string {
-  return `r-${newId()
-    .replace(/[^a-z0-9]/gi, '')
-    .toLowerCase()
-    .slice(0, 24)}`;
-}
-
-const unknownRecipient = (recipient: string): Rejection => ({
-  kind: 'unknown',
-  reason: `There is no recipient "${recipient}".`,
-});
+const unknownRecipient = (recipient: string): Rejection => notFound(`recipient "${recipient}"`);
 
 const idTaken = (recipient: string): Rejection => ({
   kind: 'conflict',
   reason: `id must be unique: a recipient "${recipient}" exists already.`,
 });
 
-const modifiedConcurrently = (recipient: string): Rejection => ({
-  kind: 'conflict',
-  why: 'changed',
-  reason: `The recipient "${recipient}" was modified. Fetch it again and retry.`,
-});
+const modifiedConcurrently = (recipient: string): Rejection => modified(`recipient "${recipient}"`);

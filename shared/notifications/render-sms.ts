@@ -1,6 +1,7 @@
 /** Rendering of SMS, shortened to the maximum number of segments. */
 
-import { render, TemplateFault, type Time, withoutUndefined } from './liquid.ts';
+import { withoutUndefined } from '../resources.ts';
+import { render, TemplateFault, type Time } from './liquid.ts';
 import type { RenderedSms, RenderInput } from './render-types.ts';
 import { measureSms, smsText } from './sms-text.ts';
 import type { SmsTemplate } from './template.ts';
@@ -50,7 +51,7 @@ const LESS: readonly SmsDetail[] = [
 export function renderSmsText(input: RenderInput, time: Time, cutting = true): RenderedSms {
   const { locale } = input.recipient;
   const { labels, sms } = texts[locale];
-  const { text } = { ...sms[input.content.kind], ...withoutUndefined(input.template) } as SmsTemplate;
+  const { text } = { ...sms[input.content.kind], ...withoutUndefined(input.template ?? {}) } as SmsTemplate;
   const view = toView({ ...input, short: true });
   const attempt = (room: SmsDetail): RenderedSms => {
     const rendered = render('text', text, 'text', locale, toSmsVariables(view, room, labels), time);

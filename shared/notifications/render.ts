@@ -3,6 +3,7 @@
  * (docs/notifications.md, docs/decisions/0029-liquid-templates-compiled-layout.md): an account's own where it has one, otherwise those of `texts/`, in the layout
  * of `layout.mjml`.
  */
+import { withoutUndefined } from '../resources.ts';
 import { layout } from './layout.ts';
 import {
   escapeHtml,
@@ -13,7 +14,6 @@ import {
   TemplateFault,
   type Time,
   toFault,
-  withoutUndefined,
 } from './liquid.ts';
 import { toBlocks, toMailParts } from './mail-parts.ts';
 import { toPlainText } from './mail-text.ts';
@@ -47,7 +47,7 @@ export function renderSms(input: RenderInput): Rendered<RenderedSms> {
 function renderEmailParts(input: RenderInput, time: Time): RenderedEmail {
   const { locale } = input.recipient;
   const { labels, email } = texts[locale];
-  const template: EmailTemplate = { ...email[input.content.kind], ...withoutUndefined(input.template) };
+  const template: EmailTemplate = { ...email[input.content.kind], ...withoutUndefined(input.template ?? {}) };
   const view = toView(input);
   // Subject and heading are often the same.
   const cache = new Map<string, string>();

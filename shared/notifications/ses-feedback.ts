@@ -49,6 +49,9 @@ export function parseSesEvent(json: string): ParsedFeedback {
   const type = eventType ?? notificationType;
   const message = findMessage(mail);
   if (!message) return ignored('The event is not about a message of Jobwire.');
+  const feedback = (what: MailFeedback['what'], detail: string): ParsedFeedback => {
+    return { kind: 'feedback', message, what, detail };
+  };
   if (type === 'Bounce' && bounce) {
     const { bounceType, bounceSubType } = bounce;
     const types = [bounceType, bounceSubType]
@@ -56,35 +59,20 @@ export function parseSesEvent(json: string): ParsedFeedback {
       .filter((part) => part !== '')
       .join(', ');
     return bounceType === 'Permanent'
-      ? { kind: 'feedback', message, what: 'bounced', detail: `The mail bounced permanently (${types}).` }
-      : { kind: 'feedback', message, what: 'noted', detail: `The mail bounced temporarily (${types}).` };
+      ? feedback('bounced', `The mail bounced permanently (${types}).`)
+      : feedback('noted', `The mail bounced temporarily (${types}).`);
   }
   if (type === 'Complaint' && complaint) {
     // The recipient marked the mail as not spam.
     if (complaint.complaintFeedbackType === 'not-spam') {
-      return {
-        kind: 'feedback',
-        message,
-        what: 'noted',
-        detail: 'The recipient marked the mail as not spam.',
-      };
+      return feedback('noted', 'The recipient marked the mail as not spam.');
     }
     const complaintType =
       toKeyword(complaint.complaintFeedbackType ?? complaint.complaintSubType) || 'no type';
-    return {
-      kind: 'feedback',
-      message,
-      what: 'complained',
-      detail: `The recipient complained (${complaintType}).`,
-    };
+    return feedback('complained', `The recipient complained (${complaintType}).`);
   }
   if (type === 'Reject') {
-    return {
-      kind: 'feedback',
-      message,
-      what: 'rejected',
-      detail: 'SES did not send the mail, because it contains a virus.',
-    };
+    return feedback('rejected', 'SES did not send the mail, because it contains a virus.');
   }
   return ignored(`Events of type ${toKeyword(type) || 'unknown'} are ignored.`);
 }

@@ -11,7 +11,7 @@ import { listAccounts } from '../accounts/accounts.ts';
 import { type SinkRecord, sinkAttributes, toSink } from '../delivery/sink.ts';
 import type { EventType } from '../events/catalogue.ts';
 import type { EventLog } from '../log/log.ts';
-import { type Expectation, getRevision, type Rejection, revisionUnchanged } from '../resources.ts';
+import { type Expectation, getRevision, notFound, type Rejection, revisionUnchanged } from '../resources.ts';
 import { type AccountRef, keys, recipientPlace } from '../storage/schema.ts';
 import type { Item, Table, Write } from '../storage/table.ts';
 import { checkInput } from '../validation.ts';
@@ -208,10 +208,7 @@ function toSettings(item: Item): NotificationSettings {
 }
 
 /** Rejection: the account does not exist. */
-export const unknownAccount = ({ account }: AccountRef): Rejection => ({
-  kind: 'unknown',
-  reason: `There is no account "${account}".`,
-});
+export const unknownAccount = ({ account }: AccountRef): Rejection => notFound(`account "${account}"`);
 const modifiedConcurrently = ({ account }: AccountRef): Rejection => ({
   kind: 'conflict',
   why: 'changed',

@@ -6,7 +6,7 @@
  * Reasons are separate attributes, each with its time. So removing one keeps the others, and adding one needs no read.
  */
 
-import type { Rejection } from '../resources.ts';
+import { notFound, type Rejection, rejected } from '../resources.ts';
 import { type AccountRef, cellLog, keys, suppressionPk } from '../storage/schema.ts';
 import type { Item, Key, Table, Value } from '../storage/table.ts';
 import { checkInput } from '../validation.ts';
@@ -41,7 +41,7 @@ export async function createSuppression(
   if (checked.kind === 'rejected') return checked;
   const { channel, address } = checked.value;
   const result = channel === 'email' ? checkEmail(address) : checkMobile(address, ref.region);
-  if (result.kind === 'rejected') return { kind: 'rejected', reason: `address ${result.rule}.` };
+  if (result.kind === 'rejected') return rejected(`address ${result.rule}.`);
   const addressed = { channel, address: result.address };
   const done = await suppress(deps, ref, addressed, 'unsubscribed', { [ENTERED]: deps.now() });
   if (done.kind !== 'suppressed') return done;
@@ -121,7 +121,7 @@ export async function liftSuppression(
   const found = place ? await table.getMany(await findAllKeys(table, ref, place)) : [];
   const visible = found.filter(({ pk }) => whole || pk === suppressionPk(ref));
   const reasons = visible.flatMap(parseReasons).map(({ reason }) => reason);
-  if (reasons.length === 0) return { kind: 'unknown', reason: 'There is no such suppression.' };
+  if (reasons.length === 0) return notFound('such suppression');
   for (const item of found) await removeReasons(table, item, reasons);
   return { kind: 'lifted' };
 }

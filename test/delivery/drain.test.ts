@@ -8,7 +8,7 @@ import { describe, expect, test } from 'vitest';
 import type { DeliveryEntry } from '../../shared/delivery/delivery-log.ts';
 import { drainSink } from '../../shared/delivery/drain.ts';
 import { enableHealth, healthAttributes } from '../../shared/delivery/health.ts';
-import { discardParked, listDead, listParked, retryParked } from '../../shared/delivery/parked-events.ts';
+import { discardParked, listDeadPage, listParked, retryParked } from '../../shared/delivery/parked-events.ts';
 import {
   type DeliveryOutcome,
   listSinks,
@@ -560,7 +560,7 @@ describe('rejected events', () => {
         reason: 'The endpoint answered 422.',
       },
     ]);
-    expect(await listDead(rig.table, REGION, 'erp', 10)).toMatchObject([
+    expect((await listDeadPage(rig.table, REGION, 'erp', { limit: 10 })).dead).toMatchObject([
       { eventId: 'acme.e1.1', attempts: 4, sequence: 1, diedAt: expect.any(Number) },
     ]);
     expect(await listParked(rig.table, REGION, 'erp')).toEqual([]);

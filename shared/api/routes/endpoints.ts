@@ -14,7 +14,7 @@ import { AttemptReport, CreatedEndpoint, Endpoint } from '../../delivery/endpoin
 import { createEndpoint, deleteEndpoint, updateEndpoint } from '../../delivery/endpoints.ts';
 import { resendEvent } from '../../delivery/replays.ts';
 import { instant } from '../../representation.ts';
-import type { Rejection } from '../../resources.ts';
+import { type Rejection, rejected } from '../../resources.ts';
 import { keys } from '../../storage/schema.ts';
 import { isForAll, isForEndpoint, ofEndpoint, ofWebhook } from '../access.ts';
 import type { Caller } from '../keys.ts';
@@ -256,7 +256,7 @@ function checkAccounts(caller: Caller, accounts: readonly string[] | null): Reje
   const reason = accounts
     ? 'accounts must be a subset of the accounts of the key.'
     : 'accounts must be named, for the key is for some accounts only.';
-  return { kind: 'rejected', reason };
+  return rejected(reason);
 }
 
 /** Returns the region of a new endpoint: the given one, the only one served, or the one of its accounts. */
@@ -267,7 +267,7 @@ async function regionFor(
 ): Promise<string | Rejection> {
   if (given !== undefined) {
     if (regions.includes(given)) return given;
-    return { kind: 'rejected', reason: `region ${regionRule(regions)}.` };
+    return rejected(`region ${regionRule(regions)}.`);
   }
   const [only, ...others] = regions;
   if (only !== undefined && others.length === 0) return only;
@@ -277,10 +277,9 @@ async function regionFor(
   const [ref, ...more] = refs.filter((one) => known.some(({ pk }) => pk === keys.account(one).pk));
   if (ref && more.length === 0) return ref.region;
   if (account !== undefined && !ref) {
-    const reason = `accounts must name accounts that are registered, and "${account}" is not.`;
-    return { kind: 'rejected', reason };
+    return rejected(`accounts must name accounts that are registered, and "${account}" is not.`);
   }
-  return { kind: 'rejected', reason: `region is missing; it ${regionRule(regions)}.` };
+  return rejected(`region is missing; it ${regionRule(regions)}.`);
 }
 
 /** Returns the path of an endpoint, with its region if several regions are served. */

@@ -2,6 +2,7 @@
  * Notification routes: settings, templates and messages of an account.
  * One file: the routes share their tags, permissions and problem texts.
  */
+
 import * as z from 'zod';
 import { getRegionDefaults } from '../../notifications/addresses.ts';
 import { listMessages, readMessage } from '../../notifications/message-history.ts';
@@ -52,6 +53,7 @@ import {
   messageKinds,
   type NoticeContent,
 } from '../../notifications/types.ts';
+import { rejected } from '../../resources.ts';
 import type { AccountRef } from '../../storage/schema.ts';
 import { type Checked, checkInput, existingId } from '../../validation.ts';
 import { ofAccount } from '../access.ts';
@@ -185,20 +187,13 @@ export const notificationRoutes: readonly Route[] = [
       const recipient =
         body.recipient === undefined ? null : await readRecipient(feed.table, settings, body.recipient);
       if (recipient === undefined) {
-        return {
-          kind: 'rejected',
-          reason: 'recipient must be the id of a recipient of this account.',
-        };
+        return rejected('recipient must be the id of a recipient of this account.');
       }
       const content =
         jobNumber === undefined
           ? sampleNotice(kind)
           : await readNoticeContent(feed, settings, kind, jobNumber);
-      if (!content)
-        return {
-          kind: 'rejected',
-          reason: 'jobNumber must be the number of a stored job.',
-        };
+      if (!content) return rejected('jobNumber must be the number of a stored job.');
       const locale = body.locale ?? recipient?.locale ?? settings.locale;
       const zone = body.zone ?? recipient?.zone ?? settings.zone;
       const stored = await resolveTemplate(feed.table, settings, kind, channel, locale);
@@ -299,7 +294,7 @@ export const notificationRoutes: readonly Route[] = [
         return toTemplateResult(params, outcome.stored.template, outcome.stored.changedAt);
       }
       const [first] = outcome.problems;
-      return { kind: 'rejected', reason: formatProblem(first) };
+      return rejected(formatProblem(first));
     },
   ),
   route(
@@ -424,7 +419,7 @@ function checkTemplateInput(channel: Channel, raw: object): Checked<EmailTemplat
   const other = Object.keys(raw).find((field) => field !== 'text');
   return other === undefined
     ? checkInput(smsTemplateSchema, raw)
-    : { kind: 'rejected', reason: `${other} is not a field of SMS templates, which have only text.` };
+    : rejected(`${other} is not a field of SMS templates, which have only text.`);
 }
 
 /** Returns a template with its place. `changedAt` is `null` for a default template. */
