@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { type BuildOptions, build, type Metafile } from 'esbuild';
 import cdkJson from '../cdk.json' with { type: 'json' };
 import { buildDashboard } from '../dashboard/build.ts';
-import { esbuildOptions } from '../infra/bundling.ts';
+import { entryPath, esbuildOptions } from '../infra/bundling.ts';
 import { createApp } from '../infra/create-app.ts';
 
 /** One resource of a template. */
@@ -47,7 +47,7 @@ export async function synthesize(stackName = 'jobwire-prod-us'): Promise<Deploye
     assembly.getStackByName(name).template.Resources as Record<string, Resource>;
   const resources = getResources(stackName);
   const entries = new Map<string, string>();
-  for (const entry of functionEntries()) entries.set((await bundle(entry)).code, entry);
+  for (const [entry, { code }] of await bundleAll()) entries.set(code, entry);
   const functions = Object.entries(resources).flatMap(([id, { Type, Properties }]) => {
     if (Type !== 'AWS::Lambda::Function') return [];
     const { S3Key = '' } = Properties.Code as { S3Key?: string };
@@ -106,7 +106,27 @@ export async function bundle(entry: string, otherwise: BuildOptions = {}): Promi
   return { code: code.text, ...contents(metafile) };
 }
 
-function contents({ outputs }: Metafile): Omit<Bundle, 'code'> {
+/** Bundles all entries in one build, which reads shared modules once. Each is the same as the bundle of its entry alone. */
+export async function bundleAll(): Promise<ReadonlyMap<string, Bundle>> {
+  const { outfile: _, ...options } = esbuildOptions('');
+  const entries = functionEntries();
+  const { metafile, outputFiles } = await build({
+    ...options,
+    entryPoints: Object.fromEntries(entries.map((entry) => [`${entry}/index`, entryPath(entry)])),
+    outdir: 'cdk.out',
+    outExtension: { '.js': '.mjs' },
+  });
+  return new Map(
+    entries.map((entry) => {
+      const path = `cdk.out/${entry}/index.mjs`;
+      const [code, output] = [outputFiles.find((file) => file.path.endsWith(path)), metafile.outputs[path]];
+      if (!code || !output) throw new Error(`esbuild returned no output for ${entry}.`);
+      return [entry, { code: code.text, ...contents({ outputs: { [path]: output } }) }];
+    }),
+  );
+}
+
+function contents({ outputs }: Pick<Metafile, 'outputs'>): Omit<Bundle, 'code'> {
   const sizes = new Map<string, number>();
   const folders = new Map<string, Set<string>>();
   const files: string[] = [];

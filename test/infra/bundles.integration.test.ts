@@ -9,8 +9,8 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import { build } from 'esbuild';
-import { afterAll, expect, test, vi } from 'vitest';
-import { type Bundle, bundle, functionEntries } from '../../bench/assets.ts';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { type Bundle, bundle, bundleAll, functionEntries } from '../../bench/assets.ts';
 import { esbuildOptions } from '../../infra/bundling.ts';
 import { synthesize } from '../support/cells.ts';
 
@@ -101,33 +101,39 @@ afterAll(() => {
   vi.unstubAllEnvs();
 });
 
-const bundles = new Map<string, Promise<Bundle>>();
-/** The bundle of an entry, built once. */
-function built(entry: string): Promise<Bundle> {
-  const known = bundles.get(entry) ?? bundle(entry);
-  bundles.set(entry, known);
-  return known;
+let bundles: ReadonlyMap<string, Bundle>;
+beforeAll(async () => {
+  bundles = await bundleAll();
+});
+function built(entry: string): Bundle {
+  const found = bundles.get(entry);
+  if (!found) throw new Error(`There is no bundle of ${entry}.`);
+  return found;
 }
+
+test('a bundle that was built with the others is the same as one that was built alone', async () => {
+  expect((await bundle('tick')).code).toBe(built('tick').code);
+});
 
 test('every function has its list', () => {
   expect(functionEntries().sort()).toEqual(Object.keys(ALLOWED).sort());
 });
 
-test.each(functionEntries())('the bundle of %s has exactly its list, each once', async (entry) => {
-  const { packages, copies } = await built(entry);
+test.each(functionEntries())('the bundle of %s has exactly its list, each once', (entry) => {
+  const { packages, copies } = built(entry);
   expect([...packages.keys()].sort()).toEqual([...(ALLOWED[entry] ?? [])].sort());
   expect(copies).toEqual([]);
 });
 
-test.each(functionEntries())('the bundle of %s has the English messages of zod only', async (entry) => {
-  const { files } = await built(entry);
+test.each(functionEntries())('the bundle of %s has the English messages of zod only', (entry) => {
+  const { files } = built(entry);
   expect(files.filter((file) => file.includes('/zod/') && file.includes('/locales/'))).toEqual([
     expect.stringMatching(/\/locales\/en\.js$/),
   ]);
 });
 
 test.each(functionEntries())('the bundle of %s is small and starts alone', async (entry) => {
-  const { code } = await built(entry);
+  const { code } = built(entry);
   expect(Buffer.byteLength(code)).toBeLessThan(LIMITS[entry] ?? LIMIT_BYTES);
   const file = join(folder, `${entry}.mjs`);
   writeFileSync(file, code);
