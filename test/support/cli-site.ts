@@ -15,9 +15,7 @@ export const KEY = 'a-key-for-the-tests-only';
 const folder = join(inject('packageFolder'), 'cli');
 /** The built CLI. */
 export const binary = join(folder, 'jobwire.js');
-/** The part of the built CLI that its entry point loads. */
-const [module = ''] = readdirSync(folder).filter((file) => /^run-\w+\.js$/.test(file));
-const { commands, run: runCli }: typeof Cli = await import(pathToFileURL(join(folder, module)).href);
+const cli = await loadCli(folder);
 
 /** Options of a command line. */
 export interface RunOptions {
@@ -51,7 +49,7 @@ export async function startSite(end: End, more: object = {}) {
   };
   /** Runs a command line in this process, which costs a hundredth of a process. */
   const runHere = (args: readonly string[], options: RunOptions = {}) =>
-    runInProcess(args, { ...options, env: { ...env, ...options.env } });
+    cli.run(args, { ...options, env: { ...env, ...options.env } });
   /** Runs a command line: as a process, until one of its command was successful. */
   const exec = (args: readonly string[], options: RunOptions = {}) =>
     started.has(toCommandName(args)) ? runHere(args, options) : start(args, options).ended;
@@ -63,14 +61,31 @@ export async function startSite(end: End, more: object = {}) {
     ...{ job, start, runHere, exec, run, json },
     /** Returns the commands of groups of which no process was successful. */
     notStarted: (groups: readonly string[]) =>
-      Object.keys(commands).filter((name) => groups.includes(name.split(' ')[0] ?? '') && !started.has(name)),
+      Object.keys(cli.commands).filter(
+        (name) => groups.includes(name.split(' ')[0] ?? '') && !started.has(name),
+      ),
   };
 }
 
-const toCommandName = (args: readonly string[]): string => args.slice(0, 2).join(' ');
+/** Returns the first two words of a command line. */
+export const toCommandName = (args: readonly string[]): string => args.slice(0, 2).join(' ');
 
-/** Runs a command line of the built CLI in this process, without a terminal. */
-async function runInProcess(args: readonly string[], { env = {}, input = '' }: RunOptions) {
+/** Loads the part of a built CLI that its entry point loads. */
+export async function loadCli(folder: string) {
+  const [module = ''] = readdirSync(folder).filter((file) => /^run-\w+\.js$/.test(file));
+  const { commands, run }: typeof Cli = await import(pathToFileURL(join(folder, module)).href);
+  return {
+    commands,
+    /** Runs a command line in this process, without a terminal. */
+    run: (args: readonly string[], options: RunOptions) => runInProcess(run, args, options),
+  };
+}
+
+async function runInProcess(
+  run: typeof Cli.run,
+  args: readonly string[],
+  { env = {}, input = '' }: RunOptions,
+) {
   const output = { out: '', err: '' };
   const writable = (to: keyof typeof output) =>
     new Writable({
@@ -90,7 +105,7 @@ async function runInProcess(args: readonly string[], { env = {}, input = '' }: R
       throw new Error(`The CLI exits with ${code}.`);
     },
   });
-  const code = await runCli(args, host as unknown as Cli.Host);
+  const code = await run(args, host as unknown as Cli.Host);
   return { code, ...output };
 }
 
