@@ -6,7 +6,7 @@ import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { launch } from '../support/command.ts';
-import { configFor, launchJobwire, startSandbox, writeConfig } from '../support/jobwire.ts';
+import { builtProgram, configFor, launchJobwire, startSandbox, writeConfig } from '../support/jobwire.ts';
 
 const run = promisify(execFile);
 const consumer = mkdtempSync(join(tmpdir(), 'jobwire-client-'));
@@ -71,7 +71,7 @@ test('the documented example runs against a real Jobwire', async () => {
   const account = world.addAccount({ region: 'us', name: 'acme' });
   const job = account.createJob({ status: 'Scheduled' });
   const file = writeConfig({ ...configFor(sandbox, [account]), apiKey: KEY });
-  const running = launchJobwire(['--config', file]);
+  const running = launchJobwire(['--config', file], { command: builtProgram() });
   await running.said(/account\.baselined/);
   const url = await running.said(/HTTP API +(\S+)/);
   const env = { JOBWIRE_URL: url, JOBWIRE_API_KEY: KEY };

@@ -1,4 +1,4 @@
-/** `npm start` as a process: startup errors, crashes, and that it never repeats or loses an event. */
+/** `npm start` and the built `jobwire start` as processes: startup errors, crashes, and that it never repeats or loses an event. */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -6,7 +6,15 @@ import { dirname, join } from 'node:path';
 import { Webhook } from 'standardwebhooks';
 import { expect, onTestFinished, test } from 'vitest';
 import type { Running } from '../support/command.ts';
-import { configFor, launchJobwire, startJobwire, startSandbox, writeConfig } from '../support/jobwire.ts';
+import {
+  builtProgram,
+  configFor,
+  launchJobwire,
+  sourceProgram,
+  startJobwire,
+  startSandbox,
+  writeConfig,
+} from '../support/jobwire.ts';
 
 const KEY = 'a-key-for-the-tests-only';
 const SECRET = `whsec_${Buffer.alloc(32, 9).toString('base64')}`;
@@ -41,7 +49,7 @@ test('an occupied port: one error message and exit code 1', async () => {
 });
 
 /** A sandbox with one account, a receiver, and a configuration for both. */
-async function configured() {
+async function configured(command = builtProgram()) {
   const { sandbox, world } = await startSandbox();
   const account = world.addAccount({ region: 'us', name: 'acme' });
   const received: { id: string; type: string; job: string }[] = [];
@@ -87,8 +95,8 @@ async function configured() {
     received,
     /** Changes the configuration. */
     write: (changed: object) => writeFileSync(file, JSON.stringify({ ...config, ...changed })),
-    start: () => startJobwire(['--config', file], { env }),
-    launch: () => launchJobwire(['--config', file], { env }),
+    start: () => startJobwire(['--config', file], { command, env }),
+    launch: () => launchJobwire(['--config', file], { command, env }),
     /** Waits until a webhook for this was received. */
     async got(type: string, job: number) {
       const found = () => received.some((event) => event.type === type && event.job === String(job));
@@ -108,7 +116,7 @@ async function configured() {
 test('after kill -9 and a restart no event is emitted twice, and no change in between is missed', {
   timeout: 90_000,
 }, async () => {
-  const setup = await configured();
+  const setup = await configured(sourceProgram);
   const [moving, leaving, cancelled] = [
     setup.account.createJob({ status: 'Scheduled' }),
     setup.account.createJob({ status: 'Scheduled' }),

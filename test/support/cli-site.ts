@@ -7,7 +7,7 @@ import { pathToFileURL } from 'node:url';
 import { inject } from 'vitest';
 import type * as Cli from '../../cli/run.ts';
 import { launch, type Running } from './command.ts';
-import { configFor, type End, launchJobwire, startSandbox, writeConfig } from './jobwire.ts';
+import { builtProgram, configFor, type End, launchJobwire, startSandbox, writeConfig } from './jobwire.ts';
 
 /** The addresses of a region of the ordering API. */
 export type Region = { readonly baseUrl: string; readonly authUrl: string; readonly realm: string };
@@ -31,7 +31,8 @@ export async function startSite(end: End, more: object = {}) {
   const job = acme.createJob({ status: 'Scheduled' });
   const upstream = configFor(sandbox, [acme]);
   const config = { ...upstream, apiKey: KEY, webhooks: { allowPrivateNetworks: true } };
-  const running = launchJobwire(['--config', writeConfig({ ...config, ...more }, end)], { end });
+  const file = writeConfig({ ...config, ...more }, end);
+  const running = launchJobwire(['--config', file], { command: builtProgram(), end });
   await running.said(/account\.baselined/);
   const url = await running.said(/HTTP API +(\S+)/);
   const env = { JOBWIRE_URL: url, JOBWIRE_API_KEY: KEY };

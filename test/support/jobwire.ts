@@ -5,7 +5,7 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { onTestFinished } from 'vitest';
+import { inject, onTestFinished } from 'vitest';
 import { type Sandbox, type SandboxOptions, startSandbox as start } from '../../sandbox/server.ts';
 import { createWorld, type SandboxAccount, type World } from '../../sandbox/world/world.ts';
 import { launch, type Running } from './command.ts';
@@ -57,11 +57,19 @@ export interface Jobwire extends Running {
   readonly url: string;
 }
 
-const PROGRAM = [resolve('node_modules/.bin/node'), 'local/main.ts'];
+/** `jobwire start` of the built package. It takes two thirds of the CPU time of a start from the sources. */
+export const builtProgram = (): readonly string[] => [
+  process.execPath,
+  join(inject('packageFolder'), 'cli', 'jobwire.js'),
+  'start',
+];
+
+/** `npm start`. */
+export const sourceProgram: readonly string[] = [resolve('node_modules/.bin/node'), 'local/main.ts'];
 
 /** Starts the program and waits for nothing: it may end by itself. */
 export function launchJobwire(args: readonly string[], options: StartOptions = {}): Running {
-  const { command = PROGRAM, end = onTestFinished, ...rest } = options;
+  const { command = sourceProgram, end = onTestFinished, ...rest } = options;
   const running = launch([...command, ...args], rest);
   end(async () => {
     running.child.kill('SIGKILL');
