@@ -495,7 +495,7 @@ describe('the API user', () => {
     shop.transport.email = () => ({ kind: 'accepted', providerId: 'p' });
     const { length } = shop.sms;
     shop.upstream.dispatch(three);
-    await shop.run(2 * 60);
+    await shop.run(10);
     expect([shop.emails.length, shop.sms.length]).toEqual([1, length]);
   });
 
@@ -516,7 +516,8 @@ describe('the API user', () => {
   test('costs quiet polls no list request and no job detail', async () => {
     const count = async (ownUser: boolean) => {
       const shop = await createShop({ settings: { ownUser } });
-      await shop.run(2 * 60);
+      // Reads of the user: with the second poll, and an hour later.
+      await shop.run(62);
       const { requests } = shop.rig.sandbox;
       return {
         others: [requests.count({ operation: 'activeJobs' }), requests.count({ operation: 'job' })],
@@ -539,7 +540,7 @@ describe('the API user', () => {
   test.each(failures)('keeps the last known consent while the lookup fails: %j', async (fault) => {
     const shop = await withUser({ jobs: [{}] });
     shop.rig.fault({ match: { operation: 'accountUser' }, fault });
-    await shop.run(3 * 60);
+    await shop.run(62);
     expect(await shop.read()).toMatchObject({ channels: ['email', 'sms'] });
     shop.upstream.dispatch(shop.job);
     await shop.run(SENT);
