@@ -181,9 +181,9 @@ async function moveResults(at: number): Promise<void> {
     const book = books[which];
     book?.add(
       [-3, -2, -1, 0].flatMap((ahead) =>
-        (['created', 'dispatched', 'onTime'] as const).map((figure) => ({
+        (['created', 'dispatched', 'onTime'] as const).map((total) => ({
           day: day(ahead),
-          figure,
+          total,
           by: 1 as const,
         })),
       ),

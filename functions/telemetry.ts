@@ -135,7 +135,7 @@ export function createTelemetry(service: string, cell: { readonly stage: string;
       addIfAny({ Ticks: whole ? 1 : 0, UpstreamOutage: outage ? 1 : 0 });
     },
     poll(report, { lagMs }) {
-      const { outcome, outage, announced, upstreamErrors } = report;
+      const { outcome, outage, accountEvents, upstreamErrors } = report;
       const failed = outcome === 'failed';
       logger[failed ? 'warn' : 'info']('poll', { ...report, lagMs });
       if (outcome === 'skipped') return;
@@ -150,9 +150,9 @@ export function createTelemetry(service: string, cell: { readonly stage: string;
         UnresolvedDepartures: report.unresolved ?? 0,
         EventsCommitted: report.events,
         TokenRefusals: (upstreamErrors.unauthorized ?? 0) + (upstreamErrors.credentials_rejected ?? 0),
-        CredentialsRejected: announced.includes('account.credentials_rejected') ? 1 : 0,
-        IdentityMismatches: announced.includes('account.identity_mismatch') ? 1 : 0,
-        AccountsQuarantined: announced.includes('account.quarantined') ? 1 : 0,
+        CredentialsRejected: accountEvents.includes('account.credentials_rejected') ? 1 : 0,
+        IdentityMismatches: accountEvents.includes('account.identity_mismatch') ? 1 : 0,
+        AccountsQuarantined: accountEvents.includes('account.quarantined') ? 1 : 0,
       });
       addUpstreamErrors(upstreamErrors);
     },

@@ -5,7 +5,7 @@
 import * as z from 'zod';
 
 /** A time: epoch ms in a record, ISO 8601 in a response. */
-export const instant = z
+export const timestamp = z
   .codec(z.iso.datetime(), z.number(), {
     decode: (text) => Date.parse(text),
     encode: (ms) => new Date(ms).toISOString(),

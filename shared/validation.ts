@@ -59,7 +59,7 @@ export const typePatterns = z
   .min(1, 'must name at least one type');
 
 /** A time in ISO 8601. */
-export const instant = z.iso.datetime({
+export const timestamp = z.iso.datetime({
   offset: true,
   error: 'must be a timestamp such as 2026-03-02T08:00:00Z',
 });

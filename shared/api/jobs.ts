@@ -4,7 +4,7 @@ import { toStatus } from '../accounts/accounts.ts';
 import { JobSummary } from '../events/catalogue.ts';
 import { parseCursor } from '../log/head.ts';
 import type { EventLog } from '../log/log.ts';
-import { instant } from '../representation.ts';
+import { timestamp } from '../representation.ts';
 import {
   type JobRange,
   jobsAwaited,
@@ -19,7 +19,7 @@ import { type AccountRef, keys, snapshotPk, stateSchema } from '../storage/schem
 import type { Item, Table } from '../storage/table.ts';
 import { sinceListed } from '../tracking/diff/step.ts';
 import { type Ending, type Snapshot, summarize, toDispatchedDay, toSnapshot } from '../tracking/snapshot.ts';
-import { readInstants } from '../tracking/timestamps.ts';
+import { readTimes } from '../tracking/timestamps.ts';
 import { formatPlace, type Gone, locate } from './feed.ts';
 import { nextCursor } from './parameters.ts';
 
@@ -40,7 +40,7 @@ export const JobEntry = z
       .nullable()
       .describe('Outcome of the job, after the corresponding event was emitted. `null`: not ended.'),
     late: z.boolean().describe('Whether the job is open and was observed undispatched after its due time.'),
-    lastListedAt: instant.nullable().describe('Last time at which the job was in the list of active jobs.'),
+    lastListedAt: timestamp.nullable().describe('Last time at which the job was in the list of active jobs.'),
   })
   .meta({ id: 'JobEntry', description: 'A job as last observed.' });
 export type JobEntry = z.infer<typeof JobEntry>;
@@ -49,7 +49,7 @@ export type JobEntry = z.infer<typeof JobEntry>;
 export const JobRecord = z
   .object({
     ...JobEntry.shape,
-    detailAt: instant.nullable().describe('Time of the last detail fetch. `null`: never fetched.'),
+    detailAt: timestamp.nullable().describe('Time of the last detail fetch. `null`: never fetched.'),
     lines: z
       .array(
         z.object({
@@ -298,7 +298,7 @@ function isUndispatched({ ended, settling }: Snapshot, job: JobSummary): boolean
 function isLate(snapshot: Snapshot, job: JobSummary, lastGood: number | null): boolean {
   const { dateDue } = job;
   if (!isUndispatched(snapshot, job) || dateDue === null || snapshot.list === null) return false;
-  const due = readInstants(dateDue, snapshot.detail?.timezone ?? null, { midnightIsEndOfDay: true });
+  const due = readTimes(dateDue, snapshot.detail?.timezone ?? null, { midnightIsEndOfDay: true });
   return due !== undefined && lastSeenListed(snapshot, lastGood) > due.latest;
 }
 

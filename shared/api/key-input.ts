@@ -1,6 +1,6 @@
 /** Schemas of API keys. Free of Node, because web pages use them too. */
 import * as z from 'zod';
-import { id as accountId, instant } from '../validation.ts';
+import { id as accountId, timestamp } from '../validation.ts';
 
 /** Roles, in ascending order of permissions. */
 export const ROLES = ['read', 'operate', 'admin'] as const;
@@ -27,7 +27,7 @@ export const NewKey = z
       .nullable()
       .optional()
       .describe('Ids of the accounts of the key, registered or not. `null` or absent: all accounts.'),
-    expiresAt: instant.optional().describe('Time at which the key expires. Default: never.'),
+    expiresAt: timestamp.optional().describe('Time at which the key expires. Default: never.'),
   })
   .meta({ id: 'NewKey' });
 export type NewKey = z.infer<typeof NewKey>;

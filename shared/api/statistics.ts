@@ -1,18 +1,18 @@
 /** Statistics: daily roll-ups of the log and counts of open jobs. docs/truth.md defines them. */
 import * as z from 'zod';
 import { toStatus } from '../accounts/accounts.ts';
-import { instant } from '../representation.ts';
+import { timestamp } from '../representation.ts';
 import { type AccountRef, keys, openJobsPk, rollupPk } from '../storage/schema.ts';
 import type { Item, Table } from '../storage/table.ts';
-import { type OpenFigures, toOpenFigures } from '../tracking/open-jobs.ts';
-import { addFigures, dayOfRollup, noFigures, toFigures } from '../tracking/rollups.ts';
+import { type OpenJobCounts, toOpenJobCounts } from '../tracking/open-jobs.ts';
+import { addTotals, createTotals, dayOfRollup, toTotals } from '../tracking/rollups.ts';
 
 // Shapes
 
 const count = z.int().min(0);
 const day = z.iso.date();
 
-const figures = {
+const totals = {
   created: count.describe(
     'Number of jobs created on this day (`dateIn`) for which `job.created` was emitted.',
   ),
@@ -34,12 +34,12 @@ const figures = {
 export const Rollup = z
   .object({
     day: day.describe('Calendar day at the production location of the job. UTC if its time zone is unknown.'),
-    ...figures,
+    ...totals,
   })
   .meta({ id: 'Rollup', description: 'Statistics of a day.' });
 export type Rollup = z.infer<typeof Rollup>;
 
-const RollupTotal = z.object(figures).meta({ id: 'RollupTotal', description: 'Totals of several days.' });
+const RollupTotal = z.object(totals).meta({ id: 'RollupTotal', description: 'Totals of several days.' });
 
 const region = z.string().describe('Name of the region.');
 const account = z.string().describe('Id of the account.');
@@ -63,7 +63,7 @@ export const RegionRollups = z
   .object({
     ...range,
     accounts: z
-      .array(z.object({ account, ...figures }))
+      .array(z.object({ account, ...totals }))
       .describe('Totals of all days by account, ordered by id. Accounts without events are left out.'),
   })
   .meta({ id: 'RegionRollups', description: 'Daily statistics of all accounts of a region.' });
@@ -100,14 +100,14 @@ const openChart = {
   dueLater: count.describe('Number of undispatched jobs due after these days.'),
   withoutDueDate: count.describe('Number of undispatched jobs without a readable due date.'),
 };
-const changedAt = instant.describe('Start of the scan of the list that first returned these counts.');
+const changedAt = timestamp.describe('Start of the scan of the list that first returned these counts.');
 
 /** Open-job counts of an account. */
 export const OpenJobs = z
   .object({
     region,
     account,
-    observedThrough: instant
+    observedThrough: timestamp
       .nullable()
       .describe('Start of the last complete scan of the list. Later changes are not included.'),
     changedAt,
@@ -173,10 +173,10 @@ export async function readRegionRollups(
       days.map(async (one) => [one, await table.query({ pk: rollupPk(region, one) })] as const),
     ),
   );
-  const byAccount = new Map<string, ReturnType<typeof noFigures>>();
+  const byAccount = new Map<string, ReturnType<typeof createTotals>>();
   for (const item of [...byDay.values()].flat()) {
-    const sum = byAccount.get(item.sk) ?? noFigures();
-    addFigures(sum, toFigures(item));
+    const sum = byAccount.get(item.sk) ?? createTotals();
+    addTotals(sum, toTotals(item));
     byAccount.set(item.sk, sum);
   }
   const accounts = [...byAccount]
@@ -196,11 +196,11 @@ function sumDays(
   days: readonly string[],
   byDay: ReadonlyMap<string, readonly Item[]>,
 ): Pick<RegionRollups, 'days' | 'total'> {
-  const total = noFigures();
+  const total = createTotals();
   const rows = days.map((one) => {
-    const sum = noFigures();
-    for (const item of byDay.get(one) ?? []) addFigures(sum, toFigures(item));
-    addFigures(total, sum);
+    const sum = createTotals();
+    for (const item of byDay.get(one) ?? []) addTotals(sum, toTotals(item));
+    addTotals(total, sum);
     return { day: one, ...sum };
   });
   return { days: rows, total };
@@ -221,7 +221,7 @@ export async function readOpenJobs(deps: FigureDeps, ref: AccountRef): Promise<O
     deps.table.get(keys.status(ref)),
   ]);
   if (!item) return undefined;
-  const stored = toOpenFigures(item);
+  const stored = toOpenJobCounts(item);
   const through = status ? toStatus(status).lastGoodCrawlStartedAt : null;
   const { region, account } = ref;
   return {
@@ -229,7 +229,7 @@ export async function readOpenJobs(deps: FigureDeps, ref: AccountRef): Promise<O
     account,
     observedThrough: through,
     changedAt: stored.changedAt,
-    ...toChart([stored.figures], deps.now()),
+    ...toChart([stored.counts], deps.now()),
   };
 }
 
@@ -237,14 +237,14 @@ export async function readOpenJobs(deps: FigureDeps, ref: AccountRef): Promise<O
 export async function readRegionOpenJobs(deps: FigureDeps, region: string): Promise<RegionOpenJobs> {
   const now = deps.now();
   const items = await deps.table.query({ pk: openJobsPk(region) });
-  const all = items.map((item) => ({ account: item.sk, ...toOpenFigures(item) }));
+  const all = items.map((item) => ({ account: item.sk, ...toOpenJobCounts(item) }));
   return {
     region,
     ...toChart(
-      all.map(({ figures: its }) => its),
+      all.map(({ counts: its }) => its),
       now,
     ),
-    accounts: all.map(({ account, changedAt: at, figures: its }) => ({
+    accounts: all.map(({ account, changedAt: at, counts: its }) => ({
       account,
       changedAt: at,
       jobs: its.jobs,
@@ -254,8 +254,8 @@ export async function readRegionOpenJobs(deps: FigureDeps, region: string): Prom
   };
 }
 
-function toChart(all: readonly OpenFigures[], now: number): Pick<RegionOpenJobs, keyof typeof openChart> {
-  const sum = (of: (figures: OpenFigures) => number): number => all.reduce((so, one) => so + of(one), 0);
+function toChart(all: readonly OpenJobCounts[], now: number): Pick<RegionOpenJobs, keyof typeof openChart> {
+  const sum = (of: (counts: OpenJobCounts) => number): number => all.reduce((so, one) => so + of(one), 0);
   const statuses = new Map<string | null, number>();
   const days = new Map<string, { jobs: number; late: number }>();
   for (const { statuses: its, dueDays } of all) {
@@ -284,7 +284,7 @@ function toChart(all: readonly OpenFigures[], now: number): Pick<RegionOpenJobs,
   };
 }
 
-function countLate({ dueDays, dueEarlier }: OpenFigures, now: number): number {
+function countLate({ dueDays, dueEarlier }: OpenJobCounts, now: number): number {
   const due = dueDays.flatMap(([, its]) => its);
   return dueEarlier + due.reduce((sum, [dueAt, jobs]) => sum + (dueAt < now ? jobs : 0), 0);
 }

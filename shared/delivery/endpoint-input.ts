@@ -9,7 +9,7 @@ import {
   endpointId,
   existingId,
   id,
-  instant,
+  timestamp,
   nullableFields,
   typePatterns,
   webhookSecret,
@@ -160,7 +160,7 @@ const cursorsByAccount = z
   .refine((cursors) => Object.keys(cursors).length > 0, 'must name at least one account');
 
 const range = {
-  at: z.strictObject({ at: instant.describe('Events at or after this time.') }),
+  at: z.strictObject({ at: timestamp.describe('Events at or after this time.') }),
   cursors: z.strictObject({
     cursors: cursorsByAccount.describe('Cursor by account id: `{ "acme": "e1.17" }`.'),
   }),

@@ -1,6 +1,6 @@
 /** Endpoints and deliveries as returned by the API, without secrets. Their records have the same fields, with times as epoch ms. */
 import * as z from 'zod';
-import { count, instant, type RecordOf } from '../representation.ts';
+import { count, type RecordOf, timestamp } from '../representation.ts';
 
 const eventId = z.string().describe('Id of the event: `<account>.<epoch>.<sequence>`.');
 const account = z.string().describe('Id of the account. `_cell` for the log of the region.');
@@ -55,8 +55,8 @@ export const Endpoint = z
         'Whether the endpoint is managed by the API. `false`: defined by the configuration, or built in.',
       ),
     revision: count.describe('Revision, incremented with each change. Value of the `ETag`.'),
-    createdAt: instant.nullable().describe('Creation time. `null`: not created by the API.'),
-    changedAt: instant.nullable().describe('Time of the last change.'),
+    createdAt: timestamp.nullable().describe('Creation time. `null`: not created by the API.'),
+    changedAt: timestamp.nullable().describe('Time of the last change.'),
   })
   .meta({ id: 'Endpoint' });
 
@@ -70,17 +70,17 @@ export const EndpointHealth = z
       .describe(
         'State of deliveries. `failing`: nothing has been delivered since the last failure. `disabled`: nothing is sent until the endpoint is enabled.',
       ),
-    waitUntil: instant.nullable().describe('Time of the next attempt after a failure.'),
+    waitUntil: timestamp.nullable().describe('Time of the next attempt after a failure.'),
     problem: z.string().nullable().describe('Error message of the current problem.'),
-    failingSince: instant.nullable().describe('Start of the current series of failures.'),
-    disabledAt: instant.nullable().describe('Time at which the endpoint was disabled.'),
-    lastDeliveredAt: instant.nullable().describe('Time of the last successful delivery.'),
-    lastFailedAt: instant.nullable().describe('Time of the last failed attempt.'),
+    failingSince: timestamp.nullable().describe('Start of the current series of failures.'),
+    disabledAt: timestamp.nullable().describe('Time at which the endpoint was disabled.'),
+    lastDeliveredAt: timestamp.nullable().describe('Time of the last successful delivery.'),
+    lastFailedAt: timestamp.nullable().describe('Time of the last failed attempt.'),
     lost: count.describe('Number of events that expired before they were delivered.'),
     parked: z
       .object({
         count: count.describe('Number of parked events.'),
-        oldestAt: instant.nullable().describe('Time at which the oldest parked event was parked.'),
+        oldestAt: timestamp.nullable().describe('Time at which the oldest parked event was parked.'),
       })
       .describe(
         'Parked events: rejected by the endpoint, or waiting behind a rejected event of the same job.',
@@ -89,7 +89,7 @@ export const EndpointHealth = z
     backlog: z
       .object({
         events: count.describe('Number of events.'),
-        oldestAt: instant.nullable().describe('Time of the oldest event.'),
+        oldestAt: timestamp.nullable().describe('Time of the oldest event.'),
         accounts: z
           .array(z.object({ account, events: count.describe('Number of events in the log of the account.') }))
           .describe('Some accounts with the largest backlogs.'),
@@ -107,7 +107,7 @@ export const EndpointHealth = z
         p50Ms: z.number().nullable().describe('Median latency of successful attempts, in milliseconds.'),
         p95Ms: z.number().nullable().describe('95th percentile of the latency, in milliseconds.'),
         lastError: z
-          .object({ at: instant, reason: z.string().describe('Error message.') })
+          .object({ at: timestamp, reason: z.string().describe('Error message.') })
           .nullable()
           .describe('Last failed attempt.'),
       })
@@ -127,7 +127,7 @@ export const Delivery = z
     account,
     sequence,
     jobNumber,
-    at: instant.describe('Start of the attempt.'),
+    at: timestamp.describe('Start of the attempt.'),
     latencyMs: z.number().describe('Duration of the attempt, in milliseconds.'),
     outcome: z
       .enum(['delivered', 'rejected', 'retry'])
@@ -147,7 +147,7 @@ const commonFields = {
   account,
   sequence,
   jobNumber,
-  parkedAt: instant.describe('Time at which the event was parked.'),
+  parkedAt: timestamp.describe('Time at which the event was parked.'),
   attempts: count.describe(
     'Number of rejected attempts. 0: the event waits behind another event of its job.',
   ),
@@ -161,7 +161,7 @@ export const ParkedEvent = z
     lane: z
       .string()
       .describe('Lane of the event: events of one lane, for example of one job, are delivered in order.'),
-    retryAt: instant
+    retryAt: timestamp
       .nullable()
       .describe('Time of the next attempt. `null`: the event waits behind another event of its lane.'),
   })
@@ -175,7 +175,7 @@ export const DeadEvent = z
   .object({
     ...commonFields,
     lane: ParkedEvent.shape.lane,
-    diedAt: instant.describe('Time of the last attempt.'),
+    diedAt: timestamp.describe('Time of the last attempt.'),
   })
   .meta({ id: 'DeadEvent', description: 'An event rejected on the last attempt. Kept for 90 days.' });
 
@@ -196,8 +196,8 @@ export const Replay = z
     failed: count.describe('Number of rejected events. These are not parked.'),
     skipped: count.describe('Number of events excluded by filters.'),
     truncatedAccounts,
-    startedAt: instant.describe('Start of the replay.'),
-    finishedAt: instant.nullable().describe('Time of completion or cancellation. `null`: in progress.'),
+    startedAt: timestamp.describe('Start of the replay.'),
+    finishedAt: timestamp.nullable().describe('Time of completion or cancellation. `null`: in progress.'),
   })
   .meta({ id: 'Replay', description: 'A range of the logs that is sent to an endpoint again.' });
 

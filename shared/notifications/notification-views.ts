@@ -1,6 +1,6 @@
 /** Notification resources as returned by the API. Their records have the same fields, with times as epoch ms. */
 import * as z from 'zod';
-import { count, instant, type RecordOf } from '../representation.ts';
+import { count, type RecordOf, timestamp } from '../representation.ts';
 import {
   channels,
   locales,
@@ -39,7 +39,7 @@ const zone = z.string().describe('IANA name of a time zone, for example `Pacific
 export const NotificationSettings = z
   .object({
     enabled: z.boolean().describe('Whether customers of the account are notified.'),
-    since: instant
+    since: timestamp
       .nullable()
       .describe(
         'Time since which notifications are enabled. Earlier changes are not sent. `null` if never enabled.',
@@ -109,7 +109,7 @@ export const Recipient = z
     source: z
       .enum(['manual', 'upstream'])
       .describe('`upstream`: created from the settings of the API user upstream.'),
-    createdAt: instant,
+    createdAt: timestamp,
     revision,
   })
   .meta({ id: 'Recipient' });
@@ -144,9 +144,9 @@ export const Message = z
       .nullable()
       .describe(`Reason why the message was not sent or failed. ${describeValues(messageReasons)}`),
     detail: z.string().nullable().describe('Details of the reason.'),
-    createdAt: instant,
-    dueAt: instant.nullable().describe('Scheduled time.'),
-    sentAt: instant.nullable(),
+    createdAt: timestamp,
+    dueAt: timestamp.nullable().describe('Scheduled time.'),
+    sentAt: timestamp.nullable(),
     attempts: count.describe('Number of attempts.'),
     repeats: count.describe('Number of times an e-mail was sent again because its outcome was unknown.'),
     providerId: z.string().nullable().describe('Id assigned by the mail server or SMS service.'),
@@ -162,7 +162,7 @@ export type Message = RecordOf<typeof Message>;
 export const Upcoming = z
   .object({
     kind,
-    dueAt: instant.describe('End of the window.'),
+    dueAt: timestamp.describe('End of the window.'),
     jobs: z.array(z.int()).describe('Numbers of the jobs in the upcoming message.'),
   })
   .meta({ id: 'UpcomingMessage' });
@@ -171,7 +171,7 @@ export type Upcoming = RecordOf<typeof Upcoming>;
 
 const place = { kind, channel, locale };
 const custom = z.boolean().describe('Whether it is a custom template of the account.');
-const changedAt = instant.nullable().describe('Time of the last change. `null` for a default template.');
+const changedAt = timestamp.nullable().describe('Time of the last change. `null` for a default template.');
 
 /** An entry in the list of templates. */
 export const ListedTemplate = z.object({ ...place, custom, changedAt }).meta({ id: 'ListedTemplate' });
@@ -229,9 +229,9 @@ export const Suppression = z
     channel,
     address: z.string().nullable().describe('Masked address.'),
     reason: z.enum(suppressionReasons).describe(describeValues(suppressionDescriptions)),
-    since: instant,
+    since: timestamp,
     reasons: z
-      .array(z.object({ reason: z.enum(suppressionReasons), since: instant }))
+      .array(z.object({ reason: z.enum(suppressionReasons), since: timestamp }))
       .describe('All reasons for the suppression.'),
   })
   .meta({ id: 'Suppression' });

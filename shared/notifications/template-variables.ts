@@ -2,7 +2,7 @@
  * Variables of templates: customer text sanitized for one line, dates as text, and each parcel once, with its jobs. All values are plain
  * text, which the channel escapes.
  */
-import { dayNamed, readInstants } from '../tracking/timestamps.ts';
+import { dayNamed, readTimes } from '../tracking/timestamps.ts';
 import type { Branding } from './records.ts';
 import { texts } from './texts/texts.ts';
 import type { JobFacts, Locale, NoticeContent, NoticeKind, Parcel } from './types.ts';
@@ -342,7 +342,7 @@ function formatDay(
 /** Returns the time of day with a leading comma. Empty for midnight, which means the whole day. */
 function formatTime(value: string, locale: Locale, zone: string): string {
   const [, time, offset] = /[T ](\d\d:\d\d)[^Z+-]*(Z|[+-].*)?$/i.exec(value.trim()) ?? [];
-  const reading = time === undefined || time === '00:00' ? undefined : readInstants(value, 'UTC');
+  const reading = time === undefined || time === '00:00' ? undefined : readTimes(value, 'UTC');
   if (!reading) return '';
   return `, ${getFormat(locale, offset === undefined ? 'UTC' : zone, 'time').format(reading.earliest)}`;
 }

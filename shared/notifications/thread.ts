@@ -9,7 +9,7 @@
  * order of events of different jobs nor their delay matters. Events of one job arrive in order and may repeat: each job has the mark of the
  * last event that changed it.
  */
-import { dayNamed, readInstants, sameTime } from '../tracking/timestamps.ts';
+import { dayNamed, readTimes, sameTime } from '../tracking/timestamps.ts';
 import { type Mark, parcelKey, type ThreadEvent, truncate } from './thread-event.ts';
 import {
   type JobFacts,
@@ -273,7 +273,7 @@ function isDispatched({ out, dispatched }: ThreadJob): boolean {
 
 /** Returns a dispatch, with the latest time that its date can mean. */
 function toDispatch(out: string | null, zone: string | null): Pick<ThreadJob, 'out' | 'outBy'> {
-  const latest = out === null ? undefined : readInstants(out, zone, { midnightIsEndOfDay: true })?.latest;
+  const latest = out === null ? undefined : readTimes(out, zone, { midnightIsEndOfDay: true })?.latest;
   return { out, ...(latest === undefined ? {} : { outBy: latest }) };
 }
 

@@ -152,13 +152,13 @@ export function transition(
       });
       const retryAfterMs = result.problem instanceof OrderingError ? (result.problem.retryAfterMs ?? 0) : 0;
       const asked = Math.min(retryAfterMs, MAX_ASKED_MS);
-      const refused = isRefusal(result.problem);
+      const rejectedNow = isRefusal(result.problem);
       // Only an answer proves that the credentials are valid again. A failure before an answer proves
       // nothing.
-      const rejected = refused || (wereRejected && !result.accepted);
+      const rejected = rejectedNow || (wereRejected && !result.accepted);
       const failing = !rejected && consecutiveFailures >= before.failuresBeforeAlarm;
       const alarmed = status.alarmed || (failing && !regionFails);
-      if (refused && !wereRejected) {
+      if (rejectedNow && !wereRejected) {
         events.push({ type: 'account.credentials_rejected', time: now, data: { reason: problem } });
       }
       if (wereRejected && !rejected) {
@@ -200,8 +200,8 @@ function quarantine(
   events: EventDraft[],
 ): number | null {
   if (absence?.ruling === 'quarantine' && since === null) {
-    const { listed: openJobs, suspected, contradictory, announced } = absence.counts;
-    const data = { openJobs, suspected, contradictory, reported: announced };
+    const { listed: openJobs, suspected, contradictory, reported } = absence.counts;
+    const data = { openJobs, suspected, contradictory, reported };
     events.push({ type: 'account.quarantined', time: now, data });
     return now;
   }

@@ -41,7 +41,7 @@ export type Verdict =
   | { readonly kind: 'listed' }
   /** The job left the list: its detail shows the dispatch, or it is among the closed jobs, or both. */
   | { readonly kind: 'left'; readonly closed: boolean }
-  /** The job looks cancelled or unavailable. A later poll must confirm it. */
+  /** The job seems cancelled or unavailable. A later poll must confirm it. */
   | { readonly kind: 'suspected'; readonly as: Exclude<Ending, 'closed'> }
   /** The job detail shows the dispatch. Whether the job is still listed cannot be determined. */
   | { readonly kind: 'dispatched' }
@@ -57,7 +57,7 @@ export type Verdict =
  * in it and would look closed. Therefore, a job found there is searched for in the active list once more.
  *
  * Throws if a request is not answered: then nothing is known, with two exceptions. The job detail proves a
- * dispatch whatever the lists contain. If the content of the lists makes the searches fail, the dispatch is
+ * dispatch regardless of the lists. If the content of the lists makes the searches fail, the dispatch is
  * reported without them. And if only the detail cannot be read, the lists prove that the job is active or
  * closed.
  */
@@ -109,7 +109,7 @@ async function searchInstead(
 ): Promise<Evidence> {
   const found = await searchLists(client, jobNumber, signal);
   const { active, closed } = found;
-  // The requests above were sent, so that the investigation is repeated later, whatever the fault.
+  // The requests above were sent, so that the investigation is repeated later after any fault.
   if (!active.found && !closed) throw new Error(detailProblem.message, { cause: detailProblem });
   const look: Look = { ...active.look, askedAt: found.askedAt };
   const unread = { detail: null, detailLook: look, detailProblem };
@@ -183,7 +183,7 @@ export function judge(evidence: Evidence, wasDispatched = false): Verdict {
     return amongClosed ? { kind: 'contradictory' } : { kind: 'suspected', as: 'unavailable' };
   if (detail.dateOut !== null) return { kind: 'left', closed: amongClosed };
   if (amongClosed) return { kind: 'left', closed: true };
-  // Cancelling locks a job. An editable job was therefore not cancelled, whatever else keeps it out of both
+  // Cancelling locks a job. An editable job was therefore not cancelled, although it is missing from both
   // lists.
   if (detail.canEdit === true) return { kind: 'contradictory' };
   // Only a job that is not in production yet can be cancelled. A returned job is locked as well.

@@ -35,7 +35,7 @@ export interface FetchContext extends ApplyContext {
   readonly index: JobIndex;
   readonly statuses: StatusNames;
   readonly signal: AbortSignal;
-  /** Returns the current time (epoch ms). From `stopAt` on, only `looksPerPoll` fetches are made. */
+  /** Returns the current time (epoch ms). From `stopAt` on, only `fetchesPerPoll` fetches are sent. */
   readonly now: () => number;
   readonly stopAt: number;
 }
@@ -46,7 +46,7 @@ export interface FetchResult {
    * Number of fetches performed. `left` is the number of fetches that stay owed, because they were not
    * answered or exceed the budget.
    */
-  readonly made: number;
+  readonly fetched: number;
   readonly left: number;
   /** First error of a fetch. */
   readonly problem?: unknown;
@@ -76,31 +76,31 @@ const TAKEN_ON_AFTER_MS = 3_600_000;
 const TAKEN_ON_AFTER_TRIES = 3;
 /** Number of failed fetches in a row after which the status reports the job. */
 const REPORTED_AFTER_TRIES = 2;
-/** A backlog is worked off by this share in each poll, but by `looksPerPoll` times the factor at most. */
+/** A backlog is worked off by this share in each poll, but by `fetchesPerPoll` times the factor at most. */
 const BACKLOG_SHARE = 0.25;
 const MAX_BUDGET_FACTOR = 10;
-/** Share of the budget for the longest waiting, whatever their urgency. */
+/** Share of the budget for the longest waiting, regardless of urgency. */
 const FAIR_SHARE = 0.25;
 
 /**
  * Returns the jobs to fetch in this poll, in order, and how many more are owed. Jobs of the rotation are
- * fetched only if the others leave room within `looksPerPoll`. Pure.
+ * fetched only if the others leave room within `fetchesPerPoll`. Pure.
  */
 export function selectFetches(
   works: Iterable<Work>,
-  looksPerPoll: number,
+  fetchesPerPoll: number,
 ): { readonly queue: readonly Work[]; readonly left: number } {
   const due = [...works].filter((work) => work.lookSince !== undefined);
   const byWaiting = (a: Work, b: Work) => (a.lookSince ?? 0) - (b.lookSince ?? 0);
   const owed = due.filter(({ rotated }) => !rotated).sort(byWaiting);
   const size = Math.min(
-    Math.max(looksPerPoll, Math.ceil(owed.length * BACKLOG_SHARE)),
-    looksPerPoll * MAX_BUDGET_FACTOR,
+    Math.max(fetchesPerPoll, Math.ceil(owed.length * BACKLOG_SHARE)),
+    fetchesPerPoll * MAX_BUDGET_FACTOR,
   );
   const urgent = owed.filter(isUrgent).slice(0, Math.ceil(size * (1 - FAIR_SHARE)));
   const first = new Set(urgent);
   const queue = [...urgent, ...owed.filter((work) => !first.has(work))].slice(0, size);
-  const room = Math.max(0, looksPerPoll - owed.length);
+  const room = Math.max(0, fetchesPerPoll - owed.length);
   return {
     queue: [...queue, ...due.filter(({ rotated }) => rotated).slice(0, room)],
     left: owed.length - queue.length,
@@ -117,12 +117,12 @@ function isUrgent({ listed, snapshot, hinted }: Work): boolean {
  * combined result of all fetches (rule 10). Never throws for upstream faults.
  */
 export async function fetchJobs(works: Iterable<Work>, context: FetchContext): Promise<FetchResult> {
-  const { looksPerPoll } = context.settings;
-  const selected = selectFetches(works, looksPerPoll);
+  const { fetchesPerPoll } = context.settings;
+  const selected = selectFetches(works, fetchesPerPoll);
   const queue = [...selected.queue];
   let { left } = selected;
-  let made = 0;
-  let refused = false;
+  let fetched = 0;
+  let rejected = false;
   let problem: unknown;
   let detailProblem: OrderingError | undefined;
   const gone: Gone[] = [];
@@ -136,20 +136,20 @@ export async function fetchJobs(works: Iterable<Work>, context: FetchContext): P
   const fetchNext = async (work: Work): Promise<void> => {
     const { jobNumber } = work;
     try {
-      made += 1;
-      const fetched = await fetchJob(work, context, searchesWork);
-      if (fetched.gone) gone.push(fetched.gone);
-      if (fetched.detailProblem) {
-        problem ??= fetched.detailProblem;
-        detailProblem = fetched.detailProblem;
+      fetched += 1;
+      const result = await fetchJob(work, context, searchesWork);
+      if (result.gone) gone.push(result.gone);
+      if (result.detailProblem) {
+        problem ??= result.detailProblem;
+        detailProblem = result.detailProblem;
         unreadable.push(jobNumber);
       } else readable.push(jobNumber);
     } catch (cause) {
       left += 1;
       problem ??= cause;
-      refused ||= isRefusal(cause);
+      rejected ||= isRefusal(cause);
       if (cause instanceof OrderingError && cause.notSent) {
-        made -= 1;
+        fetched -= 1;
         return;
       }
       // The end of the poll's own time proves nothing about the job.
@@ -164,14 +164,14 @@ export async function fetchJobs(works: Iterable<Work>, context: FetchContext): P
   };
   const fetchOn = async (): Promise<void> => {
     for (let work = queue.shift(); work; work = queue.shift()) {
-      const late = made >= looksPerPoll && context.now() >= context.stopAt;
-      if (!refused && !late && !context.signal.aborted) await fetchNext(work);
+      const late = fetched >= fetchesPerPoll && context.now() >= context.stopAt;
+      if (!rejected && !late && !context.signal.aborted) await fetchNext(work);
       else if (!work.rotated) left += 1;
     }
   };
   await Promise.all(Array.from({ length: CONCURRENCY }, fetchOn));
   return {
-    ...{ made, left, gone, unreadable, readable },
+    ...{ fetched, left, gone, unreadable, readable },
     ...(problem === undefined ? {} : { problem }),
     ...(detailProblem && { detailProblem }),
   };
@@ -189,9 +189,9 @@ function controlJob({ seen, index }: FetchContext): number | undefined {
 }
 
 /** Emits confirmed negative verdicts, or holds them up. Held up, none of the evidence is applied. */
-export function conclude(gone: readonly Gone[], may: 'announce' | 'hold up', context: ApplyContext): void {
+export function conclude(gone: readonly Gone[], may: 'emit' | 'hold', context: ApplyContext): void {
   for (const { work, as, evidence } of gone) {
-    if (may === 'hold up') {
+    if (may === 'hold') {
       work.snapshot = heldUp(work.snapshot, context);
       continue;
     }

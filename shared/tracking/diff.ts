@@ -20,14 +20,14 @@
  * Evidence (rule 13): `since` is a time at which the view that contains the change was observed without it,
  * or an earlier time.
  */
-import { applyProof, asAnnounced, createSnapshot, proveCreated } from './diff/creation.ts';
+import { applyProof, asEmitted, createSnapshot, proveCreated } from './diff/creation.ts';
 import {
   applyDetailDispatch,
   applyDetailTracking,
   applyDispatchDate,
   applyTracking,
   dropRevoked,
-  retainAnnounced,
+  retainEmitted,
 } from './diff/dispatch.ts';
 import {
   addToUpdated,
@@ -68,7 +68,7 @@ export function applyListEntry(
     const first = createSnapshot(jobNumber, view, look);
     return buildStep(
       known.baselineStartedAt === null
-        ? { ...first, announced: asAnnounced(view) }
+        ? { ...first, announced: asEmitted(view) }
         : { ...first, unproven: look.askedAt, owed: { at: known.startedAt, tries: 0 } },
       look,
       null,
@@ -85,8 +85,8 @@ export function applyListEntry(
   const zone = before.detail?.timezone ?? null;
   const dispatch = applyDispatchDate(before.announced.dateOut, was?.dateOut ?? null, next.dateOut, zone);
   const tracking = applyTracking(before.announced.tracking, was?.tracking ?? [], next.tracking, []);
-  const announced = { ...before.announced, dateOut: dispatch.dateOut, tracking: tracking.announced };
-  const { believed, takenBack } = retainAnnounced(was, next, announced);
+  const announced = { ...before.announced, dateOut: dispatch.dateOut, tracking: tracking.emitted };
+  const { believed, takenBack } = retainEmitted(was, next, announced);
   const ahead = addListValues(before, next, look.answeredAt);
   const unsure = findIncomparable(before.detail, was ?? next, next, returns ? [] : before.unsure).filter(
     (field) => !(ahead && field in ahead),
@@ -142,7 +142,7 @@ export function applyListEntry(
  * the list, and from here on the detail is authoritative.
  *
  * For a job observed for the first time, the detail decides whether the job is new (rule 5): created after
- * the baseline, or only hidden until now. `open`: the list lacks a value that stays announced.
+ * the baseline, or only hidden until now. `open`: the list lacks a value that stays in the log.
  */
 export function applyDetail(
   before: Snapshot,
@@ -175,8 +175,8 @@ export function applyDetail(
   const first = proof?.created === true ? start.list : null;
   const dispatch = applyDetailDispatch(start, first, next, listed);
   const tracking = applyDetailTracking(start, first, next, listed);
-  const announced = { ...start.announced, dateOut: dispatch.dateOut, tracking: tracking.announced };
-  const { believed, takenBack } = retainAnnounced(was, { ...next, ...fields.kept }, announced);
+  const announced = { ...start.announced, dateOut: dispatch.dateOut, tracking: tracking.emitted };
+  const { believed, takenBack } = retainEmitted(was, { ...next, ...fields.kept }, announced);
   const list = start.list && dropRevoked(start.list, announced);
   const open =
     listed !== undefined &&
@@ -190,7 +190,7 @@ export function applyDetail(
     (!listed ||
       !list ||
       carryForwardMissing(list, listed.view).silent ||
-      retainAnnounced(list, listed.view, announced).takenBack);
+      retainEmitted(list, listed.view, announced).takenBack);
 
   const snapshot: Snapshot = {
     ...rest,
@@ -215,7 +215,7 @@ export function applyDetail(
       ? [{ type: 'job.invoiced', changes: { invoiceNumber: { from: null, to: next.invoiceNumber } } }]
       : [];
   const step = buildStep(
-    // The state of an old job that was only hidden counts as announced, including that it is overdue.
+    // The state of an old job that was only hidden counts as emitted, including that it is overdue.
     proof?.created === false && findOverdue(snapshot, look) ? markOverdue(snapshot) : snapshot,
     look,
     proof?.created ? proof.since : since,
@@ -239,7 +239,7 @@ export function applyDetail(
  */
 export function trackWithoutDetail(before: Snapshot, shown: ListView | null): Snapshot {
   const first = before.list ?? shown;
-  return { ...before, unproven: null, announced: first ? asAnnounced(first) : before.announced };
+  return { ...before, unproven: null, announced: first ? asEmitted(first) : before.announced };
 }
 
 /** Emits the events of a verdict about a job that left the list (rule 3), in the same form as all others. */

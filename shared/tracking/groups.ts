@@ -8,7 +8,7 @@
  *
  * A group contains the members that changed since tracking began. That is sufficient: a missing member is
  * found when upstream is queried, and is a member from then on. So the baseline writes no groups, and a
- * group complete by then is never announced. Marks are stored next to Head, so a poll finds them without a
+ * group complete by then is never emitted. Marks are stored next to Head, so a poll finds them without a
  * separate read.
  */
 import type { Observed } from '../events/catalogue.ts';
@@ -30,7 +30,7 @@ export interface Group {
   readonly orderGroup: string;
   readonly members: ReadonlyMap<number, MemberPhase>;
   /** Whether all members that count were dispatched and the event was emitted. */
-  readonly announced: boolean;
+  readonly emitted: boolean;
   /**
    * Whether the event was emitted before for a different set of members, or for members no longer
    * dispatched since.
@@ -89,7 +89,7 @@ export interface MembershipChange {
   readonly phase: MemberPhase | undefined;
   /** Time at which the change had not happened yet (epoch ms). `null` if not known. */
   readonly since: number | null;
-  /** Whether the change is not in the log: the job was only hidden, and its state counts as announced. */
+  /** Whether the change is not in the log: the job was only hidden, and its state counts as emitted. */
   readonly silent: boolean;
 }
 
@@ -113,24 +113,24 @@ export function withMember(
   const isOut = [...members.values()].includes('dispatched');
   return {
     ...group,
-    partial: isOut ? (group.partial ?? { since, done: group.announced || group.again }) : null,
+    partial: isOut ? (group.partial ?? { since, done: group.emitted || group.again }) : null,
     members: members.size > MAX_MEMBERS ? new Map() : members,
     tooLarge: group.tooLarge || members.size > MAX_MEMBERS,
-    announced: group.announced && !opened,
-    again: group.again || (group.announced && opened),
+    emitted: group.emitted && !opened,
+    again: group.again || (group.emitted && opened),
     since: since === null ? group.since : Math.max(since, group.since ?? 0),
   };
 }
 
 /** Returns whether all known members that count are dispatched and the event was not yet emitted. */
-export function isPending({ members, announced, tooLarge }: Group): boolean {
+export function isPending({ members, emitted, tooLarge }: Group): boolean {
   const phases = [...members.values()];
-  return !announced && !tooLarge && phases.includes('dispatched') && !phases.includes('open');
+  return !emitted && !tooLarge && phases.includes('dispatched') && !phases.includes('open');
 }
 
 /** Returns whether some known members are dispatched and others open, and no event was emitted for the group yet. */
-export function isPartial({ members, announced, again, partial, tooLarge }: Group): boolean {
-  const isDone = announced || again || tooLarge || partial === null || partial.done;
+export function isPartial({ members, emitted, again, partial, tooLarge }: Group): boolean {
+  const isDone = emitted || again || tooLarge || partial === null || partial.done;
   return !isDone && [...members.values()].includes('open');
 }
 
@@ -176,7 +176,7 @@ export function judgeGroup(
   if (after.tooLarge || open) return { kind: 'open', group: after };
   // An answer without any dispatch that the log contains, or without an open member, describes another time or other jobs.
   if (unseen || !isEvidence || [...after.members.values()].includes('open')) return { kind: 'unproven' };
-  return { kind: 'complete', group: { ...after, announced: true } };
+  return { kind: 'complete', group: { ...after, emitted: true } };
 }
 
 /**
@@ -348,7 +348,7 @@ export class PollGroups {
   }
 
   get(orderGroup: string): Group {
-    const none = { announced: false, again: false, since: null, partial: null, tooLarge: false };
+    const none = { emitted: false, again: false, since: null, partial: null, tooLarge: false };
     return this.#groups.get(orderGroup) ?? { orderGroup, members: new Map(), ...none };
   }
 
@@ -431,8 +431,8 @@ export class PollGroups {
 
   #groupWrite(group: Group, now: number): Write {
     const key = keys.group(this.#ref, group.orderGroup);
-    const { members, announced, again, tooLarge } = group;
-    const forgettable = members.size === 0 && !announced && !again && !tooLarge;
+    const { members, emitted, again, tooLarge } = group;
+    const forgettable = members.size === 0 && !emitted && !again && !tooLarge;
     return forgettable ? { delete: key } : putGroup(key, group, now);
   }
 }
@@ -443,7 +443,7 @@ function putGroup(key: { pk: string; sk: string }, group: Group, now: number): W
       ...key,
       orderGroup: group.orderGroup,
       members: [...group.members].map(([jobNumber, phase]) => `${jobNumber} ${phase}`),
-      announced: group.announced,
+      announced: group.emitted,
       again: group.again,
       since: group.since,
       ...(group.partial && { partialSince: group.partial.since, partialDone: group.partial.done }),
@@ -465,7 +465,7 @@ function toGroup(item: Item): Group {
     orderGroup: String(item.orderGroup),
     members: new Map(members),
     partial: isOut ? { since: partialSince, done: item.partialDone !== false } : null,
-    announced: item.announced === true,
+    emitted: item.announced === true,
     again: item.again === true,
     since: typeof item.since === 'number' ? item.since : null,
     tooLarge: item.tooLarge === true,

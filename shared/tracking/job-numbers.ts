@@ -1,6 +1,6 @@
 /** Job numbers as evidence (rules 5 and 8): they grow, so a number above all known ones belongs to a newer job. Pure. */
 
-import { readInstants } from './timestamps.ts';
+import { readTimes } from './timestamps.ts';
 import type { DetailView } from './views.ts';
 
 /** Distance from which a single highest number can be an outlier. */
@@ -32,7 +32,7 @@ export function contradictsNumbers(
   { dateIn, timezone }: DetailView,
   baseline: { readonly startedAt: number; readonly number: number },
 ): boolean {
-  const cameIn = dateIn === null ? undefined : readInstants(dateIn, timezone);
+  const cameIn = dateIn === null ? undefined : readTimes(dateIn, timezone);
   if (!cameIn) return false;
   return jobNumber > baseline.number
     ? cameIn.latest < baseline.startedAt - CLOCK_TOLERANCE_MS

@@ -193,6 +193,6 @@ export function countAbsence(
     suspected: phases.suspected,
     contradictory: phases.contradictory,
     unanswered: Math.max(0, phases.departed - seen.unread),
-    announced: countTally(tally, known.startedAt),
+    reported: countTally(tally, known.startedAt),
   };
 }

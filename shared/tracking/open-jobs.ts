@@ -10,7 +10,7 @@
 import { hash } from 'node:crypto';
 import { type AccountRef, keys } from '../storage/schema.ts';
 import type { Item, Write } from '../storage/table.ts';
-import { readInstants } from './timestamps.ts';
+import { readTimes } from './timestamps.ts';
 import type { ListView } from './views.ts';
 
 /** Properties of an open job that the statistics count. Jobs with the same properties share one object. */
@@ -46,7 +46,7 @@ export class OpenKinds {
 type DueAt = readonly [dueAt: number, jobs: number];
 
 /** The statistics as stored. */
-export interface OpenFigures {
+export interface OpenJobCounts {
   readonly jobs: number;
   readonly dispatched: number;
   /** Number of jobs by status name. */
@@ -71,7 +71,7 @@ const DAYS_AHEAD = 89;
  * Maximum number of due times of one day stored exactly. Beyond that, the next ones stay exact, and later
  * ones move to the end of their hour.
  */
-const MAX_INSTANTS = 8;
+const MAX_DUE_TIMES = 8;
 const HOUR_MS = 3_600_000;
 const DAY_MS = 86_400_000;
 
@@ -82,7 +82,7 @@ export function tallyOpen({
 }: {
   readonly observations: ReadonlyMap<number, { readonly kind: OpenKind }>;
   readonly startedAt: number;
-}): OpenFigures {
+}): OpenJobCounts {
   const kinds = new Map<OpenKind, number>();
   for (const { kind } of observations.values()) kinds.set(kind, (kinds.get(kind) ?? 0) + 1);
 
@@ -100,7 +100,7 @@ export function tallyOpen({
     }
     // The list does not contain a job's location. A due date without an offset is read in the zone where the
     // day ends last (rule 15).
-    const due = dateDue === null ? undefined : readInstants(dateDue, null, { midnightIsEndOfDay: true });
+    const due = dateDue === null ? undefined : readTimes(dateDue, null, { midnightIsEndOfDay: true });
     const day = dateDue?.trim().slice(0, 10) ?? '';
     if (!due) sums.withoutDueDate += jobs;
     else if (day < first) sums.dueEarlier += jobs;
@@ -129,14 +129,14 @@ export function tallyOpen({
  * changes only when a due time passes, and job.overdue is emitted then too.
  */
 function bounded(due: ReadonlyMap<number, number>, now: number): ReadonlyMap<number, number> {
-  if (due.size <= MAX_INSTANTS) return due;
-  const instants = [...due].sort(([a], [b]) => a - b);
-  const over = instants.filter(([at]) => at < now);
+  if (due.size <= MAX_DUE_TIMES) return due;
+  const dueTimes = [...due].sort(([a], [b]) => a - b);
+  const past = dueTimes.filter(([at]) => at < now);
   const bound = new Map<number, number>();
   const add = (at: number, jobs: number) => bound.set(at, (bound.get(at) ?? 0) + jobs);
-  for (const [, jobs] of over) add(over.at(-1)?.[0] ?? now, jobs);
-  for (const [n, [at, jobs]] of instants.slice(over.length).entries()) {
-    add(n < MAX_INSTANTS ? at : Math.ceil(at / HOUR_MS) * HOUR_MS, jobs);
+  for (const [, jobs] of past) add(past.at(-1)?.[0] ?? now, jobs);
+  for (const [n, [at, jobs]] of dueTimes.slice(past.length).entries()) {
+    add(n < MAX_DUE_TIMES ? at : Math.ceil(at / HOUR_MS) * HOUR_MS, jobs);
   }
   return bound;
 }
@@ -147,10 +147,10 @@ function bounded(due: ReadonlyMap<number, number>, now: number): ReadonlyMap<num
  */
 export function openJobsWrite(
   ref: AccountRef,
-  figures: OpenFigures,
+  counts: OpenJobCounts,
   changedAt: number,
 ): { readonly print: string; readonly write: Write } {
-  const text = JSON.stringify(figures);
+  const text = JSON.stringify(counts);
   return {
     print: hash('sha256', text).slice(0, 16),
     write: { put: { ...keys.openJobs(ref), figures: text, changedAt } },
@@ -158,10 +158,10 @@ export function openJobsWrite(
 }
 
 /** Returns the statistics of an item. */
-export function toOpenFigures(item: Item): { readonly figures: OpenFigures; readonly changedAt: number } {
-  return { figures: JSON.parse(String(item.figures)) as OpenFigures, changedAt: Number(item.changedAt) };
+export function toOpenJobCounts(item: Item): { readonly counts: OpenJobCounts; readonly changedAt: number } {
+  return { counts: JSON.parse(String(item.figures)) as OpenJobCounts, changedAt: Number(item.changedAt) };
 }
 
-function dayText(instant: number): string {
-  return new Date(instant).toISOString().slice(0, 10);
+function dayText(time: number): string {
+  return new Date(time).toISOString().slice(0, 10);
 }

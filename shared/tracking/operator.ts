@@ -64,12 +64,12 @@ export async function renewLogs(
   }
   let renewed = 0;
   await pLimit(LOGS_AT_ONCE).map(logs, async (ref) => {
-    const announce = (after: string): EventDraft[] =>
+    const draftEvents = (after: string): EventDraft[] =>
       isCell(ref) ? [] : [{ type: 'account.restored', time: now(), data: { after } }];
     const position = placeInFeed.get(ref.account);
     const isOurs = position !== undefined && !isOfFormer(position, await log.head(ref));
     const known = Math.max(taken.get(ref.account) ?? 0, isOurs ? lastTaken(position) : 0);
-    const outcome = await log.renew(ref, newEpoch(now()), announce, known);
+    const outcome = await log.renew(ref, newEpoch(now()), draftEvents, known);
     if (outcome?.renewed) renewed += 1;
   });
   // The other logs have a wake mark by now. The cell's own log has no restore event, but may be ahead of the
@@ -237,7 +237,7 @@ export async function confirmAccount(
     }
     const was = mismatch ? 'identity_mismatch' : 'quarantined';
     const at = now();
-    const announced = countTally(readTally(head.attributes), at);
+    const reported = countTally(readTally(head.attributes), at);
     const { upstreamId } = options;
     const outcome = await log.commit(ref, {
       revision: status.revision,
@@ -255,7 +255,7 @@ export async function confirmAccount(
             // A state that takes precedence over "quarantined" does not end here.
             state: status.state === 'quarantined' ? 'tracking' : status.state,
             quarantinedAt: undefined,
-            allowedGone: goneAtOnce({ listed: 0, announced, ...status.missing }) + status.missing.unanswered,
+            allowedGone: goneAtOnce({ listed: 0, reported, ...status.missing }) + status.missing.unanswered,
             allowedGoneUntil: at + WINDOW_HOURS * 3_600_000,
           },
       ...(mismatch && upstreamId !== undefined ? { headAttributes: { upstreamId } } : {}),

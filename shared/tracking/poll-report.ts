@@ -29,9 +29,9 @@ export interface PollReport {
   readonly unreadInSweep: number;
   readonly changedJobs: number;
   readonly events: number;
-  readonly looks: number;
+  readonly detailFetches: number;
   /** Number of detail fetches still owed, because they were not answered or exceed the budget. */
-  readonly looksLeft: number;
+  readonly fetchesLeft: number;
   /** Number of delisted jobs whose outcome is not yet known. Absent if the list was not read to its end. */
   readonly unresolved?: number;
   /** Number of requests to the ordering API, without token requests. */
@@ -41,7 +41,7 @@ export interface PollReport {
   /** Number of upstream faults by kind, including those of requests that were retried. */
   readonly upstreamErrors: ErrorCounts;
   /** Types of the events about the account itself. */
-  readonly announced: readonly EventDraft['type'][];
+  readonly accountEvents: readonly EventDraft['type'][];
   /** Whether an outage of the whole region was emitted and, as far as this poll knows, is not resolved. */
   readonly outage: boolean;
   readonly ms: number;
@@ -58,12 +58,12 @@ const NOTHING = {
   unreadInSweep: 0,
   changedJobs: 0,
   events: 0,
-  looks: 0,
-  looksLeft: 0,
+  detailFetches: 0,
+  fetchesLeft: 0,
   requests: 0,
   retries: 0,
   upstreamErrors: {},
-  announced: [],
+  accountEvents: [],
   outage: false,
 } as const;
 
@@ -87,7 +87,7 @@ export function reportPoll(
     requests: counts?.requests ?? 0,
     retries: counts?.retries ?? 0,
     upstreamErrors: tokenFault ? { [tokenFault.kind]: 1 } : { ...counts?.errors },
-    announced: accountEvents,
+    accountEvents,
     outage: upstream.openedAt !== null,
     outcome,
     ...results,

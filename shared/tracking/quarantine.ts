@@ -1,6 +1,6 @@
 /**
  * Decides whether so many jobs are missing at once that the upstream answers are in doubt rather than the
- * jobs (rule 10). A list that shrank or emptied with a 200 looks like a mass cancellation. Pure.
+ * jobs (rule 10). A list that shrank or emptied with a 200 resembles a mass cancellation. Pure.
  */
 
 /** Numbers of an account's open jobs after a complete crawl and its detail fetches. */
@@ -14,7 +14,7 @@ export interface Absence {
   /** Number of missing jobs without an answer yet. */
   readonly unanswered: number;
   /** Number of jobs reported as cancelled or unavailable within the last {@link WINDOW_HOURS} hours. */
-  readonly announced: number;
+  readonly reported: number;
 }
 
 /** Ruling on negative verdicts. */
@@ -37,17 +37,17 @@ const MOST_OF_OPEN = 0.1;
 
 /** Judges an absence. `allowed`: number of jobs that an operator has confirmed as gone. */
 export function judgeAbsence(absence: Absence, allowed: number): Ruling {
-  const { listed, contradictory, unanswered, announced } = absence;
+  const { listed, contradictory, unanswered, reported } = absence;
   const gone = goneAtOnce(absence);
-  const open = listed + absence.suspected + contradictory + unanswered + announced;
+  const open = listed + absence.suspected + contradictory + unanswered + reported;
   const tooMany = (jobs: number): boolean => jobs - allowed > Math.max(MOST_JOBS, open * MOST_OF_OPEN);
   if (tooMany(gone)) return 'quarantine';
   return tooMany(gone + unanswered) ? 'wait' : 'clear';
 }
 
 /** Returns the number of jobs gone within the window, according to the answers so far. */
-export function goneAtOnce({ suspected, contradictory, announced }: Absence): number {
-  return suspected + contradictory + announced;
+export function goneAtOnce({ suspected, contradictory, reported }: Absence): number {
+  return suspected + contradictory + reported;
 }
 
 /** Returns the number of jobs missing from the list whose outcome is not certain. */

@@ -14,15 +14,15 @@ import type { CountedDispatch } from './snapshot.ts';
 import { dayIn, dayNamed, isAfterDue } from './timestamps.ts';
 
 /** Names of the daily totals. */
-export const FIGURES = ['created', 'dispatched', 'onTime', 'late', 'overdue', 'cancelled', 'closed'] as const;
-type Figure = (typeof FIGURES)[number];
+export const TOTALS = ['created', 'dispatched', 'onTime', 'late', 'overdue', 'cancelled', 'closed'] as const;
+type TotalName = (typeof TOTALS)[number];
 /** Totals by name. */
-export type Figures = Record<Figure, number>;
+export type Totals = Record<TotalName, number>;
 
 /** Increment or decrement of one total of a day (YYYY-MM-DD). */
 export interface Count {
   readonly day: string;
-  readonly figure: Figure;
+  readonly total: TotalName;
   readonly by: 1 | -1;
 }
 
@@ -36,13 +36,13 @@ const AHEAD_MS = 2 * DAY_MS;
 const BACK_MS = (ROLLUP_DAYS - 1) * DAY_MS;
 
 /** Returns totals of zero. */
-export function noFigures(): Figures {
+export function createTotals(): Totals {
   return { created: 0, dispatched: 0, onTime: 0, late: 0, overdue: 0, cancelled: 0, closed: 0 };
 }
 
 /** Adds `more` to `sum`, in place. */
-export function addFigures(sum: Figures, more: Readonly<Figures>): void {
-  for (const figure of FIGURES) sum[figure] += more[figure];
+export function addTotals(sum: Totals, more: Readonly<Totals>): void {
+  for (const name of TOTALS) sum[name] += more[name];
 }
 
 /**
@@ -58,24 +58,24 @@ export function countEvents(
   counted: CountedDispatch | undefined,
 ): { readonly counts: readonly Count[]; readonly counted: CountedDispatch | undefined } {
   const counts: Count[] = [];
-  let standing = counted;
+  let countedDispatch = counted;
   const count = (dispatch: CountedDispatch, by: 1 | -1): void => {
     const { day, late } = dispatch;
-    counts.push({ day, figure: 'dispatched', by });
-    if (late !== null) counts.push({ day, figure: late ? 'late' : 'onTime', by });
+    counts.push({ day, total: 'dispatched', by });
+    if (late !== null) counts.push({ day, total: late ? 'late' : 'onTime', by });
   };
   const dispatched = (dateOut: string | null, dateDue: string | null, time: number): void => {
-    if (standing) count(standing, -1);
-    standing = undefined;
+    if (countedDispatch) count(countedDispatch, -1);
+    countedDispatch = undefined;
     if (dateOut === null) return;
     const late = dateDue === null ? null : isAfterDue(dateOut, dateDue, zone);
-    standing = { day: dayOf(dateOut, zone, time), late };
-    count(standing, 1);
+    countedDispatch = { day: toDay(dateOut, zone, time), late };
+    count(countedDispatch, 1);
   };
   for (const { type, time, data } of events) {
     switch (type) {
       case 'job.created':
-        counts.push({ day: dayOf(data.occurredAt, zone, time), figure: 'created', by: 1 });
+        counts.push({ day: toDay(data.occurredAt, zone, time), total: 'created', by: 1 });
         break;
       case 'job.dispatched':
         dispatched(data.occurredAt, data.job.dateDue, time);
@@ -86,32 +86,32 @@ export function countEvents(
       case 'job.updated':
         // A corrected date. A dispatch from before tracking began is not counted, and a correction does not
         // change that.
-        if (data.changes.dateOut && standing) {
+        if (data.changes.dateOut && countedDispatch) {
           dispatched(data.changes.dateOut.to, data.job.dateDue, time);
         }
         break;
       case 'job.overdue':
-        counts.push({ day: dayIn(time, zone), figure: 'overdue', by: 1 });
+        counts.push({ day: dayIn(time, zone), total: 'overdue', by: 1 });
         break;
       case 'job.cancelled':
-        counts.push({ day: dayIn(time, zone), figure: 'cancelled', by: 1 });
+        counts.push({ day: dayIn(time, zone), total: 'cancelled', by: 1 });
         break;
       case 'job.closed':
-        counts.push({ day: dayIn(time, zone), figure: 'closed', by: 1 });
+        counts.push({ day: dayIn(time, zone), total: 'closed', by: 1 });
         break;
       default:
         break;
     }
   }
-  return { counts, counted: standing };
+  return { counts, counted: countedDispatch };
 }
 
 /**
  * Returns the day of the upstream date, or that of the observation (epoch ms) if there is no plausible
  * date.
  */
-function dayOf(said: string | null, zone: string | null, time: number): string {
-  const named = said === null ? undefined : dayNamed(said, zone);
+function toDay(date: string | null, zone: string | null, time: number): string {
+  const named = date === null ? undefined : dayNamed(date, zone);
   const at = named === undefined ? Number.NaN : Date.parse(named);
   return named !== undefined && at <= time + AHEAD_MS && at >= time - BACK_MS ? named : dayIn(time, zone);
 }
@@ -119,7 +119,7 @@ function dayOf(said: string | null, zone: string | null, time: number): string {
 /** The roll-ups that a poll changes, and their pending writes. */
 export class PollRollups {
   readonly #ref: AccountRef;
-  readonly #days = new Map<string, Figures>();
+  readonly #days = new Map<string, Totals>();
   readonly #touched = new Set<string>();
 
   constructor(ref: AccountRef) {
@@ -134,7 +134,7 @@ export class PollRollups {
 
   /** Loads stored items. */
   load(items: readonly Item[]): void {
-    for (const item of items) this.#days.set(dayOfRollup(item), toFigures(item));
+    for (const item of items) this.#days.set(dayOfRollup(item), toTotals(item));
   }
 
   /** Returns how many items {@link takeWrites} would write with these counts added. */
@@ -144,11 +144,11 @@ export class PollRollups {
   }
 
   add(counts: readonly Count[]): void {
-    for (const { day, figure, by } of counts) {
-      const figures = this.#days.get(day) ?? noFigures();
+    for (const { day, total, by } of counts) {
+      const totals = this.#days.get(day) ?? createTotals();
       // The roll-up from which this is subtracted may have expired meanwhile.
-      figures[figure] = Math.max(0, figures[figure] + by);
-      this.#days.set(day, figures);
+      totals[total] = Math.max(0, totals[total] + by);
+      this.#days.set(day, totals);
       this.#touched.add(day);
     }
   }
@@ -158,7 +158,7 @@ export class PollRollups {
     const writes = [...this.#touched].map((day) => ({
       put: {
         ...keys.rollup(this.#ref, day),
-        ...(this.#days.get(day) ?? noFigures()),
+        ...(this.#days.get(day) ?? createTotals()),
         ttl: Math.ceil(Date.parse(day) / 1000) + ROLLUP_DAYS * 86_400,
       },
     }));
@@ -168,10 +168,10 @@ export class PollRollups {
 }
 
 /** Returns the totals of an item. */
-export function toFigures(item: Item): Figures {
-  const figures = noFigures();
-  for (const figure of FIGURES) figures[figure] = Number(item[figure] ?? 0);
-  return figures;
+export function toTotals(item: Item): Totals {
+  const totals = createTotals();
+  for (const name of TOTALS) totals[name] = Number(item[name] ?? 0);
+  return totals;
 }
 
 /** Returns the day of an item. */

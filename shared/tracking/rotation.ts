@@ -1,5 +1,5 @@
 /**
- * The daily rotation: once a day, the detail of each listed job is fetched without a reason of its own. It
+ * The daily rotation: once a day, the detail of each listed job is fetched without a specific reason. It
  * finds what the list does not show, such as invoices and line statuses.
  *
  * Every job has a fixed time of the day. A cursor in Status is the time through which the rotation is done,

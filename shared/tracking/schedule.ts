@@ -21,7 +21,7 @@ export interface TrackingSettings {
    */
   readonly sweepSeconds: number;
   /** Maximum number of jobs fetched one by one in a poll. The others wait for the next poll. */
-  readonly looksPerPoll: number;
+  readonly fetchesPerPoll: number;
   /**
    * Maximum number of jobs whose snapshots newer code upgrades in a poll (rule 6). The others follow in the
    * next polls.
@@ -37,7 +37,7 @@ export const DEFAULT_TRACKING: TrackingSettings = {
   settlingScheduleSeconds: [300, 1800, 7200, 21_600, 86_400],
   settlingDays: 7,
   sweepSeconds: 900,
-  looksPerPoll: 60,
+  fetchesPerPoll: 60,
   upgradesPerPoll: 10_000,
   failuresBeforeAlarm: 3,
 };
@@ -78,7 +78,7 @@ export function unanswered(snapshot: Snapshot, context: ScheduleContext): Snapsh
 /** Reschedules a listed job whose views disagree, at increasing intervals: the disagreement may last long. */
 export function disagreeing(snapshot: Snapshot, context: ScheduleContext): Snapshot {
   const tries = snapshot.owed?.tries ?? 0;
-  return { ...snapshot, owed: { tries: tries + 1, at: afterLooks(tries, context) } };
+  return { ...snapshot, owed: { tries: tries + 1, at: afterFetches(tries, context) } };
 }
 
 /** Reschedules a missing job after inconclusive answers. A suspicion waits for its confirmation. */
@@ -93,7 +93,7 @@ export function unexplained(
   return {
     ...snapshot,
     departure: { tries: tries + 1, ...found },
-    owed: { tries: 0, at: confirmAt > context.startedAt ? confirmAt : afterLooks(tries, context) },
+    owed: { tries: 0, at: confirmAt > context.startedAt ? confirmAt : afterFetches(tries, context) },
   };
 }
 
@@ -121,7 +121,7 @@ export function settled(snapshot: Snapshot, moved: boolean, context: ScheduleCon
   return {
     ...snapshot,
     settling,
-    owed: startedAt >= end ? null : { tries: 0, at: Math.min(end, afterLooks(settling.looks, context)) },
+    owed: startedAt >= end ? null : { tries: 0, at: Math.min(end, afterFetches(settling.looks, context)) },
   };
 }
 
@@ -129,7 +129,7 @@ function settledAt(settling: { readonly since: number }, { settings }: ScheduleC
   return settling.since + settings.settlingDays * 86_400_000;
 }
 
-function afterLooks(looks: number, { startedAt, settings }: ScheduleContext): number {
+function afterFetches(looks: number, { startedAt, settings }: ScheduleContext): number {
   const schedule = settings.settlingScheduleSeconds;
   return startedAt + 1000 * (schedule[Math.min(looks, schedule.length - 1)] ?? MAX_RETRY_SECONDS);
 }

@@ -1,4 +1,4 @@
-/** Stored state of one job: the two views as last observed, and which of their values have been announced. */
+/** Stored state of one job: the two views as last observed, and which of their values were emitted. */
 import type { JobSummary, TrackingEntry } from '../events/catalogue.ts';
 import { toJobIndexKeys } from '../storage/job-indexes.ts';
 import { type AccountRef, keys } from '../storage/schema.ts';

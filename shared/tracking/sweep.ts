@@ -26,7 +26,7 @@ export interface Swept {
   readonly through?: { readonly sweptAt: number; readonly sweptThrough: number };
   /**
    * Jobs that were never observed in the active list, and settling jobs whose entry changed. The latter are
-   * fetched at once if the entry shows dispatch or tracking other than announced.
+   * fetched at once if the entry shows dispatch or tracking that was not emitted.
    */
   readonly works: readonly Work[];
   /**

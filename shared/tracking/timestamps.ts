@@ -32,7 +32,7 @@ export interface Reading {
  * the zone's day, however long it is. A local time that a clock change skips or repeats is read in every
  * possible way. Returns `undefined` if the text is not a date.
  */
-export function readInstants(
+export function readTimes(
   text: string,
   zone: string | null,
   options: { readonly midnightIsEndOfDay?: boolean } = {},
@@ -55,12 +55,12 @@ export function readInstants(
   const first = endOfDay ? last : time;
 
   const changing = endOfDay && offset !== undefined && zone !== null && clocksChangeOn(zone, date, offset);
-  const said = (changing ? zone : (offset ?? zone)) ?? '';
-  const latest = instantsIn(said, last);
+  const usedZone = (changing ? zone : (offset ?? zone)) ?? '';
+  const latest = toTimes(usedZone, last);
   if (latest.length > 0) {
-    return { earliest: Math.min(...instantsIn(said, first)), latest: Math.max(...latest), zone: said };
+    return { earliest: Math.min(...toTimes(usedZone, first)), latest: Math.max(...latest), zone: usedZone };
   }
-  const atMost = Math.max(...instantsIn(LATEST_ZONE, last));
+  const atMost = Math.max(...toTimes(LATEST_ZONE, last));
   return { earliest: atMost - (last - first) - ZONES_SPAN_MS, latest: atMost, zone: LATEST_ZONE };
 }
 
@@ -91,7 +91,7 @@ const toComparable = remember((date: string): string | number => {
   if (local === undefined) return date;
   return offset === undefined
     ? new Date(local).toISOString().slice(0, -1)
-    : (instantsIn(offset, local)[0] ?? date);
+    : (toTimes(offset, local)[0] ?? date);
 });
 
 /** Caches results for recent texts: a poll reads the same dates as the previous one, once per job. */
@@ -127,9 +127,9 @@ function parse(text: string): { readonly local: number; readonly offset: string 
 }
 
 /** Returns the day (YYYY-MM-DD) of a time (epoch ms) in an IANA zone, or in UTC if the zone is unknown. */
-export function dayIn(instant: number, zone: string | null): string {
-  const minutes = zone === null ? 0 : tzOffset(zone, new Date(instant));
-  return new Date(instant + (Number.isNaN(minutes) ? 0 : minutes * MINUTE_MS)).toISOString().slice(0, 10);
+export function dayIn(time: number, zone: string | null): string {
+  const minutes = zone === null ? 0 : tzOffset(zone, new Date(time));
+  return new Date(time + (Number.isNaN(minutes) ? 0 : minutes * MINUTE_MS)).toISOString().slice(0, 10);
 }
 
 /**
@@ -138,7 +138,7 @@ export function dayIn(instant: number, zone: string | null): string {
  * not a date.
  */
 export function dayNamed(text: string, zone: string | null): string | undefined {
-  const reading = readInstants(text, zone);
+  const reading = readTimes(text, zone);
   if (!reading) return undefined;
   const written = text.trim().slice(0, 10);
   return zone === null || !hasOffset(text) || isMidnight(text) ? written : dayIn(reading.earliest, zone);
@@ -152,8 +152,8 @@ export function dayNamed(text: string, zone: string | null): string | undefined 
 export function isAfterDue(done: string, due: string, zone: string | null): boolean | null {
   // Two local times of the same place can be compared without knowing the zone.
   const read = zone ?? (hasOffset(done) || hasOffset(due) ? null : 'UTC');
-  const first = readInstants(done, read)?.earliest;
-  const last = readInstants(due, read, { midnightIsEndOfDay: true })?.latest;
+  const first = readTimes(done, read)?.earliest;
+  const last = readTimes(due, read, { midnightIsEndOfDay: true })?.latest;
   if (first === undefined || last === undefined) return null;
   return isMidnight(done) ? first >= last : first > last;
 }
@@ -172,8 +172,7 @@ function isMidnight(text: string): boolean {
  * another offset.
  */
 function clocksChangeOn(zone: string, midnight: number, offset: string): boolean {
-  const shows = (local: number) =>
-    instantsIn(offset, local).some((instant) => instantsIn(zone, local).includes(instant));
+  const shows = (local: number) => toTimes(offset, local).some((time) => toTimes(zone, local).includes(time));
   return shows(midnight) && !shows(midnight + DAY_MS);
 }
 
@@ -181,19 +180,17 @@ function clocksChangeOn(zone: string, midnight: number, offset: string): boolean
  * Returns the times at which clocks in a zone show a local time, given as if it were UTC. Empty for an
  * unknown zone.
  */
-function instantsIn(zone: string, local: number): number[] {
+function toTimes(zone: string, local: number): number[] {
   const fixed = /^([+-])(\d\d):?(\d\d)$/.exec(zone.toUpperCase() === 'Z' ? '+00:00' : zone);
   if (fixed) {
     const minutes = Number(fixed[2]) * 60 + Number(fixed[3]);
     return [local - (fixed[1] === '-' ? -minutes : minutes) * MINUTE_MS];
   }
   // Clocks change at most once in two days, so there are no offsets but those before and after.
-  const instants = [local - DAY_MS, local + DAY_MS].map(
+  const times = [local - DAY_MS, local + DAY_MS].map(
     (around) => local - tzOffset(zone, new Date(around)) * MINUTE_MS,
   );
-  if (instants.some(Number.isNaN)) return [];
-  const shown = instants.filter(
-    (instant) => instant + tzOffset(zone, new Date(instant)) * MINUTE_MS === local,
-  );
-  return shown.length > 0 ? shown : instants;
+  if (times.some(Number.isNaN)) return [];
+  const shown = times.filter((time) => time + tzOffset(zone, new Date(time)) * MINUTE_MS === local);
+  return shown.length > 0 ? shown : times;
 }

@@ -158,7 +158,7 @@ function toLines(given: NonNullable<JobDetail['lines']>): readonly DetailLine[] 
     }));
 }
 
-/** Returns a comment of a detail: an empty one says that there is none. */
+/** Returns a comment of a detail: an empty one means that there is none. */
 function toComment(text: string | null, maxBytes: number): string | null {
   return text === '' ? '' : toText(text, maxBytes);
 }
@@ -174,12 +174,12 @@ function trackingSet(
     if (!number && !link) continue;
     const entry = { number: toText(number, MAX_BYTES.other), link: toText(link, MAX_BYTES.other) };
     const known = byKey.get(trackingKey(entry));
-    // If one number has several links, always choose the same one, in whatever order they come.
+    // If one number has several links, always choose the same one, in any order.
     if (entry.link === null ? !known : !known?.link || entry.link < known.link) {
       byKey.set(trackingKey(entry), entry);
     }
   }
-  // A set has no order. This order makes equal sets equal texts.
+  // A set has no order. With this order, equal sets are equal texts.
   return [...byKey.values()].sort((a, b) => (trackingKey(a) < trackingKey(b) ? -1 : 1));
 }
 

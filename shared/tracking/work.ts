@@ -30,7 +30,7 @@ export interface Work {
   lookSince?: number;
   /** Set if a change of the job is probable: its detail is fetched before others. */
   hinted?: true;
-  /** Entry of a settling job in the list with closed jobs, if it differs from what was announced. */
+  /** Entry of a settling job in the list with closed jobs, if it differs from the emitted values. */
   hint?: Sighting;
   /** Set if the detail is fetched in the daily rotation, without a reason of the job's own. */
   rotated?: true;
@@ -101,7 +101,7 @@ export function membershipChanges(work: Work): MembershipChange[] {
   const before = toMembership(work.stored);
   const after = work.untracked ? undefined : toMembership(work.snapshot);
   if (before?.orderGroup === after?.orderGroup && before?.phase === after?.phase) return [];
-  // A dispatch that counts as announced does not complete a group by itself.
+  // A dispatch that counts as emitted does not complete a group by itself.
   const silent = !before && after?.phase === 'dispatched' && work.events.length === 0;
   // Latest time at which none of the changes emitted now had happened.
   const times = work.events.flatMap(({ data }) =>

@@ -780,7 +780,8 @@ describe('created jobs', () => {
 
   test('JobCandidate · mustDate: is ignored without a due date', async () => {
     const { us } = await startService();
-    const mustDate = async (more: Loose) => (await placeOrder(us, order({ mustDate: true, ...more }))).mustDate;
+    const mustDate = async (more: Loose) =>
+      (await placeOrder(us, order({ mustDate: true, ...more }))).mustDate;
     expect([await mustDate({}), await mustDate({ dateDue: '2026-12-04' })]).toEqual([false, true]);
     expect((await placeOrder(us, order({ dateDue: '2026-12-04' }))).mustDate).toBe(false);
   });

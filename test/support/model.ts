@@ -48,7 +48,7 @@ type When = 'before' | 'after';
 interface ModelHistory {
   readonly leavesListOnDispatch: boolean;
   readonly pageSize: number;
-  readonly looksPerPoll: number;
+  readonly fetchesPerPoll: number;
   /** The jobs there are at the beginning, and what became of them before the tracker came. */
   readonly jobs: readonly Change[];
   readonly past: readonly Change[];
@@ -103,7 +103,7 @@ const rounds: fc.Arbitrary<Round> = fc.record({
 export const histories: fc.Arbitrary<ModelHistory> = fc.record({
   leavesListOnDispatch: fc.boolean(),
   pageSize: fc.constantFrom(4, 2, 5, 100),
-  looksPerPoll: fc.constantFrom(60, 60, 60, 4),
+  fetchesPerPoll: fc.constantFrom(60, 60, 60, 4),
   jobs: fc.array(creation, { maxLength: MOST_JOBS_AT_FIRST }),
   past: fc.array(change, { maxLength: 4 }),
   baselined: fc.constantFrom(true, true, true, false),
@@ -119,17 +119,17 @@ export const histories: fc.Arbitrary<ModelHistory> = fc.record({
  *   at that could have changed since, and 15 minutes after that what was suspected then is confirmed too.
  * Where a poll makes fewer looks than there are jobs, each of the five takes as many polls as it needs for all.
  */
-export function settlingWaits(jobs: number, looksPerPoll: number): number[] {
-  return [60, 900, 900, DAY, 900].flatMap((seconds) => repeated(seconds, jobs, looksPerPoll));
+export function settlingWaits(jobs: number, fetchesPerPoll: number): number[] {
+  return [60, 900, 900, DAY, 900].flatMap((seconds) => repeated(seconds, jobs, fetchesPerPoll));
 }
 
 /** Then the jobs that left are watched to the end of their seven days, and nothing more is said of them. */
-export function farewellWaits(jobs: number, looksPerPoll: number): number[] {
-  return [8 * DAY, 60].flatMap((seconds) => repeated(seconds, jobs, looksPerPoll));
+export function farewellWaits(jobs: number, fetchesPerPoll: number): number[] {
+  return [8 * DAY, 60].flatMap((seconds) => repeated(seconds, jobs, fetchesPerPoll));
 }
 
-function repeated(seconds: number, jobs: number, looksPerPoll: number): number[] {
-  return [seconds, ...Array.from({ length: Math.max(0, Math.ceil(jobs / looksPerPoll) - 1) }, () => 60)];
+function repeated(seconds: number, jobs: number, fetchesPerPoll: number): number[] {
+  return [seconds, ...Array.from({ length: Math.max(0, Math.ceil(jobs / fetchesPerPoll) - 1) }, () => 60)];
 }
 
 /**
@@ -140,7 +140,7 @@ export async function play(model: ModelHistory, table: Table): Promise<readonly 
   const rig = await createRig({
     table,
     leavesListOnDispatch: model.leavesListOnDispatch,
-    settings: { looksPerPoll: model.looksPerPoll },
+    settings: { fetchesPerPoll: model.fetchesPerPoll },
   });
   const { upstream, sandbox } = rig;
   const history = createHistory(upstream, rig);
@@ -274,8 +274,8 @@ export async function play(model: ModelHistory, table: Table): Promise<readonly 
 
   history.unhide('all');
   const lastFaultAt = Math.max(0, ...sandbox.requests.list().flatMap(({ at, fault }) => (fault ? [at] : [])));
-  const { looksPerPoll } = model;
-  for (const waitSeconds of settlingWaits(history.jobs.length, looksPerPoll)) {
+  const { fetchesPerPoll } = model;
+  for (const waitSeconds of settlingWaits(history.jobs.length, fetchesPerPoll)) {
     await take({ ...QUIET, waitSeconds });
   }
   ledger.settle({
@@ -284,7 +284,7 @@ export async function play(model: ModelHistory, table: Table): Promise<readonly 
     baselinedAt: baselinedAt ?? 0,
     lastFaultAt,
   });
-  for (const waitSeconds of farewellWaits(history.jobs.length, looksPerPoll)) {
+  for (const waitSeconds of farewellWaits(history.jobs.length, fetchesPerPoll)) {
     await take({ ...QUIET, waitSeconds });
   }
   ledger.farewell(await rig.index());

@@ -3,7 +3,7 @@ import { MAX_ROLLUP_DAYS, readRollups } from '../../shared/api/statistics.ts';
 import type { JobEvent } from '../../shared/events/event.ts';
 import type { AccountRef } from '../../shared/storage/schema.ts';
 import type { Table } from '../../shared/storage/table.ts';
-import { type Figures, noFigures } from '../../shared/tracking/rollups.ts';
+import { createTotals, type Totals } from '../../shared/tracking/rollups.ts';
 import type { Snapshot } from '../../shared/tracking/snapshot.ts';
 
 const DAY_MS = 86_400_000;
@@ -14,14 +14,14 @@ async function readAll(
   ref: AccountRef,
   from: number,
   to: number,
-): Promise<{ readonly total: Figures; readonly days: ReadonlyMap<string, string> }> {
-  const total = noFigures();
+): Promise<{ readonly total: Totals; readonly days: ReadonlyMap<string, string> }> {
+  const total = createTotals();
   const days = new Map<string, string>();
   const text = (at: number) => new Date(at).toISOString().slice(0, 10);
   const step = MAX_ROLLUP_DAYS.account * DAY_MS;
   for (let first = from; first <= to; first += step) {
     const part = await readRollups({ table }, ref, text(first), text(first + step - DAY_MS));
-    for (const [figure, n] of Object.entries(part.total)) total[figure as keyof Figures] += n;
+    for (const [figure, n] of Object.entries(part.total)) total[figure as keyof Totals] += n;
     for (const { day, dispatched, onTime, late } of part.days) {
       if (dispatched + onTime + late > 0) days.set(day, `${dispatched} ${onTime} ${late}`);
     }
@@ -60,7 +60,7 @@ export async function rollupProblems(
   }
   const problems: string[] = [];
   for (const [figure, n] of Object.entries(expected)) {
-    const counted = total[figure as keyof Figures];
+    const counted = total[figure as keyof Totals];
     if (counted !== n) problems.push(`The roll-ups count ${counted} ${figure}, and the log says ${n}.`);
   }
   for (const day of new Set([...byDay.keys(), ...days.keys()])) {

@@ -122,10 +122,10 @@ describe('a poll that times out', () => {
     const [job = 0] = jobs;
     rig.upstream.dispatch(job);
     rig.fault({ match: { operation: 'job' }, fault: { kind: 'hang' } });
-    expect(await pollWithin(rig, 300)).toMatchObject({ looksLeft: 1 });
+    expect(await pollWithin(rig, 300)).toMatchObject({ fetchesLeft: 1 });
     expect((await rig.fresh()).map(({ type }) => type)).toEqual(['job.locked', 'job.dispatched']);
     rig.sandbox.faults.clear();
-    expect(await rig.poll()).toMatchObject({ outcome: 'complete', looks: 1, looksLeft: 0 });
+    expect(await rig.poll()).toMatchObject({ outcome: 'complete', detailFetches: 1, fetchesLeft: 0 });
     expect(await rig.fresh()).toEqual([]);
   });
 

@@ -120,7 +120,7 @@ describe('Backlog', () => {
     const created = rig.upstream.createJob();
     expect(await rig.pollTypes()).toEqual([`job.created ${created}`]);
     let polls = 2;
-    for (; polls < 20 && (await rig.poll()).looksLeft > 0; ) polls += 1;
+    for (; polls < 20 && (await rig.poll()).fetchesLeft > 0; ) polls += 1;
     expect(polls).toBeLessThan(15);
   }, 120_000);
 });

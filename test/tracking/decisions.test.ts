@@ -10,14 +10,14 @@ import { transition } from '../../shared/tracking/account-state.ts';
 import { chunks } from '../../shared/tracking/chunks.ts';
 import { type IndexEntry, JobIndex, MAX_ENTRIES, type Phase } from '../../shared/tracking/job-index.ts';
 import { DEFAULT_TRACKING, settled, unanswered } from '../../shared/tracking/schedule.ts';
-import { readInstants } from '../../shared/tracking/timestamps.ts';
+import { readTimes } from '../../shared/tracking/timestamps.ts';
 import { toIndexEntry, type Work } from '../../shared/tracking/work.ts';
 import { BASELINE, MINUTE, polls } from '../support/decisions.ts';
 import { runs } from '../support/runs.ts';
 
 describe('comparing timestamps (rules 5 and 15)', () => {
   const read = (text: string, zone: string | null = null, midnightIsEndOfDay = false) => {
-    const reading = readInstants(text, zone, { midnightIsEndOfDay });
+    const reading = readTimes(text, zone, { midnightIsEndOfDay });
     return (
       reading && [
         new Date(reading.earliest).toISOString(),

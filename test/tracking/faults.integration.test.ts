@@ -486,11 +486,11 @@ describe('a quiet poll of 5,000 jobs', () => {
     await rig.poll();
     await rig.fresh();
     table.calls.length = 0;
-    const { looks, requests, ...report } = await rig.poll();
+    const { detailFetches, requests, ...report } = await rig.poll();
     expect(report).toMatchObject({ outcome: 'complete', pages: 50, events: 0 });
-    expect(requests - looks).toBe(50);
+    expect(requests - detailFetches).toBe(50);
     // 5,000 jobs a day are 3.5 a minute.
-    expect(looks).toBeLessThanOrEqual(7);
+    expect(detailFetches).toBeLessThanOrEqual(7);
     // Their snapshots are read, and first details are stored.
     const rotation = table.calls.filter(({ call }) => call === 'getMany' || call === 'transact');
     expect(rotation.length).toBeLessThanOrEqual(2);

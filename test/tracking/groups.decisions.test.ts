@@ -17,7 +17,7 @@ function group(members: Record<number, MemberPhase>): Group {
   return {
     orderGroup: 'WEB-1',
     members: new Map(Object.entries(members).map(([job, phase]) => [Number(job), phase])),
-    announced: false,
+    emitted: false,
     again: false,
     since: null,
     partial: null,
@@ -92,7 +92,7 @@ describe('a partially dispatched order group (rule 18)', () => {
   test('is not due after either event, or in a group that is too large', () => {
     const due = members([1, 'dispatched'], [2, 'open']);
     expect(isPartial({ ...due, partial: { since: null, done: true } })).toBe(false);
-    expect(isPartial({ ...due, announced: true })).toBe(false);
+    expect(isPartial({ ...due, emitted: true })).toBe(false);
     expect(isPartial({ ...due, again: true })).toBe(false);
     expect(isPartial({ ...due, tooLarge: true })).toBe(false);
   });
@@ -107,7 +107,7 @@ describe('a partially dispatched order group (rule 18)', () => {
   });
 
   test('a dispatch after order_group.dispatched is never the first one', () => {
-    for (const emitted of [{ announced: true }, { again: true }]) {
+    for (const emitted of [{ emitted: true }, { again: true }]) {
       expect(withMember({ ...none, ...emitted }, 1, 'dispatched', 7).partial?.done).toBe(true);
     }
   });

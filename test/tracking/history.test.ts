@@ -65,8 +65,8 @@ test.each(SEEDS)(
     }
     changing = false;
     history.unhide('all');
-    const { looksPerPoll } = DEFAULT_TRACKING;
-    for (const seconds of settlingWaits(history.jobs.length, looksPerPoll)) {
+    const { fetchesPerPoll } = DEFAULT_TRACKING;
+    for (const seconds of settlingWaits(history.jobs.length, fetchesPerPoll)) {
       rig.pass(seconds - 60);
       await poll();
     }
@@ -76,7 +76,7 @@ test.each(SEEDS)(
       baselinedAt: Number(head?.baselinedAt),
       lastFaultAt,
     });
-    for (const seconds of farewellWaits(history.jobs.length, looksPerPoll)) {
+    for (const seconds of farewellWaits(history.jobs.length, fetchesPerPoll)) {
       rig.pass(seconds - 60);
       await poll();
     }

@@ -73,10 +73,10 @@ describe('the crawl', () => {
       await new Promise((resolve) => setImmediate(resolve));
       firstPageAlone = rig.sandbox.requests.count({ operation: 'activeJobs' }) === 1;
     };
-    const { requests, looks, ...report } = await rig.poll();
+    const { requests, detailFetches, ...report } = await rig.poll();
     expect(report).toMatchObject({ outcome: 'complete', pages: 12, openJobs: 1150 });
     // The others are detail fetches of the daily rotation.
-    expect(requests - looks).toBe(12);
+    expect(requests - detailFetches).toBe(12);
     expect(firstPageAlone).toBe(true);
     expect(rig.sandbox.requests.mostInFlight('activeJobs')).toBeLessThanOrEqual(4);
     const queries = rig.sandbox.requests.list({ operation: 'activeJobs' }).map(({ query }) => query);
@@ -159,7 +159,7 @@ describe('the crawl', () => {
       const readsOn = fault.kind === 'raw' || fault.kind === 'itemsNull' || fault.kind === 'wrongPageEcho';
       if (readsOn) rig.upstream.setStatus(oldest, 'Ready to ship');
       const report = await rig.poll();
-      expect(report).toMatchObject({ outcome: 'partial', looks: readsOn ? 2 : 1 });
+      expect(report).toMatchObject({ outcome: 'partial', detailFetches: readsOn ? 2 : 1 });
       const said = (await rig.fresh())
         .map(({ type, subject }) => `${type} ${subject?.slice(5)}`)
         .filter((text) => text.startsWith('job.'));
@@ -179,7 +179,7 @@ describe('the crawl', () => {
     const rig = await baselined(150, { timeoutMs: 300 });
     spoilPage(rig, 2, { kind: 'hang' });
     rig.upstream.close(rig.jobs[0] ?? 0);
-    expect(await rig.poll()).toMatchObject({ outcome: 'partial', looks: 0, events: 0, requests: 4 });
+    expect(await rig.poll()).toMatchObject({ outcome: 'partial', detailFetches: 0, events: 0, requests: 4 });
   });
 
   test('continues with a new token if the old one is rejected midway, after checking its identity (rules 2 and 9)', async () => {
@@ -274,7 +274,7 @@ describe('an unread list entry (rule 2)', () => {
     // After this one the job itself is not requested for a while.
     for (let n = 0; n < 6; n += 1) await rig.poll();
     rig.sandbox.requests.clear();
-    expect(await rig.poll()).toMatchObject({ pages: 3, looks: 0, requests: 3 + 18 });
+    expect(await rig.poll()).toMatchObject({ pages: 3, detailFetches: 0, requests: 3 + 18 });
     expect(pagesAsked(rig)).toEqual({ 100: 4, 20: 6, 4: 6, 1: 5 });
     // It is in the list, so its absence cannot lead to a quarantine.
     expect((await rig.status()).missing).toEqual({ unanswered: 0, suspected: 0, contradictory: 0 });
@@ -490,7 +490,7 @@ describe('an unread list entry (rule 2)', () => {
       const rig = await baselined(1150);
       for (let n = 2; n <= 12; n += 1) spoilPage(rig, n, FAILS);
       rig.sandbox.requests.clear();
-      expect(await rig.poll()).toMatchObject({ outcome: 'partial', pages: 1, looks: 0 });
+      expect(await rig.poll()).toMatchObject({ outcome: 'partial', pages: 1, detailFetches: 0 });
       expect(pagesAsked(rig)).toEqual({ 100: 1 + 2 * 11 });
     });
 
@@ -498,7 +498,7 @@ describe('an unread list entry (rule 2)', () => {
       const rig = await baselined(350);
       for (const n of [2, 3]) spoilPage(rig, n, FAILS);
       rig.sandbox.requests.clear();
-      expect(await rig.poll()).toMatchObject({ outcome: 'partial', looks: 0 });
+      expect(await rig.poll()).toMatchObject({ outcome: 'partial', detailFetches: 0 });
       expect(pagesAsked(rig)).toEqual({ 100: 2 + 2 * 2, 20: 10 });
     });
 
@@ -506,7 +506,7 @@ describe('an unread list entry (rule 2)', () => {
       const rig = await baselined(8);
       for (const job of rig.jobs) poison(rig, job);
       rig.sandbox.requests.clear();
-      expect(await rig.poll()).toMatchObject({ outcome: 'partial', looks: 0, unread: 8 });
+      expect(await rig.poll()).toMatchObject({ outcome: 'partial', detailFetches: 0, unread: 8 });
       expect((await rig.status()).lastGoodCrawlStartedAt).toBe(START + 60_000);
       expect(rig.sandbox.requests.count({ operation: 'activeJobs' })).toBeLessThan(30);
     });
@@ -519,7 +519,7 @@ describe('an unread list entry (rule 2)', () => {
       for (const place of places) poison(rig, rig.jobs[place] ?? 0);
       rig.upstream.close(rig.jobs[44] ?? 0);
       rig.sandbox.requests.clear();
-      expect(await rig.poll()).toMatchObject({ outcome: 'partial', looks: 0, events: 0 });
+      expect(await rig.poll()).toMatchObject({ outcome: 'partial', detailFetches: 0, events: 0 });
       expect(rig.sandbox.requests.count({ operation: 'activeJobs' })).toBeLessThan(120);
     });
 
@@ -657,7 +657,7 @@ describe('a job that is missing from the list (rule 3)', () => {
     const [a = 0] = rig.jobs;
     rig.upstream.hide(a);
     rightBefore(rig, search(a, false), () => rig.upstream.unhide(a));
-    expect(await rig.poll()).toMatchObject({ looks: 1, looksLeft: 0, events: 0 });
+    expect(await rig.poll()).toMatchObject({ detailFetches: 1, fetchesLeft: 0, events: 0 });
     expect((await rig.snapshot(a))?.departure).toBeNull();
     rig.upstream.setStatus(a, 'Ready to ship');
     expect(await rig.pollTypes()).toEqual([`job.status_changed ${a}`]);
@@ -807,7 +807,12 @@ describe('a job that is missing from the list (rule 3)', () => {
       fault: { kind: 'wrongPageEcho' },
     });
     rig.upstream.close(a);
-    expect(await rig.poll()).toMatchObject({ outcome: 'complete', events: 0, looks: 1, looksLeft: 1 });
+    expect(await rig.poll()).toMatchObject({
+      outcome: 'complete',
+      events: 0,
+      detailFetches: 1,
+      fetchesLeft: 1,
+    });
     rig.sandbox.faults.clear();
     rig.pass(60);
     expect(await rig.pollTypes()).toEqual([`job.closed ${a}`]);
@@ -821,8 +826,8 @@ describe('a job that is missing from the list (rule 3)', () => {
     rig.upstream.close(a);
     const asked: number[] = [];
     for (let minute = 1; minute <= 40; minute += 1) {
-      const { looks } = await rig.poll();
-      if (looks > 0) asked.push(minute);
+      const { detailFetches } = await rig.poll();
+      if (detailFetches > 0) asked.push(minute);
     }
     expect(asked).toEqual([1, 2, 4, 8, 16, 31]);
     rig.sandbox.faults.clear();
@@ -834,22 +839,22 @@ describe('a job that is missing from the list (rule 3)', () => {
     const [a = 0] = rig.jobs;
     rig.fault({ match: { operation: 'job', times: 2 }, fault: { kind: 'reset' } });
     rig.upstream.close(a);
-    expect(await rig.poll()).toMatchObject({ looks: 1, looksLeft: 1 });
+    expect(await rig.poll()).toMatchObject({ detailFetches: 1, fetchesLeft: 1 });
     spoilPage(rig, 2, { kind: 'itemsNull' });
     for (let n = 0; n < 10; n += 1)
-      expect(await rig.poll()).toMatchObject({ outcome: 'partial', looks: 0, changedJobs: 0 });
+      expect(await rig.poll()).toMatchObject({ outcome: 'partial', detailFetches: 0, changedJobs: 0 });
     rig.sandbox.faults.clear();
     expect((await rig.pollTypes()).filter((text) => text.startsWith('job.'))).toEqual([`job.closed ${a}`]);
   });
 
   test("more of them than a poll's budget: the oldest come first, and a failing one delays none", async () => {
-    const rig = await baselined(12, { settings: { looksPerPoll: 3 } });
+    const rig = await baselined(12, { settings: { fetchesPerPoll: 3 } });
     const [failing = 0, ...rest] = rig.jobs.slice(0, 10);
     rig.fault({ match: { operation: 'job', path: `/Jobs/${failing}$` }, fault: { kind: 'reset' } });
     for (const job of [failing, ...rest]) rig.upstream.close(job);
     const reports = [];
     for (let n = 0; n < 4; n += 1) reports.push(await rig.poll());
-    expect(reports.map(({ looks, looksLeft }) => [looks, looksLeft])).toEqual([
+    expect(reports.map(({ detailFetches, fetchesLeft }) => [detailFetches, fetchesLeft])).toEqual([
       [3, 8],
       [3, 5],
       [3, 2],
@@ -1359,7 +1364,7 @@ describe('after a job was delisted (rule 7)', () => {
   });
 
   test('fetches in that time beyond the budget are not lost', async () => {
-    const rig = await baselined(6, { settings: { looksPerPoll: 2 } });
+    const rig = await baselined(6, { settings: { fetchesPerPoll: 2 } });
     for (const job of rig.jobs.slice(0, 5)) rig.upstream.close(job);
     await rig.pollTypes(3);
     for (const job of rig.jobs.slice(0, 5)) rig.upstream.addTracking(job, T1);
@@ -1703,7 +1708,7 @@ describe('job.overdue (rule 15)', () => {
     rig.fault({ match: { operation: 'job' }, fault: { kind: 'status', status: 503 } });
     rig.upstream.createJob({ dateDue: START - 3_600_000 });
     let looks = 0;
-    for (let n = 0; n < 30; n += 1) looks += (await rig.poll()).looks;
+    for (let n = 0; n < 30; n += 1) looks += (await rig.poll()).detailFetches;
     expect(looks).toBe(5);
   });
 });

@@ -12,7 +12,7 @@ import {
 const HOUR_MS = 3_600_000;
 
 function absence(counts: Partial<Absence>): Absence {
-  return { listed: 0, suspected: 0, contradictory: 0, unanswered: 0, announced: 0, ...counts };
+  return { listed: 0, suspected: 0, contradictory: 0, unanswered: 0, reported: 0, ...counts };
 }
 
 describe('the decision (rule 10)', () => {
@@ -22,9 +22,9 @@ describe('the decision (rule 10)', () => {
     ['a tenth of many is not', { suspected: 50, listed: 450 }, 'clear'],
     ['more than a tenth is', { suspected: 51, listed: 449 }, 'quarantine'],
     ['nor of open jobs that contradict themselves', { contradictory: 50, listed: 450 }, 'clear'],
-    ['nor of jobs that were open within a day', { announced: 50, listed: 450 }, 'clear'],
+    ['nor of jobs that were open within a day', { reported: 50, listed: 450 }, 'clear'],
     ['contradictions count', { suspected: 20, contradictory: 31, listed: 449 }, 'quarantine'],
-    ['so do verdicts announced within a day', { suspected: 2, announced: 49, listed: 449 }, 'quarantine'],
+    ['so do verdicts reported within a day', { suspected: 2, reported: 49, listed: 449 }, 'quarantine'],
     [
       'jobs that are not answered for could be too many',
       { suspected: 2, unanswered: 49, listed: 449 },
@@ -65,7 +65,7 @@ describe('the decision (rule 10)', () => {
 });
 
 test('missing jobs are those without an answer, suspected, and with contradictory answers', () => {
-  const absence: Absence = { listed: 90, unanswered: 1, suspected: 20, contradictory: 300, announced: 4_000 };
+  const absence: Absence = { listed: 90, unanswered: 1, suspected: 20, contradictory: 300, reported: 4_000 };
   expect(missingJobs(absence)).toBe(321);
 });
 

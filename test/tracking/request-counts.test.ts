@@ -80,7 +80,7 @@ describe('requests for single jobs: 5,000 open jobs, 50 changes a poll', () => {
         if (counted) counted.changes += 1;
       }
       sandbox.requests.clear();
-      expect(await rig.poll()).toMatchObject({ outcome: 'complete', looksLeft: 0 });
+      expect(await rig.poll()).toMatchObject({ outcome: 'complete', fetchesLeft: 0 });
       for (const { jobNumber } of sandbox.requests.list({ operation: 'job' })) {
         const counted = count(jobNumber) ?? rotation;
         counted.requests += 1;

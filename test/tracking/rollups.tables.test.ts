@@ -150,7 +150,7 @@ describe('the roll-up of a day', () => {
         if (dies?.when === when && written === dies.at) throw new Error('killed');
       };
       const table = watchedTable(createMemoryTable(), { before: die('before'), after: die('after') });
-      const { rig, jobs } = await baselined(5, { table, settings: { looksPerPoll: 100 } });
+      const { rig, jobs } = await baselined(5, { table, settings: { fetchesPerPoll: 100 } });
       counting = true;
       const poll = () => rig.poll().catch(() => undefined);
       for (const [n, job] of jobs.entries()) {

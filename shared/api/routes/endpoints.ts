@@ -13,7 +13,7 @@ import { EndpointUpdate, NewEndpoint, Rotation } from '../../delivery/endpoint-i
 import { AttemptReport, CreatedEndpoint, Endpoint } from '../../delivery/endpoint-views.ts';
 import { createEndpoint, deleteEndpoint, updateEndpoint } from '../../delivery/endpoints.ts';
 import { resendEvent } from '../../delivery/replays.ts';
-import { instant } from '../../representation.ts';
+import { timestamp } from '../../representation.ts';
 import { type Rejection, rejected } from '../../resources.ts';
 import { keys } from '../../storage/schema.ts';
 import { isForAll, isForEndpoint, ofEndpoint, ofWebhook } from '../access.ts';
@@ -231,7 +231,7 @@ export const endpointRoutes: readonly Route[] = [
         schema: z
           .object({
             secret: z.string().describe('New signing secret.'),
-            previousSecretsExpireAt: instant.describe('Time at which the previous secrets expire.'),
+            previousSecretsExpireAt: timestamp.describe('Time at which the previous secrets expire.'),
           })
           .meta({ id: 'RotatedSecret' }),
       },

@@ -2,7 +2,7 @@
 import type { Context } from 'hono';
 import * as z from 'zod';
 import { parseCursor } from '../../log/head.ts';
-import { createEncoder, instant } from '../../representation.ts';
+import { createEncoder, timestamp } from '../../representation.ts';
 import { type AccountRef, CELL_LOG, isCell, keys } from '../../storage/schema.ts';
 import { shareCalls } from '../../storage/shared-reads.ts';
 import type { Item, Key } from '../../storage/table.ts';
@@ -68,7 +68,7 @@ const EventPage = z
     events: z.array(Event),
     next: Cursor.describe('Cursor of the next page. It also advances past events that a filter excludes.'),
     head: Cursor.describe('Cursor of the end of the log.'),
-    observedThrough: instant
+    observedThrough: timestamp
       .nullable()
       .optional()
       .describe(
@@ -199,7 +199,7 @@ function logRoutes<S extends { readonly region: string; readonly account: string
   ];
 }
 
-const encodeInstant = createEncoder(instant.nullable());
+const encodeInstant = createEncoder(timestamp.nullable());
 
 /** A serialized page. */
 interface WrittenPage {

@@ -1,6 +1,6 @@
 /** API key routes. */
 import * as z from 'zod';
-import { instant } from '../../representation.ts';
+import { timestamp } from '../../representation.ts';
 import { KeyRecord, NewKey, ROLES } from '../key-input.ts';
 import { createKey, isKeyId, listKeys, readKey, revokeKey } from '../keys.ts';
 import { afterId, limit, one } from '../parameters.ts';
@@ -20,7 +20,7 @@ const Self = z
       .array(z.string())
       .nullable()
       .describe('Ids of the accounts of the key. `null`: all accounts.'),
-    expiresAt: instant.nullable().describe('Time at which the key expires. `null`: never.'),
+    expiresAt: timestamp.nullable().describe('Time at which the key expires. `null`: never.'),
   })
   .meta({ id: 'CurrentKey', description: 'The API key of the request.' });
 

@@ -1,6 +1,6 @@
 /** Region routes. */
 import * as z from 'zod';
-import { instant, type RecordOf } from '../../representation.ts';
+import { type RecordOf, timestamp } from '../../representation.ts';
 import { readUpstream } from '../../tracking/breaker.ts';
 import { ofRegion } from '../access.ts';
 import { limit, one } from '../parameters.ts';
@@ -14,7 +14,7 @@ const Region = z
     state: z
       .enum(['ok', 'outage'])
       .describe('`outage`: the ordering API fails for the whole region, and an outage event was emitted.'),
-    failingSince: instant.nullable().describe('Start of the outage. `null`: no outage.'),
+    failingSince: timestamp.nullable().describe('Start of the outage. `null`: no outage.'),
     problem: z.string().nullable().describe('Error message of the failures. `null`: no outage.'),
   })
   .meta({ id: 'Region', description: 'A region of the ordering API.' });

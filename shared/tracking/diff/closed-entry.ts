@@ -13,12 +13,12 @@ export function applyClosedEntry(before: Snapshot, { view, look }: Sighting, kno
   const zone = before.detail?.timezone ?? null;
   const dispatch = applyDispatchDate(before.announced.dateOut, null, view.dateOut, zone);
   const tracking = applyTracking(before.announced.tracking, null, view.tracking, []);
-  const announced = { ...before.announced, dateOut: dispatch.dateOut, tracking: tracking.announced };
+  const announced = { ...before.announced, dateOut: dispatch.dateOut, tracking: tracking.emitted };
   const events = [...dispatch.events, ...tracking.events];
   return buildStep({ ...before, announced }, look, sinceListed(before, known), events, [view.status]);
 }
 
-/** Returns whether an entry shows dispatch or tracking other than announced. */
+/** Returns whether an entry shows dispatch or tracking that was not emitted. */
 export function showsMore({ announced }: Snapshot, { dateOut, tracking }: ListView): boolean {
   const { both, added } = pairUp(announced.tracking, tracking);
   const relinked = both.some(([one, other]) => other.link !== null && one.link !== other.link);

@@ -2,11 +2,11 @@
 
 import { CLOCK_TOLERANCE_MS } from '../job-numbers.ts';
 import { KEPT_DAYS, type Snapshot } from '../snapshot.ts';
-import { readInstants } from '../timestamps.ts';
+import { readTimes } from '../timestamps.ts';
 import { type DetailView, type ListView, pairUp } from '../views.ts';
 import type { Known, Look } from './step.ts';
 
-/** Returns the snapshot of a job at its first list entry. None of it is announced. */
+/** Returns the snapshot of a job at its first list entry. None of its values were emitted. */
 export function createSnapshot(jobNumber: number, view: ListView, look: Look): Snapshot {
   return {
     jobNumber,
@@ -24,8 +24,8 @@ export function createSnapshot(jobNumber: number, view: ListView, look: Look): S
   };
 }
 
-/** Returns the job's values at the start of tracking, which count as announced. */
-export function asAnnounced(view: Pick<ListView, 'dateOut' | 'tracking'>): Snapshot['announced'] {
+/** Returns the job's values at the start of tracking, which count as emitted. */
+export function asEmitted(view: Pick<ListView, 'dateOut' | 'tracking'>): Snapshot['announced'] {
   return { dateOut: view.dateOut, tracking: view.tracking, overdueFor: null };
 }
 
@@ -37,11 +37,11 @@ export interface Proof {
 
 /**
  * Decides whether a job without a history is new (rule 5): it came in after the baseline, read in the time
- * zone that makes that later. Its number proves the same, unless its date is clearly earlier.
+ * zone in which `dateIn` is latest. Its number proves the same, unless its date is clearly earlier.
  */
 export function proveCreated(before: Snapshot, detail: DetailView, look: Look, known: Known): Proof {
   const { baselineStartedAt, lastGoodCrawlStartedAt } = known;
-  const cameIn = detail.dateIn === null ? undefined : readInstants(detail.dateIn, detail.timezone);
+  const cameIn = detail.dateIn === null ? undefined : readTimes(detail.dateIn, detail.timezone);
   if (baselineStartedAt === null) return { created: false, since: null };
   const isNumberNew = known.newAbove !== null && before.jobNumber > known.newAbove;
   if (isNumberNew && !(cameIn && cameIn.latest < baselineStartedAt - CLOCK_TOLERANCE_MS)) {
@@ -63,18 +63,18 @@ export function proveCreated(before: Snapshot, detail: DetailView, look: Look, k
   }
 }
 
-/** Returns an unproven job after its first detail, with the values announced before this observation. */
+/** Returns an unproven job after its first detail, with the values emitted before this observation. */
 export function applyProof(before: Snapshot, detail: DetailView, { created, since }: Proof): Snapshot {
   const { list } = before;
   return {
     ...before,
     unproven: null,
     listAt: list === null ? (since ?? 0) : before.listAt,
-    announced: created ? before.announced : asAnnounced(withAllTracking(list ?? detail, detail)),
+    announced: created ? before.announced : asEmitted(withAllTracking(list ?? detail, detail)),
   };
 }
 
-/** Adds the parcels of the detail to the values that count as announced, if there are any. */
+/** Adds the parcels of the detail to the values that count as emitted, if there are any. */
 function withAllTracking(first: ListView | DetailView, { tracking }: DetailView): ListView | DetailView {
   if (first.tracking.length === 0) return first;
   return { ...first, tracking: [...first.tracking, ...pairUp(first.tracking, tracking).added] };

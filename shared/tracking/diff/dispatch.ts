@@ -1,4 +1,4 @@
-/** Dispatch and tracking of a job: the announced values, and the events that bring them up to date. Pure. */
+/** Dispatch and tracking of a job: the emitted values, and the events that bring them up to date. Pure. */
 import type { TrackingEntry } from '../../events/catalogue.ts';
 import type { Snapshot } from '../snapshot.ts';
 import { sameTime } from '../timestamps.ts';
@@ -11,32 +11,32 @@ export interface Dispatch {
 }
 
 export interface Tracking {
-  readonly announced: readonly TrackingEntry[];
+  readonly emitted: readonly TrackingEntry[];
   readonly events: readonly EventContent[];
 }
 
 /**
- * Applies the dispatch date in a view (`null`: none) to the announced one. `was` is the date in the same
+ * Applies the dispatch date in a view (`null`: none) to the emitted one. `was` is the date in the same
  * view before. `zone` is that of the job's location, if known.
  */
 export function applyDispatchDate(
-  announced: string | null,
+  emitted: string | null,
   was: string | null,
   next: string | null,
   zone: string | null,
 ): Dispatch {
-  if (next === null) return { dateOut: announced, events: [] };
-  if (announced === null) {
+  if (next === null) return { dateOut: emitted, events: [] };
+  if (emitted === null) {
     const changes = { dateOut: { from: null, to: next } };
     return { dateOut: next, events: [{ type: 'job.dispatched', changes, occurredAt: next, zone }] };
   }
   // A correction is emitted as a change of the date, not as another dispatch. The other view may already have
   // caused that event.
-  if (was !== null && !sameTime(was, next) && !sameTime(announced, next)) {
+  if (was !== null && !sameTime(was, next) && !sameTime(emitted, next)) {
     const changes = { dateOut: { from: was, to: next } };
     return { dateOut: next, events: [{ type: 'job.updated', changes }] };
   }
-  return { dateOut: announced, events: [] };
+  return { dateOut: emitted, events: [] };
 }
 
 /**
@@ -63,19 +63,19 @@ export function applyDetailDispatch(
 }
 
 /**
- * Applies the tracking in a view to the announced tracking.
+ * Applies the tracking in a view to the emitted tracking.
  *
  * `was` is the tracking in the same view before. `null` if there is none: then entries count only if the view
- * contains all that was announced. Entries in `passed` are not emitted, although they are not announced.
+ * contains all that was emitted. Entries in `passed` are not emitted, although they are not emitted.
  */
 export function applyTracking(
-  announced: readonly TrackingEntry[],
+  emitted: readonly TrackingEntry[],
   was: readonly TrackingEntry[] | null,
   next: readonly TrackingEntry[],
   passed: readonly TrackingEntry[],
 ): Tracking {
-  const { both, gone, added: unknown } = pairUp(announced, next);
-  if (was === null && gone.length > 0) return { announced, events: [] };
+  const { both, gone, added: unknown } = pairUp(emitted, next);
+  if (was === null && gone.length > 0) return { emitted, events: [] };
   const known = pairUp(passed, next).both.map(([, to]) => to);
   const added = unknown.filter((entry) => !known.includes(entry));
   const own = new Map(pairUp(was ?? [], next).both.map(([from, to]) => [to, from]));
@@ -94,10 +94,7 @@ export function applyTracking(
   if (added.length > 0) events.push({ type: 'job.tracking_added', changes: {}, tracking: [...added] });
   if (updated.length > 0) events.push({ type: 'job.tracking_updated', changes: {}, tracking: updated });
   return {
-    announced: [
-      ...announced.map((entry) => updated.find(({ from }) => from === entry)?.to ?? entry),
-      ...added,
-    ],
+    emitted: [...emitted.map((entry) => updated.find(({ from }) => from === entry)?.to ?? entry), ...added],
     events,
   };
 }
@@ -111,35 +108,35 @@ export function applyDetailTracking(
 ): Tracking {
   const was = before.detail?.tracking ?? null;
   const inList = applyTracking(before.announced.tracking, [], first?.tracking ?? [], []);
-  const shown = applyTracking(inList.announced, was, next.tracking, was ?? []);
+  const shown = applyTracking(inList.emitted, was, next.tracking, was ?? []);
   const events = [...inList.events, ...shown.events];
-  const { announced } = shown;
-  const lacking = pairUp(announced, next.tracking).gone;
+  const { emitted } = shown;
+  const lacking = pairUp(emitted, next.tracking).gone;
   // Each set is compared as a whole: one parcel in it matches one, even if two have the same link.
   const takenBack = listed
-    ? pairUp(announced, listed.view.tracking).gone
-    : pairUp(announced, was ?? []).both.map(([entry]) => entry);
+    ? pairUp(emitted, listed.view.tracking).gone
+    : pairUp(emitted, was ?? []).both.map(([entry]) => entry);
   const removed = lacking.filter((entry) => takenBack.includes(entry));
-  if (removed.length === 0) return { announced, events };
+  if (removed.length === 0) return { emitted, events };
   return {
-    announced: announced.filter((entry) => !removed.includes(entry)),
+    emitted: emitted.filter((entry) => !removed.includes(entry)),
     events: [...events, { type: 'job.tracking_removed', changes: {}, tracking: [...removed] }],
   };
 }
 
 /**
- * Returns a view that keeps announced dispatch and tracking which it no longer contains, as long as they
- * stay announced.
+ * Returns a view that keeps emitted dispatch and tracking which it no longer contains, as long as they
+ * stay emitted.
  */
-export function retainAnnounced<V extends Pick<ListView, 'dateOut' | 'tracking'>>(
+export function retainEmitted<V extends Pick<ListView, 'dateOut' | 'tracking'>>(
   was: Pick<ListView, 'dateOut' | 'tracking'> | null,
   next: V,
-  announced: Snapshot['announced'],
+  emitted: Snapshot['announced'],
 ): { believed: V; takenBack: boolean } {
-  const dateOut = next.dateOut ?? (announced.dateOut === null ? null : (was?.dateOut ?? null));
+  const dateOut = next.dateOut ?? (emitted.dateOut === null ? null : (was?.dateOut ?? null));
   const shown = was?.tracking ?? [];
   const missing = pairUp(shown, next.tracking).gone;
-  const kept = pairUp(shown, announced.tracking)
+  const kept = pairUp(shown, emitted.tracking)
     .both.map(([entry]) => entry)
     .filter((entry) => missing.includes(entry));
   return {
@@ -148,11 +145,11 @@ export function retainAnnounced<V extends Pick<ListView, 'dateOut' | 'tracking'>
   };
 }
 
-/** Removes from the list view what is no longer announced. */
-export function dropRevoked(list: ListView, announced: Snapshot['announced']): ListView {
+/** Removes from the list view what is no longer emitted. */
+export function dropRevoked(list: ListView, emitted: Snapshot['announced']): ListView {
   return {
     ...list,
-    dateOut: announced.dateOut === null ? null : list.dateOut,
-    tracking: pairUp(list.tracking, announced.tracking).both.map(([entry]) => entry),
+    dateOut: emitted.dateOut === null ? null : list.dateOut,
+    tracking: pairUp(list.tracking, emitted.tracking).both.map(([entry]) => entry),
   };
 }

@@ -187,17 +187,17 @@ export function buildSharedEvents<V extends SharedValues & { readonly status: st
     );
   const updated = { ...changed('description', 'orderNumber', 'orderGroup', 'orderGroupSequence'), ...more };
   const due = changed('dateDue', 'mustDate');
-  const said: EventContent[] = [];
-  if (Object.keys(updated).length > 0) said.push({ type: 'job.updated', changes: updated });
-  if (Object.keys(due).length > 0) said.push({ type: 'job.due_date_changed', changes: due });
+  const found: EventContent[] = [];
+  if (Object.keys(updated).length > 0) found.push({ type: 'job.updated', changes: updated });
+  if (Object.keys(due).length > 0) found.push({ type: 'job.due_date_changed', changes: due });
   if (news.includes('canEdit')) {
     const changes = { canEdit: { from: was.canEdit, to: next.canEdit } };
-    said.push({ type: next.canEdit ? 'job.unlocked' : 'job.locked', changes });
+    found.push({ type: next.canEdit ? 'job.unlocked' : 'job.locked', changes });
   }
   if (statusMoved) {
-    said.push({ type: 'job.status_changed', changes: { status: { from: was.status, to: next.status } } });
+    found.push({ type: 'job.status_changed', changes: { status: { from: was.status, to: next.status } } });
   }
-  return said;
+  return found;
 }
 
 /** Adds changes to the job.updated of the events of one observation. */

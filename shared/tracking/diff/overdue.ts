@@ -1,7 +1,7 @@
 /** Overdue jobs (rule 15). Pure. */
 
 import type { Snapshot } from '../snapshot.ts';
-import { readInstants, sameTime } from '../timestamps.ts';
+import { readTimes, sameTime } from '../timestamps.ts';
 import { buildStep, type Known, type Look, type Step } from './step.ts';
 
 /**
@@ -27,7 +27,7 @@ export function findDueTime(snapshot: Snapshot): { readonly at: number; readonly
   const { list, announced } = snapshot;
   if (!list?.dateDue || list.dateOut || announced.dateOut !== null) return undefined;
   if (sameTime(announced.overdueFor, list.dateDue)) return undefined;
-  const reading = readInstants(list.dateDue, snapshot.detail?.timezone ?? null, { midnightIsEndOfDay: true });
+  const reading = readTimes(list.dateDue, snapshot.detail?.timezone ?? null, { midnightIsEndOfDay: true });
   return reading && { at: reading.latest, zone: reading.zone };
 }
 
@@ -38,7 +38,7 @@ export function findDueTime(snapshot: Snapshot): { readonly at: number; readonly
 export function findEarliestDueTime(snapshot: Snapshot): number | undefined {
   const { list, detail } = snapshot;
   if (detail !== null || !list?.dateDue || !findDueTime(snapshot)) return undefined;
-  const reading = readInstants(list.dateDue, null, { midnightIsEndOfDay: true });
+  const reading = readTimes(list.dateDue, null, { midnightIsEndOfDay: true });
   return reading && reading.earliest < reading.latest ? reading.earliest : undefined;
 }
 

@@ -54,7 +54,7 @@ export function buildStep(
   snapshot: Snapshot,
   look: Look,
   since: number | null,
-  said: readonly EventContent[],
+  contents: readonly EventContent[],
   statuses: readonly (string | null)[] = [],
   statusSince = since,
 ): Step {
@@ -65,7 +65,7 @@ export function buildStep(
   });
   const observed = observedSince(since);
   const job = summarize(snapshot);
-  const events = withoutFirstStatus(said).map(
+  const events = withoutFirstStatus(contents).map(
     ({ type, ...rest }) =>
       ({
         type,

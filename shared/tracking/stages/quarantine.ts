@@ -26,6 +26,6 @@ export function applyQuarantine(
     absences = { counts, ruling: judgeAbsence(counts, allowed) };
   }
   const mayEmit = absences?.ruling === 'clear' && status.quarantinedAt === null;
-  conclude(gone, mayEmit ? 'announce' : 'hold up', context);
+  conclude(gone, mayEmit ? 'emit' : 'hold', context);
   return absences;
 }
