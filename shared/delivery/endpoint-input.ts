@@ -9,8 +9,8 @@ import {
   endpointId,
   existingId,
   id,
-  timestamp,
   nullableFields,
+  timestamp,
   typePatterns,
   webhookSecret,
 } from '../validation.ts';
