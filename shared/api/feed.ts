@@ -145,21 +145,31 @@ export async function readPage(
 }
 
 /** Waits until a log grows beyond a position, the time ends, or the client disconnects. */
-async function grown(
+function grown(
   deps: FeedDeps,
   ref: AccountRef,
   place: Place,
+  ...waiting: [watch: Watch, until: number, abort: AbortSignal]
+): Promise<void> {
+  return waitForGrowth(deps, ...waiting, async () => {
+    const head = await deps.log.head(ref);
+    return head?.epoch !== place.epoch || head.sequence !== place.sequence;
+  });
+}
+
+/** Waits until a hint of growth, until `hasGrown`, the end of the time, or the disconnection of the client. */
+export async function waitForGrowth(
+  { now, pace }: Pick<FeedDeps, 'now' | 'pace'>,
   watch: Watch,
   until: number,
   abort: AbortSignal,
+  hasGrown: () => Promise<boolean>,
 ): Promise<void> {
   for (;;) {
-    const left = until - deps.now();
+    const left = until - now();
     if (left <= 0 || abort.aborted) return;
-    const hints = await watch.next(Math.min(left, deps.pace.recheckMs), abort);
-    if (hints.length > 0) return;
-    const head = await deps.log.head(ref);
-    if (head?.epoch !== place.epoch || head.sequence !== place.sequence) return;
+    const hints = await watch.next(Math.min(left, pace.recheckMs), abort);
+    if (hints.length > 0 || (await hasGrown())) return;
   }
 }
 

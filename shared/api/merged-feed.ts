@@ -20,9 +20,10 @@ import {
   type PageQuery,
   type Place,
   serverSentEvents,
+  waitForGrowth,
   watchLogs,
 } from './feed.ts';
-import { createTimer, type Watch } from './growth-signal.ts';
+import { createTimer } from './growth-signal.ts';
 
 /** Dependencies of reading cell feeds. */
 export interface CellFeedDeps extends Pick<FeedDeps, 'growth' | 'pace' | 'now'> {
@@ -106,7 +107,8 @@ export async function readFeedPage(
       return { kind: 'page', events, next: formatPlaces(deps, places), head: formatPlaces(deps, heads) };
     }
     if (query.mayWait && !(await query.mayWait())) return { kind: 'crowded' };
-    await anyGrown(deps, places, watch, until, abort);
+    const hasGrown = async () => (await findGrown(deps, places)).length > 0;
+    await waitForGrowth(deps, watch, until, abort, hasGrown);
   }
 }
 
@@ -175,22 +177,6 @@ async function scan(
 /** Returns whether a position no longer exists in a feed. If the feed was renewed meanwhile, it still contains what was read. */
 function isElsewhere(head: Head, place: Place): boolean {
   return place.epoch !== '' && resolveCursor(head, place) === undefined;
-}
-
-/** Waits until a feed has grown beyond its position, the time has elapsed, or the client disconnects. */
-async function anyGrown(
-  deps: CellFeedDeps,
-  places: Places,
-  watch: Watch,
-  until: number,
-  abort: AbortSignal,
-): Promise<void> {
-  for (;;) {
-    const left = until - deps.now();
-    if (left <= 0 || abort.aborted) return;
-    const hints = await watch.next(Math.min(left, deps.pace.recheckMs), abort);
-    if (hints.length > 0 || (await findGrown(deps, places)).length > 0) return;
-  }
 }
 
 /** Returns the regions whose feed has moved from its position, with one small read for each. */

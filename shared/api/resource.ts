@@ -58,6 +58,20 @@ interface Resource<N extends string, P extends string, V extends z.ZodType, S, C
 /** What a route says of itself. Summaries and descriptions are those of the document. */
 type Texts = Pick<Route['spec'], 'description'> & { readonly summary?: string };
 
+/** The declaration of a change, for a subject of type `T`. */
+interface ChangeSpec<B extends z.ZodType, T> extends Texts {
+  readonly summary: string;
+  readonly id?: string;
+  readonly method?: 'post' | 'put' | 'patch';
+  readonly role?: Role;
+  readonly of?: Subject<T>;
+  readonly body?: B;
+  readonly example?: z.input<B>;
+  readonly repeatable?: boolean;
+  /** Description of the response. Default: that of the current resource. */
+  readonly result?: string;
+}
+
 /** Returns a page of records as a response. */
 export function pageAnswer<N extends string, V extends z.ZodType>(names: N, items: V, description: string) {
   const shape = { [names]: z.array(items), next: nextCursor } as Named<N, z.ZodArray<V>> & {
@@ -95,20 +109,10 @@ export function defineResource<
     return { body: view(record, caller, parts), revision: of.getRevision?.(record) ?? undefined };
   }
 
-  /** A change: its method and path are given. */
-  function change<B extends z.ZodType = z.ZodUndefined, T = S>(
-    spec: Pick<
-      RouteSpec<NoFields, NoFields, B, V, T>,
-      'method' | 'path' | 'id' | 'summary' | 'description'
-    > & {
-      readonly role: Role;
-      readonly of?: Subject<T>;
-      readonly body?: B;
-      readonly example?: z.input<B>;
-      readonly repeatable?: boolean;
-      /** Description of the response. Default: that of the current resource. */
-      readonly result?: string;
-    },
+  function change<B extends z.ZodType, T>(
+    spec: ChangeSpec<B, T> &
+      Required<Pick<ChangeSpec<B, T>, 'id' | 'method' | 'role'>> &
+      Pick<Route['spec'], 'path'>,
     handle: Handle<NoFields, B, T, Named<N, S>>,
   ): Route {
     const { result, ...others } = spec;
@@ -236,17 +240,7 @@ export function defineResource<
     /** Performs an action on one: `POST …/<verb>`, or another method. */
     act<B extends z.ZodType = z.ZodUndefined, T = S>(
       verb: string,
-      spec: Texts & {
-        readonly summary: string;
-        readonly id?: string;
-        readonly method?: 'post' | 'put';
-        readonly role?: Role;
-        readonly of?: Subject<T>;
-        readonly body?: B;
-        readonly example?: z.input<B>;
-        readonly repeatable?: boolean;
-        readonly result?: string;
-      },
+      spec: ChangeSpec<B, T>,
       handle: Handle<NoFields, B, T, Named<N, S>>,
     ): Route {
       const below = verb === '' ? item : (`${item}/${verb}` as const);

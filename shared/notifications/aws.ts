@@ -2,6 +2,7 @@
 
 import { setTimeout as wait } from 'node:timers/promises';
 import { type Jitter, withJitter } from '../retry.ts';
+import type { SendOutcome } from './types.ts';
 
 /**
  * Client options for calls that send messages: a single attempt. The SDK would retry a call whose response was lost, and the second message
@@ -61,13 +62,39 @@ export function classifyFailure(service: string, cause: unknown): CallFailure {
   };
 }
 
+/** Outcome of a call that sent nothing because no message is accepted at present. */
+const later = (reason: string, afterMs?: number): SendOutcome => ({
+  ...{ kind: 'later', reason, everything: true },
+  ...(afterMs === undefined ? {} : { afterMs }),
+});
+
+/** Returns the outcome of a failed send. `judge` decides about calls that the service rejected for another reason. */
+export function toSendOutcome(
+  service: 'SES' | 'SNS',
+  cause: unknown,
+  of: { readonly messages: string; readonly throttled: RegExp; readonly notAllowed: RegExp },
+  judge: (code: string, message: string) => SendOutcome,
+): SendOutcome {
+  const failure = classifyFailure(service, cause);
+  if (failure.kind === 'lost') return { kind: 'unknown', reason: failure.reason };
+  if (failure.kind === 'unsent') return later(failure.reason);
+  const { code, message, afterMs } = failure;
+  if (THROTTLED.test(code) || of.throttled.test(code)) {
+    return later(`${service} throttled the request (${code}).`, afterMs);
+  }
+  if (NOT_ALLOWED.test(code) || of.notAllowed.test(code)) {
+    return later(`${service} does not allow this sender to send ${of.messages} (${code}).`);
+  }
+  return judge(code, message);
+}
+
 const THROTTLE_JITTER: Jitter = { least: 0.5, range: 1 };
 
 /** Error codes with which a service asks the client to slow down. */
-export const THROTTLED = /Throttl|TooManyRequests|SlowDown/;
+const THROTTLED = /Throttl|TooManyRequests|SlowDown/;
 
 /** Error codes about the caller's credentials or permissions, not the message: nothing can be sent until the operator intervenes. */
-export const NOT_ALLOWED =
+const NOT_ALLOWED =
   /Authorization|AccessDenied|NotAuthorized|Credentials|Token|Signature|InvalidSecurity|InvalidAccessKey|InvalidClient|OptInRequired|UnrecognizedClient|RequestExpired|TimeTooSkewed/;
 
 /**

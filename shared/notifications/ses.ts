@@ -1,6 +1,6 @@
 /** E-mail transport by SES. Separate from SMTP, because no function needs nodemailer's SMTP half. */
 import { SESv2Client, type SESv2ClientConfig, SendEmailCommand } from '@aws-sdk/client-sesv2';
-import { classifyFailure, NOT_ALLOWED, retryThrottled, singleAttempt, THROTTLED } from './aws.ts';
+import { retryThrottled, singleAttempt, toSendOutcome } from './aws.ts';
 import { compose, getDomain, INVALID_ADDRESS, parseSender, toAsciiAddress } from './email.ts';
 import type { EmailTransport, SendOutcome } from './types.ts';
 
@@ -45,50 +45,24 @@ export function createSesTransport(config: SesConfig): EmailTransport {
   };
 }
 
+/** Codes besides those of all services. */
+const SES_ERRORS = {
+  messages: 'mail',
+  throttled: /LimitExceeded/,
+  notAllowed: /^(AccountSuspended|SendingPaused|MailFromDomainNotVerified|NotFound)$/,
+};
+
 function classifySesError(cause: unknown, from: string): SendOutcome {
-  const failure = classifyFailure('SES', cause);
-  switch (failure.kind) {
-    case 'lost':
-      return { kind: 'unknown', reason: failure.reason };
-    case 'unsent':
-      return { kind: 'later', reason: failure.reason, everything: true };
-    case 'rejected': {
-      const { code, message, afterMs } = failure;
-      if (THROTTLED.test(code) || /LimitExceeded/.test(code)) {
-        return {
-          kind: 'later',
-          reason: `SES throttled the request (${code}).`,
-          everything: true,
-          ...(afterMs === undefined ? {} : { afterMs }),
-        };
-      }
-      if (
-        NOT_ALLOWED.test(code) ||
-        /^(AccountSuspended|SendingPaused|MailFromDomainNotVerified|NotFound)$/.test(code)
-      ) {
-        return {
-          kind: 'later',
-          reason: `SES does not allow this sender to send mail (${code}).`,
-          everything: true,
-        };
-      }
-      if (/not verified/i.test(message)) {
-        // In the sandbox recipients have to be verified as well. SES names the addresses that are not.
-        return message
-          .toLowerCase()
-          .split(/[\s,:<>]+/)
-          .some((part) => [from.toLowerCase(), getDomain(from)].includes(part))
-          ? {
-              kind: 'later',
-              reason: `The sender address is not verified in SES (${code}).`,
-              everything: true,
-            }
-          : {
-              kind: 'rejected',
-              reason: `SES is in its sandbox, and the recipient is not verified (${code}).`,
-            };
-      }
+  return toSendOutcome('SES', cause, SES_ERRORS, (code, message) => {
+    if (!/not verified/i.test(message))
       return { kind: 'rejected', reason: `SES rejected the mail (${code}).` };
+    // In the sandbox recipients have to be verified as well. SES names the addresses that are not.
+    const named = message.toLowerCase().split(/[\s,:<>]+/);
+    if (named.some((part) => [from.toLowerCase(), getDomain(from)].includes(part))) {
+      const reason = `The sender address is not verified in SES (${code}).`;
+      return { kind: 'later', reason, everything: true };
     }
-  }
+    const reason = `SES is in its sandbox, and the recipient is not verified (${code}).`;
+    return { kind: 'rejected', reason };
+  });
 }

@@ -5,7 +5,7 @@ import {
   SNSClient,
   type SNSClientConfig,
 } from '@aws-sdk/client-sns';
-import { classifyFailure, NOT_ALLOWED, retryThrottled, singleAttempt, THROTTLED } from './aws.ts';
+import { retryThrottled, singleAttempt, toSendOutcome } from './aws.ts';
 import type { OutgoingSms, SendOutcome, SmsTransport } from './types.ts';
 
 interface Options {
@@ -72,40 +72,17 @@ function toPublishCommand({ to, text }: OutgoingSms, senderId: string | null): P
   });
 }
 
+/** Codes besides those of all services: none. */
+const SNS_ERRORS = { messages: 'SMS', throttled: /^$/, notAllowed: /^$/ };
+
 function classifyError(cause: unknown): SendOutcome {
-  const failure = classifyFailure('SNS', cause);
-  switch (failure.kind) {
-    case 'lost':
-      return { kind: 'unknown', reason: failure.reason };
-    case 'unsent':
-      return { kind: 'later', reason: failure.reason, everything: true };
-    case 'rejected': {
-      const { code, message, afterMs } = failure;
-      if (/OptedOut/.test(code) || /opted out/i.test(message)) return OPTED_OUT;
-      if (THROTTLED.test(code)) {
-        return {
-          kind: 'later',
-          reason: `SNS throttled the request (${code}).`,
-          everything: true,
-          ...(afterMs === undefined ? {} : { afterMs }),
-        };
-      }
-      if (NOT_ALLOWED.test(code)) {
-        return {
-          kind: 'later',
-          reason: `SNS does not allow this sender to send SMS (${code}).`,
-          everything: true,
-        };
-      }
-      // “Invalid parameter: PhoneNumber Reason: … is not valid to publish to”
-      if (/^(InvalidParameter|Validation)/.test(code) && /phone ?number/i.test(message)) {
-        return {
-          kind: 'rejected',
-          reason: `SNS does not send to this number (${code}).`,
-          address: 'bounced',
-        };
-      }
-      return { kind: 'rejected', reason: `SNS rejected the message (${code}).` };
+  return toSendOutcome('SNS', cause, SNS_ERRORS, (code, message) => {
+    if (/OptedOut/.test(code) || /opted out/i.test(message)) return OPTED_OUT;
+    // “Invalid parameter: PhoneNumber Reason: … is not valid to publish to”
+    if (/^(InvalidParameter|Validation)/.test(code) && /phone ?number/i.test(message)) {
+      const reason = `SNS does not send to this number (${code}).`;
+      return { kind: 'rejected', reason, address: 'bounced' };
     }
-  }
+    return { kind: 'rejected', reason: `SNS rejected the message (${code}).` };
+  });
 }

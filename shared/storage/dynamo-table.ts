@@ -81,10 +81,19 @@ export function createDynamoTable(client: DynamoDBClient, options: Options): Tab
   const random = options.random ?? Math.random;
   const consumed = { read: 0, write: 0 };
 
-  function count(kind: 'read' | 'write', capacity: Consumed | readonly Consumed[] | undefined): void {
-    for (const one of capacity === undefined ? [] : Array.isArray(capacity) ? capacity : [capacity]) {
-      consumed[kind] += one.CapacityUnits ?? 0;
-    }
+  /** Counts the capacity that a call consumes. */
+  async function count<A extends { readonly ConsumedCapacity?: Consumed | readonly Consumed[] | undefined }>(
+    kind: 'read' | 'write',
+    call: Promise<A>,
+  ): Promise<A> {
+    const answer = await call;
+    for (const one of [answer.ConsumedCapacity ?? []].flat()) consumed[kind] += one.CapacityUnits ?? 0;
+    return answer;
+  }
+
+  async function getItem(Key: Key): Promise<Item | undefined> {
+    const command = new GetCommand({ TableName, Key, ConsistentRead: true, ReturnConsumedCapacity: 'TOTAL' });
+    return (await count('read', document.send(command))).Item as Item | undefined;
   }
 
   async function attempt<T>(operation: string, call: () => Promise<T>): Promise<T> {
@@ -107,15 +116,7 @@ export function createDynamoTable(client: DynamoDBClient, options: Options): Tab
   }
 
   return {
-    async get(key) {
-      return attempt('get', async () => {
-        const answer = await document.send(
-          new GetCommand({ TableName, Key: key, ConsistentRead: true, ReturnConsumedCapacity: 'TOTAL' }),
-        );
-        count('read', answer.ConsumedCapacity);
-        return answer.Item as Item | undefined;
-      });
-    },
+    get: (key) => attempt('get', () => getItem(key)),
 
     async getMany(keys) {
       return attempt('get many', async () => {
@@ -127,13 +128,11 @@ export function createDynamoTable(client: DynamoDBClient, options: Options): Tab
             if (tries === ATTEMPTS)
               throw new TableError('get many', `${left.length} keys remained unprocessed`);
             if (tries > 0) await backOff(tries);
-            const answer = await document.send(
-              new BatchGetCommand({
-                RequestItems: { [TableName]: { Keys: left, ConsistentRead: true } },
-                ReturnConsumedCapacity: 'TOTAL',
-              }),
-            );
-            count('read', answer.ConsumedCapacity);
+            const command = new BatchGetCommand({
+              RequestItems: { [TableName]: { Keys: left, ConsistentRead: true } },
+              ReturnConsumedCapacity: 'TOTAL',
+            });
+            const answer = await count('read', document.send(command));
             items.push(...((answer.Responses?.[TableName] ?? []) as Item[]));
             left = (answer.UnprocessedKeys?.[TableName]?.Keys ?? []) as Key[];
           }
@@ -154,22 +153,20 @@ export function createDynamoTable(client: DynamoDBClient, options: Options): Tab
         const items: Item[] = [];
         let start: Record<string, unknown> | undefined;
         do {
-          const answer = await document.send(
-            new QueryCommand({
-              TableName,
-              IndexName: query.index,
-              KeyConditionExpression: range === undefined ? '#pk = :pk' : `#pk = :pk AND ${range}`,
-              ExpressionAttributeNames:
-                range === undefined ? names : { ...names, '#sk': index?.sortKey ?? schema.sortKey },
-              ExpressionAttributeValues: values,
-              ConsistentRead: query.index === undefined,
-              ScanIndexForward: !query.descending,
-              ...(query.limit === undefined ? {} : { Limit: query.limit - items.length }),
-              ...(start === undefined ? {} : { ExclusiveStartKey: start }),
-              ReturnConsumedCapacity: 'TOTAL',
-            }),
-          );
-          count('read', answer.ConsumedCapacity);
+          const command = new QueryCommand({
+            TableName,
+            IndexName: query.index,
+            KeyConditionExpression: range === undefined ? '#pk = :pk' : `#pk = :pk AND ${range}`,
+            ExpressionAttributeNames:
+              range === undefined ? names : { ...names, '#sk': index?.sortKey ?? schema.sortKey },
+            ExpressionAttributeValues: values,
+            ConsistentRead: query.index === undefined,
+            ScanIndexForward: !query.descending,
+            ...(query.limit === undefined ? {} : { Limit: query.limit - items.length }),
+            ...(start === undefined ? {} : { ExclusiveStartKey: start }),
+            ReturnConsumedCapacity: 'TOTAL',
+          });
+          const answer = await count('read', document.send(command));
           // BETWEEN includes both bounds, so an exclusive lower bound is filtered out here.
           for (const item of (answer.Items ?? []) as Item[]) {
             if (query.after === undefined || item[index?.sortKey ?? 'sk'] !== query.after) items.push(item);
@@ -191,13 +188,11 @@ export function createDynamoTable(client: DynamoDBClient, options: Options): Tab
             if (tries === ATTEMPTS)
               throw new TableError('put many', `${left.length} items remained unprocessed`);
             if (tries > 0) await backOff(tries);
-            const answer = await document.send(
-              new BatchWriteCommand({
-                RequestItems: { [TableName]: left },
-                ReturnConsumedCapacity: 'TOTAL',
-              }),
-            );
-            count('write', answer.ConsumedCapacity);
+            const command = new BatchWriteCommand({
+              RequestItems: { [TableName]: left },
+              ReturnConsumedCapacity: 'TOTAL',
+            });
+            const answer = await count('write', document.send(command));
             left = answer.UnprocessedItems?.[TableName] ?? [];
           }
         }
@@ -229,8 +224,7 @@ export function createDynamoTable(client: DynamoDBClient, options: Options): Tab
         });
         for (let tries = 0; ; tries += 1) {
           try {
-            const answer = await document.send(command);
-            count('write', answer.ConsumedCapacity);
+            await count('write', document.send(command));
             return { done: true };
           } catch (cause) {
             const outcome = toCancelledOutcome(cause);
@@ -251,57 +245,27 @@ export function createDynamoTable(client: DynamoDBClient, options: Options): Tab
   ): Promise<WriteOutcome> {
     // The exception contains the stored item in raw form. Reading it again is simpler than unmarshalling it,
     // and as current.
-    const answer = await document.send(
-      new GetCommand({
-        TableName,
-        Key: getKey(write),
-        ConsistentRead: true,
-        ReturnConsumedCapacity: 'TOTAL',
-      }),
-    );
-    count('read', answer.ConsumedCapacity);
-    const item = answer.Item as Item | undefined;
+    const item = await getItem(getKey(write));
     // If the client repeated the call after a lost response, the condition may have failed because of its own
     // first write.
     return { done: (cause.$metadata.attempts ?? 1) > 1 && isInWrittenState(write, item), item };
   }
 
   async function send(write: Exclude<Write, { check: Key }>): Promise<Item | undefined> {
+    const common = { TableName, ReturnConsumedCapacity: 'TOTAL' } as const;
     if ('put' in write) {
-      const answer = await document.send(
-        new PutCommand({
-          TableName,
-          Item: write.put,
-          ...condition(write.when),
-          ReturnConsumedCapacity: 'TOTAL',
-        }),
-      );
-      count('write', answer.ConsumedCapacity);
+      const command = new PutCommand({ ...common, Item: write.put, ...condition(write.when) });
+      await count('write', document.send(command));
       return write.put;
     }
     if ('delete' in write) {
-      const answer = await document.send(
-        new DeleteCommand({
-          TableName,
-          Key: write.delete,
-          ...condition(write.when),
-          ReturnConsumedCapacity: 'TOTAL',
-        }),
-      );
-      count('write', answer.ConsumedCapacity);
+      const command = new DeleteCommand({ ...common, Key: write.delete, ...condition(write.when) });
+      await count('write', document.send(command));
       return undefined;
     }
-    const answer = await document.send(
-      new UpdateCommand({
-        TableName,
-        Key: write.update,
-        ...update(write.set, write.when),
-        ReturnValues: 'ALL_NEW',
-        ReturnConsumedCapacity: 'TOTAL',
-      }),
-    );
-    count('write', answer.ConsumedCapacity);
-    return answer.Attributes as Item | undefined;
+    const changes = update(write.set, write.when);
+    const command = new UpdateCommand({ ...common, Key: write.update, ...changes, ReturnValues: 'ALL_NEW' });
+    return (await count('write', document.send(command))).Attributes as Item | undefined;
   }
 
   function toTransactItem(write: Write) {
