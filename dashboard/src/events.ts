@@ -1,6 +1,7 @@
-/** Descriptions of events for all pages. Independent of React, the browser and the schemas; imports only types. */
+/** Descriptions of events for all pages. Independent of React, the browser and the schemas. */
 import type { EventData, EventType, LineSummary, TrackingEntry } from '../../shared/events/catalogue.ts';
 import type { JobEvent } from '../../shared/events/event.ts';
+import { formatCount } from './texts.ts';
 
 /** A changed value. */
 export interface ValueChange {
@@ -102,51 +103,39 @@ export function toPlainText(value: unknown): string {
     .replace(/[\p{Cc}\p{Zl}\p{Zp}\u200e\u200f\u202a-\u202e\u2066-\u2069]+/gu, ' ');
 }
 
+/** Returns a function that creates descriptions with a tone. */
+const toned =
+  (tone: EventDescription['tone']) =>
+  (label: string, change: Omit<EventDescription, 'label' | 'tone'> = {}): EventDescription => ({
+    ...{ label, tone, ...change },
+  });
+const plain = toned('plain');
+const good = toned('good');
+const warn = toned('warn');
+const bad = toned('bad');
+
 const descriptions: { readonly [T in EventType]: (data: EventData<T>) => EventDescription } = {
-  'job.created': ({ job }) => ({
-    ...{ label: 'New job', tone: 'plain' },
-    to: job.description === null ? undefined : toPlainText(job.description),
-  }),
+  'job.created': ({ job }) =>
+    plain('New job', { to: job.description === null ? undefined : toPlainText(job.description) }),
   'job.status_changed': ({ changes }) => ({ ...toChange('Status', changes.status), tone: 'plain' }),
   'job.line_status_changed': ({ lines }) => {
     const [first, ...others] = lines;
     const what = lines.length === 1 ? 'Status of a line' : `Status of ${lines.length} lines`;
     if (first && others.every(({ from, to }) => from === first.from && to === first.to))
       return { ...toChange(what, first), tone: 'plain' };
-    return {
-      label: what,
-      tone: 'plain',
-      more: lines.map((line) => toChange(`Line ${line.jobLineId}`, line)),
-    };
+    return plain(what, { more: lines.map((line) => toChange(`Line ${line.jobLineId}`, line)) });
   },
-  'job.dispatched': ({ occurredAt }) => ({
-    ...{ label: 'Dispatched', to: toPlainText(occurredAt), areDates: true, tone: 'good' },
-  }),
-  'job.dispatch_revoked': ({ changes }) => ({
-    ...{
-      label: 'Dispatch revoked',
-      from: toPlainText(changes.dateOut.from),
-      areDates: true,
-      tone: 'warn',
-    },
-  }),
-  'job.tracking_added': ({ tracking }) => ({
-    label: 'Tracking added',
-    to: joinParcels(tracking),
-    tone: 'good',
-  }),
-  'job.tracking_updated': ({ tracking }) => ({
-    label: tracking.every(({ from, to }) => from.number !== to.number)
-      ? 'Tracking number added'
-      : tracking.every(({ from }) => from.link === null)
-        ? 'Tracking link added'
-        : 'Tracking updated',
-    to: joinParcels(tracking.map(({ to }) => to)),
-    tone: 'plain',
-  }),
-  'job.tracking_removed': ({ tracking }) => ({
-    ...{ label: 'Tracking removed', from: joinParcels(tracking), tone: 'warn' },
-  }),
+  'job.dispatched': ({ occurredAt }) => good('Dispatched', { to: toPlainText(occurredAt), areDates: true }),
+  'job.dispatch_revoked': ({ changes }) =>
+    warn('Dispatch revoked', { from: toPlainText(changes.dateOut.from), areDates: true }),
+  'job.tracking_added': ({ tracking }) => good('Tracking added', { to: joinParcels(tracking) }),
+  'job.tracking_updated': ({ tracking }) => {
+    const isNumber = tracking.every(({ from, to }) => from.number !== to.number);
+    const isLink = tracking.every(({ from }) => from.link === null);
+    const label = isNumber ? 'Tracking number added' : isLink ? 'Tracking link added' : 'Tracking updated';
+    return plain(label, { to: joinParcels(tracking.map(({ to }) => to)) });
+  },
+  'job.tracking_removed': ({ tracking }) => warn('Tracking removed', { from: joinParcels(tracking) }),
   'job.due_date_changed': ({ changes: { dateDue, mustDate } }) => {
     const must = mustDate && {
       label: mustDate.to === true ? 'The due date is mandatory' : 'The due date is not mandatory',
@@ -171,98 +160,67 @@ const descriptions: { readonly [T in EventType]: (data: EventData<T>) => EventDe
       ...(more.length > 0 && { more }),
     };
   },
-  'job.locked': () => ({ label: 'Locked: can no longer be edited', tone: 'plain' }),
-  'job.unlocked': () => ({ label: 'Unlocked: can be edited again', tone: 'plain' }),
-  'job.overdue': ({ job, dueAt }) => ({
-    ...{ label: 'Overdue since', to: toPlainText(job.dateDue ?? dueAt), areDates: true, tone: 'warn' },
-  }),
-  'job.closed': () => ({ label: 'Closed', tone: 'plain' }),
-  'job.cancelled': ({ jobStatus }) => ({ label: `Cancelled ${formatInference(jobStatus)}`, tone: 'warn' }),
-  'job.unavailable': ({ jobStatus }) => ({
-    ...{ label: `Unavailable ${formatInference(jobStatus)}`, tone: 'warn' },
-  }),
-  'job.reopened': ({ previousOutcome }) => ({
-    label: `Reopened; was ${previousOutcome}`,
-    tone: 'plain',
-  }),
-  'job.invoiced': ({ changes: { invoiceNumber } }) => ({
-    label: 'Invoiced',
-    ...(invoiceNumber.from !== null && { from: toPlainText(invoiceNumber.from) }),
-    to: toPlainText(invoiceNumber.to),
-    tone: 'plain',
-  }),
-  'order_group.partially_dispatched': ({ orderGroup, dispatchedCount, openCount }) => ({
-    label: 'Order group partially dispatched',
-    to: `${toPlainText(orderGroup)} (${dispatchedCount} of ${formatCount(dispatchedCount + openCount, 'job')})`,
-    tone: 'plain',
-  }),
-  'order_group.dispatched': ({ orderGroup, jobs, excludedJobs, repeated }) => ({
-    label: `Order group dispatched${repeated ? ' again' : ''}`,
-    to: `${toPlainText(orderGroup)} (${formatCount(jobs.length, 'job')}${excludedJobs.length > 0 ? `, ${excludedJobs.length} delisted` : ''})`,
-    tone: 'good',
-  }),
-  'account.baselined': ({ openJobs }) => ({
-    ...{ label: `Tracking started with ${formatCount(openJobs, 'open job')}`, tone: 'plain' },
-  }),
-  'account.poll_failing': ({ consecutiveFailures, reason }) => ({
-    ...{
-      label: `Polling failing, ${formatCount(consecutiveFailures, 'consecutive failure')}: ${toPlainText(reason)}`,
-      tone: 'bad',
-    },
-  }),
-  'account.poll_recovered': ({ failedPolls }) => ({
-    ...{ label: `Polling recovered after ${formatCount(failedPolls, 'failed poll')}`, tone: 'good' },
-  }),
-  'account.credentials_rejected': ({ reason }) => ({
-    ...{ label: `Credentials rejected: ${toPlainText(reason)}`, tone: 'bad' },
-  }),
-  'account.credentials_accepted': () => ({ label: 'Credentials accepted', tone: 'good' }),
-  'account.identity_mismatch': ({ expectedId, actualId }) => ({
-    label: `Polling stopped: the credentials belong to another account (${actualId}, not ${expectedId})`,
-    tone: 'bad',
-  }),
-  'account.quarantined': ({ suspected, contradictory }) => ({
-    label: `Quarantined: ${formatCount(suspected + contradictory, 'job')} missing at once. Cancellations are suspended until the jobs return or an operator confirms`,
-    tone: 'bad',
-  }),
-  'account.resumed': ({ previousState, by }) => ({
-    label: `${previousState === 'quarantined' ? 'Quarantine ended' : 'Identity accepted'}${by === 'operator' ? ', confirmed by an operator' : ''}`,
-    tone: 'good',
-  }),
-  'account.restored': ({ after }) => ({
-    ...{
-      label: `Restored from a backup: changes after ${toPlainText(after)} are emitted again`,
-      tone: 'warn',
-    },
-  }),
+  'job.locked': () => plain('Locked: can no longer be edited'),
+  'job.unlocked': () => plain('Unlocked: can be edited again'),
+  'job.overdue': ({ job, dueAt }) =>
+    warn('Overdue since', { to: toPlainText(job.dateDue ?? dueAt), areDates: true }),
+  'job.closed': () => plain('Closed'),
+  'job.cancelled': ({ jobStatus }) => warn(`Cancelled ${formatInference(jobStatus)}`),
+  'job.unavailable': ({ jobStatus }) => warn(`Unavailable ${formatInference(jobStatus)}`),
+  'job.reopened': ({ previousOutcome }) => plain(`Reopened; was ${previousOutcome}`),
+  'job.invoiced': ({ changes: { invoiceNumber } }) =>
+    plain('Invoiced', {
+      from: invoiceNumber.from === null ? undefined : toPlainText(invoiceNumber.from),
+      to: toPlainText(invoiceNumber.to),
+    }),
+  'order_group.partially_dispatched': ({ orderGroup, dispatchedCount, openCount }) =>
+    plain('Order group partially dispatched', {
+      to: `${toPlainText(orderGroup)} (${dispatchedCount} of ${formatCount(dispatchedCount + openCount, 'job')})`,
+    }),
+  'order_group.dispatched': ({ orderGroup, jobs, excludedJobs, repeated }) =>
+    good(`Order group dispatched${repeated ? ' again' : ''}`, {
+      to: `${toPlainText(orderGroup)} (${formatCount(jobs.length, 'job')}${excludedJobs.length > 0 ? `, ${excludedJobs.length} delisted` : ''})`,
+    }),
+  'account.baselined': ({ openJobs }) => plain(`Tracking started with ${formatCount(openJobs, 'open job')}`),
+  'account.poll_failing': ({ consecutiveFailures, reason }) =>
+    bad(
+      `Polling failing, ${formatCount(consecutiveFailures, 'consecutive failure')}: ${toPlainText(reason)}`,
+    ),
+  'account.poll_recovered': ({ failedPolls }) =>
+    good(`Polling recovered after ${formatCount(failedPolls, 'failed poll')}`),
+  'account.credentials_rejected': ({ reason }) => bad(`Credentials rejected: ${toPlainText(reason)}`),
+  'account.credentials_accepted': () => good('Credentials accepted'),
+  'account.identity_mismatch': ({ expectedId, actualId }) =>
+    bad(`Polling stopped: the credentials belong to another account (${actualId}, not ${expectedId})`),
+  'account.quarantined': ({ suspected, contradictory }) =>
+    bad(
+      `Quarantined: ${formatCount(suspected + contradictory, 'job')} missing at once. Cancellations are suspended until the jobs return or an operator confirms`,
+    ),
+  'account.resumed': ({ previousState, by }) =>
+    good(
+      `${previousState === 'quarantined' ? 'Quarantine ended' : 'Identity accepted'}${by === 'operator' ? ', confirmed by an operator' : ''}`,
+    ),
+  'account.restored': ({ after }) =>
+    warn(`Restored from a backup: changes after ${toPlainText(after)} are emitted again`),
   'status.discovered': ({ status, previousName }) =>
     previousName === undefined
-      ? { label: 'New status name', to: toPlainText(status), tone: 'plain' }
-      : { label: 'Status renamed', from: toPlainText(previousName), to: toPlainText(status), tone: 'plain' },
-  'upstream.outage': ({ reason }) => ({
-    ...{ label: `Outage of the ordering API: ${toPlainText(reason)}`, tone: 'bad' },
-  }),
-  'upstream.recovered': ({ durationSeconds }) => ({
-    ...{ label: `The ordering API recovered after ${formatDuration(durationSeconds)}`, tone: 'good' },
-  }),
-  'endpoint.disabled': ({ endpoint, reason }) => ({
-    ...{
-      label: `Endpoint ${toPlainText(endpoint)} disabled: ${toPlainText(reason)}`,
-      tone: 'bad',
-    },
-  }),
-  'endpoint.recovered': ({ endpoint }) => ({
-    ...{ label: `Endpoint ${toPlainText(endpoint)} recovered`, tone: 'good' },
-  }),
-  'endpoint.events_lost': ({ endpoint, first, last }) => ({
-    label: `Endpoint ${toPlainText(endpoint)} lost ${formatCount(last - first + 1, 'event')}: expired before delivery`,
-    tone: 'bad',
-  }),
-  'endpoint.event_dead': ({ endpoint, attempts, reason }) => ({
-    label: `Endpoint ${toPlainText(endpoint)} rejected an event on the last of ${formatCount(attempts, 'attempt')}: ${toPlainText(reason)}`,
-    tone: 'bad',
-  }),
-  'jobwire.ping': ({ endpoint }) => ({ label: `Ping of endpoint ${toPlainText(endpoint)}`, tone: 'plain' }),
+      ? plain('New status name', { to: toPlainText(status) })
+      : plain('Status renamed', { from: toPlainText(previousName), to: toPlainText(status) }),
+  'upstream.outage': ({ reason }) => bad(`Outage of the ordering API: ${toPlainText(reason)}`),
+  'upstream.recovered': ({ durationSeconds }) =>
+    good(`The ordering API recovered after ${formatDuration(durationSeconds)}`),
+  'endpoint.disabled': ({ endpoint, reason }) =>
+    bad(`Endpoint ${toPlainText(endpoint)} disabled: ${toPlainText(reason)}`),
+  'endpoint.recovered': ({ endpoint }) => good(`Endpoint ${toPlainText(endpoint)} recovered`),
+  'endpoint.events_lost': ({ endpoint, first, last }) =>
+    bad(
+      `Endpoint ${toPlainText(endpoint)} lost ${formatCount(last - first + 1, 'event')}: expired before delivery`,
+    ),
+  'endpoint.event_dead': ({ endpoint, attempts, reason }) =>
+    bad(
+      `Endpoint ${toPlainText(endpoint)} rejected an event on the last of ${formatCount(attempts, 'attempt')}: ${toPlainText(reason)}`,
+    ),
+  'jobwire.ping': ({ endpoint }) => plain(`Ping of endpoint ${toPlainText(endpoint)}`),
 };
 
 const fieldNames: Readonly<Record<string, string>> = {
@@ -320,10 +278,6 @@ function formatInference(jobStatus: string | null): string {
   return jobStatus === null
     ? '(inferred)'
     : `(inferred; status in the job detail: ${toPlainText(jobStatus)})`;
-}
-
-function formatCount(number: number, one: string): string {
-  return `${number.toLocaleString('en-GB')} ${one}${number === 1 ? '' : 's'}`;
 }
 
 function formatDuration(seconds: number): string {

@@ -72,5 +72,8 @@ export function useRegion(): string | null {
 /** Returns `buildHref` with the selected region as default parameter. */
 export function useHref(): typeof buildHref {
   const region = useRegion() ?? undefined;
-  return useCallback((path, params = {}) => buildHref(path, { region, ...params }), [region]);
+  return useCallback(
+    (path, params = {}) => buildHref(path, { ...params, region: params.region ?? region }),
+    [region],
+  );
 }
