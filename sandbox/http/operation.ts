@@ -74,15 +74,14 @@ export interface OperationSpec<P extends z.ZodObject, Q extends z.ZodObject, B e
 /** An operation with any parameter types. */
 export type Operation = OperationSpec<z.ZodObject, z.ZodObject, z.ZodType>;
 
-/** Declares an operation. */
-export function operation<
-  P extends z.ZodObject = z.ZodObject,
-  Q extends z.ZodObject = z.ZodObject,
-  B extends z.ZodType = z.ZodType,
->(spec: OperationSpec<P, Q, B>): Operation {
-  // These schemas parsed the arguments of `handle`.
-  return spec as unknown as Operation;
-}
+/** Returns a function that declares an operation of a group. Default method: GET. */
+export const operationsOf =
+  (tag: Operation['tag']) =>
+  <P extends z.ZodObject = z.ZodObject, Q extends z.ZodObject = z.ZodObject, B extends z.ZodType = z.ZodType>(
+    spec: Omit<OperationSpec<P, Q, B>, 'tag' | 'method'> & Partial<Pick<Operation, 'method'>>,
+  ): Operation =>
+    // These schemas parsed the arguments of `handle`.
+    ({ method: 'get', tag, ...spec }) as unknown as Operation;
 
 /** All answers of an operation, including the implicit ones. */
 export function listAnswers(spec: Operation): Readonly<Record<number, AnswerSpec>> {

@@ -11,7 +11,7 @@ import {
   UsersPage,
 } from '../../shared/ordering/contract/account.ts';
 import { Problem } from '../../shared/ordering/contract/common.ts';
-import { operation } from '../http/operation.ts';
+import { operationsOf } from '../http/operation.ts';
 import { cutPage, matchesFilter, sortEntries } from '../http/paging.ts';
 import { enumParameter, flag, integer, pageParameters } from '../http/parameters.ts';
 import { json, jsonOr404 } from '../http/responses.ts';
@@ -52,12 +52,28 @@ import type { SandboxAccount } from '../world/world.ts';
 
 const NO_SUCH_ACCOUNT = { description: 'The account does not exist.', schema: Problem };
 
+const USER_COLUMNS = {
+  LastName: (user) => user.lastName,
+  FirstName: (user) => user.firstName,
+  UserName: (user) => user.userName,
+  Email: (user) => user.emailAddress,
+  LastLoginUtc: (user) => user.lastLogin,
+  LoginCount: (user) => user.loginCount,
+} satisfies Record<string, (user: User) => string | number | null>;
+
+const PAYMENT_COLUMNS = {
+  Id: (payment) => payment.id,
+  CreatedAt: (payment) => Date.parse(payment.createdAt),
+  CompletedAt: (payment) => (payment.completedAt === null ? null : Date.parse(payment.completedAt)),
+  AmountSettlement: (payment) => payment.amountSettlement,
+} satisfies Record<string, (payment: PaymentTransaction) => string | number | null>;
+
+const operation = operationsOf('Account');
+
 export const accountOperations = [
   operation({
     name: 'account',
-    method: 'get',
     path: '/account',
-    tag: 'Account',
     summary: 'The account of the credentials.',
     answers: { 200: { description: 'The account.', schema: AccountProfile }, 404: NO_SUCH_ACCOUNT },
     handle: ({ account, instance, now }) =>
@@ -65,9 +81,7 @@ export const accountOperations = [
   }),
   operation({
     name: 'accountUser',
-    method: 'get',
     path: '/account/user',
-    tag: 'Account',
     summary: 'The calling user.',
     answers: {
       200: { description: 'The user in full.', schema: User },
@@ -78,69 +92,39 @@ export const accountOperations = [
   }),
   operation({
     name: 'accountUsers',
-    method: 'get',
     path: '/account/users',
-    tag: 'Account',
     summary: "The account's users.",
     query: z.object({
       includeInactive: flag.default(false),
       ...pageParameters(50, 200),
-      sortBy: enumParameter([
-        'LastName',
-        'FirstName',
-        'UserName',
-        'Email',
-        'LastLoginUtc',
-        'LoginCount',
-      ]).optional(),
+      sortBy: enumParameter(Object.keys(USER_COLUMNS) as (keyof typeof USER_COLUMNS)[]).default('LastName'),
       sortDirection: enumParameter(['ASC', 'DESC']).optional(),
       textFilter: z.string().optional(),
     }),
     needs: 'administrator',
     answers: { 200: { description: 'A page of users.', schema: UsersPage } },
     handle: ({ account, query, url }) => {
-      const { textFilter, sortBy = 'LastName' } = query;
+      const { textFilter } = query;
       const users = account.users
-        .map((user) => ({ user, shown: userProfile(account, user) }))
-        .filter(({ user }) => query.includeInactive || user.active)
-        .filter(({ shown: { userName, firstName, lastName, emailAddress } }) =>
+        .filter(({ active }) => query.includeInactive || active)
+        .map((user) => userProfile(account, user))
+        .filter(({ userName, firstName, lastName, emailAddress }) =>
           matchesFilter(textFilter, [
-            userName,
-            firstName,
-            lastName,
-            `${firstName} ${lastName}`,
-            emailAddress,
+            ...[userName, firstName, lastName, `${firstName} ${lastName}`, emailAddress],
           ]),
         );
       const sorted = sortEntries(
-        sortEntries(users, ({ user }) => user.id),
-        ({ user, shown }) => {
-          switch (sortBy) {
-            case 'LastName':
-              return shown.lastName;
-            case 'FirstName':
-              return shown.firstName;
-            case 'UserName':
-              return shown.userName;
-            case 'Email':
-              return shown.emailAddress;
-            case 'LastLoginUtc':
-              return user.lastLogin;
-            case 'LoginCount':
-              return shown.loginCount;
-          }
-        },
+        sortEntries(users, ({ id }) => id),
+        USER_COLUMNS[query.sortBy],
         toDirection(query.sortDirection ?? 'ASC'),
       );
       const page = cutPage(sorted, { ...query, filter: textFilter, url });
-      return json({ ...page, entities: page.entities.map(({ shown }) => userSummary(shown)) });
+      return json({ ...page, entities: page.entities.map(userSummary) });
     },
   }),
   operation({
     name: 'userById',
-    method: 'get',
     path: '/account/users/{userId}',
-    tag: 'Account',
     summary: "One of the account's users.",
     params: z.object({ userId: integer }),
     needs: 'administrator',
@@ -156,20 +140,18 @@ export const accountOperations = [
   }),
   operation({
     name: 'transactions',
-    method: 'get',
     path: '/account/transactions',
-    tag: 'Account',
     summary: "The account's payments.",
     query: z.object({
       ...pageParameters(20, 200),
-      sortBy: enumParameter(['Id', 'CreatedAt', 'CompletedAt', 'AmountSettlement']).optional(),
+      sortBy: enumParameter(Object.keys(PAYMENT_COLUMNS) as (keyof typeof PAYMENT_COLUMNS)[]).default('Id'),
       sortDirection: enumParameter(['DESC', 'ASC']).optional(),
       completedOnly: flag.default(false),
       textFilter: z.string().optional(),
     }),
     answers: { 200: { description: 'A page of payments.', schema: TransactionsPage } },
     handle: ({ service, account, query, url, now }) => {
-      const { textFilter, sortBy = 'Id' } = query;
+      const { textFilter } = query;
       const lags = service.freedom.lagMs('transactions') > 0;
       const payments = account.books.transactions
         .flatMap((payment) => (lags ? paymentAt(payment, now) : payment))
@@ -187,18 +169,7 @@ export const accountOperations = [
         );
       const sorted = sortEntries(
         sortEntries(payments, ({ id }) => id),
-        (payment) => {
-          switch (sortBy) {
-            case 'Id':
-              return payment.id;
-            case 'CreatedAt':
-              return Date.parse(payment.createdAt);
-            case 'CompletedAt':
-              return payment.completedAt === null ? null : Date.parse(payment.completedAt);
-            case 'AmountSettlement':
-              return payment.amountSettlement;
-          }
-        },
+        PAYMENT_COLUMNS[query.sortBy],
         toDirection(query.sortDirection ?? 'DESC'),
       );
       return json(cutPage(sorted, { ...query, filter: textFilter, url }));
@@ -206,9 +177,7 @@ export const accountOperations = [
   }),
   operation({
     name: 'shipmentSettings',
-    method: 'get',
     path: '/account/shipment-settings',
-    tag: 'Account',
     summary: "How the account's parcels ship.",
     answers: {
       200: { description: 'The settings.', schema: ShipmentSettings },
@@ -338,13 +307,10 @@ function userProfile(account: SandboxAccount, user: SandboxUser): User {
   };
 }
 
+/** Selects the fields of a summary. */
 function userSummary(user: User): UserSummary {
-  const { id, guid, userName, firstName, lastName, emailAddress, active, locationName } = user;
-  const { usernameLoginOnly, lastLogin, loginCount } = user;
-  return {
-    ...{ id, guid, userName, firstName, lastName, emailAddress, active, locationName },
-    ...{ usernameLoginOnly, lastLogin, loginCount },
-  };
+  const entries = Object.entries(user).filter(([name]) => name in UserSummary.shape);
+  return Object.fromEntries(entries) as UserSummary;
 }
 
 /** The shipment settings of the API; undefined if there are none. */

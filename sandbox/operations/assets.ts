@@ -12,7 +12,7 @@ import {
 } from '../../shared/ordering/contract/assets.ts';
 import { type PriceBand, Problem } from '../../shared/ordering/contract/common.ts';
 import type { PriceCode } from '../../shared/ordering/contract/price-codes.ts';
-import { type Call, operation, UNEXPECTED } from '../http/operation.ts';
+import { type Call, operationsOf, UNEXPECTED } from '../http/operation.ts';
 import { cutPage, matchesFilter, sortEntries } from '../http/paging.ts';
 import { commaList, direction, enumParameter, flag, pageParameters } from '../http/parameters.ts';
 import { json, problem } from '../http/responses.ts';
@@ -83,12 +83,12 @@ const MAY_NOT = { description: 'The credentials have no permission.', schema: Pr
 const NO_SUCH_ASSET = { description: 'The account has no such asset.', schema: Problem };
 const assetTag = z.object({ assetTag: z.string() });
 
+const operation = operationsOf('Assets');
+
 export const assetOperations = [
   operation({
     name: 'assets',
-    method: 'get',
     path: '/Assets',
-    tag: 'Assets',
     summary: "The account's own assets, by page.",
     query: listParameters,
     produces: TYPES,
@@ -98,9 +98,7 @@ export const assetOperations = [
   }),
   operation({
     name: 'globalAssets',
-    method: 'get',
     path: '/Assets/global',
-    tag: 'Assets',
     summary: "The catalogue's assets, which every account may order, page by page.",
     query: listParameters,
     produces: TYPES,
@@ -111,9 +109,7 @@ export const assetOperations = [
   }),
   operation({
     name: 'assetTypes',
-    method: 'get',
     path: '/Assets/types',
-    tag: 'Assets',
     summary: 'The asset type of each process.',
     produces: TYPES,
     answers: { 200: { description: 'All asset types.', schema: AssetTypes } },
@@ -127,9 +123,7 @@ export const assetOperations = [
   }),
   operation({
     name: 'asset',
-    method: 'get',
     path: '/Assets/{assetTag}',
-    tag: 'Assets',
     summary: 'One asset, of the account or of the catalogue.',
     params: assetTag,
     takesAnything: true,
@@ -144,9 +138,7 @@ export const assetOperations = [
   }),
   operation({
     name: 'assetFiles',
-    method: 'get',
     path: '/Assets/{assetTag}/files',
-    tag: 'Assets',
     summary: 'The current and historic files of an asset.',
     params: assetTag,
     takesAnything: true,
@@ -169,9 +161,7 @@ export const assetOperations = [
   }),
   operation({
     name: 'assetJobs',
-    method: 'get',
     path: '/Assets/{assetCode}/jobs',
-    tag: 'Assets',
     summary: 'The jobs of the account that used an asset.',
     params: z.object({ assetCode: z.string() }),
     produces: TYPES,

@@ -19,7 +19,7 @@ import {
   ValidationSuccess,
 } from '../../shared/ordering/contract/candidates.ts';
 import { Problem, ValidationFailure } from '../../shared/ordering/contract/common.ts';
-import { type Call, operation } from '../http/operation.ts';
+import { type Call, operationsOf } from '../http/operation.ts';
 import { type Answer, json, problem } from '../http/responses.ts';
 import { findPriceCode } from '../world/catalogue.ts';
 import { findCountry, listStates } from '../world/countries.ts';
@@ -37,11 +37,12 @@ import { decide, type Facts, type Order } from './ordering.ts';
 import { checkPromo, redeemPromo } from './promo.ts';
 import { findStock } from './stock.ts';
 
+const operation = operationsOf('Jobs');
+
 export const createJobOperation = operation({
   name: 'createJob',
   method: 'post',
   path: '/Jobs',
-  tag: 'Jobs',
   summary: 'Creates a job, or validates one.',
   description:
     'Creates nothing unless everything is valid. With `validateOnly` it validates everything and creates nothing.',

@@ -25,7 +25,7 @@ import {
   JobPatch,
   ShipDate,
 } from '../../shared/ordering/contract/jobs.ts';
-import { operation } from '../http/operation.ts';
+import { operationsOf } from '../http/operation.ts';
 import { commaList, direction, enumParameter, flag, integer, pageParameters } from '../http/parameters.ts';
 import { json, jsonOr404, NO_CONTENT, problem } from '../http/responses.ts';
 import { hasRight } from '../http/roles.ts';
@@ -45,6 +45,8 @@ import type { SandboxAccount } from '../world/world.ts';
 import type { ErrorCode } from './order-errors.ts';
 
 /** Media types in which a job is ordered and amended. */
+const operation = operationsOf('Jobs');
+
 export const JOB_MEDIA_TYPES = [
   'application/json',
   'text/json',
@@ -59,9 +61,7 @@ const MAY_NOT = { description: 'The credentials have no permission.', schema: Pr
 export const jobOperations = [
   operation({
     name: 'job',
-    method: 'get',
     path: '/Jobs/{jobNumber}',
-    tag: 'Jobs',
     summary: 'One job in detail.',
     params: jobNumber,
     needs: 'ordering',
@@ -74,7 +74,6 @@ export const jobOperations = [
     name: 'patchJob',
     method: 'patch',
     path: '/Jobs/{jobNumber}',
-    tag: 'Jobs',
     summary: 'Amends a job.',
     description: 'Null and absent fields stay unchanged. The change is atomic.',
     params: jobNumber,
@@ -128,7 +127,6 @@ export const jobOperations = [
     name: 'cancelJob',
     method: 'post',
     path: '/Jobs/{jobNumber}/cancel',
-    tag: 'Jobs',
     summary: 'Cancels a job. Cancelling it again succeeds.',
     params: jobNumber,
     needs: 'ordering',
@@ -149,9 +147,7 @@ export const jobOperations = [
   }),
   operation({
     name: 'activeJobs',
-    method: 'get',
     path: '/Jobs/active',
-    tag: 'Jobs',
     summary: 'The open jobs, page by page.',
     query: z.object({
       ...pageParameters(20, 100),
@@ -180,9 +176,7 @@ export const jobOperations = [
   }),
   operation({
     name: 'deliveryOptions',
-    method: 'get',
     path: '/Jobs/delivery-options',
-    tag: 'Jobs',
     summary: 'The ways of delivery.',
     needs: 'ordering',
     answers: {
@@ -193,9 +187,7 @@ export const jobOperations = [
   }),
   operation({
     name: 'earliestShipDate',
-    method: 'get',
     path: '/Jobs/earliest-ship-date',
-    tag: 'Jobs',
     summary: 'The earliest dispatch. Do not cache it: it changes with the workload.',
     query: z.object({ processCodes: commaList.optional() }),
     takesAnything: true,

@@ -8,7 +8,7 @@ import {
   SizeSets,
   States,
 } from '../../shared/ordering/contract/lookups.ts';
-import { operation, UNEXPECTED } from '../http/operation.ts';
+import { operationsOf, UNEXPECTED } from '../http/operation.ts';
 import { json } from '../http/responses.ts';
 import { listProcessCodes } from '../world/catalogue.ts';
 import { allCountries, listStates } from '../world/countries.ts';
@@ -36,12 +36,12 @@ function listSizeSets(region: RegionCode) {
   }));
 }
 
+const operation = operationsOf('Lookups');
+
 export const lookupOperations = [
   operation({
     name: 'countries',
-    method: 'get',
     path: '/Lookups/countries',
-    tag: 'Lookups',
     summary: 'Countries and the parts of their addresses.',
     answers: { 200: { description: 'All countries.', schema: Countries }, 500: UNEXPECTED },
     handle: ({ account: { region } }) =>
@@ -49,9 +49,7 @@ export const lookupOperations = [
   }),
   operation({
     name: 'states',
-    method: 'get',
     path: '/Lookups/countries/{countryCode}/states',
-    tag: 'Lookups',
     summary: 'The states of a country.',
     params: z.object({
       countryCode: z
@@ -68,9 +66,7 @@ export const lookupOperations = [
   }),
   operation({
     name: 'jobStatuses',
-    method: 'get',
     path: '/Lookups/job-statuses',
-    tag: 'Lookups',
     summary: 'The statuses of jobs and lines. The set grows.',
     answers: { 200: { description: 'All statuses.', schema: JobStatuses }, 500: UNEXPECTED },
     handle: ({ account: { world, region }, now }) =>
@@ -78,9 +74,7 @@ export const lookupOperations = [
   }),
   operation({
     name: 'processCodes',
-    method: 'get',
     path: '/Lookups/process-codes',
-    tag: 'Lookups',
     summary: 'The processes of the region.',
     needs: 'ordering',
     answers: { 200: { description: 'All processes, by rank.', schema: ProcessCodes }, 500: UNEXPECTED },
@@ -88,9 +82,7 @@ export const lookupOperations = [
   }),
   operation({
     name: 'sizeSets',
-    method: 'get',
     path: '/Lookups/size-sets',
-    tag: 'Lookups',
     summary: 'Sizes that belong together.',
     answers: { 200: { description: 'All size sets.', schema: SizeSets }, 500: UNEXPECTED },
     handle: ({ account }) => json(listSizeSets(account.region)),

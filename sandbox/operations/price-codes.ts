@@ -3,7 +3,7 @@
 import * as z from 'zod';
 import { Problem } from '../../shared/ordering/contract/common.ts';
 import { PriceCode, PriceCodes, PricingProcesses } from '../../shared/ordering/contract/price-codes.ts';
-import { operation, UNEXPECTED } from '../http/operation.ts';
+import { operationsOf, UNEXPECTED } from '../http/operation.ts';
 import { decimal, integer, pageParameters } from '../http/parameters.ts';
 import { json, problem } from '../http/responses.ts';
 import { findPriceCode, inputProblems, listPriceCodes, listProcesses } from '../world/catalogue.ts';
@@ -15,12 +15,12 @@ import { findPriceCode, inputProblems, listPriceCodes, listProcesses } from '../
  * - Each term of its `filter` must occur in code, name, description, category or process, case-insensitive.
  */
 
+const operation = operationsOf('Price codes');
+
 export const priceCodeOperations = [
   operation({
     name: 'processes',
-    method: 'get',
     path: '/PriceCodes/processes',
-    tag: 'Price codes',
     summary: 'The processes that the account may order.',
     needs: 'ordering',
     answers: { 200: { description: 'The processes by rank.', schema: PricingProcesses }, 500: UNEXPECTED },
@@ -28,9 +28,7 @@ export const priceCodeOperations = [
   }),
   operation({
     name: 'priceCodes',
-    method: 'get',
     path: '/PriceCodes/price-codes',
-    tag: 'Price codes',
     summary: 'The price codes that the account may order, except those whose price depends on metadata.',
     query: z.object({ ...pageParameters(100, 200), filter: z.string().optional() }),
     needs: 'ordering',
@@ -47,9 +45,7 @@ export const priceCodeOperations = [
   }),
   operation({
     name: 'priceCode',
-    method: 'get',
     path: '/PriceCodes/{priceCode}',
-    tag: 'Price codes',
     summary: 'One price code with its attributes and prices.',
     description:
       'Every reserved character of the code is percent-encoded, also colon, double quote and space.',

@@ -2,7 +2,7 @@
 
 import * as z from 'zod';
 import { PromoValidation } from '../../shared/ordering/contract/promo.ts';
-import { operation } from '../http/operation.ts';
+import { operationsOf } from '../http/operation.ts';
 import { commaList } from '../http/parameters.ts';
 import { json } from '../http/responses.ts';
 import type { RegionCode } from '../world/regions.ts';
@@ -111,12 +111,12 @@ function applicableTo({ processes }: Promo, asked: readonly string[] = []): stri
   return [...new Set(asked.map((code) => code.toUpperCase()))].filter((code) => processes.includes(code));
 }
 
+const operation = operationsOf('Promo codes');
+
 export const promoOperations = [
   operation({
     name: 'promoCode',
-    method: 'get',
     path: '/promocode/validate/{code}',
-    tag: 'Promo codes',
     summary: 'Checks a promo code; 200 also if it is invalid.',
     params: z.object({ code: z.string() }),
     query: z.object({ processCodes: commaList.optional() }),

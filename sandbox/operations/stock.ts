@@ -8,7 +8,7 @@ import {
   StockItems,
   type StockVariant,
 } from '../../shared/ordering/contract/stock.ts';
-import { operation } from '../http/operation.ts';
+import { operationsOf } from '../http/operation.ts';
 import { matchesFilter, sortEntries } from '../http/paging.ts';
 import { atLeastOne, commaList, direction, enumParameter, flag, pageParameters } from '../http/parameters.ts';
 import { json, problem } from '../http/responses.ts';
@@ -50,12 +50,12 @@ const variantOrder = {
   variantSortDirection: direction.optional(),
 };
 
+const operation = operationsOf('Stock');
+
 export const stockOperations = [
   operation({
     name: 'stockItems',
-    method: 'get',
     path: '/Stock',
-    tag: 'Stock',
     summary: 'Stocked goods.',
     query: z.object({
       ...pageParameters(50, 200),
@@ -92,9 +92,7 @@ export const stockOperations = [
   }),
   operation({
     name: 'stockItem',
-    method: 'get',
     path: '/Stock/{code}',
-    tag: 'Stock',
     summary: 'One stock item, by its code or that of a variant.',
     params: z.object({ code }),
     query: z.object({
@@ -118,9 +116,7 @@ export const stockOperations = [
   }),
   operation({
     name: 'stockShipping',
-    method: 'get',
     path: '/stock/shipping',
-    tag: 'Stock',
     summary: 'Shipping options to a market.',
     query: z.object({ market: z.string().optional() }),
     answers: {
@@ -137,9 +133,7 @@ export const stockOperations = [
   }),
   operation({
     name: 'stockItemShipping',
-    method: 'get',
     path: '/stock/{stockItemId}/shipping',
-    tag: 'Stock',
     summary: 'How a stock item ships.',
     params: z.object({ stockItemId: atLeastOne }),
     answers: { 200: { description: 'Its active shipping configs.', schema: StandaloneShippingConfigs } },
