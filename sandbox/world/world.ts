@@ -163,7 +163,7 @@ export class World implements JobWorld {
     return this.#changeTime ?? this.now();
   }
 
-  /** Makes changes that were due at a time (epoch ms). */
+  /** Applies changes that were due at a time (epoch ms). */
   changeAt(at: number, change: () => void): void {
     const outer = this.#changeTime;
     this.#changeTime = at;

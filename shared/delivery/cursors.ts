@@ -31,7 +31,7 @@ const READ_AHEAD = 8;
 const STORE_EVERY = 100;
 /** Number of events of one cursor after which a waiting cursor gets its turn. */
 const SHARE_EVENTS = 400;
-/** Interval (ms) at which a busy drain looks up due cursors. The more there are, the longer the interval. */
+/** Interval (ms) at which a busy drain queries due cursors. The more there are, the longer the interval. */
 const LOOK_AGAIN_MS = 2_000;
 const DUE_PER_LOOK = 200;
 
@@ -157,7 +157,7 @@ export class CursorRuns {
     await Promise.all(this.#open.map((run) => this.#store(run)));
   }
 
-  /** While there is work: looks up due cursors and cancelled replays periodically. */
+  /** While there is work: queries due cursors and cancelled replays periodically. */
   refreshDue(): void {
     if (this.#deps.now() < this.#nextLookupAt) return;
     this.#deps.begin(() => this.loadDue());
@@ -178,7 +178,7 @@ export class CursorRuns {
   }
 
   /**
-   * Looks up all due cursors of the sink, the longest due first. All of them, so that those at the end (for
+   * Queries all due cursors of the sink, the longest due first. All of them, so that those at the end (for
    * example new events behind replays) get their turn too. Due lanes are known.
    */
   async loadDue(): Promise<void> {

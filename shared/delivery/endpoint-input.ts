@@ -1,6 +1,6 @@
 /**
  * Input validation of endpoints. Pure, and free of Node, because web pages validate with it too. Every error
- * message is one sentence that names the field and what it accepts. Only the server checks whether a URL
+ * message names the field and what it accepts. Only the server checks whether a URL
  * leads to the public Internet.
  */
 import * as z from 'zod';

@@ -7,7 +7,7 @@
  *   change   lock ── secrets ── cursors of added accounts ── sink item ── cursors of removed ones gone
  *   delete   lock ── sink item gone ── cursors, parked and dead events, replays gone ── secrets gone
  *
- * Without its sink item an endpoint does not exist, whatever other items remain. The lock excludes concurrent
+ * Without its sink item an endpoint does not exist, even if other items remain. The lock excludes concurrent
  * operations; it expires. A running drain of an earlier endpoint of the same id is fenced off: the new
  * cursors carry a higher token.
  *

@@ -26,7 +26,7 @@ export type Exchange =
     }
   | {
       readonly kind: 'failed';
-      /** One sentence. It never contains the URL, which may hold a key. */
+      /** The error message. It never contains the URL, which may hold a key. */
       readonly reason: string;
       /** Whether the request may have reached the endpoint. */
       readonly sent: boolean;
@@ -85,7 +85,7 @@ const LOW_PORTS = new Set([80, 443]);
 /** Names that never identify a host of the public Internet. */
 const LOCAL_NAME = /(^|\.)(localhost|local|localdomain|internal|home\.arpa)$/;
 
-/** Tells users of a self-hosted Jobwire how to use a receiver in a private network. */
+/** Explains to users of a self-hosted Jobwire how to use a receiver in a private network. */
 const HINT = '(self-hosted: webhooks.allowPrivateNetworks allows it)';
 
 /**

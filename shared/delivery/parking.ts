@@ -39,7 +39,7 @@ type GuardedWrites = readonly [guard: Write, ...others: Write[]];
 
 /**
  * The parked lanes of a sink, as its drain uses them. Its writes are conditional on the lease and run one
- * after another. So the first event of each lane is in the `due` index, whatever other processes do. An
+ * after another. So the first event of each lane is in the `due` index, independent of other processes. An
  * operator may discard events meanwhile.
  */
 export class ParkedLanes {

@@ -197,7 +197,7 @@ export async function cancelReplay(
 }
 
 /**
- * Resends one event of the log at once, as a replay of one event: with its original id, whatever the sink's
+ * Resends one event of the log at once, as a replay of one event: with its original id, regardless of the sink's
  * types are, also to a paused or disabled sink. Cursors and health do not change. If an epoch is given, it
  * must be the event's.
  */

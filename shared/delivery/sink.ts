@@ -43,7 +43,7 @@ export type DeliveryOutcome = (
     }
 ) & {
   readonly answer?: Answer;
-  /** Reason why the receiver requests no more events, whatever the outcome of this one. */
+  /** Reason why the receiver requests no more events, independent of the outcome of this one. */
   readonly disable?: string;
 };
 

@@ -125,7 +125,7 @@ function isDailyQuota(message: string): boolean {
   return /daily|quota/i.test(message);
 }
 
-/** Errors that only occur before the request is written: DNS failures, refused connections, certificates. */
+/** Errors that only occur before the request is written: DNS failures, rejected connections, certificates. */
 const UNSENT =
   /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|EADDRNOTAVAIL|CredentialsProviderError|ProviderError)$|CERT|SIGNATURE|ERR_TLS/;
 

@@ -32,7 +32,7 @@ export function compose(mail: OutgoingEmail, from: string, to: string): Promise<
     },
     text: mail.text,
     html: mail.html,
-    // Quoted-printable keeps lines short and all bytes ASCII, whatever the content.
+    // Quoted-printable keeps lines short and all bytes ASCII, for any content.
     encoding: 'quoted-printable',
     newline: 'win',
     disableFileAccess: true,

@@ -4,7 +4,7 @@ import type { Table } from '../storage/table.ts';
 
 /**
  * Returns the earliest time since which a window has been expired or a message has been due (epoch ms). `undefined` if nothing is due.
- * `now` is epoch ms. Reads each of the index's partitions once, whatever its content.
+ * `now` is epoch ms. Reads each of the index's partitions once, for any content.
  */
 export async function oldestUnsent(table: Table, region: string, now: number): Promise<number | undefined> {
   const partitions = (['notices', 'messages'] as const).flatMap((what) =>

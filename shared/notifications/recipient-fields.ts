@@ -119,7 +119,7 @@ export function toAttributes(fields: RecipientFields & { readonly muted?: readon
 
 /**
  * Returns whether a recipient is sent messages of a kind by a channel. The SMS consent of the API user upstream (`textNotifyDispatch`)
- * covers dispatches only, whatever kinds are set.
+ * covers dispatches only, for any set kinds.
  */
 export function acceptsMessage(
   { paused, channels: own, kinds, source }: Recipient,

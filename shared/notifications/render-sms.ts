@@ -120,7 +120,7 @@ export function toSmsVariables(view: View, room: SmsDetail, labels: Labels): obj
   };
 }
 
-/** Truncates a text to the size of an SMS and keeps all of its links. Only a template with very much text of its own needs it. */
+/** Truncates a text to the size of an SMS and keeps all of its links. Only a template with very much additional text needs it. */
 function truncateSms(text: string): RenderedSms {
   const parts = text.split(' ');
   const isLink = (part: string): boolean => /^https?:/.test(part);

@@ -41,7 +41,7 @@ const MAX_KILLED = 100;
 const MEMORY = { maxOldGenerationSizeMb: 96, maxYoungGenerationSizeMb: 16, stackSizeMb: 4 };
 const TOO_MANY = 'two templates of this account are already being rendered; retry when one is done';
 
-/** A template was killed. The message is the rest of a sentence about it. */
+/** A template was killed. The message continues a phrase that names it. */
 class KilledError extends Error {}
 
 /** Creates a renderer with its own worker. The worker starts with the first own template and does not keep the process alive. */

@@ -6,7 +6,7 @@ export interface MailFeedback {
   readonly message: { readonly region: string; readonly account: string; readonly message: string };
   /** `noted`: no consequence. */
   readonly what: 'bounced' | 'complained' | 'rejected' | 'noted';
-  /** One sentence, without addresses. */
+  /** Error message, without addresses. */
   readonly detail: string;
 }
 

@@ -136,7 +136,7 @@ async function dueThreads(table: Table, region: string, now: number, limit: numb
   return due.slice(0, limit);
 }
 
-/** Postpones a thread to `dueAt` (epoch ms), whatever its content. */
+/** Postpones a thread to `dueAt` (epoch ms), for any content. */
 async function postpone(table: Table, ref: AccountRef, key: Key, dueAt: number): Promise<void> {
   const place = notifyDue('notices', ref, key.sk, dueAt);
   await table.write({ update: key, set: place, when: [['pk', 'present']] });

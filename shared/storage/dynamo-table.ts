@@ -246,7 +246,7 @@ export function createDynamoTable(client: DynamoDBClient, options: Options): Tab
     // The exception contains the stored item in raw form. Reading it again is simpler than unmarshalling it,
     // and as current.
     const item = await getItem(getKey(write));
-    // If the client repeated the call after a lost response, the condition may have failed because of its own
+    // If the client repeated the call after a lost response, the condition may have failed because of its first
     // first write.
     return { done: (cause.$metadata.attempts ?? 1) > 1 && isInWrittenState(write, item), item };
   }
