@@ -109,31 +109,19 @@ function toPath(route: Route) {
     operationId: id,
     tags: [tag],
     summary,
-    ...(description === undefined ? {} : { description }),
+    description,
     security: role === null ? [] : [{ key: [] }],
     ...(role === null ? {} : { 'x-role': role }),
     request: {
       ...(Object.keys(pathParams).length > 0 ? { params: z.object(pathParams) } : {}),
       ...(Object.keys(queryParams).length > 0 ? { query: z.object(queryParams) } : {}),
       ...(Object.keys(headers).length > 0 ? { headers: z.object(headers) } : {}),
-      ...(body
-        ? {
-            body: {
-              required: !bodyOptional,
-              content: {
-                'application/json': { schema: body, ...(example === undefined ? {} : { example }) },
-              },
-            },
-          }
-        : {}),
-      ...(form
-        ? {
-            body: {
-              required: false,
-              content: Object.fromEntries(FORMS.map((type) => [type, { schema: form }])),
-            },
-          }
-        : {}),
+      body: body
+        ? { required: !bodyOptional, content: { 'application/json': { schema: body, example } } }
+        : form && {
+            required: false,
+            content: Object.fromEntries(FORMS.map((type) => [type, { schema: form }])),
+          },
     },
     responses: withProblems(
       Object.fromEntries(answers.map((one: Answer) => [one.status, toResponse(one)])),
