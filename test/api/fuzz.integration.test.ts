@@ -61,7 +61,7 @@ eachTable('every operation', (makeTable, kind, makeHistoryTable) => {
     const began = performance.now();
     const wrong: string[] = [];
     let answers = 0;
-    const { numRuns } = kind === 'in memory' ? runs(10, 120) : runs(1, 15);
+    const { numRuns } = kind === 'in memory' ? runs(6, 120) : runs(1, 15);
     for (const operation of operations) {
       const after = await listNextCursors(world, operation);
       const { valid, strange } = getRequests(operation, world, after);
