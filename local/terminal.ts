@@ -123,6 +123,11 @@ function describe(event: JobEvent): string {
       return `${Number(data.suspected) + Number(data.contradictory)} jobs disappeared; not reported until they return or an operator confirms`;
     case 'account.resumed':
       return `was ${plain(data.previousState)}; by ${plain(data.by)}`;
+    case 'account.payment_completed':
+    case 'account.payment_failed': {
+      const { id, amountSettlement, currencySettlement } = data.transaction as Record<string, unknown>;
+      return `${plain(id)}: ${plain(amountSettlement)} ${plain(currencySettlement)}`;
+    }
     case 'account.restored':
       return `resumes after ${plain(data.after)}`;
     case 'account.baselined':

@@ -337,6 +337,50 @@ export interface EventDataByType {
     previousState: 'quarantined' | 'identity_mismatch';
     by: 'automatic' | 'operator';
   };
+  /** A payment of the account was completed. Emitted only if the event setting `payments` of the account is on. */
+  'account.payment_completed': {
+    account: string;
+    region: string;
+    observed?: Partial<Observed>;
+    transaction: {
+      id: number;
+      gatewayType: string | null;
+      /** Upstream status name. */
+      transactionStatus: string | null;
+      createdAt: string | null;
+      completedAt: string | null;
+      cardName: string | null;
+      /** Last four digits after asterisks. */
+      cardNumber: string | null;
+      currencySettlement: string | null;
+      amountSettlement: number | null;
+      /** What was paid for, such as `JOB` or `CUSTOMER`. */
+      merchantEntityType: string | null;
+      merchantEntityId: number | null;
+    };
+  };
+  /** A payment of the account failed. Emitted only if the event setting `payments` of the account is on. */
+  'account.payment_failed': {
+    account: string;
+    region: string;
+    observed?: Partial<Observed>;
+    transaction: {
+      id: number;
+      gatewayType: string | null;
+      /** Upstream status name. */
+      transactionStatus: string | null;
+      createdAt: string | null;
+      completedAt: string | null;
+      cardName: string | null;
+      /** Last four digits after asterisks. */
+      cardNumber: string | null;
+      currencySettlement: string | null;
+      amountSettlement: number | null;
+      /** What was paid for, such as `JOB` or `CUSTOMER`. */
+      merchantEntityType: string | null;
+      merchantEntityId: number | null;
+    };
+  };
   /** The log of the account was restored from a backup. Events after the cursor `after` were lost. Changes that still apply are emitted again, with new ids. Fetch all jobs again. */
   'account.restored': {
     account: string;

@@ -24,6 +24,7 @@ import type { Service } from './service.ts';
 import type { SandboxClock } from './simulation/clock.ts';
 import { happeningSchema, type PlannedHappening } from './simulation/event-schemas.ts';
 import { LONGEST_ADVANCE_SECONDS } from './simulation/scenario.ts';
+import { createPayment, settlePayment } from './world/payments.ts';
 import { REGIONS, type RegionCode } from './world/regions.ts';
 import type { SandboxAccount } from './world/world.ts';
 
@@ -95,6 +96,27 @@ export function createAdminApp(
         if (key === undefined) return json({ revoked: tokens.revoke({ ...(region && { region }) }) });
         const account = findAccount(key, region);
         return json({ revoked: tokens.revoke({ region: account.region, account: account.name }) });
+      },
+    ),
+    route(
+      'POST /payments',
+      'Creates a payment, pending unless `transactionStatus` is given.',
+      '{ region, account, transactionStatus?, amountSettlement?, merchantEntityType?, merchantEntityId? }',
+      async (c) => {
+        const { region, account, ...fields } = paymentSchema.parse(await readBodyObject(c));
+        const owner = findAccount(account, region);
+        return json({ id: rejectOnError(() => createPayment(owner, fields)) }, 201);
+      },
+    ),
+    route(
+      'POST /payments/settle',
+      'Settles a payment with a status such as Completed, Failed or Cancelled.',
+      '{ region, account, id, status }',
+      async (c) => {
+        const { region, account, id, status } = settleSchema.parse(await readBodyObject(c));
+        const owner = findAccount(account, region);
+        rejectOnError(() => settlePayment(owner, id, status));
+        return json({});
       },
     ),
     route('GET /faults', 'The active rules, with the number of requests matched and faulted.', () =>
@@ -347,6 +369,14 @@ function toHappeningView({ happening, at, until, ...rest }: PlannedHappening) {
 
 const accountKey = z.union([z.string(), z.int()], { error: 'must be a name, a client id or an upstream id' });
 const accountSchema = strictObject({ region: z.enum(REGIONS), account: accountKey });
+const paymentSchema = strictObject({
+  ...accountSchema.shape,
+  transactionStatus: z.string().optional(),
+  amountSettlement: z.number().optional(),
+  merchantEntityType: z.string().optional(),
+  merchantEntityId: z.int().nullable().optional(),
+});
+const settleSchema = strictObject({ ...accountSchema.shape, id: z.int(), status: z.string() });
 const regionSchema = z.object({ region: z.enum(REGIONS) });
 const revokeSchema = strictObject({ region: z.enum(REGIONS).optional(), account: accountKey.optional() });
 const timedRuleSchema = strictObject({

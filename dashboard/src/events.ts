@@ -57,6 +57,8 @@ export const eventTypeLabels: { readonly [T in EventType]: string } = {
   'account.identity_mismatch': 'Account: identity mismatch',
   'account.quarantined': 'Account: quarantined',
   'account.resumed': 'Account: resumed',
+  'account.payment_completed': 'Account: payment completed',
+  'account.payment_failed': 'Account: payment failed',
   'account.restored': 'Account: restored from a backup',
   'status.discovered': 'New status name',
   'upstream.outage': 'Ordering API: outage',
@@ -200,6 +202,9 @@ const descriptions: { readonly [T in EventType]: (data: EventData<T>) => EventDe
     good(
       `${previousState === 'quarantined' ? 'Quarantine ended' : 'Identity accepted'}${by === 'operator' ? ', confirmed by an operator' : ''}`,
     ),
+  'account.payment_completed': ({ transaction }) =>
+    good('Payment completed', { to: formatPayment(transaction) }),
+  'account.payment_failed': ({ transaction }) => bad('Payment failed', { to: formatPayment(transaction) }),
   'account.restored': ({ after }) =>
     warn(`Restored from a backup: changes after ${toPlainText(after)} are emitted again`),
   'status.discovered': ({ status, previousName }) =>
@@ -267,6 +272,13 @@ function toChange(label: string, change: { from: unknown; to: unknown }, areDate
     to: toPlainText(change.to),
     ...(areDates && { areDates }),
   };
+}
+
+function formatPayment(payment: EventData<'account.payment_failed'>['transaction']): string {
+  const { id, amountSettlement, currencySettlement, merchantEntityType, merchantEntityId } = payment;
+  const amount = [amountSettlement?.toFixed(2), currencySettlement].filter(Boolean).join(' ');
+  const what = [merchantEntityType, merchantEntityId].filter((part) => part !== null).join(' ');
+  return toPlainText([`${id}`, amount, what].filter(Boolean).join(', '));
 }
 
 function joinParcels(entries: readonly TrackingEntry[]): string {

@@ -23,6 +23,7 @@ import {
   listShipmentTypes,
 } from '../world/ledgers.ts';
 import { certificateLink } from '../world/links.ts';
+import { paymentAt } from '../world/payments.ts';
 import type { SandboxUser } from '../world/records.ts';
 import { REGION_FACTS, type RegionCode } from '../world/regions.ts';
 import type { SandboxAccount } from '../world/world.ts';
@@ -152,9 +153,9 @@ export const accountOperations = [
     answers: { 200: { description: 'A page of payments.', schema: TransactionsPage } },
     handle: ({ service, account, query, url, now }) => {
       const { textFilter } = query;
-      const lags = service.freedom.lagMs('transactions') > 0;
+      const at = service.freedom.lagMs('transactions') > 0 ? now : undefined;
       const payments = account.books.transactions
-        .flatMap((payment) => (lags ? paymentAt(payment, now) : payment))
+        .flatMap((payment) => paymentAt(payment, at, account.world.clockSkewMs))
         .filter(({ transactionStatus }) => !query.completedOnly || transactionStatus === 'Completed')
         .filter((payment) =>
           matchesFilter(textFilter, [
@@ -187,13 +188,6 @@ export const accountOperations = [
       jsonOr404(shipmentSettings(account), 'The account has no shipment settings.', instance),
   }),
 ];
-
-/** A payment as it was at a time (epoch ms): none before its creation, pending before its completion. */
-function paymentAt(payment: PaymentTransaction, at: number): PaymentTransaction[] {
-  if (Date.parse(payment.createdAt) > at) return [];
-  if (payment.completedAt === null || Date.parse(payment.completedAt) <= at) return [payment];
-  return [{ ...payment, transactionStatus: 'Pending', completedAt: null }];
-}
 
 /** Tax rate for an order, in percent; 0 if it is not known yet. */
 export function taxRate(region: RegionCode): number {

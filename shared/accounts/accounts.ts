@@ -77,6 +77,14 @@ export interface Status {
   readonly ownUserDueAt: number | null;
   readonly ownUserSince: number | null;
   /**
+   * Start of the last complete reading of the payments, and time of the next request. `null` before the first, and while
+   * events about payments are off.
+   */
+  readonly paymentsReadAt: number | null;
+  readonly paymentsDueAt: number | null;
+  /** Message: why the last request for payments failed. */
+  readonly paymentsProblem: string | null;
+  /**
    * Time at which the newest closed jobs were last read, down to the highest number known at that time
    * (rule 8).
    */
@@ -154,6 +162,9 @@ export function toStatus(item: Item): Status {
     identityCheckedAt: number(item.identityCheckedAt),
     ownUserDueAt: number(item.ownUserDueAt),
     ownUserSince: number(item.ownUserSince),
+    paymentsReadAt: number(item.paymentsReadAt),
+    paymentsDueAt: number(item.paymentsDueAt),
+    paymentsProblem: text(item.paymentsProblem),
     sweptAt: number(item.sweptAt),
     sweptThrough: number(item.sweptThrough) ?? 0,
     rotatedThrough: number(item.rotatedThrough),

@@ -61,6 +61,21 @@ const ofSink = {
   region: z.string(),
   endpoint: z.string().describe('Id of the endpoint, or name of the built-in sink.'),
 };
+/** A payment, with the names of the ordering API. */
+const transaction = z.object({
+  id: z.int(),
+  gatewayType: text,
+  transactionStatus: text.describe('Upstream status name.'),
+  createdAt: asSaid.nullable(),
+  completedAt: asSaid.nullable(),
+  cardName: text,
+  cardNumber: text.describe('Last four digits after asterisks.'),
+  currencySettlement: text,
+  amountSettlement: z.number().nullable(),
+  merchantEntityType: text.describe('What was paid for, such as `JOB` or `CUSTOMER`.'),
+  merchantEntityId: z.int().nullable(),
+});
+
 const ofAccount = { ...base, observed: observed.partial().optional() };
 
 /** All event types with the condition under which each is emitted and the schema of its `data`. */
@@ -266,6 +281,14 @@ export const catalogue = {
       previousState: z.enum(['quarantined', 'identity_mismatch']),
       by: z.enum(['automatic', 'operator']),
     }),
+  },
+  'account.payment_completed': {
+    when: 'A payment of the account was completed. Emitted only if the event setting `payments` of the account is on.',
+    data: z.object({ ...ofAccount, transaction }),
+  },
+  'account.payment_failed': {
+    when: 'A payment of the account failed. Emitted only if the event setting `payments` of the account is on.',
+    data: z.object({ ...ofAccount, transaction }),
   },
   'account.restored': {
     when: 'The log of the account was restored from a backup. Events after the cursor `after` were lost. Changes that still apply are emitted again, with new ids. Fetch all jobs again.',

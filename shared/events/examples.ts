@@ -67,6 +67,13 @@ function aboutAccount<D extends object>(at: string, rest: D) {
   return { at, data: { observed: observedAt(at).observed, ...rest } };
 }
 
+const payment = {
+  ...{ id: 88121, gatewayType: 'Paygrove', transactionStatus: 'Completed' },
+  ...{ createdAt: '2026-03-04T23:34:50Z', completedAt: '2026-03-04T23:35:02Z' },
+  ...{ cardName: 'Visa', cardNumber: '**** 1042', currencySettlement: 'USD', amountSettlement: 184.2 },
+  ...{ merchantEntityType: 'JOB', merchantEntityId: 4711 },
+};
+
 const OUTAGE_SINCE = '2026-03-03T02:10:04.512Z';
 const ENDPOINT = 'erp';
 
@@ -189,6 +196,10 @@ const drafts: Drafts = {
   'account.resumed': aboutAccount('2026-03-03T12:52:03.508Z', {
     previousState: 'quarantined' as const,
     by: 'automatic' as const,
+  }),
+  'account.payment_completed': aboutAccount('2026-03-04T23:45:12.300Z', { transaction: payment }),
+  'account.payment_failed': aboutAccount('2026-03-04T23:30:11.840Z', {
+    transaction: { ...payment, id: 88120, transactionStatus: 'Failed', completedAt: null },
   }),
   'account.restored': aboutAccount('2026-03-07T06:00:02.050Z', {
     after: `${EPOCH}.${FIRST + eventTypes.indexOf('account.restored') - 1}`,

@@ -11,6 +11,7 @@ import {
   JobDetail,
   type JobStatus,
   JobStatuses,
+  TransactionsPage,
 } from './schemas.ts';
 import type { TokenSource } from './tokens.ts';
 
@@ -66,6 +67,7 @@ export const REQUEST_KINDS = [
   'statuses',
   'account',
   'accountUser',
+  'transactions',
 ] as const;
 /** See {@link REQUEST_KINDS}. */
 export type RequestKind = (typeof REQUEST_KINDS)[number];
@@ -122,6 +124,8 @@ export interface OrderingClient {
   account(signal?: AbortSignal): Promise<Answer<AccountProfile>>;
   /** Returns the API user of these credentials. `body` is `undefined` for a 404 without HTML: there is no such user. */
   accountUser(signal?: AbortSignal): Promise<Answer<AccountUser | undefined>>;
+  /** Returns a page (from 1) of up to 100 payments, the newest first. */
+  transactions(page: number, signal?: AbortSignal): Promise<Answer<TransactionsPage>>;
   readonly counts: OrderingCounts;
 }
 
@@ -226,6 +230,14 @@ export function createOrderingClient(options: OrderingClientOptions): OrderingCl
     accountUser: (signal) =>
       call('accountUser', 'GET /account/user', '/account/user', signal, (operation, answer) =>
         isUnknown(answer) ? { body: undefined } : bodyAs(AccountUser)(operation, answer),
+      ),
+    transactions: (page, signal) =>
+      call(
+        'transactions',
+        'GET /account/transactions',
+        `/account/transactions?page=${page}&pageSize=100&sortBy=Id&sortDirection=DESC`,
+        signal,
+        bodyAs(TransactionsPage),
       ),
     counts,
   };

@@ -198,6 +198,36 @@ export const AccountUser = reading<account.User>()({
 /** A parsed user. */
 export type AccountUser = z.infer<typeof AccountUser>;
 
+/** A payment. Card data is masked in the contract. The tracker reads neither the expiry nor anything else of the card. */
+export const PaymentTransaction = reading<account.PaymentTransaction>()({
+  id: z.int().min(1),
+  gatewayType: text,
+  /** For example Completed, Pending, Failed, Cancelled. */
+  transactionStatus: text,
+  createdAt: text,
+  completedAt: text,
+  cardName: text,
+  cardNumber: text,
+  currencySettlement: text,
+  amountSettlement: number,
+  /** For example JOB, CUSTOMER. */
+  merchantEntityType: text,
+  merchantEntityId: orNull(z.int()),
+});
+/** A parsed payment. */
+export type PaymentTransaction = z.infer<typeof PaymentTransaction>;
+
+/** One page of payments. */
+export const TransactionsPage = reading<z.infer<typeof account.TransactionsPage>>()({
+  totalResults: z.int(),
+  /** Page number, from 1. */
+  currentPage: z.int(),
+  hasNext: z.boolean(),
+  entities: orNull(z.array(PaymentTransaction)),
+});
+/** A parsed page of payments. */
+export type TransactionsPage = z.infer<typeof TransactionsPage>;
+
 /** One entry of the status lookup. The set grows. A name that is not in it is still a status (rule 4). */
 export const JobStatus = reading<lookups.JobStatus>()({ id: orNull(z.int()), name: text });
 /** A parsed entry of the status lookup. */

@@ -144,6 +144,8 @@ export const keys = {
    * `SHARD`).
    */
   head: (ref: AccountRef): Key => ({ pk: indexPk(ref), sk: 'HEAD' }),
+  /** The payments that are known of an account, next to its Head: every poll's query returns it. */
+  payments: (ref: AccountRef): Key => ({ pk: indexPk(ref), sk: 'PAYMENTS' }),
   shard: (ref: AccountRef, lowestJobNumber: number): Key => ({
     pk: indexPk(ref),
     sk: `SHARD#${pad(lowestJobNumber, 12)}`,

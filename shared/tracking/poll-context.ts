@@ -12,6 +12,7 @@ import type { Upstream } from './breaker.ts';
 import type { ApplyContext } from './detail-fetches.ts';
 import type { PollGroups } from './groups.ts';
 import type { Tracked } from './observation.ts';
+import type { Payments } from './payments.ts';
 import type { PollWriter } from './poll-writer.ts';
 import type { TrackingSettings } from './schedule.ts';
 
@@ -59,6 +60,8 @@ export interface Poll {
   readonly tracked: Tracked;
   readonly context: ApplyContext;
   readonly groups: PollGroups;
+  /** Stored payments. `undefined` if they were never read. */
+  readonly payments: Payments | undefined;
   readonly writer: PollWriter;
   readonly progress: Progress;
 }

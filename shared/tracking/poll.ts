@@ -23,6 +23,7 @@ import { loadPoll } from './stages/load.ts';
 import { applyQuarantine } from './stages/quarantine.ts';
 import { readList } from './stages/read.ts';
 import { readApiUser } from './stages/read-api-user.ts';
+import { commitPayments, readPayments } from './stages/read-payments.ts';
 import { reconcile } from './stages/reconcile.ts';
 import { syncApiUser } from './stages/sync-api-user.ts';
 import { verifyIdentity } from './stages/verify-identity.ts';
@@ -68,11 +69,13 @@ async function runStages(poll: Poll): Promise<PollSummary> {
   const fetched = await investigate(poll, session, list, observed.works.values());
   const absences = applyQuarantine(poll, list, observed, fetched.gone);
   const user = await readApiUser(poll, session);
+  const paymentsRead = await readPayments(poll, session);
   const identity = await verifyIdentity(poll, session, user?.answer?.identity);
   const committed = await commit(poll, observed.works.values());
   const apiUser = await syncApiUser(poll, user, committed);
   const groups = await confirmGroups(poll, session, committed);
-  const results = { list, observed, fetched, absences, identity, committed, apiUser };
+  const payments = await commitPayments(poll, paymentsRead, committed);
+  const results = { list, observed, fetched, absences, identity, committed, apiUser, payments };
   const state = await conclude(poll, session.client, results);
   return reportResults(poll, state, { ...results, groups });
 }
@@ -80,7 +83,7 @@ async function runStages(poll: Poll): Promise<PollSummary> {
 function reportResults(
   poll: Poll,
   state: AccountState,
-  results: Omit<Parameters<typeof conclude>[2], 'identity' | 'apiUser'> & {
+  results: Omit<Parameters<typeof conclude>[2], 'identity' | 'apiUser' | 'payments'> & {
     readonly groups: Awaited<ReturnType<typeof confirmGroups>>;
   },
 ): PollSummary {

@@ -45,6 +45,8 @@ const expected: { readonly [T in EventType]: readonly (string | undefined)[] } =
     'Quarantined: 171 jobs missing at once. Cancellations are suspended until the jobs return or an operator confirms',
   ],
   'account.resumed': ['Quarantine ended'],
+  'account.payment_completed': ['Payment completed', undefined, '88121, 184.20 USD, JOB 4711'],
+  'account.payment_failed': ['Payment failed', undefined, '88120, 184.20 USD, JOB 4711'],
   'account.restored': [
     `Restored from a backup: changes after t3k9x1a2b3c4.${1041 + eventTypes.indexOf('account.restored') - 1} are emitted again`,
   ],

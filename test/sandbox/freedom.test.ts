@@ -116,6 +116,32 @@ describe('lagSeconds', () => {
     expect(await paid()).toMatchObject({ id: 1, transactionStatus: 'Completed', completedAt: at(610_000) });
   });
 
+  it('shows payments that the control panel creates and settles, pending while the view lags', async () => {
+    const { us, pass, sandbox } = await startLagging({ transactions: 60 });
+    pass(600);
+    const ask = (path: string, body: object) =>
+      fetch(`${sandbox.adminUrl}${path}`, {
+        method: 'POST',
+        body: JSON.stringify({ region: 'us', account: 'acme', ...body }),
+      });
+    const shown = async () => (await us.get('/account/transactions?pageSize=1')).json.entities[0];
+    for (const status of ['Failed', 'Completed']) {
+      const created = await ask('/payments', { amountSettlement: 12.5 });
+      const { id } = (await created.json()) as { id: number };
+      expect((await shown()).id).not.toBe(id);
+      pass(60);
+      expect(await shown()).toMatchObject({ id, transactionStatus: 'Pending', amountSettlement: 12.5 });
+      expect((await ask('/payments/settle', { id, status })).status).toBe(200);
+      expect(await shown()).toMatchObject({ id, transactionStatus: 'Pending', completedAt: null });
+      pass(60);
+      const settled = await shown();
+      expect(settled).toMatchObject({ id, transactionStatus: status });
+      expect(settled.completedAt !== null).toBe(status === 'Completed');
+      expect('settledAt' in settled).toBe(false);
+    }
+    expect((await ask('/payments/settle', { id: 1, status: 'Failed' })).status).toBe(400);
+  });
+
   it('can be changed while the sandbox runs, and through the control panel', async () => {
     const service = await startLagging({ active: 60 });
     const { acme, us, pass, sandbox } = service;

@@ -4,7 +4,10 @@
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { expect, inject, test } from 'vitest';
+import { createPayment } from '../../sandbox/world/payments.ts';
+import { withEventDefaults } from '../../shared/accounts/event-settings.ts';
 import type { EventType } from '../../shared/events/catalogue.ts';
+import { keys } from '../../shared/storage/schema.ts';
 import { createRig, type Rig } from '../support/tracker.ts';
 
 const INTERVALS = [60, 300];
@@ -92,8 +95,9 @@ const getInterval = (rig: Rig) =>
 async function poll(rig: Rig, event: EventType, open: Map<number, number>): Promise<number[]> {
   await rig.poll();
   const delays: number[] = [];
-  for (const { type, subject } of await rig.fresh()) {
-    const job = Number(subject?.slice('jobs/'.length));
+  for (const { type, subject, data } of await rig.fresh()) {
+    const { id } = (data.transaction ?? {}) as { id?: number };
+    const job = id ?? Number(subject?.replace(/^.*\//, ''));
     const changedAt = open.get(job);
     if (type !== event || changedAt === undefined) continue;
     delays.push((rig.now() - changedAt) / 1000);
@@ -119,6 +123,11 @@ async function closeLongAgo(rig: Rig, jobs: readonly number[]): Promise<void> {
     rig.pass(seconds);
     await rig.poll();
   }
+}
+
+async function readPayments(rig: Rig): Promise<void> {
+  const events = JSON.stringify(withEventDefaults({ payments: true }));
+  await rig.table.write({ update: keys.account(rig.ref), set: { events } });
 }
 
 const overdue: Row['measure'] = async (rig, event) => {
@@ -163,6 +172,14 @@ const ROWS: readonly Row[] = [
     event: 'job.updated',
     case: '',
     measure: oneByOne(({ upstream }, job) => upstream.edit(job, { description: 'Changed' })),
+  },
+  {
+    event: 'job.updated',
+    case: 'comments and lines, without another change of the job',
+    measure: atTimes(
+      ({ upstream }, job) => upstream.edit(job, { comments: 'Changed' }),
+      (n) => DAY + n * 0.04 * DAY,
+    ),
   },
   {
     event: 'job.due_date_changed',
@@ -250,6 +267,35 @@ const ROWS: readonly Row[] = [
       ({ upstream }, job) => upstream.invoice(job),
       (n) => (n + 0.5) * 0.0375 * DAY,
       ({ upstream }, jobs) => jobs.map((job) => upstream.close(job)),
+    ),
+  },
+  {
+    event: 'order_group.partially_dispatched',
+    case: '',
+    measure: oneByOne(
+      ({ upstream }, job) => upstream.dispatch(job),
+      ({ upstream }, jobs) => {
+        for (const job of jobs) {
+          upstream.edit(job, { orderGroup: String(job) });
+          upstream.createJob({ orderGroup: String(job), dateDue: null });
+        }
+      },
+    ),
+  },
+  {
+    event: 'order_group.dispatched',
+    case: '',
+    measure: oneByOne(
+      ({ upstream }, job) => upstream.dispatch(job),
+      ({ upstream }, jobs) => jobs.map((job) => upstream.edit(job, { orderGroup: String(job) })),
+    ),
+  },
+  {
+    event: 'account.payment_completed',
+    case: 'and `account.payment_failed`',
+    measure: oneByOne(
+      ({ upstream }) => createPayment(upstream, { transactionStatus: 'Completed' }),
+      readPayments,
     ),
   },
 ];

@@ -396,6 +396,7 @@ function createService(time: VirtualTime, random: Random, natures: ReadonlyMap<s
       counts,
       account: (signal) => answer(signal, () => ({ id: 1, name: account, currency: null })),
       accountUser: () => Promise.reject(new Error('Polls do not ask for it.')),
+      transactions: () => Promise.reject(new Error('Polls do not ask for it.')),
       jobStatuses: (signal) => answer(signal, () => STATUSES.map((name, id) => ({ id, name }))),
       job: (jobNumber, signal) =>
         answer(signal, () => JobDetail.parse({ jobNumber, jobStatus: 'Scheduled' })),

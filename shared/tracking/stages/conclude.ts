@@ -28,6 +28,8 @@ interface Results {
   readonly identity: Identity | undefined;
   readonly committed: Committed;
   readonly apiUser: ApiUserStatus | undefined;
+  /** Status attributes of the payments. */
+  readonly payments: Attributes;
 }
 
 /** Records the account's state after the poll. Returns the state. */
@@ -41,6 +43,7 @@ export async function conclude(poll: Poll, client: OrderingClient, results: Resu
     ...(all ? observed.swept.through : {}),
     ...(identity === undefined ? {} : { identityCheckedAt: poll.context.startedAt }),
     ...results.apiUser,
+    ...results.payments,
   };
   const details = unreadDetails(poll, fetched);
   if (!list.complete || !all) {
@@ -62,7 +65,7 @@ export async function conclude(poll: Poll, client: OrderingClient, results: Resu
     },
     writes: moved ? [open.write] : [],
   } as const;
-  const problem = list.problem ?? details.problem;
+  const problem = list.problem ?? details.problem ?? findPaymentsProblem(poll, results);
   if (poll.baselined) {
     const absence = absences && { absence: absences };
     const head = statuses.takeChanges();
@@ -92,6 +95,12 @@ function unreadDetails({ status, tracked }: Poll, { unreadable, readable, detail
     attributes: { unreadDetails: jobs.slice(0, MAX_UNREAD).map(String), detailProblem: reason },
     problem: new Error(`The detail of job ${first}${others} can’t be read: ${reason}`),
   };
+}
+
+/** Returns the error of the last request for payments, of this poll or an earlier one. */
+function findPaymentsProblem({ status }: Poll, { payments }: Results): Error | undefined {
+  const message = 'paymentsProblem' in payments ? payments.paymentsProblem : status.paymentsProblem;
+  return typeof message === 'string' ? new Error(message) : undefined;
 }
 
 /** Returns the cursor of the rotation to store, or `undefined` if it is the start of this crawl. */

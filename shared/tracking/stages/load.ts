@@ -9,6 +9,7 @@ import { PollGroups } from '../groups.ts';
 import { JobIndex } from '../job-index.ts';
 import { MAX_CONTRADICTIONS } from '../job-numbers.ts';
 import { OpenKinds } from '../open-jobs.ts';
+import type { Payments } from '../payments.ts';
 import type { Poll, PollDeps } from '../poll-context.ts';
 import { PollWriter } from '../poll-writer.ts';
 import { KEPT_DAYS } from '../snapshot.ts';
@@ -30,7 +31,7 @@ interface Stored {
   readonly statusItem: Item;
   readonly upstream: Upstream;
   readonly head: Head;
-  /** Items of the index: shards and pending groups. */
+  /** Items of the index: shards, pending groups and payments. */
   readonly items: readonly Item[];
 }
 
@@ -87,6 +88,7 @@ function createPoll(deps: PollDeps, { startedAt, deadline }: Times, stored: Stor
       ref,
       items.filter(({ sk }) => sk.startsWith('PENDING#')),
     ),
+    payments: readStoredPayments(items),
     writer: new PollWriter({
       ...{ table, log, ref, projectionVersion, head },
       revision: status.revision,
@@ -114,6 +116,11 @@ function readHolds({ holds }: Status): Holds {
       return stored ? [[kind, Number(stored.slice(kind.length + 1))] as const] : [];
     }),
   );
+}
+
+function readStoredPayments(items: readonly Item[]): Payments | undefined {
+  const item = items.find(({ sk }) => sk === 'PAYMENTS');
+  return item && (JSON.parse(String(item.state)) as Payments);
 }
 
 function decodeIndex(items: readonly Item[], projectionVersion: number): JobIndex {
