@@ -72,6 +72,7 @@ function getStyle(type: string): Style {
     case 'job.cancelled':
     case 'job.unavailable':
     case 'job.overdue':
+    case 'job.stalled':
     case 'job.dispatch_revoked':
     case 'upstream.outage':
       return 'red';
@@ -110,6 +111,11 @@ function describe(event: JobEvent): string {
       return formatParcels(data.tracking);
     case 'job.tracking_updated':
       return formatParcels(data.tracking?.map((entry) => entry.to ?? entry));
+    case 'job.stalled':
+      return `${plain(data.workingDays)} working days in ${plain(data.status)}`;
+    case 'job.needs_attention':
+      return plain(data.status);
+    case 'job.due_soon':
     case 'job.overdue':
       return `due ${plain(data.job?.dateDue)}`;
     case 'job.cancelled':

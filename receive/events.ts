@@ -88,6 +88,10 @@ export interface EventDataByType {
     occurredAt: string;
     /** IANA name of the time zone of the job's location: a `dateOut` without an offset is local time there. `null`: not known yet. */
     zone: string | null;
+    /** Whether the job was dispatched after its due time. A due date without a time of day ends with that day at the location of the job. `null`: unknown, because the job has no due date, or because a time of day or the zone is missing and decides. Absent in events that older code recorded. */
+    late?: boolean | null;
+    /** Time from the due time to the dispatch, in seconds; the minimum if the dispatch date has no time of day. `null`: not late, or unknown. */
+    lateBySeconds?: number | null;
   };
   /** A dispatch was revoked (`dateOut` was cleared, confirmed by the job detail). */
   'job.dispatch_revoked': {
@@ -192,6 +196,54 @@ export interface EventDataByType {
     /** Timestamp (ISO 8601, UTC). */
     dueAt: string;
     zone: string;
+  };
+  /** A job is undispatched and its due time is near. The lead time is a setting of the account (`events.dueSoonHours`). Emitted once per due date. */
+  'job.due_soon': {
+    account: string;
+    region: string;
+    job: JobSummary;
+    observed: Observed;
+    changes: Record<string, never>;
+    /** Due time (ISO 8601, UTC). */
+    dueAt: string;
+    /** Time zone or offset in which the due date was read. */
+    zone: string;
+  };
+  /** A listed, undispatched job stayed in one status for a number of working days. The number is a setting of the account (`events.stalledAfterWorkingDays`, `events.stalledByStatus`). Emitted once per stay in a status. */
+  'job.stalled': {
+    account: string;
+    region: string;
+    job: JobSummary;
+    observed: Observed;
+    changes: Record<string, never>;
+    /** Upstream status name. */
+    status: string;
+    /** Time of the first observation of the job in this status. The stay can be longer. */
+    inStatusSince: string;
+    /** Number of working days (Monday to Friday) that have passed since then. */
+    workingDays: number;
+    /** Time zone in which working days are counted: that of the location. */
+    zone: string;
+  };
+  /** A job entered a status that the account configured as one that needs attention (`events.attentionStatuses`), or was created in it. */
+  'job.needs_attention': {
+    account: string;
+    region: string;
+    job: JobSummary;
+    observed: Observed;
+    changes: Record<string, never>;
+    /** Upstream status name. */
+    status: string;
+  };
+  /** A job can no longer be cancelled (`isCancelable` changed to `false`), while it stays open. The value is only in the job detail, which is fetched when the list changes and otherwise once a day. */
+  'job.production_started': {
+    account: string;
+    region: string;
+    job: JobSummary;
+    observed: Observed;
+    changes: {
+      isCancelable: Change<boolean>;
+    };
   };
   /** A job left the list of active jobs and is among the closed jobs. */
   'job.closed': {

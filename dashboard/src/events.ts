@@ -42,6 +42,10 @@ export const eventTypeLabels: { readonly [T in EventType]: string } = {
   'job.locked': 'Locked',
   'job.unlocked': 'Unlocked',
   'job.overdue': 'Overdue',
+  'job.due_soon': 'Due soon',
+  'job.stalled': 'Stalled',
+  'job.needs_attention': 'Needs attention',
+  'job.production_started': 'Production started',
   'job.closed': 'Closed',
   'job.cancelled': 'Cancelled',
   'job.unavailable': 'Unavailable',
@@ -74,8 +78,14 @@ export const eventTypeLabels: { readonly [T in EventType]: string } = {
 export const eventTypeGroups: readonly { readonly name: string; readonly types: readonly string[] }[] = [
   { name: 'Dispatch', types: ['job.dispatched', 'job.dispatch_revoked', 'order_group.*'] },
   { name: 'Tracking', types: ['job.tracking_*'] },
-  { name: 'Status', types: ['job.status_changed', 'job.line_status_changed', 'status.discovered'] },
-  { name: 'Due date', types: ['job.due_date_changed', 'job.overdue'] },
+  {
+    name: 'Status',
+    types: [
+      ...['job.status_changed', 'job.line_status_changed', 'status.discovered'],
+      ...['job.needs_attention', 'job.production_started', 'job.stalled'],
+    ],
+  },
+  { name: 'Due date', types: ['job.due_date_changed', 'job.due_soon', 'job.overdue'] },
   {
     name: 'Created and closed jobs',
     types: ['job.created', 'job.closed', 'job.cancelled', 'job.unavailable', 'job.reopened'],
@@ -85,7 +95,7 @@ export const eventTypeGroups: readonly { readonly name: string; readonly types: 
     name: 'Problems',
     types: [
       ...['job.overdue', 'job.cancelled', 'job.unavailable', 'job.dispatch_revoked', 'job.tracking_removed'],
-      ...['account.*', 'upstream.*', 'endpoint.*'],
+      ...['job.stalled', 'job.needs_attention', 'account.*', 'upstream.*', 'endpoint.*'],
     ],
   },
   { name: 'Accounts and endpoints', types: ['account.*', 'upstream.*', 'endpoint.*'] },
@@ -127,7 +137,8 @@ const descriptions: { readonly [T in EventType]: (data: EventData<T>) => EventDe
       return { ...toChange(what, first), tone: 'plain' };
     return plain(what, { more: lines.map((line) => toChange(`Line ${line.jobLineId}`, line)) });
   },
-  'job.dispatched': ({ occurredAt }) => good('Dispatched', { to: toPlainText(occurredAt), areDates: true }),
+  'job.dispatched': ({ occurredAt, late }) =>
+    good(late === true ? 'Dispatched late' : 'Dispatched', { to: toPlainText(occurredAt), areDates: true }),
   'job.dispatch_revoked': ({ changes }) =>
     warn('Dispatch revoked', { from: toPlainText(changes.dateOut.from), areDates: true }),
   'job.tracking_added': ({ tracking }) => good('Tracking added', { to: joinParcels(tracking) }),
@@ -166,6 +177,12 @@ const descriptions: { readonly [T in EventType]: (data: EventData<T>) => EventDe
   'job.unlocked': () => plain('Unlocked: can be edited again'),
   'job.overdue': ({ job, dueAt }) =>
     warn('Overdue since', { to: toPlainText(job.dateDue ?? dueAt), areDates: true }),
+  'job.due_soon': ({ job, dueAt }) =>
+    plain('Due soon', { to: toPlainText(job.dateDue ?? dueAt), areDates: true }),
+  'job.stalled': ({ status, workingDays }) =>
+    warn(`${formatCount(workingDays, 'working day')} in status`, { to: toPlainText(status) }),
+  'job.needs_attention': ({ status }) => warn('Needs attention', { to: toPlainText(status) }),
+  'job.production_started': () => plain('Production started: can no longer be cancelled'),
   'job.closed': () => plain('Closed'),
   'job.cancelled': ({ jobStatus }) => warn(`Cancelled ${formatInference(jobStatus)}`),
   'job.unavailable': ({ jobStatus }) => warn(`Unavailable ${formatInference(jobStatus)}`),

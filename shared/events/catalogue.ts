@@ -112,6 +112,20 @@ export const catalogue = {
         .describe(
           "IANA name of the time zone of the job's location: a `dateOut` without an offset is local time there. `null`: not known yet.",
         ),
+      late: z
+        .boolean()
+        .nullable()
+        .optional()
+        .describe(
+          'Whether the job was dispatched after its due time. A due date without a time of day ends with that day at the location of the job. `null`: unknown, because the job has no due date, or because a time of day or the zone is missing and decides. Absent in events that older code recorded.',
+        ),
+      lateBySeconds: z
+        .int()
+        .nullable()
+        .optional()
+        .describe(
+          'Time from the due time to the dispatch, in seconds; the minimum if the dispatch date has no time of day. `null`: not late, or unknown.',
+        ),
     }),
   },
   'job.dispatch_revoked': {
@@ -174,6 +188,43 @@ export const catalogue = {
   'job.overdue': {
     when: 'A job was observed undispatched after its due time. Emitted once per due date.',
     data: z.object({ ...ofJob, changes: z.object({}), dueAt: timestamp, zone: z.string() }),
+  },
+  'job.due_soon': {
+    when: 'A job is undispatched and its due time is near. The lead time is a setting of the account (`events.dueSoonHours`). Emitted once per due date.',
+    data: z.object({
+      ...ofJob,
+      changes: z.object({}),
+      dueAt: timestamp.describe('Due time (ISO 8601, UTC).'),
+      zone: z.string().describe('Time zone or offset in which the due date was read.'),
+    }),
+  },
+  'job.stalled': {
+    when: 'A listed, undispatched job stayed in one status for a number of working days. The number is a setting of the account (`events.stalledAfterWorkingDays`, `events.stalledByStatus`). Emitted once per stay in a status.',
+    data: z.object({
+      ...ofJob,
+      changes: z.object({}),
+      status: z.string().describe('Upstream status name.'),
+      inStatusSince: timestamp.describe(
+        'Time of the first observation of the job in this status. The stay can be longer.',
+      ),
+      workingDays: z.int().describe('Number of working days (Monday to Friday) that have passed since then.'),
+      zone: z.string().describe('Time zone in which working days are counted: that of the location.'),
+    }),
+  },
+  'job.needs_attention': {
+    when: 'A job entered a status that the account configured as one that needs attention (`events.attentionStatuses`), or was created in it.',
+    data: z.object({
+      ...ofJob,
+      changes: z.object({}),
+      status: z.string().describe('Upstream status name.'),
+    }),
+  },
+  'job.production_started': {
+    when: 'A job can no longer be cancelled (`isCancelable` changed to `false`), while it stays open. The value is only in the job detail, which is fetched when the list changes and otherwise once a day.',
+    data: z.object({
+      ...ofJob,
+      changes: z.object({ isCancelable: change(z.boolean()) }),
+    }),
   },
   'job.closed': {
     when: 'A job left the list of active jobs and is among the closed jobs.',

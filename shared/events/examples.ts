@@ -95,6 +95,8 @@ const drafts: Drafts = {
     changes: { dateOut: { from: null, to: DISPATCHED_ON } },
     occurredAt: DISPATCHED_ON,
     zone: 'America/Denver',
+    late: false,
+    lateBySeconds: null,
   }),
   'job.dispatch_revoked': about(
     job,
@@ -134,6 +136,25 @@ const drafts: Drafts = {
     dueAt: '2026-03-06T00:00:00.000Z',
     zone: 'America/Denver',
   }),
+  'job.due_soon': about(job, '2026-03-04T00:02:10.071Z', {
+    changes: {},
+    dueAt: '2026-03-06T00:00:00.000Z',
+    zone: '-07:00',
+  }),
+  'job.stalled': about({ ...job, status: 'Scheduled' }, '2026-03-10T15:32:10.512Z', {
+    ...{ changes: {}, status: 'Scheduled', inStatusSince: '2026-03-03T15:30:12.008Z' },
+    ...{ workingDays: 5, zone: 'America/Denver' },
+  }),
+  'job.needs_attention': about({ ...job, status: 'Awaiting artwork' }, '2026-03-02T16:04:11.250Z', {
+    changes: {},
+    status: 'Awaiting artwork',
+  }),
+  'job.production_started': about(
+    job,
+    '2026-03-03T15:30:13.371Z',
+    { changes: { isCancelable: { from: true, to: false } } },
+    'detail',
+  ),
   'job.closed': about(sentWithParcel, '2026-03-06T18:30:14.266Z', { changes: {} }, 'search'),
   'job.cancelled': about(
     cancelled,

@@ -103,7 +103,7 @@ export function* chunks(options: ChunkOptions): Generator<Chunk> {
       chunk.discovered.push(...names);
       chunk.events.push(...events);
       chunk.writes.push(write);
-      index.set(work.jobNumber, toIndexEntry(work));
+      index.set(work.jobNumber, toIndexEntry(work, context.rules));
       for (const join of joins) groups?.move(work.jobNumber, join);
       rollups?.add(work.counts ?? []);
     }
@@ -111,8 +111,9 @@ export function* chunks(options: ChunkOptions): Generator<Chunk> {
     if (groups) chunk.writes.push(...groups.takeWrites(context.startedAt));
     for (const { lowest, packed } of index.takeChanges()) {
       const key = keys.shard(ref, lowest);
-      const { projectionVersion: projection } = context;
-      chunk.writes.push(packed ? { put: { ...key, packed, projection } } : { delete: key });
+      const { projectionVersion: projection, rules } = context;
+      const timers = rules?.timers || undefined;
+      chunk.writes.push(packed ? { put: { ...key, packed, projection, timers } } : { delete: key });
     }
     yield chunk;
   }

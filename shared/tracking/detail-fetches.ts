@@ -12,8 +12,8 @@ import { isRefusal } from './account-state.ts';
 import type { Crawl } from './crawl.ts';
 import { concernsDetail, type Evidence, investigate, judge, searchesFind } from './departures.ts';
 import { applyClosedEntry, showsMore } from './diff/closed-entry.ts';
-import { checkOverdue } from './diff/overdue.ts';
 import { type Known, type Look, sinceListed } from './diff/step.ts';
+import { checkTimers } from './diff/timers.ts';
 import { applyDetail, applyEnding, trackWithoutDetail } from './diff.ts';
 import type { JobIndex } from './job-index.ts';
 import { disagreeing, heldUp, type ScheduleContext, settled, unanswered, unexplained } from './schedule.ts';
@@ -228,7 +228,7 @@ async function fetchJob(
     if (detail) {
       applyFetchedDetail(work, detail, { askedAt, answeredAt, view: 'detail' }, context);
       // The detail gives the zone of the due date.
-      if (work.listed) addStep(work, checkOverdue(work.snapshot, work.listed.look, known));
+      if (work.listed) addStep(work, checkTimers(work.snapshot, work.listed.look, known));
     }
     // Listed but unknown (404) is a contradiction. After the job's end, a 404 is expected and needs no event.
     else if (work.listed) rescheduleUnanswered(work, undefined, context);

@@ -41,7 +41,8 @@ import {
 } from './diff/fields.ts';
 import { addListValues, catchUp } from './diff/lag.ts';
 import { applyLines } from './diff/lines.ts';
-import { findOverdue, markOverdue } from './diff/overdue.ts';
+import { compareCancelable } from './diff/production.ts';
+import { followStay, withAttention } from './diff/status.ts';
 import {
   buildStep,
   type EventContent,
@@ -51,6 +52,7 @@ import {
   type Step,
   sinceListed,
 } from './diff/step.ts';
+import { checkTimers } from './diff/timers.ts';
 import { isListAuthoritative, type Snapshot } from './snapshot.ts';
 import { type DetailView, type ListView, pairUp } from './views.ts';
 
@@ -66,10 +68,14 @@ export function applyListEntry(
 ): Step {
   if (known.baselineStartedAt === null || !before) {
     const first = createSnapshot(jobNumber, view, look);
+    const stay = { since: look.answeredAt };
     return buildStep(
       known.baselineStartedAt === null
-        ? { ...first, announced: asEmitted(view) }
-        : { ...first, unproven: look.askedAt, owed: { at: known.startedAt, tries: 0 } },
+        ? { ...first, announced: asEmitted(view), ...(view.status === null ? {} : { stay }) }
+        : {
+            ...{ ...first, stay, unproven: look.askedAt, owed: { at: known.startedAt, tries: 0 } },
+            ...(known.rules?.timers ? { timers: known.rules.timers } : {}),
+          },
       look,
       null,
       [],
@@ -100,7 +106,8 @@ export function applyListEntry(
     tracking.events.length > 0 ||
     changes.some((change) => change.type === 'job.status_changed');
 
-  const { heldBack: _, detailPending: __, returned, ...rest } = before;
+  const { heldBack: _, detailPending: __, returned, stay: ___, ...rest } = before;
+  const stay = followStay(before, next, look, returns);
   const snapshot: Snapshot = {
     ...rest,
     list: believed,
@@ -120,8 +127,9 @@ export function applyListEntry(
         : null,
     ...(takenBack || silent ? { heldBack: true } : {}),
     ...(returned && next.canEdit !== true ? { returned } : {}),
+    ...(stay ? { stay } : {}),
   };
-  return buildStep(
+  const step = buildStep(
     snapshot,
     look,
     sinceListed(before, known),
@@ -135,6 +143,9 @@ export function applyListEntry(
     ],
     [view.status],
   );
+  const isFirst = before.stay !== undefined && was?.status === null;
+  const since = sinceListed(before, known);
+  return withAttention(step, look, known.rules, isFirst ? { status: next.status, since } : undefined);
 }
 
 /**
@@ -176,7 +187,11 @@ export function applyDetail(
   const dispatch = applyDetailDispatch(start, first, next, listed);
   const tracking = applyDetailTracking(start, first, next, listed);
   const announced = { ...start.announced, dateOut: dispatch.dateOut, tracking: tracking.emitted };
-  const { believed, takenBack } = retainEmitted(was, { ...next, ...fields.kept }, announced);
+  const production = compareCancelable(
+    ...([start, next, caughtUp, listed, look, announced.dateOut !== null] as const),
+  );
+  const { isCancelable } = production;
+  const { believed, takenBack } = retainEmitted(was, { ...next, ...fields.kept, isCancelable }, announced);
   const list = start.list && dropRevoked(start.list, announced);
   const open =
     listed !== undefined &&
@@ -184,7 +199,7 @@ export function applyDetail(
       pairUp(announced.tracking, listed.view.tracking).gone.length > 0);
   const revoked = start.announced.dateOut !== null && announced.dateOut === null;
   // The withdrawal in the list is now resolved, unless the detail still contains the value.
-  const { heldBack, detailPending: _, returned, ...rest } = start;
+  const { heldBack, detailPending: _, returned, lockedInAt: __, stay, ...rest } = start;
   const heldStill =
     heldBack &&
     (!listed ||
@@ -197,7 +212,7 @@ export function applyDetail(
     list,
     detail: believed,
     detailAt:
-      takenBack || silent || lines.isBehind || Object.keys(fields.kept).length > 0
+      takenBack || silent || lines.isBehind || production.kept || Object.keys(fields.kept).length > 0
         ? start.detailAt
         : look.askedAt,
     unsure: fields.unsure,
@@ -209,6 +224,9 @@ export function applyDetail(
       : { departure: null, settling: start.settling ?? { since: known.startedAt, looks: 0 } }),
     ...(heldStill ? { heldBack: true } : {}),
     ...((returned || revoked) && next.canEdit !== true ? { returned: true } : {}),
+    ...(production.lockedInAt === undefined ? {} : { lockedInAt: production.lockedInAt }),
+    // An old job may have had its status for long.
+    ...(stay && !(proof?.created === false && list?.status == null) ? { stay } : {}),
   };
   const invoiced: EventContent[] =
     (was !== null || proof?.created) && (was?.invoiceNumber ?? null) === null && next.invoiceNumber !== null
@@ -216,7 +234,9 @@ export function applyDetail(
       : [];
   const step = buildStep(
     // The state of an old job that was only hidden counts as emitted, including that it is overdue.
-    proof?.created === false && findOverdue(snapshot, look) ? markOverdue(snapshot) : snapshot,
+    proof?.created === false
+      ? checkTimers(snapshot, look, { ...known, baselineStartedAt: null }).snapshot
+      : snapshot,
     look,
     proof?.created ? proof.since : since,
     [
@@ -225,12 +245,13 @@ export function applyDetail(
         : [...addToUpdated(fields.changes, lines.changes), ...buildLineEvents(was, next)]),
       ...dispatch.events,
       ...tracking.events,
+      ...production.events,
       ...invoiced,
     ],
     [detail.status, ...detail.lines.map((line) => line.status)],
     was === null ? null : since,
   );
-  return { ...step, open };
+  return { ...withAttention(step, look, known.rules), open };
 }
 
 /**

@@ -1,5 +1,6 @@
 /** Settings of tracking, and the times at which a job is checked again. Pure. */
 import { backoff } from '../retry.ts';
+import type { EventRules } from './diff/step.ts';
 import type { IndexEntry, Phase } from './job-index.ts';
 import type { Snapshot } from './snapshot.ts';
 
@@ -55,6 +56,8 @@ export interface ScheduleContext {
   readonly settings: TrackingSettings;
   /** Version of the fingerprints in the index: see views.ts. */
   readonly projectionVersion: number;
+  /** Absent: no configured events. */
+  readonly rules?: EventRules | undefined;
 }
 
 /**

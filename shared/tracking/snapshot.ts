@@ -100,7 +100,26 @@ export interface Snapshot {
     readonly tracking: readonly TrackingEntry[];
     /** Due date for which job.overdue was emitted (rule 15). `null` if none. */
     readonly overdueFor: string | null;
+    /** Due date for which job.due_soon was emitted. Absent if none. */
+    readonly dueSoonFor?: string | null;
   };
+  /**
+   * Stay in the current status of the list. Without a status: set if the job has had none since it was created.
+   * Absent in snapshots of older code.
+   */
+  readonly stay?: {
+    /** Time of the first answer with the status (epoch ms). */
+    readonly since: number;
+    /** Set once job.stalled was emitted. */
+    readonly stalled?: true;
+  };
+  /** Fingerprint of the settings with which the timers were last checked: see EventRules. Absent if empty. */
+  readonly timers?: string;
+  /**
+   * Time of the request whose detail first showed that the job can no longer be cancelled (epoch ms), while it is
+   * undecided whether its production started.
+   */
+  readonly lockedInAt?: number;
   /** Set after the dispatch was revoked, until a view shows the job as editable: it cannot be cancelled. */
   readonly returned?: true;
   /** Dispatch as counted in the roll-ups. Absent if none is counted. */

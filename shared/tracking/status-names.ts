@@ -81,6 +81,12 @@ export class StatusNames {
     return name !== null && this.#toCurrent(name, this.#now) !== name;
   }
 
+  /** Returns whether a configured name means a status: it is its name, or a former one that means no other status. */
+  isSame(configured: string, status: string): boolean {
+    const renaming = this.#renamed.get(configured);
+    return configured === status || (renaming?.endedAt === null && renaming.name === status);
+  }
+
   /** Returns the former name of a status, or `undefined`. */
   previousName(name: string): string | undefined {
     return [...this.#renamed].find(([, today]) => today.name === name && today.endedAt === null)?.[0];

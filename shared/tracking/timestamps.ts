@@ -133,6 +133,34 @@ export function dayIn(time: number, zone: string | null): string {
 }
 
 /**
+ * Returns the time (epoch ms) at which a number of working days, Monday to Friday in an IANA zone, has passed since
+ * another: the same time of day that many working days later. A time at a weekend counts as the end of the weekend.
+ * An unknown zone is read as UTC−12.
+ */
+export function addWorkingDays(
+  since: number,
+  days: number,
+  zone: string | null,
+): { readonly at: number; readonly zone: string } {
+  const minutes = zone === null ? Number.NaN : tzOffset(zone, new Date(since));
+  const known = zone !== null && !Number.isNaN(minutes) ? zone : LATEST_ZONE;
+  const local = since + (known === zone ? minutes : -12 * 60) * MINUTE_MS;
+  let day = Math.floor(local / DAY_MS);
+  const time = isWeekend(day) ? 0 : local - day * DAY_MS;
+  while (isWeekend(day)) day += 1;
+  for (let left = days; left > 0; left -= 1) {
+    day += 1;
+    while (isWeekend(day)) day += 1;
+  }
+  return { at: Math.max(...toTimes(known, day * DAY_MS + time)), zone: known };
+}
+
+/** Returns whether a day, counted from 1970-01-01, is a Saturday or a Sunday. */
+function isWeekend(day: number): boolean {
+  return [2, 3].includes(((day % 7) + 7) % 7);
+}
+
+/**
  * Returns the day (YYYY-MM-DD) that a timestamp names. A timestamp with an offset and a time of day is
  * converted to the zone, if known. Any other names its day literally. Returns `undefined` if the text is
  * not a date.
@@ -150,12 +178,47 @@ export function dayNamed(text: string, zone: string | null): string | undefined 
  * not a date.
  */
 export function isAfterDue(done: string, due: string, zone: string | null): boolean | null {
+  const delay = readDelay(done, due, zone);
+  return delay === undefined ? null : isPositive(delay.least, done);
+}
+
+/** Lateness of an action. */
+export interface Lateness {
+  /** `null`: unknown. */
+  readonly late: boolean | null;
+  /** Minimum time from the due time to the action (s). `null` unless late. */
+  readonly lateBySeconds: number | null;
+}
+
+/**
+ * Returns whether an action happened after the due time (rule 15), and by how much. Unknown if either is not
+ * a date, or if the result depends on the time of day or the zone that they lack.
+ */
+export function toLateness(done: string | null, due: string | null, zone: string | null): Lateness {
+  const delay = done === null || due === null ? undefined : readDelay(done, due, zone);
+  if (done === null || delay === undefined) return { late: null, lateBySeconds: null };
+  if (isPositive(delay.least, done)) return { late: true, lateBySeconds: Math.floor(delay.least / 1000) };
+  return { late: delay.most <= 0 ? false : null, lateBySeconds: null };
+}
+
+/** Returns the range of the time from the due time to the action (ms). A bare date is any time of its day. */
+function readDelay(
+  done: string,
+  due: string,
+  zone: string | null,
+): { readonly least: number; readonly most: number } | undefined {
   // Two local times of the same place can be compared without knowing the zone.
   const read = zone ?? (hasOffset(done) || hasOffset(due) ? null : 'UTC');
-  const first = readTimes(done, read)?.earliest;
-  const last = readTimes(due, read, { midnightIsEndOfDay: true })?.latest;
-  if (first === undefined || last === undefined) return null;
-  return isMidnight(done) ? first >= last : first > last;
+  const first = readTimes(done, read);
+  const last = readTimes(done, read, { midnightIsEndOfDay: true });
+  const end = readTimes(due, read, { midnightIsEndOfDay: true });
+  if (!first || !last || !end) return undefined;
+  return { least: first.earliest - end.latest, most: last.latest - end.earliest };
+}
+
+/** Returns whether a delay is certainly positive. An action on a bare date is after its midnight. */
+function isPositive(delayMs: number, done: string): boolean {
+  return isMidnight(done) ? delayMs >= 0 : delayMs > 0;
 }
 
 function hasOffset(text: string): boolean {

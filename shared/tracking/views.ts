@@ -61,6 +61,7 @@ export interface DetailView {
   readonly orderGroupSequence: number | null;
   readonly canEdit: boolean | null;
   readonly invoiceNumber: string | null;
+  readonly isCancelable: boolean | null;
   /** IANA name of the location's time zone. */
   readonly timezone: string | null;
   /** Comments of the job. In a detail, `null` is "not given" and an empty text is none; in a stored view, `null` is both. */
@@ -129,6 +130,7 @@ export function detailView(job: JobDetail): DetailView {
     orderGroupSequence: job.orderGroupSequence,
     canEdit: job.permissions?.canEdit ?? null,
     invoiceNumber: toText(job.invoiceNumber, MAX_BYTES.other),
+    isCancelable: job.isCancelable,
     timezone: toText(job.location?.timezone ?? null, MAX_BYTES.other),
     comments: toComment(job.comments, MAX_BYTES.other),
     lines: toLines(job.lines ?? []),

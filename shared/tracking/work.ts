@@ -1,7 +1,7 @@
 /** One job processed by a poll: its stored state, its new state, and its events. */
 import type { EventDraft } from '../events/event.ts';
-import { checkOverdue, findDueTime, findEarliestDueTime } from './diff/overdue.ts';
-import type { Known, Sighting, Step } from './diff/step.ts';
+import type { EventRules, Known, Sighting, Step } from './diff/step.ts';
+import { checkTimers, findNextTimer, findZoneTime } from './diff/timers.ts';
 import { applyListEntry } from './diff.ts';
 import { type MembershipChange, toMembership } from './groups.ts';
 import type { IndexEntry } from './job-index.ts';
@@ -63,30 +63,26 @@ export function applyListed(work: Work, known: Known): void {
     return;
   }
   addStep(work, applyListEntry(jobNumber, snapshot, listed, known));
-  addStep(work, checkOverdue(work.snapshot, listed.look, known));
+  addStep(work, checkTimers(work.snapshot, listed.look, known));
   readZoneOnceDue(work, listed.look.askedAt, known);
   work.fingerprint = fingerprint(listed.view);
 }
 
-/** Owes a detail fetch once a job may be overdue and its location's zone is unknown (rule 15). */
-function readZoneOnceDue(work: Work, askedAt: number, { startedAt }: Known): void {
-  const earliest = findEarliestDueTime(work.snapshot);
+/** Owes a detail fetch once a job may be due soon or overdue and its location's zone is unknown (rule 15). */
+function readZoneOnceDue(work: Work, askedAt: number, { startedAt, rules }: Known): void {
+  const earliest = findZoneTime(work.snapshot, rules);
   if (earliest === undefined || askedAt <= earliest) return;
   work.hinted = true;
   if (work.snapshot.owed === null) work.snapshot = { ...work.snapshot, owed: { at: startedAt, tries: 0 } };
 }
 
 /** Returns the index entry for a work's snapshot. `undefined` if the job is no longer tracked. */
-export function toIndexEntry(work: Work): IndexEntry | undefined {
+export function toIndexEntry(work: Work, rules?: EventRules): IndexEntry | undefined {
   const { snapshot } = work;
   const phase = toPhase(snapshot);
   if (work.untracked || (phase === 'settling' && snapshot.owed === null)) return undefined;
   const times = snapshot.owed === null ? [] : [snapshot.owed.at];
-  if (phase === 'listed') {
-    // Once the earliest due time has passed, the fetch is owed.
-    const zoneAt = snapshot.owed === null ? findEarliestDueTime(snapshot) : undefined;
-    times.push(zoneAt ?? findDueTime(snapshot)?.at ?? Number.POSITIVE_INFINITY);
-  }
+  if (phase === 'listed') times.push(findNextTimer(snapshot, rules) ?? Number.POSITIVE_INFINITY);
   const next = Math.min(...times, Number.POSITIVE_INFINITY);
   // Rounded down: a check up to a second too early has no effect, a late one is a delay.
   const nextCheckAt = next === Number.POSITIVE_INFINITY ? 0 : Math.floor(next / 1000);
@@ -120,9 +116,9 @@ export function membershipChanges(work: Work): MembershipChange[] {
  * Returns whether a job has changes to write. `listAt` and `detailAt`, the times of the last observations,
  * do not count: earlier times are also true, and an observation without a change is not worth a write.
  */
-export function isChanged(work: Work): boolean {
+export function isChanged(work: Work, rules?: EventRules): boolean {
   if (work.events.length > 0 || work.untracked || !work.stored) return true;
-  if (JSON.stringify(toIndexEntry(work)) !== JSON.stringify(work.entry)) return true;
+  if (JSON.stringify(toIndexEntry(work, rules)) !== JSON.stringify(work.entry)) return true;
   return comparable(work.snapshot) !== comparable(work.stored);
 }
 

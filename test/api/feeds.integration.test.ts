@@ -259,6 +259,7 @@ const detail: DetailView = {
   orderGroupSequence: null,
   canEdit: true,
   invoiceNumber: 'INV-9',
+  isCancelable: true,
   timezone: 'America/Denver',
   comments: null,
   lines: [{ jobLineId: 1, status: 'Cutting' }],

@@ -33,6 +33,7 @@ const JUDGED: ReadonlySet<string> = new Set([
   'job.unavailable',
   'job.reopened',
   'job.invoiced',
+  'job.production_started',
 ]);
 const ENDINGS: readonly string[] = ['job.closed', 'job.cancelled', 'job.unavailable'];
 /** Pairs of account events that alternate: the first, then the second. */
@@ -593,6 +594,15 @@ function findContradiction(event: JobEvent, all: readonly Stand[]): string | und
       )
         ? undefined
         : 'it did not come back then';
+    case 'job.production_started':
+      return went(
+        window,
+        ({ detail }) => detail?.isCancelable === true,
+        ({ detail, list, where }) =>
+          where === 'active' && list?.dateOut === null && detail?.isCancelable === false,
+      )
+        ? undefined
+        : 'its production did not start then';
     case 'job.overdue': {
       const dueAt = Date.parse(list('dueAt'));
       return window.some(

@@ -6,6 +6,7 @@ import type { RegionCode } from '../../sandbox/world/regions.ts';
 import { createWorld, type SandboxAccount, type World } from '../../sandbox/world/world.ts';
 import { type Account, registerAccount, type Status, toStatus } from '../../shared/accounts/accounts.ts';
 import { createConnector } from '../../shared/accounts/connect.ts';
+import { type EventSettingsUpdate, withEventDefaults } from '../../shared/accounts/event-settings.ts';
 import { catalogue, type EventType } from '../../shared/events/catalogue.ts';
 import type { JobEvent } from '../../shared/events/event.ts';
 import { createEventLog, type EventLog } from '../../shared/log/log.ts';
@@ -56,6 +57,8 @@ export interface Rig<S extends SandboxApp = SandboxApp> {
   /** The stored index. */
   index(): Promise<JobIndex>;
   fault(rule: FaultRule): void;
+  /** Changes the settings of configured events. */
+  configure(events: EventSettingsUpdate): Promise<void>;
   /** From now on the tracker has the credentials of this account. */
   actAs(account: SandboxAccount): void;
 }
@@ -65,6 +68,7 @@ interface RigOptions {
   readonly region?: RegionCode;
   readonly settings?: Partial<TrackingSettings>;
   readonly pollIntervalSeconds?: number;
+  readonly events?: EventSettingsUpdate;
   readonly leavesListOnDispatch?: boolean;
   /** How long the tracker waits for an answer, in real time. */
   readonly timeoutMs?: number;
@@ -117,6 +121,7 @@ async function assemble<S extends SandboxApp>(
     secretRef: 'acme',
     pollIntervalSeconds: options.pollIntervalSeconds ?? 60,
     paused: false,
+    ...(options.events && { events: withEventDefaults(options.events) }),
   };
   const depsOver = (over: Table, fetch = defaultFetch): PollDeps => ({
     table: over,
@@ -205,6 +210,10 @@ async function assemble<S extends SandboxApp>(
     },
     fault(rule) {
       sandbox.faults.add(rule);
+    },
+    async configure(events) {
+      const changed = { ...account, events: withEventDefaults(events) };
+      await registerAccount(table, log, changed, { now: clock, epoch: 'e1' });
     },
     actAs(other) {
       actor = other;

@@ -30,7 +30,7 @@ describe('Texts that are too long to be stored', () => {
     expect(Buffer.byteLength(JSON.stringify(description))).toBeLessThanOrEqual(32_770);
     expect(await rig.status()).toMatchObject({ truncatedJobs: 1, unreadJobs: 0 });
 
-    rig.upstream.setStatus(created, 'In production');
+    rig.upstream.setStatus(created, 'Scheduled');
     expect(await rig.pollTypes()).toEqual([`job.status_changed ${created}`]);
     // Beyond the maximum length.
     rig.upstream.edit(created, { description: `${LONG} and more` });

@@ -20,6 +20,8 @@ const MINUTE = 60;
 const HOUR = 3_600;
 const DAY = 86_400;
 const T1 = { trackingNumber: 'T1', trackingLink: 'https://carrier.example/T1' };
+/** Settings of the configured events. */
+const EVENTS = { dueSoonHours: 24, stalledByStatus: { 'On hold': 1 }, attentionStatuses: ['On hold'] };
 const DOCUMENT = new URL('../../docs/truth.md', import.meta.url);
 const TABLE = /(?<=<!-- delays -->\n\n)[\s\S]*?(?=<!-- \/delays -->)/;
 
@@ -116,6 +118,14 @@ async function emitted(rig: Rig, event: EventType, open: Map<number, number>): P
   return delays;
 }
 
+/** Polls for a day, in which the detail of each job is read. */
+async function readDetails(rig: Rig): Promise<void> {
+  for (let hour = 0; hour < 26; hour += 1) {
+    rig.pass(HOUR);
+    await rig.poll();
+  }
+}
+
 /** Closes the jobs; then their details are fetched once a day. */
 async function closeLongAgo(rig: Rig, jobs: readonly number[]): Promise<void> {
   for (const job of jobs) rig.upstream.close(job);
@@ -130,18 +140,37 @@ async function readPayments(rig: Rig): Promise<void> {
   await rig.table.write({ update: keys.account(rig.ref), set: { events } });
 }
 
-const overdue: Row['measure'] = async (rig, event) => {
-  const due = new Map<number, number>();
-  for (let n = 0; n < SAMPLES; n += 1) {
-    // Local times of Auckland, 13 hours ahead of UTC.
-    const at =
-      Date.parse('2026-03-02T12:00:00Z') + Math.round(((n + 0.5) / SAMPLES) * getInterval(rig)) * 1000;
-    const dateDue = new Date(at + 13 * HOUR * 1000).toISOString().slice(0, 19);
-    const location = { name: 'Auckland', timezone: 'Pacific/Auckland' };
-    due.set(rig.upstream.createJob({ dateDue, location }), at);
+/** Jobs whose due time passes a number of seconds after the time that the delays are measured from. */
+const atDueTime =
+  (leadSeconds: number): Row['measure'] =>
+  async (rig, event) => {
+    const due = new Map<number, number>();
+    for (let n = 0; n < SAMPLES; n += 1) {
+      // Local times of Auckland, 13 hours ahead of UTC.
+      const at =
+        Date.parse('2026-03-02T12:00:00Z') + Math.round(((n + 0.5) / SAMPLES) * getInterval(rig)) * 1000;
+      const dateDue = new Date(at + (13 * HOUR + leadSeconds) * 1000).toISOString().slice(0, 19);
+      const location = { name: 'Auckland', timezone: 'Pacific/Auckland' };
+      due.set(rig.upstream.createJob({ dateDue, location }), at);
+    }
+    await rig.poll();
+    return emitted(rig, event, due);
+  };
+
+/** Jobs that are stalled one working day after their status changed. */
+const stalled: Row['measure'] = async (rig, event) => {
+  const jobs = await baseline(rig, SAMPLES);
+  await readDetails(rig);
+  const since = new Map<number, number>();
+  for (const job of jobs) {
+    rig.upstream.setStatus(job, 'On hold');
+    // Each at another point of the poll interval.
+    rig.pass(getInterval(rig) / SAMPLES);
+    await rig.poll();
+    since.set(job, rig.now() + DAY * 1000);
   }
-  await rig.poll();
-  return emitted(rig, event, due);
+  rig.pass(DAY - (SAMPLES + 3) * getInterval(rig));
+  return emitted(rig, event, since);
 };
 
 const ROWS: readonly Row[] = [
@@ -198,7 +227,31 @@ const ROWS: readonly Row[] = [
   {
     event: 'job.overdue',
     case: 'also if the job is known only from the baseline',
-    measure: overdue,
+    measure: atDueTime(0),
+  },
+  {
+    event: 'job.due_soon',
+    case: 'also if the job is known only from the baseline',
+    measure: atDueTime(24 * HOUR),
+  },
+  { event: 'job.stalled', case: '', measure: stalled },
+  {
+    event: 'job.needs_attention',
+    case: '',
+    measure: oneByOne(({ upstream }, job) => upstream.setStatus(job, 'On hold')),
+  },
+  {
+    event: 'job.production_started',
+    case: 'with a change of the status',
+    measure: oneByOne(({ upstream }, job) => upstream.setStatus(job, 'In production'), readDetails),
+  },
+  {
+    event: 'job.production_started',
+    case: 'without another change of the job',
+    measure: atTimes(
+      ({ upstream }, job) => upstream.edit(job, { isCancelable: false }),
+      (n) => DAY + n * 0.04 * DAY,
+    ),
   },
   {
     event: 'job.dispatched',
@@ -311,7 +364,7 @@ test('the delays in docs/truth.md are those measured', async () => {
     const cells: (string | undefined)[] = [];
     for (const pollIntervalSeconds of INTERVALS) {
       if (MEASURED.includes(pollIntervalSeconds)) {
-        const rig = await createRig({ pollIntervalSeconds });
+        const rig = await createRig({ pollIntervalSeconds, events: EVENTS });
         const delays = (await measure(rig, event)).sort((a, b) => a - b);
         cells.push(format(delays[Math.floor(delays.length / 2)] ?? 0), format(delays.at(-1) ?? 0));
       } else {

@@ -307,7 +307,7 @@ describe('an unread list entry (rule 2)', () => {
     expect(Date.parse(observed[2]?.at ?? '')).toBeGreaterThan(readable);
     // Missing as before, so it is requested at its next time.
     expect(await rig.pollTypes(15)).toEqual([`job.closed ${b}`]);
-    rig.upstream.setStatus(c, 'Ready to ship');
+    rig.upstream.setStatus(c, 'Scheduled');
     expect(await rig.pollTypes(60)).toEqual([`job.status_changed ${c}`]);
   });
 
@@ -659,7 +659,7 @@ describe('a job that is missing from the list (rule 3)', () => {
     rightBefore(rig, search(a, false), () => rig.upstream.unhide(a));
     expect(await rig.poll()).toMatchObject({ detailFetches: 1, fetchesLeft: 0, events: 0 });
     expect((await rig.snapshot(a))?.departure).toBeNull();
-    rig.upstream.setStatus(a, 'Ready to ship');
+    rig.upstream.setStatus(a, 'Scheduled');
     expect(await rig.pollTypes()).toEqual([`job.status_changed ${a}`]);
   });
 
@@ -1146,7 +1146,7 @@ describe('baseline and new jobs (rule 5)', () => {
       const observed = events[0]?.data.observed as { since: unknown } | undefined;
       expect(observed?.since === null).toBe(!exact);
     }
-    rig.upstream.setStatus(job, 'Ready to ship');
+    rig.upstream.setStatus(job, 'Scheduled');
     expect(await rig.pollTypes()).toEqual([`job.status_changed ${job}`]);
   });
 
@@ -1607,14 +1607,14 @@ describe('every event', () => {
     const rig = await baselined(1);
     const [a = 0] = rig.jobs;
     const said: unknown[] = [];
-    for (const status of ['Ready to ship', 'Awaiting artwork', 'Ready to ship']) {
+    for (const status of ['Scheduled', 'Awaiting artwork', 'Scheduled']) {
       rig.upstream.setStatus(a, status);
       await rig.poll();
       said.push(
         ...(await rig.fresh()).map(({ data }) => (data.changes as { status: { to: string } }).status.to),
       );
     }
-    expect(said).toEqual(['Ready to ship', 'Awaiting artwork', 'Ready to ship']);
+    expect(said).toEqual(['Scheduled', 'Awaiting artwork', 'Scheduled']);
   });
 
   test("carries customers' texts unchanged, never as markup, path or key (rule 16)", async () => {

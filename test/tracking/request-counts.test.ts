@@ -258,7 +258,10 @@ function moving(rig: Rig, size: number) {
         const others = STATUSES.filter((status) => status !== upstream.job(jobNumber)?.masterJobStatus);
         const to = others[below(others.length)] ?? '';
         upstream.setStatus(jobNumber, to);
-        return [{ type: 'job.status_changed', to }];
+        // Only of a job whose detail was read before.
+        const started = { type: 'job.production_started', implied: true } as const;
+        const inProduction = ['In production', 'Ready to ship'].includes(to);
+        return [{ type: 'job.status_changed', to }, ...(inProduction ? [started] : [])];
       }),
     () =>
       happen(isOpen, (jobNumber) => {

@@ -23,10 +23,21 @@ export function checkOverdue(snapshot: Snapshot, look: Look, known: Known): Step
  * Returns when a listed job becomes overdue (epoch ms). Returns `undefined` if it is dispatched, has no due
  * date, or job.overdue was already emitted.
  */
-export function findDueTime(snapshot: Snapshot): { readonly at: number; readonly zone: string } | undefined {
+export function findDueTime(snapshot: Snapshot): DueTime | undefined {
+  const { list, announced } = snapshot;
+  return list && sameTime(announced.overdueFor, list.dateDue) ? undefined : readDueTime(snapshot);
+}
+
+/** Due time of a job (epoch ms), and the zone in which it was read. */
+interface DueTime {
+  readonly at: number;
+  readonly zone: string;
+}
+
+/** Returns the due time of a listed job. `undefined` if it is dispatched or has no due date. */
+export function readDueTime(snapshot: Snapshot): DueTime | undefined {
   const { list, announced } = snapshot;
   if (!list?.dateDue || list.dateOut || announced.dateOut !== null) return undefined;
-  if (sameTime(announced.overdueFor, list.dateDue)) return undefined;
   const reading = readTimes(list.dateDue, snapshot.detail?.timezone ?? null, { midnightIsEndOfDay: true });
   return reading && { at: reading.latest, zone: reading.zone };
 }
@@ -43,12 +54,12 @@ export function findEarliestDueTime(snapshot: Snapshot): number | undefined {
 }
 
 /** Returns the due time of a snapshot, if the observation was requested after it. */
-export function findOverdue(snapshot: Snapshot, look: Look): ReturnType<typeof findDueTime> {
+function findOverdue(snapshot: Snapshot, look: Look): ReturnType<typeof findDueTime> {
   const due = findDueTime(snapshot);
   return due && look.askedAt > due.at ? due : undefined;
 }
 
-export function markOverdue(snapshot: Snapshot): Snapshot {
+function markOverdue(snapshot: Snapshot): Snapshot {
   return {
     ...snapshot,
     announced: { ...snapshot.announced, overdueFor: snapshot.list?.dateDue ?? null },

@@ -2,6 +2,7 @@
 import type { Observed } from '../../events/catalogue.ts';
 import type { EventDraft } from '../../events/event.ts';
 import { type Snapshot, summarize } from '../snapshot.ts';
+import { toLateness } from '../timestamps.ts';
 import type { ListView } from '../views.ts';
 
 /** One answer of the ordering API: time of the request, time of the response (epoch ms), and kind of view. */
@@ -30,6 +31,20 @@ export interface Known {
   readonly baselineStartedAt: number | null;
   /** Jobs with higher numbers were created after the baseline (rule 5). `null` if numbers prove nothing. */
   readonly newAbove: number | null;
+  /** Absent: no configured events. */
+  readonly rules?: EventRules;
+}
+
+/** Rules of the events that an account configures. */
+export interface EventRules {
+  /** Lead time of job.due_soon (ms). `null`: not emitted. */
+  readonly dueSoonMs: number | null;
+  /** Returns the number of working days in a status after which a job is stalled. `null`: never. */
+  stalledAfter(status: string): number | null;
+  /** Returns whether job.needs_attention is emitted for a status. */
+  needsAttention(status: string): boolean;
+  /** Fingerprint of the settings with a time. Empty if there are none. */
+  readonly timers: string;
 }
 
 /** Result of applying one observation. */
@@ -65,13 +80,17 @@ export function buildStep(
   });
   const observed = observedSince(since);
   const job = summarize(snapshot);
+  const zone = snapshot.detail?.timezone ?? null;
   const events = withoutFirstStatus(contents).map(
     ({ type, ...rest }) =>
       ({
         type,
         jobNumber: snapshot.jobNumber,
         time: look.answeredAt,
-        data: { job, observed, ...rest },
+        data: {
+          ...{ job, observed, ...rest },
+          ...(type === 'job.dispatched' ? toLateness(job.dateOut, job.dateDue, zone) : {}),
+        },
       }) as EventDraft,
   );
   const shown = statuses.flatMap((status) =>

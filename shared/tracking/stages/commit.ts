@@ -23,7 +23,7 @@ export interface Committed {
 /** Commits the changes chunk by chunk. */
 export async function commit(poll: Poll, works: Iterable<Work>): Promise<Committed> {
   const { tracked, baselined, context } = poll;
-  const changed = [...works].filter(isChanged);
+  const changed = [...works].filter((work) => isChanged(work, context.rules));
   for (const work of changed) countWork(work);
   const tooLarge = changed.find(isTooLarge)?.jobNumber;
   const writable = tooLarge === undefined ? changed : changed.filter((work) => !isTooLarge(work));

@@ -1,10 +1,13 @@
 /** First stage of a poll: reads the state of the account. */
 import { type Account, type Status, toAccount, toStatus } from '../../accounts/accounts.ts';
+import { withEventDefaults } from '../../accounts/event-settings.ts';
 import { type Head, toHead } from '../../log/head.ts';
 import { type Holds, REQUEST_KINDS } from '../../ordering/client.ts';
 import { type AccountRef, indexPk, keys } from '../../storage/schema.ts';
 import type { Item, Value } from '../../storage/table.ts';
 import { readUpstreamHealth, type Upstream } from '../breaker.ts';
+import type { EventRules } from '../diff/step.ts';
+import { createEventRules } from '../event-rules.ts';
 import { PollGroups } from '../groups.ts';
 import { JobIndex } from '../job-index.ts';
 import { MAX_CONTRADICTIONS } from '../job-numbers.ts';
@@ -72,18 +75,20 @@ function createPoll(deps: PollDeps, { startedAt, deadline }: Times, stored: Stor
   const ref = { region: account.region, account: account.account };
   const baselineStartedAt = numberOrNull(head.attributes.baselineStartedAt);
   const newAbove = findNewAbove(head, status, startedAt);
-  const known = { startedAt, lastGoodCrawlStartedAt, baselineStartedAt, newAbove };
+  const statuses = new StatusNames(head.attributes, startedAt);
+  const rules = createEventRules(withEventDefaults(account.events), statuses);
+  const known = { startedAt, lastGoodCrawlStartedAt, baselineStartedAt, newAbove, rules };
   const { pollIntervalSeconds } = account;
   return {
     ...{ deps, account, status, statusItem, deadline },
     baselined: baselineStartedAt !== null,
     tracked: {
       ...{ ref, table, settings, known },
-      index: decodeIndex(items, projectionVersion),
-      statuses: new StatusNames(head.attributes, startedAt),
+      index: decodeIndex(items, projectionVersion, rules),
+      statuses,
       kinds: new OpenKinds(),
     },
-    context: { startedAt, pollIntervalSeconds, settings, projectionVersion, known },
+    context: { startedAt, pollIntervalSeconds, settings, projectionVersion, known, rules },
     groups: new PollGroups(
       ref,
       items.filter(({ sk }) => sk.startsWith('PENDING#')),
@@ -123,13 +128,18 @@ function readStoredPayments(items: readonly Item[]): Payments | undefined {
   return item && (JSON.parse(String(item.state)) as Payments);
 }
 
-function decodeIndex(items: readonly Item[], projectionVersion: number): JobIndex {
+/** Decodes the index. After a change of the settings with a time, the next check of every job must be computed again. */
+function decodeIndex(
+  items: readonly Item[],
+  projectionVersion: number,
+  { timers: current }: EventRules,
+): JobIndex {
   const shards = items.filter(({ sk }) => sk.startsWith('SHARD#'));
   return JobIndex.decode(
-    shards.map(({ sk, packed, projection }) => ({
+    shards.map(({ sk, packed, projection, timers = '' }) => ({
       lowest: Number(sk.slice('SHARD#'.length)),
       packed: packed as Uint8Array,
-      stale: projection !== projectionVersion,
+      stale: projection !== projectionVersion || timers !== current,
     })),
   );
 }

@@ -1,0 +1,85 @@
+/** Events that depend on the clock: job.due_soon, job.overdue (rule 15) and job.stalled (rule 20). Pure. */
+import type { Snapshot } from '../snapshot.ts';
+import { addWorkingDays, sameTime } from '../timestamps.ts';
+import { checkOverdue, findDueTime, findEarliestDueTime, readDueTime } from './overdue.ts';
+import { buildStep, type EventRules, type Known, type Look, type Step } from './step.ts';
+
+/**
+ * Emits the events whose time has come for a listed job. Those of a configured time are only marked as emitted,
+ * without an event, if it had come before tracking began or before the settings were changed.
+ */
+export function checkTimers(snapshot: Snapshot, look: Look, known: Known): Step {
+  const { rules } = known;
+  const overdue = checkOverdue(snapshot, look, known);
+  if (!rules) return overdue;
+  const { timers = '', ...before } = overdue.snapshot;
+  const silent = known.baselineStartedAt === null || timers !== rules.timers;
+  const today = rules.timers === '' ? before : { ...before, timers: rules.timers };
+  const soon = checkDueSoon(today, look, rules, silent);
+  const stalled = checkStalled(soon.snapshot, look, rules, silent);
+  return { ...stalled, events: [...soon.events, ...overdue.events, ...stalled.events] };
+}
+
+/** Returns the time at which a listed job must be checked even if it does not change (epoch ms), or `undefined`. */
+export function findNextTimer(snapshot: Snapshot, rules: EventRules | undefined): number | undefined {
+  // Once that time has passed, a fetch of the zone is owed.
+  const zoneAt = snapshot.owed === null ? findZoneTime(snapshot, rules) : undefined;
+  const times = [
+    zoneAt ?? findDueTime(snapshot)?.at,
+    rules && findDueSoon(snapshot, rules)?.from,
+    rules && findStalled(snapshot, rules)?.at,
+  ].filter((at) => at !== undefined);
+  return times.length > 0 ? Math.min(...times) : undefined;
+}
+
+/**
+ * Returns the earliest time at which a listed job may be due soon or overdue (epoch ms), if the zone of its location is
+ * unknown because its detail was never read. Otherwise `undefined`.
+ */
+export function findZoneTime(snapshot: Snapshot, rules: EventRules | undefined): number | undefined {
+  const dueAt = findEarliestDueTime(snapshot);
+  const soon = rules && findDueSoon(snapshot, rules);
+  return dueAt === undefined || !soon ? dueAt : Math.min(dueAt, soon.earliest);
+}
+
+/** Emits job.due_soon once per due date, from the lead time before the due time until the due time. */
+function checkDueSoon(snapshot: Snapshot, look: Look, rules: EventRules, silent: boolean): Step {
+  const due = findDueSoon(snapshot, rules);
+  if (!due || look.askedAt <= (silent ? due.earliest : due.from)) return { snapshot, events: [], shown: [] };
+  const { announced, list } = snapshot;
+  const after = { ...snapshot, announced: { ...announced, dueSoonFor: list?.dateDue ?? null } };
+  if (silent || look.askedAt > due.at) return { snapshot: after, events: [], shown: [] };
+  const dueAt = new Date(due.at).toISOString();
+  return buildStep(after, look, due.from, [{ type: 'job.due_soon', changes: {}, dueAt, zone: due.zone }]);
+}
+
+/** Returns the time from which a listed job is due soon, and its due time (epoch ms). `earliest`: in any zone. */
+function findDueSoon(snapshot: Snapshot, { dueSoonMs }: EventRules) {
+  const due = dueSoonMs === null ? undefined : readDueTime(snapshot);
+  if (!due || dueSoonMs === null) return undefined;
+  if (sameTime(snapshot.announced.dueSoonFor ?? null, snapshot.list?.dateDue ?? null)) return undefined;
+  const earliest = (findEarliestDueTime(snapshot) ?? due.at) - dueSoonMs;
+  return { ...due, earliest, from: due.at - dueSoonMs };
+}
+
+/** Emits job.stalled once per stay in a status. */
+function checkStalled(snapshot: Snapshot, look: Look, rules: EventRules, silent: boolean): Step {
+  const stalled = findStalled(snapshot, rules);
+  if (!stalled || look.askedAt <= stalled.at) return { snapshot, events: [], shown: [] };
+  const { since, status, workingDays, at, zone } = stalled;
+  const after: Snapshot = { ...snapshot, stay: { since, stalled: true } };
+  if (silent) return { snapshot: after, events: [], shown: [] };
+  const inStatusSince = new Date(since).toISOString();
+  return buildStep(after, look, at, [
+    { type: 'job.stalled', changes: {}, ...{ status, inStatusSince, workingDays, zone } },
+  ]);
+}
+
+/** Returns when a listed, undispatched job is stalled in its status (epoch ms). */
+function findStalled({ list, announced, detail, stay }: Snapshot, rules: EventRules) {
+  if (!list?.status || list.dateOut !== null || announced.dateOut !== null) return undefined;
+  const workingDays = rules.stalledAfter(list.status);
+  if (!stay || stay.stalled || workingDays === null) return undefined;
+  const end = addWorkingDays(stay.since, workingDays, detail?.timezone ?? null);
+  return { ...end, since: stay.since, status: list.status, workingDays };
+}
