@@ -482,7 +482,7 @@ function stopButton({ to, optedOut }, bubbles) {
     type: 'button',
     disabled: optedOut,
     title: 'Opt this number out: later SMS to it are suppressed',
-    textContent: optedOut ? 'Opted out' : 'Answer STOP',
+    textContent: optedOut ? 'Opted out' : 'Reply STOP',
     async onclick() {
       this.disabled = true;
       const path = `/mailbox/opted-out/${encodeURIComponent(to.address)}`;

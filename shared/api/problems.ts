@@ -92,7 +92,7 @@ export const problems = {
     status: 429,
     title: 'Too Many Failed Authentications',
     meaning:
-      'Too many requests with invalid API keys came from this address. Wait `Retry-After` seconds. Keys already in use are not affected.',
+      'Too many requests with invalid API keys came from this address. Wait `Retry-After` seconds. Keys that were accepted before are not affected.',
   },
   'too-many-streams': {
     status: 429,

@@ -258,7 +258,7 @@ export const catalogue = {
     data: z.object({ ...ofJob, changes: z.object({ invoiceNumber: change(text) }) }),
   },
   'order_group.partially_dispatched': {
-    when: 'The first job of an order group was dispatched while others are open. Emitted once, and again only after all of its dispatches were revoked. Not emitted after order_group.dispatched.',
+    when: 'The first job of an order group was dispatched while others are open. Emitted once per group, and again only if all dispatches of the group were revoked in between. Not emitted after order_group.dispatched.',
     data: z.object({
       ...base,
       observed,
@@ -273,7 +273,7 @@ export const catalogue = {
     }),
   },
   'order_group.dispatched': {
-    when: 'All jobs of an order group are dispatched. Jobs that were cancelled, closed or became unavailable without a dispatch do not count. Emitted again if another job is added to the group or dispatched later.',
+    when: 'All jobs of an order group are dispatched. Jobs that ended without a dispatch (cancelled, closed or unavailable) are ignored. Emitted again if another job is added to the group or dispatched later.',
     data: z.object({
       ...base,
       observed,
@@ -342,7 +342,7 @@ export const catalogue = {
     data: z.object({ ...ofAccount, transaction }),
   },
   'account.restored': {
-    when: 'The log of the account was restored from a backup. Events after the cursor `after` were lost. Changes that still apply are emitted again, with new ids. Fetch all jobs again.',
+    when: 'The log of the account was restored from a backup. All events later than the cursor in `after` were lost. Changes that still apply are emitted again, with new ids. Fetch all jobs again.',
     data: z.object({
       ...ofAccount,
       after: z.string().describe('Cursor of the last event that was restored.'),

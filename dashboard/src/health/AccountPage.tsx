@@ -71,7 +71,7 @@ function AccountView({ account: { record, report, polls } }: { readonly account:
             rows={{
               Region: record.region.toUpperCase(),
               'Poll interval': record.paused ? 'Paused' : formatDuration(record.pollIntervalSeconds * 1000),
-              'Observed through': <ObservedThrough account={whole} now={now} />,
+              'Observed up to': <ObservedThrough account={whole} now={now} />,
               'Last poll': <RelativeTime at={report?.lastPollAt} none="None yet" />,
               'Next poll': <RelativeTime at={report?.nextPollAt} none="None scheduled" />,
               'Consecutive failures': <ProblemCount count={report?.consecutiveFailures ?? 0} />,

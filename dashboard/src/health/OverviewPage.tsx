@@ -159,7 +159,7 @@ function AccountsPanel({ accounts, now }: { readonly accounts: readonly Account[
       toLink={({ id }) => [id, accountHref(id)]}
       columns={{
         State: (one) => <StateBadge state={toAccountState(one, now)} />,
-        'Observed through': (one) => <ObservedThrough account={one} now={now} />,
+        'Observed up to': (one) => <ObservedThrough account={one} now={now} />,
         'Last poll': ({ status }) => <RelativeTime at={status?.lastPollAt} />,
         'Poll duration · median': {
           right: true,

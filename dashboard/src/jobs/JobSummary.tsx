@@ -61,7 +61,7 @@ export function JobSummary({ job, account }: { readonly job: JobRecord; readonly
         <Facts
           rows={{
             Due: job.dateDue === null ? null : <UpstreamDate at={job.dateDue} />,
-            Mandatory: job.mustDate === null ? null : job.mustDate ? 'Yes' : 'No',
+            'Due date mandatory': job.mustDate === null ? null : job.mustDate ? 'Yes' : 'No',
             Dispatched: job.dateOut === null ? 'Not yet' : <UpstreamDate at={job.dateOut} />,
             Invoice: job.invoiceNumber === null ? null : <bdi>{job.invoiceNumber}</bdi>,
           }}

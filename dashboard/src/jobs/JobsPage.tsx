@@ -117,7 +117,7 @@ function Filters(props: {
         ref={field}
         label="Job or order number"
         leftSection={<IconSearch size={16} aria-hidden />}
-        placeholder="Complete number"
+        placeholder="Full number"
         aria-keyshortcuts="/"
       />
       <Button

@@ -137,7 +137,7 @@ export function Tiles({ statistics }: { readonly statistics: NowStatistics }) {
       <Statistic
         name="Open jobs"
         value={data?.jobs}
-        note={data && `${data.dispatched.toLocaleString()} of them dispatched`}
+        note={data && `${data.dispatched.toLocaleString()} already dispatched`}
         href={href('/jobs', { which: 'open' })}
       />
       <Statistic
@@ -172,7 +172,7 @@ export function Tiles({ statistics }: { readonly statistics: NowStatistics }) {
         value={rate && formatPercent(rate.onTime, rate.of)}
         note={
           rate &&
-          `${rate.onTime.toLocaleString()} of ${rate.of.toLocaleString()} dispatched in ${RATE_DAYS} days`
+          `${rate.onTime.toLocaleString()} of ${rate.of.toLocaleString()} dispatches, last ${RATE_DAYS} days`
         }
         href="#days"
       />
