@@ -56,14 +56,14 @@ export const notifications = {
 
   'notifications set': command({
     about: 'Changes the customer notification settings of an account. Other settings are kept.',
-    more: 'Events before notifications are switched on are not sent. With --dry-run on, messages are created and stored but not sent: jobwire messages list shows them. The value none removes a value.',
+    more: 'Customers are not notified of events from before notifications were switched on. With --dry-run on, messages are created and stored but not sent: jobwire messages list shows them. To remove a value, set it to none.',
     args: ['ACCOUNT'],
     flags: {
       send: { value: 'on|off', about: 'Send notifications to customers', field: 'enabled' },
       'dry-run': { value: 'on|off', about: 'Create messages without sending them', field: 'dryRun' },
       'own-user': {
         value: 'on|off',
-        about: 'Also notify the API user, according to that user’s notification settings upstream',
+        about: 'Also notify the user of the account’s API credentials, as set in the ordering system',
         field: 'ownUser',
       },
       window: {
@@ -73,7 +73,8 @@ export const notifications = {
       },
       'max-age': {
         value: 'HOURS',
-        about: 'Maximum age of changes to notify of; a dispatch counts from its date. Default: 24',
+        about:
+          'Customers are not notified of older changes. The age of a dispatch counts from its dispatch date. Default: 24',
         field: 'maxAgeHours',
       },
       locale: { value: 'LOCALE', about: 'en-US, en-GB, en-AU, en-NZ, de or fr' },
@@ -236,7 +237,7 @@ export const notifications = {
 
   'templates show': command({
     about:
-      'Shows a template as JSON for templates set: the custom one if there is one, else the default one.',
+      'Shows a template as JSON, in the format of jobwire templates set: the custom one if there is one, else the default one.',
     args: ['ACCOUNT', 'KIND', 'CHANNEL', 'LOCALE'],
     flags: {},
     example: 'templates show acme dispatched email en-GB',
@@ -431,7 +432,7 @@ export const notifications = {
 
   'suppressions remove': command({
     about: 'Removes a suppression. The address can receive messages again.',
-    more: 'Remove the suppression of a recipient who unsubscribed only at that recipient’s request.',
+    more: 'If the recipient unsubscribed, remove the suppression only if the recipient asks for it.',
     args: ['ACCOUNT', 'SUPPRESSION'],
     flags: {},
     example: 'suppressions remove acme email-pU7qQJc-Bv8jrfz928FNII-h8oI3ktgk',

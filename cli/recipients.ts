@@ -95,7 +95,7 @@ export const recipients = {
   }),
 
   'recipients change': command({
-    about: 'Changes a recipient. Other values are kept. The value none removes a value.',
+    about: 'Changes a recipient. Other values are kept. To remove a value, set it to none.',
     args: ['ACCOUNT', 'ID'],
     flags: {
       ...FIELDS,

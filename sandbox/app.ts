@@ -33,7 +33,7 @@ import type { SandboxAccount } from './world/world.ts';
  * - Of several media types, the response has the one with the highest weight in Accept; JSON if none matches.
  * - Paths are case-sensitive. Unknown paths and methods answer 404, after the token was checked.
  * - Credentials act as the account's first user by default.
- * - The detail of a 401 names an expired token, for the last 10,000 tokens. Other invalid tokens are not distinguished:
+ * - If the token has expired, the `detail` of the 401 says so. The sandbox remembers the last 10,000 tokens for this. Other invalid tokens are not distinguished:
  *   revoked, of another region, unknown, or missing.
  * - At the token endpoint: wrong client or secret 401 invalid_client, another grant 400 unsupported_grant_type, any other error
  *   400 invalid_request, an unknown realm 404. The realm has the region's name. Tokens are opaque; several can be valid.

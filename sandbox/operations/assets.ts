@@ -32,8 +32,8 @@ import { fileBytes } from './files.ts';
  *   ascending. The maximum `pageSize` is 200.
  * - `filter` matches any part of asset tag, description, garment, process code and price code, case-insensitively, without
  *   surrounding blanks.
- * - Process codes are compared as a whole, case-insensitively. `includeProcesses` excludes an asset without one,
- *   `excludeProcesses` keeps it. Exclusion wins over inclusion. A list parameter without entries is ignored.
+ * - Process codes are compared as a whole, case-insensitively. Assets without a process code are excluded by
+ *   `includeProcesses` and kept by `excludeProcesses`. Exclusion wins over inclusion. A list parameter without entries is ignored.
  * - `GET /Assets` has the account's own assets, `/Assets/global` those of the catalogue. One asset, its files and its jobs
  *   answer for both: every account has the catalogue's tags. A job with another tag on a line creates that asset.
  * - An order creates its asset at once, without a file, and so without `assetUrl`, until the artwork is fetched.

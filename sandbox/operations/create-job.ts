@@ -3,7 +3,7 @@
  *
  * - A valid request with `validateOnly` answers 200, `isValid` true, no messages, and a `message` that the job was not created.
  * - A body that is not JSON, or has fields of wrong types, answers 400 with a problem body and `errors` by field; violated
- *   order rules are in `validationMessages`. A 500 gives no reason; validateOnly does.
+ *   order rules are in `validationMessages`. A 500 response contains no reason. The same request with `validateOnly` returns it.
  * - `Location` names the new job. Its status is awaiting artwork if a line needs artwork and has no URL.
  * - `location` is the location's name. `dateDue` is formatted as in `GET /Jobs/{jobNumber}`.
  * - Each PriceCode line, including samples, creates an asset at once.

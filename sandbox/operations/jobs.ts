@@ -7,8 +7,8 @@
  *   values.
  * - A body that the schema rejects answers a problem with `errors`; a location code, an invalid due date and one that cannot be
  *   met answer `{ isValid: false, validationMessages }` with `LocationInvalid`, `DateDueInvalid`, `DateDueTooEarly`.
- * - An empty string is a value. `locationCode: null` changes nothing, so customers may send it; only staff are privileged,
- *   administrators are customers. All JSON media types accept the same object; an array of patch operations answers 400.
+ * - An empty string is a value. Only staff may set `locationCode`; administrators count as customers. Everyone may
+ *   send `locationCode: null`, which changes nothing. All JSON media types accept the same object; an array of patch operations answers 400.
  * - A due date without a time, or at midnight of any offset, includes that day at the job's location. The earliest possible one
  *   is the ship date of the job's processes, or the current due date if that is in the future. Repeating the current date
  *   changes nothing.

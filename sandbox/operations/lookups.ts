@@ -23,7 +23,7 @@ import { REGION_FACTS, type RegionCode } from '../world/regions.ts';
  *   case.
  * - The process lookup is the same for all accounts of a region. It includes processes that an account may not order, inactive
  *   ones, and those of stocked goods.
- * - Callers without the right to order can read all lookups except processes, which documents a 403.
+ * - Callers without the right to order can read all lookups except process codes, for which the contract documents a 403.
  */
 
 /** Size sets of a region; ids differ between regions. An empty label is an unused position. */

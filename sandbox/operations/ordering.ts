@@ -4,8 +4,8 @@
  * - The answer has all messages, in the order of the fields and then of the lines. If the only errors are those that the
  *   ordering API fails on (`FAULTS`), the answer is 500, except with `validateOnly`. With any other error it is a 400 that
  *   names all of them. `validateOnly` accepts exactly what creation accepts.
- * - Default due date: the earliest possible one. One that is present but null or empty is the missing `dateDue` that the API
- *   fails on. A date before the earliest possible one is moved, also with `mustDate`.
+ * - Without `dateDue`, the due date is the earliest possible one. If `dateDue` is present but null or empty, the API
+ *   fails (`DateDueMissing`). A date before the earliest possible one is moved, also with `mustDate`.
  * - Without `timeSensitive` a due date is a whole day; with it, it has a time: the requested one, otherwise 17:00 at the
  *   location. `mustDate` without a due date is ignored.
  * - An address has a street and a country, plus state and postal code if the country has them, and a suburb or else a city. A

@@ -16,7 +16,7 @@ import promos from './promos.json' with { type: 'json' };
  * - A code is valid from its start (inclusive) to its end (exclusive).
  * - An invalid code has the discount 0, not fixed, so that no client applies it; `description` stays for codes that exist.
  *   `message` is null if the code is valid.
- * - A code is exhausted after the allowed number of orders, of the account's region or of the account.
+ * - A code has a maximum number of orders, per region or per account. After that it is invalid.
  * - A code for some processes is valid if one of the requested ones is among them, or if none are requested.
  *   `applicableProcessCodes` lists the matching ones in the order of the request, and is empty if none match.
  * - A code of another region, or for another account's tier, answers like an unknown one.

@@ -19,7 +19,7 @@ import type { SandboxAccount } from '../world/world.ts';
 /*
  * Where the contract is silent, the sandbox chose:
  *
- * - `GET /Stock` accepts `page` from 1 (1) and `pageSize` from 1 to 200 (50). The array has no page information: the last page
+ * - `GET /Stock` accepts `page` (from 1, default 1) and `pageSize` (1 to 200, default 50). The array has no page information: the last page
  *   is shorter than requested, or empty.
  * - `filter` matches any part of stock code, name, description, category, supplier, and of the variants' codes and colours,
  *   case-insensitively, without surrounding blanks.
@@ -28,9 +28,9 @@ import type { SandboxAccount } from '../world/world.ts';
  *   (default), Descending, ASC, DESC; all case-insensitive. Null sorts lowest; equal values are sorted by rank.
  * - Codes have at most 50 characters, in `code` and in the path; they are case-sensitive.
  * - Default of `includePricing`: false; without it `priceBands` is empty.
- * - `GET /Stock/{code}` searches stock codes first. A variant code shared by several items is that of the one with the lowest
- *   rank. An unknown code, one of an archived item without `includeArchived` and one hidden by configuration answer 404.
- * - The configs of a single item are the active ones, and so are `markets`.
+ * - `GET /Stock/{code}` searches stock codes first. If several items share a variant code, the item with the lowest
+ *   rank is returned. An unknown code, one of an archived item without `includeArchived` and one hidden by configuration answer 404.
+ * - For a single item, only active shipping configs and markets are returned.
  * - `GET /stock/{stockItemId}/shipping`: an id that is not an integer from 1 answers 400. An unknown, archived or hidden item
  *   has an empty array.
  * - `GET /stock/shipping`: `market` is trimmed and uppercased; a blank one is ignored; one without shipping has an empty array.

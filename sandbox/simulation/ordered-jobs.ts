@@ -2,8 +2,8 @@
  * Advances jobs that were ordered over the API. Where the contract is silent, the sandbox chose:
  *
  * - Artwork is fetched when the job is ordered, and again before production. While that of any line is missing, job and line
- *   are awaiting artwork; retries follow after 5 minutes, 15 minutes, an hour, 4 hours and then every 12 hours of the job's
- *   life, for 14 days. After that the job waits until artwork is supplied (at the control panel). The panel's view of a job has
+ *   are awaiting artwork; retries follow after 5 minutes, 15 minutes, an hour, 4 hours and then every 12 hours of
+ *   simulated time, for 14 days. After that the job waits until artwork is supplied (at the control panel). The panel's view of a job has
  *   the result. Without a URL the job waits in the same way. Lines with the same URL share one request; at most four requests
  *   run at a time.
  * - The job is received, scheduled (sometimes on hold for some hours), in production, checked, packed and dispatched. It is
@@ -13,7 +13,7 @@
  *   while it is planned, and can still be cancelled.
  * - Jobs of one order group are dispatched together, in one parcel or with the same parcels, when the last of them is packed,
  *   except those that await artwork.
- * - Collected jobs have no tracking. Otherwise tracking comes with the dispatch or up to five hours later, or its link does.
+ * - Collected jobs have no tracking. Otherwise the tracking number is added at dispatch or up to five hours later. Sometimes only its link comes later.
  *   The invoice follows within hours, closing within about a day; one in sixteen is reopened after that and closed again.
  * - These jobs are amended or cancelled only through the API.
  */

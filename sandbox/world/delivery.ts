@@ -11,7 +11,7 @@
  *   the right to order get a date, because the contract has no 403 here.
  * - dateExclusions are the non-working days of the next 90 days, including today; adjacent days form one range with inclusive
  *   ends.
- * - shippingDateLocal carries the location's offset, unless the account writes timestamps without one.
+ * - shippingDateLocal carries the location's offset, unless the account is configured for timestamps without an offset.
  */
 
 import type { DeliveryOption, ShipDate } from '../../shared/ordering/contract/jobs.ts';
