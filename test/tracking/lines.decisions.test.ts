@@ -138,6 +138,13 @@ describe('lines of a job', () => {
     );
   });
 
+  test('a line that is no longer among the first 200 is not changed, and has no stored quantity', () => {
+    const [first, ...others] = Array.from({ length: 201 }, (_, n) => line(n + 1));
+    const { snapshot, events } = detail(read(lines(...others)), lines(first ?? {}, ...others), 62, {});
+    expect(events).toMatchObject([{ data: { changes: { lines: { from: [], to: [summary(1)] } } } }]);
+    expect(snapshot.detail?.lines.at(-1)).toEqual({ jobLineId: 201, status: null });
+  });
+
   test('lines that older code stored have unknown quantities and comments', () => {
     const before = read(lines(line(1), line(2)));
     const old = {
@@ -190,6 +197,14 @@ describe('a detail that is behind an earlier one', () => {
       ).toEqual([]);
     }
     expect(types(detail(snapshot, { comments: 'E', ...two }, 70, {}))).toEqual(['job.updated']);
+  });
+
+  test('a third quantity within the hour counts at once', () => {
+    let { snapshot } = detail(read(two), lines(line(1), line(2, { quantity: 11 })), 62, {});
+    const third = detail(snapshot, lines(line(1), line(2, { quantity: 12 })), 63, {});
+    expect(types(third)).toEqual(['job.updated']);
+    ({ snapshot } = third);
+    expect(types(detail(snapshot, lines(line(1), line(2, { quantity: 11 })), 64, {}))).toEqual([]);
   });
 
   test('keeps at most eight states, of the last hour before a change', () => {
