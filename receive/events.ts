@@ -294,7 +294,7 @@ export interface EventDataByType {
       invoiceNumber: Change<string | null>;
     };
   };
-  /** The first job of an order group was dispatched while others are open. Emitted once, and again only after all of its dispatches were revoked. Not emitted after order_group.dispatched. */
+  /** The first job of an order group was dispatched while others are open. Emitted once per group, and again only if all dispatches of the group were revoked in between. Not emitted after order_group.dispatched. */
   'order_group.partially_dispatched': {
     account: string;
     region: string;
@@ -311,7 +311,7 @@ export interface EventDataByType {
     /** Number of `openJobs`. */
     openCount: number;
   };
-  /** All jobs of an order group are dispatched. Jobs that were cancelled, closed or became unavailable without a dispatch do not count. Emitted again if another job is added to the group or dispatched later. */
+  /** All jobs of an order group are dispatched. Jobs that ended without a dispatch (cancelled, closed or unavailable) are ignored. Emitted again if another job is added to the group or dispatched later. */
   'order_group.dispatched': {
     account: string;
     region: string;
@@ -433,7 +433,7 @@ export interface EventDataByType {
       merchantEntityId: number | null;
     };
   };
-  /** The log of the account was restored from a backup. Events after the cursor `after` were lost. Changes that still apply are emitted again, with new ids. Fetch all jobs again. */
+  /** The log of the account was restored from a backup. All events later than the cursor in `after` were lost. Changes that still apply are emitted again, with new ids. Fetch all jobs again. */
   'account.restored': {
     account: string;
     region: string;
