@@ -58,6 +58,8 @@ const S3 = [
 const SECRETS = ['@aws-sdk/client-secrets-manager'];
 /** The app, the failure counter of keys, and the days of jobs. */
 const HTTP = ['hono', 'rate-limiter-flexible', '@date-fns/tz'];
+/** Suggestions for misspelled event types, where input is validated. */
+const SUGGESTIONS = ['leven'];
 const LIMIT = ['p-limit', 'yocto-queue'];
 /** Notifications: phone numbers, texts, and CSV. */
 const NOTIFICATIONS = ['csv-parse', 'libphonenumber-js', 'liquidjs'];
@@ -65,16 +67,16 @@ const NOTIFICATIONS = ['csv-parse', 'libphonenumber-js', 'liquidjs'];
 const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   tick: [...BASE, ...SQS, ...LIMIT],
   // Phone numbers of the API user, from its upstream settings.
-  'poll-account': [...BASE, ...SECRETS, ...LIMIT, '@date-fns/tz', 'libphonenumber-js'],
+  'poll-account': [...BASE, ...SUGGESTIONS, ...SECRETS, ...LIMIT, '@date-fns/tz', 'libphonenumber-js'],
   'wake-sinks': [...BASE, ...SQS, ...LIMIT],
   // Folds notification events, which include the days of jobs.
-  'drain-sink': [...BASE, ...SECRETS, ...SNS, ...LIMIT, '@date-fns/tz'],
-  notify: [...BASE, ...SNS, ...SES, ...LIMIT, '@date-fns/tz', 'liquidjs'],
-  'mail-feedback': BASE,
-  api: [...BASE, ...LIMIT, ...HTTP, ...NOTIFICATIONS],
-  manage: [...BASE, ...SECRETS, ...LIMIT, ...HTTP, ...NOTIFICATIONS],
-  live: [...BASE, ...LIMIT, ...HTTP, ...NOTIFICATIONS],
-  operate: [...BASE, ...LIMIT],
+  'drain-sink': [...BASE, ...SUGGESTIONS, ...SECRETS, ...SNS, ...LIMIT, '@date-fns/tz'],
+  notify: [...BASE, ...SUGGESTIONS, ...SNS, ...SES, ...LIMIT, '@date-fns/tz', 'liquidjs'],
+  'mail-feedback': [...BASE, ...SUGGESTIONS],
+  api: [...BASE, ...SUGGESTIONS, ...LIMIT, ...HTTP, ...NOTIFICATIONS],
+  manage: [...BASE, ...SUGGESTIONS, ...SECRETS, ...LIMIT, ...HTTP, ...NOTIFICATIONS],
+  live: [...BASE, ...SUGGESTIONS, ...LIMIT, ...HTTP, ...NOTIFICATIONS],
+  operate: [...BASE, ...SUGGESTIONS, ...LIMIT],
   // No table.
   'publish-dashboard': [OWN, ...SDK, ...S3, ...TELEMETRY, '@middy/core', 'zod'],
 };
