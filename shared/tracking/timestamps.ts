@@ -183,7 +183,7 @@ export function isAfterDue(done: string, due: string, zone: string | null): bool
 }
 
 /** Lateness of an action. */
-export interface Lateness {
+interface Lateness {
   /** `null`: unknown. */
   readonly late: boolean | null;
   /** Minimum time from the due time to the action (s). `null` unless late. */
