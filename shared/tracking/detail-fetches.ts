@@ -319,6 +319,10 @@ async function toCurrentNames(
 ): Promise<DetailView> {
   await statuses.readForDetail(client, detail, signal);
   work.snapshot = statuses.withCurrentNames(work.snapshot);
+  // The entry of the same poll is compared with the snapshot.
+  if (work.listed) {
+    work.listed = { ...work.listed, view: statuses.withCurrentName(work.listed.view) };
+  }
   return statuses.withCurrentNamesIn(detail);
 }
 

@@ -20,7 +20,7 @@
  * Evidence (rule 13): `since` is a time at which the view that contains the change was observed without it,
  * or an earlier time.
  */
-import { applyProof, asEmitted, createSnapshot, proveCreated } from './diff/creation.ts';
+import { applyProof, asEmitted, createSnapshot, proveCreated, withOldDispatch } from './diff/creation.ts';
 import {
   applyDetailDispatch,
   applyDetailTracking,
@@ -38,6 +38,7 @@ import {
   compareListedDetail,
   fillFromList,
   findIncomparable,
+  OMITTED_IN_DETAIL,
 } from './diff/fields.ts';
 import { addListValues, catchUp } from './diff/lag.ts';
 import { applyLines } from './diff/lines.ts';
@@ -163,13 +164,17 @@ export function applyDetail(
   known: Known,
 ): Step & { readonly open: boolean } {
   const proof = before.unproven === null ? undefined : proveCreated(before, detail, look, known);
-  const proven = proof === undefined ? before : applyProof(before, detail, proof);
+  const tracked = proof === undefined ? before : applyProof(before, detail, proof);
+  const proven = proof?.created === true ? tracked : withOldDispatch(tracked, detail, known);
   const start = { ...proven, detail: proven.detail && fillFromList(proven.detail, proven) };
   const was = start.detail;
   const sinceList = sinceListed(before, known);
   const since = was === null ? sinceList : listed ? Math.min(start.detailAt, sinceList) : start.detailAt;
 
-  const { view, silent } = carryForwardMissing(was, fillFromList(detail, start));
+  const filled = fillFromList(detail, start);
+  const { view, silent } = carryForwardMissing(was, filled);
+  // The detail itself did not prove the values that it omits.
+  const isFilled = !listed && OMITTED_IN_DETAIL.some((field) => filled[field] !== detail[field]);
   const lines = applyLines(was, detail, start.supersededLines, look.askedAt);
   const next: DetailView = {
     ...view,
@@ -212,7 +217,12 @@ export function applyDetail(
     list,
     detail: believed,
     detailAt:
-      takenBack || silent || lines.isBehind || production.kept || Object.keys(fields.kept).length > 0
+      takenBack ||
+      silent ||
+      isFilled ||
+      lines.isBehind ||
+      production.kept ||
+      Object.keys(fields.kept).length > 0
         ? start.detailAt
         : look.askedAt,
     unsure: fields.unsure,

@@ -51,6 +51,8 @@ export interface Group {
 export interface ShownMember {
   readonly jobNumber: number;
   readonly dateOut: string | null;
+  /** Set if the entry does not give its group. */
+  readonly groupMissing?: true;
 }
 
 /** State of a job according to the log. */
@@ -298,8 +300,14 @@ export async function readGroup(
     const { body, askedAt, answeredAt } = await readListPage(client, query, signal);
     // An upstream API that ignores the filter would return other jobs. A missing group is "not given".
     for (const { jobNumber, dateOut, orderGroup: its } of body.items) {
-      const belongs = its === orderGroup || (!its && members.has(jobNumber));
-      if (belongs && !seen.has(jobNumber)) shown.push({ jobNumber, dateOut: presentDate(dateOut) });
+      if ((!its || its === orderGroup) && !seen.has(jobNumber)) {
+        const groupMissing = !its && !members.has(jobNumber);
+        shown.push({
+          jobNumber,
+          dateOut: presentDate(dateOut),
+          ...(groupMissing && { groupMissing }),
+        });
+      }
       seen.add(jobNumber);
     }
     total ??= body.totalCount;

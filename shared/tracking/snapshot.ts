@@ -220,10 +220,20 @@ export function isListAuthoritative({
   return settling === null || detailPending === true;
 }
 
+/** Returns a detail with the values that the list has shown since: it is behind. */
+function withLaterValues(detail: DetailView, ahead: ListAhead = {}): DetailView {
+  const later = Object.entries(ahead).map(([field, { values }]) => [field, values.at(-1)]);
+  return { ...detail, ...Object.fromEntries(later) };
+}
+
 /** Returns the job for events and the API, with the values of the authoritative view. */
 export function summarize(snapshot: Snapshot): JobSummary {
   const { list, detail, announced } = snapshot;
-  const view = isListAuthoritative(snapshot) ? (list ?? detail) : (detail ?? list);
+  const view = isListAuthoritative(snapshot)
+    ? (list ?? detail)
+    : detail
+      ? withLaterValues(detail, snapshot.ahead)
+      : list;
   return {
     jobNumber: snapshot.jobNumber,
     status: view?.status ?? list?.status ?? null,

@@ -75,7 +75,8 @@ export async function sweep({
   if (!seen.complete || overdueMs < 0 || waits) return NOT_NOW;
 
   const { sweptThrough } = status;
-  const numbers = new Set(seen.observations.keys());
+  // Later, only numbers of this list count: it may be behind the active one, and lack jobs that came and went.
+  const numbers = new Set(baselined ? [] : seen.observations.keys());
   const unknown = new Map<number, ListView>();
   const moved = new Map<number, Sighting>();
   const reader = new ListReader(client, { includeClosedJobs: true }, signal);

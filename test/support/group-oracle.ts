@@ -131,8 +131,9 @@ export function createGroupLedger(history: History, problems: string[]) {
         for (const { jobNumber, announced } of members) {
           const own = dispatched.get(jobNumber);
           if (announced.dateOut === null || own?.group !== group) continue;
-          // An answer that lacks it may lack others too.
-          if (history.now(jobNumber).where === 'nowhere') continue;
+          // An answer that lacks it may lack others too. That it left the group is not observed: null is "not given".
+          const { where, list } = history.now(jobNumber);
+          if (where === 'nowhere' || list?.orderGroup !== group) continue;
           // By then nobody asks any more.
           if (now - own.at > 7 * 86_400_000) continue;
           if ((said.get(group) ?? 0) < own.sequence) {

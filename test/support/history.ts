@@ -7,7 +7,7 @@ import fc from 'fast-check';
 import type { FaultRule } from '../../sandbox/http/faults.ts';
 import type { JobInput, JobRecord, TrackingEntry } from '../../sandbox/world/records.ts';
 import type { ActiveJobDto, JobDto } from '../../sandbox/world/views.ts';
-import type { SandboxAccount } from '../../sandbox/world/world.ts';
+import type { SandboxAccount, World } from '../../sandbox/world/world.ts';
 
 /** How one job stood in the world from an instant (epoch ms) on. */
 export interface Stand {
@@ -63,6 +63,10 @@ export type Change =
   | { readonly do: 'track'; readonly job: number; readonly parcel: TrackingEntry }
   | { readonly do: 'link'; readonly job: number; readonly link: string }
   | { readonly do: 'close' | 'reopen'; readonly job: number; readonly status?: string }
+  /** The status gets another name in the lookup and in all jobs, once. */
+  | { readonly do: 'rename'; readonly from: string; readonly to: string }
+  /** Other jobs come in, with numbers that begin with the number of the job. */
+  | { readonly do: 'prefix'; readonly job: number; readonly count: number }
   /** What was changed last is as it was before: there and back between two looks. */
   | { readonly do: 'undo' }
   | { readonly do: Plain; readonly job: number };
@@ -92,6 +96,8 @@ export interface History {
   addBystander(): void;
   /** Brings back what drift has hidden: every job, or the locked ones that have been away too long already. */
   unhide(which: 'all' | 'locked for too long'): void;
+  /** The status that was renamed. Undefined: none. */
+  readonly renaming: { readonly from: string; readonly to: string } | undefined;
   /** All jobs there ever were, in order; `everyJob`: with the bystanders. */
   readonly jobs: readonly number[];
   readonly everyJob: readonly number[];
@@ -103,12 +109,19 @@ export interface History {
   now(jobNumber: number): Stand;
 }
 
-/** Follows an account. `clock` tells the time and moves it on. */
+/**
+ * Follows an account. `clock` tells the time and moves it on. `isDriftBrief`: drift never hides a job for as long as it takes
+ * to believe a cancellation, since without permissions every job in no list looks cancelled.
+ */
 export function createHistory(
   upstream: SandboxAccount,
-  clock: { readonly now: () => number; readonly pass: (seconds: number) => void },
+  clock: { readonly now: () => number; readonly pass: (seconds: number) => void; readonly world: World },
+  { isDriftBrief = false } = {},
 ): History {
-  const { now } = clock;
+  const { now, world } = clock;
+  const renamed = new Map<string, string>();
+  const current = <S extends string | null | undefined>(name: S): S | string =>
+    (typeof name === 'string' && renamed.get(name)) || name;
   const stands = new Map<number, Stand[]>();
   const jobs: number[] = [];
   const bystanders: number[] = [];
@@ -129,14 +142,17 @@ export function createHistory(
   }
 
   /** The number of the job that a change is about, when the change can happen to it. */
-  function getSubject(change: Exclude<Change, { do: 'create' | 'undo' }>): number | undefined {
+  function getSubject(change: Exclude<Change, { do: 'create' | 'undo' | 'rename' }>): number | undefined {
     const jobNumber = jobs.at(-1 - (change.job % Math.max(1, jobs.length)));
     const job = jobNumber === undefined ? undefined : upstream.job(jobNumber);
     if (!job || !isPossible(change.do, job)) return undefined;
+    // A job that was dispatched can only be returned: nobody could tell that from a cancellation (rule 3).
+    if (change.do === 'cancel' && stands.get(job.jobNumber)?.some(({ list }) => list?.dateOut))
+      return undefined;
     // Cancelled, back and cancelled again while it is asked after: that looks closed, and nobody could tell it from that.
     const wasCancelled = ({ at, where }: Stand) => where === 'cancelled' && now() - at < LONGEST_POLL_MS;
     if (change.do === 'cancel' && stands.get(job.jobNumber)?.some(wasCancelled)) return undefined;
-    if (change.do === 'hide' && looksCancelled(job)) {
+    if (change.do === 'hide' && (isDriftBrief || looksCancelled(job))) {
       // Twice would be the two verdicts by which a cancelled job is known.
       if (flickered.has(job.jobNumber)) return undefined;
       flickered.add(job.jobNumber);
@@ -153,7 +169,8 @@ export function createHistory(
   function undo(): number | undefined {
     const now = before && upstream.job(before.jobNumber);
     if (!before || !now || now.hidden || before.hidden || before.phase === 'cancelled') return undefined;
-    const { jobNumber, phase, masterJobStatus, jobStatus, description, orderNumber, mustDate } = before;
+    const { jobNumber, phase, description, orderNumber, mustDate } = before;
+    const [masterJobStatus, jobStatus] = [current(before.masterJobStatus), current(before.jobStatus)];
     const { orderGroup, orderGroupSequence, dateDue, dateOut, tracking } = before;
     before = undefined;
     if (phase !== now.phase) upstream[phase === 'open' ? 'reopen' : 'close'](jobNumber);
@@ -175,20 +192,29 @@ export function createHistory(
     if (change.do === 'create') {
       const { status, orderNumber, orderGroup, dueInHours } = change;
       const dateDue = inHours(dueInHours);
-      const jobNumber = upstream.createJob({ status, orderNumber, orderGroup, dateDue });
+      const jobNumber = upstream.createJob({ status: current(status), orderNumber, orderGroup, dateDue });
       jobs.push(jobNumber);
       return jobNumber;
     }
     if (change.do === 'undo') return undo();
+    if (change.do === 'rename') {
+      if (renamed.size > 0 || !world.statuses(upstream.region).some(({ name }) => name === change.from)) {
+        return undefined;
+      }
+      world.renameStatus(upstream.region, change.from, change.to);
+      renamed.set(change.from, change.to);
+      for (const job of [...bystanders, ...jobs]) if (upstream.job(job)) note(job);
+      return bystanders[0];
+    }
     const n = getSubject(change);
     if (n === undefined) return undefined;
     before = structuredClone(upstream.job(n));
     switch (change.do) {
       case 'status':
-        upstream.setStatus(n, inView(change.view, change.to));
+        upstream.setStatus(n, inView(change.view, current(change.to)));
         break;
       case 'line status':
-        upstream.setLineStatus(n, 0, change.to);
+        upstream.setLineStatus(n, 0, current(change.to));
         break;
       case 'edit':
         upstream.edit(n, change.fields);
@@ -205,9 +231,20 @@ export function createHistory(
       case 'dispatch':
         upstream.dispatch(n, {
           ...(change.tracking && { tracking: change.tracking.filter((parcel) => isUnused(n, parcel)) }),
-          ...(change.status !== undefined && { status: change.status }),
+          ...(change.status !== undefined && { status: current(change.status) }),
         });
         break;
+      case 'prefix': {
+        const known = new Set([...upstream.jobs()].map(({ jobNumber }) => jobNumber));
+        if (String(n).length > 6) return undefined;
+        upstream.createPrefixed(n, change.count);
+        for (const { jobNumber } of upstream.jobs()) {
+          if (known.has(jobNumber)) continue;
+          bystanders.push(jobNumber);
+          note(jobNumber);
+        }
+        return undefined;
+      }
       case 'correct date':
         upstream.correctDateOut(n, now() - change.minutesAgo * 60_000);
         break;
@@ -241,7 +278,7 @@ export function createHistory(
         break;
       case 'close':
       case 'reopen':
-        upstream[change.do](n, change.status === undefined ? {} : { status: change.status });
+        upstream[change.do](n, change.status === undefined ? {} : { status: current(change.status) });
         break;
       case 'hide':
         upstream.hide(n);
@@ -277,7 +314,8 @@ export function createHistory(
     unhide(which) {
       for (const [jobNumber, at] of hidden) {
         const job = upstream.job(jobNumber);
-        if (which !== 'all' && !(job && looksCancelled(job) && now() - at > LONGEST_FLICKER_MS)) continue;
+        const isBrief = isDriftBrief || (job && looksCancelled(job));
+        if (which !== 'all' && !(isBrief && now() - at > LONGEST_FLICKER_MS)) continue;
         hidden.delete(jobNumber);
         if (!job) continue;
         clock.pass(0.001);
@@ -285,6 +323,10 @@ export function createHistory(
         note(jobNumber);
         clock.pass(0.001);
       }
+    },
+    get renaming() {
+      const [first] = renamed;
+      return first && { from: first[0], to: first[1] };
     },
     jobs,
     get everyJob() {

@@ -8,6 +8,14 @@ import type { FaultRule } from '../../sandbox/http/faults.ts';
 import { keys } from '../../shared/storage/schema.ts';
 import type { Table } from '../../shared/storage/table.ts';
 import { pollAccount } from '../../shared/tracking/poll.ts';
+import {
+  createFreedoms,
+  type RoundFreedom,
+  roundFreedoms,
+  type WorldFreedom,
+  worldFreedoms,
+} from './freedom.ts';
+import { createFreedomLedger } from './freedom-oracle.ts';
 import { type Change, changes, createHistory, creation, faults } from './history.ts';
 import { wireTo } from './in-process-upstream.ts';
 import { createLedger } from './oracle.ts';
@@ -30,6 +38,8 @@ interface Conduct {
 interface Turn extends Conduct {
   readonly waitSeconds: number;
   readonly changes: readonly Change[];
+  /** How the API uses its contract's freedoms meanwhile, in a world that does. */
+  readonly freedom?: RoundFreedom | null;
 }
 
 /** A turn, and maybe the turn of another process: all of it happens while this poll's n-th request or table call is held back. */
@@ -49,6 +59,8 @@ interface ModelHistory {
   readonly leavesListOnDispatch: boolean;
   readonly pageSize: number;
   readonly fetchesPerPoll: number;
+  /** Freedoms of the contract that the API uses. Default: none, and no difference between the views is forgiven. */
+  readonly freedom?: WorldFreedom;
   /** The jobs there are at the beginning, and what became of them before the tracker came. */
   readonly jobs: readonly Change[];
   readonly past: readonly Change[];
@@ -59,6 +71,7 @@ interface ModelHistory {
 
 const HOUR = 3600;
 const DAY = 24 * HOUR;
+const RENAMING = { from: 'In production', to: 'Printing' };
 const MOST_JOBS_AT_FIRST = 8;
 
 /** Null more often than not, and when that fails too. */
@@ -86,29 +99,83 @@ const turns = {
   slow: rarely(2, fc.integer({ min: 1, max: 10 })),
   crash: rarely(5, fc.record({ write: fc.integer({ min: 1, max: 3 }), when })),
 };
-const rounds: fc.Arbitrary<Round> = fc.record({
-  ...turns,
-  overlap: rarely(
-    2,
-    fc.record({
-      at: fc.constantFrom('request', 'table call'),
-      nth: fc.integer({ min: 1, max: 12 }),
-      when,
-      by: fc.record(turns),
-    }),
-  ),
-});
+const roundsOf = <T extends typeof turns>(turns: T) =>
+  fc.record({
+    ...turns,
+    overlap: rarely(
+      2,
+      fc.record({
+        at: fc.constantFrom('request', 'table call'),
+        nth: fc.integer({ min: 1, max: 12 }),
+        when,
+        by: fc.record(turns),
+      }),
+    ),
+  }) as fc.Arbitrary<Round>;
 
-/** Histories of up to a dozen jobs, a few pages of them at a time. */
-export const histories: fc.Arbitrary<ModelHistory> = fc.record({
+const common = {
   leavesListOnDispatch: fc.boolean(),
   pageSize: fc.constantFrom(4, 2, 5, 100),
   fetchesPerPoll: fc.constantFrom(60, 60, 60, 4),
   jobs: fc.array(creation, { maxLength: MOST_JOBS_AT_FIRST }),
   past: fc.array(change, { maxLength: 4 }),
   baselined: fc.constantFrom(true, true, true, false),
-  rounds: fc.array(rounds, { minLength: 1, maxLength: 12 }),
+};
+
+/** Histories of up to a dozen jobs, a few pages of them at a time. */
+export const histories: fc.Arbitrary<ModelHistory> = fc.record({
+  ...common,
+  rounds: fc.array(roundsOf(turns), { minLength: 1, maxLength: 12 }),
 });
+
+/** A rename before the baseline is none to a tracker that never read the former name. */
+const freePast = change.map(inBothViews);
+const freeChange = fc.oneof(
+  { weight: 30, arbitrary: freePast },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      do: fc.constant('prefix' as const),
+      job: fc.nat(9),
+      count: fc.constantFrom(1, 3),
+    }),
+  },
+  { weight: 1, arbitrary: fc.constant({ do: 'rename' as const, ...RENAMING }) },
+);
+const freeTurns = {
+  ...turns,
+  changes: fc.array(freeChange, { maxLength: 4 }),
+  during: fc.array(fc.record({ request: fc.integer({ min: 1, max: 16 }), change: freePast }), {
+    maxLength: 2,
+  }),
+  // A lookup that fails makes a renamed status another one (rule 4).
+  faults: rarely(
+    4,
+    fc.array(
+      faults.filter(({ match }) => isOfOneKind(match?.operation)),
+      { minLength: 1, maxLength: 1 },
+    ),
+  ).map((rules) => rules ?? []),
+  freedom: roundFreedoms,
+};
+
+/** Histories at an API that uses the freedoms of its contract. */
+export const freeHistories: fc.Arbitrary<ModelHistory> = fc.record({
+  ...common,
+  past: fc.array(freePast, { maxLength: 4 }),
+  baselined: fc.constant(true),
+  freedom: worldFreedoms,
+  rounds: fc.array(roundsOf(freeTurns), { minLength: 1, maxLength: 12 }),
+});
+
+/** List and detail name the same status: otherwise nobody could tell a view that is behind from one that differs. */
+function inBothViews(change: Change): Change {
+  return change.do === 'status' ? { ...change, view: 'both' } : change;
+}
+
+function isOfOneKind(operation: string | undefined): boolean {
+  return operation !== undefined && operation !== 'jobStatuses';
+}
 
 /**
  * How long to wait before each poll after the last change and the last fault, in seconds, until everything that the
@@ -143,8 +210,10 @@ export async function play(model: ModelHistory, table: Table): Promise<readonly 
     settings: { fetchesPerPoll: model.fetchesPerPoll },
   });
   const { upstream, sandbox } = rig;
-  const history = createHistory(upstream, rig);
-  const ledger = createLedger(history);
+  const history = createHistory(upstream, rig, { isDriftBrief: model.freedom !== undefined });
+  const freedoms =
+    model.freedom && createFreedoms(model.freedom, history, (settings) => sandbox.freedom.set(settings));
+  const ledger = freedoms ? createFreedomLedger(history, freedoms.sight) : createLedger(history);
   let baselinedAt: number | undefined;
 
   /** The log begins with what stands in the table when the baseline becomes complete, whatever happens next. */
@@ -223,6 +292,7 @@ export async function play(model: ModelHistory, table: Table): Promise<readonly 
         rig.pass(next.waitSeconds);
         for (const each of next.changes) history.apply(each);
         history.unhide('locked for too long');
+        freedoms?.apply(next.freedom ?? null);
         for (const rule of next.faults) rig.fault(rule);
         try {
           await pollAccount(deps, rig.ref, rig.now() + 600_000);
@@ -263,8 +333,11 @@ export async function play(model: ModelHistory, table: Table): Promise<readonly 
   }
 
   // Without another job there is nothing to prove the searches with, and no end that is only inferred is ever said.
+  freedoms?.apply(null);
   history.addBystander();
   for (const each of [...model.jobs, ...model.past]) history.apply(each);
+  // Every view shows the first jobs by then.
+  if (freedoms) rig.pass(freedoms.longestLagSeconds);
   if (model.baselined) await take(QUIET);
   for (const round of model.rounds) {
     await take(round, round.overlap);
@@ -275,7 +348,14 @@ export async function play(model: ModelHistory, table: Table): Promise<readonly 
   history.unhide('all');
   const lastFaultAt = Math.max(0, ...sandbox.requests.list().flatMap(({ at, fault }) => (fault ? [at] : [])));
   const { fetchesPerPoll } = model;
-  for (const waitSeconds of settlingWaits(history.jobs.length, fetchesPerPoll)) {
+  const waits = settlingWaits(history.jobs.length, fetchesPerPoll);
+  if (freedoms) {
+    // Until every view shows the last changes, and what was throttled may be asked again.
+    waits.unshift(freedoms.longestLagSeconds + 600, 60);
+    // Until the detail of every job was fetched for what the list does not show (rule 8): in the end one a poll.
+    waits.push(DAY, ...history.everyJob.map(() => 60), 900, 900);
+  }
+  for (const waitSeconds of waits) {
     await take({ ...QUIET, waitSeconds });
   }
   ledger.settle({

@@ -51,6 +51,8 @@ interface EmittedState {
   job: JobSummary;
   /** View that decided when log and snapshot were last compared. */
   view: 'list' | 'detail';
+  /** Whether that view had no status then. */
+  unnamed: boolean;
   dispatched: boolean;
   ended: string | undefined;
   created: boolean;
@@ -94,6 +96,8 @@ export function createLedger(history: History): Ledger {
   const leeway = createLeeway();
   const groups = createGroupLedger(history, problems);
   let begunAt: number | undefined;
+  /** The events that are taken at the same time. */
+  let upcoming: readonly JobEvent[] = [];
 
   function begin(snapshots: readonly Snapshot[], startedAt: number): void {
     begunAt = startedAt;
@@ -105,6 +109,7 @@ export function createLedger(history: History): Ledger {
     return {
       job,
       view: getDecidingView(snapshot),
+      unnamed: isUnnamed(snapshot),
       dispatched: job.dateOut !== null,
       ended: snapshot.ended === null ? undefined : `job.${snapshot.ended}`,
       created: false,
@@ -112,6 +117,16 @@ export function createLedger(history: History): Ledger {
       at: 0,
       types: [],
     };
+  }
+
+  function isDispatchedNext({ subject, time, sequence }: JobEvent): boolean {
+    return upcoming.some(
+      (other) =>
+        other.subject === subject &&
+        other.time === time &&
+        other.type === 'job.dispatched' &&
+        Number(other.sequence) > Number(sequence),
+    );
   }
 
   function takeJobEvent(event: JobEvent, jobNumber: number): void {
@@ -126,8 +141,11 @@ export function createLedger(history: History): Ledger {
     const entry: EmittedState = before ?? {
       job,
       view: 'list',
-      // The first state of a job that is not provably new counts as emitted.
-      dispatched: type === 'job.dispatch_revoked' || (!isDispatchOrNew(type) && job.dateOut !== null),
+      unnamed: job.status === null,
+      // The first state of a job that is not provably new counts as emitted, unless a later event of the same answer emits it.
+      dispatched:
+        type === 'job.dispatch_revoked' ||
+        (!isDispatchOrNew(type) && job.dateOut !== null && !isDispatchedNext(event)),
       ended: undefined,
       created: false,
       overdueAt: undefined,
@@ -219,6 +237,9 @@ export function createLedger(history: History): Ledger {
       if (emitted.view !== getDecidingView(snapshot)) {
         emitted.job = { ...emitted.job, status: job.status };
       }
+      // Nor is the first status of a view that had none (rule 4).
+      if (emitted.unnamed) emitted.job = { ...emitted.job, status: job.status };
+      emitted.unnamed = isUnnamed(snapshot);
       emitted.view = getDecidingView(snapshot);
       // Only the list has the origin: its first value is not a change.
       emitted.job = { ...emitted.job, originCode: emitted.job.originCode ?? job.originCode };
@@ -303,6 +324,7 @@ export function createLedger(history: History): Ledger {
     events,
     begin,
     take(fresh) {
+      upcoming = fresh;
       for (const event of fresh) {
         if (Number(event.sequence) !== events.length + 1) {
           problems.push(`${event.id} comes after ${events.at(-1)?.id}.`);
@@ -420,6 +442,10 @@ function createLeeway() {
 /** Returns the view that decides: the list while the job is listed, then the detail. */
 function getDecidingView(snapshot: Snapshot): 'list' | 'detail' {
   return isListAuthoritative(snapshot) ? 'list' : 'detail';
+}
+
+function isUnnamed(snapshot: Snapshot): boolean {
+  return (snapshot[getDecidingView(snapshot)]?.status ?? null) === null;
 }
 
 // State in the ordering API, as in events

@@ -5,8 +5,10 @@ import type { JobRecord } from '../../sandbox/world/records.ts';
 import type { SandboxAccount } from '../../sandbox/world/world.ts';
 import type { EventType } from '../../shared/events/catalogue.ts';
 import type { JobEvent } from '../../shared/events/event.ts';
+import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
+import type { Item, Table } from '../../shared/storage/table.ts';
 import { sized } from '../support/runs.ts';
-import { createRig, type Rig } from '../support/tracker.ts';
+import { createRig, type Rig, watchedTable } from '../support/tracker.ts';
 
 describe('page drift: 2,000 jobs, of which a tenth enters or leaves the list while it is read', () => {
   const POLLS = sized(30, 200);
@@ -35,6 +37,72 @@ describe('page drift: 2,000 jobs, of which a tenth enters or leaves the list whi
     expect(Object.values(world.counts).length).toBe(8);
   }, 240_000);
 });
+
+test('a quiet poll of 5,000 jobs reads at most 24 units of the table', { timeout: 60_000 }, async () => {
+  const metered = createMeteredTable(createMemoryTable());
+  const rig = await createRig({ table: metered.table });
+  for (let n = 0; n < 5_000; n += 1) {
+    rig.upstream.createJob({ status: 'Scheduled', ...(n % 10 === 0 && { orderGroup: `G${n % 500}` }) });
+  }
+  await rig.poll();
+  // The first polls also renew, sweep and read the lookup.
+  for (let n = 0; n < 3; n += 1) await rig.poll();
+  const units: number[] = [];
+  for (let n = 0; n < 30; n += 1) {
+    const [before, pages] = [metered.units(), rig.sandbox.requests.count({ operation: 'activeJobs' })];
+    expect(await rig.poll()).toMatchObject({ outcome: 'complete' });
+    expect(rig.sandbox.requests.count({ operation: 'activeJobs' }) - pages).toBeGreaterThanOrEqual(50);
+    units.push(metered.units() - before);
+  }
+  expect((await rig.fresh()).map(({ type }) => type)).toEqual(['account.baselined']);
+  expect(Math.max(...units)).toBeLessThanOrEqual(24);
+});
+
+/** A table that counts its reads as DynamoDB does: a unit per 4 KB, of each item of a key, and of a query as a whole. */
+function createMeteredTable(inner: Table): { readonly table: Table; units(): number } {
+  let units = 0;
+  const count = (bytes: number): void => {
+    units += Math.max(1, Math.ceil(bytes / 4096));
+  };
+  const table: Table = {
+    ...watchedTable(inner),
+    async get(key) {
+      const item = await inner.get(key);
+      count(item ? sizeItem(item) : 0);
+      return item;
+    },
+    async getMany(wanted) {
+      const items = await inner.getMany(wanted);
+      for (const item of items) count(sizeItem(item));
+      // A key without an item costs a unit, too.
+      for (let n = items.length; n < wanted.length; n += 1) count(0);
+      return items;
+    },
+    async query(query) {
+      const items = await inner.query(query);
+      count(items.reduce((sum, item) => sum + sizeItem(item), 0));
+      return items;
+    },
+  };
+  return { table, units: () => units };
+}
+
+/** The size of an item in DynamoDB, in bytes. */
+function sizeItem(item: Item): number {
+  return Object.entries(item).reduce(
+    (sum, [name, value]) => sum + Buffer.byteLength(name) + sizeValue(value),
+    0,
+  );
+}
+
+function sizeValue(value: unknown): number {
+  if (typeof value === 'string') return Buffer.byteLength(value);
+  if (typeof value === 'number') return Math.ceil(String(value).length / 2) + 1;
+  if (value instanceof Uint8Array) return value.length;
+  if (Array.isArray(value)) return 3 + value.reduce<number>((sum, one) => sum + 1 + sizeValue(one), 0);
+  if (typeof value === 'object' && value !== null) return 3 + sizeItem(value as Item);
+  return 1;
+}
 
 describe('requests for single jobs: 5,000 open jobs, 50 changes a poll', () => {
   const CHANGES = 50;

@@ -29,6 +29,23 @@ export function asEmitted(view: Pick<ListView, 'dateOut' | 'tracking'>): Snapsho
   return { dateOut: view.dateOut, tracking: view.tracking, overdueFor: null };
 }
 
+/**
+ * Returns a job before its first detail, that counts a dispatch as emitted that only the detail shows and that is older than the
+ * baseline. Clocks may differ. So do its parcels.
+ */
+export function withOldDispatch(
+  before: Snapshot,
+  detail: DetailView,
+  { baselineStartedAt }: Known,
+): Snapshot {
+  const { announced } = before;
+  if (before.detail !== null || announced.dateOut !== null || detail.dateOut === null) return before;
+  const out = readTimes(detail.dateOut, detail.timezone);
+  if (!out || out.latest >= (baselineStartedAt ?? 0) - CLOCK_TOLERANCE_MS) return before;
+  const tracking = [...announced.tracking, ...pairUp(announced.tracking, detail.tracking).added];
+  return { ...before, announced: { ...announced, dateOut: detail.dateOut, tracking } };
+}
+
 export interface Proof {
   readonly created: boolean;
   /** Time at which the job cannot have existed yet. */

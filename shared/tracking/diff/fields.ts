@@ -26,7 +26,7 @@ export function carryForwardMissing<V extends Pick<ListView, 'status' | 'canEdit
 }
 
 /** Fields that a detail may omit although the job has a value: `null` in the detail is "not given". */
-const OMITTED_IN_DETAIL = [
+export const OMITTED_IN_DETAIL = [
   'orderNumber',
   'orderGroup',
   'orderGroupSequence',

@@ -8,10 +8,11 @@ import {
   judgePartial,
   type RecordedState,
   readGroup,
+  type ShownMember,
 } from '../groups.ts';
 import { readSnapshots } from '../observation.ts';
 import { isOutOfTime, type Poll, type Session } from '../poll-context.ts';
-import type { Snapshot } from '../snapshot.ts';
+import { type Snapshot, summarize } from '../snapshot.ts';
 import type { Committed } from './commit.ts';
 
 /** Maximum number of order groups to query in one poll. */
@@ -61,11 +62,13 @@ async function confirmGroup(
 ): Promise<EventDraft | undefined> {
   const { groups, context } = poll;
   const group = groups.get(name);
-  const { shown, look, whole } = await readGroup(client, group, true, signal);
-  const recorded = await readRecordedStates(
+  const { shown: answered, look, whole } = await readGroup(client, group, true, signal);
+  const { recorded, isOther } = await readRecordedStates(
     poll,
-    shown.flatMap(({ jobNumber }) => (group.members.get(jobNumber) === 'dispatched' ? [] : [jobNumber])),
+    name,
+    answered.flatMap(({ jobNumber }) => (group.members.get(jobNumber) === 'dispatched' ? [] : [jobNumber])),
   );
+  const shown = answered.filter((member) => !isOther(member));
   // Only such a job can be closed without the log containing that.
   const unclear = shown.filter(
     ({ jobNumber, dateOut }) =>
@@ -96,17 +99,29 @@ async function confirmGroup(
   return outcome === 'partial' ? groupPartiallyDispatched(verdict.group, shown, look) : undefined;
 }
 
-/** Returns a lookup of the state of each job according to the log. */
+/**
+ * Returns lookups of the state of each job according to the log, and whether an entry without a group is a job of another one:
+ * the ordering API may ignore the filter.
+ */
 async function readRecordedStates(
   { tracked, status }: Poll,
+  name: string,
   jobNumbers: readonly number[],
-): Promise<(jobNumber: number) => RecordedState> {
+): Promise<{ recorded(jobNumber: number): RecordedState; isOther(member: ShownMember): boolean }> {
   const known = await readSnapshots(tracked, jobNumbers);
-  return (jobNumber) => {
+  const recorded = (jobNumber: number): RecordedState => {
     const snapshot = known.get(jobNumber);
     if (snapshot) return toRecordedState(snapshot);
     // The next sweep observes jobs created since the last one.
     return jobNumber > status.sweptThrough ? 'unseen' : 'history';
+  };
+  return {
+    recorded,
+    isOther({ jobNumber, groupMissing }) {
+      if (!groupMissing || recorded(jobNumber) === 'unseen') return false;
+      const snapshot = known.get(jobNumber);
+      return snapshot === undefined || summarize(snapshot).orderGroup !== name;
+    },
   };
 }
 

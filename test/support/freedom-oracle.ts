@@ -1,0 +1,565 @@
+/**
+ * Checks the log of an account whose API uses the contract's freedoms, against the true history of its jobs. It knows nothing
+ * of how the tracker decides: it compares values with what was true in the world, within the time that the views were behind.
+ *
+ * Never emitted: a value that was not true in that time; a change of a value that did not change; values in another order than
+ * in the world (back and forth); an end, a return or a dispatch that did not happen; anything twice.
+ *
+ * Emitted when nothing has changed for long enough: the state of every job, as far as any view shows it.
+ *
+ * Allowed either way:
+ * - A value that a view never shows ({@link Sight}): it may be adopted without an event, when another view shows it.
+ * - job.created of a job that came in before the baseline by less than the clocks differ or the list is behind.
+ * - A status change from `null`: the first status may be news or not (rule 4).
+ * - job.cancelled of a locked job that is in no list, if its dispatch was not in the log: nothing distinguishes a returned one.
+ */
+import type { ActiveJobDto } from '../../sandbox/world/views.ts';
+import type { JobSummary, TrackingEntry } from '../../shared/events/catalogue.ts';
+import type { JobEvent } from '../../shared/events/event.ts';
+import { isListAuthoritative, type Snapshot, summarize } from '../../shared/tracking/snapshot.ts';
+import { during, type History, type Stand } from './history.ts';
+import type { Ledger } from './oracle.ts';
+
+/** What the views of the API show, by the settings of the sandbox. */
+export interface Sight {
+  /** The longest time that any view is behind. */
+  readonly slackMs: number;
+  /** How far the server's clock is ahead. */
+  readonly skewMs: number;
+  /** Whether a view never shows a field of a job: `dateOut`, `tracking`, … */
+  isHidden(view: 'list' | 'detail', jobNumber: number, field: string): boolean;
+  /** Whether the job's detail or list entry is unusable to the end, and whether it was at any time. */
+  isUnreadable(view: 'list' | 'detail', jobNumber: number): boolean;
+  wasUnreadable(view: 'list' | 'detail', jobNumber: number): boolean;
+  /** The current name of a status. */
+  toCurrentName(name: string): string;
+}
+
+/** Event types of jobs that are not checked here: they need more than the fields below. */
+const IGNORED: ReadonlySet<string> = new Set([
+  'job.due_soon',
+  'job.stalled',
+  'job.needs_attention',
+  'job.production_started',
+  'job.late',
+  'order_group.partially_dispatched',
+]);
+/** Event types of accounts; model.tables.test.ts checks them. */
+const OF_ACCOUNTS = /^(?:account|payment|upstream)\./;
+
+const FIELDS = [
+  'status',
+  'description',
+  'orderNumber',
+  'orderGroup',
+  'orderGroupSequence',
+  'originCode',
+  'dateDue',
+  'mustDate',
+  'dateOut',
+] as const;
+type Field = (typeof FIELDS)[number];
+const ENDS = { 'job.closed': 'closed', 'job.cancelled': 'cancelled', 'job.unavailable': 'nowhere' } as const;
+const MINUTE_MS = 60_000;
+const DAY_MS = 86_400_000;
+/** Clocks may differ by so much, so a number proves no more (rule 5). */
+const NUMBER_TOLERANCE_MS = 15 * MINUTE_MS;
+/** Nothing but requests takes time in a poll. */
+const POLL_MS = 10_000;
+
+interface Fold {
+  job: JobSummary;
+  created: boolean;
+  /** Whether the list decides. When the other view does, its status is not a change (rule 4). */
+  isListed: boolean;
+  dispatched: boolean;
+  ended: string | undefined;
+  overdueFor: Set<string>;
+  /** Position in the true history of the last emitted value of each field. */
+  readonly at: Map<string, number>;
+  lastAt: number;
+  readonly types: string[];
+}
+
+/** Creates a ledger for the log of an account with this history. */
+export function createFreedomLedger(history: History, sight: Sight): Ledger {
+  const problems: string[] = [];
+  const events: JobEvent[] = [];
+  const ids = new Set<string>();
+  const folds = new Map<number, Fold>();
+  const discovered = new Set<string>();
+  let begunAt: number | undefined;
+
+  const canon = (name: string | null): string | null => (name === null ? null : sight.toCurrentName(name));
+  const isDim = (jobNumber: number, field: string): boolean => {
+    const names =
+      field === 'canEdit'
+        ? ['permissions']
+        : field === 'status'
+          ? ['masterJobStatus', 'jobStatus']
+          : field === 'tracking'
+            ? ['tracking', 'shippingAddresses']
+            : [field];
+    return (
+      sight.wasUnreadable('detail', jobNumber) ||
+      sight.wasUnreadable('list', jobNumber) ||
+      names.some(
+        (name) => sight.isHidden('list', jobNumber, name) || sight.isHidden('detail', jobNumber, name),
+      )
+    );
+  };
+  const trueValue = ({ list, detail }: Stand, field: string): unknown => {
+    if (field === 'status') return canon(list?.masterJobStatus ?? null);
+    if (field === 'canEdit') return list?.permissions?.canEdit ?? null;
+    if (field === 'invoiceNumber') return detail?.invoiceNumber ?? null;
+    return list?.[field as keyof ActiveJobDto] ?? null;
+  };
+  const isValue = (stand: Stand, field: string, value: unknown): boolean => {
+    const own = trueValue(stand, field);
+    if (field === 'dateDue' || field === 'dateOut') return isSameTime(own, value);
+    if (field === 'description' && isOversized(value)) return true;
+    return own === (field === 'status' ? canon(value as string | null) : value);
+  };
+  const isSame = (field: string, a: unknown, b: unknown): boolean => {
+    if (field === 'dateDue' || field === 'dateOut') return isSameTime(a, b);
+    return a === b || (field === 'status' && canon(a as string | null) === canon(b as string | null));
+  };
+  const isRecentDispatch = (jobNumber: number, at: number): boolean => {
+    const earliest = (begunAt ?? 0) - NUMBER_TOLERANCE_MS - Math.abs(sight.skewMs) - sight.slackMs - POLL_MS;
+    const stands = history.stands(jobNumber);
+    return (
+      (sight.slackMs > 0 || sight.isHidden('list', jobNumber, 'dateOut')) &&
+      stands.some(({ list, ...stand }, n) => {
+        const isDispatch = list?.dateOut && !stands[n - 1]?.list?.dateOut;
+        return isDispatch && stand.at >= earliest && stand.at <= at;
+      })
+    );
+  };
+  const existing = (jobNumber: number): readonly Stand[] =>
+    history.stands(jobNumber).filter(({ list }) => list !== undefined);
+
+  function start(snapshot: Snapshot): Fold {
+    const job = summarize(snapshot);
+    return {
+      job,
+      created: false,
+      isListed: isListAuthoritative(snapshot),
+      dispatched: job.dateOut !== null,
+      ended: snapshot.ended === null ? undefined : `job.${snapshot.ended}`,
+      overdueFor: new Set(),
+      at: new Map(),
+      lastAt: 0,
+      types: [],
+    };
+  }
+
+  function takeJobEvent(event: JobEvent, jobNumber: number, fresh: readonly JobEvent[]): void {
+    const { type } = event;
+    if (IGNORED.has(type)) return;
+    const data = event.data as unknown as {
+      job: JobSummary;
+      observed: { since: string | null; at: string };
+      changes: Record<string, { from: unknown; to: unknown }>;
+      tracking?: readonly TrackingEntry[] | readonly { from: TrackingEntry; to: TrackingEntry }[];
+      lines?: readonly { jobLineId: number; from: string | null; to: string | null }[];
+      previousOutcome?: string;
+      dueAt?: string;
+    };
+    const complain = (what: string) =>
+      problems.push(`${type} of ${jobNumber} (${event.id}): ${what} ${JSON.stringify(event.data)}`);
+    const all = history.stands(jobNumber);
+    if (all.length < 2) {
+      complain('there was never such a job');
+      return;
+    }
+    if (begunAt === undefined) complain('emitted before the baseline');
+    const at = Date.parse(data.observed.at);
+    const since = data.observed.since === null ? null : Date.parse(data.observed.since);
+    if (since !== null && since > at) complain('since is after at');
+    const window = during(all, since === null ? null : since - sight.slackMs - POLL_MS, at);
+    const past = all.filter((stand) => stand.at <= at && stand.list);
+
+    const before = folds.get(jobNumber);
+    const { job } = data;
+    const sameAnswer = (wanted: string) =>
+      fresh.some(
+        (other) =>
+          other.type === wanted &&
+          other.subject === event.subject &&
+          other.time === event.time &&
+          Number(other.sequence) >= Number(event.sequence),
+      );
+    const fold: Fold = before ?? {
+      job,
+      created: false,
+      isListed: true,
+      // The first state of a job that is not provably new counts as emitted, unless an event of the same answer emits it.
+      dispatched: type === 'job.dispatch_revoked' || (job.dateOut !== null && !sameAnswer('job.dispatched')),
+      ended: undefined,
+      overdueFor: new Set(),
+      at: new Map(),
+      lastAt: 0,
+      types: [],
+    };
+    folds.set(jobNumber, fold);
+
+    for (const field of FIELDS) {
+      const value = job[field];
+      if (value !== null && !past.some((stand) => isValue(stand, field, value))) {
+        complain(`${field} was never ${String(value).slice(0, 40)}`);
+      }
+    }
+    for (const [field, { from, to }] of Object.entries(data.changes)) {
+      if (!['canEdit', 'invoiceNumber', ...FIELDS].includes(field as Field)) continue;
+      if (field === 'description' && [from, to].some(isOversized)) continue;
+      const went = (a: (stand: Stand) => boolean, b: (stand: Stand) => boolean): boolean => {
+        const first = window.findIndex(a);
+        return first >= 0 && window.slice(first).some(b);
+      };
+      const isTo = (stand: Stand) => isValue(stand, field, to);
+      if (field === 'status' && from === null) {
+        if (!window.some(isTo)) complain(`status was not ${to} then`);
+      } else if (field === 'dateOut' && from === null && isRecentDispatch(jobNumber, at)) {
+        // Only the detail shows it, and its date does not prove that it is older than the baseline.
+      } else if (from === null && isDim(jobNumber, field)) {
+        if (!went((stand) => !isTo(stand), isTo)) complain(`${field} did not become ${to} then`);
+      } else if (
+        !went((stand) => !stand.list || isValue(stand, field, from), isTo) ||
+        isSame(field, from, to)
+      ) {
+        complain(`${field} did not go from ${from} to ${to} then`);
+      }
+      // In the order of the world: never back to an earlier value that it did not have again.
+      const stands = existing(jobNumber);
+      let position = fold.at.get(field) ?? 0;
+      if (!fold.at.has(field) && field in fold.job) {
+        const known = fold.job[field as Field];
+        position = Math.max(
+          0,
+          stands.findIndex((stand) => isValue(stand, field, known)),
+        );
+      }
+      const next = stands.findIndex((stand, n) => n >= position && isTo(stand));
+      if (next < 0) complain(`${field} goes back to ${to}`);
+      else fold.at.set(field, next);
+    }
+
+    const happened = (is: (stand: Stand) => boolean) => window.some(is);
+    switch (type) {
+      case 'job.created': {
+        if (before || fold.types.length > 0) complain('is not the first event of the job');
+        const [, first] = all;
+        const tolerance = Math.max(NUMBER_TOLERANCE_MS, sight.skewMs, sight.slackMs) + MINUTE_MS;
+        if (first && first.at < (begunAt ?? 0) - tolerance) complain('the job is older than the baseline');
+        fold.created = true;
+        break;
+      }
+      case 'job.dispatched':
+        if (fold.dispatched) complain('dispatched twice');
+        fold.dispatched = true;
+        break;
+      case 'job.dispatch_revoked':
+        if (!fold.dispatched) complain('was not dispatched');
+        fold.dispatched = false;
+        break;
+      case 'job.closed':
+      case 'job.cancelled':
+      case 'job.unavailable': {
+        if (fold.ended) complain('ended twice');
+        fold.ended = type;
+        const where = ENDS[type];
+        const isReturn =
+          type === 'job.cancelled' &&
+          !fold.types.includes('job.dispatched') &&
+          window.some((stand) => stand.where === 'hidden' && stand.list?.permissions?.canEdit === false);
+        if (!happened((stand) => stand.where === where) && !isReturn) complain('it did not end so then');
+        break;
+      }
+      case 'job.reopened':
+        if (fold.ended !== `job.${data.previousOutcome}`) complain(`had not ended so, but ${fold.ended}`);
+        fold.ended = undefined;
+        if (!happened((stand) => stand.where === 'active')) complain('it did not come back then');
+        break;
+      case 'job.overdue': {
+        const due = String(data.dueAt);
+        if (fold.overdueFor.has(due)) complain('was emitted before');
+        fold.overdueFor.add(due);
+        // Without an offset, the time in the latest zone counts.
+        const isDue = ({ list }: Stand) =>
+          list !== undefined &&
+          list.dateOut === null &&
+          list.dateDue !== null &&
+          Date.parse(list.dateDue) <= at;
+        // A dispatch that the list does not show is known from the next detail only.
+        if (!window.some(isDue) && !isDim(jobNumber, 'dateOut')) complain('it was not due then');
+        break;
+      }
+      case 'job.tracking_added':
+      case 'job.tracking_removed':
+        for (const parcel of (data.tracking ?? []) as readonly TrackingEntry[]) {
+          const has = (stand: Stand) => hasParcel(stand, parcel);
+          const wanted = type === 'job.tracking_added';
+          if (!window.some((stand) => has(stand) === wanted)) complain('was not so then');
+          if (!past.some((stand) => has(stand))) complain('there was never such a parcel');
+        }
+        break;
+      case 'job.tracking_updated':
+        for (const { to } of (data.tracking ?? []) as readonly { to: TrackingEntry }[]) {
+          if (!past.some((stand) => hasParcel(stand, to))) complain('there was never such a parcel');
+        }
+        break;
+      case 'job.line_status_changed':
+        for (const { jobLineId, from, to } of data.lines ?? []) {
+          const is = (wanted: string | null) => (stand: Stand) =>
+            canon(stand.detail?.lines.find((line) => line.jobLineId === jobLineId)?.jobLineStatus ?? null) ===
+            canon(wanted);
+          if (!window.some(is(to)) || (from !== null && !window.some(is(from))))
+            complain('the line did not change so then');
+          if (canon(from) === canon(to)) complain('is only another name');
+        }
+        break;
+      case 'job.status_changed':
+      case 'job.due_date_changed':
+      case 'job.updated':
+      case 'job.locked':
+      case 'job.unlocked':
+      case 'job.invoiced':
+        break;
+      default:
+        complain('is unknown to the oracle');
+    }
+    fold.job = job;
+    fold.lastAt = at;
+    fold.types.push(type);
+  }
+
+  function takeGroupEvent(event: JobEvent): void {
+    const { orderGroup, jobs, excludedJobs, observed } = event.data as unknown as {
+      orderGroup: string;
+      jobs: readonly number[];
+      excludedJobs: readonly number[];
+      observed: { since: string | null; at: string };
+    };
+    const at = Date.parse(observed.at);
+    const since = observed.since === null ? null : Date.parse(observed.since) - sight.slackMs - POLL_MS;
+    const complain = (what: string) =>
+      problems.push(`${event.id} of ${orderGroup}: ${what} ${JSON.stringify(event.data)}`);
+    for (const job of jobs) {
+      const past = history.stands(job).filter((stand) => stand.at <= at);
+      if (!past.some(({ list }) => list?.orderGroup === orderGroup)) complain(`${job} was never in it`);
+      if (!past.some(({ list }) => list?.dateOut)) complain(`${job} was never dispatched`);
+    }
+    for (const job of history.jobs) {
+      if (jobs.includes(job) || excludedJobs.includes(job)) continue;
+      if (
+        sight.wasUnreadable('list', job) ||
+        ['list', 'detail'].some((view) => sight.isHidden(view as 'list', job, 'orderGroup'))
+      )
+        continue;
+      const window = during(history.stands(job), since, at);
+      const isOpen = ({ list, where }: Stand) =>
+        where === 'active' && list?.orderGroup === orderGroup && list.dateOut === null;
+      const known = Date.parse(observed.at) - sight.slackMs - POLL_MS;
+      if (window.length > 0 && window.every(isOpen) && (window[0]?.at ?? 0) < known)
+        complain(`${job} was open all the time`);
+    }
+  }
+
+  function compare(snapshots: readonly Snapshot[]): void {
+    if (begunAt === undefined) return;
+    const stored = new Set<number>();
+    for (const snapshot of snapshots) {
+      const { jobNumber } = snapshot;
+      stored.add(jobNumber);
+      if (snapshot.unproven !== null) {
+        if (folds.has(jobNumber))
+          problems.push(`Events of ${jobNumber} before it is known whether it is new.`);
+        continue;
+      }
+      const fold = folds.get(jobNumber);
+      if (!fold) {
+        folds.set(jobNumber, start(snapshot));
+        continue;
+      }
+      const job = summarize(snapshot);
+      const isListed = isListAuthoritative(snapshot);
+      for (const field of FIELDS) {
+        const [emitted, stored] = [fold.job[field], job[field]];
+        if (isSame(field, emitted, stored)) continue;
+        const adopted =
+          (emitted === null && (field === 'status' || field === 'originCode' || field === 'mustDate')) ||
+          ((emitted === null || stored === null) && isDim(jobNumber, field)) ||
+          (field === 'status' && (isDim(jobNumber, field) || fold.isListed !== isListed)) ||
+          (field === 'description' && [emitted, stored].some(isOversized));
+        if (!adopted) {
+          problems.push(
+            `The log leaves ${field} of ${jobNumber} as ${emitted}, its snapshot has ${stored}. ${fold.types.join(', ')}`,
+          );
+        }
+      }
+      const parcels = (set: readonly TrackingEntry[]) =>
+        JSON.stringify(set.map(({ number, link }) => [number, link]).sort());
+      if (parcels(fold.job.tracking) !== parcels(job.tracking)) {
+        problems.push(
+          `The log leaves ${jobNumber} with ${parcels(fold.job.tracking)}, its snapshot has ${parcels(job.tracking)}.`,
+        );
+      }
+      fold.job = job;
+      fold.isListed = isListed;
+      if ((snapshot.ended ?? undefined) !== fold.ended?.slice('job.'.length)) {
+        problems.push(`The log ends ${jobNumber} with ${fold.ended}, its snapshot with ${snapshot.ended}.`);
+      }
+      if ((job.dateOut !== null) !== fold.dispatched) {
+        problems.push(
+          `The log has ${jobNumber} dispatched: ${fold.dispatched}. Its snapshot has ${job.dateOut}.`,
+        );
+      }
+    }
+    for (const jobNumber of folds.keys()) {
+      if (!stored.has(jobNumber)) problems.push(`${jobNumber} has events and no snapshot.`);
+    }
+  }
+
+  const settle: Ledger['settle'] = ({ index, baselinedAt, lastFaultAt }) => {
+    const numbersProve = history.everyJob.every((job) => String(job).length <= 6);
+    for (const jobNumber of history.jobs) {
+      if (sight.isUnreadable('list', jobNumber)) continue;
+      const fold = folds.get(jobNumber);
+      const { where, list, at } = history.now(jobNumber);
+      const [, first, ...more] = history.stands(jobNumber);
+      if (!first) continue;
+      const complain = (what: string) =>
+        problems.push(
+          `${jobNumber} ${what}: emitted ${fold?.types.join(', ') || 'nothing'} ${JSON.stringify(fold?.job)}, since ` +
+            `${new Date(at).toISOString()} it is ${where} ${JSON.stringify(list)}`,
+        );
+      const readable = !sight.isUnreadable('detail', jobNumber);
+      const undisturbed =
+        !sight.wasUnreadable('detail', jobNumber) && !sight.wasUnreadable('list', jobNumber);
+      const dateProves =
+        !sight.isHidden('detail', jobNumber, 'dateIn') && first.at + sight.skewMs > baselinedAt;
+      const isNew =
+        first.at > baselinedAt &&
+        (dateProves || (numbersProve && Math.abs(sight.skewMs) < NUMBER_TOLERANCE_MS));
+      // The sweep ends at the highest number that it knew.
+      const seen = (stand: Stand) => stand.where === 'active' || stand.where === 'closed';
+      if (
+        !fold?.created &&
+        isNew &&
+        undisturbed &&
+        lastFaultAt < first.at &&
+        (where === 'active' || (numbersProve && more.every(seen)))
+      ) {
+        complain('was not emitted to be created');
+      }
+      const shows = (view: 'list' | 'detail', field: string) =>
+        !sight.isHidden(view, jobNumber, field) && (view === 'list' || readable);
+      const phase = index.get(jobNumber)?.phase;
+      if (where === 'active') {
+        if (phase !== 'listed') complain('is listed, and is not known to be');
+        if (!fold || fold.ended) {
+          complain('is listed, and not emitted to be');
+          continue;
+        }
+        const now = history.now(jobNumber);
+        for (const field of FIELDS) {
+          const name = field === 'status' ? 'masterJobStatus' : field;
+          if (field === 'dateOut') continue;
+          if (shows('list', name) && trueValue(now, field) !== null && !isValue(now, field, fold.job[field]))
+            complain(`differs in ${field}`);
+        }
+        const out = list?.dateOut ?? null;
+        if (out !== null && (shows('list', 'dateOut') || shows('detail', 'dateOut')) && !fold.dispatched)
+          complain('was not emitted to be dispatched');
+        if (out === null && readable && fold.dispatched) complain('was not emitted to be not dispatched');
+        if (shows('list', 'tracking')) {
+          for (const entry of list?.tracking ?? []) {
+            const key = (entry.trackingNumber ?? entry.trackingLink) as string;
+            const has = fold.job.tracking.some(
+              ({ number, link }) => number === key || link === entry.trackingLink,
+            );
+            if (!has) complain(`misses the parcel ${key}`);
+          }
+        }
+        continue;
+      }
+      const forgotten = fold && phase === undefined && at >= fold.lastAt + 7 * DAY_MS;
+      if (!fold || forgotten || !readable || !undisturbed) continue;
+      if (phase === 'listed' || phase === 'departed') complain(`is ${where}, and believed ${phase}`);
+      if (
+        !fold.ended &&
+        (where === 'closed' ||
+          (where !== 'hidden' && !fold.dispatched && !fold.types.includes('job.dispatched')))
+      ) {
+        complain('has another outcome than emitted');
+      }
+      if (list?.dateOut && shows('detail', 'dateOut') && !fold.dispatched)
+        complain('was not emitted to be dispatched');
+    }
+  };
+
+  return {
+    problems,
+    events,
+    begin(snapshots, startedAt) {
+      begunAt = startedAt;
+      for (const snapshot of snapshots) folds.set(snapshot.jobNumber, start(snapshot));
+    },
+    take(fresh) {
+      for (const event of fresh) {
+        if (Number(event.sequence) !== events.length + 1)
+          problems.push(`${event.id} comes after ${events.at(-1)?.id}.`);
+        if (ids.has(event.id)) problems.push(`${event.id} is in the log twice.`);
+        ids.add(event.id);
+        events.push(event);
+        if (event.subject?.startsWith('jobs/')) takeJobEvent(event, Number(event.subject.slice(5)), fresh);
+        else if (event.type === 'order_group.dispatched') takeGroupEvent(event);
+        else if (event.type === 'status.discovered') {
+          const { status } = event.data as unknown as { status: string };
+          if (discovered.has(status)) problems.push(`The status ${status} was discovered twice.`);
+          discovered.add(status);
+        } else if (!OF_ACCOUNTS.test(event.type) && !IGNORED.has(event.type)) {
+          problems.push(`${event.type} is unknown to the oracle.`);
+        }
+      }
+    },
+    compare,
+    settle,
+    farewell() {},
+  };
+}
+
+/** The text that the sandbox gives an oversized detail, cut off or not. */
+function isOversized(text: unknown): boolean {
+  return typeof text === 'string' && /^x{99}/.test(text);
+}
+
+function hasParcel({ list }: Stand, { number, link }: TrackingEntry): boolean {
+  return (list?.tracking ?? []).some(
+    ({ trackingNumber, trackingLink }) =>
+      (number !== null && trackingNumber === number) || (link !== null && trackingLink === link),
+  );
+}
+
+/** Whether two timestamps are the same point in time, or the same local time if one of them has no offset. */
+function isSameTime(a: unknown, b: unknown): boolean {
+  if (a === null || b === null || typeof a !== 'string' || typeof b !== 'string')
+    return (a ?? null) === (b ?? null);
+  const [one, other] = [readTime(a), readTime(b)];
+  if (!one || !other) return a === b;
+  if (one.offset === undefined || other.offset === undefined) return one.local === other.local;
+  return one.local - one.offset === other.local - other.offset;
+}
+
+function readTime(text: string): { readonly local: number; readonly offset: number | undefined } | undefined {
+  const match = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d)(?::(\d\d)(\.\d+)?)?)?(Z|([+-])(\d\d):(\d\d))?$/.exec(
+    text,
+  );
+  if (!match) return undefined;
+  const [, day, time = '00:00', seconds = '00', fraction = '', zone, sign, hours, minutes] = match;
+  const local = Date.parse(`${day}T${time}:${seconds}Z`) + Math.round(Number(`0${fraction || '.0'}`) * 1000);
+  if (zone === undefined) return { local, offset: undefined };
+  const offset =
+    zone === 'Z' ? 0 : (sign === '-' ? -1 : 1) * (Number(hours) * 60 + Number(minutes)) * MINUTE_MS;
+  return { local, offset };
+}
