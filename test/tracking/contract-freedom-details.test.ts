@@ -162,8 +162,8 @@ describe('Overdue', () => {
   it('is emitted in the zone of the location for a job known only from the baseline', async () => {
     const rig = await createRig({ pollIntervalSeconds: 300 });
     const location = { name: 'Auckland', timezone: 'Pacific/Auckland' };
-    // 10:00 in Auckland is 21:00 UTC of the day before.
-    const job = rig.upstream.createJob({ dateDue: '2026-03-03T10:00:00', location });
+    // 22:30 in Auckland is 09:30 UTC: the daily fetch of the detail is later.
+    const job = rig.upstream.createJob({ dateDue: '2026-03-02T22:30:00', location });
     await rig.poll();
     await rig.fresh();
     for (;;) {
@@ -171,8 +171,8 @@ describe('Overdue', () => {
       const [event] = await rig.fresh();
       if (!event) continue;
       expect(event).toMatchObject({ type: 'job.overdue', subject: `jobs/${job}` });
-      expect(event.data).toMatchObject({ dueAt: '2026-03-02T21:00:00.000Z', zone: 'Pacific/Auckland' });
-      expect(rig.now() - Date.parse('2026-03-02T21:00:00Z')).toBeLessThanOrEqual(300_000);
+      expect(event.data).toMatchObject({ dueAt: '2026-03-02T09:30:00.000Z', zone: 'Pacific/Auckland' });
+      expect(rig.now() - Date.parse('2026-03-02T09:30:00Z')).toBeLessThanOrEqual(300_000);
       break;
     }
     expect(details(rig, job)).toBe(1);
