@@ -409,6 +409,13 @@ export function createFreedomLedger(history: History, sight: Sight): Ledger {
       if ((snapshot.ended ?? undefined) !== fold.ended?.slice('job.'.length)) {
         problems.push(`The log ends ${jobNumber} with ${fold.ended}, its snapshot with ${snapshot.ended}.`);
       }
+      // A dispatch from before the baseline that only the detail shows is adopted (rule 4).
+      const wasOld = history
+        .stands(jobNumber)
+        .some(
+          ({ list, at }) => list?.dateOut && at < (begunAt ?? 0) && !fold.types.includes('job.dispatched'),
+        );
+      if (job.dateOut !== null && wasOld) fold.dispatched = true;
       if ((job.dateOut !== null) !== fold.dispatched) {
         problems.push(
           `The log has ${jobNumber} dispatched: ${fold.dispatched}. Its snapshot has ${job.dateOut}.`,
