@@ -280,11 +280,11 @@ async function bisect(
     if (numbers.some((number, at) => number >= (numbers[at - 1] ?? Number.POSITIVE_INFINITY))) {
       throw new Error(`A search for job ${jobNumber} has more than ${MAX_SEARCH_PAGES} pages, in no order.`);
     }
-    const [highest = 0] = numbers;
-    const lowest = numbers.at(-1) ?? 0;
+    const newer = numbers.filter((number) => number > jobNumber).length;
     // A page beyond the end of the list is empty.
-    if (highest < jobNumber) last = page - 1;
-    else if (lowest > jobNumber) first = page + 1;
-    if (first > last || (highest > jobNumber && lowest < jobNumber)) return { found: null, look };
+    if (newer === 0) last = page - 1;
+    else if (newer < numbers.length) return { found: null, look };
+    else first = page + 1;
+    if (first > last) return { found: null, look };
   }
 }

@@ -144,7 +144,7 @@ export function applyListEntry(
     ],
     [view.status],
   );
-  const isFirst = before.stay !== undefined && was?.status === null;
+  const isFirst = was?.status === null && before.stay !== undefined;
   const since = sinceListed(before, known);
   return withAttention(step, look, known.rules, isFirst ? { status: next.status, since } : undefined);
 }
@@ -212,6 +212,9 @@ export function applyDetail(
       carryForwardMissing(list, listed.view).silent ||
       retainEmitted(list, listed.view, announced).takenBack);
 
+  // An old job may have had its status for long.
+  const isStayUnknown = proof?.created === false && list?.status == null;
+
   const snapshot: Snapshot = {
     ...rest,
     list,
@@ -235,8 +238,7 @@ export function applyDetail(
     ...(heldStill ? { heldBack: true } : {}),
     ...((returned || revoked) && next.canEdit !== true ? { returned: true } : {}),
     ...(production.lockedInAt === undefined ? {} : { lockedInAt: production.lockedInAt }),
-    // An old job may have had its status for long.
-    ...(stay && !(proof?.created === false && list?.status == null) ? { stay } : {}),
+    ...(stay && !isStayUnknown ? { stay } : {}),
   };
   const invoiced: EventContent[] =
     (was !== null || proof?.created) && (was?.invoiceNumber ?? null) === null && next.invoiceNumber !== null

@@ -260,6 +260,18 @@ describe('the requests for a missing job have a fixed order (rule 3)', () => {
       const active = queries.filter(({ includeClosedJobs }) => !includeClosedJobs);
       expect(active.length).toBeLessThanOrEqual(10 + 5);
       expect(evidence.activeLook.answeredAt - evidence.activeLook.askedAt).toBeGreaterThan(0);
+      expect(evidence.activeLook.view).toBe('search');
+    }
+  });
+
+  test('a long search ends at the page with a newer and an older job, or at the job itself', async () => {
+    const long = Array.from({ length: 41 }, (_, n) => [200 - 4 * n, 198 - 4 * n]);
+    // The middle of the pages 10 to 41 contains the jobs 104 and 102.
+    for (const target of [102, 103, 104]) {
+      const { client, queries } = scripted({ active: [long] });
+      await investigate(client, target);
+      const pages = queries.filter(({ includeClosedJobs }) => !includeClosedJobs).map(({ page }) => page);
+      expect(pages).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 25]);
     }
   });
 

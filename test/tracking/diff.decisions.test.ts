@@ -972,6 +972,25 @@ describe('values that the detail omits (rule 4)', () => {
     ]);
   });
 
+  test.each([['orderGroup'], ['orderGroupSequence'], ['orderNumber']] as const)(
+    'are not observed by it: the next change is dated from the last detail that gave the value (%s)',
+    (field) => {
+      const { [field]: _, ...less } = inGroup;
+      const read = detail(start(inGroup), inGroup, 1, inGroup).snapshot;
+      const silent = detail(read, less, 2);
+      expect(types(silent)).toEqual([]);
+      const other = { ...inGroup, [field]: field === 'orderGroupSequence' ? 3 : 'other' };
+      expect(detail(silent.snapshot, other, 3).events).toMatchObject([
+        { type: 'job.updated', data: { observed: { since: iso(detailedAt(1)) } } },
+      ]);
+      // A detail that gave it, and whose list is silent about nothing, is as good as any.
+      const given = detail(read, inGroup, 2).snapshot;
+      expect(detail(given, other, 3).events).toMatchObject([
+        { type: 'job.updated', data: { observed: { since: iso(detailedAt(2)) } } },
+      ]);
+    },
+  );
+
   test('are removed if the list has none either', () => {
     const left = detail(start(), inGroup, 1);
     const gone = detail(left.snapshot, {}, 2);
@@ -1009,5 +1028,11 @@ describe('a job whose dispatch was revoked (rule 3)', () => {
     expect(list(revoked(), editable, 2).snapshot.returned).toBeUndefined();
     expect(detail(revoked(), editable, 2).snapshot.returned).toBeUndefined();
     expect(start(locked).returned).toBeUndefined();
+  });
+
+  test('is not returned while a view shows its dispatch', () => {
+    const sent = start(out);
+    expect(detail(sent, out, 1, out).snapshot).not.toHaveProperty('returned');
+    expect(detail(sent, out, 1).snapshot).not.toHaveProperty('returned');
   });
 });

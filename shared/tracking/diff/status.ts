@@ -43,5 +43,5 @@ interface Entered {
 function readEntered({ type, data }: EventDraft): Entered | undefined {
   if (type !== 'job.status_changed' && type !== 'job.created') return undefined;
   const since = data.observed.since === null ? null : Date.parse(data.observed.since);
-  return { status: type === 'job.created' ? data.job.status : data.changes.status.to, since };
+  return { status: data.job.status, since };
 }
