@@ -804,7 +804,7 @@ describe('with a sandbox', () => {
     expect(await rig.due()).toEqual(['acme']);
     expect(await poll()).toMatchObject({
       outcome: 'complete',
-      announced: expect.arrayContaining(['account.credentials_accepted']),
+      accountEvents: expect.arrayContaining(['account.credentials_accepted']),
     });
     // The former ones are still valid, but not used again.
     const before = reads;

@@ -352,7 +352,7 @@ describe('webhook sink', () => {
         kind: 'retry',
         reason: expect.stringMatching(/^The URL of the endpoint is not accepted\. /),
       });
-      expect(JSON.stringify(outcome)).not.toContain('hook');
+      expect(JSON.stringify(outcome)).not.toContain('/hook');
     }
     expect(requests).toHaveLength(0);
   });

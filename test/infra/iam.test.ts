@@ -221,7 +221,7 @@ function resourceName(resource: unknown): string {
 const INTRODUCTION = `# Permissions
 
 This page lists all IAM permissions in a cell: those of each function's role, and of the other roles. \`PERMISSIONS=write npx vitest run test/infra/iam.test.ts\` generates it. The tests fail
-if the permissions of the stack differ from this page. Review each change of it.
+if the permissions of the stack differ from this page. Review every change to this page.
 
 The example is the cell \`us\` in the stage \`prod\`, with a standard topic and with notifications. Permissions on tables are limited to partitions (\`dynamodb:LeadingKeys\`). A cell with its own KMS
 key (\`customerKey\`) has the additional permission to use that key through the services listed here.

@@ -483,7 +483,7 @@ describe('polls', () => {
         account: 'acme',
         outcome: 'complete',
         lagMs: 0,
-        announced: ['account.baselined'],
+        accountEvents: ['account.baselined'],
       },
     ]);
     expect(baseline.metrics).toEqual({

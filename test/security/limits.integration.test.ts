@@ -96,8 +96,8 @@ test('an account has a maximum number of recipients, created one by one or impor
   );
   const csv = 'email\nann@example.com\nben@example.com\n';
   expect(await importRecipients(people, ACME, csv)).toMatchObject({
-    imported: 1,
-    bad: [{ line: 3, reason: expect.stringContaining('Delete some first') }],
+    created: 1,
+    invalidRows: [{ line: 3, reason: expect.stringContaining('Delete some first') }],
   });
   const input = { email: 'cy@example.com' };
   expect(await createRecipient(people, ACME, input)).toMatchObject({ kind: 'conflict' });

@@ -207,8 +207,14 @@ describe('a failing call to DynamoDB', () => {
         .map(({ type, subject, data: { observed: _, ...data } }) => JSON.stringify({ type, subject, data }))
         .sort(),
       snapshots: of('JOBS').map((item) => {
-        const { listAt, detailAt, unproven, settling, owed, ...snapshot } = toSnapshot(item);
-        return { ...snapshot, unproven: unproven !== null, settling: settling !== null };
+        // Times of observations differ: `stay.since` begins with the first complete poll.
+        const { listAt, detailAt, unproven, settling, owed, stay, ...snapshot } = toSnapshot(item);
+        return {
+          ...snapshot,
+          stay: stay && { ...stay, since: null },
+          unproven: unproven !== null,
+          settling: settling !== null,
+        };
       }),
       index: [...index].map(([jobNumber, { fingerprint, phase }]) => ({ jobNumber, fingerprint, phase })),
       head: { statusNames: head?.statusNames, upstreamId: head?.upstreamId },
