@@ -167,6 +167,37 @@ describe('a detail', () => {
   });
 });
 
+describe('a detail that comes to have the value of the list', () => {
+  const [upper, lower] = [{ description: 'SHIRTS' }, { description: 'Shirts' }];
+
+  test('while the job is listed, has changed if it differs again when the job leaves the list', () => {
+    const apart = detail(start(lower), upper, 1, lower).snapshot;
+    const agreed = detail(apart, lower, 2, lower);
+    expect(types(agreed)).toEqual([]);
+    expect(detail(agreed.snapshot, upper, 3).events).toMatchObject([
+      {
+        type: 'job.updated',
+        data: {
+          changes: { description: { from: 'Shirts', to: 'SHIRTS' } },
+          observed: { since: iso(BASELINE + 2 * MINUTE + 2000) },
+        },
+      },
+    ]);
+  });
+
+  test('when the job leaves the list, is no change, and another status is one', () => {
+    const shown = { masterJobStatus: 'Packing' };
+    const apart = detail(start(shown), { jobStatus: 'Proof' }, 1, shown).snapshot;
+    expect(types(detail(apart, { jobStatus: 'Packing' }, 2))).toEqual([]);
+    expect(types(detail(apart, { jobStatus: 'Shipped' }, 2))).toEqual(['job.status_changed']);
+  });
+
+  test('is compared with its own status if the list never contained the job', () => {
+    const known = { ...detail(start(), {}, 1, {}).snapshot, list: null };
+    expect(types(detail(known, { jobStatus: 'Packing' }, 2))).toEqual(['job.status_changed']);
+  });
+});
+
 describe('a detail of a job that left the list', () => {
   const first = detail(start({ description: 'A' }), { description: 'A' }, 1, { description: 'A' }).snapshot;
   const changed = list(first, { description: 'B' }, 2).snapshot;

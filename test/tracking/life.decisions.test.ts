@@ -285,7 +285,7 @@ describe('job.overdue (rule 15)', () => {
   test('a job whose dispatch was revoked is due again', () => {
     const sent = list(start(due), { ...due, ...out }, 1).snapshot;
     const revoked = detail(list(sent, due, 2).snapshot, due, 2, due).snapshot;
-    expect(findDueTime(revoked)).toEqual({ at: at(5), zone: 'Z' });
+    expect(findDueTime(revoked)).toEqual({ ...due, at: at(5), zone: 'Z' });
   });
 
   test.each([
@@ -301,7 +301,7 @@ describe('job.overdue (rule 15)', () => {
     ['midnight, which is that too', '2026-03-02T00:00:00', null, '2026-03-03T12:00:00.000Z', '-12:00'],
   ])('its due time: %s', (_, dateDue, timezone, instant, zone) => {
     const { snapshot } = detail(start({ dateDue }), record(timezone), 1, { dateDue });
-    expect(findDueTime(snapshot)).toEqual({ at: Date.parse(instant), zone });
+    expect(findDueTime(snapshot)).toEqual({ dateDue, at: Date.parse(instant), zone });
   });
 
   test('a known location stays known while the detail lacks it, and changes with the detail', () => {

@@ -99,6 +99,14 @@ describe('lines of a job', () => {
     expect(step.snapshot.detail?.lines).toMatchObject([{ status: 'Press' }, { status: 'Proof' }]);
   });
 
+  test('after the departure they do not replace an event of another type', () => {
+    const { events } = detail(read({ comments: 'A' }), { comments: 'B', jobStatus: 'Packing' }, 62);
+    expect(events.map(({ type, data }) => [type, 'changes' in data && data.changes])).toEqual([
+      ...updated({ comments: { from: 'A', to: 'B' } }),
+      ['job.status_changed', { status: { from: 'Proof', to: 'Packing' } }],
+    ]);
+  });
+
   test('after the departure they are in one job.updated with the other fields', () => {
     const before = read({ description: 'A', comments: 'A' });
     const { events } = detail(before, { description: 'B', comments: 'B' }, 62);

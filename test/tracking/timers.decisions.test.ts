@@ -91,6 +91,20 @@ describe('job.due_soon', () => {
     expect(silent.snapshot.announced.dueSoonFor).toBe('2026-03-10T17:00:00');
     expect(check(local, earliest - DAY + 1, soon).snapshot.announced).not.toHaveProperty('dueSoonFor');
   });
+
+  test('waits for the due time in UTC−12 while the detail with the zone is owed', () => {
+    const owed = { ...job({ dateDue: '2026-03-10T17:00:00' }), owed: { at: at(0), tries: 0 } };
+    const latest = Date.parse('2026-03-11T05:00:00Z');
+    expect(findNextTimer(owed, undefined)).toBe(latest);
+    expect(findNextTimer(owed, rules(soon))).toBe(latest - DAY);
+  });
+
+  test('is neither emitted nor marked without a lead time', () => {
+    const step = check(open, due + 1);
+    expect(types(step)).toEqual(['job.overdue']);
+    expect(step.snapshot.announced).not.toHaveProperty('dueSoonFor');
+    expect(findNextTimer(step.snapshot, rules())).toBeUndefined();
+  });
 });
 
 describe('job.stalled', () => {
@@ -122,6 +136,35 @@ describe('job.stalled', () => {
       expect(types(check({ ...job(fields), detail: zone }, since + 9 * DAY, stalled))).toEqual([]);
   });
 
+  test('is not emitted for a job that has no status now, or that the list never contained', () => {
+    const always = { stalledAfter: () => 1 };
+    const silent = { ...job({ masterJobStatus: null }), detail: zone, stay: { since } };
+    for (const snapshot of [silent, { ...open, list: null }]) {
+      expect(findNextTimer(snapshot, rules(always))).toBeUndefined();
+      expect(types(check(snapshot, since + 9 * DAY, always))).toEqual([]);
+    }
+    expect(types(check(open, since + 9 * DAY, always))).toEqual(['job.stalled']);
+  });
+
+  test('is not emitted for a job of which either view has shown a dispatch', () => {
+    const dateOut = iso(at(0));
+    const inList = { ...open, list: listed({ dateOut }) };
+    const inDetail = { ...open, announced: { ...open.announced, dateOut } };
+    for (const snapshot of [inList, inDetail])
+      expect(types(check(snapshot, since + 9 * DAY, stalled))).toEqual([]);
+  });
+
+  test('counts the working days in UTC−12 while the zone is unknown', () => {
+    // Friday at 08:00 UTC is still Thursday there.
+    const friday = Date.parse('2026-03-06T08:00:00Z');
+    const first: Snapshot = { ...job({}), stay: { since: friday } };
+    expect(findNextTimer(first, rules(stalled))).toBe(friday + DAY);
+    expect(findNextTimer({ ...first, detail: zone }, rules(stalled))).toBe(friday + 3 * DAY);
+    expect(check(first, friday + DAY + 1, stalled).events).toMatchObject([
+      { type: 'job.stalled', data: { zone: '-12:00' } },
+    ]);
+  });
+
   test('a stay begins with a status, and goes on with other changes', () => {
     const next = (snapshot: Snapshot, fields: object, returns = false) =>
       followStay(snapshot, listed(fields), lookAt(at(9)), returns);
@@ -135,6 +178,14 @@ describe('job.stalled', () => {
     expect(next({ ...older, heldBack: true }, {})).toEqual(anew);
     expect(start({ masterJobStatus: null })).not.toHaveProperty('stay');
   });
+});
+
+test('the clock shows no status names', () => {
+  const settings = { dueSoonMs: DAY, stalledAfter: () => 1 };
+  const due = at(0) + 5 * DAY;
+  for (const snapshot of [job({ dateDue: iso(due) }), job({}), start({})])
+    for (const time of [at(1), due - HOUR, due + 1])
+      expect(check(snapshot, time, settings).shown).toEqual([]);
 });
 
 describe('job.needs_attention', () => {

@@ -66,30 +66,31 @@ export function applyDetailDispatch(
  * Applies the tracking in a view to the emitted tracking.
  *
  * `was` is the tracking in the same view before. `null` if there is none: then entries count only if the view
- * contains all that was emitted. Entries in `passed` are not emitted, although they are not emitted.
+ * contains all that was emitted. Entries in `passed` (`null`: none) do not count.
  */
 export function applyTracking(
   emitted: readonly TrackingEntry[],
   was: readonly TrackingEntry[] | null,
   next: readonly TrackingEntry[],
-  passed: readonly TrackingEntry[],
+  passed: readonly TrackingEntry[] | null,
 ): Tracking {
   const { both, gone, added: unknown } = pairUp(emitted, next);
   if (was === null && gone.length > 0) return { emitted, events: [] };
-  const known = pairUp(passed, next).both.map(([, to]) => to);
-  const added = unknown.filter((entry) => !known.includes(entry));
-  const own = new Map(pairUp(was ?? [], next).both.map(([from, to]) => [to, from]));
-  const updated = (was === null ? [] : both).flatMap(([from, entry]) => {
+  const known = passed && pairUp(passed, next).both.map(([, to]) => to);
+  const added = unknown.filter((entry) => !known?.includes(entry));
+  const own = was && new Map(pairUp(was, next).both.map(([from, to]) => [to, from]));
+  const findUpdates = ([from, entry]: readonly [TrackingEntry, TrackingEntry]) => {
     const to = { number: entry.number ?? from.number, link: entry.link ?? from.link };
     if (to.number === from.number && to.link === from.link) return [];
     // Previous entries of this view are not emitted. A link that differs from the other view's is emitted
     // only if this view changed.
-    const before = own.get(entry);
+    const before = own?.get(entry);
     const moved = before
       ? before.number !== entry.number || before.link !== entry.link
       : from.link === null || from.link === to.link;
     return moved ? [{ from, to }] : [];
-  });
+  };
+  const updated = own === null ? [] : both.flatMap(findUpdates);
   const events: EventContent[] = [];
   if (added.length > 0) events.push({ type: 'job.tracking_added', changes: {}, tracking: [...added] });
   if (updated.length > 0) events.push({ type: 'job.tracking_updated', changes: {}, tracking: updated });
@@ -107,16 +108,16 @@ export function applyDetailTracking(
   listed: Sighting | undefined,
 ): Tracking {
   const was = before.detail?.tracking ?? null;
-  const inList = applyTracking(before.announced.tracking, [], first?.tracking ?? [], []);
-  const shown = applyTracking(inList.emitted, was, next.tracking, was ?? []);
+  const inList = applyTracking(before.announced.tracking, [], first?.tracking ?? [], null);
+  const shown = applyTracking(inList.emitted, was, next.tracking, was);
   const events = [...inList.events, ...shown.events];
   const { emitted } = shown;
   const lacking = pairUp(emitted, next.tracking).gone;
   // Each set is compared as a whole: one parcel in it matches one, even if two have the same link.
   const takenBack = listed
     ? pairUp(emitted, listed.view.tracking).gone
-    : pairUp(emitted, was ?? []).both.map(([entry]) => entry);
-  const removed = lacking.filter((entry) => takenBack.includes(entry));
+    : was && pairUp(emitted, was).both.map(([entry]) => entry);
+  const removed = lacking.filter((entry) => takenBack?.includes(entry));
   if (removed.length === 0) return { emitted, events };
   return {
     emitted: emitted.filter((entry) => !removed.includes(entry)),
@@ -133,10 +134,10 @@ export function retainEmitted<V extends Pick<ListView, 'dateOut' | 'tracking'>>(
   next: V,
   emitted: Snapshot['announced'],
 ): { believed: V; takenBack: boolean } {
-  const dateOut = next.dateOut ?? (emitted.dateOut === null ? null : (was?.dateOut ?? null));
-  const shown = was?.tracking ?? [];
-  const missing = pairUp(shown, next.tracking).gone;
-  const kept = pairUp(shown, emitted.tracking)
+  if (was === null) return { believed: next, takenBack: false };
+  const dateOut = next.dateOut ?? (emitted.dateOut === null ? null : was.dateOut);
+  const missing = pairUp(was.tracking, next.tracking).gone;
+  const kept = pairUp(was.tracking, emitted.tracking)
     .both.map(([entry]) => entry)
     .filter((entry) => missing.includes(entry));
   return {

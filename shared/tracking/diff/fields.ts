@@ -129,9 +129,8 @@ export function compareDelistedDetail(
   { from, repeated, undecided }: CaughtUp,
 ): DetailFields {
   const { list, detail, unsure } = before;
-  const passing = isListAuthoritative(before)
-    ? { other: list, unsure: unsure.filter((field) => !(field in from)) }
-    : undefined;
+  // No field of which the list is ahead is unsure.
+  const passing = isListAuthoritative(before) ? { other: list, unsure } : undefined;
   const incomparable = findIncomparable(list, detail ?? next, next, passing ? [] : unsure);
   if (detail === null) return { changes: [], kept: {}, unsure: incomparable };
   const silent = [...repeated, ...undecided];

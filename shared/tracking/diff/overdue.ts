@@ -11,7 +11,7 @@ import { buildStep, type Known, type Look, type Step } from './step.ts';
 export function checkOverdue(snapshot: Snapshot, look: Look, known: Known): Step {
   const due = findOverdue(snapshot, look);
   if (!due) return { snapshot, events: [], shown: [] };
-  const after = markOverdue(snapshot);
+  const after = { ...snapshot, announced: { ...snapshot.announced, overdueFor: due.dateDue } };
   if (known.baselineStartedAt === null) return { snapshot: after, events: [], shown: [] };
   // At the due time the job was not overdue yet, whenever the due date was set.
   return buildStep(after, look, due.at, [
@@ -28,8 +28,9 @@ export function findDueTime(snapshot: Snapshot): DueTime | undefined {
   return list && sameTime(announced.overdueFor, list.dateDue) ? undefined : readDueTime(snapshot);
 }
 
-/** Due time of a job (epoch ms), and the zone in which it was read. */
+/** Due time of a job (epoch ms), the zone in which it was read, and the due date in the list. */
 interface DueTime {
+  readonly dateDue: string;
   readonly at: number;
   readonly zone: string;
 }
@@ -39,7 +40,7 @@ export function readDueTime(snapshot: Snapshot): DueTime | undefined {
   const { list, announced } = snapshot;
   if (!list?.dateDue || list.dateOut || announced.dateOut !== null) return undefined;
   const reading = readTimes(list.dateDue, snapshot.detail?.timezone ?? null, { midnightIsEndOfDay: true });
-  return reading && { at: reading.latest, zone: reading.zone };
+  return reading && { dateDue: list.dateDue, at: reading.latest, zone: reading.zone };
 }
 
 /**
@@ -57,11 +58,4 @@ export function findEarliestDueTime(snapshot: Snapshot): number | undefined {
 function findOverdue(snapshot: Snapshot, look: Look): ReturnType<typeof findDueTime> {
   const due = findDueTime(snapshot);
   return due && look.askedAt > due.at ? due : undefined;
-}
-
-function markOverdue(snapshot: Snapshot): Snapshot {
-  return {
-    ...snapshot,
-    announced: { ...snapshot.announced, overdueFor: snapshot.list?.dateDue ?? null },
-  };
 }

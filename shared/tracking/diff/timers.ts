@@ -12,12 +12,13 @@ export function checkTimers(snapshot: Snapshot, look: Look, known: Known): Step 
   const { rules } = known;
   const overdue = checkOverdue(snapshot, look, known);
   if (!rules) return overdue;
-  const { timers = '', ...before } = overdue.snapshot;
+  const { timers, ...before } = overdue.snapshot;
   const silent = known.baselineStartedAt === null || timers !== rules.timers;
   const today = rules.timers === '' ? before : { ...before, timers: rules.timers };
   const soon = checkDueSoon(today, look, rules, silent);
   const stalled = checkStalled(soon.snapshot, look, rules, silent);
-  return { ...stalled, events: [...soon.events, ...overdue.events, ...stalled.events] };
+  const events = [...soon.events, ...overdue.events, ...stalled.events];
+  return { ...overdue, snapshot: stalled.snapshot, events };
 }
 
 /** Returns the time at which a listed job must be checked even if it does not change (epoch ms), or `undefined`. */
@@ -42,33 +43,34 @@ export function findZoneTime(snapshot: Snapshot, rules: EventRules | undefined):
   return dueAt === undefined || !soon ? dueAt : Math.min(dueAt, soon.earliest);
 }
 
+type Outcome = Pick<Step, 'snapshot' | 'events'>;
+
 /** Emits job.due_soon once per due date, from the lead time before the due time until the due time. */
-function checkDueSoon(snapshot: Snapshot, look: Look, rules: EventRules, silent: boolean): Step {
+function checkDueSoon(snapshot: Snapshot, look: Look, rules: EventRules, silent: boolean): Outcome {
   const due = findDueSoon(snapshot, rules);
-  if (!due || look.askedAt <= (silent ? due.earliest : due.from)) return { snapshot, events: [], shown: [] };
-  const { announced, list } = snapshot;
-  const after = { ...snapshot, announced: { ...announced, dueSoonFor: list?.dateDue ?? null } };
-  if (silent || look.askedAt > due.at) return { snapshot: after, events: [], shown: [] };
+  if (!due || look.askedAt <= (silent ? due.earliest : due.from)) return { snapshot, events: [] };
+  const after = { ...snapshot, announced: { ...snapshot.announced, dueSoonFor: due.dateDue } };
+  if (silent || look.askedAt > due.at) return { snapshot: after, events: [] };
   const dueAt = new Date(due.at).toISOString();
   return buildStep(after, look, due.from, [{ type: 'job.due_soon', changes: {}, dueAt, zone: due.zone }]);
 }
 
 /** Returns the time from which a listed job is due soon, and its due time (epoch ms). `earliest`: in any zone. */
 function findDueSoon(snapshot: Snapshot, { dueSoonMs }: EventRules) {
-  const due = dueSoonMs === null ? undefined : readDueTime(snapshot);
-  if (!due || dueSoonMs === null) return undefined;
-  if (sameTime(snapshot.announced.dueSoonFor ?? null, snapshot.list?.dateDue ?? null)) return undefined;
+  if (dueSoonMs === null) return undefined;
+  const due = readDueTime(snapshot);
+  if (!due || sameTime(snapshot.announced.dueSoonFor ?? null, due.dateDue)) return undefined;
   const earliest = (findEarliestDueTime(snapshot) ?? due.at) - dueSoonMs;
   return { ...due, earliest, from: due.at - dueSoonMs };
 }
 
 /** Emits job.stalled once per stay in a status. */
-function checkStalled(snapshot: Snapshot, look: Look, rules: EventRules, silent: boolean): Step {
+function checkStalled(snapshot: Snapshot, look: Look, rules: EventRules, silent: boolean): Outcome {
   const stalled = findStalled(snapshot, rules);
-  if (!stalled || look.askedAt <= stalled.at) return { snapshot, events: [], shown: [] };
+  if (!stalled || look.askedAt <= stalled.at) return { snapshot, events: [] };
   const { since, status, workingDays, at, zone } = stalled;
   const after: Snapshot = { ...snapshot, stay: { since, stalled: true } };
-  if (silent) return { snapshot: after, events: [], shown: [] };
+  if (silent) return { snapshot: after, events: [] };
   const inStatusSince = new Date(since).toISOString();
   return buildStep(after, look, at, [
     { type: 'job.stalled', changes: {}, ...{ status, inStatusSince, workingDays, zone } },
