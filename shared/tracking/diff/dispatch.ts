@@ -79,18 +79,18 @@ export function applyTracking(
   const known = passed && pairUp(passed, next).both.map(([, to]) => to);
   const added = unknown.filter((entry) => !known?.includes(entry));
   const own = was && new Map(pairUp(was, next).both.map(([from, to]) => [to, from]));
-  const findUpdates = ([from, entry]: readonly [TrackingEntry, TrackingEntry]) => {
+  const updated = both.flatMap(([from, entry]) => {
+    if (own === null) return [];
     const to = { number: entry.number ?? from.number, link: entry.link ?? from.link };
     if (to.number === from.number && to.link === from.link) return [];
     // Previous entries of this view are not emitted. A link that differs from the other view's is emitted
     // only if this view changed.
-    const before = own?.get(entry);
+    const before = own.get(entry);
     const moved = before
       ? before.number !== entry.number || before.link !== entry.link
       : from.link === null || from.link === to.link;
     return moved ? [{ from, to }] : [];
-  };
-  const updated = own === null ? [] : both.flatMap(findUpdates);
+  });
   const events: EventContent[] = [];
   if (added.length > 0) events.push({ type: 'job.tracking_added', changes: {}, tracking: [...added] });
   if (updated.length > 0) events.push({ type: 'job.tracking_updated', changes: {}, tracking: updated });
