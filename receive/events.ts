@@ -88,9 +88,9 @@ export interface EventDataByType {
     occurredAt: string;
     /** IANA name of the time zone of the job's location: a `dateOut` without an offset is local time there. `null`: not known yet. */
     zone: string | null;
-    /** Whether the job was dispatched after its due time. A due date without a time of day ends with that day at the location of the job. `null`: unknown, because the job has no due date, or because a time of day or the zone is missing and decides. Absent in events that older code recorded. */
+    /** Whether the job was dispatched after its due time. If the due date has no time of day, the job is due by the end of that day at the production location. `null`: unknown, because the job has no due date, or because the result depends on a time of day or a time zone that is missing. Absent in events recorded by older versions of Jobwire. */
     late?: boolean | null;
-    /** Time from the due time to the dispatch, in seconds; the minimum if the dispatch date has no time of day. `null`: not late, or unknown. */
+    /** Time from the due time to the dispatch, in seconds. If the dispatch date has no time of day, the shortest possible delay. `null`: not late, or unknown. */
     lateBySeconds?: number | null;
   };
   /** A dispatch was revoked (`dateOut` was cleared, confirmed by the job detail). */
@@ -206,7 +206,7 @@ export interface EventDataByType {
     changes: Record<string, never>;
     /** Due time (ISO 8601, UTC). */
     dueAt: string;
-    /** Time zone or offset in which the due date was read. */
+    /** Time zone or offset that was used to interpret the due date. */
     zone: string;
   };
   /** A listed, undispatched job stayed in one status for a number of working days. The number is a setting of the account (`events.stalledAfterWorkingDays`, `events.stalledByStatus`). Emitted once per stay in a status. */
@@ -218,7 +218,7 @@ export interface EventDataByType {
     changes: Record<string, never>;
     /** Upstream status name. */
     status: string;
-    /** Time of the first observation of the job in this status. The stay can be longer. */
+    /** Time of the first observation of the job in this status. The job may have entered the status earlier. */
     inStatusSince: string;
     /** Number of working days (Monday to Friday) that have passed since then. */
     workingDays: number;
@@ -235,7 +235,7 @@ export interface EventDataByType {
     /** Upstream status name. */
     status: string;
   };
-  /** A job can no longer be cancelled (`isCancelable` changed to `false`), while it stays open. The value is only in the job detail, which is fetched when the list changes and otherwise once a day. */
+  /** An open job can no longer be cancelled (`isCancelable` changed to `false`). The value is only in the job detail, which is fetched when the job changes in the list, and otherwise once a day. */
   'job.production_started': {
     account: string;
     region: string;
@@ -253,7 +253,7 @@ export interface EventDataByType {
     observed: Observed;
     changes: Record<string, never>;
   };
-  /** A job left the list of active jobs, is not among the closed jobs, and is locked and not dispatched. Two checks some minutes apart confirmed it. Inferred, because the ordering API does not list cancelled jobs. */
+  /** A job left the list of active jobs, is not among the closed jobs, and is locked and not dispatched. Two checks some minutes apart had the same result. The cancellation is inferred, because the ordering API does not list cancelled jobs. */
   'job.cancelled': {
     account: string;
     region: string;
@@ -265,7 +265,7 @@ export interface EventDataByType {
     /** Status name in the job detail. */
     jobStatus: string | null;
   };
-  /** A job no longer exists in the ordering API: its detail responds with 404, and neither the active nor the closed jobs include it. Two checks some minutes apart confirmed it. */
+  /** A job no longer exists in the ordering API: its detail responds with 404, and neither the active nor the closed jobs include it. Two checks some minutes apart had the same result. */
   'job.unavailable': {
     account: string;
     region: string;
@@ -311,7 +311,7 @@ export interface EventDataByType {
     /** Number of `openJobs`. */
     openCount: number;
   };
-  /** All jobs of an order group are dispatched. Jobs that ended without a dispatch (cancelled, closed or unavailable) are ignored. Emitted again if another job is added to the group or dispatched later. */
+  /** All jobs of an order group are dispatched. Jobs that ended without a dispatch (cancelled, closed or unavailable) are ignored. Emitted again when all are dispatched again after a job was added or a dispatch was revoked, and when an ignored job is dispatched later. */
   'order_group.dispatched': {
     account: string;
     region: string;
@@ -455,9 +455,9 @@ export interface EventDataByType {
     region: string;
     /** Time of the first failure. */
     since: string;
-    /** Minimum number of failed polls since `since`. */
+    /** Number of failed polls since `since`. The real number can be higher. */
     failedPolls: number;
-    /** Minimum number of affected accounts. */
+    /** Number of affected accounts. The real number can be higher. */
     accounts: number;
     /** Error message of the last failure. */
     reason: string;

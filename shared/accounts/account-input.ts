@@ -196,7 +196,7 @@ export const AccountRecord = z
       .string()
       .nullable()
       .describe(
-        'Reference to the credentials. `null`: sent to the API, or defined in the configuration file.',
+        'Reference to the credentials. `null`: the credentials themselves were sent to the API, or are in the configuration file.',
       ),
     pollIntervalSeconds: z.number().describe('Interval between polls, in seconds.'),
     paused: z.boolean().describe('Whether polling is paused.'),

@@ -68,7 +68,7 @@ export type JobRecord = z.infer<typeof JobRecord>;
 const asOfText = z
   .string()
   .describe(
-    'Cursor of the feed before this response was read. Following the feed from here misses no changes. Events after it may already be included in the response.',
+    'Cursor of the end of the feed just before the jobs were read. Following the feed from here misses no changes. The jobs may already reflect some events after this cursor.',
   );
 
 /** A response with a job. */

@@ -35,7 +35,7 @@ export type NewKey = z.infer<typeof NewKey>;
 /** An API key without its secret. */
 export const KeyRecord = z
   .strictObject({
-    id: z.string().describe('Id of the key: the part between the first two `_`.'),
+    id: z.string().describe('Id of the key: the part of the complete key between its first two underscores.'),
     name: z.string().nullable().describe('Display name.'),
     role: role.describe('Role: `read`, `operate` (includes `read`) or `admin` (includes `operate`).'),
     accounts: z
@@ -45,7 +45,7 @@ export const KeyRecord = z
     createdAt: z.iso.datetime().describe('Creation time.'),
     createdBy: z
       .string()
-      .describe('Id of the key that created it. `operator`: created with the operator function of the cell.'),
+      .describe('Id of the key that created it. `operator`: created with the Lambda function for operators.'),
     expiresAt: z.iso.datetime().nullable().describe('Time at which the key expires. `null`: never.'),
     lastUsedAt: z.iso
       .datetime()

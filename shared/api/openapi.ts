@@ -68,7 +68,7 @@ export function openApiDocument(): object {
       title: 'Jobwire',
       version: API_VERSION,
       description:
-        'Change events for print jobs, created by polling an ordering API without events. Resources: accounts, event logs, jobs, webhook endpoints, customer notifications and API keys. Errors are problem details (RFC 9457); `type` identifies the kind. Lists are paged with `after`, the `next` of the previous page. A POST request with an `Idempotency-Key` is executed once. A change with `If-Match` is executed only if the resource is unmodified.',
+        'Events for changes of print jobs. Jobwire creates them by polling an ordering API that has no events of its own. Resources: accounts, event logs, jobs, webhook endpoints, customer notifications and API keys. Errors are problem details (RFC 9457); `type` identifies the kind. Lists are paged with `after`, the `next` of the previous page. A POST request with an `Idempotency-Key` is executed once. A change with `If-Match` is executed only if the resource is unmodified.',
     },
     servers: [{ url: '/', description: 'Server that returned this document.' }],
     tags: [

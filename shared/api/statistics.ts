@@ -17,7 +17,7 @@ const totals = {
     'Number of jobs created on this day (`dateIn`) for which `job.created` was emitted.',
   ),
   dispatched: count.describe(
-    'Number of jobs dispatched on this day (`dateOut`), without revoked dispatches. A corrected date moves a job to that day.',
+    'Number of jobs dispatched on this day (`dateOut`), without revoked dispatches. If the date is corrected, the job counts on the corrected day.',
   ),
   onTime: count.describe(
     'Number of jobs dispatched on this day at or before their due time. Jobs without a due date do not count.',
@@ -73,7 +73,7 @@ const open = {
   jobs: count.describe('Number of readable jobs in the list of active jobs.'),
   dispatched: count.describe('Number of open jobs that are dispatched but still in the list.'),
   late: count.describe(
-    'Number of undispatched jobs whose due time has passed at the time of the response. A due date without an offset passes when the day has ended everywhere (UTC−12).',
+    'Number of undispatched jobs whose due time has passed at the time of the response. A due date without a UTC offset counts as passed when that day has ended in every time zone (UTC−12).',
   ),
 };
 const openChart = {
@@ -96,7 +96,7 @@ const openChart = {
       }),
     )
     .describe('Undispatched jobs by due date in ascending order, up to 120 days around the last scan.'),
-  dueEarlier: count.describe('Number of undispatched jobs due before these days. All are late.'),
+  dueEarlier: count.describe('Number of undispatched jobs due before the first day in `byDueDay`. All are late.'),
   dueLater: count.describe('Number of undispatched jobs due after these days.'),
   withoutDueDate: count.describe('Number of undispatched jobs without a readable due date.'),
 };

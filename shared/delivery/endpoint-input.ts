@@ -172,7 +172,7 @@ const start = z
     'must be "now", "beginning", {"at": timestamp} or {"cursors": {account: cursor}}',
   )
   .describe(
-    'Position in the logs at which deliveries start. Default: `now`. With `cursors`, each listed account starts after its cursor, and all other accounts start now.',
+    'Position in the logs at which deliveries start. Default: `now`. With `cursors`, delivery of each listed account starts after its cursor, and delivery of all other accounts starts now.',
   );
 
 const secret = webhookSecret.describe(
@@ -203,7 +203,7 @@ export const EndpointUpdate = z
   .strictObject({
     ...nullableFields(endpointFields),
     url: endpointFields.url.optional(),
-    start: start.optional().describe('Position at which added accounts start. Default: `now`.'),
+    start: start.optional().describe('Position at which the delivery of added accounts starts. Default: `now`.'),
   })
   .meta({ id: 'EndpointUpdate' });
 export type EndpointUpdate = z.infer<typeof EndpointUpdate>;

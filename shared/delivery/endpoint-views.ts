@@ -186,7 +186,7 @@ export const Replay = z
     state: z
       .enum(['starting', 'running', 'done', 'cancelled'])
       .describe(
-        '`starting`: interrupted before it was stored completely. The next start of a replay completes it.',
+        '`starting`: the creation of the replay was interrupted. The next POST to `…/replays` finishes it.',
       ),
     accounts: accounts.describe('Ids of the accounts whose events are replayed.'),
     filter: z.object(filter).partial().describe('Filter, in addition to the filters of the endpoint.'),

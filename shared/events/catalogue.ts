@@ -117,14 +117,14 @@ export const catalogue = {
         .nullable()
         .optional()
         .describe(
-          'Whether the job was dispatched after its due time. A due date without a time of day ends with that day at the location of the job. `null`: unknown, because the job has no due date, or because a time of day or the zone is missing and decides. Absent in events that older code recorded.',
+          'Whether the job was dispatched after its due time. If the due date has no time of day, the job is due by the end of that day at the production location. `null`: unknown, because the job has no due date, or because the result depends on a time of day or a time zone that is missing. Absent in events recorded by older versions of Jobwire.',
         ),
       lateBySeconds: z
         .int()
         .nullable()
         .optional()
         .describe(
-          'Time from the due time to the dispatch, in seconds; the minimum if the dispatch date has no time of day. `null`: not late, or unknown.',
+          'Time from the due time to the dispatch, in seconds. If the dispatch date has no time of day, the shortest possible delay. `null`: not late, or unknown.',
         ),
     }),
   },
@@ -195,7 +195,7 @@ export const catalogue = {
       ...ofJob,
       changes: z.object({}),
       dueAt: timestamp.describe('Due time (ISO 8601, UTC).'),
-      zone: z.string().describe('Time zone or offset in which the due date was read.'),
+      zone: z.string().describe('Time zone or offset that was used to interpret the due date.'),
     }),
   },
   'job.stalled': {
@@ -205,7 +205,7 @@ export const catalogue = {
       changes: z.object({}),
       status: z.string().describe('Upstream status name.'),
       inStatusSince: timestamp.describe(
-        'Time of the first observation of the job in this status. The stay can be longer.',
+        'Time of the first observation of the job in this status. The job may have entered the status earlier.',
       ),
       workingDays: z.int().describe('Number of working days (Monday to Friday) that have passed since then.'),
       zone: z.string().describe('Time zone in which working days are counted: that of the location.'),
@@ -220,7 +220,7 @@ export const catalogue = {
     }),
   },
   'job.production_started': {
-    when: 'A job can no longer be cancelled (`isCancelable` changed to `false`), while it stays open. The value is only in the job detail, which is fetched when the list changes and otherwise once a day.',
+    when: 'An open job can no longer be cancelled (`isCancelable` changed to `false`). The value is only in the job detail, which is fetched when the job changes in the list, and otherwise once a day.',
     data: z.object({
       ...ofJob,
       changes: z.object({ isCancelable: change(z.boolean()) }),
@@ -231,7 +231,7 @@ export const catalogue = {
     data: z.object({ ...ofJob, changes: z.object({}) }),
   },
   'job.cancelled': {
-    when: 'A job left the list of active jobs, is not among the closed jobs, and is locked and not dispatched. Two checks some minutes apart confirmed it. Inferred, because the ordering API does not list cancelled jobs.',
+    when: 'A job left the list of active jobs, is not among the closed jobs, and is locked and not dispatched. Two checks some minutes apart had the same result. The cancellation is inferred, because the ordering API does not list cancelled jobs.',
     data: z.object({
       ...ofJob,
       changes: z.object({}),
@@ -242,7 +242,7 @@ export const catalogue = {
     }),
   },
   'job.unavailable': {
-    when: 'A job no longer exists in the ordering API: its detail responds with 404, and neither the active nor the closed jobs include it. Two checks some minutes apart confirmed it.',
+    when: 'A job no longer exists in the ordering API: its detail responds with 404, and neither the active nor the closed jobs include it. Two checks some minutes apart had the same result.',
     data: z.object({ ...ofJob, changes: z.object({}), inferred: z.literal(true), jobStatus: text }),
   },
   'job.reopened': {
@@ -273,7 +273,7 @@ export const catalogue = {
     }),
   },
   'order_group.dispatched': {
-    when: 'All jobs of an order group are dispatched. Jobs that ended without a dispatch (cancelled, closed or unavailable) are ignored. Emitted again if another job is added to the group or dispatched later.',
+    when: 'All jobs of an order group are dispatched. Jobs that ended without a dispatch (cancelled, closed or unavailable) are ignored. Emitted again when all are dispatched again after a job was added or a dispatch was revoked, and when an ignored job is dispatched later.',
     data: z.object({
       ...base,
       observed,
@@ -364,8 +364,8 @@ export const catalogue = {
     when: 'The ordering API fails for the whole region. Emitted once, instead of `account.poll_failing` for each account.',
     data: z.object({
       ...ofCell,
-      failedPolls: z.int().describe('Minimum number of failed polls since `since`.'),
-      accounts: z.int().describe('Minimum number of affected accounts.'),
+      failedPolls: z.int().describe('Number of failed polls since `since`. The real number can be higher.'),
+      accounts: z.int().describe('Number of affected accounts. The real number can be higher.'),
       reason: z.string().describe('Error message of the last failure.'),
     }),
   },

@@ -72,12 +72,12 @@ export const SettingsInput = z
     ownUser: flag
       .default(false)
       .describe(
-        "Also notify the API user, according to that user's notification settings upstream. SMS only of dispatches. Default: `false`.",
+        "Also notify the user to whom the credentials belong in the ordering API, according to that user's notification settings there. SMS only about dispatches. Default: `false`.",
       ),
     windowSeconds: between(0, 3600, 'seconds')
       .default(300)
       .describe(
-        'Window in which events of an order group are combined into one message, in seconds of event time. Default: 300.',
+        'Window in which events of an order group are combined into one message, in seconds between the times of the events. Default: 300.',
       ),
     maxAgeHours: between(1, 168, 'hours')
       .default(24)

@@ -50,10 +50,10 @@ export const NotificationSettings = z
     ownUser: z
       .boolean()
       .describe(
-        "Also notify the API user, according to that user's notification settings upstream. SMS only of dispatches.",
+        "Also notify the user to whom the credentials belong in the ordering API, according to that user's notification settings there. SMS only about dispatches.",
       ),
     windowSeconds: count.describe(
-      'Window in which events of an order group are combined into one message, in seconds of event time.',
+      'Window in which events of an order group are combined into one message, in seconds between the times of the events.',
     ),
     maxAgeHours: count.describe(
       'Changes older than this (hours) are not sent. A dispatch counts from its date, any other change from its observation.',

@@ -9,10 +9,10 @@
 export const messageKinds = {
   dispatched: 'Jobs were dispatched.',
   tracking: 'Tracking was added after the dispatch notification.',
-  dispatch_revoked: 'A dispatch that was notified was revoked.',
+  dispatch_revoked: 'A dispatch about which a message was sent was revoked.',
   due_date_changed: 'The due date of jobs changed.',
   cancelled:
-    'Jobs seem to be cancelled: the ordering API no longer lists them. Also the correction, if they are listed again.',
+    'Jobs seem to be cancelled: the ordering API no longer lists them. Also used for the message that corrects this, if the jobs are listed again.',
 } as const;
 export type MessageKind = keyof typeof messageKinds;
 
@@ -90,7 +90,7 @@ export const messageStates = {
   sent: 'Accepted by the mail server or the SMS service.',
   unknown: 'An SMS whose outcome is unknown. It is not sent again.',
   failed: 'Failed permanently.',
-  suppressed: 'Not sent on purpose.',
+  suppressed: 'Deliberately not sent; see `reason`.',
   dry_run: 'Not sent, because `dryRun` is on.',
   bounced: 'Sent, and returned as undeliverable.',
   complained: 'Sent, and marked as spam by the recipient.',

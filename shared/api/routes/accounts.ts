@@ -160,7 +160,7 @@ export const accountRoutes: readonly Route[] = [
       ...{ method: 'put', id: 'rotateCredentials', role: 'admin' },
       summary: 'Replace the credentials of an account',
       description:
-        'The new credentials take effect immediately. A pending wait after an authentication failure ends.',
+        'The new credentials take effect immediately. If polling was waiting after an authentication failure, it resumes at once.',
       body: NewCredentials,
       example: { clientId: 'acme-api', clientSecret: '…' },
     },

@@ -148,7 +148,7 @@ export const endpointRoutes: readonly Route[] = [
     {
       summary: 'Enable an endpoint',
       description:
-        'Resumes deliveries to an endpoint that is disabled, or that waits after a failure. One event is sent first, the others after it is acknowledged. Also for configured and built-in endpoints.',
+        'Resumes deliveries to an endpoint that is disabled, or that waits after a failure. One event is sent first, the others after it is acknowledged. Also works for built-in endpoints and for endpoints of the configuration file.',
     },
     ({ subject: { region, id }, expected }, { manage }) =>
       enableEndpoint(manage.endpoints, region, id, expected),

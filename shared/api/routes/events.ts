@@ -72,7 +72,7 @@ const EventPage = z
       .nullable()
       .optional()
       .describe(
-        'Time up to which all upstream changes are in the log, at or before `next`. `null` if the page ends before `head`. Absent in the log of a region.',
+        'All changes in the ordering API up to this time are in the log, at positions up to `next`. `null` if the page ends before `head`. Absent in the log of a region.',
       ),
   })
   .meta({ id: 'EventPage' });
@@ -107,7 +107,7 @@ const CellEventsQuery = z
     last: integer(1, MAX_EVENTS)
       .optional()
       .describe(
-        'Alternative to `after`: the latest events, at most this many per region. Fewer for a key for some accounts or with `types`.',
+        'Alternative to `after`: the latest events, at most this many per region. Fewer events are returned if the API key is restricted to some accounts, or if `types` is set.',
       ),
   })
   .superRefine(({ after, last }, context) => {

@@ -33,7 +33,7 @@ const filters = {
     '`true`: open, undispatched jobs ordered by due date; jobs without one come last.',
   ),
   dispatchedOn: day.describe(
-    'Jobs dispatched on this day (`YYYY-MM-DD`), counted as in roll-ups. Jobs dispatched before tracking began are listed by the day of `dateOut`. Jobs stored by a version without this filter are missing until they change.',
+    'Jobs dispatched on this day (`YYYY-MM-DD`), determined as in the roll-ups. Jobs dispatched before Jobwire began to observe the account are listed by the day of `dateOut`. Jobs last stored by a version of Jobwire without this filter are missing until they change.',
   ),
   orderNumber: textUpTo(500).describe('Jobs with exactly this order number.'),
   orderGroup: textUpTo(500).describe('Jobs of this order group.'),
@@ -88,7 +88,7 @@ export const jobRoutes: readonly Route[] = [
       tag: 'Jobs',
       summary: 'List jobs of an account',
       description:
-        'Ordered by number, or selected by one filter. A job that has just changed can be missing from a filtered list for a short time. Every listed job is read from the store, not from a lagging index.',
+        'Ordered by number, or selected by one filter. A job that has just changed can be missing from a filtered list. The filter uses an index that can be out of date for a short time, but the returned data of each job is current.',
       role: 'read',
       of: ofAccount,
       query: JobsQuery,

@@ -8,7 +8,7 @@ import { pageAnswer } from '../resource.ts';
 import { type Route, route } from '../route.ts';
 
 const params = z.object({
-  id: one.describe('Id of the key: the part between the first two `_`.'),
+  id: one.describe('Id of the key: the part of the complete key between its first two underscores.'),
 });
 
 const Self = z

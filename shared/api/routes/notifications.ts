@@ -277,7 +277,7 @@ export const notificationRoutes: readonly Route[] = [
       tag: 'Notifications',
       summary: 'Save a custom template',
       description:
-        'A Liquid template. It is rendered with sample jobs of every kind and rejected if any rendering fails. It also applies to locales of the same language that have no custom template.',
+        'A Liquid template. It is rendered with several different sample jobs and rejected if any rendering fails. It also applies to locales of the same language that have no custom template.',
       role: 'admin',
       of: ofAccount,
       params: templateParams,
@@ -308,7 +308,7 @@ export const notificationRoutes: readonly Route[] = [
       role: 'admin',
       of: ofAccount,
       params: templateParams,
-      answer: { status: 204, description: 'The account has no such custom template.' },
+      answer: { status: 204, description: 'The custom template is deleted, or did not exist.' },
     },
     async ({ subject, params }, { feed }) => {
       await deleteTemplate(feed.table, subject, params);
@@ -363,7 +363,7 @@ export const notificationRoutes: readonly Route[] = [
         ...messagesAnswer,
         schema: messagesAnswer.schema
           .extend({
-            upcoming: z.array(Upcoming).describe('Messages whose windows are open now. On every page.'),
+            upcoming: z.array(Upcoming).describe('Messages whose notification windows are open now. On every page.'),
           })
           .meta({ id: 'JobMessagePage' }),
       },

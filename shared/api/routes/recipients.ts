@@ -130,7 +130,7 @@ export const recipientRoutes: readonly Route[] = [
   recipients.remove(
     {
       description:
-        'Nothing more is sent to the recipient, including waiting messages. Messages already sent stay in the history.',
+        'Nothing more is sent to the recipient, not even messages that are already waiting. Messages already sent stay in the history.',
     },
     ({ subject, expected }, { manage }) => deleteRecipient(manage.endpoints, subject, subject.id, expected),
   ),
@@ -180,7 +180,7 @@ export const recipientRoutes: readonly Route[] = [
       tag: 'Notifications',
       summary: 'Delete a suppression',
       description:
-        'Removes the reasons that concern the address itself (bounce, complaint) for all accounts of the region. Reasons caused by messages of other accounts can be removed only with a key for all accounts. An unsubscription by the recipient cannot be removed.',
+        'A suppression has one or more reasons. Reasons that concern the address itself (bounce, complaint) are removed for all accounts of the region. Reasons caused by messages of other accounts can be removed only with a key for all accounts. An unsubscription by the recipient cannot be removed.',
       role: 'operate',
       of: ofAccount,
       params: z.object({ suppression: one.describe('Id of the suppression.') }),

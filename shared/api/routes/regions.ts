@@ -28,7 +28,7 @@ export const regionRoutes: readonly Route[] = [
       id: 'listRegions',
       tag: 'Regions',
       summary: 'List regions',
-      description: 'Empty for a key for some accounts.',
+      description: 'The list is empty if the API key is restricted to some accounts.',
       role: 'read',
       query: z.strictObject({
         limit,
