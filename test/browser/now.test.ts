@@ -64,8 +64,8 @@ describe('live events', () => {
     const job = site.account.createJob({ status: 'Scheduled', description: 'Aprons' });
     const first = list(page).getByRole('listitem').first();
     await first.getByText('New job Aprons').waitFor();
-    site.account.setStatus(job, 'In production');
-    await first.getByText(/Status from Scheduled.* to In production/).waitFor();
+    site.account.setStatus(job, 'On hold');
+    await first.getByText(/Status from Scheduled.* to On hold/).waitFor();
     expect(await first.textContent()).toMatch(/^\d\d:\d\d:\d\d\s*acme\s*\d+/);
     await first.getByRole('link', { name: String(job) }).click();
     await page.waitForURL(`**/jobs/acme/${job}`);
@@ -117,7 +117,7 @@ describe('live events', () => {
     await axe(page);
     await waiting.click();
     await expect.poll(() => readShownIds(page)).toEqual(await readIdsFromApi('acme'));
-    site.account.setStatus(jobs[0] ?? 0, 'In production');
+    site.account.setStatus(jobs[0] ?? 0, 'On hold');
     await page.getByRole('button', { name: /^1 new event: show$/ }).waitFor();
     await page.getByRole('button', { name: 'Resume' }).click();
     await expect.poll(() => readShownIds(page)).toEqual(await readIdsFromApi('acme'));
