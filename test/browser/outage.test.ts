@@ -33,6 +33,8 @@ test('events from an outage of Jobwire are shown after it', async () => {
 test('a sign-in during an outage shows an error and succeeds after it', async () => {
   const page = await visit(site, '/');
   expectFault(page, /ERR_CONNECTION_REFUSED/);
+  // The icon of the page may still be loading.
+  await page.waitForLoadState('networkidle');
   await site.stop();
   await page.getByLabel('API key').fill(site.key);
   await page.keyboard.press('Enter');
