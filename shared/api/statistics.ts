@@ -96,7 +96,9 @@ const openChart = {
       }),
     )
     .describe('Undispatched jobs by due date in ascending order, up to 120 days around the last scan.'),
-  dueEarlier: count.describe('Number of undispatched jobs due before the first day in `byDueDay`. All are late.'),
+  dueEarlier: count.describe(
+    'Number of undispatched jobs due before the first day in `byDueDay`. All are late.',
+  ),
   dueLater: count.describe('Number of undispatched jobs due after these days.'),
   withoutDueDate: count.describe('Number of undispatched jobs without a readable due date.'),
 };

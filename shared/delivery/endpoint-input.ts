@@ -203,7 +203,9 @@ export const EndpointUpdate = z
   .strictObject({
     ...nullableFields(endpointFields),
     url: endpointFields.url.optional(),
-    start: start.optional().describe('Position at which the delivery of added accounts starts. Default: `now`.'),
+    start: start
+      .optional()
+      .describe('Position at which the delivery of added accounts starts. Default: `now`.'),
   })
   .meta({ id: 'EndpointUpdate' });
 export type EndpointUpdate = z.infer<typeof EndpointUpdate>;

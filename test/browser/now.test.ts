@@ -69,6 +69,7 @@ describe('live events', () => {
     expect(await first.textContent()).toMatch(/^\d\d:\d\d:\d\d\s*acme\s*\d+/);
     await first.getByRole('link', { name: String(job) }).click();
     await page.waitForURL(`**/jobs/acme/${job}`);
+    site.account.setStatus(job, 'Scheduled');
   });
 
   test('a filter is kept in the address and applies to loaded and live events', async () => {
@@ -122,6 +123,7 @@ describe('live events', () => {
     await page.getByRole('button', { name: 'Resume' }).click();
     await expect.poll(() => readShownIds(page)).toEqual(await readIdsFromApi('acme'));
     expect(await waiting.count()).toBe(0);
+    site.account.setStatus(jobs[0] ?? 0, 'Scheduled');
   });
 
   test.each(['desktop', 'narrow'] as const)(

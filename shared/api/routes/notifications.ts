@@ -363,7 +363,9 @@ export const notificationRoutes: readonly Route[] = [
         ...messagesAnswer,
         schema: messagesAnswer.schema
           .extend({
-            upcoming: z.array(Upcoming).describe('Messages whose notification windows are open now. On every page.'),
+            upcoming: z
+              .array(Upcoming)
+              .describe('Messages whose notification windows are open now. On every page.'),
           })
           .meta({ id: 'JobMessagePage' }),
       },
