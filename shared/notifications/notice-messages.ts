@@ -178,9 +178,14 @@ export function planMessages(
         },
       };
       const corrected = message.jobs.flatMap((job): [string, string][] => {
-        const told = corrects[job];
-        return told
-          ? [[String(job), toWorkId({ ...ref, thread: told.thread, notice: told.id, ...place })]]
+        const cancellation = corrects[job];
+        return cancellation
+          ? [
+              [
+                String(job),
+                toWorkId({ ...ref, thread: cancellation.thread, notice: cancellation.id, ...place }),
+              ],
+            ]
           : [];
       });
       const before = earlier.map((notice) => toWorkId({ ...ref, thread, notice, ...place }));

@@ -29,7 +29,7 @@ export interface DecisionContext {
   /** Earlier messages of its thread to the same address, as far as they still exist. */
   readonly before: readonly Message[];
   /** For a correction: jobs whose cancellation was sent to the address. */
-  readonly toldCancelled: ReadonlySet<number>;
+  readonly sentCancellations: ReadonlySet<number>;
   readonly canSend: boolean;
 }
 
@@ -43,7 +43,7 @@ export type Decision =
 
 /** Decides on a due message. */
 export function decide({ message, content, maybeSent, feedback }: Work, context: DecisionContext): Decision {
-  const { now, settings, recipients, suppression, validJobs, before, toldCancelled, canSend } = context;
+  const { now, settings, recipients, suppression, validJobs, before, sentCancellations, canSend } = context;
   const { channel, to, kind } = message;
   const finish = (
     state: Message['state'],
@@ -95,8 +95,8 @@ export function decide({ message, content, maybeSent, feedback }: Work, context:
       : { kind: 'wait' };
   }
   const isCorrection = content.kind === 'reinstated';
-  const told = isCorrection ? jobs.filter((job) => toldCancelled.has(job)) : jobs;
-  if (told.length === 0) {
+  const covered = isCorrection ? jobs.filter((job) => sentCancellations.has(job)) : jobs;
+  if (covered.length === 0) {
     return finish('suppressed', 'revoked', 'The cancellation that it corrects was not sent to this address.');
   }
   if (!settings.dryRun && !canSend) return finish('failed', 'no_channel');
@@ -104,7 +104,7 @@ export function decide({ message, content, maybeSent, feedback }: Work, context:
     const dueAt = quietUntil(settings.sms.quietHours, to.zone, now);
     if (dueAt > now) return { kind: 'change', message: { ...message, state: 'waiting', dueAt } };
   }
-  return { kind: 'send', settings, jobs: told };
+  return { kind: 'send', settings, jobs: covered };
 }
 
 /** Returns a message after an attempt. `before`: whether an earlier attempt may have reached the recipient. */
@@ -183,22 +183,22 @@ export const getExpiry = ({ content }: Work, { maxAgeHours }: NotificationSettin
  * Returns the jobs of a correction whose cancellation was sent to its address. `before` are the earlier messages to the address by key.
  * An SMS with an unknown outcome may have been received. A simulated correction follows a simulated cancellation.
  */
-export function findToldCancelled(
+export function findSentCancellations(
   { content, corrects }: Pick<Work, 'content' | 'corrects'>,
   before: ReadonlyMap<string, Pick<Work, 'content' | 'message'>>,
   dryRun: boolean,
 ): ReadonlySet<number> {
-  const isTold = (
+  const isSent = (
     { message: { state, jobs }, content: { kind } }: Pick<Work, 'content' | 'message'>,
     job: number,
   ) =>
     kind === 'cancelled' &&
     jobs.includes(job) &&
     (['sent', 'unknown', 'bounced', 'complained'].includes(state) || (dryRun && state === 'dry_run'));
-  const told = content.jobs.filter(({ jobNumber }) => {
+  const sent = content.jobs.filter(({ jobNumber }) => {
     const key = corrects?.[jobNumber];
     const candidates = key === undefined ? [...before.values()] : [before.get(key) ?? []].flat();
-    return candidates.some((work) => isTold(work, jobNumber));
+    return candidates.some((work) => isSent(work, jobNumber));
   });
-  return new Set(told.map(({ jobNumber }) => jobNumber));
+  return new Set(sent.map(({ jobNumber }) => jobNumber));
 }

@@ -33,7 +33,13 @@ import { type Ready, ReadyRenderer } from './ready-messages.ts';
 import { toRecipient } from './recipient-fields.ts';
 import { readItems } from './recipient-matching.ts';
 import type { Message } from './records.ts';
-import { afterAttempt, type DecisionContext, decide, findToldCancelled, getExpiry } from './send-decision.ts';
+import {
+  afterAttempt,
+  type DecisionContext,
+  decide,
+  findSentCancellations,
+  getExpiry,
+} from './send-decision.ts';
 import { SendPool } from './send-pool.ts';
 import { reportFault, type SendDeps, type SendReport } from './send-report.ts';
 import { readSettingsOfAccounts } from './settings.ts';
@@ -321,7 +327,7 @@ class SendRun {
         suppression: suppressions[at],
         validJobs: valid,
         before: earlierWorks.map(([, { message }]) => message),
-        toldCancelled: findToldCancelled(work, new Map(earlierWorks), ofAccount?.dryRun === true),
+        sentCancellations: findSentCancellations(work, new Map(earlierWorks), ofAccount?.dryRun === true),
         canSend: this.#deps[pool.channel] !== undefined,
       };
     });

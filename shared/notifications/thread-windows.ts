@@ -174,7 +174,7 @@ function closeWindow(thread: Thread, window: Window, closing: Closing): Thread {
   };
 }
 
-/** Returns the notices that told of the jobs' cancellations. */
+/** Returns the notices about the cancellations of the jobs. */
 function findCorrected(thread: Thread, entries: readonly Entry[]): Corrects {
   return Object.fromEntries(
     entries.flatMap(({ job }): [string, NoticePlace][] => {

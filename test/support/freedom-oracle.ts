@@ -5,7 +5,7 @@
  * Never emitted: a value that was not true in that time; a change of a value that did not change; values in another order than
  * in the world (back and forth); an end, a return or a dispatch that did not happen; anything twice.
  *
- * Emitted when nothing has changed for long enough: the state of every job, as far as any view shows it.
+ * Expected once nothing has changed for long enough: the state of every job, as far as any view shows it.
  *
  * Allowed either way:
  * - A value that a view never shows ({@link Sight}): it may be adopted without an event, when another view shows it.

@@ -983,7 +983,7 @@ describe('values that the detail omits (rule 4)', () => {
       expect(detail(silent.snapshot, other, 3).events).toMatchObject([
         { type: 'job.updated', data: { observed: { since: iso(detailedAt(1)) } } },
       ]);
-      // A detail that gave it, and whose list is silent about nothing, is as good as any.
+      // A detail that contains the value is conclusive if its job's list entry omits nothing.
       const given = detail(read, inGroup, 2).snapshot;
       expect(detail(given, other, 3).events).toMatchObject([
         { type: 'job.updated', data: { observed: { since: iso(detailedAt(2)) } } },
