@@ -146,7 +146,12 @@ export function applyListEntry(
   );
   const isFirst = was?.status === null && before.stay !== undefined;
   const since = sinceListed(before, known);
-  return withAttention(step, look, known.rules, isFirst ? { status: next.status, since } : undefined);
+  return withAttention(
+    step,
+    look,
+    known.rules,
+    isFirst ? { status: next.status, since, attended: before.stay?.attended } : undefined,
+  );
 }
 
 /**

@@ -112,6 +112,8 @@ export interface Snapshot {
     readonly since: number;
     /** Set once job.stalled was emitted. */
     readonly stalled?: true;
+    /** Status for which job.needs_attention was emitted while the list had no status. */
+    readonly attended?: string;
   };
   /** Fingerprint of the settings with which the timers were last checked: see EventRules. Absent if empty. */
   readonly timers?: string;

@@ -141,6 +141,31 @@ describe('job.needs_attention', () => {
   });
 });
 
+describe('a job whose detail showed a status for attention before its list entry', () => {
+  const attention = (events: readonly { type: string }[]) =>
+    events.filter(({ type }) => type === 'job.needs_attention').length;
+
+  test('is reported once, when the list shows the status later', () => {
+    const job = read(appeared(noStatus, 5), { ...created, jobStatus: 'On hold' }, 6, noStatus);
+    expect(attention(job.events)).toBe(0);
+    const listed = list(job.snapshot, onHold, 7, ruled(at(7)));
+    expect(attention(listed.events)).toBe(1);
+  });
+
+  test('is reported once, also if it left the list and returns with the status', () => {
+    const left = read(appeared(noStatus, 5), { ...created, jobStatus: 'On hold' }, 6);
+    expect(attention(left.events)).toBe(1);
+    const back = list(left.snapshot, { ...onHold, description: 'x' }, 8, ruled(at(8)));
+    expect(attention(back.events)).toBe(0);
+  });
+
+  test('is reported again for another status', () => {
+    const left = read(appeared(noStatus, 5), { ...created, jobStatus: 'Awaiting artwork' }, 6);
+    const back = list(left.snapshot, { ...onHold, description: 'x' }, 8, ruled(at(8)));
+    expect(attention(back.events)).toBe(1);
+  });
+});
+
 describe('the timers of a job that was not there before (rule 20)', () => {
   const dateDue = iso(at(0) + 20 * HOUR);
   const time = at(0) + 12 * HOUR;

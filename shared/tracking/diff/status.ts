@@ -29,15 +29,23 @@ export function withAttention(step: Step, look: Look, rules: EventRules | undefi
     return buildStep(step.snapshot, look, since, [{ type: 'job.needs_attention', changes: {}, status }])
       .events;
   };
-  const events = step.events.flatMap((event) => [event, ...attend(readEntered(event))]);
+  const known = step.events.flatMap((event) => [event, ...attend(readEntered(event))]);
   const isKnown = step.events.some(({ type }) => type === 'job.status_changed');
-  return { ...step, events: isKnown ? events : [...events, ...attend(first)] };
+  const isRepeated = first !== undefined && first.status === first.attended;
+  const events = isKnown || isRepeated ? known : [...known, ...attend(first)];
+  const { stay, list } = step.snapshot;
+  // Without a status in the list, the list repeats the status of the detail later.
+  const attended = events.findLast((event) => event.type === 'job.needs_attention')?.data.status;
+  if (!stay || !attended || (list && list.status !== null)) return { ...step, events };
+  return { ...step, events, snapshot: { ...step.snapshot, stay: { ...stay, attended } } };
 }
 
 /** A status that a job entered, and the time at which it was in another (epoch ms). */
 interface Entered {
   readonly status: string | null;
   readonly since: number | null;
+  /** See {@link Snapshot.stay}. */
+  readonly attended?: string | undefined;
 }
 
 function readEntered({ type, data }: EventDraft): Entered | undefined {
