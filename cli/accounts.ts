@@ -2,7 +2,7 @@
 import type { AccountUpdate, EventSettings, ListedAccount, TestReport } from '../client/index.ts';
 import { type Context, command, type Flags, type FlagValues, UsageError } from './command.ts';
 import { parseChoice, parseInteger, readSecret, withId } from './input.ts';
-import { clean } from './output.ts';
+import { clean, count } from './output.ts';
 
 const STATE_STYLE: Record<string, 'green' | 'red' | 'yellow' | undefined> = {
   tracking: 'green',
@@ -345,7 +345,7 @@ function parseStatuses(values: readonly string[]): readonly string[] | undefined
 }
 
 function listEventSettings(events: EventSettings): [string, string | null][] {
-  const days = (count: number | null) => (count === null ? 'off' : formatWorkingDays(count));
+  const days = (number: number | null) => (number === null ? 'off' : count(number, 'working day'));
   const byStatus = Object.entries(events.stalledByStatus);
   return [
     ['Due soon', events.dueSoonHours === null ? null : `${events.dueSoonHours} h before the due time`],
@@ -354,7 +354,7 @@ function listEventSettings(events: EventSettings): [string, string | null][] {
       'Stalled by status',
       byStatus.length === 0
         ? null
-        : byStatus.map(([name, count]) => `${clean(name)}: ${days(count)}`).join(', '),
+        : byStatus.map(([name, number]) => `${clean(name)}: ${days(number)}`).join(', '),
     ],
     [
       'Attention statuses',
@@ -363,8 +363,6 @@ function listEventSettings(events: EventSettings): [string, string | null][] {
     ['Payment events', events.payments ? 'on' : null],
   ];
 }
-
-const formatWorkingDays = (count: number): string => `${count} working day${count === 1 ? '' : 's'}`;
 
 const STEP_NAMES: Record<string, string> = { token: 'Token', identity: 'Identity', page: 'Job page' };
 

@@ -9,6 +9,7 @@ import {
   type TestReport,
   UnreachableError,
 } from '../client/index.ts';
+import { staleSince } from '../shared/stale.ts';
 import { count } from './output.ts';
 
 /** Result of one check. */
@@ -86,7 +87,7 @@ async function checkAccounts(client: Client, mayTest: boolean): Promise<Check[]>
     const report = reports.get(id);
     if (report?.ok === false) return [toTestCheck(id, report)];
     const fix = status ? ACCOUNT_FIXES[status.state] : undefined;
-    if (status && !fix && isLate(account)) {
+    if (status && !fix && staleSince(status.observedThrough, account.pollIntervalSeconds, Date.now())) {
       const message = `The last complete poll was at ${status.observedThrough}, although no poll failed.`;
       const check = `Account ${id}`;
       return [
@@ -107,12 +108,6 @@ async function checkAccounts(client: Client, mayTest: boolean): Promise<Check[]>
     `credentials of ${tested.length} tested`,
   ];
   return [{ check: 'Accounts', state: 'ok', message: `${parts.join(', ')}.` }, ...checks];
-}
-
-/** Returns whether the last complete poll is more than two intervals and a minute ago. */
-function isLate({ status, pollIntervalSeconds }: ListedAccount): boolean {
-  if (!status?.observedThrough) return false;
-  return Date.now() - Date.parse(status.observedThrough) > 2_000 * pollIntervalSeconds + 60_000;
 }
 
 async function checkEndpoints(client: Client): Promise<Check[]> {

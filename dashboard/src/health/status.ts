@@ -12,6 +12,7 @@ import type {
 } from '../../../client/index.ts';
 import { BUILT_IN_SINKS } from '../../../shared/built-in-sinks.ts';
 import { NOTIFICATIONS_SINK } from '../../../shared/notifications/types.ts';
+import { staleSince as findStaleSince } from '../../../shared/stale.ts';
 
 export type { Account, Attempt, Endpoint, Health, ReplayRun };
 
@@ -95,10 +96,7 @@ const STALE: StateText = {
     'Check the last polls below. If other accounts are stale too, polling itself is delayed: see poll-lag in the runbook.',
 };
 
-/**
- * Returns the time (epoch ms) since which an account is stale: two poll intervals and a minute after its last complete
- * observation. `null` if it is not stale, paused or never observed. Applies to failing states too.
- */
+/** Returns the time (epoch ms) since which an account that is not paused is stale, or `null`. Applies to failing states too. */
 export function staleSince(
   account: Pick<Account, 'pollIntervalSeconds' | 'paused'> & {
     readonly status?: Pick<AccountStatus, 'state' | 'observedThrough'> | null | undefined;
@@ -106,9 +104,8 @@ export function staleSince(
   nowMs: number,
 ): number | null {
   const { status, paused, pollIntervalSeconds } = account;
-  if (paused || !status || status.state === 'paused' || status.observedThrough === null) return null;
-  const since = Date.parse(status.observedThrough) + 2 * pollIntervalSeconds * 1_000 + 60_000;
-  return nowMs > since ? since : null;
+  if (paused || !status || status.state === 'paused') return null;
+  return findStaleSince(status.observedThrough, pollIntervalSeconds, nowMs);
 }
 
 /** Returns the text of the account's state; `Stale` instead of `Polling` if the last observation is too old. */
