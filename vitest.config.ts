@@ -8,7 +8,10 @@ process.env.NODE_COMPILE_CACHE ??= join(import.meta.dirname, 'node_modules/.cach
 /** For CPU-bound tests: a further worker would only load everything once more. */
 const computing = { maxWorkers: availableParallelism() };
 /** For tests that wait for processes and sockets part of the time. Projects with different numbers of workers run one after the other. */
-const waiting = { maxWorkers: Math.ceil(1.5 * availableParallelism()), sequence: { groupOrder: 1 } };
+const waiting = { maxWorkers: 2 * availableParallelism(), sequence: { groupOrder: 1 } };
+
+/** Node's own module loader runs code a fifth faster than Vite's, but has no `vi.mock`. */
+const experimental = { viteModuleRunner: false };
 
 /** The tiers (docs/testing.md). `--mode full` runs every test at its full size. */
 export default defineConfig(({ mode }) => {
@@ -23,6 +26,7 @@ export default defineConfig(({ mode }) => {
       exclude: ['**/*.integration.test.ts', 'test/{sandbox,deploy,browser,generators}/**'],
       setupFiles: ['test/support/no-io.ts'],
       isolate: false,
+      experimental,
       provide: { full, tables: ['in memory'] },
     },
   };
@@ -40,6 +44,7 @@ export default defineConfig(({ mode }) => {
       include: ['test/**/*.integration.test.ts'],
       globalSetup: ['test/support/dynamo-setup.ts', 'test/support/package-setup.ts'],
       isolate: false,
+      experimental,
       provide: { full, tables: ['in memory', 'on DynamoDB'] },
     },
   };
@@ -48,6 +53,7 @@ export default defineConfig(({ mode }) => {
       ...{ name: 'sandbox', ...computing, ...patience },
       include: ['test/sandbox/*.test.ts'],
       isolate: false,
+      experimental,
       provide: { full },
     },
   };
@@ -58,6 +64,7 @@ export default defineConfig(({ mode }) => {
       runner: 'test/support/dynamodb-runner.ts',
       globalSetup: 'test/support/dynamo-setup.ts',
       isolate: false,
+      experimental,
       provide: { full, tables: ['on DynamoDB'] },
     },
   };

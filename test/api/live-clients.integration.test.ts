@@ -1,9 +1,9 @@
 /** A hundred clients on live streams during continuous events, kills and restarts of the server, and ending streams. */
 import { type ChildProcess, fork } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { once } from 'node:events';
+import { EventEmitter, once } from 'node:events';
 import { get, type IncomingMessage } from 'node:http';
-import { EventEmitter } from 'node:stream';
+
 import { fileURLToPath } from 'node:url';
 import { createParser } from 'eventsource-parser';
 import { afterEach, expect, test } from 'vitest';

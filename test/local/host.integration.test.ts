@@ -1,9 +1,9 @@
 /** The complete self-hosted process: endpoints of the configuration and of the API, on DynamoDB and real sockets. */
 import { randomUUID } from 'node:crypto';
-import { once } from 'node:events';
+import { EventEmitter, once } from 'node:events';
 import { createServer, type IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { EventEmitter } from 'node:stream';
+
 import { Webhook } from 'standardwebhooks';
 import { afterEach, expect, test } from 'vitest';
 import { type Host, startHost } from '../../local/host.ts';

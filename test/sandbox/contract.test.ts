@@ -259,7 +259,7 @@ describe('an unexpected error', () => {
     expect(logged).toHaveBeenCalledTimes(1);
     const [line] = logged.mock.calls[0] ?? [];
     expect(line).toMatch(
-      /^Sandbox: GET \/us\/api\/promocode\/validate\/:code failed with RangeError at .*\.ts:\d+.*\.$/,
+      /^Sandbox: GET \/us\/api\/promocode\/validate\/:code failed with RangeError at .*\.ts\b.*:\d+.*\.$/,
     );
     expect(line).not.toMatch(/hush|SECRET|\n/);
   });

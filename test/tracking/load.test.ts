@@ -67,7 +67,7 @@ interface Poll {
 }
 
 test('accounts registered at the same time, ten thousand at full size, are each polled within 1.1 intervals, despite misbehaving accounts', async () => {
-  const accounts = sized(300, 10_000);
+  const accounts = sized(200, 10_000);
   const nature = (n: number): Nature =>
     n === 177
       ? 'deadly'
