@@ -13,7 +13,7 @@ const waiting = { maxWorkers: 2 * availableParallelism(), sequence: { groupOrder
 /** Node's own module loader runs code a fifth faster than Vite's, but has no `vi.mock`. */
 const experimental = { viteModuleRunner: false };
 
-/** The tiers (docs/testing.md). `--mode full` runs every test at its full size. */
+/** The tiers (docs/internals/testing.md). `--mode full` runs every test at its full size. */
 export default defineConfig(({ mode }) => {
   const full = mode === 'full';
   const patience = { testTimeout: full ? 600_000 : 60_000, hookTimeout: 120_000 };

@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, globSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
 import { problems } from '../shared/api/problems.ts';
@@ -6,19 +6,60 @@ import { parseConfig } from '../shared/config.ts';
 import { catalogue } from '../shared/events/catalogue.ts';
 
 const readme = readFileSync('README.md', 'utf8');
-const documents = [
-  'README.md',
-  ...readdirSync('docs', { recursive: true }).map((name) => join('docs', String(name))),
-].filter((name) => name.endsWith('.md'));
 
-test('every linked file of the documents exists', () => {
-  for (const document of documents) {
-    for (const [, target = ''] of readFileSync(document, 'utf8').matchAll(
-      /\]\((?!https?:)([^)#]+)[^)]*\)/g,
-    )) {
-      expect(existsSync(join(dirname(document), target)), `${document} → ${target}`).toBe(true);
-    }
-  }
+/** Content of every Markdown file of the project, by path. */
+const documents = new Map(
+  globSync('**/*.md', { exclude: [...ignoredFolders(), '.git', 'node_modules'] }).map((path) => [
+    path,
+    readFileSync(path, 'utf8'),
+  ]),
+);
+
+/** Returns the folders of .gitignore. */
+function ignoredFolders(): string[] {
+  return [...readFileSync('.gitignore', 'utf8').matchAll(/^([^/*]+)\/$/gm)].map(([, folder = '']) => folder);
+}
+
+/** Returns the text without code blocks, which contain neither links nor headings. */
+function prose(text: string): string {
+  return text.replace(/^ *```[\s\S]*?^ *```$/gm, '');
+}
+
+/** Returns the anchors of the headings of a Markdown file, as GitHub generates them. */
+function toAnchors(text: string): string[] {
+  return [...prose(text).matchAll(/^#+ (.*)$/gm)].map(([, title = '']) =>
+    title
+      .replace(/\[([^\]]*)\]\([^)]*\)/g, '$1')
+      .toLowerCase()
+      .replace(/[^\p{L}\p{N}_ -]/gu, '')
+      .replaceAll(' ', '-'),
+  );
+}
+
+test('every relative link of every Markdown file leads to an existing file and heading', () => {
+  const broken = [...documents].flatMap(([document, text]) =>
+    [...prose(text).matchAll(/\]\((?![a-z]+:)([^)#\s]*)#?([^)\s]*)\)/g)].flatMap(
+      ([, path = '', anchor = '']) => {
+        const target = path === '' ? document : join(dirname(document), path);
+        const exists =
+          existsSync(target) && (anchor === '' || toAnchors(documents.get(target) ?? '').includes(anchor));
+        return exists ? [] : [`${document} → ${path}${anchor && `#${anchor}`}`];
+      },
+    ),
+  );
+  expect(broken).toEqual([]);
+  expect(documents.size).toBeGreaterThan(60);
+});
+
+test('every document that the code names exists', () => {
+  const broken = globSync('**/*.{ts,tsx}', {
+    exclude: [...ignoredFolders(), '.git', 'node_modules'],
+  }).flatMap((file) =>
+    [...readFileSync(file, 'utf8').matchAll(/\bdocs\/[\w/-]+\.(?:md|json)\b/g)].flatMap(([document]) =>
+      existsSync(document) ? [] : [`${file} → ${document}`],
+    ),
+  );
+  expect(broken).toEqual([]);
 });
 
 test('the README names eight files from the upstream client to the webhook', () => {

@@ -1,6 +1,6 @@
 /**
  * The key schemas of the two tables, as data. `infra/` creates the tables from them; adapters and tests use
- * them. All keys are built here. `docs/access-patterns.md` lists the reads of each component and their keys.
+ * them. All keys are built here. `docs/internals/access-patterns.md` lists the reads of each component and their keys.
  */
 import { hash } from 'node:crypto';
 import type { Key } from './table.ts';

@@ -1,12 +1,12 @@
 /**
- * All permissions as one list (docs/permissions.md): additions and removals fail here. `PERMISSIONS=write npx vitest run
+ * All permissions as one list (docs/internals/permissions.md): additions and removals fail here. `PERMISSIONS=write npx vitest run
  * test/infra/iam.test.ts` writes the list again, for review.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { getStatements, type Resource, type Statement, synthesize } from '../support/cells.ts';
 
-const LIST = 'docs/permissions.md';
+const LIST = 'docs/internals/permissions.md';
 
 /** Allowed wildcards in resources, and why no narrower resource works. */
 const WILDCARDS: readonly (readonly [pattern: RegExp, reason: string])[] = [

@@ -1,7 +1,7 @@
 /**
  * For any upstream history, any faults and any crashing or overtaken polls, the log has every change exactly once, and nothing
  * false. Random histories; a failing one is printed in its smallest form, with the seed and the path that repeat it
- * (docs/testing.md). The seed is fixed, so that a failure is caused by the current change.
+ * (docs/internals/testing.md). The seed is fixed, so that a failure is caused by the current change.
  */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
