@@ -89,6 +89,7 @@ export const accounts = {
             ? `${clean(account.id)} was added in ${clean(account.region)}, paused.`
             : `${clean(account.id)} was added in ${clean(account.region)}. The first crawl of its open jobs starts now.`,
         );
+        for (const warning of account.warnings) context.out.note(`Warning: ${clean(warning)}`);
       });
       return undefined;
     },

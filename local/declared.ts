@@ -5,6 +5,7 @@ import { type AccountSecrets, isKept } from '../shared/accounts/credentials.ts';
 import { breakDeletion, workOffDeletion } from '../shared/accounts/deletion.ts';
 import { withEventDefaults } from '../shared/accounts/event-settings.ts';
 import type { AccountDeps } from '../shared/accounts/managed-accounts.ts';
+import { hashClientId, warnOfSharedCredentials } from '../shared/accounts/shared-credentials.ts';
 import { type Config, ConfigError } from '../shared/config.ts';
 import { breakLease } from '../shared/delivery/lease.ts';
 import { registerSink, type SinkRecord, toSink } from '../shared/delivery/sink.ts';
@@ -75,8 +76,13 @@ export async function reconcile(options: HostOptions, accounts: AccountDeps): Pr
     }
     // Sinks before new accounts, so that they receive those accounts from the beginning.
     for (const sink of sinks) await registerSink(table, log, sink, [...known, cellLog(region)]);
-    for (const { id, pollIntervalSeconds, events } of declared) {
-      const polling = { secretRef: id, pollIntervalSeconds, paused: false };
+    for (const { id, clientId, pollIntervalSeconds, events } of declared) {
+      const polling = {
+        secretRef: id,
+        pollIntervalSeconds,
+        paused: false,
+        clientHash: hashClientId(clientId),
+      };
       const account = { region, account: id, ...polling, events: withEventDefaults(events) };
       await registerAccount(table, log, account, { now, epoch: newEpoch(now) });
       if (options.exclusive) await breakClaim(table, account, now);
@@ -87,6 +93,9 @@ export async function reconcile(options: HostOptions, accounts: AccountDeps): Pr
         await registerAccount(table, log, { ...account, paused: true }, { now, epoch: newEpoch(now) });
       }
     }
+    const active = (await listAccounts(table, region, MAX_ACCOUNTS)).filter(({ paused }) => !paused);
+    const warnings = new Set(active.map((account) => warnOfSharedCredentials(account, active)));
+    for (const warning of warnings) if (warning !== undefined) options.onWarning?.(warning);
     for (const item of await table.query({ pk: sinkPk(region) })) {
       const sink = toSink(item);
       if (options.exclusive) await breakLease(table, sink);

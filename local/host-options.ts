@@ -36,6 +36,8 @@ export interface HostOptions {
   readonly onDrain?: (report: DrainReport) => void;
   /** Called after a run of the sender that had work. */
   readonly onSend?: (report: SendReport) => void;
+  /** Called at the start for each warning about the configuration. */
+  readonly onWarning?: (message: string) => void;
   /** Called for a failure of a loop. The next tick retries. */
   readonly onFault: (what: string, cause: unknown) => void;
 }

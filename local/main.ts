@@ -108,6 +108,7 @@ async function main(): Promise<void> {
     exclusive: config.dynamodbEndpoint === undefined,
     ...demo?.host,
     onGrowth: (ref) => printer.grew(ref),
+    onWarning: (message) => console.error(`Warning: ${message}`),
     onFault: (what, cause) => {
       if (!ending) console.error(`Could not ${what}: ${cause instanceof Error ? cause.message : cause}`);
     },

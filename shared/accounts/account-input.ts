@@ -208,6 +208,13 @@ export const AccountRecord = z
   .meta({ id: 'Account' });
 export type AccountRecord = z.infer<typeof AccountRecord>;
 
+/** The response to a new account. */
+export const CreatedAccount = AccountRecord.extend({
+  warnings: z
+    .array(z.string())
+    .describe('Warnings about the account, such as other accounts with the same credentials.'),
+}).meta({ id: 'CreatedAccount' });
+
 /** One step of a test. */
 export const TestStep = z
   .object({

@@ -42,6 +42,8 @@ export interface Account extends AccountRef {
    * settings upstream (epoch ms). Absent if the user is not notified.
    */
   readonly ownUserSince?: number;
+  /** Hash of the client id, to find accounts with the same credentials. Absent if the client id is not known. */
+  readonly clientHash?: string;
   /** Settings of optional events. Absent: all defaults. */
   readonly events?: EventSettings;
 }
@@ -133,6 +135,7 @@ export function toAccount(item: Item): Account {
     ...(item.managed === true ? { managed: true } : {}),
     ...(typeof item.credentialsAt === 'number' ? { credentialsAt: item.credentialsAt } : {}),
     ...(typeof item.ownUserSince === 'number' ? { ownUserSince: item.ownUserSince } : {}),
+    ...(typeof item.clientHash === 'string' ? { clientHash: item.clientHash } : {}),
     ...(events ? { events } : {}),
   };
 }

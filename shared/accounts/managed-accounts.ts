@@ -34,7 +34,14 @@ import {
   NewAccount,
   NewCredentials,
 } from './account-input.ts';
-import { findAccount, makeAccount, type RecordUpdate, toAccount, updateAccountRecord } from './accounts.ts';
+import {
+  findAccount,
+  listAccounts,
+  makeAccount,
+  type RecordUpdate,
+  toAccount,
+  updateAccountRecord,
+} from './accounts.ts';
 import type { AccountSecrets } from './credentials.ts';
 import {
   beginDeletion,
@@ -44,6 +51,7 @@ import {
   workOffDeletions,
 } from './deletion.ts';
 import { readEventSettings, toStoredEventSettings, withEventDefaults } from './event-settings.ts';
+import { hashClientId, warnOfSharedCredentials } from './shared-credentials.ts';
 
 /** Dependencies of the account operations. */
 export interface AccountDeps extends DeletionDeps {
@@ -58,23 +66,29 @@ export interface AccountDeps extends DeletionDeps {
   readonly isDeclared?: (ref: AccountRef) => boolean;
 }
 
+/** Result of a creation. */
+export interface CreatedAccount {
+  readonly kind: 'created';
+  readonly account: AccountRecord;
+  readonly warnings: readonly string[];
+}
+
 /** Result of a change. */
 export type ChangedAccount = { readonly kind: 'changed'; readonly account: AccountRecord };
 
 /** Time for which a request works on a deletion before it leaves the rest for later (ms). */
 const DELETE_MS = 10_000;
+/** Maximum number of accounts that a new account's credentials are compared with. */
+const MAX_COMPARED = 10_000;
 const DEFAULT_PAGE = 100;
 const MAX_PAGE = 500;
 
 /**
  * Creates an account. Its first poll is due at once, unless the account starts paused. Given credentials
- * are stored and never returned. If the request is rejected, nothing is registered. Throws `SecretError` if
- * the credentials cannot be stored.
+ * are stored and never returned. If the request is rejected, nothing is registered. `warnings` names other
+ * accounts with the same credentials. Throws `SecretError` if the credentials cannot be stored.
  */
-export async function createAccount(
-  deps: AccountDeps,
-  input: unknown,
-): Promise<{ readonly kind: 'created'; readonly account: AccountRecord } | Rejection> {
+export async function createAccount(deps: AccountDeps, input: unknown): Promise<CreatedAccount | Rejection> {
   const checked = checkInput(NewAccount, input);
   if (checked.kind === 'rejected') return checked;
   const { id, credentials, secretRef = '', pollIntervalSeconds, paused, events } = checked.value;
@@ -88,6 +102,7 @@ export async function createAccount(
   const ref = { region, account: id };
   const isTaken = async () => (await findAccount(table, deps.regions, id)) !== undefined;
   if (await isTaken()) return taken(id);
+  const others = await listAccounts(table, region, MAX_COMPARED);
 
   return locked(deps, ref, async ({ owner }) => {
     if (await isTaken()) return taken(id);
@@ -100,6 +115,7 @@ export async function createAccount(
       ...{ secretRef: kept ?? secretRef, pollIntervalSeconds, paused },
       ...{ managed: true, credentialsAt: at },
       ...(kept === undefined ? {} : { keepsCredentials: true }),
+      ...(credentials ? { clientHash: hashClientId(credentials.clientId) } : {}),
       ...(events ? { events: withEventDefaults(events) } : {}),
     };
     const guard = { check: keys.accountLock(ref), when: [['owner', '=', owner] as const] };
@@ -107,7 +123,10 @@ export async function createAccount(
       return (await isTaken()) ? taken(id) : lockConflict(id);
     }
     const record = await table.get(keys.account(ref));
-    return record ? { kind: 'created', account: toRecord(deps, record) } : changedMeanwhile(id);
+    if (!record) return changedMeanwhile(id);
+    const warning = warnOfSharedCredentials(account, others);
+    const warnings = warning === undefined ? [] : [warning];
+    return { kind: 'created', account: toRecord(deps, record), warnings };
   });
 }
 
@@ -201,7 +220,7 @@ export async function updateAccount(
       const set = {
         ...toSettings(record),
         secretRef,
-        keepsCredentials: undefined,
+        ...{ keepsCredentials: undefined, clientHash: undefined },
         credentialsAt: laterThan(record, deps.now()),
       };
       return { set, atOnce: true };
@@ -252,6 +271,7 @@ export async function rotateCredentials(
     return edit(deps, ref, {}, (before) => ({
       set: {
         ...{ secretRef, keepsCredentials: true, managed: true },
+        clientHash: hashClientId(checked.value.clientId),
         credentialsAt: laterThan(before, deps.now()),
       },
       atOnce: true,

@@ -218,6 +218,7 @@ eachTable('accounts', (makeTable, kind) => {
           ...{ pollIntervalSeconds: 120, paused: false, revision: 1, events: withEventDefaults({}) },
           ...{ createdAt: '2026-03-02T08:00:00.000Z', changedAt: '2026-03-02T08:00:00.000Z' },
         },
+        warnings: [],
       });
       expect(await rig.due()).toEqual(['acme']);
       const kept = await rig.table.get(keys.account(ACME));

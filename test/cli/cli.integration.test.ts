@@ -304,6 +304,17 @@ describe('accounts', () => {
     },
   );
 
+  test('add: warns if another account has the same credentials', async () => {
+    const input = site.bakery.clientSecret;
+    await site.exec(add('one', '--paused'), { input });
+    expect(await site.exec(add('two', '--paused', '--no-test'), { input })).toMatchObject({
+      code: 0,
+      out: 'two was added in us, paused.\n',
+      err: 'Warning: The accounts "one" and "two" in region us have the same credentials: each of them reports the same jobs.\n',
+    });
+    for (const id of ['one', 'two']) await site.run('accounts', 'delete', id, '--yes');
+  });
+
   test('update changes the given event settings, and show prints them', async () => {
     await site.start(add('third', '--paused'), { input: site.bakery.clientSecret }).ended;
     const update = (...more: string[]) => site.run('accounts', 'update', 'third', ...more);

@@ -196,6 +196,20 @@ test('an invalid setting is named, before anything is started', async () => {
   expect(lines).toEqual([`${setup.file}: settling.days must be a number of days.`]);
 });
 
+test('two accounts with the same credentials: one warning that names both, and Jobwire starts', {
+  timeout: 60_000,
+}, async () => {
+  const setup = await configured();
+  const { name, region, clientId, clientSecret } = setup.account;
+  const [first, second] = [name, 'acme-2'].map((id) => ({ id, region, clientId, clientSecret }));
+  setup.write({ accounts: [first, second] });
+  const running = await setup.start();
+  await running.said(/Live events/);
+  expect(running.err()).toBe(
+    'Warning: The accounts "acme" and "acme-2" in region us have the same credentials: each of them reports the same jobs.\n',
+  );
+});
+
 test('an account removed from the configuration is paused and keeps its log', {
   timeout: 60_000,
 }, async () => {

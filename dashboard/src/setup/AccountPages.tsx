@@ -366,11 +366,8 @@ export function NewAccountPage() {
     send: async (body) => {
       const created = await api.post('/v1/accounts', { body });
       void queries.invalidateQueries({ queryKey: ['accounts'], exact: true });
-      showToast(
-        created.paused
-          ? `Account ${created.id} created, paused.`
-          : `Account ${created.id} created. Polling starts now.`,
-      );
+      const started = created.paused ? 'created, paused.' : 'created. Polling starts now.';
+      showToast([`Account ${created.id} ${started}`, ...created.warnings].join(' '));
       navigate(link(accountSetupHref(created.id)));
     },
   });

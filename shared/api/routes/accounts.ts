@@ -5,6 +5,7 @@ import {
   AccountRecord,
   AccountReport,
   AccountUpdate,
+  CreatedAccount,
   CredentialsTest,
   NewAccount,
   NewCredentials,
@@ -106,7 +107,7 @@ export const accountRoutes: readonly Route[] = [
     {
       summary: 'Register an account',
       description:
-        'The first poll is due immediately, unless the account is created paused. Credentials are write-only.',
+        'The first poll is due immediately, unless the account is created paused. Credentials are write-only. If another account of the region has the same credentials, the response contains a warning.',
       allAccounts: true,
       body: NewAccount,
       example: {
@@ -116,8 +117,10 @@ export const accountRoutes: readonly Route[] = [
         pollIntervalSeconds: 120,
       },
       location: ({ id }) => `/v1/accounts/${id}`,
+      answer: { description: 'The new account, with warnings.', schema: CreatedAccount },
     },
     ({ body }, { manage }) => createAccount(manage.accounts, body),
+    ({ account, warnings }) => ({ ...account, warnings }),
   ),
   accounts.get(),
   accounts.update(
