@@ -1,9 +1,11 @@
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { expect, test } from 'vitest';
+import { describe, expect, it, test } from 'vitest';
+import type * as z from 'zod';
 import { problems } from '../shared/api/problems.ts';
 import { parseConfig } from '../shared/config.ts';
 import { catalogue } from '../shared/events/catalogue.ts';
+import { getExample } from '../shared/events/examples.ts';
 
 const readme = readFileSync('README.md', 'utf8');
 
@@ -34,6 +36,16 @@ function toAnchors(text: string): string[] {
       .replace(/[^\p{L}\p{N}_ -]/gu, '')
       .replaceAll(' ', '-'),
   );
+}
+
+/** Returns the names in backticks. */
+function quoted(text: string): string[] {
+  return [...text.matchAll(/`([^`]+)`/g)].map(([, name = '']) => name);
+}
+
+/** Returns the first JSON document in a Markdown text. */
+function readJson(text: string): unknown {
+  return JSON.parse(/```json\n([\s\S]*?)```/.exec(text)?.[1] ?? '');
 }
 
 test('every relative link of every Markdown file leads to an existing file and heading', () => {
@@ -67,15 +79,40 @@ test('the README names eight files from the upstream client to the webhook', () 
   expect(files).toHaveLength(8);
 });
 
-test("the README lists exactly the event types, with the catalogue's descriptions", () => {
-  const rows = [
-    ...readme.matchAll(
-      /^\| `((?:job|account|status|order_group|upstream|endpoint|jobwire)\.[a-z_]+)` \| (.*) \|$/gm,
-    ),
-  ];
-  expect(Object.fromEntries(rows.map(([, type, when]) => [type, when]))).toEqual(
-    Object.fromEntries(Object.entries(catalogue).map(([type, { when }]) => [type, when])),
+describe('docs/events.md', () => {
+  const text = readFileSync('docs/events.md', 'utf8');
+  const rows = [...text.matchAll(/^\| `([a-z_]+\.[a-z_]+)` \| (.*) \| (.*) \| (\[.*) \|$/gm)].map(
+    ([, type = '', when, data = '']) => ({ type, when, data: quoted(data) }),
   );
+
+  it("lists exactly the event types, with the catalogue's descriptions and fields", () => {
+    expect(rows).toEqual(
+      Object.entries(catalogue).map(([type, { when, data }]) => ({
+        type,
+        when,
+        data: Object.entries<z.ZodType>(data.shape).flatMap(([name, value]) => {
+          if (name === 'changes')
+            return Object.keys((value as z.ZodObject).shape).map((field) => `changes.${field}`);
+          const isCommon =
+            ['region', 'job', 'observed'].includes(name) ||
+            (name === 'account' && !type.startsWith('endpoint.'));
+          return isCommon ? [] : [name];
+        }),
+      })),
+    );
+  });
+
+  it('describes every field', () => {
+    const [, fields = ''] = text.split('## Fields');
+    const described = [...fields.matchAll(/^\| (`.*?) \|/gm)].flatMap(([, names = '']) => quoted(names));
+    for (const { type, data } of rows) {
+      for (const field of data) expect(described, `${field} of ${type}`).toContain(field);
+    }
+  });
+
+  it('contains the example of job.dispatched', () => {
+    expect(readJson(text)).toEqual(getExample('job.dispatched'));
+  });
 });
 
 test('the guide to the API lists exactly the kinds of problems, with their status and meaning', () => {
