@@ -130,17 +130,13 @@ export const events = {
 /** Returns a function that prints an event, given the text of its envelope: as a JSON line or as a readable line. */
 export function eventPrinter({ out }: Context): (text: string) => void {
   const terminal = createTerminal(out.stdout);
-  let day = new Date().toDateString();
   return (text) => {
     // The envelope is printed as received, so that stored output has the logged bytes.
     if (out.json) return out.line(escapeControls(text));
     const event = JSON.parse(text) as JobEvent;
-    const on = new Date(event.time).toDateString();
-    if (on !== day) out.line(out.paint('dim', `— ${new Date(event.time).toLocaleDateString('sv')} —`));
-    day = on;
     out.progress();
     terminal.event(event);
-    if (out.verbose) out.line(out.paint('dim', `          ${clean(event.id)}`));
+    if (out.verbose) out.line(out.paint('dim', `${''.padEnd(20)} ${clean(event.id)}`));
   };
 }
 

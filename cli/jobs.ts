@@ -48,8 +48,12 @@ export const jobs = {
         [
           { name: 'JOB', value: ({ jobNumber }) => jobNumber, right: true },
           { name: 'STATUS', value: ({ status }) => status },
-          { name: 'DUE', value: formatDue, style: ({ mustDate }) => (mustDate ? 'bold' : undefined) },
-          { name: 'DISPATCHED', value: ({ dateOut }) => dateOut?.slice(0, 10) },
+          {
+            name: 'DUE',
+            value: ({ dateDue }) => dateDue,
+            style: ({ mustDate }) => (mustDate ? 'bold' : undefined),
+          },
+          { name: 'DISPATCHED', value: ({ dateOut }) => dateOut },
           { name: 'ORDER', value: ({ orderNumber }) => orderNumber, long: true },
           { name: 'GROUP', value: ({ orderGroup }) => orderGroup, long: true },
           { name: 'STATE', value: formatState, style: ({ outcome }) => (outcome ? 'dim' : undefined) },
@@ -121,10 +125,6 @@ export const jobs = {
 function parseDay(flag: string, text: string | undefined): string | undefined {
   if (text === undefined || (/^\d{4}-\d\d-\d\d$/.test(text) && !Number.isNaN(Date.parse(text)))) return text;
   throw new UsageError(`--${flag} must be a day (YYYY-MM-DD).`);
-}
-
-function formatDue({ dateDue }: JobEntry): string | undefined {
-  return dateDue?.slice(0, 16).replace('T', ' ');
 }
 
 /** Returns the tracking state of a job. */

@@ -1,6 +1,6 @@
 /** Output of the CLI: text or JSON on stdout, notes and progress on stderr. */
 import { stripVTControlCharacters, styleText } from 'node:util';
-import { plain } from '../local/terminal.ts';
+import { formatTime, plain } from '../local/terminal.ts';
 
 export { count } from '../local/terminal.ts';
 
@@ -64,9 +64,9 @@ export interface Output {
   /** Prints a line on stderr that the next one replaces. Only on a terminal. Without text, removes the line. */
   progress(text?: string): void;
   paint(style: Style, text: string): string;
-  /** Returns the age of a time on a terminal, and the exact time elsewhere. */
+  /** Returns a time, or `–` if there is none. For tables. */
   when(at: Time): string;
-  /** Returns the exact time, and on a terminal also its age. */
+  /** Returns a time, on a terminal also its age, or `null` if there is none. */
   exactly(at: Time): string | null;
 }
 
@@ -175,13 +175,12 @@ export function createOutput(options: {
     },
     when(at) {
       const ms = toMs(at);
-      if (ms === undefined) return '–';
-      return terminal ? formatAge(ms - now()) : new Date(ms).toISOString();
+      return ms === undefined ? EMPTY : formatTime(ms);
     },
     exactly(at) {
       const ms = toMs(at);
       if (ms === undefined) return null;
-      const exact = new Date(ms).toISOString();
+      const exact = formatTime(ms);
       return terminal ? `${exact} (${formatAge(ms - now())})` : exact;
     },
   };

@@ -396,7 +396,7 @@ function reportReceiver({ receiver }: Demo): void {
     const rejected = receiver.rejected === 0 ? '' : `, ${receiver.rejected} rejected`;
     terminal.line(
       terminal.dim(
-        `${''.padEnd(9)}webhook receiver: ${reported} deliveries with verified signature${rejected}`,
+        `${''.padEnd(21)}webhook receiver: ${reported} deliveries with verified signature${rejected}`,
       ),
     );
   }, 5_000);

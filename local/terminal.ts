@@ -27,7 +27,7 @@ export function createTerminal(stream: NodeJS.WriteStream): Terminal {
       const { region, account } = event.data;
       const [, job = ''] = /^jobs\/(\d+)$/.exec(event.subject ?? '') ?? [];
       const columns = [
-        paint('dim', new Date(event.time).toLocaleTimeString('en-GB')),
+        paint('dim', formatTime(event.time)),
         cut(account === undefined ? region : `${region}/${account}`, getAccountWidth(stream)).padEnd(
           ACCOUNT_WIDTH,
         ),
@@ -39,7 +39,7 @@ export function createTerminal(stream: NodeJS.WriteStream): Terminal {
     },
     caught({ channel, from, to, subject, preview, at }) {
       const columns = [
-        paint('dim', new Date(at).toLocaleTimeString('en-GB')),
+        paint('dim', formatTime(at)),
         cut(plain(from.name ?? from.address), ACCOUNT_WIDTH).padEnd(ACCOUNT_WIDTH),
         ''.padEnd(7),
         paint('blue', (channel === 'sms' ? 'SMS' : 'e-mail').padEnd(24)),
@@ -52,7 +52,7 @@ export function createTerminal(stream: NodeJS.WriteStream): Terminal {
 
 /** Minimum width of the account column. On a wide terminal it takes the width that other columns do not need. */
 const ACCOUNT_WIDTH = 22;
-const OTHER_COLUMNS = 83;
+const OTHER_COLUMNS = 95;
 
 function getAccountWidth({ isTTY, columns }: NodeJS.WriteStream): number {
   return isTTY ? Math.max(ACCOUNT_WIDTH, (columns || 80) - OTHER_COLUMNS) : Number.POSITIVE_INFINITY;
@@ -157,6 +157,11 @@ function formatValue(value: unknown): string {
 function formatParcels(entries: readonly Parcel[] | undefined, before = ''): string {
   if (!entries || entries.length === 0) return '';
   return before + entries.map(({ number, link }) => plain(number ?? link)).join(', ');
+}
+
+/** Formats a time (ISO text, or epoch ms) as the terminal output and the CLI show all times: ISO 8601 in UTC, to the second. */
+export function formatTime(at: string | number): string {
+  return `${new Date(at).toISOString().slice(0, -'.000Z'.length)}Z`;
 }
 
 /** Returns a number with its noun: `1 account`, `2 accounts`. */

@@ -1,4 +1,4 @@
-/** Times in the viewer's time zone, with the exact time in the tooltip. */
+/** All formats of times in the dashboard: in the viewer's time zone, with the exact time in the tooltip. */
 import { useSyncExternalStore } from 'react';
 import { subscribeToClock } from './stream-hooks.ts';
 
@@ -24,6 +24,14 @@ const day = new Intl.DateTimeFormat(undefined, {
   day: 'numeric',
   timeZone: 'UTC',
 });
+const plainDay = new Intl.DateTimeFormat(undefined, { month: 'short', day: 'numeric', timeZone: 'UTC' });
+const wall = new Intl.DateTimeFormat(undefined, {
+  weekday: 'short',
+  month: 'short',
+  day: 'numeric',
+  hour: '2-digit',
+  minute: '2-digit',
+});
 const year = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeZone: 'UTC' });
 
 const ZONE = new Intl.DateTimeFormat().resolvedOptions().timeZone;
@@ -31,6 +39,16 @@ const ZONE = new Intl.DateTimeFormat().resolvedOptions().timeZone;
 /** Returns the tooltip of a time: in the viewer's time zone to the second, and in UTC to the millisecond. */
 export function formatExactTime(at: string): string {
   return `${whole.format(Date.parse(at))} (${ZONE})\n${new Date(at).toISOString()}`;
+}
+
+/** Formats the current time (epoch ms) for a wall display: weekday, day, hours and minutes. */
+export function formatWallClock(atMs: number): string {
+  return wall.format(atMs);
+}
+
+/** Formats a calendar day (YYYY-MM-DD) without its year; not converted. */
+export function formatDay(text: string): string {
+  return plainDay.format(Date.parse(text));
 }
 
 /** Formats a relative time: `just now`, `40 s ago`, `2 min ago`, `3 h ago`, `5 days ago`, `in 3 min`. */

@@ -47,7 +47,15 @@ function icon(...paths) {
 const formatName = ({ name, address }) => name || address;
 /** Reports whether a sender has only a number. */
 const isNumber = ({ address }) => address.startsWith('+');
-const formatTime = (at) => new Date(at).toLocaleTimeString('en-GB');
+/** Formats of times: in the user's language and time zone, as in the dashboard. */
+const clock = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit', second: '2-digit' });
+const whole = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
+const createTime = (at, format = clock) =>
+  createElement(
+    'time',
+    { dateTime: at, title: `${whole.format(Date.parse(at))}\n${at}` },
+    format.format(Date.parse(at)),
+  );
 /** Reports whether the user prefers reduced motion. */
 const prefersReducedMotion = () => matchMedia('(prefers-reduced-motion: reduce)').matches;
 const isWide = () => matchMedia('(min-width: 761px)').matches;
@@ -77,7 +85,7 @@ function createItem(message) {
       { className: 'who' },
       isNumber(from) ? `To ${formatName(to)}` : `${formatName(from)} to ${formatName(to)}`,
     ),
-    createElement('time', { dateTime: at, title: new Date(at).toLocaleString() }, formatTime(at)),
+    createTime(at),
     createElement(
       'span',
       { className: 'subject' },
@@ -363,7 +371,7 @@ function showMail(message) {
       ...fact('To', ...formatParty(to)),
       ...fact(
         'Received',
-        new Date(at).toLocaleString(),
+        createTime(at, whole),
         repeat ? ' ' : '',
         repeat ? createElement('span', { className: 'tag' }, 'repeated') : '',
       ),
@@ -503,12 +511,7 @@ function createBubble(message, currentId) {
     'li',
     id === currentId ? { 'aria-current': 'true' } : {},
     createElement('p', { className: 'bubble' }, ...withLinks(text)),
-    createElement(
-      'p',
-      { className: 'meta' },
-      createElement('time', { dateTime: at }, formatTime(at)),
-      `${parts}`,
-    ),
+    createElement('p', { className: 'meta' }, createTime(at), `${parts}`),
   );
 }
 

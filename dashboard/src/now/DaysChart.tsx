@@ -3,13 +3,12 @@ import { BarChart } from '@mantine/charts';
 import '@mantine/charts/styles.layer.css';
 import { memo } from 'react';
 import type { Rollup } from '../../../client/index.ts';
-
-const short = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short', timeZone: 'UTC' });
+import { formatDay } from '../times.tsx';
 
 /** Two bars per day. */
 export default memo(function DaysChart({ days }: { readonly days: readonly Rollup[] }) {
   const data = days.map(({ day, created, dispatched }) => ({
-    ...{ day: short.format(Date.parse(day)), Created: created, Dispatched: dispatched },
+    ...{ day: formatDay(day), Created: created, Dispatched: dispatched },
   }));
   return (
     <div role="img" aria-label={describe(days)}>

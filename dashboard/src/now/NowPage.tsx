@@ -6,6 +6,7 @@ import { Link } from 'wouter';
 import { Empty, Page } from '../components.tsx';
 import { useSession } from '../session.ts';
 import { useNow } from '../stream-hooks.ts';
+import { formatWallClock } from '../times.tsx';
 import { useHref, useParams, useRegion } from '../urls.ts';
 import { Days } from './Days.tsx';
 import css from './NowPage.module.css';
@@ -117,14 +118,6 @@ function WallDisplayToggle() {
   );
 }
 
-const clock = new Intl.DateTimeFormat(undefined, {
-  weekday: 'short',
-  day: 'numeric',
-  month: 'short',
-  hour: '2-digit',
-  minute: '2-digit',
-});
-
 function Clock() {
-  return <span className={css.clock}>{clock.format(useNow(1_000))}</span>;
+  return <span className={css.clock}>{formatWallClock(useNow(1_000))}</span>;
 }
