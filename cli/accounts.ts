@@ -17,6 +17,11 @@ function getState({ paused, status }: ListedAccount): string {
   return paused ? 'paused' : (status?.state ?? 'registered');
 }
 
+/** Options that name the location of a client secret. */
+export const CLIENT_SECRET = {
+  'client-secret-file': { value: 'FILE', about: 'File that contains the client secret' },
+  'client-secret-env': { value: 'NAME', about: 'Environment variable that contains the client secret' },
+} as const satisfies Flags;
 const CREDENTIALS = {
   'client-id': {
     value: 'ID',
@@ -24,19 +29,21 @@ const CREDENTIALS = {
     required: true,
     field: 'clientId',
   },
-  'client-secret-file': { value: 'FILE', about: 'File that contains the client secret' },
-  'client-secret-env': { value: 'NAME', about: 'Environment variable that contains the client secret' },
+  ...CLIENT_SECRET,
 } as const satisfies Flags;
 const SECRET_NOTE =
   'The client secret is read from stdin, a file or an environment variable. On a terminal, the command prompts for it. It is not accepted as an argument, because process lists show arguments.';
 
-async function readCredentials(context: Context, flags: FlagValues<typeof CREDENTIALS>) {
-  const clientSecret = await readSecret(context, 'The client secret', {
+/** Reads a client secret from where the options say. */
+export const readClientSecret = (context: Context, flags: FlagValues<typeof CLIENT_SECRET>) =>
+  readSecret(context, 'The client secret', {
     flag: 'client-secret',
     file: flags['client-secret-file'],
     variable: flags['client-secret-env'],
   });
-  return { clientId: flags['client-id'], clientSecret };
+
+async function readCredentials(context: Context, flags: FlagValues<typeof CREDENTIALS>) {
+  return { clientId: flags['client-id'], clientSecret: await readClientSecret(context, flags) };
 }
 
 export const accounts = {
@@ -367,7 +374,8 @@ function listEventSettings(events: EventSettings): [string, string | null][] {
 
 const STEP_NAMES: Record<string, string> = { token: 'Token', identity: 'Identity', page: 'Job page' };
 
-function printSteps({ out }: Context, report: TestReport): void {
+/** Prints the steps of a credentials test. */
+export function printSteps({ out }: Context, report: TestReport): void {
   for (const { step, ok, message, ms } of report.steps) {
     const mark = ok ? out.paint('green', 'ok  ') : out.paint('red', 'fail');
     const took = typeof ms === 'number' ? out.paint('dim', ` (${Math.round(ms)} ms)`) : '';

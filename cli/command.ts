@@ -109,7 +109,7 @@ export class KeyError extends Error {
   override readonly name = 'KeyError';
 }
 
-/** Ctrl-C was pressed at a prompt. */
+/** Ctrl-C or Ctrl-D was pressed at a prompt. */
 export class InterruptedError extends Error {
   override readonly name = 'InterruptedError';
 }

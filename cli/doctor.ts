@@ -126,7 +126,7 @@ function readConfig(path: string, env: Context['env']): ConfigFile {
     };
   }
   try {
-    const config = parseConfig(raw, env);
+    const config = parseConfig(raw, env, dirname(path));
     const { accounts, endpoints, regions } = config;
     const message = `${count(Object.keys(regions).length, 'region')}, ${count(accounts.length, 'account')}, ${count(endpoints.length, 'endpoint')}.`;
     return { ...places, config, checks: [{ check, state: 'ok', message }] };

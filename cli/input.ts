@@ -96,7 +96,7 @@ export async function readSecret(
   }
   if (file !== undefined) return readSecretFile(`${flag}-file`, file);
   if (variable !== undefined) return readSecretVariable(`${flag}-env`, variable, env);
-  if (stdin.isTTY) return validateSecret(what, await promptSilently(stdin, `${what}: `));
+  if (stdin.isTTY) return validateSecret(what, await prompt(stdin, `${what}: `, 'silent'));
   let text = '';
   for await (const chunk of stdin.setEncoding('utf8')) {
     text += chunk;
@@ -115,24 +115,29 @@ function validateSecret(where: string, text: string): string {
   return secret;
 }
 
-/** Prompts on stderr without echo. Throws {@link InterruptedError} on Ctrl-C. */
-function promptSilently(stdin: NodeJS.ReadStream, question: string): Promise<string> {
+/** Prompts on stderr, with or without echo. Throws {@link InterruptedError} on Ctrl-C and Ctrl-D. */
+export function prompt(
+  stdin: NodeJS.ReadStream,
+  question: string,
+  echo: 'visible' | 'silent',
+): Promise<string> {
   const silent = new Writable({ write: (_chunk, _encoding, done) => done() });
-  const lines = createInterface({ input: stdin, output: silent, terminal: true });
+  const output = echo === 'visible' ? process.stderr : silent;
+  const lines = createInterface({ input: stdin, output, terminal: true, prompt: question });
   // The terminal no longer echoes from here on.
-  process.stderr.write(question);
+  if (echo === 'silent') process.stderr.write(question);
+  else lines.prompt();
+  let answered = false;
   return new Promise((resolve, reject) => {
     // The terminal is in raw mode, so Ctrl-C is a character and not a signal.
-    lines.on('SIGINT', () => {
-      process.stderr.write('\n');
-      // Must precede closing the prompt, which would otherwise yield an empty line.
-      reject(new InterruptedError());
-      lines.close();
+    lines.on('SIGINT', () => lines.close());
+    lines.on('close', () => {
+      process.stderr.write(echo === 'silent' || !answered ? '\n' : '');
+      if (!answered) reject(new InterruptedError());
     });
-    lines.on('close', () => resolve(''));
     lines.on('line', (line) => {
+      answered = true;
       resolve(line);
-      process.stderr.write('\n');
       lines.close();
     });
   });

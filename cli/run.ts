@@ -1,7 +1,7 @@
 /** Runs a command line and prints errors. Returns the exit code. */
 
 import { ApiError, createClient, UnreachableError } from '../client/index.ts';
-import { accounts } from './accounts.ts';
+import { accounts, CLIENT_SECRET } from './accounts.ts';
 import {
   type Commands,
   type Context,
@@ -28,6 +28,28 @@ const INTERRUPTED = 130;
 
 /** All commands. Large modules are loaded when a command needs them. */
 export const commands: Commands = {
+  init: command({
+    about:
+      'Writes the configuration of a self-hosted Jobwire for a first account. Tests the credentials first, and writes nothing if the test fails.',
+    more: 'On a terminal, the command prompts for everything that the options do not contain. The client secret is never an option, because process lists show arguments. It is read from stdin, or from a file or an environment variable to which the configuration then refers. A secret from stdin or a prompt is stored beside the configuration, in a file that only you can read.',
+    args: [],
+    flags: {
+      config: { value: 'FILE', about: 'Configuration file to write. Default: jobwire.json' },
+      account: { value: 'ID', about: 'Id of the account in Jobwire. You choose it' },
+      region: { value: 'REGION', about: 'Region of the account in the ordering API, such as us' },
+      'base-url': { value: 'URL', about: 'Base URL of the ordering API in this region' },
+      'auth-url': { value: 'URL', about: 'URL of the server that issues its tokens' },
+      realm: { value: 'NAME', about: 'Realm on that server. Default: the region' },
+      'client-id': { value: 'ID', about: 'Client id of the account’s credentials' },
+      ...CLIENT_SECRET,
+      force: { about: 'Replace existing files' },
+      'no-test': { about: 'Skip the test of the credentials' },
+    },
+    example:
+      'init --account acme --region us --base-url https://orders.example.com/api --auth-url https://login.example.com --client-id acme-api < secret.txt',
+    local: true,
+    run: async (context, _args, flags) => (await import('./init.ts')).init(context, flags),
+  }),
   start: command({
     about: 'Starts a self-hosted Jobwire: a demo, or your own accounts with --config.',
     more: 'Requires Node 24. On an older Node, npm install node@24 adds the required version next to jobwire.',

@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { Server } from 'node:http';
+import { dirname } from 'node:path';
 import { parseArgs } from 'node:util';
 import { createAdaptorServer, type HttpBindings } from '@hono/node-server';
 import { listAccounts } from '../shared/accounts/accounts.ts';
@@ -239,7 +240,7 @@ function readConfig(path: string): Config {
   }
   const raw = parseConfigText(path, text);
   try {
-    return parseConfig(raw, process.env);
+    return parseConfig(raw, process.env, dirname(path));
   } catch (cause) {
     if (cause instanceof ConfigError) throw new ConfigError(`${path}: ${cause.message}`, { cause });
     throw cause;

@@ -2,6 +2,8 @@
  * The configuration file of a self-hosted Jobwire: its schema, and one clear error message if it is invalid.
  */
 import { createPrivateKey } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
 import { type ParseError, parse, printParseErrorCode } from 'jsonc-parser';
 import * as z from 'zod';
 import { EventSettingsUpdate } from './accounts/event-settings.ts';
@@ -23,7 +25,11 @@ import {
 /** Name of the document in error messages. */
 const WHOLE = 'The configuration';
 
-const httpUrl = z.url({ protocol: /^https?$/, error: 'must be a URL that begins with http:// or https://' });
+/** The URL of a server. */
+export const httpUrl = z.url({
+  protocol: /^https?$/,
+  error: 'must be a URL that begins with http:// or https://',
+});
 const seconds = z.number('must be a number of seconds').positive('must be more than 0');
 const STREAMS_RULE = `must be an integer from 1 to ${MAX_SLOTS_PER_KEY}`;
 const text = (what: string) => z.string(`must be ${what}`).min(1, `must be ${what}`);
@@ -253,13 +259,15 @@ export function parseConfigText(path: string, text: string): unknown {
   throw new ConfigError(`${path} is not JSON: ${problem} at ${place}.`);
 }
 
+type Environment = Readonly<Record<string, string | undefined>>;
+
 /**
- * Validates a configuration as read from JSON. Text values `env:NAME` are first replaced from the
- * environment. Throws {@link ConfigError} for the first error. Values are never quoted, because they may be
- * secrets.
+ * Validates a configuration as read from JSON. Text values `env:NAME` are first replaced from the environment, and `file:PATH` with the
+ * text of a file without its final line break. Relative paths start at `folder`, which is the folder of the configuration file (default:
+ * the working directory). Throws {@link ConfigError} for the first error. Values are never quoted, because they may be secrets.
  */
-export function parseConfig(raw: unknown, env: Readonly<Record<string, string | undefined>>): Config {
-  const result = schema.safeParse(fromEnvironment(raw, env, []), { reportInput: true });
+export function parseConfig(raw: unknown, env: Environment, folder = '.'): Config {
+  const result = schema.safeParse(resolveReferences(raw, env, folder, []), { reportInput: true });
   if (result.success) return result.data;
   const [issue] = result.error.issues;
   const more = result.error.issues.length - 1;
@@ -267,26 +275,37 @@ export function parseConfig(raw: unknown, env: Readonly<Record<string, string | 
   throw new ConfigError(`${formatIssue(issue, WHOLE)}${rest}.`, { cause: result.error });
 }
 
-function fromEnvironment(
+function resolveReferences(
   value: unknown,
-  env: Readonly<Record<string, string | undefined>>,
+  env: Environment,
+  folder: string,
   path: readonly (string | number)[],
 ): unknown {
-  if (typeof value === 'string' && value.startsWith('env:')) {
-    const name = value.slice('env:'.length);
-    const found = env[name];
-    if (found === undefined || found === '') {
-      throw new ConfigError(
-        `${pathText(path, WHOLE)} is to be read from the environment variable ${name}, which is not set.`,
-      );
-    }
-    return found;
-  }
-  if (Array.isArray(value)) return value.map((entry, at) => fromEnvironment(entry, env, [...path, at]));
+  const next = (entry: unknown, key: string | number) =>
+    resolveReferences(entry, env, folder, [...path, key]);
+  if (typeof value === 'string') return resolveReference(value, env, folder, pathText(path, WHOLE));
+  if (Array.isArray(value)) return value.map(next);
   if (typeof value === 'object' && value !== null) {
-    return Object.fromEntries(
-      Object.entries(value).map(([key, entry]) => [key, fromEnvironment(entry, env, [...path, key])]),
-    );
+    return Object.fromEntries(Object.entries(value).map(([key, entry]) => [key, next(entry, key)]));
   }
   return value;
+}
+
+function resolveReference(value: string, env: Environment, folder: string, field: string): string {
+  if (value.startsWith('env:')) {
+    const name = value.slice('env:'.length);
+    const found = env[name];
+    if (found) return found;
+    throw new ConfigError(`${field} is to be read from the environment variable ${name}, which is not set.`);
+  }
+  if (!value.startsWith('file:')) return value;
+  const file = resolve(folder, value.slice('file:'.length));
+  try {
+    return readFileSync(file, 'utf8').replace(/\r?\n$/, '');
+  } catch (cause) {
+    const { code = 'unknown error' } = cause as NodeJS.ErrnoException;
+    throw new ConfigError(`${field} is to be read from the file ${file}, which can’t be read (${code}).`, {
+      cause,
+    });
+  }
 }

@@ -1,5 +1,8 @@
 import { generateKeyPairSync } from 'node:crypto';
-import { describe, expect, test } from 'vitest';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, test } from 'vitest';
 import { ConfigError, parseConfig, parseConfigText } from '../shared/config.ts';
 import { newSigningSecret } from '../shared/delivery/signing-secrets.ts';
 
@@ -199,5 +202,38 @@ describe('the text of a configuration file', () => {
     expect(() => parseConfigText('jobwire.json', text)).toThrow(
       new ConfigError(`jobwire.json is not JSON: ${problem}.`),
     );
+  });
+});
+
+describe('references', () => {
+  const configWith = (clientSecret: string) => ({
+    ...withEndpoint({}),
+    accounts: [{ id: 'acme', region: 'us', clientId: 'c', clientSecret }],
+  });
+  const folder = mkdtempSync(join(tmpdir(), 'jobwire-config-'));
+  afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+  test('file: is replaced with the text of the file, without its final line break, relative to the given folder', () => {
+    writeFileSync(join(folder, 'acme.secret'), 'from a file\n');
+    for (const path of ['acme.secret', join(folder, 'acme.secret')]) {
+      const [account] = parseConfig(configWith(`file:${path}`), {}, folder).accounts;
+      expect(account?.clientSecret).toBe('from a file');
+    }
+  });
+
+  test('a missing variable and an unreadable or empty file are reported with the field', () => {
+    const reject = (reference: string) => () => parseConfig(configWith(reference), {}, folder);
+    writeFileSync(join(folder, 'empty'), '\n');
+    expect(reject('env:NOT_SET')).toThrow(
+      new ConfigError(
+        'accounts[0].clientSecret is to be read from the environment variable NOT_SET, which is not set.',
+      ),
+    );
+    expect(reject('file:none')).toThrow(
+      new ConfigError(
+        `accounts[0].clientSecret is to be read from the file ${join(folder, 'none')}, which can’t be read (ENOENT).`,
+      ),
+    );
+    expect(reject('file:empty')).toThrow(/^accounts\[0\]\.clientSecret must be the client secret /);
   });
 });

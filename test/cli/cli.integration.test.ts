@@ -2,7 +2,7 @@
  * The built CLI `jobwire` against a real Jobwire: requests, output and exit codes.
  * One file: its tests share the started Jobwire.
  */
-import { execFileSync, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -11,7 +11,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { binary, KEY, startSite, toDocuments } from '../support/cli-site.ts';
-import { cleanEnv, launch } from '../support/command.ts';
+import { cleanEnv, hasScript, launch } from '../support/command.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'jobwire-cli-'));
 const ends: (() => unknown)[] = [() => rmSync(folder, { recursive: true, force: true })];
@@ -589,12 +589,3 @@ test('every command of these groups was successful as a process', () => {
   // To confirm an account requires a quarantine. Above, a process is rejected.
   expect(site.notStarted(['accounts', 'endpoints', 'events', 'jobs', 'keys'])).toEqual(['accounts confirm']);
 });
-
-function hasScript(): boolean {
-  try {
-    execFileSync('script', ['-qec', 'true', '/dev/null'], { stdio: 'ignore' });
-    return process.platform === 'linux';
-  } catch {
-    return false;
-  }
-}

@@ -1,5 +1,5 @@
 /** Programs as processes, and an API that answers as a test says. */
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
@@ -11,6 +11,16 @@ export const cleanEnv: Record<string, string | undefined> = Object.fromEntries(
     ([name]) => !/^(npm_|JOBWIRE_|NO_COLOR|FORCE_COLOR|NODE_OPTIONS)/i.test(name),
   ),
 );
+
+/** Whether `script` can run a program on a pseudo-terminal. */
+export function hasScript(): boolean {
+  try {
+    execFileSync('script', ['-qec', 'true', '/dev/null'], { stdio: 'ignore' });
+    return process.platform === 'linux';
+  } catch {
+    return false;
+  }
+}
 
 /** A command that runs. */
 export interface Running {

@@ -1,0 +1,205 @@
+/** `jobwire init`: tests the credentials of a first account, and writes the configuration for it. */
+import { accessSync, constants, existsSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
+import * as z from 'zod';
+import { NewCredentials, type TestReport } from '../shared/accounts/account-input.ts';
+import { testCredentials } from '../shared/accounts/account-test.ts';
+import { httpUrl } from '../shared/config.ts';
+import { id } from '../shared/validation.ts';
+import { type CLIENT_SECRET, printSteps, readClientSecret } from './accounts.ts';
+import { type Context, type FlagValues, UsageError } from './command.ts';
+import { prompt } from './input.ts';
+import { clean } from './output.ts';
+
+const { clientId, clientSecret } = NewCredentials.shape;
+
+/** Settings in the order of their prompts, by option: the prompt and the rule. */
+const SETTINGS = {
+  account: { ask: 'Id of the account in Jobwire, such as acme', rule: id },
+  region: { ask: 'Region of the ordering API, such as us', rule: id },
+  'base-url': { ask: 'Base URL of the ordering API', rule: httpUrl },
+  'auth-url': { ask: 'URL of the server that issues its tokens', rule: httpUrl },
+  realm: { ask: 'Realm on that server', rule: z.string().min(1, 'must not be empty') },
+  'client-id': { ask: 'Client id', rule: clientId },
+} as const;
+type Setting = keyof typeof SETTINGS;
+type Settings = Record<Setting, string>;
+
+type InitFlags = { readonly [S in Setting]: string | undefined } & FlagValues<typeof CLIENT_SECRET> & {
+    readonly config: string | undefined;
+    readonly force: boolean;
+    readonly 'no-test': boolean;
+  };
+
+/** Asks for the missing settings, tests them and writes the files. Returns 1 if the test fails. */
+export async function init(context: Context, flags: InitFlags): Promise<number | undefined> {
+  const { out, stdin } = context;
+  const path = flags.config ?? 'jobwire.json';
+  const folder = dirname(resolve(path));
+  checkTarget(path, flags.force);
+  const kept = findKeptSecret(flags);
+  const names = Object.keys(SETTINGS) as Setting[];
+  const prompts = stdin.isTTY && (kept === undefined || names.some((name) => flags[name] === undefined));
+
+  let options: Partial<Settings> = Object.fromEntries(names.map((name) => [name, flags[name]]));
+  let settings: Partial<Settings> = {};
+  for (;;) {
+    const given = await readSettings(context, options, settings);
+    const { account, region, realm } = given;
+    const secretPath = join(dirname(path), `${account}.secret`);
+    if (kept === undefined) checkTarget(secretPath, flags.force);
+    const secret = await readClientSecret(context, flags);
+    const problem = findProblem(clientSecret, secret);
+    if (problem !== undefined) throw new UsageError(`The client secret ${problem}.`);
+    const service = { baseUrl: given['base-url'], authUrl: given['auth-url'], realm };
+    const credentials = { clientId: given['client-id'], clientSecret: secret };
+
+    const report = flags['no-test'] ? undefined : await test(context, region, service, credentials);
+    if (report?.ok === false) {
+      out.document(report, () => printSteps(context, report));
+      out.note('Nothing was written. To skip the test, use --no-test.');
+      if (!prompts) return 1;
+      out.note('Correct the settings. Enter keeps a value, and Ctrl-C exits.');
+      settings = given;
+      options = {};
+      continue;
+    }
+
+    if (kept === undefined) write(secretPath, `${secret}\n`, flags.force, 0o600);
+    const config = {
+      dataDir: join(folder, '.jobwire'),
+      regions: { [region]: service },
+      accounts: [
+        {
+          ...{ id: account, region, clientId: credentials.clientId },
+          clientSecret: kept ?? `file:${account}.secret`,
+        },
+      ],
+    };
+    write(path, `${JSON.stringify(config, null, 2)}\n`, flags.force, 0o666);
+    const secretFile = kept === undefined ? secretPath : null;
+    const apiKeyFile = join(config.dataDir, 'api-key');
+    out.document({ config: path, secretFile, apiKeyFile, test: report ?? null }, () => {
+      if (report) printSteps(context, report);
+      printNext(context, { path, secretFile, apiKeyFile, account });
+    });
+    return undefined;
+  }
+}
+
+/** Returns the reference to a secret that stays where it is. `undefined` for one to store. */
+function findKeptSecret(flags: InitFlags): string | undefined {
+  const { 'client-secret-file': file, 'client-secret-env': variable } = flags;
+  if (variable !== undefined) return `env:${variable}`;
+  // A pipe, such as that of a process substitution, does not exist later.
+  const isFile = file !== undefined && statSync(file, { throwIfNoEntry: false })?.isFile();
+  return isFile ? `file:${resolve(file)}` : undefined;
+}
+
+/** Returns the settings: of options, and on a terminal from prompts with the previous values as defaults. */
+async function readSettings(
+  { stdin, out }: Context,
+  options: Partial<Settings>,
+  previous: Partial<Settings>,
+): Promise<Settings> {
+  const names = Object.keys(SETTINGS) as Setting[];
+  const missing = names.filter((name) => name !== 'realm' && options[name] === undefined);
+  if (!stdin.isTTY && missing.length > 0) {
+    const list = missing.map((name) => `--${name}`).join(', ');
+    throw new UsageError(
+      `${list} ${missing.length > 1 ? 'are' : 'is'} missing. Without a terminal, the command does not prompt.`,
+    );
+  }
+  const settings: Partial<Settings> = {};
+  for (const name of names) {
+    const { ask, rule } = SETTINGS[name];
+    const fallback = previous[name] ?? (name === 'realm' ? settings.region : undefined);
+    let value = options[name] ?? (stdin.isTTY ? undefined : fallback);
+    const problem = value === undefined ? undefined : findProblem(rule, value);
+    if (problem !== undefined) throw new UsageError(`--${name} ${problem}.`);
+    while (value === undefined) {
+      const hint = fallback === undefined ? '' : ` [${clean(fallback)}]`;
+      const typed = (await prompt(stdin, `${ask}${hint}: `, 'visible')).trim() || (fallback ?? '');
+      const problem = findProblem(rule, typed);
+      if (problem === undefined) value = typed;
+      else out.note(`The value ${problem}.`);
+    }
+    settings[name] = value;
+  }
+  return settings as Settings;
+}
+
+/** Returns what a value must be, if it is invalid. */
+function findProblem(rule: z.ZodType, value: string): string | undefined {
+  return rule.safeParse(value).error?.issues[0]?.message;
+}
+
+async function test(
+  { out }: Context,
+  region: string,
+  service: { readonly baseUrl: string; readonly authUrl: string; readonly realm: string },
+  credentials: NewCredentials,
+): Promise<TestReport> {
+  out.progress('Testing the credentials …');
+  const services = { [region]: service };
+  const outcome = await testCredentials({ services, now: Date.now }, { region, credentials });
+  out.progress();
+  if (outcome.kind !== 'tested') throw new UsageError(outcome.reason);
+  return outcome.report;
+}
+
+/** Throws {@link UsageError} if a file exists and must be kept, or if its folder is not writable. */
+function checkTarget(path: string, force: boolean): void {
+  if (existsSync(path) && !force) throw existsError(path);
+  try {
+    accessSync(dirname(resolve(path)), constants.W_OK | constants.X_OK);
+  } catch (cause) {
+    throw writeError(path, cause);
+  }
+}
+
+/** Creates a file with this mode. With `force`, replaces an existing one, or a link. */
+function write(path: string, text: string, force: boolean, mode: number): void {
+  try {
+    if (force) rmSync(path, { force: true });
+    writeFileSync(path, text, { flag: 'wx', mode });
+  } catch (cause) {
+    throw (cause as NodeJS.ErrnoException).code === 'EEXIST' ? existsError(path) : writeError(path, cause);
+  }
+}
+
+const existsError = (path: string) =>
+  new UsageError(`${path} exists. To replace it, use --force. To write another file, use --config.`);
+
+function writeError(path: string, cause: unknown): UsageError {
+  const { code = 'unknown error' } = cause as NodeJS.ErrnoException;
+  return new UsageError(`${path} can’t be written (${code}). Choose another file with --config.`, { cause });
+}
+
+function printNext(
+  { out }: Context,
+  files: {
+    readonly path: string;
+    readonly secretFile: string | null;
+    readonly apiKeyFile: string;
+    readonly account: string;
+  },
+): void {
+  const { path, secretFile, apiKeyFile, account } = files;
+  out.line(`Written: ${clean(path)}`);
+  if (secretFile !== null)
+    out.line(`Written: ${clean(secretFile)} (the client secret; only you can read it)`);
+  out.line();
+  out.line('To start Jobwire:');
+  out.line(`  jobwire start --config ${quote(path)}`);
+  out.line();
+  out.line('The first start creates the API key. Then, in another terminal:');
+  out.line(`  export JOBWIRE_API_KEY="$(cat ${quote(apiKeyFile)})"`);
+  out.line(`  jobwire accounts show ${account}`);
+  out.line(`  jobwire events tail --account ${account}`);
+  out.line(`  jobwire endpoints add https://example.com/webhooks --types 'job.*'`);
+}
+
+/** Quotes a path for a shell, if necessary. */
+const quote = (path: string): string =>
+  /^[\w./+@%:,-]+$/.test(path) ? path : `'${path.replaceAll("'", `'\\''`)}'`;
