@@ -3,14 +3,14 @@
 /** A parcel, identified by its number, or by its link if it has no number. */
 export interface TrackingEntry {
   number: string | null;
-  /** Tracking URL. `null`: none provided by the carrier. */
+  /** Tracking URL. `null`: the carrier provides none. */
   link: string | null;
 }
 
 /** The job after the change. Texts written by customers are untrusted: escape them for display. */
 export interface JobSummary {
   jobNumber: number;
-  /** Upstream status name. */
+  /** Status name in the ordering API. */
   status: string | null;
   description: string | null;
   /** Reference set by the customer. Optional and not unique. */
@@ -24,11 +24,11 @@ export interface JobSummary {
   tracking: TrackingEntry[];
 }
 
-/** When the change happened: after `since` and not later than `at`. */
+/** Times between which the change happened: after `since`, and at or before `at`. */
 export interface Observed {
-  /** Time of the upstream response that contains the change. */
+  /** Time of the first response of the ordering API that contains the change. */
   at: string;
-  /** Time of the previous observation of the job, or of the whole list. `null`: none. */
+  /** Last time at which Jobwire observed the job or the list without the change. `null`: there is no such time. */
   since: string | null;
   /** Source of the observation in the ordering API: the list of active jobs, the job detail, or a search. */
   view: 'list' | 'detail' | 'search';
@@ -42,17 +42,17 @@ export interface Change<T> {
 
 /** Every event type with the shape of its data. */
 export interface EventDataByType {
-  /** A job was created after tracking began. */
+  /** A job was created after Jobwire began to observe the account. */
   'job.created': {
     account: string;
     region: string;
     job: JobSummary;
     observed: Observed;
     changes: Record<string, never>;
-    /** Value of `dateIn` upstream. */
+    /** `dateIn` of the job in the ordering API. */
     occurredAt: string | null;
   };
-  /** The status of a job changed in the list, or in the job detail if the job is no longer listed. */
+  /** The status of a job changed. The status is read from the list of active jobs, or from the job detail after the job has left the list. */
   'job.status_changed': {
     account: string;
     region: string;
@@ -62,7 +62,7 @@ export interface EventDataByType {
       status: Change<string | null>;
     };
   };
-  /** The status of one or more lines changed. Lines are only in the job detail, which is fetched less often than the list. So some changes can be missed. */
+  /** The status of one or more lines of a job changed. Only the job detail contains lines, and it is fetched less often than the list. So a status that a line has only for a short time can be missed. */
   'job.line_status_changed': {
     account: string;
     region: string;
@@ -84,16 +84,16 @@ export interface EventDataByType {
     changes: {
       dateOut: Change<string | null>;
     };
-    /** Value of `dateOut` upstream. */
+    /** `dateOut` of the job in the ordering API. */
     occurredAt: string;
-    /** IANA name of the time zone of the job's location: a `dateOut` without an offset is local time there. `null`: not known yet. */
+    /** Time zone of the job's location (IANA name). A `dateOut` without an offset is a local time in this zone. `null`: the time zone is not known yet. */
     zone: string | null;
     /** Whether the job was dispatched after its due time. If the due date has no time of day, the job is due by the end of that day at the production location. `null`: unknown, because the job has no due date, or because the result depends on a time of day or a time zone that is missing. Absent in events recorded by older versions of Jobwire. */
     late?: boolean | null;
-    /** Time from the due time to the dispatch, in seconds. If the dispatch date has no time of day, the shortest possible delay. `null`: not late, or unknown. */
+    /** Time between the due time and the later dispatch, in seconds. If the dispatch date has no time of day, this is the shortest possible delay. `null`: the job was not late, or the delay is unknown. */
     lateBySeconds?: number | null;
   };
-  /** A dispatch was revoked (`dateOut` was cleared, confirmed by the job detail). */
+  /** A dispatch was revoked: `dateOut` was cleared, and the job detail confirmed it. */
   'job.dispatch_revoked': {
     account: string;
     region: string;
@@ -103,7 +103,7 @@ export interface EventDataByType {
       dateOut: Change<string | null>;
     };
   };
-  /** Tracking was added to one or more parcels. One event contains all parcels that were observed at the same time. */
+  /** Tracking numbers or links of one or more parcels were added. One event contains all parcels that were observed at the same time. */
   'job.tracking_added': {
     account: string;
     region: string;
@@ -121,7 +121,7 @@ export interface EventDataByType {
     changes: Record<string, never>;
     tracking: Change<TrackingEntry>[];
   };
-  /** Tracking was removed, confirmed by the job detail. */
+  /** Tracking numbers or links were removed, and the job detail confirmed it. */
   'job.tracking_removed': {
     account: string;
     region: string;
@@ -130,7 +130,7 @@ export interface EventDataByType {
     changes: Record<string, never>;
     tracking: TrackingEntry[];
   };
-  /** The due date changed, or the flag that marks it as mandatory. */
+  /** The due date of a job changed, or the flag `mustDate` changed, which marks the due date as mandatory. */
   'job.due_date_changed': {
     account: string;
     region: string;
@@ -156,7 +156,7 @@ export interface EventDataByType {
       dateOut?: Change<string | null>;
       /** Comments of the job. */
       comments?: Change<string | null>;
-      /** Lines that differ, at most 200 on each side. Only in `from`: removed. Only in `to`: added. In both, with the same `jobLineId`: quantity or comments changed. */
+      /** Changed lines, at most 200 before and 200 after the change. A line only in `from` was removed. A line only in `to` was added. If both contain the same `jobLineId`, the quantity or the comments of this line changed. */
       lines?: Change<Array<{
         jobLineId: number;
         /** `null`: unknown. */
@@ -186,7 +186,7 @@ export interface EventDataByType {
       canEdit: Change<boolean | null>;
     };
   };
-  /** A job was observed undispatched after its due time. Emitted once per due date. */
+  /** The due time of a job has passed, and Jobwire then observed that the job was not dispatched. Emitted once per due date. */
   'job.overdue': {
     account: string;
     region: string;
@@ -197,7 +197,7 @@ export interface EventDataByType {
     dueAt: string;
     zone: string;
   };
-  /** A job is undispatched and its due time is near. The lead time is a setting of the account (`events.dueSoonHours`). Emitted once per due date. */
+  /** The due time of an undispatched job is near. The account setting `events.dueSoonHours` is the number of hours before the due time. Emitted once per due date. */
   'job.due_soon': {
     account: string;
     region: string;
@@ -209,33 +209,33 @@ export interface EventDataByType {
     /** Time zone or offset that was used to interpret the due date. */
     zone: string;
   };
-  /** A listed, undispatched job stayed in one status for a number of working days. The number is a setting of the account (`events.stalledAfterWorkingDays`, `events.stalledByStatus`). Emitted once per stay in a status. */
+  /** An undispatched job in the list of active jobs stayed in one status for a number of working days. The account settings `events.stalledAfterWorkingDays` and `events.stalledByStatus` set this number. Emitted once per stay in a status. */
   'job.stalled': {
     account: string;
     region: string;
     job: JobSummary;
     observed: Observed;
     changes: Record<string, never>;
-    /** Upstream status name. */
+    /** Status name in the ordering API. */
     status: string;
     /** Time of the first observation of the job in this status. The job may have entered the status earlier. */
     inStatusSince: string;
-    /** Number of working days (Monday to Friday) that have passed since then. */
+    /** Number of working days (Monday to Friday) that have passed since `inStatusSince`. */
     workingDays: number;
-    /** Time zone in which working days are counted: that of the location. */
+    /** Time zone in which the working days are counted. It is the time zone of the job's location. */
     zone: string;
   };
-  /** A job entered a status that the account configured as one that needs attention (`events.attentionStatuses`), or was created in it. */
+  /** A job entered a status that needs attention, or was created in one. The account setting `events.attentionStatuses` lists these statuses. */
   'job.needs_attention': {
     account: string;
     region: string;
     job: JobSummary;
     observed: Observed;
     changes: Record<string, never>;
-    /** Upstream status name. */
+    /** Status name in the ordering API. */
     status: string;
   };
-  /** An open job can no longer be cancelled (`isCancelable` changed to `false`). The value is only in the job detail, which is fetched when the job changes in the list, and otherwise once a day. */
+  /** An open job can no longer be cancelled (`isCancelable` changed to `false`). Only the job detail contains this value. It is fetched when the job changes in the list, and otherwise once a day. */
   'job.production_started': {
     account: string;
     region: string;
@@ -260,12 +260,12 @@ export interface EventDataByType {
     job: JobSummary;
     observed: Observed;
     changes: Record<string, never>;
-    /** The cancellation is inferred from absence; the ordering API does not report it. */
+    /** `true`: Jobwire inferred the cancellation from the absence of the job, because the ordering API does not report cancellations. */
     inferred: true;
     /** Status name in the job detail. */
     jobStatus: string | null;
   };
-  /** A job no longer exists in the ordering API: its detail responds with 404, and neither the active nor the closed jobs include it. Two checks some minutes apart had the same result. */
+  /** A job no longer exists in the ordering API: the request for its detail returns 404, and neither the active nor the closed jobs include it. Two checks some minutes apart had the same result. */
   'job.unavailable': {
     account: string;
     region: string;
@@ -294,7 +294,7 @@ export interface EventDataByType {
       invoiceNumber: Change<string | null>;
     };
   };
-  /** The first job of an order group was dispatched while others are open. Emitted once per group, and again only if all dispatches of the group were revoked in between. Not emitted after order_group.dispatched. */
+  /** The first job of an order group was dispatched while other jobs of the group are still open. Emitted once per group, and again only if all dispatches of the group were revoked in between. Not emitted after `order_group.dispatched`. */
   'order_group.partially_dispatched': {
     account: string;
     region: string;
@@ -302,16 +302,16 @@ export interface EventDataByType {
     orderGroup: string;
     /** Numbers of the dispatched jobs of the group, in ascending order. */
     jobs: number[];
-    /** Numbers of its jobs that are not dispatched yet. */
+    /** Numbers of the jobs of the group that are not dispatched yet. */
     openJobs: number[];
-    /** Numbers of its jobs that ended without dispatch: cancelled, unavailable or closed. */
+    /** Numbers of the jobs of the group that ended without dispatch: cancelled, unavailable or closed. */
     excludedJobs: number[];
     /** Number of `jobs`. */
     dispatchedCount: number;
     /** Number of `openJobs`. */
     openCount: number;
   };
-  /** All jobs of an order group are dispatched. Jobs that ended without a dispatch (cancelled, closed or unavailable) are ignored. Emitted again when all are dispatched again after a job was added or a dispatch was revoked, and when an ignored job is dispatched later. */
+  /** All jobs of an order group are dispatched. Jobs that ended without a dispatch (cancelled, closed or unavailable) are ignored. Emitted again in two cases: an ignored job is dispatched later, or all jobs are dispatched again after a job was added or a dispatch was revoked. */
   'order_group.dispatched': {
     account: string;
     region: string;
@@ -321,10 +321,10 @@ export interface EventDataByType {
     jobs: number[];
     /** Numbers of the jobs of the group that ended without dispatch: cancelled, unavailable or closed. */
     excludedJobs: number[];
-    /** Whether the event was emitted before for this group. Since then, a job was added or a dispatch was revoked. */
+    /** `true`: the event was already emitted for this group, and the jobs or dispatches of the group changed after that. */
     repeated: boolean;
   };
-  /** The first complete reading of the list of open jobs is stored. Later changes are emitted as events. */
+  /** Jobwire has stored the first complete reading of the list of active jobs. Later changes are emitted as events. */
   'account.baselined': {
     account: string;
     region: string;
@@ -367,16 +367,16 @@ export interface EventDataByType {
     expectedId: number;
     actualId: number;
   };
-  /** So many jobs disappeared at once that the list may be wrong. During the quarantine, `job.cancelled` and `job.unavailable` are not emitted. */
+  /** So many jobs disappeared from the list of active jobs at once that the list may be wrong. The account is in quarantine: `job.cancelled` and `job.unavailable` are not emitted. */
   'account.quarantined': {
     account: string;
     region: string;
     observed?: Partial<Observed>;
-    /** Number of jobs in the list. */
+    /** Number of jobs in the list of active jobs. */
     openJobs: number;
-    /** Number of missing jobs that seem cancelled or unavailable. */
+    /** Number of missing jobs that seem to be cancelled or unavailable. */
     suspected: number;
-    /** Number of missing jobs whose responses contradict each other. */
+    /** Number of missing jobs for which the responses of the ordering API contradict each other. */
     contradictory: number;
     /** Number of jobs reported as cancelled or unavailable in the last 24 hours. */
     reported: number;
@@ -389,7 +389,7 @@ export interface EventDataByType {
     previousState: 'quarantined' | 'identity_mismatch';
     by: 'automatic' | 'operator';
   };
-  /** A payment of the account was completed. Emitted only if the event setting `payments` of the account is on. */
+  /** A payment of the account was completed. Emitted only if the account setting `events.payments` is `true`. */
   'account.payment_completed': {
     account: string;
     region: string;
@@ -397,21 +397,21 @@ export interface EventDataByType {
     transaction: {
       id: number;
       gatewayType: string | null;
-      /** Upstream status name. */
+      /** Status name in the ordering API. */
       transactionStatus: string | null;
       createdAt: string | null;
       completedAt: string | null;
       cardName: string | null;
-      /** Last four digits after asterisks. */
+      /** Asterisks, followed by the last four digits of the card number. */
       cardNumber: string | null;
       currencySettlement: string | null;
       amountSettlement: number | null;
-      /** What was paid for, such as `JOB` or `CUSTOMER`. */
+      /** Kind of object that was paid for, such as `JOB` or `CUSTOMER`. */
       merchantEntityType: string | null;
       merchantEntityId: number | null;
     };
   };
-  /** A payment of the account failed. Emitted only if the event setting `payments` of the account is on. */
+  /** A payment of the account failed. Emitted only if the account setting `events.payments` is `true`. */
   'account.payment_failed': {
     account: string;
     region: string;
@@ -419,21 +419,21 @@ export interface EventDataByType {
     transaction: {
       id: number;
       gatewayType: string | null;
-      /** Upstream status name. */
+      /** Status name in the ordering API. */
       transactionStatus: string | null;
       createdAt: string | null;
       completedAt: string | null;
       cardName: string | null;
-      /** Last four digits after asterisks. */
+      /** Asterisks, followed by the last four digits of the card number. */
       cardNumber: string | null;
       currencySettlement: string | null;
       amountSettlement: number | null;
-      /** What was paid for, such as `JOB` or `CUSTOMER`. */
+      /** Kind of object that was paid for, such as `JOB` or `CUSTOMER`. */
       merchantEntityType: string | null;
       merchantEntityId: number | null;
     };
   };
-  /** The log of the account was restored from a backup. All events later than the cursor in `after` were lost. Changes that still apply are emitted again, with new ids. Fetch all jobs again. */
+  /** The log of the account was restored from a backup. All events after the cursor in `after` were lost. Changes that still apply are emitted again, with new ids. Receivers must fetch all jobs again. */
   'account.restored': {
     account: string;
     region: string;
@@ -447,7 +447,7 @@ export interface EventDataByType {
     region: string;
     observed: Observed;
     status: string;
-    /** Previous name of the status, if it was renamed upstream. */
+    /** Previous name of the status, if the ordering API renamed it. */
     previousName?: string;
   };
   /** The ordering API fails for the whole region. Emitted once, instead of `account.poll_failing` for each account. */
@@ -455,7 +455,7 @@ export interface EventDataByType {
     region: string;
     /** Time of the first failure. */
     since: string;
-    /** Number of failed polls since `since`. The real number can be higher. */
+    /** Number of failed polls since the first failure. The real number can be higher. */
     failedPolls: number;
     /** Number of affected accounts. The real number can be higher. */
     accounts: number;
@@ -467,7 +467,7 @@ export interface EventDataByType {
     region: string;
     /** Time of the first failure. */
     since: string;
-    /** Time from `since` to the first response, in seconds. */
+    /** Time from the first failure to the first successful response, in seconds. */
     durationSeconds: number;
   };
   /** An endpoint was disabled, because all deliveries failed for days or because it responded with 410. When an operator enables it again, delivery resumes where it stopped. */
@@ -477,7 +477,7 @@ export interface EventDataByType {
     endpoint: string;
     /** Error message. */
     reason: string;
-    /** Start of the failures. `null`: there were no failures. */
+    /** Time of the first failure. `null`: there were no failures. */
     failingSince: string | null;
   };
   /** An endpoint accepts events again after `endpoint.disabled`. */
@@ -500,7 +500,7 @@ export interface EventDataByType {
     /** Sequence number of the last lost event. */
     last: number;
   };
-  /** An endpoint rejected an event on the last attempt. The event is no longer retried. The later events of the job are delivered. */
+  /** An endpoint rejected an event on every attempt. The event is no longer retried. The later events of the job are delivered. */
   'endpoint.event_dead': {
     region: string;
     /** Id of the endpoint, or name of the built-in sink. */

@@ -43,7 +43,7 @@ const secretRef = z
   .min(1, 'must be the name of a secret')
   .max(600, 'must be at most 600 characters')
   .describe(
-    'Reference to the credentials. On AWS: name of a secret with the prefix of the cell, optionally followed by `#` and a JSON key.',
+    'Name of the secret that contains the credentials. On AWS, the name must start with the prefix of the stack. It can be followed by `#` and a JSON key.',
   );
 const region = z.string('must be the name of a region');
 
@@ -53,7 +53,7 @@ const region = z.string('must be the name of a region');
 export const NewAccount = z
   .strictObject({
     id: id.describe('Id of the account in paths, events and cursors.'),
-    region: region.optional().describe('Region of the account. Required if several regions are served.'),
+    region: region.optional().describe('Region of the account. Required if Jobwire serves several regions.'),
     credentials: NewCredentials.optional(),
     secretRef: secretRef.optional(),
     pollIntervalSeconds: interval.default(DEFAULT_INTERVAL_SECONDS),
@@ -85,7 +85,7 @@ export type AccountUpdate = z.infer<typeof AccountUpdate>;
 /** Credentials to test before an account has them. */
 export const CredentialsTest = z
   .strictObject({
-    region: region.optional().describe('Region to test in. Required if several regions are served.'),
+    region: region.optional().describe('Region to test in. Required if Jobwire serves several regions.'),
     credentials: NewCredentials,
   })
   .meta({ id: 'CredentialsTest' });
@@ -115,7 +115,7 @@ export const AccountState = z
     'identity_mismatch',
     'quarantined',
   ])
-  .describe('State of tracking.')
+  .describe('Polling state of the account.')
   .meta({ id: 'AccountState' });
 export type AccountState = z.infer<typeof AccountState>;
 
@@ -125,43 +125,57 @@ const count = z.int().min(0);
 export const AccountReport = z
   .object({
     state: AccountState,
-    lastPollAt: timestamp.nullable().describe('Time of the last poll. `null`: not polled yet.'),
+    lastPollAt: timestamp
+      .nullable()
+      .describe('Time of the last poll. `null`: the account has not been polled yet.'),
     nextPollAt: timestamp
       .nullable()
-      .describe('Due time of the next poll. `null`: not polled until the operator acts.'),
+      .describe(
+        'Time at which the next poll is due. `null`: polling is stopped until an operator resumes it or solves the problem.',
+      ),
     pollMs: z
       .object({
         last: count.describe('Duration of the last poll.'),
-        median: count.describe('Median duration.'),
-        slowest: count.describe('Maximum duration.'),
+        median: count.describe('Median duration of a poll.'),
+        slowest: count.describe('Maximum duration of a poll.'),
       })
       .nullable()
-      .describe('Durations of the last polls, up to 20, in milliseconds. `null`: not polled yet.'),
-    observedThrough: timestamp.nullable().describe('Time up to which all upstream changes are in the log.'),
+      .describe(
+        'Durations of the last polls (at most 20), in milliseconds. `null`: the account has not been polled yet.',
+      ),
+    observedThrough: timestamp
+      .nullable()
+      .describe('All changes made in the ordering API up to this time are in the log.'),
     consecutiveFailures: count.describe('Number of failed polls since the last successful one.'),
-    openJobs: count.nullable().describe('Number of jobs in the upstream list at the last complete poll.'),
-    unreadJobs: count.describe('Number of jobs in the upstream list that could not be read.'),
+    openJobs: count
+      .nullable()
+      .describe('Number of jobs in the list of active jobs at the last complete poll.'),
+    unreadJobs: count.describe('Number of jobs in the list of active jobs that Jobwire could not read.'),
     truncatedJobs: count.describe(
-      'Number of jobs in the upstream list with a text that is too long to be stored. Such a text is shortened and ends in `… [truncated]`.',
+      'Number of active jobs with a text that is too long to store. Jobwire stores the beginning of such a text, followed by `… [truncated]`.',
     ),
-    head: z.string().describe('Cursor of the last event.'),
+    head: z.string().describe('Cursor of the last event in the log.'),
     problem: z
       .string()
       .nullable()
       .describe('Error message of the last poll, if it failed or was incomplete.'),
     missingJobs: z
       .object({
-        pending: count.describe('Number of jobs not yet investigated.'),
+        pending: count.describe('Number of missing jobs that Jobwire has not investigated yet.'),
         suspected: count.describe(
-          'Number of jobs that seem cancelled or unavailable, pending a second confirmation.',
+          'Number of missing jobs that seem to be cancelled or unavailable. A second check must confirm this before an event is emitted.',
         ),
-        contradictory: count.describe('Number of jobs whose responses contradict each other.'),
+        contradictory: count.describe(
+          'Number of missing jobs for which the responses of the ordering API contradict each other.',
+        ),
       })
-      .describe('Number of delisted jobs whose outcome is not yet known.'),
+      .describe(
+        'Numbers of jobs that are missing from the list of active jobs and whose outcome is not yet known.',
+      ),
     quarantinedAt: timestamp
       .nullable()
       .describe(
-        'Start of the quarantine, during which no job is reported as cancelled or unavailable. `null`: none.',
+        'Start of the quarantine. A quarantine begins when too many jobs disappear from the list at once. Until it ends, no job is reported as cancelled or unavailable. `null`: the account is not in quarantine.',
       ),
   })
   .meta({ id: 'AccountStatus' });
@@ -175,11 +189,14 @@ export const PollRecord = z
     outcome: z
       .enum(['complete', 'partial', 'failed'])
       .describe(
-        'Result of the poll. `partial`: some work was left for the next poll. `failed`: nothing could be read.',
+        'Result of the poll. `partial`: the next poll completes the remaining work. `failed`: nothing could be read.',
       ),
     requests: count.describe('Number of requests to the ordering API.'),
     events: count.describe('Number of emitted events.'),
-    problem: z.string().nullable().describe('Error message. `null`: none, or no longer stored.'),
+    problem: z
+      .string()
+      .nullable()
+      .describe('Error message. `null`: there was no error, or its message is no longer stored.'),
   })
   .meta({ id: 'Poll' });
 export type PollRecord = z.infer<typeof PollRecord>;
@@ -191,19 +208,25 @@ export const AccountRecord = z
     region: z.string().describe('Region of the account in the ordering API.'),
     managed: z
       .boolean()
-      .describe('Whether the account is managed by the API. `false`: defined by the configuration file.'),
+      .describe(
+        '`true`: the account is managed through the API. `false`: the account is defined in the configuration file.',
+      ),
     secretRef: z
       .string()
       .nullable()
       .describe(
-        'Reference to the credentials. `null`: the credentials themselves were sent to the API, or are in the configuration file.',
+        'Name of the secret that contains the credentials. `null`: the credentials were sent to the API, or are in the configuration file.',
       ),
     pollIntervalSeconds: z.number().describe('Interval between polls, in seconds.'),
     paused: z.boolean().describe('Whether polling is paused.'),
     events: EventSettings,
-    createdAt: timestamp.nullable().describe('Creation time. `null`: not created by the API.'),
-    changedAt: timestamp.nullable().describe('Time of the last change. `null`: never changed.'),
-    revision: count.describe('Revision, incremented with each change.'),
+    createdAt: timestamp
+      .nullable()
+      .describe('Creation time. `null`: the resource was not created through the API.'),
+    changedAt: timestamp
+      .nullable()
+      .describe('Time of the last change. `null`: the resource was never changed.'),
+    revision: count.describe('Revision number. Each change increments it.'),
   })
   .meta({ id: 'Account' });
 export type AccountRecord = z.infer<typeof AccountRecord>;
@@ -236,10 +259,12 @@ export const TestReport = z
     account: z
       .string()
       .nullable()
-      .describe('Id of the tested account. `null`: credentials without an account.'),
-    steps: z.array(TestStep).describe('Executed steps in order, up to the first failed one.'),
+      .describe('Id of the tested account. `null`: the credentials do not belong to a registered account.'),
+    steps: z
+      .array(TestStep)
+      .describe('Executed steps, in order. The test stops after the first step that fails.'),
     upstreamId: z.int().nullable().describe('Id of the account in the ordering API.'),
-    openJobs: count.nullable().describe('Number of jobs in the upstream list.'),
+    openJobs: count.nullable().describe('Number of jobs in the list of active jobs.'),
     statuses: z.array(z.string()).describe('Status names of the newest jobs.'),
   })
   .meta({ id: 'TestReport' });

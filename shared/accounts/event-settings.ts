@@ -26,10 +26,10 @@ const COUNT_RULE = `must name at most ${MAX_STATUSES} statuses`;
 export const EventSettings = z
   .strictObject({
     dueSoonHours: wholeNumber('hours', MAX_DUE_SOON_HOURS).describe(
-      'Lead time of `job.due_soon` before the due time, in hours. `null`: the event is not emitted. Default: `null`.',
+      'Number of hours before the due time at which `job.due_soon` is emitted. `null`: the event is not emitted. Default: `null`.',
     ),
     stalledAfterWorkingDays: wholeNumber('working days', MAX_STALLED_DAYS).describe(
-      'Number of working days (Monday to Friday at the location of the job) in one status after which `job.stalled` is emitted. `null`: the event is not emitted. Default: `null`.',
+      '`job.stalled` is emitted when a job has been in the same status for this number of working days (Monday to Friday at the location of the job). `null`: the event is not emitted. Default: `null`.',
     ),
     stalledByStatus: z
       .record(
@@ -39,14 +39,14 @@ export const EventSettings = z
       )
       .refine((days) => Object.keys(days).length <= MAX_STATUSES, COUNT_RULE)
       .describe(
-        'Other values of `stalledAfterWorkingDays`, by status name. `null`: the event is not emitted for this status. Default: none.',
+        'Numbers of working days for single statuses, by status name. They replace `stalledAfterWorkingDays` for these statuses. `null`: the event is not emitted for this status. Default: `{}`.',
       ),
     attentionStatuses: z
       .array(statusName, 'must be a list of status names')
       .max(MAX_STATUSES, COUNT_RULE)
       .refine((names) => new Set(names).size === names.length, 'must name each status once')
       .describe(
-        'Names of the statuses for which `job.needs_attention` is emitted when a job enters them, such as `Awaiting artwork`. Default: none.',
+        'Status names, such as `Awaiting artwork`. `job.needs_attention` is emitted when a job enters one of these statuses. Default: none.',
       ),
     payments: z
       .boolean('must be true or false')
@@ -58,7 +58,9 @@ export type EventSettings = z.infer<typeof EventSettings>;
 
 /** Event settings in a request. Absent fields keep their value or default. */
 export const EventSettingsUpdate = EventSettings.partial()
-  .describe('Settings of optional events. Absent fields stay as they are.')
+  .describe(
+    'Settings of optional events. Absent fields keep their values. In a new account, they have their default values.',
+  )
   .meta({ id: 'EventSettingsUpdate' });
 export type EventSettingsUpdate = z.infer<typeof EventSettingsUpdate>;
 

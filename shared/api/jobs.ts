@@ -33,42 +33,52 @@ export const JobEntry = z
     phase: z
       .enum(PHASES)
       .describe(
-        '`listed`: among the active jobs. `departed`: delisted, outcome not yet known. `settling`: delisted, outcome known, observed for some more days.',
+        '`listed`: the job is in the list of active jobs. `departed`: the job left the list, and its outcome is not yet known. `settling`: the job left the list, its outcome is known, and Jobwire observes it for some more days.',
       ),
     outcome: z
       .enum(['closed', 'cancelled', 'unavailable'] satisfies Ending[])
       .nullable()
-      .describe('Outcome of the job, after the corresponding event was emitted. `null`: not ended.'),
-    late: z.boolean().describe('Whether the job is open and was observed undispatched after its due time.'),
-    lastListedAt: timestamp.nullable().describe('Last time at which the job was in the list of active jobs.'),
+      .describe(
+        'Outcome of the job. It is set when the corresponding event is emitted. `null`: the job has not ended.',
+      ),
+    late: z
+      .boolean()
+      .describe(
+        '`true`: the job is open, and Jobwire observed after its due time that it was not dispatched.',
+      ),
+    lastListedAt: timestamp
+      .nullable()
+      .describe('Last time at which Jobwire found the job in the list of active jobs.'),
   })
-  .meta({ id: 'JobEntry', description: 'A job as last observed.' });
+  .meta({ id: 'JobEntry', description: 'State of a job at its last observation.' });
 export type JobEntry = z.infer<typeof JobEntry>;
 
 /** A job with its detail. Fields of the detail are `null` before it is fetched. */
 export const JobRecord = z
   .object({
     ...JobEntry.shape,
-    detailAt: timestamp.nullable().describe('Time of the last detail fetch. `null`: never fetched.'),
+    detailAt: timestamp
+      .nullable()
+      .describe('Time at which the job detail was last fetched. `null`: it was never fetched.'),
     lines: z
       .array(
         z.object({
-          jobLineId: z.int().describe('Upstream id of the line.'),
-          status: z.string().nullable().describe('Upstream status name of the line.'),
+          jobLineId: z.int().describe('Id of the line in the ordering API.'),
+          status: z.string().nullable().describe('Status name of the line in the ordering API.'),
         }),
       )
       .nullable()
-      .describe('Lines of the job. `null`: the detail was never fetched.'),
-    invoiceNumber: z.string().nullable().describe('Invoice number. `null`: none yet.'),
+      .describe('Lines of the job. `null`: the job detail was never fetched.'),
+    invoiceNumber: z.string().nullable().describe('Invoice number. `null`: the job has none yet.'),
     timezone: z.string().nullable().describe('IANA name of the time zone of the production location.'),
   })
-  .meta({ id: 'JobRecord', description: 'A job as last observed, with its detail.' });
+  .meta({ id: 'JobRecord', description: 'State of a job at its last observation, with its detail.' });
 export type JobRecord = z.infer<typeof JobRecord>;
 
 const asOfText = z
   .string()
   .describe(
-    'Cursor of the end of the feed just before the jobs were read. Following the feed from here misses no changes. The jobs may already reflect some events after this cursor.',
+    'Cursor of the end of the event log just before the jobs were read. Read the events after this cursor to get all later changes. The returned jobs may already include some of these changes.',
   );
 
 /** A response with a job. */
@@ -81,7 +91,9 @@ export const JobPage = z
   .object({
     jobs: z
       .array(JobEntry)
-      .describe('Jobs of the page. Can be fewer than `limit`, or none, before the last page.'),
+      .describe(
+        'Jobs of the page. A page can contain fewer jobs than `limit`, or none, although further pages follow.',
+      ),
     next: nextCursor,
     asOf: asOfText,
   })

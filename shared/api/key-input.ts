@@ -26,7 +26,9 @@ export const NewKey = z
       .max(MAX_ACCOUNTS, `must name at most ${MAX_ACCOUNTS} accounts`)
       .nullable()
       .optional()
-      .describe('Ids of the accounts of the key, registered or not. `null` or absent: all accounts.'),
+      .describe(
+        'Ids of the accounts that the key can access. They need not be registered yet. `null` or absent: all accounts.',
+      ),
     expiresAt: timestamp.optional().describe('Time at which the key expires. Default: never.'),
   })
   .meta({ id: 'NewKey' });
@@ -35,22 +37,28 @@ export type NewKey = z.infer<typeof NewKey>;
 /** An API key without its secret. */
 export const KeyRecord = z
   .strictObject({
-    id: z.string().describe('Id of the key: the part of the complete key between its first two underscores.'),
+    id: z
+      .string()
+      .describe('Id of the key. It is the part of the complete key between the first two underscores.'),
     name: z.string().nullable().describe('Display name.'),
     role: role.describe('Role: `read`, `operate` (includes `read`) or `admin` (includes `operate`).'),
     accounts: z
       .array(z.string())
       .nullable()
-      .describe('Ids of the accounts of the key. `null`: all accounts.'),
+      .describe('Ids of the accounts that the key can access. `null`: all accounts.'),
     createdAt: z.iso.datetime().describe('Creation time.'),
     createdBy: z
       .string()
-      .describe('Id of the key that created it. `operator`: created with the Lambda function for operators.'),
+      .describe(
+        'Id of the API key with which this key was created. `operator`: this key was created with the Lambda function for operators.',
+      ),
     expiresAt: z.iso.datetime().nullable().describe('Time at which the key expires. `null`: never.'),
     lastUsedAt: z.iso
       .datetime()
       .nullable()
-      .describe('Time of the last use, accurate to about 5 minutes. `null`: not in the last 400 days.'),
+      .describe(
+        'Time of the last use, accurate to about 5 minutes. `null`: the key was not used in the last 400 days.',
+      ),
   })
   .meta({ id: 'ApiKey' });
 export type KeyRecord = z.infer<typeof KeyRecord>;

@@ -78,11 +78,11 @@ function limitUpTo(most: number) {
 export const nextCursor = z
   .string()
   .nullable()
-  .describe('Cursor of the next page, for `after`. `null` on the last page.');
+  .describe('Cursor of the next page. Send it as `after`. `null` on the last page.');
 
 /** Note on lists whose items are filtered after a page was read. */
 export const FILTERED_PAGE =
-  'Entries of accounts outside the scope of the API key are left out. A page can therefore be shorter than `limit` and still have a `next`.';
+  'Entries of accounts that the API key cannot access are omitted. A page can therefore have fewer entries than `limit` although further pages follow.';
 
 /** `after` of a list. `decode` parses a cursor and returns `undefined` for an invalid one, which results in a 400. */
 export function afterBy<T>(things: string, decode: (text: string) => T | undefined) {

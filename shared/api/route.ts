@@ -34,11 +34,12 @@ export type Surface = 'read' | 'manage' | 'live';
 
 /** Tags group routes in the document, in this order. */
 export const tags = {
-  Accounts: 'Polled accounts of the ordering API.',
+  Accounts: 'Accounts of the ordering API that Jobwire polls.',
   Jobs: 'Current jobs and statistics.',
-  Events: 'Event logs: paged feeds, long polls and live streams.',
+  Events: 'Event logs, which can be read in pages, by long polling and as live streams.',
   Notifications: 'Customer notifications by e-mail and SMS: settings, recipients, templates and messages.',
-  Endpoints: 'Webhook endpoints: deliveries, parked and dead events, replays, signing secrets.',
+  Endpoints:
+    'Webhook endpoints, with their deliveries, parked and dead events, replays and signing secrets. A parked event waits for a retry, and the later events of its job wait for it. A dead event was rejected on every attempt.',
   Keys: 'API keys.',
   Regions: 'Regions and their state.',
   Catalogue: 'Event types with their schemas and examples.',

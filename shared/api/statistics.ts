@@ -17,7 +17,7 @@ const totals = {
     'Number of jobs created on this day (`dateIn`) for which `job.created` was emitted.',
   ),
   dispatched: count.describe(
-    'Number of jobs dispatched on this day (`dateOut`), without revoked dispatches. If the date is corrected, the job counts on the corrected day.',
+    'Number of jobs dispatched on this day (`dateOut`). Revoked dispatches do not count. If the date is corrected, the job counts on the corrected day.',
   ),
   onTime: count.describe(
     'Number of jobs dispatched on this day at or before their due time. Jobs without a due date do not count.',
@@ -46,8 +46,8 @@ const account = z.string().describe('Id of the account.');
 
 const range = {
   region,
-  from: day.describe('First day.'),
-  to: day.describe('Last day.'),
+  from: day.describe('First day of the range.'),
+  to: day.describe('Last day of the range.'),
   days: z.array(Rollup).describe('Every day of the range in ascending order, including days without events.'),
   total: RollupTotal.describe('Totals of all days.'),
 };
@@ -64,16 +64,20 @@ export const RegionRollups = z
     ...range,
     accounts: z
       .array(z.object({ account, ...totals }))
-      .describe('Totals of all days by account, ordered by id. Accounts without events are left out.'),
+      .describe(
+        'Totals of all days for each account, ordered by account id. Accounts without events are omitted.',
+      ),
   })
   .meta({ id: 'RegionRollups', description: 'Daily statistics of all accounts of a region.' });
 export type RegionRollups = z.infer<typeof RegionRollups>;
 
 const open = {
-  jobs: count.describe('Number of readable jobs in the list of active jobs.'),
-  dispatched: count.describe('Number of open jobs that are dispatched but still in the list.'),
+  jobs: count.describe(
+    'Number of jobs in the list of active jobs. Jobs that Jobwire could not read do not count.',
+  ),
+  dispatched: count.describe('Number of dispatched jobs that are still in the list of active jobs.'),
   late: count.describe(
-    'Number of undispatched jobs whose due time has passed at the time of the response. A due date without a UTC offset counts as passed when that day has ended in every time zone (UTC−12).',
+    'Number of undispatched jobs whose due time is before the time of the response. A job whose due date has no UTC offset is late when its day has ended in every time zone (UTC−12).',
   ),
 };
 const openChart = {
@@ -81,28 +85,35 @@ const openChart = {
   byStatus: z
     .array(
       z.object({
-        status: z.string().nullable().describe('Upstream status name. `null`: none.'),
+        status: z
+          .string()
+          .nullable()
+          .describe('Status name in the ordering API. `null`: jobs without a status.'),
         jobs: count.describe('Number of jobs.'),
       }),
     )
-    .describe('Counts by upstream status name in descending order, up to 100 per account.'),
-  otherStatuses: count.describe('Number of jobs in statuses not included in `byStatus`.'),
+    .describe(
+      'Number of jobs for each status, largest number first. At most 100 statuses are listed per account.',
+    ),
+  otherStatuses: count.describe('Number of jobs in the statuses that `byStatus` does not list.'),
   byDueDay: z
     .array(
       z.object({
-        day: day.describe('Day of the due date, as reported upstream.'),
+        day: day.describe('Day of the due date, as reported by the ordering API.'),
         jobs: count.describe('Number of undispatched jobs due on this day.'),
         late: count.describe('Number of jobs due on this day whose due time has passed.'),
       }),
     )
-    .describe('Undispatched jobs by due date in ascending order, up to 120 days around the last scan.'),
+    .describe(
+      'Number of undispatched jobs for each due day, in ascending order. Covers the day of the last reading of the list, the 30 days before it and the 89 days after it.',
+    ),
   dueEarlier: count.describe(
-    'Number of undispatched jobs due before the first day in `byDueDay`. All are late.',
+    'Number of undispatched jobs that were due before the days of `byDueDay`. All of them are late.',
   ),
-  dueLater: count.describe('Number of undispatched jobs due after these days.'),
-  withoutDueDate: count.describe('Number of undispatched jobs without a readable due date.'),
+  dueLater: count.describe('Number of undispatched jobs that are due after the days of `byDueDay`.'),
+  withoutDueDate: count.describe('Number of undispatched jobs whose due date is missing or not readable.'),
 };
-const changedAt = timestamp.describe('Start of the scan of the list that first returned these counts.');
+const changedAt = timestamp.describe('Start of the first reading of the list that resulted in these counts.');
 
 /** Open-job counts of an account. */
 export const OpenJobs = z
@@ -111,7 +122,9 @@ export const OpenJobs = z
     account,
     observedThrough: timestamp
       .nullable()
-      .describe('Start of the last complete scan of the list. Later changes are not included.'),
+      .describe(
+        'Start of the last complete reading of the list of active jobs. The counts do not include later changes.',
+      ),
     changedAt,
     ...openChart,
   })
@@ -125,7 +138,7 @@ export const RegionOpenJobs = z
     ...openChart,
     accounts: z
       .array(z.object({ account, changedAt, ...open }))
-      .describe('Counts by account, ordered by id.'),
+      .describe('Counts for each account, ordered by account id.'),
   })
   .meta({ id: 'RegionOpenJobs', description: 'Open-job counts of a region, in total and by account.' });
 export type RegionOpenJobs = z.infer<typeof RegionOpenJobs>;

@@ -135,7 +135,7 @@ export const endpointFields = {
   url: z
     .string('must be a URL')
     .max(2000, 'must be at most 2000 characters')
-    .describe('URL that requests are sent to. Must be https with a public address.'),
+    .describe('URL to which requests are sent. It must begin with `https` and have a public address.'),
   ...filterFields,
   headers,
   concurrency: z
@@ -162,7 +162,7 @@ const cursorsByAccount = z
 const range = {
   at: z.strictObject({ at: timestamp.describe('Events at or after this time.') }),
   cursors: z.strictObject({
-    cursors: cursorsByAccount.describe('Cursor by account id: `{ "acme": "e1.17" }`.'),
+    cursors: cursorsByAccount.describe('Cursor for each account, by account id: `{ "acme": "e1.17" }`.'),
   }),
 };
 
@@ -236,7 +236,9 @@ export const NewReplay = z
         [z.literal('beginning'), range.at, range.cursors],
         'must be "beginning", {"at": timestamp} or {"cursors": {account: cursor}}',
       )
-      .describe('Start of the range: the earliest event still kept, a time, or cursors (exclusive).'),
+      .describe(
+        'Start of the range: the earliest stored event, a time, or cursors. The event at a cursor is excluded.',
+      ),
     to: z
       .union(
         [z.literal('now'), range.at, range.cursors],
@@ -250,7 +252,9 @@ export const NewReplay = z
       .strictObject(filterFields, 'must be a filter')
       .partial()
       .optional()
-      .describe('Filter, in addition to the filters of the endpoint. Default: none.'),
+      .describe(
+        'Filter, in addition to the filters of the endpoint. By default, only the filters of the endpoint apply.',
+      ),
   })
   .meta({ id: 'NewReplay' });
 

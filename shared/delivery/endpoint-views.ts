@@ -8,13 +8,13 @@ const sequence = count.describe('Sequence number of the event in the log of the 
 const jobNumber = z.int().nullable().describe('Number of the job. `null`: the event is not about a job.');
 const accounts = z.array(z.string());
 const truncatedAccounts = accounts.describe(
-  'Accounts for which some requested events may have expired. For these accounts, deliveries begin with the oldest event still kept.',
+  'Ids of the accounts for which some requested events may have expired. For these accounts, deliveries begin with the oldest event that is still stored.',
 );
 
 const filter = {
   types: z.array(z.string()).describe('Only events of these types. A trailing `*` matches any suffix.'),
-  orderGroups: z.array(z.string()).describe('Only events of these order groups.'),
-  origins: z.array(z.string()).describe('Only events of jobs with these origins.'),
+  orderGroups: z.array(z.string()).describe('Only events of jobs in these order groups.'),
+  origins: z.array(z.string()).describe('Only events of jobs with these origins (`originCode`).'),
   jobFields: z
     .record(z.string(), z.union([z.string(), z.number(), z.boolean(), z.null()]))
     .describe('Only events of jobs with these field values.'),
@@ -27,35 +27,43 @@ export const Endpoint = z
     region: z.string().describe('Region whose events are delivered.'),
     kind: z
       .enum(['webhook', 'sns', 'notifications'])
-      .describe('Kind of endpoint. Built-in: `sns` (topic) and `notifications` (customer notifications).'),
+      .describe(
+        'Kind of endpoint. Two kinds are built in: `sns` (the SNS topic) and `notifications` (customer notifications).',
+      ),
     url: z.string().describe('URL of a webhook, or ARN of a topic. `-` for notifications.'),
     accounts: accounts.describe(
       'Ids of the accounts. Empty: all accounts of the region, including future ones.',
     ),
     types: filter.types.describe('Event types. A trailing `*` matches any suffix. Empty: all types.'),
-    orderGroups: filter.orderGroups.describe('Order groups. Empty: all order groups.'),
-    origins: filter.origins.describe('Origins of jobs. Empty: all origins.'),
-    jobFields: filter.jobFields.describe('Required field values of the job. Empty: any values.'),
+    orderGroups: filter.orderGroups.describe('Names of order groups. Empty: all order groups.'),
+    origins: filter.origins.describe('Origins of jobs (`originCode`). Empty: all origins.'),
+    jobFields: filter.jobFields.describe(
+      'Only events of jobs with these field values are delivered. Empty: events of all jobs.',
+    ),
     headers: z.array(z.string()).describe('Names of the custom headers of each request.'),
     concurrency: z.int().nullable().describe('Maximum number of jobs delivered in parallel. `null`: 16.'),
     ratePerSecond: z
       .number()
       .nullable()
       .describe('Maximum number of requests per second. `null`: unlimited.'),
-    description: z.string().nullable().describe('Description set by the creator.'),
+    description: z.string().nullable().describe('Description, as set through the API.'),
     state: z
       .enum(['active', 'paused', 'failing', 'disabled'])
       .describe(
         'State of deliveries. `failing`: nothing has been delivered since the last failure. See `…/health`.',
       ),
-    paused: z.boolean().describe('Whether deliveries are paused. Cursors are kept.'),
+    paused: z
+      .boolean()
+      .describe('Whether deliveries are paused. After a pause, they resume where they stopped.'),
     managed: z
       .boolean()
       .describe(
-        'Whether the endpoint is managed by the API. `false`: defined by the configuration, or built in.',
+        '`true`: the endpoint is managed through the API. `false`: the endpoint is built in or defined in the configuration file.',
       ),
-    revision: count.describe('Revision, incremented with each change. Value of the `ETag`.'),
-    createdAt: timestamp.nullable().describe('Creation time. `null`: not created by the API.'),
+    revision: count.describe('Revision number. Each change increments it. The header `ETag` contains it.'),
+    createdAt: timestamp
+      .nullable()
+      .describe('Creation time. `null`: the resource was not created through the API.'),
     changedAt: timestamp.nullable().describe('Time of the last change.'),
   })
   .meta({ id: 'Endpoint' });
@@ -83,22 +91,30 @@ export const EndpointHealth = z
         oldestAt: timestamp.nullable().describe('Time at which the oldest parked event was parked.'),
       })
       .describe(
-        'Parked events: rejected by the endpoint, or waiting behind a rejected event of the same job.',
+        'Parked events. The endpoint rejected them, or they wait behind a rejected event of the same job.',
       ),
-    dead: count.describe('Number of dead-lettered events still kept, counted up to 100.'),
+    dead: count.describe(
+      'Number of dead events: events that the endpoint rejected on every attempt. At most 100 are counted.',
+    ),
     backlog: z
       .object({
         events: count.describe('Number of events.'),
         oldestAt: timestamp.nullable().describe('Time of the oldest event.'),
         accounts: z
           .array(z.object({ account, events: count.describe('Number of events in the log of the account.') }))
-          .describe('Some accounts with the largest backlogs.'),
-        complete: z.boolean().describe('`false`: only some of the accounts were counted.'),
+          .describe('Accounts with the largest backlogs. Other accounts can be omitted.'),
+        complete: z
+          .boolean()
+          .describe('Whether the events of all accounts were counted. `false`: only those of some accounts.'),
       })
-      .describe('Events not processed yet, before filters are applied.'),
+      .describe(
+        'Events that have not been processed yet. Includes events that the filters of the endpoint will exclude.',
+      ),
     statistics: z
       .object({
-        attempts: count.describe('Number of attempts in the last 24 hours, up to the last 500.'),
+        attempts: count.describe(
+          'Number of attempts in the last 24 hours. Only the last 500 attempts are counted.',
+        ),
         delivered: count.describe('Number of successful attempts.'),
         successRate: z
           .number()
@@ -138,7 +154,7 @@ export const Delivery = z
     cause: z.enum(['live', 'parked', 'replay', 'resend', 'ping']).describe('Cause of the attempt.'),
     replay: z.string().nullable().describe('Id of the replay. `null`: not part of a replay.'),
   })
-  .meta({ id: 'Delivery', description: 'An attempt to deliver an event. Kept for 30 days.' });
+  .meta({ id: 'Delivery', description: 'An attempt to deliver an event. The record is kept for 30 days.' });
 export type Delivery = RecordOf<typeof Delivery>;
 
 const commonFields = {
@@ -160,7 +176,9 @@ export const ParkedEvent = z
     ...commonFields,
     lane: z
       .string()
-      .describe('Lane of the event: events of one lane, for example of one job, are delivered in order.'),
+      .describe(
+        'Lane of the event. Events of the same lane are delivered in order. For example, the events of one job are a lane.',
+      ),
     retryAt: timestamp
       .nullable()
       .describe('Time of the next attempt. `null`: the event waits behind another event of its lane.'),
@@ -177,7 +195,10 @@ export const DeadEvent = z
     lane: ParkedEvent.shape.lane,
     diedAt: timestamp.describe('Time of the last attempt.'),
   })
-  .meta({ id: 'DeadEvent', description: 'An event rejected on the last attempt. Kept for 90 days.' });
+  .meta({
+    id: 'DeadEvent',
+    description: 'An event that the endpoint rejected on every attempt. It is kept for 90 days.',
+  });
 
 /** A replay. */
 export const Replay = z
@@ -190,14 +211,16 @@ export const Replay = z
       ),
     accounts: accounts.describe('Ids of the accounts whose events are replayed.'),
     filter: z.object(filter).partial().describe('Filter, in addition to the filters of the endpoint.'),
-    total: count.describe('Number of events in the range, before filters are applied.'),
+    total: count.describe('Number of events in the range. Includes events that filters exclude.'),
     done: count.describe('Number of processed events.'),
     delivered: count.describe('Number of delivered events.'),
     failed: count.describe('Number of rejected events. These are not parked.'),
     skipped: count.describe('Number of events excluded by filters.'),
     truncatedAccounts,
     startedAt: timestamp.describe('Start of the replay.'),
-    finishedAt: timestamp.nullable().describe('Time of completion or cancellation. `null`: in progress.'),
+    finishedAt: timestamp
+      .nullable()
+      .describe('Time of completion or cancellation. `null`: the replay is in progress.'),
   })
   .meta({ id: 'Replay', description: 'A range of the logs that is sent to an endpoint again.' });
 
@@ -223,7 +246,7 @@ export type AttemptReport = RecordOf<typeof AttemptReport>;
 export const CreatedEndpoint = z
   .object({
     endpoint: Endpoint,
-    secret: z.string().describe('Signing secret. Not returned again.'),
+    secret: z.string().describe('Signing secret. It is returned only once.'),
     truncatedAccounts,
   })
   .meta({ id: 'CreatedEndpoint' });

@@ -33,16 +33,16 @@ const WAYS: readonly Way[] = [
       type: 'object',
       description: 'Headers of Standard Webhooks 1.0, and `webhook-replay`.',
       properties: {
-        'webhook-id': text('Id of the event, the same for every attempt.'),
+        'webhook-id': text('Id of the event. It is the same for every attempt.'),
         'webhook-timestamp': text('Time of the attempt, in seconds since 1970-01-01 UTC.', {
           pattern: '^\\d+$',
         }),
         'webhook-signature': text(
-          '`v1,` and the HMAC-SHA256 of `<id>.<timestamp>.<body>` in base64. During a secret rotation, several of these, separated by spaces.',
+          '`v1,` and the HMAC-SHA256 of `<id>.<timestamp>.<body>` in base64. During a rotation of the secret, the header contains several signatures, separated by spaces.',
           { pattern: '^v1,\\S+( v1,\\S+)*$' },
         ),
         'webhook-replay': text(
-          '`true`: a replay or resend sends the event again. Absent otherwise. Not covered by the signature: display or log it, but base no decision on it.',
+          '`true`: the event is part of a replay or was resent. Absent otherwise. The signature does not cover this header, so use it only for display and logs.',
           { const: 'true' },
         ),
       },
@@ -69,7 +69,9 @@ const WAYS: readonly Way[] = [
         jobNumber: text('Number of the job, as text. Absent if the event is not about a job.'),
         orderGroup: text('Order group, as set by the customer. Absent if there is none.'),
         originCode: text('Origin of the job. Absent if unknown.'),
-        subject: text('`jobs/4711`, `order-groups/G%201`. Absent in events about an account or a region.'),
+        subject: text(
+          'Subject of the event, for example `jobs/4711` or `order-groups/G%201`. Absent in events about an account or a region.',
+        ),
         reference: text(
           '`true`: the message is a reference to an event that is too large for SNS. Absent otherwise.',
           { const: 'true' },
@@ -107,7 +109,9 @@ const WAYS: readonly Way[] = [
       type: 'object',
       description: 'Fields of the server-sent event besides `data`, which is the payload on one line.',
       properties: {
-        id: text('Cursor after the event. Send it as `Last-Event-ID` or `after` to resume the stream.'),
+        id: text(
+          'Cursor of the event. To resume the stream after the event, send the cursor as `Last-Event-ID` or `after`.',
+        ),
         event: text('Type of the event. `cursor` in messages that contain a cursor instead of an event.'),
       },
       required: ['id', 'event'],
@@ -140,7 +144,7 @@ export function asyncApiDocument(): object {
   const follows = (channel: string, title: string, summary: string) =>
     sends(channel, title, summary, {
       description:
-        'The server closes a stream after some minutes: reconnect with the last `id`. The first message is `cursor`. Without events, a comment is sent every 15 seconds.',
+        'The first message of a stream has the type `cursor`. If there are no events, a comment is sent every 15 seconds. The server closes a stream after some minutes. Connect again with the last `id` to resume it.',
       bindings: { http: { method: 'GET', query: STREAM_QUERY, bindingVersion: '0.3.0' } },
     });
   return {
@@ -150,7 +154,7 @@ export function asyncApiDocument(): object {
       title: 'Jobwire events',
       version: API_VERSION,
       description:
-        'Events about print jobs as CloudEvents 1.0, ordered and without gaps. Transports: webhooks, SNS and server-sent event streams, all with the same envelope. New types and fields can be added at any time: ignore unknown ones. Delivery is at least once: deduplicate by `id`, and keep the highest `sequence` of the latest epoch per `subject`. Texts written by customers are untrusted: escape them for display.',
+        'Events about print jobs as CloudEvents 1.0, ordered and without gaps. They are delivered by webhooks, SNS and server-sent events, always in the same envelope. New types and fields can be added at any time. Ignore those that your program does not know. An event can be delivered more than once: deduplicate events by `id`. For each `subject`, keep the state with the latest epoch and the highest `sequence`. Texts written by customers are untrusted: escape them for display.',
       tags: TAGS.map(({ name }) => ({ $ref: `#/components/tags/${name}` })),
     },
     defaultContentType: ENVELOPE,
@@ -158,15 +162,17 @@ export function asyncApiDocument(): object {
       receiver: {
         host: '{host}',
         protocol: 'https',
-        description: 'Server of the receiver, as set in the URL of an endpoint.',
+        description: 'Server of the receiver. The URL of the endpoint contains it.',
         variables: { host: { default: 'erp.example', description: 'Host of the endpoint URL.' } },
         security: [{ $ref: '#/components/securitySchemes/signature' }],
       },
       sns: {
         host: 'sns.{awsRegion}.amazonaws.com',
         protocol: 'sns',
-        description: 'Amazon SNS, in the AWS region of the cell.',
-        variables: { awsRegion: { default: 'us-east-1', description: 'The AWS region of the cell.' } },
+        description: 'Amazon SNS, in the AWS region where Jobwire is deployed.',
+        variables: {
+          awsRegion: { default: 'us-east-1', description: 'AWS region where Jobwire is deployed.' },
+        },
         security: [{ $ref: '#/components/securitySchemes/aws' }],
       },
       api: {
@@ -189,10 +195,10 @@ export function asyncApiDocument(): object {
       topic: {
         address: 'jobwire-{stage}-{region}-events.fifo',
         description:
-          'FIFO topic of a cell. The message group is `<account>/<jobNumber>`, or `<account>/account` for events that are not about one job, so that the events of a job are delivered in order. The deduplication id is the id of the event.',
+          'FIFO topic for the events of one region of the ordering API. The message group of an event about a job is `<account>/<jobNumber>`, so the events of a job are delivered in order. The message group of any other event is `<account>/account`. The deduplication id is the id of the event.',
         servers: [server('sns')],
         parameters: {
-          stage: { description: 'Stage of the cell.', examples: ['prod'] },
+          stage: { description: 'Stage of the deployment, for example `dev`.', examples: ['prod'] },
           region: { description: 'Id of the region.', examples: ['us'] },
         },
         messages: {
@@ -222,7 +228,7 @@ export function asyncApiDocument(): object {
       deliverWebhook: sends('webhook', 'Webhook', 'Sends each event to all endpoints subscribed to it.', {
         bindings: { http: { method: 'POST', bindingVersion: '0.3.0' } },
       }),
-      publishEvent: sends('topic', 'SNS', 'Publishes each event to the topic of the cell.'),
+      publishEvent: sends('topic', 'SNS', 'Publishes each event to the SNS topic of its region.'),
       followAccount: follows('accountStream', 'Stream of an account', 'Streams the events of an account.'),
       followRegion: follows('regionStream', 'Stream of a region', 'Streams the events of a region.'),
       followAll: follows('stream', 'Stream of all events', 'Streams the events of all accounts and regions.'),
@@ -234,7 +240,7 @@ export function asyncApiDocument(): object {
         signature: {
           type: 'symmetricEncryption',
           description:
-            'Standard Webhooks 1.0: verify `webhook-signature` over the raw body with the endpoint’s secret (`whsec_…`).',
+            'Standard Webhooks 1.0: verify `webhook-signature` with the raw body and the secret of the endpoint (`whsec_…`).',
         },
         aws: {
           type: 'plain',
@@ -266,20 +272,23 @@ export function asyncApiDocument(): object {
 
 /** Tags by what an event is about: the beginning of its type. */
 const TAGS = [
-  { name: 'job', description: 'One job.' },
-  { name: 'order_group', description: 'The jobs of one checkout.' },
+  { name: 'job', description: 'A job of the ordering API.' },
+  {
+    name: 'order_group',
+    description: 'An order group: the jobs that were ordered together in one checkout.',
+  },
   { name: 'account', description: 'An account of the ordering API and the state of its tracking.' },
-  { name: 'status', description: 'Names of statuses.' },
+  { name: 'status', description: 'The status names of the ordering API.' },
   { name: 'upstream', description: 'The ordering API in a region.' },
-  { name: 'endpoint', description: 'State of an endpoint.' },
-  { name: 'jobwire', description: 'Tests.' },
+  { name: 'endpoint', description: 'An endpoint and its deliveries.' },
+  { name: 'jobwire', description: 'Tests of endpoints.' },
 ];
 
 const STREAM_QUERY = {
   type: 'object',
   properties: {
     after: text(
-      'Return events after this cursor, an `id` of the stream. Default: the current end of the log.',
+      'Return events after this cursor. A cursor is an `id` of the stream. Default: the current end of the log.',
     ),
     types: text(
       'Only events of these types, comma-separated. A trailing `*` matches any suffix. Default: all types.',
@@ -318,10 +327,13 @@ const REFERENCE = {
   properties: {
     jobwire: { const: 'reference' },
     ...{ id: text('Id of the event.'), type: text('Type of the event.') },
-    ...{ source: text('As in the event.'), subject: text('As in the event.') },
-    ...{ time: text('As in the event.', { format: 'date-time' }), sequence: text('As in the event.') },
+    ...{ source: text('Same value as in the event.'), subject: text('Same value as in the event.') },
+    ...{
+      time: text('Same value as in the event.', { format: 'date-time' }),
+      sequence: text('Same value as in the event.'),
+    },
     feed: text(
-      'URL of a page of the feed that contains only this event. Send a GET request with an API key.',
+      'URL of a page of the event log that contains only this event. Send a GET request with an API key to it.',
       {
         format: 'uri',
       },
@@ -335,7 +347,9 @@ const CURSOR = {
   title: 'cursor',
   description: 'Current cursor of a stream.',
   properties: {
-    cursor: text('The cursor, as in `id`: everything up to it was sent, or filtered out by `types`.'),
+    cursor: text(
+      'The cursor, with the same value as `id`. All events up to the cursor were sent, or `types` excludes them.',
+    ),
   },
   required: ['cursor'],
 };
@@ -346,7 +360,7 @@ function cursorMessage(): Json {
     name: 'cursor',
     title: 'Cursor',
     summary:
-      'Updates the cursor without an event. Sent as the first message of each stream, and after events that were filtered out.',
+      'Contains the current cursor and no event. Sent as the first message of each stream, and after events that `types` excludes.',
     traits: [{ $ref: '#/components/messageTraits/stream' }],
     payload: { $ref: '#/components/schemas/cursor' },
     examples: [{ name: 'stream', headers: { id: cursor, event: 'cursor' }, payload: { cursor } }],

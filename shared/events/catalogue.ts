@@ -6,12 +6,12 @@ import * as z from 'zod';
 import { getSchemaPath } from './types.ts';
 
 const timestamp = z.iso.datetime().describe('Timestamp (ISO 8601, UTC).');
-const asSaid = z.string().describe('Date or timestamp as reported by the ordering API.');
+const asSaid = z.string().describe('Date or timestamp, exactly as the ordering API returned it.');
 
 /** A parcel, identified by its number, or by its link if it has no number. */
 const trackingEntry = z.object({
   number: z.string().nullable(),
-  link: z.string().nullable().describe('Tracking URL. `null`: none provided by the carrier.'),
+  link: z.string().nullable().describe('Tracking URL. `null`: the carrier provides none.'),
 });
 
 /** A line of a job, identified by its id. */
@@ -24,7 +24,7 @@ const lineSummary = z.object({
 /** The job after the change. Texts written by customers are untrusted: escape them for display. */
 const job = z.object({
   jobNumber: z.int(),
-  status: z.string().nullable().describe('Upstream status name.'),
+  status: z.string().nullable().describe('Status name in the ordering API.'),
   description: z.string().nullable(),
   orderNumber: z.string().nullable().describe('Reference set by the customer. Optional and not unique.'),
   orderGroup: z.string().nullable(),
@@ -38,10 +38,12 @@ const job = z.object({
 
 /** Time of the change: after `since` and not later than `at`. */
 const observed = z.object({
-  at: timestamp.describe('Time of the upstream response that contains the change.'),
+  at: timestamp.describe('Time of the first response of the ordering API that contains the change.'),
   since: timestamp
     .nullable()
-    .describe('Time of the previous observation of the job, or of the whole list. `null`: none.'),
+    .describe(
+      'Last time at which Jobwire observed the job or the list without the change. `null`: there is no such time.',
+    ),
   view: z
     .enum(['list', 'detail', 'search'])
     .describe(
@@ -65,14 +67,14 @@ const ofSink = {
 const transaction = z.object({
   id: z.int(),
   gatewayType: text,
-  transactionStatus: text.describe('Upstream status name.'),
+  transactionStatus: text.describe('Status name in the ordering API.'),
   createdAt: asSaid.nullable(),
   completedAt: asSaid.nullable(),
   cardName: text,
-  cardNumber: text.describe('Last four digits after asterisks.'),
+  cardNumber: text.describe('Asterisks, followed by the last four digits of the card number.'),
   currencySettlement: text,
   amountSettlement: z.number().nullable(),
-  merchantEntityType: text.describe('What was paid for, such as `JOB` or `CUSTOMER`.'),
+  merchantEntityType: text.describe('Kind of object that was paid for, such as `JOB` or `CUSTOMER`.'),
   merchantEntityId: z.int().nullable(),
 });
 
@@ -81,19 +83,19 @@ const ofAccount = { ...base, observed: observed.partial().optional() };
 /** All event types with the condition under which each is emitted and the schema of its `data`. */
 export const catalogue = {
   'job.created': {
-    when: 'A job was created after tracking began.',
+    when: 'A job was created after Jobwire began to observe the account.',
     data: z.object({
       ...ofJob,
       changes: z.object({}),
-      occurredAt: asSaid.nullable().describe('Value of `dateIn` upstream.'),
+      occurredAt: asSaid.nullable().describe('`dateIn` of the job in the ordering API.'),
     }),
   },
   'job.status_changed': {
-    when: 'The status of a job changed in the list, or in the job detail if the job is no longer listed.',
+    when: 'The status of a job changed. The status is read from the list of active jobs, or from the job detail after the job has left the list.',
     data: z.object({ ...ofJob, changes: z.object({ status: change(text) }) }),
   },
   'job.line_status_changed': {
-    when: 'The status of one or more lines changed. Lines are only in the job detail, which is fetched less often than the list. So some changes can be missed.',
+    when: 'The status of one or more lines of a job changed. Only the job detail contains lines, and it is fetched less often than the list. So a status that a line has only for a short time can be missed.',
     data: z.object({
       ...ofJob,
       changes: z.object({}),
@@ -105,12 +107,12 @@ export const catalogue = {
     data: z.object({
       ...ofJob,
       changes: z.object({ dateOut: change(text) }),
-      occurredAt: asSaid.describe('Value of `dateOut` upstream.'),
+      occurredAt: asSaid.describe('`dateOut` of the job in the ordering API.'),
       zone: z
         .string()
         .nullable()
         .describe(
-          "IANA name of the time zone of the job's location: a `dateOut` without an offset is local time there. `null`: not known yet.",
+          "Time zone of the job's location (IANA name). A `dateOut` without an offset is a local time in this zone. `null`: the time zone is not known yet.",
         ),
       late: z
         .boolean()
@@ -124,16 +126,16 @@ export const catalogue = {
         .nullable()
         .optional()
         .describe(
-          'Time from the due time to the dispatch, in seconds. If the dispatch date has no time of day, the shortest possible delay. `null`: not late, or unknown.',
+          'Time between the due time and the later dispatch, in seconds. If the dispatch date has no time of day, this is the shortest possible delay. `null`: the job was not late, or the delay is unknown.',
         ),
     }),
   },
   'job.dispatch_revoked': {
-    when: 'A dispatch was revoked (`dateOut` was cleared, confirmed by the job detail).',
+    when: 'A dispatch was revoked: `dateOut` was cleared, and the job detail confirmed it.',
     data: z.object({ ...ofJob, changes: z.object({ dateOut: change(text) }) }),
   },
   'job.tracking_added': {
-    when: 'Tracking was added to one or more parcels. One event contains all parcels that were observed at the same time.',
+    when: 'Tracking numbers or links of one or more parcels were added. One event contains all parcels that were observed at the same time.',
     data: z.object({ ...ofJob, changes: z.object({}), tracking: z.array(trackingEntry) }),
   },
   'job.tracking_updated': {
@@ -145,11 +147,11 @@ export const catalogue = {
     }),
   },
   'job.tracking_removed': {
-    when: 'Tracking was removed, confirmed by the job detail.',
+    when: 'Tracking numbers or links were removed, and the job detail confirmed it.',
     data: z.object({ ...ofJob, changes: z.object({}), tracking: z.array(trackingEntry) }),
   },
   'job.due_date_changed': {
-    when: 'The due date changed, or the flag that marks it as mandatory.',
+    when: 'The due date of a job changed, or the flag `mustDate` changed, which marks the due date as mandatory.',
     data: z.object({
       ...ofJob,
       changes: z.object({ dateDue: change(text), mustDate: change(z.boolean().nullable()) }).partial(),
@@ -171,7 +173,7 @@ export const catalogue = {
           lines: z
             .object({ from: z.array(lineSummary), to: z.array(lineSummary) })
             .describe(
-              'Lines that differ, at most 200 on each side. Only in `from`: removed. Only in `to`: added. In both, with the same `jobLineId`: quantity or comments changed.',
+              'Changed lines, at most 200 before and 200 after the change. A line only in `from` was removed. A line only in `to` was added. If both contain the same `jobLineId`, the quantity or the comments of this line changed.',
             ),
         })
         .partial(),
@@ -186,11 +188,11 @@ export const catalogue = {
     data: z.object({ ...ofJob, changes: z.object({ canEdit: change(z.boolean().nullable()) }) }),
   },
   'job.overdue': {
-    when: 'A job was observed undispatched after its due time. Emitted once per due date.',
+    when: 'The due time of a job has passed, and Jobwire then observed that the job was not dispatched. Emitted once per due date.',
     data: z.object({ ...ofJob, changes: z.object({}), dueAt: timestamp, zone: z.string() }),
   },
   'job.due_soon': {
-    when: 'A job is undispatched and its due time is near. The lead time is a setting of the account (`events.dueSoonHours`). Emitted once per due date.',
+    when: 'The due time of an undispatched job is near. The account setting `events.dueSoonHours` is the number of hours before the due time. Emitted once per due date.',
     data: z.object({
       ...ofJob,
       changes: z.object({}),
@@ -199,28 +201,34 @@ export const catalogue = {
     }),
   },
   'job.stalled': {
-    when: 'A listed, undispatched job stayed in one status for a number of working days. The number is a setting of the account (`events.stalledAfterWorkingDays`, `events.stalledByStatus`). Emitted once per stay in a status.',
+    when: 'An undispatched job in the list of active jobs stayed in one status for a number of working days. The account settings `events.stalledAfterWorkingDays` and `events.stalledByStatus` set this number. Emitted once per stay in a status.',
     data: z.object({
       ...ofJob,
       changes: z.object({}),
-      status: z.string().describe('Upstream status name.'),
+      status: z.string().describe('Status name in the ordering API.'),
       inStatusSince: timestamp.describe(
         'Time of the first observation of the job in this status. The job may have entered the status earlier.',
       ),
-      workingDays: z.int().describe('Number of working days (Monday to Friday) that have passed since then.'),
-      zone: z.string().describe('Time zone in which working days are counted: that of the location.'),
+      workingDays: z
+        .int()
+        .describe('Number of working days (Monday to Friday) that have passed since `inStatusSince`.'),
+      zone: z
+        .string()
+        .describe(
+          "Time zone in which the working days are counted. It is the time zone of the job's location.",
+        ),
     }),
   },
   'job.needs_attention': {
-    when: 'A job entered a status that the account configured as one that needs attention (`events.attentionStatuses`), or was created in it.',
+    when: 'A job entered a status that needs attention, or was created in one. The account setting `events.attentionStatuses` lists these statuses.',
     data: z.object({
       ...ofJob,
       changes: z.object({}),
-      status: z.string().describe('Upstream status name.'),
+      status: z.string().describe('Status name in the ordering API.'),
     }),
   },
   'job.production_started': {
-    when: 'An open job can no longer be cancelled (`isCancelable` changed to `false`). The value is only in the job detail, which is fetched when the job changes in the list, and otherwise once a day.',
+    when: 'An open job can no longer be cancelled (`isCancelable` changed to `false`). Only the job detail contains this value. It is fetched when the job changes in the list, and otherwise once a day.',
     data: z.object({
       ...ofJob,
       changes: z.object({ isCancelable: change(z.boolean()) }),
@@ -237,12 +245,14 @@ export const catalogue = {
       changes: z.object({}),
       inferred: z
         .literal(true)
-        .describe('The cancellation is inferred from absence; the ordering API does not report it.'),
+        .describe(
+          '`true`: Jobwire inferred the cancellation from the absence of the job, because the ordering API does not report cancellations.',
+        ),
       jobStatus: text.describe('Status name in the job detail.'),
     }),
   },
   'job.unavailable': {
-    when: 'A job no longer exists in the ordering API: its detail responds with 404, and neither the active nor the closed jobs include it. Two checks some minutes apart had the same result.',
+    when: 'A job no longer exists in the ordering API: the request for its detail returns 404, and neither the active nor the closed jobs include it. Two checks some minutes apart had the same result.',
     data: z.object({ ...ofJob, changes: z.object({}), inferred: z.literal(true), jobStatus: text }),
   },
   'job.reopened': {
@@ -258,22 +268,24 @@ export const catalogue = {
     data: z.object({ ...ofJob, changes: z.object({ invoiceNumber: change(text) }) }),
   },
   'order_group.partially_dispatched': {
-    when: 'The first job of an order group was dispatched while others are open. Emitted once per group, and again only if all dispatches of the group were revoked in between. Not emitted after order_group.dispatched.',
+    when: 'The first job of an order group was dispatched while other jobs of the group are still open. Emitted once per group, and again only if all dispatches of the group were revoked in between. Not emitted after `order_group.dispatched`.',
     data: z.object({
       ...base,
       observed,
       orderGroup: z.string(),
       jobs: z.array(z.int()).describe('Numbers of the dispatched jobs of the group, in ascending order.'),
-      openJobs: z.array(z.int()).describe('Numbers of its jobs that are not dispatched yet.'),
+      openJobs: z.array(z.int()).describe('Numbers of the jobs of the group that are not dispatched yet.'),
       excludedJobs: z
         .array(z.int())
-        .describe('Numbers of its jobs that ended without dispatch: cancelled, unavailable or closed.'),
+        .describe(
+          'Numbers of the jobs of the group that ended without dispatch: cancelled, unavailable or closed.',
+        ),
       dispatchedCount: z.int().describe('Number of `jobs`.'),
       openCount: z.int().describe('Number of `openJobs`.'),
     }),
   },
   'order_group.dispatched': {
-    when: 'All jobs of an order group are dispatched. Jobs that ended without a dispatch (cancelled, closed or unavailable) are ignored. Emitted again when all are dispatched again after a job was added or a dispatch was revoked, and when an ignored job is dispatched later.',
+    when: 'All jobs of an order group are dispatched. Jobs that ended without a dispatch (cancelled, closed or unavailable) are ignored. Emitted again in two cases: an ignored job is dispatched later, or all jobs are dispatched again after a job was added or a dispatch was revoked.',
     data: z.object({
       ...base,
       observed,
@@ -287,12 +299,12 @@ export const catalogue = {
       repeated: z
         .boolean()
         .describe(
-          'Whether the event was emitted before for this group. Since then, a job was added or a dispatch was revoked.',
+          '`true`: the event was already emitted for this group, and the jobs or dispatches of the group changed after that.',
         ),
     }),
   },
   'account.baselined': {
-    when: 'The first complete reading of the list of open jobs is stored. Later changes are emitted as events.',
+    when: 'Jobwire has stored the first complete reading of the list of active jobs. Later changes are emitted as events.',
     data: z.object({ ...ofAccount, openJobs: z.int() }),
   },
   'account.poll_failing': {
@@ -316,12 +328,16 @@ export const catalogue = {
     data: z.object({ ...ofAccount, expectedId: z.int(), actualId: z.int() }),
   },
   'account.quarantined': {
-    when: 'So many jobs disappeared at once that the list may be wrong. During the quarantine, `job.cancelled` and `job.unavailable` are not emitted.',
+    when: 'So many jobs disappeared from the list of active jobs at once that the list may be wrong. The account is in quarantine: `job.cancelled` and `job.unavailable` are not emitted.',
     data: z.object({
       ...ofAccount,
-      openJobs: z.int().describe('Number of jobs in the list.'),
-      suspected: z.int().describe('Number of missing jobs that seem cancelled or unavailable.'),
-      contradictory: z.int().describe('Number of missing jobs whose responses contradict each other.'),
+      openJobs: z.int().describe('Number of jobs in the list of active jobs.'),
+      suspected: z.int().describe('Number of missing jobs that seem to be cancelled or unavailable.'),
+      contradictory: z
+        .int()
+        .describe(
+          'Number of missing jobs for which the responses of the ordering API contradict each other.',
+        ),
       reported: z.int().describe('Number of jobs reported as cancelled or unavailable in the last 24 hours.'),
     }),
   },
@@ -334,15 +350,15 @@ export const catalogue = {
     }),
   },
   'account.payment_completed': {
-    when: 'A payment of the account was completed. Emitted only if the event setting `payments` of the account is on.',
+    when: 'A payment of the account was completed. Emitted only if the account setting `events.payments` is `true`.',
     data: z.object({ ...ofAccount, transaction }),
   },
   'account.payment_failed': {
-    when: 'A payment of the account failed. Emitted only if the event setting `payments` of the account is on.',
+    when: 'A payment of the account failed. Emitted only if the account setting `events.payments` is `true`.',
     data: z.object({ ...ofAccount, transaction }),
   },
   'account.restored': {
-    when: 'The log of the account was restored from a backup. All events later than the cursor in `after` were lost. Changes that still apply are emitted again, with new ids. Fetch all jobs again.',
+    when: 'The log of the account was restored from a backup. All events after the cursor in `after` were lost. Changes that still apply are emitted again, with new ids. Receivers must fetch all jobs again.',
     data: z.object({
       ...ofAccount,
       after: z.string().describe('Cursor of the last event that was restored.'),
@@ -357,14 +373,16 @@ export const catalogue = {
       previousName: z
         .string()
         .optional()
-        .describe('Previous name of the status, if it was renamed upstream.'),
+        .describe('Previous name of the status, if the ordering API renamed it.'),
     }),
   },
   'upstream.outage': {
     when: 'The ordering API fails for the whole region. Emitted once, instead of `account.poll_failing` for each account.',
     data: z.object({
       ...ofCell,
-      failedPolls: z.int().describe('Number of failed polls since `since`. The real number can be higher.'),
+      failedPolls: z
+        .int()
+        .describe('Number of failed polls since the first failure. The real number can be higher.'),
       accounts: z.int().describe('Number of affected accounts. The real number can be higher.'),
       reason: z.string().describe('Error message of the last failure.'),
     }),
@@ -373,7 +391,9 @@ export const catalogue = {
     when: 'The ordering API responds again after `upstream.outage`.',
     data: z.object({
       ...ofCell,
-      durationSeconds: z.int().describe('Time from `since` to the first response, in seconds.'),
+      durationSeconds: z
+        .int()
+        .describe('Time from the first failure to the first successful response, in seconds.'),
     }),
   },
   'endpoint.disabled': {
@@ -381,7 +401,9 @@ export const catalogue = {
     data: z.object({
       ...ofSink,
       reason: z.string().describe('Error message.'),
-      failingSince: timestamp.nullable().describe('Start of the failures. `null`: there were no failures.'),
+      failingSince: timestamp
+        .nullable()
+        .describe('Time of the first failure. `null`: there were no failures.'),
     }),
   },
   'endpoint.recovered': {
@@ -398,7 +420,7 @@ export const catalogue = {
     }),
   },
   'endpoint.event_dead': {
-    when: 'An endpoint rejected an event on the last attempt. The event is no longer retried. The later events of the job are delivered.',
+    when: 'An endpoint rejected an event on every attempt. The event is no longer retried. The later events of the job are delivered.',
     data: z.object({
       ...ofSink,
       account: z.string().describe('Id of the account whose log contains the event.'),

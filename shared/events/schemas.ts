@@ -59,7 +59,7 @@ const SHARED = (() => {
       job,
       'The job after the change. Texts written by customers are untrusted: escape them for display.',
     ],
-    ['Observed', observed, 'When the change happened: after `since` and not later than `at`.'],
+    ['Observed', observed, 'Times between which the change happened: after `since`, and at or before `at`.'],
     ['StringChange', status, `Change of a text. \`from\`: ${from} \`to\`: ${to}`],
     ['BooleanChange', canEdit, `Change of a boolean value. \`from\`: ${from} \`to\`: ${to}`],
     ['NumberChange', orderGroupSequence.unwrap(), `Change of a number. \`from\`: ${from} \`to\`: ${to}`],
@@ -155,7 +155,9 @@ export function toEnvelopeSchema(type: EventType, data: JsonSchema = toDataSchem
       ),
       type: { type: 'string', const: type },
       ...(subject && { subject }),
-      time: textSchema('Time of the upstream response that shows the change.', { format: 'date-time' }),
+      time: textSchema('Time of the first response of the ordering API that contains the change.', {
+        format: 'date-time',
+      }),
       sequence: textSchema('Sequence number of the event in the log: 20 digits, sorts as text.', {
         pattern: '^\\d{20}$',
       }),
@@ -187,7 +189,7 @@ export function eventComponents(): Readonly<Record<string, JsonSchema>> {
     ),
     Event: {
       description:
-        'A CloudEvents 1.0 envelope in structured JSON. `type` determines the fields of `data`. New types can be added at any time: ignore unknown ones.',
+        'An event as a CloudEvents 1.0 envelope in structured JSON. `type` determines the fields of `data`. New types can be added at any time. Ignore types that your program does not know.',
       oneOf: eventTypes.map((type) => ref(nameOf(type))),
       discriminator: {
         propertyName: 'type',

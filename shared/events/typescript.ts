@@ -75,7 +75,7 @@ export function typesOfEvents(): string {
     {
       name: 'Observed',
       schema: observed,
-      about: 'When the change happened: after `since` and not later than `at`.',
+      about: 'Times between which the change happened: after `since`, and at or before `at`.',
     },
   ];
   const named = shapes.map((shape) => {

@@ -26,7 +26,7 @@ export const zone = z
 /** A language that has templates. */
 export const locale = z
   .enum(locales, `must be one of ${locales.join(', ')}`)
-  .describe('Locale: language and date format.');
+  .describe('Locale. It determines the language and the date format.');
 
 /** An e-mail address. The output is in the form that is stored and sent. */
 export const email = z.string('must be an e-mail address').transform((text, context) => {
@@ -49,7 +49,7 @@ const quietHours = z
   .strictObject({ from: time, to: time })
   .refine(({ from, to }) => from !== to, 'must have different times `from` and `to`')
   .describe(
-    'Hours in which no SMS are sent, in the recipient’s time zone. `from` may be later than `to`. `null`: none. Default: 21:00 to 08:00.',
+    'Hours in which no SMS are sent, in the time zone of the recipient. They can include midnight: `from` can be later than `to`. `null`: SMS are sent at any hour. Default: 21:00 to 08:00.',
   );
 
 const between = (least: number, most: number, unit: string) => {
@@ -67,29 +67,38 @@ export const SettingsInput = z
     dryRun: flag
       .default(false)
       .describe(
-        '`true`: messages are processed but not sent; they end in the state `dry_run`. Default: `false`.',
+        '`true`: messages are created but not sent. Their final state is `dry_run`. Default: `false`.',
       ),
     ownUser: flag
       .default(false)
       .describe(
-        "Also notify the user to whom the credentials belong in the ordering API, according to that user's notification settings there. SMS only about dispatches. Default: `false`.",
+        "Whether the user of the account's API credentials is notified too. The user's own settings in the ordering API select e-mails and SMS. SMS are sent only about dispatches. Default: `false`.",
       ),
     windowSeconds: between(0, 3600, 'seconds')
       .default(300)
       .describe(
-        'Window in which events of an order group are combined into one message, in seconds between the times of the events. Default: 300.',
+        'Length of the notification window, in seconds. Changes of an order group within this time after the first change are combined into one message. Default: 300.',
       ),
     maxAgeHours: between(1, 168, 'hours')
       .default(24)
       .describe(
-        'Changes older than this (hours) are not sent. A dispatch counts from its date, any other change from its observation. Default: 24.',
+        'Maximum age of a change, in hours. Customers are not notified of older changes. The age of a dispatch is counted from its dispatch date. The age of any other change is counted from its observation. Default: 24.',
       ),
-    locale: locale.optional().describe('Locale of recipients without their own. Default: by region.'),
-    zone: zone.optional().describe('Time zone of recipients without their own. Default: by region.'),
+    locale: locale
+      .optional()
+      .describe('Locale of recipients that have no locale of their own. The default depends on the region.'),
+    zone: zone
+      .optional()
+      .describe(
+        'Time zone of recipients that have no time zone of their own. The default depends on the region.',
+      ),
     branding: z
       .strictObject({
         name: line(100).describe('Sender name in messages.'),
-        logoUrl: httpsUrl.nullable().default(null).describe('HTTPS URL of a logo. `null`: the name as text.'),
+        logoUrl: httpsUrl
+          .nullable()
+          .default(null)
+          .describe('HTTPS URL of a logo. `null`: the sender name is displayed instead of a logo.'),
         color: z
           .string('must be a colour such as #1a73e8')
           .regex(/^#[0-9a-fA-F]{6}$/, 'must be a colour such as #1a73e8')
@@ -115,7 +124,9 @@ export const SettingsInput = z
           .max(11, SENDER_RULE)
           .nullable()
           .default(null)
-          .describe('Sender id of SMS, where the country supports it. `null`: the sender id of the cell.'),
+          .describe(
+            'Sender id of SMS. It is used in countries that support sender ids. `null`: the sender id of the installation is used.',
+          ),
         monthlySegments: between(0, 1_000_000, 'segments')
           .default(1000)
           .describe(
@@ -153,7 +164,7 @@ const fields = {
     .min(1, 'must have at least one channel; to stop notifications, set `paused`')
     .max(10, 'must not repeat channels')
     .transform(once)
-    .describe('Channels. Default: those for which there is an address.'),
+    .describe('Channels. Default: the channels for which the recipient has an address.'),
   kinds: z
     .array(z.enum(kindNames, `must be one of ${kindNames.join(', ')}`), 'must be a list of kinds')
     .min(1, 'must have at least one kind; to stop notifications, set `paused`')
@@ -165,17 +176,17 @@ const fields = {
     .string('must be the name of an order group')
     .min(1, 'must not be empty')
     .max(1000, 'must be at most 1000 characters')
-    .describe('Only jobs of this order group.'),
+    .describe('The recipient is notified only about jobs of this order group.'),
   orderNumber: z
     .string('must be an order number')
     .min(1, 'must not be empty')
     .max(1000, 'must be at most 1000 characters')
-    .describe('Only jobs with this order number.'),
+    .describe('The recipient is notified only about jobs with this order number.'),
   jobNumber: z
     .int('must be a job number')
     .min(1, 'must be a job number')
     .max(MAX_JOB_NUMBER, 'must be a job number')
-    .describe('Only this job.'),
+    .describe('The recipient is notified only about this job.'),
 };
 
 /**
@@ -225,10 +236,10 @@ export const TemplateInput = z
     preheader: template(1000).describe('Preview text of an e-mail in the inbox.'),
     heading: template(1000).describe('Heading of an e-mail. Default: the subject.'),
     intro: template(5000).describe('Text of an e-mail above the parcels. An empty line starts a paragraph.'),
-    outro: template(5000).describe('Text of an e-mail below the jobs. Empty: none.'),
-    html: template(50_000).describe('Complete HTML of an e-mail, instead of the layout.'),
+    outro: template(5000).describe('Text of an e-mail below the jobs. An empty string means no text.'),
+    html: template(50_000).describe('Complete HTML of an e-mail. It replaces the default layout.'),
     text: template(50_000).describe(
-      'Text of an SMS, or complete plain text of an e-mail instead of the layout.',
+      'Text of an SMS, or complete plain text of an e-mail. It replaces the default text.',
     ),
   })
   .meta({ id: 'TemplateInput' });

@@ -20,7 +20,7 @@ const suppressionDescriptions = Object.fromEntries(
   suppressionReasons.map((reason) => [reason, messageReasons[reason]]),
 );
 
-const revision = count.describe('Revision, incremented with each change. Value of the `ETag`.');
+const revision = count.describe('Revision number. Each change increments it. The header `ETag` contains it.');
 const MASKED = 'Masked for keys with the role `read`.';
 
 /** Kind of message. */
@@ -32,7 +32,7 @@ export const LocaleName = z.enum(locales, `must be one of ${locales.join(', ')}`
 
 const kind = Kind.describe(describeValues(messageKinds));
 const channel = ChannelName.describe('Channel of the message.');
-const locale = LocaleName.describe('Locale: language and date format.');
+const locale = LocaleName.describe('Locale. It determines the language and the date format.');
 const zone = z.string().describe('IANA name of a time zone, for example `Pacific/Auckland`.');
 
 /** Notification settings of an account. */
@@ -42,35 +42,41 @@ export const NotificationSettings = z
     since: timestamp
       .nullable()
       .describe(
-        'Time since which notifications are enabled. Earlier changes are not sent. `null` if never enabled.',
+        'Time at which notifications were enabled. Customers are not notified of earlier changes. `null`: notifications were never enabled.',
       ),
     dryRun: z
       .boolean()
-      .describe('`true`: messages are processed but not sent; they end in the state `dry_run`.'),
+      .describe('`true`: messages are created but not sent. Their final state is `dry_run`.'),
     ownUser: z
       .boolean()
       .describe(
-        "Also notify the user to whom the credentials belong in the ordering API, according to that user's notification settings there. SMS only about dispatches.",
+        "Whether the user of the account's API credentials is notified too. The user's own settings in the ordering API select e-mails and SMS. SMS are sent only about dispatches.",
       ),
     windowSeconds: count.describe(
-      'Window in which events of an order group are combined into one message, in seconds between the times of the events.',
+      'Length of the notification window, in seconds. Changes of an order group within this time after the first change are combined into one message.',
     ),
     maxAgeHours: count.describe(
-      'Changes older than this (hours) are not sent. A dispatch counts from its date, any other change from its observation.',
+      'Maximum age of a change, in hours. Customers are not notified of older changes. The age of a dispatch is counted from its dispatch date. The age of any other change is counted from its observation.',
     ),
-    locale: locale.describe('Locale of recipients without their own.'),
-    zone: zone.describe('Time zone of recipients without their own.'),
+    locale: locale.describe('Locale of recipients that have no locale of their own.'),
+    zone: zone.describe('Time zone of recipients that have no time zone of their own.'),
     branding: z.object({
       name: z.string().describe('Sender name in messages.'),
-      logoUrl: z.string().nullable().describe('HTTPS URL of a logo. `null`: the name as text.'),
+      logoUrl: z
+        .string()
+        .nullable()
+        .describe('HTTPS URL of a logo. `null`: the sender name is displayed instead of a logo.'),
       color: z.string().describe('Color as `#rrggbb`.'),
-      website: z.string().nullable().describe('URL that the name or the logo links to.'),
+      website: z.string().nullable().describe('URL to which the sender name or the logo links.'),
       footer: z.string().nullable().describe('Footer of e-mails.'),
     }),
     replyTo: z.string().nullable().describe('Reply-to address of e-mails.'),
     sms: z.object({
       enabled: z.boolean().describe('Whether SMS are sent.'),
-      senderId: z.string().nullable().describe('Sender id of SMS, where the country supports it.'),
+      senderId: z
+        .string()
+        .nullable()
+        .describe('Sender id of SMS. It is used in countries that support sender ids.'),
       monthlySegments: count.describe(
         'Maximum number of SMS segments per calendar month (UTC). Further SMS are not sent.',
       ),
@@ -78,7 +84,7 @@ export const NotificationSettings = z
         .object({ from: z.string(), to: z.string() })
         .nullable()
         .describe(
-          'Hours without SMS (`HH:MM`, in the time zone of the recipient). SMS are delayed until the end.',
+          'Hours in which no SMS are sent (`HH:MM`, in the time zone of the recipient). SMS are delayed until these hours end.',
         ),
     }),
     revision,
@@ -95,20 +101,31 @@ export type NotificationSettings = RecordOf<typeof NotificationSettings>;
 export const Recipient = z
   .object({
     id: z.string().describe('Id of the recipient, unique in its account.'),
-    orderGroup: z.string().nullable().describe('Only jobs of this order group. `null`: not restricted.'),
-    orderNumber: z.string().nullable().describe('Only jobs with this order number. `null`: not restricted.'),
-    jobNumber: z.int().nullable().describe('Only this job. `null`: not restricted.'),
+    orderGroup: z
+      .string()
+      .nullable()
+      .describe('The recipient is notified only about jobs of this order group. `null`: no restriction.'),
+    orderNumber: z
+      .string()
+      .nullable()
+      .describe('The recipient is notified only about jobs with this order number. `null`: no restriction.'),
+    jobNumber: z
+      .int()
+      .nullable()
+      .describe('The recipient is notified only about this job. `null`: no restriction.'),
     name: z.string().nullable().describe('Name used in messages.'),
     email: z.string().nullable().describe(`E-mail address. ${MASKED}`),
     mobile: z.string().nullable().describe(`Mobile number, for example \`+64211234567\`. ${MASKED}`),
-    locale: locale.nullable().describe('Locale. `null`: the locale of the account.'),
-    zone: zone.nullable().describe('Time zone. `null`: the time zone of the account.'),
+    locale: locale.nullable().describe('Locale. `null`: the locale of the account is used.'),
+    zone: zone.nullable().describe('Time zone. `null`: the time zone of the account is used.'),
     channels: z.array(channel).describe('Channels by which the recipient is notified.'),
     kinds: z.array(kind).describe('Kinds of messages that the recipient receives.'),
     paused: z.boolean().describe('Whether notifications to the recipient are paused.'),
     source: z
       .enum(['manual', 'upstream'])
-      .describe('`upstream`: created from the settings of the API user upstream.'),
+      .describe(
+        'Origin of the recipient. `upstream`: Jobwire created the recipient from the settings of the API user in the ordering API.',
+      ),
     createdAt: timestamp,
     revision,
   })
@@ -119,16 +136,22 @@ export type Recipient = RecordOf<typeof Recipient>;
 /** A message. */
 export const Message = z
   .object({
-    id: z.string().describe('Id of the message. Ids sort by the time of the underlying events.'),
+    id: z
+      .string()
+      .describe('Id of the message. The ids have the order of the events that the messages are about.'),
     kind,
     orderGroup: z.string().nullable(),
     jobs: z.array(z.int()).describe('Numbers of the jobs in the message.'),
-    channel: channel.nullable().describe('Channel. `null`: no message was created; see `reason`.'),
+    channel: channel
+      .nullable()
+      .describe('Channel. `null`: no message was created. `reason` contains the reason.'),
     to: z
       .object({
         recipient: z
           .string()
-          .describe('Id of the recipient. If several have the same address: the first of them.'),
+          .describe(
+            'Id of the recipient. If several recipients have the same address, this is the id of the first one.',
+          ),
         name: z.string().nullable(),
         address: z.string().describe(`E-mail address or mobile number. ${MASKED}`),
         locale,
@@ -162,7 +185,7 @@ export type Message = RecordOf<typeof Message>;
 export const Upcoming = z
   .object({
     kind,
-    dueAt: timestamp.describe('End of the window.'),
+    dueAt: timestamp.describe('End of the notification window.'),
     jobs: z.array(z.int()).describe('Numbers of the jobs in the upcoming message.'),
   })
   .meta({ id: 'UpcomingMessage' });
@@ -170,7 +193,7 @@ export const Upcoming = z
 export type Upcoming = RecordOf<typeof Upcoming>;
 
 const place = { kind, channel, locale };
-const custom = z.boolean().describe('Whether it is a custom template of the account.');
+const custom = z.boolean().describe('Whether the template is a custom template of the account.');
 const changedAt = timestamp.nullable().describe('Time of the last change. `null` for a default template.');
 
 /** An entry in the list of templates. */
@@ -184,7 +207,7 @@ export const Template = z
     changedAt,
     template: z
       .record(z.string(), z.string())
-      .describe('Template, as accepted by `PUT`. Absent parts have their defaults.'),
+      .describe('Template, in the format of the `PUT` request. Absent fields have default values.'),
   })
   .meta({ id: 'Template' });
 
@@ -193,7 +216,7 @@ export const Preview = z
   .object({
     ...place,
     zone,
-    jobNumber: z.int().nullable().describe('Number of the job. `null`: sample data.'),
+    jobNumber: z.int().nullable().describe('Number of the job. `null`: the message contains sample data.'),
     custom: z.boolean().describe('Whether the custom template of the account was used.'),
     subject: z.string().nullable().describe('Subject of an e-mail. `null` for an SMS.'),
     html: z.string().nullable().describe('HTML of an e-mail. `null` for an SMS.'),
@@ -208,13 +231,16 @@ export const ImportReport = z
   .object({
     created: count.describe('Number of rows that created a recipient.'),
     updated: count.describe('Number of rows that updated a recipient.'),
-    unchanged: count.describe('Number of rows without a change.'),
+    unchanged: count.describe('Number of rows that changed nothing.'),
     invalidRows: z
       .array(
         z.object({
-          line: z.int().describe('First line of the row, from 1, including the header line.'),
-          field: z.string().nullable().describe('Column. `null`: the whole row.'),
-          reason: z.string().describe('What is wrong and what is accepted.'),
+          line: z.int().describe('Number of the first line of the row. The header is line 1.'),
+          field: z
+            .string()
+            .nullable()
+            .describe('Name of the invalid column. `null`: the error concerns the whole row.'),
+          reason: z.string().describe('Explanation of the error, with the accepted values.'),
         }),
       )
       .describe('Invalid rows, which were skipped.'),

@@ -8,11 +8,11 @@
 /** Kinds of messages, with their short labels. */
 export const messageKinds = {
   dispatched: 'Jobs were dispatched.',
-  tracking: 'Tracking was added after the dispatch notification.',
-  dispatch_revoked: 'A dispatch about which a message was sent was revoked.',
+  tracking: 'Tracking numbers or links were added after the dispatch message.',
+  dispatch_revoked: 'A dispatch was revoked after a message about it was sent.',
   due_date_changed: 'The due date of jobs changed.',
   cancelled:
-    'Jobs seem to be cancelled: the ordering API no longer lists them. Also used for the message that corrects this, if the jobs are listed again.',
+    'Jobs seem to be cancelled: the ordering API no longer lists them. A correction is sent as the same kind if the jobs are listed again.',
 } as const;
 export type MessageKind = keyof typeof messageKinds;
 
@@ -88,9 +88,9 @@ export const messageStates = {
   waiting: 'Scheduled.',
   sending: 'Being sent.',
   sent: 'Accepted by the mail server or the SMS service.',
-  unknown: 'An SMS whose outcome is unknown. It is not sent again.',
+  unknown: 'The SMS service did not report whether it accepted the SMS. The SMS is not sent again.',
   failed: 'Failed permanently.',
-  suppressed: 'Deliberately not sent; see `reason`.',
+  suppressed: 'Deliberately not sent. `reason` contains the reason.',
   dry_run: 'Not sent, because `dryRun` is on.',
   bounced: 'Sent, and returned as undeliverable.',
   complained: 'Sent, and marked as spam by the recipient.',
@@ -100,7 +100,7 @@ export type MessageState = keyof typeof messageStates;
 /** Reasons why a message was not sent or not delivered. */
 export const messageReasons = {
   revoked: 'The change was revoked before the message was sent.',
-  too_old: 'The dispatch, or the observation of another change, is older than `maxAgeHours`.',
+  too_old: 'The change is older than `maxAgeHours`.',
   no_recipient: 'There is no recipient for the message.',
   unsubscribed: 'The recipient has unsubscribed.',
   opted_out: 'The mobile number has opted out of SMS.',
@@ -111,7 +111,7 @@ export const messageReasons = {
   template: 'The template failed.',
   rejected: 'The provider rejected the message permanently.',
   attempts_exhausted: 'All attempts failed.',
-  unknown_outcome: 'The SMS service did not confirm the message.',
+  unknown_outcome: 'The SMS service did not report whether it accepted the message.',
   disabled: 'Notifications or the recipient were disabled or deleted.',
 } as const;
 export type MessageReason = keyof typeof messageReasons;

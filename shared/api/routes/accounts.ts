@@ -43,7 +43,9 @@ const UPSTREAM_RULE = 'must be a positive integer: the id of the account in the 
 const Listed = AccountRecord.extend({
   status: AccountReport.nullable()
     .optional()
-    .describe('State of tracking. Present with `include=status`; `null` while registration is incomplete.'),
+    .describe(
+      'Polling state of the account. Present only with `include=status`. `null` while the registration of the account is incomplete.',
+    ),
 }).meta({ id: 'ListedAccount' });
 
 const accounts = defineResource({
@@ -91,7 +93,7 @@ export const accountRoutes: readonly Route[] = [
         include: z
           .literal('status', 'must be status')
           .optional()
-          .describe('`status`: include the state of tracking of each account.'),
+          .describe('`status`: include the polling state of each account.'),
         limit,
         after: afterId('accounts', isAccountPlace),
       }),
@@ -126,7 +128,7 @@ export const accountRoutes: readonly Route[] = [
   accounts.update(
     {
       description:
-        'Changes the polling settings, the event settings or the location of the credentials. `secretRef` requires a key for all accounts, because it can name the credentials of any account.',
+        'Changes the polling settings, the event settings, or the name of the secret with the credentials. `secretRef` requires an API key for all accounts, because it can name the credentials of any account.',
       body: AccountUpdate,
       example: { pollIntervalSeconds: 300 },
     },
@@ -145,7 +147,7 @@ export const accountRoutes: readonly Route[] = [
     {
       summary: 'Delete an account and its data',
       description:
-        'The account no longer exists after the first request. Large accounts are deleted in the background (202): repeat the request until it returns 204, or wait.',
+        'The account no longer exists after the first request. The data of a large account is deleted in the background, and the response is 202. Repeat the request until it returns 204 to learn when the deletion is complete.',
       of: ofDeletable,
       result: 'The account and all its data are deleted.',
       also: [{ status: 202, description: 'The account is deleted. Deletion of its data is in progress.' }],
@@ -163,7 +165,7 @@ export const accountRoutes: readonly Route[] = [
       ...{ method: 'put', id: 'rotateCredentials', role: 'admin' },
       summary: 'Replace the credentials of an account',
       description:
-        'The new credentials take effect immediately. If polling was waiting after an authentication failure, it resumes at once.',
+        'The new credentials take effect immediately. If polling was waiting because the old credentials were rejected, it resumes at once.',
       body: NewCredentials,
       example: { clientId: 'acme-api', clientSecret: '…' },
     },
@@ -213,7 +215,7 @@ export const accountRoutes: readonly Route[] = [
     'pause',
     {
       summary: 'Pause polling of an account',
-      description: 'Log, jobs and state are kept.',
+      description: 'The log, the jobs and the polling state are kept.',
     },
     ({ subject, expected }, { manage }) => pauseAccount(manage.accounts, toRef(subject), expected),
   ),
@@ -230,10 +232,10 @@ export const accountRoutes: readonly Route[] = [
       path: '/v1/accounts/{id}/status',
       id: 'getAccountStatus',
       tag: 'Accounts',
-      summary: 'Get the state of tracking of an account',
+      summary: 'Get the polling state of an account',
       role: 'read',
       of: ofAccount,
-      answer: { status: 200, description: 'State of tracking.', schema: AccountReport },
+      answer: { status: 200, description: 'Polling state of the account.', schema: AccountReport },
     },
     async ({ c, subject }, { feed }) => {
       const report = await reportAccount(feed, subject);
@@ -247,7 +249,8 @@ export const accountRoutes: readonly Route[] = [
       id: 'listAccountPolls',
       tag: 'Accounts',
       summary: 'List recent polls of an account',
-      description: 'At most the last 20 polls, newest first. Fewer are kept if their problem texts are long.',
+      description:
+        'Returns at most the last 20 polls, newest first. Fewer polls are stored if their error messages are long.',
       role: 'read',
       of: ofAccount,
       query: z.strictObject({ limit, after: afterInTime('polls') }),
@@ -268,7 +271,7 @@ export const accountRoutes: readonly Route[] = [
       tag: 'Accounts',
       summary: 'Confirm a quarantine or an identity mismatch',
       description:
-        'Ends a quarantine (the missing jobs are confirmed as no longer open) or an identity mismatch (the credentials are confirmed as correct). With `upstreamId`, that id becomes the upstream id of the account.',
+        'Ends a quarantine or an identity mismatch. In a quarantine, the operator confirms that the missing jobs are no longer open. In an identity mismatch, the operator confirms that the credentials are correct. If `upstreamId` is given, it becomes the id of the account in the ordering API.',
       role: 'operate',
       of: ofAccount,
       body: z
@@ -287,7 +290,7 @@ export const accountRoutes: readonly Route[] = [
           .object({
             confirmed: z
               .enum(['quarantined', 'identity_mismatch'])
-              .describe('State that the confirmation ended.'),
+              .describe('State of the account that the confirmation ended.'),
           })
           .meta({ id: 'ConfirmedAccount' }),
       },

@@ -87,7 +87,7 @@ export const deliveryRoutes: readonly Route[] = [
       id: 'listEventDeliveries',
       tag: 'Events',
       summary: 'List deliveries of an event',
-      description: `The last ${EVENT_DELIVERIES} attempts, oldest first, to endpoints visible to the API key. The most recent attempts can be missing.`,
+      description: `Returns the last ${EVENT_DELIVERIES} attempts to endpoints that the API key can access, oldest first. The most recent attempts can be missing for a short time.`,
       role: 'read',
       of: ofEvent,
       query: z.strictObject({ limit, after: afterInTime('deliveries of an event') }),
@@ -108,7 +108,7 @@ export const deliveryRoutes: readonly Route[] = [
       tag: 'Jobs',
       summary: 'List deliveries of the events of a job',
       description:
-        'Grouped by event, newest event first. Only endpoints visible to the API key are included. The most recent attempts can be missing.',
+        'Grouped by event, newest event first. Only endpoints that the API key can access are included. The most recent attempts can be missing for a short time.',
       role: 'read',
       of: ofAccount,
       params: jobParams,

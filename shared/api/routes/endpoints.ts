@@ -45,7 +45,9 @@ export const endpointRoutes: readonly Route[] = [
         limit,
         after: afterBy('endpoints', decodeEndpointPlace),
         region: one.optional().describe('Only endpoints of this region.'),
-        builtIn: flag.optional().describe('Include built-in topics. Requires a key for all accounts.'),
+        builtIn: flag
+          .optional()
+          .describe('Include the built-in endpoints. Requires an API key for all accounts.'),
       }),
     },
     async ({ c, caller, query: { region, builtIn, ...page } }, { feed }) => {
@@ -64,13 +66,13 @@ export const endpointRoutes: readonly Route[] = [
   endpoints.create(
     {
       description:
-        'Omitted filters do not restrict anything. A key for some accounts must set `accounts` to a subset of its own accounts.',
+        'An omitted filter selects all events. With an API key that is restricted to some accounts, `accounts` is required and can contain only these accounts.',
       body: NewEndpoint.extend({
         region: z
           .string('must be the name of a region')
           .optional()
           .describe(
-            'Region of the endpoint. Required if several regions are served and `accounts` is omitted.',
+            'Region of the endpoint. Required if Jobwire serves several regions and `accounts` is omitted.',
           ),
       }).meta({ id: 'NewEndpoint' }),
       example: {
@@ -81,7 +83,7 @@ export const endpointRoutes: readonly Route[] = [
         types: ['job.*'],
       },
       answer: {
-        description: 'The endpoint and its signing secret. The secret is not returned again.',
+        description: 'The endpoint and its signing secret. The secret is returned only once.',
         schema: CreatedEndpoint,
       },
       location: (endpoint, { feed }) => endpointPath(feed, endpoint),
@@ -99,7 +101,7 @@ export const endpointRoutes: readonly Route[] = [
   endpoints.update(
     {
       description:
-        'Omitted fields are unchanged; `null` removes a restriction. A key for some accounts cannot subscribe the endpoint to other accounts.',
+        'Omitted fields are unchanged. `null` removes a restriction. An API key that is restricted to some accounts cannot subscribe the endpoint to other accounts.',
       of: ofWebhook,
       body: EndpointUpdate,
       example: { types: ['job.dispatched', 'job.tracking_added'], ratePerSecond: null },
@@ -127,7 +129,8 @@ export const endpointRoutes: readonly Route[] = [
     'pause',
     {
       summary: 'Pause an endpoint',
-      description: 'Nothing is sent while the endpoint is paused. Its cursors are kept.',
+      description:
+        'Nothing is sent while the endpoint is paused. Events are kept for delivery after the pause.',
       of: ofWebhook,
     },
     ({ subject: { region, id }, expected }, { manage }) =>
@@ -137,7 +140,7 @@ export const endpointRoutes: readonly Route[] = [
     'resume',
     {
       summary: 'Resume a paused endpoint',
-      description: 'Deliveries resume after the last cursor.',
+      description: 'Deliveries resume where they stopped.',
       of: ofWebhook,
     },
     ({ subject: { region, id }, expected }, { manage }) =>
@@ -148,7 +151,7 @@ export const endpointRoutes: readonly Route[] = [
     {
       summary: 'Enable an endpoint',
       description:
-        'Resumes deliveries to an endpoint that is disabled, or that waits after a failure. One event is sent first, the others after it is acknowledged. Also works for built-in endpoints and for endpoints of the configuration file.',
+        'Resumes deliveries to an endpoint that is disabled, or that waits after a failure. One event is sent first. The other events are sent after the endpoint has acknowledged it. Also works for built-in endpoints and for endpoints in the configuration file.',
     },
     ({ subject: { region, id }, expected }, { manage }) =>
       enableEndpoint(manage.endpoints, region, id, expected),
@@ -182,7 +185,7 @@ export const endpointRoutes: readonly Route[] = [
       tag: 'Endpoints',
       summary: 'Resend an event',
       description:
-        'Sends one event of the log immediately, even if its type is filtered out or the endpoint is paused or disabled. The event keeps its id. The request has the header `webhook-replay: true`, which the signature does not cover.',
+        'Sends one event of the log immediately, even if a filter excludes its type, or if the endpoint is paused or disabled. The event keeps its id. The request has the header `webhook-replay: true`, which the signature does not cover.',
       role: 'operate',
       of: ofWebhook,
       body: z
@@ -220,14 +223,15 @@ export const endpointRoutes: readonly Route[] = [
       id: 'rotateEndpointSecret',
       tag: 'Endpoints',
       summary: 'Rotate the signing secret of an endpoint',
-      description: 'Requests are also signed with the previous secrets, by default for one day.',
+      description:
+        'Requests are also signed with the previous secrets until these expire, by default after one day.',
       role: 'admin',
       of: ofWebhook,
       body: Rotation,
       example: { gracePeriodSeconds: 86_400 },
       answer: {
         status: 200,
-        description: 'The new secret. It is not returned again.',
+        description: 'The new secret. It is returned only once.',
         schema: z
           .object({
             secret: z.string().describe('New signing secret.'),

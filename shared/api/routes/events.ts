@@ -66,20 +66,22 @@ const Cursor = z.string().describe('Cursor: `<epoch>.<number>`.');
 const EventPage = z
   .object({
     events: z.array(Event),
-    next: Cursor.describe('Cursor of the next page. It also advances past events that a filter excludes.'),
-    head: Cursor.describe('Cursor of the end of the log.'),
+    next: Cursor.describe(
+      'Cursor of the next page. Send it as `after`. It also advances past events that the filter excludes.',
+    ),
+    head: Cursor.describe('Cursor of the last event in the log.'),
     observedThrough: timestamp
       .nullable()
       .optional()
       .describe(
-        'All changes in the ordering API up to this time are in the log, at positions up to `next`. `null` if the page ends before `head`. Absent in the log of a region.',
+        'All changes made in the ordering API up to this time are in the log, at or before `next`. `null`: the page ends before `head`. Absent in the log of a region.',
       ),
   })
   .meta({ id: 'EventPage' });
 
 const after = cursorBy(parseCursor, CURSOR_RULE)
   .optional()
-  .describe('Return events after this cursor. Default: the earliest event that is still kept.');
+  .describe('Return events after this cursor. Default: begin with the earliest stored event.');
 
 const EventsQuery = z.strictObject({
   after,
@@ -103,11 +105,11 @@ const CellEventsQuery = z
     ...EventsQuery.shape,
     after: one
       .optional()
-      .describe('Return events after this cursor. Default: the earliest event that is still kept.'),
+      .describe('Return events after this cursor. Default: begin with the earliest stored event.'),
     last: integer(1, MAX_EVENTS)
       .optional()
       .describe(
-        'Alternative to `after`: the latest events, at most this many per region. Fewer events are returned if the API key is restricted to some accounts, or if `types` is set.',
+        'Alternative to `after`: return the latest events, at most this number per region. Fewer events are returned if the API key is restricted to some accounts, or if `types` is set.',
       ),
   })
   .superRefine(({ after, last }, context) => {
@@ -116,7 +118,7 @@ const CellEventsQuery = z
   });
 
 const CellStreamQuery = z.strictObject({
-  after: one.optional().describe('Return events after this cursor. Default: the current end of the feed.'),
+  after: one.optional().describe('Return events after this cursor. Default: the current end of the logs.'),
   types: typePatterns.optional(),
 });
 
@@ -129,7 +131,7 @@ const LAST_EVENT_ID = {
 const STREAM = {
   status: 200,
   description:
-    'Server-sent events: `id:` is the cursor, `event:` the type, `data:` the envelope. The first frame and periodic frames between events have `event: cursor` and the cursor as `data:`. The server closes a stream after some minutes; resume with the last id.',
+    'Server-sent events: `id:` is the cursor, `event:` is the type, and `data:` is the envelope. The first message of a stream and regular messages between events have `event: cursor` and the cursor as `data:`. The server closes a stream after some minutes. Connect again with the last id to resume it.',
   schema: z.string(),
   contentType: 'text/event-stream',
 } as const;
@@ -271,10 +273,10 @@ export const eventRoutes: readonly Route[] = [
       tag: 'Events',
       summary: 'List events of all accounts and regions',
       description:
-        'One merged sequence. A key for some accounts receives only the events of those accounts. The cursor is valid for this feed only.',
+        'Returns the events of all logs in one sequence. An API key that is restricted to some accounts receives only the events of these accounts. The cursor is valid for this feed only.',
       role: 'read',
       query: CellEventsQuery,
-      answer: { status: 200, description: 'A page of the feed.', schema: CellPage },
+      answer: { status: 200, description: 'A page of events.', schema: CellPage },
       problems: ['cursor-gone'],
       waits: true,
     },
@@ -305,7 +307,7 @@ export const eventRoutes: readonly Route[] = [
       tag: 'Events',
       summary: 'Stream events of all accounts and regions',
       description:
-        'One merged sequence. A key for some accounts receives only the events of those accounts. The cursor is valid for this feed only.',
+        'Returns the events of all logs in one sequence. An API key that is restricted to some accounts receives only the events of these accounts. The cursor is valid for this feed only.',
       role: 'read',
       query: CellStreamQuery,
       headers: LAST_EVENT_ID,

@@ -25,15 +25,17 @@ const jobNumber = one.regex(/^[1-9]\d{0,11}$/, 'must be an integer from 1 to 999
 /** Filters. At most one per request: each has its own index. */
 const filters = {
   jobNumber: jobNumber.describe('The job with this number.'),
-  status: textUpTo(200).describe('Jobs with this upstream status name, ordered by due date.'),
+  status: textUpTo(200).describe('Jobs with this status name, ordered by due date.'),
   dueOn: day.describe('Open, undispatched jobs due on this day (`YYYY-MM-DD`).'),
   dueBefore: day.describe('Open, undispatched jobs due before this day (`YYYY-MM-DD`), ordered by due date.'),
-  late: flag.describe('`true`: open jobs observed undispatched after their due time, ordered by due date.'),
+  late: flag.describe(
+    '`true`: late jobs, ordered by due date. A job is late if it is open, and Jobwire observed after its due time that it was not dispatched.',
+  ),
   undispatched: flag.describe(
-    '`true`: open, undispatched jobs ordered by due date; jobs without one come last.',
+    '`true`: open, undispatched jobs, ordered by due date. Jobs without a due date come last.',
   ),
   dispatchedOn: day.describe(
-    'Jobs dispatched on this day (`YYYY-MM-DD`), determined as in the roll-ups. Jobs dispatched before Jobwire began to observe the account are listed by the day of `dateOut`. Jobs last stored by a version of Jobwire without this filter are missing until they change.',
+    'Jobs dispatched on this day (`YYYY-MM-DD`). The day is the same as in the daily statistics. For jobs dispatched before Jobwire began to observe the account, it is the day of `dateOut`. Jobs that were last stored by an older version of Jobwire, without this filter, are missing until they change.',
   ),
   orderNumber: textUpTo(500).describe('Jobs with exactly this order number.'),
   orderGroup: textUpTo(500).describe('Jobs of this order group.'),
@@ -47,7 +49,7 @@ const JobsQuery = z
     limit,
     after: cursorBy(decodeJobsCursor, 'must be the `next` of a page of jobs')
       .optional()
-      .describe('Cursor: the `next` of the previous page, with the same filter.'),
+      .describe('Cursor: the `next` of the previous page. The filter must be the same.'),
   })
   .superRefine((given, context) => {
     const [first, second] = FILTERS.filter((name) => given[name] !== undefined && given[name] !== false);
@@ -88,7 +90,7 @@ export const jobRoutes: readonly Route[] = [
       tag: 'Jobs',
       summary: 'List jobs of an account',
       description:
-        'Ordered by number, or selected by one filter. A job that has just changed can be missing from a filtered list. The filter uses an index that can be out of date for a short time, but the returned data of each job is current.',
+        'Without a filter, the jobs are ordered by number. Only one filter can be given. A filter uses an index that is updated with a short delay, so a job that has just changed can be missing. The data of each returned job is current.',
       role: 'read',
       of: ofAccount,
       query: JobsQuery,
@@ -132,7 +134,7 @@ export const jobRoutes: readonly Route[] = [
       tag: 'Jobs',
       summary: 'List events of a job',
       description:
-        'Only events that are still kept. The newest events can be missing for a short time. Use the feed to follow events.',
+        'Returns the events that are still stored. The newest events can be missing for a short time. To follow events, use the event log of the account.',
       role: 'read',
       of: ofAccount,
       params: jobParams,
@@ -157,7 +159,7 @@ export const jobRoutes: readonly Route[] = [
       id: 'listAccountRollups',
       tag: 'Jobs',
       summary: 'List daily statistics of an account',
-      description: `At most ${MAX_ROLLUP_DAYS.account} days per request.`,
+      description: `A request can cover at most ${MAX_ROLLUP_DAYS.account} days.`,
       role: 'read',
       of: ofAccount,
       query: rollupsQuery,
@@ -176,12 +178,12 @@ export const jobRoutes: readonly Route[] = [
       id: 'getAccountOpenJobs',
       tag: 'Jobs',
       summary: 'Get open-job counts of an account',
-      description: 'Counts by status and by due date.',
+      description: 'Returns the numbers of jobs by status and by due date.',
       role: 'read',
       of: ofAccount,
       answer: {
         status: 200,
-        description: 'Counts as of the last complete scan of the list.',
+        description: 'Counts at the last complete reading of the list of active jobs.',
         schema: OpenJobs,
       },
     },
@@ -198,13 +200,13 @@ export const jobRoutes: readonly Route[] = [
       id: 'listRegionRollups',
       tag: 'Regions',
       summary: 'List daily statistics of a region',
-      description: `At most ${MAX_ROLLUP_DAYS.region} days per request.`,
+      description: `A request can cover at most ${MAX_ROLLUP_DAYS.region} days.`,
       role: 'read',
       of: ofRegion,
       query: rollupsQuery,
       answer: {
         status: 200,
-        description: 'One entry for each day of the range, and the accounts.',
+        description: 'One entry for each day of the range, and the totals of each account.',
         schema: RegionRollups,
       },
     },
@@ -221,12 +223,12 @@ export const jobRoutes: readonly Route[] = [
       id: 'getRegionOpenJobs',
       tag: 'Regions',
       summary: 'Get open-job counts of a region',
-      description: 'Counts by status, by due date and by account.',
+      description: 'Returns the numbers of jobs by status, by due date and by account.',
       role: 'read',
       of: ofRegion,
       answer: {
         status: 200,
-        description: 'Counts as of the last complete scan of each list.',
+        description: 'Counts at the last complete reading of the list of active jobs of each account.',
         schema: RegionOpenJobs,
       },
     },

@@ -8,7 +8,7 @@ import { pageAnswer } from '../resource.ts';
 import { type Route, route } from '../route.ts';
 
 const params = z.object({
-  id: one.describe('Id of the key: the part of the complete key between its first two underscores.'),
+  id: one.describe('Id of the key. It is the part of the complete key between the first two underscores.'),
 });
 
 const Self = z
@@ -19,10 +19,10 @@ const Self = z
     accounts: z
       .array(z.string())
       .nullable()
-      .describe('Ids of the accounts of the key. `null`: all accounts.'),
+      .describe('Ids of the accounts that the key can access. `null`: all accounts.'),
     expiresAt: timestamp.nullable().describe('Time at which the key expires. `null`: never.'),
   })
-  .meta({ id: 'CurrentKey', description: 'The API key of the request.' });
+  .meta({ id: 'CurrentKey', description: 'The API key that the request was sent with.' });
 
 /** All API key routes. */
 export const keyRoutes: readonly Route[] = [
@@ -32,7 +32,7 @@ export const keyRoutes: readonly Route[] = [
       path: '/v1/key',
       id: 'getCurrentKey',
       tag: 'Keys',
-      summary: 'Get the API key of the request',
+      summary: 'Get the API key that the request is sent with',
       role: 'read',
       answer: { status: 200, description: 'The key.', schema: Self },
     },
@@ -45,7 +45,7 @@ export const keyRoutes: readonly Route[] = [
       id: 'listKeys',
       tag: 'Keys',
       summary: 'List API keys',
-      description: 'Only keys whose permissions do not exceed those of the caller.',
+      description: 'Returns the keys whose permissions do not exceed those of the caller.',
       role: 'admin',
       query: z.strictObject({ limit, after: afterId('keys', isKeyId) }),
       answer: pageAnswer('keys', KeyRecord, 'A page of keys, ordered by id.'),
@@ -62,18 +62,17 @@ export const keyRoutes: readonly Route[] = [
       id: 'createKey',
       tag: 'Keys',
       summary: 'Create an API key',
-      description:
-        "A new key cannot grant more than the caller's own permissions and cannot expire after the caller's key.",
+      description: "A new key cannot have more permissions than the caller's key, and cannot expire later.",
       role: 'admin',
       body: NewKey,
       example: { name: 'dashboard', role: 'read', accounts: ['acme'], expiresAt: '2027-03-02T08:00:00Z' },
       answer: {
         status: 201,
-        description: 'The key and its secret. The secret is not returned again.',
+        description: 'The key, with the complete key in `secret`. It is returned only once.',
         schema: z
           .object({
             key: KeyRecord,
-            secret: z.string().describe('Complete key, to be sent as `Authorization: Bearer …`.'),
+            secret: z.string().describe('Complete key. Send it in the header `Authorization: Bearer …`.'),
           })
           .meta({ id: 'CreatedKey' }),
         headers: { Location: 'Path of the key.' },

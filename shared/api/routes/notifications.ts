@@ -134,7 +134,7 @@ export const notificationRoutes: readonly Route[] = [
       ...{ method: 'put', id: 'saveNotificationSettings', role: 'admin' },
       summary: 'Replace the notification settings of an account',
       description:
-        'Replaces all settings; omitted fields get their defaults. Changes observed before notifications are enabled are not sent.',
+        'Replaces all settings. Omitted fields get their default values. Customers are not notified of changes that were observed before notifications were enabled.',
       body: SettingsInput,
       example: {
         enabled: true,
@@ -232,7 +232,8 @@ export const notificationRoutes: readonly Route[] = [
       id: 'listTemplates',
       tag: 'Notifications',
       summary: 'List templates of an account',
-      description: 'One entry for each kind, channel and locale. `custom` marks custom templates.',
+      description:
+        'Returns one entry for each kind, channel and locale. `custom` marks the custom templates of the account.',
       role: 'read',
       of: ofAccount,
       query: z.strictObject({ limit, after: afterBy('templates', decodeTemplatePlace) }),
@@ -277,7 +278,7 @@ export const notificationRoutes: readonly Route[] = [
       tag: 'Notifications',
       summary: 'Save a custom template',
       description:
-        'A Liquid template. It is rendered with several different sample jobs and rejected if any rendering fails. It also applies to locales of the same language that have no custom template.',
+        'Saves a Liquid template. Jobwire renders it with several sample jobs and rejects it if a rendering fails. The template also applies to other locales of the same language that have no custom template.',
       role: 'admin',
       of: ofAccount,
       params: templateParams,
@@ -322,7 +323,7 @@ export const notificationRoutes: readonly Route[] = [
       id: 'listMessages',
       tag: 'Notifications',
       summary: 'List messages of an account',
-      description: `Newest first, including messages that were not sent and the reason. ${MASKED} With \`state\`, a page can be shorter than \`limit\` and still have a \`next\`.`,
+      description: `Returns messages, newest first. Includes messages that were not sent, with the reason. ${MASKED} With the filter \`state\`, a page can have fewer messages than \`limit\` although further pages follow.`,
       role: 'read',
       of: ofAccount,
       query: pageOnly.extend({
@@ -354,7 +355,7 @@ export const notificationRoutes: readonly Route[] = [
       id: 'listJobMessages',
       tag: 'Notifications',
       summary: 'List messages about a job',
-      description: `Newest first, with the upcoming messages. ${MASKED}`,
+      description: `Returns messages, newest first. Includes the messages that will be sent when their notification windows end. ${MASKED}`,
       role: 'read',
       of: ofAccount,
       params: jobParams,
@@ -365,7 +366,9 @@ export const notificationRoutes: readonly Route[] = [
           .extend({
             upcoming: z
               .array(Upcoming)
-              .describe('Messages whose notification windows are open now. On every page.'),
+              .describe(
+                'Messages that will be sent when their notification windows end. Every page contains them.',
+              ),
           })
           .meta({ id: 'JobMessagePage' }),
       },

@@ -36,7 +36,7 @@ const Which = z
       .max(MAX_PARKED, `must contain at most ${MAX_PARKED} event ids`)
       .optional()
       .describe('Ids of the events.'),
-    all: z.literal(true, 'must be true').optional().describe('`true`: all parked events.'),
+    all: z.literal(true, 'must be true').optional().describe('`true`: select all parked events.'),
   })
   .superRefine(({ events, all }, context) => {
     if ((events === undefined) === (all === undefined)) {
@@ -47,7 +47,9 @@ const Which = z
 
 const missing = z
   .array(z.string())
-  .describe('Ids from the request that are not parked (already delivered, discarded or dead).');
+  .describe(
+    'Ids from the request that belong to no parked event. These events were delivered or discarded, or they are dead.',
+  );
 
 /** All routes of parked and dead-lettered events. */
 export const parkedEventRoutes: readonly Route[] = [
@@ -78,7 +80,7 @@ export const parkedEventRoutes: readonly Route[] = [
       tag: 'Endpoints',
       summary: 'Retry parked events',
       description:
-        'The first parked event of each job is sent; the following ones after it is acknowledged. Nothing is sent while the endpoint is paused or waits after a failure.',
+        'Sends the first parked event of each job. The following events of the job are sent after the endpoint has acknowledged it. Nothing is sent while the endpoint is paused or waits after a failure.',
       role: 'operate',
       of: ofEndpoint,
       repeatable: true,
@@ -105,7 +107,7 @@ export const parkedEventRoutes: readonly Route[] = [
       tag: 'Endpoints',
       summary: 'Discard parked events',
       description:
-        'Discarded events are not sent any more. The next event of the job is sent immediately. A discarded event can still be resent.',
+        'Discarded events are no longer delivered automatically, but can still be resent. The next event of the job is sent immediately.',
       role: 'operate',
       of: ofEndpoint,
       body: Which,
@@ -130,7 +132,7 @@ export const parkedEventRoutes: readonly Route[] = [
       id: 'listDeadEvents',
       tag: 'Endpoints',
       summary: 'List dead-lettered events of an endpoint',
-      description: `Events that the endpoint rejected on the last attempt, ordered by account and sequence. ${FILTERED_PAGE}`,
+      description: `Returns the events that the endpoint rejected on every attempt, ordered by account and sequence. ${FILTERED_PAGE}`,
       role: 'read',
       of: ofEndpoint,
       query: z.strictObject({ limit, after: afterBy('dead events', decodeDeadPlace) }),

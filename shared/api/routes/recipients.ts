@@ -72,7 +72,7 @@ export const recipientRoutes: readonly Route[] = [
   recipients.create(
     {
       description:
-        'The recipient is notified about all jobs of the account, or only about those selected by one of `orderGroup`, `orderNumber` and `jobNumber`. At least one of `email` and `mobile` is required.',
+        'The recipient is notified about all jobs of the account, or about the jobs with the given `orderGroup`, `orderNumber` or `jobNumber`. At most one of these three fields is allowed. `email` or `mobile` is required.',
       body: NewRecipient,
       example: { name: 'Ann Lee', email: 'ann@example.com', locale: 'en-GB', orderGroup: 'Spring' },
       location: ({ account, id }) =>
@@ -102,7 +102,9 @@ export const recipientRoutes: readonly Route[] = [
           dryRun: z
             .boolean('must be true or false')
             .default(false)
-            .describe('`true`: validate only and return the expected result. Default: `false`.'),
+            .describe(
+              '`true`: the rows are only validated, and the expected result is returned. Default: `false`.',
+            ),
         })
         .meta({ id: 'RecipientImport' }),
       example: { csv: 'name,email,orderGroup\nAnn Lee,ann@example.com,Spring\n', dryRun: true },
@@ -120,7 +122,7 @@ export const recipientRoutes: readonly Route[] = [
   recipients.update(
     {
       description:
-        'Omitted fields are unchanged; `null` removes a value. `orderGroup`, `orderNumber` and `jobNumber` are replaced together.',
+        'Omitted fields are unchanged. `null` removes a value. A request with `orderGroup`, `orderNumber` or `jobNumber` replaces all three.',
       body: RecipientUpdate,
       example: { mobile: null, kinds: ['dispatched'] },
     },
@@ -130,7 +132,7 @@ export const recipientRoutes: readonly Route[] = [
   recipients.remove(
     {
       description:
-        'Nothing more is sent to the recipient, not even messages that are already waiting. Messages already sent stay in the history.',
+        'From now on, no messages are sent to the recipient. Messages that are already waiting are discarded. Messages that were already sent stay in the history.',
     },
     ({ subject, expected }, { manage }) => deleteRecipient(manage.endpoints, subject, subject.id, expected),
   ),
@@ -180,7 +182,7 @@ export const recipientRoutes: readonly Route[] = [
       tag: 'Notifications',
       summary: 'Delete a suppression',
       description:
-        'A suppression has one or more reasons. Reasons that concern the address itself (bounce, complaint) are removed for all accounts of the region. Reasons caused by messages of other accounts can be removed only with a key for all accounts. An unsubscription by the recipient cannot be removed.',
+        'A suppression has one or more reasons. The reasons `bounced` and `complained` concern the address itself and are removed for all accounts of the region. If messages of other accounts caused them, they can be removed only with an API key for all accounts. An unsubscription by the recipient cannot be removed.',
       role: 'operate',
       of: ofAccount,
       params: z.object({ suppression: one.describe('Id of the suppression.') }),

@@ -13,9 +13,9 @@ const Region = z
     id: z.string().describe('Name of the region as configured, for example `us`.'),
     state: z
       .enum(['ok', 'outage'])
-      .describe('`outage`: the ordering API fails for the whole region, and an outage event was emitted.'),
-    failingSince: timestamp.nullable().describe('Start of the outage. `null`: no outage.'),
-    problem: z.string().nullable().describe('Error message of the failures. `null`: no outage.'),
+      .describe('`outage`: the ordering API fails for the whole region, and `upstream.outage` was emitted.'),
+    failingSince: timestamp.nullable().describe('Start of the outage. `null`: there is no outage.'),
+    problem: z.string().nullable().describe('Error message of the failures. `null`: there is no outage.'),
   })
   .meta({ id: 'Region', description: 'A region of the ordering API.' });
 

@@ -45,7 +45,7 @@ export const replayRoutes: readonly Route[] = [
   replays.list(
     {
       summary: 'List replays to an endpoint',
-      description: 'Newest first: running replays and recently completed ones.',
+      description: 'Returns running and recently completed replays, newest first.',
       query: z.strictObject({
         limit: integer(1, MAX_REPLAYS)
           .default(DEFAULT_REPLAYS)

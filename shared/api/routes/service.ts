@@ -18,7 +18,7 @@ const EventType = z
   .object({
     type: z.string().describe('Event type, for example `job.dispatched`.'),
     when: z.string().describe('Condition under which the event is emitted.'),
-    schema: z.string().describe('Path of the JSON Schema of its `data`.'),
+    schema: z.string().describe('Path of the JSON Schema of the `data` of the event.'),
     example: z.string().describe('Path of an example event.'),
   })
   .meta({ id: 'CatalogueEntry' });
@@ -58,7 +58,7 @@ export const serviceRoutes: readonly Route[] = [
       id: 'getReadiness',
       tag: 'Service',
       summary: 'Check whether the service is ready',
-      description: 'Reads from the store.',
+      description: 'Reads from the store. The service is ready if the store responds.',
       role: null,
       answer: { status: 200, description: 'The store responds.', schema: State },
     },
@@ -75,7 +75,7 @@ export const serviceRoutes: readonly Route[] = [
       tag: 'Catalogue',
       summary: 'List event types',
       role: null,
-      answer: { status: 200, description: 'The catalogue.', schema: EventTypeList },
+      answer: { status: 200, description: 'All event types.', schema: EventTypeList },
     },
     () => ({ body: { types: eventTypes.map(shown) }, headers: CACHED }),
   ),
@@ -86,7 +86,7 @@ export const serviceRoutes: readonly Route[] = [
       id: 'getEventTypeSchema',
       tag: 'Catalogue',
       summary: 'Get the JSON Schema of an event type',
-      description: 'The same document as `/schemas/v1/{type}.json`.',
+      description: 'Returns the same document as `/schemas/v1/{type}.json`.',
       role: null,
       validated: true,
       params: typeParam,
@@ -101,11 +101,12 @@ export const serviceRoutes: readonly Route[] = [
       id: 'getSchema',
       tag: 'Catalogue',
       summary: 'Get a JSON Schema by its versioned path',
-      description: 'The path in the `dataschema` of events. Changes within `v1` only add optional fields.',
+      description:
+        'The `dataschema` of an event contains this path. Changes within `v1` only add optional fields.',
       role: null,
       validated: true,
       params: z.object({
-        file: one.describe('Event type with the extension `.json`: `job.dispatched.json`.'),
+        file: one.describe('Event type with the extension `.json`, for example `job.dispatched.json`.'),
       }),
       answer: SCHEMA_ANSWER,
     },
@@ -139,7 +140,7 @@ export const serviceRoutes: readonly Route[] = [
       params: typeParam,
       answer: {
         status: 200,
-        description: 'An example envelope.',
+        description: 'An example event in its envelope.',
         schema: Event,
         contentType: 'application/cloudevents+json',
       },
@@ -179,7 +180,12 @@ export const serviceRoutes: readonly Route[] = [
       role: null,
       document: true,
       validated: true,
-      answer: { status: 200, description: 'A web page.', schema: z.string(), contentType: 'text/html' },
+      answer: {
+        status: 200,
+        description: 'The API reference as a web page.',
+        schema: z.string(),
+        contentType: 'text/html',
+      },
     },
     ({ c }, { documents }) => {
       const { body, headers } = documents.reference.page();
@@ -197,7 +203,7 @@ export const serviceRoutes: readonly Route[] = [
       document: true,
       validated: true,
       params: z.object({
-        version: one.describe('Version of the build, as linked in the page.'),
+        version: one.describe('Version of the build, from the link in the page.'),
         name: one.describe('File name.'),
       }),
       answer: {

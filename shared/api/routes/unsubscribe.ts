@@ -30,7 +30,7 @@ const linkSubject: Subject<Link> = {
 
 const answer = {
   status: 200,
-  description: 'A web page.',
+  description: 'The web page.',
   schema: z.string(),
   contentType: 'text/html',
 } as const satisfies Answer;
@@ -46,7 +46,7 @@ export const unsubscribeRoutes: readonly Route[] = [
       tag: 'Notifications',
       summary: 'Get the unsubscribe page',
       description:
-        'Has no side effects, because link scanners open it as well. The button of the page unsubscribes. The language follows `Accept-Language`.',
+        'Returns a web page with a button that unsubscribes the address. The page itself changes nothing, because link scanners open it too. The header `Accept-Language` selects its language.',
       role: null,
       of: linkSubject,
       answer,
@@ -69,7 +69,7 @@ export const unsubscribeRoutes: readonly Route[] = [
       tag: 'Notifications',
       summary: 'Unsubscribe or subscribe again',
       description:
-        'Unsubscribes the address of the link (one-click unsubscribe, RFC 8058). If the form field `choice` is `subscribe`, messages are sent again.',
+        'Unsubscribes the address of the link (one-click unsubscribe, RFC 8058). If the form field `choice` is `subscribe`, messages are sent to the address again.',
       role: null,
       of: linkSubject,
       form: z
@@ -77,7 +77,7 @@ export const unsubscribeRoutes: readonly Route[] = [
           [CHOICE]: z
             .enum(choices, `must be ${choices.join(' or ')}`)
             .default('unsubscribe')
-            .describe('`subscribe`: send messages again. Default: `unsubscribe`.'),
+            .describe('`subscribe`: messages are sent to the address again. Default: `unsubscribe`.'),
         })
         .meta({ id: 'UnsubscribeForm' }),
       answer,
