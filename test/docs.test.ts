@@ -2,6 +2,9 @@ import { existsSync, globSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, it, test } from 'vitest';
 import type * as z from 'zod';
+import { PORT as SANDBOX_PORT } from '../sandbox/flags.ts';
+import { addDemoAccounts } from '../sandbox/simulation/scenario.ts';
+import { createWorld } from '../sandbox/world/world.ts';
 import { problems } from '../shared/api/problems.ts';
 import { parseConfig } from '../shared/config.ts';
 import { catalogue } from '../shared/events/catalogue.ts';
@@ -122,22 +125,98 @@ test('the guide to the API lists exactly the kinds of problems, with their statu
   );
 });
 
-test('the configuration in the README is valid, with every setting but host and dynamodbEndpoint', () => {
-  const [, json = ''] = /```json\n([\s\S]*?)```/.exec(readme) ?? [];
+test('the configuration in docs/configuration.md is valid, with every setting but host and dynamodbEndpoint', () => {
   const env = {
     JOBWIRE_API_KEY: 'a-key-of-some-length',
     ACME_SECRET: 'secret',
     MAIL_PASSWORD: 'secret',
     ERP_SECRET: `whsec_${Buffer.alloc(32, 1).toString('base64')}`,
   };
-  const config = parseConfig(JSON.parse(json), env);
+  const text = readFileSync('docs/configuration.md', 'utf8');
+  const written = readJson(text);
+  const config = parseConfig(written, env);
   expect(config.accounts).toHaveLength(1);
-  const written = JSON.parse(json) as object;
-  expect(Object.keys(written).sort()).toEqual(
+  expect(Object.keys(written as object).sort()).toEqual(
     Object.keys(config)
       .filter((key) => key !== 'host')
       .sort(),
   );
+  const [table = ''] = /^\| key \|[\s\S]*?\n\n/m.exec(text) ?? [];
+  for (const key of [...Object.keys(config), 'dynamodbEndpoint']) {
+    expect(table, key).toMatch(new RegExp(`^\\| .*\`${key}[\`.]`, 'm'));
+  }
+});
+
+test('the configuration in the README is the one of an account of the sandbox', () => {
+  const config = parseConfig(readJson(readme), { ACME_SECRET: 'us-demo-1-secret' });
+  const sandbox = `http://127.0.0.1:${SANDBOX_PORT}/us`;
+  expect(config.regions).toEqual({
+    us: { baseUrl: `${sandbox}/api`, authUrl: `${sandbox}/auth`, realm: 'us' },
+  });
+  const [account] = addDemoAccounts(createWorld({ now: Date.now }), 1);
+  expect(config.accounts).toMatchObject([
+    { clientId: account?.clientId, clientSecret: account?.clientSecret },
+  ]);
+  expect(readme).toContain('\nACME_SECRET=us-demo-1-secret npm start -- --config jobwire.json');
+});
+
+test('the figures in the summaries are those of the measured tables', () => {
+  const read = (name: string) => readFileSync(`docs/${name}.md`, 'utf8');
+  const cells = (row: string) => row.split('|').map((cell) => cell.trim());
+  const [summary = '', delays = ''] = read('truth').split('<!-- delays -->');
+  const delaysOf = (event: string) =>
+    cells(delays.split('\n').find((line) => line.startsWith(`| ${event} |`)) ?? '').slice(2, 6);
+  const rows = [
+    ['most changes of a listed job', '`job.status_changed`'],
+    [
+      'dispatch or tracking after the job left the list',
+      '`job.dispatched`, after the job left the list, among the newest 100',
+    ],
+    ['cancelled, unavailable', '`job.cancelled`, without quarantine'],
+    [
+      'values only in the job detail, such as lines and the invoice',
+      '`job.invoiced`, of a listed job without another change',
+    ],
+  ] as const;
+  for (const [what, event] of rows) {
+    const [typical, worst, ...slower] = delaysOf(event);
+    expect(summary).toContain(`\n| ${what} | ${typical}, ${worst} | ${slower.join(', ')} |\n`);
+  }
+
+  const costs = read('deploying').split('<!-- costs:');
+  const totals = (table: string) => {
+    const row = costs
+      .find((part) => part.startsWith(table))
+      ?.split('\n')
+      .find((line) => line.startsWith('| **per month**'));
+    return [...(row ?? '').matchAll(/\$[\d.]+/g)].map(([amount]) => Number(amount.slice(1)).toFixed(2));
+  };
+  const [one = '', thousand = ''] = totals('marginal');
+  const [typical = '', worst = ''] = delaysOf('`job.status_changed`');
+  const [, killed] = [
+    ...read('internals/mutation-testing').matchAll(/^\| `shared.* \| ([\d,]+) \| ([\d,]+) \|/gm),
+  ].reduce(
+    ([mutants, detected], [, all = '', found = '']) =>
+      [mutants + Number(all.replace(',', '')), detected + Number(found.replace(',', ''))] as const,
+    [0, 0] as readonly [number, number],
+  );
+  const [perSecond = ''] = cells(
+    /^\| transactions per second.*$/m.exec(read('decisions/0040-sqlite-tables'))?.[0] ?? '',
+  ).slice(2);
+  const figures = [
+    `typical ${typical}, worst ${worst}`,
+    `$${thousand} to $${one}`,
+    `$${totals('fixed')[0]}`,
+    killed.toLocaleString('en'),
+    perSecond,
+  ];
+  for (const figure of figures) expect(read('why')).toContain(figure);
+  for (const figure of [
+    `${parseInt(typical, 10)} seconds`,
+    `at most ${parseInt(worst, 10)}`,
+    `$${thousand} to $${one}`,
+  ])
+    expect(read('faq')).toContain(figure);
 });
 
 test('CI runs the test command of the README verbatim', () => {
