@@ -28,15 +28,17 @@ import type { SandboxAccount } from './world/world.ts';
 /*
  * Where the contract is silent, the sandbox chose:
  *
- * - A body of more than 1 MiB answers 413, also at the token endpoint and the panel. Without a valid token every request
- *   answers 401.
- * - Of several media types, the response has the one with the highest weight in Accept; JSON if none matches.
- * - Paths are case-sensitive. Unknown paths and methods answer 404, after the token was checked.
- * - Credentials act as the account's first user by default.
- * - If the token has expired, the `detail` of the 401 says so. The sandbox remembers the last 10,000 tokens for this. Other invalid tokens are not distinguished:
- *   revoked, of another region, unknown, or missing.
- * - At the token endpoint: wrong client or secret 401 invalid_client, another grant 400 unsupported_grant_type, any other error
- *   400 invalid_request, an unknown realm 404. The realm has the region's name. Tokens are opaque; several can be valid.
+ * - A body of more than 1 MiB results in 413, also at the token endpoint and at the control panel. A request without a valid
+ *   token results in 401, whatever its path.
+ * - If `Accept` lists several media types, the response has the supported type with the highest weight. If none is supported,
+ *   the response is JSON.
+ * - Paths are case-sensitive. Unknown paths and methods result in 404. The token is checked first.
+ * - By default, requests act as the first user of the account.
+ * - If the token has expired, the `detail` of the 401 says so. The sandbox remembers the last 10,000 tokens for this. The
+ *   `detail` is the same for all other invalid tokens: revoked, unknown, missing, or from another region.
+ * - Errors of the token endpoint: a wrong client id or secret results in 401 `invalid_client`, another grant type in 400
+ *   `unsupported_grant_type`, an unknown realm in 404, and any other error in 400 `invalid_request`. The name of the realm is
+ *   the name of the region. Tokens are opaque. Several tokens can be valid at the same time.
  */
 
 /** Creates the app of one region: API below `/api`, token endpoint below `/auth`. */

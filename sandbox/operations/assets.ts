@@ -27,26 +27,30 @@ import { fileBytes } from './files.ts';
 /*
  * Where the contract is silent, the sandbox chose:
  *
- * - `sortColumn` is one of AssetTag (default), AssetId, ProcessCode, Description, Garment, PriceCode, CreateDate, IsArchived,
- *   case-insensitive; `sortDirection` also accepts ASC and DESC. Null sorts lowest; equal values are sorted by asset tag,
- *   ascending. The maximum `pageSize` is 200.
- * - `filter` matches any part of asset tag, description, garment, process code and price code, case-insensitively, without
- *   surrounding blanks.
- * - Process codes are compared as a whole, case-insensitively. Assets without a process code are excluded by
- *   `includeProcesses` and kept by `excludeProcesses`. Exclusion wins over inclusion. A list parameter without entries is ignored.
- * - `GET /Assets` has the account's own assets, `/Assets/global` those of the catalogue. One asset, its files and its jobs
- *   answer for both: every account has the catalogue's tags. A job with another tag on a line creates that asset.
- * - An order creates its asset at once, without a file, and so without `assetUrl`, until the artwork is fetched.
- * - `setup` and `reset` are 0 where they do not apply. An asset without a price code, or with one that the account may not
- *   order, has null `priceBands` and `priceTierCode`: it cannot be priced, and so not reordered.
+ * - `sortColumn` is AssetTag (default), AssetId, ProcessCode, Description, Garment, PriceCode, CreateDate or IsArchived. It is
+ *   case-insensitive. `sortDirection` also accepts ASC and DESC. Null is the lowest value. Assets with equal values are sorted
+ *   by asset tag, ascending. The maximum `pageSize` is 200.
+ * - `filter` matches any part of the asset tag, description, garment, process code and price code. It is case-insensitive, and
+ *   blanks at its start and end are ignored.
+ * - Process codes must match completely. They are case-insensitive. `includeProcesses` excludes assets without a process code,
+ *   and `excludeProcesses` keeps them. If a code is both included and excluded, it is excluded. A list parameter without
+ *   entries is ignored.
+ * - `GET /Assets` returns the assets of the account. `GET /Assets/global` returns the assets of the catalogue, which all
+ *   accounts can use. The operations for a single asset accept both kinds. If a job is created in the sandbox with an unknown
+ *   asset tag on a line, the sandbox creates the asset.
+ * - An order creates its asset immediately. The asset has no file and no `assetUrl` until the artwork is fetched.
+ * - `setup` and `reset` are 0 if they do not apply. If an asset has no price code, or a price code that the account may not
+ *   order, its `priceBands` and `priceTierCode` are null. It has no price and cannot be reordered.
  * - Asset tags are case-sensitive.
- * - Privileged callers receive `customerId` and `attributes` in lists too; `customerId` of the catalogue's assets is null.
- * - `assetUrl` is the link of the latest current image. Archived files have no link; other links do not expire (`files.ts`).
- *   Archived assets remain readable, with all their files archived.
- * - Jobs of an asset: a code that is on no asset of the account answers 400, for any reason. A job with the asset on
- *   several lines is one entry with the sum of these lines. Cancelled jobs are excluded, as in the active list. Active jobs are
- *   the undispatched ones, newest first; jobs dispatched at the same time are sorted newest first too.
- * - Asset types are available to every authenticated caller.
+ * - For privileged callers, lists also contain `customerId` and `attributes`. `customerId` is null for assets of the
+ *   catalogue.
+ * - `assetUrl` is the link of the latest current image. Archived files have no link. The other links do not expire. Archived
+ *   assets can still be read, and all their files are archived.
+ * - If no asset of the account has the given code, `GET /Assets/{assetCode}/jobs` results in 400, whatever the reason. If
+ *   several lines of a job have the asset, the job is listed once, with the sum of these lines. Cancelled jobs are excluded,
+ *   as in the list of active jobs. Here, active jobs are the undispatched jobs. They come first, newest first. Jobs that were
+ *   dispatched at the same time are also sorted newest first.
+ * - Every authenticated caller can read the asset types.
  */
 
 const SORT_COLUMNS = {

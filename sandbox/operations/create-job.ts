@@ -1,13 +1,17 @@
 /*
  * Creates jobs from the decisions of `ordering.ts`. Where the contract is silent, the sandbox chose:
  *
- * - A valid request with `validateOnly` answers 200, `isValid` true, no messages, and a `message` that the job was not created.
- * - A body that is not JSON, or has fields of wrong types, answers 400 with a problem body and `errors` by field; violated
- *   order rules are in `validationMessages`. A 500 response contains no reason. The same request with `validateOnly` returns it.
- * - `Location` names the new job. Its status is awaiting artwork if a line needs artwork and has no URL.
- * - `location` is the location's name. `dateDue` is formatted as in `GET /Jobs/{jobNumber}`.
- * - Each PriceCode line, including samples, creates an asset at once.
- * - `searchText` covers the shop's order name. The shop's totals, discounts and payments are stored and not returned.
+ * - A valid request with `validateOnly` results in 200. `isValid` is true, there are no validation messages, and `message`
+ *   says that the job was not created.
+ * - A body that is not JSON, or has fields of wrong types, results in 400 with a problem body and `errors` by field. If the
+ *   order violates rules, the response contains `validationMessages`. A 500 response contains no reason. The same request with
+ *   `validateOnly` returns the reason.
+ * - `Location` contains the URL of the new job. The status of the job is awaiting artwork if a line needs artwork and has no
+ *   artwork URL.
+ * - `location` is the name of the location. `dateDue` has the same format as in `GET /Jobs/{jobNumber}`.
+ * - Each PriceCode line, including a sample, creates an asset immediately.
+ * - `searchText` also searches the order name of the shop. Totals, discounts and payments of the shop are stored but not
+ *   returned.
  */
 
 import * as z from 'zod';

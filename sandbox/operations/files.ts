@@ -14,13 +14,15 @@ import type { World } from '../world/world.ts';
 /*
  * Where the contract is silent, the sandbox chose:
  *
- * - Links to previews and invoices need no token. After expiry they answer 410; a modified link answers 403. An invoice link
- *   expires 15 minutes after the job's detail was read. A preview link expires on a quarter hour, 45 to 60 minutes later.
- * - Links to asset files do not expire. They contain the file's unguessable id; a wrong id and an archived file answer 404.
- * - Every image is a square PNG. `size` is 50, 100 or 150; other values answer 400. Other files ignore it. Previews have
- *   thumbnails too.
- * - Links to line labels do not expire and contain an unguessable id.
- * - An invoice that is no longer stored, or has a new number, answers 404 before its link expires.
+ * - Links to previews and invoices need no token. An expired link results in 410, and a modified link in 403. An invoice link
+ *   expires 15 minutes after the detail of the job was read. A preview link expires at a full quarter hour, 45 to 60 minutes
+ *   later.
+ * - Links to asset files do not expire. They contain an unguessable file id. A wrong id and the id of an archived file result
+ *   in 404.
+ * - Every image is a square PNG. `size` is 50, 100 or 150, and other values result in 400. `size` also applies to previews,
+ *   which have thumbnails. It is ignored for files that are not images.
+ * - Links to line labels do not expire. They contain an unguessable id.
+ * - If an invoice is no longer stored, or has a new number, its link results in 404 even before it expires.
  */
 
 const FULL_SIZE = 300;

@@ -3,17 +3,22 @@
 /*
  * Where the contract is silent, the sandbox chose (dispatch dates: `delivery.ts`; lists: `joblist.ts`; detail: `views.ts`):
  *
- * - A patch is atomic. Checks, in order: existence, lock (the detail of the 403 is its lockedReason), privileged fields,
- *   values.
- * - A body that the schema rejects answers a problem with `errors`; a location code, an invalid due date and one that cannot be
- *   met answer `{ isValid: false, validationMessages }` with `LocationInvalid`, `DateDueInvalid`, `DateDueTooEarly`.
- * - An empty string is a value. Only staff may set `locationCode`; administrators count as customers. Everyone may
- *   send `locationCode: null`, which changes nothing. All JSON media types accept the same object; an array of patch operations answers 400.
- * - A due date without a time, or at midnight of any offset, includes that day at the job's location. The earliest possible one
- *   is the ship date of the job's processes, or the current due date if that is in the future. Repeating the current date
- *   changes nothing.
- * - A job that moves to another location shows its times in that zone. A due day stays the same day, a time the same time.
- * - Cancelling ignores locks. A dispatched or closed job answers 409, like one in production. Cancelling again changes nothing.
+ * - A patch is atomic: either all fields change or none. The checks run in this order: whether the job exists, whether it is
+ *   locked, whether privileged fields are allowed, and whether the values are valid. The `detail` of the 403 for a locked job
+ *   is its `lockedReason`.
+ * - A body that the schema rejects results in a problem with `errors`. An unknown location code, an invalid due date and a due
+ *   date that is too early result in `{ isValid: false, validationMessages }` with `LocationInvalid`, `DateDueInvalid` or
+ *   `DateDueTooEarly`.
+ * - An empty string is a value. Only staff may set `locationCode`. Administrators count as customers. Everyone may send
+ *   `locationCode: null`, which changes nothing. All JSON media types accept the same object. An array of patch operations
+ *   results in 400.
+ * - If a due date has no time, or its time is midnight at its offset, it includes the whole day at the location of the job.
+ *   The earliest possible due date is the ship date of the processes of the job, or the current due date if that is in the
+ *   future. A request with the current due date changes nothing.
+ * - If a job moves to another location, its times are returned in the time zone of that location. A due date without a time
+ *   keeps its day. A due date with a time of day stays the same point in time.
+ * - A locked job can be cancelled. The cancellation of a job that is in production, dispatched or closed results in 409. The
+ *   cancellation of a cancelled job changes nothing.
  */
 
 import * as z from 'zod';

@@ -1,35 +1,41 @@
 /*
  * Decides whether an order is accepted, and what it costs. Where the contract is silent, the sandbox chose:
  *
- * - The answer has all messages, in the order of the fields and then of the lines. If the only errors are those that the
- *   ordering API fails on (`FAULTS`), the answer is 500, except with `validateOnly`. With any other error it is a 400 that
- *   names all of them. `validateOnly` accepts exactly what creation accepts.
- * - Without `dateDue`, the due date is the earliest possible one. If `dateDue` is present but null or empty, the API
- *   fails (`DateDueMissing`). A date before the earliest possible one is moved, also with `mustDate`.
- * - Without `timeSensitive` a due date is a whole day; with it, it has a time: the requested one, otherwise 17:00 at the
- *   location. `mustDate` without a due date is ignored.
- * - An address has a street and a country, plus state and postal code if the country has them, and a suburb or else a city. A
- *   state is in the lookup, by name or abbreviation, and does not contradict `stateCode`. Other addresses, and a missing one,
- *   cannot be routed. `country` is ignored: the code counts. A collection needs no address, but a given country code must be
- *   valid.
+ * - The response contains all messages, in the order of the fields and then of the lines. Some errors make the ordering API
+ *   fail (`FAULTS`). If an order has only such errors, the response is 500, except with `validateOnly`. If it has other errors
+ *   too, the response is 400 with all errors. `validateOnly` accepts the same orders as the creation of a job.
+ * - Without `dateDue`, the due date is the earliest possible one. If `dateDue` is present but null or empty, the API fails
+ *   (`DateDueMissing`). If `dateDue` is before the earliest possible date, it is changed to the earliest possible date, also
+ *   with `mustDate`.
+ * - Without `timeSensitive`, a due date has no time of day. With `timeSensitive`, it has the requested time, or 17:00 at the
+ *   location if the request has no time. `mustDate` without a due date is ignored.
+ * - An address needs a street and a country. It needs a state and a postal code if the country has them. It also needs a
+ *   suburb or a city. The state must be in the lookup, by name or abbreviation, and must not contradict `stateCode`. An
+ *   address without these values cannot be routed, and neither can a missing address. The country is read from the country
+ *   code, and `country` is ignored. A collection needs no address, but a country code must be valid if it is given.
  * - Only the express methods deliver on Saturdays.
- * - A sample costs the sample price, without setup. A price code without a sample cannot be ordered as one.
- * - Setup is charged once for each PriceCode line, reset once for each Asset line. Lines of the same code are priced
- *   separately, each in its own band. Reorders and stock also have the minimum quantity of their bands.
- * - A promo code discounts the lines of its processes, not setups and resets; a fixed amount is at most the cost of those
- *   lines. Tax applies to the rest, at the account's `taxRate` (none if null), rounded once. `totalJobCost` includes tax and
- *   excludes freight.
+ * - A sample costs the sample price, without setup. If a price code has no sample price, no sample of it can be ordered.
+ * - The setup price is charged once for each PriceCode line, and the reset price once for each Asset line. Lines with the same
+ *   code are priced separately, each in its own price band. The minimum quantity of the price bands also applies to reorders
+ *   and stock.
+ * - A promo code reduces the price of the lines with its processes. It does not reduce setup and reset prices. A fixed
+ *   discount is at most the price of these lines. Tax is calculated on the discounted amount with the `taxRate` of the
+ *   account, and is rounded once. Without a `taxRate` there is no tax. `totalJobCost` includes tax and excludes freight.
  * - Attribute values are strings for `text` and `select`, and numbers or numeric strings for `int` and `decimal`. Null and the
- *   empty string are no value. Keys that the price code does not have are rejected.
- * - A mix of PriceCode lines with and without artwork URL is rejected. The URL is not fetched here.
- * - A group's head may follow its children. Heads are unique in a job, and never children.
- * - A blank `orderGroup` is none. `orderGroupSequence` requires one. It is not compared with the other jobs of the group.
- * - A stock code with several variants requires `variantCode`; unused sizes may be omitted or 0.
- * - The fields of a candidate determine its shape: any field of a customer's shop, otherwise any field of a shop; null counts
- *   as absent. A shop's totals are what its buyers paid: they are stored and not compared with the costs here.
- * - A shop's `userId` is an alias of `customerUserId`. `userDetails` finds the user created for the same `shopUserId`,
- *   otherwise (unless `bypassCustomerMatch`) the one with the e-mail address, otherwise it creates a user. `customerId` must be
- *   the calling customer: an account creates no other accounts.
+ *   empty string count as missing values. Attributes that the price code does not have are rejected.
+ * - Either all PriceCode lines have an artwork URL or none. A mix is rejected. The validation does not fetch the URL.
+ * - The head of a group can come after its children. Only one line of a job can use a `groupHead`, and this line cannot be a
+ *   child of another group.
+ * - A blank `orderGroup` counts as missing. `orderGroupSequence` requires an `orderGroup`. It is not compared with the other
+ *   jobs of the group.
+ * - A stock code with several variants requires `variantCode`. Sizes that are not ordered can be omitted or 0.
+ * - The fields of a request determine its type: a request with a field of a customer's shop has that type. Otherwise, a
+ *   request with a field of a shop has the type of a shop. Null counts as absent. The totals of a shop are the amounts that
+ *   its buyers paid. They are stored and not compared with the prices here.
+ * - The field `userId` of a shop is an alias of `customerUserId`. `userDetails` selects the user that was created for the same
+ *   `shopUserId`. If there is none, it selects the user with the e-mail address, unless `bypassCustomerMatch` is true. If
+ *   there is none either, a user is created. `customerId` must be the id of the calling customer, because an account cannot
+ *   create other accounts.
  */
 
 import {

@@ -11,8 +11,9 @@ import { findPriceCode, inputProblems, listPriceCodes, listProcesses } from '../
 /*
  * Where the contract is silent, the sandbox chose:
  *
- * - The list of price codes is in catalogue order, 100 per page by default, `pageSize` at most 200.
- * - Each term of its `filter` must occur in code, name, description, category or process, case-insensitive.
+ * - The list of price codes has the order of the catalogue. The default `pageSize` is 100, the maximum is 200.
+ * - Each word of `filter` must occur in the code, name, description, category or process. Upper and lower case are not
+ *   distinguished.
  */
 
 const operation = operationsOf('Price codes');

@@ -12,14 +12,16 @@ import promos from './promos.json' with { type: 'json' };
 /*
  * Where the contract is silent, the sandbox chose:
  *
- * - Promo codes and process codes are case-insensitive, without surrounding blanks; known codes are answered in upper case.
+ * - Promo codes and process codes are case-insensitive, and blanks around them are ignored. The response contains known codes
+ *   in upper case.
  * - A code is valid from its start (inclusive) to its end (exclusive).
- * - An invalid code has the discount 0, not fixed, so that no client applies it; `description` stays for codes that exist.
- *   `message` is null if the code is valid.
- * - A code has a maximum number of orders, per region or per account. After that it is invalid.
- * - A code for some processes is valid if one of the requested ones is among them, or if none are requested.
- *   `applicableProcessCodes` lists the matching ones in the order of the request, and is empty if none match.
- * - A code of another region, or for another account's tier, answers like an unknown one.
+ * - For an invalid code, `discount` is 0 and `isFixed` is false, so that no client applies a discount. If the code exists, the
+ *   response contains its `description`. `message` is null if the code is valid.
+ * - A code has a maximum number of orders, per region or per account. After these orders it is invalid.
+ * - A promo code can be restricted to some processes. It is then valid if the request contains at least one of these
+ *   processes, or no processes. `applicableProcessCodes` lists the matching processes in the order of the request. It is empty
+ *   if none matches.
+ * - A code of another region, or of another price tier, results in the same response as an unknown code.
  */
 
 interface Promo {

@@ -19,23 +19,26 @@ import type { SandboxAccount } from '../world/world.ts';
 /*
  * Where the contract is silent, the sandbox chose:
  *
- * - `GET /Stock` accepts `page` (from 1, default 1) and `pageSize` (1 to 200, default 50). The array has no page information: the last page
- *   is shorter than requested, or empty.
- * - `filter` matches any part of stock code, name, description, category, supplier, and of the variants' codes and colours,
- *   case-insensitively, without surrounding blanks.
- * - `stockSortColumn` is one of Rank (default), StockCode, StockName, CategoryName, Supplier, ProcessCode; `variantSortColumn`
- *   one of VariantCode, Colour, NumberOfSizes; without it variants have the order of the warehouse. Directions are Ascending
- *   (default), Descending, ASC, DESC; all case-insensitive. Null sorts lowest; equal values are sorted by rank.
- * - Codes have at most 50 characters, in `code` and in the path; they are case-sensitive.
- * - Default of `includePricing`: false; without it `priceBands` is empty.
- * - `GET /Stock/{code}` searches stock codes first. If several items share a variant code, the item with the lowest
- *   rank is returned. An unknown code, one of an archived item without `includeArchived` and one hidden by configuration answer 404.
- * - For a single item, only active shipping configs and markets are returned.
- * - `GET /stock/{stockItemId}/shipping`: an id that is not an integer from 1 answers 400. An unknown, archived or hidden item
- *   has an empty array.
- * - `GET /stock/shipping`: `market` is trimmed and uppercased; a blank one is ignored; one without shipping has an empty array.
- *   Configs are sorted by id. Archived and hidden items are excluded.
- * - `shipMode` is Parcel, International or Freight; codes of options are those of the region's delivery methods.
+ * - `GET /Stock` accepts `page` (from 1, default 1) and `pageSize` (1 to 200, default 50). The response is an array without
+ *   information about pages. The last page is shorter than requested, or empty.
+ * - `filter` matches any part of the stock code, name, description, category and supplier, and of the codes and colours of the
+ *   variants. It is case-insensitive, and blanks at its start and end are ignored.
+ * - `stockSortColumn` is Rank (default), StockCode, StockName, CategoryName, Supplier or ProcessCode. `variantSortColumn` is
+ *   VariantCode, Colour or NumberOfSizes. Without it, variants have the order of the warehouse. Directions are Ascending
+ *   (default), Descending, ASC and DESC. All of these values are case-insensitive. Null is the lowest value. Entries with
+ *   equal values are sorted by rank.
+ * - Codes have at most 50 characters, in `code` and in the path. They are case-sensitive.
+ * - `includePricing` is false by default. `priceBands` is empty unless it is true.
+ * - `GET /Stock/{code}` searches stock codes first, then variant codes. If several items have the same variant code, the item
+ *   with the lowest rank is returned. These codes result in 404: an unknown code, the code of an archived item without
+ *   `includeArchived`, and the code of an item that is hidden by configuration.
+ * - For a single item, only active shipping configurations and markets are returned.
+ * - `GET /stock/{stockItemId}/shipping`: an id that is not an integer of at least 1 results in 400. For an unknown, archived
+ *   or hidden item, the array is empty.
+ * - `GET /stock/shipping`: blanks around `market` are removed, and it is converted to upper case. A blank value is ignored.
+ *   For a market without shipping configurations, the array is empty. Configurations are sorted by id. Those of archived and
+ *   hidden items are excluded.
+ * - `shipMode` is Parcel, International or Freight. The codes of the options are those of the region's delivery methods.
  */
 
 /** The longest stock or variant code. */

@@ -1,10 +1,11 @@
 /*
  * Fetches artwork from the customer's URL. Where the contract is silent, the sandbox chose:
  *
- * - http and https only, the complete file, within 10 seconds and 50 MB in total, over at most 5 redirects, each under the same
- *   rules. Requests carry no cookies and no credentials; a URL with credentials is not requested.
- * - Artwork is any 2xx answer of at least one byte that is not a web page, such as a login page.
- * - Private addresses are allowed, because artwork is often on the machine of the sandbox.
+ * - Artwork URLs must be http or https. The complete file must arrive within 10 seconds and have at most 50 MB. At most 5
+ *   redirects are followed, and each target must satisfy the same rules. Requests contain no cookies and no credentials. A URL
+ *   that contains credentials is not requested.
+ * - Every 2xx response with at least one byte counts as artwork, unless it is a web page, such as a login page.
+ * - Private addresses are allowed, because artwork is often on the same machine as the sandbox.
  */
 
 /** Result of fetching artwork; `reason` is an error message without the URL. */

@@ -1,21 +1,22 @@
 /*
  * Advances jobs that were ordered over the API. Where the contract is silent, the sandbox chose:
  *
- * - Artwork is fetched when the job is ordered, and again before production. While that of any line is missing, job and line
- *   are awaiting artwork; retries follow after 5 minutes, 15 minutes, an hour, 4 hours and then every 12 hours of
- *   simulated time, for 14 days. After that the job waits until artwork is supplied (at the control panel). The panel's view of a job has
- *   the result. Without a URL the job waits in the same way. Lines with the same URL share one request; at most four requests
- *   run at a time.
- * - The job is received, scheduled (sometimes on hold for some hours), in production, checked, packed and dispatched. It is
- *   produced for the due date of the order: most are dispatched a little before, one in sixteen late, none after more than five
- *   days. With a high speed, jobs are produced long before their calendar dates.
- * - In production it can be edited but not cancelled; one in eight is locked for an hour on the press. One in twelve is locked
- *   while it is planned, and can still be cancelled.
- * - Jobs of one order group are dispatched together, in one parcel or with the same parcels, when the last of them is packed,
- *   except those that await artwork.
- * - Collected jobs have no tracking. Otherwise the tracking number is added at dispatch or up to five hours later. Sometimes only its link comes later.
- *   The invoice follows within hours, closing within about a day; one in sixteen is reopened after that and closed again.
- * - These jobs are amended or cancelled only through the API.
+ * - Artwork is fetched when the job is ordered, and again before production. If the artwork of a line is missing, the job and
+ *   the line have the status awaiting artwork. The request is repeated after 5 minutes, 15 minutes, an hour, 4 hours and then
+ *   every 12 hours of simulated time, for 14 days. After that, the job waits until artwork is supplied through the control
+ *   panel. A job without an artwork URL waits in the same way. The control panel shows the result of the last request. Lines
+ *   with the same URL share one request. At most four requests run at the same time.
+ * - The stages of a job are: received, scheduled (sometimes on hold for some hours), in production, checked, packed and
+ *   dispatched. Production is planned for the due date of the order. Most jobs are dispatched shortly before it. One in
+ *   sixteen is late, by at most five days. With a high `speed`, jobs are produced long before their calendar dates.
+ * - A job in production can be edited but not cancelled. One job in eight is locked for an hour during production. One job in
+ *   twelve is locked before production, and can still be cancelled.
+ * - All jobs of an order group are dispatched together when the last of them is packed, except jobs that await artwork. They
+ *   are in one parcel, or share several parcels.
+ * - Collected jobs have no tracking. For other jobs, the tracking number is added at dispatch or up to five hours later.
+ *   Sometimes the number is added at dispatch and its link later. The invoice follows within hours, and the job is closed
+ *   within about a day. One job in sixteen is reopened after that and closed again.
+ * - These jobs are changed or cancelled only through the API.
  */
 
 import pLimit from 'p-limit';

@@ -14,19 +14,20 @@ import type { RegionCode } from './regions.ts';
 /*
  * Where the contract is silent, the sandbox chose:
  *
- * - Prices are the US prices at tier T2 times a factor for the region and one for the tier (T1 is highest, T3 lowest), rounded
- *   half up to two decimals. Setup, reset and sample prices depend on the tier too.
- * - A process that the account may not order is in no list; its codes answer as codes that do not exist. An inactive process is
- *   in the list of processes (`active` false); its codes answer as codes that do not exist. Accounts of tier T1 may not order
- *   badges by default; `withheldProcesses` of an account overrides this.
+ * - Each price is the US price at tier T2, multiplied by a factor for the region and a factor for the tier (T1 has the highest
+ *   prices, T3 the lowest). It is rounded half up to two decimals. Setup, reset and sample prices depend on the tier too.
+ * - A process that the account may not order is in no list. An inactive process is in the list of processes, with `active`
+ *   false. The price codes of both behave like codes that do not exist. Accounts of tier T1 may not order badges by default.
+ *   The setting `withheldProcesses` of an account replaces this default.
  * - Price codes are case-sensitive.
- * - A code priced by dimensions has the attributes `DG-X` and `DG-Y`, one priced by stitches `Stitches`; they are required and
- *   have `isMetaDataAttribute`. The list omits these codes. Without these numbers, or with numbers outside the attribute's
- *   range, there is no price: 400 with `errors` by parameter. With them, `sizeWidth` and `sizeHeight` are the dimensions. Other
- *   codes ignore dgX, dgY and stitches.
- * - The price by dimensions grows with the area, the price by stitches with each started thousand.
- * - `samplePrice` and `sampleLabel` are absent if no sample is available; all other fields are always present.
- * - `masterProcessCode` is the process itself unless the process maps to another one.
+ * - A code that is priced by dimensions has the attributes `DG-X` and `DG-Y`. A code that is priced by stitches has the
+ *   attribute `Stitches`. These attributes are required and have `isMetaDataAttribute`. The list of price codes omits these
+ *   codes. If a number is missing or outside the range of its attribute, there is no price, and the response is 400 with
+ *   `errors` by parameter. Otherwise, `sizeWidth` and `sizeHeight` are the given dimensions. Other codes ignore `dgX`, `dgY`
+ *   and `stitches`.
+ * - The price by dimensions grows with the area. The price by stitches grows with each started thousand stitches.
+ * - `samplePrice` and `sampleLabel` are absent if no sample is available. All other fields are always present.
+ * - `masterProcessCode` is the code of the process itself, unless the process is mapped to another one.
  */
 
 /** Inputs of a metadata-priced code: dimensions in `sizeUnit`, or the number of stitches. */

@@ -1,17 +1,19 @@
 /*
  * Delivery options and earliest dispatch dates. Where the contract is silent, the sandbox chose:
  *
- * - Delivery options differ by region: one collection, then carriers from the cheapest to the fastest, sorted by rank.
- * - A job is dispatched at 17:00 at its location. Work starts on the first working day, today for orders before 14:00. It takes
- *   the working days of the slowest process, plus one for each thousand open jobs per location of the region. Closed, cancelled
- *   and hidden jobs do not count.
- * - Without process codes the date is that of the fastest process. Working days are Monday to Friday without the public
- *   holidays of the location and without `world.closures`.
- * - An unknown process code, and closures of more than half a year, give no date: 404. So does a deleted user. Callers without
- *   the right to order get a date, because the contract has no 403 here.
- * - dateExclusions are the non-working days of the next 90 days, including today; adjacent days form one range with inclusive
- *   ends.
- * - shippingDateLocal carries the location's offset, unless the account is configured for timestamps without an offset.
+ * - Delivery options differ by region. The first option is collection. The carriers follow, from the cheapest to the fastest,
+ *   sorted by rank.
+ * - A job is dispatched at 17:00 at its location. Work starts on the first working day. For orders before 14:00, this can be
+ *   the same day. The work takes the number of working days of the slowest process, and one more day for each thousand open
+ *   jobs per location of the region. Closed, cancelled and hidden jobs do not count.
+ * - Without process codes, the date is that of the fastest process. Working days are Monday to Friday, except the public
+ *   holidays of the location and the days in `world.closures`.
+ * - There is no date for an unknown process code, and none if closures last more than half a year. The response is then 404,
+ *   as for a deleted user. Callers without the right to order get a date, because the contract does not document a 403 for
+ *   this operation.
+ * - `dateExclusions` contains the non-working days of the next 90 days, including today. Adjacent days form one range that
+ *   includes its first and last day.
+ * - `shippingDateLocal` has the offset of the location, unless the account is configured for timestamps without an offset.
  */
 
 import type { DeliveryOption, ShipDate } from '../../shared/ordering/contract/jobs.ts';

@@ -9,14 +9,15 @@ import { activeJobDto, daysFromDue } from './views.ts';
 /*
  * Where the contract is silent, the sandbox chose:
  *
- * - A page after the last is empty with 200. Without results there are 0 pages. The maximum pageSize is 100.
- * - searchText is case-insensitive. Each of its terms is compared with the start of each term of a field. Blanks separate
- *   terms, and so does punctuation: `po-4` and `4411` find `PO-4411`.
- * - orderGroup is compared exactly. sortColumn accepts the scalar field names of the list, sortDirection
- *   Ascending/Descending/ASC/DESC, both case-insensitive. Default: descending, except for orderGroupSequence. Null sorts
- *   lowest; equal values are sorted newest first.
- * - A dispatched job stays in the active list until it is closed, unless the world has `leavesListOnDispatch`: then it counts
- *   as closed.
+ * - A page after the last page is empty, with the status 200. If there are no results, the number of pages is 0. The maximum
+ *   `pageSize` is 100.
+ * - `searchText` is case-insensitive. It is split into words at blanks. A job matches if its fields contain each word, at the
+ *   start of a field or after a blank or a punctuation mark. So `po-4` and `4411` find `PO-4411`.
+ * - `orderGroup` must match exactly. `sortColumn` accepts the names of the fields of the list that are not objects or arrays.
+ *   `sortDirection` accepts Ascending, Descending, ASC and DESC. Both are case-insensitive. The default direction is
+ *   descending, except for `orderGroupSequence`. Null is the lowest value. Jobs with equal values are sorted newest first.
+ * - A dispatched job stays in the list of active jobs until it is closed. With the setting `leavesListOnDispatch`, a
+ *   dispatched job counts as closed.
  */
 
 /** Columns by which the active list can be sorted. */

@@ -9,11 +9,12 @@ import type { Stage } from './regions.ts';
 /*
  * Where the contract is silent, the sandbox chose:
  *
- * - Timestamps are local to the job's location and carry its offset. A due date without a time of day is that day's midnight.
- *   invoiceFile.uri and imageUrl carry an expiry and change with time. shippedDaysToProcess and processingDays have two
- *   decimals, and change until dispatch.
- * - isCancelable depends on the stage of masterJobStatus: true before production, false from production on.
- * - customerId is in the job's detail, because the contract's sample has it.
+ * - Timestamps are local times at the location of the job, with the offset of the location. A due date without a time of day
+ *   is midnight of that day. `invoiceFile.uri` and `imageUrl` contain an expiry time, so they change. `shippedDaysToProcess`
+ *   and `processingDays` have two decimals. They change until the job is dispatched.
+ * - `isCancelable` depends on the stage of `masterJobStatus`. It is true before production, and false from the start of
+ *   production.
+ * - The detail of a job contains `customerId`, because the sample in the contract contains it.
  */
 
 /** Stages in which a job can be cancelled; a name missing from the lookup counts as a later stage. */

@@ -86,10 +86,10 @@ function rowsIn(text: string): Row[] {
     }));
 }
 
-/** How the docs name a test. */
+/** The link to the file of a test in the docs. */
 function formatCell(title: Title | undefined): string {
   if (!title) return 'missing';
-  return `\`${title.file.replace('.test.ts', '')}\`: ${title.text.replaceAll('|', '\\|')}`;
+  return `[${title.file.replace('.test.ts', '')}](../test/sandbox/${title.file})`;
 }
 
 /** The modules below a folder, sorted. */
@@ -256,8 +256,9 @@ describe('the title parser', () => {
       ...['GET /Jobs/{jobNumber} 404', 'GET /Stock 200', 'StockItem · rank', 'StockItem · slug'],
       ...['StockVariant · colour', 'POST /Jobs 400', 'JobCandidate · items', 'JobCandidate · promocode'],
     ]);
-    expect(formatCell(found.get('GET /Stock 200'))).toBe(
-      "`x`: GET /Stock 200 · StockItem · rank, slug, StockVariant · colour: it's there",
+    expect(found.get('GET /Stock 200')?.text).toBe(
+      "GET /Stock 200 · StockItem · rank, slug, StockVariant · colour: it's there",
     );
+    expect(formatCell(found.get('GET /Stock 200'))).toBe('[x](../test/sandbox/x.test.ts)');
   });
 });
