@@ -10,12 +10,23 @@ import {
 } from '../client/index.ts';
 import { createTerminal } from '../local/terminal.ts';
 import type { JobEvent } from '../shared/events/event.ts';
-import { type Context, command, UsageError } from './command.ts';
+import { type Context, command, type Flags, type FlagValues, UsageError } from './command.ts';
 import { deliveryColumns } from './endpoints.ts';
 import { parseInteger, parseList, parseTime } from './input.ts';
 import { clean, escapeControls, toJson } from './output.ts';
 
 const PAGE = 500;
+
+/** Options that select events of all accounts. */
+export const SELECTION = {
+  account: { value: 'ID', about: 'Only events of this account' },
+  types: {
+    value: 'A,B',
+    about: 'Only events of these types. job.* matches all types that start with job.',
+    many: true,
+  },
+  since: { value: 'WHEN', about: 'Events since this time: a duration such as 2h, a day, or a timestamp' },
+} as const satisfies Flags;
 
 export const events = {
   'events tail': command({
@@ -24,23 +35,16 @@ export const events = {
     more: 'A lost connection is reopened at its last position, so no event is missed or repeated. With --json, each line is an event exactly as it was logged.',
     args: [],
     flags: {
-      account: { value: 'ID', about: 'Only events of this account' },
+      ...SELECTION,
       region: {
         value: 'REGION',
         about: 'Only events of the region itself: outages, and state changes of endpoints',
       },
-      types: {
-        value: 'A,B',
-        about: 'Only events of these types. job.* matches all types that start with job.',
-        many: true,
-      },
-      since: { value: 'WHEN', about: 'Events since this time: a duration such as 2h, a day, or a timestamp' },
       after: { value: 'CURSOR', about: 'Events after this cursor' },
       once: { value: 'N', about: 'Exit after this number of events' },
     },
     example: "events tail --account acme --types 'job.*' --since 2h",
     async run(context, _args, flags) {
-      const { out } = context;
       if (flags.account !== undefined && flags.region !== undefined) {
         throw new UsageError('--account and --region can’t be combined.');
       }
@@ -48,48 +52,12 @@ export const events = {
         throw new UsageError('--since and --after can’t be combined.');
       }
       const maxEvents = flags.once === undefined ? undefined : parseInteger('once', flags.once, 1, 1_000_000);
-      const types = parseList(flags.types)?.join(',');
       const show = eventPrinter(context);
-      const api = context.api();
       let count = 0;
-      const print = (text: string): boolean => {
-        show(text);
+      for await (const event of selectEvents(context, flags)) {
+        show(event);
         count += 1;
-        return count === maxEvents;
-      };
-
-      let after = flags.after;
-      if (flags.since !== undefined) {
-        const since = Date.parse(parseTime('since', flags.since));
-        const past = pastEvents(createReader(api, flags), types, since);
-        for (;;) {
-          const { value, done } = await past.next();
-          if (done) {
-            after = value;
-            break;
-          }
-          if (print(value)) return undefined;
-        }
-      }
-      const query = { types, after };
-      const options: FollowOptions = {
-        onLost: (why) => out.note(`Connection lost: ${why} Reconnecting until you press Ctrl-C.`),
-        onFound: () => out.note('Reconnected. The stream resumes at its last position.'),
-      };
-      const events =
-        flags.account !== undefined
-          ? api.follow('/v1/accounts/{id}/events/stream', {
-              params: { path: { id: flags.account }, query },
-              ...options,
-            })
-          : flags.region !== undefined
-            ? api.follow('/v1/regions/{id}/events/stream', {
-                params: { path: { id: flags.region }, query },
-                ...options,
-              })
-            : api.follow('/v1/events/stream', { params: { query }, ...options });
-      for await (const { event } of events) {
-        if (print(event)) return undefined;
+        if (count === maxEvents) return undefined;
       }
     },
   }),
@@ -127,6 +95,46 @@ export const events = {
   }),
 };
 
+/** Selects events, and the first of them. Default: all new events. */
+interface Selection extends FlagValues<typeof SELECTION> {
+  readonly region?: string | undefined;
+  /** Cursor. Cannot be combined with `since`. */
+  readonly after?: string | undefined;
+}
+
+/** Yields past and new events as logged, each once. Reopens a lost connection, with a note. */
+export async function* selectEvents(
+  { api: createApi, out }: Context,
+  selection: Selection,
+): AsyncGenerator<string, void> {
+  const { account, region } = selection;
+  const api = createApi();
+  const types = parseList(selection.types)?.join(',');
+  let { after } = selection;
+  if (selection.since !== undefined) {
+    const since = Date.parse(parseTime('since', selection.since));
+    after = yield* pastEvents(createReader(api, selection), types, since);
+  }
+  const query = { types, after };
+  const options: FollowOptions = {
+    onLost: (why) => out.note(`Connection lost: ${why} Reconnecting until you press Ctrl-C.`),
+    onFound: () => out.note('Reconnected. The stream resumes at its last position.'),
+  };
+  const events =
+    account !== undefined
+      ? api.follow('/v1/accounts/{id}/events/stream', {
+          params: { path: { id: account }, query },
+          ...options,
+        })
+      : region !== undefined
+        ? api.follow('/v1/regions/{id}/events/stream', {
+            params: { path: { id: region }, query },
+            ...options,
+          })
+        : api.follow('/v1/events/stream', { params: { query }, ...options });
+  for await (const { event } of events) yield event;
+}
+
 /** Returns a function that prints an event, given the text of its envelope: as a JSON line or as a readable line. */
 export function eventPrinter({ out }: Context): (text: string) => void {
   const terminal = createTerminal(out.stdout);
@@ -147,9 +155,10 @@ type ReadPage = (query: {
   readonly types?: string | undefined;
 }) => Promise<EventPage | CellEventPage>;
 
-function createReader(
+/** Returns a function that reads a page of the log of an account or a region, or of the feed. */
+export function createReader(
   api: Client,
-  { account, region }: { account: string | undefined; region: string | undefined },
+  { account, region }: Pick<Selection, 'account' | 'region'>,
 ): ReadPage {
   return (query) => {
     if (account !== undefined)

@@ -15,7 +15,7 @@ import {
   UsageError,
 } from './command.ts';
 import { endpoints } from './endpoints.ts';
-import { events } from './events.ts';
+import { events, SELECTION } from './events.ts';
 import { readSecretFile } from './input.ts';
 import { jobs } from './jobs.ts';
 import { keys } from './keys.ts';
@@ -73,6 +73,20 @@ export const commands: Commands = {
     },
     example: 'doctor --config jobwire.json',
     run: async (context, _args, flags) => (await import('./doctor.ts')).doctor(context, flags),
+  }),
+  listen: command({
+    about: 'Forwards new events to a URL, such as a receiver on this machine, as signed webhooks.',
+    more: 'It reads the event feed, so Jobwire needs no route to the URL, and no endpoint is created. Events are sent one at a time, in their order. An event that the receiver does not accept is not sent again. A lost connection to Jobwire is reopened at its last position.',
+    args: [],
+    flags: {
+      'forward-to': { value: 'URL', about: 'URL of the receiver', required: true },
+      ...SELECTION,
+      'secret-file': { value: 'FILE', about: 'File that contains the signing secret. Default: generated' },
+      'secret-env': { value: 'NAME', about: 'Environment variable that contains the signing secret' },
+      once: { value: 'N', about: 'Exit after this number of events, with 1 if one was not accepted' },
+    },
+    example: "listen --forward-to http://localhost:3000/jobs --types 'job.*'",
+    run: async (context, _args, flags) => (await import('./listen.ts')).listen(context, flags),
   }),
   ...accounts,
   ...endpoints,

@@ -9,9 +9,12 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { Webhook } from 'standardwebhooks';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { newSigningSecret } from '../../shared/delivery/signing-secrets.ts';
 import { binary, KEY, startSite, toDocuments } from '../support/cli-site.ts';
-import { cleanEnv, hasScript, launch } from '../support/command.ts';
+import { cleanEnv, fakeApi, hasScript, launch, stream } from '../support/command.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'jobwire-cli-'));
 const ends: (() => unknown)[] = [() => rmSync(folder, { recursive: true, force: true })];
@@ -63,6 +66,18 @@ describe('exit codes', () => {
     [2, ['endpoints', 'replay', 'erp', '--since', 'soon'], /^--since must be a duration such as 2h/],
     [2, ['endpoints', 'replay', 'erp', '--since', '2h', '--from', 'beginning'], /^--since and --from can’t/],
     [2, ['events', 'tail', '--once', '0'], /^--once must be an integer from 1 /],
+    [2, ['listen'], /^--forward-to URL is missing\.$/],
+    [
+      2,
+      ['listen', '--forward-to', 'localhost:3000'],
+      /^--forward-to is not accepted\. It must begin with https/,
+    ],
+    [
+      2,
+      ['listen', '--forward-to', 'http://localhost:3000', '--secret-env', 'SHORT'],
+      /^The signing secret must be "whsec_" and 24 to 64 random bytes in base64\.$/,
+      { SHORT: 'whsec_c2hvcnQ=' },
+    ],
     [2, ['start', '--port', '70000'], /^--port must be an integer from 0 to 65535\.$/],
     [2, ['start', '--json'], /"detail":"Unknown option --json\./],
     [2, ['recipients', 'change', 'acme', 'ann'], /^Nothing to change\. /],
@@ -545,6 +560,97 @@ describe('events', () => {
     await running.said(/job\.status_changed/);
     running.child.kill('SIGINT');
     expect(await running.ended).toMatchObject({ code: 130, err: '' });
+  });
+});
+
+describe('listen', () => {
+  /** A receiver that responds with these statuses in turn. Its requests throw when verified with another secret. */
+  async function receive(...statuses: number[]) {
+    const received: { readonly body: string; verify(secret: string): unknown }[] = [];
+    const server = createServer(async (request, response) => {
+      const body = await text(request);
+      const headers = request.headers as Record<string, string>;
+      received.push({ body, verify: (secret) => new Webhook(secret).verify(body, headers) });
+      response.writeHead(statuses.shift() ?? 204).end();
+    }).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    ends.push(() => server.close());
+    return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/jobs`, received };
+  }
+  const ready = /Forwarding events to /;
+
+  test('forwards each new event of the filter once and in order, signed like a webhook with the printed secret', async () => {
+    const { url, received } = await receive(204, 500);
+    const options = ['--account', 'acme', '--types', 'job.status_changed', '--once', '3'];
+    const running = site.start(['listen', '--forward-to', url, ...options]);
+    await running.said(ready);
+    for (const status of ['Printing', 'Folding', 'Packing']) {
+      site.acme.setStatus(site.job, status);
+      await running.said(new RegExp(`→ ${status}`));
+    }
+    const { code, out, err } = await running.ended;
+    // One was not accepted.
+    expect([code, err]).toEqual([1, '']);
+    const [first = '', second, ...printed] = lines(out);
+    const [, secret = ''] = /^Signing secret: (whsec_\S+)$/.exec(first) ?? [];
+    expect(second).toBe(`Forwarding events to ${url}. Press Ctrl-C to stop.`);
+    expect(printed).toEqual([
+      expect.stringMatching(/^204 .* us\/acme +\d+ +job\.status_changed .*→ Printing$/),
+      expect.stringMatching(/^500 .* Printing → Folding$/),
+      expect.stringMatching(/^204 .* Folding → Packing$/),
+    ]);
+    expect(received).toHaveLength(3);
+    for (const request of received) {
+      const event = request.verify(secret) as { id: string };
+      expect(await site.json('events', 'show', event.id)).toEqual([JSON.parse(request.body)]);
+      expect(() => request.verify(newSigningSecret())).toThrow();
+    }
+  });
+
+  test('past events, with a given secret, which is not printed; a receiver that cannot be reached is reported', async () => {
+    const { url, received } = await receive();
+    const secret = newSigningSecret();
+    const listen = (to: string) =>
+      site.exec(
+        [
+          ...['listen', '--forward-to', to, '--secret-env', 'SECRET', '--since', '1h', '--json'],
+          ...['--types', 'account.baselined', '--once', '1'],
+        ],
+        { env: { SECRET: secret } },
+      );
+    const ended = await listen(url);
+    expect(ended).toMatchObject({ code: 0, err: '' });
+    const [id] = received.map(({ verify }) => (verify(secret) as { id: string }).id);
+    expect(toDocuments(ended.out)).toEqual([
+      { forwardTo: url },
+      { event: id, type: 'account.baselined', status: 204, ms: expect.any(Number), error: null },
+    ]);
+    const unreachable = await listen('http://127.0.0.1:1/jobs');
+    expect(unreachable.code).toBe(1);
+    expect(toDocuments(unreachable.out)[1]).toMatchObject({
+      status: null,
+      error: expect.stringContaining('ECONNREFUSED'),
+    });
+  });
+
+  test('a lost connection to Jobwire is reopened at the last forwarded event', async () => {
+    const { url, received } = await receive();
+    const piece = (number: number) => {
+      const event = { id: `acme.e.${number}`, type: 'job.created', time: new Date(0).toISOString() };
+      return `id: e.${number}\ndata: ${JSON.stringify({ ...event, data: { region: 'us', account: 'acme' } })}\n\n`;
+    };
+    const api = await fakeApi({
+      'GET /v1/events': { json: { events: [], next: 'e.0', head: 'e.0' } },
+      'GET /v1/events/stream': ({ query }) =>
+        query.after === 'e.0' ? stream([piece(1)], 'cut') : stream([piece(2)], 'open'),
+    });
+    ends.push(() => api.stop());
+    const ended = await site.exec(['listen', '--forward-to', url, '--once', '2', '--url', api.url]);
+    expect(ended.code).toBe(0);
+    expect(ended.err).toMatch(/^Connection lost: .*\nReconnected\. /);
+    expect(received.map(({ body }) => JSON.parse(body).id)).toEqual(['acme.e.1', 'acme.e.2']);
+    const opened = api.asked.filter(({ path }) => path.endsWith('/stream'));
+    expect(opened.map(({ query }) => query.after)).toEqual(['e.0', 'e.1']);
   });
 });
 
