@@ -1,8 +1,8 @@
 /** `npm start`: self-hosted Jobwire. Without a configuration it is a demo. With `--config FILE` it tracks real accounts. */
 import { randomUUID } from 'node:crypto';
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync, realpathSync } from 'node:fs';
 import type { Server } from 'node:http';
-import { dirname } from 'node:path';
+import { delimiter, dirname, join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { createAdaptorServer, type HttpBindings } from '@hono/node-server';
 import { listAccounts } from '../shared/accounts/accounts.ts';
@@ -34,6 +34,8 @@ import { count, createTerminal } from './terminal.ts';
 const MAX_ACCOUNTS = 10_000;
 /** Maximum time for work in progress to complete at shutdown. Interrupted work resumes after a restart. */
 const SHUTDOWN_MS = 2_500;
+/** Address that the CLI uses by default. */
+const CLI_DEFAULT_URL = 'http://127.0.0.1:4000';
 const USAGE = 'Usage: npm start -- [--config FILE] [--port N] [--seed N] [--verbose]';
 
 /** The program cannot start. The message is printed on the terminal. */
@@ -192,7 +194,6 @@ async function main(): Promise<void> {
     printer.follow(running.log, table, Object.keys(config.regions), demo ? 'beginning' : 'now'),
     ...(demo ? [addDemoRecipients(running.accounts, accounts)] : []),
   ]);
-  if (demo) reportReceiver(demo);
 }
 
 function readArguments(): { config?: string; port?: number; seed?: number; verbose: boolean } {
@@ -291,7 +292,6 @@ function printSummary(facts: {
 }): void {
   const { config, demo, url, dataDir } = facts;
   const row = (what: string, where: string): void => terminal.line(`  ${what.padEnd(20)} ${where}`);
-  const account = config.accounts[0]?.id ?? 'ACCOUNT';
   const regions = Object.keys(config.regions).length;
   terminal.line();
   terminal.line(
@@ -301,36 +301,74 @@ function printSummary(facts: {
         : `Jobwire: ${count(config.accounts.length, 'account')} in ${count(regions, 'region')}`,
     ),
   );
-  if (demo) {
-    row('Ordering API', `${demo.sandboxUrl} (sandbox with simulated jobs)`);
-    row('Control panel', `${demo.sandboxAdminUrl} (change jobs, inject faults)`);
-  }
   row('Dashboard', `${url}/`);
-  row('HTTP API', url);
   // The operator knows a key from the configuration. No key is printed, because output may be logged.
   if (config.apiKey === undefined) row('API key', `in ${dataDir.apiKeyPath} (sign in with this key)`);
-  row('Tables', facts.where);
-  row('SNS and SQS', `${facts.queues} (topics jobwire-<region>-events.fifo)`);
-  row('AWS credentials', `in ${dataDir.awsCredentialsPath} (AWS_SHARED_CREDENTIALS_FILE)`);
+  if (demo) row('Mailbox', `${url}/mailbox (e-mails and SMS to customers)`);
+  row('HTTP API', url);
+  row('API reference', `${url}/docs`);
   if (demo) {
+    row('Control panel', `${demo.sandboxAdminUrl} (change jobs, inject faults)`);
+    row('Ordering API', `${demo.sandboxUrl} (sandbox with simulated jobs)`);
     row('Webhook receiver', `${demo.receiver.url} (verifies every signature)`);
-    row('Mailbox', `${url}/mailbox (e-mails and SMS to customers)`);
   } else {
     row('Webhook endpoints', String(config.endpoints.length));
     row('Mail server', config.notifications?.smtp.host ?? 'none (no customer notifications)');
+    row('Data', dataDir.path);
   }
-  if (!demo) row('Data', dataDir.path);
+  row('Tables', facts.where);
+  row('SNS and SQS', `${facts.queues} (topics jobwire-<region>-events.fifo)`);
+  row('AWS credentials', `in ${dataDir.awsCredentialsPath} (AWS_SHARED_CREDENTIALS_FILE)`);
   terminal.line();
-  terminal.line(terminal.heading('Try'));
-  const key = config.apiKey === undefined ? `"$(cat ${dataDir.apiKeyPath})"` : '…';
-  terminal.line(`  export JOBWIRE_URL=${url} JOBWIRE_API_KEY=${key}`);
   terminal.line(
-    `  curl -H "Authorization: Bearer $JOBWIRE_API_KEY" "${url}/v1/accounts/${account}/events?limit=5"`,
+    terminal.heading(
+      config.apiKey === undefined
+        ? 'Try in another terminal'
+        : 'Try in another terminal, with the API key in JOBWIRE_API_KEY',
+    ),
   );
-  terminal.line(`  curl -N -H "Authorization: Bearer $JOBWIRE_API_KEY" ${url}/v1/events/stream`);
-  terminal.line(`  ${url}/docs API reference`);
+  for (const command of listCommands(url, config, dataDir)) terminal.line(`  ${command}`);
   terminal.line();
   terminal.line(`${terminal.heading('Live events')}${terminal.dim('   Press Ctrl-C to stop')}`);
+  if (!demo) return;
+  terminal.repeat(() => {
+    const { verified, rejected } = demo.receiver;
+    const webhooks = `${count(verified, 'webhook')} with verified signature${rejected === 0 ? '' : `, ${rejected} rejected`}`;
+    return `${''.padEnd(20)} ${terminal.heading(`Dashboard: ${url}/`)}${terminal.dim(`   ${webhooks}`)}`;
+  });
+}
+
+/** Returns commands to try, complete for a POSIX shell. From the sources, they require the folder of the repository. */
+function listCommands(url: string, config: Config, { apiKeyPath }: DataDir): string[] {
+  const file = quote(apiKeyPath);
+  const isOwnKey = config.apiKey !== undefined;
+  const options = [
+    ...(url === CLI_DEFAULT_URL ? [] : ['--url', url]),
+    ...(isOwnKey ? [] : ['--key-file', file]),
+  ];
+  const cli = (...args: string[]): string => [findCli(), ...args, ...options].join(' ');
+  const [account] = config.accounts;
+  return [
+    cli('accounts', 'list'),
+    ...(account ? [cli('jobs', 'list', account.id, '--limit', '5')] : []),
+    cli('events', 'tail', '--since', '1h'),
+    `curl -H "Authorization: Bearer ${isOwnKey ? '$JOBWIRE_API_KEY' : `$(cat ${file})`}" "${url}/v1/events?limit=5"`,
+  ];
+}
+
+/** Returns how a shell starts the CLI: from the sources, as an installed command, or by the path of this program. */
+function findCli(): string {
+  if (import.meta.filename.endsWith('.ts')) return 'npm run -s jobwire --';
+  const script = process.argv[1] ?? '';
+  const installed = (process.env.PATH ?? '').split(delimiter).map((folder) => join(folder, 'jobwire'));
+  const [found] = installed.filter((file) => existsSync(file));
+  return found !== undefined && realpathSync(found) === realpathSync(script)
+    ? 'jobwire'
+    : `node ${quote(script)}`;
+}
+
+function quote(text: string): string {
+  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }
 
 /** Creates a printer of the events of every account and region as its log grows, each once and in order. */
@@ -386,22 +424,6 @@ function createPrinter() {
       for (const ref of refs) this.grew(ref);
     },
   };
-}
-
-/** Prints the number of webhooks that the demo's receiver verified, every 5 s if it changed. */
-function reportReceiver({ receiver }: Demo): void {
-  let reported = -1;
-  const timer = setInterval(() => {
-    if (receiver.verified === reported) return;
-    reported = receiver.verified;
-    const rejected = receiver.rejected === 0 ? '' : `, ${receiver.rejected} rejected`;
-    terminal.line(
-      terminal.dim(
-        `${''.padEnd(21)}webhook receiver: ${reported} deliveries with verified signature${rejected}`,
-      ),
-    );
-  }, 5_000);
-  cleanups.push(() => clearInterval(timer));
 }
 
 function isExpected(cause: Error): boolean {

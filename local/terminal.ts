@@ -10,6 +10,8 @@ export interface Terminal {
   event(event: JobEvent): void;
   /** Prints a notification that the mailbox caught. */
   caught(message: Caught): void;
+  /** Prints a line again and again: after every 20 lines of events and messages, so that it never leaves the screen. */
+  repeat(text: () => string): void;
   heading(text: string): string;
   dim(text: string): string;
 }
@@ -19,8 +21,18 @@ type Style = Parameters<typeof styleText>[0];
 /** Creates a formatter for a stream such as `process.stdout`. */
 export function createTerminal(stream: NodeJS.WriteStream): Terminal {
   const paint = (style: Style, text: string): string => styleText(style, text, { stream });
+  let repeated: (() => string) | undefined;
+  let lines = 0;
+  const write = (line: string): void => {
+    stream.write(`${line}\n`);
+    lines += 1;
+    if (repeated && lines % REPEAT_LINES === 0) stream.write(`${repeated()}\n`);
+  };
   return {
     line: (text = '') => void stream.write(`${text}\n`),
+    repeat(text) {
+      repeated = text;
+    },
     heading: (text) => paint('bold', text),
     dim: (text) => paint('dim', text),
     event(event) {
@@ -35,7 +47,7 @@ export function createTerminal(stream: NodeJS.WriteStream): Terminal {
         paint(getStyle(event.type), event.type.padEnd(24)),
         paint('dim', describe(event)),
       ];
-      stream.write(`${columns.join(' ').trimEnd()}\n`);
+      write(columns.join(' ').trimEnd());
     },
     caught({ channel, from, to, subject, preview, at }) {
       const columns = [
@@ -45,10 +57,13 @@ export function createTerminal(stream: NodeJS.WriteStream): Terminal {
         paint('blue', (channel === 'sms' ? 'SMS' : 'e-mail').padEnd(24)),
         paint('dim', `to ${maskAddress(to.address)}: ${plain(subject ?? preview)}`),
       ];
-      stream.write(`${columns.join(' ')}\n`);
+      write(columns.join(' '));
     },
   };
 }
+
+/** Lines between two repetitions of a line. A usual terminal has 24 lines. */
+const REPEAT_LINES = 20;
 
 /** Minimum width of the account column. On a wide terminal it takes the width that other columns do not need. */
 const ACCOUNT_WIDTH = 22;

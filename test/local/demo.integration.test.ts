@@ -1,6 +1,6 @@
 /** A real `npm start`: its events, and its notifications: parsed mails, SMS, and working links. */
 import { existsSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { delimiter, dirname } from 'node:path';
 import { type ParsedMail, simpleParser } from 'mailparser';
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { createDemoScenario } from '../../local/demo.ts';
@@ -12,12 +12,16 @@ import { parseConfig } from '../../shared/config.ts';
 import { createRecipient } from '../../shared/notifications/recipients.ts';
 import { saveSettings } from '../../shared/notifications/settings.ts';
 import { measureSms } from '../../shared/notifications/sms-text.ts';
-import { isAlive, listChildren, type Running } from '../support/command.ts';
+import { isAlive, launch, listChildren, type Running } from '../support/command.ts';
 import { configFor, generatedKey, launchJobwire, startSandbox } from '../support/jobwire.ts';
 import { testDynamo } from '../support/tables.ts';
 
 /** The demo runs in real time: its opening lasts twenty seconds. */
 const PATIENCE_MS = 120_000;
+/** The path of a shell outside of npm. */
+const SHELL_PATH = process.env.PATH?.split(delimiter)
+  .filter((folder) => !folder.includes('node_modules'))
+  .join(delimiter);
 
 describe('the demo', () => {
   const stops: (() => unknown)[] = [];
@@ -178,11 +182,43 @@ describe('the demo', () => {
     expect(demo.err()).toBe('');
   });
 
+  test('each printed command works as printed in the folder of the repository, without a build', {
+    timeout: PATIENCE_MS,
+  }, async () => {
+    const [, list = ''] = /Try in another terminal\n(.+?)\n\n/s.exec(demo.out()) ?? [];
+    const commands = list.split('\n').map((line) => line.trim());
+    const run = (command: string) => launch(['sh', '-c', command], { env: { PATH: SHELL_PATH } }).ended;
+    const printed = await Promise.all(
+      // The stream of events ends when its reader does.
+      commands.map((command) => run(command.includes(' events tail ') ? `${command} | head -n 1` : command)),
+    );
+    expect(printed.map(({ code }) => code)).toEqual(commands.map(() => 0));
+    const [accounts, jobs, tail, curl, ...others] = printed.map(({ out }) => out);
+    expect(accounts).toMatch(/^ACCOUNT .*\n(\S+ .*\n){5}$/);
+    expect(jobs).toMatch(/^ *JOB .*\n( *\d+ .*\n){5}$/);
+    expect(tail).toMatch(/^\S+Z \w+\/\S+ +account\.baselined /);
+    expect(JSON.parse(curl ?? '')).toMatchObject({ events: Array(5).fill({ specversion: '1.0' }) });
+    expect(others).toEqual([]);
+  });
+
+  test('the address of the dashboard is repeated before it leaves a screen of 24 lines', {
+    timeout: PATIENCE_MS,
+  }, async () => {
+    const address = `Dashboard: ${url}/`;
+    await expect.poll(() => demo.out().split(address).length, { timeout: 60_000 }).toBeGreaterThan(3);
+    const [, live = ''] = demo.out().split('Press Ctrl-C to stop\n');
+    const parts = live
+      .split('\n')
+      .map((line) => (line.includes(address) ? address : ''))
+      .join('\n')
+      .split(address);
+    for (const part of parts) expect(part.split('\n').length - 2).toBeLessThanOrEqual(20);
+  });
+
   // The last test: it ends the demo.
   test('delivers events of every kind to a verified receiver, and Ctrl-C leaves neither process nor folder', {
     timeout: PATIENCE_MS,
   }, async () => {
-    const [, feedUrl] = /Bearer \$JOBWIRE_API_KEY" "(\S+?)\?/.exec(demo.out()) ?? [];
     const [, keyFile = ''] = /API key +in (\S+)/.exec(demo.out()) ?? [];
     expect(demo.out()).not.toContain(key);
     await Promise.all([
@@ -191,13 +227,9 @@ describe('the demo', () => {
       demo.said(/job\.dispatched/),
       demo.said(/job\.tracking_added/),
       demo.said(/job\.cancelled/),
-      demo.said(/webhook receiver: [1-9]\d* deliveries with verified signature$/m),
+      demo.said(/Dashboard: \S+ +[1-9]\d* webhooks with verified signature$/m),
     ]);
-    const feed = await fetch(`${feedUrl}?limit=5`, { headers: { authorization: `Bearer ${key}` } });
-    const { events } = (await feed.json()) as { events: { type: string }[] };
-    expect(events[0]).toMatchObject({ type: 'account.baselined' });
-    expect(events.length).toBeGreaterThan(1);
-    const page = await fetch(new URL('/', feedUrl));
+    const page = await fetch(`${url}/`);
     expect(page.headers.get('content-type')).toBe('text/html; charset=utf-8');
     expect(await page.text()).toContain('<div id="root">');
 

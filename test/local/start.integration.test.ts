@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { dirname, join } from 'node:path';
 import { Webhook } from 'standardwebhooks';
 import { expect, onTestFinished, test } from 'vitest';
-import type { Running } from '../support/command.ts';
+import { launch, type Running } from '../support/command.ts';
 import {
   builtProgram,
   configFor,
@@ -159,12 +159,18 @@ test('after kill -9 and a restart no event is emitted twice, and no change in be
   expect((await second.ended).code).toBe(0);
 });
 
-test('a data folder in use: one error message and exit code 1; secrets are never printed', {
+test('a printed command works; a data folder in use: one error message and exit code 1; secrets are never printed', {
   timeout: 60_000,
 }, async () => {
   const setup = await configured();
   const first = await setup.start();
   await first.said(/Live events/);
+  const [, command = ''] = /with the API key in JOBWIRE_API_KEY\n +(.+)\n/.exec(first.out()) ?? [];
+  const listed = await launch(['sh', '-c', command], { env: { JOBWIRE_API_KEY: KEY } }).ended;
+  expect(listed, 'the first printed command').toMatchObject({
+    code: 0,
+    out: expect.stringMatching(/^acme /m),
+  });
   const { code, lines } = await waitForEnd(setup.launch());
   expect(code).toBe(1);
   expect(lines).toHaveLength(1);
