@@ -159,9 +159,9 @@ export interface EventDataByType {
       /** Changed lines, at most 200 before and 200 after the change. A line only in `from` was removed. A line only in `to` was added. If both contain the same `jobLineId`, the quantity or the comments of this line changed. */
       lines?: Change<Array<{
         jobLineId: number;
-        /** `null`: unknown. */
+        /** Quantity of the line. `null`: the quantity is unknown. */
         quantity: number | null;
-        /** At most 256 bytes. */
+        /** Comments of the line, at most 256 bytes. */
         comments: string | null;
       }>>;
     };

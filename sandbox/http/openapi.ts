@@ -90,7 +90,7 @@ function tokenItem(schemas: NamedSchemas, origin: string, region: RegionCode | u
     name: 'realm',
     in: 'path',
     required: true,
-    description: 'Named like the region.',
+    description: 'The name of the region.',
     schema: { type: 'string', enum: REGIONS },
   };
   const failure = (description: string) => ({

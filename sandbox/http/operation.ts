@@ -38,7 +38,10 @@ export interface AnswerSpec {
 }
 
 /** Errors that operations opt into. */
-export const UNEXPECTED: AnswerSpec = { description: 'An unexpected error; retry once.', schema: Problem };
+export const UNEXPECTED: AnswerSpec = {
+  description: 'An unexpected error. Repeat the request once.',
+  schema: Problem,
+};
 
 /** An operation as declared: `P`, `Q` and `B` are the types of path, query and body. */
 export interface OperationSpec<P extends z.ZodObject, Q extends z.ZodObject, B extends z.ZodType> {

@@ -89,7 +89,7 @@ export const accountOperations = [
     path: '/account/user',
     summary: 'The calling user.',
     answers: {
-      200: { description: 'The user in full.', schema: User },
+      200: { description: 'The user, with all fields.', schema: User },
       404: { description: 'The user does not exist.', schema: Problem },
     },
     handle: ({ account, user, instance }) =>
@@ -134,7 +134,7 @@ export const accountOperations = [
     params: z.object({ userId: integer }),
     needs: 'administrator',
     answers: {
-      200: { description: 'The user in short.', schema: UserSummary },
+      200: { description: 'The user, with the most important fields.', schema: UserSummary },
       404: { description: 'The account has no such user.', schema: Problem },
     },
     handle: ({ account, params, instance }) => {
@@ -183,10 +183,10 @@ export const accountOperations = [
   operation({
     name: 'shipmentSettings',
     path: '/account/shipment-settings',
-    summary: "How the account's parcels ship.",
+    summary: 'Shipping settings of the account.',
     answers: {
       200: { description: 'The settings.', schema: ShipmentSettings },
-      404: { description: 'The account has none.', schema: Problem },
+      404: { description: 'The account has no shipping settings.', schema: Problem },
     },
     handle: ({ account, instance }) =>
       jsonOr404(shipmentSettings(account), 'The account has no shipment settings.', instance),

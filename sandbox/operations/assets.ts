@@ -72,13 +72,21 @@ const listParameters = z.object({
   includeProcesses: commaList.optional(),
   excludeProcesses: commaList.optional(),
   filter: z.string().optional(),
-  isArchived: flag.optional().describe('True: only archived ones. False: none of them. Omitted: both.'),
+  isArchived: flag
+    .optional()
+    .describe(
+      '`true`: only archived assets. `false`: only assets that are not archived. Omitted: all assets.',
+    ),
   priceCodeContains: commaList
     .optional()
-    .describe('Price codes that contain any of these, case-insensitive; excludes null.'),
+    .describe(
+      'Only assets whose price code contains one of these texts. Case-insensitive. Assets without a price code are excluded.',
+    ),
   priceCodeNotContains: commaList
     .optional()
-    .describe('Price codes that contain none of these, case-insensitive; includes null.'),
+    .describe(
+      'Only assets whose price code contains none of these texts. Case-insensitive. Assets without a price code are included.',
+    ),
 });
 type ListQuery = z.output<typeof listParameters>;
 
@@ -172,7 +180,7 @@ export const assetOperations = [
     needs: 'ordering',
     answers: {
       200: { description: 'The jobs.', schema: AssetJobs },
-      400: { description: 'The code is not that of an asset on this account.', schema: Problem },
+      400: { description: 'The account has no asset with this code.', schema: Problem },
       403: MAY_NOT,
       500: UNEXPECTED,
     },

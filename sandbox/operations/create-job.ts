@@ -56,13 +56,20 @@ export const createJobOperation = operation({
   consumes: JOB_MEDIA_TYPES,
   needs: 'ordering',
   answers: {
-    200: { description: 'With `validateOnly`: valid, and not created.', schema: ValidationSuccess },
+    200: {
+      description: 'The job is valid. With `validateOnly`, it is not created.',
+      schema: ValidationSuccess,
+    },
     201: { description: 'The job was created.', schema: JobCreated },
     400: {
       description: 'Validation failed. Nothing was created.',
       schema: z.union([ValidationFailure, Problem]),
     },
-    500: { description: 'Usually an invalid payload; `validateOnly` returns the reason.', schema: Problem },
+    500: {
+      description:
+        'The ordering API failed. The usual cause is an invalid body. A request with `validateOnly` returns the reason.',
+      schema: Problem,
+    },
   },
   handle: (call) => {
     const { body, instance } = call;

@@ -182,10 +182,10 @@ export const jobOperations = [
   operation({
     name: 'deliveryOptions',
     path: '/Jobs/delivery-options',
-    summary: 'The ways of delivery.',
+    summary: 'The delivery options.',
     needs: 'ordering',
     answers: {
-      200: { description: 'All ways, in the order of their rank.', schema: z.array(DeliveryOption) },
+      200: { description: 'All delivery options, sorted by rank.', schema: z.array(DeliveryOption) },
       403: MAY_NOT,
     },
     handle: ({ account }) => json(listDeliveryOptions(account.region)),
@@ -193,12 +193,15 @@ export const jobOperations = [
   operation({
     name: 'earliestShipDate',
     path: '/Jobs/earliest-ship-date',
-    summary: 'The earliest dispatch. Do not cache it: it changes with the workload.',
+    summary: 'The earliest dispatch date. It changes with the workload, so do not cache it.',
     query: z.object({ processCodes: commaList.optional() }),
     takesAnything: true,
     answers: {
-      200: { description: 'The day, and days without work.', schema: ShipDate },
-      404: { description: 'The user does not exist, or no day is possible.', schema: Problem },
+      200: { description: 'The dispatch date, and the days without work.', schema: ShipDate },
+      404: {
+        description: 'The user does not exist, or there is no possible dispatch date.',
+        schema: Problem,
+      },
     },
     handle: ({ account, user, query, instance, now }) => {
       if (!user) return problem(404, 'The user does not exist.', instance);

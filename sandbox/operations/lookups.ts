@@ -42,7 +42,7 @@ export const lookupOperations = [
   operation({
     name: 'countries',
     path: '/Lookups/countries',
-    summary: 'Countries and the parts of their addresses.',
+    summary: 'Countries, and the address fields that each country requires.',
     answers: { 200: { description: 'All countries.', schema: Countries }, 500: UNEXPECTED },
     handle: ({ account: { region } }) =>
       json({ countries: allCountries(), defaultCountry: REGION_FACTS[region].defaultCountry }),
@@ -59,7 +59,7 @@ export const lookupOperations = [
         .describe('ISO 3166-1 alpha-2.'),
     }),
     answers: {
-      200: { description: 'All states; none for countries without.', schema: States },
+      200: { description: 'All states. The list is empty for a country without states.', schema: States },
       500: UNEXPECTED,
     },
     handle: ({ params: { countryCode } }) => json({ countryCode, states: listStates(countryCode) }),
@@ -67,7 +67,7 @@ export const lookupOperations = [
   operation({
     name: 'jobStatuses',
     path: '/Lookups/job-statuses',
-    summary: 'The statuses of jobs and lines. The set grows.',
+    summary: 'The statuses of jobs and lines. New statuses can be added at any time.',
     answers: { 200: { description: 'All statuses.', schema: JobStatuses }, 500: UNEXPECTED },
     handle: ({ account: { world, region }, now }) =>
       json(world.statuses(region, now).map(({ id, name }) => ({ id, name }))),
@@ -83,7 +83,7 @@ export const lookupOperations = [
   operation({
     name: 'sizeSets',
     path: '/Lookups/size-sets',
-    summary: 'Sizes that belong together.',
+    summary: 'Size sets: lists of sizes that are used together.',
     answers: { 200: { description: 'All size sets.', schema: SizeSets }, 500: UNEXPECTED },
     handle: ({ account }) => json(listSizeSets(account.region)),
   }),

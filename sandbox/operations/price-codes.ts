@@ -30,7 +30,8 @@ export const priceCodeOperations = [
   operation({
     name: 'priceCodes',
     path: '/PriceCodes/price-codes',
-    summary: 'The price codes that the account may order, except those whose price depends on metadata.',
+    summary:
+      'The price codes that the account may order, except those whose price depends on dimensions or stitches.',
     query: z.object({ ...pageParameters(100, 200), filter: z.string().optional() }),
     needs: 'ordering',
     answers: { 200: { description: 'A page of the list.', schema: PriceCodes } },

@@ -119,11 +119,13 @@ export const promoOperations = [
   operation({
     name: 'promoCode',
     path: '/promocode/validate/{code}',
-    summary: 'Checks a promo code; 200 also if it is invalid.',
+    summary: 'Checks a promo code. The response is 200 even if the code is invalid.',
     params: z.object({ code: z.string() }),
     query: z.object({ processCodes: commaList.optional() }),
     takesAnything: true,
-    answers: { 200: { description: 'State of the code.', schema: PromoValidation } },
+    answers: {
+      200: { description: 'Whether the code is valid, and its discount.', schema: PromoValidation },
+    },
     handle: ({ account, params, query, now }) =>
       json(checkPromo(account, params.code, query.processCodes, now)),
   }),

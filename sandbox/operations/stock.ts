@@ -96,7 +96,7 @@ export const stockOperations = [
   operation({
     name: 'stockItem',
     path: '/Stock/{code}',
-    summary: 'One stock item, by its code or that of a variant.',
+    summary: 'One stock item, by its stock code or by the code of a variant.',
     params: z.object({ code }),
     query: z.object({
       includePricing: flag.optional(),
@@ -137,7 +137,7 @@ export const stockOperations = [
   operation({
     name: 'stockItemShipping',
     path: '/stock/{stockItemId}/shipping',
-    summary: 'How a stock item ships.',
+    summary: 'Shipping options of a stock item.',
     params: z.object({ stockItemId: atLeastOne }),
     answers: { 200: { description: 'Its active shipping configs.', schema: StandaloneShippingConfigs } },
     handle: ({ account, params }) => {

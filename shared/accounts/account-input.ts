@@ -259,7 +259,9 @@ export const TestReport = z
     account: z
       .string()
       .nullable()
-      .describe('Id of the tested account. `null`: the credentials do not belong to a registered account.'),
+      .describe(
+        'Id of the tested account. `null`: credentials were tested before the registration of an account.',
+      ),
     steps: z
       .array(TestStep)
       .describe('Executed steps, in order. The test stops after the first step that fails.'),

@@ -70,7 +70,7 @@ export function openApiDocument(): object {
       title: 'Jobwire',
       version: API_VERSION,
       description:
-        'Jobwire polls an ordering API for print jobs and records each change of a job as an event. It keeps one event log for each account of the ordering API, and one log for each region. The ordering API has two lists of jobs, one with the active jobs and one with the closed jobs. It also has a detail for each job. An endpoint is a webhook URL to which Jobwire delivers events. A cursor is a position in a log. Errors are problem details (RFC 9457), and their `type` identifies the kind of error. To get the next page of a list, send the `next` of the current page as `after`. A POST request with an `Idempotency-Key` is executed only once, even if it is repeated. A change with `If-Match` is executed only if the `ETag` of the resource has this value.',
+        'Jobwire polls an ordering API for print jobs and records each change of a job as an event. It keeps one event log for each account of the ordering API, and one log for each region. The ordering API has a list of the active jobs, which on request also contains the closed jobs, and a detail for each job. An endpoint is a webhook URL to which Jobwire delivers events. A cursor is a position in a log. Errors are problem details (RFC 9457), and their `type` identifies the kind of error. To get the next page of a list, send the `next` of the current page as `after`. A POST request with an `Idempotency-Key` is executed only once, even if it is repeated. A change with `If-Match` is executed only if the `ETag` of the resource has this value.',
     },
     servers: [{ url: '/', description: 'Server that returned this document.' }],
     tags: [

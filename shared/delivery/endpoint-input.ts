@@ -62,7 +62,7 @@ const jobFields = z
     }
   })
   .describe(
-    `Only events of jobs with these field values. Fields of \`data.job\`: ${jobFieldNames.join(', ')}. A field that the job does not have counts as null.`,
+    `Only events of jobs with these field values. These fields of \`data.job\` can be used: ${jobFieldNames.join(', ')}. A field that is absent in the job counts as null.`,
   );
 
 /**

@@ -177,7 +177,7 @@ export const ParkedEvent = z
     lane: z
       .string()
       .describe(
-        'Lane of the event. Events of the same lane are delivered in order. For example, the events of one job are a lane.',
+        'Lane of the event. Events of the same lane are delivered in order. For example, the events of one job form a lane.',
       ),
     retryAt: timestamp
       .nullable()

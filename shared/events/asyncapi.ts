@@ -154,7 +154,7 @@ export function asyncApiDocument(): object {
       title: 'Jobwire events',
       version: API_VERSION,
       description:
-        'Events about print jobs as CloudEvents 1.0, ordered and without gaps. They are delivered by webhooks, SNS and server-sent events, always in the same envelope. New types and fields can be added at any time. Ignore those that your program does not know. An event can be delivered more than once: deduplicate events by `id`. For each `subject`, keep the state with the latest epoch and the highest `sequence`. Texts written by customers are untrusted: escape them for display.',
+        'Events about print jobs as CloudEvents 1.0, ordered and without gaps. They are delivered by webhooks, SNS and server-sent events, always in the same envelope. New types and fields can be added at any time. Ignore those that your program does not know. An event can be delivered more than once: deduplicate events by `id`. The `id` is `<account>.<epoch>.<sequence>`. A new epoch begins when a log is restored from a backup. For each `subject`, keep the state with the latest epoch and the highest `sequence`. Texts written by customers are untrusted: escape them for display.',
       tags: TAGS.map(({ name }) => ({ $ref: `#/components/tags/${name}` })),
     },
     defaultContentType: ENVELOPE,
@@ -277,7 +277,7 @@ const TAGS = [
     name: 'order_group',
     description: 'An order group: the jobs that were ordered together in one checkout.',
   },
-  { name: 'account', description: 'An account of the ordering API and the state of its tracking.' },
+  { name: 'account', description: 'An account of the ordering API and its polling state.' },
   { name: 'status', description: 'The status names of the ordering API.' },
   { name: 'upstream', description: 'The ordering API in a region.' },
   { name: 'endpoint', description: 'An endpoint and its deliveries.' },

@@ -17,8 +17,8 @@ const trackingEntry = z.object({
 /** A line of a job, identified by its id. */
 const lineSummary = z.object({
   jobLineId: z.int(),
-  quantity: z.number().nullable().describe('`null`: unknown.'),
-  comments: z.string().nullable().describe('At most 256 bytes.'),
+  quantity: z.number().nullable().describe('Quantity of the line. `null`: the quantity is unknown.'),
+  comments: z.string().nullable().describe('Comments of the line, at most 256 bytes.'),
 });
 
 /** The job after the change. Texts written by customers are untrusted: escape them for display. */

@@ -145,7 +145,9 @@ export function toEnvelopeSchema(type: EventType, data: JsonSchema = toDataSchem
     properties: {
       specversion: { type: 'string', const: '1.0', description: 'The version of CloudEvents.' },
       id: textSchema(
-        type === 'jobwire.ping' ? 'Never reused.' : '`<account>.<epoch>.<sequence>`. Never reused.',
+        type === 'jobwire.ping'
+          ? 'Id of the event. It is never reused.'
+          : 'Id of the event: `<account>.<epoch>.<sequence>`. It is never reused.',
       ),
       source: textSchema(
         'URI of the log that contains the event. It begins with `publicUrl` if that is configured.',
@@ -158,9 +160,12 @@ export function toEnvelopeSchema(type: EventType, data: JsonSchema = toDataSchem
       time: textSchema('Time of the first response of the ordering API that contains the change.', {
         format: 'date-time',
       }),
-      sequence: textSchema('Sequence number of the event in the log: 20 digits, sorts as text.', {
-        pattern: '^\\d{20}$',
-      }),
+      sequence: textSchema(
+        'Sequence number of the event in the log. It always has 20 digits, so sequence numbers can be compared as text.',
+        {
+          pattern: '^\\d{20}$',
+        },
+      ),
       dataschema: textSchema('URL of the JSON Schema of `data`.', { format: 'uri' }),
       datacontenttype: { type: 'string', const: 'application/json' },
       data,
