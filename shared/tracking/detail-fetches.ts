@@ -276,11 +276,11 @@ async function fetchJob(
       // Without its detail, a new job is not tracked at once: it may be readable again soon.
       if (evidence.detailProblem && !takesOn(work, evidence.detailProblem, context))
         throw evidence.detailProblem;
+      if (evidence.detailProblem && isListAuthoritative(snapshot)) {
+        work.snapshot = { ...snapshot, detailPending: true };
+      }
       applyEvidence(work, evidence, context);
       if (verdict.closed) end(work, 'closed', evidence.look, context);
-      if (evidence.detailProblem && isListAuthoritative(snapshot)) {
-        work.snapshot = { ...work.snapshot, detailPending: true };
-      }
       if (evidence.closed && !showsMore(work.snapshot, evidence.closed.view)) {
         work.fingerprint = fingerprint(evidence.closed.view);
       }
@@ -371,7 +371,7 @@ function applyEvidence(
 ): void {
   if (detailProblem && closed) {
     trackUnread(work);
-    addStep(work, applyClosedEntry(work.snapshot, closed, context.known));
+    if (!work.untracked) addStep(work, applyClosedEntry(work.snapshot, closed, context.known));
   }
   const { unproven, list } = work.snapshot;
   if (detail === null) return;

@@ -194,7 +194,7 @@ export function applyDetail(
     ? compareListedDetail(start, next, caughtUp)
     : compareDelistedDetail(start, next, caughtUp);
   const first = proof?.created === true ? start.list : null;
-  const dispatch = applyDetailDispatch(start, first, next, listed);
+  const dispatch = applyDetailDispatch(start, first, next, listed, caughtUp);
   const tracking = applyDetailTracking(start, first, next, listed);
   const announced = { ...start.announced, dateOut: dispatch.dateOut, tracking: tracking.emitted };
   const production = compareCancelable(

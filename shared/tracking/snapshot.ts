@@ -10,7 +10,7 @@ import { type DetailView, type ListView, SHARED_FIELDS, truncateStored } from '.
 export type SharedField = (typeof SHARED_FIELDS)[number];
 
 /** A field in which the detail can be behind the list. */
-export type LaggingField = SharedField | 'status';
+export type LaggingField = SharedField | 'status' | 'dateOut';
 
 /** Values of the list that the detail has not shown since, by field, the oldest first. */
 export type ListAhead = {

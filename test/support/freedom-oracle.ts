@@ -72,6 +72,8 @@ interface Fold {
   created: boolean;
   /** Whether the list decides. When the other view does, its status is not a change (rule 4). */
   isListed: boolean;
+  /** Whether the detail was ever read. The values of the first one are no change (rule 4). */
+  hasDetail: boolean;
   dispatched: boolean;
   ended: string | undefined;
   overdueFor: Set<string>;
@@ -144,6 +146,7 @@ export function createFreedomLedger(history: History, sight: Sight): Ledger {
       job,
       created: false,
       isListed: isListAuthoritative(snapshot),
+      hasDetail: snapshot.detail !== null,
       dispatched: job.dateOut !== null,
       ended: snapshot.ended === null ? undefined : `job.${snapshot.ended}`,
       overdueFor: new Set(),
@@ -193,6 +196,7 @@ export function createFreedomLedger(history: History, sight: Sight): Ledger {
       job,
       created: false,
       isListed: true,
+      hasDetail: false,
       // The first state of a job that is not provably new counts as emitted, unless an event of the same answer emits it.
       dispatched: type === 'job.dispatch_revoked' || (job.dateOut !== null && !sameAnswer('job.dispatched')),
       ended: undefined,
@@ -217,8 +221,10 @@ export function createFreedomLedger(history: History, sight: Sight): Ledger {
         return first >= 0 && window.slice(first).some(b);
       };
       const isTo = (stand: Stand) => isValue(stand, field, to);
-      if (field === 'status' && from === null) {
-        if (!window.some(isTo)) complain(`status was not ${to} then`);
+      // In the first observation of a new job: it may have been hidden when the list was read before.
+      const isFirst = fold.created && fold.lastAt === at;
+      if (from === null && (field === 'status' || isFirst)) {
+        if (!window.some(isTo)) complain(`${field} was not ${to} then`);
       } else if (field === 'dateOut' && from === null && isRecentDispatch(jobNumber, at)) {
         // Only the detail shows it, and its date does not prove that it is older than the baseline.
       } else if (from === null && isDim(jobNumber, field)) {
@@ -249,7 +255,8 @@ export function createFreedomLedger(history: History, sight: Sight): Ledger {
       case 'job.created': {
         if (before || fold.types.length > 0) complain('is not the first event of the job');
         const [, first] = all;
-        const tolerance = Math.max(NUMBER_TOLERANCE_MS, sight.skewMs, sight.slackMs) + MINUTE_MS;
+        // The date in is of the server's clock, the baseline of ours.
+        const tolerance = Math.max(NUMBER_TOLERANCE_MS + sight.skewMs, sight.slackMs) + MINUTE_MS;
         if (first && first.at < (begunAt ?? 0) - tolerance) complain('the job is older than the baseline');
         fold.created = true;
         break;
@@ -389,7 +396,12 @@ export function createFreedomLedger(history: History, sight: Sight): Ledger {
         const adopted =
           (emitted === null && (field === 'status' || field === 'originCode' || field === 'mustDate')) ||
           ((emitted === null || stored === null) && isDim(jobNumber, field)) ||
-          (field === 'status' && (isDim(jobNumber, field) || fold.isListed !== isListed)) ||
+          // The views name statuses differently: after the departure, the detail's name replaces the list's.
+          (field === 'status' &&
+            (isDim(jobNumber, field) ||
+              fold.isListed !== isListed ||
+              (!isListed && isSame(field, emitted, snapshot.list?.status ?? null)))) ||
+          (fold.isListed && !isListed && !fold.hasDetail) ||
           (field === 'description' && [emitted, stored].some(isOversized));
         if (!adopted) {
           problems.push(
@@ -406,15 +418,14 @@ export function createFreedomLedger(history: History, sight: Sight): Ledger {
       }
       fold.job = job;
       fold.isListed = isListed;
+      fold.hasDetail = snapshot.detail !== null;
       if ((snapshot.ended ?? undefined) !== fold.ended?.slice('job.'.length)) {
         problems.push(`The log ends ${jobNumber} with ${fold.ended}, its snapshot with ${snapshot.ended}.`);
       }
-      // A dispatch from before the baseline that only the detail shows is adopted (rule 4).
-      const wasOld = history
-        .stands(jobNumber)
-        .some(
-          ({ list, at }) => list?.dateOut && at < (begunAt ?? 0) && !fold.types.includes('job.dispatched'),
-        );
+      // A dispatch dated before the baseline that only the detail shows is adopted (rule 4).
+      const isOld = ({ list, at }: Stand) =>
+        list?.dateOut && Math.min(at, Date.parse(list.dateOut) - sight.skewMs) < (begunAt ?? 0);
+      const wasOld = !fold.types.includes('job.dispatched') && history.stands(jobNumber).some(isOld);
       if (job.dateOut !== null && wasOld) fold.dispatched = true;
       if ((job.dateOut !== null) !== fold.dispatched) {
         problems.push(

@@ -156,7 +156,7 @@ export function createFreedoms(world: WorldFreedom, history: History, set: (to: 
       }
       if (round.record.lasts) lasting.push(record);
     }
-    // What neither view gives now may as well be cleared.
+    // A value that neither view gives any more cannot be told from a cleared one.
     const flickering = (round?.flicker ?? []).filter(
       (field) => !world.hidden.includes(field.replace('detail.', 'active.').replace('Sequence', '')),
     );
@@ -165,9 +165,7 @@ export function createFreedoms(world: WorldFreedom, history: History, set: (to: 
       seed: world.seed,
       lagSeconds: world.lagSeconds,
       nulls: {
-        fields: Object.fromEntries(
-          [...world.hidden, ...(round?.flicker ?? [])].map((field) => [field, SHARE]),
-        ),
+        fields: Object.fromEntries([...world.hidden, ...flickering].map((field) => [field, SHARE])),
         omitted: world.omitted,
       },
       spelling: { styles: [...world.styles], placeholders: world.placeholders },

@@ -103,7 +103,12 @@ describe('a detail', () => {
       ...NOTHING,
       ahead: values,
     });
-    expect(caught(values, { description: 'A' }, { description: 'A' }, AT + HOUR)).toEqual(NOTHING);
+    expect(caught(values, { description: 'A' }, { description: 'A' }, AT + HOUR)).toEqual({
+      ...NOTHING,
+      from: { description: 'A' },
+    });
+    const statuses = ahead({ status: ['A', 'B'] });
+    expect(caught(statuses, { jobStatus: 'A' }, { jobStatus: 'A' }, AT + HOUR)).toEqual(NOTHING);
   });
 
   test('with another value is undecided for an hour, and then a change from the last value of the list', () => {
@@ -120,14 +125,22 @@ describe('a detail', () => {
     ).toEqual(NOTHING);
   });
 
-  test('with the last value of a field is not older than the list was then', () => {
-    const both = { ...ahead({ status: ['A', 'B'] }), ...ahead({ description: ['A', 'B'] }) };
+  test('with the last value of a field is not older than the list was in the poll before', () => {
+    const laterStatus = { ...ahead({ status: ['A', 'B'] }, AT + 1), ...ahead({ description: ['A', 'B'] }) };
     const shown = { jobStatus: 'B', description: 'D' };
     const was = { jobStatus: 'A', description: 'A' };
-    expect(caught(both, was, shown)).toEqual({
+    expect(caught(laterStatus, was, shown, AT + 2)).toEqual({
       ...NOTHING,
       from: { description: 'B' },
       repeated: ['status'],
+    });
+    // Of two changes between the same polls, either may be the later one.
+    const both = { ...ahead({ status: ['A', 'B'] }), ...ahead({ description: ['A', 'B'] }) };
+    expect(caught(both, was, shown)).toEqual({
+      ...NOTHING,
+      ahead: ahead({ description: ['A', 'B'] }),
+      repeated: ['status'],
+      undecided: ['description'],
     });
     const laterOther = { ...ahead({ status: ['A', 'B'] }), ...ahead({ description: ['A', 'B'] }, AT + 1) };
     expect(caught(laterOther, was, shown, AT + 2)).toEqual({
@@ -153,6 +166,15 @@ describe('a detail', () => {
       ...NOTHING,
       repeated: ['dateDue'],
     });
+  });
+
+  test('of a delisted job with the value before, an hour after the list changed it, emits the change back', () => {
+    const first = detail(start({ description: 'A' }), { description: 'A' }, 1, { description: 'A' }).snapshot;
+    const behind = detail(list(first, { description: 'B' }, 2).snapshot, { description: 'A' }, 61);
+    expect(types(behind)).toEqual([]);
+    expect(detail(behind.snapshot, { description: 'A' }, 63).events).toMatchObject([
+      { type: 'job.updated', data: { changes: { description: { from: 'B', to: 'A' } } } },
+    ]);
   });
 
   test('of a delisted job causes no event for a repeated value and one for a later value', () => {
@@ -208,8 +230,12 @@ describe('a detail of a job that left the list', () => {
       'job.updated',
       'job.dispatched',
     ]);
+    // The list showed it in a later poll than its last description.
     const out = list(changed, { description: 'B', dateOut }, 3).snapshot;
-    expect(types(detail(out, { description: 'C', dateOut }, 4))).toEqual([]);
+    expect(types(detail(out, { description: 'C', dateOut }, 4))).toEqual(['job.updated']);
+    // Here in the same poll.
+    const both = list(first, { description: 'B', dateOut }, 2).snapshot;
+    expect(types(detail(both, { description: 'C', dateOut }, 3))).toEqual([]);
   });
 
   test('is comparable in the fields of which the list is ahead', () => {
@@ -228,6 +254,70 @@ describe('a detail of a job that left the list', () => {
     expect(detail(locked.snapshot, { permissions: { canEdit: true } }, 4).snapshot.returned).toBeUndefined();
     expect(detail(out, { permissions: { canEdit: true } }, 3).snapshot.returned).toBeUndefined();
     expect(detail(first, { permissions: { canEdit: false } }, 3).snapshot.returned).toBeUndefined();
+  });
+});
+
+describe('a dispatch date', () => {
+  const [one, two, three] = [1, 2, 3].map((minute) => ({ dateOut: `2026-03-02T08:0${minute}:00Z` }));
+  const shown = detail(list(start(), one ?? {}, 1).snapshot, one ?? {}, 2, one).snapshot;
+  const corrected = list(shown, two ?? {}, 3).snapshot;
+  const twice = list(corrected, three ?? {}, 4).snapshot;
+  const changes = (from: object | undefined, to: object | undefined) => [
+    {
+      type: 'job.updated',
+      data: { changes: { dateOut: { ...pickDate('from', from), ...pickDate('to', to) } } },
+    },
+  ];
+  const pickDate = (name: string, date: object | undefined) => ({ [name]: Object.values(date ?? {})[0] });
+
+  test('that the list has shown before is no correction, of a listed and of a delisted job', () => {
+    expect(corrected.announced).toMatchObject(two ?? {});
+    for (const entry of [three, undefined]) {
+      const behind = detail(twice, two ?? {}, 5, entry);
+      expect(types(behind)).toEqual([]);
+      expect(behind.snapshot.announced).toMatchObject(three ?? {});
+      expect(types(detail(behind.snapshot, three ?? {}, 6, entry))).toEqual([]);
+      expect(detail(behind.snapshot, one ?? {}, 70).events).toMatchObject(changes(three, one));
+    }
+  });
+
+  test('that the list may have shown is a correction an hour after the last one', () => {
+    for (const entry of [two, undefined]) {
+      const early = detail(corrected, three ?? {}, 62, entry);
+      expect(types(early)).toEqual([]);
+      expect(early.snapshot.announced).toMatchObject(two ?? {});
+    }
+    const early = detail(corrected, three ?? {}, 62).snapshot;
+    expect(detail(early, three ?? {}, 64).events).toMatchObject(changes(two, three));
+  });
+
+  test('that a detail behind the list does not show is not withdrawn', () => {
+    const early = detail(corrected, { dateOut: null }, 62);
+    expect(types(early)).toEqual([]);
+    expect(types(detail(early.snapshot, { dateOut: null }, 64))).toEqual(['job.dispatch_revoked']);
+    // Nor does the list prove anything that no longer shows it.
+    const withdrawn = list(corrected, { dateOut: null }, 4).snapshot;
+    expect(withdrawn.ahead).toEqual(corrected.ahead);
+    expect(types(detail(withdrawn, { dateOut: null }, 5, { dateOut: null }))).toEqual([
+      'job.dispatch_revoked',
+    ]);
+  });
+});
+
+describe('a number that a detail omits', () => {
+  test('is unchanged for a job that was never listed, and no change when it is first given', () => {
+    const given = { ...detail(start(), { orderNumber: 'PO-1' }, 1, {}).snapshot, list: null };
+    const omitted = detail(given, { orderNumber: null }, 2);
+    expect([types(omitted), omitted.snapshot.detail?.orderNumber]).toEqual([[], 'PO-1']);
+    expect(types(detail(omitted.snapshot, { orderNumber: 'PO-2' }, 3))).toEqual(['job.updated']);
+    const unknown = {
+      ...detail(start({ orderNumber: null }), { orderNumber: null }, 1, {}).snapshot,
+      list: null,
+    };
+    const first = detail(unknown, { orderNumber: 'PO-1' }, 2);
+    expect([types(first), first.snapshot.detail?.orderNumber]).toEqual([[], 'PO-1']);
+    const known = detail(start({ orderNumber: null }), { orderNumber: null }, 1, {}).snapshot;
+    expect(types(detail(known, { orderNumber: 'PO-1' }, 2))).toEqual(['job.updated']);
   });
 });
 

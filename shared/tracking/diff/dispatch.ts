@@ -3,6 +3,7 @@ import type { TrackingEntry } from '../../events/catalogue.ts';
 import type { Snapshot } from '../snapshot.ts';
 import { sameTime } from '../timestamps.ts';
 import { type DetailView, type ListView, pairUp } from '../views.ts';
+import type { CaughtUp } from './lag.ts';
 import type { EventContent, Sighting } from './step.ts';
 
 export interface Dispatch {
@@ -40,23 +41,28 @@ export function applyDispatchDate(
 }
 
 /**
- * Applies the dispatch date of a detail. `first` is the first list view of a job whose creation is emitted
- * in this step.
+ * Applies the dispatch date of a detail, which can be behind the list. `first` is the first list view of a job whose
+ * creation is emitted in this step.
  */
 export function applyDetailDispatch(
   before: Snapshot,
   first: ListView | null,
   next: DetailView,
   listed: Sighting | undefined,
+  { from, repeated, undecided }: CaughtUp,
 ): Dispatch {
   const was = before.detail?.dateOut ?? null;
   const { timezone } = next;
   const inList = applyDispatchDate(before.announced.dateOut, null, first?.dateOut ?? null, timezone);
-  const shown = applyDispatchDate(inList.dateOut, was, next.dateOut, timezone);
+  const isUndecided = undecided.includes('dateOut');
+  // A date that the list has shown before, or may have, is no correction.
+  const base = isUndecided || repeated.includes('dateOut') ? null : (from.dateOut ?? was);
+  const shown = applyDispatchDate(inList.dateOut, base, next.dateOut, timezone);
   const events = [...inList.events, ...shown.events];
   const { dateOut } = shown;
   // Withdrawn: both views lack the date. For a delisted job, the view that contained it lacks it.
-  const lacking = next.dateOut === null && (listed ? listed.view.dateOut === null : was !== null);
+  const lacking =
+    next.dateOut === null && (listed ? listed.view.dateOut === null : was !== null && !isUndecided);
   if (dateOut === null || !lacking) return { dateOut, events };
   const changes = { dateOut: { from: was ?? dateOut, to: null } };
   return { dateOut: null, events: [...events, { type: 'job.dispatch_revoked', changes }] };
@@ -100,7 +106,7 @@ export function applyTracking(
   };
 }
 
-/** Applies the tracking of a detail, with the same rules as {@link applyDetailDispatch}. */
+/** Applies the tracking of a detail. It is withdrawn by the rules of {@link applyDetailDispatch}. */
 export function applyDetailTracking(
   before: Snapshot,
   first: ListView | null,

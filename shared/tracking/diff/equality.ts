@@ -4,7 +4,7 @@ import { sameTime } from '../timestamps.ts';
 import type { ListView } from '../views.ts';
 
 export type SharedValues = Pick<ListView, SharedField>;
-type LaggingValues = SharedValues & Partial<Pick<ListView, 'status'>>;
+type LaggingValues = SharedValues & Partial<Pick<ListView, 'status' | 'dateOut'>>;
 
 /**
  * Returns whether a field of one view is unchanged. A flag that is missing on one side is unknown, and not
@@ -20,5 +20,6 @@ export function same(field: LaggingField, a: LaggingValues, b: LaggingValues): b
  * equal.
  */
 export function equal(field: LaggingField, a: LaggingValues, b: LaggingValues): boolean {
-  return field === 'dateDue' ? sameTime(a.dateDue, b.dateDue) : a[field] === b[field];
+  if (field === 'dateDue') return sameTime(a.dateDue, b.dateDue);
+  return field === 'dateOut' ? sameTime(a.dateOut ?? null, b.dateOut ?? null) : a[field] === b[field];
 }

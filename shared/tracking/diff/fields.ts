@@ -33,20 +33,19 @@ export const OMITTED_IN_DETAIL = [
 ] as const satisfies readonly SharedField[];
 
 /**
- * Returns a detail with the values that it omits and the list contains. After the departure, the detail's
- * own former value comes first.
+ * Returns a detail with the values that it omits and the list contains. After the departure, and for a job that was never
+ * listed, the detail's own former value comes first.
  */
 export function fillFromList(
   detail: DetailView,
   before: Pick<Snapshot, 'list' | 'detail' | 'settling' | 'detailPending'>,
 ): DetailView {
-  const { list } = before;
-  if (list === null) return detail;
-  const own: SharedValues | null = isListAuthoritative(before) ? null : before.detail;
+  const list: SharedValues | null = before.list;
+  const own: SharedValues | null = list && isListAuthoritative(before) ? null : before.detail;
   const keep = <F extends (typeof OMITTED_IN_DETAIL)[number]>(field: F): SharedValues[F] => {
     const given: SharedValues = detail;
-    if (given[field] !== null || list[field] === null) return given[field];
-    return own?.[field] ?? (list as SharedValues)[field];
+    if (given[field] !== null || (list && list[field] === null)) return given[field];
+    return own?.[field] ?? list?.[field] ?? given[field];
   };
   return {
     ...detail,
@@ -133,7 +132,9 @@ export function compareDelistedDetail(
   const passing = isListAuthoritative(before) ? { other: list, unsure } : undefined;
   const incomparable = findIncomparable(list, detail ?? next, next, passing ? [] : unsure);
   if (detail === null) return { changes: [], kept: {}, unsure: incomparable };
-  const silent = [...repeated, ...undecided];
+  // For a job that was never listed, a first value is no change: the detail may have omitted it before.
+  const filled = list === null ? OMITTED_IN_DETAIL.filter((field) => detail[field] === null) : [];
+  const silent = [...repeated, ...undecided, ...filled];
   const base = { ...detail, ...from, ...pick(next, silent) };
   const statusMoved = base.status !== next.status && !(passing && list?.status === next.status);
   return {

@@ -10,11 +10,11 @@ import { equal, same } from './equality.ts';
 const MAX_VALUES = 8;
 /** A detail that was requested so much later is not older than the list was. */
 export const MAX_LAG_MS = 3_600_000;
-const FIELDS: readonly LaggingField[] = ['status', ...SHARED_FIELDS];
+const FIELDS: readonly LaggingField[] = ['status', 'dateOut', ...SHARED_FIELDS];
 
 /**
  * Adds the values to which the list changed. `at` is epoch ms. A field in which the views differed for another reason
- * is not comparable: see diff.ts.
+ * is not comparable: see diff.ts. A withdrawn dispatch date is no value, since the detail decides on it.
  */
 export function addListValues(
   { ahead, detail, list: was }: Snapshot,
@@ -25,7 +25,7 @@ export function addListValues(
   const added = FIELDS.flatMap((field) => {
     const known = ahead?.[field];
     const follows = known || detail === null || same(field, was, detail);
-    if (!follows || same(field, was, next)) return [];
+    if (!follows || same(field, was, next) || (field === 'dateOut' && next.dateOut === null)) return [];
     const values = [...(known?.values ?? []), next[field]].slice(-MAX_VALUES);
     return [[field, { before: known ? known.before : was[field], values, at }]];
   });
@@ -37,7 +37,7 @@ export interface CaughtUp {
   /** Values that the detail has still not shown. */
   readonly ahead: ListAhead | undefined;
   /** Last values of the list, for fields that the detail changed to a later value: the change starts at them. */
-  readonly from: Partial<Pick<DetailView, SharedField>>;
+  readonly from: Partial<Pick<DetailView, SharedField | 'dateOut'>>;
   /** Fields that changed to a value that the list has shown already. */
   readonly repeated: readonly LaggingField[];
   /** Fields that changed to a value of which it is unknown whether the list will show it, or had shown it before. */
@@ -48,8 +48,8 @@ export interface CaughtUp {
  * Compares a detail with the values that the list showed since the detail before it. A value that the list did not
  * show is later if the detail is provably not older than the list was:
  * - it shows the dispatch, which the list lacked (`newer`),
- * - or the last value of another field that the list changed at the same time or later,
- * - or it was requested {@link MAX_LAG_MS} after the list's last change.
+ * - or the last value of another field that the list changed in a later poll,
+ * - or it was requested {@link MAX_LAG_MS} after the list's last change. Then an unchanged value is later, too.
  */
 export function catchUp(
   { ahead, detail: was }: Pick<Snapshot, 'ahead' | 'detail'>,
@@ -76,9 +76,11 @@ export function catchUp(
     else if (was !== null && !isUnchanged) unknown.set(field, shown);
     if (rest.length === 0) shownUntil = Math.max(shownUntil, at);
     else if (askedAt - at < MAX_LAG_MS) left[field] = { before, values: rest, at };
+    // It is not behind: the value has changed back.
+    else if (isUnchanged && field !== 'status') from[field] = rest.at(-1);
   }
   const undecided = [...unknown].flatMap(([field, { values, at }]) => {
-    if (!newer && at > shownUntil && askedAt - at < MAX_LAG_MS) return [field];
+    if (!newer && at >= shownUntil && askedAt - at < MAX_LAG_MS) return [field];
     // The views name statuses differently, so that the detail's own change counts.
     if (field !== 'status') from[field] = values.at(-1);
     delete left[field];
