@@ -29,9 +29,10 @@
  * - A blank `orderGroup` counts as missing. `orderGroupSequence` requires an `orderGroup`. It is not compared with the other
  *   jobs of the group.
  * - A stock code with several variants requires `variantCode`. Sizes that are not ordered can be omitted or 0.
- * - The fields of a request determine its type: a request with a field of a customer's shop has that type. Otherwise, a
- *   request with a field of a shop has the type of a shop. Null counts as absent. The totals of a shop are the amounts that
- *   its buyers paid. They are stored and not compared with the prices here.
+ * - The fields of a request determine its schema. A request with a field that only `CustomerShopCandidate` has is a
+ *   `CustomerShopCandidate`. Otherwise, a request with a field that only `ShopCandidate` has is a `ShopCandidate`. All other
+ *   requests are a `JobCandidate`. A field that is null counts as absent. The totals of a shop are the amounts that its buyers
+ *   paid. They are stored and not compared with the prices here.
  * - The field `userId` of a shop is an alias of `customerUserId`. `userDetails` selects the user that was created for the same
  *   `shopUserId`. If there is none, it selects the user with the e-mail address, unless `bypassCustomerMatch` is true. If
  *   there is none either, a user is created. `customerId` must be the id of the calling customer, because an account cannot
