@@ -18,7 +18,7 @@ import { join } from 'node:path';
 import { type BuildOptions, build } from 'esbuild';
 import { writeClientTypes } from './client/generate.ts';
 import { buildDashboard } from './dashboard/build.ts';
-import { writeDocuments } from './documents.ts';
+import { writeConfigDocuments, writeDocuments } from './documents.ts';
 import { apiFiles, PACKED } from './local/api-files.ts';
 import { PACKED_DASHBOARD } from './local/dashboard.ts';
 import { typesOfEvents } from './shared/events/typescript.ts';
@@ -28,6 +28,7 @@ const out = folder ?? 'dist';
 if (folder === undefined) {
   writeFileSync('receive/events.ts', typesOfEvents());
   writeDocuments('docs');
+  writeConfigDocuments();
 }
 writeClientTypes();
 rmSync(out, { recursive: true, force: true });
@@ -114,6 +115,7 @@ const manifest = {
 const text = JSON.stringify(manifest, null, 2).replaceAll('"./dist/', '"./');
 writeFileSync(join(out, 'package.json'), `${text}\n`);
 copyFileSync('docs/receiving-events.md', join(out, 'README.md'));
+copyFileSync('docs/jobwire.schema.json', join(out, 'jobwire.schema.json'));
 
 /** Returns the licences of every package in the bundles. */
 function licensesOf(metafiles: readonly { inputs: Record<string, unknown> }[]): string {

@@ -1,9 +1,11 @@
 /**
- * The machine-readable documents of the API, which are committed in docs/. `npm run build` writes them. `node documents.ts release` stores
- * them as those of the released version, the baseline for comparing later ones.
+ * The generated documents in docs/, which are committed: those of the API, the JSON Schema of the configuration file, and the reference in
+ * docs/configuration.md. `node documents.ts` and `npm run build` write them. `node documents.ts release` also stores the documents of the API
+ * as those of the released version, the baseline for comparing later ones.
  */
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { openApiDocument } from './shared/api/openapi.ts';
+import { configReference, configSchemaDocument } from './shared/config-documents.ts';
 import { asyncApiDocument } from './shared/events/asyncapi.ts';
 
 /** Every document by file name. */
@@ -26,7 +28,25 @@ export function writeDocuments(folder: string): void {
   for (const [name, make] of Object.entries(documents)) writeFileSync(`${folder}/${name}`, textOf(make()));
 }
 
+const CONFIG_MARK = '<!-- Below is written by documents.ts. -->\n';
+
+/** Returns the documents about the configuration file by path. The examples in the reference are from the page's own example. */
+export function configDocuments(): Readonly<Record<string, string>> {
+  const [page = ''] = readFileSync('docs/configuration.md', 'utf8').split(CONFIG_MARK);
+  const example: unknown = JSON.parse(/```json\n([\s\S]*?)```/.exec(page)?.[1] ?? '');
+  return {
+    'docs/jobwire.schema.json': textOf(configSchemaDocument()),
+    'docs/configuration.md': `${page}${CONFIG_MARK}\n${configReference(example)}`,
+  };
+}
+
+/** Writes the documents about the configuration file. */
+export function writeConfigDocuments(): void {
+  for (const [path, text] of Object.entries(configDocuments())) writeFileSync(path, text);
+}
+
 if (import.meta.main) {
   writeDocuments('docs');
+  writeConfigDocuments();
   if (process.argv[2] === 'release') writeDocuments(BASELINE);
 }

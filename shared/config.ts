@@ -39,6 +39,10 @@ const publicUrl = httpUrl
   .refine((url) => !/[?#]/.test(url), 'must be without ? and #')
   .transform((url) => url.replace(/\/+$/, ''));
 
+/** Makes a field optional, and adds its default to the description. */
+const withDefault = <T extends z.ZodType>(field: T, fallback: string) =>
+  field.optional().describe(`${field.description} Default: ${fallback}.`);
+
 const PORT_RULE = 'must be a port number from 1 to 65535';
 
 const FROM_RULE = 'the e-mail address that mails come from, such as orders@example.com';
@@ -50,27 +54,45 @@ const FROM_RULE = 'the e-mail address that mails come from, such as orders@examp
 const notifications = z.strictObject({
   from: z
     .string(`must be ${FROM_RULE}`)
-    .refine((address) => checkEmail(address).kind === 'checked', `must be ${FROM_RULE}`),
+    .refine((address) => checkEmail(address).kind === 'checked', `must be ${FROM_RULE}`)
+    .describe('E-mail address that mails come from. Accounts can have their own sender name.'),
   smtp: z
     .strictObject({
-      host: text('the name of a mail server'),
-      port: z.int(PORT_RULE).min(1, PORT_RULE).max(65_535, PORT_RULE).default(587),
-      /**
-       * TLS from the first byte. Otherwise STARTTLS if the server offers it; with a password, STARTTLS is
-       * required, except on loopback.
-       */
-      secure: z.boolean('must be true or false').optional(),
-      user: text('the user’s name at the mail server').optional(),
-      password: text('the user’s password').optional(),
+      host: text('the name of a mail server').describe('Host name of the mail server.'),
+      port: z
+        .int(PORT_RULE)
+        .min(1, PORT_RULE)
+        .max(65_535, PORT_RULE)
+        .default(587)
+        .describe('Port of the mail server.'),
+      secure: z
+        .boolean('must be true or false')
+        .optional()
+        .describe(
+          'Whether the connection begins with TLS. If not, STARTTLS is used if the server offers it. With a password, STARTTLS is required, except on loopback. Default: `true` for port 465, otherwise `false`.',
+        )
+        .meta({ examples: [true] }),
+      user: text('the user’s name at the mail server')
+        .optional()
+        .describe('User name at the mail server. Requires `password`. Default: no authentication.'),
+      password: text('the user’s password')
+        .optional()
+        .describe('Password of the user. Requires `user`. Default: none.'),
       dkim: z
         .strictObject({
-          domain: text('the domain that mails are signed for'),
-          selector: text('the name of the key in the domain’s DNS'),
+          domain: text('the domain that mails are signed for').describe('Domain that mails are signed for.'),
+          selector: text('the name of the key in the domain’s DNS').describe(
+            'Name of the key in the DNS of the domain: `<selector>._domainkey.<domain>`.',
+          ),
           privateKey: z
             .string('must be the PEM of an RSA key')
-            .refine(isRsaKey, 'must be the PEM of an RSA key'),
+            .refine(isRsaKey, 'must be the PEM of an RSA key')
+            .describe('Private RSA key in PEM format.'),
         })
-        .optional(),
+        .optional()
+        .describe(
+          'Signs mails with DKIM, if the mail server does not sign them ([DKIM](notifications-channels.md)). Default: not signed.',
+        ),
     })
     .superRefine(({ user, password }, context) => {
       const fail = (path: string, message: string): void =>
@@ -78,23 +100,35 @@ const notifications = z.strictObject({
       if (user !== undefined && password === undefined) fail('password', 'must be given with user');
       if (user === undefined && password !== undefined) fail('user', 'must be given with password');
     })
-    .transform((smtp) => ({ ...smtp, secure: smtp.secure ?? smtp.port === 465 })),
-  /** SMS through SNS, with the AWS credentials of the environment. Absent: no SMS. */
+    .transform((smtp) => ({ ...smtp, secure: smtp.secure ?? smtp.port === 465 }))
+    .describe('Mail server that e-mails are sent through.'),
   sms: z
     .strictObject({
       awsRegion: z
         .string('must be an AWS region')
-        .regex(/^[a-z]{2}(-[a-z]+)+-\d$/, 'must be an AWS region such as eu-central-1'),
-      endpoint: httpUrl.optional(),
-      /** Default sender, for accounts without their own. */
+        .regex(/^[a-z]{2}(-[a-z]+)+-\d$/, 'must be an AWS region such as eu-central-1')
+        .describe('AWS region of Amazon SNS.'),
+      endpoint: httpUrl
+        .optional()
+        .describe('URL of another server with the SNS API, for tests. Default: Amazon SNS.')
+        .meta({ examples: ['http://127.0.0.1:4566'] }),
       senderId: z
         .string('must be 1 to 11 letters and digits')
         .regex(/^(?=.*[A-Za-z])[A-Za-z0-9]{1,11}$/, 'must be 1 to 11 letters and digits, one letter at least')
-        .optional(),
-      /** Maximum for all accounts of a region together, in a calendar month (UTC). */
-      monthlySegments: z.int('must be an integer').min(0, 'must be 0 or more').optional(),
+        .optional()
+        .describe(
+          'Sender of SMS of accounts without their own: 1 to 11 letters and digits, at least one letter. Not all countries allow it. Default: chosen by Amazon SNS.',
+        ),
+      monthlySegments: z
+        .int('must be an integer')
+        .min(0, 'must be 0 or more')
+        .optional()
+        .describe(
+          'Maximum number of SMS segments of all accounts of a region together, per calendar month (UTC). Default: unlimited.',
+        ),
     })
-    .optional(),
+    .optional()
+    .describe('SMS through Amazon SNS, with the AWS credentials of the environment. Default: no SMS.'),
 });
 
 function isRsaKey(pem: string): boolean {
@@ -105,97 +139,188 @@ function isRsaKey(pem: string): boolean {
   }
 }
 
-const schema = z
+/** Schema of the configuration file, with a description of each key. `config-documents.ts` generates the reference from it. */
+export const configSchema = z
   .strictObject({
+    $schema: z
+      .string('must be the URL or path of a JSON Schema')
+      .optional()
+      .describe('URL or path of the JSON Schema, for editors. Jobwire does not read it. Default: none.'),
     port: z
       .int('must be a port number from 0 to 65535')
       .min(0, 'must be a port number from 0 to 65535')
       .max(65_535, 'must be a port number from 0 to 65535')
-      .default(4000),
-    /** Default: loopback. */
-    host: text('a host name or address to listen on').default('127.0.0.1'),
-    dataDir: text('a folder').default('.jobwire'),
-    /** The bootstrap key of the HTTP API. */
-    apiKey: z.string('must be text').min(16, 'must be at least 16 characters').optional(),
-    /**
-     * External base URL of the HTTP API: links in e-mails and schema URLs of events begin with it. Default:
-     * the address it listens on.
-     */
-    publicUrl: publicUrl.optional(),
-    /** Absent: no customer notifications. */
-    notifications: notifications.optional(),
-    /** Maximum number of concurrent streams and waiting long polls of a key. Default: 100. */
-    streamsPerKey: z.int(STREAMS_RULE).min(1, STREAMS_RULE).max(MAX_SLOTS_PER_KEY, STREAMS_RULE).default(100),
-    /** Origins whose web pages may call the HTTP API from a browser. Default: none. */
-    corsOrigins,
-    /** An external DynamoDB, or a server that implements its API, instead of the SQLite file in `dataDir`. */
-    dynamodbEndpoint: httpUrl.optional(),
+      .default(4000)
+      .describe(
+        'Port of the HTTP API and the dashboard. `0`: any free port. The option `--port` overrides it.',
+      ),
+    host: text('a host name or address to listen on')
+      .default('127.0.0.1')
+      .describe('Host name or address to listen on. By default, only programs on this machine can connect.'),
+    dataDir: text('a folder')
+      .default('.jobwire')
+      .describe(
+        'Folder of the SQLite file, the generated API key (`api-key`), the key that encrypts secrets (`secret.key`), and the credentials of the embedded SNS and SQS (`aws-credentials`). Only the user who runs Jobwire can read it.',
+      ),
+    apiKey: z
+      .string('must be text')
+      .min(16, 'must be at least 16 characters')
+      .optional()
+      .describe('API key with the role `admin`. Default: generated, in `dataDir`.'),
+    publicUrl: publicUrl
+      .optional()
+      .describe(
+        'Public base URL of the HTTP API, without `?` and `#`. Links in e-mails and schema URLs of events begin with it. Mail programs offer one-click unsubscribe only for `https`. Required with `notifications`. Default: the address it listens on.',
+      ),
+    notifications: notifications
+      .optional()
+      .describe(
+        'Enables e-mails and SMS to customers. Recipients and texts are configured per account, through the API or the CLI ([notifications](notifications.md), [mail servers, DKIM, SMS](notifications-channels.md)). Default: off.',
+      ),
+    streamsPerKey: z
+      .int(STREAMS_RULE)
+      .min(1, STREAMS_RULE)
+      .max(MAX_SLOTS_PER_KEY, STREAMS_RULE)
+      .default(100)
+      .describe('Maximum number of concurrent streams and waiting long polls of an API key.'),
+    corsOrigins: corsOrigins.describe(
+      'Origins whose web pages may call the HTTP API from a browser, without a path or a final slash.',
+    ),
+    dynamodbEndpoint: httpUrl
+      .optional()
+      .describe(
+        'URL of a server with the DynamoDB API. It stores the tables instead of SQLite. Default: SQLite.',
+      )
+      .meta({ examples: ['http://127.0.0.1:8000'] }),
     regions: z
       .record(
         id,
-        z.strictObject({ baseUrl: httpUrl, authUrl: httpUrl, realm: text('the name of the realm') }),
+        z.strictObject({
+          baseUrl: httpUrl.describe('Base URL of the ordering API.'),
+          authUrl: httpUrl.describe('Base URL of the server that issues the tokens.'),
+          realm: text('the name of the realm').describe(
+            'Realm on that server. Tokens are requested from `<authUrl>/realms/<realm>/protocol/openid-connect/token`.',
+          ),
+        }),
         'must map each region’s name to its baseUrl, authUrl and realm',
       )
-      .refine((regions) => Object.keys(regions).length > 0, 'must name at least one region'),
-    accounts: z.array(
-      z.strictObject({
-        id,
-        region: z.string('must be the name of a region'),
-        clientId: text('the client id of the account’s credentials'),
-        clientSecret: text('the client secret of the account’s credentials'),
-        pollIntervalSeconds: seconds
-          .min(1, 'must be at least 1')
-          .max(86_400, 'must be at most 86400')
-          .default(120),
-        /** Settings of optional events. */
-        events: EventSettingsUpdate.optional(),
-      }),
-      'must be a list of accounts',
-    ),
+      .refine((regions) => Object.keys(regions).length > 0, 'must name at least one region')
+      .describe('Regions of the ordering API by name. A name has lower-case letters, digits and hyphens.'),
+    accounts: z
+      .array(
+        z.strictObject({
+          id: id.describe(
+            'Id of the account in Jobwire: 1 to 63 lower-case letters, digits and hyphens. Part of paths, events and cursors.',
+          ),
+          region: z.string('must be the name of a region').describe('Name of one of the `regions`.'),
+          clientId: text('the client id of the account’s credentials').describe('OAuth client id.'),
+          clientSecret: text('the client secret of the account’s credentials').describe(
+            'OAuth client secret.',
+          ),
+          pollIntervalSeconds: seconds
+            .min(1, 'must be at least 1')
+            .max(86_400, 'must be at most 86400')
+            .default(120)
+            .describe('Interval between polls, in seconds.'),
+          events: EventSettingsUpdate.optional().describe(
+            'Settings of optional events ([events with settings](receiving-events.md#events-with-settings)). Default: all off.',
+          ),
+        }),
+        'must be a list of accounts',
+      )
+      .describe('Accounts to track. The list can be empty: accounts can also be created through the API.'),
     endpoints: z
       .array(
         z.strictObject({
-          id: endpointId,
-          url: z.string('must be a URL'),
-          /** A list during a rotation, the new secret first: each request carries a signature of each. */
-          secret: z.union(
-            [webhookSecret, z.array(webhookSecret).min(1).max(4)],
-            'must be "whsec_" and 24 to 64 random bytes in base64, or a list of 1 to 4 such secrets',
+          id: endpointId.describe(
+            'Id of the endpoint: 1 to 63 lower-case letters, digits and hyphens, not the name of a built-in sink.',
           ),
-          /** Absent: all accounts. The other filters work the same way: an absent one restricts nothing. */
-          accounts: z.array(z.string()).min(1, 'must name at least one account').optional(),
-          types: typePatterns.optional(),
-          orderGroups: endpointFields.orderGroups.optional(),
-          origins: endpointFields.origins.optional(),
-          jobFields: endpointFields.jobFields.optional(),
-          headers: endpointFields.headers.optional(),
+          url: z
+            .string('must be a URL')
+            .describe(
+              'URL that webhooks are sent to: `https` with a public address, unless `webhooks.allowPrivateNetworks` is `true`.',
+            ),
+          secret: z
+            .union(
+              [webhookSecret, z.array(webhookSecret).min(1).max(4)],
+              'must be "whsec_" and 24 to 64 random bytes in base64, or a list of 1 to 4 such secrets',
+            )
+            .describe(
+              'Signing secret (Standard Webhooks): `whsec_` and 24 to 64 random bytes in base64. During a rotation a list of up to 4 secrets, the new one first: requests have a signature with each.',
+            ),
+          accounts: z
+            .array(z.string())
+            .min(1, 'must name at least one account')
+            .optional()
+            .describe(
+              'Only events of these accounts (ids). Filters are combined with AND. Default: all accounts.',
+            ),
+          types: typePatterns
+            .optional()
+            .describe(
+              'Only events of these types. A final `*` matches any suffix: `job.*`. Default: all types.',
+            ),
+          orderGroups: withDefault(endpointFields.orderGroups, 'all'),
+          origins: withDefault(endpointFields.origins, 'all'),
+          jobFields: withDefault(endpointFields.jobFields, 'all events'),
+          headers: withDefault(endpointFields.headers, 'none'),
           concurrency: endpointFields.concurrency.optional(),
           ratePerSecond: endpointFields.ratePerSecond.optional(),
         }),
         'must be a list of endpoints',
       )
-      .default([]),
+      .default([])
+      .describe(
+        'Webhook endpoints. Endpoints can also be created through the API, which generates the secret.',
+      ),
     webhooks: z
       .strictObject({
-        allowPrivateNetworks: z.boolean('must be true or false').default(false),
-        retrySeconds: z.array(seconds).min(1, 'must hold at least one wait').default(DEFAULT_RETRY_SECONDS),
-        /** An endpoint that only fails for this many days is disabled. */
+        allowPrivateNetworks: z
+          .boolean('must be true or false')
+          .default(false)
+          .describe(
+            'Whether endpoints may have `http` URLs and private addresses. Only for tests and trusted networks.',
+          ),
+        retrySeconds: z
+          .array(seconds)
+          .min(1, 'must hold at least one wait')
+          .default(DEFAULT_RETRY_SECONDS)
+          .describe('Waits between the attempts to deliver an event, in seconds.'),
         disableAfterDays: z
           .number('must be a number of days')
           .positive('must be more than 0')
-          .default(DEFAULT_DISABLE_AFTER_SECONDS / 86_400),
+          .default(DEFAULT_DISABLE_AFTER_SECONDS / 86_400)
+          .describe('Number of days after which an endpoint that only fails is disabled.'),
       })
-      .prefault({}),
-    departures: z.strictObject({ confirmAfterSeconds: seconds.default(900) }).prefault({}),
+      .prefault({})
+      .describe('Delivery of webhooks ([delivery](delivery.md)).'),
+    departures: z
+      .strictObject({
+        confirmAfterSeconds: seconds
+          .default(900)
+          .describe(
+            'Time after which a job that is missing from the list is reported as cancelled or unavailable, in seconds, if a second check has the same result.',
+          ),
+      })
+      .prefault({})
+      .describe('Jobs that are missing from the list ([rule 3](truth.md#rule-3-departure)).'),
     settling: z
       .strictObject({
         scheduleSeconds: z
           .array(seconds)
           .min(1, 'must hold at least one gap')
-          .default([300, 1800, 7200, 21_600, 86_400]),
-        days: z.number('must be a number of days').positive('must be more than 0').default(7),
+          .default([300, 1800, 7200, 21_600, 86_400])
+          .describe(
+            'Intervals at which the detail of a job is fetched again after the job left the list, in seconds. The last one is repeated.',
+          ),
+        days: z
+          .number('must be a number of days')
+          .positive('must be more than 0')
+          .default(7)
+          .describe('Number of days for which this continues.'),
       })
-      .prefault({}),
+      .prefault({})
+      .describe('Jobs after they left the list ([rule 7](truth.md#rule-7-settling)).'),
   })
   .superRefine((config, context) => {
     const fail = (path: (string | number)[], message: string): void =>
@@ -235,7 +360,7 @@ const schema = z
   });
 
 /** A validated configuration with all defaults. */
-export type Config = z.infer<typeof schema>;
+export type Config = z.infer<typeof configSchema>;
 
 /** The configuration is invalid. The message is one sentence that names the field and the accepted values. */
 export class ConfigError extends Error {
@@ -267,7 +392,7 @@ type Environment = Readonly<Record<string, string | undefined>>;
  * the working directory). Throws {@link ConfigError} for the first error. Values are never quoted, because they may be secrets.
  */
 export function parseConfig(raw: unknown, env: Environment, folder = '.'): Config {
-  const result = schema.safeParse(resolveReferences(raw, env, folder, []), { reportInput: true });
+  const result = configSchema.safeParse(resolveReferences(raw, env, folder, []), { reportInput: true });
   if (result.success) return result.data;
   const [issue] = result.error.issues;
   const more = result.error.issues.length - 1;

@@ -125,28 +125,6 @@ test('the guide to the API lists exactly the kinds of problems, with their statu
   );
 });
 
-test('the configuration in docs/configuration.md is valid, with every setting but host and dynamodbEndpoint', () => {
-  const env = {
-    JOBWIRE_API_KEY: 'a-key-of-some-length',
-    ACME_SECRET: 'secret',
-    MAIL_PASSWORD: 'secret',
-    ERP_SECRET: `whsec_${Buffer.alloc(32, 1).toString('base64')}`,
-  };
-  const text = readFileSync('docs/configuration.md', 'utf8');
-  const written = readJson(text);
-  const config = parseConfig(written, env);
-  expect(config.accounts).toHaveLength(1);
-  expect(Object.keys(written as object).sort()).toEqual(
-    Object.keys(config)
-      .filter((key) => key !== 'host')
-      .sort(),
-  );
-  const [table = ''] = /^\| key \|[\s\S]*?\n\n/m.exec(text) ?? [];
-  for (const key of [...Object.keys(config), 'dynamodbEndpoint']) {
-    expect(table, key).toMatch(new RegExp(`^\\| .*\`${key}[\`.]`, 'm'));
-  }
-});
-
 test('the configuration in the README is the one of an account of the sandbox', () => {
   const config = parseConfig(readJson(readme), { ACME_SECRET: 'us-demo-1-secret' });
   const sandbox = `http://127.0.0.1:${SANDBOX_PORT}/us`;

@@ -61,6 +61,7 @@ describe('the package', () => {
       ...['client.d.ts', 'errors.d.ts', 'index.d.ts', 'index.js', 'paths.d.ts', 'stream.d.ts'].map(
         (name) => `client/${name}`,
       ),
+      'jobwire.schema.json',
       'package.json',
       'receive/events.d.ts',
       'receive/index.d.ts',
