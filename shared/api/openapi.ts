@@ -18,7 +18,14 @@ const Problem = z
   .looseObject({
     type: z
       .string()
-      .describe(`\`${PROBLEM_TYPE}\` followed by the kind. The meaning of a kind never changes.`),
+      .describe(
+        [
+          `Kind of the problem: \`${PROBLEM_TYPE}\`, followed by one of these names. New kinds can be added at any time. The meaning of a kind never changes.\n`,
+          ...Object.entries(problems).map(
+            ([kind, { status, meaning }]) => `- \`${kind}\` (${status}): ${meaning}`,
+          ),
+        ].join('\n'),
+      ),
     title: z.string(),
     status: z.int(),
     detail: z.string().describe('Explanation of the error, with the accepted values.'),

@@ -9,7 +9,7 @@ export const problems = {
     status: 400,
     title: 'Invalid Parameter',
     meaning:
-      'A path, query or header parameter is invalid. `field` is its name; `detail` says which values are accepted.',
+      'A path, query or header parameter is invalid. `field` is its name. `detail` contains the accepted values.',
   },
   'invalid-body': {
     status: 400,
