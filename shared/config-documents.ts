@@ -29,12 +29,20 @@ interface Schema {
 /** Values that stand for an environment variable or a file. */
 const REFERENCE = { type: 'string', pattern: '^(env|file):.+' } as const;
 
+/** Links in parentheses. In editors they lead nowhere. */
+const LINKS = / \((\[[^\]]*\]\([^)]*\)(, )?)+\)/g;
+
 /**
  * Returns the JSON Schema of the configuration file. Each text can also be a reference to an environment variable or a file. Draft 7,
  * because editors support it best.
  */
 export function configSchemaDocument(): object {
-  const { $schema, ...schema } = z.toJSONSchema(configSchema, { io: 'input', target: 'draft-7' });
+  const { $schema, ...schema } = z.toJSONSchema(configSchema, {
+    ...{ io: 'input', target: 'draft-7' },
+    override({ jsonSchema }) {
+      if (jsonSchema.description) jsonSchema.description = jsonSchema.description.replace(LINKS, '');
+    },
+  });
   return {
     $schema,
     title: 'Jobwire configuration',

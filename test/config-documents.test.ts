@@ -88,6 +88,10 @@ describe('the JSON Schema', () => {
     expect(() => parseConfig(parseConfigText('jobwire.json', text), env)).toThrow();
   });
 
+  it('has no links in its descriptions', () => {
+    expect(readFileSync('docs/jobwire.schema.json', 'utf8')).not.toContain('](');
+  });
+
   it('accepts references to environment variables and files in every text with a rule', () => {
     const [account] = example.accounts;
     const config = { ...example, publicUrl: 'env:URL', accounts: [{ ...account, id: 'file:id' }] };
