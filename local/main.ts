@@ -324,7 +324,7 @@ function printSummary(facts: {
     terminal.heading(
       config.apiKey === undefined
         ? 'Try in another terminal'
-        : 'Try in another terminal, with the API key in JOBWIRE_API_KEY',
+        : 'Try in another terminal, with JOBWIRE_API_KEY set',
     ),
   );
   for (const command of listCommands(url, config, dataDir)) terminal.line(`  ${command}`);

@@ -165,7 +165,7 @@ test('a printed command works; a data folder in use: one error message and exit 
   const setup = await configured();
   const first = await setup.start();
   await first.said(/Live events/);
-  const [, command = ''] = /with the API key in JOBWIRE_API_KEY\n +(.+)\n/.exec(first.out()) ?? [];
+  const [, command = ''] = /with JOBWIRE_API_KEY set\n +(.+)\n/.exec(first.out()) ?? [];
   const listed = await launch(['sh', '-c', command], { env: { JOBWIRE_API_KEY: KEY } }).ended;
   expect(listed, 'the first printed command').toMatchObject({
     code: 0,
