@@ -173,9 +173,6 @@ export function applyDetail(
   const proven = proof?.created === true ? tracked : withOldDispatch(tracked, detail, known);
   const start = { ...proven, detail: proven.detail && fillFromList(proven.detail, proven) };
   const was = start.detail;
-  const sinceList = sinceListed(before, known);
-  const since = was === null ? sinceList : listed ? Math.min(start.detailAt, sinceList) : start.detailAt;
-
   const filled = fillFromList(detail, start);
   const { view, silent } = carryForwardMissing(was, filled);
   // The detail itself did not prove the values that it omits.
@@ -190,6 +187,10 @@ export function applyDetail(
   };
   const dispatchedSince = next.dateOut !== null && start.list?.dateOut == null;
   const caughtUp = catchUp(start, next, look.askedAt, dispatchedSince);
+  const sinceList = sinceListed(before, known);
+  // A change from a value of the list may have happened as soon as the list had shown it.
+  const fromList = listed || Object.keys(caughtUp.from).length > 0;
+  const since = was === null ? sinceList : fromList ? Math.min(start.detailAt, sinceList) : start.detailAt;
   const fields = listed
     ? compareListedDetail(start, next, caughtUp)
     : compareDelistedDetail(start, next, caughtUp);

@@ -31,6 +31,8 @@ export interface Sight {
   /** Whether the job's detail or list entry is unusable to the end, and whether it was at any time. */
   isUnreadable(view: 'list' | 'detail', jobNumber: number): boolean;
   wasUnreadable(view: 'list' | 'detail', jobNumber: number): boolean;
+  /** Whether details were ever throttled: a new job that has waited for its detail for a day is tracked without it (rule 5). */
+  wasThrottled(): boolean;
   /** The current name of a status. */
   toCurrentName(name: string): string;
 }
@@ -228,7 +230,8 @@ export function createFreedomLedger(history: History, sight: Sight): Ledger {
       } else if (field === 'dateOut' && from === null && isRecentDispatch(jobNumber, at)) {
         // Only the detail shows it, and its date does not prove that it is older than the baseline.
       } else if (from === null && isDim(jobNumber, field)) {
-        if (!went((stand) => !isTo(stand), isTo)) complain(`${field} did not become ${to} then`);
+        // A view that did not give the value does not prove that it was absent.
+        if (past.every(isTo) || !window.some(isTo)) complain(`${field} did not become ${to}`);
       } else if (
         !went((stand) => !stand.list || isValue(stand, field, from), isTo) ||
         isSame(field, from, to)
@@ -440,6 +443,8 @@ export function createFreedomLedger(history: History, sight: Sight): Ledger {
 
   const settle: Ledger['settle'] = ({ index, baselinedAt, lastFaultAt }) => {
     const numbersProve = history.everyJob.every((job) => String(job).length <= 6);
+    // Any job may be behind an unread entry (rule 2).
+    const isListIncomplete = history.jobs.some((job) => sight.isUnreadable('list', job));
     for (const jobNumber of history.jobs) {
       if (sight.isUnreadable('list', jobNumber)) continue;
       const fold = folds.get(jobNumber);
@@ -465,6 +470,7 @@ export function createFreedomLedger(history: History, sight: Sight): Ledger {
         !fold?.created &&
         isNew &&
         undisturbed &&
+        !sight.wasThrottled() &&
         lastFaultAt < first.at &&
         (where === 'active' || (numbersProve && more.every(seen)))
       ) {
@@ -507,7 +513,10 @@ export function createFreedomLedger(history: History, sight: Sight): Ledger {
       if (
         !fold.ended &&
         (where === 'closed' ||
-          (where !== 'hidden' && !fold.dispatched && !fold.types.includes('job.dispatched')))
+          (!isListIncomplete &&
+            where !== 'hidden' &&
+            !fold.dispatched &&
+            !fold.types.includes('job.dispatched')))
       ) {
         complain('has another outcome than emitted');
       }

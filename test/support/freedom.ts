@@ -131,6 +131,7 @@ export function createFreedoms(world: WorldFreedom, history: History, set: (to: 
   const lasting: Records = [];
   const unusable = new Set<string>();
   const flickered = new Set<string>();
+  let wasThrottled = false;
   const allHidden = () => [...world.hidden, ...flickered];
   const isNull = (view: string, jobNumber: number, field: string) =>
     allHidden().includes(`${view}.${field}`) &&
@@ -161,6 +162,7 @@ export function createFreedoms(world: WorldFreedom, history: History, set: (to: 
       (field) => !world.hidden.includes(field.replace('detail.', 'active.').replace('Sequence', '')),
     );
     for (const field of flickering) flickered.add(field);
+    wasThrottled ||= round?.throttled?.view === 'detail';
     set({
       seed: world.seed,
       lagSeconds: world.lagSeconds,
@@ -189,6 +191,7 @@ export function createFreedoms(world: WorldFreedom, history: History, set: (to: 
     isHidden: (view, jobNumber, field) => isNull(viewName(view), jobNumber, field),
     isUnreadable: (view, jobNumber) => isUnusable(lasting, view, jobNumber),
     wasUnreadable: (view, jobNumber) => unusable.has(`${view} ${jobNumber}`),
+    wasThrottled: () => wasThrottled,
     toCurrentName: (name) => (name === history.renaming?.from ? history.renaming.to : name),
   };
   return { apply, sight, longestLagSeconds: longestLag };

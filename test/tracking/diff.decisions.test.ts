@@ -991,11 +991,13 @@ describe('values that the detail omits (rule 4)', () => {
     },
   );
 
-  test('are removed if the list has none either', () => {
+  test('stay those of the detail also if the list had none, until the list decides again', () => {
     const left = detail(start(), inGroup, 1);
-    const gone = detail(left.snapshot, {}, 2);
-    expect(types(gone)).toEqual(['job.updated']);
-    expect(job(gone.snapshot).orderGroup).toBeNull();
+    const omitted = detail(left.snapshot, {}, 2);
+    expect(types(omitted)).toEqual([]);
+    expect(job(omitted.snapshot)).toMatchObject(inGroup);
+    const back = list(omitted.snapshot, {}, 3);
+    expect(job(back.snapshot).orderGroup).toBeNull();
   });
 
   test('of a snapshot that an older release stored without them are no change', () => {

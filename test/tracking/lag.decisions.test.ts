@@ -273,7 +273,8 @@ describe('a dispatch date', () => {
   test('that the list has shown before is no correction, of a listed and of a delisted job', () => {
     expect(corrected.announced).toMatchObject(two ?? {});
     for (const entry of [three, undefined]) {
-      const behind = detail(twice, two ?? {}, 5, entry);
+      // Spelled in another way.
+      const behind = detail(twice, { dateOut: '2026-03-02 08:02:00.000Z' }, 5, entry);
       expect(types(behind)).toEqual([]);
       expect(behind.snapshot.announced).toMatchObject(three ?? {});
       expect(types(detail(behind.snapshot, three ?? {}, 6, entry))).toEqual([]);

@@ -34,7 +34,7 @@ export const OMITTED_IN_DETAIL = [
 
 /**
  * Returns a detail with the values that it omits and the list contains. After the departure, and for a job that was never
- * listed, the detail's own former value comes first.
+ * listed, the detail's own former value comes first, so that such a value is never cleared.
  */
 export function fillFromList(
   detail: DetailView,
@@ -42,11 +42,8 @@ export function fillFromList(
 ): DetailView {
   const list: SharedValues | null = before.list;
   const own: SharedValues | null = list && isListAuthoritative(before) ? null : before.detail;
-  const keep = <F extends (typeof OMITTED_IN_DETAIL)[number]>(field: F): SharedValues[F] => {
-    const given: SharedValues = detail;
-    if (given[field] !== null || (list && list[field] === null)) return given[field];
-    return own?.[field] ?? list?.[field] ?? given[field];
-  };
+  const keep = <F extends (typeof OMITTED_IN_DETAIL)[number]>(field: F): SharedValues[F] =>
+    (detail as SharedValues)[field] ?? own?.[field] ?? list?.[field] ?? null;
   return {
     ...detail,
     orderNumber: keep('orderNumber'),
