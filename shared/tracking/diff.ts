@@ -186,7 +186,7 @@ export function applyDetail(
     lines: lines.lines,
   };
   const dispatchedSince = next.dateOut !== null && start.list?.dateOut == null;
-  const caughtUp = catchUp(start, next, look.askedAt, dispatchedSince);
+  const caughtUp = catchUp(start, next, look.askedAt, dispatchedSince, detail);
   const sinceList = sinceListed(before, known);
   // A change from a value of the list may have happened as soon as the list had shown it.
   const fromList = listed || Object.keys(caughtUp.from).length > 0;

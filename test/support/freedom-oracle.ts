@@ -11,7 +11,8 @@
  * - A value that a view never shows ({@link Sight}): it may be adopted without an event, when another view shows it.
  * - job.created of a job that came in before the baseline by less than the clocks differ or the list is behind.
  * - A status change from `null`: the first status may be news or not (rule 4).
- * - job.cancelled of a locked job that is in no list, if its dispatch was not in the log: nothing distinguishes a returned one.
+ * - job.cancelled of a job that is in no list, and locked or of unknown permissions, if its dispatch was not in the log: nothing
+ *   distinguishes a returned one.
  */
 import type { ActiveJobDto } from '../../sandbox/world/views.ts';
 import type { JobSummary, TrackingEntry } from '../../shared/events/catalogue.ts';
@@ -281,7 +282,12 @@ export function createFreedomLedger(history: History, sight: Sight): Ledger {
         const isReturn =
           type === 'job.cancelled' &&
           !fold.types.includes('job.dispatched') &&
-          window.some((stand) => stand.where === 'hidden' && stand.list?.permissions?.canEdit === false);
+          window.some(
+            (stand) =>
+              stand.where === 'hidden' &&
+              (stand.list?.permissions?.canEdit === false ||
+                sight.isHidden('detail', jobNumber, 'permissions')),
+          );
         if (!happened((stand) => stand.where === where) && !isReturn) complain('it did not end so then');
         break;
       }
@@ -328,8 +334,11 @@ export function createFreedomLedger(history: History, sight: Sight): Ledger {
           if (canon(from) === canon(to)) complain('is only another name');
         }
         break;
-      case 'job.status_changed':
       case 'job.due_date_changed':
+        // A due date that is set again can be missed again.
+        if (data.changes.dateDue) fold.overdueFor.clear();
+        break;
+      case 'job.status_changed':
       case 'job.updated':
       case 'job.locked':
       case 'job.unlocked':

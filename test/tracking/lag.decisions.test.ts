@@ -177,6 +177,18 @@ describe('a detail', () => {
     ]);
   });
 
+  test('that omits a value does not prove that it has changed back', () => {
+    const shown = { permissions: { canEdit: true }, orderNumber: 'PO-1' };
+    const first = detail(start(shown), shown, 1, shown).snapshot;
+    const locked = list(first, { permissions: { canEdit: false }, orderNumber: 'PO-2' }, 2).snapshot;
+    const omitted = detail(detail(locked, {}, 3).snapshot, {}, 63);
+    expect(types(omitted)).toEqual([]);
+    expect(types(detail(detail(locked, shown, 3).snapshot, shown, 63))).toEqual([
+      'job.updated',
+      'job.unlocked',
+    ]);
+  });
+
   test('of a delisted job causes no event for a repeated value and one for a later value', () => {
     const first = detail(start({ description: 'A' }), { description: 'A' }, 1, { description: 'A' }).snapshot;
     const changed = list(first, { description: 'B' }, 2).snapshot;

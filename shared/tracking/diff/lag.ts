@@ -45,7 +45,7 @@ export interface CaughtUp {
 }
 
 /**
- * Compares a detail with the values that the list showed since the detail before it. A value that the list did not
+ * Compares a detail with the values that the list showed since the detail before it. `given`: without the values that it omits. A value that the list did not
  * show is later if the detail is provably not older than the list was:
  * - it shows the dispatch, which the list lacked (`newer`),
  * - or the last value of another field that the list changed in a later poll,
@@ -56,6 +56,7 @@ export function catchUp(
   next: DetailView,
   askedAt: number,
   newer: boolean,
+  given: DetailView = next,
 ): CaughtUp {
   if (!ahead) return { ahead, from: {}, repeated: [], undecided: [] };
   const left: Record<string, unknown> = {};
@@ -77,7 +78,8 @@ export function catchUp(
     if (rest.length === 0) shownUntil = Math.max(shownUntil, at);
     else if (askedAt - at < MAX_LAG_MS) left[field] = { before, values: rest, at };
     // It is not behind: the value has changed back.
-    else if (isUnchanged && field !== 'status') from[field] = rest.at(-1);
+    else if (isUnchanged && field !== 'status' && isValue(field, given[field], next))
+      from[field] = rest.at(-1);
   }
   const undecided = [...unknown].flatMap(([field, { values, at }]) => {
     if (!newer && at >= shownUntil && askedAt - at < MAX_LAG_MS) return [field];
