@@ -307,6 +307,8 @@ function applyFound(work: Work, { detail, detailLook, activeLook }: Evidence, co
     work.listed = { view: list, look: activeLook };
     applyFetchedDetail(work, detail, detailLook, context);
   }
+  // The stored list view cannot resolve what the list withdrew.
+  if (snapshot.heldBack) work.snapshot = disagreeing(work.snapshot, context);
   // The list view was not confirmed since the last crawl that contained the job.
   work.snapshot = { ...work.snapshot, heldBack: true };
 }

@@ -11,7 +11,7 @@ import { sized } from '../support/runs.ts';
 import { createRig, type Rig, watchedTable } from '../support/tracker.ts';
 
 describe('page drift: 2,000 jobs, of which a tenth enters or leaves the list while it is read', () => {
-  const POLLS = sized(20, 200);
+  const POLLS = sized(30, 200);
   const QUIET_POLLS = 10;
 
   test('emits every change once, within its window, and nothing else', async () => {
