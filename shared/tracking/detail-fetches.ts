@@ -308,7 +308,10 @@ function applyFound(work: Work, { detail, detailLook, activeLook }: Evidence, co
     applyFetchedDetail(work, detail, detailLook, context);
   }
   // The stored list view cannot resolve what the list withdrew.
-  if (snapshot.heldBack) work.snapshot = disagreeing(work.snapshot, context);
+  const { dateOut, tracking } = snapshot.announced;
+  if (snapshot.heldBack && snapshot.owed && (dateOut !== null || tracking.length > 0)) {
+    work.snapshot = disagreeing(work.snapshot, context);
+  }
   // The list view was not confirmed since the last crawl that contained the job.
   work.snapshot = { ...work.snapshot, heldBack: true };
 }

@@ -34,7 +34,8 @@ describe('page drift: 2,000 jobs, of which a tenth enters or leaves the list whi
     expect(world.unsaid).toEqual([]);
     // The drift was significant: every poll missed jobs that existed all the time.
     expect(world.drifted).toBeGreaterThan(10 * POLLS);
-    expect(Object.values(world.counts).length).toBe(8);
+    // A short run may have no job that is listed again after its end.
+    expect(Object.values(world.counts).length).toBeGreaterThanOrEqual(sized(7, 8));
   }, 240_000);
 });
 
