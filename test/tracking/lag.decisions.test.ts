@@ -96,6 +96,14 @@ describe('a detail', () => {
     });
   });
 
+  test('that spells the dispatch date of the list in another way follows it', () => {
+    const values = ahead({ dateOut: [null, '2026-03-02T08:02:00Z'] });
+    expect(caught(values, {}, { dateOut: '2026-03-02 08:02:00.000Z' })).toEqual({
+      ...NOTHING,
+      repeated: ['dateOut'],
+    });
+  });
+
   test('that is unchanged leaves the values for an hour, also the one that it already has', () => {
     const values = ahead({ description: ['A', 'B', 'A'] });
     expect(caught(values, { description: 'A' }, { description: 'A' })).toEqual({ ...NOTHING, ahead: values });
