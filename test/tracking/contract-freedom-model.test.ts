@@ -66,7 +66,7 @@ describe('An order group', () => {
     });
     const [, a = 0, b = 0] = [...(await rig.index())].map(([jobNumber]) => jobNumber);
     rig.upstream.dispatch(a);
-    const types = await rig.pollTypes(10);
+    const types = await rig.pollTypes(20);
     expect(types).toContain(`job.dispatched ${a}`);
     expect(types.filter((type) => type.startsWith('order_group.dispatched'))).toEqual([]);
     rig.upstream.dispatch(b);
@@ -93,5 +93,90 @@ describe('A renamed status', () => {
     expect((await rig.pollTypes(3)).filter((type) => !type.startsWith('status'))).toEqual([
       `job.created ${job}`,
     ]);
+  });
+});
+
+/** Polls, and returns the changes of a field that the log has for a job. */
+async function changesOf(rig: Rig, job: number, field: string, polls: number): Promise<[unknown, unknown][]> {
+  for (let n = 0; n < polls; n += 1) await rig.poll();
+  return (await rig.fresh()).flatMap(({ subject, data }) => {
+    const change = (data.changes as Record<string, { from: unknown; to: unknown }> | undefined)?.[field];
+    return subject === `jobs/${job}` && change ? [[change.from, change.to] as [unknown, unknown]] : [];
+  });
+}
+
+describe('A detail that is a quarter of an hour behind the list', () => {
+  it('causes no correction of a dispatch date that the list has corrected before', async () => {
+    const rig = await baselined(({ upstream, sandbox }) => {
+      sandbox.freedom.set({ lagSeconds: { detail: 900 } });
+      upstream.createJob();
+      upstream.createJob();
+    });
+    const [job = 0] = [...(await rig.index())].map(([jobNumber]) => jobNumber);
+    const dates: unknown[] = [null];
+    for (const waitSeconds of [0, 900, DAY, 0]) {
+      rig.pass(waitSeconds);
+      rig.upstream.dispatch(job);
+      for (const [from, to] of await changesOf(rig, job, 'dateOut', 1)) {
+        expect(from).toBe(dates.at(-1));
+        dates.push(to);
+      }
+    }
+    expect(dates.slice(1)).toEqual([...new Set(dates.slice(1))].toSorted());
+    expect(dates).toHaveLength(5);
+    rig.pass(DAY);
+    expect(await changesOf(rig, job, 'dateOut', 20)).toEqual([]);
+  });
+});
+
+describe('A list that is behind', () => {
+  it('leaves no value in the log that was changed back before the job was closed', async () => {
+    const rig = await baselined(({ upstream }) => {
+      upstream.createJob();
+      upstream.createJob({ description: 'Front print' });
+    });
+    const [, job = 0] = [...(await rig.index())].map(([jobNumber]) => jobNumber);
+    // Until the rotation has read the detail.
+    rig.pass(DAY);
+    await rig.pollTypes(5);
+    rig.sandbox.freedom.set({ lagSeconds: { active: 90 } });
+    rig.upstream.edit(job, { description: 'Back print' });
+    rig.pass(30);
+    rig.upstream.edit(job, { description: 'Front print' });
+    rig.upstream.close(job);
+    expect(await changesOf(rig, job, 'description', 1)).toEqual([['Front print', 'Back print']]);
+    rig.pass(2 * 3600);
+    expect(await changesOf(rig, job, 'description', 20)).toEqual([['Back print', 'Front print']]);
+  });
+});
+
+describe('A job that was never listed', () => {
+  it('emits nothing while its detail cannot be read, and nothing half of it after that', async () => {
+    const rig = await baselined(({ upstream }) => upstream.createJob());
+    const job = rig.upstream.createJob();
+    rig.upstream.addTracking(job, { trackingNumber: '1Z', trackingLink: null });
+    rig.upstream.close(job);
+    rig.upstream.createJob();
+    rig.sandbox.freedom.set({ records: [{ region: 'us', jobNumber: job, detail: 'error' }] });
+    const types = await rig.pollTypes(20);
+    rig.pass(2 * DAY);
+    expect([...types, ...(await rig.pollTypes(10))].filter((type) => type.endsWith(` ${job}`))).toEqual([]);
+  });
+
+  it('has no changed order number because a detail omits it once', async () => {
+    const rig = await baselined(({ upstream }) => upstream.createJob());
+    const job = rig.upstream.createJob({ orderNumber: 'PO-1' });
+    rig.upstream.close(job);
+    rig.upstream.createJob();
+    expect((await rig.pollTypes(20)).filter((type) => type.endsWith(` ${job}`))).toEqual([
+      `job.created ${job}`,
+      `job.closed ${job}`,
+    ]);
+    rig.sandbox.freedom.set({ nulls: { fields: { 'detail.orderNumber': 1 } } });
+    rig.pass(DAY);
+    expect(await rig.pollTypes(3)).toEqual([]);
+    rig.sandbox.freedom.set({});
+    rig.pass(DAY);
+    expect(await rig.pollTypes(3)).toEqual([]);
   });
 });
