@@ -77,6 +77,8 @@ interface Fold {
   isListed: boolean;
   /** Whether the detail was ever read. The values of the first one are no change (rule 4). */
   hasDetail: boolean;
+  /** Fields in which the first detail differed from the list: its value is adopted when the job leaves the list (rule 4). */
+  readonly apart: Set<string>;
   dispatched: boolean;
   ended: string | undefined;
   overdueFor: Set<string>;
@@ -150,6 +152,7 @@ export function createFreedomLedger(history: History, sight: Sight): Ledger {
       created: false,
       isListed: isListAuthoritative(snapshot),
       hasDetail: snapshot.detail !== null,
+      apart: new Set(),
       dispatched: job.dateOut !== null,
       ended: snapshot.ended === null ? undefined : `job.${snapshot.ended}`,
       overdueFor: new Set(),
@@ -200,6 +203,7 @@ export function createFreedomLedger(history: History, sight: Sight): Ledger {
       created: false,
       isListed: true,
       hasDetail: false,
+      apart: new Set(),
       // The first state of a job that is not provably new counts as emitted, unless an event of the same answer emits it.
       dispatched: type === 'job.dispatch_revoked' || (job.dateOut !== null && !sameAnswer('job.dispatched')),
       ended: undefined,
@@ -261,7 +265,10 @@ export function createFreedomLedger(history: History, sight: Sight): Ledger {
         const [, first] = all;
         // The date in is of the server's clock, the baseline of ours.
         const tolerance = Math.max(NUMBER_TOLERANCE_MS + sight.skewMs, sight.slackMs) + MINUTE_MS;
-        if (first && first.at < (begunAt ?? 0) - tolerance) complain('the job is older than the baseline');
+        // Without a date, only its number says so: a job that was in no list then is not distinguished.
+        const isDated = !sight.isHidden('detail', jobNumber, 'dateIn');
+        if (isDated && first && first.at < (begunAt ?? 0) - tolerance)
+          complain('the job is older than the baseline');
         fold.created = true;
         break;
       }
@@ -402,18 +409,25 @@ export function createFreedomLedger(history: History, sight: Sight): Ledger {
       }
       const job = summarize(snapshot);
       const isListed = isListAuthoritative(snapshot);
+      const { list, detail } = snapshot;
+      for (const field of FIELDS) {
+        if (fold.hasDetail || !list || !detail || field === 'originCode') continue;
+        if (!isSame(field, list[field], detail[field])) fold.apart.add(field);
+      }
       for (const field of FIELDS) {
         const [emitted, stored] = [fold.job[field], job[field]];
         if (isSame(field, emitted, stored)) continue;
         const adopted =
           (emitted === null && (field === 'status' || field === 'originCode' || field === 'mustDate')) ||
           ((emitted === null || stored === null) && isDim(jobNumber, field)) ||
+          // A detail may have omitted it, and no list shows more.
+          (emitted === null && list === null && /^order/.test(field)) ||
           // The views name statuses differently: after the departure, the detail's name replaces the list's.
           (field === 'status' &&
             (isDim(jobNumber, field) ||
               fold.isListed !== isListed ||
               (!isListed && isSame(field, emitted, snapshot.list?.status ?? null)))) ||
-          (fold.isListed && !isListed && !fold.hasDetail) ||
+          (fold.isListed && !isListed && (!fold.hasDetail || fold.apart.has(field))) ||
           (field === 'description' && [emitted, stored].some(isOversized));
         if (!adopted) {
           problems.push(

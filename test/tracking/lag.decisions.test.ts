@@ -191,6 +191,7 @@ describe('a detail', () => {
     const locked = list(first, { permissions: { canEdit: false }, orderNumber: 'PO-2' }, 2).snapshot;
     const omitted = detail(detail(locked, {}, 3).snapshot, {}, 63);
     expect(types(omitted)).toEqual([]);
+    expect(Object.keys(omitted.snapshot.ahead ?? {})).toEqual(['canEdit']);
     expect(types(detail(detail(locked, shown, 3).snapshot, shown, 63))).toEqual([
       'job.updated',
       'job.unlocked',

@@ -76,10 +76,10 @@ export function catchUp(
     if (found >= 0) repeated.push(field);
     else if (was !== null && !isUnchanged) unknown.set(field, shown);
     if (rest.length === 0) shownUntil = Math.max(shownUntil, at);
-    else if (askedAt - at < MAX_LAG_MS) left[field] = { before, values: rest, at };
+    else if (askedAt - at < MAX_LAG_MS || (isUnchanged && !isValue(field, given[field], next)))
+      left[field] = { before, values: rest, at };
     // It is not behind: the value has changed back.
-    else if (isUnchanged && field !== 'status' && isValue(field, given[field], next))
-      from[field] = rest.at(-1);
+    else if (isUnchanged && field !== 'status') from[field] = rest.at(-1);
   }
   const undecided = [...unknown].flatMap(([field, { values, at }]) => {
     if (!newer && at >= shownUntil && askedAt - at < MAX_LAG_MS) return [field];
