@@ -2,6 +2,7 @@
 import { accessSync, constants, existsSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import * as z from 'zod';
+import { quote } from '../local/terminal.ts';
 import { NewCredentials, type TestReport } from '../shared/accounts/account-input.ts';
 import { testCredentials } from '../shared/accounts/account-test.ts';
 import { httpUrl } from '../shared/config.ts';
@@ -199,7 +200,3 @@ function printNext(
   out.line(`  jobwire events tail --account ${account}`);
   out.line(`  jobwire endpoints add https://example.com/webhooks --types 'job.*'`);
 }
-
-/** Quotes a path for a shell, if necessary. */
-const quote = (path: string): string =>
-  /^[\w./+@%:,-]+$/.test(path) ? path : `'${path.replaceAll("'", `'\\''`)}'`;

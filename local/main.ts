@@ -28,7 +28,7 @@ import { getClientAddress, rejectForeign } from './guard.ts';
 import { startHost } from './host.ts';
 import { type EmbeddedFauxqs, QueuesError, startFauxqs } from './queues.ts';
 import { openTables } from './tables.ts';
-import { count, createTerminal } from './terminal.ts';
+import { count, createTerminal, quote } from './terminal.ts';
 
 /** Maximum number of accounts of a region whose logs are printed from their current position. */
 const MAX_ACCOUNTS = 10_000;
@@ -365,10 +365,6 @@ function findCli(): string {
   return found !== undefined && realpathSync(found) === realpathSync(script)
     ? 'jobwire'
     : `node ${quote(script)}`;
-}
-
-function quote(text: string): string {
-  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }
 
 /** Creates a printer of the events of every account and region as its log grows, each once and in order. */

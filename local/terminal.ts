@@ -179,6 +179,11 @@ export function formatTime(at: string | number): string {
   return `${new Date(at).toISOString().slice(0, -'.000Z'.length)}Z`;
 }
 
+/** Quotes a text for a POSIX shell, if necessary. */
+export function quote(text: string): string {
+  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+}
+
 /** Returns a number with its noun: `1 account`, `2 accounts`. */
 export function count(number: number, noun: string): string {
   return `${number} ${noun}${number === 1 ? '' : 's'}`;

@@ -45,8 +45,8 @@ export interface CaughtUp {
 }
 
 /**
- * Compares a detail with the values that the list showed since the detail before it. `given`: without the values that it omits. A value that the list did not
- * show is later if the detail is provably not older than the list was:
+ * Compares a detail with the values that the list showed since the detail before it. `given` is the detail as received,
+ * without the values that it omits. A value that the list did not show is later if the detail is provably not older than the list was:
  * - it shows the dispatch, which the list lacked (`newer`),
  * - or the last value of another field that the list changed in a later poll,
  * - or it was requested {@link MAX_LAG_MS} after the list's last change. Then an unchanged value is later, too.
