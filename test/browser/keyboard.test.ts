@@ -26,7 +26,13 @@ async function tabThrough(page: Page): Promise<{ what: string; seen: boolean }[]
   });
   for (let at = 0; at < 400; at += 1) {
     await page.keyboard.press('Tab');
-    const stop = await page.evaluate((number) => {
+    const stop = await page.evaluate(async (number) => {
+      // On its way across a frame of another process, for a moment nothing has the focus.
+      if (document.activeElement === document.body && document.querySelector('iframe'))
+        await new Promise((done) => {
+          addEventListener('focusin', done, { once: true });
+          setTimeout(done, 1000);
+        });
       const one = document.activeElement;
       if (!one || one === document.body) return null;
       const before = one.getAttribute('data-was-reached');
