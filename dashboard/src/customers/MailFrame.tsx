@@ -20,7 +20,7 @@ export function MailFrame(props: {
   const { html, title, dark, narrow } = props;
   const frame = useRef<HTMLIFrameElement>(null);
   const [loaded, setLoaded] = useState(0);
-  const [height, setHeight] = useState(INITIAL_HEIGHT_PX);
+  const [height, setHeight] = useState<number>();
 
   useEffect(() => {
     const onMessage = ({ source, data }: MessageEvent): void => {
@@ -44,7 +44,8 @@ export function MailFrame(props: {
       src={`/${MAIL_FRAME}`}
       sandbox="allow-scripts"
       title={title}
-      style={{ height }}
+      aria-busy={height === undefined}
+      style={{ height: height ?? INITIAL_HEIGHT_PX }}
       onLoad={() => setLoaded((times) => times + 1)}
     />
   );
