@@ -295,7 +295,7 @@ export function messageCosts(work: NotificationWork, cell: CellTemplate): Line[]
   });
   return [
     line('SES', `${thousands(MESSAGES)} e-mails`, MESSAGES * PRICES.sesEmail),
-    units('Adding dispatches to threads', {
+    units('Adding dispatches to the notification state of orders', {
       readUnits: MESSAGES * (additional('readUnits') + drain.readUnits),
       writeUnits: MESSAGES * (additional('writeUnits') + drain.writeUnits),
     }),
@@ -338,7 +338,7 @@ export function notificationCosts(work: NotificationWork, cell: CellTemplate, pl
       `${queues} queues, ${thousands(receives)} receives`,
       receives * PRICES.sqsRequest,
     ),
-    units('Ticks query due notices', {
+    units('Queries of ticks for due messages', {
       readUnits: (idleTick.readUnits - plainIdleTick.readUnits) * TICKS,
       writeUnits: (idleTick.writeUnits - plainIdleTick.writeUnits) * TICKS,
     }),

@@ -280,7 +280,8 @@ export const accounts = {
 
   'accounts confirm': command({
     about:
-      'Confirms a quarantine or an identity mismatch: that the missing jobs are really gone, or that the new identity is correct.',
+      'Ends a quarantine (too many jobs disappeared at once) or an identity mismatch (the credentials belong to another account of the ordering API).',
+    more: 'You confirm that the missing jobs are really gone, that the credentials are correct again, or with --upstream-id that the other account is the right one.',
     args: ['ID'],
     flags: {
       'upstream-id': {

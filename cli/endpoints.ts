@@ -306,7 +306,7 @@ export const endpoints = {
       region: REGION,
       since: {
         value: 'WHEN',
-        about: 'Events since this time: a duration such as 2h, a day, or a timestamp',
+        about: 'Events since this time: a duration such as 2h, a date such as 2026-03-02, or a timestamp',
         field: 'from',
       },
       from: {

@@ -25,7 +25,10 @@ export const SELECTION = {
     about: 'Only events of these types. job.* matches all types that start with job.',
     many: true,
   },
-  since: { value: 'WHEN', about: 'Events since this time: a duration such as 2h, a day, or a timestamp' },
+  since: {
+    value: 'WHEN',
+    about: 'Events since this time: a duration such as 2h, a date such as 2026-03-02, or a timestamp',
+  },
 } as const satisfies Flags;
 
 export const events = {

@@ -21,7 +21,7 @@ export function parseTime(flag: string, text: string, direction: 'back' | 'ahead
   const at = ms ?? (iso ? Date.parse(text) : Number.NaN);
   if (Number.isNaN(at)) {
     throw new UsageError(
-      `--${flag} must be a duration such as 2h or 90d, a day such as 2026-03-02, or a timestamp such as 2026-03-02T08:00:00Z.`,
+      `--${flag} must be a duration such as 2h or 90d, a date such as 2026-03-02, or a timestamp such as 2026-03-02T08:00:00Z.`,
     );
   }
   return new Date(at).toISOString();

@@ -13,7 +13,8 @@ export const keys = {
       accounts: { value: 'A,B', about: 'Only these accounts. Default: all', many: true },
       expires: {
         value: 'WHEN',
-        about: 'Expiry: a duration from now such as 90d, a day, or a timestamp. Default: never',
+        about:
+          'Expiry: a duration from now such as 90d, a date such as 2026-03-02, or a timestamp. Default: never',
         field: 'expiresAt',
       },
       name: { value: 'TEXT', about: 'Name of the key, such as its purpose' },

@@ -63,7 +63,8 @@ export const notifications = {
       'dry-run': { value: 'on|off', about: 'Create messages without sending them', field: 'dryRun' },
       'own-user': {
         value: 'on|off',
-        about: 'Also notify the user of the account’s API credentials, as set in the ordering system',
+        about:
+          'Also notify the user of the ordering API to whom the account’s credentials belong, if that user’s settings there allow it',
         field: 'ownUser',
       },
       window: {
@@ -93,7 +94,7 @@ export const notifications = {
       },
       'sms-limit': {
         value: 'N',
-        about: 'Maximum number of SMS segments per calendar month',
+        about: 'Maximum number of SMS segments of the account per calendar month. Default: 1000',
         field: 'sms.monthlySegments',
       },
       quiet: {

@@ -83,7 +83,11 @@ export const commands: Commands = {
       ...SELECTION,
       'secret-file': { value: 'FILE', about: 'File that contains the signing secret. Default: generated' },
       'secret-env': { value: 'NAME', about: 'Environment variable that contains the signing secret' },
-      once: { value: 'N', about: 'Exit after this number of events, with 1 if one was not accepted' },
+      once: {
+        value: 'N',
+        about:
+          'Exit after this number of events, with exit code 1 if the receiver did not accept all of them',
+      },
     },
     example: "listen --forward-to http://localhost:3000/jobs --types 'job.*'",
     run: async (context, _args, flags) => (await import('./listen.ts')).listen(context, flags),

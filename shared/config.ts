@@ -12,6 +12,7 @@ import { endpointFields } from './delivery/endpoint-input.ts';
 import { DEFAULT_DISABLE_AFTER_SECONDS, DEFAULT_RETRY_SECONDS } from './delivery/health.ts';
 import { checkUrl } from './delivery/outbound.ts';
 import { checkEmail } from './notifications/email-address.ts';
+import { REGION_MONTHLY_SEGMENTS } from './notifications/sms-limits.ts';
 import {
   corsOrigins,
   endpointId,
@@ -117,14 +118,14 @@ const notifications = z.strictObject({
         .regex(/^(?=.*[A-Za-z])[A-Za-z0-9]{1,11}$/, 'must be 1 to 11 letters and digits, one letter at least')
         .optional()
         .describe(
-          'Sender of SMS of accounts without their own: 1 to 11 letters and digits, at least one letter. Not all countries allow it. Default: chosen by Amazon SNS.',
+          'Sender id of SMS, for accounts that have no sender id of their own: 1 to 11 letters and digits, at least one letter. Not all countries allow it. Default: chosen by Amazon SNS.',
         ),
       monthlySegments: z
         .int('must be an integer')
         .min(0, 'must be 0 or more')
         .optional()
         .describe(
-          'Maximum number of SMS segments of all accounts of a region together, per calendar month (UTC). Default: unlimited.',
+          `Maximum number of SMS segments of all accounts of a region together, per calendar month (UTC). Default: ${REGION_MONTHLY_SEGMENTS}.`,
         ),
     })
     .optional()
@@ -246,7 +247,7 @@ export const configSchema = z
               'must be "whsec_" and 24 to 64 random bytes in base64, or a list of 1 to 4 such secrets',
             )
             .describe(
-              'Signing secret (Standard Webhooks): `whsec_` and 24 to 64 random bytes in base64. During a rotation a list of up to 4 secrets, the new one first: requests have a signature with each.',
+              'Signing secret (Standard Webhooks): `whsec_` and 24 to 64 random bytes in base64. During a rotation, set a list of up to 4 secrets, with the new one first. Each request then has one signature for each secret.',
             ),
           accounts: z
             .array(z.string())
@@ -285,12 +286,14 @@ export const configSchema = z
           .array(seconds)
           .min(1, 'must hold at least one wait')
           .default(DEFAULT_RETRY_SECONDS)
-          .describe('Waits between the attempts to deliver an event, in seconds.'),
+          .describe('Waits, in seconds, between the attempts to deliver an event.'),
         disableAfterDays: z
           .number('must be a number of days')
           .positive('must be more than 0')
           .default(DEFAULT_DISABLE_AFTER_SECONDS / 86_400)
-          .describe('Number of days after which an endpoint that only fails is disabled.'),
+          .describe(
+            'Number of days of failures without a successful delivery after which an endpoint is disabled.',
+          ),
       })
       .prefault({})
       .describe('Delivery of webhooks ([delivery](delivery.md)).'),
@@ -299,7 +302,7 @@ export const configSchema = z
         confirmAfterSeconds: seconds
           .default(900)
           .describe(
-            'Time after which a job that is missing from the list is reported as cancelled or unavailable, in seconds, if a second check has the same result.',
+            'Time, in seconds, after which a job that is missing from the list is reported as cancelled or unavailable, if a second check has the same result.',
           ),
       })
       .prefault({})
@@ -311,13 +314,13 @@ export const configSchema = z
           .min(1, 'must hold at least one gap')
           .default([300, 1800, 7200, 21_600, 86_400])
           .describe(
-            'Intervals at which the detail of a job is fetched again after the job left the list, in seconds. The last one is repeated.',
+            'Intervals, in seconds, at which the detail of a job is fetched again after the job left the list. The last interval is repeated.',
           ),
         days: z
           .number('must be a number of days')
           .positive('must be more than 0')
           .default(7)
-          .describe('Number of days for which this continues.'),
+          .describe('Number of days after a job left the list in which its detail is fetched again.'),
       })
       .prefault({})
       .describe('Jobs after they left the list ([rule 7](truth.md#rule-7-settling)).'),

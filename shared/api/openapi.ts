@@ -47,7 +47,7 @@ const IF_MATCH = z
   .string()
   .optional()
   .describe(
-    '`ETag` of the revision to change. If the resource has another revision, the response is 412. Without this header, any revision is changed.',
+    '`ETag` of the revision to change. If the resource has another revision, the response is 412. Without this header, the revision is not checked.',
   );
 
 /** Media types of forms. */
@@ -77,7 +77,7 @@ export function openApiDocument(): object {
       title: 'Jobwire',
       version: API_VERSION,
       description:
-        'Jobwire polls an ordering API for print jobs and records each change of a job as an event. It keeps one event log for each account of the ordering API, and one log for each region. The ordering API has a list of the active jobs, which on request also contains the closed jobs, and a detail for each job. An endpoint is a webhook URL to which Jobwire delivers events. A cursor is a position in a log. Errors are problem details (RFC 9457), and their `type` identifies the kind of error. To get the next page of a list, send the `next` of the current page as `after`. A POST request with an `Idempotency-Key` is executed only once, even if it is repeated. A change with `If-Match` is executed only if the `ETag` of the resource has this value.',
+        'Jobwire polls an ordering API for print jobs and records each change of a job as an event. It keeps one event log for each account of the ordering API, and one log for each region. The ordering API has a list of the active jobs, which on request also contains the closed jobs. In addition, it returns the detail of a single job. An endpoint is a webhook URL to which Jobwire delivers events. A cursor is a position in a log. Errors are problem details (RFC 9457), and their `type` identifies the kind of error. To get the next page of a list, send the `next` of the current page as `after`. A POST request with an `Idempotency-Key` is executed only once, even if it is repeated. A change with `If-Match` is executed only if the `ETag` of the resource has this value.',
     },
     servers: [{ url: '/', description: 'Server that returned this document.' }],
     tags: [

@@ -42,7 +42,7 @@ export const problems = {
     status: 409,
     title: 'Conflict',
     meaning:
-      'The request conflicts with the current state of the resource: the id is in use, the resource is managed by the configuration file, or another request is modifying it.',
+      'The request conflicts with the current state: the id is in use, a maximum number is reached, the resource is managed by the configuration file, or another request is modifying it. In the last case, the response has `Retry-After`: repeat the request after this number of seconds.',
   },
   'nothing-to-confirm': {
     status: 409,
@@ -59,7 +59,7 @@ export const problems = {
     status: 410,
     title: 'Cursor Gone',
     meaning:
-      'The log cannot be read from the cursor: it belongs to another epoch, is beyond the head, or is older than the retention period. Resume from one of the cursors `earliest`, `head` and, after a restore, `restored`.',
+      'The log cannot be read from the cursor: the cursor belongs to another epoch (a restored log continues in a new epoch), is beyond the end of the log, or is older than the retention period. Resume from one of the cursors `earliest`, `head` and, after a restore, `restored`.',
   },
   'precondition-failed': {
     status: 412,
@@ -92,13 +92,13 @@ export const problems = {
     status: 429,
     title: 'Too Many Failed Authentications',
     meaning:
-      'Too many requests with invalid API keys came from this address. Wait `Retry-After` seconds. Keys that were accepted before are not affected.',
+      'Too many requests with invalid API keys came from this address. Wait `Retry-After` seconds. Only keys that were accepted before continue to work.',
   },
   'too-many-streams': {
     status: 429,
     title: 'Too Many Open Streams',
     meaning:
-      'The API key has reached its limit of open streams and long polls. Retry after `Retry-After` seconds, when one has ended.',
+      'The API key has reached its limit of open streams and long polls. Retry after `Retry-After` seconds. The retry succeeds if an open stream or long poll has ended by then.',
   },
   'too-many-requests': {
     status: 429,

@@ -14,20 +14,20 @@ const day = z.iso.date();
 
 const totals = {
   created: count.describe(
-    'Number of jobs created on this day (`dateIn`) for which `job.created` was emitted.',
+    'Number of jobs created on the day or days covered (`dateIn`) for which `job.created` was emitted.',
   ),
   dispatched: count.describe(
-    'Number of jobs dispatched on this day (`dateOut`). Revoked dispatches do not count. If the date is corrected, the job counts on the corrected day.',
+    'Number of jobs dispatched on the day or days covered (`dateOut`). Revoked dispatches do not count. If the date is corrected, the job counts on the corrected day.',
   ),
   onTime: count.describe(
-    'Number of jobs dispatched on this day at or before their due time. Jobs without a due date do not count.',
+    'Number of jobs dispatched on the day or days covered, at or before their due time. Jobs without a due date do not count.',
   ),
   late: count.describe(
-    'Number of jobs dispatched on this day after their due time. Jobs without a due date do not count.',
+    'Number of jobs dispatched on the day or days covered, after their due time. Jobs without a due date do not count.',
   ),
-  overdue: count.describe('Number of `job.overdue` events emitted on this day.'),
-  cancelled: count.describe('Number of `job.cancelled` events emitted on this day.'),
-  closed: count.describe('Number of `job.closed` events emitted on this day.'),
+  overdue: count.describe('Number of `job.overdue` events emitted on the day or days covered.'),
+  cancelled: count.describe('Number of `job.cancelled` events emitted on the day or days covered.'),
+  closed: count.describe('Number of `job.closed` events emitted on the day or days covered.'),
 };
 
 /** Statistics of a day. */
@@ -113,7 +113,9 @@ const openChart = {
   dueLater: count.describe('Number of undispatched jobs that are due after the days of `byDueDay`.'),
   withoutDueDate: count.describe('Number of undispatched jobs whose due date is missing or not readable.'),
 };
-const changedAt = timestamp.describe('Start of the first reading of the list that resulted in these counts.');
+const changedAt = timestamp.describe(
+  'Time at which the counts last changed: start of the first reading of the list that had these counts.',
+);
 
 /** Open-job counts of an account. */
 export const OpenJobs = z

@@ -142,7 +142,7 @@ export const endpointFields = {
     .int('must be an integer from 1 to 64')
     .min(1, 'must be an integer from 1 to 64')
     .max(64, 'must be an integer from 1 to 64')
-    .describe('Maximum number of jobs delivered in parallel, 1 to 64. Default: 16.'),
+    .describe('Maximum number of jobs whose events are delivered in parallel, 1 to 64. Default: 16.'),
   ratePerSecond: z
     .number('must be a number from 0.1 to 1000')
     .min(0.1, 'must be a number from 0.1 to 1000')
@@ -229,7 +229,7 @@ export const NewReplay = z
     id: id
       .optional()
       .describe(
-        'Id of the replay. If a replay with this id exists, it is completed and returned. Default: generated.',
+        'Id of the replay. If a replay with this id exists, it is returned. If its creation was interrupted, the creation is finished first. Default: generated.',
       ),
     from: z
       .union(

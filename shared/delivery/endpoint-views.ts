@@ -41,7 +41,10 @@ export const Endpoint = z
       'Only events of jobs with these field values are delivered. Empty: events of all jobs.',
     ),
     headers: z.array(z.string()).describe('Names of the custom headers of each request.'),
-    concurrency: z.int().nullable().describe('Maximum number of jobs delivered in parallel. `null`: 16.'),
+    concurrency: z
+      .int()
+      .nullable()
+      .describe('Maximum number of jobs whose events are delivered in parallel. `null`: 16.'),
     ratePerSecond: z
       .number()
       .nullable()
@@ -137,7 +140,9 @@ export type EndpointHealth = RecordOf<typeof EndpointHealth>;
 export const Delivery = z
   .object({
     region: z.string().describe('Region of the endpoint.'),
-    endpoint: z.string().describe('Id of the endpoint, or name of the built-in sink.'),
+    endpoint: z
+      .string()
+      .describe('Id of the endpoint, or name of the built-in sink, such as `topic` for the SNS topic.'),
     event: eventId,
     type: z.string().describe('Type of the event.'),
     account,
@@ -164,9 +169,7 @@ const commonFields = {
   sequence,
   jobNumber,
   parkedAt: timestamp.describe('Time at which the event was parked.'),
-  attempts: count.describe(
-    'Number of rejected attempts. 0: the event waits behind another event of its job.',
-  ),
+  attempts: count.describe('Number of rejected attempts.'),
   reason: z.string().nullable().describe('Error message of the last rejection.'),
 };
 
@@ -174,6 +177,9 @@ const commonFields = {
 export const ParkedEvent = z
   .object({
     ...commonFields,
+    attempts: count.describe(
+      'Number of rejected attempts. 0: the event waits behind another event of its lane.',
+    ),
     lane: z
       .string()
       .describe(

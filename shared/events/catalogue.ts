@@ -61,7 +61,9 @@ const ofCell = { region: z.string(), since: timestamp.describe('Time of the firs
 /** Events about an endpoint are recorded in the log of the cell. */
 const ofSink = {
   region: z.string(),
-  endpoint: z.string().describe('Id of the endpoint, or name of the built-in sink.'),
+  endpoint: z
+    .string()
+    .describe('Id of the endpoint, or name of the built-in sink, such as `topic` for the SNS topic.'),
 };
 /** A payment, with the names of the ordering API. */
 const transaction = z.object({
@@ -173,7 +175,7 @@ export const catalogue = {
           lines: z
             .object({ from: z.array(lineSummary), to: z.array(lineSummary) })
             .describe(
-              'Changed lines, at most 200 before and 200 after the change. A line only in `from` was removed. A line only in `to` was added. If both contain the same `jobLineId`, the quantity or the comments of this line changed.',
+              'Changed lines: `from` contains them before the change, `to` after it, each at most 200. A line only in `from` was removed. A line only in `to` was added. If both contain the same `jobLineId`, the quantity or the comments of this line changed.',
             ),
         })
         .partial(),

@@ -72,7 +72,7 @@ export const SettingsInput = z
     ownUser: flag
       .default(false)
       .describe(
-        "Whether the user of the account's API credentials is notified too. The user's own settings in the ordering API select e-mails and SMS. SMS are sent only about dispatches. Default: `false`.",
+        "Whether the user of the account's API credentials is notified too. The user's own settings in the ordering API determine whether the user receives e-mails and SMS. SMS are sent only about dispatches. Default: `false`.",
       ),
     windowSeconds: between(0, 3600, 'seconds')
       .default(300)
@@ -130,7 +130,7 @@ export const SettingsInput = z
         monthlySegments: between(0, 1_000_000, 'segments')
           .default(1000)
           .describe(
-            'Maximum number of SMS segments per calendar month (UTC). Further SMS are not sent. Default: 1000.',
+            'Maximum number of SMS segments of the account per calendar month (UTC). Further SMS are not sent. All accounts of a region together have a maximum too. Default: 1000.',
           ),
         quietHours: quietHours.nullable().default({ from: '21:00', to: '08:00' }),
       })

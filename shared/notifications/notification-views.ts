@@ -50,7 +50,7 @@ export const NotificationSettings = z
     ownUser: z
       .boolean()
       .describe(
-        "Whether the user of the account's API credentials is notified too. The user's own settings in the ordering API select e-mails and SMS. SMS are sent only about dispatches.",
+        "Whether the user of the account's API credentials is notified too. The user's own settings in the ordering API determine whether the user receives e-mails and SMS. SMS are sent only about dispatches.",
       ),
     windowSeconds: count.describe(
       'Length of the notification window, in seconds. Changes of an order group within this time after the first change are combined into one message.',
@@ -78,7 +78,7 @@ export const NotificationSettings = z
         .nullable()
         .describe('Sender id of SMS. It is used in countries that support sender ids.'),
       monthlySegments: count.describe(
-        'Maximum number of SMS segments per calendar month (UTC). Further SMS are not sent.',
+        'Maximum number of SMS segments of the account per calendar month (UTC). Further SMS are not sent. All accounts of a region together have a maximum too.',
       ),
       quietHours: z
         .object({ from: z.string(), to: z.string() })
@@ -138,7 +138,7 @@ export const Message = z
   .object({
     id: z
       .string()
-      .describe('Id of the message. The ids have the order of the events that the messages are about.'),
+      .describe('Id of the message. Messages sorted by id are in the order of the changes that they report.'),
     kind,
     orderGroup: z.string().nullable(),
     jobs: z.array(z.int()).describe('Numbers of the jobs in the message.'),

@@ -123,7 +123,7 @@ test('notifications cost the difference to a cell without them', () => {
   };
   const lines = notificationCosts(work, more, cell);
   expect(getDollars(lines, 'SQS')).toBeCloseTo(2 * 5 * 3 * 43_800 * PRICES.sqsRequest);
-  expect(getDollars(lines, 'DynamoDB: ticks')).toBeCloseTo(4 * 43_800 * PRICES.dynamoReadUnit);
+  expect(getDollars(lines, 'DynamoDB: queries of ticks')).toBeCloseTo(4 * 43_800 * PRICES.dynamoReadUnit);
   expect(getDollars(lines, 'Metrics, while')).toBeCloseTo(0.6);
   expect(getDollars(lines, 'Metrics evaluated')).toBeCloseTo(1.2);
   expect(total(notificationCosts(notifying, cell, cell))).toBe(0);

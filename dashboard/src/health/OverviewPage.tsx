@@ -161,7 +161,7 @@ function AccountsPanel({ accounts, now }: { readonly accounts: readonly Account[
         State: (one) => <StateBadge state={toAccountState(one, now)} />,
         'Observed up to': (one) => <ObservedThrough account={one} now={now} />,
         'Last poll': ({ status }) => <RelativeTime at={status?.lastPollAt} />,
-        'Poll duration · median': {
+        'Poll duration, last · median': {
           right: true,
           render: ({ status }) =>
             status?.pollMs ? (

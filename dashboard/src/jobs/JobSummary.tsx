@@ -26,7 +26,7 @@ export function JobSummary({ job, account }: { readonly job: JobRecord; readonly
       aside={
         job.lastListedAt === null ? undefined : (
           <>
-            Last listed <RelativeTime at={job.lastListedAt} />
+            Last in the list of active jobs <RelativeTime at={job.lastListedAt} />
           </>
         )
       }

@@ -101,7 +101,7 @@ function TimelineEvent({ event, deliveries }: EventProps) {
 const views = {
   list: 'the list',
   detail: 'the job detail',
-  search: 'the search',
+  search: 'a search for the job',
 } satisfies Record<Observed['view'], string>;
 
 /** Evidence of an event: the observation that showed it, and the last observation before it. */

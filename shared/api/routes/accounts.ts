@@ -271,7 +271,7 @@ export const accountRoutes: readonly Route[] = [
       tag: 'Accounts',
       summary: 'Confirm a quarantine or an identity mismatch',
       description:
-        'Ends a quarantine or an identity mismatch. In a quarantine, the operator confirms that the missing jobs are no longer open. In an identity mismatch, the operator confirms that the credentials are correct. If `upstreamId` is given, it becomes the id of the account in the ordering API.',
+        'Ends a quarantine (too many jobs disappeared at once) or an identity mismatch (the credentials belong to another account of the ordering API). In a quarantine, the operator confirms that the missing jobs are no longer open. In an identity mismatch, the operator confirms that the credentials are correct. If `upstreamId` is given, it becomes the id of the account in the ordering API.',
       role: 'operate',
       of: ofAccount,
       body: z
@@ -290,7 +290,7 @@ export const accountRoutes: readonly Route[] = [
           .object({
             confirmed: z
               .enum(['quarantined', 'identity_mismatch'])
-              .describe('State of the account that the confirmation ended.'),
+              .describe('Account state that was ended by the confirmation.'),
           })
           .meta({ id: 'ConfirmedAccount' }),
       },

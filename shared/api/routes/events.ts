@@ -131,7 +131,7 @@ const LAST_EVENT_ID = {
 const STREAM = {
   status: 200,
   description:
-    'Server-sent events: `id:` is the cursor, `event:` is the type, and `data:` is the envelope. The first message of a stream and regular messages between events have `event: cursor` and the cursor as `data:`. The server closes a stream after some minutes. Connect again with the last id to resume it.',
+    'Server-sent events: `id:` is the cursor, `event:` is the type, and `data:` is the event. The first message of a stream has `event: cursor`, and its `data:` contains the cursor. Further messages of this kind are sent after events that the filter `types` excludes. The server closes a stream after some minutes. Connect again with the last id to resume it.',
   schema: z.string(),
   contentType: 'text/event-stream',
 } as const;
@@ -359,7 +359,7 @@ export function cursorGone(c: Context<ApiEnv>, gone: Gone): Response {
   }
   return problem(c, 'cursor-gone', {
     detail:
-      'The cursor belongs to another epoch, is beyond the head, or is older than the retention period. Resume from `earliest` (all stored events) or from `head` (new events only), and fetch the jobs again to miss no change.',
+      'The cursor belongs to another epoch, is beyond the end of the log, or is older than the retention period. Resume from `earliest` (all stored events) or from `head` (new events only), and fetch the jobs again to miss no change.',
     members: { earliest, head },
   });
 }

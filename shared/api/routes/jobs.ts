@@ -35,7 +35,7 @@ const filters = {
     '`true`: open, undispatched jobs, ordered by due date. Jobs without a due date come last.',
   ),
   dispatchedOn: day.describe(
-    'Jobs dispatched on this day (`YYYY-MM-DD`). The day is the same as in the daily statistics. For jobs dispatched before Jobwire began to observe the account, it is the day of `dateOut`. Jobs that were last stored by an older version of Jobwire, without this filter, are missing until they change.',
+    'Jobs dispatched on this day (`YYYY-MM-DD`). The day is the same as in the daily statistics. For jobs dispatched before Jobwire began to observe the account, it is the day of `dateOut`. Jobs that were last stored by an older version of Jobwire, which did not have this filter, are missing until they change.',
   ),
   orderNumber: textUpTo(500).describe('Jobs with exactly this order number.'),
   orderGroup: textUpTo(500).describe('Jobs of this order group.'),

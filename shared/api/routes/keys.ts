@@ -68,7 +68,8 @@ export const keyRoutes: readonly Route[] = [
       example: { name: 'dashboard', role: 'read', accounts: ['acme'], expiresAt: '2027-03-02T08:00:00Z' },
       answer: {
         status: 201,
-        description: 'The key, with the complete key in `secret`. It is returned only once.',
+        description:
+          'The properties of the new key. The field `secret` contains the complete key, which is returned only once.',
         schema: z
           .object({
             key: KeyRecord,

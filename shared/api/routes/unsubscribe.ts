@@ -46,7 +46,7 @@ export const unsubscribeRoutes: readonly Route[] = [
       tag: 'Notifications',
       summary: 'Get the unsubscribe page',
       description:
-        'Returns a web page with a button that unsubscribes the address. The page itself changes nothing, because link scanners open it too. The header `Accept-Language` selects its language.',
+        'Returns a web page with a button that unsubscribes the address from messages of the account. The page itself changes nothing, because link scanners open it too. The header `Accept-Language` selects its language.',
       role: null,
       of: linkSubject,
       answer,
@@ -69,7 +69,7 @@ export const unsubscribeRoutes: readonly Route[] = [
       tag: 'Notifications',
       summary: 'Unsubscribe or subscribe again',
       description:
-        'Unsubscribes the address of the link (one-click unsubscribe, RFC 8058). If the form field `choice` is `subscribe`, messages are sent to the address again.',
+        'Unsubscribes the address of the link from messages of the account (one-click unsubscribe, RFC 8058). If the form field `choice` is `subscribe`, the unsubscription ends, unless a user of the account entered it.',
       role: null,
       of: linkSubject,
       form: z
@@ -77,7 +77,9 @@ export const unsubscribeRoutes: readonly Route[] = [
           [CHOICE]: z
             .enum(choices, `must be ${choices.join(' or ')}`)
             .default('unsubscribe')
-            .describe('`subscribe`: messages are sent to the address again. Default: `unsubscribe`.'),
+            .describe(
+              '`unsubscribe`: the address receives no more messages of the account. `subscribe`: the unsubscription ends. Default: `unsubscribe`.',
+            ),
         })
         .meta({ id: 'UnsubscribeForm' }),
       answer,
