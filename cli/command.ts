@@ -104,6 +104,11 @@ export class UsageError extends Error {
   override readonly name = 'UsageError';
 }
 
+/** The operation failed for a reason outside the command line. The message is that reason. */
+export class OperationError extends Error {
+  override readonly name = 'OperationError';
+}
+
 /** No API key is available. */
 export class KeyError extends Error {
   override readonly name = 'KeyError';
@@ -316,7 +321,7 @@ export function helpText(commands: Commands, about: string | undefined, width: n
 /** Exit codes, for scripts. */
 export const EXIT_CODES = {
   0: 'Success.',
-  1: 'The operation failed: a test, ping or replay was not successful, or doctor found a problem.',
+  1: 'The operation failed: a test, ping, replay, backup or restore was not successful, or doctor found a problem.',
   2: 'The command line is invalid.',
   3: 'The API rejected the request (4xx).',
   4: 'The API can’t be reached, or failed to respond correctly (5xx).',

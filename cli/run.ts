@@ -10,6 +10,7 @@ import {
   InterruptedError,
   type Invocation,
   KeyError,
+  OperationError,
   parse,
   toOptionNames,
   UsageError,
@@ -20,11 +21,17 @@ import { readSecretFile } from './input.ts';
 import { jobs } from './jobs.ts';
 import { keys } from './keys.ts';
 import { notifications } from './notifications.ts';
-import { type CommandError, clean, createOutput } from './output.ts';
+import { type CommandError, clean, createOutput, VERSION } from './output.ts';
 import { recipients } from './recipients.ts';
 
 const DEFAULT_URL = 'http://127.0.0.1:4000';
 const INTERRUPTED = 130;
+
+/** Options that name the data folder of a self-hosted Jobwire. */
+const DATA_FOLDER = {
+  config: { value: 'FILE', about: 'Configuration file that names the data folder. Default: jobwire.json' },
+  'data-dir': { value: 'FOLDER', about: 'Data folder, instead of the one in the configuration' },
+} as const;
 
 /** All commands. Large modules are loaded when a command needs them. */
 export const commands: Commands = {
@@ -63,6 +70,29 @@ export const commands: Commands = {
     local: true,
     textOnly: true,
     run: async (context, _args, flags) => (await import('./start.ts')).start(context, flags),
+  }),
+  backup: command({
+    about: 'Writes a backup of the data folder of a self-hosted Jobwire to a file. Jobwire may be running.',
+    more: 'The file is a tar.gz archive that only you can read. It contains the key of the stored secrets (secret.key), the generated API key and the credentials of the embedded SNS and SQS, unless --without-keys is given. With - as the file, the backup is written to stdout, for example to encrypt it. An existing file is not replaced. The copy of the databases needs space in the data folder.',
+    args: ['FILE'],
+    flags: {
+      ...DATA_FOLDER,
+      'without-keys': {
+        about: 'Leave out the three files with keys. Then keep a copy of secret.key elsewhere',
+      },
+    },
+    example: 'backup jobwire-2026-03-02.tar.gz --config jobwire.json',
+    local: true,
+    run: async (context, [file], flags) => (await import('./backup.ts')).backup(context, file, flags),
+  }),
+  restore: command({
+    about: 'Restores a backup into a new or empty data folder.',
+    more: 'Every file is verified before the folder becomes usable. At the next start, all logs continue in a new epoch with the event account.restored, because receivers may have events that are not in the backup. With - as the file, the backup is read from stdin.',
+    args: ['FILE'],
+    flags: DATA_FOLDER,
+    example: 'restore jobwire-2026-03-02.tar.gz --config jobwire.json',
+    local: true,
+    run: async (context, [file], flags) => (await import('./backup.ts')).restore(context, file, flags),
   }),
   doctor: command({
     about: 'Checks this installation for problems and suggests fixes.',
@@ -203,6 +233,7 @@ function toCommandError(
 const CLI_ERROR_TYPE = 'urn:jobwire:cli:';
 const CLI_ERRORS = [
   { of: UsageError, kind: 'usage', title: 'Invalid command line', exitCode: 2 },
+  { of: OperationError, kind: 'failed', title: 'Operation failed', exitCode: 1 },
   { of: KeyError, kind: 'key', title: 'No usable API key', exitCode: 5 },
   { of: UnreachableError, kind: 'unreachable', title: 'API unreachable', exitCode: 4 },
 ] as const;
@@ -241,7 +272,3 @@ function toApiCommandError(
 function isHttp(url: string): boolean {
   return URL.canParse(url) && /^https?:$/.test(new URL(url).protocol);
 }
-
-/** Set by the build. */
-declare const JOBWIRE_VERSION: string | undefined;
-const VERSION = typeof JOBWIRE_VERSION === 'string' ? JOBWIRE_VERSION : 'development';

@@ -1,4 +1,4 @@
-/** `jobwire start`: does the same as `npm start`, on a suitable Node version. */
+/** Runs commands that need a newer Node than the CLI. `jobwire start` does the same as `npm start`. */
 import { spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -9,10 +9,7 @@ import { parseInteger } from './input.ts';
 /** Node version that the embedded parts require and the project is tested on. */
 const NODE_MAJOR = 24;
 
-/**
- * Starts Jobwire, which continues to run after this function returns. If this Node is too old, starts a child process on a newer Node and
- * returns its exit code.
- */
+/** Starts Jobwire, which continues to run after this function returns. */
 export async function start(
   { out }: Pick<Context, 'out'>,
   flags: {
@@ -27,7 +24,7 @@ export async function start(
   if (flags.seed !== undefined)
     args.push('--seed', String(parseInteger('seed', flags.seed, 0, 4_294_967_295)));
   if (out.verbose) args.push('--verbose');
-  if (isRecent(process.versions.node)) {
+  return onRecentNode('start', async () => {
     // Ends with the parent process, which runs an older Node and started this one.
     if (process.send) {
       process.once('disconnect', () => process.kill(process.pid, 'SIGTERM'));
@@ -36,14 +33,25 @@ export async function start(
     process.argv.splice(2, process.argv.length, ...args);
     await import('../local/main.ts');
     return undefined;
-  }
+  });
+}
+
+/**
+ * Runs a command. If this Node is too old, runs the same command line in a child process on the Node of the `node` package, and returns its
+ * exit code.
+ */
+export async function onRecentNode(
+  name: string,
+  run: () => Promise<number | undefined>,
+): Promise<number | undefined> {
+  if (isRecent(process.versions.node)) return run();
   const beside = findInstalledNode();
   if (beside === undefined) {
     throw new UsageError(
-      `jobwire start requires Node ${NODE_MAJOR} or later. This is Node ${process.versions.node}. Run npm install node@${NODE_MAJOR} to install the required version next to jobwire.`,
+      `jobwire ${name} requires Node ${NODE_MAJOR} or later. This is Node ${process.versions.node}. Run npm install node@${NODE_MAJOR} to install the required version next to jobwire.`,
     );
   }
-  const child = spawn(beside.binary, [process.argv[1] ?? '', 'start', ...args], {
+  const child = spawn(beside.binary, process.argv.slice(1), {
     stdio: ['inherit', 'inherit', 'inherit', 'ipc'],
   });
   // Ctrl-C in the terminal reaches both processes. The child process shuts down by itself.

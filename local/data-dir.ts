@@ -17,6 +17,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import * as z from 'zod';
 import { type AwsCredentials, newAwsCredentials } from './signature.ts';
 
 /** The folder is unusable. The message is the reason. */
@@ -42,8 +43,34 @@ export interface DataDir {
    * creates. Throws {@link DataDirError} for an invalid key.
    */
   secretKey(given?: string): Uint8Array;
+  /**
+   * Time (epoch ms) at which the folder was restored from a backup. `undefined`: never. Throws {@link DataDirError} if its file is
+   * invalid.
+   */
+  restoredAt(): number | undefined;
   /** Releases the lock. Deletes a temporary folder. */
   release(): void;
+}
+
+/** File with the time of the last restore from a backup (ISO 8601, UTC). */
+export const RESTORED_AT_FILE = 'restored-at';
+/** Folder of a restore that is not complete. */
+export const RESTORE_FOLDER = 'restore.unfinished';
+const LOCK_FILE = 'lock.db';
+
+/** Returns whether a process holds the folder. */
+export function isLocked(folder: string): boolean {
+  const file = join(folder, LOCK_FILE);
+  if (!existsSync(file)) return false;
+  const lock = new DatabaseSync(file, { timeout: 0 });
+  try {
+    lock.exec('BEGIN EXCLUSIVE');
+    return false;
+  } catch {
+    return true;
+  } finally {
+    lock.close();
+  }
 }
 
 /**
@@ -58,7 +85,7 @@ export function openDataDir(folder?: string): DataDir {
     path = folder === undefined ? mkdtempSync(join(tmpdir(), 'jobwire-demo-')) : resolve(folder);
     mkdirSync(path, { recursive: true, mode: 0o700 });
     closeToOthers(path);
-    lock = new DatabaseSync(join(path, 'lock.db'), { timeout: 0 });
+    lock = new DatabaseSync(join(path, LOCK_FILE), { timeout: 0 });
   } catch (cause) {
     if (cause instanceof DataDirError) throw cause;
     const why = cause instanceof Error ? cause.message : String(cause);
@@ -73,6 +100,12 @@ export function openDataDir(folder?: string): DataDir {
       { cause },
     );
   }
+  if (existsSync(join(path, RESTORE_FOLDER))) {
+    lock.close();
+    throw new DataDirError(
+      `A restore into the data folder ${path} was interrupted. Delete the folder, and restore again.`,
+    );
+  }
   const apiKeyPath = join(path, 'api-key');
   const awsCredentialsPath = join(path, 'aws-credentials');
   return {
@@ -84,15 +117,17 @@ export function openDataDir(folder?: string): DataDir {
       given === undefined
         ? readOrCreateSecretKey(join(path, 'secret.key'))
         : toSecretKey(given, 'in JOBWIRE_SECRET_KEY'),
+    restoredAt: () => readRestoredAt(join(path, RESTORED_AT_FILE)),
     release() {
-      lock.close();
+      if (lock.isOpen) lock.close();
       if (folder === undefined) rmSync(path, { recursive: true, force: true });
     },
   };
 }
 
 /** Names of files that Jobwire stores in the folder. */
-const JOBWIRE_FILES = /^(lock\.db|tables\.db|state\.db|api-key|aws-credentials|secret\.key|queues)(\b|$)/;
+const JOBWIRE_FILES =
+  /^(lock\.db|tables\.db|state\.db|api-key|aws-credentials|secret\.key|queues|restored-at)(\b|$)/;
 
 /**
  * Denies other users access to the folder and to Jobwire's files in it. Links and files that they may have put there while it was open are
@@ -119,6 +154,15 @@ function closeToOthers(path: string): void {
     }
   };
   close(root);
+}
+
+function readRestoredAt(file: string): number | undefined {
+  if (!existsSync(file)) return undefined;
+  const time = z.iso.datetime().safeParse(readFileSync(file, 'utf8').trim());
+  const at = time.success ? Date.parse(time.data) : Number.NaN;
+  // A later time would make every new log unusable.
+  if (at <= Date.now()) return at;
+  throw new DataDirError(`${file} must contain the time of the restore, in the past (ISO 8601, UTC).`);
 }
 
 const SECRET_KEY_BYTES = 32;

@@ -24,6 +24,8 @@ export interface HostOptions {
   readonly smsCredentials?: SNSClientConfig['credentials'];
   /** Whether no other process works on this table. A lease or claim that is still held then belongs to a killed process. */
   readonly exclusive?: boolean;
+  /** Time (epoch ms) at which the tables were restored from a backup. Logs of an earlier epoch continue in a new one. */
+  readonly restoredAt?: number | undefined;
   /** Timings that the configuration file does not contain. */
   readonly settings?: Partial<TrackingSettings>;
   /** Interval of reading due work from the table. */

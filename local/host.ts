@@ -25,6 +25,7 @@ import {
 import { follows, listSinks, type Sink, type SinkRecord } from '../shared/delivery/sink.ts';
 import { listDueSinks, listPendingWakes, wakeSinks } from '../shared/delivery/wakes.ts';
 import { createForwarder } from '../shared/log/feed-forwarding.ts';
+import { epochFloor } from '../shared/log/head.ts';
 import { createEventLog, type EventLog, shareReads } from '../shared/log/log.ts';
 import { oldestUnsent } from '../shared/notifications/oldest-unsent.ts';
 import { syncOwnUser } from '../shared/notifications/own-user.ts';
@@ -32,6 +33,7 @@ import { sendDue } from '../shared/notifications/sender.ts';
 import { unfollowAccount } from '../shared/notifications/settings.ts';
 import type { AccountRef } from '../shared/storage/schema.ts';
 import { claimDue } from '../shared/tracking/claims.ts';
+import { renewLogs } from '../shared/tracking/operator.ts';
 import { pollAccount } from '../shared/tracking/poll.ts';
 import { DEFAULT_TRACKING, type TrackingSettings } from '../shared/tracking/schedule.ts';
 import { reconcile, withDeclared } from './declared.ts';
@@ -80,10 +82,10 @@ export async function startHost(options: HostOptions): Promise<Host> {
 
   // Without a configured URL `source` is a path: a loopback address does not identify a Jobwire.
   const urls = { schemaBaseUrl: options.publicUrl, sourceBaseUrl: config.publicUrl };
+  const leastEpoch = options.restoredAt === undefined ? undefined : epochFloor(options.restoredAt);
+  const logOptions = { now, newId: randomUUID, ...urls, leastEpoch };
   const log = createEventLog(table, {
-    now,
-    newId: randomUUID,
-    ...urls,
+    ...logOptions,
     onCommitted: (ref, sequence) => {
       growth.grew(ref);
       options.onGrowth?.(ref);
@@ -115,6 +117,15 @@ export async function startHost(options: HostOptions): Promise<Host> {
     removeReferences: createReferenceRemover(endpoints),
     unfollowNotifications: unfollowAccount,
   };
+  for (const region of leastEpoch === undefined ? [] : Object.keys(config.regions)) {
+    // Nothing runs that could be woken.
+    const { renewed } = await renewLogs({ table, log: createEventLog(table, logOptions), now }, region);
+    if (renewed > 0) {
+      options.onWarning?.(
+        `The data was restored from a backup. The logs of ${region} continue in a new epoch.`,
+      );
+    }
+  }
   await reconcile(options, accounts);
 
   const settings: TrackingSettings = {

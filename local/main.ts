@@ -109,6 +109,7 @@ async function main(): Promise<void> {
     sns: { client: queues.sns(), topicArns },
     publicUrl: config.publicUrl ?? url,
     exclusive: config.dynamodbEndpoint === undefined,
+    restoredAt: dataDir.restoredAt(),
     ...demo?.host,
     onGrowth: (ref) => printer.grew(ref),
     onWarning: (message) => console.error(`Warning: ${message}`),

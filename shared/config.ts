@@ -403,6 +403,25 @@ export function parseConfig(raw: unknown, env: Environment, folder = '.'): Confi
   throw new ConfigError(`${formatIssue(issue, WHOLE)}${rest}.`, { cause: result.error });
 }
 
+/**
+ * Returns where a configuration stores its data. Validates nothing else, so the variables and files of other values need not exist. Throws
+ * {@link ConfigError}.
+ */
+export function parseStorage(
+  raw: unknown,
+  env: Environment,
+  folder = '.',
+): Pick<Config, 'dataDir' | 'dynamodbEndpoint'> {
+  const { dataDir, dynamodbEndpoint } = configSchema.shape;
+  const given = Object(raw) as Record<string, unknown>;
+  const values = { dataDir: given.dataDir, dynamodbEndpoint: given.dynamodbEndpoint };
+  const result = z
+    .object({ dataDir, dynamodbEndpoint })
+    .safeParse(resolveReferences(values, env, folder, []), { reportInput: true });
+  if (result.success) return result.data;
+  throw new ConfigError(`${formatIssue(result.error.issues[0], WHOLE)}.`, { cause: result.error });
+}
+
 function resolveReferences(
   value: unknown,
   env: Environment,

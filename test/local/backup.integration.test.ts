@@ -1,0 +1,449 @@
+/** `jobwire backup` and `jobwire restore`: the built CLI, and a Jobwire that is killed and continues on a restored data folder. */
+import { execFileSync } from 'node:child_process';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import * as fc from 'fast-check';
+import { Webhook } from 'standardwebhooks';
+import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest';
+import { openDataDir } from '../../local/data-dir.ts';
+import { openSqliteTables } from '../../shared/storage/sqlite-table.ts';
+import { binary, KEY, loadCli } from '../support/cli-site.ts';
+import { launch } from '../support/command.ts';
+import { builtProgram, configFor, startJobwire, startSandbox, writeConfig } from '../support/jobwire.ts';
+import { runs } from '../support/runs.ts';
+
+const cli = await loadCli(join(inject('packageFolder'), 'cli'));
+
+interface Event {
+  readonly id: string;
+  readonly type: string;
+  readonly subject?: string;
+  readonly sequence: string;
+  readonly data: { readonly after?: string; readonly changes?: object };
+}
+
+/** A receiver that keeps every verified delivery, by the text of its body. */
+async function startReceiver() {
+  const bodies: string[] = [];
+  const listeners = new Set<() => void>();
+  let secret: string | undefined;
+  const server = createServer((request, response) => {
+    const chunks: Buffer[] = [];
+    request.on('data', (chunk: Buffer) => chunks.push(chunk));
+    request.on('end', () => {
+      const body = Buffer.concat(chunks).toString();
+      new Webhook(secret ?? '').verify(body, request.headers as Record<string, string>);
+      bodies.push(body);
+      response.writeHead(204).end();
+      for (const listener of listeners) listener();
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,
+    bodies,
+    verifyWith(value: string) {
+      secret = value;
+    },
+    /** Resolves with the first event that fits. */
+    event: (fits: (event: Event) => boolean) =>
+      new Promise<Event>((resolve) => {
+        const listener = (): void => {
+          const found = bodies.map((body): Event => JSON.parse(body)).find(fits);
+          if (!found) return;
+          listeners.delete(listener);
+          resolve(found);
+        };
+        listeners.add(listener);
+        listener();
+      }),
+  };
+}
+
+async function call(url: string, body?: object): Promise<{ status: number; json: never }> {
+  const response = await fetch(url, {
+    headers: { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' },
+    ...(body ? { method: 'POST', body: JSON.stringify(body) } : {}),
+  });
+  return { status: response.status, json: (await response.json()) as never };
+}
+
+test('a backup of a running Jobwire, restored elsewhere after kill -9: events before it are kept, the log continues in a new epoch, later changes are found again, and no id has two contents', {
+  timeout: 90_000,
+}, async () => {
+  const { sandbox, world } = await startSandbox();
+  const account = world.addAccount({ region: 'us', name: 'acme' });
+  const [first, second, third] = ['Scheduled', 'Scheduled', 'Scheduled'].map((status) =>
+    account.createJob({ status }),
+  ) as [number, number, number];
+  const receiver = await startReceiver();
+  const config = {
+    ...configFor(sandbox, [account]),
+    apiKey: KEY,
+    webhooks: { allowPrivateNetworks: true, retrySeconds: [1] },
+  };
+  const file = writeConfig(config);
+  const folder = dirname(file);
+  const moved = (job: number) => (event: Event) =>
+    event.type === 'job.status_changed' && event.subject === `jobs/${job}`;
+
+  const before = await startJobwire(['--config', file], { command: builtProgram() });
+  await before.said(/account\.baselined/);
+  const created = await call(`${before.url}/v1/endpoints`, { url: receiver.url, region: 'us' });
+  expect(created.status, JSON.stringify(created.json)).toBe(201);
+  receiver.verifyWith((created.json as { secret: string }).secret);
+  account.setStatus(first, 'In production');
+  await receiver.event(moved(first));
+  const kept: { events: Event[] } = (await call(`${before.url}/v1/accounts/acme/events?limit=500`)).json;
+
+  const backup = join(folder, 'backup.tar.gz');
+  const written = await launch([process.execPath, binary, 'backup', backup, '--config', file]).ended;
+  expect(written).toMatchObject({
+    code: 0,
+    out: expect.stringMatching(/^Written: .*backup\.tar\.gz \(\d files/),
+  });
+  expect(written.err).toContain('contains secret.key');
+  expect(statSync(backup).mode & 0o777).toBe(0o600);
+
+  account.setStatus(second, 'In production');
+  const lost = await receiver.event(moved(second));
+  before.child.kill('SIGKILL');
+  await before.ended;
+  account.setStatus(third, 'In production');
+
+  const elsewhere = join(folder, 'elsewhere', 'data');
+  const other = join(folder, 'other.json');
+  writeFileSync(other, JSON.stringify({ ...config, dataDir: elsewhere }));
+  const restored = await launch([process.execPath, binary, 'restore', backup, '--config', other]).ended;
+  expect(restored).toMatchObject({ code: 0, err: '' });
+  expect(restored.out).toMatch(/^Restored: .*new epoch\.\n$/s);
+
+  const after = await startJobwire(['--config', other], { command: builtProgram() });
+  await receiver.event(moved(third));
+  const again = await receiver.event((event) => moved(second)(event) && event.id !== lost.id);
+  expect(again.data.changes).toEqual(lost.data.changes);
+  expect(after.err()).toContain('The logs of us continue in a new epoch.');
+
+  const { events }: { events: Event[] } = (await call(`${after.url}/v1/accounts/acme/events?limit=500`)).json;
+  expect(events.slice(0, kept.events.length)).toEqual(kept.events);
+  const cursors = events.map(({ id }) => id.replace('acme.', ''));
+  const [epoch] = cursors[0]?.split('.') ?? [];
+  expect(events[kept.events.length]).toMatchObject({
+    type: 'account.restored',
+    data: { after: `${epoch}.${kept.events.length}` },
+  });
+  const newEpochs = new Set(cursors.slice(kept.events.length).map((cursor) => cursor.split('.')[0] ?? ''));
+  expect(newEpochs.size).toBe(1);
+  expect([...newEpochs][0]).toSatisfy((text: string) => text > (epoch ?? ''));
+  expect(events.map(({ sequence }) => Number(sequence))).toEqual(events.map((_, at) => at + 1));
+  // The lost event keeps its id for ever: a reader at its position is sent to the new epoch.
+  const gone = await call(`${after.url}/v1/accounts/acme/events?after=${lost.id.replace('acme.', '')}`);
+  expect(gone).toMatchObject({
+    status: 410,
+    json: { restored: `${[...newEpochs][0]}.${kept.events.length}` },
+  });
+
+  const contents = new Map<string, Set<string>>();
+  for (const body of receiver.bodies) {
+    const { id } = JSON.parse(body) as Event;
+    contents.set(id, (contents.get(id) ?? new Set()).add(body));
+  }
+  expect([...contents].filter(([, bodies]) => bodies.size > 1)).toEqual([]);
+});
+
+describe('without a start', () => {
+  let folder: string;
+  let data: string;
+  let backup: string;
+  let tables: Awaited<ReturnType<typeof openSqliteTables>>;
+  const run = (...args: string[]) => cli.run(args, {});
+  let last = 0;
+  /** Returns a path that does not exist. */
+  const newPath = (): string => {
+    last += 1;
+    return join(folder, `new-${last}`);
+  };
+  const restore = (file: string, to = newPath()) => run('restore', file, '--data-dir', to);
+  const listTar = (file: string) =>
+    execFileSync('tar', ['-tzf', file], { encoding: 'utf8' }).trim().split('\n');
+
+  beforeAll(async () => {
+    folder = mkdtempSync(join(tmpdir(), 'jobwire-backup-'));
+    data = join(folder, 'data');
+    const held = openDataDir(data);
+    held.apiKey();
+    held.awsCredentials();
+    held.secretKey();
+    mkdirSync(held.queuesPath);
+    new DatabaseSync(join(held.queuesPath, 'fauxqs.db')).exec(
+      'PRAGMA journal_mode = WAL; CREATE TABLE sqs_messages (body); INSERT INTO sqs_messages VALUES (1)',
+    );
+    // As while Jobwire runs: the folder is held, and the databases are open.
+    tables = await openSqliteTables(join(data, 'tables.db'));
+    await tables.table.putMany([{ pk: 'A', sk: 'A', text: 'x'.repeat(5_000) }]);
+    backup = join(folder, 'backup.tar.gz');
+    const { code, err } = await run('backup', backup, '--data-dir', data);
+    expect(code, err).toBe(0);
+    return async () => {
+      await tables.close();
+      held.release();
+    };
+  });
+  afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+  test('restores every file with its content, for this user only, and records the time of the restore', async () => {
+    const to = newPath();
+    const started = Date.now();
+    const { code, out } = await run('restore', backup, '--data-dir', to, '--json');
+    expect(code).toBe(0);
+    expect(JSON.parse(out)).toMatchObject({ folder: to, format: 1, files: { length: 5 } });
+    for (const key of ['secret.key', 'api-key', 'aws-credentials']) {
+      expect(readFileSync(join(to, key))).toEqual(readFileSync(join(data, key)));
+      expect(statSync(join(to, key)).mode & 0o777, key).toBe(0o600);
+    }
+    expect(statSync(to).mode & 0o777).toBe(0o700);
+    const queues = new DatabaseSync(join(to, 'queues', 'fauxqs.db'));
+    expect(queues.prepare('SELECT body FROM sqs_messages').all()).toEqual([{ body: 1 }]);
+    queues.close();
+    const held = openDataDir(to);
+    expect(held.restoredAt()).toBeGreaterThanOrEqual(started);
+    held.release();
+    const restored = await openSqliteTables(join(to, 'tables.db'));
+    expect(await restored.table.get({ pk: 'A', sk: 'A' })).toMatchObject({ text: 'x'.repeat(5_000) });
+    await restored.close();
+    expect(readdirSync(data).sort(), 'the source is as before').not.toContain('backup.unfinished');
+  });
+
+  test('the archive is a tar that other programs read, and is not readable for other users', () => {
+    expect(listTar(backup)).toEqual([
+      ...['backup.json', 'tables.db', 'queues/fauxqs.db', 'secret.key', 'api-key', 'aws-credentials'],
+    ]);
+    expect(statSync(backup).mode & 0o777).toBe(0o600);
+  });
+
+  test('--without-keys leaves the keys out, and both commands name the missing key', async () => {
+    const file = newPath();
+    const written = await run('backup', file, '--data-dir', data, '--without-keys');
+    expect(written).toMatchObject({ code: 0, err: expect.stringContaining('does not contain secret.key') });
+    expect(listTar(file)).toEqual(['backup.json', 'tables.db', 'queues/fauxqs.db']);
+    const restored = await restore(file);
+    expect(restored).toMatchObject({ code: 0, err: expect.stringContaining('JOBWIRE_SECRET_KEY') });
+  });
+
+  test('- writes to stdout and reads from stdin', async () => {
+    const to = newPath();
+    const command = `"${process.execPath}" "${binary}" backup - --data-dir "${data}" | cat | "${process.execPath}" "${binary}" restore - --data-dir "${to}"`;
+    const { code, out } = await launch(['sh', '-c', command]).ended;
+    expect(code).toBe(0);
+    expect(out).toContain(`Restored: ${to}`);
+    expect(existsSync(join(to, 'tables.db'))).toBe(true);
+  });
+
+  test('a backup during writes contains whole transactions only', async () => {
+    const pair = (value: number) => ['left', 'right'].map((sk) => ({ put: { pk: 'PAIR', sk, value } }));
+    const writes = Array.from({ length: 400 }, (_, value) => tables.table.transact(pair(value), `${value}`));
+    await writes[0];
+    const file = newPath();
+    expect(await run('backup', file, '--data-dir', data)).toMatchObject({ code: 0 });
+    await Promise.all(writes);
+    const to = newPath();
+    expect(await restore(file, to)).toMatchObject({ code: 0 });
+    const restored = await openSqliteTables(join(to, 'tables.db'));
+    const [left, right] = await restored.table.query({ pk: 'PAIR' });
+    await restored.close();
+    expect(left?.value).toBeTypeOf('number');
+    expect(left?.value).toBe(right?.value);
+  });
+
+  test('a changed or shortened archive is never restored as another content, and leaves no folder', {
+    timeout: 60_000,
+  }, async () => {
+    const bytes = readFileSync(backup);
+    const file = newPath();
+    await fc.assert(
+      fc.asyncProperty(fc.nat(bytes.length - 1), fc.integer({ min: 0, max: 8 }), async (at, bit) => {
+        const changed = Buffer.from(bytes);
+        changed[at] = (changed[at] ?? 0) ^ (1 << (bit % 8));
+        writeFileSync(file, bit === 8 ? bytes.subarray(0, at) : changed);
+        const to = newPath();
+        const { code, err } = await restore(file, to);
+        if (code === 0) {
+          // Only fields of the gzip header are not covered by a checksum.
+          expect(readFileSync(join(to, 'secret.key'))).toEqual(readFileSync(join(data, 'secret.key')));
+          return;
+        }
+        expect(err).toMatch(/^\S+ (is damaged|is not a backup of Jobwire)[^\n]*\.\n$/);
+        expect(existsSync(to)).toBe(false);
+      }),
+      runs(40, 1_000),
+    );
+  });
+
+  test.each<[string, () => string[] | Promise<string[]>, RegExp]>([
+    ['an existing file', () => ['backup', backup, '--data-dir', data], /exists\. Choose another file\.$/],
+    [
+      'a folder without tables',
+      () => ['backup', newPath(), '--data-dir', folder],
+      /is not a data folder of Jobwire: it does not contain tables\.db\.$/,
+    ],
+    [
+      'a target in a folder that does not exist',
+      () => ['backup', join(newPath(), 'b'), '--data-dir', data],
+      /^The backup failed: ENOENT/,
+    ],
+    [
+      'damaged tables',
+      () => {
+        const damaged = newPath();
+        mkdirSync(damaged, { mode: 0o700 });
+        writeFileSync(join(damaged, 'tables.db'), 'no database at all');
+        return ['backup', newPath(), '--data-dir', damaged];
+      },
+      /^The backup failed: file is not a database\.$/,
+    ],
+    [
+      'a second backup',
+      () => {
+        const { release } = openDataDir(join(data, 'backup.unfinished'));
+        onTestFinished(() => {
+          release();
+          rmSync(join(data, 'backup.unfinished'), { recursive: true });
+        });
+        return ['backup', newPath(), '--data-dir', data];
+      },
+      /^Another backup of \S+ is in progress\.$/,
+    ],
+    [
+      'a folder in use',
+      () => ['restore', backup, '--data-dir', data],
+      /^The data folder \S+ is in use by Jobwire\.$/,
+    ],
+    [
+      'a folder that is not empty',
+      () => ['restore', backup, '--data-dir', folder],
+      /^The folder \S+ is not empty\. Choose an empty or a new folder\.$/,
+    ],
+    [
+      'a file that does not exist',
+      () => ['restore', newPath(), '--data-dir', newPath()],
+      /^The restore failed: ENOENT: no such file or directory, open '\S+'\.$/,
+    ],
+    [
+      'another file',
+      () => ['restore', join(data, 'secret.key'), '--data-dir', newPath()],
+      /secret\.key is not a backup of Jobwire\.$/,
+    ],
+    [
+      'another archive',
+      () => {
+        const file = newPath();
+        execFileSync('tar', ['-czf', file, '-C', data, 'secret.key']);
+        return ['restore', file, '--data-dir', newPath()];
+      },
+      /is not a backup of Jobwire\.$/,
+    ],
+    [
+      'an archive of a later version',
+      () => {
+        const [file, content] = [newPath(), newPath()];
+        mkdirSync(content);
+        writeFileSync(join(content, 'backup.json'), '{ "format": 2, "version": "9.0.0" }');
+        execFileSync('tar', ['-czf', file, '--format=ustar', '-C', content, 'backup.json']);
+        return ['restore', file, '--data-dir', newPath()];
+      },
+      /was written by a later version of Jobwire \(9\.0\.0\)\. Restore it with that version\.$/,
+    ],
+    [
+      'tables of a later version',
+      async () => {
+        const [later, file] = [newPath(), newPath()];
+        cpSync(data, later, { recursive: true });
+        const database = new DatabaseSync(join(later, 'tables.db'));
+        database.exec('PRAGMA user_version = 99');
+        database.close();
+        expect((await run('backup', file, '--data-dir', later)).code).toBe(0);
+        return ['restore', file, '--data-dir', newPath()];
+      },
+      /can't be restored: it was written by a later version of Jobwire \(layout 99\)\.$/,
+    ],
+    [
+      'a clock behind the backup',
+      async () => {
+        const [ahead, file] = [newPath(), newPath()];
+        cpSync(data, ahead, { recursive: true });
+        const database = new DatabaseSync(join(ahead, 'tables.db'));
+        database.exec(
+          `INSERT INTO state (pk, sk, item) VALUES ('INDEX#us#acme', 'HEAD', '{"epoch":"zzzzzzabcdef","sequence":1}')`,
+        );
+        database.close();
+        expect((await run('backup', file, '--data-dir', ahead)).code).toBe(0);
+        return ['restore', file, '--data-dir', newPath()];
+      },
+      /^The clock of this machine \(\S+\) is behind the events in the backup\. Correct it, then restore again\.$/,
+    ],
+    [
+      'tables on a DynamoDB server',
+      () => ['backup', newPath(), '--config', writeConfig({ dynamodbEndpoint: 'http://127.0.0.1:8000' })],
+      /stores the tables on a DynamoDB server \(dynamodbEndpoint\)\. Use the backups of that server\.$/,
+    ],
+    [
+      'no configuration',
+      () => ['backup', newPath()],
+      /^The configuration file jobwire\.json can’t be read\./,
+    ],
+  ])('%s: one error message, and nothing is written', async (_, prepare, message) => {
+    const args = await prepare();
+    const { code, err, out } = await run(...args);
+    expect(err.trim()).toMatch(message);
+    expect(err.trim().split('\n')).toHaveLength(1);
+    expect(out).toBe('');
+    expect([1, 2]).toContain(code);
+    const [command, file = '', , target = ''] = args;
+    if (command === 'backup' && file !== backup) expect(existsSync(file)).toBe(false);
+    if (command === 'restore' && ![data, folder].includes(target)) expect(existsSync(target)).toBe(false);
+    expect(existsSync(`${file}.unfinished`)).toBe(false);
+  });
+
+  test('a folder with an interrupted restore, or with an invalid time of a restore, is not used', async () => {
+    const to = newPath();
+    await restore(backup, to);
+    mkdirSync(join(to, 'restore.unfinished'));
+    expect(() => openDataDir(to)).toThrow(/^A restore into the data folder \S+ was interrupted\./);
+    rmSync(join(to, 'restore.unfinished'), { recursive: true });
+    for (const text of ['yesterday', '2999-01-01T00:00:00Z']) {
+      writeFileSync(join(to, 'restored-at'), text);
+      const held = openDataDir(to);
+      expect(() => held.restoredAt()).toThrow(
+        /restored-at must contain the time of the restore, in the past/,
+      );
+      held.release();
+    }
+  });
+
+  test('the configuration names the folder, and its other references need not exist', async () => {
+    const file = writeConfig({ dataDir: data, apiKey: 'env:JOBWIRE_NOT_SET' });
+    expect(await run('backup', newPath(), '--config', file)).toMatchObject({ code: 0 });
+    expect(await run('backup', newPath(), '--config', file, '--data-dir', data)).toMatchObject({
+      code: 2,
+      err: 'Use only one of --config and --data-dir.\n',
+    });
+  });
+});
