@@ -1,6 +1,6 @@
 /**
  * The telemetry of functions: one wide structured log line per tick, poll, drain, delivery attempt and
- * request, and a few metrics per cell. The metrics are in metrics.ts; ids of accounts and sinks are in the
+ * request, and a few metrics per cell. The metrics are in shared/metrics.ts; ids of accounts and sinks are in the
  * log lines only.
  */
 import { Logger } from '@aws-lambda-powertools/logger';
@@ -8,10 +8,22 @@ import { injectLambdaContext } from '@aws-lambda-powertools/logger/middleware';
 import { Metrics } from '@aws-lambda-powertools/metrics';
 import type { Attempt } from '../shared/delivery/delivery-log.ts';
 import type { DrainReport } from '../shared/delivery/drain-deps.ts';
+import {
+  cellName,
+  countPositive,
+  METRICS,
+  type MetricName,
+  measureAttempt,
+  measureDrain,
+  measurePoll,
+  measureRequest,
+  measureSend,
+  NAMESPACE,
+  type Values,
+} from '../shared/metrics.ts';
 import type { SendLine, SendReport } from '../shared/notifications/send-report.ts';
 import type { MailFeedback } from '../shared/notifications/ses-feedback.ts';
 import type { PollReport } from '../shared/tracking/poll-report.ts';
-import { cellName, METRICS, type MetricName, NAMESPACE } from './metrics.ts';
 
 /** The result of one tick. */
 interface TickReport {
@@ -100,11 +112,11 @@ export function createTelemetry(service: string, cell: { readonly stage: string;
     of.clearDefaultDimensions();
     of.setDefaultDimensions({ cell: cellName(cell) });
   }
-  function add(name: MetricName, value: number): void {
-    metrics.addMetric(name, METRICS[name].unit, value);
-  }
-  function addIfAny(values: { readonly [K in MetricName]?: number }): void {
-    for (const [name, value] of Object.entries(values)) if (value > 0) add(name as MetricName, value);
+  /** Adds those values that are metrics in CloudWatch. */
+  function add(values: Values): void {
+    for (const [name, value] of Object.entries(values)) {
+      if (name in METRICS) metrics.addMetric(name, METRICS[name as MetricName].unit, value);
+    }
   }
   function addUpstreamErrors(errors: PollReport['upstreamErrors']): void {
     for (const [kind, value] of Object.entries(errors)) {
@@ -120,68 +132,32 @@ export function createTelemetry(service: string, cell: { readonly stage: string;
       logger.info('operate', { ...report });
     },
     request(report) {
-      const { route, status } = report;
-      const failed = status >= 500;
-      // Before routing: a 429 of a route concerns streams that wait.
-      const unauthorized = status === 401 || (status === 429 && route === null);
-      logger[failed ? 'warn' : 'info']('request', { ...report });
-      addIfAny({ RequestsFailed: failed ? 1 : 0, KeysRefused: unauthorized ? 1 : 0 });
+      logger[report.status >= 500 ? 'warn' : 'info']('request', { ...report });
+      add(measureRequest(report));
     },
     tick(report) {
       const { whole, outage, oldestSeconds, unsentSeconds } = report;
       logger[whole ? 'info' : 'warn']('tick', { ...report });
-      if (oldestSeconds !== undefined) add('OldestUndelivered', oldestSeconds);
-      if (unsentSeconds !== undefined) add('OldestUnsent', unsentSeconds);
-      addIfAny({ Ticks: whole ? 1 : 0, UpstreamOutage: outage ? 1 : 0 });
+      add({
+        ...(oldestSeconds === undefined ? {} : { OldestUndelivered: oldestSeconds }),
+        ...(unsentSeconds === undefined ? {} : { OldestUnsent: unsentSeconds }),
+        ...countPositive({ Ticks: whole ? 1 : 0, UpstreamOutage: outage ? 1 : 0 }),
+      });
     },
     poll(report, { lagMs }) {
-      const { outcome, outage, accountEvents, upstreamErrors } = report;
-      const failed = outcome === 'failed';
-      logger[failed ? 'warn' : 'info']('poll', { ...report, lagMs });
-      if (outcome === 'skipped') return;
-      if (!outage) add('PollLag', lagMs);
-      if (outcome !== 'fenced' && !(failed && outage)) {
-        add('PollsIncomplete', outcome === 'complete' ? 0 : 1);
-      }
-      addIfAny({
-        PollsPartial: outcome === 'partial' ? 1 : 0,
-        PollsFailed: failed ? 1 : 0,
-        ChangedJobs: report.changedJobs,
-        UnresolvedDepartures: report.unresolved ?? 0,
-        EventsCommitted: report.events,
-        TokenRefusals: (upstreamErrors.unauthorized ?? 0) + (upstreamErrors.credentials_rejected ?? 0),
-        CredentialsRejected: accountEvents.includes('account.credentials_rejected') ? 1 : 0,
-        IdentityMismatches: accountEvents.includes('account.identity_mismatch') ? 1 : 0,
-        AccountsQuarantined: accountEvents.includes('account.quarantined') ? 1 : 0,
-      });
-      addUpstreamErrors(upstreamErrors);
+      logger[report.outcome === 'failed' ? 'warn' : 'info']('poll', { ...report, lagMs });
+      add(measurePoll(report, { lagMs }));
+      addUpstreamErrors(report.upstreamErrors);
     },
     drain(report) {
       const trouble = report.outcome === 'waiting' || report.outcome === 'disabled' || report.lost > 0;
       logger[trouble ? 'warn' : 'info']('drain', { ...report });
-      addIfAny({
-        Deliveries: report.delivered,
-        DeliveryFailures: report.failed - report.rejected,
-        DeliveryRejections: report.rejected,
-        EventsParked: report.parked,
-        EventsDead: report.dead,
-        EventsLost: report.lost,
-        DeliveriesUnlogged: report.unlogged,
-        SinksDisabled: report.outcome === 'disabled' ? 1 : 0,
-      });
+      add(measureDrain(report));
     },
     notify(report, { ms }) {
-      const { sent, later, failed, suppressed, unknown, repeats } = report;
-      const trouble = later + failed + unknown > 0;
+      const trouble = report.later + report.failed + report.unknown > 0;
       logger[trouble ? 'warn' : 'info']('notify', { ...report, ms });
-      addIfAny({
-        MessagesSent: sent,
-        MessagesPutOff: later,
-        MessagesFailed: failed,
-        MessagesSuppressed: suppressed,
-        SmsUnknown: unknown,
-        MailsRepeated: repeats,
-      });
+      add(measureSend(report));
     },
     notification({ message, ...line }) {
       const { outcome } = line;
@@ -192,13 +168,16 @@ export function createTelemetry(service: string, cell: { readonly stage: string;
     mailFeedback({ message, ...report }) {
       const { what } = report;
       logger.info('feedback', { ...report, ...(message === undefined ? {} : { messageId: message }) });
-      addIfAny({ MailsBounced: what === 'bounced' ? 1 : 0, MailComplaints: what === 'complained' ? 1 : 0 });
+      add(
+        countPositive({
+          MailsBounced: what === 'bounced' ? 1 : 0,
+          MailComplaints: what === 'complained' ? 1 : 0,
+        }),
+      );
     },
     attempt(attempt) {
-      const delivered = attempt.outcome === 'delivered';
-      logger[delivered ? 'info' : 'warn']('delivery', { ...attempt });
-      if (delivered && (attempt.cause === 'live' || attempt.cause === 'parked'))
-        add('DeliveryLag', attempt.lagMs);
+      logger[attempt.outcome === 'delivered' ? 'info' : 'warn']('delivery', { ...attempt });
+      add(measureAttempt(attempt));
     },
     fault(message, cause, ids = {}) {
       logger.error(message, { ...ids, error: cause instanceof Error ? cause : new Error(String(cause)) });

@@ -4,7 +4,7 @@ import type { RestApi } from 'aws-cdk-lib/aws-apigateway';
 import { type IMetric, MathExpression, Metric, Stats } from 'aws-cdk-lib/aws-cloudwatch';
 import type { ITableV2 } from 'aws-cdk-lib/aws-dynamodb';
 import type { IQueue } from 'aws-cdk-lib/aws-sqs';
-import { cellName, type MetricName, NAMESPACE } from '../functions/metrics.ts';
+import { cellName, type MetricName, NAMESPACE } from '../shared/metrics.ts';
 import type { stateSchema } from '../shared/storage/schema.ts';
 import type { Cell } from './cell.ts';
 import type { CellFunction } from './cell-function.ts';

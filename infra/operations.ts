@@ -13,7 +13,7 @@ import { PolicyStatement, ServicePrincipal } from 'aws-cdk-lib/aws-iam';
 import { Topic } from 'aws-cdk-lib/aws-sns';
 import { EmailSubscription } from 'aws-cdk-lib/aws-sns-subscriptions';
 import { Construct } from 'constructs';
-import { cellName } from '../functions/metrics.ts';
+import { cellName } from '../shared/metrics.ts';
 import { type AlarmRule, listAlarmRules } from './alarm-rules.ts';
 import { CellMetrics, type MonitoredCell } from './cell-metrics.ts';
 import { createWidgets } from './operations-dashboard.ts';

@@ -13,7 +13,6 @@ import { createPollAccountHandler } from '../../functions/handlers/poll-account.
 import { createRestProxyHandler } from '../../functions/handlers/rest-proxy.ts';
 import { createTickHandler } from '../../functions/handlers/tick.ts';
 import { createWakeSinksHandler } from '../../functions/handlers/wake-sinks.ts';
-import { METRICS, type MetricName, NAMESPACE } from '../../functions/metrics.ts';
 import { createTelemetry } from '../../functions/telemetry.ts';
 import { registerAccount } from '../../shared/accounts/accounts.ts';
 import { createApi } from '../../shared/api/app.ts';
@@ -25,6 +24,7 @@ import { oldestUndelivered } from '../../shared/delivery/lag.ts';
 import type { DeliveryOutcome } from '../../shared/delivery/sink.ts';
 import { createWebhookSink } from '../../shared/delivery/webhook.ts';
 import { createEventLog } from '../../shared/log/log.ts';
+import { METRICS, type MetricName, NAMESPACE } from '../../shared/metrics.ts';
 import { ERROR_KINDS } from '../../shared/ordering/errors.ts';
 import { historySchema, keys, notifyDue } from '../../shared/storage/schema.ts';
 import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';

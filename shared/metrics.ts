@@ -1,0 +1,326 @@
+/**
+ * The metrics of Jobwire, the only place that names them. On AWS they are CloudWatch metrics of a cell, which the functions emit
+ * (`functions/telemetry.ts`). Self-hosted, `GET /metrics` serves them to Prometheus (`local/metrics.ts`). Dashboards and alarms can use no others.
+ */
+import type { Attempt } from './delivery/delivery-log.ts';
+import type { DrainReport } from './delivery/drain-deps.ts';
+import type { SendReport } from './notifications/send-report.ts';
+import type { PollReport } from './tracking/poll-report.ts';
+
+/** CloudWatch namespace of all metrics. In lower case, the prefix of their Prometheus names. */
+export const NAMESPACE = 'Jobwire';
+
+/** A metric of either platform. */
+export interface Metric {
+  readonly help: string;
+  /** Durations are in seconds in Prometheus, whatever their unit in CloudWatch. */
+  readonly unit: 'Count' | 'Milliseconds' | 'Seconds';
+  /** Type in Prometheus. Gauges are read from the tables at each scrape. */
+  readonly type: 'counter' | 'gauge' | 'histogram';
+  /**
+   * Labels in Prometheus: ids and enumerated values only, never addresses. Default: the region. In CloudWatch, the only
+   * dimensions are the cell and `kind`, because each value of a dimension costs money. Ids are in the log lines.
+   */
+  readonly labels?: readonly Label[];
+  /** Only with customer notifications. */
+  readonly part?: 'notifications';
+}
+
+/** A label of a Prometheus metric. */
+export type Label = 'region' | 'account' | 'endpoint' | 'kind' | 'state';
+
+/**
+ * A metric in CloudWatch, where a metric costs money in each hour in which it has values. `each`: emitted every hour, in every state.
+ * `active`: emitted on activity, so in most hours of a busy cell. `rare`: emitted only on problems.
+ */
+interface CloudWatchMetric extends Metric {
+  readonly emitted: 'each' | 'active' | 'rare';
+  /** Whether the kind of a fault is a dimension besides the cell. */
+  readonly kind?: true;
+  /** Set if a self-hosted Jobwire cannot observe it. */
+  readonly only?: 'aws';
+}
+
+const notifications = { part: 'notifications' } as const;
+const ofEndpoint = { labels: ['region', 'endpoint'] } as const;
+const ofAccount = { labels: ['region', 'account'] } as const;
+
+/** The metrics of both platforms. */
+export const METRICS = {
+  Ticks: {
+    ...{ unit: 'Count', emitted: 'each', type: 'counter' },
+    help: 'Number of ticks that completed without an error.',
+  },
+  PollLag: {
+    ...{ unit: 'Milliseconds', emitted: 'each', type: 'histogram' },
+    help: 'Delay of the start of a poll after its due time. Without polls that a regional outage delays.',
+  },
+  /**
+   * In CloudWatch 0 for a poll that read and committed everything, so the average is the fraction of incomplete polls, and the sample
+   * count the number of polls.
+   */
+  PollsIncomplete: {
+    ...{ unit: 'Count', emitted: 'each', type: 'counter' },
+    help: 'Number of polls that did not read and commit everything. Without polls that fail in a reported regional outage.',
+  },
+  PollsPartial: {
+    ...{ unit: 'Count', emitted: 'rare', type: 'counter' },
+    help: 'Number of polls that left work for the next one.',
+  },
+  PollsFailed: {
+    ...{ unit: 'Count', emitted: 'rare', type: 'counter' },
+    help: 'Number of polls that could read nothing.',
+  },
+  ChangedJobs: {
+    ...{ unit: 'Count', emitted: 'active', type: 'counter' },
+    help: 'Number of jobs that had to be rewritten.',
+  },
+  /** In CloudWatch emitted only if there are any. */
+  UnresolvedDepartures: {
+    ...{ unit: 'Count', emitted: 'active', type: 'gauge', ...ofAccount },
+    help: 'Number of delisted jobs of an account whose outcome is not yet known after its last poll.',
+  },
+  EventsCommitted: {
+    ...{ unit: 'Count', emitted: 'active', type: 'counter' },
+    help: 'Number of events that polls committed to the logs.',
+  },
+  UpstreamErrors: {
+    ...{ unit: 'Count', emitted: 'rare', kind: true, type: 'counter', labels: ['region', 'kind'] },
+    help: 'Number of errors of the ordering API by kind, including those of retried requests.',
+  },
+  TokenRefusals: {
+    ...{ unit: 'Count', emitted: 'rare', type: 'counter' },
+    help: 'Number of tokens and credentials that the ordering API rejected, including tokens that could be replaced.',
+  },
+  CredentialsRejected: {
+    ...{ unit: 'Count', emitted: 'rare', type: 'counter' },
+    help: 'Number of accounts whose credentials became invalid, counted when the event is emitted.',
+  },
+  IdentityMismatches: {
+    ...{ unit: 'Count', emitted: 'rare', type: 'counter' },
+    help: 'Number of accounts whose credentials turned out to belong to another account.',
+  },
+  AccountsQuarantined: {
+    ...{ unit: 'Count', emitted: 'rare', type: 'counter' },
+    help: 'Number of accounts that entered quarantine.',
+  },
+  /** In CloudWatch emitted with each tick, only during an outage. */
+  UpstreamOutage: {
+    ...{ unit: 'Count', emitted: 'rare', type: 'gauge' },
+    help: '1 during a reported outage of the whole region, otherwise 0.',
+  },
+  Deliveries: {
+    ...{ unit: 'Count', emitted: 'active', type: 'counter', ...ofEndpoint },
+    help: 'Number of events delivered, counted when the drain ends (at most a minute later).',
+  },
+  DeliveryLag: {
+    ...{ unit: 'Milliseconds', emitted: 'active', type: 'histogram', ...ofEndpoint },
+    help: 'Time from the observation of an event to its delivery. Without replays and requested resends.',
+  },
+  OldestUndelivered: {
+    ...{ unit: 'Seconds', emitted: 'each', type: 'gauge', ...ofEndpoint },
+    help: 'Age of the oldest event that an active sink has not reached yet; 0 if there is none.',
+  },
+  DeliveryFailures: {
+    ...{ unit: 'Count', emitted: 'rare', type: 'counter', ...ofEndpoint },
+    help: 'Number of attempts to be retried: the sink accepted nothing.',
+  },
+  DeliveryRejections: {
+    ...{ unit: 'Count', emitted: 'rare', type: 'counter', ...ofEndpoint },
+    help: 'Number of attempts in which the receiver rejected the event itself.',
+  },
+  EventsParked: {
+    ...{ unit: 'Count', emitted: 'rare', type: 'counter', ...ofEndpoint },
+    help: 'Number of events parked: rejected, or behind a rejected event of the same job.',
+  },
+  EventsDead: {
+    ...{ unit: 'Count', emitted: 'rare', type: 'counter', ...ofEndpoint },
+    help: 'Number of events that a sink rejected on every attempt.',
+  },
+  EventsLost: {
+    ...{ unit: 'Count', emitted: 'rare', type: 'counter', ...ofEndpoint },
+    help: 'Number of events that expired before a sink received them.',
+  },
+  DeliveriesUnlogged: {
+    ...{ unit: 'Count', emitted: 'rare', type: 'counter', ...ofEndpoint },
+    help: 'Number of attempts that could not be recorded in the delivery log.',
+  },
+  SinksDisabled: {
+    ...{ unit: 'Count', emitted: 'rare', type: 'counter', ...ofEndpoint },
+    help: 'Number of times that a sink was disabled after failures.',
+  },
+  RequestsFailed: {
+    ...{ unit: 'Count', emitted: 'rare', type: 'counter', labels: [] },
+    help: 'Number of requests that the HTTP API failed to handle: the table did not respond, or there is a fault.',
+  },
+  KeysRefused: {
+    ...{ unit: 'Count', emitted: 'rare', type: 'counter', labels: [] },
+    help: 'Number of requests without an API key, or with an invalid one.',
+  },
+  MessagesSent: {
+    ...{ unit: 'Count', emitted: 'active', type: 'counter', ...notifications },
+    help: 'Number of e-mails and SMS that the provider accepted.',
+  },
+  /** In CloudWatch emitted only if any is due. */
+  OldestUnsent: {
+    ...{ unit: 'Seconds', emitted: 'active', type: 'gauge', ...notifications },
+    help: 'Longest time for which a customer notification has been due; 0 if none is.',
+  },
+  MessagesPutOff: {
+    ...{ unit: 'Count', emitted: 'rare', type: 'counter', ...notifications },
+    help: 'Number of messages that the provider did not accept, and that are retried later.',
+  },
+  MessagesFailed: {
+    ...{ unit: 'Count', emitted: 'rare', type: 'counter', ...notifications },
+    help: 'Number of messages that failed permanently. Those of an unknown outcome are not included.',
+  },
+  MessagesSuppressed: {
+    ...{ unit: 'Count', emitted: 'rare', type: 'counter', ...notifications },
+    help: 'Number of messages suppressed on purpose.',
+  },
+  SmsUnknown: {
+    ...{ unit: 'Count', emitted: 'rare', type: 'counter', ...notifications },
+    help: 'Number of SMS whose outcome is unknown.',
+  },
+  MailsRepeated: {
+    ...{ unit: 'Count', emitted: 'rare', type: 'counter', ...notifications },
+    help: 'Number of e-mails sent again because their outcome was unknown: the maximum number of duplicates.',
+  },
+  MailsBounced: {
+    ...{ unit: 'Count', emitted: 'rare', type: 'counter', ...notifications, only: 'aws' },
+    help: 'Number of e-mails that bounced permanently.',
+  },
+  MailComplaints: {
+    ...{ unit: 'Count', emitted: 'rare', type: 'counter', ...notifications, only: 'aws' },
+    help: 'Number of e-mails that were marked as spam.',
+  },
+} as const satisfies Record<string, CloudWatchMetric>;
+
+/** Further metrics of a self-hosted Jobwire, whose number of labels and values costs nothing. */
+export const SELF_HOSTED_METRICS = {
+  Polls: {
+    ...{ unit: 'Count', type: 'counter' },
+    help: 'Number of polls. Without superseded polls, and polls that fail in a reported regional outage.',
+  },
+  PollDuration: { unit: 'Milliseconds', type: 'histogram', help: 'Duration of a poll.' },
+  DeliveryDuration: {
+    ...{ unit: 'Milliseconds', type: 'histogram', ...ofEndpoint },
+    help: 'Duration of an attempt to deliver an event.',
+  },
+  Accounts: {
+    ...{ unit: 'Count', type: 'gauge', labels: ['region', 'state'] },
+    help: 'Number of accounts by polling state.',
+  },
+  AccountState: {
+    ...{ unit: 'Count', type: 'gauge', labels: ['region', 'account', 'state'] },
+    help: 'Polling state of an account: 1 for its current state. Other states are absent.',
+  },
+  CompletePollAge: {
+    ...{ unit: 'Seconds', type: 'gauge', ...ofAccount },
+    help: 'Time since the start of the last complete poll of an account. Absent before the first, and for paused accounts.',
+  },
+  LogHead: {
+    ...{ unit: 'Count', type: 'gauge', ...ofAccount },
+    help: 'Sequence of the last event in the log of an account.',
+  },
+  OpenJobs: {
+    ...{ unit: 'Count', type: 'gauge', ...ofAccount },
+    help: 'Number of jobs in the list of active jobs at the last complete poll.',
+  },
+  EndpointState: {
+    ...{ unit: 'Count', type: 'gauge', labels: ['region', 'endpoint', 'state'] },
+    help: 'State of an endpoint or a built-in sink: 1 for its current state. Other states are absent.',
+  },
+  Backlog: {
+    ...{ unit: 'Count', type: 'gauge', ...ofEndpoint },
+    help: 'Number of events that a sink has not reached yet, in the logs of at most 200 accounts.',
+  },
+} as const satisfies Record<string, Metric>;
+
+/** A CloudWatch metric by its name. */
+export type MetricName = keyof typeof METRICS;
+
+/** A metric of a self-hosted Jobwire by its name. */
+export type AnyMetricName = MetricName | keyof typeof SELF_HOSTED_METRICS;
+
+/** Returns the value of the dimension `cell`. */
+export function cellName(cell: { readonly stage: string; readonly region: string }): string {
+  return `${cell.stage}-${cell.region}`;
+}
+
+/** Values of metrics, in the unit of the catalogue. */
+export type Values = { readonly [K in AnyMetricName]?: number };
+
+/** Returns the values of a poll. `lagMs`: delay of its start after the due time. Without `UpstreamErrors`, which has kinds. */
+export function measurePoll(report: PollReport, { lagMs }: { readonly lagMs: number }): Values {
+  const { outcome, outage, accountEvents, upstreamErrors } = report;
+  if (outcome === 'skipped') return {};
+  const failed = outcome === 'failed';
+  const counts = outcome !== 'fenced' && !(failed && outage);
+  return {
+    ...(outage ? {} : { PollLag: lagMs }),
+    ...(counts ? { Polls: 1, PollsIncomplete: outcome === 'complete' ? 0 : 1 } : {}),
+    PollDuration: report.ms,
+    ...countPositive({
+      PollsPartial: outcome === 'partial' ? 1 : 0,
+      PollsFailed: failed ? 1 : 0,
+      ChangedJobs: report.changedJobs,
+      UnresolvedDepartures: report.unresolved ?? 0,
+      EventsCommitted: report.events,
+      TokenRefusals: (upstreamErrors.unauthorized ?? 0) + (upstreamErrors.credentials_rejected ?? 0),
+      CredentialsRejected: accountEvents.includes('account.credentials_rejected') ? 1 : 0,
+      IdentityMismatches: accountEvents.includes('account.identity_mismatch') ? 1 : 0,
+      AccountsQuarantined: accountEvents.includes('account.quarantined') ? 1 : 0,
+    }),
+  };
+}
+
+/** Returns the values of a drain. */
+export function measureDrain(report: DrainReport): Values {
+  return countPositive({
+    Deliveries: report.delivered,
+    DeliveryFailures: report.failed - report.rejected,
+    DeliveryRejections: report.rejected,
+    EventsParked: report.parked,
+    EventsDead: report.dead,
+    EventsLost: report.lost,
+    DeliveriesUnlogged: report.unlogged,
+    SinksDisabled: report.outcome === 'disabled' ? 1 : 0,
+  });
+}
+
+/** Returns the values of an attempt to deliver an event. */
+export function measureAttempt({ outcome, cause, lagMs, latencyMs }: Attempt): Values {
+  const counts = outcome === 'delivered' && (cause === 'live' || cause === 'parked');
+  return { DeliveryDuration: latencyMs, ...(counts ? { DeliveryLag: lagMs } : {}) };
+}
+
+/** Returns the values of a run of the sender. */
+export function measureSend({ sent, later, failed, suppressed, unknown, repeats }: SendReport): Values {
+  return countPositive({
+    MessagesSent: sent,
+    MessagesPutOff: later,
+    MessagesFailed: failed,
+    MessagesSuppressed: suppressed,
+    SmsUnknown: unknown,
+    MailsRepeated: repeats,
+  });
+}
+
+/** Returns the values of a request to the HTTP API. `route` is `null` if none matched, or without a valid key. */
+export function measureRequest({
+  route,
+  status,
+}: {
+  readonly route: string | null;
+  readonly status: number;
+}): Values {
+  // Before routing: a 429 of a route concerns streams that wait.
+  const unauthorized = status === 401 || (status === 429 && route === null);
+  return countPositive({ RequestsFailed: status >= 500 ? 1 : 0, KeysRefused: unauthorized ? 1 : 0 });
+}
+
+/** Returns the positive values: a value of 0 in CloudWatch costs as much as any other. */
+export function countPositive(values: Values): Values {
+  return Object.fromEntries(Object.entries(values).filter(([, value]) => value > 0));
+}
