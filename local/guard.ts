@@ -13,15 +13,17 @@ export interface Reach {
 
 const LOOPBACK = ['localhost', '127.0.0.1', '[::1]'];
 
+/** Returns whether a program that listens on this address accepts connections only from this machine. */
+export const isLoopback = (host: string): boolean => LOOPBACK.includes(host) || host === '::1';
+
 /**
  * Returns the error response to a request for another host, or to a request from another site's page that changes the demo's mailbox.
  * `undefined` if the request is allowed.
  */
 export function rejectForeign(request: Request, { host, publicUrl }: Reach): Response | undefined {
   const url = new URL(request.url);
-  const isLoopback = LOOPBACK.includes(host) || host === '::1';
   const names = publicUrl === undefined ? LOOPBACK : [...LOOPBACK, new URL(publicUrl).hostname];
-  if (isLoopback && !names.includes(url.hostname)) {
+  if (isLoopback(host) && !names.includes(url.hostname)) {
     return forbid(
       `The host ${url.hostname} is not served. Behind a proxy, set publicUrl in the configuration.`,
     );

@@ -1,6 +1,7 @@
 /** Options of a host. */
 import type { SNSClient, SNSClientConfig } from '@aws-sdk/client-sns';
 import type { Config } from '../shared/config.ts';
+import type { Attempt } from '../shared/delivery/delivery-log.ts';
 import type { DrainReport } from '../shared/delivery/drain-deps.ts';
 import type { SendReport } from '../shared/notifications/send-report.ts';
 import type { AccountRef } from '../shared/storage/schema.ts';
@@ -34,10 +35,15 @@ export interface HostOptions {
   readonly noticeGraceMs?: number;
   /** Called when an account's log grew. */
   readonly onGrowth?: (ref: AccountRef) => void;
-  readonly onPoll?: (report: PollReport) => void;
+  /** Called after the work of a tick for one region, without its polls and drains. */
+  readonly onTick?: (region: string) => void;
+  /** Called after a poll. `lagMs`: delay of its start after the due time. */
+  readonly onPoll?: (report: PollReport, late: { readonly lagMs: number }) => void;
   readonly onDrain?: (report: DrainReport) => void;
+  /** Called with each attempt to deliver an event, as soon as it ends. */
+  readonly onAttempt?: (attempt: Attempt) => void;
   /** Called after a run of the sender that had work. */
-  readonly onSend?: (report: SendReport) => void;
+  readonly onSend?: (report: SendReport, region: string) => void;
   /** Called at the start for each warning about the configuration. */
   readonly onWarning?: (message: string) => void;
   /** Called for a failure of a loop. The next tick retries. */

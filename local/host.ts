@@ -201,6 +201,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
         open: openPort,
         deliveries,
         linger,
+        ...(options.onAttempt ? { attempted: options.onAttempt } : {}),
       },
       region,
       sink,
@@ -231,7 +232,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
         };
         const report = await sendDue(deps, region, now() + SEND_MS);
         if (report.notices + report.sent + report.later + report.failed + report.suppressed > 0) {
-          options.onSend?.(report);
+          options.onSend?.(report, region);
         }
       } finally {
         sending.delete(region);
@@ -253,8 +254,9 @@ export async function startHost(options: HostOptions): Promise<Host> {
           polls(async () => {
             if (stopping) return;
             const deps = { table, log, settings, now, newId: randomUUID, connect, syncApiUser: syncOwnUser };
+            const lagMs = Math.max(0, now() - ref.dueAt);
             const report = await pollAccount(deps, ref, now() + POLL_MS);
-            options.onPoll?.(report);
+            options.onPoll?.(report, { lagMs });
           }),
         );
       }
@@ -274,6 +276,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
           workOffDeletions(accounts, region, now() + DELETE_MS).finally(() => deleting.delete(region)),
         );
       }
+      options.onTick?.(region);
     }
   }
   /** Regions in which the remains of deleted accounts are being deleted. */

@@ -26,6 +26,7 @@ import { type Demo, startDemo } from './demo.ts';
 import { addDemoRecipients } from './demo-customers.ts';
 import { getClientAddress, rejectForeign } from './guard.ts';
 import { startHost } from './host.ts';
+import { createMetricsApp, createRecorder } from './metrics.ts';
 import { type EmbeddedFauxqs, QueuesError, startFauxqs } from './queues.ts';
 import { openTables } from './tables.ts';
 import { count, createTerminal, quote } from './terminal.ts';
@@ -66,12 +67,17 @@ async function main(): Promise<void> {
   cleanups.push(() => dataDir.release());
 
   // The port is bound first, so that nothing starts if it is taken.
-  let handle: ((request: Request, env: HttpBindings) => Response | Promise<Response>) | undefined;
-  const server = createAdaptorServer({
-    fetch: (request, env) =>
-      handle?.(request, env as HttpBindings) ?? new Response('Starting\n', { status: 503 }),
-  }) as Server;
+  let handle: Handler | undefined;
+  const server = createServer((request, env) => handle?.(request, env));
   const url = await listen(server, port, host);
+  let handleMetrics: Handler | undefined;
+  const metricsUrl =
+    file?.metrics &&
+    (await listen(
+      createServer((request, env) => handleMetrics?.(request, env)),
+      file.metrics.port,
+      file.metrics.host,
+    ));
 
   const [tables, queues] = await Promise.all([
     openTables({
@@ -96,10 +102,17 @@ async function main(): Promise<void> {
   if (!config) return;
   const apiKey = config.apiKey ?? dataDir.apiKey();
   const topicArns: Record<string, string> = {};
-  for (const region of Object.keys(config.regions)) {
+  const regions = Object.keys(config.regions);
+  for (const region of regions) {
     topicArns[region] = await queues.ensureTopic(`jobwire-${region}-events.fifo`);
   }
 
+  const recorder =
+    config.metrics && createRecorder({ regions, notifications: config.notifications !== undefined });
+  /** Prints a report with `--verbose`. */
+  const print = (report: object): void => {
+    if (args.verbose) terminal.line(terminal.dim(JSON.stringify(report)));
+  };
   const printer = createPrinter();
   const running = await startHost({
     config,
@@ -116,23 +129,30 @@ async function main(): Promise<void> {
     onFault: (what, cause) => {
       if (!ending) console.error(`Could not ${what}: ${cause instanceof Error ? cause.message : cause}`);
     },
-    ...(args.verbose
-      ? {
-          onPoll: (report) => terminal.line(terminal.dim(JSON.stringify({ poll: report }))),
-          onDrain: (report) => terminal.line(terminal.dim(JSON.stringify({ drain: report }))),
-          onSend: (report) => terminal.line(terminal.dim(JSON.stringify({ send: report }))),
-        }
-      : {}),
+    ...recorder,
+    onPoll(report, late) {
+      recorder?.onPoll(report, late);
+      print({ poll: report });
+    },
+    onDrain(report) {
+      recorder?.onDrain(report);
+      print({ drain: report });
+    },
+    onSend(report, region) {
+      recorder?.onSend(report, region);
+      print({ send: report });
+    },
   });
   cleanups.push(() => running.stop(SHUTDOWN_MS));
+  const keyring = createKeyring({ table, now: Date.now, bootstrap: apiKey });
   const api = createApi({
     table,
     log: running.log,
-    regions: Object.keys(config.regions),
+    regions,
     corsOrigins: config.corsOrigins,
     readFile: readApiFile,
     schemaBaseUrl: config.publicUrl ?? url,
-    keyring: createKeyring({ table, now: Date.now, bootstrap: apiKey }),
+    keyring,
     deliveries: running.deliveries,
     notifications: {
       history,
@@ -152,9 +172,10 @@ async function main(): Promise<void> {
       const why = cause instanceof Error ? cause.message : cause;
       if (!ending) console.error(`${route ?? 'A request'} failed (request ${requestId}): ${why}`);
     },
-    ...(args.verbose
-      ? { onAnswer: (request, answer) => terminal.line(terminal.dim(JSON.stringify({ request, ...answer }))) }
-      : {}),
+    onAnswer(request, answer) {
+      recorder?.onAnswer(request, answer);
+      print({ request, ...answer });
+    },
     growth: running.growth,
     // In memory, because only this process holds its connections. So a killed process leaves no slot occupied.
     slots: createSlots({
@@ -166,6 +187,17 @@ async function main(): Promise<void> {
       random: Math.random,
     }),
   });
+  if (recorder && config.metrics) {
+    const metrics = createMetricsApp({
+      ...{ recorder, table, log: running.log, keyring, host: config.metrics.host, now: Date.now },
+      onError: (cause) => {
+        if (!ending)
+          console.error(`The metrics were not read: ${cause instanceof Error ? cause.message : cause}`);
+      },
+    });
+    handleMetrics = (request, { incoming }) =>
+      metrics.fetch(request, { clientAddress: getClientAddress(incoming) });
+  }
   const dashboard = createDashboard();
   const reach = { host, publicUrl: config.publicUrl };
   handle = (request, { incoming }) => {
@@ -186,13 +218,14 @@ async function main(): Promise<void> {
     config,
     demo,
     url,
+    metricsUrl,
     where,
     queues: queues.endpoint,
     dataDir,
   });
   const accounts = config.accounts.map(({ region, id }) => ({ region, account: id }));
   await Promise.all([
-    printer.follow(running.log, table, Object.keys(config.regions), demo ? 'beginning' : 'now'),
+    printer.follow(running.log, table, regions, demo ? 'beginning' : 'now'),
     ...(demo ? [addDemoRecipients(running.accounts, accounts)] : []),
   ]);
 }
@@ -249,6 +282,16 @@ function readConfig(path: string): Config {
   }
 }
 
+type Handler = (request: Request, env: HttpBindings) => Response | Promise<Response>;
+
+/** Creates a server that responds with 503 while the handler returns `undefined`. */
+function createServer(handler: (...asked: Parameters<Handler>) => ReturnType<Handler> | undefined): Server {
+  return createAdaptorServer({
+    fetch: (request, env) =>
+      handler(request, env as HttpBindings) ?? new Response('Starting\n', { status: 503 }),
+  }) as Server;
+}
+
 async function listen(server: Server, port: number, host: string): Promise<string> {
   await new Promise<void>((resolve, reject) => {
     server.once('error', (cause: NodeJS.ErrnoException) =>
@@ -287,6 +330,7 @@ function printSummary(facts: {
   config: Config;
   demo: Demo | undefined;
   url: string;
+  metricsUrl: string | undefined;
   where: string;
   queues: string;
   dataDir: DataDir;
@@ -308,6 +352,7 @@ function printSummary(facts: {
   if (demo) row('Mailbox', `${url}/mailbox (e-mails and SMS to customers)`);
   row('HTTP API', url);
   row('API reference', `${url}/docs`);
+  if (facts.metricsUrl) row('Metrics', `${facts.metricsUrl}/metrics`);
   if (demo) {
     row('Control panel', `${demo.sandboxAdminUrl} (change jobs, inject faults)`);
     row('Ordering API', `${demo.sandboxUrl} (sandbox with simulated jobs)`);

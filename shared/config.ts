@@ -44,6 +44,9 @@ const publicUrl = httpUrl
 const withDefault = <T extends z.ZodType>(field: T, fallback: string) =>
   field.optional().describe(`${field.description} Default: ${fallback}.`);
 
+const LISTEN_RULE = 'must be a port number from 0 to 65535';
+const listenPort = z.int(LISTEN_RULE).min(0, LISTEN_RULE).max(65_535, LISTEN_RULE);
+
 const PORT_RULE = 'must be a port number from 1 to 65535';
 
 const FROM_RULE = 'the e-mail address that mails come from, such as orders@example.com';
@@ -147,10 +150,7 @@ export const configSchema = z
       .string('must be the URL or path of a JSON Schema')
       .optional()
       .describe('URL or path of the JSON Schema, for editors. Jobwire does not read it. Default: none.'),
-    port: z
-      .int('must be a port number from 0 to 65535')
-      .min(0, 'must be a port number from 0 to 65535')
-      .max(65_535, 'must be a port number from 0 to 65535')
+    port: listenPort
       .default(4000)
       .describe(
         'Port of the HTTP API and the dashboard. `0`: any free port. The option `--port` overrides it.',
@@ -172,6 +172,20 @@ export const configSchema = z
       .optional()
       .describe(
         'Public base URL of the HTTP API, without `?` and `#`. Links in e-mails and schema URLs of events begin with it. Mail programs offer one-click unsubscribe only for `https`. Required with `notifications`. Default: the address it listens on.',
+      ),
+    metrics: z
+      .strictObject({
+        port: listenPort.describe('Port of `GET /metrics`. `0`: any free port.').meta({ examples: [9400] }),
+        host: text('a host name or address to listen on')
+          .default('127.0.0.1')
+          .describe(
+            'Host name or address to listen on. By default, only programs on this machine can connect, and they need no API key. With an address that is not loopback, each request requires an API key for all accounts.',
+          )
+          .meta({ examples: ['0.0.0.0'] }),
+      })
+      .optional()
+      .describe(
+        'Serves metrics in the formats of Prometheus and OpenMetrics, on a port of their own ([metrics](self-hosting.md#metrics)). Default: off.',
       ),
     notifications: notifications
       .optional()

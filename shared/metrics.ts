@@ -24,6 +24,8 @@ export interface Metric {
   readonly labels?: readonly Label[];
   /** Only with customer notifications. */
   readonly part?: 'notifications';
+  /** Set if a self-hosted Jobwire cannot observe it. */
+  readonly only?: 'aws';
 }
 
 /** A label of a Prometheus metric. */
@@ -37,8 +39,6 @@ interface CloudWatchMetric extends Metric {
   readonly emitted: 'each' | 'active' | 'rare';
   /** Whether the kind of a fault is a dimension besides the cell. */
   readonly kind?: true;
-  /** Set if a self-hosted Jobwire cannot observe it. */
-  readonly only?: 'aws';
 }
 
 const notifications = { part: 'notifications' } as const;
@@ -237,6 +237,33 @@ export const SELF_HOSTED_METRICS = {
   },
 } as const satisfies Record<string, Metric>;
 
+/** Metrics of the process of a self-hosted Jobwire, by their Prometheus names. Most names are those of other Node programs. */
+export const PROCESS_METRICS = {
+  process_cpu_seconds: { type: 'counter', unit: 'seconds', help: 'CPU time of the process, all threads.' },
+  process_resident_memory_bytes: { type: 'gauge', unit: 'bytes', help: 'Resident memory of the process.' },
+  process_start_time_seconds: {
+    type: 'gauge',
+    unit: 'seconds',
+    help: 'Start time of the process (Unix time).',
+  },
+  nodejs_heap_size_used_bytes: { type: 'gauge', unit: 'bytes', help: 'Used heap of the main thread.' },
+  nodejs_eventloop_active_seconds: {
+    type: 'counter',
+    unit: 'seconds',
+    help: 'Time in which the event loop was not idle. Its rate is the utilization, 0 to 1.',
+  },
+  nodejs_eventloop_lag_p99_seconds: {
+    type: 'gauge',
+    unit: 'seconds',
+    help: '99th percentile of the delay of the event loop since the previous scrape.',
+  },
+  nodejs_eventloop_lag_max_seconds: {
+    type: 'gauge',
+    unit: 'seconds',
+    help: 'Maximum delay of the event loop since the previous scrape.',
+  },
+} as const;
+
 /** A CloudWatch metric by its name. */
 export type MetricName = keyof typeof METRICS;
 
@@ -246,6 +273,16 @@ export type AnyMetricName = MetricName | keyof typeof SELF_HOSTED_METRICS;
 /** Returns the value of the dimension `cell`. */
 export function cellName(cell: { readonly stage: string; readonly region: string }): string {
   return `${cell.stage}-${cell.region}`;
+}
+
+/**
+ * Returns the Prometheus name of a metric: `PollLag` is `jobwire_poll_lag_seconds`. Samples of counters have the suffix `_total`, those of
+ * histograms `_bucket`, `_sum` and `_count`.
+ */
+export function toPrometheusName(name: AnyMetricName): string {
+  const { unit }: Metric = { ...METRICS, ...SELF_HOSTED_METRICS }[name];
+  const words = `${NAMESPACE}${name}`.replace(/(?<=[a-z])[A-Z]/g, '_$&').toLowerCase();
+  return unit === 'Count' ? words : `${words}_seconds`;
 }
 
 /** Values of metrics, in the unit of the catalogue. */

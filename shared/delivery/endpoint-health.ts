@@ -36,12 +36,28 @@ export async function readEndpointHealth(
   const item = await table.get(keys.sink(region, id));
   if (!item) return undefined;
   const sink = toSink(item);
-  const [cursors, parked, dead, statistics] = await Promise.all([
-    table.query({ pk: cursorPk(region, id), limit: MAX_CURSORS }),
+  const [backlog, parked, dead, statistics] = await Promise.all([
+    readBacklog({ table, log }, sink),
     table.query({ pk: parkedPk(region, id), limit: MAX_PARKED_READ }),
     table.query({ pk: deadPk(region, id), limit: MAX_DEAD }),
     readDeliveryHealth(deliveries, sink, now()),
   ]);
+  return {
+    ...toHealthState(sink, now()),
+    parked: { count: parked.length, oldestAt: minimum(parked.map(({ parkedAt }) => Number(parkedAt))) },
+    dead: dead.length,
+    backlog,
+    statistics,
+  };
+}
+
+/** Returns the events that a sink has not reached yet. The number of reads is bounded, for any number of accounts. */
+export async function readBacklog(
+  { table, log }: { readonly table: Table; readonly log: EventLog },
+  sink: Sink,
+): Promise<EndpointHealth['backlog']> {
+  const { region, id } = sink;
+  const cursors = await table.query({ pk: cursorPk(region, id), limit: MAX_CURSORS });
   // Due cursors first: the others are at the head, unless a wake-up is in progress. Replays are not part of
   // the backlog.
   const live = cursors.filter(({ sk }) => !sk.includes('#') && follows(sink, sk)).sort(byDue);
@@ -63,24 +79,18 @@ export async function readEndpointHealth(
     oldestAfter(log, region, account, position),
   );
   return {
-    ...toHealthState(sink, now()),
-    parked: { count: parked.length, oldestAt: minimum(parked.map(({ parkedAt }) => Number(parkedAt))) },
-    dead: dead.length,
-    backlog: {
-      events: behind.reduce((sum, { events }) => sum + events, 0),
-      oldestAt: minimum(oldest.filter((time) => time !== undefined)),
-      accounts: behind
-        .map(({ account, events }) => ({ account, events }))
-        .sort((a, b) => b.events - a.events)
-        .slice(0, LISTED_ACCOUNTS),
-      complete: cursors.length < MAX_CURSORS && live.length <= MAX_HEADS,
-    },
-    statistics,
+    events: behind.reduce((sum, { events }) => sum + events, 0),
+    oldestAt: minimum(oldest.filter((time) => time !== undefined)),
+    accounts: behind
+      .map(({ account, events }) => ({ account, events }))
+      .sort((a, b) => b.events - a.events)
+      .slice(0, LISTED_ACCOUNTS),
+    complete: cursors.length < MAX_CURSORS && live.length <= MAX_HEADS,
   };
 }
 
 /** Returns the state from the endpoint's item. Pure. */
-function toHealthState(
+export function toHealthState(
   { paused, health }: Sink,
   now: number,
 ): Omit<EndpointHealth, 'parked' | 'dead' | 'backlog' | 'statistics'> {
