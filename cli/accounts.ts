@@ -1,9 +1,30 @@
 /** `jobwire accounts …` */
-import type { AccountUpdate, EventSettings, ListedAccount, TestReport } from '../client/index.ts';
-import { type Context, command, type Flags, type FlagValues, UsageError } from './command.ts';
-import { parseChoice, parseInteger, readSecret, withId } from './input.ts';
+import type {
+  Account,
+  AccountUpdate,
+  Client,
+  EventSettings,
+  ListedAccount,
+  TestReport,
+} from '../client/index.ts';
+import { inputs } from '../client/inputs.ts';
+import { DAYS, printOpenJobs, printStatistics, toDays } from './catalogue.ts';
+import {
+  type Context,
+  command,
+  type Flags,
+  type FlagValues,
+  limitFlag,
+  parseRange,
+  type Range,
+  UsageError,
+} from './command.ts';
+import { CLIENT_SECRET, readSecret, withId } from './input.ts';
 import { clean, count } from './output.ts';
 
+const POLL_STYLE = { complete: 'green', partial: 'yellow', failed: 'red' } as const;
+const DUE_SOON = inputs['EventSettingsUpdate.dueSoonHours'];
+const STALLED = inputs['EventSettingsUpdate.stalledAfterWorkingDays'];
 const STATE_STYLE: Record<string, 'green' | 'red' | 'yellow' | undefined> = {
   tracking: 'green',
   failing: 'red',
@@ -17,11 +38,6 @@ function getState({ paused, status }: ListedAccount): string {
   return paused ? 'paused' : (status?.state ?? 'registered');
 }
 
-/** Options that name the location of a client secret. */
-export const CLIENT_SECRET = {
-  'client-secret-file': { value: 'FILE', about: 'File that contains the client secret' },
-  'client-secret-env': { value: 'NAME', about: 'Environment variable that contains the client secret' },
-} as const satisfies Flags;
 const CREDENTIALS = {
   'client-id': {
     value: 'ID',
@@ -60,6 +76,7 @@ export const accounts = {
       'poll-interval': {
         value: 'SECONDS',
         about: 'Time between polls. Default: 120',
+        range: inputs['NewAccount.pollIntervalSeconds'],
         field: 'pollIntervalSeconds',
       },
       paused: { about: 'Add the account paused. Polling starts when it is resumed' },
@@ -67,8 +84,7 @@ export const accounts = {
     },
     example: 'accounts add acme --region us --client-id acme-api < secret.txt',
     async run(context, [id], flags) {
-      const interval = flags['poll-interval'];
-      const pollIntervalSeconds = interval && parseInteger('poll-interval', interval, 1, 86_400);
+      const pollIntervalSeconds = flags['poll-interval'];
       const api = context.api();
       const credentials = await readCredentials(context, flags);
       const region = flags.region === undefined ? {} : { region: flags.region };
@@ -107,14 +123,13 @@ export const accounts = {
     args: [],
     flags: {
       region: { value: 'REGION', about: 'Only accounts of this region' },
-      limit: { value: 'N', about: 'Maximum number of accounts. Default: 1000' },
+      limit: limitFlag('accounts', 1000),
     },
     example: 'accounts list --region us',
     async run({ api, out }, _args, flags) {
-      const max = parseInteger('limit', flags.limit ?? '1000', 1, 1_000_000);
       const params = { query: { region: flags.region, include: 'status' } } as const;
       return out.list(
-        (onMore) => api().list('/v1/accounts', 'accounts', { params, max, onMore }),
+        (onMore) => api().list('/v1/accounts', 'accounts', { params, max: flags.limit, onMore }),
         [
           { name: 'ACCOUNT', value: ({ id }) => id, long: true },
           { name: 'REGION', value: ({ region }) => region },
@@ -169,6 +184,50 @@ export const accounts = {
     },
   }),
 
+  'accounts polls': command({
+    about: 'Lists the recent polls of an account with their results, newest first.',
+    args: ['ID'],
+    flags: { limit: limitFlag('polls', 20) },
+    example: 'accounts polls acme',
+    async run({ api, out }, [id], { limit: max }) {
+      return out.list(
+        (onMore) => api().list('/v1/accounts/{id}/polls', 'polls', { ...withId(id), max, onMore }),
+        [
+          { name: 'STARTED', value: ({ startedAt }) => out.when(startedAt) },
+          { name: 'MS', value: ({ ms }) => ms, right: true },
+          { name: 'OUTCOME', value: ({ outcome }) => outcome, style: ({ outcome }) => POLL_STYLE[outcome] },
+          { name: 'REQUESTS', value: ({ requests }) => requests, right: true },
+          { name: 'EVENTS', value: ({ events }) => events, right: true },
+          { name: 'PROBLEM', value: ({ problem }) => problem, long: true },
+        ],
+        'There are no polls yet.',
+      );
+    },
+  }),
+
+  'accounts statistics': command({
+    about: 'Shows the daily statistics of an account: jobs created, dispatched, late and cancelled.',
+    args: ['ID'],
+    flags: DAYS,
+    example: 'accounts statistics acme --from 2026-03-02 --to 2026-03-08',
+    async run({ api, out }, [id], flags) {
+      const params = { path: { id }, query: toDays(flags) };
+      const statistics = await api().get('/v1/accounts/{id}/rollups', { params });
+      out.document(statistics, () => printStatistics(out, statistics));
+    },
+  }),
+
+  'accounts open-jobs': command({
+    about: 'Shows the number of open jobs of an account by status.',
+    args: ['ID'],
+    flags: {},
+    example: 'accounts open-jobs acme',
+    async run({ api, out }, [id]) {
+      const counts = await api().get('/v1/accounts/{id}/open-jobs', withId(id));
+      out.document(counts, () => printOpenJobs(out, counts));
+    },
+  }),
+
   'accounts update': command({
     about: 'Changes the poll interval and the event settings of an account. Other settings are kept.',
     more: 'The value off disables an event. A list of statuses replaces the former one; the value none empties it.',
@@ -177,16 +236,17 @@ export const accounts = {
       'poll-interval': {
         value: 'SECONDS',
         about: 'Time between polls',
+        range: inputs['AccountUpdate.pollIntervalSeconds'],
         field: 'pollIntervalSeconds',
       },
       'due-soon': {
         value: 'HOURS|off',
-        about: 'Lead time of job.due_soon',
+        about: `Lead time of job.due_soon, 1 to ${DUE_SOON.most} hours`,
         field: 'events.dueSoonHours',
       },
       'stalled-after': {
         value: 'DAYS|off',
-        about: 'Working days in one status until job.stalled',
+        about: `Working days in one status until job.stalled, 1 to ${STALLED.most}`,
         field: 'events.stalledAfterWorkingDays',
       },
       'stalled-status': {
@@ -201,14 +261,19 @@ export const accounts = {
         many: true,
         field: 'events.attentionStatuses',
       },
-      payments: { value: 'on|off', about: 'Emit events about payments', field: 'events.payments' },
+      payments: {
+        value: 'on|off',
+        about: 'Emit events about payments',
+        choices: ['on', 'off'],
+        field: 'events.payments',
+      },
     },
     example: 'accounts update acme --due-soon 48 --attention-status Returned',
     async run({ api, out }, [id], flags) {
       const interval = flags['poll-interval'];
       const events = parseEventSettings(flags);
       const body: AccountUpdate = {
-        ...(interval ? { pollIntervalSeconds: parseInteger('poll-interval', interval, 1, 86_400) } : {}),
+        ...(interval ? { pollIntervalSeconds: interval } : {}),
         ...(Object.keys(events).length > 0 ? { events } : {}),
       };
       if (Object.keys(body).length === 0) {
@@ -236,11 +301,13 @@ export const accounts = {
     'pause',
     'Stops polling an account. Its log and jobs are kept.',
     'is paused',
+    (client, at) => client.post('/v1/accounts/{id}/pause', at),
   ),
   'accounts resume': createStateCommand(
     'resume',
     'Resumes polling of a paused account immediately.',
     'is resumed',
+    (client, at) => client.post('/v1/accounts/{id}/resume', at),
   ),
 
   'accounts rotate': command({
@@ -287,14 +354,14 @@ export const accounts = {
       'upstream-id': {
         value: 'N',
         about: 'After an identity mismatch: the new id of the account in the ordering API',
+        range: { least: 1, most: 999_999_999_999 },
         field: 'upstreamId',
       },
     },
     example: 'accounts confirm acme --upstream-id 4711',
     async run({ api, out }, [id], flags) {
       const given = flags['upstream-id'];
-      const body =
-        given === undefined ? {} : { upstreamId: parseInteger('upstream-id', given, 1, 999_999_999_999) };
+      const body = given === undefined ? {} : { upstreamId: given };
       const answer = await api().post('/v1/accounts/{id}/confirm', { ...withId(id), body });
       out.document(answer, () => {
         const cause = answer.confirmed === 'identity_mismatch' ? 'identity mismatch' : 'quarantine';
@@ -304,14 +371,19 @@ export const accounts = {
   }),
 };
 
-function createStateCommand(verb: 'pause' | 'resume', about: string, done: string) {
+function createStateCommand(
+  verb: string,
+  about: string,
+  done: string,
+  change: (client: Client, at: ReturnType<typeof withId>) => Promise<Account>,
+) {
   return command({
     about,
     args: ['ID'],
     flags: {},
     example: `accounts ${verb} acme`,
     async run({ api, out }, [id]) {
-      const account = await api().post(`/v1/accounts/{id}/${verb}`, withId(id));
+      const account = await change(api(), withId(id));
       out.document(account, () => out.line(`${clean(id)} ${done}.`));
     },
   });
@@ -323,27 +395,25 @@ function parseEventSettings(
     'stalled-after': string | undefined;
     'stalled-status': readonly string[];
     'attention-status': readonly string[];
-    payments: string | undefined;
+    payments: 'on' | 'off' | undefined;
   }>,
 ): Partial<EventSettings> {
-  const limit = (flag: string, text: string, most: number) =>
-    text === 'off' ? null : parseInteger(flag, text, 1, most);
+  const limit = (flag: string, text: string, range: Range) =>
+    text === 'off' ? null : parseRange(flag, text, range);
   const { 'due-soon': dueSoon, 'stalled-after': stalled, payments } = flags;
   const byStatus = parseStatuses(flags['stalled-status']);
   const attentionStatuses = parseStatuses(flags['attention-status']);
   const stalledByStatus = byStatus?.map((text): [string, number | null] => {
     const at = text.lastIndexOf('=');
     if (at < 1) throw new UsageError('--stalled-status must be NAME=DAYS or NAME=off.');
-    return [text.slice(0, at), limit('stalled-status', text.slice(at + 1), 250)];
+    return [text.slice(0, at), limit('stalled-status', text.slice(at + 1), STALLED)];
   });
   return {
-    ...(dueSoon === undefined ? {} : { dueSoonHours: limit('due-soon', dueSoon, 1_440) }),
-    ...(stalled === undefined ? {} : { stalledAfterWorkingDays: limit('stalled-after', stalled, 250) }),
+    ...(dueSoon === undefined ? {} : { dueSoonHours: limit('due-soon', dueSoon, DUE_SOON) }),
+    ...(stalled === undefined ? {} : { stalledAfterWorkingDays: limit('stalled-after', stalled, STALLED) }),
     ...(stalledByStatus ? { stalledByStatus: Object.fromEntries(stalledByStatus) } : {}),
     ...(attentionStatuses ? { attentionStatuses: [...attentionStatuses] } : {}),
-    ...(payments === undefined
-      ? {}
-      : { payments: parseChoice('payments', payments, ['on', 'off']) === 'on' }),
+    ...(payments === undefined ? {} : { payments: payments === 'on' }),
   };
 }
 

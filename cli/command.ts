@@ -14,6 +14,19 @@ export interface Flag {
   readonly required?: true;
   /** Name of the API's field, if different. */
   readonly field?: string;
+  /** Accepted values. A repeatable option also accepts a comma-separated list of them. */
+  readonly choices?: readonly string[];
+  /** Bounds of an integer. */
+  readonly range?: Range;
+  /** Value if the option is absent. */
+  readonly default?: string | number;
+  /** Values for shell completion, if others are accepted too. */
+  readonly suggestions?: readonly string[];
+}
+/** Bounds of a number, inclusive. */
+export interface Range {
+  readonly least: number;
+  readonly most: number;
 }
 export type Flags = Readonly<Record<string, Flag>>;
 
@@ -21,12 +34,17 @@ export type Flags = Readonly<Record<string, Flag>>;
 export type FlagValues<F extends Flags> = {
   readonly [N in keyof F]: F[N] extends { value: string }
     ? F[N] extends { many: true }
-      ? readonly string[]
-      : F[N] extends { required: true }
-        ? string
-        : string | undefined
+      ? readonly FlagValue<F[N]>[]
+      : F[N] extends { required: true } | { default: string | number }
+        ? FlagValue<F[N]>
+        : FlagValue<F[N]> | undefined
     : boolean;
 };
+type FlagValue<F extends Flag> = F extends { range: Range }
+  ? number
+  : F extends { choices: readonly (infer C)[] }
+    ? C
+    : string;
 /** Arguments of a command by position. A name that ends in `?` is optional. */
 type ArgValues<A extends readonly string[]> = {
   readonly [N in keyof A]: A[N] extends `${string}?` ? string | undefined : string;
@@ -54,6 +72,10 @@ export interface Command {
   /** Details for its help. */
   readonly more?: string;
   readonly args: readonly string[];
+  /** Accepted values of arguments, by name. */
+  readonly choices?: Readonly<Record<string, readonly string[]>>;
+  /** Values of arguments for shell completion, if others are accepted too. */
+  readonly suggestions?: Readonly<Record<string, readonly string[]>>;
   readonly flags: Flags;
   /** The rest of the command line after `jobwire`. */
   readonly example: string;
@@ -96,6 +118,10 @@ export const API_FLAGS = {
     value: 'FILE',
     about:
       'File that contains the API key. Default: JOBWIRE_API_KEY. Keys are not accepted as arguments, because process lists show arguments',
+  },
+  profile: {
+    value: 'NAME',
+    about: 'Profile with the base URL and the API key (see jobwire profiles). Default: JOBWIRE_PROFILE',
   },
 } as const satisfies Flags;
 
@@ -206,16 +232,55 @@ function parseValues(name: string, chosen: Command, argv: string[]) {
   if (extra !== undefined) {
     throw new UsageError(`Unexpected argument "${extra.slice(0, 60)}". Usage: ${usage(name, chosen)}`);
   }
-  for (const [flag, { required, value, many }] of Object.entries(flags)) {
+  chosen.args.forEach((arg, at) => {
+    const choices = chosen.choices?.[arg.replace(/\?$/, '')];
+    const text = positionals[at];
+    if (choices && text !== undefined) checkChoice(arg.replace(/\?$/, ''), text, choices);
+  });
+  for (const [flag, { required, value, many, range, choices, default: fallback }] of Object.entries(flags)) {
     if (required && values[flag] === undefined) throw new UsageError(`--${flag} ${value} is missing.`);
     if (values[flag] === '') throw new UsageError(`--${flag} must not be empty.`);
-    values[flag] ??= many ? [] : value === undefined ? false : undefined;
+    if (choices) for (const text of splitValues(values[flag])) checkChoice(`--${flag}`, text, choices);
+    if (range && typeof values[flag] === 'string') values[flag] = parseRange(flag, values[flag], range);
+    values[flag] ??= many ? [] : value === undefined ? false : fallback;
   }
   return {
     args: positionals,
     flags: values as unknown as FlagValues<typeof COMMON_FLAGS & typeof API_FLAGS>,
   };
 }
+
+/** Splits comma-separated values of a repeatable option. Returns the value of another option unchanged. */
+const splitValues = (given: unknown): string[] =>
+  Array.isArray(given)
+    ? given
+        .flatMap((text: string) => text.split(',').map((part) => part.trim()))
+        .filter((part) => part !== '')
+    : typeof given === 'string'
+      ? [given]
+      : [];
+
+/** Throws a {@link UsageError} that suggests a similar choice if the text is none. `name`: of the option or argument. */
+function checkChoice(name: string, text: string, choices: readonly string[]): void {
+  if (choices.includes(text)) return;
+  throw new UsageError(`${name} must be one of ${choices.join(', ')}.${suggest(text, choices)}`);
+}
+
+/** Parses an integer. Throws {@link UsageError}. */
+export function parseRange(flag: string, text: string, { least, most }: Range): number {
+  const value = Number(text);
+  if (/^\d{1,12}$/.test(text) && value >= least && value <= most) return value;
+  throw new UsageError(`--${flag} must be an integer from ${least} to ${most}.`);
+}
+
+/** Returns the option that limits the number of entries of a list. */
+export const limitFlag = <const D extends number>(things: string, fallback: D) =>
+  ({
+    value: 'N',
+    about: `Maximum number of ${things}`,
+    range: { least: 1, most: 1_000_000 },
+    default: fallback,
+  }) as const;
 
 /** Returns all options of a command, its own first. */
 export function getFlags(chosen: Command): Flags {
@@ -242,7 +307,7 @@ function toOptionMessage(name: string, flags: Flags, cause: unknown): string {
 }
 
 /** Returns a suggestion with a leading space, or an empty string if no known name is similar. */
-function suggest(typed: string, known: readonly string[]): string {
+export function suggest(typed: string, known: readonly string[]): string {
   const similar = findSimilarName(typed, known);
   return similar === undefined ? '' : ` Did you mean ${similar}?`;
 }
@@ -308,7 +373,7 @@ export function helpText(commands: Commands, about: string | undefined, width: n
     ),
     '',
     ...wrap(
-      'Run jobwire help COMMAND for the options of a command and an example. Set the base URL of the API with --url or JOBWIRE_URL (default: http://127.0.0.1:4000), and the API key with JOBWIRE_API_KEY or --key-file.',
+      'Run jobwire help COMMAND for the options of a command and an example. Set the base URL of the API with --url or JOBWIRE_URL (default: http://127.0.0.1:4000), and the API key with JOBWIRE_API_KEY or --key-file. To store both, use jobwire profiles add.',
       width,
       0,
     ),
@@ -316,6 +381,16 @@ export function helpText(commands: Commands, about: string | undefined, width: n
     'Exit codes',
     ...rows(Object.entries(EXIT_CODES), width),
   ].join('\n');
+}
+
+/** Returns the description of an option with its accepted values and its default. */
+export function describeFlag({ about, choices, range, default: fallback }: Flag): string {
+  return [
+    about,
+    ...(choices ? [`Values: ${choices.join(', ')}`] : []),
+    ...(range ? [`${range.least} to ${range.most}`] : []),
+    ...(fallback === undefined ? [] : [`Default: ${fallback}`]),
+  ].join('. ');
 }
 
 /** Exit codes, for scripts. */
@@ -330,8 +405,10 @@ export const EXIT_CODES = {
   130: 'Interrupted with Ctrl-C.',
 } as const;
 
-function toFlagRow([flag, { value, about, many }]: [string, Flag]): [string, string] {
+function toFlagRow([flag, one]: [string, Flag]): [string, string] {
+  const { value, many } = one;
   const name = value === undefined ? `--${flag}` : `--${flag} ${value}`;
+  const about = describeFlag(one);
   return [flag === 'help' ? '-h, --help' : name, many ? `${about} (repeatable)` : about];
 }
 

@@ -5,18 +5,32 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
   ApiError,
+  type AttemptReport,
   type Client,
   type Delivery,
+  type DiscardedEvents,
   type Endpoint,
   type EndpointHealth,
+  type EndpointUpdate,
   type ListOptions,
   type NewEndpoint,
   type NewReplay,
+  type ParkedEventSelection,
   type Replay,
+  type RetriedEvents,
 } from '../client/index.ts';
-import { type Context, command, UsageError } from './command.ts';
-import { parseInteger, parseList, parsePairs, parseTime, readSecret, readSecretVariable } from './input.ts';
-import { type Column, clean } from './output.ts';
+import { eventTypes, inputs } from '../client/inputs.ts';
+import {
+  type Context,
+  command,
+  type Flags,
+  type FlagValues,
+  limitFlag,
+  type Range,
+  UsageError,
+} from './command.ts';
+import { parseList, parsePairs, parseTime, readSecret, readSecretVariable } from './input.ts';
+import { type Column, clean, count, type Output } from './output.ts';
 
 const WATCH_EVERY_MS = 1000;
 /** Above the number kept for one endpoint, and the maximum page size of the API. */
@@ -33,11 +47,71 @@ const REGION = {
   about: 'Region of the endpoint. Required if the id exists in several regions',
 } as const;
 
+/** Options that select events. */
+const FILTERS = {
+  accounts: { value: 'A,B', about: 'Only events of these accounts', many: true },
+  types: {
+    value: 'A,B',
+    about: 'Only events of these types. job.* matches all types that start with job.',
+    many: true,
+    suggestions: eventTypes,
+  },
+  origins: { value: 'A,B', about: 'Only events of jobs with these origins', many: true },
+  'order-group': {
+    value: 'NAME',
+    about: 'Only events of jobs of this order group',
+    many: true,
+    field: 'orderGroups',
+  },
+  'job-field': {
+    value: 'NAME=VALUE',
+    about: 'Only events of jobs with this value of a field, such as status=Shipped or mustDate=true',
+    many: true,
+    field: 'jobFields',
+  },
+} as const satisfies Flags;
+
+const RATE = inputs['NewEndpoint.ratePerSecond'];
+/** Options of the delivery of events. */
+const DELIVERY = {
+  concurrency: {
+    value: 'N',
+    about: `Maximum number of concurrent requests, ${formatRange(inputs['NewEndpoint.concurrency'])}. Default: 16`,
+  },
+  rate: {
+    value: 'N',
+    about: `Maximum number of requests per second, ${formatRange(RATE)}. Default: unlimited`,
+    field: 'ratePerSecond',
+  },
+  description: { value: 'TEXT', about: 'Description of the endpoint' },
+  'header-env': {
+    value: 'HEADER=NAME',
+    about: 'Header to add to each request, and the environment variable that contains its value',
+    many: true,
+    field: 'headers',
+  },
+} as const satisfies Flags;
+
+/** Options that name the location of a signing secret. */
+const SECRET = {
+  'secret-file': {
+    value: 'FILE',
+    about: 'File that contains the signing secret. Default: generated',
+    field: 'secret',
+  },
+  'secret-env': {
+    value: 'NAME',
+    about: 'Environment variable that contains the signing secret',
+    field: 'secret',
+  },
+} as const satisfies Flags;
+
 const STATE_STYLE = { active: 'green', paused: 'yellow', failing: 'red', disabled: 'red' } as const;
 
 export const endpoints = {
   'endpoints add': command({
     about: 'Adds a webhook endpoint. Its signing secret is shown only once.',
+    more: 'Without a filter, all events are delivered.',
     args: ['URL'],
     flags: {
       id: { value: 'ID', about: 'Id of the endpoint. Default: generated' },
@@ -45,84 +119,32 @@ export const endpoints = {
         value: 'REGION',
         about: 'Region of the endpoint. Optional if there is only one, or with --accounts',
       },
-      accounts: { value: 'A,B', about: 'Only events of these accounts. Default: all', many: true },
-      types: {
-        value: 'A,B',
-        about: 'Only events of these types. job.* matches all types that start with job. Default: all',
-        many: true,
-      },
-      origins: { value: 'A,B', about: 'Only events of jobs with these origins', many: true },
-      'order-group': {
-        value: 'NAME',
-        about: 'Only events of jobs of this order group',
-        many: true,
-        field: 'orderGroups',
-      },
+      ...FILTERS,
       start: {
         value: 'WHEN',
         about: 'First event to deliver: now, beginning, a duration such as 2h, or a timestamp. Default: now',
+        suggestions: ['now', 'beginning'],
       },
-      concurrency: { value: 'N', about: 'Maximum number of concurrent requests. Default: 16' },
-      rate: { value: 'N', about: 'Maximum number of requests per second', field: 'ratePerSecond' },
-      description: { value: 'TEXT', about: 'Description of the endpoint' },
-      'header-env': {
-        value: 'HEADER=NAME',
-        about: 'Header to add to each request, and the environment variable that contains its value',
-        many: true,
-      },
-      'secret-file': {
-        value: 'FILE',
-        about: 'File that contains the signing secret. Default: generated',
-        field: 'secret',
-      },
-      'secret-env': {
-        value: 'NAME',
-        about: 'Environment variable that contains the signing secret',
-        field: 'secret',
-      },
+      ...DELIVERY,
+      ...SECRET,
     },
     example: "endpoints add https://erp.example.com/jobs --types 'job.*' --accounts acme",
     async run(context, [url], flags) {
-      const { api, out, env } = context;
-      const own = flags['secret-file'] ?? flags['secret-env'];
-      const secret =
-        own === undefined
-          ? undefined
-          : await readSecret(context, 'The signing secret', {
-              flag: 'secret',
-              file: flags['secret-file'],
-              variable: flags['secret-env'],
-            });
-      const headers = Object.entries(parsePairs('header-env', flags['header-env']) ?? {}).map(
-        ([header, variable]) => [header, readSecretVariable('header-env', variable, env)],
-      );
-      const rate = flags.rate === undefined ? undefined : Number(flags.rate);
-      if (Number.isNaN(rate)) throw new UsageError('--rate must be a number.');
+      const { api, out } = context;
+      const secret = await readSigningSecret(context, flags);
       const body = {
         url,
         id: flags.id,
         region: flags.region,
-        accounts: parseList(flags.accounts),
-        types: parseList(flags.types),
-        origins: parseList(flags.origins),
-        orderGroups: flags['order-group'].length === 0 ? undefined : flags['order-group'],
+        ...(withoutNull(toSettings(context, flags)) as Partial<NewEndpoint>),
         start: flags.start === undefined ? undefined : parseStart(flags.start),
-        concurrency: flags.concurrency ? parseInteger('concurrency', flags.concurrency, 1, 64) : undefined,
-        ratePerSecond: rate,
-        description: flags.description,
-        headers: headers.length === 0 ? undefined : Object.fromEntries(headers),
         secret,
       };
       const created = await api().post('/v1/endpoints', { body });
       out.document(created, () => {
         const { endpoint } = created;
         out.line(`${clean(endpoint.id)} was added in ${clean(endpoint.region)}: ${clean(endpoint.url)}`);
-        if (secret === undefined) {
-          out.line();
-          out.line(`  ${out.paint('bold', clean(created.secret))}`);
-          out.line();
-          out.note('Store this signing secret now. It is not shown again.');
-        }
+        if (secret === undefined) printSecret(context, created.secret);
         printTruncation(context, created.truncatedAccounts);
         out.line(`To test it, run: jobwire endpoints ping ${clean(endpoint.id)}`);
       });
@@ -134,15 +156,14 @@ export const endpoints = {
     args: [],
     flags: {
       region: { value: 'REGION', about: 'Only endpoints of this region' },
-      limit: { value: 'N', about: 'Maximum number of endpoints. Default: 100' },
+      limit: limitFlag('endpoints', 100),
     },
     example: 'endpoints list',
     async run({ api, out }, _args, flags) {
-      const max = parseInteger('limit', flags.limit ?? '100', 1, 1_000_000);
-      const all = (names: readonly string[]) => (names.length > 0 ? names : 'all');
       type Listed = Endpoint & { readonly health: EndpointHealth | null };
       return out.list<Listed>(
-        (onMore) => withHealth(api(), { params: { query: { region: flags.region } }, max, onMore }),
+        (onMore) =>
+          withHealth(api(), { params: { query: { region: flags.region } }, max: flags.limit, onMore }),
         [
           { name: 'ENDPOINT', value: ({ id }) => id, long: true },
           { name: 'REGION', value: ({ region }) => region },
@@ -153,12 +174,105 @@ export const endpoints = {
           },
           { name: 'PARKED', value: ({ health }) => health?.parked.count, right: true },
           { name: 'URL', value: ({ url }) => url, long: true },
-          { name: 'ACCOUNTS', value: ({ accounts }) => all(accounts), long: true },
-          { name: 'TYPES', value: ({ types }) => all(types), long: true },
+          { name: 'ACCOUNTS', value: ({ accounts }) => formatFilter(accounts), long: true },
+          { name: 'TYPES', value: ({ types }) => formatFilter(types), long: true },
           { name: 'MANAGED BY', value: ({ managed }) => (managed ? 'API' : 'configuration') },
         ],
         'There are no endpoints.',
       );
+    },
+  }),
+
+  'endpoints show': command({
+    about: 'Shows the settings of an endpoint.',
+    args: ['ID'],
+    flags: { region: REGION },
+    example: 'endpoints show erp',
+    async run({ api, out }, [id], { region }) {
+      const endpoint = await api().get('/v1/endpoints/{id}', atEndpoint(id, region));
+      const { jobFields, headers, ratePerSecond } = endpoint;
+      const fields = Object.entries(jobFields).map(([name, value]) => `${name} = ${JSON.stringify(value)}`);
+      out.document(endpoint, () =>
+        out.fields([
+          ['Endpoint', clean(endpoint.id)],
+          ['Region', clean(endpoint.region)],
+          ['URL', clean(endpoint.url)],
+          ['Description', endpoint.description && clean(endpoint.description)],
+          ['State', out.paint(STATE_STYLE[endpoint.state], endpoint.state)],
+          ['Accounts', clean(formatFilter(endpoint.accounts))],
+          ['Types', clean(formatFilter(endpoint.types))],
+          ['Order groups', clean(formatFilter(endpoint.orderGroups))],
+          ['Origins', clean(formatFilter(endpoint.origins))],
+          ['Job fields', fields.length === 0 ? null : clean(fields.join(', '))],
+          ['Headers', headers.length === 0 ? null : `${clean(headers.join(', '))} (values are not readable)`],
+          ['Concurrency', endpoint.concurrency === null ? null : String(endpoint.concurrency)],
+          ['Rate', ratePerSecond === null ? null : `${ratePerSecond} requests per second`],
+          ['Managed by', endpoint.managed ? 'API' : 'configuration'],
+          ['Created', out.exactly(endpoint.createdAt)],
+          ['Changed', out.exactly(endpoint.changedAt)],
+        ]),
+      );
+    },
+  }),
+
+  'endpoints update': command({
+    about: 'Changes the settings of an endpoint. Other settings are kept.',
+    more: 'A list replaces the former one. The value all removes a filter. The value none removes the headers, the rate, the concurrency or the description.',
+    args: ['ID'],
+    flags: {
+      region: REGION,
+      'endpoint-url': { value: 'URL', about: 'URL to which requests are sent', field: 'url' },
+      ...FILTERS,
+      ...DELIVERY,
+      start: {
+        value: 'WHEN',
+        about:
+          'First event of added accounts: now, beginning, a duration such as 2h, or a timestamp. Default: now',
+        suggestions: ['now', 'beginning'],
+      },
+    },
+    example: 'endpoints update erp --types job.dispatched,job.tracking_added --rate none',
+    async run(context, [id], flags) {
+      const { api, out } = context;
+      const body: EndpointUpdate = {
+        ...toSettings(context, flags),
+        ...(flags['endpoint-url'] === undefined ? {} : { url: flags['endpoint-url'] }),
+        ...(flags.start === undefined ? {} : { start: parseStart(flags.start) }),
+      };
+      if (Object.keys(body).length === 0)
+        throw new UsageError("Nothing to change. Set at least one option, such as --types 'job.*'.");
+      const at = atEndpoint(id, flags.region);
+      const endpoint = await api().patch('/v1/endpoints/{id}', { ...at, body });
+      out.document(endpoint, () => out.line(`${clean(id)} was updated.`));
+    },
+  }),
+
+  'endpoints rotate-secret': command({
+    about: 'Replaces the signing secret of an endpoint. The new one is shown only once.',
+    more: 'Until the grace period ends, requests are signed with the new and the previous secrets, so that the receiver can change to the new one in the meantime.',
+    args: ['ID'],
+    flags: {
+      region: REGION,
+      grace: {
+        value: 'SECONDS',
+        about: 'Time for which the previous secrets stay valid. Default: 86400',
+        range: inputs['SecretRotation.gracePeriodSeconds'],
+        field: 'gracePeriodSeconds',
+      },
+      ...SECRET,
+    },
+    example: 'endpoints rotate-secret erp --grace 3600',
+    async run(context, [id], flags) {
+      const { api, out } = context;
+      const secret = await readSigningSecret(context, flags);
+      const body = { secret, gracePeriodSeconds: flags.grace };
+      const at = atEndpoint(id, flags.region);
+      const rotated = await api().post('/v1/endpoints/{id}/rotate-secret', { ...at, body });
+      out.document(rotated, () => {
+        out.line(`The signing secret of ${clean(id)} was replaced.`);
+        if (secret === undefined) printSecret(context, rotated.secret);
+        out.line(`The previous secrets expire at ${out.exactly(rotated.previousSecretsExpireAt)}.`);
+      });
     },
   }),
 
@@ -213,11 +327,10 @@ export const endpoints = {
     flags: {
       region: REGION,
       failed: { about: 'Only failed attempts' },
-      limit: { value: 'N', about: 'Maximum number of attempts. Default: 50' },
+      limit: limitFlag('attempts', 50),
     },
     example: 'endpoints deliveries erp --failed',
-    async run(context, [id], { region, failed, limit = '50' }) {
-      const max = parseInteger('limit', limit, 1, 100_000);
+    async run(context, [id], { region, failed, limit: max }) {
       const query = { region, outcome: failed ? ('failed' as const) : undefined };
       const params = { path: { id }, query };
       return context.out.list(
@@ -232,10 +345,9 @@ export const endpoints = {
   'endpoints parked': command({
     about: 'Lists parked events: the endpoint rejected them, or an earlier event of the same job.',
     args: ['ID'],
-    flags: { region: REGION, limit: { value: 'N', about: 'Maximum number of events. Default: 100' } },
+    flags: { region: REGION, limit: limitFlag('events', 100) },
     example: 'endpoints parked erp',
-    async run({ api, out }, [id], { region, limit = '100' }) {
-      const max = parseInteger('limit', limit, 1, 100_000);
+    async run({ api, out }, [id], { region, limit: max }) {
       return out.list(
         (onMore) =>
           api().list('/v1/endpoints/{id}/parked', 'parked', { ...atEndpoint(id, region), max, onMore }),
@@ -252,20 +364,57 @@ export const endpoints = {
     },
   }),
 
+  'endpoints retry': createParkedCommand({
+    about: 'Retries parked events of an endpoint now. Later events of the same job follow.',
+    verb: 'retry',
+    done: ({ retried }) => `${count(retried ?? 0, 'event')} will be sent now.`,
+    change: (client, init) => client.post('/v1/endpoints/{id}/parked/retry', init),
+  }),
+  'endpoints discard': createParkedCommand({
+    about: 'Discards parked events of an endpoint. Later events of the same job follow.',
+    verb: 'discard',
+    done: ({ discarded }) =>
+      `${count(discarded ?? 0, 'event')} discarded. To send one again, use endpoints resend.`,
+    change: (client, init) => client.post('/v1/endpoints/{id}/parked/discard', init),
+  }),
+
+  'endpoints dead': command({
+    about: 'Lists the events that an endpoint rejected on every attempt.',
+    args: ['ID'],
+    flags: { region: REGION, limit: limitFlag('events', 100) },
+    example: 'endpoints dead erp',
+    async run({ api, out }, [id], { region, limit: max }) {
+      return out.list(
+        (onMore) => api().list('/v1/endpoints/{id}/dead', 'dead', { ...atEndpoint(id, region), max, onMore }),
+        [
+          { name: 'DIED', value: ({ diedAt }) => out.when(diedAt) },
+          { name: 'EVENT', value: ({ event }) => event, long: true },
+          { name: 'TYPE', value: ({ type }) => type },
+          { name: 'ATTEMPTS', value: ({ attempts }) => attempts, right: true },
+          { name: 'REASON', value: ({ reason }) => reason, long: true },
+        ],
+        'There are no dead events.',
+      );
+    },
+  }),
+
   'endpoints pause': createStateCommand(
     'pause',
     'Pauses delivery to an endpoint. Its cursors are kept.',
     'is paused',
+    (client, at) => client.post('/v1/endpoints/{id}/pause', at),
   ),
   'endpoints resume': createStateCommand(
     'resume',
     'Resumes delivery to a paused endpoint at its cursors.',
     'is resumed',
+    (client, at) => client.post('/v1/endpoints/{id}/resume', at),
   ),
   'endpoints enable': createStateCommand(
     'enable',
     'Enables a disabled endpoint, or ends the wait after a failure. Delivery resumes immediately.',
     'is enabled',
+    (client, at) => client.post('/v1/endpoints/{id}/enable', at),
   ),
 
   'endpoints remove': command({
@@ -287,14 +436,20 @@ export const endpoints = {
     async run({ api, out }, [id], flags) {
       out.progress(`Pinging ${clean(id)} …`);
       const report = await api().post('/v1/endpoints/{id}/ping', atEndpoint(id, flags.region));
-      const delivered = report.outcome === 'delivered';
-      out.document(report, () => {
-        const response = report.status === null ? 'no response' : `HTTP ${report.status}`;
-        out.line(
-          `${delivered ? out.paint('green', 'Delivered') : out.paint('red', 'Failed')}: ${response} after ${report.latencyMs} ms.${delivered ? '' : ` ${clean(report.message)}`}`,
-        );
-      });
-      return delivered ? undefined : 1;
+      return printAttempt(out, report);
+    },
+  }),
+
+  'endpoints resend': command({
+    about: 'Sends one event of the log to an endpoint again and shows the response.',
+    more: 'The event keeps its id. It is sent even if the endpoint is paused or disabled, or if its filters exclude the event.',
+    args: ['ID', 'EVENT'],
+    flags: { region: REGION },
+    example: 'endpoints resend erp acme.mf2k8t9x3a.17',
+    async run({ api, out }, [id, event], { region }) {
+      out.progress(`Sending ${clean(event)} to ${clean(id)} …`);
+      const at = atEndpoint(id, region);
+      return printAttempt(out, await api().post('/v1/endpoints/{id}/resend', { ...at, body: { event } }));
     },
   }),
 
@@ -316,7 +471,7 @@ export const endpoints = {
       },
       until: { value: 'WHEN', about: 'Events up to this time. Default: now', field: 'to' },
       accounts: { value: 'A,B', about: 'Only events of these accounts', many: true },
-      types: { value: 'A,B', about: 'Only events of these types', many: true },
+      types: { value: 'A,B', about: 'Only events of these types', many: true, suggestions: eventTypes },
       watch: { about: 'Show the progress until the replay ends. Ctrl-C does not stop the replay' },
     },
     example: 'endpoints replay erp --since 2h --watch',
@@ -382,16 +537,67 @@ export const endpoints = {
       );
     },
   }),
+
+  'endpoints cancel-replay': command({
+    about: 'Cancels a replay. Events that were already sent are not affected.',
+    args: ['ID', 'REPLAY'],
+    flags: { region: REGION },
+    example: 'endpoints cancel-replay erp rp-4fz81m2k',
+    async run(context, [id, replay], { region }) {
+      const params = { path: { id, replay }, query: { region } };
+      const cancelled = await context.api().post('/v1/endpoints/{id}/replays/{replay}/cancel', { params });
+      context.out.document(cancelled, () => printReplay(context, cancelled));
+    },
+  }),
 };
 
-function createStateCommand(verb: 'pause' | 'resume' | 'enable', about: string, done: string) {
+/** Creates a command on parked events: those that `--event` names, or all with `--all`. */
+function createParkedCommand(verbs: {
+  readonly about: string;
+  readonly verb: 'retry' | 'discard';
+  readonly change: (
+    client: Client,
+    init: ReturnType<typeof atEndpoint> & { readonly body: ParkedEventSelection },
+  ) => Promise<Partial<RetriedEvents & DiscardedEvents> & { readonly missing: readonly string[] }>;
+  readonly done: (report: Partial<RetriedEvents & DiscardedEvents>) => string;
+}) {
+  const { about, verb, change, done } = verbs;
+  return command({
+    about,
+    args: ['ID'],
+    flags: {
+      region: REGION,
+      event: { value: 'EVENT', about: 'Id of a parked event', many: true, field: 'events' },
+      all: { about: 'All parked events of the endpoint' },
+    },
+    example: `endpoints ${verb} erp --event acme.mf2k8t9x3a.17`,
+    async run({ api, out }, [id], { region, event: events, all }) {
+      if (all === events.length > 0) {
+        throw new UsageError('Either --event EVENT or --all is required, and they can’t be combined.');
+      }
+      const body: ParkedEventSelection = all ? { all: true } : { events };
+      const report = await change(api(), { ...atEndpoint(id, region), body });
+      out.document(report, () => out.line(done(report)));
+      if (report.missing.length === 0) return undefined;
+      out.note(`Not parked: ${clean(report.missing.join(', '))}.`);
+      return 1;
+    },
+  });
+}
+
+function createStateCommand(
+  verb: string,
+  about: string,
+  done: string,
+  change: (client: Client, at: ReturnType<typeof atEndpoint>) => Promise<Endpoint>,
+) {
   return command({
     about,
     args: ['ID'],
     flags: { region: REGION },
     example: `endpoints ${verb} erp`,
     async run({ api, out }, [id], { region }) {
-      const endpoint = await api().post(`/v1/endpoints/{id}/${verb}`, atEndpoint(id, region));
+      const endpoint = await change(api(), atEndpoint(id, region));
       out.document(endpoint, () => out.line(`${clean(id)} ${done}.`));
     },
   });
@@ -438,6 +644,92 @@ export function deliveryColumns({ out }: Context): Column<Delivery>[] {
     { name: 'MS', value: ({ latencyMs }) => latencyMs, right: true },
     { name: 'REASON', value: ({ reason }) => reason, long: true },
   ];
+}
+
+function formatRange({ least, most }: Range): string {
+  return `${least} to ${most}`;
+}
+
+const formatFilter = (names: readonly string[]): string => (names.length > 0 ? names.join(', ') : 'all');
+
+/** Returns the given settings. `null` for one that the value `all` or `none` removes. */
+function toSettings(context: Context, flags: FlagValues<typeof FILTERS & typeof DELIVERY>): EndpointUpdate {
+  const all = { ...toFilters(flags), ...toDelivery(context, flags) };
+  return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined));
+}
+
+const withoutNull = (settings: object): object =>
+  Object.fromEntries(Object.entries(settings).filter(([, value]) => value !== null));
+
+function toFilters(flags: FlagValues<typeof FILTERS>) {
+  const parse = (values: readonly string[] | undefined) =>
+    values?.length === 1 && values[0] === 'all' ? null : values;
+  const fields = flags['job-field'];
+  const jobFields =
+    fields.length === 1 && fields[0] === 'all'
+      ? null
+      : Object.entries(parsePairs('job-field', fields) ?? {}).map(([name, value]) => [
+          name,
+          parseValue(value),
+        ]);
+  return {
+    accounts: parse(parseList(flags.accounts)),
+    types: parse(parseList(flags.types)),
+    origins: parse(parseList(flags.origins)),
+    orderGroups: parse(flags['order-group'].length === 0 ? undefined : flags['order-group']),
+    jobFields: jobFields?.length === 0 ? undefined : jobFields && Object.fromEntries(jobFields),
+  };
+}
+
+/** Parses `true`, `false`, `null` and integers. Other values are texts. */
+function parseValue(text: string): unknown {
+  return /^(true|false|null|-?\d{1,15})$/.test(text) ? JSON.parse(text) : text;
+}
+
+function toDelivery({ env }: Context, flags: FlagValues<typeof DELIVERY>) {
+  const { concurrency, description } = flags;
+  const parseNumber = (flag: string, text: string | undefined) => {
+    if (text === undefined) return undefined;
+    if (text === 'none') return null;
+    if (text.trim() === '' || Number.isNaN(Number(text))) throw new UsageError(`--${flag} must be a number.`);
+    return Number(text);
+  };
+  const variables = flags['header-env'];
+  const headers = Object.entries(
+    variables[0] === 'none' && variables.length === 1 ? {} : (parsePairs('header-env', variables) ?? {}),
+  ).map(([header, variable]) => [header, readSecretVariable('header-env', variable, env)]);
+  return {
+    concurrency: parseNumber('concurrency', concurrency),
+    ratePerSecond: parseNumber('rate', flags.rate),
+    description: description === 'none' ? null : description,
+    headers: variables.length === 0 ? undefined : headers.length === 0 ? null : Object.fromEntries(headers),
+  };
+}
+
+/** Reads the signing secret from where the options say. `undefined` if the API generates it. */
+async function readSigningSecret(context: Context, flags: FlagValues<typeof SECRET>) {
+  const { 'secret-file': file, 'secret-env': variable } = flags;
+  if (file === undefined && variable === undefined) return undefined;
+  return readSecret(context, 'The signing secret', { flag: 'secret', file, variable });
+}
+
+function printSecret({ out }: Context, secret: string): void {
+  out.line();
+  out.line(`  ${out.paint('bold', clean(secret))}`);
+  out.line();
+  out.note('Store this signing secret now. It is not shown again.');
+}
+
+/** Prints the response to a single request. Returns the exit code. */
+function printAttempt(out: Output, report: AttemptReport): number | undefined {
+  const delivered = report.outcome === 'delivered';
+  out.document(report, () => {
+    const response = report.status === null ? 'no response' : `HTTP ${report.status}`;
+    out.line(
+      `${delivered ? out.paint('green', 'Delivered') : out.paint('red', 'Failed')}: ${response} after ${report.latencyMs} ms.${delivered ? '' : ` ${clean(report.message)}`}`,
+    );
+  });
+  return delivered ? undefined : 1;
 }
 
 function parseStart(text: string): NewEndpoint['start'] {

@@ -10,26 +10,12 @@ import {
 } from '../client/index.ts';
 import { createTerminal } from '../local/terminal.ts';
 import type { JobEvent } from '../shared/events/event.ts';
-import { type Context, command, type Flags, type FlagValues, UsageError } from './command.ts';
+import { type Context, command, type FlagValues, UsageError } from './command.ts';
 import { deliveryColumns } from './endpoints.ts';
-import { parseInteger, parseList, parseTime } from './input.ts';
+import { parseList, parseTime, SELECTION } from './input.ts';
 import { clean, escapeControls, toJson } from './output.ts';
 
 const PAGE = 500;
-
-/** Options that select events of all accounts. */
-export const SELECTION = {
-  account: { value: 'ID', about: 'Only events of this account' },
-  types: {
-    value: 'A,B',
-    about: 'Only events of these types. job.* matches all types that start with job.',
-    many: true,
-  },
-  since: {
-    value: 'WHEN',
-    about: 'Events since this time: a duration such as 2h, a date such as 2026-03-02, or a timestamp',
-  },
-} as const satisfies Flags;
 
 export const events = {
   'events tail': command({
@@ -44,7 +30,11 @@ export const events = {
         about: 'Only events of the region itself: outages, and state changes of endpoints',
       },
       after: { value: 'CURSOR', about: 'Events after this cursor' },
-      once: { value: 'N', about: 'Exit after this number of events' },
+      once: {
+        value: 'N',
+        about: 'Exit after this number of events',
+        range: { least: 1, most: 1_000_000 },
+      },
     },
     example: "events tail --account acme --types 'job.*' --since 2h",
     async run(context, _args, flags) {
@@ -54,13 +44,12 @@ export const events = {
       if (flags.since !== undefined && flags.after !== undefined) {
         throw new UsageError('--since and --after can’t be combined.');
       }
-      const maxEvents = flags.once === undefined ? undefined : parseInteger('once', flags.once, 1, 1_000_000);
       const show = eventPrinter(context);
       let count = 0;
       for await (const event of selectEvents(context, flags)) {
         show(event);
         count += 1;
-        if (count === maxEvents) return undefined;
+        if (count === flags.once) return undefined;
       }
     },
   }),

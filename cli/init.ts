@@ -7,9 +7,9 @@ import { NewCredentials, type TestReport } from '../shared/accounts/account-inpu
 import { testCredentials } from '../shared/accounts/account-test.ts';
 import { httpUrl } from '../shared/config.ts';
 import { id } from '../shared/validation.ts';
-import { type CLIENT_SECRET, printSteps, readClientSecret } from './accounts.ts';
+import { printSteps, readClientSecret } from './accounts.ts';
 import { type Context, type FlagValues, UsageError } from './command.ts';
-import { prompt } from './input.ts';
+import { type CLIENT_SECRET, prompt } from './input.ts';
 import { clean } from './output.ts';
 
 const { clientId, clientSecret } = NewCredentials.shape;

@@ -2,7 +2,30 @@
 import { readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { Writable } from 'node:stream';
-import { type Context, InterruptedError, UsageError } from './command.ts';
+import { ApiError } from '../client/index.ts';
+import { eventTypes } from '../client/inputs.ts';
+import { type Context, type Flags, InterruptedError, suggest, UsageError } from './command.ts';
+
+/** Options that select events of all accounts. */
+export const SELECTION = {
+  account: { value: 'ID', about: 'Only events of this account' },
+  types: {
+    value: 'A,B',
+    about: 'Only events of these types. job.* matches all types that start with job.',
+    many: true,
+    suggestions: eventTypes,
+  },
+  since: {
+    value: 'WHEN',
+    about: 'Events since this time: a duration such as 2h, a date such as 2026-03-02, or a timestamp',
+  },
+} as const satisfies Flags;
+
+/** Options that name the location of a client secret. */
+export const CLIENT_SECRET = {
+  'client-secret-file': { value: 'FILE', about: 'File that contains the client secret' },
+  'client-secret-env': { value: 'NAME', about: 'Environment variable that contains the client secret' },
+} as const satisfies Flags;
 
 const UNIT_MS = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 7 * 86_400_000 } as const;
 const MAX_SECRET_BYTES = 64_000;
@@ -28,19 +51,10 @@ export function parseTime(flag: string, text: string, direction: 'back' | 'ahead
 }
 
 /** Parses a comma-separated list of a repeatable option. */
-export function parseList(values: readonly string[]): string[] | undefined {
+export function parseList<T extends string>(values: readonly T[]): T[] | undefined {
   const entries = values.flatMap((value) => value.split(',')).map((entry) => entry.trim());
-  const given = entries.filter((entry) => entry !== '');
+  const given = entries.filter((entry) => entry !== '') as T[];
   return given.length === 0 ? undefined : given;
-}
-
-/** Parses an integer. */
-export function parseInteger(flag: string, text: string, least: number, most: number): number {
-  const value = Number(text);
-  if (!/^\d{1,12}$/.test(text) || value < least || value > most) {
-    throw new UsageError(`--${flag} must be an integer from ${least} to ${most}.`);
-  }
-  return value;
 }
 
 /** Parses `NAME=VALUE` pairs. */
@@ -53,12 +67,11 @@ export function parsePairs(flag: string, values: readonly string[]): Record<stri
   return pairs.length === 0 ? undefined : Object.fromEntries(pairs);
 }
 
-/** Checks a value against a list of choices. */
-export function parseChoice<const C extends string>(flag: string, text: string, choices: readonly C[]): C {
-  const choice = choices.find((one) => one === text);
-  if (choice !== undefined) return choice;
-  throw new UsageError(`--${flag} must be one of ${choices.join(', ')}.`);
-}
+/** Returns a handler of errors that adds a suggestion to a 404. */
+export const suggestText = (text: string, known: readonly string[]) => (cause: unknown) => {
+  if (cause instanceof ApiError && cause.status === 404) cause.message += suggest(text, known);
+  throw cause;
+};
 
 /** Returns the parameters of a path with one id. */
 export const withId = (id: string) => ({ params: { path: { id } } });

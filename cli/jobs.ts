@@ -1,8 +1,8 @@
 /** `jobwire jobs …` */
 import type { Event, JobEntry } from '../client/index.ts';
-import { command, UsageError } from './command.ts';
+import { command, limitFlag, UsageError } from './command.ts';
+import { deliveryColumns } from './endpoints.ts';
 import { eventPrinter } from './events.ts';
-import { parseInteger } from './input.ts';
 import { clean } from './output.ts';
 
 export const jobs = {
@@ -24,7 +24,7 @@ export const jobs = {
       },
       'order-number': { value: 'TEXT', about: 'Jobs with this order number', field: 'orderNumber' },
       'order-group': { value: 'NAME', about: 'Jobs of this order group', field: 'orderGroup' },
-      limit: { value: 'N', about: 'Maximum number of jobs. Default: 100' },
+      limit: limitFlag('jobs', 100),
     },
     example: 'jobs list acme --late',
     async run({ api, out }, [account], flags) {
@@ -41,10 +41,9 @@ export const jobs = {
           'Only one of --late, --status, --due, --due-before, --order-number and --order-group can be given.',
         );
       }
-      const max = parseInteger('limit', flags.limit ?? '100', 1, 1_000_000);
       const params = { path: { id: account }, query: filters };
       return out.list(
-        (onMore) => api().list('/v1/accounts/{id}/jobs', 'jobs', { params, max, onMore }),
+        (onMore) => api().list('/v1/accounts/{id}/jobs', 'jobs', { params, max: flags.limit, onMore }),
         [
           { name: 'JOB', value: ({ jobNumber }) => jobNumber, right: true },
           { name: 'STATUS', value: ({ status }) => status },
@@ -67,12 +66,11 @@ export const jobs = {
   'jobs show': command({
     about: 'Shows the current state of a job and its events.',
     args: ['ACCOUNT', 'NUMBER'],
-    flags: { limit: { value: 'N', about: 'Maximum number of events. Default: 100' } },
+    flags: { limit: limitFlag('events', 100) },
     example: 'jobs show acme 100042',
     async run(context, [account, number], flags) {
       const { out } = context;
-      if (!/^[1-9]\d{0,11}$/.test(number)) throw new UsageError('NUMBER must be a job number.');
-      const max = parseInteger('limit', flags.limit ?? '100', 1, 100_000);
+      checkNumber(number);
       const api = context.api();
       const path = { id: account, jobNumber: number };
       const { job, asOf } = await api.get('/v1/accounts/{id}/jobs/{jobNumber}', { params: { path } });
@@ -82,7 +80,7 @@ export const jobs = {
         truncated = true;
       };
       const params = { path, query: { order: 'newest' } } as const;
-      const newest = { params, max, onMore };
+      const newest = { params, max: flags.limit, onMore };
       for await (const event of api.list('/v1/accounts/{id}/jobs/{jobNumber}/events', 'events', newest)) {
         events.push(event);
       }
@@ -120,7 +118,31 @@ export const jobs = {
       if (truncated) out.note('The job has more events. Use --limit to show more.');
     },
   }),
+
+  'jobs deliveries': command({
+    about: 'Lists the delivery attempts of the events of a job, newest event first.',
+    args: ['ACCOUNT', 'NUMBER'],
+    flags: { limit: limitFlag('attempts', 50) },
+    example: 'jobs deliveries acme 100042',
+    async run(context, [account, number], { limit: max }) {
+      checkNumber(number);
+      const params = { path: { id: account, jobNumber: number } };
+      const path = '/v1/accounts/{id}/jobs/{jobNumber}/deliveries';
+      // A page has the attempts of at most 20 events.
+      const options = { params, max, pageSize: 20 };
+      return context.out.list(
+        (onMore) => context.api().list(path, 'deliveries', { ...options, onMore }),
+        deliveryColumns(context),
+        'There are no delivery attempts.',
+      );
+    },
+  }),
 };
+
+/** Throws a {@link UsageError} if a text is not a job number. */
+function checkNumber(text: string): void {
+  if (!/^[1-9]\d{0,11}$/.test(text)) throw new UsageError('NUMBER must be a job number.');
+}
 
 function parseDay(flag: string, text: string | undefined): string | undefined {
   if (text === undefined || (/^\d{4}-\d\d-\d\d$/.test(text) && !Number.isNaN(Date.parse(text)))) return text;

@@ -1,6 +1,8 @@
 /** `jobwire keys …` */
-import { command } from './command.ts';
-import { parseChoice, parseInteger, parseList, parseTime, withId } from './input.ts';
+import type { ApiKey, CurrentKey } from '../client/index.ts';
+import { inputs } from '../client/inputs.ts';
+import { command, limitFlag } from './command.ts';
+import { parseList, parseTime, withId } from './input.ts';
 import { clean } from './output.ts';
 
 export const keys = {
@@ -9,7 +11,7 @@ export const keys = {
     more: 'A key can’t create a key with more permissions than its own. Role read: read everything of its accounts. Role operate: also pause, confirm, test, ping and replay. Role admin: also create and change accounts, endpoints and keys.',
     args: [],
     flags: {
-      role: { value: 'ROLE', about: 'read, operate or admin', required: true },
+      role: { value: 'ROLE', about: 'Role of the key', choices: inputs['NewKey.role'], required: true },
       accounts: { value: 'A,B', about: 'Only these accounts. Default: all', many: true },
       expires: {
         value: 'WHEN',
@@ -23,7 +25,7 @@ export const keys = {
     async run({ api, out }, _args, flags) {
       const accounts = parseList(flags.accounts);
       const body = {
-        role: parseChoice('role', flags.role, ['read', 'operate', 'admin'] as const),
+        role: flags.role,
         ...(accounts ? { accounts } : {}),
         ...(flags.expires === undefined ? {} : { expiresAt: parseTime('expires', flags.expires, 'ahead') }),
         ...(flags.name === undefined ? {} : { name: flags.name }),
@@ -46,12 +48,11 @@ export const keys = {
   'keys list': command({
     about: 'Lists API keys without their secrets.',
     args: [],
-    flags: { limit: { value: 'N', about: 'Maximum number of keys. Default: 1000' } },
+    flags: { limit: limitFlag('keys', 1000) },
     example: 'keys list',
     async run({ api, out }, _args, flags) {
-      const max = parseInteger('limit', flags.limit ?? '1000', 1, 100_000);
       return out.list(
-        (onMore) => api().list('/v1/keys', 'keys', { max, onMore }),
+        (onMore) => api().list('/v1/keys', 'keys', { max: flags.limit, onMore }),
         [
           { name: 'KEY', value: ({ id }) => id },
           { name: 'NAME', value: ({ name }) => name, long: true },
@@ -61,6 +62,29 @@ export const keys = {
           { name: 'LAST USED', value: ({ lastUsedAt }) => out.when(lastUsedAt) },
         ],
         'There are no keys except the one in the configuration.',
+      );
+    },
+  }),
+
+  'keys show': command({
+    about: 'Shows an API key without its secret: the one with an id, or the one in use.',
+    args: ['KEY?'],
+    flags: {},
+    example: 'keys show',
+    async run({ api, out }, [id]) {
+      const key: CurrentKey & Partial<ApiKey> =
+        id === undefined ? await api().get('/v1/key') : await api().get('/v1/keys/{id}', withId(id));
+      out.document(key, () =>
+        out.fields([
+          ['Key', clean(key.id)],
+          ['Name', key.name && clean(key.name)],
+          ['Role', key.role],
+          ['Accounts', key.accounts === null ? 'all' : clean(key.accounts.join(', '))],
+          ['Expires', out.exactly(key.expiresAt) ?? 'never'],
+          ['Created', out.exactly(key.createdAt)],
+          ['Created by', key.createdBy && clean(key.createdBy)],
+          ['Last used', out.exactly(key.lastUsedAt)],
+        ]),
       );
     },
   }),

@@ -6,15 +6,15 @@ import { createWebhookSink } from '../shared/delivery/webhook.ts';
 import type { JobEvent } from '../shared/events/event.ts';
 import { webhookSecret } from '../shared/validation.ts';
 import { type Context, type FlagValues, UsageError } from './command.ts';
-import { createReader, type SELECTION, selectEvents } from './events.ts';
-import { parseInteger, readSecret } from './input.ts';
+import { createReader, selectEvents } from './events.ts';
+import { readSecret, type SELECTION } from './input.ts';
 import { clean } from './output.ts';
 
 type ListenFlags = FlagValues<typeof SELECTION> & {
   readonly 'forward-to': string;
   readonly 'secret-file': string | undefined;
   readonly 'secret-env': string | undefined;
-  readonly once: string | undefined;
+  readonly once: number | undefined;
 };
 
 /** Forwards events until Ctrl-C, or as many as `--once` says. Returns 1 if one of these was not accepted. */
@@ -23,7 +23,6 @@ export async function listen(context: Context, flags: ListenFlags): Promise<numb
   const url = flags['forward-to'];
   const rejection = checkUrl(url, true);
   if (rejection !== undefined) throw new UsageError(`--forward-to is not accepted. ${rejection}`);
-  const maxEvents = flags.once === undefined ? undefined : parseInteger('once', flags.once, 1, 1_000_000);
   const own = await readOwnSecret(context, flags);
   const secret = own ?? newSigningSecret();
 
@@ -61,7 +60,7 @@ export async function listen(context: Context, flags: ListenFlags): Promise<numb
       }
       sent += 1;
       if (error !== null) failed += 1;
-      if (sent === maxEvents) return failed > 0 ? 1 : 0;
+      if (sent === flags.once) return failed > 0 ? 1 : 0;
     }
   } finally {
     pool.close();

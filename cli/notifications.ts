@@ -11,16 +11,18 @@ import {
   type Paths,
   type PreviewRequest,
 } from '../client/index.ts';
-import { type Context, command, UsageError } from './command.ts';
-import { parseChoice, parseInteger, withId } from './input.ts';
+import { inputs } from '../client/inputs.ts';
+import { type Context, command, limitFlag, UsageError } from './command.ts';
+import { withId } from './input.ts';
 import { type Column, clean } from './output.ts';
 
-const KIND = {
-  value: 'KIND',
-  about: 'dispatched, tracking, dispatch_revoked, due_date_changed or cancelled',
+const SWITCH = { value: 'on|off', choices: ['on', 'off'] } as const;
+
+const TEMPLATE_CHOICES = {
+  KIND: inputs['getTemplate.kind'],
+  CHANNEL: inputs['getTemplate.channel'],
+  LOCALE: inputs['getTemplate.locale'],
 } as const;
-const CHANNELS = ['email', 'sms'] as const;
-const SWITCH = ['on', 'off'] as const;
 
 /** Fields of the settings that the API returns but does not accept. */
 const READ_ONLY: Readonly<
@@ -59,10 +61,10 @@ export const notifications = {
     more: 'Customers are not notified of events from before notifications were switched on. With --dry-run on, messages are created and stored but not sent: jobwire messages list shows them. To remove a value, set it to none.',
     args: ['ACCOUNT'],
     flags: {
-      send: { value: 'on|off', about: 'Send notifications to customers', field: 'enabled' },
-      'dry-run': { value: 'on|off', about: 'Create messages without sending them', field: 'dryRun' },
+      send: { ...SWITCH, about: 'Send notifications to customers', field: 'enabled' },
+      'dry-run': { ...SWITCH, about: 'Create messages without sending them', field: 'dryRun' },
       'own-user': {
-        value: 'on|off',
+        ...SWITCH,
         about:
           'Also notify the user of the ordering API to whom the account’s credentials belong, if that user’s settings there allow it',
         field: 'ownUser',
@@ -70,15 +72,21 @@ export const notifications = {
       window: {
         value: 'SECONDS',
         about: 'Time in which changes of one order group are combined into one message. Default: 300',
+        range: inputs['NotificationSettingsInput.windowSeconds'],
         field: 'windowSeconds',
       },
       'max-age': {
         value: 'HOURS',
         about:
           'Customers are not notified of older changes. The age of a dispatch counts from its dispatch date. Default: 24',
+        range: inputs['NotificationSettingsInput.maxAgeHours'],
         field: 'maxAgeHours',
       },
-      locale: { value: 'LOCALE', about: 'en-US, en-GB, en-AU, en-NZ, de or fr' },
+      locale: {
+        value: 'LOCALE',
+        about: 'Locale of messages',
+        choices: inputs['NotificationSettingsInput.locale'],
+      },
       zone: { value: 'ZONE', about: 'Time zone, such as Europe/London' },
       name: { value: 'TEXT', about: 'Sender name of messages', field: 'branding.name' },
       logo: { value: 'URL', about: 'Logo image, https', field: 'branding.logoUrl' },
@@ -86,7 +94,7 @@ export const notifications = {
       website: { value: 'URL', about: 'Link target of the logo, https', field: 'branding.website' },
       footer: { value: 'TEXT', about: 'Footer line of e-mails', field: 'branding.footer' },
       'reply-to': { value: 'ADDRESS', about: 'Reply-To address of e-mails', field: 'replyTo' },
-      sms: { value: 'on|off', about: 'Send SMS', field: 'sms.enabled' },
+      sms: { ...SWITCH, about: 'Send SMS', field: 'sms.enabled' },
       'sender-id': {
         value: 'TEXT',
         about: 'Sender id of SMS, where the destination country allows it',
@@ -95,6 +103,7 @@ export const notifications = {
       'sms-limit': {
         value: 'N',
         about: 'Maximum number of SMS segments of the account per calendar month. Default: 1000',
+        range: inputs['NotificationSettingsInput.sms.monthlySegments'],
         field: 'sms.monthlySegments',
       },
       quiet: {
@@ -107,14 +116,14 @@ export const notifications = {
     async run(context, [account], flags) {
       const on = (flag: 'send' | 'dry-run' | 'own-user' | 'sms') => {
         const text = flags[flag];
-        return text === undefined ? undefined : parseChoice(flag, text, SWITCH) === 'on';
+        return text === undefined ? undefined : text === 'on';
       };
       const given: Record<string, unknown> = {
         enabled: on('send'),
         dryRun: on('dry-run'),
         ownUser: on('own-user'),
-        windowSeconds: flags.window && parseInteger('window', flags.window, 0, 1_000_000),
-        maxAgeHours: flags['max-age'] && parseInteger('max-age', flags['max-age'], 0, 1_000_000),
+        windowSeconds: flags.window,
+        maxAgeHours: flags['max-age'],
         locale: flags.locale,
         zone: flags.zone,
         replyTo: parseOptional(flags['reply-to']),
@@ -129,7 +138,7 @@ export const notifications = {
       const sms = {
         enabled: on('sms'),
         senderId: parseOptional(flags['sender-id']),
-        monthlySegments: flags['sms-limit'] && parseInteger('sms-limit', flags['sms-limit'], 0, 100_000_000),
+        monthlySegments: flags['sms-limit'],
         quietHours: parseQuietHours(flags.quiet),
       };
       if ([given, branding, sms].every((part) => Object.keys(omitUndefined(part)).length === 0)) {
@@ -156,28 +165,46 @@ export const notifications = {
     more: 'Prints the text. --html writes the HTML of an e-mail to a file. Nothing is sent.',
     args: ['ACCOUNT'],
     flags: {
-      kind: { ...KIND, required: true },
-      channel: { value: 'CHANNEL', about: 'email or sms. Default: email' },
-      locale: { value: 'LOCALE', about: 'Locale. Default: that of the recipient or the account' },
+      kind: {
+        value: 'KIND',
+        about: 'Kind of message',
+        choices: inputs['PreviewRequest.kind'],
+        required: true,
+      },
+      channel: {
+        value: 'CHANNEL',
+        about: 'Channel of the message',
+        choices: inputs['PreviewRequest.channel'],
+        default: 'email',
+      },
+      locale: {
+        value: 'LOCALE',
+        about: 'Locale. Default: that of the recipient or the account',
+        choices: inputs['PreviewRequest.locale'],
+      },
       zone: { value: 'ZONE', about: 'Time zone. Default: that of the recipient or the account' },
-      job: { value: 'NUMBER', about: 'Job number. Default: a sample job', field: 'jobNumber' },
+      job: {
+        value: 'NUMBER',
+        about: 'Job number. Default: a sample job',
+        range: inputs['PreviewRequest.jobNumber'],
+        field: 'jobNumber',
+      },
       recipient: { value: 'ID', about: 'Recipient. Default: a recipient without a name' },
       template: { value: 'FILE', about: 'JSON file of a template to render instead of the current one' },
       html: { value: 'FILE', about: 'Output file for the HTML' },
     },
     example: 'notifications preview acme --kind dispatched --job 100042 --html mail.html',
     async run({ api, out }, [account], flags) {
-      const channel = parseChoice('channel', flags.channel ?? 'email', CHANNELS);
+      const { channel } = flags;
       if (channel === 'sms' && flags.html !== undefined) {
         throw new UsageError('--html requires --channel email.');
       }
-      // The API validates the choices.
       const body: PreviewRequest = {
-        kind: flags.kind as PreviewRequest['kind'],
+        kind: flags.kind,
         channel,
-        locale: flags.locale as PreviewRequest['locale'],
+        locale: flags.locale,
         zone: flags.zone,
-        jobNumber: flags.job === undefined ? undefined : parseInteger('job', flags.job, 1, 999_999_999_999),
+        jobNumber: flags.job,
         recipient: flags.recipient,
         template: flags.template === undefined ? undefined : readJsonFile('template', flags.template),
       };
@@ -240,6 +267,7 @@ export const notifications = {
     about:
       'Shows a template as JSON, in the format of jobwire templates set: the custom one if there is one, else the default one.',
     args: ['ACCOUNT', 'KIND', 'CHANNEL', 'LOCALE'],
+    choices: TEMPLATE_CHOICES,
     flags: {},
     example: 'templates show acme dispatched email en-GB',
     async run({ api, out }, [account, ...which]) {
@@ -256,6 +284,7 @@ export const notifications = {
     about: 'Sets a custom template of an account. A template that can’t be rendered is rejected.',
     more: 'FILE contains JSON. For an e-mail: subject, preheader, heading, intro and outro, or the whole message as html and text. For an SMS: text. See docs/notifications.md for the variables.',
     args: ['ACCOUNT', 'KIND', 'CHANNEL', 'LOCALE', 'FILE'],
+    choices: TEMPLATE_CHOICES,
     flags: {},
     example: 'templates set acme dispatched email en-GB dispatched.json',
     async run({ api, out }, [account, kind, channel, locale, file]) {
@@ -272,6 +301,7 @@ export const notifications = {
   'templates remove': command({
     about: 'Removes a custom template of an account. The default template applies again.',
     args: ['ACCOUNT', 'KIND', 'CHANNEL', 'LOCALE'],
+    choices: TEMPLATE_CHOICES,
     flags: {},
     example: 'templates remove acme dispatched email en-GB',
     async run({ api, out }, [account, ...which]) {
@@ -287,25 +317,27 @@ export const notifications = {
       'Lists the messages to customers of an account, newest first. With --job, includes upcoming messages.',
     args: ['ACCOUNT'],
     flags: {
-      job: { value: 'NUMBER', about: 'Only messages about this job' },
+      job: {
+        value: 'NUMBER',
+        about: 'Only messages about this job',
+        range: inputs['PreviewRequest.jobNumber'],
+      },
       recipient: { value: 'ID', about: 'Only messages to this recipient' },
       state: {
         value: 'STATE',
-        about:
-          'Only messages in this state: waiting, sending, sent, failed, suppressed, dry_run, bounced, complained, unknown',
+        about: 'Only messages in this state',
+        choices: inputs['listMessages.state'],
       },
-      limit: { value: 'N', about: 'Maximum number of messages. Default: 50' },
+      limit: limitFlag('messages', 50),
     },
     example: 'messages list acme --state failed',
-    async run(context, [account], { job, recipient, state, limit = '50' }) {
+    async run(context, [account], { job, recipient, state, limit: max }) {
       const { api, out } = context;
       if ([job, recipient, state].filter((one) => one !== undefined).length > 1) {
         throw new UsageError('Only one of --job, --recipient and --state can be given.');
       }
-      const max = parseInteger('limit', limit, 1, 100_000);
-      const number = job === undefined ? undefined : parseInteger('job', job, 1, 999_999_999_999);
-      const ofJob = { id: account, jobNumber: String(number) };
-      if (number !== undefined && !out.json) {
+      const ofJob = { id: account, jobNumber: String(job) };
+      if (job !== undefined && !out.json) {
         const { upcoming } = await api().get('/v1/accounts/{id}/jobs/{jobNumber}/messages', {
           params: { path: ofJob, query: { limit: 1 } },
         });
@@ -317,7 +349,7 @@ export const notifications = {
       return out.list(
         (onMore) => {
           const options = { max, onMore };
-          if (number !== undefined) {
+          if (job !== undefined) {
             const params = { path: ofJob };
             return api().list('/v1/accounts/{id}/jobs/{jobNumber}/messages', 'messages', {
               params,
@@ -331,7 +363,7 @@ export const notifications = {
               ...options,
             });
           }
-          const params = { path: { id: account }, query: { state: state as Message['state'] | undefined } };
+          const params = { path: { id: account }, query: { state } };
           return api().list('/v1/accounts/{id}/messages', 'messages', { params, ...options });
         },
         messageColumns(context),
@@ -392,10 +424,9 @@ export const notifications = {
   'suppressions list': command({
     about: 'Lists the suppressed addresses of an account with the reasons.',
     args: ['ACCOUNT'],
-    flags: { limit: { value: 'N', about: 'Maximum number of suppressions. Default: 100' } },
+    flags: { limit: limitFlag('suppressions', 100) },
     example: 'suppressions list acme',
-    async run({ api, out }, [account], { limit = '100' }) {
-      const max = parseInteger('limit', limit, 1, 100_000);
+    async run({ api, out }, [account], { limit: max }) {
       return out.list(
         (onMore) =>
           api().list('/v1/accounts/{id}/suppressions', 'suppressions', { ...withId(account), max, onMore }),
@@ -495,7 +526,6 @@ const formatReason = ({ reason, detail }: Message): string =>
 
 const TEMPLATE = '/v1/accounts/{id}/templates/{kind}/{channel}/{locale}';
 const atTemplate = (id: string, [kind, channel, locale]: readonly [string, string, string]) => ({
-  // The API validates the choices.
   params: { path: { id, kind, channel, locale } as Paths[typeof TEMPLATE]['get']['params']['path'] },
 });
 

@@ -1,6 +1,7 @@
 /** `jobwire recipients …` */
 import { readFileSync } from 'node:fs';
-import type { ImportReport, NewRecipient, Recipient, RecipientUpdate } from '../client/index.ts';
+import type { ImportReport, Recipient, RecipientUpdate } from '../client/index.ts';
+import { inputs } from '../client/inputs.ts';
 import {
   csvHeader,
   decodeCsv,
@@ -8,8 +9,8 @@ import {
   NOT_UTF8,
   splitCsv,
 } from '../shared/notifications/recipients-file.ts';
-import { command, type Flags, type FlagValues, UsageError } from './command.ts';
-import { parseInteger, parseList, withId } from './input.ts';
+import { command, type Flags, type FlagValues, limitFlag, UsageError } from './command.ts';
+import { parseList, withId } from './input.ts';
 import { clean } from './output.ts';
 
 /** Exit code of an import with invalid rows. */
@@ -24,13 +25,22 @@ const FIELDS = {
     value: 'NUMBER',
     about: 'Mobile number: international such as +64 21 123 4567, or in national format of the region',
   },
-  locale: { value: 'LOCALE', about: 'en-US, en-GB, en-AU, en-NZ, de or fr. Default: the account’s locale' },
+  locale: {
+    value: 'LOCALE',
+    about: 'Locale of messages. Default: the account’s locale',
+    choices: inputs['NewRecipient.locale'],
+  },
   zone: { value: 'ZONE', about: 'Time zone, such as Europe/London. Default: the account’s zone' },
-  channels: { value: 'A,B', about: 'email, sms. Default: each channel with an address', many: true },
+  channels: {
+    value: 'A,B',
+    about: 'Channels of messages. Default: each channel with an address',
+    choices: inputs['NewRecipient.channels'],
+    many: true,
+  },
   kinds: {
     value: 'A,B',
-    about:
-      'Kinds of notification: dispatched, tracking, dispatch_revoked, due_date_changed, cancelled. Default: dispatched, tracking',
+    about: 'Kinds of notification. Default: dispatched, tracking',
+    choices: inputs['NewRecipient.kinds'],
     many: true,
   },
 } as const satisfies Flags;
@@ -38,7 +48,12 @@ const FIELDS = {
 const SCOPE = {
   'order-group': { value: 'NAME', about: 'Only jobs of this order group', field: 'orderGroup' },
   'order-number': { value: 'TEXT', about: 'Only jobs with this order number', field: 'orderNumber' },
-  job: { value: 'NUMBER', about: 'Only this job', field: 'jobNumber' },
+  job: {
+    value: 'NUMBER',
+    about: 'Only this job',
+    range: inputs['NewRecipient.jobNumber'],
+    field: 'jobNumber',
+  },
 } as const satisfies Flags;
 
 export const recipients = {
@@ -46,10 +61,9 @@ export const recipients = {
     about: 'Lists the notification recipients of an account.',
     more: 'For keys of role read, addresses are masked.',
     args: ['ACCOUNT'],
-    flags: { limit: { value: 'N', about: 'Maximum number of recipients. Default: 100' } },
+    flags: { limit: limitFlag('recipients', 100) },
     example: 'recipients list acme',
-    async run({ api, out }, [account], { limit = '100' }) {
-      const max = parseInteger('limit', limit, 1, 1_000_000);
+    async run({ api, out }, [account], { limit: max }) {
       return out.list(
         (onMore) =>
           api().list('/v1/accounts/{id}/recipients', 'recipients', { ...withId(account), max, onMore }),
@@ -69,6 +83,31 @@ export const recipients = {
           },
         ],
         'There are no recipients.',
+      );
+    },
+  }),
+
+  'recipients show': command({
+    about: 'Shows a recipient.',
+    args: ['ACCOUNT', 'ID'],
+    flags: {},
+    example: 'recipients show acme 7f3k2m9q',
+    async run({ api, out }, [account, id]) {
+      const recipient = await api().get('/v1/accounts/{id}/recipients/{recipient}', atRecipient(account, id));
+      const { name, email, mobile, zone, locale } = recipient;
+      out.document(recipient, () =>
+        out.fields([
+          ['Recipient', clean(recipient.id)],
+          ['Name', name && clean(name)],
+          ['E-mail', email && clean(email)],
+          ['Mobile', mobile && clean(mobile)],
+          ['Scope', formatScope(recipient)],
+          ['Channels', recipient.channels?.join(', ')],
+          ['Kinds', recipient.kinds.join(', ')],
+          ['Locale', locale],
+          ['Zone', zone && clean(zone)],
+          ['State', recipient.paused ? out.paint('yellow', 'paused') : out.paint('green', 'active')],
+        ]),
       );
     },
   }),
@@ -196,11 +235,9 @@ export const recipients = {
 };
 
 function toBody(flags: FlagValues<typeof FIELDS>) {
-  const { name, email, mobile, zone } = flags;
-  // The API validates the choices.
-  const locale = flags.locale as NewRecipient['locale'];
-  const channels = parseList(flags.channels) as NewRecipient['channels'];
-  const kinds = parseList(flags.kinds) as NewRecipient['kinds'];
+  const { name, email, mobile, zone, locale } = flags;
+  const channels = parseList(flags.channels);
+  const kinds = parseList(flags.kinds);
   return { name, email, mobile, locale, zone, channels, kinds };
 }
 
@@ -212,7 +249,7 @@ function toScope(flags: FlagValues<typeof SCOPE>) {
   return {
     orderGroup: flags['order-group'],
     orderNumber: flags['order-number'],
-    jobNumber: flags.job === undefined ? undefined : parseInteger('job', flags.job, 1, 999_999_999_999),
+    jobNumber: flags.job,
   };
 }
 

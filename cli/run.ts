@@ -1,7 +1,6 @@
 /** Runs a command line and prints errors. Returns the exit code. */
 
 import { ApiError, createClient, UnreachableError } from '../client/index.ts';
-import { accounts, CLIENT_SECRET } from './accounts.ts';
 import {
   type Commands,
   type Context,
@@ -15,16 +14,10 @@ import {
   toOptionNames,
   UsageError,
 } from './command.ts';
-import { endpoints } from './endpoints.ts';
-import { events, SELECTION } from './events.ts';
-import { readSecretFile } from './input.ts';
-import { jobs } from './jobs.ts';
-import { keys } from './keys.ts';
-import { notifications } from './notifications.ts';
+import { CLIENT_SECRET, SELECTION } from './input.ts';
 import { type CommandError, clean, createOutput, VERSION } from './output.ts';
-import { recipients } from './recipients.ts';
+import { findConnection, NO_CONNECTION } from './profiles.ts';
 
-const DEFAULT_URL = 'http://127.0.0.1:4000';
 const INTERRUPTED = 130;
 
 /** Options that name the data folder of a self-hosted Jobwire. */
@@ -33,8 +26,8 @@ const DATA_FOLDER = {
   'data-dir': { value: 'FOLDER', about: 'Data folder, instead of the one in the configuration' },
 } as const;
 
-/** All commands. Large modules are loaded when a command needs them. */
-export const commands: Commands = {
+/** Commands that belong to no group. Their modules are loaded when they run. */
+const single: Commands = {
   init: command({
     about:
       'Writes the configuration of a self-hosted Jobwire for a first account. Tests the credentials first, and writes nothing if the test fails.',
@@ -63,8 +56,16 @@ export const commands: Commands = {
     args: [],
     flags: {
       config: { value: 'FILE', about: 'Configuration file. Default: a demo' },
-      port: { value: 'N', about: 'Port of the HTTP API. Default: 4000, or the port in the configuration' },
-      seed: { value: 'N', about: 'Seed of the demo data. Each seed gives a different demo' },
+      port: {
+        value: 'N',
+        about: 'Port of the HTTP API. Default: 4000, or the port in the configuration',
+        range: { least: 0, most: 65_535 },
+      },
+      seed: {
+        value: 'N',
+        about: 'Seed of the demo data. Each seed gives a different demo',
+        range: { least: 0, most: 4_294_967_295 },
+      },
     },
     example: 'start --config jobwire.json',
     local: true,
@@ -117,19 +118,46 @@ export const commands: Commands = {
         value: 'N',
         about:
           'Exit after this number of events, with exit code 1 if the receiver did not accept all of them',
+        range: { least: 1, most: 1_000_000 },
       },
     },
     example: "listen --forward-to http://localhost:3000/jobs --types 'job.*'",
     run: async (context, _args, flags) => (await import('./listen.ts')).listen(context, flags),
   }),
-  ...accounts,
-  ...endpoints,
-  ...events,
-  ...jobs,
-  ...notifications,
-  ...recipients,
-  ...keys,
+  get: command({
+    about: 'Sends a GET request with the API key, and prints the JSON of the response.',
+    more: 'PATH is a path of the HTTP API with its query. The API reference at /docs of Jobwire lists all paths.',
+    args: ['PATH'],
+    flags: {},
+    example: "get '/v1/accounts?limit=2'",
+    run: async (context, [path]) => (await import('./catalogue.ts')).get(context, path),
+  }),
 };
+
+const loadNotifications = async () => (await import('./notifications.ts')).notifications;
+/** Commands by group. A command line loads only its group. */
+const groups: Readonly<Record<string, () => Promise<Commands>>> = {
+  accounts: async () => (await import('./accounts.ts')).accounts,
+  endpoints: async () => (await import('./endpoints.ts')).endpoints,
+  events: async () => (await import('./events.ts')).events,
+  'event-types': async () => (await import('./catalogue.ts')).eventTypeCommands,
+  jobs: async () => (await import('./jobs.ts')).jobs,
+  regions: async () => (await import('./catalogue.ts')).regions,
+  notifications: loadNotifications,
+  templates: loadNotifications,
+  messages: loadNotifications,
+  suppressions: loadNotifications,
+  recipients: async () => (await import('./recipients.ts')).recipients,
+  keys: async () => (await import('./keys.ts')).keys,
+  profiles: async () => (await import('./profile-commands.ts')).profiles,
+};
+
+/** Returns the commands of a group and those of no group. Default: all. */
+export async function loadCommands(group = ''): Promise<Commands> {
+  const load = Object.hasOwn(groups, group) ? groups[group] : undefined;
+  const loaded = await Promise.all((load ? [load] : Object.values(groups)).map((one) => one()));
+  return Object.assign({}, single, ...loaded);
+}
 
 /** Streams, environment and signals that a command line uses. */
 export type Host = Pick<NodeJS.Process, 'stdin' | 'stdout' | 'stderr' | 'env' | 'on' | 'off' | 'exit'>;
@@ -150,6 +178,7 @@ export async function run(argv: readonly string[], host: Host = process): Promis
   });
   let interruptMessage: string | undefined;
   let running: Invocation | undefined;
+  let keySource: string | undefined;
   const interrupted = (): void => {
     out.progress();
     if (interruptMessage !== undefined) out.note(interruptMessage);
@@ -162,32 +191,29 @@ export async function run(argv: readonly string[], host: Host = process): Promis
       out.line(VERSION);
       return 0;
     }
+    const commands = await loadCommands(argv.find((argument) => !argument.startsWith('-')));
     const parsed = parse(commands, argv);
     if (parsed.kind === 'help') {
       out.line(helpText(commands, parsed.about, wide));
       return 0;
     }
     const { flags } = parsed;
-    const chosenUrl = flags.url ?? (env.JOBWIRE_URL || undefined);
-    const url = chosenUrl ?? DEFAULT_URL;
-    if (!isHttp(url)) {
-      throw new UsageError(`${flags.url ? '--url' : 'JOBWIRE_URL'} must start with http:// or https://.`);
-    }
-    const key = () =>
-      flags['key-file'] === undefined
-        ? env.JOBWIRE_API_KEY || undefined
-        : readSecretFile('key-file', flags['key-file']);
+    const connection = parsed.command.local ? NO_CONNECTION : findConnection(flags, env);
+    const { url, urlIsDefault, key } = connection;
+    keySource = connection.keySource;
     const context: Context = {
       env,
       stdin,
       out,
       url,
-      urlIsDefault: chosenUrl === undefined,
+      urlIsDefault,
       key,
       api() {
         const shown = key();
         if (shown === undefined) {
-          throw new KeyError('The API key is missing. Set JOBWIRE_API_KEY, or pass a file with --key-file.');
+          throw new KeyError(
+            'The API key is missing. Set JOBWIRE_API_KEY, pass a file with --key-file, or add a profile with jobwire profiles add.',
+          );
         }
         if (!/^[\x21-\x7e]+$/.test(shown))
           throw new KeyError('The API key must be printable ASCII without spaces.');
@@ -202,26 +228,33 @@ export async function run(argv: readonly string[], host: Host = process): Promis
     return (await parsed.command.run(context, parsed.args, flags)) ?? 0;
   } catch (cause) {
     if (cause instanceof InterruptedError) return INTERRUPTED;
-    const { error, lines } = toCommandError(cause, running, flagged('verbose'));
+    const { error, lines } = toCommandError(cause, { running, keySource, verbose: flagged('verbose') });
     out.error(error, lines);
     return error.exitCode;
   }
 }
 
+/** What an error message depends on, beside the error. */
+interface ErrorContext {
+  /** `undefined`: the command line is invalid. */
+  readonly running: Invocation | undefined;
+  readonly keySource: string | undefined;
+  readonly verbose: boolean;
+}
+
 /** Returns an error as JSON with its exit code, and the same as lines of text. */
 function toCommandError(
   cause: unknown,
-  running: Invocation | undefined,
-  verbose: boolean,
+  context: ErrorContext,
 ): { readonly error: CommandError; readonly lines: readonly string[] } {
-  if (cause instanceof ApiError) return toApiCommandError(cause, running, verbose);
+  if (cause instanceof ApiError) return toApiCommandError(cause, context);
   const known = CLI_ERRORS.find(({ of }) => cause instanceof of);
   if (known && cause instanceof Error) {
     const detail = clean(cause.message);
     const { kind, title, exitCode } = known;
     return { error: { type: `${CLI_ERROR_TYPE}${kind}`, title, detail, exitCode }, lines: [detail] };
   }
-  const text = cause instanceof Error ? (verbose ? cause.stack : cause.message) : cause;
+  const text = cause instanceof Error ? (context.verbose ? cause.stack : cause.message) : cause;
   const detail = `Internal error: ${clean(text)}`;
   return {
     error: { type: `${CLI_ERROR_TYPE}fault`, title: 'Internal Error', detail, exitCode: 1 },
@@ -240,14 +273,15 @@ const CLI_ERRORS = [
 
 function toApiCommandError(
   cause: ApiError,
-  running: Invocation | undefined,
-  verbose: boolean,
+  { running, keySource, verbose }: ErrorContext,
 ): { readonly error: CommandError; readonly lines: readonly string[] } {
   const { status, requestId, kind, problem } = cause;
   const message = running ? toOptionNames(running, cause.message, problem.field) : cause.message;
   // The API's own message there is for developers who set headers.
   const detail =
-    status === 401 ? 'The API key is invalid. Check JOBWIRE_API_KEY or --key-file.' : clean(message);
+    status === 401
+      ? `The API key is invalid. Check ${keySource ?? 'JOBWIRE_API_KEY or --key-file'}.`
+      : clean(message);
   const lines = [detail];
   // Only the log of Jobwire has details of its internal errors.
   if (verbose || kind === 'internal') {
@@ -267,8 +301,4 @@ function toApiCommandError(
     ...(requestId === undefined ? {} : { requestId }),
   };
   return { error, lines };
-}
-
-function isHttp(url: string): boolean {
-  return URL.canParse(url) && /^https?:$/.test(new URL(url).protocol);
 }

@@ -4,7 +4,6 @@ import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { type Context, UsageError } from './command.ts';
-import { parseInteger } from './input.ts';
 
 /** Node version that the embedded parts require and the project is tested on. */
 const NODE_MAJOR = 24;
@@ -14,15 +13,14 @@ export async function start(
   { out }: Pick<Context, 'out'>,
   flags: {
     readonly config: string | undefined;
-    readonly port: string | undefined;
-    readonly seed: string | undefined;
+    readonly port: number | undefined;
+    readonly seed: number | undefined;
   },
 ): Promise<number | undefined> {
   const args: string[] = [];
   if (flags.config !== undefined) args.push('--config', flags.config);
-  if (flags.port !== undefined) args.push('--port', String(parseInteger('port', flags.port, 0, 65_535)));
-  if (flags.seed !== undefined)
-    args.push('--seed', String(parseInteger('seed', flags.seed, 0, 4_294_967_295)));
+  if (flags.port !== undefined) args.push('--port', String(flags.port));
+  if (flags.seed !== undefined) args.push('--seed', String(flags.seed));
   if (out.verbose) args.push('--verbose');
   return onRecentNode('start', async () => {
     // Ends with the parent process, which runs an older Node and started this one.

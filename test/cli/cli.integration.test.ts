@@ -89,7 +89,7 @@ describe('exit codes', () => {
     [2, ['notifications', 'preview', 'acme'], /^--kind KIND is missing\.$/],
     [
       2,
-      ['notifications', 'preview', 'acme', '--kind', 'x', '--template', '/nowhere'],
+      ['notifications', 'preview', 'acme', '--kind', 'dispatched', '--template', '/nowhere'],
       /^--template: \/nowhere can’t/,
     ],
     [

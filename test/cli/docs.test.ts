@@ -4,13 +4,16 @@ import { expect, test } from 'vitest';
 import {
   API_FLAGS,
   COMMON_FLAGS,
+  describeFlag,
   EXIT_CODES,
   type Flags,
   helpText,
   parse,
   usage,
 } from '../../cli/command.ts';
-import { commands } from '../../cli/run.ts';
+import { loadCommands } from '../../cli/run.ts';
+
+const commands = await loadCommands();
 
 const FILE = 'docs/cli.md';
 const MARK = '<!-- Below is written by test/cli/docs.test.ts. -->\n';
@@ -18,10 +21,11 @@ const MARK = '<!-- Below is written by test/cli/docs.test.ts. -->\n';
 function reference(): string {
   const cell = (text: string): string => text.replaceAll('|', '\\|').replaceAll('<', '&lt;');
   const table = (flags: Flags): string[] =>
-    Object.entries(flags).map(([flag, { value, about, many, required }]) => {
+    Object.entries(flags).map(([flag, one]) => {
+      const { value, many, required } = one;
       const notes = [required ? 'required' : '', many ? 'may be repeated' : ''].filter((note) => note !== '');
       const name = value === undefined ? `--${flag}` : `--${flag} ${value}`;
-      return `| \`${cell(name)}\` | ${cell(about)}${notes.length > 0 ? ` (${notes.join(', ')})` : ''} |`;
+      return `| \`${cell(name)}\` | ${cell(describeFlag(one))}${notes.length > 0 ? ` (${notes.join(', ')})` : ''} |`;
     });
   const head = ['| option | |', '|---|---|'];
   const codes = Object.entries(EXIT_CODES).map(([code, about]) => `| ${code} | ${about} |`);
@@ -81,6 +85,16 @@ test('every command and option in docs/cli.md exists', () => {
     ),
   );
   for (const [, flag = ''] of written.matchAll(/`[^`]*--([a-z][a-z-]*)/g)) expect([...flags]).toContain(flag);
+});
+
+test('no command has an option of the same name as an option of all commands', () => {
+  for (const [name, { flags, local }] of Object.entries(commands)) {
+    const shared = Object.keys({ ...(local ? {} : API_FLAGS), ...COMMON_FLAGS });
+    expect(
+      Object.keys(flags).filter((flag) => shared.includes(flag)),
+      name,
+    ).toEqual([]);
+  }
 });
 
 test('the example of every command is valid', () => {

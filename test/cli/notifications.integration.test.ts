@@ -58,8 +58,8 @@ describe('notifications set', () => {
   });
 
   test('names the option of an invalid value', async () => {
-    const ended = await run('notifications', 'set', 'acme', '--max-age', '1000');
-    expect([ended.code, ended.err]).toEqual([3, expect.stringMatching(/^--max-age must be /)]);
+    const ended = await run('notifications', 'set', 'acme', '--color', 'red');
+    expect([ended.code, ended.err]).toEqual([3, expect.stringMatching(/^--color must be /)]);
   });
 });
 

@@ -1,0 +1,256 @@
+/**
+ * Commands of the built CLI for single operations of the API, and profiles, against a real Jobwire.
+ * One file: its tests share the started Jobwire.
+ */
+import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Webhook } from 'standardwebhooks';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { KEY, OPERATION_COMMANDS, startSite, toDocuments } from '../support/cli-site.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'jobwire-cli-'));
+const ends: (() => unknown)[] = [() => rmSync(folder, { recursive: true, force: true })];
+let site: Awaited<ReturnType<typeof startSite>>;
+
+/** What the receiver was sent, and the status with which it responds. */
+const received: { readonly body: string; readonly headers: Record<string, string> }[] = [];
+let status = 204;
+let receiver: string;
+
+beforeAll(async () => {
+  const server = createServer(async (request, response) => {
+    let body = '';
+    for await (const chunk of request.setEncoding('utf8')) body += chunk;
+    received.push({ body, headers: request.headers as Record<string, string> });
+    response.writeHead(status).end();
+  }).listen(0, '127.0.0.1');
+  await new Promise((resolve) => server.once('listening', resolve));
+  ends.push(() => server.close().closeAllConnections());
+  receiver = `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook`;
+  site = await startSite((stop) => ends.push(stop));
+}, 60_000);
+afterAll(async () => {
+  for (const end of ends.reverse()) await end();
+});
+
+describe('endpoints', () => {
+  let secret: string;
+  let event: string;
+  beforeAll(async () => {
+    const [created] = await site.json('endpoints', 'add', receiver, '--id', 'erp', '--types', 'job.*');
+    secret = created.secret;
+    const [first] = await site.json('events', 'tail', '--account', 'acme', '--since', '1h', '--once', '1');
+    event = first.id;
+  });
+  beforeEach(() => {
+    status = 204;
+    received.length = 0;
+  });
+
+  test('update changes only the given settings, and all or none removes one', async () => {
+    const settings = ['--rate', '5', '--job-field', 'mustDate=true', '--description', 'ERP'];
+    expect(await site.json('endpoints', 'update', 'erp', ...settings)).toMatchObject([
+      { types: ['job.*'], ratePerSecond: 5, jobFields: { mustDate: true }, description: 'ERP' },
+    ]);
+    const shown = await site.run('endpoints', 'show', 'erp');
+    expect(shown.out).toContain('mustDate = true');
+    expect(shown.out).not.toContain(secret);
+    const removed = ['--types', 'all', '--job-field', 'all', '--rate', 'none', '--description', 'none'];
+    expect(await site.json('endpoints', 'update', 'erp', ...removed)).toMatchObject([
+      { types: [], ratePerSecond: null, jobFields: {}, description: null, url: receiver },
+    ]);
+    expect(await site.run('endpoints', 'update', 'erp')).toMatchObject({ code: 2 });
+    expect(await site.run('endpoints', 'update', 'erp', '--types', 'job.dispached')).toMatchObject({
+      code: 3,
+      err: '--types must match an existing event type (did you mean job.dispatched?).\n',
+    });
+  });
+
+  test('resend sends the event with its id, and exits with 1 if the receiver rejects it', async () => {
+    expect(await site.run('endpoints', 'resend', 'erp', event)).toMatchObject({ code: 0, err: '' });
+    expect(received.map(({ body }) => JSON.parse(body).id)).toEqual([event]);
+    status = 422;
+    expect(await site.run('endpoints', 'resend', 'erp', event)).toMatchObject({
+      code: 1,
+      out: expect.stringMatching(/^Failed: HTTP 422 /),
+    });
+    expect(await site.run('endpoints', 'resend', 'erp', 'x')).toMatchObject({ code: 3 });
+  });
+
+  test('rotate-secret prints a new secret, and requests are signed with the new and the previous one', async () => {
+    const [rotated] = await site.json('endpoints', 'rotate-secret', 'erp', '--grace', '3600');
+    expect(rotated.secret).not.toBe(secret);
+    await site.run('endpoints', 'ping', 'erp');
+    for (const one of [secret, rotated.secret]) {
+      expect(() =>
+        new Webhook(one).verify(received[0]?.body ?? '', received[0]?.headers ?? {}),
+      ).not.toThrow();
+    }
+    expect(await site.run('endpoints', 'rotate-secret', 'erp', '--grace', '604801')).toMatchObject({
+      code: 2,
+      err: '--grace must be an integer from 0 to 604800.\n',
+    });
+  });
+
+  test('parked events are retried and discarded, and an event that is not parked is reported', async () => {
+    expect(await site.json('endpoints', 'retry', 'erp', '--all')).toEqual([{ retried: 0, missing: [] }]);
+    expect(await site.run('endpoints', 'discard', 'erp', '--event', event)).toMatchObject({
+      code: 1,
+      err: `Not parked: ${event}.\n`,
+    });
+    expect(await site.run('endpoints', 'discard', 'erp', '--all')).toMatchObject({ code: 0 });
+    expect(await site.run('endpoints', 'discard', 'erp', '--all', '--event', event)).toMatchObject({
+      code: 2,
+    });
+    expect(await site.run('endpoints', 'dead', 'erp')).toMatchObject({
+      code: 0,
+      err: 'There are no dead events.\n',
+    });
+  });
+
+  test('a replay to a paused endpoint is cancelled', async () => {
+    await site.run('endpoints', 'pause', 'erp');
+    const [replay] = await site.json('endpoints', 'replay', 'erp', '--from', 'beginning');
+    expect(await site.json('endpoints', 'cancel-replay', 'erp', replay.id)).toMatchObject([
+      { id: replay.id, state: 'cancelled' },
+    ]);
+  });
+});
+
+describe('statistics and lists', () => {
+  test('print polls, daily statistics and open jobs of accounts and regions', async () => {
+    const [poll] = await site.json('accounts', 'polls', 'acme', '--limit', '1');
+    expect(poll).toMatchObject({ outcome: 'complete', problem: null });
+    for (const args of [
+      ['accounts', 'statistics', 'acme'],
+      ['regions', 'statistics', 'us'],
+    ]) {
+      const [statistics] = await site.json(...args, '--from', '2026-03-01', '--to', '2026-03-02');
+      expect(statistics.days.map(({ day }: { day: string }) => day)).toEqual(['2026-03-01', '2026-03-02']);
+    }
+    expect((await site.run('accounts', 'statistics', 'acme')).out).toMatch(/^DAY .*\n(.*\n){7}total /);
+    expect(await site.json('accounts', 'open-jobs', 'acme')).toMatchObject([{ jobs: 1 }]);
+    expect((await site.run('regions', 'open-jobs', 'us')).out).toMatch(/^Open jobs .*1\n[\s\S]*\nacme +1 /);
+    expect(await site.json('regions', 'list')).toMatchObject([{ id: 'us', state: 'ok' }]);
+    expect(await site.json('regions', 'show', 'us')).toMatchObject([{ id: 'us', state: 'ok' }]);
+    expect((await site.run('jobs', 'deliveries', 'acme', String(site.job))).code).toBe(0);
+  });
+
+  test('show event types with an example, and suggest one for a misspelled type', async () => {
+    expect((await site.run('event-types', 'list')).out).toMatch(/^job\.dispatched +\S/m);
+    expect(await site.json('event-types', 'show', 'job.dispatched')).toMatchObject([
+      { type: 'job.dispatched', example: { specversion: '1.0', type: 'job.dispatched' } },
+    ]);
+    expect(await site.run('event-types', 'show', 'job.dispached')).toMatchObject({
+      code: 3,
+      err: 'There is no such event type. Did you mean job.dispatched?\n',
+    });
+  });
+
+  test('show the key in use, another key and a recipient', async () => {
+    expect(await site.json('keys', 'show')).toMatchObject([{ role: 'admin', accounts: null }]);
+    const [created] = await site.json('keys', 'create', '--role', 'read');
+    const shown = await site.run('keys', 'show', created.key.id);
+    expect(shown.out).toContain('Role        read');
+    expect(shown.out).not.toContain(created.secret);
+    await site.run('recipients', 'add', 'acme', '--id', 'ann', '--email', 'ann@example.com');
+    expect(await site.json('recipients', 'show', 'acme', 'ann')).toMatchObject([
+      { id: 'ann', email: 'ann@example.com' },
+    ]);
+  });
+});
+
+describe('get', () => {
+  test('prints the document at a path', async () => {
+    expect(await site.json('get', '/v1/accounts?limit=1')).toMatchObject([{ accounts: [{ id: 'acme' }] }]);
+    expect((await site.runHere(['get', '/openapi.json'])).out).toMatch(/^\{\n {2}"openapi": "3\.1/);
+  });
+
+  test.each([
+    [2, '@example.com/', /^PATH must begin with \//],
+    [2, '/v1/events/stream', /^PATH must not be that of a stream/],
+    [2, '/docs', /^PATH must be that of a JSON document\.$/],
+    [3, '/v1/nothing', /^There is no such resource\.$/],
+  ])('exits with %i for %s', async (code, path, message) => {
+    const ended = await site.runHere(['get', path]);
+    expect(ended.err.trim()).toMatch(message);
+    expect(ended).toMatchObject({ code, out: '' });
+  });
+});
+
+describe('profiles', () => {
+  const config = join(folder, 'config');
+  const file = join(config, 'jobwire', 'profiles.json');
+  const without = { JOBWIRE_URL: undefined, JOBWIRE_API_KEY: undefined, XDG_CONFIG_HOME: config };
+  const exec = (args: readonly string[], env: Record<string, string | undefined> = {}, input = '') =>
+    site.exec(args, { env: { ...without, ...env }, input });
+
+  test('are stored with mode 0600, selected by option, variable or as the current one, and never print the key', async () => {
+    const outputs = [
+      await exec(['profiles', 'add', 'here', '--url', site.url], {}, `${KEY}\n`),
+      await exec(['profiles', 'add', 'away', '--url', 'http://127.0.0.1:9', '--key-env', 'AWAY'], {
+        AWAY: 'jw_other',
+      }),
+      await exec(['profiles', 'list']),
+      await exec(['accounts', 'list']),
+      await exec(['profiles', 'use', 'away']),
+      await exec(['accounts', 'list', '--profile', 'here']),
+      await exec(['accounts', 'list'], { JOBWIRE_PROFILE: 'here' }),
+    ];
+    expect(outputs.map(({ code }) => code)).toEqual(outputs.map(() => 0));
+    for (const { out, err } of outputs) expect(out + err).not.toMatch(new RegExp(`${KEY}|jw_other`));
+    expect(statSync(file).mode & 0o777).toBe(0o600);
+    expect(toDocuments((await exec(['profiles', 'list', '--json'])).out)).toEqual([
+      { name: 'here', url: site.url, current: false },
+      { name: 'away', url: 'http://127.0.0.1:9', current: true },
+    ]);
+    expect((await exec(['accounts', 'list'])).code).toBe(4);
+    expect(await exec(['profiles', 'remove', 'away'])).toMatchObject({
+      code: 0,
+      err: 'There is no current profile now. To choose one, run: jobwire profiles use NAME\n',
+    });
+    expect(readFileSync(file, 'utf8')).not.toContain('jw_other');
+  });
+
+  test('never send their key to an address that is given otherwise', async () => {
+    expect((await exec(['profiles', 'use', 'here'])).code).toBe(0);
+    const { err } = await exec(['accounts', 'list', '--url', site.url]);
+    expect(err).toMatch(/^The API key is missing\. /);
+    for (const [args, env] of [
+      [['accounts', 'list', '--profile', 'here', '--url', site.url], {}],
+      [['accounts', 'list'], { JOBWIRE_PROFILE: 'here', JOBWIRE_URL: site.url }],
+    ] as const) {
+      const ended = await exec(args, env);
+      expect(ended.err).toMatch(/can’t be combined with /);
+      expect(ended.code).toBe(2);
+    }
+  });
+
+  test('suggest a similar name, and reject existing names, invalid files and open modes', async () => {
+    const rejected = async (args: readonly string[], message: RegExp) => {
+      const ended = await exec(args, {}, KEY);
+      expect(ended.err).toMatch(message);
+      expect(ended).toMatchObject({ code: 2, out: '' });
+    };
+    await rejected(
+      ['accounts', 'list', '--profile', 'hera'],
+      /^There is no profile "hera"\. Did you mean here\?/,
+    );
+    await rejected(['profiles', 'add', 'here', '--url', site.url], /^The profile here exists\. /);
+    await rejected(['profiles', 'add', 'x y', '--url', site.url], /^NAME must be /);
+    await rejected(['profiles', 'add', 'new', '--url', 'ftp://x'], /^--url must start with http/);
+    chmodSync(file, 0o644);
+    await rejected(['accounts', 'list'], /is accessible to other users\. Run chmod 600 /);
+    chmodSync(file, 0o600);
+    writeFileSync(file, `{"profiles": "${KEY}"`);
+    await rejected(['accounts', 'list'], /^\S+profiles\.json is not a valid file of profiles\. /);
+    expect((await exec(['accounts', 'list'])).err).not.toContain(KEY);
+  });
+});
+
+test('every command above ran as a process once', () => {
+  expect(site.notStarted(OPERATION_COMMANDS)).toEqual([]);
+});
