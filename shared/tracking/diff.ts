@@ -27,6 +27,7 @@ import {
   applyDispatchDate,
   applyTracking,
   dropRevoked,
+  isMissing,
   retainEmitted,
 } from './diff/dispatch.ts';
 import {
@@ -40,7 +41,7 @@ import {
   findIncomparable,
   OMITTED_IN_DETAIL,
 } from './diff/fields.ts';
-import { addListValues, catchUp } from './diff/lag.ts';
+import { addListValues, addRevocation, catchUp } from './diff/lag.ts';
 import { applyLines } from './diff/lines.ts';
 import { compareCancelable } from './diff/production.ts';
 import { followStay, withAttention } from './diff/status.ts';
@@ -55,7 +56,7 @@ import {
 } from './diff/step.ts';
 import { checkTimers } from './diff/timers.ts';
 import { isListAuthoritative, type Snapshot } from './snapshot.ts';
-import { type DetailView, type ListView, pairUp } from './views.ts';
+import type { DetailView, ListView } from './views.ts';
 
 /**
  * Applies a list entry to a job (rules 4, 5, 6). `before` is the job's snapshot, and absent for an unknown
@@ -94,6 +95,8 @@ export function applyListEntry(
   const tracking = applyTracking(before.announced.tracking, was?.tracking ?? [], next.tracking, []);
   const announced = { ...before.announced, dateOut: dispatch.dateOut, tracking: tracking.emitted };
   const { believed, takenBack } = retainEmitted(was, next, announced);
+  // Emitted from the list with closed jobs, and not in this list: it was last observed before this entry.
+  const isElsewhere = before.detail === null && isMissing(believed, announced);
   const ahead = addListValues(before, next, look.answeredAt);
   const unsure = findIncomparable(before.detail, was ?? next, next, returns ? [] : before.unsure).filter(
     (field) => !(ahead && field in ahead),
@@ -112,7 +115,7 @@ export function applyListEntry(
   const snapshot: Snapshot = {
     ...rest,
     list: believed,
-    listAt: takenBack || silent ? sinceListed(before, known) : look.askedAt,
+    listAt: takenBack || silent || isElsewhere ? sinceListed(before, known) : look.askedAt,
     unsure,
     ahead,
     announced,
@@ -126,7 +129,7 @@ export function applyListEntry(
             tries: returns || anew || before.owed === null ? 0 : before.owed.tries,
           }
         : null,
-    ...(takenBack || silent ? { heldBack: true } : {}),
+    ...(takenBack || silent || isElsewhere ? { heldBack: true } : {}),
     ...(returned && next.canEdit !== true ? { returned } : {}),
     ...(stay ? { stay } : {}),
   };
@@ -204,10 +207,7 @@ export function applyDetail(
   const { isCancelable } = production;
   const { believed, takenBack } = retainEmitted(was, { ...next, ...fields.kept, isCancelable }, announced);
   const list = start.list && dropRevoked(start.list, announced);
-  const open =
-    listed !== undefined &&
-    ((announced.dateOut !== null && listed.view.dateOut === null) ||
-      pairUp(announced.tracking, listed.view.tracking).gone.length > 0);
+  const open = listed !== undefined && isMissing(listed.view, announced);
   const revoked = start.announced.dateOut !== null && announced.dateOut === null;
   // The withdrawal in the list is now resolved, unless the detail still contains the value.
   const { heldBack, detailPending: _, returned, lockedInAt: __, stay, ...rest } = start;
@@ -235,7 +235,7 @@ export function applyDetail(
         ? start.detailAt
         : look.askedAt,
     unsure: fields.unsure,
-    ahead: caughtUp.ahead,
+    ahead: revoked ? addRevocation(caughtUp.ahead, look.answeredAt) : caughtUp.ahead,
     supersededLines: lines.superseded,
     announced,
     ...(listed

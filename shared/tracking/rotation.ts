@@ -81,9 +81,9 @@ export async function rotate({
     const stored = snapshots.get(jobNumber);
     const entry = index.get(jobNumber);
     const seen = list.observations.get(jobNumber);
-    if (!stored?.list || !entry || !seen || stored.owed !== null || stored.heldBack) return [];
+    if (!stored?.list || !entry || !seen || stored.owed !== null) return [];
     const snapshot = tracked.statuses.withCurrentNames(stored);
-    // Its entry is unchanged, so it is the stored one.
+    // Its entry is unchanged, so it is the stored one, apart from values that it omits.
     const listed = { view: stored.list, look: seen.look };
     const work = { jobNumber, entry, stored, snapshot, listed, events: [], shown: [] };
     return [{ ...work, fingerprint: entry.fingerprint, lookSince: startedAt, rotated: true }];

@@ -223,7 +223,7 @@ export function isListAuthoritative({
 }
 
 /** Returns a detail with the values that the list has shown since: it is behind. */
-function withLaterValues(detail: DetailView, ahead: ListAhead = {}): DetailView {
+export function withLaterValues(detail: DetailView, ahead: ListAhead = {}): DetailView {
   const later = Object.entries(ahead).map(([field, { values }]) => [field, values.at(-1)]);
   return { ...detail, ...Object.fromEntries(later) };
 }

@@ -32,6 +32,8 @@ export interface Sight {
   /** Whether the job's detail or list entry is unusable to the end, and whether it was at any time. */
   isUnreadable(view: 'list' | 'detail', jobNumber: number): boolean;
   wasUnreadable(view: 'list' | 'detail', jobNumber: number): boolean;
+  /** Whether a job has local times of which the zone is not given. */
+  isZoneless(jobNumber: number): boolean;
   /** Whether details were ever throttled: a new job that has waited for its detail for a day is tracked without it (rule 5). */
   wasThrottled(): boolean;
   /** The current name of a status. */
@@ -65,6 +67,8 @@ type Field = (typeof FIELDS)[number];
 const ENDS = { 'job.closed': 'closed', 'job.cancelled': 'cancelled', 'job.unavailable': 'nowhere' } as const;
 const MINUTE_MS = 60_000;
 const DAY_MS = 86_400_000;
+/** From the first time zone to the last. */
+const ALL_ZONES_MS = 26 * 60 * MINUTE_MS;
 /** Clocks may differ by so much, so a number proves no more (rule 5). */
 const NUMBER_TOLERANCE_MS = 15 * MINUTE_MS;
 /** Nothing but requests takes time in a poll. */
@@ -75,9 +79,9 @@ interface Fold {
   created: boolean;
   /** Whether the list decides. When the other view does, its status is not a change (rule 4). */
   isListed: boolean;
-  /** Whether the detail was ever read. The values of the first one are no change (rule 4). */
-  hasDetail: boolean;
-  /** Fields in which the first detail differed from the list: its value is adopted when the job leaves the list (rule 4). */
+  /** Views that were read before. */
+  known: { readonly list: boolean; readonly detail: boolean };
+  /** Fields in which the views differed when both were known for the first time. */
   readonly apart: Set<string>;
   dispatched: boolean;
   ended: string | undefined;
@@ -151,7 +155,7 @@ export function createFreedomLedger(history: History, sight: Sight): Ledger {
       job,
       created: false,
       isListed: isListAuthoritative(snapshot),
-      hasDetail: snapshot.detail !== null,
+      known: { list: snapshot.list !== null, detail: snapshot.detail !== null },
       apart: new Set(),
       dispatched: job.dateOut !== null,
       ended: snapshot.ended === null ? undefined : `job.${snapshot.ended}`,
@@ -202,7 +206,7 @@ export function createFreedomLedger(history: History, sight: Sight): Ledger {
       job,
       created: false,
       isListed: true,
-      hasDetail: false,
+      known: { list: false, detail: false },
       apart: new Set(),
       // The first state of a job that is not provably new counts as emitted, unless an event of the same answer emits it.
       dispatched: type === 'job.dispatch_revoked' || (job.dateOut !== null && !sameAnswer('job.dispatched')),
@@ -264,7 +268,10 @@ export function createFreedomLedger(history: History, sight: Sight): Ledger {
         if (before || fold.types.length > 0) complain('is not the first event of the job');
         const [, first] = all;
         // The date in is of the server's clock, the baseline of ours.
-        const tolerance = Math.max(NUMBER_TOLERANCE_MS + sight.skewMs, sight.slackMs) + MINUTE_MS;
+        const tolerance =
+          Math.max(NUMBER_TOLERANCE_MS + sight.skewMs, sight.slackMs) +
+          // A local time without a zone is read in the latest one (rule 5).
+          (sight.isZoneless(jobNumber) ? ALL_ZONES_MS : MINUTE_MS);
         // Without a date, only its number says so: a job that was in no list then is not distinguished.
         const isDated = !sight.isHidden('detail', jobNumber, 'dateIn');
         if (isDated && first && first.at < (begunAt ?? 0) - tolerance)
@@ -411,9 +418,18 @@ export function createFreedomLedger(history: History, sight: Sight): Ledger {
       const isListed = isListAuthoritative(snapshot);
       const { list, detail } = snapshot;
       for (const field of FIELDS) {
-        if (fold.hasDetail || !list || !detail || field === 'originCode') continue;
+        if ((fold.known.list && fold.known.detail) || !list || !detail || field === 'originCode') continue;
         if (!isSame(field, list[field], detail[field])) fold.apart.add(field);
       }
+      // When the other view begins to decide, its first values are no change, and neither are those in which the views
+      // differed from the beginning: each view is compared with itself only (rule 4).
+      const passes = fold.isListed !== isListed;
+      const isFirst = !fold.known[isListed ? 'list' : 'detail'];
+      // A dispatch dated before the baseline that the first detail shows is adopted with its parcels (rule 4).
+      const isOld = ({ list, at }: Stand) =>
+        list?.dateOut && Math.min(at, Date.parse(list.dateOut) - sight.skewMs) < (begunAt ?? 0);
+      const wasOld = !fold.types.includes('job.dispatched') && history.stands(jobNumber).some(isOld);
+      const isOldDispatch = wasOld && !fold.known.detail && detail !== null;
       for (const field of FIELDS) {
         const [emitted, stored] = [fold.job[field], job[field]];
         if (isSame(field, emitted, stored)) continue;
@@ -425,9 +441,10 @@ export function createFreedomLedger(history: History, sight: Sight): Ledger {
           // The views name statuses differently: after the departure, the detail's name replaces the list's.
           (field === 'status' &&
             (isDim(jobNumber, field) ||
-              fold.isListed !== isListed ||
+              passes ||
               (!isListed && isSame(field, emitted, snapshot.list?.status ?? null)))) ||
-          (fold.isListed && !isListed && (!fold.hasDetail || fold.apart.has(field))) ||
+          (passes && (isFirst || fold.apart.has(field))) ||
+          (isOldDispatch && field === 'dateOut' && emitted === null) ||
           (field === 'description' && [emitted, stored].some(isOversized));
         if (!adopted) {
           problems.push(
@@ -437,21 +454,17 @@ export function createFreedomLedger(history: History, sight: Sight): Ledger {
       }
       const parcels = (set: readonly TrackingEntry[]) =>
         JSON.stringify(set.map(({ number, link }) => [number, link]).sort());
-      if (parcels(fold.job.tracking) !== parcels(job.tracking)) {
+      if (parcels(fold.job.tracking) !== parcels(job.tracking) && !isOldDispatch) {
         problems.push(
           `The log leaves ${jobNumber} with ${parcels(fold.job.tracking)}, its snapshot has ${parcels(job.tracking)}.`,
         );
       }
       fold.job = job;
       fold.isListed = isListed;
-      fold.hasDetail = snapshot.detail !== null;
+      fold.known = { list: list !== null, detail: detail !== null };
       if ((snapshot.ended ?? undefined) !== fold.ended?.slice('job.'.length)) {
         problems.push(`The log ends ${jobNumber} with ${fold.ended}, its snapshot with ${snapshot.ended}.`);
       }
-      // A dispatch dated before the baseline that only the detail shows is adopted (rule 4).
-      const isOld = ({ list, at }: Stand) =>
-        list?.dateOut && Math.min(at, Date.parse(list.dateOut) - sight.skewMs) < (begunAt ?? 0);
-      const wasOld = !fold.types.includes('job.dispatched') && history.stands(jobNumber).some(isOld);
       if (job.dateOut !== null && wasOld) fold.dispatched = true;
       if ((job.dateOut !== null) !== fold.dispatched) {
         problems.push(

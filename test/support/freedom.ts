@@ -191,6 +191,9 @@ export function createFreedoms(world: WorldFreedom, history: History, set: (to: 
     isHidden: (view, jobNumber, field) => isNull(viewName(view), jobNumber, field),
     isUnreadable: (view, jobNumber) => isUnusable(lasting, view, jobNumber),
     wasUnreadable: (view, jobNumber) => unusable.has(`${view} ${jobNumber}`),
+    isZoneless: (jobNumber) =>
+      world.styles.some((style) => style === 'noOffset' || style === 'dateOnly') &&
+      isNull('detail', jobNumber, 'location'),
     wasThrottled: () => wasThrottled,
     toCurrentName: (name) => (name === history.renaming?.from ? history.renaming.to : name),
   };

@@ -156,6 +156,26 @@ describe('Daily rotation', () => {
     for (const job of rig.jobs) expect(details(rig, job)).toBeLessThanOrEqual(2);
     expect(details(rig)).toBeLessThanOrEqual(41);
   }, 120_000);
+
+  it('reads the detail of a job whose status the list omits, and its next status has the evidence of the last one', async () => {
+    const rig = await baselined(2);
+    const [job = 0] = rig.jobs;
+    rig.pass(86_400);
+    await rig.pollTypes(5);
+    const knownAt = rig.now();
+    rig.sandbox.freedom.set({ nulls: { fields: { 'active.masterJobStatus': 1 } } });
+    await rig.poll();
+    rig.upstream.invoice(job);
+    rig.pass(86_400);
+    expect(await rig.pollTypes(5)).toContain(`job.invoiced ${job}`);
+    rig.sandbox.freedom.clear();
+    rig.upstream.setStatus(job, 'Shipped');
+    await rig.poll();
+    const [event] = await rig.fresh();
+    expect(event?.type).toBe('job.status_changed');
+    const { since } = (event?.data.observed ?? {}) as { since: string };
+    expect(Date.parse(since)).toBeLessThanOrEqual(knownAt);
+  });
 });
 
 describe('Overdue', () => {

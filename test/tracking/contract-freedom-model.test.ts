@@ -180,3 +180,100 @@ describe('A job that was never listed', () => {
     expect(await rig.pollTypes(3)).toEqual([]);
   });
 });
+
+describe('A revoked dispatch', () => {
+  it('has a time between the entry in the list with closed jobs and the list without the dispatch', async () => {
+    const rig = await baselined(({ upstream }) => {
+      upstream.createJob();
+      upstream.createJob();
+    });
+    const [, job = 0] = [...(await rig.index())].map(([jobNumber]) => jobNumber);
+    rig.sandbox.freedom.set({ records: [{ region: 'us', jobNumber: job, detail: 'error' }] });
+    rig.upstream.dispatch(job, { tracking: [{ trackingNumber: '1Z', trackingLink: null }] });
+    rig.upstream.close(job);
+    expect(await rig.pollTypes(5)).toContain(`job.dispatched ${job}`);
+    const clearedAt = rig.now();
+    rig.upstream.clearDateOut(job);
+    rig.upstream.removeTracking(job);
+    rig.upstream.reopen(job);
+    expect(await rig.pollTypes(5)).toEqual([`job.reopened ${job}`]);
+    rig.sandbox.freedom.clear();
+    rig.pass(900);
+    await rig.poll();
+    const gone = (await rig.fresh()).filter(({ type }) => /dispatch_revoked|tracking_removed/.test(type));
+    expect(gone).toHaveLength(2);
+    for (const { data } of gone) {
+      const { since } = data.observed as { since: string };
+      expect(Date.parse(since)).toBeLessThanOrEqual(clearedAt);
+    }
+  });
+
+  it('is not emitted as a dispatch again by a detail that is behind', async () => {
+    const rig = await baselined(({ upstream, sandbox }) => {
+      sandbox.freedom.set({ lagSeconds: { detail: 300 } });
+      upstream.createJob();
+      upstream.createJob();
+    });
+    const [, job = 0] = [...(await rig.index())].map(([jobNumber]) => jobNumber);
+    rig.upstream.dispatch(job);
+    const types = await rig.pollTypes();
+    rig.upstream.clearDateOut(job);
+    // Each change of the status causes a fetch of the detail.
+    for (let n = 0; n < 12; n += 1) {
+      rig.upstream.setStatus(job, `Stage ${n}`);
+      types.push(...(await rig.pollTypes()));
+    }
+    rig.pass(DAY);
+    types.push(...(await rig.pollTypes(5)));
+    expect(types.filter((type) => /dispatch/.test(type))).toEqual([
+      `job.dispatched ${job}`,
+      `job.dispatch_revoked ${job}`,
+    ]);
+  });
+});
+
+describe('The first detail', () => {
+  it('that is behind the list causes no correction to a dispatch date that the list has corrected since', async () => {
+    const rig = await createRig();
+    const { upstream } = rig;
+    upstream.createJob();
+    const job = upstream.createJob();
+    upstream.dispatch(job);
+    rig.pass(DAY);
+    rig.sandbox.freedom.set({ lagSeconds: { detail: 300 } });
+    upstream.dispatch(job);
+    await rig.poll();
+    await rig.fresh();
+    const changes: [unknown, unknown][] = [];
+    // Each change of the status causes a fetch of the detail.
+    for (let n = 0; n < 12; n += 1) {
+      upstream.setStatus(job, `Stage ${n}`);
+      if (n === 2) upstream.dispatch(job);
+      changes.push(...(await changesOf(rig, job, 'dateOut', 1)));
+    }
+    const { dateOut } = upstream.jobDetail(job) ?? {};
+    expect(changes).toEqual([[expect.any(String), dateOut]]);
+  });
+});
+
+describe('A job that leaves the list while its detail is undecided', () => {
+  it.each([
+    ['another value', 'C'],
+    ['the value before', 'A'],
+  ])('has changed if it returns with %s', async (_, last) => {
+    const rig = await baselined(({ upstream }) => {
+      upstream.createJob();
+      upstream.createJob({ description: 'A' });
+    });
+    const [, job = 0] = [...(await rig.index())].map(([jobNumber]) => jobNumber);
+    rig.upstream.dispatch(job);
+    await rig.pollTypes(2);
+    rig.upstream.edit(job, { description: 'B' });
+    expect(await changesOf(rig, job, 'description', 1)).toEqual([['A', 'B']]);
+    rig.upstream.edit(job, { description: last });
+    rig.upstream.hide(job);
+    expect(await changesOf(rig, job, 'description', 1)).toEqual([]);
+    rig.upstream.unhide(job);
+    expect(await changesOf(rig, job, 'description', 20)).toEqual([['B', last]]);
+  });
+});

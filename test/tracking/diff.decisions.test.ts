@@ -10,6 +10,7 @@ import { type DetailView, fingerprint } from '../../shared/tracking/views.ts';
 import {
   at,
   detail,
+  detailed,
   detailedAt,
   iso,
   list,
@@ -891,6 +892,31 @@ describe('the evidence of a change (rule 13)', () => {
     expect(list(kept, { masterJobStatus: 'Press' }, 6).events).toMatchObject([
       { type: 'job.status_changed', data: { observed: { since: iso(listedAt(1)) } } },
     ]);
+  });
+
+  test('a value that only the list with closed jobs showed was last seen before the list without it', () => {
+    const closed = start();
+    const out = '2026-03-02T08:01:00Z';
+    const [a] = detailed({ shippingAddresses: [parcel('A')] }).tracking;
+    const emitted = (dateOut: string | null, tracking: Snapshot['announced']['tracking']): Snapshot => ({
+      ...{ ...closed, ended: 'closed', detailPending: true, settling: { since: at(1), looks: 0 } },
+      announced: { ...closed.announced, dateOut, tracking },
+    });
+    for (const [before, type] of [
+      [emitted(out, []), 'job.dispatch_revoked'],
+      [emitted(null, a ? [a] : []), 'job.tracking_removed'],
+    ] as const) {
+      const back = list(list(before, {}, 3).snapshot, {}, 4).snapshot;
+      expect(back).toMatchObject({ heldBack: true, listAt: closed.listAt });
+      expect(detail(back, {}, 5, {}).events).toMatchObject([
+        { type, data: { observed: { since: iso(closed.listAt) } } },
+      ]);
+      // A detail that has shown it has its own time.
+      const read = { ...before, detail: detailed({ dateOut: out }) };
+      expect(list(read, {}, 3).snapshot).toMatchObject({ listAt: listedAt(3) });
+      expect(list(read, {}, 3).snapshot.heldBack).toBeUndefined();
+    }
+    expect(list(emitted(null, []), {}, 3).snapshot.heldBack).toBeUndefined();
   });
 
   test('nor while the list has no status, for any detail', () => {

@@ -1,7 +1,7 @@
 /** A detail that is behind the list (shared/tracking/diff/lag.ts), and what proves that a job is new. */
 import { describe, expect, test } from 'vitest';
 import { proveCreated } from '../../shared/tracking/diff/creation.ts';
-import { addListValues, catchUp } from '../../shared/tracking/diff/lag.ts';
+import { addListValues, addRevocation, catchUp } from '../../shared/tracking/diff/lag.ts';
 import type { ListAhead } from '../../shared/tracking/snapshot.ts';
 import {
   BASELINE,
@@ -69,6 +69,41 @@ describe('values of the list that the detail has not shown', () => {
     expect(
       add(undefined, { jobStatus: 'x', description: 'x' }, { masterJobStatus: 'B', description: 'B' }),
     ).toBeUndefined();
+  });
+
+  test('are all dates of a dispatch, if the detail shows none of them', () => {
+    const [one, two, three] = [1, 2, 3].map((minute) => `2026-03-02T08:0${minute}:00Z`);
+    const dates = (own: string | null, was: string | null, next: string | null) =>
+      addListValues(
+        { ...start({ dateOut: was }), detail: detailed({ dateOut: own }) },
+        listed({ dateOut: next }),
+        AT,
+      );
+    expect(dates(one ?? null, two ?? null, three ?? null)).toEqual(ahead({ dateOut: [two, two, three] }));
+    expect(dates(null, two ?? null, three ?? null)).toEqual(ahead({ dateOut: [two, two, three] }));
+    expect(dates(two ?? null, two ?? null, three ?? null)).toEqual(ahead({ dateOut: [two, three] }));
+    // The detail was not behind, or the list showed no date.
+    expect(dates(three ?? null, two ?? null, '2026-03-02 08:03:00Z')).toBeUndefined();
+    expect(dates(one ?? null, null, two ?? null)).toBeUndefined();
+    expect(dates(one ?? null, two ?? null, null)).toBeUndefined();
+    const before = ahead({ dateOut: [one, two] }, AT - 1);
+    const known = { ...start({ dateOut: two }), ahead: before, detail: detailed({ dateOut: one }) };
+    expect(addListValues(known, listed({ dateOut: three }), AT)).toEqual(
+      ahead({ dateOut: [one, two, three] }),
+    );
+  });
+
+  test('end with the revocation of a dispatch that the detail has not shown', () => {
+    const dates = ahead({ dateOut: [null, 'a'], description: ['A', 'B'] });
+    expect(addRevocation(dates, AT + 1)).toEqual({
+      ...dates,
+      ...ahead({ dateOut: [null, 'a', null] }, AT + 1),
+    });
+    const others = ahead({ description: ['A', 'B'] });
+    expect(addRevocation(others, AT + 1)).toBe(others);
+    expect(addRevocation(undefined, AT + 1)).toBeUndefined();
+    const many = ahead({ dateOut: [null, ...'12345678'] });
+    expect(addRevocation(many, AT)?.dateOut?.values).toEqual([...'2345678', null]);
   });
 
   test('are at most eight', () => {
@@ -156,6 +191,23 @@ describe('a detail', () => {
       ahead: ahead({ description: ['A', 'B'] }, AT + 1),
       repeated: ['status'],
       undecided: ['description'],
+    });
+  });
+
+  test('proves with a dispatch that it is not behind, unless the list has shown the dispatch before', () => {
+    const out = '2026-03-02T08:02:00Z';
+    const values = { ...ahead({ dateOut: [null, out, null] }), ...ahead({ description: ['A', 'B'] }) };
+    const shown = (was: string | null, dateOut: string) =>
+      caught(values, { description: 'A', dateOut: was }, { description: 'C', dateOut }, AT + 1, true);
+    expect(shown(null, out)).toMatchObject({
+      ahead: { dateOut: { values: [null] } },
+      repeated: ['dateOut'],
+      undecided: ['description'],
+    });
+    expect(shown(out, out)).toMatchObject({ repeated: [], undecided: ['description'] });
+    expect(shown(null, '2026-03-02T08:05:00Z')).toEqual({
+      ...NOTHING,
+      from: { description: 'B', dateOut: null },
     });
   });
 
@@ -323,6 +375,67 @@ describe('a dispatch date', () => {
     expect(types(detail(withdrawn, { dateOut: null }, 5, { dateOut: null }))).toEqual([
       'job.dispatch_revoked',
     ]);
+  });
+});
+
+describe('a dispatch that was revoked before the detail showed it', () => {
+  const out = { dateOut: '2026-03-02T08:01:00Z' };
+  const sent = detail(list(detail(start(), {}, 0, {}).snapshot, out, 1).snapshot, {}, 1, out).snapshot;
+  const revoked = detail(list(sent, {}, 2).snapshot, {}, 2, {});
+
+  test('is not emitted again by a detail that is behind, of a listed and of a delisted job', () => {
+    expect(types(revoked)).toEqual(['job.dispatch_revoked']);
+    for (const entry of [{}, undefined]) {
+      const behind = detail(revoked.snapshot, out, 3, entry);
+      expect([types(behind), behind.snapshot.announced.dateOut]).toEqual([[], null]);
+      const still = detail(behind.snapshot, out, 61, entry);
+      expect([types(still), still.snapshot.announced.dateOut]).toEqual([[], null]);
+      expect(types(detail(still.snapshot, {}, 62, entry))).toEqual([]);
+    }
+  });
+
+  test('is emitted again if the detail still shows it an hour later, or if the list shows it', () => {
+    const behind = detail(revoked.snapshot, out, 3, {}).snapshot;
+    expect(types(detail(behind, out, 63, {}))).toEqual(['job.dispatched']);
+    expect(types(detail(behind, out, 63))).toEqual(['job.dispatched']);
+    expect(types(list(behind, out, 4))).toEqual(['job.dispatched']);
+  });
+
+  test('does not hide another dispatch', () => {
+    const other = { dateOut: '2026-03-02T08:03:00Z' };
+    expect(types(detail(revoked.snapshot, other, 4, {}))).toEqual(['job.dispatched']);
+    expect(types(detail(revoked.snapshot, other, 4))).toEqual(['job.dispatched']);
+  });
+});
+
+describe('a job that returns while its detail was behind', () => {
+  const first = detail(start({ description: 'A' }), { description: 'A' }, 1, { description: 'A' }).snapshot;
+  const changed = list(first, { description: 'B' }, 2).snapshot;
+  const changes = (from: string, to: string) => [
+    { type: 'job.updated', data: { changes: { description: { from, to } } } },
+  ];
+
+  test('has changed if the list shows the undecided value of the detail, or an earlier value', () => {
+    const undecided = detail(changed, { description: 'C' }, 3);
+    expect([types(undecided), undecided.snapshot.unsure]).toEqual([[], []]);
+    expect(list(undecided.snapshot, { description: 'C' }, 4).events).toMatchObject(changes('B', 'C'));
+    const behind = detail(changed, { description: 'A' }, 3).snapshot;
+    expect(list(behind, { description: 'A' }, 4).events).toMatchObject(changes('B', 'A'));
+    expect(types(list(behind, { description: 'B' }, 4))).toEqual([]);
+  });
+
+  test('has changed if the detail had shown an earlier value of the list', () => {
+    const again = list(changed, { description: 'C' }, 3).snapshot;
+    const repeated = detail(again, { description: 'B' }, 4).snapshot;
+    expect(repeated.unsure).toEqual([]);
+    expect(list(repeated, { description: 'D' }, 5).events).toMatchObject(changes('C', 'D'));
+  });
+
+  test('has another status only if the list shows one', () => {
+    const shown = { masterJobStatus: 'Press' };
+    const behind = detail(list(first, { ...shown, description: 'A' }, 2).snapshot, { description: 'A' }, 3);
+    expect(types(list(behind.snapshot, { ...shown, description: 'A' }, 4))).toEqual([]);
+    expect(types(list(behind.snapshot, { description: 'A' }, 4))).toEqual(['job.status_changed']);
   });
 });
 

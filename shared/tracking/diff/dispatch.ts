@@ -49,15 +49,16 @@ export function applyDetailDispatch(
   first: ListView | null,
   next: DetailView,
   listed: Sighting | undefined,
-  { from, repeated, undecided }: CaughtUp,
+  { ahead, from, repeated, undecided }: CaughtUp,
 ): Dispatch {
   const was = before.detail?.dateOut ?? null;
   const { timezone } = next;
   const inList = applyDispatchDate(before.announced.dateOut, null, first?.dateOut ?? null, timezone);
   const isUndecided = undecided.includes('dateOut');
-  // A date that the list has shown before, or may have, is no correction.
+  // A date that the list has shown before, or may have, is no correction, and no dispatch after its revocation.
   const base = isUndecided || repeated.includes('dateOut') ? null : (from.dateOut ?? was);
-  const shown = applyDispatchDate(inList.dateOut, base, next.dateOut, timezone);
+  const isBehind = inList.dateOut === null && (ahead?.dateOut || repeated.includes('dateOut'));
+  const shown = isBehind ? inList : applyDispatchDate(inList.dateOut, base, next.dateOut, timezone);
   const events = [...inList.events, ...shown.events];
   const { dateOut } = shown;
   // Withdrawn: both views lack the date. For a delisted job, the view that contained it lacks it.
@@ -150,6 +151,15 @@ export function retainEmitted<V extends Pick<ListView, 'dateOut' | 'tracking'>>(
     believed: { ...next, dateOut, tracking: [...next.tracking, ...kept] },
     takenBack: dateOut !== next.dateOut || kept.length > 0,
   };
+}
+
+/** Returns whether a view lacks the emitted dispatch, or an emitted parcel. */
+export function isMissing(
+  view: Pick<ListView, 'dateOut' | 'tracking'>,
+  emitted: Snapshot['announced'],
+): boolean {
+  const lacksDate = emitted.dateOut !== null && view.dateOut === null;
+  return lacksDate || pairUp(emitted.tracking, view.tracking).gone.length > 0;
 }
 
 /** Removes from the list view what is no longer emitted. */

@@ -1,6 +1,12 @@
 /** Comparison of the fields and lines of a job: see diff.ts. Pure. */
 
-import { isListAuthoritative, type LaggingField, type SharedField, type Snapshot } from '../snapshot.ts';
+import {
+  isListAuthoritative,
+  type LaggingField,
+  type SharedField,
+  type Snapshot,
+  withLaterValues,
+} from '../snapshot.ts';
 import { type DetailView, type ListView, SHARED_FIELDS } from '../views.ts';
 import { equal, type SharedValues, same } from './equality.ts';
 import type { CaughtUp } from './lag.ts';
@@ -125,14 +131,14 @@ export function compareDelistedDetail(
   { from, repeated, undecided }: CaughtUp,
 ): DetailFields {
   const { list, detail, unsure } = before;
-  // No field of which the list is ahead is unsure.
   const passing = isListAuthoritative(before) ? { other: list, unsure } : undefined;
-  const incomparable = findIncomparable(list, detail ?? next, next, passing ? [] : unsure);
-  if (detail === null) return { changes: [], kept: {}, unsure: incomparable };
+  if (detail === null) return { changes: [], kept: {}, unsure: [] };
   // For a job that was never listed, a first value is no change: the detail may have omitted it before.
   const filled = list === null ? OMITTED_IN_DETAIL.filter((field) => detail[field] === null) : [];
   const silent = [...repeated, ...undecided, ...filled];
   const base = { ...detail, ...from, ...pick(next, silent) };
+  // A field of which the list is ahead stays comparable.
+  const incomparable = findIncomparable(list, base, next, passing ? [] : unsure);
   const statusMoved = base.status !== next.status && !(passing && list?.status === next.status);
   return {
     changes: buildSharedEvents(findChangedFields(base, next, passing), base, next, statusMoved),
@@ -154,7 +160,7 @@ export function buildListEvents(
   next: ListView,
   settled: Snapshot | undefined,
 ): EventContent[] {
-  const other = settled?.detail ?? null;
+  const other = settled?.detail ? withLaterValues(settled.detail, settled.ahead) : null;
   const origin: Changes =
     was.originCode === next.originCode ? {} : { originCode: { from: was.originCode, to: next.originCode } };
   return buildSharedEvents(

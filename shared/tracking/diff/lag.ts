@@ -23,13 +23,29 @@ export function addListValues(
 ): ListAhead | undefined {
   if (was === null) return ahead;
   const added = FIELDS.flatMap((field) => {
+    if (same(field, was, next) || (field === 'dateOut' && next.dateOut === null)) return [];
     const known = ahead?.[field];
-    const follows = known || detail === null || same(field, was, detail);
-    if (!follows || same(field, was, next) || (field === 'dateOut' && next.dateOut === null)) return [];
-    const values = [...(known?.values ?? []), next[field]].slice(-MAX_VALUES);
+    const isApart = !known && detail !== null && !same(field, was, detail);
+    if (isApart && !isDateBehind(field, was, next, detail)) return [];
+    const values = [...(known?.values ?? (isApart ? [was[field]] : [])), next[field]].slice(-MAX_VALUES);
     return [[field, { before: known ? known.before : was[field], values, at }]];
   });
   return added.length === 0 ? ahead : { ...ahead, ...Object.fromEntries(added) };
+}
+
+/**
+ * Returns whether a detail that was never equal to the list may be behind it: both views mean the same dispatch, so the
+ * detail can still show each date of the list.
+ */
+function isDateBehind(field: LaggingField, was: ListView, next: ListView, detail: DetailView): boolean {
+  return field === 'dateOut' && was.dateOut !== null && !same(field, next, detail);
+}
+
+/** Adds to the dates that the detail has not shown the end of the dispatch, at the time `at` (epoch ms). */
+export function addRevocation(ahead: ListAhead | undefined, at: number): ListAhead | undefined {
+  const dates = ahead?.dateOut;
+  if (!dates) return ahead;
+  return { ...ahead, dateOut: { ...dates, values: [...dates.values, null].slice(-MAX_VALUES), at } };
 }
 
 /** How a detail relates to the values that the list showed before. */
@@ -81,8 +97,10 @@ export function catchUp(
     // It is not behind: the value has changed back.
     else if (isUnchanged && field !== 'status') from[field] = rest.at(-1);
   }
+  // A dispatch that the list has shown before proves nothing.
+  const isNewer = newer && (unknown.has('dateOut') || !(repeated.includes('dateOut') || left.dateOut));
   const undecided = [...unknown].flatMap(([field, { values, at }]) => {
-    if (!newer && at >= shownUntil && askedAt - at < MAX_LAG_MS) return [field];
+    if (!isNewer && at >= shownUntil && askedAt - at < MAX_LAG_MS) return [field];
     // The views name statuses differently, so that the detail's own change counts.
     if (field !== 'status') from[field] = values.at(-1);
     delete left[field];
