@@ -72,6 +72,14 @@ const single: Commands = {
     textOnly: true,
     run: async (context, _args, flags) => (await import('./start.ts')).start(context, flags),
   }),
+  health: command({
+    about: 'Reports whether Jobwire runs and its store responds. Requires no API key.',
+    more: 'Exit code 4 if it is not ready. For health checks of containers and load balancers. jobwire doctor finds out why.',
+    args: [],
+    flags: {},
+    example: 'health --url http://127.0.0.1:4000',
+    run: async (context) => (await import('./health.ts')).health(context),
+  }),
   backup: command({
     about: 'Writes a backup of the data folder of a self-hosted Jobwire to a file. Jobwire may be running.',
     more: 'The file is a tar.gz archive that only you can read. It contains the key of the stored secrets (secret.key), the generated API key and the credentials of the embedded SNS and SQS, unless --without-keys is given. With - as the file, the backup is written to stdout, for example to encrypt it. An existing file is not replaced. The copy of the databases needs space in the data folder.',

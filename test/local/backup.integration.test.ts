@@ -107,6 +107,8 @@ test('a backup of a running Jobwire, restored elsewhere after kill -9: events be
 
   const before = await startJobwire(['--config', file], { command: builtProgram() });
   await before.said(/account\.baselined/);
+  const health = await launch([process.execPath, binary, 'health', '--url', before.url]).ended;
+  expect(health).toMatchObject({ code: 0, out: `Jobwire at ${before.url} is ready.\n` });
   const created = await call(`${before.url}/v1/endpoints`, { url: receiver.url, region: 'us' });
   expect(created.status, JSON.stringify(created.json)).toBe(201);
   receiver.verifyWith((created.json as { secret: string }).secret);

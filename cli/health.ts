@@ -1,0 +1,27 @@
+/** `jobwire health`: for health checks of containers and load balancers, so it loads little. */
+import { UnreachableError } from '../client/index.ts';
+import type { Context } from './command.ts';
+
+const TIMEOUT_MS = 5_000;
+
+/** Requests the readiness of Jobwire, which reads from its store. Throws {@link UnreachableError} if it is not ready. */
+export async function health({ url, out }: Pick<Context, 'url' | 'out'>): Promise<undefined> {
+  let why: string;
+  try {
+    const response = await fetch(`${url}/readyz`, {
+      redirect: 'manual',
+      signal: AbortSignal.timeout(TIMEOUT_MS),
+    });
+    const body = (await response.json().catch(() => null)) as { status?: unknown } | null;
+    if (response.ok && body?.status === 'ok') {
+      out.document({ url, status: 'ok' }, () => out.line(`Jobwire at ${url} is ready.`));
+      return;
+    }
+    why = `it responds with HTTP ${response.status}`;
+  } catch (cause) {
+    const { name, message, cause: inner } = cause as Error;
+    const code = (inner as NodeJS.ErrnoException | undefined)?.code;
+    why = name === 'TimeoutError' ? `no response within ${TIMEOUT_MS / 1_000} seconds` : (code ?? message);
+  }
+  throw new UnreachableError(`Jobwire at ${url} is not ready: ${why}.`);
+}
