@@ -24,13 +24,12 @@ export default async function setUp(project: TestProject): Promise<() => void> {
   const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^npm_/i.test(name)));
   const paths = (env.PATH ?? '').split(delimiter).filter((path) => !path.includes('node_modules'));
   env.PATH = paths.join(delimiter);
-  const { stdout } = await run('npm', ['pack', built, '--json'], { cwd: folder, env, timeout: 60_000 });
-  const [{ filename }] = JSON.parse(stdout);
   project.provide('packageFolder', built);
   const consumer = join(folder, 'consumer');
   mkdirSync(consumer);
   writeFileSync(join(consumer, 'package.json'), '{ "private": true, "type": "module" }');
-  const install = ['install', '--offline', '--no-audit', '--no-fund', join(folder, filename)];
+  // `--install-links` packs the folder, and installs the package.
+  const install = ['install', '--offline', '--no-audit', '--no-fund', '--install-links', built];
   await run('npm', install, { cwd: consumer, env, timeout: 60_000 });
   project.provide('consumerFolder', consumer);
   return () => rmSync(folder, { recursive: true, force: true });
