@@ -21,6 +21,11 @@ export function* samples<T>(arbitrary: fc.Arbitrary<T>, seed: number, most: numb
 /** The smaller number in `npm test`, the larger one in `npm run test:full`. */
 export const sized = (feedback: number, full: number): number => (inject('full') ? full : feedback);
 
+/** Any Unicode character. fast-check's unit `binary` first builds a table of all of them, which takes a second. */
+export const anyCharacter = fc
+  .integer({ min: 0, max: 0x10_ffff - 0x800 })
+  .map((n) => String.fromCodePoint(n < 0xd800 ? n : n + 0x800));
+
 /** The seed of every property in `npm test`: a failure is caused by the current change, and reproducible. */
 const FIXED_SEED = 20_261_121;
 
