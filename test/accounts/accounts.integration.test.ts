@@ -114,18 +114,21 @@ async function readAllItems(table: Table, ref: AccountRef): Promise<Item[]> {
   return found.flat();
 }
 
+/** Number of events that take several pages to delete. */
+const MANY_EVENTS = 230;
+
 /** An account with something of every kind, at a sink that follows everything. */
-async function fill({ table, log }: Pick<Rig, 'table' | 'log'>, ref: AccountRef): Promise<void> {
+async function fill({ table, log }: Pick<Rig, 'table' | 'log'>, ref: AccountRef, events = 5): Promise<void> {
   const { region, account } = ref;
   const sink = { region, id: 'erp', kind: 'webhook', target: 'https://erp.example.com/' } as const;
   await registerSink(table, log, { ...sink, accounts: [], types: [], paused: false }, []);
-  for (let n = 0; n < 230; n += 46) {
+  for (let n = 0; n < events; n += 46) {
     await log.append(
       ref,
-      Array.from({ length: 46 }, (_, at) => moved(n + at + 1, 'x')),
+      Array.from({ length: Math.min(46, events - n) }, (_, at) => moved(n + at + 1, 'x')),
     );
   }
-  await wakeSinks(table, ref, 230, START);
+  await wakeSinks(table, ref, events, START);
   await log.append(ref, [moved(1, 'y')]);
   for (const key of [
     ...figureKeys(ref, START).slice(0, 6),
@@ -394,7 +397,7 @@ eachTable('accounts', (makeTable, kind) => {
       const rig = await createRig(makeTable);
       for (const ref of [ACME, ACME_2]) {
         await rig.create(ref.account);
-        await fill(rig, ref);
+        await fill(rig, ref, ref === ACME ? MANY_EVENTS : undefined);
         await saveSettings(rig.deps, ref, { enabled: true, ownUser: true, branding: { name: 'Acme' } });
         await createRecipient(rig.deps, ref, { email: 'ann@example.com', orderGroup: 'G' });
         await suppress(rig.deps, ref, { channel: 'email', address: 'ann@example.com' }, 'unsubscribed');
