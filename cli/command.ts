@@ -157,9 +157,13 @@ export interface Invocation {
   readonly flags: FlagValues<typeof COMMON_FLAGS & typeof API_FLAGS>;
 }
 
+/** First argument of the command line with which a shell requests completions. The words to complete follow. */
+export const COMPLETE = '__complete';
+
 /** Parses a command line. Throws {@link UsageError}. */
 export function parse(commands: Commands, argv: readonly string[]): Parsed {
-  const positionals = argv.filter((argument) => !argument.startsWith('-'));
+  const words = findWords(argv);
+  const positionals = words.map(({ word }) => word);
   if (argv.length === 0) throw new UsageError('A command is missing. See jobwire help.');
   if (positionals[0] === 'help')
     return { kind: 'help', about: findName(commands, positionals.slice(1), true) };
@@ -171,7 +175,7 @@ export function parse(commands: Commands, argv: readonly string[]): Parsed {
   const name = findName(commands, positionals, asksHelp);
   const chosen = name === undefined ? undefined : commands[name];
   if (name === undefined || chosen === undefined || asksHelp) return { kind: 'help', about: name };
-  return { kind: 'run', name, command: chosen, ...parseValues(name, chosen, removeName(argv, name)) };
+  return { kind: 'run', name, command: chosen, ...parseValues(name, chosen, removeName(argv, words, name)) };
 }
 
 /** Returns the name of the command, or with `groups` of the group of commands, that the arguments begin with. */
@@ -197,10 +201,25 @@ function findName(commands: Commands, positionals: readonly string[], groups: bo
   );
 }
 
-function removeName(argv: readonly string[], name: string): string[] {
-  const rest = [...argv];
-  for (const part of name.split(' ')) rest.splice(rest.indexOf(part), 1);
-  return rest;
+/** A word of a command line that is no option, and no value of an option of all commands. */
+interface Word {
+  readonly word: string;
+  readonly at: number;
+}
+
+/** Returns the words of a command line. It begins with the name of the command, before which options of all commands can stand. */
+export function findWords(argv: readonly string[]): Word[] {
+  const shared: Flags = { ...API_FLAGS, ...COMMON_FLAGS };
+  return argv.flatMap((word, at) => {
+    const previous = argv[at - 1] ?? '';
+    const isValue = previous.startsWith('--') && shared[previous.slice(2)]?.value !== undefined;
+    return word.startsWith('-') || isValue ? [] : [{ word, at }];
+  });
+}
+
+function removeName(argv: readonly string[], words: readonly Word[], name: string): string[] {
+  const parts = words.slice(0, name.split(' ').length).map(({ at }) => at);
+  return argv.filter((_, at) => !parts.includes(at));
 }
 
 function parseValues(name: string, chosen: Command, argv: string[]) {

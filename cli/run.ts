@@ -2,9 +2,11 @@
 
 import { ApiError, createClient, UnreachableError } from '../client/index.ts';
 import {
+  COMPLETE,
   type Commands,
   type Context,
   command,
+  findWords,
   helpText,
   InterruptedError,
   type Invocation,
@@ -14,6 +16,7 @@ import {
   toOptionNames,
   UsageError,
 } from './command.ts';
+import type { Shell } from './completion.ts';
 import { CLIENT_SECRET, SELECTION } from './input.ts';
 import { type CommandError, clean, createOutput, VERSION } from './output.ts';
 import { findConnection, NO_CONNECTION } from './profiles.ts';
@@ -132,6 +135,20 @@ const single: Commands = {
     example: "listen --forward-to http://localhost:3000/jobs --types 'job.*'",
     run: async (context, _args, flags) => (await import('./listen.ts')).listen(context, flags),
   }),
+  completion: command({
+    about: 'Prints the script that completes commands, options and values in a shell.',
+    more: 'bash: add source <(jobwire completion bash) to ~/.bashrc. zsh: add source <(jobwire completion zsh) to ~/.zshrc, after compinit. fish: write the output to ~/.config/fish/completions/jobwire.fish. The script asks the installed jobwire at each TAB, without network, so that it needs no update.',
+    args: ['SHELL'],
+    choices: { SHELL: ['bash', 'zsh', 'fish'] },
+    flags: {},
+    example: 'completion bash',
+    local: true,
+    textOnly: true,
+    run: async ({ out }, [shell]) => {
+      const { getScript } = await import('./completion.ts');
+      out.line(getScript(shell as Shell).trimEnd());
+    },
+  }),
   get: command({
     about: 'Sends a GET request with the API key, and prints the JSON of the response.',
     more: 'PATH is a path of the HTTP API with its query. The API reference at /docs of Jobwire lists all paths.',
@@ -199,7 +216,13 @@ export async function run(argv: readonly string[], host: Host = process): Promis
       out.line(VERSION);
       return 0;
     }
-    const commands = await loadCommands(argv.find((argument) => !argument.startsWith('-')));
+    if (argv[0] === COMPLETE) {
+      const { complete } = await import('./completion.ts');
+      const words = argv.slice(1);
+      for (const line of complete(await loadCommands(findWords(words)[0]?.word), words, env)) out.line(line);
+      return 0;
+    }
+    const commands = await loadCommands(findWords(argv)[0]?.word);
     const parsed = parse(commands, argv);
     if (parsed.kind === 'help') {
       out.line(helpText(commands, parsed.about, wide));

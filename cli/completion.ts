@@ -1,0 +1,178 @@
+/** `jobwire completion`: scripts for shells, and the candidates that these request from the CLI at each TAB. Uses no network. */
+import {
+  API_FLAGS,
+  COMMON_FLAGS,
+  COMPLETE,
+  type Command,
+  type Commands,
+  type Context,
+  type Flag,
+  type Flags,
+  findWords,
+  getFlags,
+} from './command.ts';
+import { readProfiles } from './profiles.ts';
+
+/** Requests names of files instead of candidates. */
+const FILES = ':files';
+
+/** Scripts by shell. Each requests `value<TAB>description` lines, or `:files`. */
+const SCRIPTS = {
+  bash: `# bash completion of jobwire
+_jobwire() {
+  local line
+  COMPREPLY=()
+  while IFS= read -r line; do
+    if [[ $line == ${FILES} ]]; then
+      compopt -o default
+      return
+    fi
+    COMPREPLY+=("\${line%%$'\\t'*}")
+  done < <("$1" ${COMPLETE} "\${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
+}
+complete -F _jobwire jobwire
+`,
+  zsh: `#compdef jobwire
+_jobwire() {
+  local line
+  local -a values
+  for line in "\${(@f)$("$words[1]" ${COMPLETE} "\${(@Q)words[2,CURRENT]}" 2>/dev/null)}"; do
+    if [[ $line == ${FILES} ]]; then
+      _files
+      return
+    fi
+    [[ -n $line ]] && values+=("\${\${line%%$'\\t'*}//:/\\\\:}:\${line#*$'\\t'}")
+  done
+  _describe -V jobwire values
+}
+if [[ \${funcstack[1]} == _jobwire ]]; then
+  _jobwire "$@"
+else
+  compdef _jobwire jobwire
+fi
+`,
+  fish: `# fish completion of jobwire
+function __jobwire_complete
+  set -l words (commandline -opc)
+  set -l program $words[1]
+  set -e words[1]
+  set -l current (commandline -ct)
+  for line in ($program ${COMPLETE} $words "$current" 2>/dev/null)
+    if test "$line" = ${FILES}
+      __fish_complete_path "$current"
+    else
+      echo $line
+    end
+  end
+end
+complete -c jobwire -f -a '(__jobwire_complete)'
+`,
+} as const;
+export type Shell = keyof typeof SCRIPTS;
+export const getScript = (shell: Shell): string => SCRIPTS[shell];
+
+/** A value and its description. */
+type Candidate = readonly [value: string, about: string];
+
+/** Returns the lines for the words after `jobwire`, of which the last is to be completed. */
+export function complete(commands: Commands, words: readonly string[], env: Context['env']): string[] {
+  const current = words.at(-1) ?? '';
+  const before = words.slice(0, -1);
+  const [first = '', second = ''] = findWords(before).map(({ word }) => word);
+  const name = [first, `${first} ${second}`].find((one) => Object.hasOwn(commands, one));
+  const chosen = name === undefined ? undefined : commands[name];
+  const flags: Flags = chosen ? getFlags(chosen) : { ...API_FLAGS, ...COMMON_FLAGS };
+
+  // bash splits --name=value into three words, of which it replaces only the last.
+  const [option = '', typed = current, prefix = ''] =
+    current === '=' || before.at(-1) === '='
+      ? [before.at(current === '=' ? -1 : -2), current === '=' ? '' : current]
+      : current.startsWith('--') && current.includes('=')
+        ? [
+            current.slice(0, current.indexOf('=')),
+            current.slice(current.indexOf('=') + 1),
+            current.slice(0, current.indexOf('=') + 1),
+          ]
+        : [before.at(-1)];
+  const flag = option.startsWith('--') ? flags[option.slice(2)] : undefined;
+  if (flag?.value !== undefined) return listValues(flag, option, { typed, prefix }, env);
+  if (current.startsWith('-')) {
+    const open = Object.entries(flags).filter(([one, { many }]) => many || !before.includes(`--${one}`));
+    return print(
+      open.map(([one, { about }]) => [`--${one}`, about]),
+      current,
+    );
+  }
+  if (first === 'help') return print(listNames(commands, second), current);
+  if (!chosen || name === undefined) return print(listNames(commands, first), current);
+  return listArguments({ name, chosen, given: countArguments(name, before, flags) }, current, env);
+}
+
+/** Returns the names of groups and commands after `first`, with descriptions. */
+function listNames(commands: Commands, first: string): Candidate[] {
+  const names = Object.entries(commands);
+  if (first !== '') {
+    return names.flatMap(([name, { about }]): Candidate[] =>
+      name.startsWith(`${first} `) ? [[name.slice(first.length + 1), about]] : [],
+    );
+  }
+  const groups = Map.groupBy(names, ([name]) => name.split(' ')[0] ?? name);
+  return [...groups].map(([group, [one, ...more]]): Candidate => {
+    const members = [one, ...more].flatMap((entry) => (entry ? [entry[0].slice(group.length + 1)] : []));
+    return [group, members[0] === '' ? (one?.[1].about ?? '') : `Commands: ${members.join(', ')}`];
+  });
+}
+
+/** Returns the values of an option. */
+function listValues(
+  { value, about, choices, suggestions, many }: Flag,
+  option: string,
+  { typed, prefix }: { readonly typed: string; readonly prefix: string },
+  env: Context['env'],
+): string[] {
+  if (value === 'FILE' || value === 'FOLDER') return [FILES];
+  const values = option === '--profile' ? listProfiles(env) : (choices ?? suggestions ?? []);
+  const list = many ? typed.slice(0, typed.lastIndexOf(',') + 1) : '';
+  return print(
+    values.map((one) => [prefix + list + one, about]),
+    prefix + typed,
+  );
+}
+
+/** Returns the values of the next argument of a command. */
+function listArguments(
+  { name, chosen, given }: { readonly name: string; readonly chosen: Command; readonly given: number },
+  current: string,
+  env: Context['env'],
+): string[] {
+  const arg = chosen.args[given]?.replace(/\?$/, '');
+  if (arg === undefined) return [];
+  if (arg === 'FILE') return [FILES];
+  const values = /^profiles (use|remove)$/.test(name)
+    ? listProfiles(env)
+    : (chosen.choices?.[arg] ?? chosen.suggestions?.[arg] ?? []);
+  return print(
+    values.map((one) => [one, arg]),
+    current,
+  );
+}
+
+/** Returns the number of arguments after the name of a command. */
+function countArguments(name: string, before: readonly string[], flags: Flags): number {
+  const values = before.filter((word, at) => {
+    const previous = before[at - 1] ?? '';
+    return !word.startsWith('-') && flags[previous.slice(2)]?.value === undefined;
+  });
+  return values.length - name.split(' ').length;
+}
+
+function listProfiles(env: Context['env']): string[] {
+  try {
+    return Object.keys(readProfiles(env).profiles);
+  } catch {
+    return [];
+  }
+}
+
+const print = (candidates: readonly Candidate[], current: string): string[] =>
+  candidates.filter(([value]) => value.startsWith(current)).map(([value, about]) => `${value}\t${about}`);
