@@ -86,6 +86,9 @@ describe('values of the list that the detail has not shown', () => {
     expect(dates(three ?? null, two ?? null, '2026-03-02 08:03:00Z')).toBeUndefined();
     expect(dates(one ?? null, null, two ?? null)).toBeUndefined();
     expect(dates(one ?? null, two ?? null, null)).toBeUndefined();
+    // Other fields can differ for another reason.
+    const texts = { ...start({ dateOut: two, description: 'A' }), detail: detailed({ dateOut: two }) };
+    expect(addListValues(texts, listed({ dateOut: two, description: 'B' }), AT)).toBeUndefined();
     const before = ahead({ dateOut: [one, two] }, AT - 1);
     const known = { ...start({ dateOut: two }), ahead: before, detail: detailed({ dateOut: one }) };
     expect(addListValues(known, listed({ dateOut: three }), AT)).toEqual(
@@ -233,7 +236,13 @@ describe('a detail', () => {
     const behind = detail(list(first, { description: 'B' }, 2).snapshot, { description: 'A' }, 61);
     expect(types(behind)).toEqual([]);
     expect(detail(behind.snapshot, { description: 'A' }, 63).events).toMatchObject([
-      { type: 'job.updated', data: { changes: { description: { from: 'B', to: 'A' } } } },
+      {
+        type: 'job.updated',
+        data: {
+          changes: { description: { from: 'B', to: 'A' } },
+          observed: { since: iso(BASELINE + 2 * MINUTE + 1000) },
+        },
+      },
     ]);
   });
 

@@ -49,21 +49,21 @@ export function applyDetailDispatch(
   first: ListView | null,
   next: DetailView,
   listed: Sighting | undefined,
-  { ahead, from, repeated, undecided }: CaughtUp,
+  { ahead, from, undecided }: CaughtUp,
 ): Dispatch {
   const was = before.detail?.dateOut ?? null;
   const { timezone } = next;
   const inList = applyDispatchDate(before.announced.dateOut, null, first?.dateOut ?? null, timezone);
-  const isUndecided = undecided.includes('dateOut');
-  // A date that the list has shown before, or may have, is no correction, and no dispatch after its revocation.
-  const base = isUndecided || repeated.includes('dateOut') ? null : (from.dateOut ?? was);
-  const isBehind = inList.dateOut === null && (ahead?.dateOut || repeated.includes('dateOut'));
-  const shown = isBehind ? inList : applyDispatchDate(inList.dateOut, base, next.dateOut, timezone);
+  // While the list is ahead, a date is no correction, and after the revocation no dispatch.
+  const shown = ahead?.dateOut
+    ? { dateOut: inList.dateOut, events: [] }
+    : applyDispatchDate(inList.dateOut, from.dateOut ?? was, next.dateOut, timezone);
   const events = [...inList.events, ...shown.events];
   const { dateOut } = shown;
   // Withdrawn: both views lack the date. For a delisted job, the view that contained it lacks it.
   const lacking =
-    next.dateOut === null && (listed ? listed.view.dateOut === null : was !== null && !isUndecided);
+    next.dateOut === null &&
+    (listed ? listed.view.dateOut === null : was !== null && !undecided.includes('dateOut'));
   if (dateOut === null || !lacking) return { dateOut, events };
   const changes = { dateOut: { from: was ?? dateOut, to: null } };
   return { dateOut: null, events: [...events, { type: 'job.dispatch_revoked', changes }] };

@@ -97,8 +97,8 @@ export function catchUp(
     // It is not behind: the value has changed back.
     else if (isUnchanged && field !== 'status') from[field] = rest.at(-1);
   }
-  // A dispatch that the list has shown before proves nothing.
-  const isNewer = newer && (unknown.has('dateOut') || !(repeated.includes('dateOut') || left.dateOut));
+  // A dispatch that was revoked in the list proves nothing.
+  const isNewer = newer && (unknown.has('dateOut') || !left.dateOut);
   const undecided = [...unknown].flatMap(([field, { values, at }]) => {
     if (!isNewer && at >= shownUntil && askedAt - at < MAX_LAG_MS) return [field];
     // The views name statuses differently, so that the detail's own change counts.
