@@ -1,11 +1,14 @@
 /** `jobwire init`: tests the credentials of a first account, and writes the configuration for it. */
-import { accessSync, constants, existsSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { dirname, join, resolve } from 'node:path';
+import { accessSync, constants, existsSync, realpathSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { dirname, isAbsolute, join, relative, resolve, sep } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import * as z from 'zod';
 import { quote } from '../local/terminal.ts';
 import { NewCredentials, type TestReport } from '../shared/accounts/account-input.ts';
 import { testCredentials } from '../shared/accounts/account-test.ts';
 import { httpUrl } from '../shared/config.ts';
+import { checkUrl } from '../shared/delivery/outbound.ts';
+import { newSigningSecret } from '../shared/delivery/signing-secrets.ts';
 import { id } from '../shared/validation.ts';
 import { printSteps, readClientSecret } from './accounts.ts';
 import { type Context, type FlagValues, UsageError } from './command.ts';
@@ -13,6 +16,9 @@ import { type CLIENT_SECRET, prompt } from './input.ts';
 import { clean } from './output.ts';
 
 const { clientId, clientSecret } = NewCredentials.shape;
+
+/** File of the signing secret. No account's secret has this name, because its id contains no underscore. */
+const SIGNING_SECRET = 'webhook_signing.secret';
 
 /** Settings in the order of their prompts, by option: the prompt and the rule. */
 const SETTINGS = {
@@ -28,6 +34,7 @@ type Settings = Record<Setting, string>;
 
 type InitFlags = { readonly [S in Setting]: string | undefined } & FlagValues<typeof CLIENT_SECRET> & {
     readonly config: string | undefined;
+    readonly endpoint: string | undefined;
     readonly force: boolean;
     readonly 'no-test': boolean;
   };
@@ -38,6 +45,8 @@ export async function init(context: Context, flags: InitFlags): Promise<number |
   const path = flags.config ?? 'jobwire.json';
   const folder = dirname(resolve(path));
   checkTarget(path, flags.force);
+  const problem = flags.endpoint === undefined ? undefined : checkUrl(flags.endpoint, false);
+  if (problem !== undefined) throw new UsageError(`--endpoint is not accepted. ${problem}`);
   const kept = findKeptSecret(flags);
   const names = Object.keys(SETTINGS) as Setting[];
   const prompts = stdin.isTTY && (kept === undefined || names.some((name) => flags[name] === undefined));
@@ -66,8 +75,15 @@ export async function init(context: Context, flags: InitFlags): Promise<number |
       continue;
     }
 
+    const endpointUrl = flags.endpoint ?? (prompts ? await askEndpoint(context) : undefined);
+    const signingSecretPath = join(dirname(path), SIGNING_SECRET);
+    if (endpointUrl !== undefined) checkTarget(signingSecretPath, flags.force);
     if (kept === undefined) write(secretPath, `${secret}\n`, flags.force, 0o600);
+    const endpoint = endpointUrl && { id: 'webhook', url: endpointUrl, secret: `file:${SIGNING_SECRET}` };
+    if (endpoint) write(signingSecretPath, `${newSigningSecret()}\n`, flags.force, 0o600);
+    const schema = findSchema(folder);
     const config = {
+      ...(schema === undefined ? {} : { $schema: schema }),
       dataDir: join(folder, '.jobwire'),
       regions: { [region]: service },
       accounts: [
@@ -76,16 +92,43 @@ export async function init(context: Context, flags: InitFlags): Promise<number |
           clientSecret: kept ?? `file:${account}.secret`,
         },
       ],
+      ...(endpoint ? { endpoints: [endpoint] } : {}),
     };
     write(path, `${JSON.stringify(config, null, 2)}\n`, flags.force, 0o666);
     const secretFile = kept === undefined ? secretPath : null;
     const apiKeyFile = join(config.dataDir, 'api-key');
-    out.document({ config: path, secretFile, apiKeyFile, test: report ?? null }, () => {
+    const signingSecretFile = endpoint ? signingSecretPath : null;
+    const files = { config: path, secretFile, signingSecretFile, apiKeyFile };
+    out.document({ ...files, test: report ?? null }, () => {
       if (report) printSteps(context, report);
-      printNext(context, { path, secretFile, apiKeyFile, account });
+      printNext(context, { ...files, account });
     });
     return undefined;
   }
+}
+
+/** Prompts for the URL of a first endpoint. `undefined`: none. */
+async function askEndpoint({ stdin, out }: Context): Promise<string | undefined> {
+  for (;;) {
+    const question = 'URL of a webhook endpoint to add (Enter for none): ';
+    const url = (await prompt(stdin, question, 'visible')).trim();
+    if (url === '') return undefined;
+    const problem = checkUrl(url, false);
+    if (problem === undefined) return url;
+    out.note(problem);
+  }
+}
+
+/** Returns the path of the JSON Schema in this package, relative to a folder, or its URL. `undefined` if there is none. */
+function findSchema(folder: string): string | undefined {
+  // Beside the built CLI, and in the repository.
+  const candidates = ['../jobwire.schema.json', '../docs/jobwire.schema.json'];
+  const found = candidates.map((path) => new URL(path, import.meta.url)).find((url) => existsSync(url));
+  if (found === undefined) return undefined;
+  const path = relative(realpathSync(folder), realpathSync(fileURLToPath(found))).replaceAll(sep, '/');
+  // On another drive of Windows there is no relative path.
+  if (isAbsolute(path)) return found.href;
+  return path.startsWith('.') ? path : `./${path}`;
 }
 
 /** Returns the reference to a secret that stays where it is. `undefined` for one to store. */
@@ -180,16 +223,22 @@ function writeError(path: string, cause: unknown): UsageError {
 function printNext(
   { out }: Context,
   files: {
-    readonly path: string;
+    readonly config: string;
     readonly secretFile: string | null;
+    readonly signingSecretFile: string | null;
     readonly apiKeyFile: string;
     readonly account: string;
   },
 ): void {
-  const { path, secretFile, apiKeyFile, account } = files;
+  const { config: path, secretFile, signingSecretFile, apiKeyFile, account } = files;
   out.line(`Written: ${clean(path)}`);
   if (secretFile !== null)
     out.line(`Written: ${clean(secretFile)} (the client secret; only you can read it)`);
+  if (signingSecretFile !== null) {
+    out.line(
+      `Written: ${clean(signingSecretFile)} (the signing secret, for the receiver; only you can read it)`,
+    );
+  }
   out.line();
   out.line('To start Jobwire:');
   out.line(`  jobwire start --config ${quote(path)}`);
@@ -198,5 +247,9 @@ function printNext(
   out.line(`  export JOBWIRE_API_KEY="$(cat ${quote(apiKeyFile)})"`);
   out.line(`  jobwire accounts show ${account}`);
   out.line(`  jobwire events tail --account ${account}`);
-  out.line(`  jobwire endpoints add https://example.com/webhooks --types 'job.*'`);
+  out.line(
+    signingSecretFile === null
+      ? `  jobwire endpoints add https://example.com/webhooks --types 'job.*'`
+      : '  jobwire endpoints ping webhook',
+  );
 }

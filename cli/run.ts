@@ -45,6 +45,10 @@ const single: Commands = {
       realm: { value: 'NAME', about: 'Realm on that server. Default: the region' },
       'client-id': { value: 'ID', about: 'Client id of the account’s credentials' },
       ...CLIENT_SECRET,
+      endpoint: {
+        value: 'URL',
+        about: 'URL of a first webhook endpoint for all events. Its signing secret is generated',
+      },
       force: { about: 'Replace existing files' },
       'no-test': { about: 'Skip the test of the credentials' },
     },

@@ -1,9 +1,18 @@
 /** `jobwire init` of the built CLI against a sandbox: the files that it writes, and a Jobwire that starts with them. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import type { Sandbox } from '../../sandbox/server.ts';
 import type { SandboxAccount } from '../../sandbox/world/world.ts';
@@ -46,6 +55,7 @@ const init = (args: readonly string[], more: RunOptions = {}) =>
   cli.run(['init', ...args], { input: acme.clientSecret, ...more });
 const modeOf = (file: string) => statSync(file).mode & 0o777;
 const configWith = (folder: string, clientSecret: string) => ({
+  $schema: relative(realpathSync(folder), join(realpathSync(binary), '../../jobwire.schema.json')),
   dataDir: join(folder, '.jobwire'),
   regions: { us: { baseUrl: sandbox.apiUrl('us'), authUrl: sandbox.authUrl('us'), realm: 'us' } },
   accounts: [{ id: 'acme', region: 'us', clientId: acme.clientId, clientSecret }],
@@ -109,6 +119,7 @@ describe('init', () => {
     expect(JSON.parse(fromVariable.out)).toEqual({
       config: join(folder, 'jobwire.json'),
       secretFile: null,
+      signingSecretFile: null,
       apiKeyFile: join(folder, '.jobwire', 'api-key'),
       test: expect.objectContaining({ ok: true, openJobs: 1 }),
     });
@@ -239,6 +250,9 @@ describe.skipIf(!hasScript())('init on a terminal', () => {
       ['Realm on that server [moon]: ', 'us\r'],
       [`Client id [${acme.clientId}]: `, '\r'],
       ['The client secret: ', `${acme.clientSecret}\r`],
+      ['URL of a webhook endpoint to add (Enter for none): ', 'http://localhost\r'],
+      ['It must begin with https', ''],
+      ['URL of a webhook endpoint to add (Enter for none): ', '\r'],
     ]);
     expect(ended).toMatchObject({ code: 0, rest: [] });
     expect(ended.printed).not.toContain(acme.clientSecret);

@@ -2,13 +2,14 @@
  * Commands of the built CLI for single operations of the API, and profiles, against a real Jobwire.
  * One file: its tests share the started Jobwire.
  */
-import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { Webhook } from 'standardwebhooks';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { parseConfig, parseConfigText } from '../../shared/config.ts';
 import { KEY, OPERATION_COMMANDS, startSite, toDocuments } from '../support/cli-site.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'jobwire-cli-'));
@@ -248,6 +249,38 @@ describe('profiles', () => {
     writeFileSync(file, `{"profiles": "${KEY}"`);
     await rejected(['accounts', 'list'], /^\S+profiles\.json is not a valid file of profiles\. /);
     expect((await exec(['accounts', 'list'])).err).not.toContain(KEY);
+  });
+});
+
+describe('init --endpoint', () => {
+  const options = (...more: string[]) => {
+    const { baseUrl, authUrl } = site.region;
+    const account = ['--account', 'acme', '--region', 'us', '--client-id', 'acme-api', '--no-test'];
+    const file = join(mkdtempSync(join(folder, 'init-')), 'jobwire.json');
+    return ['init', ...account, '--base-url', baseUrl, '--auth-url', authUrl, '--config', file, ...more];
+  };
+
+  test('writes a valid configuration with the endpoint, its closed secret and the schema', async () => {
+    const args = options('--endpoint', 'https://erp.example.com/jobs');
+    const written = await site.runHere([...args, '--json'], { input: 'a-client-secret' });
+    const { config, signingSecretFile } = JSON.parse(written.out);
+    expect(statSync(signingSecretFile).mode & 0o777).toBe(0o600);
+    const secret = readFileSync(signingSecretFile, 'utf8').trim();
+    expect(written.out).not.toContain(secret);
+    const text = readFileSync(config, 'utf8');
+    expect(text).not.toContain(secret);
+    const { endpoints } = parseConfig(parseConfigText(config, text), {}, dirname(config));
+    expect(endpoints).toEqual([{ id: 'webhook', url: 'https://erp.example.com/jobs', secret }]);
+    const schema = JSON.parse(readFileSync(resolve(dirname(config), JSON.parse(text).$schema), 'utf8'));
+    expect(schema.properties).toHaveProperty('endpoints');
+  });
+
+  test('rejects a URL that webhooks cannot be sent to, and writes nothing', async () => {
+    const args = options('--endpoint', 'http://localhost:3000');
+    const ended = await site.runHere(args, { input: 'a-client-secret' });
+    expect(ended.err).toMatch(/^--endpoint is not accepted\. It must begin with https/);
+    expect(ended.code).toBe(2);
+    expect(readdirSync(dirname(args[args.indexOf('--config') + 1] ?? ''))).toEqual([]);
   });
 });
 
