@@ -1,10 +1,12 @@
 /** The CLI package: packed, installed offline into an empty folder, and run there against a real local start. */
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { delimiter, dirname, join, resolve } from 'node:path';
+import { createInterface } from 'node:readline';
+import { pathToFileURL } from 'node:url';
 import { Webhook } from 'standardwebhooks';
 import { afterAll, afterEach, beforeAll, describe, expect, inject, test } from 'vitest';
 import { loadCli, toCommandName } from '../support/cli-site.ts';
@@ -40,6 +42,42 @@ beforeAll(() => {
 function jobwire(node: string, args: string[], more: Record<string, string> = {}): Running {
   const command = [node, join(modules, '.bin', 'jobwire')];
   return launchJobwire(args, { command, cwd: consumer, env: { ...env, ...more } });
+}
+
+/** Runs command lines one after the other. Each line of stdin is a JSON array of the module, the arguments and the environment. */
+const SHELL = `
+  import { EventEmitter } from 'node:events';
+  import { createInterface } from 'node:readline';
+  import { PassThrough, Readable } from 'node:stream';
+  import { text } from 'node:stream/consumers';
+  for await (const line of createInterface({ input: process.stdin })) {
+    const [module, args, env] = JSON.parse(line);
+    const { run } = await import(module);
+    const [stdout, stderr] = [new PassThrough(), new PassThrough()];
+    const host = Object.assign(new EventEmitter(), { stdin: Readable.from([]), stdout, stderr, env });
+    const [out, err] = [text(stdout), text(stderr)];
+    const code = await run(args, host);
+    stdout.end();
+    stderr.end();
+    console.log(JSON.stringify({ code, out: await out, err: await err }));
+  }`;
+
+/** Starts one process of a Node that runs command lines with the modules of the installed CLI. */
+function startShell(node: string) {
+  const cli = join(modules, 'jobwire', 'cli');
+  const [name = ''] = readdirSync(cli).filter((file) => /^run-\w+\.js$/.test(file));
+  const module = pathToFileURL(join(cli, name)).href;
+  const child = spawn(node, ['--input-type=module', '-e', SHELL], {
+    env: cleanEnv,
+    stdio: ['pipe', 'pipe', 'inherit'],
+  });
+  open.push(() => child.stdin.end());
+  const answers = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+  return async (args: readonly string[], env: Record<string, string>) => {
+    child.stdin.write(`${JSON.stringify([module, args, env])}\n`);
+    const { value } = await answers.next();
+    return JSON.parse(value ?? 'null') as { code: number; out: string; err: string };
+  };
 }
 
 const readVersion = (node: string) => execFileSync(node, ['--version'], { encoding: 'utf8' }).trim().slice(1);
@@ -189,12 +227,14 @@ describe.each(nodes())('on Node $version', ({ node, version }) => {
     },
     async () => {
       const jobwireRuns = await started(ours);
-      const run = (...args: string[]) => jobwire(node, args, jobwireRuns.env).ended;
-      expect((await run('--version')).out).toBe(
+      const start = (...args: string[]) => jobwire(node, args, jobwireRuns.env);
+      const shell = startShell(node);
+      const run = (...args: string[]) => shell(args, jobwireRuns.env);
+      expect((await start('--version').ended).out).toBe(
         `${JSON.parse(readFileSync('package.json', 'utf8')).version}\n`,
       );
 
-      const shown = await run('accounts', 'show', 'acme', '--json');
+      const shown = await start('accounts', 'show', 'acme', '--json').ended;
       expect(JSON.parse(shown.out)).toMatchObject({ status: { state: 'tracking', openJobs: 1 } });
       const listed = await run('jobs', 'list', 'acme', '--json');
       expect(JSON.parse(listed.out)).toMatchObject({ jobNumber: jobwireRuns.job, status: 'Scheduled' });
@@ -207,23 +247,8 @@ describe.each(nodes())('on Node $version', ({ node, version }) => {
       const past = await run('events', 'tail', '--account', 'acme', '--since', '1h', '--once', '1', '--json');
       expect(JSON.parse(past.out)).toMatchObject({ type: 'account.baselined' });
       const { head } = (JSON.parse(shown.out) as { status: { head: string } }).status;
-      const tail = jobwire(
-        node,
-        [
-          'events',
-          'tail',
-          '--account',
-          'acme',
-          '--after',
-          head,
-          '--types',
-          'job.status_changed',
-          '--once',
-          '1',
-          '--json',
-        ],
-        jobwireRuns.env,
-      );
+      const live = ['events', 'tail', '--account', 'acme', '--after', head, '--types', 'job.status_changed'];
+      const tail = start(...live, '--once', '1', '--json');
       jobwireRuns.account.setStatus(jobwireRuns.job, 'In production');
       const ended = await tail.ended;
       expect(JSON.parse(ended.out)).toMatchObject({
@@ -251,15 +276,14 @@ describe.each(nodes())('on Node $version', ({ node, version }) => {
         '--json',
       );
       const { key, secret } = JSON.parse(made.out) as { key: { id: string }; secret: string };
-      const small = (...args: string[]) =>
-        jobwire(node, args, { ...jobwireRuns.env, JOBWIRE_API_KEY: secret }).ended;
+      const small = (...args: string[]) => shell(args, { ...jobwireRuns.env, JOBWIRE_API_KEY: secret });
       expect(await small('jobs', 'list', 'acme')).toMatchObject({ code: 0 });
       expect(await small('accounts', 'confirm', 'acme')).toMatchObject({ code: 5 });
       expect((await run('keys', 'list')).out).toContain(`${key.id}  `);
       expect(await run('keys', 'revoke', key.id)).toMatchObject({ code: 0 });
       expect((await run('keys', 'list')).out).not.toContain(key.id);
 
-      const looked = await run('doctor', '--config', jobwireRuns.file, '--json');
+      const looked = await start('doctor', '--config', jobwireRuns.file, '--json').ended;
       const { checks } = JSON.parse(looked.out) as {
         checks: { check: string; state: string; message: string }[];
       };
@@ -285,10 +309,10 @@ describe.each(nodes())('on Node $version', ({ node, version }) => {
       const receiver = await receive();
       const here = await loadCli(join(modules, 'jobwire', 'cli'));
       const begun = new Set<string>();
-      // The first run of each command is a process.
+      // At full size, the first run of each command is a process. In `npm test`, cli.integration.test.ts starts them.
       const run = async (...args: string[]) => {
         const name = toCommandName(args);
-        if (begun.has(name)) return here.run(args, { env });
+        if (!inject('full') || begun.has(name)) return here.run(args, { env });
         begun.add(name);
         return jobwire(node, args, env).ended;
       };
@@ -348,7 +372,7 @@ describe.each(nodes())('on Node $version', ({ node, version }) => {
       const [{ key, secret }] = await json(...create);
       expect(cutting.asked()).toBe(2);
       expect((await json('keys', 'list')).map(({ id }) => id)).toEqual([key.id]);
-      const small = (...args: string[]) => jobwire(node, args, { ...env, JOBWIRE_API_KEY: secret }).ended;
+      const small = (...args: string[]) => here.run(args, { env: { ...env, JOBWIRE_API_KEY: secret } });
       expect(await small('accounts', 'list', '--json')).toMatchObject({
         code: 0,
         out: expect.stringMatching(/^{"id":"bakery".*}\n$/),
@@ -400,8 +424,9 @@ describe.each(nodes())('on Node $version', ({ node, version }) => {
       // A key that the server has not cached is rejected at once after its revocation.
       const [unused] = await json('keys', 'create', '--role', 'read');
       expect(await run('keys', 'revoke', unused.key.id)).toMatchObject({ code: 0 });
-      const refused = await jobwire(node, ['accounts', 'list'], { ...env, JOBWIRE_API_KEY: unused.secret })
-        .ended;
+      const refused = await here.run(['accounts', 'list'], {
+        env: { ...env, JOBWIRE_API_KEY: unused.secret },
+      });
       expect(refused).toMatchObject({
         code: 5,
         out: '',
