@@ -10,7 +10,6 @@ import {
   builtProgram,
   configFor,
   launchJobwire,
-  sourceProgram,
   startJobwire,
   startSandbox,
   writeConfig,
@@ -41,7 +40,9 @@ test('an occupied port: one error message and exit code 1', async () => {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   onTestFinished(() => void server.close());
   const { port } = server.address() as AddressInfo;
-  const { code, lines } = await waitForEnd(launchJobwire(['--port', String(port)]));
+  const { code, lines } = await waitForEnd(
+    launchJobwire(['--port', String(port)], { command: builtProgram() }),
+  );
   expect(code).toBe(1);
   expect(lines).toEqual([
     `Port ${port} is in use. Stop the program that listens there, or choose another port.`,
@@ -49,7 +50,7 @@ test('an occupied port: one error message and exit code 1', async () => {
 });
 
 /** A sandbox with one account, a receiver, and a configuration for both. */
-async function configured(command = builtProgram()) {
+async function configured() {
   const { sandbox, world } = await startSandbox();
   const account = world.addAccount({ region: 'us', name: 'acme' });
   const received: { id: string; type: string; job: string }[] = [];
@@ -88,15 +89,15 @@ async function configured(command = builtProgram()) {
     settling: { scheduleSeconds: [1], days: 1 },
   });
   const config = JSON.parse(readFileSync(file, 'utf8')) as object;
-  const env = { JOBWIRE_TEST_KEY: KEY };
+  const options = { command: builtProgram(), env: { JOBWIRE_TEST_KEY: KEY } };
   return {
     file,
     account,
     received,
     /** Changes the configuration. */
     write: (changed: object) => writeFileSync(file, JSON.stringify({ ...config, ...changed })),
-    start: () => startJobwire(['--config', file], { command, env }),
-    launch: () => launchJobwire(['--config', file], { command, env }),
+    start: () => startJobwire(['--config', file], options),
+    launch: () => launchJobwire(['--config', file], options),
     /** Waits until a webhook for this was received. */
     async got(type: string, job: number) {
       const found = () => received.some((event) => event.type === type && event.job === String(job));
@@ -116,7 +117,7 @@ async function configured(command = builtProgram()) {
 test('after kill -9 and a restart no event is emitted twice, and no change in between is missed', {
   timeout: 90_000,
 }, async () => {
-  const setup = await configured(sourceProgram);
+  const setup = await configured();
   const [moving, leaving, cancelled] = [
     setup.account.createJob({ status: 'Scheduled' }),
     setup.account.createJob({ status: 'Scheduled' }),

@@ -65,7 +65,7 @@ export const builtProgram = (): readonly string[] => [
 ];
 
 /** `npm start`. */
-export const sourceProgram: readonly string[] = [resolve('node_modules/.bin/node'), 'local/main.ts'];
+const sourceProgram: readonly string[] = [resolve('node_modules/.bin/node'), 'local/main.ts'];
 
 /** Starts the program and waits for nothing: it may end by itself. */
 export function launchJobwire(args: readonly string[], options: StartOptions = {}): Running {
