@@ -11,13 +11,10 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import * as fc from 'fast-check';
-import { Webhook } from 'standardwebhooks';
 import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest';
 import { openDataDir } from '../../local/data-dir.ts';
 import { openSqliteTables } from '../../shared/storage/sqlite-table.ts';
@@ -25,66 +22,9 @@ import { binary, KEY, loadCli } from '../support/cli-site.ts';
 import { launch } from '../support/command.ts';
 import { builtProgram, configFor, startJobwire, startSandbox, writeConfig } from '../support/jobwire.ts';
 import { runs } from '../support/runs.ts';
+import { call, type Event, startReceiver } from '../support/webhooks.ts';
 
 const cli = await loadCli(join(inject('packageFolder'), 'cli'));
-
-interface Event {
-  readonly id: string;
-  readonly type: string;
-  readonly subject?: string;
-  readonly sequence: string;
-  readonly data: { readonly after?: string; readonly changes?: object };
-}
-
-/** A receiver that keeps every verified delivery, by the text of its body. */
-async function startReceiver() {
-  const bodies: string[] = [];
-  const listeners = new Set<() => void>();
-  let secret: string | undefined;
-  const server = createServer((request, response) => {
-    const chunks: Buffer[] = [];
-    request.on('data', (chunk: Buffer) => chunks.push(chunk));
-    request.on('end', () => {
-      const body = Buffer.concat(chunks).toString();
-      new Webhook(secret ?? '').verify(body, request.headers as Record<string, string>);
-      bodies.push(body);
-      response.writeHead(204).end();
-      for (const listener of listeners) listener();
-    });
-  });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,
-    bodies,
-    verifyWith(value: string) {
-      secret = value;
-    },
-    /** Resolves with the first event that fits. */
-    event: (fits: (event: Event) => boolean) =>
-      new Promise<Event>((resolve) => {
-        const listener = (): void => {
-          const found = bodies.map((body): Event => JSON.parse(body)).find(fits);
-          if (!found) return;
-          listeners.delete(listener);
-          resolve(found);
-        };
-        listeners.add(listener);
-        listener();
-      }),
-  };
-}
-
-async function call(url: string, body?: object): Promise<{ status: number; json: never }> {
-  const response = await fetch(url, {
-    headers: { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' },
-    ...(body ? { method: 'POST', body: JSON.stringify(body) } : {}),
-  });
-  return { status: response.status, json: (await response.json()) as never };
-}
 
 test('a backup of a running Jobwire, restored elsewhere after kill -9: events before it are kept, the log continues in a new epoch, later changes are found again, and no id has two contents', {
   timeout: 90_000,
