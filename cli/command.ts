@@ -282,7 +282,10 @@ const splitValues = (given: unknown): string[] =>
 /** Throws a {@link UsageError} that suggests a similar choice if the text is none. `name`: of the option or argument. */
 function checkChoice(name: string, text: string, choices: readonly string[]): void {
   if (choices.includes(text)) return;
-  throw new UsageError(`${name} must be one of ${choices.join(', ')}.${suggest(text, choices)}`);
+  const similar = suggest(text, choices);
+  // The suggestion replaces a long list.
+  const list = similar !== '' && choices.length > 10 ? 'a known value' : `one of ${choices.join(', ')}`;
+  throw new UsageError(`${name} must be ${list}.${similar}`);
 }
 
 /** Parses an integer. Throws {@link UsageError}. */

@@ -1,9 +1,10 @@
-/** `jobwire listen`: forwards the events of the feed to a receiver, as signed webhooks. */
+/** `jobwire listen` and `jobwire trigger`: send events of the feed, or an example, to a receiver, as signed webhooks. */
 import { createTerminal } from '../local/terminal.ts';
 import { checkUrl, createConnectionPool } from '../shared/delivery/outbound.ts';
 import { newSigningSecret } from '../shared/delivery/signing-secrets.ts';
 import { createWebhookSink } from '../shared/delivery/webhook.ts';
 import type { JobEvent } from '../shared/events/event.ts';
+import { getExample } from '../shared/events/examples.ts';
 import { webhookSecret } from '../shared/validation.ts';
 import { type Context, type FlagValues, UsageError } from './command.ts';
 import { createReader, selectEvents } from './events.ts';
@@ -20,9 +21,7 @@ type ListenFlags = FlagValues<typeof SELECTION> & {
 /** Forwards events until Ctrl-C, or as many as `--once` says. Returns 1 if one of these was not accepted. */
 export async function listen(context: Context, flags: ListenFlags): Promise<number | undefined> {
   const { api, out } = context;
-  const url = flags['forward-to'];
-  const rejection = checkUrl(url, true);
-  if (rejection !== undefined) throw new UsageError(`--forward-to is not accepted. ${rejection}`);
+  const url = checkReceiver(flags);
   const own = await readOwnSecret(context, flags);
   const secret = own ?? newSigningSecret();
 
@@ -35,12 +34,52 @@ export async function listen(context: Context, flags: ListenFlags): Promise<numb
     out.line(`Forwarding events to ${clean(url)}. Press Ctrl-C to stop.`);
   }
 
-  const pool = createConnectionPool({ allowPrivateNetworks: true });
-  const sink = createWebhookSink({ url, secrets: [secret], now: Date.now, connections: pool.of(url, 1) });
-  const terminal = createTerminal(out.stdout);
+  const forwarder = createForwarder(context, url, secret);
   let [sent, failed] = [0, 0];
   try {
     for await (const json of selectEvents(context, { account, types, since, after })) {
+      if (!(await forwarder.send(json))) failed += 1;
+      sent += 1;
+      if (sent === flags.once) return failed > 0 ? 1 : 0;
+    }
+  } finally {
+    forwarder.close();
+  }
+  return undefined;
+}
+
+/** Sends the example of an event type once, with a new id and the current time. Returns 1 if it was not accepted. */
+export async function trigger(
+  context: Context,
+  type: string,
+  flags: Omit<ListenFlags, 'once' | keyof typeof SELECTION>,
+): Promise<number> {
+  const url = checkReceiver(flags);
+  const example = getExample(type);
+  if (!example) throw new UsageError('TYPE must be an event type.');
+  const forwarder = createForwarder(context, url, await readSigningSecret(context, flags));
+  // Receivers ignore an id that they have processed. The epoch makes it a new one.
+  const [account, , sequence] = example.id.split('.');
+  const now = Date.now();
+  const id =
+    sequence === undefined ? `ping.${now.toString(36)}` : `${account}.t${now.toString(36)}.${sequence}`;
+  try {
+    return (await forwarder.send(JSON.stringify({ ...example, id, time: new Date(now).toISOString() })))
+      ? 0
+      : 1;
+  } finally {
+    forwarder.close();
+  }
+}
+
+/** Sends events to a receiver, one at a time, and prints the responses. */
+function createForwarder({ out }: Context, url: string, secret: string) {
+  const pool = createConnectionPool({ allowPrivateNetworks: true });
+  const sink = createWebhookSink({ url, secrets: [secret], now: Date.now, connections: pool.of(url, 1) });
+  const terminal = createTerminal(out.stdout);
+  return {
+    /** Sends the JSON of an event. Returns whether it was accepted. */
+    async send(json: string): Promise<boolean> {
       const event = JSON.parse(json) as JobEvent;
       const { id, type, data } = event;
       const { region, account = '' } = data;
@@ -58,20 +97,30 @@ export async function listen(context: Context, flags: ListenFlags): Promise<numb
         terminal.event(event);
         if (error !== null && status === null) out.note(clean(error));
       }
-      sent += 1;
-      if (error !== null) failed += 1;
-      if (sent === flags.once) return failed > 0 ? 1 : 0;
-    }
-  } finally {
-    pool.close();
-  }
-  return undefined;
+      return error === null;
+    },
+    close: () => pool.close(),
+  };
 }
 
+/** Returns the URL of the receiver. Throws {@link UsageError} if events can’t be sent there. */
+function checkReceiver({ 'forward-to': url }: Pick<ListenFlags, 'forward-to'>): string {
+  const rejection = checkUrl(url, true);
+  if (rejection !== undefined) throw new UsageError(`--forward-to is not accepted. ${rejection}`);
+  return url;
+}
+
+type SecretFlags = Pick<ListenFlags, 'secret-file' | 'secret-env'>;
+
 /** Reads the signing secret that the options name. `undefined` if they name none. */
-async function readOwnSecret(context: Context, flags: ListenFlags): Promise<string | undefined> {
+async function readOwnSecret(context: Context, flags: SecretFlags): Promise<string | undefined> {
+  const isGiven = (flags['secret-file'] ?? flags['secret-env']) !== undefined;
+  return isGiven ? readSigningSecret(context, flags) : undefined;
+}
+
+/** Reads the signing secret from where the options say. Default: stdin, or a prompt. */
+async function readSigningSecret(context: Context, flags: SecretFlags): Promise<string> {
   const { 'secret-file': file, 'secret-env': variable } = flags;
-  if (file === undefined && variable === undefined) return undefined;
   const secret = await readSecret(context, 'The signing secret', { flag: 'secret', file, variable });
   const { error } = webhookSecret.safeParse(secret);
   if (error) throw new UsageError(`The signing secret ${error.issues[0]?.message}.`);

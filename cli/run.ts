@@ -1,6 +1,7 @@
 /** Runs a command line and prints errors. Returns the exit code. */
 
 import { ApiError, createClient, UnreachableError } from '../client/index.ts';
+import { eventTypes } from '../client/inputs.ts';
 import {
   COMPLETE,
   type Commands,
@@ -138,6 +139,20 @@ const single: Commands = {
     },
     example: "listen --forward-to http://localhost:3000/jobs --types 'job.*'",
     run: async (context, _args, flags) => (await import('./listen.ts')).listen(context, flags),
+  }),
+  trigger: command({
+    about: 'Sends an example event of a type to a receiver, as a signed webhook.',
+    more: 'Each run sends the documented example with a new id and the current time, so that a receiver can be tested with every type. It needs no running Jobwire. The signing secret is that of the receiver. It is read from stdin, a file or an environment variable. On a terminal, the command prompts for it. To send an event of the log to an endpoint, use jobwire endpoints resend.',
+    args: ['TYPE'],
+    choices: { TYPE: eventTypes },
+    flags: {
+      'forward-to': { value: 'URL', about: 'URL of the receiver', required: true },
+      'secret-file': { value: 'FILE', about: 'File that contains the signing secret' },
+      'secret-env': { value: 'NAME', about: 'Environment variable that contains the signing secret' },
+    },
+    example: 'trigger job.dispatched --forward-to http://localhost:3000/jobs --secret-env WEBHOOK_SECRET',
+    local: true,
+    run: async (context, [type], flags) => (await import('./listen.ts')).trigger(context, type, flags),
   }),
   completion: command({
     about: 'Prints the script that completes commands, options and values in a shell.',

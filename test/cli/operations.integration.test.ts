@@ -10,6 +10,9 @@ import { dirname, join, resolve } from 'node:path';
 import { Webhook } from 'standardwebhooks';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { parseConfig, parseConfigText } from '../../shared/config.ts';
+import { newSigningSecret } from '../../shared/delivery/signing-secrets.ts';
+import type { JobEvent } from '../../shared/events/event.ts';
+import { getExample } from '../../shared/events/examples.ts';
 import { KEY, OPERATION_COMMANDS, startSite, toDocuments } from '../support/cli-site.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'jobwire-cli-'));
@@ -249,6 +252,43 @@ describe('profiles', () => {
     writeFileSync(file, `{"profiles": "${KEY}"`);
     await rejected(['accounts', 'list'], /^\S+profiles\.json is not a valid file of profiles\. /);
     expect((await exec(['accounts', 'list'])).err).not.toContain(KEY);
+  });
+});
+
+describe('trigger', () => {
+  const secret = newSigningSecret();
+  const trigger = (type: string, to = receiver, input = secret) =>
+    site.exec(['trigger', type, '--forward-to', to, '--json'], { input });
+  beforeEach(() => {
+    status = 204;
+    received.length = 0;
+  });
+
+  test('sends the example of a type, signed, each time with another id and the current time', async () => {
+    const startedAt = Date.now();
+    const [first, second] = [await trigger('job.dispatched'), await trigger('job.dispatched')];
+    expect([first, second]).toMatchObject([{ code: 0, err: '' }, { code: 0 }]);
+    const events = received.map(({ body, headers }) => new Webhook(secret).verify(body, headers) as JobEvent);
+    const { id: _, time: __, ...example } = getExample('job.dispatched') ?? {};
+    for (const event of events) {
+      expect(event).toMatchObject(example);
+      expect(Date.parse(event.time)).toBeGreaterThanOrEqual(startedAt);
+    }
+    expect(new Set(events.map(({ id }) => id)).size).toBe(2);
+    status = 500;
+    expect(await trigger('upstream.outage')).toMatchObject({ code: 1 });
+  });
+
+  test('rejects an unknown type with a suggestion, an invalid secret and an invalid URL', async () => {
+    for (const [ended, message] of [
+      [await trigger('job.dispached'), /^TYPE must be a known value\. Did you mean job\.dispatched\?$/],
+      [await trigger('job.created', receiver, 'whsec_x'), /^The signing secret must be "whsec_" and /],
+      [await trigger('job.created', 'localhost'), /^--forward-to is not accepted\. It is not a URL\.$/],
+    ] as const) {
+      expect(ended.code).toBe(2);
+      expect(JSON.parse(ended.err)).toMatchObject({ detail: expect.stringMatching(message), exitCode: 2 });
+    }
+    expect(received).toEqual([]);
   });
 });
 
