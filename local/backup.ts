@@ -8,7 +8,6 @@ import {
   createReadStream,
   createWriteStream,
   existsSync,
-  lstatSync,
   mkdirSync,
   readdirSync,
   readFileSync,
@@ -29,7 +28,14 @@ import * as z from 'zod';
 import { epochFloor } from '../shared/log/head.ts';
 import { SqliteStore } from '../shared/storage/sqlite-store.ts';
 import { FILE_SCHEMAS } from '../shared/storage/sqlite-table.ts';
-import { DataDirError, isLocked, openDataDir, RESTORE_FOLDER, RESTORED_AT_FILE } from './data-dir.ts';
+import {
+  DataDirError,
+  isLocked,
+  LOCK_FILE,
+  openDataDir,
+  RESTORE_FOLDER,
+  RESTORED_AT_FILE,
+} from './data-dir.ts';
 import { readTar, type TarFile, writeTar } from './tar.ts';
 
 /** The backup or the restore failed. The message is one sentence. */
@@ -80,7 +86,7 @@ export async function writeBackup(options: {
   if (!existsSync(join(folder, TABLES))) {
     throw new BackupError(`${folder} is not a data folder of Jobwire: it does not contain ${TABLES}.`);
   }
-  if (process.geteuid && lstatSync(folder).uid !== process.geteuid()) {
+  if (process.geteuid && statSync(folder).uid !== process.geteuid()) {
     throw new BackupError(`The data folder ${folder} belongs to another user. Run the backup as that user.`);
   }
   if (typeof to === 'string' && existsSync(to)) {
@@ -95,13 +101,16 @@ export async function writeBackup(options: {
   };
   process.once('exit', clean);
   try {
+    // Of a backup that was killed.
+    for (const file of readdirSync(staging)) {
+      if (file !== LOCK_FILE) rmSync(join(staging, file), { recursive: true });
+    }
     const createdAt = new Date();
     const names = [...DATABASES, ...(options.withoutKeys ? [] : KEYS)].filter((name) =>
       existsSync(join(folder, name)),
     );
     for (const name of names) {
       const copy = join(staging, name);
-      rmSync(copy, { force: true });
       mkdirSync(dirname(copy), { recursive: true });
       if (isDatabase(name)) copyDatabase(join(folder, name), copy);
       else writeFileSync(copy, readFileSync(join(folder, name)), { mode: 0o600 });
@@ -115,7 +124,7 @@ export async function writeBackup(options: {
     const content = Buffer.from(`${JSON.stringify(manifest, null, 2)}\n`);
     const entries: TarFile[] = [
       { name: MANIFEST, bytes: content.length, content: Readable.from([content]) },
-      ...files.map(({ name, bytes }) => ({ name, bytes, content: createReadStream(join(staging, name)) })),
+      ...files.map(({ name, bytes }) => ({ name, bytes, content: readFile(join(staging, name)) })),
     ];
     const archive = Readable.from(writeTar(entries, createdAt.getTime()));
     if (typeof to === 'string') {
@@ -166,7 +175,7 @@ export async function restoreBackup(options: {
     target.release();
     if (isComplete) return;
     for (const file of FILES) rmSync(join(folder, file), { force: true });
-    for (const file of [staging, join(folder, 'queues'), join(folder, 'lock.db')]) {
+    for (const file of [staging, join(folder, 'queues'), join(folder, LOCK_FILE)]) {
       rmSync(file, { recursive: true, force: true });
     }
     rmSync(join(folder, RESTORED_AT_FILE), { force: true });
@@ -320,6 +329,11 @@ async function startOfEpoch(path: string): Promise<number> {
 
 function isDatabase(name: string): boolean {
   return name.endsWith('.db');
+}
+
+/** Opens the file only when it is read. */
+async function* readFile(path: string): AsyncGenerator<Buffer> {
+  yield* createReadStream(path);
 }
 
 async function hashFile(path: string): Promise<string> {

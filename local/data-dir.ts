@@ -56,7 +56,8 @@ export interface DataDir {
 export const RESTORED_AT_FILE = 'restored-at';
 /** Folder of a restore that is not complete. */
 export const RESTORE_FOLDER = 'restore.unfinished';
-const LOCK_FILE = 'lock.db';
+/** File whose lock a process holds while it uses the folder. */
+export const LOCK_FILE = 'lock.db';
 
 /** Returns whether a process holds the folder. */
 export function isLocked(folder: string): boolean {

@@ -181,6 +181,17 @@ describe('without a start', () => {
     expect(statSync(backup).mode & 0o777).toBe(0o600);
   });
 
+  test('what a killed backup left behind is replaced, and is never part of the next one', async () => {
+    const left = join(data, 'backup.unfinished');
+    mkdirSync(left, { mode: 0o700 });
+    writeFileSync(join(left, 'tables.db'), 'half a copy');
+    writeFileSync(join(left, 'tables.db-journal'), 'half a journal');
+    const file = newPath();
+    expect(await run('backup', file, '--data-dir', data)).toMatchObject({ code: 0 });
+    expect(await restore(file)).toMatchObject({ code: 0 });
+    expect(existsSync(left)).toBe(false);
+  });
+
   test('--without-keys leaves the keys out, and both commands name the missing key', async () => {
     const file = newPath();
     const written = await run('backup', file, '--data-dir', data, '--without-keys');
