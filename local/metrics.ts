@@ -137,7 +137,9 @@ export function createRecorder({
       const gauge = (values: Values, labels: LabelValues): void => {
         for (const [key, value] of Object.entries(values)) {
           const name = key as Name;
-          gauges.set(name, [...(gauges.get(name) ?? []), { labels: pickLabels(name, labels), value }]);
+          const samples = gauges.get(name) ?? [];
+          gauges.set(name, samples);
+          samples.push({ labels: pickLabels(name, labels), value });
         }
       };
       for (const region of regions) {
