@@ -33,8 +33,10 @@ export interface HostOptions {
   readonly tickMs?: number;
   /** Wait after a window's end for events that were observed in it. */
   readonly noticeGraceMs?: number;
-  /** Called when an account's log grew. */
-  readonly onGrowth?: (ref: AccountRef) => void;
+  /** Called when a log grew, with its last sequence and the number of new events. */
+  readonly onGrowth?: (ref: AccountRef, sequence: number, events: number) => void;
+  /** Called before a poll. */
+  readonly onPollStart?: (ref: AccountRef) => void;
   /** Called after the work of a tick for one region, without its polls and drains. */
   readonly onTick?: (region: string) => void;
   /** Called after a poll. `lagMs`: delay of its start after the due time. */

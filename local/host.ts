@@ -86,9 +86,9 @@ export async function startHost(options: HostOptions): Promise<Host> {
   const logOptions = { now, newId: randomUUID, ...urls, leastEpoch };
   const log = createEventLog(table, {
     ...logOptions,
-    onCommitted: (ref, sequence) => {
+    onCommitted: (ref, sequence, events) => {
       growth.grew(ref);
-      options.onGrowth?.(ref);
+      options.onGrowth?.(ref, sequence, events);
       wake(ref, sequence);
     },
   });
@@ -254,6 +254,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
           polls(async () => {
             if (stopping) return;
             const deps = { table, log, settings, now, newId: randomUUID, connect, syncApiUser: syncOwnUser };
+            options.onPollStart?.(ref);
             const lagMs = Math.max(0, now() - ref.dueAt);
             const report = await pollAccount(deps, ref, now() + POLL_MS);
             options.onPoll?.(report, { lagMs });

@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { existsSync, readFileSync, realpathSync } from 'node:fs';
 import type { Server } from 'node:http';
 import { delimiter, dirname, join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { createAdaptorServer, type HttpBindings } from '@hono/node-server';
 import { listAccounts } from '../shared/accounts/accounts.ts';
@@ -30,11 +31,14 @@ import { createMetricsApp, createRecorder } from './metrics.ts';
 import { type EmbeddedFauxqs, QueuesError, startFauxqs } from './queues.ts';
 import { openTables } from './tables.ts';
 import { count, createTerminal, quote } from './terminal.ts';
+import { createTracer } from './tracing.ts';
 
 /** Maximum number of accounts of a region whose logs are printed from their current position. */
 const MAX_ACCOUNTS = 10_000;
 /** Maximum time for work in progress to complete at shutdown. Interrupted work resumes after a restart. */
 const SHUTDOWN_MS = 2_500;
+/** Maximum time for the last traces to be sent at shutdown. */
+const TRACES_MS = 500;
 /** Address that the CLI uses by default. */
 const CLI_DEFAULT_URL = 'http://127.0.0.1:4000';
 const USAGE = 'Usage: npm start -- [--config FILE] [--port N] [--seed N] [--verbose]';
@@ -109,6 +113,16 @@ async function main(): Promise<void> {
 
   const recorder =
     config.metrics && createRecorder({ regions, notifications: config.notifications !== undefined });
+  const reportFault = (what: string, cause: unknown): void => {
+    if (!ending) console.error(`Could not ${what}: ${cause instanceof Error ? cause.message : cause}`);
+  };
+  const tracer =
+    config.tracing &&
+    createTracer(config.tracing, {
+      now: Date.now,
+      onError: (cause) => reportFault('send traces to the collector', cause),
+    });
+  if (tracer) cleanups.push(() => Promise.race([tracer.stop(), sleep(TRACES_MS)]));
   /** Prints a report with `--verbose`. */
   const print = (report: object): void => {
     if (args.verbose) terminal.line(terminal.dim(JSON.stringify(report)));
@@ -124,14 +138,25 @@ async function main(): Promise<void> {
     exclusive: config.dynamodbEndpoint === undefined,
     restoredAt: dataDir.restoredAt(),
     ...demo?.host,
-    onGrowth: (ref) => printer.grew(ref),
     onWarning: (message) => console.error(`Warning: ${message}`),
-    onFault: (what, cause) => {
-      if (!ending) console.error(`Could not ${what}: ${cause instanceof Error ? cause.message : cause}`);
-    },
+    onFault: reportFault,
     ...recorder,
+    ...tracer,
+    onGrowth(...grown) {
+      printer.grew(grown[0]);
+      tracer?.onGrowth(...grown);
+    },
+    ...(recorder || tracer
+      ? {
+          onAttempt(attempt) {
+            recorder?.onAttempt(attempt);
+            tracer?.onAttempt(attempt);
+          },
+        }
+      : {}),
     onPoll(report, late) {
       recorder?.onPoll(report, late);
+      tracer?.onPoll(report, late);
       print({ poll: report });
     },
     onDrain(report) {

@@ -187,6 +187,22 @@ export const configSchema = z
       .describe(
         'Serves metrics in the formats of Prometheus and OpenMetrics, on a port of their own ([metrics](self-hosting.md#metrics)). Default: off.',
       ),
+    tracing: z
+      .strictObject({
+        endpoint: httpUrl
+          .describe(
+            'Base URL of an OpenTelemetry collector. Spans are sent to `<endpoint>/v1/traces` (OTLP over HTTP, JSON).',
+          )
+          .meta({ examples: ['http://127.0.0.1:4318'] }),
+        headers: endpointFields.headers
+          .optional()
+          .describe('Headers of each request, such as a token of the collector. Default: none.')
+          .meta({ examples: [{ authorization: 'env:OTLP_AUTHORIZATION' }] }),
+      })
+      .optional()
+      .describe(
+        'Sends a trace of each poll, with its commits and the attempts to deliver their events ([traces](self-hosting.md#traces)). Default: off.',
+      ),
     notifications: notifications
       .optional()
       .describe(

@@ -167,10 +167,10 @@ interface Options extends EventUrls {
   readonly now: () => number;
   readonly newId: () => string;
   /**
-   * Called after each transaction that added events: a hint to wake the sinks. The wake mark is
-   * authoritative.
+   * Called after each transaction that added events, with the last sequence and the number of events: a hint
+   * to wake the sinks. The wake mark is authoritative.
    */
-  readonly onCommitted?: (ref: AccountRef, sequence: number) => void;
+  readonly onCommitted?: (ref: AccountRef, sequence: number, events: number) => void;
   /** Waits before events are renumbered. Tests inject their own. */
   readonly sleep?: (ms: number) => Promise<unknown>;
   readonly random?: () => number;
@@ -325,7 +325,8 @@ export function createEventLog(table: Table, options: Options): EventLog {
           : [];
         const outcome = await table.transact([...grown.writes, ...fence], newId());
         if (outcome.done) {
-          if (grown.head.sequence > head.sequence) onCommitted?.(ref, grown.head.sequence);
+          if (grown.head.sequence > head.sequence)
+            onCommitted?.(ref, grown.head.sequence, grown.head.sequence - head.sequence);
           return { renewed: true, head: grown.head };
         }
         await backOff(attempt);
@@ -344,7 +345,7 @@ export function createEventLog(table: Table, options: Options): EventLog {
         const grown = buildWrites(ref, head, request.events, request.headAttributes);
         const outcome = await table.transact([fence, ...grown.writes, ...request.writes], newId());
         if (outcome.done) {
-          if (request.events.length > 0) onCommitted?.(ref, grown.head.sequence);
+          if (request.events.length > 0) onCommitted?.(ref, grown.head.sequence, request.events.length);
           return { kind: 'committed', revision: request.revision + 1, head: grown.head };
         }
         if (outcome.failed.includes(0)) return { kind: 'fenced' };
@@ -366,7 +367,7 @@ export function createEventLog(table: Table, options: Options): EventLog {
         const grown = buildWrites(ref, head, events, undefined);
         const outcome = await table.transact([...grown.writes, ...writes], newId());
         if (outcome.done) {
-          if (events.length > 0) onCommitted?.(ref, grown.head.sequence);
+          if (events.length > 0) onCommitted?.(ref, grown.head.sequence, events.length);
           return { kind: 'appended', head: grown.head };
         }
         // A failed condition of the caller's own writes is the caller's result; only the numbering is retried

@@ -1,7 +1,8 @@
-/** `GET /metrics` of a started Jobwire, compared with its HTTP API. */
+/** Metrics and traces of a started Jobwire: `GET /metrics` compared with its HTTP API, and the requests to a collector. */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, onTestFinished, test } from 'vitest';
+import { createTracer } from '../../local/tracing.ts';
 import {
   METRICS,
   type Metric,
@@ -25,6 +26,28 @@ interface Status {
   };
 }
 
+/** A request to a collector (OTLP, JSON). */
+interface Traces {
+  readonly resourceSpans: readonly {
+    readonly resource: { readonly attributes: readonly object[] };
+    readonly scopeSpans: readonly { readonly spans: readonly Span[] }[];
+  }[];
+}
+interface Span {
+  readonly traceId: string;
+  readonly spanId: string;
+  readonly parentSpanId?: string;
+  readonly name: string;
+  readonly kind: number;
+  readonly startTimeUnixNano: string;
+  readonly endTimeUnixNano: string;
+  readonly status: { readonly code?: number };
+  readonly attributes: readonly {
+    readonly key: string;
+    readonly value: { readonly stringValue?: string; readonly intValue?: string };
+  }[];
+}
+
 const ends: (() => unknown)[] = [];
 let site: Awaited<ReturnType<typeof start>>;
 beforeAll(async () => {
@@ -42,10 +65,17 @@ async function start() {
   const denied = world.addAccount({ region: 'us', name: 'denied' });
   const jobs = [1, 2, 3].map(() => acme.createJob({ status: 'Scheduled' }));
   const heard: string[] = [];
+  const traces: { readonly path: string; readonly token: unknown; readonly body: Traces }[] = [];
   const receiver = createServer((request, response) => {
     const chunks: Buffer[] = [];
     request.on('data', (chunk: Buffer) => chunks.push(chunk));
     request.on('end', () => {
+      if (request.url?.startsWith('/collector')) {
+        const body = JSON.parse(Buffer.concat(chunks).toString()) as Traces;
+        traces.push({ path: request.url, token: request.headers['x-token'], body });
+        response.writeHead(200).end('{}');
+        return;
+      }
       const { type } = JSON.parse(Buffer.concat(chunks).toString()) as { type: string };
       heard.push(`${request.url} ${type}`);
       response.writeHead(request.url === '/erp' ? 204 : 503).end();
@@ -56,6 +86,7 @@ async function start() {
     receiver.closeAllConnections();
     receiver.close();
   });
+  const receiverUrl = `http://127.0.0.1:${(receiver.address() as AddressInfo).port}`;
   const { accounts, ...rest } = configFor(sandbox, [acme, denied]);
   const file = writeConfig(
     {
@@ -65,10 +96,11 @@ async function start() {
       ),
       apiKey: KEY,
       metrics: { port: 0 },
+      tracing: { endpoint: `${receiverUrl}/collector`, headers: { 'x-token': 'of-the-collector' } },
       webhooks: { allowPrivateNetworks: true },
       endpoints: ['erp', 'down'].map((id) => ({
         ...{ id, secret: SECRET },
-        url: `http://127.0.0.1:${(receiver.address() as AddressInfo).port}/${id}`,
+        url: `${receiverUrl}/${id}`,
       })),
     },
     end,
@@ -82,7 +114,7 @@ async function start() {
     return (await response.json()) as T;
   };
   return {
-    ...{ url: jobwire.url, metricsUrl, heard },
+    ...{ url: jobwire.url, metricsUrl, heard, traces },
     accounts: async () => (await read<{ accounts: Status[] }>('/v1/accounts?include=status')).accounts,
     health: (id: string) =>
       read<{ state: string; backlog: { events: number; oldestAt: string | null } }>(
@@ -107,12 +139,14 @@ test('the gauges equal the values of the HTTP API', async () => {
   await expect
     .poll(
       async () => {
+        // Read first: a backlog of 0 then means that these events were delivered.
+        const isComplete = (await head()) >= 4;
         const [erp, down] = await Promise.all([site.health('erp'), site.health('down')]);
-        return [erp.state, down.state, erp.backlog.events, Number((await head()) >= 4)];
+        return [erp.state, down.state, erp.backlog.events, isComplete];
       },
       { timeout: 20_000 },
     )
-    .toEqual(['active', 'failing', 0, 1]);
+    .toEqual(['active', 'failing', 0, true]);
   const before = await site.accounts();
   const [begun, { samples }, ended] = [Date.now(), await site.scrape(), Date.now()];
   const [after, down] = await Promise.all([site.accounts(), site.health('down')]);
@@ -161,8 +195,10 @@ test('counters and histograms count what happened, and never decrease', async ()
   expect(samples.get('jobwire_delivery_lag_seconds_count us erp')).toBeGreaterThanOrEqual(delivered);
   expect(samples.get('jobwire_delivery_duration_seconds_count us down')).toBeGreaterThan(0);
   expect(samples.get('jobwire_delivery_lag_seconds_count us down')).toBeUndefined();
-  // The rejected account has one event, account.credentials_rejected.
-  expect(samples.get('jobwire_events_committed_total us')).toBe(sequence + 1);
+  // The rejected account has one event, account.credentials_rejected. Events are counted at the end of a poll.
+  await expect
+    .poll(async () => (await site.scrape()).samples.get('jobwire_events_committed_total us'))
+    .toBe(sequence + 1);
   expect(samples.get('jobwire_credentials_rejected_total us')).toBe(1);
   expect(samples.get('jobwire_ticks_total us')).toBeGreaterThan(0);
   expect(samples.get('process_cpu_seconds_total')).toBeGreaterThan(0);
@@ -200,4 +236,77 @@ test('exactly the metrics of the catalogue are served, without addresses, creden
 test('the public port does not serve them', async () => {
   const response = await fetch(`${site.url}/metrics`, { headers: { authorization: `Bearer ${KEY}` } });
   expect(response.status).toBe(404);
+});
+
+test('a collector gets one trace of a poll, its commit and the attempts at every endpoint, without addresses', async () => {
+  const spans = () =>
+    site.traces.flatMap(({ body }) =>
+      body.resourceSpans.flatMap(({ scopeSpans }) => scopeSpans.flatMap((one) => one.spans)),
+    );
+  const read = ({ attributes }: Span, key: string) => {
+    const { stringValue, intValue } = attributes.find((one) => one.key === `jobwire.${key}`)?.value ?? {};
+    return stringValue ?? Number(intValue);
+  };
+  /** An attempt to deliver an event to the endpoint, its commit, and its poll, as far as they were sent. */
+  const findTrace = (endpoint: string) => {
+    const sent = spans();
+    return sent
+      .filter((span) => span.name === 'deliver' && read(span, 'endpoint') === endpoint)
+      .map((attempt) => {
+        const commit = sent.find(({ spanId }) => spanId === attempt.parentSpanId);
+        return { attempt, commit, poll: sent.find(({ spanId }) => spanId === commit?.parentSpanId) };
+      })
+      .find(({ poll }) => poll !== undefined);
+  };
+  await expect
+    .poll(() => ['erp', 'down'].map((id) => findTrace(id)?.poll?.name), { timeout: 20_000 })
+    .toEqual(['poll', 'poll']);
+
+  const all = spans();
+  expect(new Set(all.map(({ spanId }) => spanId)).size).toBe(all.length);
+  for (const span of all) {
+    expect(span.traceId).toMatch(/^[0-9a-f]{32}$/);
+    expect(span.spanId).toMatch(/^[0-9a-f]{16}$/);
+    for (const time of [span.startTimeUnixNano, span.endTimeUnixNano]) expect(time).toMatch(/^\d{19}$/);
+    expect(BigInt(span.endTimeUnixNano)).toBeGreaterThanOrEqual(BigInt(span.startTimeUnixNano));
+  }
+  for (const [endpoint, status] of [
+    ['erp', {}],
+    ['down', { code: 2 }],
+  ] as const) {
+    const { attempt, commit, poll } = findTrace(endpoint) ?? {};
+    expect(attempt).toMatchObject({ kind: 3, status, traceId: poll?.traceId });
+    expect(commit).toMatchObject({ name: 'commit', traceId: poll?.traceId });
+    expect(poll && read(poll, 'events')).toBeGreaterThan(0);
+    expect(poll?.parentSpanId).toBeUndefined();
+  }
+  for (const { path, token, body } of site.traces) {
+    expect([path, token]).toEqual(['/collector/v1/traces', 'of-the-collector']);
+    expect(JSON.stringify(body)).not.toMatch(/https?:|127\.0\.0\.1|whsec_|@|-secret/);
+  }
+});
+
+test('a collector that fails is reported once, loses only the spans of that time, and gets later ones', async () => {
+  const statuses = [503, 503, 200, 503];
+  const sizes: number[] = [];
+  const errors: unknown[] = [];
+  const collector = createServer((request, response) => {
+    const chunks: Buffer[] = [];
+    request.on('data', (chunk: Buffer) => chunks.push(chunk));
+    request.on('end', () => {
+      const { resourceSpans } = JSON.parse(Buffer.concat(chunks).toString()) as Traces;
+      sizes.push(resourceSpans[0]?.scopeSpans[0]?.spans.length ?? 0);
+      response.writeHead(statuses[sizes.length - 1] ?? 200).end();
+    });
+  });
+  await new Promise<void>((resolve) => collector.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => void collector.close());
+  const endpoint = `http://127.0.0.1:${(collector.address() as AddressInfo).port}/`;
+  const tracer = createTracer({ endpoint }, { now: Date.now, onError: (cause) => errors.push(cause) });
+  for (const count of [1, 2, 3, 4]) {
+    for (let n = 0; n < count; n += 1) tracer.onGrowth({ region: 'us', account: 'acme' }, n + 1, 1);
+    await tracer.stop();
+  }
+  expect(sizes).toEqual([1, 2, 3, 4]);
+  expect(errors.map(String)).toEqual(Array(2).fill('Error: The collector responded with 503.'));
 });

@@ -290,7 +290,7 @@ eachTable('The event log', (makeTable, kind) => {
   });
 
   describe('wake-up', () => {
-    test('comes after the events are readable, with the last number', async () => {
+    test('comes after the events are readable, with the last number and their count', async () => {
       const onCommitted = vi.fn(async () => (await all(log)).map(getName));
       const telling = createEventLog(table, {
         now: () => clock,
@@ -302,8 +302,8 @@ eachTable('The event log', (makeTable, kind) => {
       await telling.append(ref, [draft('c')]);
       const seen = await Promise.all(onCommitted.mock.results.map(({ value }) => value));
       expect(onCommitted.mock.calls).toEqual([
-        [ref, 2],
-        [ref, 3],
+        [ref, 2, 2],
+        [ref, 3, 1],
       ]);
       expect(seen[0]?.slice(0, 2)).toEqual(['a', 'b']);
       expect(seen[1]).toEqual(['a', 'b', 'c']);

@@ -1,0 +1,195 @@
+/**
+ * Traces for OpenTelemetry, by OTLP over HTTP in its JSON encoding: one trace for each poll, with its commits and the attempts to deliver
+ * their events. Written here because the SDK is larger than the rest of the program's start (docs/decisions/0055-traces-without-the-sdk.md).
+ */
+import { randomBytes } from 'node:crypto';
+import type { Config } from '../shared/config.ts';
+import type { HostOptions } from './host-options.ts';
+
+/** Interval of requests to the collector, and the number of spans that causes an earlier one. */
+const FLUSH_MS = 5_000;
+const BATCH = 500;
+/** Maximum number of spans that wait. Further ones are dropped while the collector does not respond. */
+const MAX_SPANS = 5_000;
+/** Maximum number of events whose trace is known. Attempts at others begin a trace. */
+const MAX_EVENTS = 10_000;
+const REQUEST_MS = 10_000;
+
+interface SpanContext {
+  readonly traceId: string;
+  readonly spanId: string;
+}
+
+type Attributes = Readonly<Record<string, string | number | undefined>>;
+
+/** Sends the spans of polls, commits and attempts. */
+export interface Tracer
+  extends Required<Pick<HostOptions, 'onPollStart' | 'onPoll' | 'onGrowth' | 'onAttempt'>> {
+  /** Sends the remaining spans. Does not throw. */
+  stop(): Promise<void>;
+}
+
+/** Creates a tracer. `onError` is called for the first failed request, and again after a successful one. */
+export function createTracer(
+  { endpoint, headers = {} }: NonNullable<Config['tracing']>,
+  { now, onError }: { readonly now: () => number; readonly onError: (cause: unknown) => void },
+): Tracer {
+  const url = `${endpoint.replace(/\/+$/, '')}/v1/traces`;
+  const polls = new Map<string, SpanContext>();
+  /** Commits by event, in the order in which they were written. */
+  const commits = new Map<string, SpanContext>();
+  let spans: object[] = [];
+  let sending: Promise<void> | undefined;
+  let failed = false;
+
+  function end(
+    context: SpanContext & { readonly parent?: SpanContext | undefined },
+    span: {
+      readonly name: string;
+      readonly kind: 'internal' | 'client';
+      readonly startedAt: number;
+      readonly isError?: boolean;
+      readonly attributes: Attributes;
+    },
+  ): void {
+    if (spans.length >= MAX_SPANS) return;
+    spans.push({
+      traceId: context.traceId,
+      spanId: context.spanId,
+      ...(context.parent ? { parentSpanId: context.parent.spanId } : {}),
+      name: span.name,
+      kind: span.kind === 'client' ? 3 : 1,
+      startTimeUnixNano: toNanoseconds(span.startedAt),
+      endTimeUnixNano: toNanoseconds(now()),
+      attributes: toAttributes(span.attributes),
+      status: span.isError ? { code: 2 } : {},
+    });
+    if (spans.length >= BATCH) void flush();
+  }
+
+  /** Sends all waiting spans, one request at a time. */
+  function flush(): Promise<void> {
+    sending ??= (async () => {
+      while (spans.length > 0) {
+        const batch = spans;
+        spans = [];
+        try {
+          await send(batch);
+          failed = false;
+        } catch (cause) {
+          if (!failed) onError(cause);
+          failed = true;
+          return;
+        }
+      }
+    })().finally(() => {
+      sending = undefined;
+    });
+    return sending;
+  }
+
+  async function send(batch: readonly object[]): Promise<void> {
+    const response = await fetch(url, {
+      method: 'POST',
+      headers: { ...headers, 'content-type': 'application/json' },
+      body: JSON.stringify({
+        resourceSpans: [
+          {
+            resource: { attributes: toAttributes({ 'service.name': 'jobwire' }) },
+            scopeSpans: [{ scope: { name: 'jobwire' }, spans: batch }],
+          },
+        ],
+      }),
+      redirect: 'error',
+      signal: AbortSignal.timeout(REQUEST_MS),
+    });
+    await response.body?.cancel();
+    if (!response.ok) throw new Error(`The collector responded with ${response.status}.`);
+  }
+
+  const timer = setInterval(() => void flush(), FLUSH_MS);
+  timer.unref();
+
+  return {
+    onPollStart({ region, account }) {
+      polls.set(`${region}/${account}`, newContext());
+    },
+    onGrowth({ region, account }, sequence, events) {
+      const parent = polls.get(`${region}/${account}`);
+      const context = newContext(parent);
+      for (let at = sequence - events + 1; at <= sequence; at += 1) {
+        commits.set(`${region}/${account}/${at}`, context);
+      }
+      for (const event of commits.keys()) {
+        if (commits.size <= MAX_EVENTS) break;
+        commits.delete(event);
+      }
+      end(
+        { ...context, parent },
+        {
+          ...{ name: 'commit', kind: 'internal', startedAt: now() },
+          attributes: {
+            ...{ 'jobwire.region': region, 'jobwire.account': account },
+            ...{ 'jobwire.sequence': sequence, 'jobwire.events': events },
+          },
+        },
+      );
+    },
+    onPoll({ region, account, outcome, events, requests, retries, openJobs, ms }, { lagMs }) {
+      const context = polls.get(`${region}/${account}`);
+      polls.delete(`${region}/${account}`);
+      if (!context || outcome === 'skipped') return;
+      end(context, {
+        ...{ name: 'poll', kind: 'internal', startedAt: now() - ms, isError: outcome === 'failed' },
+        attributes: {
+          ...{ 'jobwire.region': region, 'jobwire.account': account, 'jobwire.outcome': outcome },
+          ...{ 'jobwire.events': events, 'jobwire.open_jobs': openJobs, 'jobwire.lag_ms': lagMs },
+          ...{ 'jobwire.requests': requests, 'jobwire.retries': retries },
+        },
+      });
+    },
+    onAttempt({ region, account, sequence, sink, eventId, type, cause, outcome, status, latencyMs }) {
+      const parent = commits.get(`${region}/${account}/${sequence}`);
+      end(
+        { ...newContext(parent), parent },
+        {
+          ...{
+            name: 'deliver',
+            kind: 'client',
+            startedAt: now() - latencyMs,
+            isError: outcome !== 'delivered',
+          },
+          attributes: {
+            ...{ 'jobwire.region': region, 'jobwire.account': account, 'jobwire.endpoint': sink },
+            ...{ 'jobwire.event': eventId, 'jobwire.type': type, 'jobwire.cause': cause },
+            ...{ 'jobwire.outcome': outcome, 'http.response.status_code': status },
+          },
+        },
+      );
+    },
+    async stop() {
+      clearInterval(timer);
+      await sending;
+      await flush();
+    },
+  };
+}
+
+/** Returns new ids: a span of the parent's trace, or of a new one. */
+function newContext(parent?: SpanContext): SpanContext {
+  return {
+    traceId: parent?.traceId ?? randomBytes(16).toString('hex'),
+    spanId: randomBytes(8).toString('hex'),
+  };
+}
+
+/** Converts epoch ms. 64-bit integers are texts in JSON. */
+const toNanoseconds = (ms: number): string => `${Math.round(ms)}000000`;
+
+function toAttributes(attributes: Attributes): object[] {
+  return Object.entries(attributes).flatMap(([key, value]): object[] => {
+    if (value === undefined) return [];
+    const isNumber = typeof value === 'number';
+    return [{ key, value: isNumber ? { intValue: String(Math.round(value)) } : { stringValue: value } }];
+  });
+}
