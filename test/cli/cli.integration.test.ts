@@ -266,7 +266,7 @@ describe('accounts', () => {
     const rejected = await site.start(add('first'), { input: 'not-this-one' }).ended;
     expect(rejected).toMatchObject({ code: 1, out: expect.stringMatching(/^fail {2}Token/) });
     expect(rejected.err).toBe('The account was not added. To skip the test, use --no-test.\n');
-    const asJson = await site.exec([...add('first'), '--json'], { input: 'not-this-one' });
+    const asJson = await site.runHere([...add('first'), '--json'], { input: 'not-this-one' });
     expect(toDocuments(asJson.out)).toMatchObject([{ ok: false }]);
     expect(toDocuments(asJson.err)).toEqual([
       { note: expect.stringMatching(/^The account was not added\. /) },
@@ -274,7 +274,7 @@ describe('accounts', () => {
     expect(await site.run('accounts', 'show', 'first')).toMatchObject({ code: 3 });
     const untested = await site.exec(add('first', '--no-test', '--paused'), { input: 'not-this-one' });
     expect(untested).toMatchObject({ code: 0, out: 'first was added in us, paused.\n' });
-    expect(await site.run('accounts', 'test', 'first')).toMatchObject({ code: 1 });
+    expect(await site.runHere(['accounts', 'test', 'first'])).toMatchObject({ code: 1 });
     const rotate = ['accounts', 'rotate', 'first', '--client-id', site.bakery.clientId];
     expect(await site.exec(rotate, { input: site.bakery.clientSecret })).toMatchObject({ code: 0 });
     expect(await site.run('accounts', 'test', 'first')).toMatchObject({ code: 0 });
@@ -331,9 +331,12 @@ describe('accounts', () => {
   });
 
   test('update changes the given event settings, and show prints them', async () => {
-    await site.start(add('third', '--paused'), { input: site.bakery.clientSecret }).ended;
+    await site.exec(add('third', '--paused'), { input: site.bakery.clientSecret });
     const update = (...more: string[]) => site.run('accounts', 'update', 'third', ...more);
-    expect(await update()).toMatchObject({ code: 2, err: expect.stringMatching(/^Nothing to change\./) });
+    expect(await site.runHere(['accounts', 'update', 'third'])).toMatchObject({
+      code: 2,
+      err: expect.stringMatching(/^Nothing to change\./),
+    });
     const statuses = ['--attention-status', 'Awaiting artwork', '--stalled-status', 'On hold=off'];
     expect((await update('--due-soon', '48', '--stalled-after', '5', ...statuses)).out).toBe(
       'third was updated.\n',
