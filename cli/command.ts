@@ -169,7 +169,12 @@ export function parse(commands: Commands, argv: readonly string[]): Parsed {
     return { kind: 'help', about: findName(commands, positionals.slice(1), true) };
   if (positionals.length === 0) {
     if (argv.includes('--help') || argv.includes('-h')) return { kind: 'help', about: undefined };
-    throw new UsageError(`Unknown option ${argv[0]}. See jobwire help.`);
+    const [option = ''] = argv[0]?.split('=') ?? [];
+    const known = Object.keys({ ...API_FLAGS, ...COMMON_FLAGS }).map((flag) => `--${flag}`);
+    if (known.includes(option)) throw new UsageError('A command is missing. See jobwire help.');
+    throw new UsageError(
+      `Unknown option ${option}.${suggest(option, [...known, '--version'])} See jobwire help.`,
+    );
   }
   const asksHelp = argv.includes('--help') || argv.includes('-h');
   const name = findName(commands, positionals, asksHelp);

@@ -115,7 +115,7 @@ function printOperation(operation: Operation, mediaTypes: RegExp): string | unde
 type Accepted = readonly string[] | { readonly least: number; readonly most: number };
 
 /** Prints the accepted values of all fields of request bodies and of all parameters, and the event types. */
-function inputValues(): string {
+export function inputValues(): string {
   const document = openApiDocument() as Document;
   const { schemas } = document.components;
   const operations = Object.values(document.paths).flatMap((item) => Object.values(item));

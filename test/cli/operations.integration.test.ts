@@ -203,6 +203,7 @@ describe('profiles', () => {
       await exec(['profiles', 'use', 'away']),
       await exec(['accounts', 'list', '--profile', 'here']),
       await exec(['accounts', 'list'], { JOBWIRE_PROFILE: 'here' }),
+      await exec(['--profile', 'here', 'accounts', 'list']),
     ];
     expect(outputs.map(({ code }) => code)).toEqual(outputs.map(() => 0));
     for (const { out, err } of outputs) expect(out + err).not.toMatch(new RegExp(`${KEY}|jw_other`));

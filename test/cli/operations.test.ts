@@ -1,12 +1,13 @@
 /** Every operation of the HTTP API has a command. */
 import { globSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
+import { inputValues } from '../../client/generate.ts';
 import { openApiDocument } from '../../shared/api/openapi.ts';
 
 /** Operations without a command of their own, with the reason. `jobwire get PATH` reads those of them that respond with JSON. */
 const WITHOUT_COMMAND: Readonly<Record<string, string>> = {
-  getHealth: 'for load balancers; jobwire doctor checks a running Jobwire',
-  getReadiness: 'for load balancers; jobwire doctor checks a running Jobwire',
+  getHealth: 'for load balancers; jobwire doctor requests it without a key',
+  getReadiness: 'for load balancers; jobwire health requests it without a key',
   getOpenApi: 'a document: jobwire get /openapi.json',
   getAsyncApi: 'a document: jobwire get /asyncapi.json',
   getEventTypeSchema: 'a document: jobwire get, as jobwire event-types show prints',
@@ -44,6 +45,10 @@ const operations = Object.entries(paths).flatMap(([path, item]) =>
   Object.entries(item).map(([method, { operationId }]) => ({ call: `${method} ${path}`, operationId })),
 );
 const called = findCalledOperations();
+
+it('client/inputs.ts contains the values that the API accepts', () => {
+  expect(readFileSync('client/inputs.ts', 'utf8')).toBe(inputValues());
+});
 
 describe('the CLI', () => {
   it.each(operations.filter(({ operationId }) => !Object.hasOwn(WITHOUT_COMMAND, operationId)))(
