@@ -46,7 +46,11 @@ function synthesizeAnew(
 ) {
   const stage = stages.find((one) => one.stage === stageName);
   if (!stage?.cells.us) throw new Error('There is no such cell.');
-  const app = new App({ context: { ...cdkJson.context, 'aws:cdk:bundling-stacks': [] } });
+  const app = new App({
+    // Without what the CDK's own tools show.
+    ...{ analyticsReporting: false, stackTraces: false, treeMetadata: false },
+    context: { ...cdkJson.context, 'aws:cdk:bundling-stacks': [] },
+  });
   const stack = new CellStack(app, `jobwire-${stageName}-us`, {
     stage: { ...stage, ...other.stage },
     region: 'us',
