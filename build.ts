@@ -70,7 +70,6 @@ const [command, library, fauxqs] = await Promise.all([
     },
     outdir: cli,
     external: ['#fauxqs'],
-    define: { JOBWIRE_VERSION: JSON.stringify(version) },
   }),
   // What others import: without Node, and not minified.
   build({

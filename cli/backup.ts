@@ -3,8 +3,9 @@ import { createReadStream, readFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { Manifest } from '../local/backup.ts';
 import { ConfigError, parseConfigText, parseStorage } from '../shared/config.ts';
+import { VERSION } from '../shared/version.ts';
 import { type Context, OperationError, UsageError } from './command.ts';
-import { clean, count, VERSION } from './output.ts';
+import { clean, count } from './output.ts';
 import { onRecentNode } from './start.ts';
 
 interface FolderFlags {

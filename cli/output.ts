@@ -4,11 +4,6 @@ import { formatTime, plain } from '../local/terminal.ts';
 
 export { count } from '../local/terminal.ts';
 
-/** Set by the build. */
-declare const JOBWIRE_VERSION: string | undefined;
-/** Version of this package. */
-export const VERSION = typeof JOBWIRE_VERSION === 'string' ? JOBWIRE_VERSION : 'development';
-
 type Style = Parameters<typeof styleText>[0];
 
 /** A time as in the API: ISO text, or epoch ms. */

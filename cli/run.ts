@@ -2,6 +2,7 @@
 
 import { ApiError, createClient, UnreachableError } from '../client/index.ts';
 import { eventTypes } from '../client/inputs.ts';
+import { VERSION } from '../shared/version.ts';
 import {
   COMPLETE,
   type Commands,
@@ -19,7 +20,7 @@ import {
 } from './command.ts';
 import type { Shell } from './completion.ts';
 import { CLIENT_SECRET, SELECTION } from './input.ts';
-import { type CommandError, clean, createOutput, VERSION } from './output.ts';
+import { type CommandError, clean, createOutput } from './output.ts';
 import { findConnection, NO_CONNECTION } from './profiles.ts';
 
 const INTERRUPTED = 130;

@@ -4,11 +4,11 @@
  */
 import { createRoute, OpenAPIHono } from '@hono/zod-openapi';
 import * as z from 'zod';
-import { API_VERSION } from '../api-version.ts';
 import { webhookHeaders } from '../events/asyncapi.ts';
 import { catalogue, eventTypes } from '../events/catalogue.ts';
 import { getExample } from '../events/examples.ts';
 import { eventComponents, type JsonSchema, pascalCase } from '../events/schemas.ts';
+import { VERSION } from '../version.ts';
 import { IdempotencyKey } from './idempotency.ts';
 import { PROBLEM_TYPE, type ProblemKind, problems } from './problems.ts';
 import { type Answer, listProblems, type Route, tags, takesIdempotencyKey } from './route.ts';
@@ -75,7 +75,7 @@ export function openApiDocument(): object {
     openapi: '3.1.0',
     info: {
       title: 'Jobwire',
-      version: API_VERSION,
+      version: VERSION,
       description:
         'Jobwire polls an ordering API for print jobs and records each change of a job as an event. It keeps one event log for each account of the ordering API, and one log for each region. The ordering API has a list of the active jobs, which on request also contains the closed jobs. In addition, it returns the detail of a single job. An endpoint is a webhook URL to which Jobwire delivers events. A cursor is a position in a log. Errors are problem details (RFC 9457), and their `type` identifies the kind of error. To get the next page of a list, send the `next` of the current page as `after`. A POST request with an `Idempotency-Key` is executed only once, even if it is repeated. A change with `If-Match` is executed only if the `ETag` of the resource has this value.',
     },

@@ -2,7 +2,7 @@
  * The AsyncAPI 3.0 document, generated from the catalogue: every event type as a message of each transport (webhooks, SNS topic,
  * live streams), with the headers that the transport adds.
  */
-import { API_VERSION } from '../api-version.ts';
+import { VERSION } from '../version.ts';
 import { catalogue, type EventType, eventTypes } from './catalogue.ts';
 import type { JobEvent } from './event.ts';
 import { getExample } from './examples.ts';
@@ -152,7 +152,7 @@ export function asyncApiDocument(): object {
     id: 'urn:jobwire:events',
     info: {
       title: 'Jobwire events',
-      version: API_VERSION,
+      version: VERSION,
       description:
         'Events about print jobs as CloudEvents 1.0, ordered and without gaps. They are delivered by webhooks, SNS and server-sent events, always in the same envelope. New types and fields can be added at any time. Ignore those that your program does not know. An event can be delivered more than once: deduplicate events by `id`. The `id` is `<account>.<epoch>.<sequence>`. A new epoch begins when a log is restored from a backup. For each `subject`, keep the state with the latest epoch and the highest `sequence`. Texts written by customers are untrusted: escape them for display.',
       tags: TAGS.map(({ name }) => ({ $ref: `#/components/tags/${name}` })),
