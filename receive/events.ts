@@ -156,7 +156,7 @@ export interface EventDataByType {
       dateOut?: Change<string | null>;
       /** Comments of the job. */
       comments?: Change<string | null>;
-      /** Changed lines, at most 200 before and 200 after the change. A line only in `from` was removed. A line only in `to` was added. If both contain the same `jobLineId`, the quantity or the comments of this line changed. */
+      /** Changed lines: `from` contains them before the change, `to` after it, each at most 200. A line only in `from` was removed. A line only in `to` was added. If both contain the same `jobLineId`, the quantity or the comments of this line changed. */
       lines?: Change<Array<{
         jobLineId: number;
         /** Quantity of the line. `null`: the quantity is unknown. */
@@ -473,7 +473,7 @@ export interface EventDataByType {
   /** An endpoint was disabled, because all deliveries failed for days or because it responded with 410. When an operator enables it again, delivery resumes where it stopped. */
   'endpoint.disabled': {
     region: string;
-    /** Id of the endpoint, or name of the built-in sink. */
+    /** Id of the endpoint, or name of the built-in sink, such as `topic` for the SNS topic. */
     endpoint: string;
     /** Error message. */
     reason: string;
@@ -483,7 +483,7 @@ export interface EventDataByType {
   /** An endpoint accepts events again after `endpoint.disabled`. */
   'endpoint.recovered': {
     region: string;
-    /** Id of the endpoint, or name of the built-in sink. */
+    /** Id of the endpoint, or name of the built-in sink, such as `topic` for the SNS topic. */
     endpoint: string;
     /** Timestamp (ISO 8601, UTC). */
     disabledAt: string;
@@ -491,7 +491,7 @@ export interface EventDataByType {
   /** Events expired before they were delivered to an endpoint. Delivery resumes with the oldest event that is still in the log. */
   'endpoint.events_lost': {
     region: string;
-    /** Id of the endpoint, or name of the built-in sink. */
+    /** Id of the endpoint, or name of the built-in sink, such as `topic` for the SNS topic. */
     endpoint: string;
     /** Id of the account whose log contained the events. */
     account: string;
@@ -503,7 +503,7 @@ export interface EventDataByType {
   /** An endpoint rejected an event on every attempt. The event is no longer retried. The later events of the job are delivered. */
   'endpoint.event_dead': {
     region: string;
-    /** Id of the endpoint, or name of the built-in sink. */
+    /** Id of the endpoint, or name of the built-in sink, such as `topic` for the SNS topic. */
     endpoint: string;
     /** Id of the account whose log contains the event. */
     account: string;
@@ -518,7 +518,7 @@ export interface EventDataByType {
   /** A test of an endpoint was requested. Sent to that endpoint only and not recorded in a log. */
   'jobwire.ping': {
     region: string;
-    /** Id of the endpoint, or name of the built-in sink. */
+    /** Id of the endpoint, or name of the built-in sink, such as `topic` for the SNS topic. */
     endpoint: string;
   };
 }
