@@ -24,12 +24,13 @@ interface SmsDetail {
   readonly jobs: number;
   readonly parcels: number;
   readonly names: number;
-  readonly links: boolean;
+  /** Which links are shown: those of all parcels, those of parcels without a number, or none. */
+  readonly links: 'all' | 'unnumbered' | 'none';
 }
 
 const ALL = Number.MAX_SAFE_INTEGER;
 
-export const roomy: SmsDetail = { description: 60, jobs: 6, parcels: ALL, names: 40, links: true };
+export const roomy: SmsDetail = { description: 60, jobs: 6, parcels: ALL, names: 40, links: 'all' };
 
 /** The first of these that takes no more segments than the last one is used: details are shown where they cost nothing. */
 const DETAILS: readonly SmsDetail[] = [
@@ -44,8 +45,10 @@ const LESS: readonly SmsDetail[] = [
   ...[5, 3, 2, 1].map((parcels) => ({ ...roomy, description: 0, jobs: 0, parcels })),
   { ...roomy, description: 0, jobs: 0, parcels: 1, names: 24 },
   { ...roomy, description: 0, jobs: 0, parcels: 1, names: 12 },
-  { ...roomy, description: 0, jobs: 0, parcels: 3, names: 24, links: false },
-  { ...roomy, description: 0, jobs: 0, parcels: 1, names: 12, links: false },
+  { ...roomy, description: 0, jobs: 0, parcels: 3, names: 24, links: 'unnumbered' },
+  { ...roomy, description: 0, jobs: 0, parcels: 1, names: 12, links: 'unnumbered' },
+  { ...roomy, description: 0, jobs: 0, parcels: 1, names: 24, links: 'none' },
+  { ...roomy, description: 0, jobs: 0, parcels: 1, names: 12, links: 'none' },
 ];
 
 export function renderSmsText(input: RenderInput, time: Time, cutting = true): RenderedSms {
@@ -97,7 +100,8 @@ export function toSmsVariables(view: View, room: SmsDetail, labels: Labels): obj
   }));
   const parcels = view.parcels.slice(0, room.parcels).map((parcel) => ({
     number: parcel.number,
-    link: room.links || parcel.number === null ? parcel.link : null,
+    link:
+      room.links === 'all' || (room.links === 'unnumbered' && parcel.number === null) ? parcel.link : null,
   }));
   const shown = jobs.slice(0, room.jobs).map((job) => job.label);
   const others = view.count - shown.length;

@@ -505,6 +505,16 @@ describe('length limits', () => {
     );
   });
 
+  test('a link that is too long for an SMS, of a parcel without a number, is left out', () => {
+    const tracking = [parcel(null, `https://t.example.com/${'x'.repeat(400)}`)];
+    expect(sms({ content: notice({ jobs: [job({ tracking })] }) }).text).toBe(
+      'Northlight Print: Your order PO-1 is on its way.',
+    );
+    expect(sms({ content: notice({ kind: 'tracking', jobs: [job({ tracking })] }) }).text).toBe(
+      'Northlight Print: Tracking for your order PO-1 is available.',
+    );
+  });
+
   test('an SMS has details if they need no extra segment', () => {
     const with_ = (description: string): string =>
       sms({ content: notice({ jobs: [job({ description })] }) }).text;

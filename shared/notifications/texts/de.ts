@@ -87,7 +87,7 @@ export const german: Texts = {
       text: `{{ brand.name }}: {% if group %}${JOBS} Ihrer Bestellung {{ order }}${DETAILS} {{ count | plural: "ist", "sind" }} unterwegs{% else %}Ihre Bestellung {{ order }}${DETAILS} ist unterwegs{% endif %}{% if parcel_count > 1 %} in {{ parcel_count }} Paketen{% endif %}.{% if tracking %} Verfolgen: {{ tracking }}{% endif %}`,
     },
     tracking: {
-      text: `{{ brand.name }}: Sendungsverfolgung für Ihre Bestellung {{ order }}${DETAILS}: {{ tracking }}`,
+      text: `{{ brand.name }}: Sendungsverfolgung für Ihre Bestellung {{ order }}${DETAILS}{% if tracking %}: {{ tracking }}{% else %} ist verfügbar.{% endif %}`,
     },
     dispatch_revoked: {
       text: `{{ brand.name }}: Unsere Versandmeldung kam zu früh. ${NOT_DISPATCHED}${DETAILS}.`,

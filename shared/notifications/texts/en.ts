@@ -88,7 +88,7 @@ export function english(canceled: 'canceled' | 'cancelled'): Texts {
         text: `{{ brand.name }}: {% if group %}${JOBS.replace('a print', 'A print')} of your order {{ order }}${DETAILS} {{ count | plural: "is on its", "are on their" }} way{% else %}Your order {{ order }}${DETAILS} is on its way{% endif %}{% if parcel_count > 1 %} in {{ parcel_count }} parcels{% endif %}.{% if tracking %} Tracking: {{ tracking }}{% endif %}`,
       },
       tracking: {
-        text: `{{ brand.name }}: Tracking for your order {{ order }}${DETAILS}: {{ tracking }}`,
+        text: `{{ brand.name }}: Tracking for your order {{ order }}${DETAILS}{% if tracking %}: {{ tracking }}{% else %} is available.{% endif %}`,
       },
       dispatch_revoked: {
         text: `{{ brand.name }}: Our dispatch message was sent too early. ${notDispatched}${DETAILS}.`,

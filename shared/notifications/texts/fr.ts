@@ -89,7 +89,7 @@ export const french: Texts = {
       text: `{{ brand.name }}\u00a0: {% if group %}${JOBS} de votre commande {{ order }}${DETAILS} {{ count | plural: "est", "sont" }} en route{% else %}votre commande {{ order }}${DETAILS} est en route{% endif %}{% if parcel_count > 1 %} en {{ parcel_count }} colis{% endif %}.{% if tracking %} Suivi\u00a0: {{ tracking }}{% endif %}`,
     },
     tracking: {
-      text: `{{ brand.name }}\u00a0: suivi de votre commande {{ order }}${DETAILS}\u00a0: {{ tracking }}`,
+      text: `{{ brand.name }}\u00a0: suivi de votre commande {{ order }}${DETAILS}{% if tracking %}\u00a0: {{ tracking }}{% else %} disponible.{% endif %}`,
     },
     dispatch_revoked: {
       text: `{{ brand.name }}\u00a0: l’expédition a été annoncée par erreur. ${NOT_DISPATCHED}${DETAILS}.`,
