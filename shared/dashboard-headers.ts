@@ -96,7 +96,7 @@ const PAGE_POLICY = [
  * The hash of the frame's script. The script is inline: without an origin, the frame may load nothing, not
  * even from here.
  */
-const MAIL_SCRIPT = "'sha256-FuBU/8Ccx5NFWFr9s+BukE5yQ31F7isgw2ln/gz9cnY='";
+const MAIL_SCRIPT = "'sha256-tfDj8qkgwAvpK5dEVATcZfZaWJEX04ymNpPtAt2uSWs='";
 
 /**
  * The content security policy of the frame: no origin, its one script, the mail's inline styles; no requests,

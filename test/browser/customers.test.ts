@@ -2,7 +2,7 @@
 import { readFile } from 'node:fs/promises';
 import type { FrameLocator, Page } from 'playwright-core';
 import { beforeAll, describe, expect, test, vi } from 'vitest';
-import { axe, expectFault, loaded, scriptedSite, signedIn } from '../support/browser.ts';
+import { axe, expectFault, loaded, scriptedSite, signedIn, sizes } from '../support/browser.ts';
 
 const site = scriptedSite();
 const AT = '/setup/customers/acme';
@@ -282,6 +282,17 @@ describe('a template', () => {
     await page.getByText('Default', { exact: true }).waitFor();
     expect(await site.api(apiPath)).toMatchObject({ custom: false });
   }, 180_000);
+
+  test('has the height of its mail in the preview, also outside the window', async () => {
+    const page = await signedIn(site, path, { size: 'narrow' });
+    const frame = page.locator('iframe[title^="Preview"]');
+    const { top, height } = await frame.evaluate((one) => one.getBoundingClientRect());
+    expect(top).toBeGreaterThan(sizes.narrow.height);
+    const mail = await getMailFrame(page)
+      .locator(':root')
+      .evaluate((root) => root.getBoundingClientRect().height);
+    expect(height).toBe(Math.ceil(mail));
+  });
 
   test('that is hostile runs no scripts in the preview, sends no requests, and does not navigate', async () => {
     const page = await signedIn(site, path);
