@@ -162,7 +162,7 @@ export function Tiles({ statistics }: { readonly statistics: NowStatistics }) {
         value={days.data && (dispatched ?? 0)}
         note={
           <>
-            <Day day={today} />, regardless of due date
+            <Day day={today} />, any due date
           </>
         }
         href={href('/jobs', { dispatchedOn: today })}
