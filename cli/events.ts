@@ -11,7 +11,7 @@ import {
 import { createTerminal } from '../local/terminal.ts';
 import type { JobEvent } from '../shared/events/event.ts';
 import { type Context, command, type FlagValues, UsageError } from './command.ts';
-import { deliveryColumns } from './endpoints.ts';
+import { deliveryColumns } from './deliveries.ts';
 import { parseList, parseTime, SELECTION } from './input.ts';
 import { clean, escapeControls, toJson } from './output.ts';
 

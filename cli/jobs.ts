@@ -1,7 +1,7 @@
 /** `jobwire jobs …` */
 import type { Event, JobEntry } from '../client/index.ts';
 import { command, limitFlag, UsageError } from './command.ts';
-import { deliveryColumns } from './endpoints.ts';
+import { deliveryColumns } from './deliveries.ts';
 import { eventPrinter } from './events.ts';
 import { clean } from './output.ts';
 

@@ -1,0 +1,367 @@
+/** `jobwire endpoints …`: deliveries, parked and dead events, and replays of an endpoint. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import type {
+  AttemptReport,
+  Client,
+  Delivery,
+  DiscardedEvents,
+  NewReplay,
+  ParkedEventSelection,
+  Replay,
+  RetriedEvents,
+} from '../client/index.ts';
+import { eventTypes } from '../client/inputs.ts';
+import { type Context, command, limitFlag, UsageError } from './command.ts';
+import { parseList, parsePairs, parseTime } from './input.ts';
+import { type Column, clean, count, type Output } from './output.ts';
+
+const WATCH_EVERY_MS = 1000;
+
+/** Above the number kept for one endpoint, and the maximum page size of the API. */
+const MAX_REPLAYS = 100;
+
+export const atEndpoint = (id: string, region: string | undefined) => ({
+  params: { path: { id }, query: { region } },
+});
+
+export const REGION = {
+  value: 'REGION',
+  about: 'Region of the endpoint. Required if the id exists in several regions',
+} as const;
+
+export const deliveryCommands = {
+  'endpoints deliveries': command({
+    about: 'Lists the delivery attempts of an endpoint and their outcomes, newest first.',
+    args: ['ID'],
+    flags: {
+      region: REGION,
+      failed: { about: 'Only failed attempts' },
+      limit: limitFlag('attempts', 50),
+    },
+    example: 'endpoints deliveries erp --failed',
+    async run(context, [id], { region, failed, limit: max }) {
+      const query = { region, outcome: failed ? ('failed' as const) : undefined };
+      const params = { path: { id }, query };
+      return context.out.list(
+        (onMore) =>
+          context.api().list('/v1/endpoints/{id}/deliveries', 'deliveries', { params, max, onMore }),
+        deliveryColumns(context).filter(({ name }) => name !== 'ENDPOINT'),
+        'There are no delivery attempts.',
+      );
+    },
+  }),
+
+  'endpoints parked': command({
+    about: 'Lists parked events: the endpoint rejected them, or an earlier event of the same job.',
+    args: ['ID'],
+    flags: { region: REGION, limit: limitFlag('events', 100) },
+    example: 'endpoints parked erp',
+    async run({ api, out }, [id], { region, limit: max }) {
+      return out.list(
+        (onMore) =>
+          api().list('/v1/endpoints/{id}/parked', 'parked', { ...atEndpoint(id, region), max, onMore }),
+        [
+          { name: 'PARKED', value: ({ parkedAt }) => out.when(parkedAt) },
+          { name: 'EVENT', value: ({ event }) => event, long: true },
+          { name: 'TYPE', value: ({ type }) => type },
+          { name: 'ATTEMPTS', value: ({ attempts }) => attempts, right: true },
+          { name: 'NEXT RETRY', value: ({ retryAt }) => out.when(retryAt) },
+          { name: 'REASON', value: ({ reason }) => reason, long: true },
+        ],
+        'No events are parked.',
+      );
+    },
+  }),
+
+  'endpoints retry': createParkedCommand({
+    about: 'Retries parked events of an endpoint now. Later events of the same job follow.',
+    verb: 'retry',
+    done: ({ retried }) => `${count(retried ?? 0, 'event')} will be sent now.`,
+    change: (client, init) => client.post('/v1/endpoints/{id}/parked/retry', init),
+  }),
+
+  'endpoints discard': createParkedCommand({
+    about: 'Discards parked events of an endpoint. Later events of the same job follow.',
+    verb: 'discard',
+    done: ({ discarded }) =>
+      `${count(discarded ?? 0, 'event')} discarded. To send one again, use endpoints resend.`,
+    change: (client, init) => client.post('/v1/endpoints/{id}/parked/discard', init),
+  }),
+
+  'endpoints dead': command({
+    about: 'Lists the events that an endpoint rejected on every attempt.',
+    args: ['ID'],
+    flags: { region: REGION, limit: limitFlag('events', 100) },
+    example: 'endpoints dead erp',
+    async run({ api, out }, [id], { region, limit: max }) {
+      return out.list(
+        (onMore) => api().list('/v1/endpoints/{id}/dead', 'dead', { ...atEndpoint(id, region), max, onMore }),
+        [
+          { name: 'DIED', value: ({ diedAt }) => out.when(diedAt) },
+          { name: 'EVENT', value: ({ event }) => event, long: true },
+          { name: 'TYPE', value: ({ type }) => type },
+          { name: 'ATTEMPTS', value: ({ attempts }) => attempts, right: true },
+          { name: 'REASON', value: ({ reason }) => reason, long: true },
+        ],
+        'There are no dead events.',
+      );
+    },
+  }),
+
+  'endpoints resend': command({
+    about: 'Sends one event of the log to an endpoint again and shows the response.',
+    more: 'The event keeps its id. It is sent even if the endpoint is paused or disabled, or if its filters exclude the event.',
+    args: ['ID', 'EVENT'],
+    flags: { region: REGION },
+    example: 'endpoints resend erp acme.mf2k8t9x3a.17',
+    async run({ api, out }, [id, event], { region }) {
+      out.progress(`Sending ${clean(event)} to ${clean(id)} …`);
+      const at = atEndpoint(id, region);
+      return printAttempt(out, await api().post('/v1/endpoints/{id}/resend', { ...at, body: { event } }));
+    },
+  }),
+
+  'endpoints replay': command({
+    about:
+      'Sends past events to an endpoint again, with their original ids: from a time, a cursor or the beginning.',
+    args: ['ID'],
+    flags: {
+      region: REGION,
+      since: {
+        value: 'WHEN',
+        about: 'Events since this time: a duration such as 2h, a date such as 2026-03-02, or a timestamp',
+        field: 'from',
+      },
+      from: {
+        value: 'CURSOR',
+        about: 'beginning, or ACCOUNT=CURSOR for the events after that cursor',
+        many: true,
+      },
+      until: { value: 'WHEN', about: 'Events up to this time. Default: now', field: 'to' },
+      accounts: { value: 'A,B', about: 'Only events of these accounts', many: true },
+      types: { value: 'A,B', about: 'Only events of these types', many: true, suggestions: eventTypes },
+      watch: { about: 'Show the progress until the replay ends. Ctrl-C does not stop the replay' },
+    },
+    example: 'endpoints replay erp --since 2h --watch',
+    async run(context, [id], flags) {
+      const accounts = parseList(flags.accounts);
+      const types = parseList(flags.types);
+      const filter = { ...(accounts ? { accounts } : {}), ...(types ? { types } : {}) };
+      const body = {
+        from: parseReplayStart(flags.since, flags.from),
+        ...(flags.until === undefined ? {} : { to: { at: parseTime('until', flags.until) } }),
+        ...(accounts || types ? { filter } : {}),
+      };
+      const at = atEndpoint(id, flags.region);
+      const replay = await context.api().post('/v1/endpoints/{id}/replays', { ...at, body });
+      if (!context.out.json) {
+        context.out.line(`Replay ${clean(replay.id)} started: ${replay.total} events.`);
+      }
+      printTruncation(context, replay.truncatedAccounts);
+      if (flags.watch) return watch(context, id, replay.id, flags.region);
+      context.out.document(replay, () =>
+        context.out.line(`To see its progress, run: ${watchCommand(id, replay.id, flags.region)}`),
+      );
+      return undefined;
+    },
+  }),
+
+  'endpoints replays': command({
+    about: 'Lists the replays of an endpoint, or shows one.',
+    args: ['ID', 'REPLAY?'],
+    flags: { region: REGION, watch: { about: 'Show the progress until the replay ends' } },
+    example: 'endpoints replays erp',
+    async run(context, [id, replay], flags) {
+      const { api, out } = context;
+      const { region } = flags;
+      if (replay !== undefined && flags.watch) return watch(context, id, replay, region);
+      if (flags.watch)
+        throw new UsageError('--watch requires a replay: jobwire endpoints replays ID REPLAY --watch.');
+      if (replay !== undefined) {
+        const found = await api().get('/v1/endpoints/{id}/replays/{replay}', {
+          params: { path: { id, replay }, query: { region } },
+        });
+        out.document(found, () => printReplay(context, found));
+        return undefined;
+      }
+      return out.list(
+        (onMore) => {
+          const options = { max: MAX_REPLAYS, pageSize: MAX_REPLAYS, onMore };
+          return api().list('/v1/endpoints/{id}/replays', 'replays', {
+            ...atEndpoint(id, region),
+            ...options,
+          });
+        },
+        [
+          { name: 'REPLAY', value: (one) => one.id },
+          { name: 'STATE', value: ({ state }) => state },
+          { name: 'DONE', value: ({ done }) => done, right: true },
+          { name: 'TOTAL', value: ({ total }) => total, right: true },
+          { name: 'DELIVERED', value: ({ delivered }) => delivered, right: true },
+          { name: 'FAILED', value: ({ failed }) => failed, right: true },
+          { name: 'STARTED', value: ({ startedAt }) => out.when(startedAt) },
+        ],
+        'There are no replays.',
+      );
+    },
+  }),
+
+  'endpoints cancel-replay': command({
+    about: 'Cancels a replay. Events that were already sent are not affected.',
+    args: ['ID', 'REPLAY'],
+    flags: { region: REGION },
+    example: 'endpoints cancel-replay erp rp-4fz81m2k',
+    async run(context, [id, replay], { region }) {
+      const params = { path: { id, replay }, query: { region } };
+      const cancelled = await context.api().post('/v1/endpoints/{id}/replays/{replay}/cancel', { params });
+      context.out.document(cancelled, () => printReplay(context, cancelled));
+    },
+  }),
+};
+
+/** Creates a command on parked events: those that `--event` names, or all with `--all`. */
+function createParkedCommand(verbs: {
+  readonly about: string;
+  readonly verb: 'retry' | 'discard';
+  readonly change: (
+    client: Client,
+    init: ReturnType<typeof atEndpoint> & { readonly body: ParkedEventSelection },
+  ) => Promise<Partial<RetriedEvents & DiscardedEvents> & { readonly missing: readonly string[] }>;
+  readonly done: (report: Partial<RetriedEvents & DiscardedEvents>) => string;
+}) {
+  const { about, verb, change, done } = verbs;
+  return command({
+    about,
+    args: ['ID'],
+    flags: {
+      region: REGION,
+      event: { value: 'EVENT', about: 'Id of a parked event', many: true, field: 'events' },
+      all: { about: 'All parked events of the endpoint' },
+    },
+    example: `endpoints ${verb} erp --event acme.mf2k8t9x3a.17`,
+    async run({ api, out }, [id], { region, event: events, all }) {
+      if (all === events.length > 0) {
+        throw new UsageError('Either --event EVENT or --all is required, and they can’t be combined.');
+      }
+      const body: ParkedEventSelection = all ? { all: true } : { events };
+      const report = await change(api(), { ...atEndpoint(id, region), body });
+      out.document(report, () => out.line(done(report)));
+      if (report.missing.length === 0) return undefined;
+      out.note(`Not parked: ${clean(report.missing.join(', '))}.`);
+      return 1;
+    },
+  });
+}
+
+/** Returns the columns of delivery attempts. */
+export function deliveryColumns({ out }: Context): Column<Delivery>[] {
+  return [
+    { name: 'TIME', value: ({ at }) => out.when(at) },
+    { name: 'ENDPOINT', value: ({ endpoint }) => endpoint },
+    { name: 'EVENT', value: ({ event }) => event, long: true },
+    { name: 'TYPE', value: ({ type }) => type },
+    { name: 'CAUSE', value: ({ cause }) => cause },
+    {
+      name: 'OUTCOME',
+      value: ({ outcome }) => outcome,
+      style: ({ outcome }) => (outcome === 'delivered' ? 'green' : 'red'),
+    },
+    { name: 'HTTP', value: ({ status }) => status, right: true },
+    { name: 'MS', value: ({ latencyMs }) => latencyMs, right: true },
+    { name: 'REASON', value: ({ reason }) => reason, long: true },
+  ];
+}
+
+/** Prints the response to a single request. Returns the exit code. */
+export function printAttempt(out: Output, report: AttemptReport): number | undefined {
+  const delivered = report.outcome === 'delivered';
+  out.document(report, () => {
+    const response = report.status === null ? 'no response' : `HTTP ${report.status}`;
+    out.line(
+      `${delivered ? out.paint('green', 'Delivered') : out.paint('red', 'Failed')}: ${response} after ${report.latencyMs} ms.${delivered ? '' : ` ${clean(report.message)}`}`,
+    );
+  });
+  return delivered ? undefined : 1;
+}
+
+function parseReplayStart(since: string | undefined, from: readonly string[]): NewReplay['from'] {
+  if (since !== undefined && from.length > 0) throw new UsageError('--since and --from can’t be combined.');
+  if (since !== undefined) return { at: parseTime('since', since) };
+  if (from.length === 0) throw new UsageError('--since WHEN or --from CURSOR is required.');
+  if (from.length === 1 && from[0] === 'beginning') return 'beginning';
+  if (from.some((one) => !one.includes('='))) {
+    throw new UsageError('--from must be beginning, or ACCOUNT=CURSOR for each account.');
+  }
+  return { cursors: parsePairs('from', from) ?? {} };
+}
+
+function watchCommand(id: string, replay: string, region: string | undefined): string {
+  const where = region === undefined ? '' : ` --region ${clean(region)}`;
+  return `jobwire endpoints replays ${clean(id)} ${clean(replay)}${where} --watch`;
+}
+
+/** Polls every second until the replay has ended. With JSON, prints a line after each change. */
+async function watch(
+  context: Context,
+  id: string,
+  replay: string,
+  region: string | undefined,
+): Promise<number | undefined> {
+  const { out } = context;
+  context.onInterrupt(`The replay continues. To see its progress, run: ${watchCommand(id, replay, region)}`);
+  const health = await context.api().get('/v1/endpoints/{id}/health', atEndpoint(id, region));
+  if (health.state !== 'active') {
+    const problem = health.problem === null ? '' : ` (${clean(health.problem)})`;
+    out.note(`The endpoint is ${health.state}${problem}. The replay resumes when delivery succeeds again.`);
+  }
+  const params = { path: { id, replay }, query: { region } };
+  let printed = '';
+  let first: { at: number; done: number } | undefined;
+  for (;;) {
+    const now = await context.api().get('/v1/endpoints/{id}/replays/{replay}', { params });
+    const at = Date.now();
+    first ??= { at, done: now.done };
+    const text = JSON.stringify(now);
+    if (out.json && text !== printed) out.jsonLine(now);
+    printed = text;
+    if (now.state === 'done' || now.state === 'cancelled') {
+      if (!out.json) printReplay(context, now);
+      return now.state === 'done' && now.failed === 0 ? undefined : 1;
+    }
+    const seconds = (at - first.at) / 1000;
+    const rate = seconds > 0 ? (now.done - first.done) / seconds : 0;
+    const pace =
+      rate > 0
+        ? `, ${rate.toFixed(rate < 10 ? 1 : 0)} per second, ${Math.ceil((now.total - now.done) / rate)} s left`
+        : '';
+    out.progress(
+      `${now.done} of ${now.total} events (${percent(now)} %)${pace}; Ctrl-C does not stop the replay`,
+    );
+    await sleep(WATCH_EVERY_MS);
+  }
+}
+
+function percent({ done, total }: Replay): number {
+  return total === 0 ? 100 : Math.floor((100 * done) / total);
+}
+
+function printReplay({ out }: Context, replay: Replay): void {
+  out.fields([
+    ['Replay', clean(replay.id)],
+    ['State', clean(replay.state)],
+    ['Done', `${replay.done} of ${replay.total} events (${percent(replay)} %)`],
+    ['Delivered', String(replay.delivered)],
+    ['Failed', String(replay.failed)],
+    ['Filtered out', replay.skipped > 0 ? String(replay.skipped) : null],
+    ['Started', out.exactly(replay.startedAt)],
+    ['Finished', out.exactly(replay.finishedAt)],
+  ]);
+}
+
+/** Prints which accounts' events start later than requested. */
+export function printTruncation({ out }: Context, late: readonly string[] | undefined): void {
+  if (!late?.length) return;
+  out.note(
+    `The log starts later than requested, because older events have expired: ${clean(late.join(', '))}.`,
+  );
+}
