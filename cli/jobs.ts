@@ -3,44 +3,80 @@ import type { Event, JobEntry } from '../client/index.ts';
 import { command, limitFlag, UsageError } from './command.ts';
 import { deliveryColumns } from './deliveries.ts';
 import { eventPrinter } from './events.ts';
+import { parseList } from './input.ts';
 import { clean } from './output.ts';
 
 export const jobs = {
   'jobs list': command({
-    about: 'Lists the current state of an account’s jobs: all jobs, or those that match one filter.',
+    about: 'Lists the current state of an account’s jobs: all jobs, or those that match all given filters.',
     args: ['ACCOUNT'],
     flags: {
       late: { about: 'Open jobs that are not dispatched and are past their due time' },
+      undispatched: { about: 'Open jobs that are not dispatched' },
       status: { value: 'NAME', about: 'Jobs in this status' },
       due: {
         value: 'DAY',
         about: 'Open jobs that are not dispatched and are due on this day, such as 2026-03-02',
         field: 'dueOn',
       },
+      'due-from': {
+        value: 'DAY',
+        about: 'Open jobs that are not dispatched and are due on this day or later',
+        field: 'dueFrom',
+      },
       'due-before': {
         value: 'DAY',
         about: 'Open jobs that are not dispatched and are due before this day',
         field: 'dueBefore',
       },
+      dispatched: { value: 'DAY', about: 'Jobs dispatched on this day', field: 'dispatchedOn' },
+      'dispatched-from': {
+        value: 'DAY',
+        about: 'Jobs dispatched on this day or later',
+        field: 'dispatchedFrom',
+      },
+      'dispatched-before': {
+        value: 'DAY',
+        about: 'Jobs dispatched before this day',
+        field: 'dispatchedBefore',
+      },
       'order-number': { value: 'TEXT', about: 'Jobs with this order number', field: 'orderNumber' },
       'order-group': { value: 'NAME', about: 'Jobs of this order group', field: 'orderGroup' },
+      sort: {
+        value: 'FIELD',
+        about:
+          'Sort order. dateDue requires a filter by status, due date or --undispatched, dateOut one by day of dispatch',
+        choices: ['jobNumber', 'dateDue', 'dateOut'],
+      },
+      descending: { about: 'Reverse the order of --sort' },
+      expand: {
+        value: 'A,B',
+        about: 'Additional content of each job, which --json prints: its detail, its newest events',
+        choices: ['detail', 'events'],
+        many: true,
+      },
       limit: limitFlag('jobs', 100),
     },
-    example: 'jobs list acme --late',
+    example: 'jobs list acme --late --status Proof --sort dateDue',
     async run({ api, out }, [account], flags) {
+      if (flags.descending && flags.sort === undefined) {
+        throw new UsageError('--descending requires --sort.');
+      }
       const filters = {
         late: flags.late ? ('true' as const) : undefined,
+        undispatched: flags.undispatched ? ('true' as const) : undefined,
         status: flags.status,
         dueOn: parseDay('due', flags.due),
+        dueFrom: parseDay('due-from', flags['due-from']),
         dueBefore: parseDay('due-before', flags['due-before']),
+        dispatchedOn: parseDay('dispatched', flags.dispatched),
+        dispatchedFrom: parseDay('dispatched-from', flags['dispatched-from']),
+        dispatchedBefore: parseDay('dispatched-before', flags['dispatched-before']),
         orderNumber: flags['order-number'],
         orderGroup: flags['order-group'],
+        sort: flags.sort && (`${flags.descending ? '-' : ''}${flags.sort}` as const),
+        expand: parseList(flags.expand)?.join(','),
       };
-      if (Object.values(filters).filter((value) => value !== undefined).length > 1) {
-        throw new UsageError(
-          'Only one of --late, --status, --due, --due-before, --order-number and --order-group can be given.',
-        );
-      }
       const params = { path: { id: account }, query: filters };
       return out.list(
         (onMore) => api().list('/v1/accounts/{id}/jobs', 'jobs', { params, max: flags.limit, onMore }),

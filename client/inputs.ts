@@ -32,6 +32,7 @@ export const inputs = {
   'EndpointUpdate.ratePerSecond': {'least':0.1, 'most':1000},
   'SecretRotation.gracePeriodSeconds': {'least':0, 'most':604800},
   'NewKey.role': ['read', 'operate', 'admin'],
+  'listJobs.sort': ['jobNumber', '-jobNumber', 'dateDue', '-dateDue', 'dateOut', '-dateOut'],
   'listJobEvents.order': ['newest', 'oldest'],
   'listAccountEvents.wait': {'least':0, 'most':25},
   'listRegionEvents.wait': {'least':0, 'most':25},

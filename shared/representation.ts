@@ -21,6 +21,14 @@ export type Immutable<T> = T extends object ? { readonly [K in keyof T]: Immutab
 /** The record that a schema declares. */
 export type RecordOf<S extends z.ZodType> = Immutable<z.output<S>>;
 
+const stored = new WeakSet<z.ZodType>();
+
+/** Marks a schema whose values are returned as stored, with undeclared fields. */
+export function asStored<S extends z.ZodType>(schema: S): S {
+  stored.add(schema);
+  return schema;
+}
+
 type Encode = (value: unknown) => unknown;
 
 /**
@@ -28,6 +36,7 @@ type Encode = (value: unknown) => unknown;
  * undeclared fields are left out. Values are not validated.
  */
 export function createEncoder(schema: z.ZodType | undefined): Encode {
+  if (schema !== undefined && stored.has(schema)) return (value) => value;
   if (schema instanceof z.ZodCodec) return schema.def.reverseTransform as Encode;
   if (schema instanceof z.ZodOptional) {
     const encode = createEncoder(schema.unwrap() as z.ZodType);

@@ -1,6 +1,26 @@
 /** Events of a job, and single events by id. `feed.ts` reads logs in order. */
+import * as z from 'zod';
+import { asStored } from '../representation.ts';
 import { type AccountRef, jobEventsPk, keys, pad } from '../storage/schema.ts';
 import type { Table } from '../storage/table.ts';
+
+/** A stored envelope. Its type determines the schema of `data`. */
+export const Event = asStored(
+  z
+    .object({
+      specversion: z.literal('1.0'),
+      id: z.string().describe('Unique id: `<account>.<epoch>.<sequence>`. Never reused.'),
+      source: z.string().describe('Log that contains the event. A URL if a public URL is configured.'),
+      type: z.string().describe('Event type, as listed by `/v1/event-types`.'),
+      subject: z.string().optional().describe('`jobs/<jobNumber>` or `order-groups/<name>`.'),
+      time: z.iso.datetime().describe('Timestamp (ISO 8601, UTC).'),
+      sequence: z.string().describe('Position in the log of the account: 20 digits, sortable as text.'),
+      dataschema: z.string().describe('URI of the JSON Schema of `data`.'),
+      datacontenttype: z.literal('application/json'),
+      data: z.looseObject({ account: z.string().optional(), region: z.string() }),
+    })
+    .meta({ id: 'Event', description: 'A CloudEvents 1.0 envelope in structured JSON.' }),
+);
 
 interface EventDeps {
   readonly table: Table;

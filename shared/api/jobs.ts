@@ -1,4 +1,5 @@
 /** Jobs of an account: pages of snapshots, and a job with its detail. */
+import { hash } from 'node:crypto';
 import * as z from 'zod';
 import { toStatus } from '../accounts/accounts.ts';
 import { JobSummary } from '../events/catalogue.ts';
@@ -8,12 +9,11 @@ import { timestamp } from '../representation.ts';
 import {
   type JobRange,
   jobsAwaited,
-  jobsDispatchedOn,
-  jobsDueBefore,
-  jobsDueOn,
+  jobsDispatched,
   jobsInGroup,
   jobsWithOrderNumber,
   jobsWithStatus,
+  toDayKeys,
 } from '../storage/job-indexes.ts';
 import { type AccountRef, keys, snapshotPk, stateSchema } from '../storage/schema.ts';
 import type { Item, Table } from '../storage/table.ts';
@@ -21,57 +21,77 @@ import { sinceListed } from '../tracking/diff/step.ts';
 import { type Ending, type Snapshot, summarize, toDispatchedDay, toSnapshot } from '../tracking/snapshot.ts';
 import { readTimes } from '../tracking/timestamps.ts';
 import { formatPlace, type Gone, locate } from './feed.ts';
+import { Event, readJobEvents } from './job-events.ts';
 import { nextCursor } from './parameters.ts';
 
 /** Phases of a job in the API. */
 const PHASES = ['listed', 'departed', 'settling'] as const;
 
-/** A job in a list. Timestamps are ISO 8601. */
+/** State of a job. Timestamps are ISO 8601. */
+const jobState = {
+  ...JobSummary.shape,
+  phase: z
+    .enum(PHASES)
+    .describe(
+      '`listed`: the job is in the list of active jobs. `departed`: the job left the list, and its outcome is not yet known. `settling`: the job left the list, its outcome is known, and Jobwire observes it for some more days.',
+    ),
+  outcome: z
+    .enum(['closed', 'cancelled', 'unavailable'] satisfies Ending[])
+    .nullable()
+    .describe(
+      'Outcome of the job. It is set when the corresponding event is emitted. `null`: the job has not ended.',
+    ),
+  late: z
+    .boolean()
+    .describe('`true`: the job is open, and Jobwire observed after its due time that it was not dispatched.'),
+  lastListedAt: timestamp
+    .nullable()
+    .describe('Last time at which Jobwire found the job in the list of active jobs.'),
+};
+
+/** Fields of the detail. */
+const jobDetail = {
+  detailAt: timestamp
+    .nullable()
+    .describe('Time at which the job detail was last fetched. `null`: it was never fetched.'),
+  lines: z
+    .array(
+      z.object({
+        jobLineId: z.int().describe('Id of the line in the ordering API.'),
+        status: z.string().nullable().describe('Status name of the line in the ordering API.'),
+      }),
+    )
+    .nullable()
+    .describe('Lines of the job. `null`: the job detail was never fetched.'),
+  invoiceNumber: z.string().nullable().describe('Invoice number. `null`: the job has none yet.'),
+  timezone: z.string().nullable().describe('IANA name of the time zone of the production location.'),
+};
+
+/** Maximum number of events of a job in a list of jobs, and of jobs per page with their events. */
+export const EXPANDED = { events: 10, jobs: 50 } as const;
+
+/** A job in a list. */
 export const JobEntry = z
   .object({
-    ...JobSummary.shape,
-    phase: z
-      .enum(PHASES)
+    ...jobState,
+    ...z.object(jobDetail).partial().shape,
+    events: z
+      .array(Event)
+      .optional()
       .describe(
-        '`listed`: the job is in the list of active jobs. `departed`: the job left the list, and its outcome is not yet known. `settling`: the job left the list, its outcome is known, and Jobwire observes it for some more days.',
+        `Newest stored events of the job, newest first, at most ${EXPANDED.events}. Only with \`expand=events\`.`,
       ),
-    outcome: z
-      .enum(['closed', 'cancelled', 'unavailable'] satisfies Ending[])
-      .nullable()
-      .describe(
-        'Outcome of the job. It is set when the corresponding event is emitted. `null`: the job has not ended.',
-      ),
-    late: z
-      .boolean()
-      .describe(
-        '`true`: the job is open, and Jobwire observed after its due time that it was not dispatched.',
-      ),
-    lastListedAt: timestamp
-      .nullable()
-      .describe('Last time at which Jobwire found the job in the list of active jobs.'),
   })
-  .meta({ id: 'JobEntry', description: 'State of a job at its last observation.' });
+  .meta({
+    id: 'JobEntry',
+    description:
+      'State of a job at its last observation. The fields `detailAt`, `lines`, `invoiceNumber` and `timezone` are only present with `expand=detail`.',
+  });
 export type JobEntry = z.infer<typeof JobEntry>;
 
 /** A job with its detail. Fields of the detail are `null` before it is fetched. */
 export const JobRecord = z
-  .object({
-    ...JobEntry.shape,
-    detailAt: timestamp
-      .nullable()
-      .describe('Time at which the job detail was last fetched. `null`: it was never fetched.'),
-    lines: z
-      .array(
-        z.object({
-          jobLineId: z.int().describe('Id of the line in the ordering API.'),
-          status: z.string().nullable().describe('Status name of the line in the ordering API.'),
-        }),
-      )
-      .nullable()
-      .describe('Lines of the job. `null`: the job detail was never fetched.'),
-    invoiceNumber: z.string().nullable().describe('Invoice number. `null`: the job has none yet.'),
-    timezone: z.string().nullable().describe('IANA name of the time zone of the production location.'),
-  })
+  .object({ ...jobState, ...jobDetail })
   .meta({ id: 'JobRecord', description: 'State of a job at its last observation, with its detail.' });
 export type JobRecord = z.infer<typeof JobRecord>;
 
@@ -98,31 +118,62 @@ export const JobPage = z
     asOf: asOfText,
   })
   .meta({ id: 'JobPage', description: 'A page of jobs.' });
-type JobPage = z.infer<typeof JobPage>;
+export type JobPage = z.infer<typeof JobPage>;
 
-/** Selects all jobs of an account, or those of an index. */
-export type JobFilter = z.infer<typeof JobFilter>;
-const JobFilter = z.discriminatedUnion('by', [
-  z.strictObject({ by: z.literal('none') }),
-  z.strictObject({ by: z.literal('status'), status: z.string() }),
-  z.strictObject({ by: z.literal('orderNumber'), orderNumber: z.string() }),
-  z.strictObject({ by: z.literal('orderGroup'), orderGroup: z.string() }),
-  z.strictObject({ by: z.literal('jobNumber'), jobNumber: z.int() }),
-  z.strictObject({ by: z.literal('dispatchedOn'), day: z.string() }),
-  // Open, undispatched jobs: all, those due before a day (YYYY-MM-DD), or those due on it.
-  z.strictObject({ by: z.literal('undispatched') }),
-  z.strictObject({ by: z.literal('dueBefore'), day: z.string() }),
-  z.strictObject({ by: z.literal('dueOn'), day: z.string() }),
-  // Open jobs observed undispatched after their due time (rule 15).
-  z.strictObject({ by: z.literal('late') }),
-]);
+/** Filters of a list: a job must match all of them. Days are YYYY-MM-DD. A `false` filter matches all jobs. */
+export interface JobFilter {
+  readonly jobNumber?: number | undefined;
+  readonly status?: string | undefined;
+  readonly orderNumber?: string | undefined;
+  readonly orderGroup?: string | undefined;
+  /** Open, undispatched jobs: all, those due on, from or before a day, or late ones (rule 15). */
+  readonly undispatched?: boolean | undefined;
+  readonly dueOn?: string | undefined;
+  readonly dueFrom?: string | undefined;
+  readonly dueBefore?: string | undefined;
+  readonly late?: boolean | undefined;
+  /** Jobs dispatched on, from or before a day. */
+  readonly dispatchedOn?: string | undefined;
+  readonly dispatchedFrom?: string | undefined;
+  readonly dispatchedBefore?: string | undefined;
+}
+
+/** Filters that only match open, undispatched jobs, and filters that only match dispatched ones. */
+export const OPEN_FILTERS = ['undispatched', 'dueOn', 'dueFrom', 'dueBefore', 'late'] as const;
+export const DISPATCHED_FILTERS = ['dispatchedOn', 'dispatchedFrom', 'dispatchedBefore'] as const;
+
+/** Orders of a list. By job number within a day. With `-`: descending. */
+export const JOB_SORTS = [
+  'jobNumber',
+  '-jobNumber',
+  'dateDue',
+  '-dateDue',
+  'dateOut',
+  '-dateOut',
+] as const satisfies readonly JobSort[];
+type JobOrder = 'jobNumber' | 'dateDue' | 'dateOut';
+export type JobSort = JobOrder | `-${JobOrder}`;
+
+/** What a list contains of a job besides its state. */
+export type JobExpansion = 'detail' | 'events';
+
+/** Query of a list of jobs. `cursor` must be of the same filter and sort order; see {@link isCursorOf}. */
+export interface JobsQuery {
+  readonly filter: JobFilter;
+  /** Default: the order of the most selective index. Must be one that {@link canSort} accepts. */
+  readonly sort?: JobSort | undefined;
+  readonly limit: number;
+  readonly cursor?: JobsCursor | undefined;
+  readonly expand?: readonly JobExpansion[] | undefined;
+}
 
 /** Position in a list of jobs. */
 export interface JobsCursor {
   /** Cursor of the log before the first page. */
   readonly asOf: string;
-  readonly filter: JobFilter;
-  /** Sort key of the last job of the previous page. */
+  /** Fingerprint of filter and sort order. */
+  readonly of: string;
+  /** Sort key of the last job that was read for the previous page. */
   readonly behind: string;
 }
 
@@ -134,21 +185,26 @@ export interface JobsPage extends JobPage {
   readonly kind: 'jobs';
 }
 
-/** Maximum size of the snapshots of a page. A page has at least one job. */
+/** Maximum size of the snapshots read for a page, and of its events. A page has at least one job if one matches. */
 const PAGE_BYTES = 4_000_000;
+/** Maximum number of snapshots read for a page. */
+const MAX_READ = 500;
+/** Number of snapshots read at once after the first jobs did not fill the page. */
+const NEXT_READ = 100;
+/** Number of jobs whose events are read at once. */
+const EVENTS_OF_JOBS = 10;
 const DAY_MS = 86_400_000;
 
 /**
- * Returns a page of jobs, ordered by job number or by the index of the filter. Index entries can lag behind, so a job is only
- * listed if its snapshot matches the filter. Pages can be short; `next` is `null` on the last one. Returns `undefined` for an
- * account without a log.
+ * Returns a page of jobs. One index is read in its order, and each of its jobs is listed only if its snapshot matches all
+ * filters: index entries can lag behind. Reads at most 500 snapshots, so pages can be short. `next` is `null` on the last one.
+ * Returns `undefined` for an account without a log.
  */
 export async function listJobs(
-  deps: { readonly table: Table; readonly log: EventLog },
+  deps: { readonly table: Table; readonly log: EventLog; readonly now: () => number },
   ref: AccountRef,
-  query: { readonly filter: JobFilter; readonly limit: number; readonly cursor: JobsCursor | undefined },
+  { filter, sort, limit, cursor, expand = [] }: JobsQuery,
 ): Promise<JobsPage | Gone | undefined> {
-  const { filter, limit, cursor } = query;
   // Before the snapshots are read: later changes are in the feed after this cursor.
   const place = await locate(deps.log, ref, cursor && parseCursor(cursor.asOf), 'head');
   if (!place || 'kind' in place) return place;
@@ -156,22 +212,66 @@ export async function listJobs(
   const status = await deps.table.get(keys.status(ref));
   const { lastGoodCrawlStartedAt: lastGood = null, lastPollAt = null } = status ? toStatus(status) : {};
 
-  const range = toRange(ref, filter, Math.max(lastGood ?? 0, lastPollAt ?? 0));
-  const found = await readPlaces(deps.table, range, cursor?.behind, limit);
+  const range = chooseRange(ref, { filter, sort }, Math.max(lastGood ?? 0, lastPollAt ?? 0));
+  const wanted = expand.includes('events') ? Math.min(limit, EXPANDED.jobs) : limit;
+  const found: { readonly behind: string; readonly entry: JobEntry }[] = [];
+  let behind = cursor?.behind;
+  let [more, read, bytes] = [true, 0, 0];
+  while (more && found.length < wanted && read < MAX_READ && bytes <= PAGE_BYTES) {
+    const missing = wanted - found.length;
+    const size = Math.min(MAX_READ - read, read === 0 ? missing : Math.max(missing, NEXT_READ));
+    const places = await readPlaces(deps.table, range, behind, size);
+    more = places.length === size;
+    for (const { behind: at, item } of places) {
+      bytes += item ? Buffer.byteLength(String(item.snapshot)) : 0;
+      if (found.length === wanted || (read > 0 && bytes > PAGE_BYTES)) {
+        more = true;
+        break;
+      }
+      read += 1;
+      behind = at;
+      const snapshot = item && toSnapshot(item);
+      if (!snapshot || !matchesFilter(snapshot, filter, lastGood)) continue;
+      const entry = toEntry(snapshot, lastGood);
+      found.push({ behind, entry: expand.includes('detail') ? { ...entry, ...toDetail(snapshot) } : entry });
+    }
+  }
+  const jobs = expand.includes('events')
+    ? await addEvents(deps, ref, found)
+    : found.map(({ entry }) => entry);
+  if (jobs.length < found.length) {
+    more = true;
+    behind = found[jobs.length - 1]?.behind;
+  }
+  const next =
+    more && behind !== undefined
+      ? encodeJobsCursor({ asOf, of: fingerprint({ filter, sort }), behind })
+      : null;
+  return { kind: 'jobs', jobs, next, asOf };
+}
+
+/** Returns the first jobs with their newest events: as many as fit in a page, at least one. */
+async function addEvents(
+  deps: { readonly table: Table; readonly now: () => number },
+  ref: AccountRef,
+  found: readonly { readonly entry: JobEntry }[],
+): Promise<JobEntry[]> {
   const jobs: JobEntry[] = [];
   let bytes = 0;
-  let last: string | undefined;
-  for (const { behind, item } of found) {
-    bytes += item ? Buffer.byteLength(String(item.snapshot)) : 0;
-    if (last !== undefined && bytes > PAGE_BYTES) break;
-    last = behind;
-    if (!item) continue;
-    const snapshot = toSnapshot(item);
-    if (bearsOut(snapshot, filter, lastGood)) jobs.push(toEntry(snapshot, lastGood));
+  for (let at = 0; at < found.length; at += EVENTS_OF_JOBS) {
+    const batch = found.slice(at, at + EVENTS_OF_JOBS);
+    const query = { order: 'newest', limit: EXPANDED.events } as const;
+    const pages = await Promise.all(
+      batch.map(({ entry }) => readJobEvents(deps, ref, entry.jobNumber, query)),
+    );
+    for (const [index, { entry }] of batch.entries()) {
+      const { events = [] } = pages[index] ?? {};
+      bytes += events.reduce((sum, text) => sum + Buffer.byteLength(text), 0);
+      if (jobs.length > 0 && bytes > PAGE_BYTES) return jobs;
+      jobs.push({ ...entry, events: events.map((text) => JSON.parse(text) as z.infer<typeof Event>) });
+    }
   }
-  const more = found.length === limit || last !== found.at(-1)?.behind;
-  const next = more && last !== undefined ? encodeJobsCursor({ asOf, filter, behind: last }) : null;
-  return { kind: 'jobs', jobs, next, asOf };
+  return jobs;
 }
 
 /** Returns a job with the cursor of the log before it was read. Returns `undefined` if the account or the job is unknown. */
@@ -186,13 +286,9 @@ export async function readJob(
   const item = await deps.table.get(keys.snapshot(ref, jobNumber));
   if (!item) return undefined;
   const snapshot = toSnapshot(item);
-  const { detail } = snapshot;
   const job = {
     ...toEntry(snapshot, status ? toStatus(status).lastGoodCrawlStartedAt : null),
-    detailAt: detail ? snapshot.detailAt : null,
-    lines: detail?.lines.map(({ jobLineId, status }) => ({ jobLineId, status })) ?? null,
-    invoiceNumber: detail?.invoiceNumber ?? null,
-    timezone: detail?.timezone ?? null,
+    ...toDetail(snapshot),
   };
   return { job, asOf: formatPlace(place) };
 }
@@ -207,6 +303,16 @@ export function decodeJobsCursor(text: string): JobsCursor | undefined {
   }
 }
 
+/** Returns whether a cursor belongs to a list with this filter and sort order. */
+export function isCursorOf(cursor: JobsCursor, list: Pick<JobsQuery, 'filter' | 'sort'>): boolean {
+  return cursor.of === fingerprint(list);
+}
+
+function fingerprint({ filter, sort }: Pick<JobsQuery, 'filter' | 'sort'>): string {
+  const given = Object.entries(filter).filter(([, value]) => value !== undefined && value !== false);
+  return hash('sha256', JSON.stringify([given.sort(), sort ?? null]), 'base64url').slice(0, 16);
+}
+
 function encodeJobsCursor(cursor: JobsCursor): string {
   return Buffer.from(JSON.stringify(cursor)).toString('base64url');
 }
@@ -214,7 +320,7 @@ function encodeJobsCursor(cursor: JobsCursor): string {
 // A forged cursor can only address another position of the same list, because the partition is not part of it.
 const JobsCursorText = z.strictObject({
   asOf: z.string().refine((text) => parseCursor(text)?.epoch !== undefined),
-  filter: JobFilter,
+  of: z.string().length(16),
   // DynamoDB rejects keys that are empty, longer than 1,024 bytes or not well-formed.
   behind: z
     .string()
@@ -226,20 +332,24 @@ const JobsCursorText = z.strictObject({
 /** Reads snapshots in list order with their sort keys. `item` is `undefined` if the snapshot no longer exists. */
 async function readPlaces(
   table: Table,
-  range: Range,
+  range: Range & { readonly descending: boolean },
   behind: string | undefined,
   limit: number,
 ): Promise<{ behind: string; item: Item | undefined }[]> {
-  const after = behind === undefined ? {} : { after: behind };
-  if (!('index' in range)) {
-    const items = await table.query({ ...range, ...after, limit });
-    return items.map((item) => ({ behind: item.sk, item }));
-  }
-  const entries = await table.query({ ...range, ...after, limit });
+  const isIndex = 'index' in range;
+  const sortKey = isIndex ? stateSchema.indexes[range.index].sortKey : stateSchema.sortKey;
+  const found = await table.query({
+    ...range,
+    // The upper bound is inclusive; the job at the bound was read before.
+    ...(behind === undefined ? {} : range.descending ? { to: behind } : { after: behind }),
+    limit: range.descending && behind !== undefined ? limit + 1 : limit,
+  });
+  const entries = found.filter((entry) => entry[sortKey] !== behind).slice(0, limit);
+  if (!isIndex) return entries.map((item) => ({ behind: item.sk, item }));
   const items = await table.getMany(entries.map(({ pk, sk }) => ({ pk, sk })));
   const byKey = new Map(items.map((item) => [`${item.pk}\n${item.sk}`, item]));
   return entries.map((entry) => ({
-    behind: String(entry[stateSchema.indexes[range.index].sortKey]),
+    behind: String(entry[sortKey]),
     item: byKey.get(`${entry.pk}\n${entry.sk}`),
   }));
 }
@@ -247,58 +357,81 @@ async function readPlaces(
 /** A range of an index or of the snapshots. */
 type Range = JobRange | { readonly pk: string; readonly from?: string; readonly to?: string };
 
-/** Returns the range that contains the jobs of a filter. `seenAt` (epoch ms): no job was observed much later. */
-function toRange(ref: AccountRef, filter: JobFilter, seenAt: number): Range {
-  switch (filter.by) {
-    case 'none':
-      return { pk: snapshotPk(ref) };
-    case 'jobNumber': {
-      const { pk, sk } = keys.snapshot(ref, filter.jobNumber);
-      return { pk, from: sk, to: sk };
-    }
-    case 'undispatched':
-      return jobsAwaited(ref);
-    case 'dispatchedOn':
-      return jobsDispatchedOn(ref, filter.day);
-    case 'status':
-      return jobsWithStatus(ref, filter.status);
-    case 'orderNumber':
-      return jobsWithOrderNumber(ref, filter.orderNumber);
-    case 'dueBefore':
-      return jobsDueBefore(ref, filter.day);
-    case 'dueOn':
-      return jobsDueOn(ref, filter.day);
-    case 'late':
-      // A day begins up to 14 hours earlier than in UTC. An interrupted poll can have observed jobs after its recorded time.
-      return jobsDueBefore(ref, new Date(seenAt + 2 * DAY_MS).toISOString().slice(0, 10));
-    case 'orderGroup':
-      return jobsInGroup(ref, filter.orderGroup);
-  }
+/** Returns whether a list with these filters can be sorted so with bounded reads: an index of a filter has this order. */
+export function canSort(filter: JobFilter, sort: JobSort): boolean {
+  const ref = { region: '', account: '' };
+  return listRanges(ref, filter, 0).some(({ order }) => order === toOrder(sort));
 }
 
-function bearsOut(snapshot: Snapshot, filter: JobFilter, lastGood: number | null): boolean {
-  const job = summarize(snapshot);
-  switch (filter.by) {
-    case 'none':
-    case 'jobNumber':
-      return true;
-    case 'undispatched':
-      return isUndispatched(snapshot, job);
-    case 'dispatchedOn':
-      return toDispatchedDay(snapshot) === filter.day;
-    case 'status':
-      return job.status === filter.status;
-    case 'orderNumber':
-      return job.orderNumber === filter.orderNumber;
-    case 'orderGroup':
-      return job.orderGroup === filter.orderGroup;
-    case 'dueBefore':
-      return isUndispatched(snapshot, job) && job.dateDue !== null && job.dateDue < filter.day;
-    case 'dueOn':
-      return isUndispatched(snapshot, job) && job.dateDue?.slice(0, 10) === filter.day;
-    case 'late':
-      return isLate(snapshot, job, lastGood);
+const toOrder = (sort: JobSort) => sort.replace('-', '') as JobOrder;
+
+/** Returns the most selective range with the order of a list. `seenAt` (epoch ms): no job was observed much later. */
+function chooseRange(
+  ref: AccountRef,
+  { filter, sort }: Pick<JobsQuery, 'filter' | 'sort'>,
+  seenAt: number,
+): Range & { readonly descending: boolean } {
+  const ranges = listRanges(ref, filter, seenAt);
+  const chosen = ranges.find(({ order }) => sort === undefined || order === toOrder(sort));
+  if (!chosen) throw new Error('A list of jobs must have an order of one of its filters.');
+  return { ...chosen.range, descending: sort?.startsWith('-') ?? false };
+}
+
+/** Returns the ranges that contain all jobs of a filter, with their order, the most selective first. */
+function listRanges(
+  ref: AccountRef,
+  filter: JobFilter,
+  seenAt: number,
+): { readonly order: JobOrder; readonly range: Range }[] {
+  const ranges: { order: JobOrder; range: Range }[] = [];
+  const add = (range: Range, ...orders: JobOrder[]) =>
+    ranges.push(...orders.map((order) => ({ order, range })));
+  if (filter.jobNumber !== undefined) {
+    const { pk, sk } = keys.snapshot(ref, filter.jobNumber);
+    add({ pk, from: sk, to: sk }, 'jobNumber', 'dateDue', 'dateOut');
   }
+  if (filter.orderNumber !== undefined) add(jobsWithOrderNumber(ref, filter.orderNumber), 'jobNumber');
+  if (filter.orderGroup !== undefined) add(jobsInGroup(ref, filter.orderGroup), 'jobNumber');
+  const { dispatchedOn: on, dispatchedFrom: from, dispatchedBefore } = filter;
+  if (DISPATCHED_FILTERS.some((name) => filter[name] !== undefined)) {
+    const range = jobsDispatched(ref, toDayKeys({ on, from, before: [dispatchedBefore] }));
+    add(range, 'dateOut', ...(on === undefined ? [] : (['jobNumber'] as const)));
+  }
+  // A day begins up to 14 hours earlier than in UTC. An interrupted poll can have observed jobs after its recorded time.
+  const lateBefore = filter.late ? new Date(seenAt + 2 * DAY_MS).toISOString().slice(0, 10) : undefined;
+  const before = [filter.dueBefore, lateBefore];
+  const days = toDayKeys({ on: filter.dueOn, from: filter.dueFrom, before });
+  if (filter.status !== undefined) add(jobsWithStatus(ref, filter.status, days), 'dateDue');
+  if (OPEN_FILTERS.some((name) => filter[name])) add(jobsAwaited(ref, days), 'dateDue');
+  add({ pk: snapshotPk(ref) }, 'jobNumber');
+  return ranges;
+}
+
+function matchesFilter(snapshot: Snapshot, filter: JobFilter, lastGood: number | null): boolean {
+  const job = summarize(snapshot);
+  const { jobNumber, status, orderNumber, orderGroup } = filter;
+  const day = DISPATCHED_FILTERS.some((name) => filter[name] !== undefined) && toDispatchedDay(snapshot);
+  return (
+    (jobNumber === undefined || job.jobNumber === jobNumber) &&
+    (status === undefined || job.status === status) &&
+    (orderNumber === undefined || job.orderNumber === orderNumber) &&
+    (orderGroup === undefined || job.orderGroup === orderGroup) &&
+    (!OPEN_FILTERS.some((name) => filter[name]) || isUndispatched(snapshot, job)) &&
+    isWithin(job.dateDue, filter.dueOn, filter.dueFrom, filter.dueBefore) &&
+    (day === false || isWithin(day, filter.dispatchedOn, filter.dispatchedFrom, filter.dispatchedBefore)) &&
+    (!filter.late || isLate(snapshot, job, lastGood))
+  );
+}
+
+/** Returns whether a date that begins with a day is on a day, from a day, and before a day, each if given. */
+function isWithin(date: string | null, on?: string, from?: string, before?: string): boolean {
+  if (on === undefined && from === undefined && before === undefined) return true;
+  return (
+    date !== null &&
+    (on === undefined || date.slice(0, 10) === on) &&
+    (from === undefined || date >= from) &&
+    (before === undefined || date < before)
+  );
 }
 
 /** Returns whether a job is open and not dispatched. */
@@ -326,6 +459,15 @@ function toEntry(snapshot: Snapshot, lastGood: number | null): JobEntry {
     outcome: snapshot.ended,
     late: isLate(snapshot, job, lastGood),
     lastListedAt: snapshot.list === null ? null : lastSeenListed(snapshot, lastGood),
+  };
+}
+
+function toDetail({ detail, detailAt }: Snapshot): Required<Pick<JobEntry, keyof typeof jobDetail>> {
+  return {
+    detailAt: detail ? detailAt : null,
+    lines: detail?.lines.map(({ jobLineId, status }) => ({ jobLineId, status })) ?? null,
+    invoiceNumber: detail?.invoiceNumber ?? null,
+    timezone: detail?.timezone ?? null,
   };
 }
 

@@ -56,33 +56,39 @@ export interface JobRange {
   readonly to?: string;
 }
 
-/** Selects an account's jobs in one status, by due day. */
-export function jobsWithStatus(ref: AccountRef, status: string): JobRange {
-  return { index: 'jobsByStatus', pk: `${formatRef(ref)}#${status}` };
-}
+/** Bounds of sort keys that begin with a day; see {@link toDayKeys}. */
+type DayKeys = Pick<JobRange, 'from' | 'to'>;
 
 /**
- * Selects an account's open, undispatched jobs due before a day (YYYY-MM-DD), by due day; not those without a
- * due date.
+ * Returns the bounds of the keys of some days (YYYY-MM-DD): on a day, from a day (inclusive), and before each
+ * of some days. All that are given apply. Jobs without a due day sort as due on 9999-12-31.
  */
-export function jobsDueBefore(ref: AccountRef, day: string): JobRange {
-  // A key is the day followed by more text, so the bare day sorts below all keys of that day.
-  return { index: 'jobsByDue', pk: formatRef(ref), to: day };
+export function toDayKeys(days: {
+  readonly on?: string | undefined;
+  readonly from?: string | undefined;
+  readonly before?: readonly (string | undefined)[];
+}): DayKeys {
+  const { on, from, before = [] } = days;
+  const isGiven = (text: string | undefined) => text !== undefined;
+  const low = [on, from].filter(isGiven).sort().at(-1);
+  // A key is the day followed by `#` and more text, so the bare day sorts below all keys of that day.
+  const [high] = [on === undefined ? undefined : `${on}#~`, ...before].filter(isGiven).sort();
+  return { ...(low === undefined ? {} : { from: low }), ...(high === undefined ? {} : { to: high }) };
 }
 
-/** Selects an account's open, undispatched jobs due on a day (YYYY-MM-DD). */
-export function jobsDueOn(ref: AccountRef, day: string): JobRange {
-  return { index: 'jobsByDue', pk: formatRef(ref), from: `${day}#`, to: `${day}#~` };
+/** Selects an account's jobs in one status, by due day; those without a due date last. */
+export function jobsWithStatus(ref: AccountRef, status: string, days: DayKeys): JobRange {
+  return { index: 'jobsByStatus', pk: `${formatRef(ref)}#${status}`, ...days };
 }
 
 /** Selects an account's open, undispatched jobs by due day; those without a due date last. */
-export function jobsAwaited(ref: AccountRef): JobRange {
-  return { index: 'jobsByDue', pk: formatRef(ref) };
+export function jobsAwaited(ref: AccountRef, days: DayKeys): JobRange {
+  return { index: 'jobsByDue', pk: formatRef(ref), ...days };
 }
 
-/** Selects an account's jobs that were dispatched on a day (YYYY-MM-DD), by job number. */
-export function jobsDispatchedOn(ref: AccountRef, day: string): JobRange {
-  return { index: 'jobsByDue', pk: dispatchedPk(ref), from: `${day}#`, to: `${day}#~` };
+/** Selects an account's dispatched jobs by day of dispatch, then by job number. */
+export function jobsDispatched(ref: AccountRef, days: DayKeys): JobRange {
+  return { index: 'jobsByDue', pk: dispatchedPk(ref), ...days };
 }
 
 /**

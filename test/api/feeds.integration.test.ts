@@ -439,7 +439,10 @@ describe('errors', () => {
     [`${jobs}?status=`, 'status', '1 to 200'],
     [`${jobs}?dueBefore=21.11.2026`, 'dueBefore', 'YYYY-MM-DD'],
     [`${jobs}?dueBefore=2026-02-30`, 'dueBefore', 'YYYY-MM-DD'],
-    [`${jobs}?status=Proof&orderNumber=1`, 'orderNumber', 'combined with status'],
+    [`${jobs}?late=true&dispatchedOn=2026-11-21`, 'dispatchedOn', 'combined with late'],
+    [`${jobs}?orderGroup=G&sort=dateDue`, 'sort', 'status, undispatched'],
+    [`${jobs}?sort=due`, 'sort', '-dateDue'],
+    [`${jobs}?expand=lines`, 'expand', 'detail,events'],
     [`${jobs}?order=1`, 'order', 'dueBefore'],
     [`${jobs}/abc`, 'jobNumber', 'integer'],
     [`${jobs}/0`, 'jobNumber', 'from 1'],
@@ -1442,7 +1445,7 @@ eachTable('jobs', (makeTable) => {
     const api = await start({ inner: await makeTable() });
     await store(api, createSnapshot({ jobNumber: 1 }), createSnapshot({ jobNumber: 2 }));
     const { body } = await api.json(`${path}?limit=1&status=Proof`);
-    for (const filter of ['', '&status=Press', '&orderNumber=Proof']) {
+    for (const filter of ['', '&status=Press', '&orderNumber=Proof', '&status=Proof&sort=-dateDue']) {
       const refused = await api.json(`${path}?limit=1${filter}&after=${body.next}`);
       expect([refused.status, refused.body.field]).toEqual([400, 'after']);
     }

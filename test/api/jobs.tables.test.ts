@@ -4,10 +4,14 @@ import { expect, test } from 'vitest';
 import * as z from 'zod';
 import { readEvent, readJobEvents } from '../../shared/api/job-events.ts';
 import {
+  canSort,
   decodeJobsCursor,
+  type JobExpansion,
   type JobFilter,
   JobPage,
+  JobRecord,
   JobResponse,
+  type JobSort,
   listJobs,
   readJob,
 } from '../../shared/api/jobs.ts';
@@ -15,6 +19,7 @@ import { readRollups } from '../../shared/api/statistics.ts';
 import type { JobEvent } from '../../shared/events/event.ts';
 import { parseCursor } from '../../shared/log/head.ts';
 import { createEventLog } from '../../shared/log/log.ts';
+import { createEncoder } from '../../shared/representation.ts';
 import { keys } from '../../shared/storage/schema.ts';
 import type { Table } from '../../shared/storage/table.ts';
 import { eachTable } from '../support/tables.ts';
@@ -22,14 +27,18 @@ import { createRig, type Rig, watchedTable } from '../support/tracker.ts';
 
 type AnyRig = Pick<Rig, 'table' | 'log' | 'ref' | 'now'>;
 
+/** The representation of a record as a client gets it. */
+const toJson = (schema: z.ZodType, record: unknown): unknown =>
+  JSON.parse(JSON.stringify(createEncoder(schema)(record)));
+
 /** The numbers of all jobs that a filter finds, page by page. */
-async function found(rig: AnyRig, filter: JobFilter, limit = 100): Promise<number[]> {
+async function found(rig: AnyRig, filter: JobFilter, limit = 100, sort?: JobSort): Promise<number[]> {
   const jobs: number[] = [];
   let after: string | null | undefined;
   do {
     const cursor = after ? decodeJobsCursor(after) : undefined;
     expect(cursor === undefined).toBe(!after);
-    const page = await listJobs(rig, rig.ref, { filter, limit, cursor });
+    const page = await listJobs(rig, rig.ref, { filter, sort, limit, cursor });
     if (page?.kind !== 'jobs') throw new Error('There is no such page.');
     const { kind: _, ...answer } = page;
     jobs.push(
@@ -54,8 +63,8 @@ eachTable('jobs are found', (makeTable) => {
     rig.upstream.close(closed);
     await rig.poll();
     for (const limit of [1, 100]) {
-      expect(await found(rig, { by: 'dueOn', day: '2026-03-05' }, limit)).toEqual([noon, day]);
-      expect(await found(rig, { by: 'dueOn', day: '2026-03-07' }, limit)).toEqual([]);
+      expect(await found(rig, { dueOn: '2026-03-05' }, limit)).toEqual([noon, day]);
+      expect(await found(rig, { dueOn: '2026-03-07' }, limit)).toEqual([]);
     }
   });
 
@@ -68,20 +77,20 @@ eachTable('jobs are found', (makeTable) => {
     rig.upstream.createJob({ dateDue: null });
     rig.upstream.createJob({ dateDue: '0001-01-01T00:00:00' });
     await rig.poll();
-    expect(await found(rig, { by: 'late' })).toEqual([out]);
+    expect(await found(rig, { late: true })).toEqual([out]);
     rig.upstream.dispatch(out);
     rig.upstream.setStatus(noon, 'On hold');
     await rig.poll();
     expect((await rig.snapshot(noon))?.detail?.timezone).toBe('America/Denver');
-    expect(await found(rig, { by: 'late' })).toEqual([]);
+    expect(await found(rig, { late: true })).toEqual([]);
     rig.pass((Date.parse('2026-03-04T12:00:00-07:00') - rig.now()) / 1000);
     // Due time passed, but no crawl since.
-    expect(await found(rig, { by: 'late' })).toEqual([]);
+    expect(await found(rig, { late: true })).toEqual([]);
     await rig.poll();
-    expect(await found(rig, { by: 'late' })).toEqual([noon]);
+    expect(await found(rig, { late: true })).toEqual([noon]);
     rig.pass((Date.parse('2026-03-05T00:00:00-07:00') - rig.now()) / 1000);
     await rig.poll();
-    for (const limit of [1, 100]) expect(await found(rig, { by: 'late' }, limit)).toEqual([day, noon].sort());
+    for (const limit of [1, 100]) expect(await found(rig, { late: true }, limit)).toEqual([day, noon].sort());
   });
 
   test('by day of dispatch, as roll-ups count it, while they are stored', async () => {
@@ -92,7 +101,7 @@ eachTable('jobs are found', (makeTable) => {
     const awaited = rig.upstream.createJob({ dateDue: '2026-02-20' });
     rig.upstream.edit(early ?? 0, { dateOut: '2026-03-02T08:00:00-07:00' });
     await rig.poll();
-    const on = (day: string, limit = 100) => found(rig, { by: 'dispatchedOn', day }, limit);
+    const on = (day: string, limit = 100) => found(rig, { dispatchedOn: day }, limit);
     // Before tracking began: counted nowhere, but dispatched.
     expect(await on('2026-03-02')).toEqual([early]);
     for (const job of [out, corrected, revoked])
@@ -109,10 +118,10 @@ eachTable('jobs are found', (makeTable) => {
     expect(await on('2026-03-04')).toEqual([corrected]);
     // Dispatched jobs are in no list of pending dispatches.
     const open = [revoked, awaited];
-    expect(await found(rig, { by: 'undispatched' })).toEqual(open);
-    expect(await found(rig, { by: 'dueBefore', day: '9999-12-31' })).toEqual(open);
-    expect(await found(rig, { by: 'dueOn', day: '2026-03-03' })).toEqual([]);
-    expect(await found(rig, { by: 'late' })).toEqual(open);
+    expect(await found(rig, { undispatched: true })).toEqual(open);
+    expect(await found(rig, { dueBefore: '9999-12-31' })).toEqual(open);
+    expect(await found(rig, { dueOn: '2026-03-03' })).toEqual([]);
+    expect(await found(rig, { late: true })).toEqual(open);
     // Delisted jobs were dispatched too.
     rig.upstream.close(out ?? 0);
     await rig.poll();
@@ -126,15 +135,15 @@ eachTable('jobs are found', (makeTable) => {
     rig.upstream.dispatch(out);
     await rig.poll();
     for (const limit of [1, 100])
-      expect(await found(rig, { by: 'undispatched' }, limit)).toEqual([sooner, later, none]);
+      expect(await found(rig, { undispatched: true }, limit)).toEqual([sooner, later, none]);
   });
 
   test('by their number, and none by another', async () => {
     const rig = await createRig({ table: await makeTable() });
     const [, job = 0] = [1, 2, 3].map(() => rig.upstream.createJob({}));
     await rig.poll();
-    expect(await found(rig, { by: 'jobNumber', jobNumber: job })).toEqual([job]);
-    expect(await found(rig, { by: 'jobNumber', jobNumber: 999_999 })).toEqual([]);
+    expect(await found(rig, { jobNumber: job })).toEqual([job]);
+    expect(await found(rig, { jobNumber: 999_999 })).toEqual([]);
   });
 
   test('by their order group, whether or not they changed since tracking began', async () => {
@@ -150,10 +159,10 @@ eachTable('jobs are found', (makeTable) => {
     rig.upstream.edit(leaves, { orderGroup: 'Autumn' });
     await rig.poll();
     for (const limit of [1, 100]) {
-      expect(await found(rig, { by: 'orderGroup', orderGroup: 'Spring #1' }, limit)).toEqual([a, b]);
-      expect(await found(rig, { by: 'orderGroup', orderGroup: 'Autumn' }, limit)).toEqual([leaves]);
-      expect(await found(rig, { by: 'orderGroup', orderGroup: long }, limit)).toEqual([c]);
-      expect(await found(rig, { by: 'orderGroup', orderGroup: 'spring #1' }, limit)).toEqual([]);
+      expect(await found(rig, { orderGroup: 'Spring #1' }, limit)).toEqual([a, b]);
+      expect(await found(rig, { orderGroup: 'Autumn' }, limit)).toEqual([leaves]);
+      expect(await found(rig, { orderGroup: long }, limit)).toEqual([c]);
+      expect(await found(rig, { orderGroup: 'spring #1' }, limit)).toEqual([]);
     }
   });
 
@@ -171,18 +180,14 @@ eachTable('jobs are found', (makeTable) => {
         return items.map((item) => ({ ...item, snapshot: JSON.stringify({ ...snapshot, list }) }));
       },
     };
-    for (const filter of [
-      { by: 'late' },
-      { by: 'dueOn', day: '2026-03-01' },
-      { by: 'orderGroup', orderGroup: 'G' },
-    ] as const) {
+    for (const filter of [{ late: true }, { dueOn: '2026-03-01' }, { orderGroup: 'G' }] as const) {
       expect(await found(rig, filter)).toEqual([job]);
       expect(await found({ ...rig, table: lagging }, filter)).toEqual([]);
     }
     rig.upstream.dispatch(job);
     await rig.poll();
     const day = new Date(rig.now()).toISOString().slice(0, 10);
-    const filter = { by: 'dispatchedOn', day } as const;
+    const filter = { dispatchedOn: day } as const;
     expect(await found(rig, filter)).toEqual([job]);
     const asItWas: Table = {
       ...inner,
@@ -206,9 +211,129 @@ eachTable('jobs are found', (makeTable) => {
         return inner.getMany(wanted);
       },
     };
-    expect(await found({ ...rig, table }, { by: 'late' }, 500)).toEqual([late]);
+    expect(await found({ ...rig, table }, { late: true }, 500)).toEqual([late]);
     expect(read).toBe(1);
   });
+});
+
+eachTable('a list of jobs', (makeTable) => {
+  /** Jobs by name: some in group G, some scheduled, due on different days, one dispatched. */
+  async function story() {
+    const inner = await makeTable();
+    const rig = await createRig({ table: inner });
+    const create = (status: string, orderGroup: string | null, dateDue: string | null) =>
+      rig.upstream.createJob({ status, orderGroup, dateDue });
+    const jobs = {
+      first: create('Scheduled', 'G', '2026-03-06'),
+      held: create('On hold', 'G', '2026-03-05'),
+      late: create('Scheduled', 'G', '2026-02-20'),
+      other: create('Scheduled', null, '2026-03-05'),
+      undated: create('Scheduled', 'G', null),
+      out: create('Scheduled', 'G', '2026-03-05'),
+    };
+    await rig.poll();
+    rig.upstream.edit(jobs.out, { dateOut: '2026-03-03T08:00:00-07:00' });
+    await rig.poll();
+    return { rig, inner, ...jobs };
+  }
+
+  test('contains the jobs that match all filters, however it is paged and sorted', async () => {
+    const { rig, first, late, other, undated, out } = await story();
+    const lists: [JobFilter, JobSort | undefined, number[]][] = [
+      [{ status: 'Scheduled', orderGroup: 'G' }, undefined, [first, late, undated, out]],
+      [{ status: 'Scheduled', orderGroup: 'G' }, '-jobNumber', [out, undated, late, first]],
+      [{ status: 'Scheduled', orderGroup: 'G', undispatched: true }, 'dateDue', [late, first, undated]],
+      [{ status: 'Scheduled', orderGroup: 'G', undispatched: true }, '-dateDue', [undated, first, late]],
+      [{ status: 'Scheduled', dueFrom: '2026-03-05', dueBefore: '2026-03-07' }, undefined, [other, first]],
+      [{ dueFrom: '2026-03-06' }, '-dateDue', [first]],
+      [{ dueFrom: '2026-03-06', dueBefore: '2026-03-05' }, undefined, []],
+      [{ status: 'Scheduled', orderGroup: 'G', late: true, dueBefore: '2026-03-06' }, undefined, [late]],
+      [{ late: true }, 'jobNumber', [late]],
+      [{ jobNumber: first, status: 'On hold' }, undefined, []],
+      [{ dispatchedFrom: '2026-03-03', dispatchedBefore: '2026-03-04' }, '-dateOut', [out]],
+      [{ dispatchedBefore: '2026-03-03' }, undefined, []],
+      [{ dispatchedOn: '2026-03-03', status: 'Scheduled', orderGroup: 'G' }, 'jobNumber', [out]],
+    ];
+    for (const [filter, sort, expected] of lists) {
+      expect(sort === undefined || canSort(filter, sort)).toBe(true);
+      for (const limit of [1, 2, 100]) expect(await found(rig, filter, limit, sort)).toEqual(expected);
+    }
+  });
+
+  test('contains the detail and the newest events of each job, if requested', async () => {
+    const { rig, out, first } = await story();
+    const list = async (...expand: JobExpansion[]) => {
+      const page = await listJobs(rig, rig.ref, { filter: { orderGroup: 'G' }, limit: 100, expand });
+      if (page?.kind !== 'jobs') throw new Error('There is no such page.');
+      const { jobs } = toJson(JobPage, page) as JobPage;
+      return new Map(jobs.map((job) => [job.jobNumber, job]));
+    };
+    const { job } = (await readJob(rig, rig.ref, out)) ?? {};
+    const encoded = toJson(JobRecord, job);
+    const plain = (await list()).get(out);
+    expect(Object.keys(encoded as object)).toEqual(expect.arrayContaining(Object.keys(plain ?? {})));
+    expect(plain).not.toHaveProperty('lines');
+    expect((await list('detail')).get(out)).toEqual(encoded);
+    const events = await list('events');
+    const stored = await readJobEvents(rig, rig.ref, out, { order: 'newest', limit: 10 });
+    expect(events.get(out)?.events?.map((event) => JSON.stringify(event))).toEqual(stored.events);
+    expect(stored.events.length).toBeGreaterThan(0);
+    expect(events.get(first)).toEqual({ ...(await list()).get(first), events: [] });
+  });
+
+  test('with events has at most 50 jobs per page', async () => {
+    const { rig } = await story();
+    for (let n = 0; n < 50; n += 1) rig.upstream.createJob({ orderGroup: 'many' });
+    await rig.poll();
+    const filter = { orderGroup: 'many' };
+    const page = await listJobs(rig, rig.ref, { filter, limit: 500, expand: ['events'] });
+    expect(page).toMatchObject({ jobs: { length: 50 }, next: expect.any(String) });
+    const all = await listJobs(rig, rig.ref, { filter, limit: 500 });
+    expect(all).toMatchObject({ jobs: { length: 50 }, next: null });
+  });
+});
+
+test('a list of jobs reads at most 500 jobs per page, and continues after them', async () => {
+  const rig = await createRig();
+  const { table: inner } = rig;
+  rig.upstream.createJob({ status: 'Scheduled', dateDue: '2026-03-08' });
+  for (let n = 0; n < 520; n += 1) rig.upstream.createJob({ status: 'Scheduled', dateDue: '2026-03-09' });
+  const last = rig.upstream.createJob({ status: 'Scheduled', dateDue: '2026-03-09', orderGroup: 'H' });
+  await rig.poll();
+  let read = 0;
+  const table: Table = {
+    ...inner,
+    getMany(wanted) {
+      read += wanted.length;
+      return inner.getMany(wanted);
+    },
+  };
+  const query = { filter: { orderGroup: 'H', status: 'Scheduled' }, sort: 'dateDue', limit: 10 } as const;
+  const page = await listJobs({ ...rig, table }, rig.ref, query);
+  if (page?.kind !== 'jobs') throw new Error('There is no such page.');
+  expect([page.jobs, read]).toEqual([[], 500]);
+  const cursor = decodeJobsCursor(String(page.next));
+  expect(await listJobs(rig, rig.ref, { ...query, cursor })).toMatchObject({
+    jobs: [{ jobNumber: last }],
+    next: null,
+  });
+  // The most selective index is read: a single job of the group.
+  read = 0;
+  await listJobs({ ...rig, table }, rig.ref, { ...query, sort: undefined });
+  expect(read).toBe(1);
+});
+
+test.each([
+  [{}, 'dateDue', false],
+  [{ orderGroup: 'G' }, 'dateDue', false],
+  [{ orderGroup: 'G', late: true }, 'dateDue', true],
+  [{ late: false }, 'dateDue', false],
+  [{ status: 'Scheduled' }, 'dateOut', false],
+  [{ dispatchedFrom: '2026-03-03' }, '-dateOut', true],
+  [{ jobNumber: 1 }, 'dateOut', true],
+  [{ status: 'Scheduled' }, '-jobNumber', true],
+] as const)('jobs with the filters %j are sorted by %s: %s', (filter, sort, expected) => {
+  expect(canSort(filter, sort)).toBe(expected);
 });
 
 test('a single job matches its schema', async () => {

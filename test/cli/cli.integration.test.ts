@@ -59,7 +59,13 @@ describe('exit codes', () => {
     [2, ['accounts', 'add', 'acme'], /^--client-id ID is missing\.$/],
     [2, ['accounts', 'delete', 'acme'], /^--yes is missing\. /],
     [2, ['keys', 'create', '--role', 'owner'], /^--role must be one of read, operate, admin\.$/],
-    [2, ['jobs', 'list', 'acme', '--late', '--status', 'x'], /^Only one of --late, --status, /],
+    [2, ['jobs', 'list', 'acme', '--descending'], /^--descending requires --sort\.$/],
+    [2, ['jobs', 'list', 'acme', '--sort', 'due'], /^--sort must be one of jobNumber, dateDue, dateOut\.$/],
+    [
+      3,
+      ['jobs', 'list', 'acme', '--sort', 'dateDue'],
+      /^--sort can only be dateDue with one of these filters/,
+    ],
     [2, ['jobs', 'list', 'acme', '--due', 'monday'], /^--due must be a day \(YYYY-MM-DD\)\.$/],
     [2, ['jobs', 'show', 'acme', 'x1'], /^NUMBER must be a job number\.$/],
     [2, ['endpoints', 'replay', 'erp'], /^--since WHEN or --from CURSOR is required\.$/],
@@ -667,10 +673,16 @@ test('jobs: each filter selects jobs; one job has its events', async () => {
     [['--due-before', today], false],
     [['--order-number', 'Größe & Co'], false],
     [['--order-group', 'Größe & Co'], false],
+    [['--status', 'Scheduled', '--sort', 'dateDue', '--descending'], true],
+    [['--status', 'Scheduled', '--late', '--undispatched', '--due-from', '2020-01-01'], false],
+    [['--dispatched', today, '--dispatched-from', today, '--dispatched-before', today], false],
   ] as const) {
     const ended = await site.run('jobs', 'list', 'acme', ...filter);
     expect([filter, ended.code, ended.err === '']).toEqual([filter, 0, found]);
   }
+  const [expanded] = await site.json('jobs', 'list', 'acme', '--expand', 'detail,events');
+  expect(expanded).toMatchObject({ jobNumber: site.job, detailAt: expect.any(String) });
+  expect(expanded.events.map(({ type }: { type: string }) => type)).toContain('job.status_changed');
   const shown = await site.run('jobs', 'show', 'acme', String(site.job));
   expect(shown.out).toMatch(new RegExp(`^Job +${site.job} of acme$`, 'm'));
   expect(shown.out).toMatch(/job\.status_changed +Scheduled → In production/);

@@ -20,7 +20,7 @@ import {
   readPage,
   toBody,
 } from '../feed.ts';
-import { readEvent } from '../job-events.ts';
+import { Event, readEvent } from '../job-events.ts';
 import type { Caller } from '../keys.ts';
 import {
   type CellFeedDeps,
@@ -44,22 +44,6 @@ const CROWDED_RETRY_SECONDS = 15;
 const CURSOR_RULE =
   'must be a cursor (`<epoch>.<number>`) from `next`, `head` or the `id:` of a stream, or a bare number';
 const CELL_CURSOR_RULE = 'must be a `next` or `head` of /v1/events, or an `id:` of its stream';
-
-/** A stored envelope. Its type determines the schema of `data`. */
-export const Event = z
-  .object({
-    specversion: z.literal('1.0'),
-    id: z.string().describe('Unique id: `<account>.<epoch>.<sequence>`. Never reused.'),
-    source: z.string().describe('Log that contains the event. A URL if a public URL is configured.'),
-    type: z.string().describe('Event type, as listed by `/v1/event-types`.'),
-    subject: z.string().optional().describe('`jobs/<jobNumber>` or `order-groups/<name>`.'),
-    time: z.iso.datetime().describe('Timestamp (ISO 8601, UTC).'),
-    sequence: z.string().describe('Position in the log of the account: 20 digits, sortable as text.'),
-    dataschema: z.string().describe('URI of the JSON Schema of `data`.'),
-    datacontenttype: z.literal('application/json'),
-    data: z.looseObject({ account: z.string().optional(), region: z.string() }),
-  })
-  .meta({ id: 'Event', description: 'A CloudEvents 1.0 envelope in structured JSON.' });
 
 const Cursor = z.string().describe('Cursor: `<epoch>.<number>`.');
 

@@ -1,8 +1,21 @@
 /** Job routes: current jobs, their events, and statistics. */
 import * as z from 'zod';
 import { ofAccount, ofRegion } from '../access.ts';
-import { readJobEvents } from '../job-events.ts';
-import { decodeJobsCursor, type JobFilter, JobPage, JobResponse, listJobs, readJob } from '../jobs.ts';
+import { Event, readJobEvents } from '../job-events.ts';
+import {
+  canSort,
+  DISPATCHED_FILTERS,
+  decodeJobsCursor,
+  EXPANDED,
+  isCursorOf,
+  JOB_SORTS,
+  type JobExpansion,
+  JobPage,
+  JobResponse,
+  listJobs,
+  OPEN_FILTERS,
+  readJob,
+} from '../jobs.ts';
 import { cursorBy, day, flag, limit, nextCursor, one, textUpTo } from '../parameters.ts';
 import { problem } from '../problems.ts';
 import { type Route, route } from '../route.ts';
@@ -18,43 +31,79 @@ import {
   readRegionRollups,
   readRollups,
 } from '../statistics.ts';
-import { cursorGone, Event } from './events.ts';
+import { cursorGone } from './events.ts';
 
 const jobNumber = one.regex(/^[1-9]\d{0,11}$/, 'must be an integer from 1 to 999999999999');
 
-/** Filters. At most one per request: each has its own index. */
-const filters = {
-  jobNumber: jobNumber.describe('The job with this number.'),
-  status: textUpTo(200).describe('Jobs with this status name, ordered by due date.'),
-  dueOn: day.describe('Open, undispatched jobs due on this day (`YYYY-MM-DD`).'),
-  dueBefore: day.describe('Open, undispatched jobs due before this day (`YYYY-MM-DD`), ordered by due date.'),
-  late: flag.describe(
-    '`true`: late jobs, ordered by due date. A job is late if it is open, and Jobwire observed after its due time that it was not dispatched.',
-  ),
-  undispatched: flag.describe(
-    '`true`: open, undispatched jobs, ordered by due date. Jobs without a due date come last.',
-  ),
-  dispatchedOn: day.describe(
-    'Jobs dispatched on this day (`YYYY-MM-DD`). The day is the same as in the daily statistics. For jobs dispatched before Jobwire began to observe the account, it is the day of `dateOut`. Jobs that were last stored by an older version of Jobwire, which did not have this filter, are missing until they change.',
-  ),
-  orderNumber: textUpTo(500).describe('Jobs with exactly this order number.'),
-  orderGroup: textUpTo(500).describe('Jobs of this order group.'),
+const EXPANSIONS: readonly string[] = ['detail', 'events'] satisfies JobExpansion[];
+
+/** Filters. A job must match all that are given. */
+const filters = z
+  .object({
+    jobNumber: jobNumber.transform(Number).describe('The job with this number.'),
+    status: textUpTo(200).describe('Jobs with this status name.'),
+    dueOn: day.describe('Open, undispatched jobs due on this day (`YYYY-MM-DD`).'),
+    dueFrom: day.describe('Open, undispatched jobs due on this day (`YYYY-MM-DD`) or later.'),
+    dueBefore: day.describe('Open, undispatched jobs due before this day (`YYYY-MM-DD`).'),
+    late: flag.describe(
+      '`true`: late jobs. A job is late if it is open, and Jobwire observed after its due time that it was not dispatched.',
+    ),
+    undispatched: flag.describe('`true`: open, undispatched jobs.'),
+    dispatchedOn: day.describe(
+      'Jobs dispatched on this day (`YYYY-MM-DD`). The day is the same as in the daily statistics. For jobs dispatched before Jobwire began to observe the account, it is the day of `dateOut`. Jobs that were last stored by an older version of Jobwire, which did not have this filter, are missing until they change.',
+    ),
+    dispatchedFrom: day.describe(
+      'Jobs dispatched on this day (`YYYY-MM-DD`) or later, as in `dispatchedOn`.',
+    ),
+    dispatchedBefore: day.describe('Jobs dispatched before this day (`YYYY-MM-DD`), as in `dispatchedOn`.'),
+    orderNumber: textUpTo(500).describe('Jobs with exactly this order number.'),
+    orderGroup: textUpTo(500).describe('Jobs of this order group.'),
+  })
+  .partial();
+
+/** Filters that an index with an order requires, for the error. */
+const SORTED_BY = {
+  jobNumber: [],
+  dateDue: ['jobNumber', 'status', ...OPEN_FILTERS],
+  dateOut: ['jobNumber', ...DISPATCHED_FILTERS],
 };
-type FilterName = keyof typeof filters;
-const FILTERS = Object.keys(filters) as FilterName[];
 
 const JobsQuery = z
   .strictObject({
-    ...z.object(filters).partial().shape,
+    ...filters.shape,
+    sort: z
+      .enum(JOB_SORTS, `must be one of ${JOB_SORTS.join(', ')}`)
+      .optional()
+      .describe(
+        'Sort order; with `-` descending. `jobNumber`: always possible. `dateDue`: by day of the due date, jobs without one last; requires `status`, `late`, `undispatched`, `dueOn`, `dueFrom` or `dueBefore`. `dateOut`: by day of dispatch; requires `dispatchedOn`, `dispatchedFrom` or `dispatchedBefore`. Jobs of one day are sorted by number. Default: `jobNumber` if `jobNumber`, `orderNumber` or `orderGroup` is given; otherwise `dateOut` or `dateDue` if a filter permits it; otherwise `jobNumber`.',
+      ),
+    expand: one
+      .transform((text, context): readonly JobExpansion[] => {
+        const names = text.split(',');
+        if (names.every((name) => EXPANSIONS.includes(name))) return names as JobExpansion[];
+        context.addIssue('must be detail, events or detail,events');
+        return z.NEVER;
+      })
+      .optional()
+      .describe(
+        `Comma-separated additional content of each job. \`detail\`: the fields of the job detail. \`events\`: its ${EXPANDED.events} newest events; a page then has at most ${EXPANDED.jobs} jobs.`,
+      ),
     limit,
     after: cursorBy(decodeJobsCursor, 'must be the `next` of a page of jobs')
       .optional()
-      .describe('Cursor: the `next` of the previous page. The filter must be the same.'),
+      .describe('Cursor: the `next` of the previous page. The filters and `sort` must be the same.'),
   })
-  .superRefine((given, context) => {
-    const [first, second] = FILTERS.filter((name) => given[name] !== undefined && given[name] !== false);
-    if (second === undefined) return;
-    context.addIssue({ code: 'custom', path: [second], message: `cannot be combined with ${first}` });
+  .superRefine(({ sort, ...given }, context) => {
+    const open = OPEN_FILTERS.find((name) => given[name]);
+    const dispatched = DISPATCHED_FILTERS.find((name) => given[name] !== undefined);
+    if (open !== undefined && dispatched !== undefined) {
+      const message = `cannot be combined with ${open}, which only matches jobs that are not dispatched`;
+      context.addIssue({ code: 'custom', path: [dispatched], message });
+    } else if (sort !== undefined && !canSort(given, sort)) {
+      const needed = SORTED_BY[sort.replace('-', '') as keyof typeof SORTED_BY].join(', ');
+      const message = `can only be ${sort} with one of these filters: ${needed}`;
+      context.addIssue({ code: 'custom', path: ['sort'], message });
+    }
   });
 
 /** A job of an account, by its number. */
@@ -90,20 +139,19 @@ export const jobRoutes: readonly Route[] = [
       tag: 'Jobs',
       summary: 'List jobs of an account',
       description:
-        'Without a filter, the jobs are ordered by number. Only one filter can be given. A filter uses an index that is updated with a short delay, so a job that has just changed can be missing. The data of each returned job is current.',
+        'Filters can be combined: a job must match all of them. A request reads at most 500 jobs, so with several filters a page can have few jobs, or none, although further pages follow. Filters use indexes that are updated with a short delay, so a job that has just changed can be missing. The data of each returned job is current.',
       role: 'read',
       of: ofAccount,
       query: JobsQuery,
       answer: { status: 200, description: 'A page of jobs.', schema: JobPage },
       problems: ['cursor-gone'],
     },
-    async ({ c, subject, query: { after: cursor, limit, ...given } }, { feed }) => {
-      const filter = toFilter(given);
-      if (cursor && JSON.stringify(cursor.filter) !== JSON.stringify(filter)) {
-        const detail = 'after must be the `next` of a page with the same filter.';
+    async ({ c, subject, query: { after: cursor, limit, sort, expand, ...filter } }, { feed }) => {
+      if (cursor && !isCursorOf(cursor, { filter, sort })) {
+        const detail = 'after must be the `next` of a page with the same filters and sort order.';
         return problem(c, 'invalid-parameter', { field: 'after', detail });
       }
-      const page = await listJobs(feed, subject, { filter, limit, cursor });
+      const page = await listJobs(feed, subject, { filter, sort, limit, cursor, expand });
       if (!page) return problem(c, 'not-found', { detail: 'There is no such account.' });
       if (page.kind === 'gone') return cursorGone(c, page);
       return { body: { jobs: page.jobs, next: page.next, asOf: page.asOf } };
@@ -235,20 +283,6 @@ export const jobRoutes: readonly Route[] = [
     async ({ subject }, { feed }) => ({ body: await readRegionOpenJobs(feed, subject.region) }),
   ),
 ];
-
-function toFilter(given: { readonly [N in FilterName]?: string | boolean | undefined }): JobFilter {
-  const { status, dueOn, dueBefore, late, orderNumber, orderGroup, dispatchedOn } = given;
-  if (typeof given.jobNumber === 'string') return { by: 'jobNumber', jobNumber: Number(given.jobNumber) };
-  if (typeof status === 'string') return { by: 'status', status };
-  if (typeof dueOn === 'string') return { by: 'dueOn', day: dueOn };
-  if (typeof dueBefore === 'string') return { by: 'dueBefore', day: dueBefore };
-  if (late) return { by: 'late' };
-  if (given.undispatched) return { by: 'undispatched' };
-  if (typeof dispatchedOn === 'string') return { by: 'dispatchedOn', day: dispatchedOn };
-  if (typeof orderNumber === 'string') return { by: 'orderNumber', orderNumber };
-  if (typeof orderGroup === 'string') return { by: 'orderGroup', orderGroup };
-  return { by: 'none' };
-}
 
 const DAY_MS = 86_400_000;
 

@@ -6,10 +6,10 @@ import { getExample } from '../../events/examples.ts';
 import { getSchemaPath } from '../../events/types.ts';
 import { keys } from '../../storage/schema.ts';
 import type { ApiEnv } from '../env.ts';
+import { Event } from '../job-events.ts';
 import { one } from '../parameters.ts';
 import { problem } from '../problems.ts';
 import { type Route, type RouteParts, route, sendStatic } from '../route.ts';
-import { Event } from './events.ts';
 
 /** Cache headers of the catalogue and the schemas, which change only with a release. */
 const CACHED = { 'cache-control': 'public, max-age=3600' };
