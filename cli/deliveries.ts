@@ -36,11 +36,33 @@ export const deliveryCommands = {
     flags: {
       region: REGION,
       failed: { about: 'Only failed attempts' },
+      outcome: {
+        value: 'OUTCOME',
+        about: 'Only attempts with this outcome',
+        choices: ['delivered', 'rejected', 'retry', 'failed'],
+      },
+      types: { value: 'A,B', about: 'Only events of these types', many: true, suggestions: eventTypes },
+      since: {
+        value: 'WHEN',
+        about: 'Attempts since this time: a duration such as 2h, a date such as 2026-03-02, or a timestamp',
+        field: 'from',
+      },
+      until: { value: 'WHEN', about: 'Attempts before this time. Default: now', field: 'to' },
       limit: limitFlag('attempts', 50),
     },
-    example: 'endpoints deliveries erp --failed',
-    async run(context, [id], { region, failed, limit: max }) {
-      const query = { region, outcome: failed ? ('failed' as const) : undefined };
+    example: 'endpoints deliveries erp --failed --since 2h',
+    async run(context, [id], flags) {
+      const { region, failed, since, until, limit: max } = flags;
+      if (failed && flags.outcome !== undefined) {
+        throw new UsageError('--failed and --outcome can’t be combined.');
+      }
+      const query = {
+        region,
+        outcome: failed ? ('failed' as const) : flags.outcome,
+        types: parseList(flags.types)?.join(','),
+        from: since === undefined ? undefined : parseTime('since', since),
+        to: until === undefined ? undefined : parseTime('until', until),
+      };
       const params = { path: { id }, query };
       return context.out.list(
         (onMore) =>

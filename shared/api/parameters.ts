@@ -2,7 +2,7 @@
 import * as z from 'zod';
 import { eventTypes } from '../events/catalogue.ts';
 import { typeMatches } from '../events/types.ts';
-import { suggestType } from '../validation.ts';
+import { suggestType, timestamp } from '../validation.ts';
 
 /** A parameter that must occur exactly once. */
 export const one = z.string('must be given once');
@@ -43,6 +43,9 @@ export const flag = one
 
 /** A calendar day, for example 2026-03-02. */
 export const day = one.pipe(z.iso.date('must be a day (YYYY-MM-DD)'));
+
+/** A timestamp with its time zone, as epoch ms. */
+export const time = one.pipe(timestamp).transform((text) => Date.parse(text));
 
 /** Event types or prefixes. A pattern that matches no type is rejected, because its feed would always be empty. */
 export const typePatterns = one

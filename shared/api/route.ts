@@ -428,5 +428,5 @@ function insufficientRole(c: Context<ApiEnv>, needed: Role): Response {
 }
 
 function withSubject(query: z.ZodObject, more: Subject<unknown>['query']): z.ZodObject {
-  return more ? z.strictObject({ ...query.shape, ...more }) : query;
+  return more ? query.safeExtend(more) : query;
 }

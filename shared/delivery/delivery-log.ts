@@ -6,6 +6,7 @@
  * The entries of a sink are spread over a few partitions by event id, because one partition accepts a limited
  * number of writes a second. Reads merge them by sort key, which begins with the time.
  */
+import { typeMatches } from '../events/types.ts';
 import type { LoggedEvent } from '../log/log.ts';
 import {
   DELIVERY_SHARDS,
@@ -95,8 +96,11 @@ export interface DeliveryQuery {
    * `null`: a sink that was not created through the API. Default: all sinks of the id.
    */
   readonly sinkCreatedAt?: number | null | undefined;
-  /** Only attempts that began at this time or later (epoch ms). */
+  /** Only attempts that began at this time or later, and before another time (epoch ms). */
   readonly since?: number | undefined;
+  readonly until?: number | undefined;
+  /** Only attempts to deliver events of these types: patterns of {@link typeMatches}. */
+  readonly types?: readonly string[] | undefined;
   /** Default: 50. */
   readonly limit?: number | undefined;
   /** `failed`: rejected or to be retried. */
@@ -107,7 +111,10 @@ export interface DeliveryQuery {
 export interface DeliveryLog {
   /** Stores any number of entries. Throws `TableError` on failure; then some entries may be stored. */
   record(entries: readonly DeliveryEntry[]): Promise<void>;
-  /** Returns deliveries of a sink, newest first. `next` is present if there are more. */
+  /**
+   * Returns deliveries of a sink, newest first. `next` is present if there may be more. If a filter excludes most of them, the page
+   * can have fewer entries than `limit`, because at most {@link EXAMINED_ATTEMPTS} are read for it.
+   */
   bySink(
     region: string,
     sink: string,
@@ -120,6 +127,10 @@ export interface DeliveryLog {
   byEvent(region: string, eventId: string, limit?: number): Promise<DeliveryEntry[]>;
 }
 
+/** Maximum number of attempts read for a page, unless its `limit` requires more. */
+export const EXAMINED_ATTEMPTS = 1000;
+/** Minimum number of attempts of a range that are read at once, if most of those before were excluded. */
+const NEXT_ATTEMPTS = 100;
 /** Default retention of entries. */
 const RETENTION_DAYS = 30;
 /** Time range (ms) of the health statistics. */
@@ -157,21 +168,27 @@ export function createDeliveryLog(
       );
     },
 
-    async bySink(region, sink, { before, since, limit = 50, outcome, sinkCreatedAt } = {}) {
+    async bySink(region, sink, query = {}) {
+      const { before, since, until, types, limit = 50, outcome, sinkCreatedAt } = query;
       const from = Math.max(since ?? 0, sinkCreatedAt ?? 0);
-      const found = await readNewest(history, listRanges(region, sink, outcome), {
-        ...(before === undefined ? {} : { before }),
+      // A key is the time followed by more text, so the bare time sorts below all keys of that time.
+      const [to] = [before, until === undefined ? undefined : formatTimestamp(until)]
+        .filter((bound) => bound !== undefined)
+        .sort();
+      const { items: found, readTo } = await readNewest(history, listRanges(region, sink, outcome), {
+        ...(to === undefined ? {} : { before: to }),
         ...(from === 0 ? {} : { from: formatTimestamp(from) }),
         keep: (item) =>
           // Sparse indexes contain failed attempts only. Nearly all attempts succeed, so those are selected
           // by a filter.
           (outcome !== 'delivered' || item.failedPk === undefined) &&
           // Attempts in progress at an earlier sink can be recorded late.
-          (sinkCreatedAt === undefined || (item.sinkCreatedAt ?? sinkCreatedAt) === sinkCreatedAt),
+          (sinkCreatedAt === undefined || (item.sinkCreatedAt ?? sinkCreatedAt) === sinkCreatedAt) &&
+          (types === undefined || typeMatches(toEntry(item).type, types)),
         limit: limit + 1,
       });
       const page = found.slice(0, limit);
-      const next = found.length > limit ? page.at(-1)?.sk : undefined;
+      const next = found.length > limit ? page.at(-1)?.sk : readTo;
       return { entries: page.map(toEntry), ...(next === undefined ? {} : { next }) };
     },
 
@@ -243,7 +260,8 @@ function listRanges(region: string, sink: string, outcome: DeliveryQuery['outcom
 
 /**
  * Returns the newest items of several ranges, newest first. Each range is first read for its share plus a
- * margin, which is usually enough. A range with more of the newest items is read again.
+ * margin, which is usually enough. A range with more of the newest items is read again, until the maximum
+ * number of items was read: then `readTo` is the sort key down to which all ranges were read.
  */
 async function readNewest(
   table: Table,
@@ -254,9 +272,11 @@ async function readNewest(
     readonly limit: number;
     readonly keep?: (item: Item) => boolean;
   },
-): Promise<Item[]> {
+): Promise<{ readonly items: Item[]; readonly readTo?: string | undefined }> {
   const { before, from, limit, keep = () => true } = wanted;
-  const pageItems = ranges.length === 1 ? limit : Math.ceil((limit / ranges.length) * 1.25) + 5;
+  const share = ranges.length === 1 ? limit : Math.ceil((limit / ranges.length) * 1.25) + 5;
+  let pageItems = share;
+  let left = Math.max(EXAMINED_ATTEMPTS, limit);
   const found: Item[] = [];
   /** Ranges with more to read, and the sort key down to which each has been read. */
   let open: { range: Query; to: string | undefined }[] = ranges.map((range) => ({ range, to: before }));
@@ -272,16 +292,20 @@ async function readNewest(
           limit: pageItems + 1,
         });
         found.push(...items.filter((item) => item.sk !== to && keep(item)));
+        left -= items.length;
         return items.length > pageItems ? [{ range, to: items.at(-1)?.sk }] : [];
       }),
     );
     open = pages.flat();
     found.sort((a, b) => (a.sk > b.sk ? -1 : 1));
-    const enough = found[limit - 1];
+    if (open.length === 0) return { items: found.slice(0, limit) };
     // Unread items of a range sort below its last returned item.
-    if (open.length === 0 || (enough && open.every(({ to }) => to !== undefined && to <= enough.sk))) {
-      return found.slice(0, limit);
-    }
+    const [readTo = ''] = open.map(({ to = '' }) => to).sort((a, b) => (a > b ? -1 : 1));
+    const complete = found.filter(({ sk }) => sk >= readTo);
+    if (complete.length >= limit) return { items: complete.slice(0, limit) };
+    if (left <= 0) return { items: complete, readTo };
+    // Most items are excluded.
+    if (complete.length < limit / 2) pageItems = Math.max(share, NEXT_ATTEMPTS);
   }
 }
 

@@ -660,6 +660,16 @@ describe('lists', () => {
       next: null,
     });
     expect((await rig.get(`${deliveries}?outcome=delivered`)).body.deliveries).toHaveLength(3);
+    const ofJobs = all.filter(({ type }) => type !== 'jobwire.ping');
+    expect((await rig.get(`${deliveries}?types=job.*`)).body.deliveries).toEqual(ofJobs);
+    expect((await rig.get(`${deliveries}?types=account.*`)).body.deliveries).toEqual([]);
+    const newest = encodeURIComponent(String(all[0]?.at));
+    const [since, until] = [`from=${newest}`, `to=${newest}`];
+    const split = await Promise.all(
+      [since, until].map((range) => rig.get(`${deliveries}?${range}&limit=100`)),
+    );
+    expect(split.flatMap(({ body }) => body.deliveries)).toEqual(all);
+    expect(split[0]?.body.deliveries.length).toBeGreaterThan(0);
     const parked = await pages(rig, '/v1/endpoints/erp/parked?limit=1', 'parked');
     expect(parked.all.map(({ event, attempts, jobNumber }) => [event, attempts, jobNumber])).toEqual([
       ['acme.e1.1', 1, 1],
@@ -706,8 +716,15 @@ describe('lists', () => {
       const { status, body } = await rig.get(path);
       expect([status, body.field], path).toEqual([400, 'after']);
     }
-    const { status, body } = await rig.get('/v1/endpoints/erp/deliveries?outcome=lost');
-    expect([status, body.field]).toEqual([400, 'outcome']);
+    for (const [query, field] of [
+      ['outcome=lost', 'outcome'],
+      ['types=jobs.*', 'types'],
+      ['from=2026-03-02', 'from'],
+      ['from=2026-03-02T08:00:00Z&to=2026-03-02T08:00:00Z', 'from'],
+    ]) {
+      const { status, body } = await rig.get(`/v1/endpoints/erp/deliveries?${query}`);
+      expect([status, body.field]).toEqual([400, field]);
+    }
   });
 });
 

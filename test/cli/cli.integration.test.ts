@@ -470,6 +470,16 @@ describe('endpoints', () => {
     expect(
       (await site.json('endpoints', 'deliveries', 'erp', '--failed')).map(({ status }) => status),
     ).toEqual([500]);
+    const narrowed = ['--since', '1h', '--outcome', 'delivered', '--types', 'job.*', '--until', '2020-01-01'];
+    expect(await site.run('endpoints', 'deliveries', 'erp', ...narrowed)).toMatchObject({
+      code: 3,
+      err: '--since must be before to.\n',
+    });
+    const today = await site.run('endpoints', 'deliveries', 'erp', ...narrowed.slice(0, 6));
+    expect(today).toMatchObject({ code: 0 });
+    expect(await site.run('endpoints', 'deliveries', 'erp', '--failed', '--outcome', 'retry')).toMatchObject({
+      code: 2,
+    });
     expect((await site.run('endpoints', 'health', 'erp')).out).toMatch(/^State +active$/m);
     expect((await site.run('endpoints', 'parked', 'erp')).err).toBe('No events are parked.\n');
   });

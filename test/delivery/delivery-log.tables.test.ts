@@ -9,6 +9,7 @@ import {
   type DeliveryQuery,
   readDeliveryHealth,
 } from '../../shared/delivery/delivery-log.ts';
+import { typeMatches } from '../../shared/events/types.ts';
 import { historySchema } from '../../shared/storage/schema.ts';
 import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
 import { type Item, type Table, TableError } from '../../shared/storage/table.ts';
@@ -195,26 +196,31 @@ describe('A page', () => {
             // Few events: their shards are filled unevenly.
             event: fc.constantFrom(0, 0, 0, 0, 0, 1, 2, 3, 4, 5),
             sink: fc.constantFrom('erp', 'erp', 'erp', 'erp#0', 'er'),
+            type: fc.constantFrom('job.created', 'job.closed', 'account.baselined'),
           }),
           { maxLength: 120, size: 'max' },
         ),
         fc.constantFrom(undefined, 'failed' as const, ...outcomes),
         fc.integer({ min: 1, max: 30 }),
         fc.option(fc.integer({ min: 0, max: 400 }), { nil: undefined }),
-        async (drafts, outcome, limit, since) => {
+        fc.option(fc.integer({ min: 0, max: 400 }), { nil: undefined }),
+        fc.constantFrom(undefined, ['job.*'], ['job.closed', 'account.baselined']),
+        async (drafts, outcome, limit, since, until, types) => {
           const log = logInMemory();
           const entries = drafts.map((draft, sequence) =>
             entry({ ...draft, at: NOW + draft.at, eventId: `e${draft.event}`, sequence }),
           );
           await log.record(entries);
           const from = since === undefined ? undefined : NOW + since;
+          const to = until === undefined ? undefined : NOW + until;
           const expected = entries
-            .filter((one) => one.sink === 'erp' && one.at >= (from ?? 0))
+            .filter((one) => one.sink === 'erp' && one.at >= (from ?? 0) && one.at < (to ?? NOW + DAY))
+            .filter(({ type }) => !types || typeMatches(type, types))
             .filter((one) =>
               outcome === 'failed' ? one.outcome !== 'delivered' : one.outcome === (outcome ?? one.outcome),
             )
             .sort((a, b) => b.at - a.at || b.sequence - a.sequence);
-          const pages = await readPages(log, { outcome, limit, since: from });
+          const pages = await readPages(log, { outcome, limit, since: from, until: to, types });
           expect(pages.flat()).toEqual(expected);
           expect(pages).toHaveLength(Math.max(1, Math.ceil(expected.length / limit)));
         },
@@ -249,6 +255,16 @@ describe('A page', () => {
     await log.record(Array.from({ length: 3000 }, (_, at) => entry({ eventId: `e${at}`, at: NOW + at })));
     expect((await log.bySink('us', 'erp', { limit: 500 })).entries).toHaveLength(500);
     expect(items).toBeLessThan(700);
+    // Few attempts match: a page ends after 1,000 others, and the next one continues there.
+    items = 0;
+    await log.record([entry({ at: NOW - 1, type: 'job.closed' })]);
+    const query = { types: ['job.closed'], limit: 50 };
+    const { entries, next } = await log.bySink('us', 'erp', query);
+    expect([entries, next]).toEqual([[], expect.any(String)]);
+    expect(items).toBeLessThan(1500);
+    const pages = await readPages(log, query);
+    expect(pages.flat()).toMatchObject([{ at: NOW - 1 }]);
+    expect(pages.length).toBeLessThan(6);
   });
 });
 

@@ -1,6 +1,6 @@
 /** Delivery routes: health of an endpoint, and deliveries by endpoint, event and job. */
 import * as z from 'zod';
-import { type DeliveryEntry, toDelivery } from '../../delivery/delivery-log.ts';
+import { type DeliveryEntry, EXAMINED_ATTEMPTS, toDelivery } from '../../delivery/delivery-log.ts';
 import { toEndpoint } from '../../delivery/endpoint.ts';
 import { readEndpointHealth } from '../../delivery/endpoint-health.ts';
 import { Delivery, EndpointHealth } from '../../delivery/endpoint-views.ts';
@@ -8,7 +8,17 @@ import { keys } from '../../storage/schema.ts';
 import { isFor, isForEndpoint, ofAccount, ofEndpoint } from '../access.ts';
 import { readJobEvents } from '../job-events.ts';
 import type { Caller } from '../keys.ts';
-import { afterId, afterInTime, FILTERED_PAGE, integer, limit, one, pageInTime } from '../parameters.ts';
+import {
+  afterId,
+  afterInTime,
+  FILTERED_PAGE,
+  integer,
+  limit,
+  one,
+  pageInTime,
+  time,
+  typePatterns,
+} from '../parameters.ts';
 import { problem } from '../problems.ts';
 import { pageAnswer } from '../resource.ts';
 import { type Route, type RouteParts, route } from '../route.ts';
@@ -22,6 +32,28 @@ const DELIVERIES_CURSOR = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z#[\w-]{1,100}$
 const EVENT_DELIVERIES = 100;
 /** Maximum number of events per page of a job's deliveries. */
 const MAX_JOB_EVENTS = 20;
+
+const DeliveriesQuery = z
+  .strictObject({
+    limit,
+    after: afterId('deliveries', (text) => DELIVERIES_CURSOR.test(text)),
+    outcome: one
+      .refine(
+        (text) => OUTCOMES.some((known) => known === text),
+        'must be delivered, rejected, retry or failed',
+      )
+      .transform((text) => text as (typeof OUTCOMES)[number])
+      .meta({ enum: [...OUTCOMES] })
+      .optional()
+      .describe('Only attempts with this outcome. `failed` includes `rejected` and `retry`.'),
+    types: typePatterns.optional(),
+    from: time.optional().describe('Only attempts that began at this time or later (ISO 8601).'),
+    to: time.optional().describe('Only attempts that began before this time (ISO 8601).'),
+  })
+  .superRefine(({ from, to }, context) => {
+    if (from === undefined || to === undefined || from < to) return;
+    context.addIssue({ code: 'custom', path: ['from'], message: 'must be before to' });
+  });
 
 /** All delivery routes. */
 export const deliveryRoutes: readonly Route[] = [
@@ -49,30 +81,21 @@ export const deliveryRoutes: readonly Route[] = [
       id: 'listEndpointDeliveries',
       tag: 'Endpoints',
       summary: 'List deliveries to an endpoint',
-      description: `Newest first. ${FILTERED_PAGE}`,
+      description: `Newest first. ${FILTERED_PAGE} A request reads at most ${EXAMINED_ATTEMPTS} attempts, so with \`types\`, or with \`outcome=delivered\`, a page can have few deliveries, or none, although further pages follow.`,
       role: 'read',
       of: ofEndpoint,
-      query: z.strictObject({
-        limit,
-        after: afterId('deliveries', (text) => DELIVERIES_CURSOR.test(text)),
-        outcome: one
-          .refine(
-            (text) => OUTCOMES.some((known) => known === text),
-            'must be delivered, rejected, retry or failed',
-          )
-          .transform((text) => text as (typeof OUTCOMES)[number])
-          .meta({ enum: [...OUTCOMES] })
-          .optional()
-          .describe('Only attempts with this outcome. `failed` includes `rejected` and `retry`.'),
-      }),
+      query: DeliveriesQuery,
       answer: pageAnswer('deliveries', Delivery, 'A page of deliveries.'),
     },
-    async ({ caller, subject, query: { after, limit: most, outcome } }, { deliveries }) => {
+    async ({ caller, subject, query }, { deliveries }) => {
       const { region, id, createdAt: sinkCreatedAt } = subject;
       const page = await deliveries.bySink(region, id, {
-        before: after,
-        limit: most,
-        outcome,
+        before: query.after,
+        since: query.from,
+        until: query.to,
+        types: query.types,
+        limit: query.limit,
+        outcome: query.outcome,
         sinkCreatedAt,
       });
       // The endpoint may have followed other accounts before. A ping belongs to no account.
