@@ -1,12 +1,10 @@
 /** The section "First webhook" of docs/self-hosting.md: its commands, as they are, from an empty folder to verified webhooks. */
 import { execFileSync } from 'node:child_process';
 import { cpSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { delimiter, dirname, join, resolve } from 'node:path';
 import { expect, inject, onTestFinished, test } from 'vitest';
-import { cleanEnv, launch, listChildren, type Running } from '../support/command.ts';
+import { cleanEnv, findPort, launch, listChildren, type Running } from '../support/command.ts';
 import { startSandbox } from '../support/jobwire.ts';
 import { getBlocks, getCommands, readSection } from '../support/markdown.ts';
 
@@ -20,14 +18,6 @@ const folder = () => {
   onTestFinished(() => rmSync(path, { recursive: true, force: true }));
   return path;
 };
-
-async function findPort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await new Promise((done) => server.once('listening', done));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((done) => server.close(done));
-  return port;
-}
 
 test('the documented commands lead to a verified webhook of an own account: at most 10, in at most 5 minutes', {
   timeout: LIMIT_MS + 60_000,

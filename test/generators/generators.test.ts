@@ -3,54 +3,31 @@
  * and their package registries, so it is no part of `npm test`: `npm run test:generators`. A generator that can't be installed is
  * skipped with the reason. Tools are kept in GENERATORS_DIR (default: a folder below the system's temporary one).
  */
-import { execFile } from 'node:child_process';
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { toOpenApi30 } from './openapi-30.ts';
+import {
+  BIN,
+  COMPILE_MS,
+  GENERATE_MS,
+  HOME,
+  INSTALL_MS,
+  install,
+  installOapiCodegen,
+  installPythonClient,
+  leaveOut,
+  makeEmpty,
+  run,
+  VENV,
+} from './tools.ts';
 
-const HOME = process.env.GENERATORS_DIR ?? join(tmpdir(), 'jobwire-generators');
-const BIN = join(HOME, 'bin');
-const VENV = join(HOME, 'venv/bin');
 const V31 = join(HOME, 'openapi.json');
 const V30 = join(HOME, 'openapi-3.0.json');
 
-const INSTALL_MS = 300_000;
-const GENERATE_MS = 60_000;
-const COMPILE_MS = 300_000;
-
-/** Pinned: what a later version accepts is found out when this changes. */
-const OAPI_CODEGEN = 'github.com/oapi-codegen/oapi-codegen/v2/cmd/oapi-codegen@v2.8.2';
 const OGEN = 'v1.24.0';
-const PYTHON_CLIENT = 'openapi-python-client==0.29.1';
 /** A checkout of ogen, where the Go proxy does not serve it. */
 const OGEN_SOURCE = process.env.OGEN_SOURCE;
-
-const execute = promisify(execFile);
-
-/** Runs a program in a folder below {@link HOME}. Returns what it writes; rejects with that when it fails. */
-async function run(folder: string, timeout: number, program: string, ...args: string[]): Promise<string> {
-  const env = { ...process.env, GOBIN: BIN, PATH: `${BIN}:${VENV}:${process.env.PATH}` };
-  const cwd = folder.startsWith('/') ? folder : join(HOME, folder);
-  const { stdout, stderr } = await execute(program, args, { cwd, env, timeout, maxBuffer: 50_000_000 });
-  return `${stdout}${stderr}`;
-}
-
-/** Installs a tool that is not there yet. Returns why that failed. */
-async function install(tool: string, steps: () => Promise<unknown>): Promise<string | undefined> {
-  if (existsSync(tool)) return undefined;
-  return steps().then(
-    () => undefined,
-    (cause) => `${tool} could not be installed: ${String(cause).slice(0, 300)}`,
-  );
-}
-
-function makeEmpty(folder: string): void {
-  rmSync(join(HOME, folder), { recursive: true, force: true });
-  mkdirSync(join(HOME, folder), { recursive: true });
-}
 
 beforeAll(() => {
   mkdirSync(HOME, { recursive: true });
@@ -64,10 +41,7 @@ describe('a generated client compiles', () => {
     ['3.1', V31],
     ['3.0', V30],
   ] as const)('by oapi-codegen (Go), of OpenAPI %s', async ([version, document], { skip }) => {
-    const missing = await install(join(BIN, 'oapi-codegen'), () =>
-      run('.', INSTALL_MS, 'go', 'install', OAPI_CODEGEN),
-    );
-    if (missing) leaveOut(skip, missing);
+    await installOapiCodegen(skip);
     const folder = `oapi-codegen-${version}`;
     makeEmpty(folder);
     const options = ['-generate', 'types,client', '-package', 'client', '-o', 'client.go'];
@@ -102,11 +76,7 @@ describe('a generated client compiles', () => {
   });
 
   test('by openapi-python-client, of OpenAPI 3.1', async ({ skip }) => {
-    const missing = await install(join(VENV, 'openapi-python-client'), async () => {
-      await run('.', INSTALL_MS, 'python3', '-m', 'venv', 'venv');
-      await run('.', INSTALL_MS, join(VENV, 'pip'), 'install', '--quiet', PYTHON_CLIENT);
-    });
-    if (missing) leaveOut(skip, missing);
+    await installPythonClient(skip);
     makeEmpty('python');
     const options = ['--output-path', 'jobwire_client', '--meta', 'none', '--overwrite'];
     const output = await run(
@@ -134,9 +104,3 @@ describe('a generated client compiles', () => {
     expect((await run('python', GENERATE_MS, python, script)).trim()).toBe('JobStatusChangedEvent');
   });
 });
-
-/** Skips a test whose generator is missing. With GENERATORS=required that is a failure. */
-function leaveOut(skip: (reason: string) => never, reason: string): void {
-  if (process.env.GENERATORS === 'required') expect.unreachable(reason);
-  skip(reason);
-}

@@ -80,6 +80,16 @@ export function launch(
   };
 }
 
+/** Returns a port on loopback that is free at the moment. */
+export async function findPort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, 'close');
+  return port;
+}
+
 /** The ids of the processes below a process. */
 export async function listChildren(pid: number): Promise<number[]> {
   const list = spawn('ps', ['-e', '-o', 'pid=,ppid='], { stdio: ['ignore', 'pipe', 'ignore'] });
