@@ -119,7 +119,7 @@ export const accounts = {
   }),
 
   'accounts list': command({
-    about: 'Lists accounts with their tracking status.',
+    about: 'Lists accounts with their polling state.',
     args: [],
     flags: {
       region: { value: 'REGION', about: 'Only accounts of this region' },
@@ -145,7 +145,7 @@ export const accounts = {
   }),
 
   'accounts show': command({
-    about: 'Shows an account and its tracking status.',
+    about: 'Shows an account and its polling state.',
     args: ['ID'],
     flags: {},
     example: 'accounts show acme',
@@ -175,7 +175,7 @@ export const accounts = {
           ['Jobs with truncated texts', status.truncatedJobs > 0 ? String(status.truncatedJobs) : null],
           ['Missing, outcome unknown', unresolved > 0 ? String(unresolved) : null],
           ['Quarantined since', out.exactly(status.quarantinedAt)],
-          ['Log head', clean(status.head)],
+          ['Last event', clean(status.head)],
         ]);
         if (status.state === 'quarantined' || status.state === 'identity_mismatch') {
           out.note(`Confirmation required: jobwire accounts confirm ${id}`);
@@ -230,7 +230,7 @@ export const accounts = {
 
   'accounts update': command({
     about: 'Changes the poll interval and the event settings of an account. Other settings are kept.',
-    more: 'The value off disables an event. A list of statuses replaces the former one; the value none empties it.',
+    more: 'The value "off" disables an event. A list of statuses replaces the former one. The value "none" empties it.',
     args: ['ID'],
     flags: {
       'poll-interval': {
@@ -251,7 +251,7 @@ export const accounts = {
       },
       'stalled-status': {
         value: 'NAME=DAYS|off',
-        about: 'Other number of working days for one status',
+        about: 'Number of working days for one status, instead of --stalled-after',
         many: true,
         field: 'events.stalledByStatus',
       },
@@ -348,7 +348,7 @@ export const accounts = {
   'accounts confirm': command({
     about:
       'Ends a quarantine (too many jobs disappeared at once) or an identity mismatch (the credentials belong to another account of the ordering API).',
-    more: 'You confirm that the missing jobs are really gone, that the credentials are correct again, or with --upstream-id that the other account is the right one.',
+    more: 'For a quarantine, you confirm that the missing jobs are no longer open. For an identity mismatch, you confirm that the credentials have been corrected or, with --upstream-id, that the account to which they now belong is the right one.',
     args: ['ID'],
     flags: {
       'upstream-id': {

@@ -74,7 +74,8 @@ export const deliveryCommands = {
   }),
 
   'endpoints parked': command({
-    about: 'Lists parked events: the endpoint rejected them, or an earlier event of the same job.',
+    about:
+      'Lists parked events: the endpoint rejected them, or they wait for a rejected event of the same job.',
     args: ['ID'],
     flags: { region: REGION, limit: limitFlag('events', 100) },
     example: 'endpoints parked erp',
@@ -96,14 +97,15 @@ export const deliveryCommands = {
   }),
 
   'endpoints retry': createParkedCommand({
-    about: 'Retries parked events of an endpoint now. Later events of the same job follow.',
+    about:
+      'Retries parked events of an endpoint now. Later events of the same job are sent after the endpoint has acknowledged the first one.',
     verb: 'retry',
     done: ({ retried }) => `${count(retried ?? 0, 'event')} will be sent now.`,
     change: (client, init) => client.post('/v1/endpoints/{id}/parked/retry', init),
   }),
 
   'endpoints discard': createParkedCommand({
-    about: 'Discards parked events of an endpoint. Later events of the same job follow.',
+    about: 'Discards parked events of an endpoint. The later events of the same job are then delivered.',
     verb: 'discard',
     done: ({ discarded }) =>
       `${count(discarded ?? 0, 'event')} discarded. To send one again, use endpoints resend.`,

@@ -34,7 +34,7 @@ const FILTERS = {
     many: true,
     suggestions: eventTypes,
   },
-  origins: { value: 'A,B', about: 'Only events of jobs with these origins', many: true },
+  origins: { value: 'A,B', about: 'Only events of jobs with these origins (originCode)', many: true },
   'order-group': {
     value: 'NAME',
     about: 'Only events of jobs of this order group',
@@ -195,7 +195,7 @@ export const endpoints = {
 
   'endpoints update': command({
     about: 'Changes the settings of an endpoint. Other settings are kept.',
-    more: 'A list replaces the former one. The value all removes a filter. The value none removes the headers, the rate, the concurrency or the description.',
+    more: 'A list replaces the former one. The value "all" removes a filter. The value "none" removes the headers, the rate, the concurrency or the description.',
     args: ['ID'],
     flags: {
       region: REGION,

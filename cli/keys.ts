@@ -67,7 +67,8 @@ export const keys = {
   }),
 
   'keys show': command({
-    about: 'Shows an API key without its secret: the one with an id, or the one in use.',
+    about:
+      'Shows an API key without its secret: the key with the given id or, without an argument, the key in use.',
     args: ['KEY?'],
     flags: {},
     example: 'keys show',

@@ -58,7 +58,7 @@ export const notifications = {
 
   'notifications set': command({
     about: 'Changes the customer notification settings of an account. Other settings are kept.',
-    more: 'Customers are not notified of events from before notifications were switched on. With --dry-run on, messages are created and stored but not sent: jobwire messages list shows them. To remove a value, set it to none.',
+    more: 'Customers are not notified of events from before notifications were switched on. With --dry-run on, messages are created and stored but not sent: jobwire messages list shows them. To remove a value, set it to "none".',
     args: ['ACCOUNT'],
     flags: {
       send: { ...SWITCH, about: 'Send notifications to customers', field: 'enabled' },

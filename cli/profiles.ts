@@ -1,4 +1,4 @@
-/** Profiles: named addresses and API keys of several Jobwires, in a file that only the user can read. */
+/** Profiles: named addresses and API keys of several instances of Jobwire, in a file that only the user can read. */
 import { chmodSync, mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, isAbsolute, join } from 'node:path';
 import { type API_FLAGS, type Context, type FlagValues, suggest, UsageError } from './command.ts';

@@ -134,7 +134,7 @@ export const recipients = {
   }),
 
   'recipients change': command({
-    about: 'Changes a recipient. Other values are kept. To remove a value, set it to none.',
+    about: 'Changes a recipient. Other values are kept. To remove a value, set it to "none".',
     args: ['ACCOUNT', 'ID'],
     flags: {
       ...FIELDS,
@@ -170,7 +170,7 @@ export const recipients = {
 
   'recipients import': command({
     about: 'Imports recipients from a CSV file and lists its invalid rows.',
-    more: 'The first line names the columns, as in the output of recipients export. Invalid rows are skipped and listed with line, field and reason, and the exit code is 6. The same file can be imported again: rows without changes are counted as unchanged.',
+    more: 'The first line names the columns, as in the output of recipients export. Invalid rows are skipped and listed with line, field and reason. If any row is invalid, the exit code is 6. The same file can be imported again: rows without changes are counted as unchanged.',
     args: ['ACCOUNT', 'FILE'],
     flags: { 'dry-run': { about: 'Validate only. Nothing is written' } },
     example: 'recipients import acme recipients.csv --dry-run',

@@ -83,7 +83,7 @@ const single: Commands = {
   }),
   health: command({
     about: 'Reports whether Jobwire runs and its store responds. Requires no API key.',
-    more: 'Exit code 4 if it is not ready. For health checks of containers and load balancers. jobwire doctor finds out why.',
+    more: 'For health checks of containers and load balancers. If Jobwire is not ready, the exit code is 4. jobwire doctor shows the cause.',
     args: [],
     flags: {},
     example: 'health --url http://127.0.0.1:4000',
@@ -91,7 +91,7 @@ const single: Commands = {
   }),
   backup: command({
     about: 'Writes a backup of the data folder of a self-hosted Jobwire to a file. Jobwire may be running.',
-    more: 'The file is a tar.gz archive that only you can read. It contains the key of the stored secrets (secret.key), the generated API key and the credentials of the embedded SNS and SQS, unless --without-keys is given. With - as the file, the backup is written to stdout, for example to encrypt it. An existing file is not replaced. The copy of the databases needs space in the data folder.',
+    more: 'The file is a tar.gz archive that only you can read. It contains the key of the stored secrets (secret.key), the generated API key and the credentials of the embedded SNS and SQS, unless --without-keys is given. With - as the file, the backup is written to stdout, for example to encrypt it. An existing file is not replaced. While the backup runs, the data folder needs free space for a temporary copy of the databases.',
     args: ['FILE'],
     flags: {
       ...DATA_FOLDER,
@@ -157,7 +157,7 @@ const single: Commands = {
   }),
   completion: command({
     about: 'Prints the script that completes commands, options and values in a shell.',
-    more: 'bash: add source <(jobwire completion bash) to ~/.bashrc. zsh: add source <(jobwire completion zsh) to ~/.zshrc, after compinit. fish: write the output to ~/.config/fish/completions/jobwire.fish. The script asks the installed jobwire at each TAB, without network, so that it needs no update.',
+    more: 'bash: add source <(jobwire completion bash) to ~/.bashrc. zsh: add source <(jobwire completion zsh) to ~/.zshrc, after compinit. fish: write the output to ~/.config/fish/completions/jobwire.fish. At each TAB the script queries the installed jobwire, without using the network. So the script need not be replaced when jobwire is updated.',
     args: ['SHELL'],
     choices: { SHELL: ['bash', 'zsh', 'fish'] },
     flags: {},

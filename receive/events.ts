@@ -90,7 +90,7 @@ export interface EventDataByType {
     zone: string | null;
     /** Whether the job was dispatched after its due time. If the due date has no time of day, the job is due by the end of that day at the production location. `null`: unknown, because the job has no due date, or because the result depends on a time of day or a time zone that is missing. Absent in events recorded by older versions of Jobwire. */
     late?: boolean | null;
-    /** Time between the due time and the later dispatch, in seconds. If the dispatch date has no time of day, this is the shortest possible delay. `null`: the job was not late, or the delay is unknown. */
+    /** Time from the due time to the dispatch, in seconds. If the dispatch date has no time of day, this is the shortest possible delay. `null`: the job was not late, or the delay is unknown. */
     lateBySeconds?: number | null;
   };
   /** A dispatch was revoked: `dateOut` was cleared, and the job detail confirmed it. */
@@ -156,7 +156,7 @@ export interface EventDataByType {
       dateOut?: Change<string | null>;
       /** Comments of the job. */
       comments?: Change<string | null>;
-      /** Changed lines: `from` contains them before the change, `to` after it, each at most 200. A line only in `from` was removed. A line only in `to` was added. If both contain the same `jobLineId`, the quantity or the comments of this line changed. */
+      /** Changed lines. `from` contains the lines as they were before the change, `to` as they are after it. Each of the two lists has at most 200 lines. A line only in `from` was removed. A line only in `to` was added. If both contain the same `jobLineId`, the quantity or the comments of this line changed. */
       lines?: Change<Array<{
         jobLineId: number;
         /** Quantity of the line. `null`: the quantity is unknown. */
@@ -300,11 +300,11 @@ export interface EventDataByType {
     region: string;
     observed: Observed;
     orderGroup: string;
-    /** Numbers of the dispatched jobs of the group, in ascending order. */
+    /** Job numbers of the dispatched jobs of the group, in ascending order. */
     jobs: number[];
-    /** Numbers of the jobs of the group that are not dispatched yet. */
+    /** Job numbers of the jobs of the group that are not dispatched yet. */
     openJobs: number[];
-    /** Numbers of the jobs of the group that ended without dispatch: cancelled, unavailable or closed. */
+    /** Job numbers of the jobs of the group that ended without dispatch: cancelled, unavailable or closed. */
     excludedJobs: number[];
     /** Number of `jobs`. */
     dispatchedCount: number;
@@ -317,9 +317,9 @@ export interface EventDataByType {
     region: string;
     observed: Observed;
     orderGroup: string;
-    /** Numbers of the dispatched jobs of the group, in ascending order. */
+    /** Job numbers of the dispatched jobs of the group, in ascending order. */
     jobs: number[];
-    /** Numbers of the jobs of the group that ended without dispatch: cancelled, unavailable or closed. */
+    /** Job numbers of the jobs of the group that ended without dispatch: cancelled, unavailable or closed. */
     excludedJobs: number[];
     /** `true`: the event was already emitted for this group, and the jobs or dispatches of the group changed after that. */
     repeated: boolean;
@@ -374,11 +374,11 @@ export interface EventDataByType {
     observed?: Partial<Observed>;
     /** Number of jobs in the list of active jobs. */
     openJobs: number;
-    /** Number of missing jobs that seem to be cancelled or unavailable. */
+    /** Number of missing jobs that seem to be cancelled or unavailable (the ordering API returns 404 for them). */
     suspected: number;
     /** Number of missing jobs for which the responses of the ordering API contradict each other. */
     contradictory: number;
-    /** Number of jobs reported as cancelled or unavailable in the last 24 hours. */
+    /** Number of `job.cancelled` and `job.unavailable` events emitted in the last 24 hours. */
     reported: number;
   };
   /** An identity mismatch or a quarantine ended, either automatically or because the operator confirmed it. */

@@ -143,14 +143,14 @@ function splitDefault({ description = '', default: value }: Schema): { text: str
 function describeType(schema: Schema, plural = false): string {
   const { type, anyOf, items, additionalProperties: values, properties } = schema;
   const s = plural ? 's' : '';
-  if (anyOf) return anyOf.map((one) => describeType(one)).join(' or ');
+  if (anyOf) return anyOf.map((one) => describeType(one, plural)).join(' or ');
   if (type === 'array') {
     const entries = schema.minItems === 1 && schema.maxItems === undefined ? ', not empty' : '';
     const limits = entries || describeLimits(', ', schema.minItems, schema.maxItems, ' entries');
     return `list of ${describeType(items ?? {}, true)}${limits}`;
   }
   if (type === 'object' && !properties && typeof values === 'object')
-    return `${describeType(values, true)} by name`;
+    return `object${s} whose values are ${describeType(values, true)}`;
   if (type === 'string' && schema.format === 'uri') return `URL${s}`;
   if (type === 'string') {
     // A text that is not empty needs no mention.
@@ -166,6 +166,7 @@ function describeType(schema: Schema, plural = false): string {
   return [type ?? 'any value']
     .flat()
     .map((one) => TYPES[one] ?? one)
+    .map((one) => (plural && /^\w+$/.test(one) ? `${one}s` : one))
     .join(' or ');
 }
 

@@ -215,7 +215,7 @@ export const configSchema = z
       .default(100)
       .describe('Maximum number of concurrent streams and waiting long polls of an API key.'),
     corsOrigins: corsOrigins.describe(
-      'Origins whose web pages may call the HTTP API from a browser, without a path or a final slash.',
+      'Origins of web pages (scheme, host and port, without a path or a final slash) that may call the HTTP API from a browser.',
     ),
     dynamodbEndpoint: httpUrl
       .optional()
@@ -322,7 +322,7 @@ export const configSchema = z
           .positive('must be more than 0')
           .default(DEFAULT_DISABLE_AFTER_SECONDS / 86_400)
           .describe(
-            'Number of days of failures without a successful delivery after which an endpoint is disabled.',
+            'An endpoint is disabled when its deliveries have failed for this number of days without a success.',
           ),
       })
       .prefault({})
@@ -332,11 +332,13 @@ export const configSchema = z
         confirmAfterSeconds: seconds
           .default(900)
           .describe(
-            'Time, in seconds, after which a job that is missing from the list is reported as cancelled or unavailable, if a second check has the same result.',
+            'Time, in seconds, after which a job that is missing from the list of active jobs is reported as cancelled, or as unavailable (the ordering API returns 404 for it), if a second check has the same result.',
           ),
       })
       .prefault({})
-      .describe('Jobs that are missing from the list ([rule 3](truth.md#rule-3-departure)).'),
+      .describe(
+        'When jobs that are missing from the list of active jobs are reported as cancelled or unavailable ([rule 3](truth.md#rule-3-departure)).',
+      ),
     settling: z
       .strictObject({
         scheduleSeconds: z
@@ -344,16 +346,20 @@ export const configSchema = z
           .min(1, 'must hold at least one gap')
           .default([300, 1800, 7200, 21_600, 86_400])
           .describe(
-            'Intervals, in seconds, at which the detail of a job is fetched again after the job left the list. The last interval is repeated.',
+            'Intervals, in seconds, at which the detail of a job is fetched again after the job left the list of active jobs. The last interval is repeated.',
           ),
         days: z
           .number('must be a number of days')
           .positive('must be more than 0')
           .default(7)
-          .describe('Number of days after a job left the list in which its detail is fetched again.'),
+          .describe(
+            'For this number of days after a job left the list of active jobs, its detail is fetched again.',
+          ),
       })
       .prefault({})
-      .describe('Jobs after they left the list ([rule 7](truth.md#rule-7-settling)).'),
+      .describe(
+        'How long, and how often, the detail of a job is still fetched after the job left the list of active jobs ([rule 7](truth.md#rule-7-settling)).',
+      ),
   })
   .superRefine((config, context) => {
     const fail = (path: (string | number)[], message: string): void =>

@@ -131,7 +131,7 @@ export const METRICS = {
   },
   EventsParked: {
     ...{ unit: 'Count', emitted: 'rare', type: 'counter', ...ofEndpoint },
-    help: 'Number of events parked: rejected, or behind a rejected event of the same job.',
+    help: 'Number of events parked: rejected, or waiting for a rejected event of the same job.',
   },
   EventsDead: {
     ...{ unit: 'Count', emitted: 'rare', type: 'counter', ...ofEndpoint },

@@ -163,19 +163,19 @@ export const AccountReport = z
       .object({
         pending: count.describe('Number of missing jobs that Jobwire has not investigated yet.'),
         suspected: count.describe(
-          'Number of missing jobs that seem to be cancelled or unavailable. A second check must confirm this before an event is emitted.',
+          'Number of missing jobs that seem to be cancelled or unavailable (the ordering API returns 404 for them). A second check must confirm this before an event is emitted.',
         ),
         contradictory: count.describe(
           'Number of missing jobs for which the responses of the ordering API contradict each other.',
         ),
       })
       .describe(
-        'Numbers of jobs that are missing from the list of active jobs and whose outcome is not yet known.',
+        'Counts of the jobs that are missing from the list of active jobs and whose outcome is not yet known.',
       ),
     quarantinedAt: timestamp
       .nullable()
       .describe(
-        'Start of the quarantine. A quarantine begins when too many jobs disappear from the list at once. Until it ends, no job is reported as cancelled or unavailable. `null`: the account is not in quarantine.',
+        'Start of the quarantine. A quarantine begins when too many jobs disappear at once from the list of active jobs. Until it ends, no job is reported as cancelled or as unavailable (the ordering API returns 404 for it). `null`: the account is not in quarantine.',
       ),
   })
   .meta({ id: 'AccountStatus' });
@@ -184,7 +184,7 @@ export type AccountReport = z.infer<typeof AccountReport>;
 /** A completed poll. */
 export const PollRecord = z
   .object({
-    startedAt: timestamp.describe('Start of the poll, in whole seconds.'),
+    startedAt: timestamp.describe('Time at which the poll started, without fractions of a second.'),
     ms: count.describe('Duration of the poll, in milliseconds.'),
     outcome: z
       .enum(['complete', 'partial', 'failed'])

@@ -39,7 +39,7 @@ export const EventSettings = z
       )
       .refine((days) => Object.keys(days).length <= MAX_STATUSES, COUNT_RULE)
       .describe(
-        'Numbers of working days for single statuses, by status name. They replace `stalledAfterWorkingDays` for these statuses. `null`: the event is not emitted for this status. Default: `{}`.',
+        'Number of working days for each of these statuses, by status name. For these statuses, it replaces `stalledAfterWorkingDays`. `null`: the event is not emitted for this status. Default: `{}`.',
       ),
     attentionStatuses: z
       .array(statusName, 'must be a list of status names')

@@ -47,7 +47,8 @@ export const problems = {
   'nothing-to-confirm': {
     status: 409,
     title: 'Nothing to Confirm',
-    meaning: 'The account is neither in quarantine nor stopped by an identity mismatch.',
+    meaning:
+      'There is nothing to confirm: the account is neither in quarantine (too many jobs disappeared at once) nor stopped by an identity mismatch (the credentials belong to another account of the ordering API).',
   },
   'request-in-progress': {
     status: 409,
@@ -92,7 +93,7 @@ export const problems = {
     status: 429,
     title: 'Too Many Failed Authentications',
     meaning:
-      'Too many requests with invalid API keys came from this address. Wait `Retry-After` seconds. Only keys that were accepted before continue to work.',
+      'Too many requests with invalid API keys came from this address. Wait `Retry-After` seconds. Only keys that Jobwire has already accepted still work.',
   },
   'too-many-streams': {
     status: 429,

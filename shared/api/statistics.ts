@@ -14,20 +14,20 @@ const day = z.iso.date();
 
 const totals = {
   created: count.describe(
-    'Number of jobs created on the day or days covered (`dateIn`) for which `job.created` was emitted.',
+    'Number of jobs that were created in the period (`dateIn`) and for which `job.created` was emitted.',
   ),
   dispatched: count.describe(
-    'Number of jobs dispatched on the day or days covered (`dateOut`). Revoked dispatches do not count. If the date is corrected, the job counts on the corrected day.',
+    'Number of jobs dispatched in the period (`dateOut`). Revoked dispatches do not count. If the date is corrected, the job counts on the corrected day.',
   ),
   onTime: count.describe(
-    'Number of jobs dispatched on the day or days covered, at or before their due time. Jobs without a due date do not count.',
+    'Number of jobs dispatched in the period, at or before their due time. Jobs without a due date do not count.',
   ),
   late: count.describe(
-    'Number of jobs dispatched on the day or days covered, after their due time. Jobs without a due date do not count.',
+    'Number of jobs dispatched in the period, after their due time. Jobs without a due date do not count.',
   ),
-  overdue: count.describe('Number of `job.overdue` events emitted on the day or days covered.'),
-  cancelled: count.describe('Number of `job.cancelled` events emitted on the day or days covered.'),
-  closed: count.describe('Number of `job.closed` events emitted on the day or days covered.'),
+  overdue: count.describe('Number of `job.overdue` events emitted in the period.'),
+  cancelled: count.describe('Number of `job.cancelled` events emitted in the period.'),
+  closed: count.describe('Number of `job.closed` events emitted in the period.'),
 };
 
 /** Statistics of a day. */
@@ -36,10 +36,12 @@ export const Rollup = z
     day: day.describe('Calendar day at the production location of the job. UTC if its time zone is unknown.'),
     ...totals,
   })
-  .meta({ id: 'Rollup', description: 'Statistics of a day.' });
+  .meta({ id: 'Rollup', description: 'Statistics of a day. The period of the totals is this day.' });
 export type Rollup = z.infer<typeof Rollup>;
 
-const RollupTotal = z.object(totals).meta({ id: 'RollupTotal', description: 'Totals of several days.' });
+const RollupTotal = z
+  .object(totals)
+  .meta({ id: 'RollupTotal', description: 'Totals of several days. The period is the whole range.' });
 
 const region = z.string().describe('Name of the region.');
 const account = z.string().describe('Id of the account.');
@@ -65,7 +67,7 @@ export const RegionRollups = z
     accounts: z
       .array(z.object({ account, ...totals }))
       .describe(
-        'Totals of all days for each account, ordered by account id. Accounts without events are omitted.',
+        'Totals of all days for each account, ordered by account id. The period is the whole range. Accounts without events are omitted.',
       ),
   })
   .meta({ id: 'RegionRollups', description: 'Daily statistics of all accounts of a region.' });
@@ -77,7 +79,7 @@ const open = {
   ),
   dispatched: count.describe('Number of dispatched jobs that are still in the list of active jobs.'),
   late: count.describe(
-    'Number of undispatched jobs whose due time is before the time of the response. A job whose due date has no UTC offset is late when its day has ended in every time zone (UTC−12).',
+    'Number of undispatched jobs whose due time is before the time of the response. If the due date has no UTC offset, the job is late once the due day has ended in all time zones, that is, at the end of the day in UTC−12.',
   ),
 };
 const openChart = {

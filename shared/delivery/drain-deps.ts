@@ -66,7 +66,7 @@ export interface DrainReport {
   readonly failed: number;
   /** Of these, the attempts in which the receiver rejected the event itself. */
   readonly rejected: number;
-  /** Number of events parked: rejected, or behind a rejected one. */
+  /** Number of events parked: rejected, or waiting for a rejected one. */
   readonly parked: number;
   /** Number of events dead-lettered after their last attempt. */
   readonly dead: number;

@@ -28,7 +28,7 @@ const { tracking: _, ...jobFieldShapes } = catalogue['job.created'].data.shape.j
 export const jobFieldValues: Readonly<Record<string, z.ZodType>> = jobFieldShapes;
 const jobFieldNames = Object.keys(jobFieldShapes);
 
-const names = (what: string) =>
+const names = (what: string, field = '') =>
   z
     .array(
       z
@@ -39,7 +39,7 @@ const names = (what: string) =>
     )
     .min(1, 'must hold at least one name')
     .max(MAX_NAMES, `must hold at most ${MAX_NAMES} names`)
-    .describe(`Only events of these ${what}.`);
+    .describe(`Only events of jobs with these ${what}${field}.`);
 
 const jobFields = z
   .record(
@@ -126,7 +126,7 @@ const filterFields = {
     .max(100, 'must name at most 100 types')
     .describe('Only events of these types. A trailing `*` matches any suffix: `job.*`.'),
   orderGroups: names('order groups'),
-  origins: names('origins'),
+  origins: names('origins', ' (`originCode`)'),
   jobFields,
 };
 

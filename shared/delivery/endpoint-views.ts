@@ -94,7 +94,7 @@ export const EndpointHealth = z
         oldestAt: timestamp.nullable().describe('Time at which the oldest parked event was parked.'),
       })
       .describe(
-        'Parked events. The endpoint rejected them, or they wait behind a rejected event of the same job.',
+        'Parked events. The endpoint rejected them, or they wait for a rejected event of the same job.',
       ),
     dead: count.describe(
       'Number of dead events: events that the endpoint rejected on every attempt. At most 100 are counted.',
@@ -178,20 +178,20 @@ export const ParkedEvent = z
   .object({
     ...commonFields,
     attempts: count.describe(
-      'Number of rejected attempts. 0: the event waits behind another event of its lane.',
+      'Number of rejected attempts. 0: the event was not sent, because an earlier event of the same `lane` (usually of the same job) is parked.',
     ),
     lane: z
       .string()
       .describe(
-        'Lane of the event. Events of the same lane are delivered in order. For example, the events of one job form a lane.',
+        'Lane of the event: a group of events that are delivered in order. The events of one job form a lane.',
       ),
     retryAt: timestamp
       .nullable()
-      .describe('Time of the next attempt. `null`: the event waits behind another event of its lane.'),
+      .describe('Time of the next attempt. `null`: the event waits for an earlier event of the same `lane`.'),
   })
   .meta({
     id: 'ParkedEvent',
-    description: 'An event that was rejected, or that waits behind a rejected one.',
+    description: 'An event that was rejected, or that waits for a rejected event of the same job.',
   });
 
 /** A dead-lettered event: rejected on the last attempt. */

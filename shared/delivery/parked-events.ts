@@ -13,11 +13,11 @@ export interface ParkedEvent {
   readonly type: string;
   readonly jobNumber?: number;
   readonly parkedAt: number;
-  /** Number of rejected attempts; 0 for an event that only waits behind another. */
+  /** Number of rejected attempts; 0 for an event that only waits for an earlier one. */
   readonly attempts: number;
   /** Reason for the last rejection. */
   readonly reason: string | null;
-  /** Time of the next retry; `null` for an event that waits behind another. */
+  /** Time of the next retry; `null` for an event that waits for an earlier one. */
   readonly retryAt: number | null;
 }
 

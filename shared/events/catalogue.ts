@@ -128,7 +128,7 @@ export const catalogue = {
         .nullable()
         .optional()
         .describe(
-          'Time between the due time and the later dispatch, in seconds. If the dispatch date has no time of day, this is the shortest possible delay. `null`: the job was not late, or the delay is unknown.',
+          'Time from the due time to the dispatch, in seconds. If the dispatch date has no time of day, this is the shortest possible delay. `null`: the job was not late, or the delay is unknown.',
         ),
     }),
   },
@@ -175,7 +175,7 @@ export const catalogue = {
           lines: z
             .object({ from: z.array(lineSummary), to: z.array(lineSummary) })
             .describe(
-              'Changed lines: `from` contains them before the change, `to` after it, each at most 200. A line only in `from` was removed. A line only in `to` was added. If both contain the same `jobLineId`, the quantity or the comments of this line changed.',
+              'Changed lines. `from` contains the lines as they were before the change, `to` as they are after it. Each of the two lists has at most 200 lines. A line only in `from` was removed. A line only in `to` was added. If both contain the same `jobLineId`, the quantity or the comments of this line changed.',
             ),
         })
         .partial(),
@@ -275,12 +275,14 @@ export const catalogue = {
       ...base,
       observed,
       orderGroup: z.string(),
-      jobs: z.array(z.int()).describe('Numbers of the dispatched jobs of the group, in ascending order.'),
-      openJobs: z.array(z.int()).describe('Numbers of the jobs of the group that are not dispatched yet.'),
+      jobs: z.array(z.int()).describe('Job numbers of the dispatched jobs of the group, in ascending order.'),
+      openJobs: z
+        .array(z.int())
+        .describe('Job numbers of the jobs of the group that are not dispatched yet.'),
       excludedJobs: z
         .array(z.int())
         .describe(
-          'Numbers of the jobs of the group that ended without dispatch: cancelled, unavailable or closed.',
+          'Job numbers of the jobs of the group that ended without dispatch: cancelled, unavailable or closed.',
         ),
       dispatchedCount: z.int().describe('Number of `jobs`.'),
       openCount: z.int().describe('Number of `openJobs`.'),
@@ -292,11 +294,11 @@ export const catalogue = {
       ...base,
       observed,
       orderGroup: z.string(),
-      jobs: z.array(z.int()).describe('Numbers of the dispatched jobs of the group, in ascending order.'),
+      jobs: z.array(z.int()).describe('Job numbers of the dispatched jobs of the group, in ascending order.'),
       excludedJobs: z
         .array(z.int())
         .describe(
-          'Numbers of the jobs of the group that ended without dispatch: cancelled, unavailable or closed.',
+          'Job numbers of the jobs of the group that ended without dispatch: cancelled, unavailable or closed.',
         ),
       repeated: z
         .boolean()
@@ -334,13 +336,19 @@ export const catalogue = {
     data: z.object({
       ...ofAccount,
       openJobs: z.int().describe('Number of jobs in the list of active jobs.'),
-      suspected: z.int().describe('Number of missing jobs that seem to be cancelled or unavailable.'),
+      suspected: z
+        .int()
+        .describe(
+          'Number of missing jobs that seem to be cancelled or unavailable (the ordering API returns 404 for them).',
+        ),
       contradictory: z
         .int()
         .describe(
           'Number of missing jobs for which the responses of the ordering API contradict each other.',
         ),
-      reported: z.int().describe('Number of jobs reported as cancelled or unavailable in the last 24 hours.'),
+      reported: z
+        .int()
+        .describe('Number of `job.cancelled` and `job.unavailable` events emitted in the last 24 hours.'),
     }),
   },
   'account.resumed': {

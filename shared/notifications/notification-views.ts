@@ -141,7 +141,7 @@ export const Message = z
       .describe('Id of the message. Messages sorted by id are in the order of the changes that they report.'),
     kind,
     orderGroup: z.string().nullable(),
-    jobs: z.array(z.int()).describe('Numbers of the jobs in the message.'),
+    jobs: z.array(z.int()).describe('Job numbers of the jobs in the message.'),
     channel: channel
       .nullable()
       .describe('Channel. `null`: no message was created. `reason` contains the reason.'),
@@ -186,7 +186,7 @@ export const Upcoming = z
   .object({
     kind,
     dueAt: timestamp.describe('End of the notification window.'),
-    jobs: z.array(z.int()).describe('Numbers of the jobs in the upcoming message.'),
+    jobs: z.array(z.int()).describe('Job numbers of the jobs in the upcoming message.'),
   })
   .meta({ id: 'UpcomingMessage' });
 

@@ -63,7 +63,7 @@ export function EndpointFields({
           <AreaField
             name="orderGroups"
             label="Order groups"
-            description="Only events of these order groups, one per line. Default: all."
+            description="Only events of jobs with these order groups, one per line. Default: all."
           />
           <AreaField
             name="origins"

@@ -58,7 +58,7 @@ const EventPage = z
       .nullable()
       .optional()
       .describe(
-        'All changes made in the ordering API up to this time are in the log, at or before `next`. `null`: the page ends before `head`. Absent in the log of a region.',
+        'All changes made in the ordering API up to this time are in the log, and their events are not after the cursor `next`. `null`: the page ends before `head`. Absent in the log of a region.',
       ),
   })
   .meta({ id: 'EventPage' });
@@ -115,7 +115,7 @@ const LAST_EVENT_ID = {
 const STREAM = {
   status: 200,
   description:
-    'Server-sent events: `id:` is the cursor, `event:` is the type, and `data:` is the event. The first message of a stream has `event: cursor`, and its `data:` contains the cursor. Further messages of this kind are sent after events that the filter `types` excludes. The server closes a stream after some minutes. Connect again with the last id to resume it.',
+    'Server-sent events: `id:` is the cursor, `event:` is the type, and `data:` is the event. The first message of a stream has `event: cursor`, and its `data:` contains the cursor. When the filter `types` excludes events, the stream sends another `cursor` message instead of them, so that the cursor of the client advances. The server closes a stream after some minutes. Connect again with the last id to resume it.',
   schema: z.string(),
   contentType: 'text/event-stream',
 } as const;

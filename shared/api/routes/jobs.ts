@@ -50,7 +50,7 @@ const filters = z
     ),
     undispatched: flag.describe('`true`: open, undispatched jobs.'),
     dispatchedOn: day.describe(
-      'Jobs dispatched on this day (`YYYY-MM-DD`). The day is the same as in the daily statistics. For jobs dispatched before Jobwire began to observe the account, it is the day of `dateOut`. Jobs that were last stored by an older version of Jobwire, which did not have this filter, are missing until they change.',
+      'Jobs dispatched on this day (`YYYY-MM-DD`). A job belongs to the same day as in the daily statistics: the calendar day at its production location. For jobs dispatched before Jobwire began to observe the account, it is the day of `dateOut`. Jobs that were last stored by an older version of Jobwire, which did not have this filter, are missing until they change.',
     ),
     dispatchedFrom: day.describe(
       'Jobs dispatched on this day (`YYYY-MM-DD`) or later, as in `dispatchedOn`.',
@@ -226,7 +226,7 @@ export const jobRoutes: readonly Route[] = [
       id: 'getAccountOpenJobs',
       tag: 'Jobs',
       summary: 'Get open-job counts of an account',
-      description: 'Returns the numbers of jobs by status and by due date.',
+      description: 'Returns how many jobs there are for each status and each due date.',
       role: 'read',
       of: ofAccount,
       answer: {
@@ -271,7 +271,7 @@ export const jobRoutes: readonly Route[] = [
       id: 'getRegionOpenJobs',
       tag: 'Regions',
       summary: 'Get open-job counts of a region',
-      description: 'Returns the numbers of jobs by status, by due date and by account.',
+      description: 'Returns how many jobs there are for each status, each due date and each account.',
       role: 'read',
       of: ofRegion,
       answer: {

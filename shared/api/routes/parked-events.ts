@@ -80,7 +80,7 @@ export const parkedEventRoutes: readonly Route[] = [
       tag: 'Endpoints',
       summary: 'Retry parked events',
       description:
-        'Sends the first parked event of each job. The following events of the job are sent after the endpoint has acknowledged it. Nothing is sent while the endpoint is paused or waits after a failure.',
+        'Retries the selected parked events. For each job of these events, its first parked event is sent first, even if it is not selected. The later events of the job are sent after the endpoint has acknowledged it. Nothing is sent while the endpoint is paused or waits after a failure.',
       role: 'operate',
       of: ofEndpoint,
       repeatable: true,

@@ -89,7 +89,7 @@ export const recipientRoutes: readonly Route[] = [
       tag: 'Notifications',
       summary: 'Import recipients from CSV',
       description:
-        'The first line contains the column names: `id`, `name`, `email`, `mobile`, `locale`, `zone`, `channels`, `kinds`, `paused`, and `orderGroup`, `orderNumber`, `jobNumber`. A row can set at most one of the last three. A row without `id` updates the recipient with the same address and the same jobs. Invalid rows are skipped and reported with line, field and reason; the other rows are imported. The request can be repeated.',
+        'The first line contains the column names: `id`, `name`, `email`, `mobile`, `locale`, `zone`, `channels`, `kinds`, `paused`, and `orderGroup`, `orderNumber`, `jobNumber`. A row can set at most one of the last three. A row without `id` updates the recipient with the same address and the same `orderGroup`, `orderNumber` or `jobNumber`. If there is no such recipient, the row creates one. Invalid rows are skipped and reported with line, field and reason; the other rows are imported. The request can be repeated.',
       role: 'admin',
       of: ofAccount,
       repeatable: true,
