@@ -4,7 +4,7 @@ import './zod.ts';
 import { createTheme, localStorageColorSchemeManager, MantineProvider } from '@mantine/core';
 import { Notifications } from '@mantine/notifications';
 import { QueryClient, QueryClientProvider } from '@tanstack/react-query';
-import { lazy, StrictMode, Suspense, useEffect, useMemo, useState } from 'react';
+import { StrictMode, useEffect, useMemo, useState } from 'react';
 import { createRoot } from 'react-dom/client';
 import { Route, Switch } from 'wouter';
 import { ApiError, createClient } from '../../client/index.ts';
@@ -19,13 +19,14 @@ import { createEventStream, type EventStream } from './stream.ts';
 import { documentVisibility, StreamContext } from './stream-hooks.ts';
 import { decodeSegment } from './urls.ts';
 import './theme.css';
-import { ConfirmProvider, Failure, Loading, NotFound, Page } from './components.tsx';
+import { ConfirmProvider, Failure, NotFound, Page } from './components.tsx';
+import { loadLater } from './load-later.tsx';
 
-const NowPage = lazy(() => import('./now/NowPage.tsx'));
-const JobsPage = lazy(() => import('./jobs/JobsPage.tsx'));
-const JobPage = lazy(() => import('./jobs/JobPage.tsx'));
-const HealthPages = lazy(() => import('./health/HealthPages.tsx'));
-const SetupPages = lazy(() => import('./setup/SetupPages.tsx'));
+const NowPage = loadLater(() => import('./now/NowPage.tsx'));
+const JobsPage = loadLater(() => import('./jobs/JobsPage.tsx'));
+const JobPage = loadLater(() => import('./jobs/JobPage.tsx'));
+const HealthPages = loadLater(() => import('./health/HealthPages.tsx'));
+const SetupPages = loadLater(() => import('./setup/SetupPages.tsx'));
 
 const theme = createTheme({
   primaryColor: 'indigo',
@@ -144,9 +145,7 @@ function SignedIn(props: {
             <ConfirmProvider>
               <Shell>
                 <PageErrorBoundary>
-                  <Suspense fallback={<Loading />}>
-                    <Pages />
-                  </Suspense>
+                  <Pages />
                 </PageErrorBoundary>
               </Shell>
             </ConfirmProvider>

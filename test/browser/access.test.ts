@@ -27,7 +27,7 @@ test.each(KEYS)(
   { timeout: 120_000 },
   async (role, accounts, forbidden) => {
     const { key } = await desk.makeKey(role, accounts);
-    const page = await signedIn(desk, '/favicon.svg', { key });
+    const page = await signedIn(desk, '/', { key });
     const wrong: string[] = [];
     for (const place of places) {
       // Another account is not found with this key.

@@ -177,6 +177,6 @@ export async function goTo(desk: Desk, page: Page, place: Place): Promise<void> 
 }
 
 async function waitForPage(page: Page, { heading }: Place): Promise<void> {
-  await page.getByRole('heading', { name: heading, level: 1 }).waitFor();
   await loaded(page);
+  await page.getByRole('heading', { name: heading, level: 1 }).waitFor();
 }

@@ -271,6 +271,7 @@ describe('statistics', () => {
     await expect.poll(() => readStatistic(page, 'Due today')).toBe(dueToday);
     const list = page.getByRole('region', { name: 'At risk' });
     await list.getByRole('link', { name: new RegExp(`^${job}`) }).waitFor();
+    await page.getByText('Days are local to the location of each job.').waitFor();
     const before = await readStatistic(page, 'Dispatched today');
     site.account.dispatch(job);
     await expect.poll(() => readStatistic(page, 'Dispatched today')).toBe(before + 1);

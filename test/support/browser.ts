@@ -348,7 +348,7 @@ export function getFaults(page: Page): string[] {
   return watch ? unnamedFaults(watch) : [];
 }
 
-/** Waits until a page has all it asked for, says so, and has asked for nothing more since. */
+/** Waits until a page has a heading, is not busy, has received what it requested, and has requested nothing more since. */
 export async function loaded(page: Page): Promise<void> {
   const waiting = watches.get(page)?.waiting;
   for (let quiet = 0; quiet < 3; quiet += 1) {
@@ -356,7 +356,8 @@ export async function loaded(page: Page): Promise<void> {
     const busy = await page.evaluate(
       () =>
         new Promise<boolean>((done) => {
-          const look = (): void => done(document.querySelector('[aria-busy="true"]') !== null);
+          const look = (): void =>
+            done(!document.querySelector('h1') || document.querySelector('[aria-busy="true"]') !== null);
           requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(look, 30)));
         }),
     );

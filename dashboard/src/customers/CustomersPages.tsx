@@ -1,69 +1,67 @@
 /** Notifications to customers: the pages below `/setup/customers`. */
 import { useQuery } from '@tanstack/react-query';
-import { lazy, Suspense } from 'react';
 import { Link, Route, Switch } from 'wouter';
 import { withId } from '../api.ts';
-import { Badge, Loading, NotFound, Page, Panel } from '../components.tsx';
+import { Badge, NotFound, Page, Panel } from '../components.tsx';
 import { QueryTable } from '../DataTable.tsx';
+import { loadLater } from '../load-later.tsx';
 import { type Account, useAccounts, useApi } from '../queries.ts';
 import { useInRegion } from '../resources.ts';
 import { decodeSegment, useHref } from '../urls.ts';
 import { toNotificationStatus } from './settings.ts';
 
-const MessagePage = lazy(() => import('./MessagePage.tsx'));
-const MessagesPage = lazy(() => import('./MessagesPage.tsx'));
-const RecipientsPage = lazy(() => import('./RecipientsPage.tsx'));
-const SettingsPage = lazy(() => import('./SettingsPage.tsx'));
-const SuppressionsPage = lazy(() => import('./SuppressionsPage.tsx'));
-const TemplatePage = lazy(() => import('./TemplatePage.tsx'));
-const TemplatesPage = lazy(() => import('./TemplatesPage.tsx'));
+const MessagePage = loadLater(() => import('./MessagePage.tsx'));
+const MessagesPage = loadLater(() => import('./MessagesPage.tsx'));
+const RecipientsPage = loadLater(() => import('./RecipientsPage.tsx'));
+const SettingsPage = loadLater(() => import('./SettingsPage.tsx'));
+const SuppressionsPage = loadLater(() => import('./SuppressionsPage.tsx'));
+const TemplatePage = loadLater(() => import('./TemplatePage.tsx'));
+const TemplatesPage = loadLater(() => import('./TemplatesPage.tsx'));
 
 /** Maximum number of accounts whose status is fetched. Each takes one request. */
 const MAX_STATUS_REQUESTS = 30;
 
 export default function CustomersPages() {
   return (
-    <Suspense fallback={<Loading />}>
-      <Switch>
-        <Route path="/setup/customers" component={AccountsPage} />
-        <Route path="/setup/customers/:account">
-          {({ account }) => <SettingsPage key={account} account={decodeSegment(account)} />}
-        </Route>
-        <Route path="/setup/customers/:account/recipients">
-          {({ account }) => <RecipientsPage key={account} account={decodeSegment(account)} />}
-        </Route>
-        <Route path="/setup/customers/:account/templates">
-          {({ account }) => <TemplatesPage key={account} account={decodeSegment(account)} />}
-        </Route>
-        <Route path="/setup/customers/:account/templates/:kind/:channel/:locale">
-          {({ account, kind, channel, locale }) => (
-            <TemplatePage
-              key={`${account}/${kind}/${channel}/${locale}`}
-              account={decodeSegment(account)}
-              place={{ kind, channel, locale }}
-            />
-          )}
-        </Route>
-        <Route path="/setup/customers/:account/messages">
-          {({ account }) => <MessagesPage key={account} account={decodeSegment(account)} />}
-        </Route>
-        <Route path="/setup/customers/:account/messages/:message">
-          {({ account, message }) => (
-            <MessagePage
-              key={`${account}/${message}`}
-              account={decodeSegment(account)}
-              message={decodeSegment(message)}
-            />
-          )}
-        </Route>
-        <Route path="/setup/customers/:account/suppressions">
-          {({ account }) => <SuppressionsPage key={account} account={decodeSegment(account)} />}
-        </Route>
-        <Route>
-          <NotFound href="/setup/customers">customers</NotFound>
-        </Route>
-      </Switch>
-    </Suspense>
+    <Switch>
+      <Route path="/setup/customers" component={AccountsPage} />
+      <Route path="/setup/customers/:account">
+        {({ account }) => <SettingsPage key={account} account={decodeSegment(account)} />}
+      </Route>
+      <Route path="/setup/customers/:account/recipients">
+        {({ account }) => <RecipientsPage key={account} account={decodeSegment(account)} />}
+      </Route>
+      <Route path="/setup/customers/:account/templates">
+        {({ account }) => <TemplatesPage key={account} account={decodeSegment(account)} />}
+      </Route>
+      <Route path="/setup/customers/:account/templates/:kind/:channel/:locale">
+        {({ account, kind, channel, locale }) => (
+          <TemplatePage
+            key={`${account}/${kind}/${channel}/${locale}`}
+            account={decodeSegment(account)}
+            place={{ kind, channel, locale }}
+          />
+        )}
+      </Route>
+      <Route path="/setup/customers/:account/messages">
+        {({ account }) => <MessagesPage key={account} account={decodeSegment(account)} />}
+      </Route>
+      <Route path="/setup/customers/:account/messages/:message">
+        {({ account, message }) => (
+          <MessagePage
+            key={`${account}/${message}`}
+            account={decodeSegment(account)}
+            message={decodeSegment(message)}
+          />
+        )}
+      </Route>
+      <Route path="/setup/customers/:account/suppressions">
+        {({ account }) => <SuppressionsPage key={account} account={decodeSegment(account)} />}
+      </Route>
+      <Route>
+        <NotFound href="/setup/customers">customers</NotFound>
+      </Route>
+    </Switch>
   );
 }
 

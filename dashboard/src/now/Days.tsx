@@ -1,11 +1,12 @@
 /** Created and dispatched jobs by day, as a chart or a table with links. */
 import { Button } from '@mantine/core';
 import type { UseQueryResult } from '@tanstack/react-query';
-import { lazy, Suspense, useMemo, useState } from 'react';
+import { useMemo, useState } from 'react';
 import { Link } from 'wouter';
 import type { Rollup } from '../../../client/index.ts';
-import { Loading, Panel } from '../components.tsx';
+import { Panel } from '../components.tsx';
 import { DataTable } from '../DataTable.tsx';
+import { loadLater } from '../load-later.tsx';
 import { ErrorBoundary } from '../shell/ErrorBoundary.tsx';
 import { useNow } from '../stream-hooks.ts';
 import { Day } from '../times.tsx';
@@ -14,7 +15,7 @@ import css from './Days.module.css';
 import { QueryError } from './Statistics.tsx';
 
 const CHART_MS = 60_000;
-const DaysChart = lazy(() => import('./DaysChart.tsx'));
+const DaysChart = loadLater(() => import('./DaysChart.tsx'));
 
 export function Days({ days }: { readonly days: UseQueryResult<readonly Rollup[]> }) {
   const [table, setTable] = useState(false);
@@ -36,9 +37,7 @@ export function Days({ days }: { readonly days: UseQueryResult<readonly Rollup[]
             <DaysTable days={data} />
           ) : (
             <ErrorBoundary instead={<DaysTable days={data} />}>
-              <Suspense fallback={<Loading />}>
-                <DaysChart days={charted ?? data} />
-              </Suspense>
+              <DaysChart days={charted ?? data} />
             </ErrorBoundary>
           )}
         </div>

@@ -176,6 +176,7 @@ export function Tiles({ statistics }: { readonly statistics: NowStatistics }) {
         }
         href="#days"
       />
+      <p className={`${ui.hint} ${css.days}`}>Days are local to the location of each job.</p>
     </div>
   );
 }
