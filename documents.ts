@@ -4,8 +4,9 @@
  * as those of the released version, the baseline for comparing later ones.
  */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { settingsSchema } from './infra/settings.ts';
 import { openApiDocument } from './shared/api/openapi.ts';
-import { configReference, configSchemaDocument } from './shared/config-documents.ts';
+import { configReference, configSchemaDocument, schemaDocument } from './shared/config-documents.ts';
 import { asyncApiDocument } from './shared/events/asyncapi.ts';
 
 /** Every document by file name. */
@@ -34,9 +35,18 @@ const CONFIG_MARK = '<!-- Below is written by documents.ts. -->\n';
 export function configDocuments(): Readonly<Record<string, string>> {
   const [page = ''] = readFileSync('docs/configuration.md', 'utf8').split(CONFIG_MARK);
   const example: unknown = JSON.parse(/```json\n([\s\S]*?)```/.exec(page)?.[1] ?? '');
+  const [awsPage = ''] = readFileSync('docs/aws-settings.md', 'utf8').split(CONFIG_MARK);
+  const awsExample: unknown = JSON.parse(readFileSync('jobwire.cells.example.json', 'utf8'));
   return {
     'docs/jobwire.schema.json': textOf(configSchemaDocument()),
     'docs/configuration.md': `${page}${CONFIG_MARK}\n${configReference(example)}`,
+    'docs/jobwire.cells.schema.json': textOf(
+      schemaDocument(settingsSchema, {
+        title: 'Jobwire settings on AWS',
+        description: 'Settings of the stages and cells that are deployed to AWS (docs/aws-settings.md).',
+      }),
+    ),
+    'docs/aws-settings.md': `${awsPage}${CONFIG_MARK}\n${configReference(awsExample, settingsSchema)}`,
   };
 }
 

@@ -39,7 +39,7 @@ export interface DeployedCell extends Disposable {
 export async function synthesize(stackName = 'jobwire-prod-us'): Promise<DeployedCell> {
   const outdir = mkdtempSync(join(tmpdir(), 'jobwire-bench-cdk-'));
   const assembly = createApp({
-    context: cdkJson.context,
+    context: { ...cdkJson.context, cells: 'jobwire.cells.example.json' },
     outdir,
     dashboard: await buildDashboard(),
   }).synth();

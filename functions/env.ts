@@ -116,6 +116,8 @@ export const LiveEnv = z.object({
   ...http,
   /** Maximum duration of a stream (s). */
   JOBWIRE_STREAM_SECONDS: z.coerce.number('must be a number of seconds').int().positive(),
+  /** Maximum number of concurrent streams and waiting long polls of the cell. */
+  JOBWIRE_STREAMS: z.coerce.number('must be a number').int().positive(),
   /** Maximum number of concurrent streams and waiting long polls of a key. */
   JOBWIRE_STREAMS_PER_KEY: z.coerce.number('must be a number').int().positive(),
 });

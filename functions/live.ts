@@ -25,6 +25,7 @@ const app = createApi({
     table,
     region,
     perKey: env.JOBWIRE_STREAMS_PER_KEY,
+    inAll: env.JOBWIRE_STREAMS,
     now: Date.now,
     newId: randomUUID,
     random: Math.random,

@@ -127,9 +127,9 @@ export class Api extends Construct {
       timeout: liveTimeout,
       // Charged for all the time that a client waits; see docs/decisions/0016-streaming-function.md.
       memoryMb: 256,
-      reservedConcurrency: stage.api.liveConcurrency ?? undefined,
     });
     live.set('JOBWIRE_STREAM_SECONDS', String(stage.api.streamSeconds));
+    live.set('JOBWIRE_STREAMS', String(stage.api.streams));
     live.set('JOBWIRE_STREAMS_PER_KEY', String(stage.api.streamsPerKey));
     table.grantStreaming(live);
     each(live);

@@ -19,7 +19,6 @@ interface Props extends Cell {
   readonly functionName?: string;
   readonly timeout: Duration;
   readonly memoryMb: number;
-  readonly reservedConcurrency?: number | undefined;
   /** For functions that are invoked asynchronously: no retries and no queueing. */
   readonly invokedOnce?: boolean;
   /** For functions with files beside the bundle; see bundling.ts. */
@@ -53,9 +52,6 @@ export class CellFunction extends NodejsFunction {
       role,
       logGroup,
       tracing: Tracing.DISABLED,
-      ...(props.reservedConcurrency === undefined
-        ? {}
-        : { reservedConcurrentExecutions: props.reservedConcurrency }),
       ...(props.invokedOnce ? { retryAttempts: 0, maxEventAge: Duration.minutes(1) } : {}),
       bundling: props.bundling ?? bundling,
     });

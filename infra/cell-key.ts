@@ -46,7 +46,7 @@ export class CellKey extends Construct implements IAspect {
       description: `Jobwire, ${stage.stage}-${region}: encrypts all data that the cell stores`,
       enableKeyRotation: true,
       // The cell's retained data cannot be read without it.
-      removalPolicy: RemovalPolicy.RETAIN,
+      removalPolicy: RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
     });
     this.arn = key.keyArn;
     key.addToResourcePolicy(

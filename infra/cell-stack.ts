@@ -24,8 +24,11 @@ export class CellStack extends Stack {
   constructor(scope: Construct, id: string, { dashboard: files, ...props }: Props) {
     const { stage, region, cell } = props;
     super(scope, id, {
-      // No account: the stack deploys to any, and synthesis needs no credentials.
-      env: { region: cell.awsRegion },
+      // Synthesis needs no credentials, with or without an account.
+      env: {
+        region: cell.awsRegion,
+        ...(stage.awsAccount === undefined ? {} : { account: stage.awsAccount }),
+      },
       description: `Jobwire, ${stage.stage}: job events of the API region ${region}`,
       terminationProtection: stage.protected,
     });

@@ -1,15 +1,23 @@
 import { App, type AppProps, Validations } from 'aws-cdk-lib';
 import { AwsSolutionsChecks } from 'cdk-nag';
 import { CellStack } from './cell-stack.ts';
-import { type ApiRegion, type CellSettings, type StageSettings, stages } from './settings.ts';
+import {
+  type ApiRegion,
+  type CellSettings,
+  readStages,
+  SETTINGS_FILE,
+  type StageSettings,
+} from './settings.ts';
 
 /**
- * Creates the app with one stack for each cell of each stage. Synthesis checks it against the AwsSolutions
- * rules. `dashboard`: the folder of the files from which the dashboard is built.
+ * Creates the app with one stack for each cell of each stage in the settings file, which the context value `cells` can name. Synthesis
+ * checks it against the AwsSolutions rules. `dashboard`: the folder of the files from which the dashboard is built. Throws
+ * {@link SettingsError}.
  */
 export function createApp({ dashboard, ...props }: AppProps & { readonly dashboard: string }): App {
   const app = new App(props);
-  for (const stage of stages) {
+  const path: unknown = app.node.tryGetContext('cells') ?? SETTINGS_FILE;
+  for (const stage of readStages(String(path))) {
     for (const [region, cell] of listCells(stage)) {
       new CellStack(app, `jobwire-${stage.stage}-${region}`, { stage, region, cell, dashboard });
     }

@@ -49,7 +49,9 @@ export class Delivery extends Construct {
       contentBasedDeduplication: false,
       fifoThroughputScope: FifoThroughputScope.MESSAGE_GROUP,
       // A late subscriber replays what it missed.
-      ...(stage.topicArchiveDays === null ? {} : { messageRetentionPeriodInDays: stage.topicArchiveDays }),
+      ...(stage.topicArchiveDays === null || !cell.established
+        ? {}
+        : { messageRetentionPeriodInDays: stage.topicArchiveDays }),
       enforceSSL: true,
     });
     this.topicArn = topic.topicArn;

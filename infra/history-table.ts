@@ -18,12 +18,12 @@ export class HistoryTable extends Construct {
   /** Patterns of the leading keys of messages to customers, and of their references. */
   readonly #notifications: Readonly<Record<'messages' | 'byJob' | 'byRecipient', string>>;
 
-  constructor(scope: Construct, id: string, { stage, region }: Cell) {
+  constructor(scope: Construct, id: string, { stage, region, cell }: Cell) {
     super(scope, id);
     const table = new TableV2(this, 'Table', {
       ...tableProps(historySchema),
-      deletionProtection: stage.protected,
-      removalPolicy: RemovalPolicy.RETAIN,
+      deletionProtection: stage.protected && cell.established,
+      removalPolicy: RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
     });
     Validations.of(table).acknowledge({
       id: 'AwsSolutions-DDB3',

@@ -96,7 +96,7 @@ export class Polling extends Construct {
     this.lonePolls = new WorkQueue(this, 'LonePolls', {
       ...queue,
       batchSize: LONE_POLLS.batchSize,
-      maxConcurrency: LONE_POLLS.maxConcurrency,
+      maxConcurrency: Math.min(stage.pollConcurrency, LONE_POLLS.maxConcurrency),
       maxReceiveCount: LONE_POLLS.maxReceiveCount,
       deadMeans:
         'The poll of an account failed while running alone: the account itself is the cause, if others are polled. It is retried each time its claim expires; see the log of pollAccount for the cause.',

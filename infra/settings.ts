@@ -1,7 +1,8 @@
-/** The settings that differ between stages and cells, written out. Validated before synthesis. */
-import { RetentionDays } from 'aws-cdk-lib/aws-logs';
+/** The settings of stages and cells: a JSON file, validated before synthesis. The descriptions are those of docs/aws-settings.md. */
+import { readFileSync } from 'node:fs';
 import * as z from 'zod';
 import { MAX_SLOTS_PER_KEY } from '../shared/api/waiting-limit.ts';
+import { type ConfigError, parseConfigText } from '../shared/config.ts';
 import { corsOrigins, formatIssue } from '../shared/validation.ts';
 
 /** The API regions of the ordering API; there can be one cell for each. */
@@ -9,6 +10,14 @@ const ApiRegion = z.enum(['us', 'nz', 'au', 'uk', 'eu']);
 
 const AWS_REGION = /^[a-z]{2}(-[a-z]+)+-\d$/;
 const CERTIFICATE_RULE = 'must be the ARN of a certificate in us-east-1, as CloudFront requires';
+const ACCOUNT_RULE = 'must be the id of an AWS account, 12 digits as a string';
+const REALM_RULE = 'must be the name of the realm';
+const TABLE_RULE = 'must be the name of a table';
+/** Retentions that CloudWatch Logs offers (days), `RetentionDays` of the CDK without importing it here. */
+const RETENTIONS = [
+  1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653,
+] as const;
+const RETENTION_RULE = 'must be a number of days that CloudWatch Logs accepts, such as 7, 30 or 90';
 const STREAM_RULE = 'must be the ARN of the table’s stream';
 const httpsUrl = z.url({ protocol: /^https$/, error: 'must be a URL that begins with https://' });
 const wholeNumber = (from: number, to: number) => {
@@ -27,95 +36,112 @@ const IDENTITY_ARN = /^arn:[^:]+:ses:([^:]+):\d{12}:identity\/(.+)$/;
 
 /** Settings of customer notifications; see infra/notifications.ts. */
 const NotificationSettings = z.strictObject({
-  /** From address of e-mails. The display name is that of each account. */
-  from: z.string(FROM_RULE).refine((from) => z.email().safeParse(parseAddress(from)).success, FROM_RULE),
-  /**
-   * The domain for SES: the stack creates the identity, and outputs the DNS records that prove its ownership.
-   * Or the ARN of an identity created elsewhere, for example by another cell in the same AWS region.
-   */
+  from: z
+    .string(FROM_RULE)
+    .refine((from) => z.email().safeParse(parseAddress(from)).success, FROM_RULE)
+    .describe('From address of e-mails. The display name is that of each account.'),
   identity: z
     .string(IDENTITY_RULE)
-    .refine((identity) => DOMAIN.test(identity) || IDENTITY_ARN.test(identity), IDENTITY_RULE),
-  /** Absent: the cell sends no SMS, and has no permission to. */
+    .refine((identity) => DOMAIN.test(identity) || IDENTITY_ARN.test(identity), IDENTITY_RULE)
+    .describe(
+      'The domain for SES: the stack creates the identity, and outputs the DNS records that prove its ownership. Or the ARN of an identity created elsewhere, for example by another cell in the same AWS region.',
+    ),
   sms: z
     .strictObject(
       {
-        /** Default sender of SMS, for accounts without their own, in countries that allow a custom one. */
         senderId: z
           .string(SENDER_RULE)
           .regex(/^(?=.*[A-Za-z])[A-Za-z0-9]{1,11}$/, SENDER_RULE)
-          .optional(),
+          .optional()
+          .describe(
+            'Default sender of SMS, for accounts without their own, in countries that allow a custom one.',
+          ),
       },
       {
         error: (issue) =>
-          issue.code === 'invalid_type' ? 'must be what is set of SMS, {} for nothing' : undefined,
+          issue.code === 'invalid_type' ? 'must be the settings of SMS, {} for the defaults' : undefined,
       },
     )
-    .optional(),
+    .optional()
+    .describe('Absent: the cell sends no SMS, and has no permission to.'),
 });
 
 const CellSettings = z
   .strictObject({
-    /** AWS region of the cell and of all its data. */
     awsRegion: z
       .string('must be an AWS region')
-      .regex(AWS_REGION, 'must be an AWS region such as eu-central-1'),
-    /** URLs of the ordering API of this API region. */
-    upstream: z.strictObject({
-      baseUrl: httpsUrl,
-      authUrl: httpsUrl,
-      realm: z.string('must be the name of the realm').min(1, 'must be the name of the realm'),
-    }),
-    /** Base URL of the cell's HTTP API; the schema URLs of events begin with it. */
-    publicUrl: httpsUrl,
-    /**
-     * Whether the cell has the dashboard: a CloudFront distribution that serves the page and the API.
-     * Default: true.
-     */
-    dashboard: z.boolean('must be true or false').default(true),
-    /** A custom domain for that distribution, with a certificate for it. */
+      .regex(AWS_REGION, 'must be an AWS region such as eu-central-1')
+      .describe('AWS region of the cell and of all its data.'),
+    upstream: z
+      .strictObject({
+        baseUrl: httpsUrl.describe('Base URL of the API.'),
+        authUrl: httpsUrl.describe('Base URL of the identity provider.'),
+        realm: z.string(REALM_RULE).min(1, REALM_RULE).describe('Realm of the identity provider.'),
+      })
+      .describe('Where the ordering API of this API region is.'),
+    established: z
+      .boolean('must be true or false')
+      .default(false)
+      .describe(
+        'Whether the first deployment of the cell has succeeded. Only then do its tables have deletion protection, and its topic an archive: CloudFormation cannot roll back a failed first deployment that contains them.',
+      ),
+    publicUrl: httpsUrl.describe('Base URL of the cell’s HTTP API; the schema URLs of events begin with it.'),
+    dashboard: z
+      .boolean('must be true or false')
+      .default(true)
+      .describe(
+        'Whether the cell has the dashboard: a CloudFront distribution that serves the page and the API.',
+      ),
     dashboardDomain: z
       .strictObject({
-        name: z.string(DOMAIN_RULE).regex(DOMAIN, DOMAIN_RULE),
+        name: z.string(DOMAIN_RULE).regex(DOMAIN, DOMAIN_RULE).describe('Host name.'),
         certificateArn: z
           .string(CERTIFICATE_RULE)
-          .regex(/^arn:[^:]+:acm:us-east-1:\d{12}:certificate\/[\w-]+$/, CERTIFICATE_RULE),
+          .regex(/^arn:[^:]+:acm:us-east-1:\d{12}:certificate\/[\w-]+$/, CERTIFICATE_RULE)
+          .describe('ARN of a certificate in us-east-1.'),
       })
-      .optional(),
-    /**
-     * Whether there is a second topic, for subscribers that a FIFO topic does not support: e-mail, SMS,
-     * Lambda, HTTP. Default: false.
-     */
-    standardTopic: z.boolean('must be true or false').default(false),
-    /**
-     * Notifications to the customers of accounts by e-mail and SMS. Absent: the cell has none of the
-     * resources.
-     */
-    notifications: NotificationSettings.optional(),
-    /** E-mail address that receives alarms. Other recipients subscribe to the cell's ops topic. */
-    opsEmail: z.email('must be an e-mail address').optional(),
-    /**
-     * Whether the cell has its own KMS key, controlled by the AWS account. It costs $1 a month plus a fee per
-     * call. Without it, everything is encrypted as well, with keys of AWS. Default: false.
-     */
-    customerKey: z.boolean('must be true or false').default(false),
-    /**
-     * An existing state table instead of one that the stack creates: restored from a backup, or retained from
-     * an earlier stack. The steps are in docs/deploying.md.
-     */
+      .optional()
+      .describe('Your own host name for the dashboard and the API.'),
+    standardTopic: z
+      .boolean('must be true or false')
+      .default(false)
+      .describe(
+        'Whether there is a second topic, for subscribers that a FIFO topic does not support: e-mail, SMS, Lambda, HTTP.',
+      ),
+    notifications: NotificationSettings.optional().describe(
+      'Notifications to the customers of accounts by e-mail and SMS. Absent: the cell has none of the resources.',
+    ),
+    opsEmail: z
+      .email('must be an e-mail address')
+      .optional()
+      .describe('E-mail address that receives alarms. Other recipients subscribe to the cell’s ops topic.'),
+    customerKey: z
+      .boolean('must be true or false')
+      .default(false)
+      .describe(
+        'Whether the cell has its own KMS key, controlled by the AWS account. It costs $1 a month plus a fee per call. Without it, everything is encrypted as well, with keys of AWS.',
+      ),
     stateTable: z
       .strictObject({
-        name: z.string('must be the name of a table').regex(/^[\w.-]{3,255}$/, 'must be the name of a table'),
+        name: z
+          .string(TABLE_RULE)
+          .regex(/^[\w.-]{3,255}$/, TABLE_RULE)
+          .describe('Name of the table.'),
         streamArn: z
           .string(STREAM_RULE)
-          .regex(/^arn:[^:]+:dynamodb:[^:]+:\d{12}:table\/[^/]+\/stream\/.+$/, STREAM_RULE),
-        /**
-         * Time of the restore. Logs that began before it accept no events until the operator has renewed
-         * them.
-         */
-        restoredAt: z.iso.datetime('must be a timestamp such as 2026-03-02T08:00:00Z').optional(),
+          .regex(/^arn:[^:]+:dynamodb:[^:]+:\d{12}:table\/[^/]+\/stream\/.+$/, STREAM_RULE)
+          .describe('ARN of the stream of the table.'),
+        restoredAt: z.iso
+          .datetime('must be a timestamp such as 2026-03-02T08:00:00Z')
+          .optional()
+          .describe(
+            'Time of the restore. Logs that began before it accept no events until the operator has renewed them.',
+          ),
       })
-      .optional(),
+      .optional()
+      .describe(
+        'An existing state table instead of one that the stack creates: restored from a backup, or retained from an earlier stack. The steps are in [Backup and restore](deploying.md#backup-and-restore).',
+      ),
   })
   .superRefine(({ dashboard, dashboardDomain }, context) => {
     if (dashboard || !dashboardDomain) return;
@@ -155,51 +181,76 @@ export function parseAddress(from: string): string {
 }
 
 const StageSettings = z.strictObject({
-  /** Part of the names of stacks, secrets and the topic. */
   stage: z
     .string('must be the name of the stage')
-    .regex(/^[a-z][a-z0-9]{1,15}$/, 'must be 2–16 lower-case letters and digits, beginning with a letter'),
-  /** Protects table and stack against deletion. */
-  protected: z.boolean('must be true or false'),
-  /** Retention of events in the logs of accounts (days). */
-  eventRetentionDays: wholeNumber(7, 365),
-  /**
-   * Retention of messages in the FIFO topic for late subscribers (days); `null`: none. Default: 30. A topic
-   * with an archive cannot be deleted, nor can the stack, until the archive is disabled by hand.
-   */
-  topicArchiveDays: wholeNumber(1, 365).nullable().default(30),
-  logRetention: z.enum(RetentionDays, 'must be one of RetentionDays'),
-  /** Maximum number of concurrent invocations of pollAccount; each polls up to ten accounts. */
-  pollConcurrency: wholeNumber(2, 1000),
-  /** Maximum number of concurrent invocations of drainSink; each drains up to five sinks. */
-  drainConcurrency: wholeNumber(2, 1000),
+    .regex(/^[a-z][a-z0-9]{1,15}$/, 'must be 2–16 lower-case letters and digits, beginning with a letter')
+    .describe('Part of the names of stacks, secrets and the topic.'),
+  awsAccount: z
+    .string(ACCOUNT_RULE)
+    .regex(/^\d{12}$/, ACCOUNT_RULE)
+    .optional()
+    .describe(
+      'Id of the AWS account that the stacks are deployed to. Required if `protected`. Absent: the account of the credentials at the deployment.',
+    ),
+  protected: z
+    .boolean('must be true or false')
+    .describe('Whether tables and stacks are protected against deletion.'),
+  eventRetentionDays: wholeNumber(7, 365).describe('Retention of events in the logs of accounts (days).'),
+  topicArchiveDays: wholeNumber(1, 365)
+    .nullable()
+    .default(30)
+    .describe(
+      'Retention of messages in the FIFO topic of established cells for late subscribers (days); `null`: none. A topic with an archive cannot be deleted, nor can the stack, until the archive is disabled by hand.',
+    ),
+  logRetention: z.literal(RETENTIONS, RETENTION_RULE).describe('Retention of log groups (days).'),
+  pollConcurrency: wholeNumber(2, 1000).describe(
+    'Maximum number of concurrent invocations of pollAccount; each polls up to ten accounts.',
+  ),
+  drainConcurrency: wholeNumber(2, 1000).describe(
+    'Maximum number of concurrent invocations of drainSink; each drains up to five sinks.',
+  ),
   api: z.strictObject({
-    requestsPerSecond: wholeNumber(1, 10_000),
-    burst: wholeNumber(1, 5000),
-    /**
-     * Maximum duration of a stream (s); then the client resumes. A stream whose client has disconnected is
-     * charged until then. Default: 300.
-     */
-    streamSeconds: wholeNumber(60, 840).default(300),
-    /** Maximum number of concurrent streams and waiting long polls of a key. Default: 20. */
-    streamsPerKey: wholeNumber(1, MAX_SLOTS_PER_KEY).default(20),
-    /**
-     * Reserved concurrency for streams and long polls, which hold an invocation while they wait. It caps them
-     * all together, so that they cannot use the capacity that polling needs. It reduces the AWS account's
-     * limit, which is too small in a new account. `null`: no reserve and no cap except the one per key.
-     */
-    liveConcurrency: wholeNumber(1, 10_000).nullable(),
-    /**
-     * Whether the API has a web ACL: AWS's common rules, known bad inputs, a rate limit per address. It costs
-     * $8 a month and $0.60 per million requests. Every request needs a key anyway, so it is for APIs exposed
-     * to unknown clients. Default: false.
-     */
-    waf: z.boolean('must be true or false').default(false),
-    /** Origins whose web pages may call the API from a browser. Default: none. */
-    corsOrigins,
+    requestsPerSecond: wholeNumber(1, 10_000).describe('Maximum rate of requests of the cell’s API.'),
+    burst: wholeNumber(1, 5000).describe('Maximum number of requests at once.'),
+    streamSeconds: wholeNumber(60, 840)
+      .default(300)
+      .describe(
+        'Maximum duration of a stream (s); then the client resumes. A stream whose client has disconnected is charged until then.',
+      ),
+    streamsPerKey: wholeNumber(1, MAX_SLOTS_PER_KEY)
+      .default(20)
+      .describe('Maximum number of concurrent streams and waiting long polls of a key.'),
+    streams: wholeNumber(1, MAX_SLOTS_PER_KEY).describe(
+      'Maximum number of concurrent streams and waiting long polls of a cell, of all keys together. Each holds an invocation while it waits. The AWS account’s limit of concurrent invocations (10 in a new account) must leave room for the polls, drains and the tick of its cells.',
+    ),
+    waf: z
+      .boolean('must be true or false')
+      .default(false)
+      .describe(
+        'Whether the API has a web ACL: AWS’s common rules, known bad inputs, a rate limit per address. It costs $8 a month and $0.60 per million requests. Every request needs a key anyway, so it is for APIs exposed to unknown clients.',
+      ),
+    corsOrigins: corsOrigins.describe('Origins whose web pages may call the API from a browser.'),
   }),
-  /** One cell for each served API region. Removing a cell here leaves its stack and all its data in place. */
-  cells: z.partialRecord(ApiRegion, CellSettings).superRefine(checkIdentities),
+  cells: z
+    .partialRecord(ApiRegion, CellSettings)
+    .superRefine(checkIdentities)
+    .describe(
+      'One cell for each served API region. Removing a cell here leaves its stack and all its data in place.',
+    ),
+});
+
+/** Schema of the settings file. */
+export const settingsSchema = z.strictObject({
+  $schema: z.string('must be a URL').optional().describe('URL of a JSON Schema, for editors.'),
+  stages: z
+    .array(
+      StageSettings.refine((stage) => !stage.protected || stage.awsAccount !== undefined, {
+        path: ['awsAccount'],
+        error: `${ACCOUNT_RULE}, because the stage is protected`,
+      }),
+      'must be a list of stages',
+    )
+    .superRefine(checkStageNames),
 });
 
 /** An API region with a cell. */
@@ -219,17 +270,35 @@ export class SettingsError extends Error {
   override readonly name = 'SettingsError';
 }
 
-/** Validates the settings of all stages. Throws {@link SettingsError} for the first error. */
-export function parseStages(raw: readonly unknown[]): readonly StageSettings[] {
-  const result = z.array(StageSettings).superRefine(checkStageNames).safeParse(raw, { reportInput: true });
-  if (result.success) return result.data;
+/** The settings file, unless the context value `cells` names another one. */
+export const SETTINGS_FILE = 'jobwire.cells.json';
+
+/**
+ * Reads the settings of all stages from a JSON file, in which comments and trailing commas are allowed. Throws {@link SettingsError} or
+ * {@link ConfigError} for the first error.
+ */
+export function readStages(path: string): readonly StageSettings[] {
+  let text: string;
+  try {
+    text = readFileSync(path, 'utf8');
+  } catch (cause) {
+    const advice = `Copy jobwire.cells.example.json to ${SETTINGS_FILE} and change it, or name another file with "-c cells=FILE".`;
+    throw new SettingsError(`The settings file ${path} cannot be read. ${advice}`, { cause });
+  }
+  return parseStages(parseConfigText(path, text), path);
+}
+
+/** Validates the settings of all stages, as read from the file `path`. Throws {@link SettingsError} for the first error. */
+export function parseStages(raw: unknown, path = SETTINGS_FILE): readonly StageSettings[] {
+  const result = settingsSchema.safeParse(raw, { reportInput: true });
+  if (result.success) return result.data.stages;
   const [issue] = result.error.issues;
-  const [at] = issue?.path ?? [];
-  const name = (raw[Number(at)] as { stage?: unknown } | undefined)?.stage;
-  const path = issue?.path.slice(1) ?? [];
-  const message = formatIssue(issue && { ...issue, path }, 'A stage');
+  const [, at, ...rest] = issue?.path ?? [];
+  const name = (raw as { stages?: { stage?: unknown }[] } | undefined)?.stages?.[Number(at)]?.stage;
+  const within = at === undefined ? (issue?.path ?? []) : rest;
+  const message = formatIssue(issue && { ...issue, path: within }, at === undefined ? 'The file' : 'A stage');
   const of = typeof name === 'string' ? ` (stage ${name})` : '';
-  throw new SettingsError(`infra/settings.ts: ${message}${of}.`, { cause: result.error });
+  throw new SettingsError(`${path}: ${message}${of}.`, { cause: result.error });
 }
 
 /** An AWS region has one SES identity of a name; only one stack can create it. */
@@ -253,90 +322,3 @@ function checkStageNames(all: readonly StageSettings[], context: z.RefinementCtx
   const twin = names.findIndex((name, at) => names.indexOf(name) !== at);
   if (twin >= 0) context.addIssue({ code: 'custom', path: [twin, 'stage'], message: 'must be unique' });
 }
-
-/** All stages. The URLs of the ordering API are placeholders until a deployment sets its own. */
-export const stages: readonly StageSettings[] = parseStages([
-  {
-    stage: 'dev',
-    protected: false,
-    eventRetentionDays: 14,
-    topicArchiveDays: null,
-    logRetention: RetentionDays.ONE_WEEK,
-    pollConcurrency: 2,
-    drainConcurrency: 2,
-    api: { requestsPerSecond: 20, burst: 40, streamSeconds: 300, streamsPerKey: 20, liveConcurrency: null },
-    cells: {
-      us: {
-        awsRegion: 'us-east-1',
-        upstream: {
-          baseUrl: 'https://us.ordering-dev.example/api',
-          authUrl: 'https://auth-us.ordering-dev.example',
-          realm: 'us',
-        },
-        publicUrl: 'https://us.jobwire-dev.example',
-      },
-    },
-  },
-  {
-    stage: 'prod',
-    protected: true,
-    eventRetentionDays: 90,
-    topicArchiveDays: 30,
-    logRetention: RetentionDays.THREE_MONTHS,
-    pollConcurrency: 50,
-    drainConcurrency: 50,
-    api: { requestsPerSecond: 100, burst: 200, streamSeconds: 300, streamsPerKey: 20, liveConcurrency: 100 },
-    cells: {
-      us: {
-        awsRegion: 'us-east-1',
-        upstream: {
-          baseUrl: 'https://us.ordering.example/api',
-          authUrl: 'https://auth-us.ordering.example',
-          realm: 'us',
-        },
-        publicUrl: 'https://us.jobwire.example',
-        notifications: {
-          from: 'Print orders <orders@print.example>',
-          identity: 'print.example',
-          sms: {},
-        },
-      },
-      nz: {
-        awsRegion: 'ap-southeast-2',
-        upstream: {
-          baseUrl: 'https://nz.ordering.example/api',
-          authUrl: 'https://auth-nz.ordering.example',
-          realm: 'nz',
-        },
-        publicUrl: 'https://nz.jobwire.example',
-      },
-      au: {
-        awsRegion: 'ap-southeast-2',
-        upstream: {
-          baseUrl: 'https://au.ordering.example/api',
-          authUrl: 'https://auth-au.ordering.example',
-          realm: 'au',
-        },
-        publicUrl: 'https://au.jobwire.example',
-      },
-      uk: {
-        awsRegion: 'eu-west-2',
-        upstream: {
-          baseUrl: 'https://uk.ordering.example/api',
-          authUrl: 'https://auth-uk.ordering.example',
-          realm: 'uk',
-        },
-        publicUrl: 'https://uk.jobwire.example',
-      },
-      eu: {
-        awsRegion: 'eu-central-1',
-        upstream: {
-          baseUrl: 'https://eu.ordering.example/api',
-          authUrl: 'https://auth-eu.ordering.example',
-          realm: 'eu',
-        },
-        publicUrl: 'https://eu.jobwire.example',
-      },
-    },
-  },
-]);

@@ -80,13 +80,13 @@ export class StateTable extends Construct {
     this.#cell = cell;
   }
 
-  #create({ stage }: Cell): ITableV2 {
+  #create({ stage, cell }: Cell): ITableV2 {
     return new TableV2(this, 'Table', {
       ...tableProps(stateSchema),
       pointInTimeRecoverySpecification: { pointInTimeRecoveryEnabled: true },
       dynamoStream: StreamViewType.NEW_IMAGE,
-      deletionProtection: stage.protected,
-      removalPolicy: RemovalPolicy.RETAIN,
+      deletionProtection: stage.protected && cell.established,
+      removalPolicy: RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
     });
   }
 

@@ -37,18 +37,25 @@ const LINKS = / \((\[[^\]]*\]\([^)]*\)(, )?)+\)/g;
  * because editors support it best.
  */
 export function configSchemaDocument(): object {
-  const { $schema, ...schema } = z.toJSONSchema(configSchema, {
+  const { $schema, title, description, ...schema } = schemaDocument(configSchema, {
+    title: 'Jobwire configuration',
+    description: 'Configuration file of a self-hosted Jobwire (docs/configuration.md).',
+  });
+  return { $schema, title, description, ...(withReferences(schema) as object) };
+}
+
+/** Returns the JSON Schema (draft 7) of a file, for editors. */
+export function schemaDocument(
+  schema: z.ZodType,
+  about: { readonly title: string; readonly description: string },
+): Readonly<Record<string, unknown>> {
+  const { $schema, ...document } = z.toJSONSchema(schema, {
     ...{ io: 'input', target: 'draft-7' },
     override({ jsonSchema }) {
       if (jsonSchema.description) jsonSchema.description = jsonSchema.description.replace(LINKS, '');
     },
   });
-  return {
-    $schema,
-    title: 'Jobwire configuration',
-    description: 'Configuration file of a self-hosted Jobwire (docs/configuration.md).',
-    ...(withReferences(schema) as object),
-  };
+  return { $schema, ...about, ...document };
 }
 
 /** Returns a schema in which texts with constraints can also be references. Names of properties cannot. */
@@ -78,8 +85,8 @@ function withReferences(schema: unknown): unknown {
  * Returns the reference of all keys as Markdown: a table for each object, with type, default, description and an example. `example` is a
  * configuration from which the examples are taken, if a key does not have its own.
  */
-export function configReference(example: unknown): string {
-  const root = z.toJSONSchema(configSchema, { io: 'input', target: 'draft-7' }) as Schema;
+export function configReference(example: unknown, schema: z.ZodType = configSchema): string {
+  const root = z.toJSONSchema(schema, { io: 'input', target: 'draft-7' }) as Schema;
   const resolveRef = (schema: Schema): Schema => {
     const { allOf: [first] = [], $ref = first?.$ref, ...rest } = schema;
     return { ...($ref === undefined ? {} : root.definitions?.[$ref.split('/').at(-1) ?? '']), ...rest };

@@ -261,7 +261,7 @@ eachTable('the cap of a key', (makeTable) => {
         type: 'urn:jobwire:problem:too-many-streams',
         title: 'Too Many Open Streams',
         status: 429,
-        detail: 'At most 3 streams and long polls can be open at a time. Retry when one has ended.',
+        detail: 'At most 3 streams and long polls of a key can be open at a time. Retry when one has ended.',
         requestId: expect.any(String),
       });
     }
@@ -306,6 +306,15 @@ eachTable('the cap of a key', (makeTable) => {
     const cell = await createCell(await makeTable(), { perKey: 1 });
     expect(await cell.slots().acquire('another', 1000)).toBeDefined();
     expect(await cell.slots().acquire(BOOTSTRAP_KEY, 1000)).toBeDefined();
+  });
+
+  test('is within that of the cell, which all keys share; a rejection occupies no slot of the key', async () => {
+    const cell = await createCell(await makeTable(), { perKey: 2, inAll: 2 });
+    const [one, two] = [await cell.slots().acquire('one', 1000), await cell.slots().acquire('two', 1000)];
+    expect(await cell.slots().acquire('one', 1000)).toBeUndefined();
+    await two?.release();
+    const [again, more] = [await cell.slots().acquire('one', 1000), await cell.slots().acquire('one', 1000)];
+    expect([one, again, more].map((slot) => slot !== undefined)).toEqual([true, true, false]);
   });
 
   test('slots of a killed instance are free after their maximum duration', async () => {
@@ -555,7 +564,7 @@ type Cell = Awaited<ReturnType<typeof createCell>>;
 /** A cell with one account, a stopped clock, and any number of instances of its function. */
 async function createCell(
   table: Table,
-  options: { readonly perKey?: number; readonly random?: () => number } = {},
+  options: { readonly perKey?: number; readonly inAll?: number; readonly random?: () => number } = {},
 ) {
   let clock = START;
   const now = () => clock;
@@ -565,7 +574,7 @@ async function createCell(
   const errors: unknown[] = [];
   const slots = (over = table) =>
     createSlots({
-      ...{ table: over, region: 'us', perKey: options.perKey ?? 20, now },
+      ...{ table: over, region: 'us', perKey: options.perKey ?? 20, inAll: options.inAll, now },
       newId: randomUUID,
       random: options.random ?? Math.random,
     });

@@ -22,8 +22,21 @@ describe('resources that outlive the stack', () => {
     ]);
     for (const [id, { Type, DeletionPolicy, UpdateReplacePolicy }] of all) {
       if (!/^AWS::(DynamoDB|KMS)/.test(Type)) continue;
-      expect([DeletionPolicy, UpdateReplacePolicy], id).toEqual(['Retain', 'Retain']);
+      expect([DeletionPolicy, UpdateReplacePolicy], id).toEqual(['RetainExceptOnCreate', 'Retain']);
     }
+  });
+
+  test('a first deployment that fails can be rolled back: nothing refuses its deletion or stays behind', () => {
+    const { resources, template } = synthesize('prod', { cell: { established: false } });
+    for (const [id, { Properties }] of resources('AWS::DynamoDB::GlobalTable'))
+      expect(Properties.Replicas[0].DeletionProtectionEnabled ?? false, id).toBe(false);
+    for (const [id, { Properties }] of resources('AWS::SNS::Topic'))
+      expect(Properties, id).not.toHaveProperty('ArchivePolicy');
+    const kept = Object.values(template.toJSON().Resources as Record<string, Resource>).filter(
+      ({ DeletionPolicy }) => DeletionPolicy === 'Retain',
+    );
+    // The role is shared by all cells of the AWS account in this AWS region.
+    expect(kept.map(({ Type }) => Type).sort()).toEqual(['AWS::ApiGateway::Account', 'AWS::IAM::Role']);
   });
 
   test('in production tables and stack have deletion protection', () => {
@@ -157,7 +170,7 @@ describe('a cell with its own key', () => {
     expect(JSON.stringify(plain.template.toJSON())).not.toContain('kms');
     expect(cell.resources('AWS::KMS::Key')).toHaveLength(1);
     expect(key?.Properties.EnableKeyRotation).toBe(true);
-    expect(key?.DeletionPolicy).toBe('Retain');
+    expect(key?.DeletionPolicy).toBe('RetainExceptOnCreate');
     expect(cell.template.findOutputs('KeyArn').KeyArn).toMatchObject({ Value: KEY });
   });
 

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { commands } from '../../functions/handlers/operate.ts';
-import { parseStages, stages } from '../../infra/settings.ts';
+import { parseStages, readStages } from '../../infra/settings.ts';
 import packageJson from '../../package.json' with { type: 'json' };
 import { checkSecretRef } from '../../shared/accounts/credentials.ts';
 import { secretNames } from '../../shared/secrets.ts';
@@ -81,33 +81,20 @@ test('secrets have the names that functions read', () => {
 });
 
 test('example settings are valid, and named settings exist', () => {
-  const [, snippet = ''] = /```ts\n\s*stateTable: (\{[\s\S]*?\}),\n\s*```/.exec(guide) ?? [];
-  const json = snippet
-    .replace(/(\w+): '/g, '"$1": \'')
-    .replaceAll("'", '"')
-    .replace(/,\s*\}/, '}');
-  const [stage] = structuredClone(stages) as unknown as [{ cells: { us: Record<string, unknown> } }];
-  stage.cells.us.stateTable = JSON.parse(json);
+  const [stage] = structuredClone(readStages('jobwire.cells.example.json')) as unknown as [
+    { cells: { us: Record<string, unknown> } },
+  ];
+  const snippets = [
+    ...guide.matchAll(/```json\n( *"(?:stateTable|notifications|dashboardDomain)": [\s\S]*?)\n *```/g),
+  ];
+  expect(snippets).toHaveLength(3);
+  for (const [, snippet] of snippets) Object.assign(stage.cells.us, JSON.parse(`{${snippet}}`));
   stage.cells.us.customerKey = true;
-  const [, telling = ''] = /```ts\n\s*notifications: (\{[\s\S]*?\}),\n\s*```/.exec(guide) ?? [];
-  stage.cells.us.notifications = JSON.parse(
-    telling
-      .replace(/(\w+): (['{])/g, '"$1": $2')
-      .replaceAll("'", '"')
-      .replace(/,\s*\}/g, '}'),
-  );
-  const [, named = ''] = /```ts\n\s*dashboardDomain: (\{[\s\S]*?\}),\n\s*```/.exec(guide) ?? [];
-  stage.cells.us.dashboardDomain = JSON.parse(
-    named
-      .replace(/(\w+): '/g, '"$1": \'')
-      .replaceAll("'", '"')
-      .replace(/,\s*\}/, '}'),
-  );
   stage.cells.us.dashboard = true;
-  const [parsed] = parseStages([stage]);
+  const [parsed] = parseStages({ stages: [stage] });
   expect(parsed?.cells.us?.stateTable).toMatchObject({ restoredAt: expect.any(String) });
   expect(parsed?.cells.us?.notifications).toMatchObject({ sms: { senderId: 'PrintShop' } });
-  const known = JSON.stringify([stages, stage]);
+  const known = JSON.stringify(stage);
   for (const name of [
     'stateTable',
     'restoredAt',
@@ -117,7 +104,7 @@ test('example settings are valid, and named settings exist', () => {
     'upstream',
     'pollConcurrency',
     'drainConcurrency',
-    'liveConcurrency',
+    'streams',
     'dashboard:',
     'dashboardDomain',
   ]) {

@@ -3,7 +3,7 @@
  * One file: its tests share the app, which is synthesized once.
  */
 import { hash, randomUUID } from 'node:crypto';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type App, type Stack, Validations } from 'aws-cdk-lib';
@@ -34,7 +34,7 @@ import { createTickHandler, LOOK_AHEAD_SECONDS, TOPIC_SINK } from '../../functio
 import { createWakeSinksHandler } from '../../functions/handlers/wake-sinks.ts';
 import { CellStack } from '../../infra/cell-stack.ts';
 import { createApp } from '../../infra/create-app.ts';
-import { type StageSettings, stages } from '../../infra/settings.ts';
+import type { StageSettings } from '../../infra/settings.ts';
 import { readApiFile } from '../../local/api-files.ts';
 import { registerAccount } from '../../shared/accounts/accounts.ts';
 import { tableTokenCache } from '../../shared/accounts/connect.ts';
@@ -74,7 +74,7 @@ import type { Item, Table, Value, Write } from '../../shared/storage/table.ts';
 import { readUpstream } from '../../shared/tracking/breaker.ts';
 import { pollAccount } from '../../shared/tracking/poll.ts';
 import { apiParts } from '../support/api.ts';
-import { type Statement, synthesize } from '../support/cells.ts';
+import { EXAMPLE_SETTINGS, type Statement, stages, synthesize } from '../support/cells.ts';
 import { makeDashboardFolder } from '../support/dashboard-files.ts';
 import { createDeliveryRig, delivered, moved } from '../support/delivery-world.ts';
 import { type Grant, grantsOn, guarded as guardedBy, leadingKeys, like } from '../support/grants.ts';
@@ -131,11 +131,25 @@ const templates = new Map<string, Template>();
 beforeAll(() => {
   outdir = mkdtempSync(join(tmpdir(), 'jobwire-cdk-'));
   // The functions are bundled where a test needs them.
-  const context = { ...cdkJson.context, 'aws:cdk:bundling-stacks': [] };
+  const context = { ...cdkJson.context, 'aws:cdk:bundling-stacks': [], cells: writeEstablished(outdir) };
   app = createApp({ context, outdir, dashboard: makeDashboardFolder() });
   for (const stack of stacks()) templates.set(stack.stackName, Template.fromStack(stack));
 }, 120_000);
 afterAll(() => rmSync(outdir, { recursive: true, force: true }));
+
+/** Lambda's limit of concurrent invocations in a new AWS account. */
+const FIRST_LAMBDA_LIMIT = 10;
+
+/** Writes the example settings with all cells of production established. Returns the path. */
+function writeEstablished(folder: string): string {
+  const settings = JSON.parse(readFileSync(EXAMPLE_SETTINGS, 'utf8'));
+  for (const { stage, cells } of settings.stages)
+    if (stage === 'prod')
+      for (const cell of Object.values<Properties>(cells)) Object.assign(cell, { established: true });
+  const path = join(folder, 'cells.json');
+  writeFileSync(path, JSON.stringify(settings));
+  return path;
+}
 
 describe('cells', () => {
   test('production has a cell for each API region, in the AWS region that its data belongs to', () => {
@@ -680,13 +694,20 @@ describe('HTTP API', () => {
     }
   });
 
-  test('live requests have reserved concurrency where the AWS account allows it; nothing else of the API has', () => {
-    const reserve = (name: FunctionName, stackName: string) =>
-      one('AWS::Lambda::Function', FUNCTIONS[name].id, stackName)[1].Properties.ReservedConcurrentExecutions;
-    const prod = stages.find(({ stage }) => stage === 'prod');
-    expect(reserve('live', 'jobwire-prod-us')).toBe(prod?.api.liveConcurrency);
-    expect(reserve('live', 'jobwire-dev-us')).toBeUndefined();
-    for (const name of ['api', 'manage'] as const) expect(reserve(name, 'jobwire-prod-us')).toBeUndefined();
+  test('no function reserves concurrency, which an AWS account with its first limit of 10 refuses', () => {
+    for (const { stackName } of stacks())
+      for (const [id, { Properties: fn }] of all('AWS::Lambda::Function', stackName))
+        expect(fn, `${stackName} ${id}`).not.toHaveProperty('ReservedConcurrentExecutions');
+  });
+
+  test('the limits of a dev cell leave room for its tick within the first limit of an AWS account', () => {
+    const limits = all('AWS::Lambda::EventSourceMapping', 'jobwire-dev-us').flatMap(
+      ([, { Properties }]) =>
+        (Properties.ScalingConfig as { MaximumConcurrency: number } | undefined)?.MaximumConcurrency ?? [],
+    );
+    expect(limits).toHaveLength(3);
+    const streams = Number(getEnvironment('live', 'jobwire-dev-us').JOBWIRE_STREAMS);
+    expect(limits.reduce((sum, limit) => sum + limit, streams)).toBeLessThanOrEqual(FIRST_LAMBDA_LIMIT - 2);
   });
 
   test('streams are opened at a tenth of the rate, and share the burst', () => {

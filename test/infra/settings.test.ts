@@ -1,6 +1,10 @@
 /** Settings of stages and cells: one error message names the stage, the path and the accepted values. */
+import { RetentionDays } from 'aws-cdk-lib/aws-logs';
 import { expect, test } from 'vitest';
-import { parseStages, SettingsError, stages } from '../../infra/settings.ts';
+import { parseStages, readStages, SettingsError } from '../../infra/settings.ts';
+
+const EXAMPLE = 'jobwire.cells.example.json';
+const stages = readStages(EXAMPLE);
 
 const STREAM = 'arn:aws:dynamodb:us-east-1:111122223333:table/restored/stream/2026-03-02T09:00:00.000';
 
@@ -9,7 +13,7 @@ const identityArn = (region: string, name: string) => `arn:aws:ses:${region}:111
 const certificateArn = (region: string) => `arn:aws:acm:${region}:111122223333:certificate/0e6e5f0a`;
 
 /** The dev stage with something else at a path. */
-function changed(path: string, value: unknown): unknown[] {
+function changed(path: string, value: unknown) {
   const [stage] = structuredClone(stages) as unknown as [Record<string, unknown>];
   const parts = path.split('.');
   const last = parts.pop() ?? '';
@@ -19,10 +23,10 @@ function changed(path: string, value: unknown): unknown[] {
   );
   if (value === undefined) delete parent[last];
   else parent[last] = value;
-  return [stage];
+  return { stages: [stage] };
 }
 
-test('the current stages are valid, and a stage may have a single cell', () => {
+test('the example is valid, and a stage may have a single cell', () => {
   expect(stages.map(({ stage }) => stage)).toEqual(['dev', 'prod']);
   expect(Object.keys(stages[0]?.cells ?? {})).toEqual(['us']);
   expect(Object.keys(stages[1]?.cells ?? {}).sort()).toEqual(['au', 'eu', 'nz', 'uk', 'us']);
@@ -43,7 +47,11 @@ test.each([
   ['protected', 'yes', 'protected must be true or false (stage dev).'],
   ['eventRetentionDays', 3, 'eventRetentionDays must be an integer from 7 to 365 (stage dev).'],
   ['pollConcurrency', 1, 'pollConcurrency must be an integer from 2 to 1000 (stage dev).'],
-  ['logRetention', 8, 'logRetention must be one of RetentionDays (stage dev).'],
+  [
+    'logRetention',
+    8,
+    'logRetention must be a number of days that CloudWatch Logs accepts, such as 7, 30 or 90 (stage dev).',
+  ],
   ['retention', 8, 'retention is not a known setting (stage dev).'],
   [
     'cells.us.awsRegion',
@@ -111,7 +119,7 @@ test.each([
   [
     'cells.us.notifications',
     { from: 'orders@print.example', identity: 'print.example', sms: true },
-    'cells.us.notifications.sms must be what is set of SMS, {} for nothing (stage dev).',
+    'cells.us.notifications.sms must be the settings of SMS, {} for the defaults (stage dev).',
   ],
   [
     'api.corsOrigins',
@@ -143,7 +151,7 @@ test.each([
 ])('%s: %j', (path, value, sentence) => {
   const parse = () => parseStages(changed(path, value));
   expect(parse).toThrow(SettingsError);
-  expect(parse).toThrow(`infra/settings.ts: ${sentence.replace(' (stage undefined)', '')}`);
+  expect(parse).toThrow(`jobwire.cells.json: ${sentence.replace(' (stage undefined)', '')}`);
 });
 
 test.each([
@@ -166,26 +174,56 @@ test('an SES identity is created by one cell of an AWS region; the others name i
     for (const [region, identity] of Object.entries({ us: 'print.example', nz: 'print.example', au })) {
       Object.assign(prod.cells[region] ?? {}, { notifications: notifications(identity) });
     }
-    return () => parseStages([prod]);
+    return () => parseStages({ stages: [prod] });
   };
   expect(withCells('print.example')).toThrow(
-    'infra/settings.ts: cells.au.notifications.identity must be the ARN of the identity that the cell nz creates in the same AWS region (stage prod).',
+    'jobwire.cells.json: cells.au.notifications.identity must be the ARN of the identity that the cell nz creates in the same AWS region (stage prod).',
   );
   expect(withCells(identityArn('ap-southeast-2', 'print.example'))).not.toThrow();
 });
 
 test('two stages of one name would be the same stacks', () => {
-  const twice = [stages[0], stages[0]];
-  expect(() => parseStages(twice)).toThrow('infra/settings.ts: stage must be unique (stage dev).');
+  const twice = { stages: [stages[0], stages[0]] };
+  expect(() => parseStages(twice)).toThrow('jobwire.cells.json: stage must be unique (stage dev).');
 });
 
 test('a domain for the dashboard is rejected without a dashboard', () => {
-  const [stage] = changed('cells.us.dashboard', false) as [{ cells: { us: Record<string, unknown> } }];
+  const {
+    stages: [stage],
+  } = changed('cells.us.dashboard', false) as unknown as {
+    stages: [{ cells: { us: Record<string, unknown> } }];
+  };
   stage.cells.us.dashboardDomain = {
     name: 'us.jobwire.example',
     certificateArn: certificateArn('us-east-1'),
   };
-  expect(() => parseStages([stage])).toThrow(
+  expect(() => parseStages({ stages: [stage] })).toThrow(
     'cells.us.dashboardDomain must be left out where there is no dashboard',
   );
+});
+
+test('a protected stage names its AWS account', () => {
+  const { stages: all } = changed('protected', true);
+  expect(() => parseStages({ stages: all })).toThrow(
+    'jobwire.cells.json: awsAccount must be the id of an AWS account, 12 digits as a string, because the stage is protected (stage dev).',
+  );
+  const [stage] = parseStages({ stages: [{ ...all[0], awsAccount: '111122223333' }] });
+  expect(stage?.awsAccount).toBe('111122223333');
+});
+
+test('a missing settings file, a syntax error and a file without stages are each reported in one sentence', () => {
+  expect(() => readStages('nowhere.json')).toThrow(
+    'The settings file nowhere.json cannot be read. Copy jobwire.cells.example.json to jobwire.cells.json and change it, or name another file with "-c cells=FILE".',
+  );
+  expect(() => readStages('README.md')).toThrow('README.md is not JSON:');
+  expect(() => parseStages([])).toThrow(SettingsError);
+  expect(() => parseStages({})).toThrow(
+    'jobwire.cells.json: stages is missing; it must be a list of stages.',
+  );
+});
+
+test('log retentions are exactly those of CloudWatch Logs', () => {
+  const days = Object.values(RetentionDays).filter((value) => typeof value === 'number');
+  for (const each of days.filter((value) => value !== RetentionDays.INFINITE))
+    expect(parseStages(changed('logRetention', each))[0]?.logRetention).toBe(each);
 });

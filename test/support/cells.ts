@@ -3,7 +3,7 @@ import { App } from 'aws-cdk-lib';
 import { Template } from 'aws-cdk-lib/assertions';
 import cdkJson from '../../cdk.json' with { type: 'json' };
 import { CellStack } from '../../infra/cell-stack.ts';
-import { type CellSettings, type StageSettings, stages } from '../../infra/settings.ts';
+import { type CellSettings, readStages, type StageSettings } from '../../infra/settings.ts';
 import { makeDashboardFolder } from './dashboard-files.ts';
 
 /** A statement of a policy, as templates have it. */
@@ -25,6 +25,16 @@ export interface Resource {
   readonly DeletionPolicy?: string;
   readonly UpdateReplacePolicy?: string;
 }
+
+/** The committed example of a settings file. */
+export const EXAMPLE_SETTINGS = 'jobwire.cells.example.json';
+/** The stages of the example, with established cells, and in any AWS account. */
+export const stages = readStages(EXAMPLE_SETTINGS).map(({ awsAccount: _, ...stage }) => ({
+  ...stage,
+  cells: Object.fromEntries(
+    Object.entries(stage.cells).map(([region, cell]) => [region, { ...cell, established: true }]),
+  ) as StageSettings['cells'],
+}));
 
 const dashboard = makeDashboardFolder();
 

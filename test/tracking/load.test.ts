@@ -9,7 +9,7 @@ import { createPollAccountHandler } from '../../functions/handlers/poll-account.
 import { createTickHandler } from '../../functions/handlers/tick.ts';
 import type { Telemetry } from '../../functions/telemetry.ts';
 import { LONE_POLLS, POLLS } from '../../infra/polling.ts';
-import { stages } from '../../infra/settings.ts';
+import { readStages } from '../../infra/settings.ts';
 import { registerAccount } from '../../shared/accounts/accounts.ts';
 import { wakeSinks } from '../../shared/delivery/wakes.ts';
 import { createEventLog, type EventLog } from '../../shared/log/log.ts';
@@ -320,7 +320,7 @@ function sum(values: readonly number[]): number {
 }
 
 function getSettings(name: string) {
-  const found = stages.find(({ stage }) => stage === name);
+  const found = readStages('jobwire.cells.example.json').find(({ stage }) => stage === name);
   if (!found) throw new Error(`There is no stage ${name}.`);
   return found;
 }

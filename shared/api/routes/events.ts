@@ -451,8 +451,9 @@ function createHold(c: Context<ApiEnv>, { slots, report: reportFault }: RoutePar
 }
 
 function tooManyWaiting(c: Context<ApiEnv>, { slots }: RouteParts): Response {
+  const inAll = slots?.inAll === undefined ? '' : `, and ${slots.inAll} of all keys together`;
   return problem(c, 'too-many-streams', {
-    detail: `At most ${slots?.perKey} streams and long polls can be open at a time. Retry when one has ended.`,
+    detail: `At most ${slots?.perKey} streams and long polls of a key can be open at a time${inAll}. Retry when one has ended.`,
     headers: { 'retry-after': String(CROWDED_RETRY_SECONDS) },
   });
 }
