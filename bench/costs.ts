@@ -487,7 +487,7 @@ export function toMarkdown(
   });
   const sums = Object.values(alternatives).map((lines) => `**${dollars(total(lines))}**`);
   return [
-    `| what | how much | ${names.join(' | ')} |`,
+    `| item | quantity | ${names.join(' | ')} |`,
     `|---|---|${names.map(() => '--:|').join('')}`,
     ...rows,
     `| **${sum}** | | ${sums.join(' | ')} |`,

@@ -73,12 +73,15 @@ async function measureCosts(): Promise<Bar[]> {
   const { work, one, thousand, fixed, notifying, messages, perCell } = await measure<CostResults>('cost.ts', [
     '9',
   ]);
-  const marginal = { 'a cell with 1 account': one, 'with 1,000 accounts': thousand };
+  const marginal = {
+    'cost per account, in a cell with 1 account': one,
+    'cost per account, in a cell with 1,000 accounts': thousand,
+  };
   const tables = {
     marginal: toMarkdown(marginal, MARGINAL_NOTE),
-    fixed: toMarkdown({ 'a cell': fixed }),
-    messages: toMarkdown({ '1,000 e-mails': messages }, MESSAGES_NOTE, '1,000 e-mails'),
-    telling: toMarkdown({ 'a cell': perCell }),
+    fixed: toMarkdown({ 'cost of a cell': fixed }),
+    messages: toMarkdown({ 'cost of 1,000 e-mails': messages }, MESSAGES_NOTE, '1,000 e-mails'),
+    telling: toMarkdown({ 'cost of a cell': perCell }),
   };
   console.log(JSON.stringify({ bench: 'cost', work, notifying }));
   console.log(`\nOne account per month, without its secret:\n${tables.marginal}`);

@@ -36,8 +36,9 @@ import { fileBytes } from './files.ts';
  *   and `excludeProcesses` keeps them. If a code is both included and excluded, it is excluded. A list parameter without
  *   entries is ignored.
  * - `GET /Assets` returns the assets of the account. `GET /Assets/global` returns the assets of the catalogue, which all
- *   accounts can use. The operations for a single asset accept both kinds. If a job is created in the sandbox with an unknown
- *   asset tag on a line, the sandbox creates the asset.
+ *   accounts can use. The operations for a single asset accept both kinds. If a job is created
+ *   through the control panel or by a test, not by an order, and a line has an unknown asset tag, the sandbox also
+ *   creates the asset.
  * - An order creates its asset immediately. The asset has no file and no `assetUrl` until the artwork is fetched.
  * - `setup` and `reset` are 0 if they do not apply. If an asset has no price code, or a price code that the account may not
  *   order, its `priceBands` and `priceTierCode` are null. It has no price and cannot be reordered.
@@ -46,10 +47,11 @@ import { fileBytes } from './files.ts';
  *   catalogue.
  * - `assetUrl` is the link of the latest current image. Archived files have no link. The other links do not expire. Archived
  *   assets can still be read, and all their files are archived.
- * - If no asset of the account has the given code, `GET /Assets/{assetCode}/jobs` results in 400, whatever the reason. If
- *   several lines of a job have the asset, the job is listed once, with the sum of these lines. Cancelled jobs are excluded,
- *   as in the list of active jobs. Here, active jobs are the undispatched jobs. They come first, newest first. Jobs that were
- *   dispatched at the same time are also sorted newest first.
+ * - If no asset of the account has the given code, `GET /Assets/{assetCode}/jobs` results in 400, whether
+ *   the code is unknown or belongs to another account. If several lines of a job have the asset, the job is listed once, with
+ *   the sum of these lines. Cancelled jobs are excluded, as in the list of active jobs. The undispatched jobs come first,
+ *   newest first. The dispatched jobs follow, sorted by the time of their dispatch, latest first. Jobs with the same time of
+ *   dispatch are sorted newest first.
  * - Every authenticated caller can read the asset types.
  */
 

@@ -10,8 +10,8 @@
  *   artwork URL.
  * - `location` is the name of the location. `dateDue` has the same format as in `GET /Jobs/{jobNumber}`.
  * - Each PriceCode line, including a sample, creates an asset immediately.
- * - `searchText` also searches the order name of the shop. Totals, discounts and payments of the shop are stored but not
- *   returned.
+ * - Shop orders (`ShopCandidate`): the parameter `searchText` of the job lists also searches the name of the shop, and the
+ *   name and id of its order. The totals, discounts and payments of the shop are stored but not returned.
  */
 
 import * as z from 'zod';

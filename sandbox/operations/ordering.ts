@@ -2,8 +2,9 @@
  * Decides whether an order is accepted, and what it costs. Where the contract is silent, the sandbox chose:
  *
  * - The response contains all messages, in the order of the fields and then of the lines. Some errors make the ordering API
- *   fail (`FAULTS`). If an order has only such errors, the response is 500, except with `validateOnly`. If it has other errors
- *   too, the response is 400 with all errors. `validateOnly` accepts the same orders as the creation of a job.
+ *   fail with a 500 (marked **500** in [the table of reasons](#reasons-for-rejected-orders)). If an order has only such errors,
+ *   the response is 500, except with `validateOnly`. If it has other errors too, the response is 400 with all errors.
+ *   `validateOnly` accepts the same orders as the creation of a job.
  * - Without `dateDue`, the due date is the earliest possible one. If `dateDue` is present but null or empty, the API fails
  *   (`DateDueMissing`). If `dateDue` is before the earliest possible date, it is changed to the earliest possible date, also
  *   with `mustDate`.
@@ -24,8 +25,8 @@
  * - Attribute values are strings for `text` and `select`, and numbers or numeric strings for `int` and `decimal`. Null and the
  *   empty string count as missing values. Attributes that the price code does not have are rejected.
  * - Either all PriceCode lines have an artwork URL or none. A mix is rejected. The validation does not fetch the URL.
- * - The head of a group can come after its children. Only one line of a job can use a `groupHead`, and this line cannot be a
- *   child of another group.
+ * - The head of a group can come after its children. Each value of `groupHead` can be used by only one line of a job, and
+ *   this line cannot be a child of another group.
  * - A blank `orderGroup` counts as missing. `orderGroupSequence` requires an `orderGroup`. It is not compared with the other
  *   jobs of the group.
  * - A stock code with several variants requires `variantCode`. Sizes that are not ordered can be omitted or 0.

@@ -25,7 +25,7 @@ import type { RegionCode } from './regions.ts';
  *   codes. If a number is missing or outside the range of its attribute, there is no price, and the response is 400 with
  *   `errors` by parameter. Otherwise, `sizeWidth` and `sizeHeight` are the given dimensions. Other codes ignore `dgX`, `dgY`
  *   and `stitches`.
- * - The price by dimensions grows with the area. The price by stitches grows with each started thousand stitches.
+ * - The price by dimensions grows with the area. The price by stitches grows with every 1,000 stitches or part of 1,000.
  * - `samplePrice` and `sampleLabel` are absent if no sample is available. All other fields are always present.
  * - `masterProcessCode` is the code of the process itself, unless the process is mapped to another one.
  */
@@ -168,7 +168,7 @@ interface Article
 
 type NamedSize = readonly [name: string] | readonly [name: string, ...size: Size];
 
-/** Cents of a metadata-priced code: by area, or for each started thousand stitches. */
+/** Cents of a metadata-priced code: by area, or for every 1,000 stitches or part of 1,000. */
 interface CentsByInputs {
   readonly base: number;
   readonly perSquareInch?: number;

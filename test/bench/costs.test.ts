@@ -163,7 +163,7 @@ test('a table has a column for each alternative, and a sum below it', () => {
     { what: 'B', how: '', dollars: 0.5 },
   ];
   const table = toMarkdown({ one: lines(2), many: lines(1) });
-  expect(table).toContain('| what | how much | one | many |');
+  expect(table).toContain('| item | quantity | one | many |');
   expect(table).toContain('| A | 2 × $1 | $2.000 | $1.000 |');
   expect(table).toContain('| **per month** | | **$2.500** | **$1.500** |');
   expect(total(lines(2))).toBe(2.5);

@@ -203,7 +203,7 @@ describe('the runbook', () => {
         ([, paragraph]) => paragraph,
       );
       expect(paragraphs, title).toHaveLength(1);
-      expect(paragraphs[0]?.startsWith('Only on AWS.'), title).toBe(ONLY_ON_AWS.includes(title));
+      expect(paragraphs[0]?.startsWith('this alarm does not exist'), title).toBe(ONLY_ON_AWS.includes(title));
     }
   });
 
