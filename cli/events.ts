@@ -10,7 +10,7 @@ import {
 } from '../client/index.ts';
 import { createTerminal } from '../local/terminal.ts';
 import type { JobEvent } from '../shared/events/event.ts';
-import { type Context, command, type FlagValues, UsageError } from './command.ts';
+import { type Context, command, type FlagValues, limitFlag, UsageError } from './command.ts';
 import { deliveryColumns } from './deliveries.ts';
 import { parseList, parseTime, SELECTION } from './input.ts';
 import { clean, escapeControls, toJson } from './output.ts';
@@ -51,6 +51,38 @@ export const events = {
         count += 1;
         if (count === flags.once) return undefined;
       }
+    },
+  }),
+
+  'events list': command({
+    about: 'Lists past events, the newest first: of all accounts, of one account, or of a region.',
+    args: [],
+    flags: {
+      account: SELECTION.account,
+      region: { value: 'REGION', about: 'Only events of the region itself' },
+      types: SELECTION.types,
+      limit: limitFlag('events', 50),
+    },
+    example: 'events list --account acme --limit 20',
+    async run(context, _args, flags) {
+      const { out } = context;
+      if (flags.account !== undefined && flags.region !== undefined) {
+        throw new UsageError('--account and --region can’t be combined.');
+      }
+      const readPage = createReader(context.api(), flags);
+      const show = eventPrinter(context);
+      const types = parseList(flags.types)?.join(',');
+      let left: number = flags.limit;
+      let before: string | null | undefined;
+      while (left > 0 && before !== null) {
+        const query = { order: 'newest', before, types, limit: Math.min(left, PAGE) } as const;
+        const page = await readPage(query);
+        for (const event of page.events) show(JSON.stringify(event));
+        left -= page.events.length;
+        before = page.previous ?? null;
+      }
+      if (left === flags.limit && !out.json) out.note('There are no matching events.');
+      if (left === 0 && before !== null) out.note('There are older events. Use --limit to show more.');
     },
   }),
 
@@ -143,6 +175,8 @@ export function eventPrinter({ out }: Context): (text: string) => void {
 /** Reads a page of a log or of the feed. */
 type ReadPage = (query: {
   readonly after?: string | undefined;
+  readonly before?: string | undefined;
+  readonly order?: 'newest' | undefined;
   readonly limit: number;
   readonly types?: string | undefined;
 }) => Promise<EventPage | CellEventPage>;

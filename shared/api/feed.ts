@@ -10,6 +10,7 @@ import { findEpochEnd, formatCursor, type parseCursor, resolveCursor } from '../
 import type { EventLog, LoggedEvent } from '../log/log.ts';
 import { type AccountRef, keys } from '../storage/schema.ts';
 import type { Table } from '../storage/table.ts';
+import { type BackSource, readBack } from './feed-back.ts';
 import { createTimer, type GrowthSignal, type Watch } from './growth-signal.ts';
 
 /** Dependencies of feeds. */
@@ -62,8 +63,10 @@ export interface Page {
   readonly kind: 'page';
   /** The envelopes as stored, byte for byte. */
   readonly events: readonly string[];
-  /** Cursor of the next page. */
+  /** Cursor of the next page. For a page that begins with the newest events: after its newest event. */
   readonly next: string;
+  /** Cursor of the page of older events, or `null` if there are none. Only for a page that begins with the newest events. */
+  readonly previous?: string | null;
   readonly head: string;
   /**
    * Time up to which all upstream changes are in the log at or before `next` (epoch ms). `null` if the page ends before the head, and
@@ -142,6 +145,56 @@ export async function readPage(
     if (query.mayWait && !(await query.mayWait())) return { kind: 'crowded' };
     await grown(deps, ref, place, watch, until, abort);
   }
+}
+
+/**
+ * Returns a page of a log that begins with the newest event, or with the last event before a cursor. `undefined` if there is no log.
+ * A page can be empty although there are older events, if the maximum number of events was scanned without a match.
+ */
+export async function readNewestPage(
+  { log, table }: Pick<FeedDeps, 'log' | 'table'>,
+  ref: AccountRef,
+  {
+    before,
+    limit,
+    types,
+  }: { readonly before?: GivenCursor | undefined } & Pick<PageQuery, 'limit' | 'types'>,
+): Promise<Page | Gone | undefined> {
+  const start = await locate(log, ref, before, 'head');
+  if (!start || 'kind' in start) return start;
+  // Read before the log: a poll writes the status after its events, so the log read afterwards contains them.
+  const status = await table.get(keys.status(ref));
+  let head = before ? undefined : start.sequence;
+  const source: BackSource = {
+    from: start.sequence,
+    isHead: before === undefined,
+    async readWindow(after, upTo) {
+      const outcome = await log.read(ref, after, upTo - after);
+      head = Math.max(head ?? 0, outcome?.head.sequence ?? 0);
+      if (outcome?.kind !== 'events') return outcome;
+      const events = outcome.events.map((event) => ({ number: event.sequence, event }));
+      return { kind: 'events', events, through: events.at(-1)?.number ?? after };
+    },
+  };
+  const { events, places } = await readBack([source], {
+    ...{ limit, maxBytes: PAGE_BYTES, matches: matcher(types) },
+    ...{ budget: SCANNED_EVENTS, batch: types ? SCAN_BATCH : limit },
+  });
+  const { newest, older } = places[0] ?? { newest: 0, older: null };
+  const at = (sequence: number) => formatCursor(start.epoch, sequence);
+  return {
+    kind: 'page',
+    events,
+    next: at(newest),
+    previous: older === null ? null : at(older),
+    head: at(head ?? (await log.head(ref))?.sequence ?? newest),
+    observedThrough: status && newest === head ? toStatus(status).lastGoodCrawlStartedAt : null,
+  };
+}
+
+/** Returns the function that decides whether an event has one of the types. */
+export function matcher(types: readonly string[] | undefined): (event: { readonly type: string }) => boolean {
+  return ({ type }) => types === undefined || typeMatches(type, types);
 }
 
 /** Waits until a log grows beyond a position, the time ends, or the client disconnects. */

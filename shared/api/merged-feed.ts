@@ -16,6 +16,7 @@ import {
   type Frame,
   type GivenCursor,
   type Gone,
+  matcher,
   PAGE_BYTES,
   type PageQuery,
   type Place,
@@ -23,6 +24,7 @@ import {
   waitForGrowth,
   watchLogs,
 } from './feed.ts';
+import { type BackSource, readBack } from './feed-back.ts';
 import { createTimer } from './growth-signal.ts';
 
 /** Dependencies of reading cell feeds. */
@@ -63,8 +65,10 @@ export interface FeedPage {
   readonly kind: 'page';
   /** Stored envelopes, byte for byte. */
   readonly events: readonly string[];
-  /** Cursor of the next page. */
+  /** Cursor of the next page. For a page that begins with the newest events: after its newest events. */
   readonly next: string;
+  /** Cursor of the page of older events, or `null` if there are none. Only for a page that begins with the newest events. */
+  readonly previous?: string | null;
   readonly head: string;
 }
 
@@ -110,6 +114,86 @@ export async function readFeedPage(
     const hasGrown = async () => (await findGrown(deps, places)).length > 0;
     await waitForGrowth(deps, watch, until, abort, hasGrown);
   }
+}
+
+/**
+ * Returns a page of the feed that begins with the newest events of all regions, or with the last events before a cursor. A page can be
+ * empty although there are older events, if the limit of examined events was reached.
+ */
+export async function readNewestFeedPage(
+  deps: Pick<CellFeedDeps, 'feed' | 'regions' | 'isPart'>,
+  query: FeedFilter & { readonly before?: GivenPlaces | undefined; readonly limit: number },
+): Promise<FeedPage | Gone> {
+  const { accounts, before, limit, types } = query;
+  const known = before && (await locateBefore(deps, before));
+  const start = known ? { kind: 'places' as const, places: known } : await locateFeed(deps, before, 'head');
+  if (start.kind === 'gone') return start;
+  const from = [...start.places];
+  const heads = new Map(from);
+  const sources = from.map(
+    ([region, place]): BackSource => ({
+      from: place.sequence,
+      isHead: before === undefined,
+      async readWindow(after, upTo) {
+        const size = upTo - after;
+        const outcome = await deps.feed.read(region, after, { accounts, events: size, ranges: size });
+        if (outcome) {
+          const { epoch, sequence } = outcome.head;
+          heads.set(region, { epoch, sequence });
+        }
+        if (outcome?.kind !== 'events') return outcome;
+        const events = outcome.events.filter(({ number }) => number <= upTo);
+        return { kind: 'events', events, through: Math.min(outcome.through, upTo) };
+      },
+    }),
+  );
+  const share = Math.ceil(limit / Math.max(1, sources.length));
+  const batch = types || accounts ? EVENTS_AT_ONCE : Math.min(share, EVENTS_AT_ONCE);
+  const page = { limit, maxBytes: PAGE_BYTES, matches: matcher(types), budget: MAX_EXAMINED, batch };
+  const read = await readBack(sources, page);
+  const placesAt = (toNumber: (place: (typeof read.places)[number]) => number): Places =>
+    new Map(
+      from.map(([region, { epoch }], at) => {
+        const place = read.places[at];
+        return [region, { epoch, sequence: place ? toNumber(place) : 0 }];
+      }),
+    );
+  const isEnd = read.places.every(({ older }) => older === null);
+  return {
+    kind: 'page',
+    events: read.events,
+    next: formatPlaces(
+      deps,
+      placesAt(({ newest }) => newest),
+    ),
+    previous: isEnd
+      ? null
+      : formatPlaces(
+          deps,
+          placesAt(({ older }) => older ?? 0),
+        ),
+    head: formatPlaces(deps, heads),
+  };
+}
+
+/**
+ * Returns the positions of a cursor before which events are read, or `undefined` if one is not in its feed. Expired positions are
+ * valid: there are no older events. A region that the cursor does not name has only newer events.
+ */
+async function locateBefore(
+  { feed, regions }: Pick<CellFeedDeps, 'feed' | 'regions'>,
+  cursor: GivenPlaces,
+): Promise<Places | undefined> {
+  const places = new Map<string, Place>();
+  const heads = await Promise.all(regions.map((region) => feed.head(region)));
+  for (const [at, region] of regions.entries()) {
+    const head = heads[at] ?? { epoch: '', sequence: 0, attributes: {} };
+    const { epoch, sequence: number } = cursor.get(region) ?? { epoch: '', sequence: 0 };
+    const sequence = resolveCursor(head, epoch ? { epoch, sequence: number } : { sequence: number });
+    if (sequence === undefined) return undefined;
+    places.set(region, { epoch: head.epoch, sequence });
+  }
+  return places;
 }
 
 /** State of a page under construction. */

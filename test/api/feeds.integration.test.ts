@@ -58,6 +58,7 @@ interface Body {
   events: JobEvent[];
   observedThrough: string | null;
   state: string;
+  previous?: string | null;
   asOf: string;
   jobs: JobEntry[];
   job: JobRecord;
@@ -434,6 +435,11 @@ describe('errors', () => {
     [`${events}/stream?after=x`, 'after', 'cursor'],
     ['/v1/events/stream?after=5', 'after', 'of its stream'],
     ['/v1/accounts/acme/status?verbose=1', 'verbose', 'none'],
+    [`${events}?before=e1.1`, 'before', 'requires order=newest'],
+    [`${events}?order=newest&after=e1.1`, 'after', 'combined with order=newest'],
+    [`${events}?order=newest&wait=5`, 'wait', 'combined with order=newest'],
+    ['/v1/events?order=newest&last=5', 'last', 'combined with order=newest'],
+    ['/v1/events?order=newest&before=x', 'before', 'must be a `next`'],
     [`${jobs}?limit=x`, 'limit', 'integer'],
     [`${jobs}?after=5`, 'after', '`next`'],
     [`${jobs}?status=`, 'status', '1 to 200'],
@@ -559,6 +565,75 @@ describe('account feed', () => {
       next: 'e1.25',
       head: 'e1.25',
     });
+  });
+
+  /** Reads all pages from the newest event backwards. Returns the numbers, and the cursor of later events. */
+  async function readBackwards(api: Api, query: string) {
+    const got: number[] = [];
+    let next: string | undefined;
+    for (let before = ''; ; ) {
+      const { status, body } = await api.json(`${path}?order=newest&${query}${before}`);
+      expect(status).toBe(200);
+      got.push(...sequences(body.events));
+      next ??= body.next;
+      if (body.previous === null) return { got, next };
+      before = `&before=${body.previous}`;
+    }
+  }
+
+  test('is read from the newest event backwards, each once, and new events follow after the first page', async () => {
+    const api = await start();
+    await api.append(ACME, [...jobEvents(12), accountEvent(), ...jobEvents(12)]);
+    const all = range(1, 25).toReversed();
+    for (const limit of [1, 7, 25, 100]) {
+      expect(await readBackwards(api, `limit=${limit}`)).toEqual({ got: all, next: 'e1.25' });
+      const ofJobs = all.filter((number) => number !== 13);
+      expect((await readBackwards(api, `limit=${limit}&types=job.*`)).got).toEqual(ofJobs);
+    }
+    await api.append(ACME, jobEvents(1));
+    const older = await api.json(`${path}?order=newest&before=e1.25&limit=2`);
+    expect(older.body).toMatchObject({ next: 'e1.25', previous: 'e1.23', head: 'e1.26' });
+    expect(sequences((await api.json(`${path}?after=${older.body.next}`)).body.events)).toEqual([26]);
+    expect((await api.json(`${path}?order=newest&before=e1.0`)).body).toMatchObject({
+      ...{ events: [], next: 'e1.0', previous: null, head: 'e1.26' },
+    });
+    for (const before of ['e1.27', 'e9.1']) {
+      expect((await api.json(`${path}?order=newest&before=${before}`)).status).toBe(410);
+    }
+  });
+
+  test('is read backwards to the earliest stored event', async () => {
+    const api = await start({ retentionDays: 1 });
+    await api.append(ACME, jobEvents(4));
+    api.clock.now += DAY_MS / 2;
+    await api.append(ACME, jobEvents(3));
+    api.clock.now += DAY_MS / 2 + 1;
+    for (const limit of [1, 2, 100]) {
+      expect((await readBackwards(api, `limit=${limit}`)).got).toEqual([7, 6, 5]);
+    }
+    expect((await api.json(`${path}?order=newest&before=e1.3`)).body).toMatchObject({
+      ...{ events: [], previous: null },
+    });
+  });
+
+  test('is read backwards in pages of bounded cost and size', async () => {
+    const api = await start();
+    await api.append(ACME, [jobEvent(), ...Array.from({ length: 2100 }, accountEvent)]);
+    const first = await api.json(`${path}?order=newest&types=job.*`);
+    expect(first.body).toMatchObject({ events: [], next: 'e1.2101', previous: 'e1.101' });
+    const second = await api.json(`${path}?order=newest&types=job.*&before=${first.body.previous}`);
+    expect([sequences(second.body.events), second.body.previous]).toEqual([[1], null]);
+    const description = 'x'.repeat(200_000);
+    await api.append(
+      ACME,
+      range(1, 25).map((n) => jobEvent(n, { description })),
+    );
+    const big = await api.json(`${path}?order=newest&limit=25`);
+    expect(JSON.stringify(big.body).length).toBeLessThan(5_000_000);
+    const rest = await api.json(`${path}?order=newest&limit=25&types=job.*&before=${big.body.previous}`);
+    expect(sequences([...big.body.events, ...rest.body.events]).slice(0, 25)).toEqual(
+      range(2102, 2126).toReversed(),
+    );
   });
 
   test('accepts a bare number for the current epoch', async () => {

@@ -565,6 +565,12 @@ describe('events', () => {
       expect.stringMatching(/ us\/acme +\d+ +job\.status_changed +Scheduled → In production$/),
       expect.stringMatching(/ us\/acme +\d+ +job\.status_changed +In production → Quality check$/),
     ]);
+    const [newest, older] = await site.json('events', 'list', '--account', 'acme', '--limit', '2');
+    expect(Number(older.sequence)).toBe(Number(newest.sequence) - 1);
+    expect((await site.json('events', 'list', '--limit', '1'))[0].id).toBe(newest.id);
+    expect(await site.run('events', 'list', '--region', 'us')).toMatchObject({
+      ...{ code: 0, out: '', err: 'There are no matching events.\n' },
+    });
     const both = await site.run('events', 'tail', '--account', 'acme', '--region', 'us');
     expect(both).toMatchObject({ code: 2, err: '--account and --region can’t be combined.\n' });
   });

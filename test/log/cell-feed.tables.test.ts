@@ -9,12 +9,14 @@ import { registerAccount } from '../../shared/accounts/accounts.ts';
 import { createGrowthSignal } from '../../shared/api/growth-signal.ts';
 import {
   type CellFeedDeps,
+  type FeedPage,
   type FeedPageQuery,
   followFeed,
   formatPlaces,
   locateFeed,
   parsePlaces,
   readFeedPage,
+  readNewestFeedPage,
 } from '../../shared/api/merged-feed.ts';
 import { listPendingWakes, wakeSinks } from '../../shared/delivery/wakes.ts';
 import { createCellFeed } from '../../shared/log/cell-feed.ts';
@@ -460,6 +462,47 @@ describe('reading the cell feed', () => {
     expect((await read({ last: 1_000 })).ids).toHaveLength(8);
     expect((await read({ last: 3, accounts: ['kiwi'] })).ids).toEqual(['kiwi.1', 'kiwi.2']);
     expect((await read({ last: 3, limit: 1 })).ids).toHaveLength(1);
+  });
+
+  test('is read from the newest events of all regions backwards, each once and in the order of its log', async () => {
+    const { tell, deps, read, register } = await createReader(undefined, ['us', 'nz']);
+    await register('kiwi', 'nz');
+    for (const events of [3, 30, 1]) {
+      await tell('acme', events);
+      await tell('kiwi', events, 'nz');
+      await tell('bakery', events);
+    }
+    const lists: [accounts: readonly string[] | null, limit: number][] = [
+      ...[1, 7, 500].map((limit): [null, number] => [null, limit]),
+      [['kiwi', 'bakery'], 5],
+    ];
+    for (const [accounts, limit] of lists) {
+      const got: string[] = [];
+      const times: number[] = [];
+      let first: FeedPage | undefined;
+      for (let before: string | null | undefined; before !== null; ) {
+        const places = before === undefined ? undefined : parsePlaces(deps, before);
+        const page = await readNewestFeedPage(deps, { accounts, limit, before: places });
+        if (page.kind !== 'page') throw new Error('There is no page.');
+        expect(page.events.length).toBeLessThanOrEqual(limit);
+        got.push(...getIds(page.events));
+        times.push(...page.events.map((json) => Date.parse(JSON.parse(json).time)));
+        first ??= page;
+        before = page.previous ?? null;
+      }
+      for (const account of accounts ?? ['acme', 'kiwi', 'bakery']) {
+        const own = got.filter((id) => id.startsWith(`${account}.`));
+        expect(own).toEqual(Array.from({ length: 34 }, (_, at) => `${account}.${34 - at}`));
+      }
+      expect(got).toHaveLength(34 * (accounts?.length ?? 3));
+      expect(times).toEqual(times.toSorted((a, b) => b - a));
+      expect(first?.next).toBe(first?.head);
+      expect((await read({ cursor: first?.next ?? '' })).ids).toEqual([]);
+    }
+    const unknown = parsePlaces(deps, 'us.e9.1');
+    expect(await readNewestFeedPage(deps, { accounts: null, limit: 1, before: unknown })).toMatchObject({
+      kind: 'gone',
+    });
   });
 
   test('of some accounts, or of some types, returns only theirs, and the cursor moves past the rest', async () => {

@@ -17,6 +17,7 @@ import {
   locateStream,
   type Page,
   type PageQuery,
+  readNewestPage,
   readPage,
   toBody,
 } from '../feed.ts';
@@ -24,11 +25,13 @@ import { Event, readEvent } from '../job-events.ts';
 import type { Caller } from '../keys.ts';
 import {
   type CellFeedDeps,
+  type FeedPage,
   followFeed,
   type GivenPlaces,
   locateFeed,
   parsePlaces,
   readFeedPage,
+  readNewestFeedPage,
 } from '../merged-feed.ts';
 import { cursorBy, eventLimit, integer, MAX_EVENTS, one, typePatterns } from '../parameters.ts';
 import { problem } from '../problems.ts';
@@ -51,8 +54,13 @@ const EventPage = z
   .object({
     events: z.array(Event),
     next: Cursor.describe(
-      'Cursor of the next page. Send it as `after`. It also advances past events that the filter excludes.',
+      'Cursor of the next page. Send it as `after`. It also advances past events that the filter excludes. With `order=newest`: the position after the newest event of the page, from which new events can be read.',
     ),
+    previous: Cursor.nullable()
+      .optional()
+      .describe(
+        'Cursor of the page of older events. Send it as `before`. `null`: there are no older events. Only with `order=newest`.',
+      ),
     head: Cursor.describe('Cursor of the last event in the log.'),
     observedThrough: timestamp
       .nullable()
@@ -74,7 +82,38 @@ const EventsQuery = z.strictObject({
   wait: integer(0, MAX_WAIT_SECONDS)
     .default(0)
     .describe(`Maximum time to wait for the first event, in seconds, 0 to ${MAX_WAIT_SECONDS}. Default: 0.`),
+  order: z
+    .enum(['oldest', 'newest'], 'must be oldest or newest')
+    .default('oldest')
+    .describe(
+      'Sort order. `newest`: begin with the newest event. `previous` of the response is the cursor of older events.',
+    ),
+  before: cursorBy(parseCursor, CURSOR_RULE)
+    .optional()
+    .describe('With `order=newest`: return the events up to this cursor. Default: the end of the log.'),
 });
+
+/** Rejects parameters of the other order. */
+function checkOrder(
+  given: {
+    readonly order: 'oldest' | 'newest';
+    readonly before?: unknown;
+    readonly after?: unknown;
+    readonly last?: unknown;
+    readonly wait: number;
+  },
+  context: z.core.$RefinementCtx,
+): void {
+  const add = (name: string, message: string) => context.addIssue({ code: 'custom', path: [name], message });
+  if (given.order === 'oldest') {
+    if (given.before !== undefined) add('before', 'requires order=newest');
+    return;
+  }
+  const rest = 'cannot be combined with order=newest';
+  if (given.after !== undefined) add('after', rest);
+  else if (given.last !== undefined) add('last', rest);
+  else if (given.wait > 0) add('wait', rest);
+}
 
 const StreamQuery = z.strictObject({
   after: cursorBy(parseCursor, CURSOR_RULE)
@@ -90,13 +129,18 @@ const CellEventsQuery = z
     after: one
       .optional()
       .describe('Return events after this cursor. Default: begin with the earliest stored event.'),
+    before: one
+      .optional()
+      .describe('With `order=newest`: return the events up to this cursor. Default: the end of the logs.'),
     last: integer(1, MAX_EVENTS)
       .optional()
       .describe(
         'Alternative to `after`: return the latest events, at most this number per region. Fewer events are returned if the API key is restricted to some accounts, or if `types` is set.',
       ),
   })
-  .superRefine(({ after, last }, context) => {
+  .superRefine((given, context) => {
+    checkOrder(given, context);
+    const { after, last } = given;
     if (after === undefined || last === undefined) return;
     context.addIssue({ code: 'custom', path: ['last'], message: 'cannot be combined with after' });
   });
@@ -136,13 +180,19 @@ function logRoutes<S extends { readonly region: string; readonly account: string
         summary: `List events of ${names.log}`,
         role: 'read',
         of,
-        query: EventsQuery,
+        query: EventsQuery.superRefine(checkOrder),
         answer: { status: 200, description: 'A page of the log.', schema: EventPage },
         problems: ['cursor-gone'],
         waits: true,
       },
-      async ({ c, subject: ref, query: { wait, ...asked } }, parts) => {
+      async ({ c, subject: ref, query: { wait, order, before, ...asked } }, parts) => {
         const { feed } = parts;
+        if (order === 'newest') {
+          const page = written(ref, await readNewestPage(feed, ref, { ...asked, before }));
+          if (!page) return noLog(c);
+          if (page.kind === 'gone') return cursorGone(c, page);
+          return c.body(page.json, 200, { 'content-type': 'application/json' });
+        }
         const waitMs = Math.min(wait * 1000, feed.pace.waitMs);
         await using hold = createHold(c, parts, waitMs);
         const signal = c.req.raw.signal;
@@ -193,11 +243,14 @@ interface WrittenPage {
   readonly json: Uint8Array<ArrayBuffer>;
 }
 
-function written(ref: AccountRef, page: Page | Gone | Crowded | undefined) {
-  if (page?.kind !== 'page') return page;
-  const { next, head, observedThrough } = page;
+function written<P extends Page | Gone | Crowded | undefined>(
+  ref: AccountRef,
+  page: P,
+): Exclude<P, Page> | WrittenPage {
+  if (page?.kind !== 'page') return page as Exclude<P, Page>;
+  const { next, previous, head, observedThrough } = page;
   const observed = isCell(ref) ? {} : { observedThrough: encodeInstant(observedThrough) };
-  const rest = JSON.stringify({ next, head, ...observed });
+  const rest = JSON.stringify({ next, previous, head, ...observed });
   // The envelopes are inserted as stored, so that every route returns identical bytes.
   const text = `{"events":[${page.events.join(',')}],${rest.slice(1)}`;
   return { kind: 'written', json: new TextEncoder().encode(text) } as const satisfies WrittenPage;
@@ -264,8 +317,15 @@ export const eventRoutes: readonly Route[] = [
       problems: ['cursor-gone'],
       waits: true,
     },
-    async ({ c, caller, query: { wait, after, ...asked } }, parts) => {
+    async ({ c, caller, query: { wait, after, order, before, ...asked } }, parts) => {
       const feed = await feedFor(parts.feed, caller);
+      if (order === 'newest') {
+        const until = placesIn(c, feed, 'before', before);
+        if (until instanceof Response) return until;
+        const query = { ...asked, accounts: caller.accounts, before: until };
+        const page = await readNewestFeedPage(feed, query);
+        return page.kind === 'gone' ? cursorGone(c, page) : sendFeedPage(c, page);
+      }
       const given = placesIn(c, feed, 'after', after);
       if (given instanceof Response) return given;
       const waitMs = Math.min(wait * 1000, parts.feed.pace.waitMs);
@@ -277,10 +337,7 @@ export const eventRoutes: readonly Route[] = [
       );
       if (page.kind === 'gone') return cursorGone(c, page);
       if (page.kind === 'crowded') return tooManyWaiting(c, parts);
-      const rest = JSON.stringify({ next: page.next, head: page.head });
-      return c.body(`{"events":[${page.events.join(',')}],${rest.slice(1)}`, 200, {
-        'content-type': 'application/json',
-      });
+      return sendFeedPage(c, page);
     },
   ),
   route(
@@ -345,6 +402,13 @@ export function cursorGone(c: Context<ApiEnv>, gone: Gone): Response {
     detail:
       'The cursor belongs to another epoch, is beyond the end of the log, or is older than the retention period. Resume from `earliest` (all stored events) or from `head` (new events only), and fetch the jobs again to miss no change.',
     members: { earliest, head },
+  });
+}
+
+function sendFeedPage(c: Context<ApiEnv>, { events, next, previous, head }: FeedPage): Response {
+  const rest = JSON.stringify({ next, previous, head });
+  return c.body(`{"events":[${events.join(',')}],${rest.slice(1)}`, 200, {
+    'content-type': 'application/json',
   });
 }
 
