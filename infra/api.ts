@@ -311,6 +311,9 @@ function addGatewayResponses(api: RestApi, corsOrigins: readonly string[]): void
   }
 }
 
+/** Paths of requests that contain templates of messages, in the notation of WAF. The stage precedes them. */
+const TEMPLATE_PATHS = '/v1/accounts/[^/]+/(templates/.+|notifications/preview)$';
+
 /** Associates a web ACL with the API. */
 function addWebAcl(
   scope: Construct,
@@ -324,10 +327,9 @@ function addWebAcl(
     // Samples contain request headers, and so the API key.
     sampledRequestsEnabled: false,
   });
-  const managed = (name: string, counted: readonly string[] = []) => ({
+  const managed = (name: string, counted: readonly string[] = [], only: object = {}) => ({
     managedRuleGroupStatement: {
-      vendorName: 'AWS',
-      name,
+      ...{ vendorName: 'AWS', name, ...only },
       ruleActionOverrides: counted.map((rule) => ({ name: rule, actionToUse: { count: {} } })),
     },
   });
@@ -377,16 +379,33 @@ function addWebAcl(
     {
       name: 'common',
       overrideAction: { none: {} },
-      statement: managed('AWSManagedRulesCommonRuleSet', [
-        // Clients are programs, not browsers.
-        'NoUserAgent_HEADER',
-        // The cursor of the stream of all accounts is up to 8,000 characters long.
-        'SizeRestrictions_QUERYSTRING',
-        // Bodies may be 10 kB, and name addresses of endpoints, which the app checks better.
-        'SizeRestrictions_BODY',
-        'GenericRFI_BODY',
-        'EC2MetaDataSSRF_BODY',
-      ]),
+      statement: managed(
+        'AWSManagedRulesCommonRuleSet',
+        [
+          // Clients are programs, not browsers.
+          'NoUserAgent_HEADER',
+          // The cursor of the stream of all accounts is up to 8,000 characters long.
+          'SizeRestrictions_QUERYSTRING',
+          // Bodies may be 10 kB, and name addresses of endpoints, which the app checks better.
+          'SizeRestrictions_BODY',
+          'GenericRFI_BODY',
+          'EC2MetaDataSSRF_BODY',
+        ],
+        // Templates contain HTML, which a rule takes for cross-site scripting.
+        {
+          scopeDownStatement: {
+            notStatement: {
+              statement: {
+                regexMatchStatement: {
+                  fieldToMatch: { uriPath: {} },
+                  regexString: TEMPLATE_PATHS,
+                  textTransformations: untouched,
+                },
+              },
+            },
+          },
+        },
+      ),
     },
     {
       name: 'bad-inputs',

@@ -1,4 +1,4 @@
-import { ArnFormat, Stack, Validations } from 'aws-cdk-lib';
+import { ArnFormat, Stack, Token, Validations } from 'aws-cdk-lib';
 import { PolicyStatement } from 'aws-cdk-lib/aws-iam';
 import { Construct } from 'constructs';
 import { secretNames } from '../shared/secrets.ts';
@@ -71,9 +71,10 @@ export class CellSecrets extends Construct {
       arnFormat: ArnFormat.COLON_RESOURCE_NAME,
     });
     this.#allow(fn, arn, actions);
-    const { region } = Stack.of(this);
+    const { region, account } = Stack.of(this);
+    const owner = Token.isUnresolved(account) ? '<AWS::AccountId>' : account;
     Validations.of(fn.role ?? fn).acknowledge({
-      id: `AwsSolutions-IAM5[Resource::arn:aws:secretsmanager:${region}:<AWS::AccountId>:secret:${name}*]`,
+      id: `AwsSolutions-IAM5[Resource::arn:aws:secretsmanager:${region}:${owner}:secret:${name}*]`,
       reason,
     });
   }

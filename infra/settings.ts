@@ -227,7 +227,7 @@ const StageSettings = z.strictObject({
       .boolean('must be true or false')
       .default(false)
       .describe(
-        'Whether the API has a web ACL: AWS’s common rules, known bad inputs, a rate limit per address. It costs $8 a month and $0.60 per million requests. Every request needs a key anyway, so it is for APIs exposed to unknown clients.',
+        'Whether the API has a web ACL: AWS’s common rules, known bad inputs, a rate limit per address. It costs $8 a month, $9 with the dashboard, and $0.60 per million requests. Every request needs a key anyway, so it is for APIs exposed to unknown clients.',
       ),
     corsOrigins: corsOrigins.describe('Origins whose web pages may call the API from a browser.'),
   }),

@@ -771,6 +771,20 @@ describe('HTTP API', () => {
       },
     });
     expect(JSON.stringify(rules[2])).toMatch(/NoUserAgent_HEADER.*SizeRestrictions_QUERYSTRING/);
+    // The rule set takes the HTML of a template for cross-site scripting.
+    const { ManagedRuleGroupStatement } = rules[2]?.Statement as {
+      ManagedRuleGroupStatement: { ScopeDownStatement: { NotStatement: { Statement: Properties } } };
+    };
+    const { RegexString, FieldToMatch } = ManagedRuleGroupStatement.ScopeDownStatement.NotStatement.Statement
+      .RegexMatchStatement as { RegexString: string; FieldToMatch: unknown };
+    expect(FieldToMatch).toEqual({ UriPath: {} });
+    const excluded = routes
+      .map(({ spec }) => spec.path)
+      .filter((path) => new RegExp(RegexString).test(`/prod${path}`));
+    expect([...new Set(excluded)].sort()).toEqual([
+      '/v1/accounts/{id}/notifications/preview',
+      '/v1/accounts/{id}/templates/{kind}/{channel}/{locale}',
+    ]);
     const [stageId] = Object.keys(template.findResources('AWS::ApiGateway::Stage'));
     const [association] = Object.values(template.findResources('AWS::WAFv2::WebACLAssociation'));
     expect(association?.Properties.WebACLArn).toEqual({ 'Fn::GetAtt': [aclId, 'Arn'] });
