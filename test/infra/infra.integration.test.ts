@@ -193,7 +193,7 @@ describe('state table', () => {
       ['jobwire-dev-us', false],
     ] as const) {
       const [, table] = one('AWS::DynamoDB::GlobalTable', STATE, name);
-      expect(table.DeletionPolicy).toBe('Retain');
+      expect(table.DeletionPolicy).toBe('RetainExceptOnCreate');
       expect(table.Properties.Replicas).toMatchObject([
         {
           PointInTimeRecoverySpecification: { PointInTimeRecoveryEnabled: true },
@@ -441,7 +441,7 @@ describe('notifications', () => {
       {
         ...{ Effect: 'Allow', Action: 'sns:Publish', Principal: { Service: 'ses.amazonaws.com' } },
         Resource: { Ref: topicId },
-        Condition: { StringEquals: { 'AWS:SourceAccount': { Ref: 'AWS::AccountId' } } },
+        Condition: { StringEquals: { 'AWS:SourceAccount': '111122223333' } },
       },
     ]);
     expect(JSON.stringify(statements[1])).toContain(`configuration-set/",{"Ref":"${setId}"}`);
