@@ -376,7 +376,10 @@ function showMail(message) {
         repeat ? createElement('span', { className: 'tag' }, 'repeated') : '',
       ),
       ...(earlier
-        ? fact('Follows', createElement('a', { href: `#${earlier.id}` }, earlier.subject ?? '(no subject)'))
+        ? fact(
+            'Earlier message',
+            createElement('a', { href: `#${earlier.id}` }, earlier.subject ?? '(no subject)'),
+          )
         : []),
     ),
     status,

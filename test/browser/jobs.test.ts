@@ -191,7 +191,11 @@ test('a job page shows the state, and each event with its change, evidence and d
   const changed = events.filter({ hasText: 'Status from' }).first();
   await changed.waitFor();
   expect((await changed.textContent()) ?? '').toMatch(/Status from Scheduled .* to Printed/);
-  await changed.getByText(/Observed in the list at .*, previous observation at .*: changed within/).waitFor();
+  await changed
+    .getByText(
+      /Observed in the list at .*\. Previous observation: .*\. The change happened in the .* between them\./,
+    )
+    .waitFor();
   site.account.dispatch(job, {
     status: 'Shipped',
     tracking: [

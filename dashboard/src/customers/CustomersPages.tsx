@@ -73,7 +73,7 @@ function AccountsPage() {
   const accounts = useInRegion(useAccounts());
   const showStatus = (accounts.data?.length ?? 0) <= MAX_STATUS_REQUESTS;
   return (
-    <Page title="Customers">
+    <Page title="Notifications">
       <Panel title="Accounts" aside="Each account has its own recipients and settings.">
         <QueryTable
           label="Accounts"

@@ -112,12 +112,13 @@ function Evidence({ observed }: { readonly observed: Observed | undefined }) {
     <span>
       Observed in {views[view]} at <Timestamp at={at} as="clock" />
       {since === null ? (
-        '; no earlier observation.'
+        '. No earlier observation.'
       ) : (
         <>
-          , previous observation at <Timestamp at={since} as="clock" />:{' '}
+          . Previous observation: <Timestamp at={since} as="clock" />.{' '}
           <span title={`Between ${formatExactTime(since)} and ${formatExactTime(at)}`}>
-            changed within {formatDuration(Math.max(0, Date.parse(at) - Date.parse(since)))}.
+            The change happened in the {formatDuration(Math.max(0, Date.parse(at) - Date.parse(since)))}{' '}
+            between them.
           </span>
         </>
       )}

@@ -1,4 +1,4 @@
-/** Overview of the setup: number and purpose of accounts, endpoints, customers and keys. */
+/** Overview of the setup: number and purpose of accounts, endpoints, notifications and keys. */
 import { useQueries } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
 import { Link } from 'wouter';
@@ -42,7 +42,7 @@ export default function Overview() {
           {may('admin') ? <Link href={link('/setup/new-endpoint')}>New endpoint</Link> : null}
         </SectionPanel>
         <SectionPanel
-          name="Customers"
+          name="Notifications"
           count={notifying}
           note={
             notifying === undefined
@@ -53,7 +53,7 @@ export default function Overview() {
           }
           purpose="E-mails and SMS to customers when their orders are dispatched: settings, recipients and templates of each account."
         >
-          <Link href={link('/setup/customers')}>View customers</Link>
+          <Link href={link('/setup/customers')}>View notifications</Link>
         </SectionPanel>
         <SectionPanel
           name="Keys"

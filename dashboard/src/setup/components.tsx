@@ -17,7 +17,7 @@ const SECTIONS = [
   { path: '/setup', name: 'Overview' },
   { path: '/setup/accounts', name: 'Accounts', form: '/setup/new-account' },
   { path: '/setup/endpoints', name: 'Endpoints', form: '/setup/new-endpoint' },
-  { path: '/setup/customers', name: 'Customers' },
+  { path: '/setup/customers', name: 'Notifications' },
   { path: '/setup/keys', name: 'Keys', form: '/setup/new-key' },
 ];
 
