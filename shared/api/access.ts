@@ -7,11 +7,12 @@ import { toEndpoint } from '../delivery/endpoint.ts';
 import type { Endpoint } from '../delivery/endpoint-views.ts';
 import { type AccountRef, cellLog, keys } from '../storage/schema.ts';
 import { isId } from '../validation.ts';
-import { limitFailures } from './auth-rate-limit.ts';
+import { FAILURES_POLICY, limitFailures } from './auth-rate-limit.ts';
 import type { ApiEnv } from './env.ts';
 import type { Caller, Keyring } from './keys.ts';
 import { one } from './parameters.ts';
 import { problem } from './problems.ts';
+import { rateLimitHeaders } from './rate-limit-headers.ts';
 import type { Subject } from './route.ts';
 
 /** Returns whether a key gives access to an account. */
@@ -35,14 +36,20 @@ export function requireKey(keyring: Keyring): MiddlewareHandler<ApiEnv> {
         return next();
       case 'too many failures':
         return problem(c, 'too-many-failed-authentications', {
-          detail: `Too many failed authentications from this address. Retry after ${outcome.retryAfterSeconds} s.`,
-          headers: { 'retry-after': String(outcome.retryAfterSeconds) },
+          detail: `Too many failed authentications from this address. Retry after ${outcome.limit.resetSeconds} s.`,
+          headers: {
+            'retry-after': String(outcome.limit.resetSeconds),
+            ...rateLimitHeaders(FAILURES_POLICY, outcome.limit),
+          },
         });
       default: {
         const error = outcome ? ', error="invalid_token"' : '';
         return problem(c, 'unauthorized', {
           detail: 'Send the API key as `Authorization: Bearer <key>`.',
-          headers: { 'www-authenticate': `Bearer realm="jobwire"${error}` },
+          headers: {
+            'www-authenticate': `Bearer realm="jobwire"${error}`,
+            ...(outcome && rateLimitHeaders(FAILURES_POLICY, outcome.limit)),
+          },
         });
       }
     }

@@ -164,7 +164,10 @@ export function createApi(deps: ApiDeps): Hono<ApiEnv> {
           'Last-Event-ID',
           'X-Request-Id',
         ],
-        exposeHeaders: ['ETag', 'Location', 'Retry-After', 'X-Request-Id', 'Idempotency-Replayed'],
+        exposeHeaders: [
+          ...['ETag', 'Location', 'Retry-After', 'X-Request-Id', 'Idempotency-Replayed'],
+          ...['RateLimit', 'RateLimit-Policy', 'Deprecation', 'Sunset', 'Link'],
+        ],
         maxAge: CORS_SECONDS,
       }),
     );

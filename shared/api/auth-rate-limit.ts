@@ -14,19 +14,26 @@ import { hash, randomBytes } from 'node:crypto';
 import { isIPv6 } from 'node:net';
 import RateLimiterMemory from 'rate-limiter-flexible/lib/RateLimiterMemory.js';
 import type { Caller, Keyring } from './keys.ts';
+import type { RateLimitState } from './rate-limit-headers.ts';
 
 /** Maximum number of failures in a window, and length of a window from its first failure. */
 const MAX_FAILURES = 20;
 const WINDOW_SECONDS = 60;
+/** The limit in response headers. */
+export const FAILURES_POLICY = {
+  name: 'failed-authentications',
+  quota: MAX_FAILURES,
+  windowSeconds: WINDOW_SECONDS,
+};
 /** Number of counters. About 5 MB if all are in use. */
 const PLACES = 16_384;
 
 /** Result of an authentication. */
 export type Authenticated =
   | { readonly kind: 'caller'; readonly caller: Caller }
-  | { readonly kind: 'unknown key' }
+  | { readonly kind: 'unknown key'; readonly limit: RateLimitState }
   /** The key was not verified. */
-  | { readonly kind: 'too many failures'; readonly retryAfterSeconds: number };
+  | { readonly kind: 'too many failures'; readonly limit: RateLimitState };
 
 /** Authenticates a key sent from an address (`undefined` if unknown). Throws `TableError`. */
 export type Authenticate = (shown: string, address: string | undefined) => Promise<Authenticated>;
@@ -42,13 +49,22 @@ export function limitFailures(keyring: Pick<Keyring, 'verify' | 'isKnown'>): Aut
     if (!isKnown) {
       const sofar = await failures.get(place);
       if (sofar && sofar.consumedPoints >= MAX_FAILURES && sofar.msBeforeNext > 0) {
-        return { kind: 'too many failures', retryAfterSeconds: Math.ceil(sofar.msBeforeNext / 1000) };
+        return { kind: 'too many failures', limit: toState(sofar) };
       }
     }
     const caller = await keyring.verify(shown);
     if (caller) return { kind: 'caller', caller };
-    await failures.penalty(place);
-    return { kind: 'unknown key' };
+    return { kind: 'unknown key', limit: toState(await failures.penalty(place)) };
+  };
+}
+
+function toState(counted: {
+  readonly consumedPoints: number;
+  readonly msBeforeNext: number;
+}): RateLimitState {
+  return {
+    remaining: Math.max(0, MAX_FAILURES - counted.consumedPoints),
+    resetSeconds: Math.ceil(counted.msBeforeNext / 1000),
   };
 }
 

@@ -212,6 +212,12 @@ const HEADERS = {
     description:
       '`true`: this is the response to the first request with the same `Idempotency-Key`. Absent otherwise.',
   },
+  'RateLimit-Policy': Text(
+    'Limit of the requests of this kind, by name, as in draft-ietf-httpapi-ratelimit-headers: `q` is the quota, `w` its window in seconds; `qu="concurrent-requests"`: the quota limits concurrent requests.',
+  ),
+  RateLimit: Text(
+    'State of the limit: `r` is the rest of the quota, `t` the time in seconds until more of it may be available. Absent if it is not known.',
+  ),
   'WWW-Authenticate': Text('`Bearer`, with `error="invalid_token"` if the request contained an API key.'),
 };
 
@@ -263,6 +269,7 @@ function listHeaders(status: string, response: Response, replayed: boolean): (ke
     ...(['202', '429', '503'].includes(status) || busy ? (['Retry-After'] as const) : []),
     ...(replayed && /^(2..|400|404|409|412|422)$/.test(status) ? (['Idempotency-Replayed'] as const) : []),
     ...(status === '401' ? (['WWW-Authenticate'] as const) : []),
+    ...(['401', '429'].includes(status) ? (['RateLimit-Policy', 'RateLimit'] as const) : []),
   ];
 }
 

@@ -393,7 +393,16 @@ test('an address with many wrong keys is rate limited; a valid key in use contin
   const good = world.keys['read own'].secret;
   expect((await key(good)).status).toBe(200);
   const statuses: number[] = [];
-  for (let at = 0; at < 25; at += 1) statuses.push((await key(`wrong-${at}`)).status);
+  const left: (string | undefined)[] = [];
+  for (let at = 0; at < 25; at += 1) {
+    const { status, headers } = await key(`wrong-${at}`);
+    statuses.push(status);
+    expect(headers.get('ratelimit-policy')).toBe('"failed-authentications";q=20;w=60');
+    left.push(
+      /^"failed-authentications";r=(\d+);t=([1-9]|[1-5]\d|60)$/.exec(headers.get('ratelimit') ?? '')?.[1],
+    );
+  }
+  expect(left).toEqual(Array.from({ length: 25 }, (_, at) => String(Math.max(0, 19 - at))));
   expect(statuses).toEqual([...Array(20).fill(401), ...Array(5).fill(429)]);
   const refused = await key('wrong');
   expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0);

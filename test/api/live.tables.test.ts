@@ -255,7 +255,12 @@ eachTable('the cap of a key', (makeTable) => {
       await refused.done;
       expect(refused.connection.metadata()).toMatchObject({
         statusCode: 429,
-        multiValueHeaders: { 'content-type': ['application/problem+json'], 'retry-after': ['15'] },
+        multiValueHeaders: {
+          'content-type': ['application/problem+json'],
+          'retry-after': ['15'],
+          'ratelimit-policy': ['"streams";q=3;qu="concurrent-requests"'],
+          ratelimit: ['"streams";r=0;t=15'],
+        },
       });
       expect(JSON.parse(refused.connection.text())).toEqual({
         type: 'urn:jobwire:problem:too-many-streams',

@@ -35,6 +35,7 @@ import {
 } from '../merged-feed.ts';
 import { cursorBy, eventLimit, integer, MAX_EVENTS, one, typePatterns } from '../parameters.ts';
 import { problem } from '../problems.ts';
+import { rateLimitHeaders } from '../rate-limit-headers.ts';
 import { type Route, type RouteParts, route, type Subject } from '../route.ts';
 import { SLOT_GRACE_MS, type Slot } from '../waiting-limit.ts';
 
@@ -162,6 +163,9 @@ const STREAM = {
     'Server-sent events: `id:` is the cursor, `event:` is the type, and `data:` is the event. The first message of a stream has `event: cursor`, and its `data:` contains the cursor. When the filter `types` excludes events, the stream sends another `cursor` message instead of them, so that the cursor of the client advances. The server closes a stream after some minutes. Connect again with the last id to resume it.',
   schema: z.string(),
   contentType: 'text/event-stream',
+  headers: {
+    'RateLimit-Policy': 'Maximum number of concurrent streams and waiting long polls of the API key.',
+  },
 } as const;
 
 /** Returns the feed and stream routes of a log of an account or a region. */
@@ -473,6 +477,7 @@ async function eventStream(
     'content-type': 'text/event-stream',
     // Disables response buffering in proxies.
     'x-accel-buffering': 'no',
+    ...streamLimit(parts),
   };
   if (c.req.method === 'HEAD') return c.body(null, 200, headers);
   const { streamMs } = parts.feed.pace;
@@ -518,6 +523,14 @@ function tooManyWaiting(c: Context<ApiEnv>, { slots }: RouteParts): Response {
   const inAll = slots?.inAll === undefined ? '' : `, and ${slots.inAll} of all keys together`;
   return problem(c, 'too-many-streams', {
     detail: `At most ${slots?.perKey} streams and long polls of a key can be open at a time${inAll}. Retry when one has ended.`,
-    headers: { 'retry-after': String(CROWDED_RETRY_SECONDS) },
+    headers: { 'retry-after': String(CROWDED_RETRY_SECONDS), ...streamLimit({ slots }, true) },
   });
+}
+
+/** Returns the headers of the limit of streams. A reached limit of all keys together says nothing about that of the key. */
+function streamLimit({ slots }: Pick<RouteParts, 'slots'>, isReached = false): Record<string, string> {
+  if (!slots) return {};
+  const isOwn = isReached && slots.inAll === undefined;
+  const state = { remaining: 0, resetSeconds: CROWDED_RETRY_SECONDS };
+  return rateLimitHeaders({ name: 'streams', quota: slots.perKey }, isOwn ? state : undefined);
 }
