@@ -447,9 +447,10 @@ function prepare(database: DatabaseSync, schemas: Schemas): void {
   for (const [name, schema] of Object.entries(schemas)) {
     const table = quote(name);
     const ttl = quote(schema.ttlAttribute);
+    const columns = listIndexColumns(schema).map((column) => `${quote(column)} TEXT, `);
     database.exec(
       `CREATE TABLE IF NOT EXISTS ${table} (pk TEXT NOT NULL, sk TEXT NOT NULL, item TEXT NOT NULL, bytes BLOB, ` +
-        `${ttl} REAL, PRIMARY KEY (pk, sk)); ` +
+        `${ttl} REAL, ${columns.join('')}PRIMARY KEY (pk, sk)); ` +
         `CREATE INDEX IF NOT EXISTS ${quote(`${name} ttl`)} ON ${table} (${ttl}) WHERE ${ttl} IS NOT NULL`,
     );
     const known = new Set(
