@@ -718,10 +718,10 @@ describe('random schemas', () => {
           if (was(value)) expect(is(value), JSON.stringify({ before, after, value })).toBe(true);
         }
       }),
-      runs(200, 1_000),
+      runs(80, 1_000),
     );
     // Compatible pairs are frequent enough to be tried.
-    expect(passed).toBeGreaterThan(sized(30, 100));
+    expect(passed).toBeGreaterThan(sized(12, 100));
   });
 
   test('a compatible answer has no unexpected values', () => {
@@ -736,9 +736,9 @@ describe('random schemas', () => {
           if (is(value)) expect(was(value), JSON.stringify({ before, after, value })).toBe(true);
         }
       }),
-      runs(200, 1_000),
+      runs(80, 1_000),
     );
-    expect(passed).toBeGreaterThan(sized(30, 100));
+    expect(passed).toBeGreaterThan(sized(12, 100));
   });
 
   test.each(['in', 'out'] as const)('no change is compatible (%s)', (direction) => {

@@ -61,7 +61,7 @@ eachTable('every operation', (makeTable, kind, makeHistoryTable) => {
     const began = performance.now();
     const wrong: string[] = [];
     let answers = 0;
-    const { numRuns } = kind === 'in memory' ? runs(6, 120) : runs(1, 15);
+    const { numRuns } = kind === 'in memory' ? runs(3, 120) : runs(1, 15);
     for (const operation of operations) {
       const after = await listNextCursors(world, operation);
       const { valid, strange } = getRequests(operation, world, after);
@@ -117,7 +117,7 @@ eachTable('every operation', (makeTable, kind, makeHistoryTable) => {
   test('rejects names that are longer than a table key', async () => {
     const world = await createApiWorld({ table: await makeTable(), history: await makeHistoryTable() });
     const named = operations.filter(({ path }) => path.includes('{'));
-    const some = kind === 'in memory' ? 1 : sized(10, 1);
+    const some = kind === 'in memory' ? 1 : sized(20, 1);
     for (const operation of named.filter((_, at) => at % some === 0)) {
       const [sample] = fc.sample(getRequests(operation, world).valid, { seed: SEED, numRuns: 1 });
       const names = operation.parameters

@@ -252,7 +252,7 @@ describe('an unavailable table', () => {
         const keyring = createKeyring({ table: memory, now });
         expect(await keyring.verify(bearer)).toMatchObject({ role: 'read' });
       }),
-      runs(100, 200),
+      runs(40, 200),
     );
   });
 });

@@ -257,7 +257,7 @@ describe('creating and listing keys', () => {
           }
         }
       }),
-      runs(100, 100),
+      runs(40, 100),
     );
   });
 

@@ -145,7 +145,7 @@ test('every search finds exactly the matching jobs, each once and in order', () 
       );
       expect(order).toEqual([...order].sort((x, y) => (x < y ? -1 : x > y ? 1 : 0)));
     }),
-    runs(300, 300),
+    runs(80, 300),
   );
 });
 

@@ -225,7 +225,7 @@ describe('A page', () => {
           expect(pages).toHaveLength(Math.max(1, Math.ceil(expected.length / limit)));
         },
       ),
-      runs(100, 300),
+      runs(60, 300),
     );
   });
 

@@ -300,7 +300,7 @@ test('for any sink answers, crashes, lost leases, discards, cancellations and re
         seen.events += all.length;
       },
     ),
-    runs(50, 250),
+    runs(30, 250),
   );
   console.info(JSON.stringify(seen));
   expect(Math.min(seen.events, seen.crashes, seen.repeats, seen.replays, seen.steals)).toBeGreaterThan(0);

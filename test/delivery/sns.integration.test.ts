@@ -388,7 +388,7 @@ describe('limits', () => {
           ).toBeLessThanOrEqual(MAX_BYTES);
         }
       }),
-      runs(20, 60),
+      runs(10, 60),
     );
   });
 
@@ -475,7 +475,7 @@ describe('characters', () => {
           expect(StringValue?.trim()).not.toBe('');
         }
       }),
-      runs(100, 500),
+      runs(40, 500),
     );
   });
 

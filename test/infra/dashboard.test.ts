@@ -400,6 +400,9 @@ describe('settings', () => {
     certificateArn: 'arn:aws:acm:us-east-1:111122223333:certificate/0e6e5f0a',
   };
 
+  /** A cell with a domain, far from the edges of the lowest price. */
+  const FAR = { cell: { dashboardDomain, awsRegion: 'ap-southeast-2' as const } };
+
   test('a cell without the dashboard has none of it, and violates no rule', () => {
     const { app, template } = synthesize('prod', { cell: { dashboard: false } });
     expect(JSON.stringify(template.toJSON())).not.toMatch(
@@ -409,7 +412,7 @@ describe('settings', () => {
   });
 
   test('a custom domain: with its certificate, TLS 1.2 at least, and an output with the DNS target', () => {
-    const { app, template, resources } = synthesize('prod', { cell: { dashboardDomain } });
+    const { app, template, resources } = synthesize('prod', FAR);
     const [[id, distribution] = []] = resources('AWS::CloudFront::Distribution');
     expect(distribution?.Properties.DistributionConfig).toMatchObject({
       Aliases: [dashboardDomain.name],
@@ -429,9 +432,7 @@ describe('settings', () => {
   test('HTTP/3, and edges near a cell’s viewers', () => {
     const http = (of: Cell) => getConfig(of) as unknown as { HttpVersion: string; PriceClass: string };
     expect(http(cell)).toMatchObject({ HttpVersion: 'http2and3', PriceClass: 'PriceClass_100' });
-    expect(http(synthesize('prod', { cell: { awsRegion: 'ap-southeast-2' } })).PriceClass).toBe(
-      'PriceClass_All',
-    );
+    expect(http(synthesize('prod', FAR)).PriceClass).toBe('PriceClass_All');
   });
 
   test('the page knows other cells with a domain, and no others', () => {

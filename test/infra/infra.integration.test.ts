@@ -124,6 +124,22 @@ const EVENTS = /^Delivery/;
 const STATE = /^State/;
 const HISTORY = /^History/;
 
+/** Settings that several tests use: one synthesis each. */
+const MAIL_ONLY = {
+  stage: { topicArchiveDays: 1 },
+  cell: { notifications: { from: 'orders@print.example', identity: 'print.example' } },
+};
+const OTHER_API = {
+  stage: {
+    topicArchiveDays: 365,
+    api: {
+      ...prodApi(),
+      waf: true,
+      corsOrigins: ['https://tools.example.com', 'http://localhost:5173'],
+    },
+  },
+};
+
 let outdir: string;
 let app: App;
 const templates = new Map<string, Template>();
@@ -320,8 +336,11 @@ describe('topics', () => {
     const archive = (name: string) => one('AWS::SNS::Topic', EVENTS, name)[1].Properties.ArchivePolicy;
     expect(archive('jobwire-prod-us')).toEqual({ MessageRetentionPeriod: 30 });
     expect(archive('jobwire-dev-us')).toBeUndefined();
-    for (const days of [1, 365]) {
-      const { template } = synthesize('prod', { stage: { topicArchiveDays: days } });
+    for (const [days, settings] of [
+      [1, MAIL_ONLY],
+      [365, OTHER_API],
+    ] as const) {
+      const { template } = synthesize('prod', settings);
       const [[, topic] = []] = eventTopics(template);
       expect(topic?.Properties.ArchivePolicy).toEqual({ MessageRetentionPeriod: days });
     }
@@ -479,8 +498,7 @@ describe('notifications', () => {
   });
 
   test('a cell without SMS has no permission to send any, and is configured accordingly', () => {
-    const notifications = { from: 'orders@print.example', identity: 'print.example' };
-    const { template, functions } = synthesize('prod', { cell: { notifications } });
+    const { template, functions } = synthesize('prod', MAIL_ONLY);
     expect(JSON.stringify(template.toJSON())).not.toMatch(/OptedOut|NotResource/);
     const told = functions().flatMap(({ id, fn }) => {
       const channels = fn.Properties.Environment.Variables.JOBWIRE_CHANNELS;
@@ -657,8 +675,8 @@ describe('HTTP API', () => {
     for (const name of ['api', 'manage', 'live'] as const) {
       expect(getEnvironment(name)).not.toHaveProperty('JOBWIRE_CORS_ORIGINS');
     }
-    const corsOrigins = ['https://tools.example.com', 'http://localhost:5173'];
-    const { template } = synthesize('prod', { stage: { api: { ...prodApi(), corsOrigins } } });
+    const { corsOrigins } = OTHER_API.stage.api;
+    const { template } = synthesize('prod', OTHER_API);
     const told = Object.values(template.findResources('AWS::Lambda::Function')).flatMap(
       ({ Properties }) => Properties.Environment.Variables.JOBWIRE_CORS_ORIGINS ?? [],
     );
@@ -732,7 +750,7 @@ describe('HTTP API', () => {
 
   test('a web ACL, where configured, protects the stage: no sample contains a key, no client is blocked', () => {
     expect(all('AWS::WAFv2::WebACL')).toEqual([]);
-    const { app, template } = synthesize('prod', { stage: { api: { ...prodApi(), waf: true } } });
+    const { app, template } = synthesize('prod', OTHER_API);
     expect(new AwsSolutionsChecks().validateScope(app).violations).toEqual([]);
     const [[aclId, acl] = ['', undefined]] = Object.entries(template.findResources('AWS::WAFv2::WebACL'));
     expect(JSON.stringify(acl)).not.toContain('"SampledRequestsEnabled":true');

@@ -246,7 +246,7 @@ describe('without a start', () => {
         expect(err).toMatch(/^\S+ (is damaged|is not a backup of Jobwire)[^\n]*\.\n$/);
         expect(existsSync(to)).toBe(false);
       }),
-      runs(40, 1_000),
+      runs(20, 1_000),
     );
   });
 

@@ -25,11 +25,15 @@ async function waitForEnd(running: Running): Promise<{ code: number | null; line
 }
 
 test.each([
-  [['--config', 'no-such-file.json'], "The configuration file no-such-file.json can't be read."],
-  [['--prot', '1'], /^Unknown option '--prot'\. Usage: npm start/],
-  [['--port', 'x'], '--port must be an integer from 0 to 65535.'],
-])('%s: one error message and exit code 1', async (args, sentence) => {
-  const { code, lines } = await waitForEnd(launchJobwire(args));
+  [
+    ['--config', 'no-such-file.json'],
+    "The configuration file no-such-file.json can't be read.",
+    builtProgram(),
+  ],
+  [['--prot', '1'], /^Unknown option '--prot'\. Usage: npm start/, undefined],
+  [['--port', 'x'], '--port must be an integer from 0 to 65535.', undefined],
+])('%s: one error message and exit code 1', async (args, sentence, command) => {
+  const { code, lines } = await waitForEnd(launchJobwire(args, { ...(command && { command }) }));
   expect(code).toBe(1);
   expect(lines).toHaveLength(1);
   expect(lines[0]).toMatch(sentence);

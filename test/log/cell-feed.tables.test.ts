@@ -268,7 +268,7 @@ eachTable('The cell feed', (makeTable, kind) => {
         const first = head ? await deps.feed.earliest(REGION, head) : 1;
         expect((await idsIn(table, now, first - 1)).sort()).toEqual(kept.sort());
       }),
-      kind === 'in memory' ? runs(50, 150) : runs(3, 6),
+      kind === 'in memory' ? runs(30, 150) : runs(2, 6),
     );
   }, 120_000);
 });
@@ -392,7 +392,7 @@ describe('a restored cell feed', () => {
             expectInOrder(ids);
           },
         ),
-        runs(30, 80),
+        runs(20, 80),
       );
     },
     60_000,

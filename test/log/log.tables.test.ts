@@ -610,7 +610,7 @@ eachTable('The event log', (makeTable, kind) => {
           const first = times.findIndex((time) => time >= instant);
           expect(await seek(over, instant)).toBe(first < 0 ? times.length : first);
         }),
-        kind === 'in memory' ? runs(60, 200) : runs(3, 5),
+        kind === 'in memory' ? runs(30, 200) : runs(2, 5),
       );
     });
 
@@ -726,7 +726,7 @@ eachTable('The event log', (makeTable, kind) => {
           expect(new Set(expected.revisions).size).toBe(expected.revisions.length);
         },
       ),
-      kind === 'in memory' ? runs(60, 200) : runs(4, 10),
+      kind === 'in memory' ? runs(30, 200) : runs(2, 10),
     );
   });
 

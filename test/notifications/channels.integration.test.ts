@@ -123,7 +123,7 @@ describe('an e-mail', () => {
         expect(parsed.subject ?? '').toBe(oneLine(subject));
         expect(decodedText(raw)).toBe(text);
       }),
-      runs(30, 60),
+      runs(15, 60),
     );
     expect(server.envelopes.every((line) => line === 'orders@shop.example → jo@customer.example')).toBe(true);
   });

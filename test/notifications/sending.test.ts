@@ -404,7 +404,7 @@ test('quiet hours end at the first minute outside them, also on days of clock ch
         expect(quietUntil({ from, to }, zone, now)).toBe(expected);
       },
     ),
-    runs(40, 150),
+    runs(20, 150),
   );
   expect(quietUntil(null, 'UTC', 5)).toBe(5);
 });
@@ -1060,7 +1060,7 @@ test('for any answers and crashes, each message is sent as often as recorded, ea
         expect(used).toBeLessThanOrEqual(limit);
       },
     ),
-    runs(20, 60),
+    runs(12, 60),
   );
   expect(
     Math.min(seen.sent, seen.repeats, seen.unknown, seen.crashes, seen.steals, seen.feedback),

@@ -20,7 +20,7 @@ import {
 import { type Client, type Service, START, startService } from '../support/ordering-api.ts';
 import { runs, samples } from '../support/runs.ts';
 
-const { seed: SEED, numRuns: RUNS } = runs(20, 40, 20_261_121);
+const { seed: SEED, numRuns: RUNS } = runs(12, 40, 20_261_121);
 /** The only operation whose input can cause a 500. */
 const MAY_FAIL = 'createJob';
 

@@ -133,7 +133,7 @@ describe('the active list', () => {
           expect(items).toHaveLength(Math.max(0, Math.min(pageSize, count - before)));
         },
       ),
-      runs(40, 40),
+      runs(15, 40),
     );
   });
 

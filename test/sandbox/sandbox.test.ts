@@ -905,7 +905,7 @@ describe('the scenario', () => {
         stepped.to(START + 2 * HOUR);
         expect({ history: stepped.scenario.history, world: stepped.dump() }).toEqual(expected);
       }),
-      runs(6, 30),
+      runs(4, 30),
     );
   });
 

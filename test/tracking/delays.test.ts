@@ -64,7 +64,7 @@ function atTimes(
   prepare: (rig: Rig, jobs: readonly number[]) => unknown = () => {},
 ): Row['measure'] {
   return async (rig, event) => {
-    const jobs = await baseline(rig, 2 * SAMPLES);
+    const jobs = await baseline(rig, COMPLETE ? 2 * SAMPLES : SAMPLES);
     await prepare(rig, jobs);
     const start = rig.now();
     const open = new Map<number, number>();

@@ -5,7 +5,7 @@
 import { randomUUID } from 'node:crypto';
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import pLimit from 'p-limit';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, inject, test } from 'vitest';
 import type { EventDraft, JobEvent } from '../../shared/events/event.ts';
 import { createEventLog } from '../../shared/log/log.ts';
 import { createDynamoTable } from '../../shared/storage/dynamo-table.ts';
@@ -327,10 +327,9 @@ describe('a failing call to DynamoDB', () => {
       of.test(operation) ? [{ at: at + 1, operation }] : [],
     );
     expect(all.length).toBeGreaterThan(0);
-    // The first of each operation, and every sixty-fourth of all; at full size each of them.
+    // The first of each operation; at full size each call.
     const met = all.filter(
-      ({ operation }, at) =>
-        at % sized(64, 1) === 0 || all.findIndex((one) => one.operation === operation) === at,
+      ({ operation }, at) => inject('full') || all.findIndex((one) => one.operation === operation) === at,
     );
     await pLimit(4).map(met, async ({ at, operation }) => {
       const told = await story(way, { at, happens });

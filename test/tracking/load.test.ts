@@ -96,7 +96,7 @@ test('accounts registered at the same time, ten thousand at full size, are each 
 }, 300_000);
 
 test('accounts registered at the same time are spread over their interval from their second poll on', async () => {
-  const cell = await createCell({ accounts: sized(500, 1_000), nature: () => 'healthy', seed: 5 });
+  const cell = await createCell({ accounts: sized(400, 1_000), nature: () => 'healthy', seed: 5 });
   await cell.time.runUntil(START + 9 * MINUTE);
   // Initially all are polled as fast as possible; eight per second result from the interval.
   const burst = cell.measure(START, START + 3 * MINUTE);

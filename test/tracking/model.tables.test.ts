@@ -15,7 +15,7 @@ eachTable('the log is true, whole and said once', (makeTable, kind) => {
       fc.asyncProperty(histories, async (history) => {
         expect(await play(history, await makeTable())).toEqual([]);
       }),
-      kind === 'in memory' ? runs(40, 2_000, 1) : runs(4, 50, 1),
+      kind === 'in memory' ? runs(24, 2_000, 1) : runs(2, 50, 1),
     );
   });
 
@@ -26,7 +26,7 @@ eachTable('the log is true, whole and said once', (makeTable, kind) => {
       fc.asyncProperty(freeHistories, async (history) => {
         expect(await play(history, await makeTable())).toEqual([]);
       }),
-      kind === 'in memory' ? runs(24, 2_000, 1) : runs(2, 20, 1),
+      kind === 'in memory' ? runs(14, 2_000, 1) : runs(1, 20, 1),
     );
   });
 });

@@ -5,6 +5,7 @@ import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
 import type { Table } from '../../shared/storage/table.ts';
 import { pollAccount } from '../../shared/tracking/poll.ts';
 import type { TrackingSettings } from '../../shared/tracking/schedule.ts';
+import { sized } from '../support/runs.ts';
 import { createRig, type Rig, watchedTable } from '../support/tracker.ts';
 
 const OLD = 1;
@@ -154,7 +155,7 @@ describe('newer code that compares more fields (rule 6)', () => {
   test('resumes after a crash at any of its writes, and the older code stays excluded', async () => {
     for (let at = 1; ; at += 1) {
       for (const when of ['before', 'after'] as const) {
-        const { rig: before, numbers, pollOld, onWrite } = await stored(400);
+        const { rig: before, numbers, pollOld, onWrite } = await stored(sized(310, 400));
         const rig = upgraded(before);
         for (const job of numbers.slice(3)) rig.upstream.edit(job, { mustDate: true });
         const [listed = 0] = numbers;
