@@ -1,7 +1,5 @@
 /** Tables of a self-hosted Jobwire: in an SQLite database in its data folder, or on a DynamoDB-compatible server. */
-import { existsSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
 import {
   CreateTableCommand,
   DescribeTableCommand,
@@ -15,14 +13,11 @@ import {
 } from '@aws-sdk/client-dynamodb';
 import { createDynamoTable } from '../shared/storage/dynamo-table.ts';
 import { historySchema, stateSchema, type TableSchema } from '../shared/storage/schema.ts';
-import { SqliteStore, StoreFormatError } from '../shared/storage/sqlite-store.ts';
-import { FILE_SCHEMAS, openSqliteTables } from '../shared/storage/sqlite-table.ts';
-import type { Item, Table, Value } from '../shared/storage/table.ts';
+import { openSqliteTables } from '../shared/storage/sqlite-table.ts';
+import type { Table } from '../shared/storage/table.ts';
 
 /** Name of the state table on a DynamoDB server. */
 const TABLE_NAME = 'jobwire-state';
-/** Number of items migrated from an older data folder at once. */
-const MIGRATION_BATCH = 500;
 
 /** Location of the tables. */
 export interface TablesOptions {
@@ -60,85 +55,7 @@ export async function openTables({ folder, endpoint, onFailure }: TablesOptions)
     };
   }
   const path = join(folder, 'tables.db');
-  migrate(join(folder, 'state.db'), path);
   return { ...(await openSqliteTables(path, onFailure)), where: path };
-}
-
-/**
- * Migrates a data folder of the former embedded DynamoDB server (dynoxide), which used its own SQLite database with items in DynamoDB's
- * JSON. All or nothing. The old file is kept beside the new one.
- */
-function migrate(old: string, path: string): void {
-  if (existsSync(path) || !existsSync(old)) return;
-  const unfinished = `${path}.unfinished`;
-  for (const end of ['', '-wal', '-shm']) rmSync(`${unfinished}${end}`, { force: true });
-  const source = new DatabaseSync(old);
-  const store = new SqliteStore(unfinished, FILE_SCHEMAS);
-  try {
-    for (const [table, name] of [
-      ['state', TABLE_NAME],
-      ['history', historyTableName(TABLE_NAME)],
-    ] as const) {
-      if (!source.prepare('SELECT 1 FROM sqlite_schema WHERE name = ?').get(name)) continue;
-      let puts: { readonly put: Item }[] = [];
-      const flush = () => {
-        const [result] = store.commit([{ table, kind: 'put many', writes: puts }]);
-        if (result && 'error' in result) throw new Error(result.error);
-        puts = [];
-      };
-      for (const { item_json } of source.prepare(`SELECT item_json FROM "${name}"`).iterate()) {
-        const item = fromDynamoJson(String(item_json));
-        if (!item)
-          throw new StoreFormatError(
-            `${old} contains an invalid item. Remove the file to start without its data`,
-          );
-        puts.push({ put: item });
-        if (puts.length === MIGRATION_BATCH) flush();
-      }
-      flush();
-    }
-  } catch (cause) {
-    if (cause instanceof StoreFormatError) throw cause;
-    const why = cause instanceof Error ? cause.message : String(cause);
-    throw new StoreFormatError(
-      `${old} can't be migrated (${why}). Remove the file to start without its data`,
-      {
-        cause,
-      },
-    );
-  } finally {
-    source.close();
-    store.close();
-  }
-  renameSync(unfinished, path);
-  renameSync(old, `${old}.old`);
-  for (const end of ['-wal', '-shm']) rmSync(`${old}${end}`, { force: true });
-}
-
-interface DynamoValue {
-  readonly S?: string;
-  readonly N?: string;
-  readonly BOOL?: boolean;
-  readonly B?: string;
-  readonly L?: readonly DynamoValue[];
-}
-
-/** Parses an item. `undefined` if it is invalid. Errors never quote its content. */
-function fromDynamoJson(json: string): Item | undefined {
-  let item: Record<string, DynamoValue>;
-  try {
-    item = JSON.parse(json);
-  } catch {
-    return undefined;
-  }
-  const values = Object.entries(item).map(([name, value]) => [name, fromDynamo(value)]);
-  return Object.fromEntries(values) as Item;
-}
-
-function fromDynamo({ S, N, BOOL, B, L }: DynamoValue): Value {
-  if (N !== undefined) return Number(N);
-  if (B !== undefined) return new Uint8Array(Buffer.from(B, 'base64'));
-  return S ?? BOOL ?? (L ? L.map((one) => String(one.S)) : null);
 }
 
 /** Creates both tables by {@link createTable}: the state table of this name, and its history table. */

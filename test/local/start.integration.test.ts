@@ -184,20 +184,17 @@ test('a printed command works; a data folder in use: one error message and exit 
   for (const secret of [KEY, SECRET, setup.account.clientSecret]) expect(shown).not.toContain(secret);
 });
 
-test.each(['tables.db', 'state.db'])(
-  'a %s that is no database: one error message and exit code 1',
-  async (file) => {
-    const setup = await configured();
-    const dataDir = join(dirname(setup.file), 'data');
-    mkdirSync(dataDir, { recursive: true });
-    writeFileSync(join(dataDir, file), 'no database at all');
-    const { code, lines } = await waitForEnd(setup.launch());
-    expect(code).toBe(1);
-    expect(lines).toHaveLength(1);
-    expect(lines[0]).toContain(join(dataDir, file));
-    expect(lines[0]).toContain('not a database');
-  },
-);
+test('a tables.db that is no database: one error message and exit code 1', async () => {
+  const setup = await configured();
+  const dataDir = join(dirname(setup.file), 'data');
+  mkdirSync(dataDir, { recursive: true });
+  writeFileSync(join(dataDir, 'tables.db'), 'no database at all');
+  const { code, lines } = await waitForEnd(setup.launch());
+  expect(code).toBe(1);
+  expect(lines).toHaveLength(1);
+  expect(lines[0]).toContain(join(dataDir, 'tables.db'));
+  expect(lines[0]).toContain('not a database');
+});
 
 test('an invalid setting is named, before anything is started', async () => {
   const setup = await configured();

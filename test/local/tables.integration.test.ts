@@ -1,6 +1,6 @@
-/** The tables of a self-hosted Jobwire: durability, migration, and rejected files. */
+/** The tables of a self-hosted Jobwire: durability and rejected files. */
 import { spawn } from 'node:child_process';
-import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -12,7 +12,7 @@ import {
   type KeySchemaElement,
 } from '@aws-sdk/client-dynamodb';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { createTables, historyTableName, openTables } from '../../local/tables.ts';
+import { createTables, historyTableName } from '../../local/tables.ts';
 import { createDynamoTable } from '../../shared/storage/dynamo-table.ts';
 import { historySchema, stateSchema, type TableSchema } from '../../shared/storage/schema.ts';
 import { SqliteStore, StoreFormatError } from '../../shared/storage/sqlite-store.ts';
@@ -134,48 +134,6 @@ describe('the tables in a data folder', () => {
     const left = store.database.prepare('SELECT sk FROM state ORDER BY sk').all();
     expect(left.map(({ sk }) => sk)).toEqual(['for ever', 'lasts', 'prolonged']);
     store.close();
-  });
-
-  test('data of an embedded DynamoDB server is migrated, once and completely', async () => {
-    const folder = temporaryFolder();
-    const dynamo = await startDynamo({ dbPath: join(folder, 'state.db') });
-    const client = dynamo.client();
-    await createTables(client, 'jobwire-state');
-    const every: Item = {
-      ...{ pk: 'P', sk: 'every kind', text: 'naïve 😀', empty: '', whole: 1_234_567_890_123_456, part: 0.1 },
-      ...{
-        yes: true,
-        no: false,
-        nothing: null,
-        list: ['b', 'a'],
-        none: [],
-        bytes: new Uint8Array([1, 2, 255]),
-      },
-    };
-    const many = Array.from({ length: 1_200 }, (_, at) => ({
-      ...{ pk: 'MANY', sk: String(at).padStart(5, '0'), at },
-      ...{ duePk: 'DUE', dueSk: String(at).padStart(5, '0') },
-    }));
-    await createDynamoTable(client, { tableName: 'jobwire-state' }).putMany([every, ...many]);
-    await createDynamoTable(client, { tableName: 'jobwire-state-history', schema: historySchema }).putMany([
-      { pk: 'H', sk: '1', eventPk: 'E' },
-    ]);
-    await dynamo.stop();
-
-    const first = await openTables({ folder });
-    expect(await first.table.get({ pk: 'P', sk: 'every kind' })).toEqual(every);
-    expect(await first.table.query({ pk: 'MANY' })).toEqual(many);
-    expect(await first.table.query({ pk: 'DUE', index: 'due' })).toHaveLength(1_200);
-    expect(await first.history.query({ pk: 'E', index: 'byEvent' })).toHaveLength(1);
-    await first.table.write({ delete: { pk: 'P', sk: 'every kind' } });
-    await first.close();
-    expect(existsSync(join(folder, 'state.db'))).toBe(false);
-    expect(existsSync(join(folder, 'state.db.old'))).toBe(true);
-
-    const second = await openTables({ folder });
-    onTestFinished(second.close);
-    expect(await second.table.get({ pk: 'P', sk: 'every kind' })).toBeUndefined();
-    expect(await second.table.query({ pk: 'MANY' })).toHaveLength(1_200);
   });
 
   test('reads of a large range let other calls run', async () => {
