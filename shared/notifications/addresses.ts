@@ -2,7 +2,6 @@
  * Mobile numbers: validation and E.164 form, defaults by region, and equality of addresses. Addresses are personal data: no message of this
  * file quotes one.
  */
-import { hash } from 'node:crypto';
 import { type CountryCode, parsePhoneNumberFromString } from 'libphonenumber-js/mobile';
 import type { CheckedAddress } from './email-address.ts';
 import type { Recipient } from './records.ts';
@@ -65,13 +64,4 @@ export const getAddress = (recipient: Recipient, channel: Channel): string | nul
 /** Returns an address in canonical form, for equality: mail servers distinguish addresses by case at most. */
 export function normalizeAddress(channel: Channel, address: string): string {
   return channel === 'email' ? address.trim().toLowerCase() : address;
-}
-
-/**
- * Returns an unkeyed hash of an address. An address can be recovered from it by exhaustive search. It serves as input of `sealedAddressOf`,
- * and earlier versions stored it and put it into links.
- */
-export function plainAddressHash(region: string, channel: Channel, address: string): string {
-  const digest = hash('sha256', `${region}#${channel}#${normalizeAddress(channel, address)}`, 'buffer');
-  return digest.subarray(0, 24).toString('base64url');
 }

@@ -1,7 +1,6 @@
 /**
  * Suppressions: addresses that are sent nothing. Unsubscribing concerns one account. A bounce, a complaint and a number that accepts no SMS
- * concern the address itself, and count for all accounts of the region. Stored by a keyed hash of the address, with its masked form. Items
- * stored by an unkeyed hash are found by it and listed by the keyed one.
+ * concern the address itself, and count for all accounts of the region. Stored by a keyed hash of the address, with its masked form.
  *
  * Reasons are separate attributes, each with its time. So removing one keeps the others, and adding one needs no read.
  */
@@ -10,7 +9,7 @@ import { notFound, type Rejection, rejected } from '../resources.ts';
 import { type AccountRef, cellLog, keys, suppressionPk } from '../storage/schema.ts';
 import type { Item, Key, Table, Value } from '../storage/table.ts';
 import { checkInput } from '../validation.ts';
-import { checkMobile, plainAddressHash } from './addresses.ts';
+import { checkMobile } from './addresses.ts';
 import { checkEmail } from './email-address.ts';
 import { maskAddress } from './masking.ts';
 import { NewSuppression } from './notification-input.ts';
@@ -87,10 +86,9 @@ export async function resubscribe(
   ref: AccountRef,
   addressed: Addressed,
 ): Promise<boolean> {
-  const places = await findOwnKeys(table, ref, addressed);
-  const items = await table.getMany(places);
-  if (items.some((item) => item[ENTERED] !== undefined)) return false;
-  for (const item of items) await removeReasons(table, item, ['unsubscribed']);
+  const item = await readOwnItem(table, ref, addressed);
+  if (item?.[ENTERED] !== undefined) return false;
+  if (item) await removeReasons(table, item, ['unsubscribed']);
   return true;
 }
 
@@ -100,11 +98,9 @@ export async function findUnsubscription(
   ref: AccountRef,
   addressed: Addressed,
 ): Promise<{ readonly entered: boolean } | undefined> {
-  const items = await table.getMany(await findOwnKeys(table, ref, addressed));
-  const isUnsubscribed = items.some((item) =>
-    parseReasons(item).some(({ reason }) => reason === 'unsubscribed'),
-  );
-  return isUnsubscribed ? { entered: items.some((item) => item[ENTERED] !== undefined) } : undefined;
+  const item = await readOwnItem(table, ref, addressed);
+  const isUnsubscribed = item && parseReasons(item).some(({ reason }) => reason === 'unsubscribed');
+  return isUnsubscribed ? { entered: item[ENTERED] !== undefined } : undefined;
 }
 
 /**
@@ -118,7 +114,7 @@ export async function liftSuppression(
   { whole = false }: { readonly whole?: boolean } = {},
 ): Promise<{ readonly kind: 'lifted' } | Rejection> {
   const place = parseSuppressionId(suppression);
-  const found = place ? await table.getMany(await findAllKeys(table, ref, place)) : [];
+  const found = place ? await table.getMany(toKeys(ref, place.channel, place.sealed)) : [];
   const visible = found.filter(({ pk }) => whole || pk === suppressionPk(ref));
   const reasons = visible.flatMap(parseReasons).map(({ reason }) => reason);
   if (reasons.length === 0) return notFound('such suppression');
@@ -144,11 +140,7 @@ export async function findSuppressions(
   const places = await Promise.all(
     asked.map(async ({ ref, channel, address }) => {
       const sealed = await toSealed(table, ref, { channel, address });
-      return {
-        channel,
-        sealed,
-        keys: toKeys(ref, channel, [sealed, plainAddressHash(ref.region, channel, address)]),
-      };
+      return { channel, sealed, keys: toKeys(ref, channel, sealed) };
     }),
   );
   const text = ({ pk, sk }: Key) => `${pk} ${sk}`;
@@ -174,52 +166,26 @@ export async function listSuppressions(
 ): Promise<{ readonly suppressions: Suppression[]; readonly next: string | null }> {
   const most = Math.min(limit, MAX_PAGE);
   const place = after === undefined ? undefined : parseSuppressionId(after);
-  // Sorted by listed id: items stored by an unkeyed hash are listed under another id than they are stored.
-  const stored = await table.query({ pk: suppressionPk(ref) });
-  const nameOf = ({ sk }: Key) => sk.split('#')[1] ?? '';
-  const seal = stored.some((item) => isPlain(nameOf(item))) && (await createAddressSealer(table, ref.region));
-  const shown = stored
-    .map((item) => {
-      const [channel = ''] = item.sk.split('#');
-      const name = nameOf(item);
-      const sealed = seal && isPlain(name) ? seal({ plain: name }) : name;
-      return { item, channel: channel as Channel, sealed, sk: keys.suppression(ref, channel, sealed).sk };
-    })
-    .sort((a, b) => (a.sk < b.sk ? -1 : 1));
-  const from = place && keys.suppression(ref, place.channel, place.sealed).sk;
-  const left = shown.filter(({ sk }) => from === undefined || sk > from);
-  const suppressions = left
-    .slice(0, most)
-    .flatMap(({ item, channel, sealed }) => toSuppression(channel, sealed, [item]) ?? []);
-  return { suppressions, next: left.length > most ? (suppressions.at(-1)?.id ?? null) : null };
+  const stored = await table.query({
+    pk: suppressionPk(ref),
+    limit: most + 1,
+    ...(place && { after: keys.suppression(ref, place.channel, place.sealed).sk }),
+  });
+  const suppressions = stored.slice(0, most).flatMap((item) => {
+    const [channel, sealed = ''] = item.sk.split('#');
+    return toSuppression(channel as Channel, sealed, [item]) ?? [];
+  });
+  return { suppressions, next: stored.length > most ? (suppressions.at(-1)?.id ?? null) : null };
 }
 
 /** Returns the keys of possible suppressions of an address: in the account, and for all accounts of the region. */
-function toKeys(ref: AccountRef, channel: Channel, names: readonly string[]): Key[] {
-  return names.flatMap((name) => [
-    keys.suppression(ref, channel, name),
-    keys.suppression(cellLog(ref.region), channel, name),
-  ]);
+function toKeys(ref: AccountRef, channel: Channel, sealed: string): Key[] {
+  return [keys.suppression(ref, channel, sealed), keys.suppression(cellLog(ref.region), channel, sealed)];
 }
 
-/** Returns the same for a sealed address only. Items stored by an unkeyed hash have to be searched. */
-async function findAllKeys(
-  table: Table,
-  ref: AccountRef,
-  { channel, sealed }: { readonly channel: Channel; readonly sealed: string },
-): Promise<Key[]> {
-  const stored = await table.query({ pk: suppressionPk(ref), from: `${channel}#`, to: `${channel}#~` });
-  const plain = stored.map(({ sk }) => sk.slice(channel.length + 1)).filter(isPlain);
-  if (plain.length === 0) return toKeys(ref, channel, [sealed]);
-  const seal = await createAddressSealer(table, ref.region);
-  return toKeys(ref, channel, [sealed, ...plain.filter((name) => seal({ plain: name }) === sealed)]);
-}
-
-/** Returns the keys of an account's possible suppressions of an address. */
-async function findOwnKeys(table: Table, ref: AccountRef, addressed: Addressed): Promise<Key[]> {
-  const sealed = await toSealed(table, ref, addressed);
-  const places = await findAllKeys(table, ref, { channel: addressed.channel, sealed });
-  return places.filter(({ pk }) => pk === suppressionPk(ref));
+/** Returns an account's own suppression of an address. */
+async function readOwnItem(table: Table, ref: AccountRef, addressed: Addressed): Promise<Item | undefined> {
+  return table.get(keys.suppression(ref, addressed.channel, await toSealed(table, ref, addressed)));
 }
 
 /** Removes reasons. An item without reasons has no effect and is deleted, unless a concurrent request adds one. */
@@ -252,9 +218,6 @@ function parseSuppressionId(id: string): { readonly channel: Channel; readonly s
 
 /** Returns whether a text can be the id of a suppression. */
 export const isSuppressionId = (text: string): boolean => parseSuppressionId(text) !== undefined;
-
-/** Whether an address was stored by an unkeyed hash, which is shorter. */
-const isPlain = (name: string): boolean => name.length < 43;
 
 function parseReasons(item: { readonly [name: string]: Value | undefined }): Suppression['reasons'] {
   return suppressionReasons.flatMap((reason) => {

@@ -5,7 +5,7 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import { type AccountRef, keys } from '../storage/schema.ts';
 import type { Table } from '../storage/table.ts';
-import { plainAddressHash } from './addresses.ts';
+import { normalizeAddress } from './addresses.ts';
 import type { Channel } from './types.ts';
 
 /** Content of a link. */
@@ -20,7 +20,7 @@ export interface Unsubscription {
 export const LINK_DAYS = 400;
 const DAY_MS = 86_400_000;
 const TOKEN =
-  /^(([a-z0-9-]{1,63})\.([a-z0-9-]{1,63})\.(email|sms)\.(?:([A-Za-z0-9_-]{43})\.(\d{5,6})|([A-Za-z0-9_-]{32})))\.([A-Za-z0-9_-]{43})$/;
+  /^(([a-z0-9-]{1,63})\.([a-z0-9-]{1,63})\.(email|sms)\.([A-Za-z0-9_-]{43})\.(\d{5,6}))\.([A-Za-z0-9_-]{43})$/;
 
 /** Returns the URL by which an address unsubscribes from an account. The first link of a region creates its key. */
 export async function createUnsubscribeUrl(
@@ -40,8 +40,7 @@ export async function createUnsubscribeUrl(
 }
 
 /**
- * Parses a link's token. `undefined` if it is forged or expired. Links of the first format, with an unkeyed hash and without a day, do not
- * expire. `regions`: the regions served here.
+ * Parses a link's token. `undefined` if it is forged or expired. `regions`: the regions served here.
  */
 export async function readUnsubscribeToken(
   {
@@ -51,27 +50,23 @@ export async function readUnsubscribeToken(
   }: { readonly table: Table; readonly regions: readonly string[]; readonly now: () => number },
   token: string,
 ): Promise<Unsubscription | undefined> {
-  const [, text, region, account, channel, sealed, day, plain, signed] = TOKEN.exec(token) ?? [];
-  if (!text || !region || !account || !channel || !signed || !regions.includes(region)) return undefined;
+  const [, text, region, account, channel, sealed, day, signed] = TOKEN.exec(token) ?? [];
+  if (!text || !region || !account || !sealed || !signed || !regions.includes(region)) return undefined;
   const key = await readLinkKey(table, region, false);
   if (!key || !timingSafeEqual(Buffer.from(sign(key, text)), Buffer.from(signed))) return undefined;
-  if (day !== undefined && now() >= (Number(day) + LINK_DAYS) * DAY_MS) return undefined;
-  const ref = { region, account };
-  if (sealed !== undefined) return { ref, channel: channel as Channel, sealed };
-  return plain === undefined
-    ? undefined
-    : { ref, channel: channel as Channel, sealed: (await createSealer(table, region))(plain) };
+  if (now() >= (Number(day) + LINK_DAYS) * DAY_MS) return undefined;
+  return { ref: { region, account }, channel: channel as Channel, sealed };
 }
-
-/** An address, or the unkeyed hash of one that was stored before addresses were sealed. */
-type Sealable = { readonly channel: Channel; readonly address: string } | { readonly plain: string };
 
 /**
  * Returns a function that seals addresses of a region for places where plain text is not allowed: 43 characters, by {@link createSealer}.
  */
-export async function createAddressSealer(table: Table, region: string): Promise<(of: Sealable) => string> {
+export async function createAddressSealer(
+  table: Table,
+  region: string,
+): Promise<(of: { readonly channel: Channel; readonly address: string }) => string> {
   const seal = await createSealer(table, region);
-  return (of) => seal('plain' in of ? of.plain : plainAddressHash(region, of.channel, of.address));
+  return ({ channel, address }) => seal(`${region}#${channel}#${normalizeAddress(channel, address)}`);
 }
 
 /**
