@@ -377,11 +377,6 @@ export class PollGroups {
     if (!silent || group.members.has(jobNumber)) this.set(withMember(group, jobNumber, phase, since));
   }
 
-  /** Replaces a loaded group. It is written with the next change of a member. */
-  correct(group: Group): void {
-    this.#groups.set(group.orderGroup, group);
-  }
-
   set(group: Group): void {
     const { orderGroup } = group;
     if (this.#groups.get(orderGroup) === group) return;
@@ -466,16 +461,16 @@ function toGroup(item: Item): Group {
     const [jobNumber, phase] = text.split(' ');
     return [Number(jobNumber), phase as MemberPhase];
   });
-  // Of a group that older code stored, the first dispatch is not known.
-  const isOut = members.some(([, phase]) => phase === 'dispatched');
-  const partialSince = typeof item.partialSince === 'number' ? item.partialSince : null;
   return {
     orderGroup: String(item.orderGroup),
     members: new Map(members),
-    partial: isOut ? { since: partialSince, done: item.partialDone !== false } : null,
+    partial:
+      item.partialDone === undefined
+        ? null
+        : { since: item.partialSince as number | null, done: item.partialDone === true },
     emitted: item.announced === true,
     again: item.again === true,
-    since: typeof item.since === 'number' ? item.since : null,
+    since: item.since as number | null,
     tooLarge: item.tooLarge === true,
   };
 }

@@ -4,7 +4,7 @@ import { toJobIndexKeys } from '../storage/job-indexes.ts';
 import { type AccountRef, keys } from '../storage/schema.ts';
 import type { Item, Write } from '../storage/table.ts';
 import { dayNamed } from './timestamps.ts';
-import { type DetailView, type ListView, SHARED_FIELDS, truncateStored } from './views.ts';
+import { type DetailView, type ListView, SHARED_FIELDS } from './views.ts';
 
 /** A field that both views contain. */
 export type SharedField = (typeof SHARED_FIELDS)[number];
@@ -199,9 +199,7 @@ export function putSnapshot(ref: AccountRef, snapshot: Snapshot, leavesIndexAt?:
 
 /** Returns the snapshot of an item. */
 export function toSnapshot(item: Item): Snapshot {
-  const snapshot = JSON.parse(String(item.snapshot)) as Snapshot;
-  const { list, detail } = snapshot;
-  return { ...snapshot, list: list && truncateStored(list), detail: detail && truncateStored(detail) };
+  return JSON.parse(String(item.snapshot)) as Snapshot;
 }
 
 /**

@@ -64,8 +64,7 @@ export class StatusNames {
     this.#lookup = new Map(texts('statusLookup').map((text) => JSON.parse(text) as [number, string]));
     this.#renamed = new Map(
       texts('renamedStatuses').map((text) => {
-        // Older code stored no times.
-        const [former, name, confirmedAt = now, endedAt = null] = JSON.parse(text) as StoredRenaming;
+        const [former, name, confirmedAt, endedAt] = JSON.parse(text) as StoredRenaming;
         return [former, { name, confirmedAt, endedAt }];
       }),
     );
@@ -254,4 +253,4 @@ export class StatusNames {
   }
 }
 
-type StoredRenaming = [former: string, name: string, confirmedAt?: number, endedAt?: number | null];
+type StoredRenaming = [former: string, name: string, confirmedAt: number, endedAt: number | null];

@@ -110,12 +110,6 @@ export function isTruncated(job: ActiveJob, view: ListView): boolean {
   );
 }
 
-/** Returns a stored view with its texts truncated: older code stored whole descriptions. */
-export function truncateStored<V extends ListView | DetailView>(view: V): V {
-  const description = toText(view.description, MAX_BYTES.description);
-  return description === view.description ? view : { ...view, description };
-}
-
 /** Returns the detail view of a job detail. */
 export function detailView(job: JobDetail): DetailView {
   return {

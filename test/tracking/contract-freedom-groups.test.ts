@@ -124,16 +124,6 @@ describe('Members that close without dispatch', () => {
     ]);
   });
 
-  it('a closed member that older code stored as open does not keep the group open', async () => {
-    const { rig, a, b } = await group();
-    rig.upstream.close(b);
-    await groupEvents(rig, 2);
-    const set = { members: [`${b} open`] };
-    await rig.table.write({ update: keys.group(rig.ref, 'WEB-1'), set });
-    rig.upstream.dispatch(a);
-    expect((await groupEvents(rig, 2)).groups).toMatchObject([{ jobs: [a], excludedJobs: [b] }]);
-  });
-
   it('a late dispatch of a closed member emits the event again with it', async () => {
     const { rig, a, b } = await group();
     rig.upstream.dispatch(a);

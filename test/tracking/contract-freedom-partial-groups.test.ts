@@ -1,6 +1,5 @@
 /** Order groups of which only some jobs are dispatched: emitted once, when the ordering API and the log agree (rule 18). */
 import { describe, expect, it } from 'vitest';
-import { keys } from '../../shared/storage/schema.ts';
 import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
 import { createRig, type Rig, watchedTable } from '../support/tracker.ts';
 
@@ -160,18 +159,6 @@ describe('A partially dispatched order group', () => {
     rig.sandbox.faults.clear();
     for (const job of [b, c]) rig.upstream.dispatch(job);
     expect(await groupEvents(rig)).toEqual([['dispatched', jobs]]);
-  });
-
-  it('a group that the former release stored causes no late event', async () => {
-    const { rig, jobs, a, b, c } = await group('created');
-    rig.upstream.dispatch(a);
-    await groupEvents(rig, 2);
-    const set = { partialSince: undefined, partialDone: undefined };
-    await rig.table.write({ update: keys.group(rig.ref, 'WEB-1'), set });
-    rig.upstream.dispatch(b);
-    expect(await groupEvents(rig, 3)).toEqual([]);
-    rig.upstream.dispatch(c);
-    expect(await groupEvents(rig, 2)).toEqual([['dispatched', jobs]]);
   });
 
   it('a poll that dies at any write emits it once', async () => {

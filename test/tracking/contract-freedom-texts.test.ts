@@ -1,6 +1,5 @@
 /** Texts of any length: the contract names no maximum. */
 import { describe, expect, it } from 'vitest';
-import { keys } from '../../shared/storage/schema.ts';
 import { TRUNCATED } from '../../shared/tracking/texts.ts';
 import { createRig, type Rig } from '../support/tracker.ts';
 
@@ -50,16 +49,5 @@ describe('Texts that are too long to be stored', () => {
     expect(await rig.pollTypes()).toEqual([`job.status_changed ${job}`]);
     rig.upstream.dispatch(job);
     expect(await rig.pollTypes()).toEqual([`job.locked ${job}`, `job.dispatched ${job}`]);
-  });
-
-  it('a whole description that older code stored is no change', async () => {
-    const whole = 'x'.repeat(100_000);
-    const { rig, job } = await baselined(whole);
-    const key = keys.snapshot(rig.ref, job);
-    const stored = await rig.snapshot(job);
-    const set = { snapshot: JSON.stringify({ ...stored, list: { ...stored?.list, description: whole } }) };
-    await rig.table.write({ update: key, set });
-    rig.upstream.setStatus(job, 'In production');
-    expect(await rig.pollTypes(2)).toEqual([`job.status_changed ${job}`]);
   });
 });

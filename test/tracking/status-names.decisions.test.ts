@@ -86,12 +86,6 @@ describe('a renamed status (rule 4)', () => {
     expect(shown(later(confirmed.takeChanges() ?? {}, 43), 'A')).toBe('C');
   });
 
-  test('that older code stored without times applies until the lookup is read', () => {
-    const head = { renamedStatuses: [JSON.stringify(['A', 'C'])] };
-    expect(shown(later(head, 1000), 'A')).toBe('C');
-    expect(stored(later(head, 1000), 'A', 0)).toEqual(['C', 'C', 'C']);
-  });
-
   test('writes nothing while nothing changes', () => {
     const statuses = later({ statusLookup: [JSON.stringify([1, 'A'])] }, 0);
     statuses.applyLookup([{ id: 1, name: 'A' }]);

@@ -1,9 +1,7 @@
 /** Stage of a poll: commits the changed jobs with their events. */
 import type { EventDraft } from '../../events/event.ts';
 import { type Chunk, chunks, type Discovery, isTooLarge, MAX_DISCOVERED } from '../chunks.ts';
-import { toMembership, withMember } from '../groups.ts';
 import { contradictsNumbers } from '../job-numbers.ts';
-import { readSnapshots } from '../observation.ts';
 import { isOutOfTime, type Poll } from '../poll-context.ts';
 import type { Attributes } from '../poll-writer.ts';
 import { addToTally, readTally } from '../quarantine.ts';
@@ -51,25 +49,7 @@ async function loadBooks(poll: Poll, works: readonly Work[]) {
     counted.length === 0 ? [] : deps.table.getMany(counted),
   ]);
   rollups.load(stored);
-  if (baselined) await correctMembers(poll, new Set(names));
   return rollups;
-}
-
-/** Corrects members that older code stored as open although they were closed without dispatch. */
-async function correctMembers({ groups, tracked }: Poll, names: ReadonlySet<string>): Promise<void> {
-  const delisted = (jobNumber: number) => (tracked.index.get(jobNumber)?.phase ?? 'settling') === 'settling';
-  const doubtful = [...names].flatMap((name) =>
-    [...groups.get(name).members].flatMap(([jobNumber, phase]) =>
-      phase === 'open' && delisted(jobNumber) ? [jobNumber] : [],
-    ),
-  );
-  for (const snapshot of (await readSnapshots(tracked, doubtful)).values()) {
-    const membership = toMembership(snapshot);
-    if (membership?.phase !== 'gone') continue;
-    const group = groups.get(membership.orderGroup);
-    if (group.members.get(snapshot.jobNumber) !== 'open') continue;
-    groups.correct(withMember(group, snapshot.jobNumber, 'gone', null));
-  }
 }
 
 async function commitChunk(
