@@ -102,9 +102,7 @@ export async function startMailbox(
   const streams = new Set<(caught: Caught) => void>();
   const ends = new Set<() => void>();
 
-  function keep(
-    message: Omit<Kept, 'caught'> & { caught: Omit<Caught, 'id' | 'at' | 'preview' | 'repeat'> },
-  ) {
+  function keep(message: Fresh) {
     const { messageId } = message.caught;
     const caught: Caught = {
       id: ++last,

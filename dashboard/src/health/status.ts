@@ -136,10 +136,15 @@ export function countMissingJobs({
 
 /** Sorts accounts by severity of state, then by region and id. */
 export function sortAccounts(accounts: readonly Account[], nowMs: number): Account[] {
-  const rank = new Map(
-    accounts.map((one) => [one, toRank(toAccountState(one, nowMs).tone, hasConcern(one))]),
-  );
-  return [...accounts].sort(
+  return sortByRank(accounts, (one) => toRank(toAccountState(one, nowMs).tone, hasConcern(one)));
+}
+
+function sortByRank<T extends Pick<Account, 'region' | 'id'>>(
+  all: readonly T[],
+  toRankOf: (one: T) => number,
+): T[] {
+  const rank = new Map(all.map((one) => [one, toRankOf(one)]));
+  return [...all].sort(
     (a, b) => (rank.get(a) ?? 0) - (rank.get(b) ?? 0) || compare(a.region, b.region) || compare(a.id, b.id),
   );
 }
@@ -247,12 +252,7 @@ export function sortEndpoints(
   getHealth: (endpoint: Endpoint) => Health | undefined,
   nowMs: number,
 ): Endpoint[] {
-  const rank = new Map(
-    endpoints.map((one) => [one, toRank(toEndpointState(one, getHealth(one), nowMs).tone, false)]),
-  );
-  return [...endpoints].sort(
-    (a, b) => (rank.get(a) ?? 0) - (rank.get(b) ?? 0) || compare(a.region, b.region) || compare(a.id, b.id),
-  );
+  return sortByRank(endpoints, (one) => toRank(toEndpointState(one, getHealth(one), nowMs).tone, false));
 }
 
 /** Whether a sink is built in. No created endpoint can have such an id. */
