@@ -19,6 +19,15 @@ export function singleAttempt(timeoutMs: number) {
   };
 }
 
+/** Options of both transports. */
+export interface CallOptions {
+  /** Waits before retries of throttled calls, ms. */
+  readonly throttleWaitsMs?: readonly number[];
+  readonly random?: () => number;
+  /** Timeout of each call. Default: 20 s. */
+  readonly timeoutMs?: number;
+}
+
 /** Reason why a call failed. Reasons never contain addresses, numbers, ARNs or texts of the service. */
 export type CallFailure =
   /** The service rejected the call and accepted nothing. `message` may contain addresses: inspect it, never show it. */

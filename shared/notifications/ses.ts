@@ -1,20 +1,15 @@
 /** E-mail transport by SES. Separate from SMTP, because no function needs nodemailer's SMTP half. */
 import { SESv2Client, type SESv2ClientConfig, SendEmailCommand } from '@aws-sdk/client-sesv2';
-import { retryThrottled, singleAttempt, toSendOutcome } from './aws.ts';
+import { type CallOptions, retryThrottled, singleAttempt, toSendOutcome } from './aws.ts';
 import { compose, getDomain, INVALID_ADDRESS, parseSender, toAsciiAddress } from './email.ts';
 import type { EmailTransport, SendOutcome } from './types.ts';
 
-export interface SesConfig {
+export interface SesConfig extends CallOptions {
   /** Region, endpoint and credentials. Attempts and timeouts are set here. */
   readonly aws: SESv2ClientConfig;
   readonly from: string;
   /** Configuration set whose events report bounces and complaints. */
   readonly configurationSet?: string;
-  /** Waits before retries of throttled calls, ms. */
-  readonly throttleWaitsMs?: readonly number[];
-  readonly random?: () => number;
-  /** Timeout of each call. */
-  readonly timeoutMs?: number;
 }
 
 /** Creates a transport that sends composed mails by SES's SendEmail. SES signs the mail and assigns its own Message-ID and Date. */

@@ -5,19 +5,14 @@ import {
   SNSClient,
   type SNSClientConfig,
 } from '@aws-sdk/client-sns';
-import { retryThrottled, singleAttempt, toSendOutcome } from './aws.ts';
+import { type CallOptions, retryThrottled, singleAttempt, toSendOutcome } from './aws.ts';
 import type { OutgoingSms, SendOutcome, SmsTransport } from './types.ts';
 
-interface Options {
+interface Options extends CallOptions {
   /** Region, endpoint and credentials. Attempts and timeouts are set here. */
   readonly aws: SNSClientConfig;
   /** Default for messages without their own. `null`: the default of the AWS account, or a number. */
   readonly senderId: string | null;
-  /** Waits before retries of throttled calls, ms. */
-  readonly throttleWaitsMs?: readonly number[];
-  readonly random?: () => number;
-  /** Timeout of each call. */
-  readonly timeoutMs?: number;
 }
 
 /**

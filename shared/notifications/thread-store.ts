@@ -21,14 +21,7 @@ import {
 import { type Item, type Key, MAX_ITEM_BYTES, type Table } from '../storage/table.ts';
 import { type FoldSettings, readFoldSettings } from './fold-settings.ts';
 import { recordUnsent } from './notice-history.ts';
-import {
-  type Corrects,
-  checkNotice,
-  type NoticeScope,
-  removeNotice,
-  type Thread,
-  threadName,
-} from './thread.ts';
+import { checkNotice, type FrozenNotice, removeNotice, type Thread, threadName } from './thread.ts';
 import {
   GRACE_MS,
   load,
@@ -44,20 +37,9 @@ import { type Closing, closeWindows, nextDueTime, pendingWindows } from './threa
 import { type MessageKind, NOTIFICATIONS_SINK, type NoticeContent, toMessageKind } from './types.ts';
 
 /** A notice with fixed content that is to become messages. */
-export interface ClosedNotice {
+export interface ClosedNotice extends Omit<FrozenNotice, 'because' | 'giveAt'> {
   readonly ref: AccountRef;
   readonly thread: string;
-  /** Unique within the thread. */
-  readonly id: string;
-  readonly content: NoticeContent;
-  /** Fields by which recipients of its jobs are matched: in full length, unlike the displayed ones. */
-  readonly scopes: readonly NoticeScope[];
-  /** Jobs whose dispatch was notified before and has been revoked since. Sent only to recipients of revocations (`dispatch_revoked`). */
-  readonly again: readonly number[];
-  /** Ids of the last notices sent in this thread, oldest first. */
-  readonly earlier: readonly string[];
-  /** For `reinstated`: the notice of the cancellation, by job number. Absent for cancellations that a former release sent. */
-  readonly corrects?: Corrects;
 }
 
 /** Time that a process has to finish a notice before it is handed out again. */

@@ -83,10 +83,14 @@ export interface Entry {
 
 /** A notice that is closed and not finished. */
 export interface FrozenNotice {
+  /** Unique within the thread. */
   readonly id: string;
   readonly content: NoticeContent;
+  /** Fields by which recipients of its jobs are matched: in full length, unlike the displayed ones. */
   readonly scopes: readonly NoticeScope[];
+  /** Jobs whose dispatch was notified before and has been revoked since. Sent only to recipients of revocations (`dispatch_revoked`). */
   readonly again: readonly number[];
+  /** Ids of the last notices sent in this thread, oldest first. */
   readonly earlier: readonly string[];
   /** For `reinstated`: the notice of the cancellation, by job number. */
   readonly corrects?: Corrects;
