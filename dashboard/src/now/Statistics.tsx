@@ -137,7 +137,7 @@ export function Tiles({ statistics }: { readonly statistics: NowStatistics }) {
       <Statistic
         name="Open jobs"
         value={data?.jobs}
-        note={data && `${data.dispatched.toLocaleString()} of them dispatched, not yet closed`}
+        note={data && `${data.dispatched.toLocaleString()} of them dispatched`}
         href={href('/jobs', { which: 'open' })}
       />
       <Statistic
