@@ -210,8 +210,6 @@ export type Host = Pick<NodeJS.Process, 'stdin' | 'stdout' | 'stderr' | 'env' | 
 /** Runs one command line. Returns an exit code of `EXIT_CODES`. */
 export async function run(argv: readonly string[], host: Host = process): Promise<number> {
   const { stdout, stderr, stdin, env } = host;
-  // The reader of stdout may exit first.
-  stdout.on('error', () => host.exit(0));
   const wide = Math.min(110, stdout.columns || 100);
   const flagged = (name: string) => argv.includes(`--${name}`);
   const out = createOutput({
@@ -230,6 +228,15 @@ export async function run(argv: readonly string[], host: Host = process): Promis
     host.exit(INTERRUPTED);
   };
   host.on('SIGINT', interrupted);
+  stdout.on('error', ({ code = 'unknown error' }: NodeJS.ErrnoException) => {
+    // The reader of stdout may exit first, such as `head`. Half a backup is never a success.
+    if (code === 'EPIPE' && running?.name !== 'backup') host.exit(0);
+    const { error, lines } = toCommandError(new OperationError(`The output can’t be written (${code}).`), {
+      ...{ running, keySource, verbose: false },
+    });
+    out.error(error, lines);
+    host.exit(error.exitCode);
+  });
 
   try {
     if (argv[0] === '--version') {

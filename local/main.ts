@@ -52,8 +52,9 @@ let ending: Promise<never> | undefined;
 
 process.on('SIGINT', () => void end(0));
 process.on('SIGTERM', () => void end(0));
-// The reader of stdout may exit first. The program still has to stop its child processes.
-process.stdout.on('error', () => void end(0));
+// The reader of stdout may exit first. The program still has to stop its child processes. After another error, such as a full disk, the
+// exit code lets a service manager restart it.
+process.stdout.on('error', ({ code }: NodeJS.ErrnoException) => void end(code === 'EPIPE' ? 0 : 1));
 
 try {
   await main();

@@ -210,6 +210,19 @@ describe('without a start', () => {
     expect(existsSync(join(to, 'tables.db'))).toBe(true);
   });
 
+  test.skipIf(!existsSync('/dev/full'))(
+    'a backup that stdout does not take completely fails: on a full disk, and after the reader has exited',
+    async () => {
+      const toStdout = [process.execPath, binary, 'backup', '-', '--data-dir', data];
+      const full = await launch(['sh', '-c', 'exec "$@" > /dev/full', 'sh', ...toStdout]).ended;
+      expect(full).toEqual({ code: 1, out: '', err: 'The output can’t be written (ENOSPC).\n' });
+      const closed = launch(toStdout);
+      closed.child.stdout?.destroy();
+      expect(await closed.ended).toMatchObject({ code: 1, err: 'The output can’t be written (EPIPE).\n' });
+      expect(existsSync(join(data, 'backup.unfinished'))).toBe(false);
+    },
+  );
+
   test('a backup during writes contains whole transactions only', async () => {
     const pair = (value: number) => ['left', 'right'].map((sk) => ({ put: { pk: 'PAIR', sk, value } }));
     const writes = Array.from({ length: 400 }, (_, value) => tables.table.transact(pair(value), `${value}`));

@@ -1,10 +1,10 @@
 /** `npm start` and the built `jobwire start` as processes: startup errors, crashes, and that it never repeats or loses an event. */
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { dirname, join } from 'node:path';
 import { Webhook } from 'standardwebhooks';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, inject, onTestFinished, test } from 'vitest';
 import { launch, type Running } from '../support/command.ts';
 import {
   builtProgram,
@@ -52,6 +52,14 @@ test('an occupied port: one error message and exit code 1', async () => {
     `Port ${port} is in use. Stop the program that listens there, or choose another port.`,
   ]);
 });
+
+test.runIf(inject('full') && existsSync('/dev/full'))(
+  'a full disk below stdout: exit code 1, so that a service manager restarts it',
+  async () => {
+    const command = ['sh', '-c', 'exec "$@" > /dev/full', 'sh', ...builtProgram()];
+    expect((await launchJobwire(['--port', '0'], { command }).ended).code).toBe(1);
+  },
+);
 
 /** A sandbox with one account, a receiver, and a configuration for both. */
 async function configured() {
