@@ -86,6 +86,11 @@ export async function writeBackup(options: {
   if (!existsSync(join(folder, TABLES))) {
     throw new BackupError(`${folder} is not a data folder of Jobwire: it does not contain ${TABLES}.`);
   }
+  if (existsSync(join(folder, RESTORE_FOLDER))) {
+    throw new BackupError(
+      `A restore into the data folder ${folder} is not complete. Wait for it, or delete the folder and restore again.`,
+    );
+  }
   if (process.geteuid && statSync(folder).uid !== process.geteuid()) {
     throw new BackupError(`The data folder ${folder} belongs to another user. Run the backup as that user.`);
   }

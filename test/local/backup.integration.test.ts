@@ -388,11 +388,17 @@ describe('without a start', () => {
     expect(existsSync(`${file}.unfinished`)).toBe(false);
   });
 
-  test('a folder with an interrupted restore, or with an invalid time of a restore, is not used', async () => {
+  test('a folder with an interrupted restore, or with an invalid time of a restore, is not used, and is not backed up', async () => {
     const to = newPath();
     await restore(backup, to);
     mkdirSync(join(to, 'restore.unfinished'));
     expect(() => openDataDir(to)).toThrow(/^A restore into the data folder \S+ was interrupted\./);
+    const file = newPath();
+    expect(await run('backup', file, '--data-dir', to)).toMatchObject({
+      code: 1,
+      err: `A restore into the data folder ${to} is not complete. Wait for it, or delete the folder and restore again.\n`,
+    });
+    expect(existsSync(file)).toBe(false);
     rmSync(join(to, 'restore.unfinished'), { recursive: true });
     for (const text of ['yesterday', '2999-01-01T00:00:00Z']) {
       writeFileSync(join(to, 'restored-at'), text);
