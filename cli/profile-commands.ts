@@ -2,7 +2,14 @@
 import { command, UsageError } from './command.ts';
 import { readSecret } from './input.ts';
 import { clean } from './output.ts';
-import { checkBaseUrl, findProfile, findProfilesFile, readProfiles, writeProfiles } from './profiles.ts';
+import {
+  checkBaseUrl,
+  findProfile,
+  findProfilesFile,
+  PROFILE_NAME,
+  readProfiles,
+  writeProfiles,
+} from './profiles.ts';
 
 export const profiles = {
   'profiles add': command({
@@ -20,7 +27,7 @@ export const profiles = {
     local: true,
     async run(context, [name], flags) {
       const { env, out } = context;
-      if (!/^[A-Za-z0-9][\w.-]{0,62}$/.test(name)) {
+      if (!PROFILE_NAME.test(name)) {
         throw new UsageError(
           'NAME must be 1 to 63 letters, digits, hyphens, dots and underscores, and begin with a letter or digit.',
         );

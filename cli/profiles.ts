@@ -12,6 +12,9 @@ export interface Profile {
   readonly key: string;
 }
 
+/** The rule of names: the CLI prints them, and shells complete them. */
+export const PROFILE_NAME = /^[A-Za-z0-9][\w.-]{0,62}$/;
+
 /** The content of the file. */
 export interface Profiles {
   /** Profile to use without `--profile` and JOBWIRE_PROFILE. */
@@ -47,8 +50,9 @@ export function readProfiles(env: Context['env']): Profiles {
   }
   try {
     const { current, profiles } = JSON.parse(text) as Profiles;
-    const all = Object.values(profiles);
-    if (all.every(({ url, key }) => typeof url === 'string' && typeof key === 'string')) {
+    const isValid = ([name, { url, key }]: [string, Profile]): boolean =>
+      PROFILE_NAME.test(name) && typeof url === 'string' && typeof key === 'string';
+    if (Object.entries(profiles).every(isValid)) {
       return { ...(typeof current === 'string' ? { current } : {}), profiles };
     }
   } catch {

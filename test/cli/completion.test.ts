@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { getFlags } from '../../cli/command.ts';
 import { complete } from '../../cli/completion.ts';
-import { writeProfiles } from '../../cli/profiles.ts';
+import { readProfiles, writeProfiles } from '../../cli/profiles.ts';
 import { loadCommands } from '../../cli/run.ts';
 import { eventTypes, inputs } from '../../client/inputs.ts';
 
@@ -66,6 +66,15 @@ describe('completion', () => {
     ['nothing ', []],
   ])('completes "%s"', (line, values) => {
     expect(valuesFor(line)).toEqual(values);
+  });
+
+  it('never completes the name of a profile that a shell or a terminal would interpret', () => {
+    const hostile = { XDG_CONFIG_HOME: join(env.XDG_CONFIG_HOME, 'hostile') };
+    for (const name of ['$(touch x)', '`id`', 'a;b', '-x', 'a\nb', '\u001b[31m']) {
+      writeProfiles(hostile, { profiles: { production: profile, [name]: profile } });
+      expect(complete(commands, ['profiles', 'use', ''], hostile)).toEqual([]);
+      expect(() => readProfiles(hostile)).toThrow(/^\S+ is not a valid file of profiles\./);
+    }
   });
 
   it('describes each candidate in one line', () => {
