@@ -6,7 +6,7 @@ import * as z from 'zod';
 import { quote } from '../local/terminal.ts';
 import { NewCredentials, type TestReport } from '../shared/accounts/account-input.ts';
 import { testCredentials } from '../shared/accounts/account-test.ts';
-import { httpUrl } from '../shared/config.ts';
+import { baseUrl } from '../shared/config.ts';
 import { checkUrl } from '../shared/delivery/outbound.ts';
 import { newSigningSecret } from '../shared/delivery/signing-secrets.ts';
 import { id } from '../shared/validation.ts';
@@ -24,8 +24,8 @@ const SIGNING_SECRET = 'webhook_signing.secret';
 const SETTINGS = {
   account: { ask: 'Id of the account in Jobwire, such as acme', rule: id },
   region: { ask: 'Region of the ordering API, such as us', rule: id },
-  'base-url': { ask: 'Base URL of the ordering API', rule: httpUrl },
-  'auth-url': { ask: 'URL of the server that issues its tokens', rule: httpUrl },
+  'base-url': { ask: 'Base URL of the ordering API', rule: baseUrl },
+  'auth-url': { ask: 'URL of the server that issues its tokens', rule: baseUrl },
   realm: { ask: 'Realm on that server', rule: z.string().min(1, 'must not be empty') },
   'client-id': { ask: 'Client id', rule: clientId },
 } as const;

@@ -89,8 +89,10 @@ export function findProfile({ profiles }: Profiles, name: string): Profile {
 
 /** Checks a base URL. `name`: of the option, variable or profile that contains it. */
 export function checkBaseUrl(name: string, url: string): string {
-  if (URL.canParse(url) && /^https?:$/.test(new URL(url).protocol)) return url;
-  throw new UsageError(`${name} must start with http:// or https://.`);
+  const { protocol = '', username, password } = URL.parse(url) ?? {};
+  if (!/^https?:$/.test(protocol)) throw new UsageError(`${name} must start with http:// or https://.`);
+  if (username || password) throw new UsageError(`${name} must not contain a user name or password.`);
+  return url;
 }
 
 /** How a command reaches the API. */

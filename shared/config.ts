@@ -26,19 +26,24 @@ import {
 /** Name of the document in error messages. */
 const WHOLE = 'The configuration';
 
-/** The URL of a server. */
-export const httpUrl = z.url({
-  protocol: /^https?$/,
-  error: 'must be a URL that begins with http:// or https://',
-});
+/** The URL of a server. Without a user name and password, because URLs are in error messages, and those of links in e-mails. */
+const httpUrl = z
+  .url({
+    protocol: /^https?$/,
+    error: 'must be a URL that begins with http:// or https://',
+  })
+  .refine((url) => {
+    const { username, password } = URL.parse(url) ?? {};
+    return !username && !password;
+  }, 'must be without a user name and password');
+/** A URL to which paths are appended. */
+export const baseUrl = httpUrl.refine((url) => !/[?#]/.test(url), 'must be without ? and #');
 const seconds = z.number('must be a number of seconds').positive('must be more than 0');
 const STREAMS_RULE = `must be an integer from 1 to ${MAX_SLOTS_PER_KEY}`;
 const text = (what: string) => z.string(`must be ${what}`).min(1, `must be ${what}`);
 
 /** Base URL of links to this program: an origin, and a path prefix if there is one. Without a final slash. */
-const publicUrl = httpUrl
-  .refine((url) => !/[?#]/.test(url), 'must be without ? and #')
-  .transform((url) => url.replace(/\/+$/, ''));
+const publicUrl = baseUrl.transform((url) => url.replace(/\/+$/, ''));
 
 /** Makes a field optional, and adds its default to the description. */
 const withDefault = <T extends z.ZodType>(field: T, fallback: string) =>
@@ -189,7 +194,7 @@ export const configSchema = z
       ),
     tracing: z
       .strictObject({
-        endpoint: httpUrl
+        endpoint: baseUrl
           .describe(
             'Base URL of an OpenTelemetry collector. Spans are sent to `<endpoint>/v1/traces` (OTLP over HTTP, JSON).',
           )
@@ -227,8 +232,8 @@ export const configSchema = z
       .record(
         id,
         z.strictObject({
-          baseUrl: httpUrl.describe('Base URL of the ordering API.'),
-          authUrl: httpUrl.describe('Base URL of the server that issues the tokens.'),
+          baseUrl: baseUrl.describe('Base URL of the ordering API.'),
+          authUrl: baseUrl.describe('Base URL of the server that issues the tokens.'),
           realm: text('the name of the realm').describe(
             'Realm on that server. Tokens are requested from `<authUrl>/realms/<realm>/protocol/openid-connect/token`.',
           ),

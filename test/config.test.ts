@@ -39,6 +39,23 @@ test('event settings of an account are optional and checked', () => {
   );
 });
 
+test.each<[object, string]>([
+  [{ tracing: { endpoint: 'http://user:top-secret@127.0.0.1:4318' } }, 'tracing.endpoint'],
+  [{ publicUrl: 'https://top-secret@jobwire.example.com' }, 'publicUrl'],
+  [{ dynamodbEndpoint: 'http://user:top-secret@127.0.0.1:8000' }, 'dynamodbEndpoint'],
+  [
+    { regions: { us: { baseUrl: 'https://user:top-secret@a.example', authUrl: 'https://a', realm: 'us' } } },
+    'regions.us.baseUrl',
+  ],
+])('no URL contains a password, which log lines and links would show: %j', (more, field) => {
+  expect(findRejection(withEndpoint({}, more))).toBe(`${field} must be without a user name and password.`);
+});
+
+test('URLs to which paths are appended have no query', () => {
+  const tracing = { endpoint: 'http://127.0.0.1:4318/?token=top-secret' };
+  expect(findRejection(withEndpoint({}, { tracing }))).toBe('tracing.endpoint must be without ? and #.');
+});
+
 describe('endpoints in the configuration', () => {
   test('can have several secrets, filters, rates and headers', () => {
     const wishes = {

@@ -247,6 +247,15 @@ describe('profiles', () => {
     await rejected(['profiles', 'add', 'here', '--url', site.url], /^The profile here exists\. /);
     await rejected(['profiles', 'add', 'x y', '--url', site.url], /^NAME must be /);
     await rejected(['profiles', 'add', 'new', '--url', 'ftp://x'], /^--url must start with http/);
+    const withPassword = `http://user:${KEY}@127.0.0.1:9`;
+    await rejected(
+      ['profiles', 'add', 'new', '--url', withPassword],
+      /^--url must not contain a user name or password\./,
+    );
+    await rejected(
+      ['accounts', 'list', '--url', withPassword],
+      /^--url must not contain a user name or pass/,
+    );
     chmodSync(file, 0o644);
     await rejected(['accounts', 'list'], /is accessible to other users\. Run chmod 600 /);
     chmodSync(file, 0o600);
