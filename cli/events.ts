@@ -141,7 +141,7 @@ export async function* selectEvents(
   }
   const query = { types, after };
   const options: FollowOptions = {
-    onLost: (why) => out.note(`Connection lost: ${why} Reconnecting until you press Ctrl-C.`),
+    onLost: (why) => out.note(`Connection lost: ${clean(why)} Reconnecting until you press Ctrl-C.`),
     onFound: () => out.note('Reconnected. The stream resumes at its last position.'),
   };
   const events =

@@ -40,12 +40,12 @@ export function createTerminal(stream: NodeJS.WriteStream): Terminal {
       const [, job = ''] = /^jobs\/(\d+)$/.exec(event.subject ?? '') ?? [];
       const columns = [
         paint('dim', formatTime(event.time)),
-        cut(account === undefined ? region : `${region}/${account}`, getAccountWidth(stream)).padEnd(
+        plain(account === undefined ? region : `${region}/${account}`, getAccountWidth(stream)).padEnd(
           ACCOUNT_WIDTH,
         ),
         job.padEnd(7),
-        paint(getStyle(event.type), event.type.padEnd(24)),
-        paint('dim', describe(event)),
+        paint(getStyle(event.type), plain(event.type).padEnd(24)),
+        paint('dim', plain(describe(event), Number.POSITIVE_INFINITY)),
       ];
       write(columns.join(' ').trimEnd());
     },

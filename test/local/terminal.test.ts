@@ -1,0 +1,28 @@
+/** Lines of events on a terminal. */
+import { PassThrough } from 'node:stream';
+import { describe, expect, it } from 'vitest';
+import { createTerminal } from '../../local/terminal.ts';
+import { eventTypes } from '../../shared/events/catalogue.ts';
+import type { JobEvent } from '../../shared/events/event.ts';
+import { getExample } from '../../shared/events/examples.ts';
+
+/** Returns the value with control characters in each of its texts, and and with a text in place of each number. */
+function poison(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(poison);
+  if (typeof value !== 'object' || value === null) return `${value}\u001b]0;title\u0007\r\n\u202e\u009b31m`;
+  return Object.fromEntries(Object.entries(value).map(([name, entry]) => [name, poison(entry)]));
+}
+
+describe('an event of a Jobwire that is not trusted', () => {
+  it.each(eventTypes)('%s is one line without control characters', (type) => {
+    const stream = new PassThrough() as unknown as NodeJS.WriteStream & PassThrough;
+    const { data, ...envelope } = getExample(type) as JobEvent;
+    const changes = { 'status\u001b[2J': { from: 'a', to: 'b' } };
+    const hostile = { ...envelope, data: { ...(poison(data) as object), changes } } as unknown as JobEvent;
+    createTerminal(stream).event(hostile);
+    createTerminal(stream).event({ ...hostile, type: `${type}\u001b[31m\n` } as unknown as JobEvent);
+    const text = String(stream.read());
+    expect(text.split('\n')).toHaveLength(3);
+    expect(text.replaceAll('\n', '')).not.toMatch(/[\p{Cc}\u202e]/u);
+  });
+});
