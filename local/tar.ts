@@ -1,4 +1,4 @@
-/** Archives in the tar format (POSIX ustar), as streams. Only regular files with short names. */
+/** Archives in the tar format (POSIX ustar), as streams. Only regular files with short names (docs/decisions/0058-own-tar-reader.md). */
 import { buffer } from 'node:stream/consumers';
 
 const BLOCK = 512;
@@ -77,9 +77,11 @@ const FIELDS = {
   mtime: [136, 12],
   checksum: [148, 8],
 } as const;
-/** Offset of the type (`0`: a file), and of the name of the format. */
+/** Offset of the type, and of the name of the format. */
 const TYPE = 156;
 const MAGIC = 257;
+/** The only type of entries. Links, devices and folders are rejected. */
+const FILE = '0';
 
 function toHeader(name: string, bytes: number, modifiedAt: number): Buffer {
   const header = Buffer.alloc(BLOCK);
@@ -98,7 +100,7 @@ function toHeader(name: string, bytes: number, modifiedAt: number): Buffer {
     header[size] = 0x80;
     header.writeBigUInt64BE(BigInt(bytes), size + 4);
   }
-  header.write('0', TYPE);
+  header.write(FILE, TYPE);
   header.write('ustar\x0000', MAGIC, 'latin1');
   header.write(`${sum(header).toString(8).padStart(6, '0')}\0 `, FIELDS.checksum[0]);
   return header;
@@ -110,9 +112,11 @@ function parseHeader(header: Buffer): { name: string; bytes: number } {
     return header.toString('utf8', at, at + length).replace(/[\0 ].*$/s, '');
   };
   if (Number.parseInt(text('checksum'), 8) !== sum(header)) throw new TarError('a checksum is wrong');
+  if (header[TYPE] !== FILE.charCodeAt(0)) throw new TarError('an entry is not a file');
   const [size] = FIELDS.size;
   const isBinary = header[size] === 0x80;
   const bytes = isBinary ? Number(header.readBigUInt64BE(size + 4)) : Number.parseInt(text('size'), 8);
+  if (!Number.isSafeInteger(bytes) || bytes < 0) throw new TarError('a size is invalid');
   return { name: text('name'), bytes };
 }
 

@@ -14,6 +14,7 @@ import {
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { gunzipSync, gzipSync } from 'node:zlib';
 import * as fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest';
 import { openDataDir } from '../../local/data-dir.ts';
@@ -261,6 +262,30 @@ describe('without a start', () => {
       }),
       runs(20, 1_000),
     );
+  });
+
+  test.each([
+    ['a hard link', 156, '1'],
+    ['a symbolic link', 156, '2'],
+    ['a device', 156, '3'],
+    ['a folder', 156, '5'],
+    ['a name outside the folder', 0, '../escaped\0'],
+    ['an absolute name', 0, '/tmp/escaped\0'],
+    ['a negative size', 124, '-0000000001'],
+    ['a size that is no number', 124, 'zzzzzzzzzzz'],
+  ])('an archive with %s in place of a file is not restored', async (_, offset, value) => {
+    const tar = gunzipSync(readFileSync(backup));
+    const at = tar.indexOf('secret.key\0');
+    const header = tar.subarray(at, at + 512);
+    header.write(value, offset, 'latin1');
+    header.fill(' ', 148, 156);
+    const sum = header.reduce((total, byte) => total + byte, 0);
+    header.write(`${sum.toString(8).padStart(6, '0')}\0`, 148, 'latin1');
+    const [file, to] = [newPath(), newPath()];
+    writeFileSync(file, gzipSync(tar));
+    const { code, err } = await restore(file, to);
+    expect({ code, err }).toEqual({ code: 1, err: expect.stringMatching(/^\S+ is damaged[^\n]*\.\n$/) });
+    expect(existsSync(to)).toBe(false);
   });
 
   test.each<[string, () => string[] | Promise<string[]>, RegExp]>([
