@@ -460,7 +460,7 @@ describe('notifications', () => {
       {
         ...{ Effect: 'Allow', Action: 'sns:Publish', Principal: { Service: 'ses.amazonaws.com' } },
         Resource: { Ref: topicId },
-        Condition: { StringEquals: { 'AWS:SourceAccount': '111122223333' } },
+        Condition: { StringEquals: { 'AWS:SourceAccount': '000000000000' } },
       },
     ]);
     expect(JSON.stringify(statements[1])).toContain(`configuration-set/",{"Ref":"${setId}"}`);
