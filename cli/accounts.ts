@@ -1,6 +1,7 @@
 /** `jobwire accounts …` */
 import type {
   Account,
+  AccountBatch,
   AccountUpdate,
   Client,
   EventSettings,
@@ -8,6 +9,7 @@ import type {
   TestReport,
 } from '../client/index.ts';
 import { inputs } from '../client/inputs.ts';
+import { BATCH, runBatch } from './batch.ts';
 import { DAYS, printOpenJobs, printStatistics, toDays } from './catalogue.ts';
 import {
   type Context,
@@ -309,6 +311,19 @@ export const accounts = {
     'is resumed',
     (client, at) => client.post('/v1/accounts/{id}/resume', at),
   ),
+
+  'accounts batch': command({
+    about: 'Pauses or resumes polling of several accounts, and prints the result for each.',
+    more: 'If the action fails for an account, it is performed on the others, and the exit code is 1.',
+    args: ['ACTION'],
+    choices: { ACTION: inputs['AccountBatch.action'] },
+    flags: { region: { value: 'REGION', about: 'Only accounts of this region' }, ...BATCH },
+    example: 'accounts batch pause --all --region us',
+    run: (context, [action], flags) =>
+      runBatch<AccountBatch['action']>(context, action, flags, (client, body) =>
+        client.post('/v1/accounts/batch', { body }),
+      ),
+  }),
 
   'accounts rotate': command({
     about: 'Replaces the credentials of an account, effective immediately.',

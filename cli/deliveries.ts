@@ -5,12 +5,14 @@ import type {
   Client,
   Delivery,
   DiscardedEvents,
+  EndpointBatch,
   NewReplay,
   ParkedEventSelection,
   Replay,
   RetriedEvents,
 } from '../client/index.ts';
-import { eventTypes } from '../client/inputs.ts';
+import { eventTypes, inputs } from '../client/inputs.ts';
+import { BATCH, runBatch } from './batch.ts';
 import { type Context, command, limitFlag, UsageError } from './command.ts';
 import { parseList, parsePairs, parseTime } from './input.ts';
 import { type Column, clean, count, type Output } from './output.ts';
@@ -110,6 +112,22 @@ export const deliveryCommands = {
     done: ({ discarded }) =>
       `${count(discarded ?? 0, 'event')} discarded. To send one again, use endpoints resend.`,
     change: (client, init) => client.post('/v1/endpoints/{id}/parked/discard', init),
+  }),
+
+  'endpoints batch': command({
+    about: 'Performs an action on several endpoints, and prints the result for each.',
+    more: 'retry and discard apply to all parked events of the endpoints. If the action fails for an endpoint, it is performed on the others, and the exit code is 1.',
+    args: ['ACTION'],
+    choices: { ACTION: inputs['EndpointBatch.action'] },
+    flags: {
+      region: { value: 'REGION', about: 'Only endpoints of this region' },
+      ...BATCH,
+    },
+    example: 'endpoints batch pause --ids erp,shop',
+    run: (context, [action], flags) =>
+      runBatch<EndpointBatch['action']>(context, action, flags, (client, body) =>
+        client.post('/v1/endpoints/batch', { body }),
+      ),
   }),
 
   'endpoints dead': command({

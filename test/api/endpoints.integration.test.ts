@@ -812,6 +812,107 @@ describe('deliveries', () => {
   });
 });
 
+describe('a batch', () => {
+  /** The results by id: the status of the problem, the number of events, or `done`. */
+  const toResults = ({ body }: { body: Body }) =>
+    Object.fromEntries(
+      body.results.map(({ id, problem, events }: Body) => [id, problem?.status ?? events ?? 'done']),
+    );
+
+  test('pauses and resumes the named endpoints, and reports the result of each', async () => {
+    const rig = await start();
+    await rig.make({ id: 'own', accounts: ['acme'] });
+    await rig.make({ id: 'foreign', accounts: ['other'] });
+    await rig.declare({ id: 'declared' });
+    const ids = ['own', 'declared', 'nothing', 'foreign', 'own'];
+    const batch = (body: object, key?: string) => rig.post('/v1/endpoints/batch', body, key);
+    const paused = await batch({ action: 'pause', ids });
+    expect([paused.status, paused.body.next]).toEqual([200, null]);
+    expect(toResults(paused)).toEqual({ own: 'done', declared: 409, nothing: 404, foreign: 'done' });
+    expect(paused.body.results[2]).toMatchObject({
+      ...{ id: 'nothing', region: null, events: null },
+      problem: { type: 'urn:jobwire:problem:not-found', detail: 'There is no such endpoint.' },
+    });
+    const isPaused = async (id: string) => (await rig.get(`/v1/endpoints/${id}`)).body.paused;
+    expect([await isPaused('own'), await isPaused('foreign')]).toEqual([true, true]);
+    // A key for some accounts reaches their endpoints only, by name and with all.
+    const key = await rig.key('operate', ['acme']);
+    expect(toResults(await batch({ action: 'resume', ids }, key))).toEqual({
+      ...{ own: 'done', declared: 404, nothing: 404, foreign: 404 },
+    });
+    expect(toResults(await batch({ action: 'resume', all: true }, key))).toEqual({ own: 'done' });
+    expect([await isPaused('own'), await isPaused('foreign')]).toEqual([false, true]);
+    for (const [body, field] of [
+      [{ action: 'pause' }, undefined],
+      [{ action: 'pause', ids, all: true }, undefined],
+      [{ action: 'stop', all: true }, 'action'],
+      [{ action: 'pause', ids: [] }, 'ids'],
+      [{ action: 'pause', ids, after: 'x' }, 'after'],
+      [{ action: 'pause', all: true, after: 'x' }, 'after'],
+      [{ action: 'pause', all: true, region: 'xx' }, 'region'],
+    ] as const) {
+      const invalid = await batch(body);
+      expect([invalid.status, invalid.body.field], JSON.stringify(body)).toEqual([400, field]);
+    }
+  });
+
+  test('retries and discards the parked events of all endpoints', async () => {
+    const rig = await start();
+    const receiver = await startReceiver(() => ({ status: 422 }));
+    for (const id of ['erp', 'shop']) await rig.make({ id, url: receiver.url, accounts: ['acme'] });
+    await rig.say('acme', [1, 1, 2]);
+    for (const id of ['erp', 'shop']) await rig.drain(id);
+    const batch = async (action: string) =>
+      toResults(await rig.post('/v1/endpoints/batch', { action, all: true }));
+    expect(await batch('retry')).toEqual({ erp: 3, shop: 3 });
+    expect(await batch('discard')).toEqual({ erp: 3, shop: 3 });
+    expect(await batch('discard')).toEqual({ erp: 0, shop: 0 });
+  });
+
+  test('of all endpoints has at most 100 per request, and continues after them', async () => {
+    const rig = await start();
+    await Promise.all(Array.from({ length: 103 }, (_, at) => rig.declare({ id: `declared-${at}` })));
+    const batch = (after?: string) => rig.post('/v1/endpoints/batch', { action: 'enable', all: true, after });
+    const first = await batch();
+    const second = await batch(first.body.next);
+    expect([first, second].map(({ body }) => body.results.length)).toEqual([100, 3]);
+    expect(second.body.next).toBeNull();
+    expect(Object.keys({ ...toResults(first), ...toResults(second) })).toHaveLength(103);
+  });
+
+  test('pauses and resumes polling of accounts', async () => {
+    const rig = await start();
+    const batch = async (body: object, key?: string) => {
+      const { status, body: answer } = await rig.post('/v1/accounts/batch', body, key);
+      expect(status).toBe(200);
+      return toResults({ body: answer });
+    };
+    expect(await batch({ action: 'pause', all: true })).toEqual({
+      acme: 'done',
+      other: 'done',
+      kiwi: 'done',
+    });
+    expect((await rig.get('/v1/accounts/kiwi')).body.paused).toBe(true);
+    const key = await rig.key('operate', ['acme']);
+    expect(await batch({ action: 'resume', ids: ['acme', 'other'] }, key)).toEqual({
+      ...{ acme: 'done', other: 404 },
+    });
+    expect(await batch({ action: 'resume', ids: ['other', 'kiwi'], region: 'nz' })).toEqual({
+      ...{ other: 404, kiwi: 'done' },
+    });
+    const paused = await Promise.all(
+      ['acme', 'other', 'kiwi'].map(async (id) => (await rig.get(`/v1/accounts/${id}`)).body.paused),
+    );
+    expect(paused).toEqual([false, true, false]);
+    const repeated = { headers: { 'idempotency-key': 'one' }, body: { action: 'pause', all: true } };
+    const [first, again] = [
+      await rig.ask('POST', '/v1/accounts/batch', repeated),
+      await rig.ask('POST', '/v1/accounts/batch', repeated),
+    ];
+    expect([again.body, again.headers.get('idempotency-replayed')]).toEqual([first.body, 'true']);
+  });
+});
+
 test('the deliveries of an event, and of a job, are those to endpoints that the key may read', async () => {
   const rig = await start();
   const receiver = await startReceiver((_, at) => ({ status: at === 1 ? 422 : 204 }));

@@ -115,6 +115,24 @@ describe('endpoints', () => {
     });
   });
 
+  test('a batch prints the result of each endpoint or account, and exits with 1 if one failed', async () => {
+    const paused = await site.run('endpoints', 'batch', 'pause', '--ids', 'erp');
+    expect(paused).toMatchObject({ code: 0, out: expect.stringMatching(/^erp +us +done$/m) });
+    const resumed = await site.run('endpoints', 'batch', 'resume', '--ids', 'erp,nothing', '--json');
+    expect(resumed.code).toBe(1);
+    expect(JSON.parse(resumed.out).results).toMatchObject([
+      { id: 'erp', problem: null },
+      { id: 'nothing', problem: { status: 404 } },
+    ]);
+    expect((await site.run('endpoints', 'batch', 'discard', '--all')).out).toMatch(/^erp +us +0 events$/m);
+    // The configuration file declares its only account.
+    const declared = await site.json('accounts', 'batch', 'resume', '--all', '--region', 'us');
+    expect(declared).toMatchObject([{ results: [{ id: 'acme', problem: { status: 409 } }] }]);
+    for (const args of [['pause'], ['pause', '--all', '--ids', 'erp'], ['stop', '--all']]) {
+      expect(await site.run('endpoints', 'batch', ...args)).toMatchObject({ code: 2, out: '' });
+    }
+  });
+
   test('a replay to a paused endpoint is cancelled', async () => {
     await site.run('endpoints', 'pause', 'erp');
     const [replay] = await site.json('endpoints', 'replay', 'erp', '--from', 'beginning');

@@ -19,7 +19,7 @@ const cli = await loadCli(folder);
 
 /** The commands that test/cli/operations.integration.test.ts runs. */
 export const OPERATION_COMMANDS: readonly string[] = [
-  ...['show', 'update', 'resend', 'rotate-secret', 'retry', 'discard', 'dead', 'cancel-replay'].map(
+  ...['batch', 'show', 'update', 'resend', 'rotate-secret', 'retry', 'discard', 'dead', 'cancel-replay'].map(
     (name) => `endpoints ${name}`,
   ),
   ...['accounts polls', 'accounts statistics', 'accounts open-jobs', 'jobs deliveries'],

@@ -33,6 +33,7 @@ import {
 } from '../../tracking/operator.ts';
 import { isId } from '../../validation.ts';
 import { isFor, ofAccount, ofAccountRecord } from '../access.ts';
+import { BatchResponse, batchBody, MAX_BATCH, runBatch } from '../batch.ts';
 import { afterId, afterInTime, limit, one, pageInTime } from '../parameters.ts';
 import { badParameter, problem } from '../problems.ts';
 import { defineResource, pageAnswer } from '../resource.ts';
@@ -225,6 +226,49 @@ export const accountRoutes: readonly Route[] = [
       summary: 'Resume polling of a paused account',
     },
     ({ subject, expected }, { manage }) => resumeAccount(manage.accounts, toRef(subject), expected),
+  ),
+  route(
+    {
+      method: 'post',
+      path: '/v1/accounts/batch',
+      id: 'batchAccounts',
+      tag: 'Accounts',
+      summary: 'Perform an action on several accounts',
+      description:
+        'Pauses or resumes polling. Each account has its own result: if the action fails for one, it is performed on the others. The response has the status 200 even if all actions failed.',
+      role: 'operate',
+      body: batchBody(['pause', 'resume'], 'accounts').meta({ id: 'AccountBatch' }),
+      example: { action: 'pause', ids: ['acme', 'globex'] },
+      answer: { status: 200, description: 'Result for each account.', schema: BatchResponse },
+    },
+    async ({ c, caller, body: { action, ids, region, after } }, parts) => {
+      const { manage, feed, isDeclared } = parts;
+      const change = action === 'pause' ? pauseAccount : resumeAccount;
+      const run = (items: Parameters<typeof runBatch<AccountRecord>>[2]) =>
+        runBatch(c, parts, items, async (account) => {
+          const outcome = await change(manage.accounts, toRef(account));
+          return 'account' in outcome ? {} : outcome;
+        });
+      if (after !== undefined && !isAccountPlace(after)) {
+        return badParameter(c, 'after must be the `next` of a previous response.');
+      }
+      const deps = { table: feed.table, regions: feed.regions, isDeclared };
+      const query = { limit: MAX_BATCH, only: caller.accounts, after, region };
+      const page = ids ? undefined : await pageAccounts(deps, query);
+      if (page && page.kind !== 'page') return badParameter(c, page.reason);
+      if (page) {
+        const items = page.accounts.map((account) => ({ id: account.id, found: account }));
+        return { body: { results: await run(items), next: page.next } };
+      }
+      const find = async (id: string) => {
+        const found = await ofAccountRecord.find({ c, caller, params: { id }, query: {} }, parts);
+        const isOther = !(found instanceof Response) && region !== undefined && found.region !== region;
+        const detail = 'There is no such account in this region.';
+        return { id, found: isOther ? problem(c, 'not-found', { detail }) : found };
+      };
+      const items = await Promise.all([...new Set(ids)].map(find));
+      return { body: { results: await run(items), next: null } };
+    },
   ),
   route(
     {

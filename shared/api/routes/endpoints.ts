@@ -12,11 +12,13 @@ import {
 import { EndpointUpdate, NewEndpoint, Rotation } from '../../delivery/endpoint-input.ts';
 import { AttemptReport, CreatedEndpoint, Endpoint } from '../../delivery/endpoint-views.ts';
 import { createEndpoint, deleteEndpoint, updateEndpoint } from '../../delivery/endpoints.ts';
+import { discardAllParked, retryAllParked } from '../../delivery/parked-events.ts';
 import { resendEvent } from '../../delivery/replays.ts';
 import { timestamp } from '../../representation.ts';
 import { type Rejection, rejected } from '../../resources.ts';
 import { keys } from '../../storage/schema.ts';
-import { isForAll, isForEndpoint, ofEndpoint, ofWebhook } from '../access.ts';
+import { isFor, isForAll, isForEndpoint, ofEndpoint, ofWebhook } from '../access.ts';
+import { BatchResponse, batchBody, MAX_BATCH, runBatch } from '../batch.ts';
 import type { Caller } from '../keys.ts';
 import { afterBy, decodePlace, encodePlace, flag, limit, one } from '../parameters.ts';
 import { badParameter, problem } from '../problems.ts';
@@ -35,6 +37,32 @@ const endpoints = defineResource({
   ...{ name: 'endpoint', names: 'endpoints', one: 'an endpoint', current: 'The current endpoint.' },
   ...{ tag: 'Endpoints', path: '/v1/endpoints', schema: Endpoint, of: ofEndpoint },
 });
+
+/** Actions of a batch. */
+const ACTIONS = ['pause', 'resume', 'enable', 'retry', 'discard'] as const;
+
+/** Performs an action of a batch on an endpoint. */
+async function runAction(
+  action: (typeof ACTIONS)[number],
+  { region, id }: Endpoint,
+  caller: Caller,
+  { feed, manage }: RouteParts,
+): Promise<{ readonly events?: number } | Rejection> {
+  const which = { ids: 'all' as const, isWanted: (account: string) => isFor(caller, account) };
+  switch (action) {
+    case 'retry':
+      return { events: (await retryAllParked(feed.table, region, id, which, feed.now())).count };
+    case 'discard':
+      return { events: (await discardAllParked(feed.table, region, id, which, feed.now())).count };
+    case 'pause':
+    case 'resume':
+    case 'enable': {
+      const change = { pause: pauseEndpoint, resume: resumeEndpoint, enable: enableEndpoint }[action];
+      const outcome = await change(manage.endpoints, region, id);
+      return 'endpoint' in outcome ? {} : outcome;
+    }
+  }
+}
 
 /** All endpoint routes. */
 export const endpointRoutes: readonly Route[] = [
@@ -155,6 +183,52 @@ export const endpointRoutes: readonly Route[] = [
     },
     ({ subject: { region, id }, expected }, { manage }) =>
       enableEndpoint(manage.endpoints, region, id, expected),
+  ),
+  route(
+    {
+      method: 'post',
+      path: '/v1/endpoints/batch',
+      id: 'batchEndpoints',
+      tag: 'Endpoints',
+      summary: 'Perform an action on several endpoints',
+      description:
+        '`pause`, `resume` and `enable` are the actions of the same name. `retry` and `discard` apply to all parked events of each endpoint. Each endpoint has its own result: if the action fails for one, it is performed on the others. With `all`, built-in endpoints are not included. The response has the status 200 even if all actions failed.',
+      role: 'operate',
+      body: batchBody(ACTIONS, 'endpoints').meta({ id: 'EndpointBatch' }),
+      example: { action: 'pause', ids: ['erp', 'shop'] },
+      answer: { status: 200, description: 'Result for each endpoint.', schema: BatchResponse },
+    },
+    async ({ c, caller, body: { action, ids, region, after } }, parts) => {
+      const { feed } = parts;
+      if (region !== undefined && !feed.regions.includes(region)) {
+        return badParameter(c, `region ${regionRule(feed.regions)}.`);
+      }
+      const run = (items: Parameters<typeof runBatch<Endpoint>>[2]) =>
+        runBatch(c, parts, items, (endpoint) => runAction(action, endpoint, caller, parts));
+      if (ids) {
+        const of = action === 'pause' || action === 'resume' ? ofWebhook : ofEndpoint;
+        const query: Readonly<Record<string, string>> = region === undefined ? {} : { region };
+        const find = async (id: string) => ({
+          id,
+          found: await of.find({ c, caller, params: { id }, query }, parts),
+        });
+        return { body: { results: await run(await Promise.all([...new Set(ids)].map(find))), next: null } };
+      }
+      const place = after === undefined ? undefined : decodeEndpointPlace(after);
+      if (after !== undefined && !place) {
+        return badParameter(c, 'after must be the `next` of a previous response.');
+      }
+      const { endpoints, next } = await listEndpointsPage(
+        feed,
+        feed.regions.filter((served) => region === undefined || served === region),
+        {
+          ...{ limit: MAX_BATCH, after: place },
+          shows: (endpoint) => endpoint.kind === 'webhook' && isForEndpoint(caller, endpoint),
+        },
+      );
+      const results = await run(endpoints.map((endpoint) => ({ id: endpoint.id, found: endpoint })));
+      return { body: { results, next: next && encodePlace(`${next.id}/${next.region}`) } };
+    },
   ),
   route(
     {
