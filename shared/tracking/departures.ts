@@ -195,7 +195,7 @@ export function judge(evidence: Evidence, wasDispatched = false): Verdict {
  * Runs the positive control of a negative verdict: returns whether the same searches find a job that is
  * known to be listed. If search finds nothing at all, every missing job would look cancelled.
  *
- * `listed` is a job of this poll's crawl. Without it, any job of the closed list serves. Returns `false` if
+ * `listed` is a job of this poll's crawl. Without it, any job of the full list serves. Returns `false` if
  * there is no job to search for.
  */
 export async function searchesFind(

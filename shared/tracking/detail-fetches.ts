@@ -293,7 +293,7 @@ async function fetchJob(
 
 /**
  * Applies the evidence about a job that only the search found in the active list: a page had shifted, or the search is
- * behind. It proves no value of a field. The next crawl that contains the job does.
+ * outdated. It proves no value of a field. The next crawl that contains the job does.
  */
 function applyFound(work: Work, { detail, detailLook, activeLook }: Evidence, context: ApplyContext): void {
   const { snapshot } = work;

@@ -9,7 +9,7 @@ import { type DetailView, type ListView, SHARED_FIELDS } from './views.ts';
 /** A field that both views contain. */
 export type SharedField = (typeof SHARED_FIELDS)[number];
 
-/** A field in which the detail can be behind the list. */
+/** A field in which the detail can show an older value than the list. */
 export type LaggingField = SharedField | 'status' | 'dateOut';
 
 /** Values of the list that the detail has not shown since, by field, the oldest first. */
@@ -220,7 +220,7 @@ export function isListAuthoritative({
   return settling === null || detailPending === true;
 }
 
-/** Returns a detail with the values that the list has shown since: it is behind. */
+/** Returns a detail with the values that the list has shown since: it is outdated. */
 export function withLaterValues(detail: DetailView, ahead: ListAhead = {}): DetailView {
   const later = Object.entries(ahead).map(([field, { values }]) => [field, values.at(-1)]);
   return { ...detail, ...Object.fromEntries(later) };

@@ -216,7 +216,7 @@ export class StatusNames {
 
   /**
    * Reads the lookup, at most once per poll. Returns whether that succeeded. A failure is harmless, because a
-   * status name is readable without the lookup. If the lookup lacks one of the given names, it may be behind,
+   * status name is readable without the lookup. If the lookup lacks one of the given names, it may be outdated,
    * and is read again soon.
    */
   read(client: OrderingClient, names: readonly string[], signal?: AbortSignal): Promise<boolean> {

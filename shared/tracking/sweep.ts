@@ -75,7 +75,7 @@ export async function sweep({
   if (!seen.complete || overdueMs < 0 || waits) return NOT_NOW;
 
   const { sweptThrough } = status;
-  // Later, only numbers of this list count: it may be behind the active one, and lack jobs that came and went.
+  // Later, only numbers of this list count: it may show an older state than the active one, and lack jobs that came and went.
   const numbers = new Set(baselined ? [] : seen.observations.keys());
   const unknown = new Map<number, ListView>();
   const moved = new Map<number, Sighting>();

@@ -192,9 +192,7 @@ test('a job page shows the state, and each event with its change, evidence and d
   await changed.waitFor();
   expect((await changed.textContent()) ?? '').toMatch(/Status from Scheduled .* to Printed/);
   await changed
-    .getByText(
-      /Observed in the list at .*\. Previous observation: .*\. The change happened in the .* between them\./,
-    )
+    .getByText(/Observed in the list at .*\. Previous observation: .*\. Changed in the .* between\./)
     .waitFor();
   site.account.dispatch(job, {
     status: 'Shipped',

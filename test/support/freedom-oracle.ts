@@ -1,6 +1,6 @@
 /**
  * Checks the log of an account whose API uses the contract's freedoms, against the true history of its jobs. It knows nothing
- * of how the tracker decides: it compares values with what was true in the world, within the time that the views were behind.
+ * of how the tracker decides: it compares values with what was true in the world, within the time by which the views were outdated.
  *
  * Never emitted: a value that was not true in that time; a change of a value that did not change; values in another order than
  * in the world (back and forth); an end, a return or a dispatch that did not happen; anything twice.
@@ -9,7 +9,7 @@
  *
  * Allowed either way:
  * - A value that a view never shows ({@link Sight}): it may be adopted without an event, when another view shows it.
- * - job.created of a job that came in before the baseline by less than the clocks differ or the list is behind.
+ * - job.created of a job that came in before the baseline by less than the clocks differ or the list is outdated.
  * - A status change from `null`: the first status may be news or not (rule 4).
  * - job.cancelled of a job that is in no list, and locked or of unknown permissions, if its dispatch was not in the log: nothing
  *   distinguishes a returned one.
@@ -23,7 +23,7 @@ import type { Ledger } from './oracle.ts';
 
 /** What the views of the API show, by the settings of the sandbox. */
 export interface Sight {
-  /** The longest time that any view is behind. */
+  /** The longest time by which any view is outdated. */
   readonly slackMs: number;
   /** How far the server's clock is ahead. */
   readonly skewMs: number;

@@ -1,5 +1,5 @@
 /**
- * The contract's freedoms as fast-check values: how far each view is behind, what it never shows, how it spells, and what goes
+ * The contract's freedoms as fast-check values: by how much each view is outdated, what it never shows, how it spells, and what goes
  * wrong for a while. The sandbox's contract freedom (sandbox/http/freedom.ts) does all of it.
  */
 import fc from 'fast-check';

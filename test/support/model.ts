@@ -168,7 +168,7 @@ export const freeHistories: fc.Arbitrary<ModelHistory> = fc.record({
   rounds: fc.array(roundsOf(freeTurns), { minLength: 1, maxLength: 12 }),
 });
 
-/** List and detail name the same status: otherwise nobody could tell a view that is behind from one that differs. */
+/** List and detail name the same status: otherwise the tests could not distinguish an outdated view from one that differs. */
 function inBothViews(change: Change): Change {
   return change.do === 'status' ? { ...change, view: 'both' } : change;
 }

@@ -117,8 +117,7 @@ function Evidence({ observed }: { readonly observed: Observed | undefined }) {
         <>
           . Previous observation: <Timestamp at={since} as="clock" />.{' '}
           <span title={`Between ${formatExactTime(since)} and ${formatExactTime(at)}`}>
-            The change happened in the {formatDuration(Math.max(0, Date.parse(at) - Date.parse(since)))}{' '}
-            between them.
+            Changed in the {formatDuration(Math.max(0, Date.parse(at) - Date.parse(since)))} between.
           </span>
         </>
       )}

@@ -41,7 +41,7 @@ export function applyDispatchDate(
 }
 
 /**
- * Applies the dispatch date of a detail, which can be behind the list. `first` is the first list view of a job whose
+ * Applies the dispatch date of a detail, which can be older than the list. `first` is the first list view of a job whose
  * creation is emitted in this step.
  */
 export function applyDetailDispatch(

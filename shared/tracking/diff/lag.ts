@@ -1,5 +1,5 @@
 /**
- * A detail that is behind the list (rule 4): values that the list has already shown are no news when the detail
+ * A detail that is older than the list (rule 4): values that the list has already shown are no news when the detail
  * shows them later. Pure.
  */
 import type { LaggingField, ListAhead, SharedField, Snapshot } from '../snapshot.ts';
@@ -34,7 +34,7 @@ export function addListValues(
 }
 
 /**
- * Returns whether a detail that was never equal to the list may be behind it: both views mean the same dispatch, so the
+ * Returns whether a detail that was never equal to the list may be older than the list: both views mean the same dispatch, so the
  * detail can still show each date of the list.
  */
 function isDateBehind(field: LaggingField, was: ListView, next: ListView, detail: DetailView): boolean {
@@ -94,7 +94,7 @@ export function catchUp(
     if (rest.length === 0) shownUntil = Math.max(shownUntil, at);
     else if (askedAt - at < MAX_LAG_MS || (isUnchanged && !isValue(field, given[field], next)))
       left[field] = { before, values: rest, at };
-    // It is not behind: the value has changed back.
+    // It is not outdated: the value has changed back.
     else if (isUnchanged && field !== 'status') from[field] = rest.at(-1);
   }
   // A dispatch that was revoked in the list proves nothing.

@@ -28,7 +28,7 @@ export interface LinesStep extends Lines {
 
 /**
  * Applies the lines and comments of a detail, requested at `askedAt` (epoch ms). A state that another one superseded
- * less than {@link MAX_LAG_MS} ago is not news: the detail is behind.
+ * less than {@link MAX_LAG_MS} ago is not news: the detail is outdated.
  */
 export function applyLines(
   was: DetailView | null,
