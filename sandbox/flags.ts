@@ -49,12 +49,7 @@ export function readFlags(args: string[]): Flags | string {
       args,
       options: {
         scenario: text,
-        port: text,
-        'admin-port': text,
-        seed: text,
-        speed: text,
-        accounts: text,
-        jobs: text,
+        ...Object.fromEntries(Object.keys(NUMBERS).map((name) => [name, text])),
         help: { type: 'boolean', short: 'h' },
       },
     }));

@@ -48,6 +48,11 @@ interface Action {
   act: (account: SandboxAccount, jobNumber: number, body: Record<string, unknown>, service: Service) => void;
 }
 
+const withStatus = (action: 'close' | 'cancel' | 'reopen'): Action => ({
+  takes: '{ status? }',
+  act: (account, job, body) => account[action](job, statusSchema.parse(body)),
+});
+
 /** The actions by their names. */
 export const JOB_ACTIONS: Record<string, Action> = {
   edit: {
@@ -110,18 +115,9 @@ export const JOB_ACTIONS: Record<string, Action> = {
         strictObject({ invoiceNumber: z.string().optional(), file: z.boolean().optional() }).parse(body),
       ),
   },
-  close: {
-    takes: '{ status? }',
-    act: (account, job, body) => account.close(job, statusSchema.parse(body)),
-  },
-  cancel: {
-    takes: '{ status? }',
-    act: (account, job, body) => account.cancel(job, statusSchema.parse(body)),
-  },
-  reopen: {
-    takes: '{ status? }',
-    act: (account, job, body) => account.reopen(job, statusSchema.parse(body)),
-  },
+  close: withStatus('close'),
+  cancel: withStatus('cancel'),
+  reopen: withStatus('reopen'),
   lock: {
     takes: '{ reason? }',
     act: (account, job, body) =>
