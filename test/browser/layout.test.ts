@@ -1,0 +1,37 @@
+/** Layout of every page in narrow and wide windows. */
+import type { Page } from 'playwright-core';
+import { describe, expect, test } from 'vitest';
+import { answeredLate, layoutShift, loaded, show } from '../support/browser.ts';
+import { arrive, furnishedDesk, places } from './desk.ts';
+
+const desk = furnishedDesk();
+
+describe.each(places)('$name', (place) => {
+  test('fits into 320 pixels, and nothing jumps while it fills', async () => {
+    const page = await arrive(desk, place, { size: 'narrow' });
+    await answeredLate(page);
+    for (const size of ['narrow', 'desktop'] as const) {
+      await show(page, { size });
+      await page.reload();
+      await loaded(page);
+      expect(await layoutShift(page), size).toBeLessThan(0.1);
+      expect(await tooWide(page), size).toEqual([]);
+    }
+  });
+});
+
+/** Returns the elements that make the page wider than the window. */
+function tooWide(page: Page): Promise<string[]> {
+  return page.evaluate(() => {
+    const { scrollWidth, clientWidth } = document.documentElement;
+    if (scrollWidth <= clientWidth) return [];
+    const wide = [...document.body.querySelectorAll('*')].filter((one) => {
+      const { right, width } = one.getBoundingClientRect();
+      return width > 0 && right > clientWidth + 1;
+    });
+    return [
+      `${scrollWidth} of ${clientWidth} pixels`,
+      ...wide.slice(0, 5).map((one) => one.outerHTML.slice(0, 160)),
+    ];
+  });
+}
