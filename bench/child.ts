@@ -1,6 +1,7 @@
 /** Child processes of the benchmark, whose CPU time is not counted as that of the measured process. */
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
 /** A child process and its first message. */
@@ -29,4 +30,12 @@ export async function startChild<Facts>(
     },
     [Symbol.dispose]: () => void child.kill(),
   };
+}
+
+const TICKS_PER_SECOND = 100;
+
+/** Returns the CPU time of another process in ms. Linux only. */
+export function readCpuMs(pid: number): number {
+  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [];
+  return ((Number(fields[11]) + Number(fields[12])) * 1000) / TICKS_PER_SECOND;
 }

@@ -3,7 +3,8 @@
  * its limit. Exit code 1 if a limit is missed. Ratios are computed within one run, because machines and their load differ.
  * `npm run bench -- --only dashboard` measures only the dashboard in a browser, `--only sandbox` the sandbox of the ordering API,
  * `--only tables` the tables of a self-hosted Jobwire. `npm run bench -- --cost` estimates the cost of a cell on AWS, and `--write` also
- * writes its tables to docs/deploying.md.
+ * writes its tables to docs/deploying.md. `npm run bench -- --sizing` measures a self-hosted Jobwire with different numbers of accounts, on
+ * one core and on two, and prints the table of docs/self-hosting.md. `--cores 1` measures only on one core.
  */
 import { once } from 'node:events';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
@@ -24,6 +25,7 @@ import type { PollingResults } from './polling.ts';
 import type { RateResults } from './rates.ts';
 import type { ReadingResults } from './reading.ts';
 import type { SandboxResults } from './sandbox.ts';
+import type { SizingResults } from './sizing.ts';
 import type { TableResults } from './tables.ts';
 
 type Bar = { readonly what: string; readonly measured: number } & (
@@ -39,25 +41,41 @@ const SIZES = [
 /** Maximum factor between the ratios of two sizes that noise alone explains. */
 const GROWTH = 1.15;
 
+/** Numbers of accounts, and of open jobs of each, with which a self-hosted Jobwire is measured. */
+const ACCOUNTS = [
+  [1, 5_000],
+  [10, 500],
+  [100, 50],
+  [1_000, 20],
+] as const;
+
 /** Functions that contain the HTTP app. */
 const API_FUNCTIONS = ['api', 'manage', 'live'];
 
 const { values: options } = parseArgs({
-  options: { cost: { type: 'boolean' }, write: { type: 'boolean' }, only: { type: 'string' } },
+  options: {
+    cost: { type: 'boolean' },
+    write: { type: 'boolean' },
+    only: { type: 'string' },
+    sizing: { type: 'boolean' },
+    cores: { type: 'string' },
+  },
 });
 const PARTS = ['dashboard', 'sandbox', 'tables'];
 if (options.only !== undefined && !PARTS.includes(options.only)) {
   throw new Error(`--only must be one of ${PARTS.join(', ')}.`);
 }
 const isWanted = (part: string) => options.only === undefined || options.only === part;
-const bars = options.cost
-  ? await measureCosts()
-  : [
-      ...(options.only ? [] : await measureAll()),
-      ...(isWanted('tables') ? await measureTables() : []),
-      ...(isWanted('sandbox') ? await measureSandbox() : []),
-      ...(isWanted('dashboard') ? await measureDashboard() : []),
-    ];
+const bars = options.sizing
+  ? await measureSizes()
+  : options.cost
+    ? await measureCosts()
+    : [
+        ...(options.only ? [] : await measureAll()),
+        ...(isWanted('tables') ? await measureTables() : []),
+        ...(isWanted('sandbox') ? await measureSandbox() : []),
+        ...(isWanted('dashboard') ? await measureDashboard() : []),
+      ];
 console.log();
 for (const bar of bars) {
   const met = bar.atMost === undefined ? bar.measured >= bar.atLeast : bar.measured <= bar.atMost;
@@ -100,6 +118,41 @@ async function measureCosts(): Promise<Bar[]> {
     { what: 'A cell without accounts: $ per month', measured: total(fixed), atMost: 12 },
     { what: '1,000 e-mails to customers about 1,000 dispatches: $', measured: total(messages), atMost: 0.5 },
     { what: 'A cell with notifications: additional $ per month', measured: total(perCell), atMost: 3 },
+  ];
+}
+
+/** Measures a self-hosted Jobwire of several sizes. Prints a Markdown table. */
+async function measureSizes(): Promise<Bar[]> {
+  const results: SizingResults[] = [];
+  for (const cores of options.cores === undefined ? [1, 2] : [Number(options.cores)]) {
+    for (const [accounts, jobs] of ACCOUNTS) {
+      console.log(`Running ${accounts} accounts with ${jobs} open jobs each, cores: ${cores} …`);
+      const one = await measure<SizingResults>('sizing.ts', [cores, accounts, jobs].map(String));
+      console.log(JSON.stringify({ bench: 'sizing', ...one }));
+      results.push(one);
+    }
+  }
+  const format = (value: number | null, digits = 0) => value?.toFixed(digits) ?? 'not measured';
+  const rows = results.map((one) =>
+    [
+      ...[one.cores, `${one.accounts.toLocaleString('en')} × ${one.jobs.toLocaleString('en')}`],
+      ...[format(one.pollCpuMs, 1), `${format((one.pollCpuMs * one.accounts) / 1_200, 1)} %`],
+      ...[format(one.eventsPerSecond), format(one.eventCpuMs, 1), `${format(one.peakMemoryMb)} MB`],
+    ].join(' | '),
+  );
+  console.log(
+    [
+      '\n| cores | accounts × open jobs | CPU per quiet poll, ms | CPU at an interval of 120 s | events per second | CPU per event, ms | memory |',
+      '|---|---|---|---|---|---|---|',
+      ...rows.map((row) => `| ${row} |`),
+    ].join('\n'),
+  );
+  const most = (read: (one: SizingResults) => number | null) =>
+    Math.max(...results.map((one) => read(one) ?? 0));
+  return [
+    { what: 'Sizing: memory, MB', measured: most(({ peakMemoryMb }) => peakMemoryMb), atMost: 800 },
+    { what: 'Sizing: bytes per event', measured: most(({ bytesPerEvent }) => bytesPerEvent), atMost: 12_000 },
+    { what: 'Sizing: bytes per open job', measured: most(({ bytesPerJob }) => bytesPerJob), atMost: 12_000 },
   ];
 }
 

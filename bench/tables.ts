@@ -3,7 +3,7 @@
  * process), both in a file and in alternation: transactions like a commit of events, reads of one item, and the start.
  */
 import { randomUUID } from 'node:crypto';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createTables } from '../local/tables.ts';
@@ -11,6 +11,7 @@ import { createDynamoTable } from '../shared/storage/dynamo-table.ts';
 import { openSqliteTables } from '../shared/storage/sqlite-table.ts';
 import type { Table } from '../shared/storage/table.ts';
 import { startDynamo } from '../test/support/dynoxide.ts';
+import { readCpuMs } from './child.ts';
 import { median } from './wire.ts';
 
 /** Results, the medians of the rounds. CPU is that of all processes, for 1,000 of them. */
@@ -50,7 +51,6 @@ const LONE = 100;
 const WRITERS = 32;
 const READS = 5_000;
 const EVENT = 'x'.repeat(900);
-const TICKS_PER_SECOND = 100;
 
 const rounds = Number(process.argv[2]);
 const all: { sqlite: Measured; dynoxide: Measured }[] = [];
@@ -90,7 +90,7 @@ async function openDynoxide(folder: string): Promise<Opened> {
   await createTables(client, 'bench');
   return {
     table: createDynamoTable(client, { tableName: 'bench' }),
-    cpu: () => readCpu(dynamo.pid),
+    cpu: () => readCpuMs(dynamo.pid),
     close: () => dynamo.stop(),
   };
 }
@@ -147,10 +147,4 @@ async function measure(open: (folder: string) => Promise<Opened>): Promise<Measu
 function cpuOfThis(): number {
   const { user, system } = process.cpuUsage();
   return (user + system) / 1000;
-}
-
-/** Returns the CPU time of another process in ms. Linux only. */
-function readCpu(pid: number): number {
-  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [];
-  return ((Number(fields[11]) + Number(fields[12])) * 1000) / TICKS_PER_SECOND;
 }
