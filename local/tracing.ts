@@ -77,7 +77,8 @@ export function createTracer(
           await send(batch);
           failed = false;
         } catch (cause) {
-          if (!failed) onError(cause);
+          // The message of `fetch` contains no reason.
+          if (!failed) onError((cause as Error).cause ?? cause);
           failed = true;
           return;
         }

@@ -286,7 +286,7 @@ test('a collector gets one trace of a poll, its commit and the attempts at every
   }
 });
 
-test('a collector that fails is reported once, loses only the spans of that time, and gets later ones', async () => {
+test('a collector that fails is reported once with the reason, loses only the spans of that time, and gets later ones', async () => {
   const statuses = [503, 503, 200, 503];
   const sizes: number[] = [];
   const errors: unknown[] = [];
@@ -309,4 +309,14 @@ test('a collector that fails is reported once, loses only the spans of that time
   }
   expect(sizes).toEqual([1, 2, 3, 4]);
   expect(errors.map(String)).toEqual(Array(2).fill('Error: The collector responded with 503.'));
+
+  collector.closeAllConnections();
+  await new Promise((resolve) => collector.close(resolve));
+  const other = createTracer({ endpoint }, { now: Date.now, onError: (cause) => errors.push(cause) });
+  other.onGrowth({ region: 'us', account: 'acme' }, 1, 1);
+  await other.stop();
+  expect(errors.at(-1), 'the reason, not only "fetch failed"').toMatchObject({
+    // A connection that the collector has just closed can be used once more.
+    code: expect.stringMatching(/^(ECONNREFUSED|ECONNRESET|UND_ERR_SOCKET)$/),
+  });
 });
