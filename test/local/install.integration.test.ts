@@ -70,19 +70,17 @@ describe('Dockerfile', () => {
     expect(parse(commands, checkArgs)).toMatchObject({ name: 'health' });
   });
 
-  test('data and secrets of a checkout are not sent to the build, and the sources are', () => {
-    for (const path of [
+  test('data and secrets of a checkout are neither sent to the build nor committed, and the sources are', () => {
+    const secret = [
       ...['jobwire.json', 'jobwire.env', '.env', 'acme.secret', 'deploy/acme.secret', '.jobwire/secret.key'],
-      ...[
-        'data/secret.key',
-        'backup.tar.gz',
-        'backup.tar.gz.age',
-        '.git/config',
-        'node_modules/zod/index.js',
-      ],
-    ]) {
+      ...['webhook_signing.secret', 'data/secret.key', 'backup.tar.gz', 'backup.tar.gz.age'],
+    ];
+    for (const path of [...secret, '.git/config', 'node_modules/zod/index.js']) {
       expect(isIgnored(path), path).toBe(true);
     }
+    const git = (...args: string[]) => execFileSync('git', args, { encoding: 'utf8' }).trim();
+    expect(git('check-ignore', '--no-index', ...secret).split('\n')).toEqual(secret);
+    expect(git('ls-files', '--cached', '--ignored', '--exclude-standard')).toBe('');
     const needed = execFileSync(
       'git',
       ['ls-files', 'cli', 'client', 'dashboard', 'local', 'shared', 'docs'],
