@@ -9,8 +9,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 
-/** Folders and files of the package, and what it must contain. */
-const CONTENT = /^(cli|client|receive)\/|^(package\.json|README\.md|jobwire\.schema\.json)$/;
+/** Files of the package, and what it must contain. No sources, source maps, hidden files, keys and databases. */
+const CONTENT =
+  /^((cli|client|receive)\/([\w-][\w.-]*\/)*[\w-][\w.-]*\.(css|d\.ts|html|js|json|md|svg|txt)|cli\/dashboard\/\.vite\/manifest\.json|package\.json|README\.md|jobwire\.schema\.json)$/;
 const REQUIRED = [
   'package.json',
   'README.md',
@@ -40,12 +41,10 @@ export interface Packed {
 /** Returns a sentence for each problem of a package. */
 export function findProblems(packed: Packed, version: string): string[] {
   const paths = packed.files.map(({ path }) => path);
-  const isForeign = (path: string): boolean =>
-    !CONTENT.test(path) || (/\.(ts|map)$/.test(path) && !path.endsWith('.d.ts'));
   return [
     ...(packed.version === version ? [] : [`The package has the version ${packed.version}.`]),
     ...REQUIRED.filter((path) => !paths.includes(path)).map((path) => `${path} is missing.`),
-    ...paths.filter(isForeign).map((path) => `${path} does not belong into the package.`),
+    ...paths.filter((path) => !CONTENT.test(path)).map((path) => `${path} does not belong into the package.`),
     ...(packed.size > MAX_PACKED_BYTES
       ? [`The package has ${packed.size} bytes, more than ${MAX_PACKED_BYTES}.`]
       : []),

@@ -43,7 +43,18 @@ test('a package that lacks a file, has a foreign one, another version or too man
   });
   expect(findProblems(packed({}), '1.1.0')).toEqual([]);
   expect(findProblems(packed({ paths: paths.slice(1) }), '1.1.0')).toEqual(['package.json is missing.']);
-  for (const foreign of ['test/a.js', 'cli/main.ts', 'cli/jobwire.js.map', '.npmrc', 'jobwire.json'])
+  const foreignPaths = [
+    ...['test/a.js', 'cli/main.ts', 'cli/jobwire.js.map', '.npmrc', 'jobwire.json', 'cli/.npmrc'],
+    ...[
+      'cli/secret.key',
+      'cli/tables.db',
+      'cli/acme.secret',
+      'cli/api-key',
+      'client/../a.js',
+      'cli/.data/a.js',
+    ],
+  ];
+  for (const foreign of foreignPaths)
     expect(findProblems(packed({ paths: [...paths, foreign] }), '1.1.0')).toEqual([
       `${foreign} does not belong into the package.`,
     ]);
