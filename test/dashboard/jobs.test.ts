@@ -104,7 +104,12 @@ const some = fc.array(
   }),
   { maxLength: 60 },
 );
-const one = <T>(...values: readonly T[]) => fc.constantFrom(undefined, ...values);
+/** Rarely a filter, so that most searches have many results. */
+const one = <T>(...values: readonly T[]) =>
+  fc.oneof(
+    { weight: 5, arbitrary: fc.constant(undefined) },
+    { weight: 1, arbitrary: fc.constantFrom(...values) },
+  );
 const wishes: fc.Arbitrary<JobQuery> = fc.record({
   q: one('7', 'PO-1'),
   account: one('a', 'b'),
