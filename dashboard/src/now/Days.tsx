@@ -26,7 +26,13 @@ export function Days({ days }: { readonly days: UseQueryResult<readonly Rollup[]
       <Panel
         title="Created and dispatched, last 14 days"
         aside={
-          <Button size="compact-xs" variant="default" aria-pressed={table} onClick={() => setTable(!table)}>
+          <Button
+            className={css.toggle}
+            size="compact-xs"
+            variant="default"
+            aria-pressed={table}
+            onClick={() => setTable(!table)}
+          >
             Show table
           </Button>
         }
