@@ -790,7 +790,7 @@ describe('HTTP API', () => {
     });
     expect(JSON.stringify(rules[2])).toMatch(/NoUserAgent_HEADER.*SizeRestrictions_QUERYSTRING/);
     // The rule set takes the HTML of a template for cross-site scripting.
-    const { ManagedRuleGroupStatement } = rules[2]?.Statement as {
+    const { ManagedRuleGroupStatement } = (rules[2]?.Statement ?? {}) as unknown as {
       ManagedRuleGroupStatement: { ScopeDownStatement: { NotStatement: { Statement: Properties } } };
     };
     const { RegexString, FieldToMatch } = ManagedRuleGroupStatement.ScopeDownStatement.NotStatement.Statement

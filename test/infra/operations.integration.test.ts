@@ -1093,7 +1093,9 @@ describe('the runbook', () => {
   });
 
   test('its table of metrics is the catalogue', () => {
-    const rows = [...runbook.matchAll(/^\| (at all times, also without activity|on activity|on problems) \| (.*) \|$/gm)];
+    const rows = [
+      ...runbook.matchAll(/^\| (at all times, also without activity|on activity|on problems) \| (.*) \|$/gm),
+    ];
     const said = {
       each: 'at all times, also without activity',
       active: 'on activity',
