@@ -240,16 +240,18 @@ function printNext(
     );
   }
   out.line();
+  // npx adds its folder to PATH, only for this process.
+  const jobwire = process.env.npm_command === 'exec' ? 'npx jobwire' : 'jobwire';
   out.line('To start Jobwire:');
-  out.line(`  jobwire start --config ${quote(path)}`);
+  out.line(`  ${jobwire} start --config ${quote(path)}`);
   out.line();
   out.line('The first start creates the API key. Then, in another terminal:');
   out.line(`  export JOBWIRE_API_KEY="$(cat ${quote(apiKeyFile)})"`);
-  out.line(`  jobwire accounts show ${account}`);
-  out.line(`  jobwire events tail --account ${account}`);
+  out.line(`  ${jobwire} accounts show ${account}`);
+  out.line(`  ${jobwire} events tail --account ${account}`);
   out.line(
     signingSecretFile === null
-      ? `  jobwire endpoints add https://example.com/webhooks --types 'job.*'`
-      : '  jobwire endpoints ping webhook',
+      ? `  ${jobwire} endpoints add https://example.com/webhooks --types 'job.*'`
+      : `  ${jobwire} endpoints ping webhook`,
   );
 }

@@ -428,9 +428,11 @@ function listCommands(url: string, config: Config, { apiKeyPath }: DataDir): str
   ];
 }
 
-/** Returns how a shell starts the CLI: from the sources, as an installed command, or by the path of this program. */
+/** Returns how a shell starts the CLI: from the sources, by npx, as an installed command, or by the path of this program. */
 function findCli(): string {
   if (import.meta.filename.endsWith('.ts')) return 'npm run -s jobwire --';
+  // npx adds its folder to PATH, only for this process.
+  if (process.env.npm_command === 'exec') return 'npx jobwire';
   const script = process.argv[1] ?? '';
   const installed = (process.env.PATH ?? '').split(delimiter).map((folder) => join(folder, 'jobwire'));
   const [found] = installed.filter((file) => existsSync(file));

@@ -86,7 +86,8 @@ const LOW_PORTS = new Set([80, 443]);
 const LOCAL_NAME = /(^|\.)(localhost|local|localdomain|internal|home\.arpa)$/;
 
 /** Explains to users of a self-hosted Jobwire how to use a receiver in a private network. */
-const HINT = '(self-hosted: webhooks.allowPrivateNetworks allows it)';
+const HINT =
+  '(a self-hosted Jobwire accepts it with "webhooks": { "allowPrivateNetworks": true } in its configuration; for development, jobwire listen needs no endpoint)';
 
 /**
  * Returns why a URL is not accepted for an endpoint, as one sentence; `undefined` if it is. Names are checked

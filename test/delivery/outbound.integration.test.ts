@@ -17,7 +17,8 @@ import { type Certificate, makeCertificate } from '../support/certificates.ts';
 import { runs } from '../support/runs.ts';
 
 /** Names the setting for receivers in a private network. */
-const HINT = ' (self-hosted: webhooks.allowPrivateNetworks allows it)';
+const HINT =
+  ' (a self-hosted Jobwire accepts it with "webhooks": { "allowPrivateNetworks": true } in its configuration; for development, jobwire listen needs no endpoint)';
 
 const open: (() => unknown)[] = [];
 afterEach(async () => {

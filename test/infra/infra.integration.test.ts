@@ -1274,6 +1274,9 @@ describe('permissions', () => {
       'undispatched=true',
       'dispatchedOn=2099-01-01',
       `jobNumber=${job}`,
+      'status=x&dueFrom=2026-01-01&sort=-dateDue&expand=detail,events',
+      'dispatchedFrom=2026-01-01&sort=dateOut&expand=detail,events',
+      'expand=detail,events',
     ]) {
       await ask('get', `${tracked}/jobs?${query}`);
     }
@@ -1300,6 +1303,7 @@ describe('permissions', () => {
       '/health',
       '/deliveries',
       '/deliveries?outcome=failed',
+      '/deliveries?types=job.created&from=2026-01-01T00:00:00Z',
       '/parked',
       '/dead',
       '/replays',
@@ -1323,6 +1327,18 @@ describe('permissions', () => {
       });
       await ask('post', `${endpoint}/parked/${verb}`, { all: true });
     }
+    const problemsOf = ({ results }: { results: { problem: unknown }[] }) =>
+      results.map(({ problem }) => problem);
+    for (const action of ['pause', 'resume', 'enable', 'retry', 'discard'])
+      for (const which of [{ ids: ['erp'] }, { all: true }])
+        expect(problemsOf(await ask('post', '/v1/endpoints/batch', { action, ...which })), action).toEqual([
+          null,
+        ]);
+    for (const action of ['pause', 'resume'])
+      for (const which of [{ ids: ['acme-0'] }, { all: true }])
+        expect(new Set(problemsOf(await ask('post', '/v1/accounts/batch', { action, ...which })))).toEqual(
+          new Set([null]),
+        );
     await memory.write({ put: { ...keys.dead('us', 'erp', 'acme-0', 1), at: 0 } });
     await ask('delete', endpoint);
     // It outlives the first of its accounts.
