@@ -365,9 +365,8 @@ export class StateTable extends Construct {
    */
   grantReadingNotifications(fn: CellFunction): void {
     const { notifySettings, recipients, templates, suppressions, threads, linkKey } = this.#partitions();
-    this.#allow(fn, ['GetItem'], [notifySettings, recipients, templates, threads, linkKey]);
+    this.#allow(fn, ['GetItem'], [notifySettings, recipients, templates, suppressions, threads, linkKey]);
     this.#allow(fn, ['Query'], [recipients, templates, suppressions]);
-    this.#allow(fn, ['BatchGetItem'], [suppressions]);
     this.#passName(fn);
   }
 

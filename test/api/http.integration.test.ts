@@ -193,9 +193,10 @@ function getListPath(world: ApiWorld, path: string): string {
 /** The first event of the job whose deliveries were rejected: there are several. */
 const deliveredEvent = ({ ids }: ApiWorld): string => ids.events.at(-1) ?? '';
 
-/** Operations whose answer has the cursor to resume the list. */
-const withNext = operations.filter(({ responses }) =>
-  Object.values(responses['200']?.content ?? {}).some(({ schema }) => hasNext(schema)),
+/** Lists, whose answer has the cursor to resume them. Batches have it in their body. */
+const withNext = operations.filter(
+  ({ method, responses }) =>
+    method === 'GET' && Object.values(responses['200']?.content ?? {}).some(({ schema }) => hasNext(schema)),
 );
 
 function hasNext({ $ref, properties, allOf = [] }: Schema): boolean {
