@@ -121,7 +121,12 @@ function readConfig(path: string, env: Context['env']): ConfigFile {
       ...places,
       config: undefined,
       checks: [
-        { check, state: 'fail', message, fix: 'Set them, then run jobwire doctor again to check the rest.' },
+        {
+          check,
+          state: 'fail',
+          message,
+          fix: 'Set them in this terminal, too, and run jobwire doctor again to check the rest.',
+        },
       ],
     };
   }

@@ -61,6 +61,7 @@ export async function trigger(
   // Receivers ignore an id that they have processed. The epoch makes it a new one.
   const [account, , sequence] = example.id.split('.');
   const now = Date.now();
+  context.out.note('This is the example of the event type, not an event of your account.');
   const id =
     sequence === undefined ? `ping.${now.toString(36)}` : `${account}.t${now.toString(36)}.${sequence}`;
   try {
