@@ -127,8 +127,8 @@ function release(version: string, { dryRun, skipTests }: { dryRun: boolean; skip
     writeFileSync(join(consumer, 'package.json'), '{ "private": true }');
     step('npm install of the package', 'npm', ['install', '--no-audit', '--no-fund', tarball], consumer);
     const command = join(consumer, 'node_modules/.bin/jobwire');
-    const said = execFileSync(command, ['--version'], { env, encoding: 'utf8' }).trim();
-    if (said !== version) throw new Error(`jobwire --version prints ${said}.`);
+    const printed = execFileSync(command, ['--version'], { env, encoding: 'utf8' }).trim();
+    if (printed !== version) throw new Error(`jobwire --version prints ${printed}.`);
     console.log(
       `${packed.filename}: ${packed.files.length} files, ${packed.size} bytes, ${packed.unpackedSize} bytes installed`,
     );

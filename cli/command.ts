@@ -212,7 +212,7 @@ interface Word {
   readonly at: number;
 }
 
-/** Returns the words of a command line. It begins with the name of the command, before which options of all commands can stand. */
+/** Returns the words of a command line: the name of the command and its arguments. Options of all commands may precede the name. */
 export function findWords(argv: readonly string[]): Word[] {
   const shared: Flags = { ...API_FLAGS, ...COMMON_FLAGS };
   return argv.flatMap((word, at) => {

@@ -9,6 +9,7 @@ import {
   type NewEndpoint,
 } from '../client/index.ts';
 import { eventTypes, inputs } from '../client/inputs.ts';
+import { findInstalledCli } from '../local/terminal.ts';
 import {
   type Context,
   command,
@@ -124,7 +125,7 @@ export const endpoints = {
         out.line(`${clean(endpoint.id)} was added in ${clean(endpoint.region)}: ${clean(endpoint.url)}`);
         if (secret === undefined) printSecret(context, created.secret);
         printTruncation(context, created.truncatedAccounts);
-        out.line(`To test it, run: jobwire endpoints ping ${clean(endpoint.id)}`);
+        out.line(`To test it, run: ${findInstalledCli()} endpoints ping ${clean(endpoint.id)}`);
       });
     },
   }),

@@ -30,7 +30,7 @@ import { startHost } from './host.ts';
 import { createMetricsApp, createRecorder } from './metrics.ts';
 import { type EmbeddedFauxqs, QueuesError, startFauxqs } from './queues.ts';
 import { openTables } from './tables.ts';
-import { count, createTerminal, quote } from './terminal.ts';
+import { count, createTerminal, findInstalledCli, quote } from './terminal.ts';
 import { createTracer } from './tracing.ts';
 
 /** Maximum number of accounts of a region whose logs are printed from their current position. */
@@ -431,13 +431,11 @@ function listCommands(url: string, config: Config, { apiKeyPath }: DataDir): str
 /** Returns how a shell starts the CLI: from the sources, by npx, as an installed command, or by the path of this program. */
 function findCli(): string {
   if (import.meta.filename.endsWith('.ts')) return 'npm run -s jobwire --';
-  // npx adds its folder to PATH, only for this process.
-  if (process.env.npm_command === 'exec') return 'npx jobwire';
   const script = process.argv[1] ?? '';
   const installed = (process.env.PATH ?? '').split(delimiter).map((folder) => join(folder, 'jobwire'));
   const [found] = installed.filter((file) => existsSync(file));
   return found !== undefined && realpathSync(found) === realpathSync(script)
-    ? 'jobwire'
+    ? findInstalledCli()
     : `node ${quote(script)}`;
 }
 

@@ -179,6 +179,11 @@ export function formatTime(at: string | number): string {
   return `${new Date(at).toISOString().slice(0, -'.000Z'.length)}Z`;
 }
 
+/** Returns how a shell starts the installed CLI. npx adds its folder to PATH only for the process that it starts. */
+export function findInstalledCli(): string {
+  return process.env.npm_command === 'exec' ? 'npx jobwire' : 'jobwire';
+}
+
 /** Quotes a text for a POSIX shell, if necessary. */
 export function quote(text: string): string {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;

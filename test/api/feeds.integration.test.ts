@@ -1102,16 +1102,19 @@ describe('stream of all accounts', () => {
     writeFileSync(join(folder, 'follow.mjs'), example.replace('5_000', '50'));
     writeFileSync(join(folder, 'queue.mjs'), 'export const handle = ({ id }) => console.log(id);');
     const { port } = between.address() as AddressInfo;
-    const { child, said, ended } = launch([process.execPath, '--no-warnings', join(folder, 'browser.mjs')], {
-      env: { ORIGIN: `http://127.0.0.1:${port}` },
-    });
+    const { child, printed, ended } = launch(
+      [process.execPath, '--no-warnings', join(folder, 'browser.mjs')],
+      {
+        env: { ORIGIN: `http://127.0.0.1:${port}` },
+      },
+    );
     closers.push(() => {
       child.kill('SIGKILL');
       return ended;
     });
-    await said(/acme\.e1\.1\n/);
+    await printed(/acme\.e1\.1\n/);
     await api.append(KIWI, [jobEvent(1)]);
-    await said(/kiwi\.e2\.1\n/);
+    await printed(/kiwi\.e2\.1\n/);
     const begun = 'nz.e2.0~us.e1.0';
     expect(asked).toEqual([
       { after: null, last: undefined },

@@ -490,7 +490,7 @@ describe('endpoints', () => {
   test('pause, resume and enable print the result; a watched replay resumes then', async () => {
     expect((await site.run('endpoints', 'pause', 'erp')).out).toBe('erp is paused.\n');
     const running = site.start(['endpoints', 'replay', 'erp', '--from', 'beginning', '--watch']);
-    await running.said(/The endpoint is paused\. The replay resumes when delivery succeeds again\./);
+    await running.printed(/The endpoint is paused\. The replay resumes when delivery succeeds again\./);
     await new Promise((done) => setTimeout(done, 500));
     running.child.kill('SIGINT');
     const ended = await running.ended;
@@ -562,7 +562,7 @@ describe('events', () => {
       '--once',
       '2',
     ]);
-    await running.said(/In production/);
+    await running.printed(/In production/);
     site.acme.setStatus(site.job, 'Quality check');
     expect(lines((await running.ended).out)).toEqual([
       expect.stringMatching(/ us\/acme +\d+ +job\.status_changed +Scheduled → In production$/),
@@ -585,7 +585,7 @@ describe('events', () => {
 
   test('tail: Ctrl-C ends it with 130', async () => {
     const running = site.start([...tail, '--after', head]);
-    await running.said(/job\.status_changed/);
+    await running.printed(/job\.status_changed/);
     running.child.kill('SIGINT');
     expect(await running.ended).toMatchObject({ code: 130, err: '' });
   });
@@ -611,10 +611,10 @@ describe('listen', () => {
     const { url, received } = await receive(204, 500);
     const options = ['--account', 'acme', '--types', 'job.status_changed', '--once', '3'];
     const running = site.start(['listen', '--forward-to', url, ...options]);
-    await running.said(ready);
+    await running.printed(ready);
     for (const status of ['Printing', 'Folding', 'Packing']) {
       site.acme.setStatus(site.job, status);
-      await running.said(new RegExp(`→ ${status}`));
+      await running.printed(new RegExp(`→ ${status}`));
     }
     const { code, out, err } = await running.ended;
     // One was not accepted.

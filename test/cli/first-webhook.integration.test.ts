@@ -79,7 +79,7 @@ test('the documented commands lead to a verified webhook of an own account: at m
     count += 1;
     if (command === install && !inject('full')) continue;
     const running = start(command);
-    if (command.startsWith('npx jobwire start')) await running.said(/account\.baselined/);
+    if (command.startsWith('npx jobwire start')) await running.printed(/account\.baselined/);
     else if (command.startsWith('node ')) {
       receives = running;
       await expect
@@ -94,7 +94,7 @@ test('the documented commands lead to a verified webhook of an own account: at m
           },
         )
         .toBe(401);
-    } else if (command === last) await receives?.said(/verified account\.baselined acme\./);
+    } else if (command === last) await receives?.printed(/verified account\.baselined acme\./);
     else expect(await running.ended, command).toMatchObject({ code: 0 });
   }
   expect(count).toBeLessThanOrEqual(10);
@@ -106,7 +106,7 @@ test('the documented commands lead to a verified webhook of an own account: at m
   );
   if (inject('full')) {
     account.setStatus(job, 'In production');
-    await receives?.said(/verified job\.status_changed acme\./);
+    await receives?.printed(/verified job\.status_changed acme\./);
   }
   expect(Date.now() - begin).toBeLessThan(LIMIT_MS);
 });

@@ -100,7 +100,7 @@ describe('init', () => {
     // Another working folder: the data and the secret are found nevertheless.
     const config = ['--config', join(folder, 'jobwire.json'), '--port', '0'];
     const running = await startJobwire(config, { command: builtProgram(), cwd: tmpdir() });
-    await running.said(/account\.baselined/);
+    await running.printed(/account\.baselined/);
     expect(await generatedKey(running)).toBe(readFileSync(apiKeyFile, 'utf8').trim());
     const tail = ['events', 'tail', '--account', 'acme', '--since', '1h', '--once', '1', '--json'];
     const env = {

@@ -107,8 +107,8 @@ async function started(node: string) {
     webhooks: { allowPrivateNetworks: true },
   });
   const running = jobwire(node, ['start', '--config', file], { JOBWIRE_TEST_KEY: KEY });
-  await running.said(/account\.baselined/);
-  const url = await running.said(/HTTP API +(\S+)/);
+  await running.printed(/account\.baselined/);
+  const url = await running.printed(/HTTP API +(\S+)/);
   return {
     running,
     account,
@@ -450,7 +450,7 @@ describe.each(nodes())('on Node $version', ({ node, version }) => {
     }
     // The demo on one of them is enough: it costs more than the rest of this file.
     const running = old ? (await started(node)).running : jobwire(node, ['start', '--port', '0']);
-    await running.said(old ? /account\.baselined/ : /job\.status_changed/);
+    await running.printed(old ? /account\.baselined/ : /job\.status_changed/);
     expect(running.out()).not.toMatch(/in memory/);
     // Like a terminal: Ctrl-C reaches the process group, here only ours, which signals the other.
     running.child.kill('SIGTERM');

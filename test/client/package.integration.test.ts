@@ -72,13 +72,13 @@ test('the documented example runs against a real Jobwire', async () => {
   const job = account.createJob({ status: 'Scheduled' });
   const file = writeConfig({ ...configFor(sandbox, [account]), apiKey: KEY });
   const running = launchJobwire(['--config', file], { command: builtProgram() });
-  await running.said(/account\.baselined/);
-  const url = await running.said(/HTTP API +(\S+)/);
+  await running.printed(/account\.baselined/);
+  const url = await running.printed(/HTTP API +(\S+)/);
   const env = { JOBWIRE_URL: url, JOBWIRE_API_KEY: KEY };
   const program = launch([process.execPath, '--no-warnings', 'example.ts'], { cwd: consumer, env });
-  await program.said(new RegExp(`^${job} Scheduled$`, 'm'));
+  await program.printed(new RegExp(`^${job} Scheduled$`, 'm'));
   // The configuration declares the account: it cannot be paused.
-  await program.said(/^409 conflict .+ undefined \{$/m);
+  await program.printed(/^409 conflict .+ undefined \{$/m);
   for (let change = 1; !program.out().includes('job.status_changed'); change += 1) {
     account.setStatus(job, change % 2 === 0 ? 'Scheduled' : 'In production');
     await new Promise((done) => setTimeout(done, 2_000));

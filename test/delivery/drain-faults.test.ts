@@ -514,7 +514,7 @@ describe('expired events', () => {
     expect(await rig.position()).toEqual({ position: 0, due: true });
     rig.state.now += 61_000;
     expect(await rig.drain()).toMatchObject({ outcome: 'drained', lost: 2 });
-    expect(await rig.said()).toMatchObject([{ type: 'endpoint.events_lost', first: 1, last: 2 }]);
+    expect(await rig.readCellLog()).toMatchObject([{ type: 'endpoint.events_lost', first: 1, last: 2 }]);
   });
 
   test('are not removed from the parked ones', async () => {
@@ -527,7 +527,7 @@ describe('expired events', () => {
     expect(await listParked(rig.table, REGION, 'erp')).toHaveLength(1);
     rig.state.now += 61_000;
     expect(await rig.drain()).toMatchObject({ outcome: 'drained', lost: 1 });
-    expect(await rig.said()).toMatchObject([{ type: 'endpoint.events_lost', first: 1, last: 1 }]);
+    expect(await rig.readCellLog()).toMatchObject([{ type: 'endpoint.events_lost', first: 1, last: 1 }]);
   });
 
   test('restore no cursor of an endpoint that is deleted concurrently', async () => {
@@ -546,7 +546,7 @@ describe('expired events', () => {
     deleting = true;
     await rig.drain();
     expect(await table.query({ pk: cursorPk(REGION, 'erp') })).toEqual([]);
-    expect(await rig.said()).toEqual([]);
+    expect(await rig.readCellLog()).toEqual([]);
   });
 
   test('are counted and skipped, without an event, if the cell has no log', async () => {
@@ -932,7 +932,7 @@ test('endpoint.recovered is emitted when the sink accepts an event, not when it 
   await rig.drain();
   const { health } = await rig.sink();
   await rig.table.write({ update: keys.sink(REGION, 'erp'), set: healthAttributes(enableHealth(health)) });
-  const types = async () => (await rig.said()).map(({ type }) => type);
+  const types = async () => (await rig.readCellLog()).map(({ type }) => type);
   // No event of the cell's own log either.
   await rig.table.write({ delete: keys.cursor(REGION, 'erp', '_cell') });
   expect(await rig.drain()).toMatchObject({ outcome: 'drained', delivered: 0 });

@@ -357,12 +357,12 @@ describe('drain', () => {
     await rig.say([moved(1, 'new')]);
     expect(await rig.drain()).toMatchObject({ outcome: 'drained', delivered: 1, lost: 2 });
     expect(rig.got.map(({ sequence }) => sequence)).toEqual([3]);
-    expect(await rig.said()).toEqual([
+    expect(await rig.readCellLog()).toEqual([
       { type: 'endpoint.events_lost', region: 'us', endpoint: 'erp', account: 'acme', first: 1, last: 2 },
     ]);
     expect((await rig.sink()).health.lost).toBe(2);
     await rig.drain();
-    expect(await rig.said(), 'said once').toHaveLength(1);
+    expect(await rig.readCellLog(), 'said once').toHaveLength(1);
   });
 
   test('a sink is drained beyond the due cursors of one query', async () => {
@@ -548,7 +548,7 @@ describe('rejected events', () => {
     }
     expect(rig.attempts('acme.e1.1'), 'the schedule has three retries').toBe(4);
     expect(rig.got.map(({ sequence }) => sequence)).toEqual([3, 2]);
-    expect(await rig.said()).toEqual([
+    expect(await rig.readCellLog()).toEqual([
       {
         type: 'endpoint.event_dead',
         region: 'us',
@@ -819,7 +819,7 @@ describe('rejected events', () => {
     await rig.drain();
     rig.state.now += 91 * DAY_MS;
     expect(await rig.drain()).toMatchObject({ outcome: 'drained', lost: 1 });
-    expect(await rig.said()).toMatchObject([{ type: 'endpoint.events_lost', first: 1, last: 1 }]);
+    expect(await rig.readCellLog()).toMatchObject([{ type: 'endpoint.events_lost', first: 1, last: 1 }]);
     expect(await listParked(rig.table, REGION, 'erp')).toEqual([]);
   });
 });
@@ -841,7 +841,7 @@ describe('a failing sink', () => {
     expect(report).toMatchObject({ outcome: 'disabled' });
     expect(rig.state.now - began).toBeGreaterThanOrEqual(5 * DAY_MS);
     expect(rig.state.now - began, 'with the next probe after that').toBeLessThan(5 * DAY_MS + 3_600_000);
-    expect(await rig.said()).toEqual([
+    expect(await rig.readCellLog()).toEqual([
       {
         type: 'endpoint.disabled',
         region: 'us',
@@ -858,7 +858,7 @@ describe('a failing sink', () => {
     const { health } = await rig.sink();
     await rig.table.write({ update: keys.sink(REGION, 'erp'), set: healthAttributes(enableHealth(health)) });
     expect(await rig.drain()).toMatchObject({ outcome: 'drained', delivered: 3 });
-    expect((await rig.said()).at(-1)).toEqual({
+    expect((await rig.readCellLog()).at(-1)).toEqual({
       type: 'endpoint.recovered',
       region: 'us',
       endpoint: 'erp',
@@ -866,7 +866,7 @@ describe('a failing sink', () => {
     });
     await rig.say([moved(3, 'd')]);
     await rig.drain();
-    expect(await rig.said(), 'each said once').toHaveLength(2);
+    expect(await rig.readCellLog(), 'each said once').toHaveLength(2);
   });
 
   test('with a success within five days is not disabled', async () => {
@@ -906,7 +906,10 @@ describe('a failing sink', () => {
     await rig.say([moved(1, 'a')]);
     expect(await rig.drain()).toMatchObject({ outcome: 'disabled' });
     expect(await rig.drain()).toMatchObject({ outcome: 'drained', delivered: 1 });
-    expect((await rig.said()).map(({ type }) => type)).toEqual(['endpoint.disabled', 'endpoint.recovered']);
+    expect((await rig.readCellLog()).map(({ type }) => type)).toEqual([
+      'endpoint.disabled',
+      'endpoint.recovered',
+    ]);
   });
 
   test('is disabled at once if it requests that, whether or not it accepted the event', async () => {
@@ -922,7 +925,7 @@ describe('a failing sink', () => {
         problem: 'The endpoint answered 410.',
         delivered: kind === 'delivered' ? 1 : 0,
       });
-      expect(await rig.said()).toMatchObject([
+      expect(await rig.readCellLog()).toMatchObject([
         { type: 'endpoint.disabled', reason: 'The endpoint answered 410.' },
       ]);
       expect(await rig.position()).toEqual({ position: kind === 'delivered' ? 1 : 0, due: true });

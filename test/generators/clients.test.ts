@@ -55,7 +55,7 @@ async function startSite() {
   const job = acme.createJob({ status: 'Scheduled' });
   const config = { ...configFor(sandbox, [acme]), apiKey: KEY, webhooks: { allowPrivateNetworks: true } };
   const running = await startJobwire(['--config', writeConfig(config)]);
-  await running.said(/account\.baselined/);
+  await running.printed(/account\.baselined/);
   const port = await findPort();
   const receiver = `http://127.0.0.1:${port}/`;
   const env = {
@@ -92,11 +92,11 @@ async function verify(site: Site, cwd: string, example: readonly string[], recei
     );
   await expect.poll(() => post({}), { timeout: 30_000 }).toBe(401);
   const follows = start(example);
-  await follows.said(new RegExp(`late ${site.lateJob} `));
-  await follows.said(/created erp/);
+  await follows.printed(new RegExp(`late ${site.lateJob} `));
+  await follows.printed(/created erp/);
   site.acme.setStatus(site.job, 'In production');
-  await follows.said(/event job\.status_changed acme\./);
-  await receives.said(/verified job\.status_changed acme\./);
+  await follows.printed(/event job\.status_changed acme\./);
+  await receives.printed(/verified job\.status_changed acme\./);
   expect(follows.out()).not.toContain(`late ${site.job} `);
 
   const body = '{"id":"x.1","type":"job.closed"}';
@@ -116,9 +116,9 @@ async function verify(site: Site, cwd: string, example: readonly string[], recei
   follows.child.kill('SIGKILL');
   await follows.ended;
   const again = start(example);
-  await again.said(/late/);
+  await again.printed(/late/);
   site.acme.setStatus(site.job, 'Packed');
-  await again.said(/event job\.\w+ acme\./);
+  await again.printed(/event job\.\w+ acme\./);
   expect(again.out()).not.toMatch(/created|In production/);
   expect(receives.out()).not.toContain('job.opened');
 }

@@ -1085,7 +1085,7 @@ describe('permissions', () => {
     await memory.write({ update: keys.sink('us', 'erp'), set });
     expect(await drain()).toMatchObject({ outcome: 'drained', delivered: 1 });
 
-    const said = (await rig.said()).map(({ type }) => type);
+    const said = (await rig.readCellLog()).map(({ type }) => type);
     expect(said).toEqual(['endpoint.event_dead', 'endpoint.disabled', 'endpoint.recovered']);
 
     await rig.say([moved(1, 'e')]);

@@ -47,7 +47,7 @@ test('a backup of a running Jobwire, restored elsewhere after kill -9: events be
     event.type === 'job.status_changed' && event.subject === `jobs/${job}`;
 
   const before = await startJobwire(['--config', file], { command: builtProgram() });
-  await before.said(/account\.baselined/);
+  await before.printed(/account\.baselined/);
   const health = await launch([process.execPath, binary, 'health', '--url', before.url]).ended;
   expect(health).toMatchObject({ code: 0, out: `Jobwire at ${before.url} is ready.\n` });
   const created = await call(`${before.url}/v1/endpoints`, { url: receiver.url, region: 'us' });

@@ -34,13 +34,13 @@ describe('the demo', () => {
 
   beforeAll(async () => {
     demo = launchJobwire(['--port', '0'], { end: (stop) => stops.push(stop) });
-    url = (await demo.said(/Mailbox +(http\S+)\/mailbox /)).trim();
+    url = (await demo.printed(/Mailbox +(http\S+)\/mailbox /)).trim();
     key = await generatedKey(demo);
-    panel = await demo.said(/Control panel +(http\S+)/);
+    panel = await demo.printed(/Control panel +(http\S+)/);
     inbox = await follow(url);
     await Promise.all(
       ['us/bluebird-apparel', 'eu/atelier-nordlys', 'au/wattle-lane'].map((account) =>
-        demo.said(new RegExp(`${account} +account\\.baselined`)),
+        demo.printed(new RegExp(`${account} +account\\.baselined`)),
       ),
     );
     await Promise.all([
@@ -222,12 +222,12 @@ describe('the demo', () => {
     const [, keyFile = ''] = /API key +in (\S+)/.exec(demo.out()) ?? [];
     expect(demo.out()).not.toContain(key);
     await Promise.all([
-      demo.said(/account\.baselined/),
-      demo.said(/job\.status_changed/),
-      demo.said(/job\.dispatched/),
-      demo.said(/job\.tracking_added/),
-      demo.said(/job\.cancelled/),
-      demo.said(/Dashboard: \S+ +[1-9]\d* webhooks with verified signature$/m),
+      demo.printed(/account\.baselined/),
+      demo.printed(/job\.status_changed/),
+      demo.printed(/job\.dispatched/),
+      demo.printed(/job\.tracking_added/),
+      demo.printed(/job\.cancelled/),
+      demo.printed(/Dashboard: \S+ +[1-9]\d* webhooks with verified signature$/m),
     ]);
     const page = await fetch(`${url}/`);
     expect(page.headers.get('content-type')).toBe('text/html; charset=utf-8');

@@ -50,7 +50,7 @@ describe.each(SERVERS)('tables on %s', (_, isWanted, startServer) => {
       });
       const start = () => startJobwire(['--config', file], { command: builtProgram(), env });
       const first = await start();
-      await first.said(/account\.baselined/);
+      await first.printed(/account\.baselined/);
       for (const job of jobs) acme.setStatus(job, 'In production');
       await readFeed(first.url, 1 + jobs.length);
       // After kill -9, a poll that was interrupted resumes within three minutes.

@@ -152,7 +152,7 @@ describe('Dockerfile', () => {
       const { sandbox, world } = await startSandbox();
       const file = writeConfig(configFor(sandbox, [world.addAccount({ region: 'us', name: 'acme' })]));
       const running = await startJobwire(['--config', file], { command: [program, 'start'], env: { PATH } });
-      await running.said(/account\.baselined/);
+      await running.printed(/account\.baselined/);
       const health = await launch([program, 'health', '--url', running.url], { env: { PATH } }).ended;
       expect(health).toMatchObject({ code: 0, out: `Jobwire at ${running.url} is ready.\n` });
       running.child.kill('SIGTERM');

@@ -106,8 +106,8 @@ async function start() {
     end,
   );
   const jobwire = await startJobwire(['--config', file], { command: builtProgram(), end });
-  const metricsUrl = (await jobwire.said(/Metrics +(http\S+)/)).trim();
-  await jobwire.said(/account\.baselined/);
+  const metricsUrl = (await jobwire.printed(/Metrics +(http\S+)/)).trim();
+  await jobwire.printed(/account\.baselined/);
   for (const job of jobs) acme.setStatus(job, 'In production');
   const read = async <T>(path: string): Promise<T> => {
     const response = await fetch(`${jobwire.url}${path}`, { headers: { authorization: `Bearer ${KEY}` } });

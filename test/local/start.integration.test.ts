@@ -136,7 +136,7 @@ test('after kill -9 and a restart no event is emitted twice, and no change in be
     setup.account.createJob({ status: 'Scheduled' }),
   ] as const;
   const first = await setup.start();
-  await first.said(/account\.baselined/);
+  await first.printed(/account\.baselined/);
   setup.account.setStatus(moving, 'In production');
   await setup.got('job.status_changed', moving);
   first.child.kill('SIGKILL');
@@ -177,7 +177,7 @@ test('a printed command works; a data folder in use: one error message and exit 
 }, async () => {
   const setup = await configured();
   const first = await setup.start();
-  await first.said(/Live events/);
+  await first.printed(/Live events/);
   const [, command = ''] = /with JOBWIRE_API_KEY set\n +(.+)\n/.exec(first.out()) ?? [];
   const listed = await launch(['sh', '-c', command], { env: { JOBWIRE_API_KEY: KEY } }).ended;
   expect(listed, 'the first printed command').toMatchObject({
@@ -220,7 +220,7 @@ test('two accounts with the same credentials: one warning that names both, and J
   const [first, second] = [name, 'acme-2'].map((id) => ({ id, region, clientId, clientSecret }));
   setup.write({ accounts: [first, second] });
   const running = await setup.start();
-  await running.said(/Live events/);
+  await running.printed(/Live events/);
   expect(running.err()).toBe(
     'Warning: The accounts "acme" and "acme-2" in region us have the same credentials: each of them reports the same jobs.\n',
   );
@@ -232,12 +232,12 @@ test('an account removed from the configuration is paused and keeps its log', {
   const setup = await configured();
   setup.account.createJob({});
   const first = await setup.start();
-  await first.said(/account\.baselined/);
+  await first.printed(/account\.baselined/);
   first.child.kill('SIGTERM');
   await first.ended;
   setup.write({ accounts: [], endpoints: [] });
   const second = await setup.start();
-  await second.said(/Live events/);
+  await second.printed(/Live events/);
   const read = async (path: string) =>
     (
       await fetch(`${second.url}/v1/accounts/acme/${path}`, { headers: { authorization: `Bearer ${KEY}` } })

@@ -77,7 +77,7 @@ test.runIf(process.env.DATA_FOLDER === 'write')('writes the data folder of this 
   const created = await call(`${running.url}/v1/endpoints`, { url: receiver.url, region: 'us' }, { key });
   const { endpoint, secret }: { endpoint: { id: string }; secret: string } = created.json;
   receiver.verifyWith(secret);
-  await running.said(/account\.baselined/);
+  await running.printed(/account\.baselined/);
   upstream.changeFirst();
   await receiver.event(moved(upstream.first));
   const { events }: { events: Event[] } = (

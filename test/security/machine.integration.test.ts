@@ -105,7 +105,7 @@ test.runIf(process.platform === 'linux')(
     const { sandbox, world } = await startSandbox();
     const account = world.addAccount({ region: 'us', name: 'acme' });
     const jobwire = await startJobwire(['--config', writeConfig(configFor(sandbox, [account]))]);
-    await jobwire.said(/(Live events)/);
+    await jobwire.printed(/(Live events)/);
     const pid = jobwire.child.pid ?? 0;
     const ports = [pid, ...(await listChildren(pid))].flatMap(listPorts);
     // The HTTP API, and SNS with SQS.

@@ -94,7 +94,7 @@ describe('a Jobwire with a region for each attack, and one healthy region', () =
     }
     const file = writeConfig({ port: 0, regions, accounts }, end);
     jobwire = await startJobwire(['--config', file], { end });
-    await jobwire.said(/us\/good +account\.baselined/);
+    await jobwire.printed(/us\/good +account\.baselined/);
   });
   afterAll(async () => {
     for (const stop of stops) await stop();
@@ -106,7 +106,7 @@ describe('a Jobwire with a region for each attack, and one healthy region', () =
 
   test('polls the healthy region all the while, and answers requests', async () => {
     good.createJob({});
-    await jobwire.said(/us\/good +\d+ +job\.created/);
+    await jobwire.printed(/us\/good +\d+ +job\.created/);
     expect((await fetch(`${jobwire.url}/healthz`)).status).toBe(200);
   });
 

@@ -191,8 +191,8 @@ function createSite(argumentsFor: (port: number) => readonly string[]): Site {
     async start() {
       const port = site.url === '' ? await freePort() : Number(new URL(site.url).port);
       running = launchJobwire(argumentsFor(port), { end: () => {} });
-      site.url = (await running.said(/HTTP API +(http\S+)/)).trim();
-      await running.said(/(Live events)/);
+      site.url = (await running.printed(/HTTP API +(http\S+)/)).trim();
+      await running.printed(/(Live events)/);
       if (running.out().includes('API key')) site.key = await generatedKey(running);
     },
     async stop() {

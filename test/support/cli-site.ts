@@ -44,8 +44,8 @@ export async function startSite(end: End, more: object = {}) {
   const config = { ...upstream, apiKey: KEY, webhooks: { allowPrivateNetworks: true } };
   const file = writeConfig({ ...config, ...more }, end);
   const running = launchJobwire(['--config', file], { command: builtProgram(), end });
-  await running.said(/account\.baselined/);
-  const url = await running.said(/HTTP API +(\S+)/);
+  await running.printed(/account\.baselined/);
+  const url = await running.printed(/HTTP API +(\S+)/);
   const env = { JOBWIRE_URL: url, JOBWIRE_API_KEY: KEY };
   /** The commands that were successful as a process. */
   const started = new Set<string>();

@@ -28,8 +28,8 @@ export interface Running {
   readonly out: () => string;
   readonly err: () => string;
   readonly ended: Promise<{ code: number | null; out: string; err: string }>;
-  /** When it has said something that fits on either stream. */
-  said(pattern: RegExp): Promise<string>;
+  /** Resolves when it has printed text that matches, on either stream. */
+  printed(pattern: RegExp): Promise<string>;
 }
 
 /** Starts a program. `input` is its stdin, which ends with it. */
@@ -62,7 +62,7 @@ export function launch(
     out: () => out,
     err: () => err,
     ended,
-    said: (pattern) =>
+    printed: (pattern) =>
       new Promise((done, fail) => {
         const look = (): void => {
           const found = pattern.exec(out) ?? pattern.exec(err);

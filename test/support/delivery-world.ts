@@ -122,7 +122,7 @@ export async function createDeliveryRig(
       return toSink(item);
     },
     /** The cell's own log: type and data. */
-    async said() {
+    async readCellLog() {
       const page = await log.read(cellLog(REGION), 0, 500);
       if (page?.kind !== 'events') throw new Error('The cell has no log.');
       return page.events.map(({ json }) => {

@@ -81,12 +81,12 @@ export function launchJobwire(args: readonly string[], options: StartOptions = {
 /** Starts the program and waits until it serves. */
 export async function startJobwire(args: readonly string[], options: StartOptions = {}): Promise<Jobwire> {
   const running = launchJobwire(args, options);
-  return { ...running, url: (await running.said(/HTTP API +(http\S+)/)).trim() };
+  return { ...running, url: (await running.printed(/HTTP API +(http\S+)/)).trim() };
 }
 
 /** The API key that a started program has generated: it prints in which file. */
-export async function generatedKey(running: Pick<Running, 'said'>): Promise<string> {
-  return readFileSync((await running.said(/API key +in (\S+)/)).trim(), 'utf8').trim();
+export async function generatedKey(running: Pick<Running, 'printed'>): Promise<string> {
+  return readFileSync((await running.printed(/API key +in (\S+)/)).trim(), 'utf8').trim();
 }
 
 /** Writes a configuration into a folder of its own; its state is kept in that folder, too. */

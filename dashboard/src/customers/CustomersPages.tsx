@@ -59,7 +59,7 @@ export default function CustomersPages() {
         {({ account }) => <SuppressionsPage key={account} account={decodeSegment(account)} />}
       </Route>
       <Route>
-        <NotFound href="/setup/customers">customers</NotFound>
+        <NotFound href="/setup/customers">notifications</NotFound>
       </Route>
     </Switch>
   );
