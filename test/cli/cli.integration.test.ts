@@ -64,7 +64,7 @@ describe('exit codes', () => {
     [
       3,
       ['jobs', 'list', 'acme', '--sort', 'dateDue'],
-      /^--sort can only be dateDue with one of these filters/,
+      /^--sort requires one of these filters for dateDue: /,
     ],
     [2, ['jobs', 'list', 'acme', '--due', 'monday'], /^--due must be a day \(YYYY-MM-DD\)\.$/],
     [2, ['jobs', 'show', 'acme', 'x1'], /^NUMBER must be a job number\.$/],

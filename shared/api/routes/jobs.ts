@@ -101,7 +101,7 @@ const JobsQuery = z
       context.addIssue({ code: 'custom', path: [dispatched], message });
     } else if (sort !== undefined && !canSort(given, sort)) {
       const needed = SORTED_BY[sort.replace('-', '') as keyof typeof SORTED_BY].join(', ');
-      const message = `can only be ${sort} with one of these filters: ${needed}`;
+      const message = `requires one of these filters for ${sort}: ${needed}`;
       context.addIssue({ code: 'custom', path: ['sort'], message });
     }
   });
