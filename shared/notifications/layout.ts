@@ -1,4 +1,4 @@
-// Generated from layout.mjml by: LAYOUT=write npx vitest run test/notifications/texts.integration.test.ts
+// Generated from layout.mjml by: LAYOUT=write npm run test:tools
 import type { MailParts } from './mail-parts.ts';
 
 /** Returns the HTML of an e-mail. All inserted text is escaped by `escapeHtml`. */

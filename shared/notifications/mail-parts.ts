@@ -109,8 +109,8 @@ function toSections(view: View): {
   ];
 }
 
-function formatParcel({ number, link }: ParcelView, labels: Labels): string {
-  return link === null ? labels.trackingNumber(number ?? '') : labels.track(number);
+function formatParcel({ number, link, carrier }: ParcelView, labels: Labels): string {
+  return link === null ? labels.trackingNumber(number ?? '') : labels.track(number, carrier);
 }
 
 function toShortLabel(job: JobView): { readonly text: string; readonly whole: boolean } {

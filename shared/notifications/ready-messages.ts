@@ -50,7 +50,7 @@ export class ReadyRenderer {
       content.kind === 'reinstated' ? undefined : await this.#template(ref, content.kind, channel, to.locale);
     const input = {
       content: { ...content, jobs: content.jobs.filter(({ jobNumber }) => jobs.includes(jobNumber)) },
-      ...{ recipient: to, branding: settings.branding, unsubscribeUrl, template },
+      ...{ recipient: to, branding: settings.branding, replyTo: settings.replyTo, unsubscribeUrl, template },
     };
     const failed = (reason: string): Message => {
       const detail = withoutAddresses(reason, message);

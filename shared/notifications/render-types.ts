@@ -10,6 +10,8 @@ export interface RenderInput {
   readonly content: NoticeContent;
   readonly recipient: { readonly name: string | null; readonly locale: Locale; readonly zone: string };
   readonly branding: Branding;
+  /** Address that answers go to. Without one, the built-in texts invite no answer. */
+  readonly replyTo?: string | null;
   readonly unsubscribeUrl: string;
   /** The account's own template. Absent fields, and an absent template, use the default. */
   readonly template?: Template | undefined;

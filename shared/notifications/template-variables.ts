@@ -19,6 +19,8 @@ export interface View {
     readonly color: string;
     readonly color_text: string;
     readonly footer: readonly string[];
+    /** Address that answers go to. */
+    readonly reply_to: string | null;
   };
   /** Name that customers use: the order group, else the order number, else the job number. `null` if the jobs have none in common. */
   readonly order: string | null;
@@ -58,6 +60,8 @@ export interface ParcelView {
   readonly number: string | null;
   /** http or https URL, or `null`. */
   readonly link: string | null;
+  /** Name of the carrier, if the host of the link reveals it. */
+  readonly carrier: string | null;
 }
 
 interface Shipment {
@@ -70,6 +74,7 @@ export interface ViewInput {
   readonly content: NoticeContent;
   readonly recipient: { readonly name: string | null; readonly locale: Locale; readonly zone: string };
   readonly branding: Branding;
+  readonly replyTo?: string | null;
   readonly unsubscribeUrl: string;
   /** Whether to use short dates and no direction marks, as in SMS. */
   readonly short?: boolean;
@@ -87,7 +92,7 @@ const MAX_LINK = 2000;
 const PLAIN_COLOR = '#1f2937';
 
 /** Returns all variables of a notice. */
-export function toView({ content, recipient, branding, unsubscribeUrl, short }: ViewInput): View {
+export function toView({ content, recipient, branding, replyTo, unsubscribeUrl, short }: ViewInput): View {
   const { kind, orderGroup } = content;
   const { locale, zone } = recipient;
   const { labels } = texts[locale];
@@ -148,6 +153,7 @@ export function toView({ content, recipient, branding, unsubscribeUrl, short }: 
       color,
       color_text: textColorOn(color),
       footer: (branding.footer ?? '').split(/\r\n?|\n/).flatMap((line) => text(line, MAX_DESCRIPTION) ?? []),
+      reply_to: replyTo ?? null,
     },
     order:
       group ??
@@ -263,18 +269,45 @@ function indexParcels(
     const key = number?.trim();
     if (displayed === null || !key) continue;
     const known = found.get(key)?.link ?? parseLink(link);
-    found.set(key, { number: displayed, link: known });
+    found.set(key, { number: displayed, link: known, carrier: getCarrier(known) });
     if (known !== null && !ofLink.has(known)) ofLink.set(known, key);
   }
   for (const { number, link } of mentions) {
     const own = text(number) === null ? parseLink(link) : null;
     if (own !== null && !ofLink.has(own)) {
       ofLink.set(own, own);
-      found.set(own, { number: null, link: own });
+      found.set(own, { number: null, link: own, carrier: getCarrier(own) });
     }
   }
   return ({ number, link }) =>
     found.get(number?.trim() ?? '') ?? found.get(ofLink.get(parseLink(link) ?? '') ?? '');
+}
+
+/** Carriers by the domains of their tracking pages. DHL and GLS have one for each country. */
+const CARRIERS: readonly (readonly [name: string, domains: RegExp])[] = [
+  ['UPS', /(^|\.)ups\.com$/],
+  ['FedEx', /(^|\.)fedex\.com$/],
+  ['USPS', /(^|\.)usps\.com$/],
+  ['OnTrac', /(^|\.)ontrac\.com$/],
+  ['DHL', /(^|\.)dhl\.[a-z.]+$/],
+  ['DPD', /(^|\.)dpd\.[a-z.]+$/],
+  ['GLS', /(^|\.)gls-[a-z]+\.[a-z.]+$/],
+  ['TNT', /(^|\.)tnt\.com$/],
+  ['Royal Mail', /(^|\.)royalmail\.com$/],
+  ['Parcelforce', /(^|\.)parcelforce\.com$/],
+  ['Evri', /(^|\.)evri\.com$/],
+  ['Australia Post', /(^|\.)auspost\.com\.au$/],
+  ['StarTrack', /(^|\.)startrack\.com\.au$/],
+  ['NZ Post', /(^|\.)nzpost\.co\.nz$/],
+  ['Aramex', /(^|\.)aramex\.[a-z.]+$/],
+  ['Chronopost', /(^|\.)chronopost\.fr$/],
+  ['Colissimo', /(^|\.)(colissimo|laposte)\.fr$/],
+];
+
+function getCarrier(link: string | null): string | null {
+  if (link === null) return null;
+  const { hostname } = new URL(link);
+  return CARRIERS.find(([, domains]) => domains.test(hostname))?.[0] ?? null;
 }
 
 /** Groups jobs by parcel, each parcel once, and parcels with the same jobs together. */

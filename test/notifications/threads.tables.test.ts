@@ -26,7 +26,7 @@ import {
   type NoticeKind,
   noticeKinds,
 } from '../../shared/notifications/types.ts';
-import { historySchema, keys } from '../../shared/storage/schema.ts';
+import { getDrainName, historySchema, keys } from '../../shared/storage/schema.ts';
 import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
 import { type Item, type Table, TableError, type Write } from '../../shared/storage/table.ts';
 import { runs, sized } from '../support/runs.ts';
@@ -848,7 +848,7 @@ eachTable('as drains do it', (makeTable, _kind, makeHistoryTable) => {
         open: async () => createNotificationsSink(deps),
       },
       REGION,
-      NOTIFICATIONS_SINK,
+      getDrainName(NOTIFICATIONS_SINK, ref.account),
       START + HOUR,
     );
     expect(report).toMatchObject({ outcome: 'drained', delivered: 61 });

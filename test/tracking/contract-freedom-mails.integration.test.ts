@@ -270,7 +270,7 @@ describe('no “new due date” after “dispatched”', () => {
     await shop.run(1);
     shop.upstream.dispatch(one);
     await shop.run(10);
-    const due = shop.emails.find(({ subject }) => subject.includes('due date'));
+    const due = shop.emails.find(({ subject }) => subject.includes('now expected'));
     expect(due?.text).toContain('PO-2');
     expect(due?.text).not.toContain('PO-1');
     expect(shop.subjects().filter((subject) => subject.includes('way'))).toEqual([
@@ -290,7 +290,7 @@ describe('no “new due date” after “dispatched”', () => {
     expect(shop.subjects()).toEqual([
       'Your order PO-1 is on its way',
       'Your order PO-1 has not been dispatched yet',
-      'New due date for your order PO-1: Friday 20 March',
+      'Your order PO-1 is now expected to be dispatched by Friday 20 March',
     ]);
   });
 });

@@ -7,8 +7,8 @@ export interface Labels {
   readonly job: (jobNumber: number) => string;
   /** Heading of the parcels `first` to `last`, of `of` in total. */
   readonly parcels: (first: number, last: number, of: number) => string;
-  /** Text of a tracking link. `null`: the parcel has no number. */
-  readonly track: (number: string | null) => string;
+  /** Text of a tracking link. `null`: the parcel has no number, or the carrier is unknown. */
+  readonly track: (number: string | null, carrier: string | null) => string;
   /** Text of a parcel that has a number and no link. */
   readonly trackingNumber: (number: string) => string;
   /** Heading of the contents of one or several parcels. */

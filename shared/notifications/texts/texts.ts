@@ -5,8 +5,14 @@ import { english } from './en.ts';
 import { french } from './fr.ts';
 import type { Texts } from './language.ts';
 
-const american = english('canceled');
-const british = english('cancelled');
+const american = english({
+  ...{ canceled: 'canceled', email: 'email', parcel: 'package' },
+  ...{ dispatched: 'shipped', toDispatch: 'ship', dispatch: 'shipping' },
+});
+const british = english({
+  ...{ canceled: 'cancelled', email: 'email', parcel: 'parcel' },
+  ...{ dispatched: 'dispatched', toDispatch: 'be dispatched', dispatch: 'dispatch' },
+});
 
 /** Texts by locale. The English locales also differ in their date formats, which Intl provides. */
 export const texts: { readonly [locale in Locale]: Texts } = {
