@@ -16,8 +16,11 @@ export interface Answer {
 /** Hono's types for the sandbox's apps: the socket is at hand, since some faults are about the socket. */
 export type SandboxEnv = { Bindings: HttpBindings };
 
-/** Returned by a handler that has already handled the connection. */
-export const ALREADY_SENT = RESPONSE_ALREADY_SENT;
+/**
+ * Returned by a handler that has already handled the connection. A clone is a `Response` of Node: another server of this
+ * process may have replaced the global one by one whose instances the adapter always writes.
+ */
+export const ALREADY_SENT = RESPONSE_ALREADY_SENT.clone();
 
 /** A JSON answer; a string is sent as serialized JSON. */
 export function json(value: unknown, status = 200, headers: Record<string, string> = {}): Answer {
@@ -120,7 +123,7 @@ export function answerUnexpected(error: Error, c: Context<SandboxEnv>): Response
   }
   if (c.env?.outgoing?.headersSent) {
     c.env.outgoing.destroy();
-    return RESPONSE_ALREADY_SENT;
+    return ALREADY_SENT;
   }
   return send(c, problem(500, 'An unexpected error; retry once.', requestPath(c)));
 }
@@ -142,5 +145,5 @@ export function send(
     outgoing.writeHead(answer.status, headers);
     outgoing.end(answer.body);
   }
-  return RESPONSE_ALREADY_SENT;
+  return ALREADY_SENT;
 }

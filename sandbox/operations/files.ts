@@ -15,8 +15,8 @@ import type { World } from '../world/world.ts';
  * Where the contract is silent, the sandbox chose:
  *
  * - Links to previews and invoices need no token. An expired link results in 410, and a modified link in 403. An invoice link
- *   expires 15 minutes after the detail of the job was read. A preview link expires at a full quarter hour, 45 to 60 minutes
- *   later.
+ *   expires 15 minutes after the detail of the job was read. A preview link expires 45 to 60 minutes after it was returned,
+ *   at a full quarter hour.
  * - Links to asset files do not expire. They contain an unguessable file id. A wrong id and the id of an archived file result
  *   in 404.
  * - Every image is a square PNG. `size` is 50, 100 or 150, and other values result in 400. `size` also applies to previews,

@@ -36,8 +36,8 @@
  *   paid. They are stored and not compared with the prices here.
  * - The field `userId` of a shop is an alias of `customerUserId`. `userDetails` selects the user that was created for the same
  *   `shopUserId`. If there is none, it selects the user with the e-mail address, unless `bypassCustomerMatch` is true. If
- *   there is none either, a user is created. `customerId` must be the id of the calling customer, because an account cannot
- *   create other accounts.
+ *   there is none either, a user is created. `customerId` must be the id of the calling customer. Another id is rejected,
+ *   because an account cannot order for another one.
  */
 
 import {

@@ -16,7 +16,8 @@ import type { RegionCode } from './regions.ts';
  *
  * - Each price is the US price at tier T2, multiplied by a factor for the region and a factor for the tier (T1 has the highest
  *   prices, T3 the lowest). It is rounded half up to two decimals. Setup, reset and sample prices depend on the tier too.
- * - A process that the account may not order is in no list. An inactive process is in the list of processes, with `active`
+ * - A process that the account may not order is missing from `GET /PriceCodes/processes`. Only the process lookup contains it.
+ *   An inactive process is in the list of processes, with `active`
  *   false. The price codes of both behave like codes that do not exist. Accounts of tier T1 may not order badges by default.
  *   The setting `withheldProcesses` of an account replaces this default.
  * - Price codes are case-sensitive.

@@ -3,10 +3,12 @@
  *
  * - Delivery options differ by region. The first option is collection. The carriers follow, from the cheapest to the fastest,
  *   sorted by rank.
- * - A job is dispatched at 17:00 at its location. Work starts on the first working day. For orders before 14:00, this can be
+ * - `GET /Jobs/earliest-ship-date` calculates the date as follows. The dispatch is at 17:00 at the location. Work starts on the
+ *   first working day. For orders before 14:00, this can be
  *   the same day. The work takes the number of working days of the slowest process, and one more day for each thousand open
  *   jobs per location of the region. Closed, cancelled and hidden jobs do not count.
- * - Without process codes, the date is that of the fastest process. Working days are Monday to Friday, except the public
+ * - Without process codes, the earliest ship date is that of the fastest process. Working days are Monday to Friday, except
+ *   the public
  *   holidays of the location and the days in `world.closures`.
  * - There is no date for an unknown process code, and none if closures last more than half a year. The response is then 404,
  *   as for a deleted user. Callers without the right to order get a date, because the contract does not document a 403 for
