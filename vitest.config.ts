@@ -23,7 +23,7 @@ export default defineConfig(({ mode }) => {
     test: {
       ...{ name: 'unit', ...computing, env, ...patience },
       include: ['test/**/*.test.ts'],
-      exclude: ['**/*.integration.test.ts', 'test/{sandbox,deploy,browser,generators}/**'],
+      exclude: ['**/*.integration.test.ts', 'test/{sandbox,deploy,browser,generators,tools}/**'],
       setupFiles: ['test/support/no-io.ts'],
       isolate: false,
       experimental,
@@ -45,7 +45,7 @@ export default defineConfig(({ mode }) => {
       globalSetup: ['test/support/dynamo-setup.ts', 'test/support/package-setup.ts'],
       isolate: false,
       experimental,
-      provide: { full, tables: ['in memory', 'on DynamoDB'] },
+      provide: { full, tables: ['in memory'] },
     },
   };
   const sandbox: TestProjectConfiguration = {
@@ -57,15 +57,31 @@ export default defineConfig(({ mode }) => {
       provide: { full },
     },
   };
+  const onDynamo = {
+    ...{ ...computing, ...patience },
+    runner: 'test/support/dynamodb-runner.ts',
+    globalSetup: 'test/support/dynamo-setup.ts',
+    isolate: false,
+    experimental,
+    provide: { full, tables: ['on DynamoDB'] },
+  } as const;
   const dynamodb: TestProjectConfiguration = {
     test: {
-      ...{ name: 'dynamodb', ...computing, ...patience },
-      include: ['test/**/*.tables.test.ts'],
-      runner: 'test/support/dynamodb-runner.ts',
-      globalSetup: 'test/support/dynamo-setup.ts',
-      isolate: false,
-      experimental,
-      provide: { full, tables: ['on DynamoDB'] },
+      ...onDynamo,
+      name: 'dynamodb',
+      include: [
+        'test/**/*.tables.test.ts',
+        // Suites for each table that also open ports.
+        'test/{accounts/accounts,api/feeds,api/fuzz,notifications/texts}.integration.test.ts',
+      ],
+    },
+  };
+  // Proves that the tables are interchangeable, and samples the rest: the other suites run on SQLite.
+  const storage: TestProjectConfiguration = {
+    test: {
+      ...onDynamo,
+      name: 'storage',
+      include: ['test/{storage,tracking}/*.tables.test.ts'],
     },
   };
   const deploy: TestProjectConfiguration = {
@@ -93,11 +109,21 @@ export default defineConfig(({ mode }) => {
       include: ['test/generators/*.test.ts'],
     },
   };
+  const tools: TestProjectConfiguration = {
+    test: {
+      ...{ name: 'tools', ...patience },
+      include: ['test/tools/*.test.ts'],
+      globalSetup: 'test/tools/install.ts',
+      experimental,
+    },
+  };
   // Stryker runs every configured project, once for each mutant.
   const mutating = process.env.STRYKER_MUTATOR_WORKER !== undefined;
   return {
     test: {
-      projects: mutating ? [decisions] : [unit, sandbox, dynamodb, integration, deploy, browser, generators],
+      projects: mutating
+        ? [decisions]
+        : [unit, sandbox, storage, dynamodb, integration, deploy, browser, generators, tools],
     },
   };
 });

@@ -1,6 +1,7 @@
 /** Import of recipients from a file: a dry run first, then the import. */
+
+import { TableCellsIcon } from '@heroicons/react/16/solid';
 import { Button, FileButton } from '@mantine/core';
-import { IconFileSpreadsheet } from '@tabler/icons-react';
 import { useQueryClient } from '@tanstack/react-query';
 import { useEffect, useRef, useState } from 'react';
 import { Link } from 'wouter';
@@ -156,7 +157,7 @@ function Picker(props: { readonly busy: boolean; readonly choose: (file: File | 
         if (!busy) choose(event.dataTransfer.files[0]);
       }}
     >
-      <IconFileSpreadsheet size={28} stroke={1.5} aria-hidden />
+      <TableCellsIcon width={28} aria-hidden />
       <FileButton
         accept=".csv,.tsv,.txt,text/csv,text/tab-separated-values,text/plain"
         disabled={busy}

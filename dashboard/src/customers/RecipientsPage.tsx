@@ -1,6 +1,7 @@
 /** Recipients of an account: the list, one recipient, a new one, and the import. */
+
+import { ArrowDownTrayIcon, ArrowUpTrayIcon, MagnifyingGlassIcon, PlusIcon } from '@heroicons/react/16/solid';
 import { Button } from '@mantine/core';
-import { IconDownload, IconPlus, IconSearch, IconUpload } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { useWindowVirtualizer } from '@tanstack/react-virtual';
 import { useDeferredValue, useLayoutEffect, useMemo, useRef, useState } from 'react';
@@ -56,7 +57,7 @@ function Recipients({ account }: { readonly account: string }) {
           {may('operate') ? (
             <Button
               variant="default"
-              leftSection={<IconDownload size={16} aria-hidden />}
+              leftSection={<ArrowDownTrayIcon width={16} aria-hidden />}
               disabled={data.length === 0}
               onClick={() => download(`recipients-${account}.csv`, toCsv(data))}
             >
@@ -68,14 +69,14 @@ function Recipients({ account }: { readonly account: string }) {
               <Button
                 component={Link}
                 variant="default"
-                leftSection={<IconUpload size={16} aria-hidden />}
+                leftSection={<ArrowUpTrayIcon width={16} aria-hidden />}
                 href={href('recipients', { form: 'import' })}
               >
                 Import
               </Button>
               <Button
                 component={Link}
-                leftSection={<IconPlus size={16} aria-hidden />}
+                leftSection={<PlusIcon width={16} aria-hidden />}
                 href={href('recipients', { form: 'new' })}
               >
                 New recipient
@@ -96,7 +97,7 @@ function Recipients({ account }: { readonly account: string }) {
                 param="q"
                 aria-label="Find recipients"
                 placeholder="Name, address, order group or number"
-                leftSection={<IconSearch size={16} aria-hidden />}
+                leftSection={<MagnifyingGlassIcon width={16} aria-hidden />}
                 className={css.wide}
               />
             ) : (

@@ -263,7 +263,8 @@ export function isBuiltIn(endpoint: string): boolean {
 /** Returns the display name of a sink: the id of an endpoint, or the purpose of a built-in sink. */
 export function getSinkName(endpoint: string): string {
   if (!isBuiltIn(endpoint)) return endpoint;
-  return endpoint === NOTIFICATIONS_SINK ? 'Customer notifications' : `SNS topic (${endpoint})`;
+  if (endpoint === NOTIFICATIONS_SINK) return 'Customer notifications';
+  return endpoint === 'event-bus' ? 'EventBridge bus' : `SNS topic (${endpoint})`;
 }
 
 /** Outcome of a delivery attempt. */

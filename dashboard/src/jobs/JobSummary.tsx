@@ -1,6 +1,7 @@
 /** Panels about the current state of a job: summary, parcels, lines. */
+
+import { ArrowTopRightOnSquareIcon, CheckIcon, ClipboardDocumentIcon } from '@heroicons/react/16/solid';
 import { ActionIcon, Anchor } from '@mantine/core';
-import { IconCheck, IconCopy, IconExternalLink } from '@tabler/icons-react';
 import { useState } from 'react';
 import { Link } from 'wouter';
 import type { JobRecord } from '../../../client/index.ts';
@@ -105,7 +106,7 @@ function CopyableText({ text, what }: { readonly text: string; readonly what: st
           );
         }}
       >
-        {copied ? <IconCheck size={14} aria-hidden /> : <IconCopy size={14} aria-hidden />}
+        {copied ? <CheckIcon width={14} aria-hidden /> : <ClipboardDocumentIcon width={14} aria-hidden />}
       </ActionIcon>
       <span role="status">{copied ? <Hidden>Copied</Hidden> : null}</span>
     </span>
@@ -136,7 +137,7 @@ export function Tracking({ job }: { readonly job: JobRecord }) {
                   </>
                 ) : (
                   <Anchor href={href} target="_blank" rel="noopener noreferrer">
-                    <bdi>{number ?? href}</bdi> <IconExternalLink size={14} aria-hidden />
+                    <bdi>{number ?? href}</bdi> <ArrowTopRightOnSquareIcon width={14} aria-hidden />
                     <Hidden> (opens the carrier’s page)</Hidden>
                   </Anchor>
                 )}

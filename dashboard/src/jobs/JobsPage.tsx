@@ -1,6 +1,7 @@
 /** Search for jobs of all accounts. The query is in the address. */
+
+import { AdjustmentsHorizontalIcon, MagnifyingGlassIcon } from '@heroicons/react/16/solid';
 import { Button, Checkbox, NativeSelect, TextInput } from '@mantine/core';
-import { IconAdjustmentsHorizontal, IconSearch } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { type RefObject, useEffect, useMemo, useRef, useState } from 'react';
 import { withId } from '../api.ts';
@@ -116,7 +117,7 @@ function Filters(props: {
         className={css.search}
         ref={field}
         label="Job or order number"
-        leftSection={<IconSearch size={16} aria-hidden />}
+        leftSection={<MagnifyingGlassIcon width={16} aria-hidden />}
         placeholder="Full number"
         aria-keyshortcuts="/"
       />
@@ -126,7 +127,7 @@ function Filters(props: {
         aria-expanded={shown}
         aria-controls="job-filters"
         onClick={() => setShown(!shown)}
-        leftSection={<IconAdjustmentsHorizontal size={16} aria-hidden />}
+        leftSection={<AdjustmentsHorizontalIcon width={16} aria-hidden />}
       >
         Filters{set > 0 ? ` (${set})` : ''}
       </Button>

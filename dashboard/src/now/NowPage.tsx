@@ -1,6 +1,7 @@
 /** The Now page: current events, totals, late jobs. Also the wall display. */
+
+import { TvIcon } from '@heroicons/react/16/solid';
 import { Button } from '@mantine/core';
-import { IconDeviceTv } from '@tabler/icons-react';
 import { useCallback, useEffect } from 'react';
 import { Link } from 'wouter';
 import { Empty, Page } from '../components.tsx';
@@ -98,7 +99,7 @@ function WallDisplayToggle() {
       <Button
         size="xs"
         variant="default"
-        leftSection={<IconDeviceTv size={15} aria-hidden />}
+        leftSection={<TvIcon width={15} aria-hidden />}
         onClick={() => {
           change({ wall: '1' });
           // If full screen is not allowed, only the page is enlarged.

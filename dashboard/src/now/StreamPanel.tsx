@@ -1,6 +1,7 @@
 /** Virtualized list of live events, newest first. It is held while the user reads. */
+
+import { PauseIcon, PlayIcon } from '@heroicons/react/16/solid';
 import { Button } from '@mantine/core';
-import { IconPlayerPauseFilled, IconPlayerPlayFilled } from '@tabler/icons-react';
 import { useVirtualizer } from '@tanstack/react-virtual';
 import { memo, type ReactNode, useCallback, useEffect, useId, useMemo, useRef, useState } from 'react';
 import { Link } from 'wouter';
@@ -91,13 +92,13 @@ const PauseButton = memo(function PauseButton(props: {
   readonly paused: boolean;
   readonly toggle: () => void;
 }) {
-  const Icon = props.paused ? IconPlayerPlayFilled : IconPlayerPauseFilled;
+  const Icon = props.paused ? PlayIcon : PauseIcon;
   return (
     <Button
       className={css.pause}
       size="xs"
       variant={props.paused ? 'filled' : 'default'}
-      leftSection={<Icon size={13} aria-hidden />}
+      leftSection={<Icon width={13} aria-hidden />}
       onClick={props.toggle}
     >
       {props.paused ? 'Resume' : 'Pause'}

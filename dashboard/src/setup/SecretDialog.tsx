@@ -1,6 +1,7 @@
 /** Shows a secret once, in a dialog that requires confirmation to close. */
+
+import { CheckIcon, ClipboardDocumentIcon } from '@heroicons/react/16/solid';
 import { Button, Checkbox, Modal, Textarea } from '@mantine/core';
-import { IconCheck, IconCopy } from '@tabler/icons-react';
 import { type ReactNode, useRef, useState } from 'react';
 import { Note } from '../components.tsx';
 import ui from '../ui.module.css';
@@ -73,7 +74,9 @@ function SecretContent(props: { readonly secret: NewSecret; readonly onClose: ()
       <div className={ui.actions}>
         <Button
           variant="default"
-          leftSection={copied ? <IconCheck size={16} aria-hidden /> : <IconCopy size={16} aria-hidden />}
+          leftSection={
+            copied ? <CheckIcon width={16} aria-hidden /> : <ClipboardDocumentIcon width={16} aria-hidden />
+          }
           onClick={() => void copy()}
         >
           Copy

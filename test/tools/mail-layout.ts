@@ -19,7 +19,7 @@ const FILLED_IN: readonly (readonly [string, string])[] = [
   ['{{ mail.preheader }}</div>', `{{ mail.preheader }}${'&#847;&zwnj;&nbsp;'.repeat(60)}</div>`],
 ];
 
-const HEAD = `// Generated from layout.mjml by: LAYOUT=write npx vitest run test/notifications/texts.integration.test.ts
+const HEAD = `// Generated from layout.mjml by: LAYOUT=write npm run test:tools
 import type { MailParts } from './mail-parts.ts';
 
 /** Returns the HTML of an e-mail. All inserted text is escaped by \`escapeHtml\`. */

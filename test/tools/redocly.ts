@@ -24,7 +24,7 @@ export async function findingsIn(...documents: readonly object[]): Promise<Findi
     });
     const env = { ...process.env, REDOCLY_TELEMETRY: 'off', REDOCLY_SUPPRESS_UPDATE_NOTICE: 'true' };
     const args = [
-      'node_modules/@redocly/cli/bin/cli.js',
+      'test/tools/node_modules/@redocly/cli/bin/cli.js',
       'lint',
       '--config=redocly.yaml',
       '--format=json',
