@@ -9,6 +9,7 @@ import { type Config, parseConfig, parseConfigText } from '../shared/config.ts';
 import type { Context } from './command.ts';
 import { type Check, CONCURRENT_TESTS, checkRunning, toTestCheck } from './doctor-running.ts';
 import { clean, count } from './output.ts';
+import { isLoopback, isUnencrypted } from './profiles.ts';
 import { findNode } from './start.ts';
 
 const PROBE_MS = 5_000;
@@ -38,6 +39,7 @@ export async function doctor(
     ...(file ? [Promise.resolve(file.checks), checkDataDir(file, url)] : []),
     ...(file ? file.regions.map(checkRegion) : []),
     checkMail(file?.config),
+    checkSignIn(file?.config),
   ];
   const checks = (await Promise.all(probes)).flat();
   const failed = checks.some(({ state }) => state === 'fail');
@@ -111,7 +113,7 @@ function readConfig(path: string, env: Context['env']): ConfigFile {
   const places = {
     port: typeof raw?.port === 'number' ? raw.port : nothing.port,
     host: typeof raw?.host === 'string' ? raw.host : nothing.host,
-    dataDir: typeof raw?.dataDir === 'string' ? raw.dataDir : nothing.dataDir,
+    dataDir: resolve(dirname(path), typeof raw?.dataDir === 'string' ? raw.dataDir : nothing.dataDir),
     regions: parseRegions(raw?.regions),
   };
   const missing = [...new Set(findVariables(raw))].filter((name) => !env[name]);
@@ -272,7 +274,7 @@ async function checkApi(context: Context, url: string, file: ConfigFile | undefi
     const fix = 'Set JOBWIRE_API_KEY, or pass a file with --key-file.';
     return [...clock, { check, state: 'warn', message, fix }];
   }
-  const unencrypted = new URL(url).protocol === 'http:' && !isLoopback(url);
+  const unencrypted = isUnencrypted(url);
   return [
     ...clock,
     ...(unencrypted
@@ -385,6 +387,23 @@ async function checkMail(config: Config | undefined): Promise<Check[]> {
   }
 }
 
+/** Reads the discovery document and the keys of the issuer. */
+async function checkSignIn(config: Config | undefined): Promise<Check[]> {
+  if (!config?.signIn) return [];
+  const check = 'Sign-in';
+  const { createSignIn } = await import('../shared/api/sign-in.ts');
+  try {
+    const keys = await createSignIn({ settings: config.signIn, now: Date.now }).check();
+    const message = `${config.signIn.issuer} responds and has ${count(keys, 'key')}.`;
+    return [{ check, state: 'ok', message }];
+  } catch (cause) {
+    const message = cause instanceof Error ? cause.message : String(cause);
+    return [
+      { check, state: 'fail', message, fix: 'Check signIn.issuer and the network: DNS, firewall, proxy.' },
+    ];
+  }
+}
+
 type Probe =
   | { readonly answered: true; readonly status: number; readonly skewMs: number | undefined }
   | { readonly answered: false; readonly why: string };
@@ -412,11 +431,6 @@ function checkSkew(check: string, whose: string, probe: Probe): Check[] {
   if (state === 'ok') return [{ check, state, message: `In sync with ${whose}.` }];
   const message = `${Math.round(off / 1000)} s ${probe.skewMs > 0 ? 'behind' : 'ahead of'} ${whose}.`;
   return [{ check, state, message, fix: 'Synchronize the clock of this machine by NTP.' }];
-}
-
-/** Returns whether an address belongs to this machine. */
-function isLoopback(url: string): boolean {
-  return /^(localhost|127\..*|\[::1\])$/.test(new URL(url).hostname);
 }
 
 function formatUrl(host: string, port: number): string {

@@ -45,7 +45,7 @@ export const jobs = {
       sort: {
         value: 'FIELD',
         about:
-          'Sort order. dateDue requires a filter by status, due date or --undispatched, dateOut one by day of dispatch',
+          'Sort order. dateDue requires a filter by status or due date, --late or --undispatched. dateOut requires a filter by day of dispatch',
         choices: ['jobNumber', 'dateDue', 'dateOut'],
       },
       descending: { about: 'Reverse the order of --sort' },

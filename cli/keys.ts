@@ -73,8 +73,9 @@ export const keys = {
     flags: {},
     example: 'keys show',
     async run({ api, out }, [id]) {
-      const key: CurrentKey & Partial<ApiKey> =
+      const key: Omit<CurrentKey, 'user'> & Partial<ApiKey> =
         id === undefined ? await api().get('/v1/key') : await api().get('/v1/keys/{id}', withId(id));
+      const by = key.createdByUser?.name ?? key.createdByUser?.subject ?? key.createdBy;
       out.document(key, () =>
         out.fields([
           ['Key', clean(key.id)],
@@ -83,7 +84,7 @@ export const keys = {
           ['Accounts', key.accounts === null ? 'all' : clean(key.accounts.join(', '))],
           ['Expires', out.exactly(key.expiresAt) ?? 'never'],
           ['Created', out.exactly(key.createdAt)],
-          ['Created by', key.createdBy && clean(key.createdBy)],
+          ['Created by', by && clean(by)],
           ['Last used', out.exactly(key.lastUsedAt)],
         ]),
       );

@@ -95,6 +95,16 @@ export function checkBaseUrl(name: string, url: string): string {
   return url;
 }
 
+/** Returns whether an address belongs to this machine. */
+export function isLoopback(url: string): boolean {
+  return /^(localhost|127\..*|\[::1\])$/.test(new URL(url).hostname);
+}
+
+/** Returns whether others on the network could read what is sent to a URL. */
+export function isUnencrypted(url: string): boolean {
+  return new URL(url).protocol === 'http:' && !isLoopback(url);
+}
+
 /** How a command reaches the API. */
 interface Connection extends Pick<Context, 'url' | 'urlIsDefault' | 'key'> {
   /** Where the key comes from, if it is a profile. For error messages. */

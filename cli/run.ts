@@ -21,9 +21,11 @@ import {
 import type { Shell } from './completion.ts';
 import { CLIENT_SECRET, SELECTION } from './input.ts';
 import { type CommandError, clean, createOutput } from './output.ts';
-import { findConnection, NO_CONNECTION } from './profiles.ts';
+import { findConnection, isUnencrypted, NO_CONNECTION } from './profiles.ts';
 
 const INTERRUPTED = 130;
+/** As the shell reports a program that SIGPIPE ended. */
+const CLOSED = 141;
 
 /** Options that name the data folder of a self-hosted Jobwire. */
 const DATA_FOLDER = {
@@ -229,8 +231,8 @@ export async function run(argv: readonly string[], host: Host = process): Promis
   };
   host.on('SIGINT', interrupted);
   stdout.on('error', ({ code = 'unknown error' }: NodeJS.ErrnoException) => {
-    // The reader of stdout may exit first, such as `head`. Half a backup is never a success.
-    if (code === 'EPIPE' && running?.name !== 'backup') host.exit(0);
+    // The reader of stdout may exit first, such as `head`. Half a backup is an error.
+    if (code === 'EPIPE' && running?.name !== 'backup') host.exit(CLOSED);
     const { error, lines } = toCommandError(new OperationError(`The output can’t be written (${code}).`), {
       ...{ running, keySource, verbose: false },
     });
@@ -259,6 +261,7 @@ export async function run(argv: readonly string[], host: Host = process): Promis
     const connection = parsed.command.local ? NO_CONNECTION : findConnection(flags, env);
     const { url, urlIsDefault, key } = connection;
     keySource = connection.keySource;
+    let warned = false;
     const context: Context = {
       env,
       stdin,
@@ -275,6 +278,10 @@ export async function run(argv: readonly string[], host: Host = process): Promis
         }
         if (!/^[\x21-\x7e]+$/.test(shown))
           throw new KeyError('The API key must be printable ASCII without spaces.');
+        if (isUnencrypted(url) && !warned) {
+          out.note(`Warning: the API key is sent to ${url} without encryption. Use an https:// URL.`);
+          warned = true;
+        }
         return createClient({ url, key: shown });
       },
       onInterrupt: (message) => {

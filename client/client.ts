@@ -60,8 +60,13 @@ export interface Client extends Streams {
 export interface ClientOptions {
   /** Base URL of Jobwire. */
   readonly url: string;
-  /** API key. It is sent to `url` only: redirects are not followed. */
-  readonly key: string;
+  /**
+   * API key or ID token, or a function that returns the current one before each request. It is sent to `url` only: redirects are not
+   * followed.
+   */
+  readonly key: string | (() => Promise<string>);
+  /** Whether cookies are sent to the same origin. Default: `omit`. */
+  readonly credentials?: 'omit' | 'same-origin';
   /** Timeout of one request with its response. Default: 60 seconds. */
   readonly timeoutMs?: number;
   /** Called after each 401. */
@@ -88,17 +93,18 @@ interface Signals {
 
 /** Creates a client. */
 export function createClient(options: ClientOptions): Client {
-  const { key, timeoutMs = 60_000, onUnauthorized } = options;
+  const { key, timeoutMs = 60_000, credentials = 'omit', onUnauthorized } = options;
   const base = options.url.replace(/\/+$/, '');
   // biome-ignore lint/suspicious/noExplicitAny: the exact types are those of Client
-  const http = createHttp<any>({ baseUrl: base, headers: { authorization: `Bearer ${key}` } });
+  const http = createHttp<any>({ baseUrl: base });
 
   async function send({ url, method, headers }: Request, body: string, signals: Signals): Promise<Response> {
     const { caller, timeout } = signals;
+    headers.set('authorization', `Bearer ${typeof key === 'string' ? key : await key()}`);
     let response: Response;
     try {
       response = await fetch(url, {
-        ...{ method, headers, redirect: 'manual', cache: 'no-store', credentials: 'omit' },
+        ...{ method, headers, redirect: 'manual', cache: 'no-store', credentials },
         body: body || null,
         signal: AbortSignal.any([caller, timeout].filter((signal) => signal !== undefined)),
       });

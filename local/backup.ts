@@ -55,6 +55,8 @@ const MAX_MANIFEST_BYTES = 65_536;
 const FORMAT = 1;
 /** Folder in the data folder for the copies of a backup in progress. */
 const BACKUP_FOLDER = 'backup.unfinished';
+/** File there with the path of the archive in progress. The next backup removes it if this one is killed. */
+const TARGET = 'target';
 const BUSY_MS = 5_000;
 
 const manifestSchema = z.object({
@@ -88,7 +90,7 @@ export async function writeBackup(options: {
   }
   if (existsSync(join(folder, RESTORE_FOLDER))) {
     throw new BackupError(
-      `A restore into the data folder ${folder} is not complete. Wait for it, or delete the folder and restore again.`,
+      `A restore into the data folder ${folder} is not complete. Wait for it, or restore again.`,
     );
   }
   if (process.geteuid && statSync(folder).uid !== process.geteuid()) {
@@ -107,6 +109,8 @@ export async function writeBackup(options: {
   process.once('exit', clean);
   try {
     // Of a backup that was killed.
+    if (existsSync(join(staging, TARGET)))
+      rmSync(readFileSync(join(staging, TARGET), 'utf8'), { force: true });
     for (const file of readdirSync(staging)) {
       if (file !== LOCK_FILE) rmSync(join(staging, file), { recursive: true });
     }
@@ -133,7 +137,8 @@ export async function writeBackup(options: {
     ];
     const archive = Readable.from(writeTar(entries, createdAt.getTime()));
     if (typeof to === 'string') {
-      const unfinished = `${to}.unfinished`;
+      const unfinished = `${resolve(to)}.unfinished`;
+      writeFileSync(join(staging, TARGET), unfinished, { flush: true });
       rmSync(unfinished, { force: true });
       try {
         const file = createWriteStream(unfinished, { flags: 'wx', mode: 0o600, flush: true });
@@ -156,7 +161,7 @@ export async function writeBackup(options: {
 }
 
 /**
- * Restores a backup into a folder that does not exist or is empty. Checks every file before the folder becomes usable. Throws
+ * Restores a backup into a folder that does not exist, is empty, or has only files of a restore that was killed. Checks every file before the folder becomes usable. Throws
  * {@link BackupError}; the folder is then empty.
  */
 export async function restoreBackup(options: {
@@ -169,6 +174,9 @@ export async function restoreBackup(options: {
   const folder = resolve(options.folder);
   const isNew = !existsSync(folder);
   if (!isNew && isLocked(folder)) throw new BackupError(`The data folder ${folder} is in use by Jobwire.`);
+  refuseForeignParent(folder);
+  // Of a restore that was killed. It began with an empty folder, and no Jobwire has started on it since.
+  if (existsSync(join(folder, RESTORE_FOLDER))) removeRestored(folder);
   // A new file system may contain `lost+found`.
   if (!isNew && listFiles(folder).some((file) => file !== 'lost+found')) {
     throw new BackupError(`The folder ${folder} is not empty. Choose an empty or a new folder.`);
@@ -179,11 +187,7 @@ export async function restoreBackup(options: {
   const clean = () => {
     target.release();
     if (isComplete) return;
-    for (const file of FILES) rmSync(join(folder, file), { force: true });
-    for (const file of [staging, join(folder, 'queues'), join(folder, LOCK_FILE)]) {
-      rmSync(file, { recursive: true, force: true });
-    }
-    rmSync(join(folder, RESTORED_AT_FILE), { force: true });
+    removeRestored(folder);
     if (isNew) rmdirSync(folder);
   };
   process.once('exit', clean);
@@ -214,6 +218,27 @@ export async function restoreBackup(options: {
   } finally {
     process.off('exit', clean);
     clean();
+  }
+}
+
+/** Removes everything that a restore creates in a folder. */
+function removeRestored(folder: string): void {
+  // The staging folder last: until then, no Jobwire starts on the folder.
+  for (const file of [...FILES, 'queues', RESTORED_AT_FILE, RESTORE_FOLDER, LOCK_FILE]) {
+    rmSync(join(folder, file), { recursive: true, force: true });
+  }
+}
+
+/** Throws if root restores into the folder of a user, who could not read the files of root. */
+function refuseForeignParent(folder: string): void {
+  if (process.geteuid?.() !== 0) return;
+  let parent = folder;
+  while (!existsSync(parent)) parent = dirname(parent);
+  const { uid } = statSync(parent);
+  if (uid !== 0) {
+    throw new BackupError(
+      `${parent} belongs to the user with the id ${uid}, who could not read the files of root. Run the restore as that user, such as with sudo -u '#${uid}'.`,
+    );
   }
 }
 

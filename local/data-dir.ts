@@ -103,9 +103,7 @@ export function openDataDir(folder?: string): DataDir {
   }
   if (existsSync(join(path, RESTORE_FOLDER))) {
     lock.close();
-    throw new DataDirError(
-      `A restore into the data folder ${path} was interrupted. Delete the folder, and restore again.`,
-    );
+    throw new DataDirError(`A restore into the data folder ${path} was interrupted. Restore again.`);
   }
   const apiKeyPath = join(path, 'api-key');
   const awsCredentialsPath = join(path, 'aws-credentials');

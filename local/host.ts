@@ -23,7 +23,7 @@ import {
   withCacheInvalidation,
 } from '../shared/delivery/signing-secrets.ts';
 import { follows, listSinks, type Sink, type SinkRecord } from '../shared/delivery/sink.ts';
-import { listDueSinks, listPendingWakes, wakeSinks } from '../shared/delivery/wakes.ts';
+import { indexFormerSinks, listDueSinks, listPendingWakes, wakeSinks } from '../shared/delivery/wakes.ts';
 import { createForwarder } from '../shared/log/feed-forwarding.ts';
 import { epochFloor } from '../shared/log/head.ts';
 import { createEventLog, type EventLog, shareReads } from '../shared/log/log.ts';
@@ -31,7 +31,7 @@ import { oldestUnsent } from '../shared/notifications/oldest-unsent.ts';
 import { syncOwnUser } from '../shared/notifications/own-user.ts';
 import { sendDue } from '../shared/notifications/sender.ts';
 import { unfollowAccount } from '../shared/notifications/settings.ts';
-import type { AccountRef } from '../shared/storage/schema.ts';
+import { type AccountRef, getDrainName } from '../shared/storage/schema.ts';
 import { claimDue } from '../shared/tracking/claims.ts';
 import { renewLogs } from '../shared/tracking/operator.ts';
 import { pollAccount } from '../shared/tracking/poll.ts';
@@ -162,7 +162,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
     forwarded.catch(() => {});
     for (const sink of sinks.get(ref.region) ?? []) {
       if (isReady(sink, now()) && follows(sink, ref.account)) {
-        drains.request(ref.region, sink.id, ref.account);
+        drains.request(ref.region, getDrainName(sink.id, ref.account), ref.account);
       }
     }
     const name = `${ref.region}/${ref.account}`;
@@ -269,7 +269,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
           if (!stopped) onFault('wake sinks', cause);
         });
       }
-      for (const sink of await listDueSinks(table, region, now())) drains.request(region, sink);
+      for (const name of await listDueSinks(table, region, now())) drains.request(region, name);
       startSender(region);
       if (!deleting.has(region)) {
         deleting.add(region);
@@ -284,6 +284,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
   const deleting = new Set<string>();
 
   for (const region of Object.keys(config.regions)) {
+    await indexFormerSinks(table, region, now());
     await refreshSinks(region);
     run('tidy endpoints', () => tidyEndpoints(endpoints, region));
   }

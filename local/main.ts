@@ -10,6 +10,7 @@ import { listAccounts } from '../shared/accounts/accounts.ts';
 import { createApi, malformedPart } from '../shared/api/app.ts';
 import { createIdempotency } from '../shared/api/idempotency.ts';
 import { createKeyring } from '../shared/api/keys.ts';
+import { createSignIn } from '../shared/api/sign-in.ts';
 import { createSlots } from '../shared/api/waiting-limit.ts';
 import { type Config, ConfigError, parseConfig, parseConfigText } from '../shared/config.ts';
 import type { JobEvent } from '../shared/events/event.ts';
@@ -50,8 +51,7 @@ const terminal = createTerminal(process.stdout);
 const cleanups: (() => unknown)[] = [];
 let ending: Promise<never> | undefined;
 
-process.on('SIGINT', () => void end(0));
-process.on('SIGTERM', () => void end(0));
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => void end(0, signal));
 // The reader of stdout may exit first. The program still has to stop its child processes. After another error, such as a full disk, the
 // exit code lets a service manager restart it.
 process.stdout.on('error', ({ code }: NodeJS.ErrnoException) => void end(code === 'EPIPE' ? 0 : 1));
@@ -170,7 +170,13 @@ async function main(): Promise<void> {
     },
   });
   cleanups.push(() => running.stop(SHUTDOWN_MS));
-  const keyring = createKeyring({ table, now: Date.now, bootstrap: apiKey });
+  const signIn = config.signIn && createSignIn({ settings: config.signIn, now: Date.now });
+  // API keys work without the issuer.
+  signIn?.check().catch((cause: unknown) => {
+    if (!ending)
+      console.error(`Warning: users cannot sign in: ${cause instanceof Error ? cause.message : cause}`);
+  });
+  const keyring = createKeyring({ table, now: Date.now, bootstrap: apiKey, users: signIn });
   const api = createApi({
     table,
     log: running.log,
@@ -179,6 +185,7 @@ async function main(): Promise<void> {
     readFile: readApiFile,
     schemaBaseUrl: config.publicUrl ?? url,
     keyring,
+    signIn,
     deliveries: running.deliveries,
     notifications: {
       history,
@@ -505,9 +512,10 @@ function isExpected(cause: Error): boolean {
   );
 }
 
-/** Stops everything in reverse order of its start, and exits. */
-function end(code: number): Promise<never> {
+/** Stops everything in reverse order of its start, once, and exits. `signal`: why, for the terminal. */
+function end(code: number, signal?: NodeJS.Signals): Promise<never> {
   ending ??= (async () => {
+    if (signal) terminal.line(`Stopping: received ${signal}.`);
     const timer = setTimeout(() => process.exit(code), SHUTDOWN_MS + 1_500);
     timer.unref();
     for (const cleanup of cleanups.reverse()) {

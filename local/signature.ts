@@ -77,7 +77,7 @@ export async function isSigned(
 }
 
 /** SHA-256 with the interface that the signer requires, with or without key. */
-class Sha256 {
+export class Sha256 {
   readonly #hash: { update(data: string | Uint8Array): unknown; digest(): Buffer };
 
   constructor(secret?: unknown) {

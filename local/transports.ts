@@ -60,6 +60,8 @@ export async function openSink(
     case 'sns':
       if (!sns) throw new Error('SNS is not configured.');
       return createSnsSink(sns.client, record.target, { publicUrl });
+    case 'eventbridge':
+      throw new Error('Only a cell on AWS has an event bus.');
     case 'webhook': {
       const { region, id, target, concurrency = DEFAULT_CONCURRENCY } = record;
       // An endpoint created through the API has its own secrets, even if another region declares the same id.

@@ -7,6 +7,7 @@ import { resolve } from 'node:path';
 import { type ParseError, parse, printParseErrorCode } from 'jsonc-parser';
 import * as z from 'zod';
 import { EventSettingsUpdate } from './accounts/event-settings.ts';
+import { isSafeUrl, SignInSettings } from './api/sign-in-input.ts';
 import { MAX_SLOTS_PER_KEY } from './api/waiting-limit.ts';
 import { endpointFields } from './delivery/endpoint-input.ts';
 import { DEFAULT_DISABLE_AFTER_SECONDS, DEFAULT_RETRY_SECONDS } from './delivery/health.ts';
@@ -166,13 +167,16 @@ export const configSchema = z
     dataDir: text('a folder')
       .default('.jobwire')
       .describe(
-        'Folder of the SQLite file, the generated API key (`api-key`), the key that encrypts secrets (`secret.key`), and the credentials of the embedded SNS and SQS (`aws-credentials`). Only the user who runs Jobwire can read it.',
+        'Folder of the SQLite file, the generated API key (`api-key`), the key that encrypts secrets (`secret.key`), and the credentials of the embedded SNS and SQS (`aws-credentials`). A relative path starts at the folder of the configuration file. Only the user who runs Jobwire can read it.',
       ),
     apiKey: z
       .string('must be text')
       .min(16, 'must be at least 16 characters')
       .optional()
       .describe('API key with the role `admin`. Default: generated, in `dataDir`.'),
+    signIn: SignInSettings.optional().describe(
+      'Sign-in of users at the dashboard with OpenID Connect, beside API keys ([sign-in of users](self-hosting.md#sign-in-of-users)). Default: off.',
+    ),
     publicUrl: publicUrl
       .optional()
       .describe(
@@ -372,6 +376,12 @@ export const configSchema = z
     if (config.notifications && config.publicUrl === undefined) {
       fail(['publicUrl'], 'must be given with notifications: links in e-mails begin with it');
     }
+    if (config.signIn && !isSafeUrl(config.publicUrl ?? `http://${config.host}`)) {
+      fail(
+        ['publicUrl'],
+        'must begin with https:// with signIn, or have a loopback host: browsers require TLS to sign in',
+      );
+    }
     const regions = Object.keys(config.regions);
     const accounts = new Set<string>();
     config.accounts.forEach((account, at) => {
@@ -437,7 +447,7 @@ type Environment = Readonly<Record<string, string | undefined>>;
  */
 export function parseConfig(raw: unknown, env: Environment, folder = '.'): Config {
   const result = configSchema.safeParse(resolveReferences(raw, env, folder, []), { reportInput: true });
-  if (result.success) return result.data;
+  if (result.success) return { ...result.data, dataDir: resolve(folder, result.data.dataDir) };
   const [issue] = result.error.issues;
   const more = result.error.issues.length - 1;
   const rest = more === 0 ? '' : ` (${more} more after that)`;
@@ -459,7 +469,7 @@ export function parseStorage(
   const result = z
     .object({ dataDir, dynamodbEndpoint })
     .safeParse(resolveReferences(values, env, folder, []), { reportInput: true });
-  if (result.success) return result.data;
+  if (result.success) return { ...result.data, dataDir: resolve(folder, result.data.dataDir) };
   throw new ConfigError(`${formatIssue(result.error.issues[0], WHOLE)}.`, { cause: result.error });
 }
 

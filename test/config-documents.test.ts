@@ -1,6 +1,7 @@
 /** The documents about the configuration file: the reference in docs/configuration.md, and the JSON Schema. */
 import { generateKeyPairSync } from 'node:crypto';
 import { readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
 import { Ajv } from 'ajv';
 import addFormats from 'ajv-formats';
 import { describe, expect, it, test } from 'vitest';
@@ -47,7 +48,14 @@ describe('the example configuration', () => {
       { accounts: [], regions },
       {},
     );
-    expect({ ...example, accounts }).toMatchObject({ webhooks, departures, settling, port, host, dataDir });
+    expect({ ...example, accounts, dataDir: resolve(example.dataDir) }).toMatchObject({
+      webhooks,
+      departures,
+      settling,
+      port,
+      host,
+      dataDir,
+    });
   });
 });
 

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
-import { ConfigError, parseConfig, parseConfigText } from '../shared/config.ts';
+import { ConfigError, parseConfig, parseConfigText, parseStorage } from '../shared/config.ts';
 import { newSigningSecret } from '../shared/delivery/signing-secrets.ts';
 
 const secret = newSigningSecret();
@@ -229,6 +229,17 @@ describe('references', () => {
   });
   const folder = mkdtempSync(join(tmpdir(), 'jobwire-config-'));
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+  test('a relative dataDir starts at the folder of the configuration file', () => {
+    for (const [dataDir, expected] of [
+      [undefined, join(folder, '.jobwire')],
+      ['data', join(folder, 'data')],
+      ['/var/lib/data', '/var/lib/data'],
+    ]) {
+      expect(parseConfig({ ...configWith('secret'), dataDir }, {}, folder).dataDir).toBe(expected);
+      expect(parseStorage({ dataDir }, {}, folder).dataDir).toBe(expected);
+    }
+  });
 
   test('file: is replaced with the text of the file, without its final line break, relative to the given folder', () => {
     writeFileSync(join(folder, 'acme.secret'), 'from a file\n');

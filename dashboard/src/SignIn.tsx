@@ -1,5 +1,5 @@
 /** The sign-in page. */
-import { Button, PasswordInput } from '@mantine/core';
+import { Button, Divider, PasswordInput } from '@mantine/core';
 import { type FormEvent, useEffect, useRef, useState } from 'react';
 import { createClient } from '../../client/index.ts';
 import { toErrorMessage } from './api.ts';
@@ -7,19 +7,28 @@ import { Note } from './components.tsx';
 import css from './SignIn.module.css';
 import type { CurrentKey } from './session.ts';
 import ui from './ui.module.css';
+import { fetchIssuer, type Issuer, startSignIn } from './user-session.ts';
 
-/** Asks for an API key and verifies it with `GET /v1/key`. `reason`: reason the previous session ended. */
+/** Offers the sign-in at the issuer, if there is one. Asks for an API key and verifies it with `GET /v1/key`. `reason`: reason the previous session ended. */
 export function SignIn(props: {
   readonly reason: string | null;
   readonly onSignedIn: (key: string, own: CurrentKey) => void;
 }) {
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<string | null>(null);
+  const [issuer, setIssuer] = useState<Issuer | null>();
+  const [issuerError, setIssuerError] = useState<string | null>(null);
   const field = useRef<HTMLInputElement>(null);
   useEffect(() => {
     document.title = 'Sign in · Jobwire';
-    field.current?.focus();
+    fetchIssuer().then(setIssuer, (cause: unknown) => {
+      setIssuerError(toErrorMessage(cause));
+      setIssuer(null);
+    });
   }, []);
+  useEffect(() => {
+    if (issuer === null) field.current?.focus();
+  }, [issuer]);
 
   async function signIn(event: FormEvent<HTMLFormElement>): Promise<void> {
     event.preventDefault();
@@ -38,6 +47,7 @@ export function SignIn(props: {
     }
   }
 
+  if (issuer === undefined) return null;
   return (
     <main className={css.place}>
       <form className={`${ui.box} ${css.form}`} onSubmit={(event) => void signIn(event)}>
@@ -46,6 +56,15 @@ export function SignIn(props: {
           <Note tone="warn" live>
             {props.reason}
           </Note>
+        )}
+        {issuerError === null ? null : (
+          <Note tone="warn">Single sign-on is not available: {issuerError}</Note>
+        )}
+        {issuer === null ? null : (
+          <>
+            <IssuerButton issuer={issuer}>Continue with single sign-on</IssuerButton>
+            <Divider label="or with an API key" />
+          </>
         )}
         <PasswordInput
           ref={field}
@@ -58,7 +77,7 @@ export function SignIn(props: {
           spellCheck={false}
           visibilityToggleButtonProps={{ 'aria-label': 'Show the key', tabIndex: 0 }}
         />
-        <Button type="submit" loading={busy} fullWidth>
+        <Button type="submit" loading={busy} variant={issuer === null ? 'filled' : 'default'} fullWidth>
           Sign in
         </Button>
         <p className={ui.hint}>
@@ -66,6 +85,56 @@ export function SignIn(props: {
           <code>npm start</code> prints the file that contains the first key.
         </p>
       </form>
+    </main>
+  );
+}
+
+function IssuerButton(props: {
+  readonly issuer: Issuer;
+  readonly anew?: boolean;
+  readonly children: string;
+}) {
+  const { issuer, anew = false } = props;
+  const [leaving, setLeaving] = useState(false);
+  return (
+    <Button
+      fullWidth
+      autoFocus
+      loading={leaving}
+      onClick={() => {
+        setLeaving(true);
+        void startSignIn(issuer, { anew });
+      }}
+    >
+      {props.children}
+    </Button>
+  );
+}
+
+/** The page of a user who is in no group with access. `onOther`: shows the sign-in page. */
+export function NoAccess(props: {
+  readonly reason: string;
+  readonly onOther: (reason: string | null) => void;
+}) {
+  const [issuer, setIssuer] = useState<Issuer | null>(null);
+  useEffect(() => {
+    document.title = 'No access · Jobwire';
+    fetchIssuer().then(setIssuer, () => {});
+  }, []);
+  return (
+    <main className={css.place}>
+      <div className={`${ui.box} ${css.form}`}>
+        <h1>No access</h1>
+        <p role="status">{props.reason}</p>
+        {issuer === null ? null : (
+          <IssuerButton issuer={issuer} anew>
+            Sign in as another user
+          </IssuerButton>
+        )}
+        <Button variant="default" fullWidth onClick={() => props.onOther(null)}>
+          Use an API key
+        </Button>
+      </div>
     </main>
   );
 }

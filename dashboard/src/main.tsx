@@ -7,17 +7,19 @@ import { QueryClient, QueryClientProvider } from '@tanstack/react-query';
 import { StrictMode, useEffect, useMemo, useState } from 'react';
 import { createRoot } from 'react-dom/client';
 import { Route, Switch } from 'wouter';
-import { ApiError, createClient } from '../../client/index.ts';
+import { createClient } from '../../client/index.ts';
 import { getRetryAfterMs, isTransient } from './api.ts';
 import './unsaved-changes.ts';
 import { ApiContext } from './queries.ts';
-import { SignIn } from './SignIn.tsx';
+import { resume, type SignInState, toSignedOut } from './resume.ts';
+import { NoAccess, SignIn } from './SignIn.tsx';
 import { type CurrentKey, keyStore, SessionContext, toSession } from './session.ts';
 import { PageErrorBoundary } from './shell/ErrorBoundary.tsx';
 import { Shell } from './shell/Shell.tsx';
 import { createEventStream, type EventStream } from './stream.ts';
 import { documentVisibility, StreamContext } from './stream-hooks.ts';
 import { decodeSegment } from './urls.ts';
+import type { UserSession } from './user-session.ts';
 import './theme.css';
 import { ConfirmProvider, Failure, NotFound, Page } from './components.tsx';
 import { loadLater } from './load-later.tsx';
@@ -41,91 +43,73 @@ const schemes = localStorageColorSchemeManager({ key: 'jobwire.colours' });
 /** Maximum number of retries of transient errors. */
 const MAX_RETRIES = 3;
 
-function App() {
-  const [signedIn, setSignedIn] = useState<{ readonly key: string; readonly own: CurrentKey } | null>(null);
-  const [signOutReason, setSignOutReason] = useState<string | null>(null);
-  const [savedKey] = useState(() => keyStore.read());
-  const [resuming, setResuming] = useState(savedKey !== null);
-  const [failure, setFailure] = useState<unknown>(null);
+function App({ first }: { readonly first: Promise<SignInState> }) {
+  const [state, setState] = useState<SignInState | null>(null);
+  useEffect(() => void first.then(setState), [first]);
 
-  useEffect(() => {
-    if (savedKey === null || !resuming) return;
-    const controller = new AbortController();
-    createClient({ url: location.origin, key: savedKey })
-      .get('/v1/key', { signal: controller.signal })
-      .then(
-        (own) => setSignedIn({ key: savedKey, own }),
-        (cause: unknown) => {
-          if (controller.signal.aborted) return;
-          if (!(cause instanceof ApiError) || cause.status !== 401) return setFailure(cause);
-          keyStore.clear();
-          setSignOutReason('The saved key is no longer valid. Sign in again.');
-        },
-      )
-      .finally(() => {
-        if (!controller.signal.aborted) setResuming(false);
-      });
-    return () => controller.abort();
-  }, [savedKey, resuming]);
-
-  if (signedIn) {
-    return (
-      <SignedIn
-        key={signedIn.key}
-        apiKey={signedIn.key}
-        own={signedIn.own}
-        signOut={(reason) => {
-          keyStore.clear();
-          setSignOutReason(reason ?? null);
-          setSignedIn(null);
-        }}
-      />
-    );
+  if (!state) return null;
+  switch (state.phase) {
+    case 'signed in': {
+      const { by, own } = state;
+      const isKey = typeof by === 'string';
+      return (
+        <SignedIn
+          key={isKey ? by : own.id}
+          by={by}
+          own={own}
+          onEnd={(cause) => setState(toSignedOut(cause))}
+          signOut={async (reason) => {
+            keyStore.clear();
+            setState({ phase: 'signed out', reason: reason ?? null });
+            if (!isKey && reason === undefined) await by.end();
+          }}
+        />
+      );
+    }
+    case 'failed':
+      return (
+        <main>
+          <Page title="Jobwire">
+            <Failure error={state.error} again={() => void resume().then(setState)} />
+          </Page>
+        </main>
+      );
+    case 'no access':
+      return (
+        <NoAccess reason={state.reason} onOther={(reason) => setState({ phase: 'signed out', reason })} />
+      );
+    case 'signed out':
+      return (
+        <SignIn
+          reason={state.reason}
+          onSignedIn={(key, own) => {
+            keyStore.save(key);
+            setState({ phase: 'signed in', by: key, own });
+          }}
+        />
+      );
   }
-  if (resuming) return null;
-  if (failure) {
-    return (
-      <main>
-        <Page title="Jobwire">
-          <Failure
-            error={failure}
-            again={() => {
-              setFailure(null);
-              setResuming(true);
-            }}
-          />
-        </Page>
-      </main>
-    );
-  }
-  return (
-    <SignIn
-      reason={signOutReason}
-      onSignedIn={(key, own) => {
-        keyStore.save(key);
-        setSignedIn({ key, own });
-      }}
-    />
-  );
 }
 
 function SignedIn(props: {
-  readonly apiKey: string;
+  readonly by: string | UserSession;
   readonly own: CurrentKey;
+  readonly onEnd: (cause: unknown) => void;
   readonly signOut: (reason?: string) => void;
 }) {
-  const { apiKey, own, signOut } = props;
+  const { by, own, onEnd, signOut } = props;
   // biome-ignore lint/correctness/useExhaustiveDependencies: one session for each key
   const session = useMemo(() => toSession(own, signOut), [own]);
-  const api = useMemo(
-    () =>
-      createClient({
-        ...{ url: location.origin, key: apiKey },
-        onUnauthorized: () =>
-          session.signOut('Your key has expired or was revoked. Sign in with another key.'),
-      }),
-    [apiKey, session],
-  );
+  // biome-ignore lint/correctness/useExhaustiveDependencies: one client for each key
+  const api = useMemo(() => {
+    const url = location.origin;
+    if (typeof by !== 'string') {
+      by.onEnd = onEnd;
+      return createClient({ url, key: by.token, onUnauthorized: onEnd });
+    }
+    const reason = 'Your key has expired or was revoked. Sign in with another key.';
+    return createClient({ url, key: by, onUnauthorized: () => session.signOut(reason) });
+  }, [by, session]);
   const [queries] = useState(createQueries);
   const [stream, setStream] = useState<EventStream | null>(null);
   useEffect(() => {
@@ -193,6 +177,8 @@ function createQueries(): QueryClient {
 
 const root = document.getElementById('root');
 if (!root) throw new Error('The element #root is missing.');
+// Once: an authorization code can be exchanged only once.
+const first = resume();
 createRoot(root).render(
   <StrictMode>
     <MantineProvider
@@ -202,7 +188,7 @@ createRoot(root).render(
       withCssVariables={false}
       withGlobalClasses={false}
     >
-      <App />
+      <App first={first} />
       <Notifications position="bottom-right" containerWidth={380} />
     </MantineProvider>
   </StrictMode>,

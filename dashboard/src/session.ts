@@ -1,4 +1,4 @@
-/** The session: an API key, stored for this tab only and sent in a header only. */
+/** The session: an API key, stored for this tab only and sent in a header only, or a user's (`user-session.ts`). */
 import { createContext, useContext } from 'react';
 import type { CurrentKey } from '../../client/index.ts';
 import type { Role } from '../../shared/api/key-input.ts';
@@ -12,7 +12,7 @@ export interface Session {
   may(role: Role): boolean;
   /** Whether the key has access to all accounts. */
   readonly forAll: boolean;
-  /** Deletes the key and shows the sign-in page, with `reason` if given. */
+  /** Deletes the key or ends the user's session, and shows the sign-in page, with `reason` if given. */
   signOut(reason?: string): void;
 }
 
@@ -26,7 +26,7 @@ export const keyStore = {
   clear: (): void => sessionStorage.removeItem(STORAGE_KEY),
 };
 
-/** Creates the session of a key. */
+/** Creates the session of a key or user. */
 export function toSession(key: CurrentKey, signOut: Session['signOut']): Session {
   return {
     key,

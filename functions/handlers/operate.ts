@@ -5,7 +5,8 @@
  * table does not respond) are thrown, so that every error of the function needs attention.
  */
 import * as z from 'zod';
-import { type KeyRecord, NewKey } from '../../shared/api/key-input.ts';
+import { NewKey } from '../../shared/api/key-input.ts';
+import type { KeyRecord } from '../../shared/api/key-record.ts';
 import { createKey, OPERATOR } from '../../shared/api/keys.ts';
 import type { Rejection } from '../../shared/resources.ts';
 import { type OperatorDeps, renewLogs } from '../../shared/tracking/operator.ts';

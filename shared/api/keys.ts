@@ -1,6 +1,6 @@
 /**
- * API keys: `jw_<id>_<secret>`. A key identifies a {@link Caller}, whose permissions are limited by role and accounts. Keys are
- * created and revoked, never changed. The complete key is returned only once.
+ * API keys: `jw_<id>_<secret>`, beside which ID tokens of users are accepted (`sign-in.ts`). A key identifies a {@link Caller}, whose
+ * permissions are limited by role and accounts. Keys are created and revoked, never changed. The complete key is returned only once.
  *
  * Only the SHA-256 of the key is stored. A slow hash is unnecessary, because secrets have 256 random bits.
  *
@@ -14,7 +14,8 @@ import { getRevision, notFound, type Rejection, rejected } from '../resources.ts
 import { API_KEY_PK, keys } from '../storage/schema.ts';
 import type { Clause, Item, Table, WriteOutcome } from '../storage/table.ts';
 import { checkInput } from '../validation.ts';
-import { type KeyRecord, NewKey, ROLES, type Role, roleAllows } from './key-input.ts';
+import { NewKey, ROLES, type Role, roleAllows } from './key-input.ts';
+import type { KeyRecord, User } from './key-record.ts';
 import { BOOTSTRAP_KEY } from './waiting-limit.ts';
 
 /** The authenticated caller, without secrets. */
@@ -24,8 +25,18 @@ export interface Caller {
   readonly role: Role;
   /** Ids of accounts. `null`: all accounts. */
   readonly accounts: readonly string[] | null;
-  /** Epoch ms. */
+  /** Epoch ms. Of a user: when the ID token expires. */
   readonly expiresAt: number | null;
+  /** The signed-in user. Absent for API keys. Personal data: never logged. */
+  readonly user?: User;
+}
+
+/** Verifies ID tokens of users. */
+export interface UserVerifier {
+  /** Returns the user of an ID token. `undefined` if it is invalid. Throws if the user has no access, or the issuer does not respond. */
+  verify(token: string): Promise<Caller | undefined>;
+  /** Returns whether this process has verified this token before. */
+  isKnown(token: string): boolean;
 }
 
 /** The caller of the cell's operator function, who has no key. */
@@ -52,6 +63,8 @@ const RECORD_USE_EVERY_MS = 5 * 60_000;
 const USE_TTL_MS = 400 * 86_400_000;
 /** Time for which an expired key is still listed. */
 const EXPIRED_TTL_MS = 30 * 86_400_000;
+/** Time for which a stream continues after the user's token has expired: the accepted difference of clocks. */
+const USER_GRACE_MS = 30_000;
 /** Minimum length of the key from the configuration. */
 const MIN_BOOTSTRAP = 16;
 
@@ -67,11 +80,14 @@ const ID = new RegExp(`^[${ID_ALPHABET}]{${ID_CHARACTERS}}$`);
 /** Returns whether a text is a valid key id. Other texts are not looked up. */
 export const isKeyId = (text: string): boolean => ID.test(text);
 
-/** Verifies API keys. */
+/** Returns whether a bearer token has the form of a JWT. API keys contain no dot. */
+const isToken = (bearer: string): boolean => /^eyJ[\w-]*\.[\w-]+\.[\w-]*$/.test(bearer);
+
+/** Verifies API keys, and ID tokens of users. */
 export interface Keyring {
   /**
    * Returns the caller of a key. `undefined` if the key is unknown, expired or revoked (after at most 30 seconds). Invalid keys are
-   * not cached. Throws `TableError` if the table does not respond.
+   * not cached. Throws `TableError` if the table does not respond, and the errors of {@link UserVerifier}.
    */
   verify(key: string): Promise<Caller | undefined>;
   /**
@@ -105,8 +121,10 @@ export function createKeyring(deps: {
   /** Epoch ms. */
   readonly now: () => number;
   readonly bootstrap?: string | undefined;
+  /** Absent: only keys are accepted. */
+  readonly users?: UserVerifier | undefined;
 }): Keyring {
-  const { table, now, bootstrap } = deps;
+  const { table, now, bootstrap, users } = deps;
   if (bootstrap !== undefined && bootstrap.length < MIN_BOOTSTRAP) {
     throw new Error(`The API key must be at least ${MIN_BOOTSTRAP} characters long.`);
   }
@@ -179,7 +197,7 @@ export function createKeyring(deps: {
         return { ...OPERATOR, keyId: BOOTSTRAP_KEY };
       }
       const id = KEY.exec(key)?.[1];
-      if (id === undefined) return undefined;
+      if (id === undefined) return users && isToken(key) ? users.verify(key) : undefined;
       const caller = await find(id, digest);
       if (!caller || isExpired(caller.expiresAt, now())) return undefined;
       recordUse(id);
@@ -190,11 +208,13 @@ export function createKeyring(deps: {
       const digest = sha256(key);
       if (configured && timingSafeEqual(digest, configured)) return true;
       const known = cache.get(KEY.exec(key)?.[1] ?? '');
-      return known !== undefined && timingSafeEqual(digest, known.digest);
+      if (known) return timingSafeEqual(digest, known.digest);
+      return users?.isKnown(key) ?? false;
     },
 
     async isCurrent(caller) {
-      const { keyId, accounts, expiresAt } = caller;
+      const { keyId, accounts, expiresAt, user } = caller;
+      if (user) return !isExpired(expiresAt, now() - USER_GRACE_MS);
       if (keyId === BOOTSTRAP_KEY || keyId === OPERATOR.keyId) return true;
       if (isExpired(expiresAt, now())) return false;
       const known = cache.get(keyId);
@@ -272,6 +292,8 @@ export async function createKey(deps: KeyDeps, input: unknown, by: Caller): Prom
     accounts: wanted.accounts ?? undefined,
     createdAt,
     createdBy: by.keyId,
+    createdBySubject: by.user?.subject,
+    createdByName: by.user?.name ?? undefined,
     expiresAt: wanted.expiresAt ?? undefined,
     ttl: wanted.expiresAt === null ? undefined : seconds(wanted.expiresAt + EXPIRED_TTL_MS),
   };
@@ -391,7 +413,8 @@ function checkPermissions(
       : 'accounts must be a subset of the accounts of the creating key.';
   }
   if (isExpired(wanted.expiresAt, now)) return 'expiresAt must be in the future.';
-  if (by.expiresAt !== null && (wanted.expiresAt === null || wanted.expiresAt > by.expiresAt)) {
+  // The token of a user is renewed: its expiry limits no key.
+  if (!by.user && by.expiresAt !== null && (wanted.expiresAt === null || wanted.expiresAt > by.expiresAt)) {
     return `expiresAt must be ${toIso(by.expiresAt)} or earlier: a key cannot create a key that expires later.`;
   }
   return undefined;
@@ -433,6 +456,10 @@ function toRecord(item: Item, use: Item | undefined): KeyRecord {
     accounts: accounts && [...accounts],
     createdAt: toIso(Number(item.createdAt)),
     createdBy: String(item.createdBy),
+    createdByUser:
+      typeof item.createdBySubject === 'string'
+        ? { subject: item.createdBySubject, name: (item.createdByName as string | undefined) ?? null }
+        : null,
     expiresAt: expiresAt === null ? null : toIso(expiresAt),
     lastUsedAt: typeof use?.usedAt === 'number' ? toIso(use.usedAt) : null,
   };

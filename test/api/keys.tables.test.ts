@@ -5,7 +5,8 @@
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { limitFailures } from '../../shared/api/auth-rate-limit.ts';
-import { KeyRecord, ROLES, roleAllows } from '../../shared/api/key-input.ts';
+import { ROLES, roleAllows } from '../../shared/api/key-input.ts';
+import { KeyRecord } from '../../shared/api/key-record.ts';
 import {
   type Caller,
   createKey,
@@ -40,6 +41,7 @@ eachTable('API keys', (makeTable) => {
       accounts: ['acme', 'nova'],
       createdAt: iso(START),
       createdBy: 'operator',
+      createdByUser: null,
       expiresAt: null,
       lastUsedAt: null,
     });

@@ -56,6 +56,7 @@ test.each([
   ['schlüssel', 'Not an API key'],
 ])('text that cannot be a key (%j) is rejected without a request', async (typed, message) => {
   const page = await visit(site, '/');
+  await page.getByLabel('API key').waitFor();
   const requests: string[] = [];
   page.on('request', (request) => {
     if (request.resourceType() === 'fetch') requests.push(request.url());

@@ -137,10 +137,19 @@ describe('exit codes', () => {
     if (code > 1) expect(ended.out).toBe('');
   });
 
-  test('a closed stdout is no error', async () => {
+  test('warns once per command of an API key that is sent without encryption to another machine', async () => {
+    const url = site.url.replace('127.0.0.1', '0.0.0.0');
+    const ended = await site.exec(['accounts', 'list', '--url', url]);
+    const warning = `Warning: the API key is sent to ${url} without encryption. Use an https:// URL.`;
+    expect(ended.err.split('\n').filter((line) => line === warning)).toHaveLength(1);
+    expect((await site.exec(['accounts', 'list'])).err).toBe('');
+    expect((await site.exec(['health', '--url', url])).err, 'sends no key').not.toContain('Warning');
+  });
+
+  test('a closed stdout ends a command quietly, with the exit code of a program that SIGPIPE ended', async () => {
     const running = site.start(['accounts', 'list', '--json']);
     running.child.stdout?.destroy();
-    expect(await running.ended).toMatchObject({ code: 0, err: '' });
+    expect(await running.ended).toMatchObject({ code: 141, err: '' });
   });
 
   test('the API key is read from a file', async () => {

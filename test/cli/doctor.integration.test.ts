@@ -10,6 +10,7 @@ import { SMTPServer } from 'smtp-server';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { type Region, startSite } from '../support/cli-site.ts';
 import { fakeApi } from '../support/command.ts';
+import { startIssuer } from '../support/issuer.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'jobwire-doctor-'));
 const ends: (() => unknown)[] = [() => rmSync(folder, { recursive: true, force: true })];
@@ -154,6 +155,28 @@ describe('doctor', () => {
     expect(find(ended.out, 'Data folder')).toMatchObject({
       state: 'fail',
       message: expect.stringContaining(`${file} is not a writable folder`),
+    });
+  });
+
+  test('the issuer of users is tested with its discovery document and keys', async () => {
+    const issuer = await startIssuer({ users: {}, origins: [site.url] });
+    const check = async (url: string) => {
+      const signIn = { issuer: url, clientId: 'jobwire', groups: { desk: { role: 'read' } } };
+      const ended = await run(configure(site.region, { signIn }), env());
+      return find(ended.out, 'Sign-in');
+    };
+    expect(await check(issuer.url)).toEqual({
+      ...{ check: 'Sign-in', state: 'ok', message: `${issuer.url} responds and has 1 key.` },
+    });
+    const elsewhere = `${issuer.url}/realms/acme`;
+    expect(await check(elsewhere)).toMatchObject({
+      state: 'fail',
+      message: `${elsewhere} responds with status 404.`,
+    });
+    await issuer.stop();
+    expect(await check(issuer.url)).toMatchObject({
+      state: 'fail',
+      message: `${issuer.url} cannot be reached.`,
     });
   });
 

@@ -15,6 +15,10 @@ const WITHOUT_COMMAND: Readonly<Record<string, string>> = {
   getApiReference: 'a web page',
   getApiReferenceAsset: 'part of a web page',
   getUnsubscribePage: 'a web page for the recipients of e-mails',
+  getSignIn: 'for the dashboard; the CLI has API keys',
+  createSession: 'for the dashboard; the CLI has API keys',
+  renewSession: 'for the dashboard; the CLI has API keys',
+  deleteSession: 'for the dashboard; the CLI has API keys',
   unsubscribe: 'for the recipients of e-mails; operators use jobwire suppressions',
 };
 

@@ -1,10 +1,8 @@
 /** The operator's function: the effect of each command, and its error messages. */
-import { CreateSecretCommand, type SecretsManagerClient } from '@aws-sdk/client-secrets-manager';
 import { expect, test } from 'vitest';
 import { commands } from '../../functions/handlers/operate.ts';
 import { createAccount } from '../../shared/accounts/managed-accounts.ts';
 import { createKeyring } from '../../shared/api/keys.ts';
-import { createAwsSigningSecrets } from '../../shared/delivery/signing-secrets.ts';
 import { createOperator, SECRET } from '../support/operator.ts';
 
 const INVALID: readonly (readonly [string, unknown, string])[] = [
@@ -65,6 +63,7 @@ test('the first key is an admin of all accounts, returned once; others are as re
       accounts: null,
       createdAt: new Date(clock.now).toISOString(),
       createdBy: 'operator',
+      createdByUser: null,
       expiresAt: null,
       lastUsedAt: null,
     },
@@ -81,23 +80,4 @@ test('the first key is an admin of all accounts, returned once; others are as re
     { command: 'keys.create', about: first.key?.id, outcome: 'done' },
     { command: 'keys.create', about: key?.id, outcome: 'done' },
   ]);
-});
-
-test('in a cell with its own key, endpoint secrets are encrypted with it', async () => {
-  const made: object[] = [];
-  const client = {
-    async send(command: { input: object }) {
-      if (!(command instanceof CreateSecretCommand)) {
-        throw Object.assign(new Error('none'), { name: 'ResourceNotFoundException' });
-      }
-      made.push(command.input);
-      return {};
-    },
-  } as unknown as SecretsManagerClient;
-  const kept = { secrets: [`whsec_${Buffer.alloc(32).toString('base64')}`] };
-  for (const keyArn of ['arn:aws:kms:us-east-1:111122223333:key/k', undefined]) {
-    await createAwsSigningSecrets(client, { stage: 'test', keyArn }).save('us', 'erp', kept);
-  }
-  expect(made).toMatchObject([{ KmsKeyId: 'arn:aws:kms:us-east-1:111122223333:key/k' }, {}]);
-  expect(made[1]).not.toHaveProperty('KmsKeyId');
 });

@@ -1,6 +1,7 @@
 /** `jobwire backup` and `jobwire restore`: the built CLI, and a Jobwire that is killed and continues on a restored data folder. */
 import { execFileSync } from 'node:child_process';
 import {
+  chownSync,
   cpSync,
   existsSync,
   mkdirSync,
@@ -187,10 +188,14 @@ describe('without a start', () => {
     mkdirSync(left, { mode: 0o700 });
     writeFileSync(join(left, 'tables.db'), 'half a copy');
     writeFileSync(join(left, 'tables.db-journal'), 'half a journal');
+    const half = `${newPath()}.unfinished`;
+    writeFileSync(half, 'half an archive');
+    writeFileSync(join(left, 'target'), half);
     const file = newPath();
     expect(await run('backup', file, '--data-dir', data)).toMatchObject({ code: 0 });
     expect(await restore(file)).toMatchObject({ code: 0 });
     expect(existsSync(left)).toBe(false);
+    expect(existsSync(half)).toBe(false);
   });
 
   test('--without-keys leaves the keys out, and both commands name the missing key', async () => {
@@ -421,7 +426,7 @@ describe('without a start', () => {
     const file = newPath();
     expect(await run('backup', file, '--data-dir', to)).toMatchObject({
       code: 1,
-      err: `A restore into the data folder ${to} is not complete. Wait for it, or delete the folder and restore again.\n`,
+      err: `A restore into the data folder ${to} is not complete. Wait for it, or restore again.\n`,
     });
     expect(existsSync(file)).toBe(false);
     rmSync(join(to, 'restore.unfinished'), { recursive: true });
@@ -433,6 +438,32 @@ describe('without a start', () => {
       );
       held.release();
     }
+  });
+
+  test('a restore that was killed is repeated; a folder with other files is not touched', async () => {
+    const to = newPath();
+    await restore(backup, to);
+    rmSync(join(to, 'secret.key'));
+    mkdirSync(join(to, 'restore.unfinished'));
+    writeFileSync(join(to, 'restore.unfinished', 'secret.key'), 'half a key');
+    expect(await restore(backup, to)).toMatchObject({ code: 0, err: '' });
+    expect(existsSync(join(to, 'restore.unfinished'))).toBe(false);
+    expect(readFileSync(join(to, 'secret.key'))).toEqual(readFileSync(join(data, 'secret.key')));
+    writeFileSync(join(to, 'own'), 'mine');
+    expect(await restore(backup, to)).toMatchObject({ code: 1, err: expect.stringMatching(/is not empty/) });
+    expect(readdirSync(to)).toContain('tables.db');
+  });
+
+  test.runIf(process.geteuid?.() === 0)('as root, no restore into the folder of another user', async () => {
+    const home = newPath();
+    mkdirSync(home);
+    chownSync(home, 65_534, 65_534);
+    const to = join(home, 'data');
+    expect(await restore(backup, to)).toMatchObject({
+      code: 1,
+      err: `${home} belongs to the user with the id 65534, who could not read the files of root. Run the restore as that user, such as with sudo -u '#65534'.\n`,
+    });
+    expect(existsSync(to)).toBe(false);
   });
 
   test('the configuration names the folder, and its other references need not exist', async () => {

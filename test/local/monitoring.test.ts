@@ -16,6 +16,7 @@ import {
 /** Alarms about AWS services that a self-hosted Jobwire does not use. */
 const ONLY_ON_AWS = [
   ...['polls-waiting', 'mails-bounced', 'mail-complaints', 'api-throttled', 'table-throttled'],
+  ...['stream-late', 'topic-failures', 'dashboard-errors'],
   ...['dead-polls', 'dead-lone-polls', 'dead-drains', 'dead-wakes', 'dead-messages', 'dead-mail-feedback'],
 ];
 

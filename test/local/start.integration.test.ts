@@ -169,7 +169,9 @@ test('after kill -9 and a restart no event is emitted twice, and no change in be
   expect(feed.events.map(({ sequence }) => Number(sequence))).toEqual(feed.events.map((_, at) => at + 1));
   expect(feed.events.filter(({ type }) => type === 'account.baselined')).toHaveLength(1);
   second.child.kill('SIGTERM');
-  expect((await second.ended).code).toBe(0);
+  const stopped = await second.ended;
+  expect(stopped.code).toBe(0);
+  expect(stopped.out.match(/^Stopping.*$/gm)).toEqual(['Stopping: received SIGTERM.']);
 });
 
 test('a printed command works; a data folder in use: one error message and exit code 1; secrets are never printed', {

@@ -74,15 +74,18 @@ export function KeysPage() {
         ),
         Role: ({ role }) => ROLE_LABELS[role].name,
         Accounts: { wide: true, render: ({ accounts }) => accounts?.join(', ') ?? 'All' },
-        Created: ({ createdAt }) => <RelativeTime at={createdAt} />,
+        Created: ({ createdAt, createdByUser: by }) => (
+          <>
+            <RelativeTime at={createdAt} />
+            {by ? <div className={ui.hint}>by {by.name ?? by.subject}</div> : null}
+          </>
+        ),
         'Last used': ({ lastUsedAt }) => <RelativeTime at={lastUsedAt} none="Never" />,
         Expires: ({ expiresAt }) => <Expiry at={expiresAt} />,
         Actions: { hiddenName: true, render: (key) => <Revoke of={key} /> },
       }}
     >
-      {isAdmin ? null : (
-        <Note>Other keys are visible only with the role admin. This is the key you signed in with.</Note>
-      )}
+      {isAdmin ? null : <Note>Keys of others are visible only with the role admin.</Note>}
       {isOwnShown ? <OwnKey /> : null}
     </ListPage>
   );
@@ -90,15 +93,16 @@ export function KeysPage() {
 
 /** The key of the session, if it is not in the list. */
 function OwnKey() {
-  const { id, name, role, accounts, expiresAt } = useSession().key;
+  const { id, name, role, accounts, expiresAt, user } = useSession().key;
   return (
-    <Panel title="The key you signed in with">
+    <Panel title={user ? 'The user you signed in as' : 'The key you signed in with'}>
       <Facts
         rows={{
-          Name: name ?? (id === 'bootstrap' ? 'Key from the configuration' : '–'),
+          Name: name ?? user?.subject ?? (id === 'bootstrap' ? 'Key from the configuration' : '–'),
           Role: ROLE_LABELS[role].name,
           Accounts: accounts?.join(', ') ?? 'All',
-          Expires: <Expiry at={expiresAt} />,
+          // The token of a user is renewed.
+          ...(user ? {} : { Expires: <Expiry at={expiresAt} /> }),
         }}
       />
       {id === 'bootstrap' ? (

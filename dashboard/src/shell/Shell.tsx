@@ -1,14 +1,15 @@
 /** Frame of every page: navigation, region, state of the connection, key. */
-import { ActionIcon, Menu, NativeSelect, useComputedColorScheme, useMantineColorScheme } from '@mantine/core';
+
 import {
-  IconActivityHeartbeat,
-  IconBolt,
-  IconKey,
-  IconLayoutList,
-  IconMoon,
-  IconSettings,
-  IconSun,
-} from '@tabler/icons-react';
+  BoltIcon,
+  Cog6ToothIcon,
+  KeyIcon,
+  ListBulletIcon,
+  MoonIcon,
+  SignalIcon,
+  SunIcon,
+} from '@heroicons/react/16/solid';
+import { ActionIcon, Menu, NativeSelect, useComputedColorScheme, useMantineColorScheme } from '@mantine/core';
 import { useIsFetching, useQuery } from '@tanstack/react-query';
 import { type ReactNode, useEffect } from 'react';
 import { Link, useLocation } from 'wouter';
@@ -21,10 +22,10 @@ import { useHref, useParams } from '../urls.ts';
 import css from './Shell.module.css';
 
 const SECTIONS = [
-  { path: '/', name: 'Now', icon: IconBolt },
-  { path: '/jobs', name: 'Jobs', icon: IconLayoutList },
-  { path: '/health', name: 'Health', icon: IconActivityHeartbeat },
-  { path: '/setup', name: 'Setup', icon: IconSettings },
+  { path: '/', name: 'Now', icon: BoltIcon },
+  { path: '/jobs', name: 'Jobs', icon: ListBulletIcon },
+  { path: '/health', name: 'Health', icon: SignalIcon },
+  { path: '/setup', name: 'Setup', icon: Cog6ToothIcon },
 ] as const;
 
 /** Frame of the page. The query parameter `wall` hides the navigation and enlarges the page. */
@@ -96,7 +97,7 @@ function Navigation() {
         const here = path === '/' ? location === '/' : location.startsWith(path);
         return (
           <Link key={path} href={href(path)} aria-current={here ? 'page' : undefined}>
-            <Icon size={18} stroke={1.75} aria-hidden />
+            <Icon width={18} aria-hidden />
             <span>{name}</span>
           </Link>
         );
@@ -189,7 +190,7 @@ function ColorSchemeButton() {
       title={`Switch to ${other} colours`}
       onClick={() => setColorScheme(other)}
     >
-      {scheme === 'dark' ? <IconSun size={16} aria-hidden /> : <IconMoon size={16} aria-hidden />}
+      {scheme === 'dark' ? <SunIcon width={16} aria-hidden /> : <MoonIcon width={16} aria-hidden />}
     </ActionIcon>
   );
 }
@@ -201,7 +202,7 @@ function KeyMenu() {
     <Menu position="bottom-end" width={240} withinPortal>
       <Menu.Target>
         <ActionIcon variant="default" size="md" aria-label="User menu" title="User menu">
-          <IconKey size={16} aria-hidden />
+          <KeyIcon width={16} aria-hidden />
         </ActionIcon>
       </Menu.Target>
       <Menu.Dropdown>

@@ -12,6 +12,7 @@ import { recipientRoutes } from './recipients.ts';
 import { regionRoutes } from './regions.ts';
 import { replayRoutes } from './replays.ts';
 import { serviceRoutes } from './service.ts';
+import { signInRoutes } from './sign-in.ts';
 import { unsubscribeRoutes } from './unsubscribe.ts';
 
 export const routes: readonly Route[] = [
@@ -27,5 +28,6 @@ export const routes: readonly Route[] = [
   ...parkedEventRoutes,
   ...replayRoutes,
   ...keyRoutes,
+  ...signInRoutes,
   ...regionRoutes,
 ];

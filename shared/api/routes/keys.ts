@@ -1,7 +1,8 @@
 /** API key routes. */
 import * as z from 'zod';
 import { timestamp } from '../../representation.ts';
-import { KeyRecord, NewKey, ROLES } from '../key-input.ts';
+import { NewKey, ROLES } from '../key-input.ts';
+import { KeyRecord, User } from '../key-record.ts';
 import { createKey, isKeyId, listKeys, readKey, revokeKey } from '../keys.ts';
 import { afterId, limit, one } from '../parameters.ts';
 import { pageAnswer } from '../resource.ts';
@@ -13,16 +14,21 @@ const params = z.object({
 
 const Self = z
   .object({
-    id: z.string().describe('Id of the key. `bootstrap` for the key from the configuration.'),
-    name: z.string().nullable().describe('Display name.'),
+    id: z
+      .string()
+      .describe(
+        'Id of the key. `bootstrap` for the key from the configuration, `user_…` for a signed-in user.',
+      ),
+    name: z.string().nullable().describe('Display name of the key or user.'),
     role: z.enum(ROLES).describe('Role of the key.'),
     accounts: z
       .array(z.string())
       .nullable()
       .describe('Ids of the accounts that the key can access. `null`: all accounts.'),
     expiresAt: timestamp.nullable().describe('Time at which the key expires. `null`: never.'),
+    user: User.nullable().describe('User whose ID token the request was sent with. `null`: an API key.'),
   })
-  .meta({ id: 'CurrentKey', description: 'The API key that the request was sent with.' });
+  .meta({ id: 'CurrentKey', description: 'The API key or user that the request was sent with.' });
 
 /** All API key routes. */
 export const keyRoutes: readonly Route[] = [
@@ -32,11 +38,11 @@ export const keyRoutes: readonly Route[] = [
       path: '/v1/key',
       id: 'getCurrentKey',
       tag: 'Keys',
-      summary: 'Get the API key that the request is sent with',
+      summary: 'Get the API key or user that the request is sent with',
       role: 'read',
       answer: { status: 200, description: 'The key.', schema: Self },
     },
-    ({ caller: { keyId: id, ...key } }) => ({ body: { id, ...key } }),
+    ({ caller: { keyId: id, user = null, ...key } }) => ({ body: { id, user, ...key } }),
   ),
   route(
     {
@@ -62,7 +68,8 @@ export const keyRoutes: readonly Route[] = [
       id: 'createKey',
       tag: 'Keys',
       summary: 'Create an API key',
-      description: "A new key cannot have more permissions than the caller's key, and cannot expire later.",
+      description:
+        "A new key cannot have more permissions than the caller, and cannot expire later than the caller's key.",
       role: 'admin',
       body: NewKey,
       example: { name: 'dashboard', role: 'read', accounts: ['acme'], expiresAt: '2027-03-02T08:00:00Z' },

@@ -1,0 +1,40 @@
+/** The state of the sign-in, and what it is when the page is loaded. */
+import { ApiError, createClient } from '../../client/index.ts';
+import { toErrorMessage } from './api.ts';
+import { type CurrentKey, keyStore } from './session.ts';
+import { resumeUser, SignInError, type UserSession } from './user-session.ts';
+
+/** State of the sign-in. */
+export type SignInState =
+  | { readonly phase: 'signed in'; readonly by: string | UserSession; readonly own: CurrentKey }
+  /** `reason`: why the previous session ended. */
+  | { readonly phase: 'signed out'; readonly reason: string | null }
+  /** The user is in no group with access. */
+  | { readonly phase: 'no access'; readonly reason: string }
+  | { readonly phase: 'failed'; readonly error: unknown };
+
+/** Returns the state after the end of a session. */
+export function toSignedOut(cause: unknown): SignInState {
+  if (cause instanceof SignInError) return { phase: 'signed out', reason: cause.message };
+  if (cause instanceof ApiError && cause.status === 403) return { phase: 'no access', reason: cause.message };
+  if (cause instanceof ApiError && cause.status === 401) {
+    return { phase: 'signed out', reason: 'Your session has ended. Sign in again.' };
+  }
+  return { phase: 'failed', error: new Error(toErrorMessage(cause), { cause }) };
+}
+
+/** Resumes the session of the tab, or of the browser. */
+export async function resume(): Promise<SignInState> {
+  const saved = keyStore.read();
+  try {
+    const by = saved ?? (await resumeUser());
+    if (by === null) return { phase: 'signed out', reason: null };
+    const key = typeof by === 'string' ? by : by.token;
+    return { phase: 'signed in', by, own: await createClient({ url: location.origin, key }).get('/v1/key') };
+  } catch (error) {
+    if (saved === null) return toSignedOut(error);
+    if (!(error instanceof ApiError) || error.status !== 401) return { phase: 'failed', error };
+    keyStore.clear();
+    return { phase: 'signed out', reason: 'The saved key is no longer valid. Sign in again.' };
+  }
+}

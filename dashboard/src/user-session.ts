@@ -1,0 +1,180 @@
+/**
+ * The session of a user who signed in at the issuer (OpenID Connect, authorization code flow with PKCE). The ID token is only in memory.
+ * The API keeps the refresh token in a cookie that scripts cannot read.
+ */
+import { ApiError, createClient, type DataOf } from '../../client/index.ts';
+
+export type Issuer = NonNullable<DataOf<'get', '/v1/sign-in'>['issuer']>;
+
+/** Path to which the issuer returns the user. */
+const CALLBACK = '/sign-in';
+/** Session storage: an authorization request in progress. */
+const PENDING = 'jobwire.sign-in';
+/** Local storage: whether a session may exist that can be renewed. Tabs learn from it that the user signed out. */
+const SIGNED_IN = 'jobwire.user';
+/** Also the name of a lock: an issuer may end a session if one refresh token is used twice. */
+const LOCK = 'jobwire.session';
+/** A token is renewed this time before it expires, or after half its lifetime. */
+const RENEW_BEFORE_SECONDS = 30;
+
+const http = createClient({ url: location.origin, key: 'none', credentials: 'same-origin' });
+
+/** The sign-in was not completed. */
+export class SignInError extends Error {}
+
+/** A session that renews its token. */
+export interface UserSession {
+  /** Returns a valid ID token. Throws the error of the renewal. */
+  readonly token: () => Promise<string>;
+  /** Called once when the session cannot be renewed, with its error, or the user signed out in another tab. */
+  onEnd: (cause: unknown) => void;
+  /** Ends the session, here and at the issuer. Resolves unless the page is left. */
+  end(): Promise<void>;
+}
+
+/** Fetches the issuer. `null` if only API keys are accepted. */
+export const fetchIssuer = async (): Promise<Issuer | null> => (await http.get('/v1/sign-in')).issuer;
+
+/** Leaves the page for the issuer, which returns to it. `anew`: asks for the credentials even if the user is signed in there. */
+export async function startSignIn(issuer: Issuer, { anew = false } = {}): Promise<void> {
+  const [state, nonce, codeVerifier] = [createSecret(), createSecret(), createSecret()];
+  const digest = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(codeVerifier));
+  const { pathname, search, hash } = location;
+  const path = pathname === CALLBACK ? '/' : `${pathname}${search}${hash}`;
+  sessionStorage.setItem(PENDING, JSON.stringify({ state, nonce, codeVerifier, path }));
+  leaveFor(issuer.authorizationEndpoint, {
+    response_type: 'code',
+    client_id: issuer.clientId,
+    redirect_uri: `${location.origin}${CALLBACK}`,
+    scope: issuer.scope,
+    state,
+    nonce,
+    code_challenge: encodeBase64Url(new Uint8Array(digest)),
+    code_challenge_method: 'S256',
+    ...(anew ? { prompt: 'login' } : {}),
+  });
+}
+
+/** Completes a sign-in, or resumes the session of the browser. `null` if there is none. Throws {@link SignInError}. */
+export async function resumeUser(): Promise<UserSession | null> {
+  if (location.pathname === CALLBACK) return completeSignIn();
+  if (localStorage.getItem(SIGNED_IN) === null) return null;
+  try {
+    return createSession(await renew());
+  } catch (cause) {
+    if (!(cause instanceof ApiError) || cause.status !== 401) throw cause;
+    localStorage.removeItem(SIGNED_IN);
+    return null;
+  }
+}
+
+async function completeSignIn(): Promise<UserSession> {
+  const answer = new URLSearchParams(location.search);
+  const pending = JSON.parse(sessionStorage.getItem(PENDING) ?? 'null') as Record<string, string> | null;
+  sessionStorage.removeItem(PENDING);
+  // The code must not stay in the history.
+  history.replaceState(null, '', pending?.path ?? '/');
+  const { state = '', nonce = '', codeVerifier = '' } = pending ?? {};
+  if (!pending || answer.get('state') !== state) {
+    throw new SignInError('This sign-in has expired, or was begun in another tab. Sign in again.');
+  }
+  const code = answer.get('code');
+  if (code === null) {
+    throw new SignInError(`The identity provider did not sign you in (${answer.get('error') ?? 'no code'}).`);
+  }
+  const redirectUri = `${location.origin}${CALLBACK}`;
+  try {
+    const session = await http.post('/v1/session', { body: { code, codeVerifier, redirectUri, nonce } });
+    localStorage.setItem(SIGNED_IN, 'true');
+    return createSession(session);
+  } catch (cause) {
+    if (cause instanceof ApiError && cause.status === 401) {
+      throw new SignInError('The identity provider did not confirm the sign-in. Sign in again.');
+    }
+    throw cause;
+  }
+}
+
+type Renewed = DataOf<'post', '/v1/session'>;
+
+const renew = (): Promise<Renewed> => navigator.locks.request(LOCK, () => http.post('/v1/session/renewal'));
+
+function createSession(first: Renewed): UserSession {
+  let { token } = first;
+  let renewAt = getRenewal(first);
+  let renewing: Promise<string> | undefined;
+  const stopping = new AbortController();
+
+  async function renewToken(): Promise<string> {
+    try {
+      const next = await renew();
+      token = next.token;
+      renewAt = getRenewal(next);
+      return token;
+    } catch (cause) {
+      if (cause instanceof ApiError && [401, 403].includes(cause.status)) stop(cause);
+      throw cause;
+    }
+  }
+
+  function stop(cause: unknown): void {
+    if (stopping.signal.aborted) return;
+    stopping.abort();
+    localStorage.removeItem(SIGNED_IN);
+    session.onEnd(cause);
+  }
+
+  const session: UserSession = {
+    async token() {
+      if (Date.now() < renewAt) return token;
+      renewing ??= renewToken().finally(() => {
+        renewing = undefined;
+      });
+      return renewing;
+    },
+    onEnd: () => {},
+    async end() {
+      stopping.abort();
+      localStorage.removeItem(SIGNED_IN);
+      const issuer = await fetchIssuer().catch(() => null);
+      await http.delete('/v1/session').catch(() => {});
+      if (issuer?.endSessionEndpoint) {
+        const home = `${location.origin}/`;
+        leaveFor(issuer.endSessionEndpoint, {
+          client_id: issuer.clientId,
+          id_token_hint: token,
+          post_logout_redirect_uri: home,
+          // The name at Amazon Cognito.
+          logout_uri: home,
+        });
+      }
+    },
+  };
+  window.addEventListener(
+    'storage',
+    ({ key, newValue }) => {
+      if (key === SIGNED_IN && newValue === null) stop(new SignInError('You signed out in another tab.'));
+    },
+    { signal: stopping.signal },
+  );
+  return session;
+}
+
+function getRenewal({ expiresInSeconds }: Renewed): number {
+  return Date.now() + Math.max(expiresInSeconds - RENEW_BEFORE_SECONDS, expiresInSeconds / 2) * 1000;
+}
+
+function leaveFor(address: string, parameters: Readonly<Record<string, string>>): void {
+  const url = new URL(address);
+  for (const [name, value] of Object.entries(parameters)) url.searchParams.set(name, value);
+  location.assign(url);
+}
+
+const createSecret = (): string => encodeBase64Url(crypto.getRandomValues(new Uint8Array(32)));
+
+function encodeBase64Url(bytes: Uint8Array): string {
+  return btoa(String.fromCharCode(...bytes))
+    .replaceAll('+', '-')
+    .replaceAll('/', '_')
+    .replaceAll('=', '');
+}
