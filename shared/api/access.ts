@@ -1,18 +1,19 @@
 /** Authentication, and the resources that a key for some accounts can access. */
-import type { MiddlewareHandler } from 'hono';
+import type { Context, MiddlewareHandler } from 'hono';
 import type { AccountRecord } from '../accounts/account-input.ts';
 import { type Account, findAccount } from '../accounts/accounts.ts';
 import { readAccount } from '../accounts/managed-accounts.ts';
 import { toEndpoint } from '../delivery/endpoint.ts';
 import type { Endpoint } from '../delivery/endpoint-views.ts';
+import { withHealthOfParts } from '../delivery/sink.ts';
 import { type AccountRef, cellLog, keys } from '../storage/schema.ts';
 import { isId } from '../validation.ts';
-import { FAILURES_POLICY, limitFailures } from './auth-rate-limit.ts';
+import { FAILURES_POLICY, type FailureLimit, limitFailures } from './auth-rate-limit.ts';
 import type { ApiEnv } from './env.ts';
 import type { Caller, Keyring } from './keys.ts';
 import { one } from './parameters.ts';
 import { problem } from './problems.ts';
-import { rateLimitHeaders } from './rate-limit-headers.ts';
+import { type RateLimitState, rateLimitHeaders } from './rate-limit-headers.ts';
 import type { Subject } from './route.ts';
 
 /** Returns whether a key gives access to an account. */
@@ -24,9 +25,9 @@ export function isFor({ accounts }: Caller, account: string): boolean {
 export const isForAll = (caller: Caller, accounts: readonly string[]): boolean =>
   accounts.every((account) => isFor(caller, account));
 
-/** Rejects requests without a valid key. */
-export function requireKey(keyring: Keyring): MiddlewareHandler<ApiEnv> {
-  const authenticate = limitFailures(keyring);
+/** Rejects requests without a valid key or ID token. `failures`: counters that others use too. Default: its own. */
+export function requireKey(keyring: Keyring, failures?: FailureLimit): MiddlewareHandler<ApiEnv> {
+  const authenticate = limitFailures(keyring, failures);
   return async (c, next) => {
     const key = /^Bearer +(\S+) *$/i.exec(c.req.header('authorization') ?? '')?.[1];
     const outcome = key === undefined ? undefined : await authenticate(key, c.env?.clientAddress);
@@ -35,17 +36,11 @@ export function requireKey(keyring: Keyring): MiddlewareHandler<ApiEnv> {
         c.set('caller', outcome.caller);
         return next();
       case 'too many failures':
-        return problem(c, 'too-many-failed-authentications', {
-          detail: `Too many failed authentications from this address. Retry after ${outcome.limit.resetSeconds} s.`,
-          headers: {
-            'retry-after': String(outcome.limit.resetSeconds),
-            ...rateLimitHeaders(FAILURES_POLICY, outcome.limit),
-          },
-        });
+        return tooManyFailures(c, outcome.limit);
       default: {
         const error = outcome ? ', error="invalid_token"' : '';
         return problem(c, 'unauthorized', {
-          detail: 'Send the API key as `Authorization: Bearer <key>`.',
+          detail: 'Send an API key, or the ID token of a signed-in user, as `Authorization: Bearer <key>`.',
           headers: {
             'www-authenticate': `Bearer realm="jobwire"${error}`,
             ...(outcome && rateLimitHeaders(FAILURES_POLICY, outcome.limit)),
@@ -54,6 +49,17 @@ export function requireKey(keyring: Keyring): MiddlewareHandler<ApiEnv> {
       }
     }
   };
+}
+
+/** Returns the problem for an address with too many failed authentications. */
+export function tooManyFailures(c: Context<ApiEnv>, limit: RateLimitState): Response {
+  return problem(c, 'too-many-failed-authentications', {
+    detail: `Too many failed authentications from this address. Retry after ${limit.resetSeconds} s.`,
+    headers: {
+      'retry-after': String(limit.resetSeconds),
+      ...rateLimitHeaders(FAILURES_POLICY, limit),
+    },
+  });
 }
 
 const accountId = one.describe('Id of the account.');
@@ -112,8 +118,8 @@ export const ofEndpoint: Subject<Endpoint> = {
     const { id = '' } = params;
     const regions = feed.regions.filter((region) => query.region === undefined || region === query.region);
     const items = isId(id) ? await feed.table.getMany(regions.map((region) => keys.sink(region, id))) : [];
-    const found = items
-      .filter(({ kind }) => kind !== undefined)
+    const known = items.filter(({ kind }) => kind !== undefined);
+    const found = (await withHealthOfParts(feed.table, known))
       .map(toEndpoint)
       .filter((endpoint) => isForEndpoint(caller, endpoint));
     const [endpoint, ...others] = found;

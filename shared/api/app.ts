@@ -16,14 +16,17 @@ import type { AccountRef } from '../storage/schema.ts';
 import { shareTableReads } from '../storage/shared-reads.ts';
 import { type Table, TableError } from '../storage/table.ts';
 import { requireKey } from './access.ts';
+import { createFailureLimit } from './auth-rate-limit.ts';
 import type { ApiEnv } from './env.ts';
 import type { FeedPace } from './feed.ts';
 import type { GrowthSignal } from './growth-signal.ts';
 import type { Keyring } from './keys.ts';
 import { problem } from './problems.ts';
 import { createReference } from './reference-page.ts';
+import { limitRequests, type RequestLimit } from './request-limit.ts';
 import type { Documents, Manage, Notifications, Route, RouteParts } from './route.ts';
 import { routes } from './routes/all.ts';
+import { IssuerError, NoAccessError, type SignIn } from './sign-in.ts';
 import { type StaticBody, toStaticBody } from './static-body.ts';
 import type { Slots } from './waiting-limit.ts';
 
@@ -35,6 +38,8 @@ export interface ApiDeps {
   readonly regions: readonly string[];
   /** Verifies API keys sent as `Authorization: Bearer …`. */
   readonly keyring: Keyring;
+  /** Sign-in of users, whose ID tokens the keyring verifies. Absent: users cannot sign in. */
+  readonly signIn?: SignIn | undefined;
   /** Epoch ms. */
   readonly now: () => number;
   /** Delivery log. Absent: only routes that wait are served. */
@@ -54,6 +59,8 @@ export interface ApiDeps {
   readonly pace?: Partial<FeedPace>;
   /** Slots of streams and waiting long polls. Absent: no limit. */
   readonly slots?: Slots;
+  /** Limit of requests per key. Absent: no limit. */
+  readonly requestLimit?: RequestLimit | undefined;
   /** Reads a document, or a file of the reference page, by name. Absent: these are not served. */
   readonly readFile?: (name: string) => Promise<Uint8Array<ArrayBuffer>>;
   /** Base URL of the event schemas' `$id`, without a final slash. Default: none, so that `$id` is a path. */
@@ -71,7 +78,7 @@ export interface AnsweredRequest {
   readonly requestId: string;
   /** `GET /v1/accounts/{id}`. `null` if no route matched or authentication failed. */
   readonly route: string | null;
-  /** Id of the API key. `null` without a valid key. */
+  /** Id of the API key, or pseudonymous id of the user. `null` without valid authentication. */
   readonly keyId: string | null;
 }
 
@@ -89,6 +96,9 @@ const MAX_BODY_BYTES = 100_000;
 /** Lifetime of CORS preflight results. */
 const CORS_SECONDS = 600;
 
+const NO_ACCESS =
+  'You are signed in, but in no group with access to Jobwire. Ask an administrator to add you to one.';
+
 /** Creates the app. Every response has an `x-request-id`; every error is a problem document ({@link problem}). */
 export function createApi(deps: ApiDeps): Hono<ApiEnv> {
   const { regions, now, growth, deliveries, corsOrigins = [] } = deps;
@@ -96,6 +106,7 @@ export function createApi(deps: ApiDeps): Hono<ApiEnv> {
   const [table, log] = [shareTableReads(deps.table), shareReads(deps.log)];
   const documents = deps.readFile && documentsFrom(deps.readFile);
   const schemas = createSchemas(deps.schemaBaseUrl ?? '');
+  const failures = createFailureLimit();
   const parts: RouteParts = {
     feed: {
       ...{ table, log, regions, growth, now },
@@ -110,6 +121,8 @@ export function createApi(deps: ApiDeps): Hono<ApiEnv> {
       },
     },
     slots: deps.slots,
+    signIn: deps.signIn,
+    failures,
     schemas,
     get documents() {
       return present(documents);
@@ -178,10 +191,12 @@ export function createApi(deps: ApiDeps): Hono<ApiEnv> {
   });
   app.notFound((c) => problem(c, 'not-found', { detail: 'There is no such resource.' }));
   app.onError((cause, c) => {
+    if (cause instanceof NoAccessError) return problem(c, 'forbidden', { detail: NO_ACCESS });
     parts.report(c, cause);
-    if (cause instanceof TableError) {
+    if (cause instanceof TableError || cause instanceof IssuerError) {
+      const what = cause instanceof IssuerError ? 'identity provider' : 'store';
       return problem(c, 'service-unavailable', {
-        detail: 'The store does not respond. Retry later.',
+        detail: `The ${what} does not respond. Retry later.`,
         headers: { 'retry-after': String(RETRY_AFTER_SECONDS) },
       });
     }
@@ -220,7 +235,8 @@ export function createApi(deps: ApiDeps): Hono<ApiEnv> {
   const open = served.filter(({ spec }) => spec.role === null);
   for (const route of open) mount(route);
   // Routes registered before this are public. Everything after it requires a key, also unknown paths.
-  app.use('/v1/*', requireKey(deps.keyring));
+  app.use('/v1/*', requireKey(deps.keyring, failures));
+  if (deps.requestLimit) app.use('/v1/*', limitRequests(deps.requestLimit));
   app.use(
     methodNotAllowed({
       app: everyRoute(),

@@ -38,23 +38,39 @@ export type Authenticated =
 /** Authenticates a key sent from an address (`undefined` if unknown). Throws `TableError`. */
 export type Authenticate = (shown: string, address: string | undefined) => Promise<Authenticated>;
 
-/** Limits the failures of a keyring. */
-export function limitFailures(keyring: Pick<Keyring, 'verify' | 'isKnown'>): Authenticate {
+/** Counts failures by address. */
+export interface FailureLimit {
+  /** Returns the state of the limit if the address has reached it. */
+  reached(address: string | undefined): Promise<RateLimitState | undefined>;
+  /** Counts a failure. */
+  add(address: string | undefined): Promise<RateLimitState>;
+}
+
+/** Creates the counters of a process. */
+export function createFailureLimit(): FailureLimit {
   const salt = randomBytes(16);
   const failures = new RateLimiterMemory({ points: MAX_FAILURES, duration: WINDOW_SECONDS });
+  return {
+    async reached(address) {
+      const sofar = await failures.get(toBucket(address, salt));
+      const isReached = sofar && sofar.consumedPoints >= MAX_FAILURES && sofar.msBeforeNext > 0;
+      return isReached ? toState(sofar) : undefined;
+    },
+    add: async (address) => toState(await failures.penalty(toBucket(address, salt))),
+  };
+}
 
+/** Limits the failures of a keyring. */
+export function limitFailures(
+  keyring: Pick<Keyring, 'verify' | 'isKnown'>,
+  failures = createFailureLimit(),
+): Authenticate {
   return async (shown, address) => {
-    const place = toBucket(address, salt);
-    const isKnown = keyring.isKnown(shown);
-    if (!isKnown) {
-      const sofar = await failures.get(place);
-      if (sofar && sofar.consumedPoints >= MAX_FAILURES && sofar.msBeforeNext > 0) {
-        return { kind: 'too many failures', limit: toState(sofar) };
-      }
-    }
+    const limit = keyring.isKnown(shown) ? undefined : await failures.reached(address);
+    if (limit) return { kind: 'too many failures', limit };
     const caller = await keyring.verify(shown);
     if (caller) return { kind: 'caller', caller };
-    return { kind: 'unknown key', limit: toState(await failures.penalty(place)) };
+    return { kind: 'unknown key', limit: await failures.add(address) };
   };
 }
 

@@ -80,6 +80,14 @@ interface BatchItem<T> {
   readonly found: (T & { readonly region: string }) | Response;
 }
 
+/** Reads the resources of a batch, each id once, a few at a time. */
+export function findEach<T>(
+  ids: readonly string[],
+  find: (id: string) => Promise<BatchItem<T>>,
+): Promise<BatchItem<T>[]> {
+  return pLimit(AT_ONCE).map([...new Set(ids)], find);
+}
+
 /** Performs an action on each resource. `act` returns the number of events if the action has one. */
 export async function runBatch<T>(
   c: Context<ApiEnv>,

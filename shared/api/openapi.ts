@@ -70,6 +70,13 @@ export function openApiDocument(): object {
     scheme: 'bearer',
     description: 'API key: `jw_<id>_<secret>`, or the key from the configuration.',
   });
+  api.openAPIRegistry.registerComponent('securitySchemes', 'idToken', {
+    type: 'http',
+    scheme: 'bearer',
+    bearerFormat: 'JWT',
+    description:
+      'ID token of a user, from the issuer in the configuration (OpenID Connect). `GET /v1/sign-in` returns the address of the issuer.',
+  });
   for (const route of routes) api.openAPIRegistry.registerPath(toPath(route));
   const document = api.getOpenAPI31Document({
     openapi: '3.1.0',
@@ -122,7 +129,7 @@ function toPath(route: Route) {
     tags: [tag],
     summary,
     description,
-    security: role === null ? [] : [{ key: [] }],
+    security: role === null ? [] : [{ key: [] }, { idToken: [] }],
     ...(role === null ? {} : { 'x-role': role }),
     request: {
       ...(Object.keys(pathParams).length > 0 ? { params: z.object(pathParams) } : {}),
@@ -218,7 +225,9 @@ const HEADERS = {
   RateLimit: Text(
     'State of the limit: `r` is the rest of the quota, `t` the time in seconds until more of it may be available. Absent if it is not known.',
   ),
-  'WWW-Authenticate': Text('`Bearer`, with `error="invalid_token"` if the request contained an API key.'),
+  'WWW-Authenticate': Text(
+    '`Bearer`, with `error="invalid_token"` if the request contained an API key or ID token.',
+  ),
 };
 
 /** Adds event schemas, webhooks and response headers, and names the schemas of lists. */

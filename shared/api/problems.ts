@@ -20,13 +20,14 @@ export const problems = {
   unauthorized: {
     status: 401,
     title: 'Unauthorized',
-    meaning: 'The API key is missing, unknown or expired. Send a valid key as `Authorization: Bearer <key>`.',
+    meaning:
+      'The API key or ID token is missing, unknown or expired. Send a valid one as `Authorization: Bearer <key>`.',
   },
   forbidden: {
     status: 403,
     title: 'Forbidden',
     meaning:
-      'The API key is valid, but its role is insufficient or the operation requires a key for all accounts.',
+      'The API key is valid, but its role is insufficient or the operation requires a key for all accounts. Or the user is signed in, but in no group with access.',
   },
   'not-found': {
     status: 404,
@@ -104,7 +105,8 @@ export const problems = {
   'too-many-requests': {
     status: 429,
     title: 'Too Many Requests',
-    meaning: 'Only on AWS: the rate limit of the API was exceeded. Wait `Retry-After` seconds.',
+    meaning:
+      'Only on AWS: the API key has reached its limit of requests per minute, or the rate limit of the whole API was exceeded. Wait `Retry-After` seconds.',
   },
   'request-blocked': {
     status: 403,
@@ -119,7 +121,8 @@ export const problems = {
   'service-unavailable': {
     status: 503,
     title: 'Service Unavailable',
-    meaning: 'The store does not respond. Retry after `Retry-After` seconds.',
+    meaning:
+      'The store, or the identity provider of users, does not respond. Retry after `Retry-After` seconds.',
   },
 } as const;
 

@@ -17,6 +17,7 @@ import { createEncoder, type RecordOf } from '../representation.ts';
 import type { Expectation, Rejection } from '../resources.ts';
 import type { AccountRef } from '../storage/schema.ts';
 import type { Table } from '../storage/table.ts';
+import type { FailureLimit } from './auth-rate-limit.ts';
 import type { ApiEnv } from './env.ts';
 import type { FeedDeps } from './feed.ts';
 import { type Generators, getFingerprint, type Idempotency, IdempotencyKey } from './idempotency.ts';
@@ -26,6 +27,7 @@ import type { CellFeedDeps } from './merged-feed.ts';
 import { type ProblemKind, problem, rejectionProblem } from './problems.ts';
 import type { Reference } from './reference-page.ts';
 import { invalidInput, readBody, readForm, readQuery } from './request-input.ts';
+import type { SignIn } from './sign-in.ts';
 import { type StaticBody, staticAnswer } from './static-body.ts';
 import type { Slots } from './waiting-limit.ts';
 
@@ -41,6 +43,7 @@ export const tags = {
   Endpoints:
     'Webhook endpoints, with their deliveries, parked and dead events, replays and signing secrets. A parked event waits for a retry, and the later events of its job wait for it. A dead event was rejected on every attempt.',
   Keys: 'API keys.',
+  'Sign-in': 'Sign-in of users at the dashboard, with OpenID Connect.',
   Regions: 'Regions and their state.',
   Catalogue: 'Event types with their schemas and examples.',
   Service: 'Health checks and API documents.',
@@ -80,6 +83,10 @@ export interface RouteParts {
   /** Slots of streams and waiting long polls. Absent: no limit. */
   readonly slots: Slots | undefined;
   readonly notifications: Notifications;
+  /** Sign-in of users. Absent: users cannot sign in. */
+  readonly signIn: SignIn | undefined;
+  /** Counters of failed authentications. */
+  readonly failures: FailureLimit;
   /** Returns whether the key of a long-running request is still valid. */
   readonly isCurrent: Keyring['isCurrent'];
   /** Returns whether the configuration file defines an account, which makes it read-only in the API. */
@@ -391,8 +398,7 @@ export function listProblems({ spec, surface }: Route): ProblemKind[] {
       'invalid-parameter',
       ...(body ? (['invalid-body', 'content-too-large', 'unsupported-media-type'] as const) : []),
       ...(form ? (['invalid-body', 'content-too-large'] as const) : []),
-      ...(role === null ? [] : (['unauthorized', 'too-many-failed-authentications'] as const)),
-      ...(role === null || role === 'read' ? [] : (['forbidden'] as const)),
+      ...(role === null ? [] : (['unauthorized', 'too-many-failed-authentications', 'forbidden'] as const)),
       ...(of || params ? (['not-found'] as const) : []),
       ...(conditional ? (['precondition-failed'] as const) : []),
       ...(takesIdempotencyKey(spec) ? (['idempotency-key-reused', 'request-in-progress'] as const) : []),

@@ -1,7 +1,7 @@
 /** Batches: each resource has its own result. */
 import type { Context } from 'hono';
 import { expect, it } from 'vitest';
-import { runBatch } from '../../shared/api/batch.ts';
+import { findEach, MAX_BATCH, runBatch } from '../../shared/api/batch.ts';
 import type { ApiEnv } from '../../shared/api/env.ts';
 import { TableError } from '../../shared/storage/table.ts';
 
@@ -27,4 +27,19 @@ it('reports faults and rejections for the resources that have them, and performs
   ]);
   expect(faults).toHaveLength(2);
   expect(JSON.stringify(results)).not.toContain('secret');
+});
+
+it('reads each resource once, and only a few at a time', async () => {
+  const ids = Array.from({ length: MAX_BATCH }, (_, at) => `e-${at}`);
+  let running = 0;
+  let most = 0;
+  const items = await findEach([...ids, 'e-0'], async (id) => {
+    running += 1;
+    most = Math.max(most, running);
+    await new Promise(setImmediate);
+    running -= 1;
+    return { id, found: { region: 'us' } };
+  });
+  expect(items.map(({ id }) => id)).toEqual(ids);
+  expect(most).toBe(8);
 });

@@ -11,6 +11,7 @@ import { createAccount } from '../../shared/accounts/managed-accounts.ts';
 import { type AnsweredRequest, type ApiDeps, createApi } from '../../shared/api/app.ts';
 import type { Role } from '../../shared/api/key-input.ts';
 import { createKey, OPERATOR, revokeKey } from '../../shared/api/keys.ts';
+import type { SignIn } from '../../shared/api/sign-in.ts';
 import { createDeliveryLog } from '../../shared/delivery/delivery-log.ts';
 import { drainSink } from '../../shared/delivery/drain.ts';
 import { pingEndpoint } from '../../shared/delivery/endpoint-controls.ts';
@@ -113,6 +114,23 @@ export function sharedWorld(): { readonly world: ApiWorld } {
     },
   };
 }
+
+/** An issuer that accepts any code. */
+const tokens = { idToken: 'an-id-token', expiresInSeconds: 300, refreshToken: 'a-refresh-token' };
+const signIn: SignIn = {
+  describe: async () => ({
+    authorizationEndpoint: 'https://id.example/authorize',
+    endSessionEndpoint: null,
+    clientId: 'jobwire',
+    scope: 'openid',
+  }),
+  check: async () => 1,
+  exchange: async () => tokens,
+  renew: async () => tokens,
+  revoke: async () => {},
+  verify: async () => undefined,
+  isKnown: () => false,
+};
 
 /** Makes one. */
 export async function createApiWorld({
@@ -309,6 +327,7 @@ export async function createApiWorld({
   const app = createApi({
     ...{ table, log, regions: REGIONS, ...parts, deliveries, manage, now },
     notifications: { ...parts.notifications, history },
+    signIn,
     onError: (cause: unknown, request: AnsweredRequest) => faults.push({ cause, request }),
     onAnswer: (request: AnsweredRequest, answer: object) => logged.push({ request, answer }),
     pace: { recheckMs: 5, heartbeatMs: 20, streamMs: 10, retryMs: 100, waitMs: 5 },

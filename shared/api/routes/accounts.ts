@@ -33,7 +33,7 @@ import {
 } from '../../tracking/operator.ts';
 import { isId } from '../../validation.ts';
 import { isFor, ofAccount, ofAccountRecord } from '../access.ts';
-import { BatchResponse, batchBody, MAX_BATCH, runBatch } from '../batch.ts';
+import { BatchResponse, batchBody, findEach, MAX_BATCH, runBatch } from '../batch.ts';
 import { afterId, afterInTime, limit, one, pageInTime } from '../parameters.ts';
 import { badParameter, problem } from '../problems.ts';
 import { defineResource, pageAnswer } from '../resource.ts';
@@ -266,8 +266,7 @@ export const accountRoutes: readonly Route[] = [
         const detail = 'There is no such account in this region.';
         return { id, found: isOther ? problem(c, 'not-found', { detail }) : found };
       };
-      const items = await Promise.all([...new Set(ids)].map(find));
-      return { body: { results: await run(items), next: null } };
+      return { body: { results: await run(await findEach(ids ?? [], find)), next: null } };
     },
   ),
   route(

@@ -18,7 +18,7 @@ import { timestamp } from '../../representation.ts';
 import { type Rejection, rejected } from '../../resources.ts';
 import { keys } from '../../storage/schema.ts';
 import { isFor, isForAll, isForEndpoint, ofEndpoint, ofWebhook } from '../access.ts';
-import { BatchResponse, batchBody, MAX_BATCH, runBatch } from '../batch.ts';
+import { BatchResponse, batchBody, findEach, MAX_BATCH, runBatch } from '../batch.ts';
 import type { Caller } from '../keys.ts';
 import { afterBy, decodePlace, encodePlace, flag, limit, one } from '../parameters.ts';
 import { badParameter, problem } from '../problems.ts';
@@ -212,7 +212,7 @@ export const endpointRoutes: readonly Route[] = [
           id,
           found: await of.find({ c, caller, params: { id }, query }, parts),
         });
-        return { body: { results: await run(await Promise.all([...new Set(ids)].map(find))), next: null } };
+        return { body: { results: await run(await findEach(ids, find)), next: null } };
       }
       const place = after === undefined ? undefined : decodeEndpointPlace(after);
       if (after !== undefined && !place) {

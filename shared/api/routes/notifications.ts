@@ -206,6 +206,7 @@ export const notificationRoutes: readonly Route[] = [
         content,
         recipient: { name: recipient?.name ?? null, locale, zone },
         branding: settings.branding,
+        replyTo: settings.replyTo,
         // A placeholder link: a preview has no recipient to unsubscribe.
         unsubscribeUrl: `${notifications.publicUrl}/v1/unsubscribe/preview`,
         ...(template === undefined ? {} : { template }),
