@@ -1,24 +1,22 @@
 /** Lambda: drains sinks. */
 import { randomUUID } from 'node:crypto';
-import { SecretsManagerClient } from '@aws-sdk/client-secrets-manager';
+import { EventBridgeClient } from '@aws-sdk/client-eventbridge';
 import { SNSClient } from '@aws-sdk/client-sns';
 import middy from '@middy/core';
 import { createDeliveryLog } from '../shared/delivery/delivery-log.ts';
 import { DEFAULT_RETRY_SECONDS } from '../shared/delivery/health.ts';
-import { createAwsSigningSecrets, createSigningReader } from '../shared/delivery/signing-secrets.ts';
+import { createSigningReader, createSigningSecrets } from '../shared/delivery/signing-secrets.ts';
 import { createNotificationsSink } from '../shared/notifications/notifications-sink.ts';
 import { createCellLog, createCellTable, createHistoryTable, REQUEST_TIMEOUTS } from './clients.ts';
 import { DrainSinkEnv, readEnv } from './env.ts';
 import { createDrainSinkHandler, createSinkOpener } from './handlers/drain-sink.ts';
+import { openCellSecrets } from './secrets.ts';
 import { createTelemetry } from './telemetry.ts';
 
 const env = readEnv(DrainSinkEnv, process.env);
 const table = createCellTable(env);
 const history = createHistoryTable(env);
-const signingSecrets = createAwsSigningSecrets(
-  new SecretsManagerClient({ requestHandler: REQUEST_TIMEOUTS }),
-  { stage: env.JOBWIRE_STAGE },
-);
+const signingSecrets = createSigningSecrets(openCellSecrets(env, table));
 const telemetry = createTelemetry('drain-sink', { stage: env.JOBWIRE_STAGE, region: env.JOBWIRE_REGION });
 
 /** Invoked with messages of the drain queue. */
@@ -35,6 +33,7 @@ export const handler = middy(
       deliveries: createDeliveryLog(history, { newId: randomUUID }),
       open: createSinkOpener({
         sns: new SNSClient({ requestHandler: REQUEST_TIMEOUTS }),
+        eventBridge: new EventBridgeClient({ requestHandler: REQUEST_TIMEOUTS }),
         publicUrl: env.JOBWIRE_PUBLIC_URL,
         signing: createSigningReader(signingSecrets, Date.now),
         now: Date.now,

@@ -21,6 +21,7 @@ export const handler = middy(
     log: createCellLog(env, table),
     topicArn: env.JOBWIRE_TOPIC_ARN,
     standardTopicArn: env.JOBWIRE_STANDARD_TOPIC_ARN,
+    eventBusArn: env.JOBWIRE_EVENT_BUS_ARN,
     sendPolls: createSend(sqs, env.JOBWIRE_POLL_QUEUE_URL, untilDue),
     sendLonePolls: createSend(sqs, env.JOBWIRE_LONE_POLL_QUEUE_URL, untilDue),
     sendDrains: createSend(sqs, env.JOBWIRE_DRAIN_QUEUE_URL),

@@ -1,4 +1,5 @@
-import { Duration } from 'aws-cdk-lib';
+import { Duration, Stack } from 'aws-cdk-lib';
+import { EventBus } from 'aws-cdk-lib/aws-events';
 import { FilterCriteria, FilterRule, StartingPosition } from 'aws-cdk-lib/aws-lambda';
 import { DynamoEventSource, SqsDlq } from 'aws-cdk-lib/aws-lambda-event-sources';
 import { FifoThroughputScope, Topic } from 'aws-cdk-lib/aws-sns';
@@ -18,6 +19,30 @@ import { DeadLetters, WorkQueue } from './work-queue.ts';
  */
 const DRAIN_TIMEOUT = Duration.minutes(5);
 
+/** Settings of drains. `test/delivery/load.test.ts` simulates these and those of wake-ups, and prints the results. */
+export const DRAINS = {
+  timeoutSeconds: DRAIN_TIMEOUT.toSeconds(),
+  /**
+   * The CPU of a process grows with its memory. A drain of a part of the topic computes all the time, so its
+   * rate is proportional to its memory, at the same price per event.
+   */
+  memoryMb: 1024,
+  batchSize: 5,
+  maxReceiveCount: 3,
+  /** A message is only a hint: due work is in the table, and the tick finds it. */
+  retentionSeconds: 3600,
+} as const;
+
+/** Settings of wake-ups. */
+export const WAKES = {
+  memoryMb: 1024,
+  batchSize: 100,
+  /** Marks of a second are one transaction of the cell feed, and one message per sink. */
+  batchingSeconds: 1,
+  /** Concurrent batches per shard of the stream. All marks of an account are in the same one. */
+  parallelization: 4,
+} as const;
+
 interface Props extends Cell {
   readonly table: StateTable;
   readonly history: HistoryTable;
@@ -29,9 +54,13 @@ interface Props extends Cell {
  * endpoints.
  */
 export class Delivery extends Construct {
+  /** The topics of events. */
+  readonly topics: readonly Topic[];
   readonly topicArn: string;
   /** In cells with a standard topic. */
   readonly standardTopicArn: string | undefined;
+  /** In cells with an event bus. */
+  readonly eventBusArn: string | undefined;
   /** Queue of drains, for all functions that find sinks with due work. */
   readonly drains: WorkQueue;
   readonly deadWakes: DeadLetters;
@@ -63,6 +92,21 @@ export class Delivery extends Construct {
         })
       : undefined;
     this.standardTopicArn = standardTopic?.topicArn;
+    this.topics = standardTopic ? [topic, standardTopic] : [topic];
+    const eventBus = cell.eventBus
+      ? new EventBus(this, 'EventBus', {
+          eventBusName: `jobwire-${stage.stage}-${region}-events`,
+          description: `Jobwire events, ${region}`,
+        })
+      : undefined;
+    this.eventBusArn = eventBus?.eventBusArn;
+    if (eventBus && cell.eventBus?.archiveDays !== undefined) {
+      eventBus.archive('EventArchive', {
+        // A pattern is required; every event on the bus has this AWS account.
+        eventPattern: { account: [Stack.of(this).account] },
+        retention: Duration.days(cell.eventBus.archiveDays),
+      });
+    }
 
     const drainSink = new CellFunction(this, 'DrainSink', {
       ...props,
@@ -70,7 +114,7 @@ export class Delivery extends Construct {
       env: DrainSinkEnv,
       description: 'Delivers the events behind the due cursors of sinks',
       timeout: DRAIN_TIMEOUT,
-      memoryMb: 512,
+      memoryMb: DRAINS.memoryMb,
     });
     table.grantDraining(drainSink);
     history.grantRecording(drainSink);
@@ -83,15 +127,15 @@ export class Delivery extends Construct {
     }
     topic.grantPublish(drainSink);
     standardTopic?.grantPublish(drainSink);
+    eventBus?.grantPutEventsTo(drainSink);
 
     this.drains = new WorkQueue(this, 'Drains', {
       consumer: drainSink,
       consumerTimeout: DRAIN_TIMEOUT,
-      batchSize: 5,
+      batchSize: DRAINS.batchSize,
       maxConcurrency: stage.drainConcurrency,
-      maxReceiveCount: 3,
-      // A message is only a hint: due work is in the table, and the tick finds it.
-      retention: Duration.hours(1),
+      maxReceiveCount: DRAINS.maxReceiveCount,
+      retention: Duration.seconds(DRAINS.retentionSeconds),
       deadMeans:
         'A drain failed three times: it threw, or ran out of time. The sink stays due and the tick keeps requesting drains; see the log of drainSink for the cause.',
       urlEnv: 'JOBWIRE_DRAIN_QUEUE_URL',
@@ -103,7 +147,7 @@ export class Delivery extends Construct {
       env: WakeSinksEnv,
       description: 'Marks cursors due and fills the cell feed when a log has grown',
       timeout: Duration.seconds(30),
-      memoryMb: 256,
+      memoryMb: WAKES.memoryMb,
     });
     table.grantWaking(wakeSinks);
     setRestored(wakeSinks, props);
@@ -116,7 +160,9 @@ export class Delivery extends Construct {
     wakeSinks.addEventSource(
       new DynamoEventSource(table.table, {
         startingPosition: StartingPosition.TRIM_HORIZON,
-        batchSize: 100,
+        batchSize: WAKES.batchSize,
+        maxBatchingWindow: Duration.seconds(WAKES.batchingSeconds),
+        parallelizationFactor: WAKES.parallelization,
         // Stream filters do not see the kind of a change. Only a put has a new image, so deleting a mark
         // invokes nothing.
         filters: [
@@ -137,10 +183,11 @@ export class Delivery extends Construct {
     this.functions = { drainSink, wakeSinks };
   }
 
-  /** Passes the topics of the cell's built-in sinks to the tick. It needs no permission to publish. */
-  nameTopics(fn: CellFunction): void {
+  /** Passes the targets of the cell's built-in sinks to the tick. It needs no permission to publish. */
+  nameTargets(fn: CellFunction): void {
     fn.set('JOBWIRE_TOPIC_ARN', this.topicArn);
     if (this.standardTopicArn) fn.set('JOBWIRE_STANDARD_TOPIC_ARN', this.standardTopicArn);
+    if (this.eventBusArn) fn.set('JOBWIRE_EVENT_BUS_ARN', this.eventBusArn);
   }
 }
 

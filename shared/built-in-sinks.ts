@@ -1,5 +1,5 @@
 /**
- * Ids of built-in sinks: the topics of a cell on AWS, the topic of a self-hosted installation, and customer
+ * Ids of built-in sinks: the topics and the event bus of a cell on AWS, the topic of a self-hosted installation, and customer
  * notifications. No endpoint can have them.
  */
-export const BUILT_IN_SINKS = ['topic', 'sns-standard', 'sns', 'notifications'] as const;
+export const BUILT_IN_SINKS = ['topic', 'sns-standard', 'sns', 'event-bus', 'notifications'] as const;

@@ -1,13 +1,16 @@
 /** Processes drain messages: delivers a sink's due events. */
+import type { EventBridgeClient } from '@aws-sdk/client-eventbridge';
 import type { SNSClient } from '@aws-sdk/client-sns';
 import type { Context, SQSBatchResponse, SQSEvent } from 'aws-lambda';
 import { drainSink } from '../../shared/delivery/drain.ts';
 import type { DrainDeps, DrainReport } from '../../shared/delivery/drain-deps.ts';
+import { createEventBusSink } from '../../shared/delivery/event-bus.ts';
 import { createConnectionPool } from '../../shared/delivery/outbound.ts';
 import type { SigningReader } from '../../shared/delivery/signing-secrets.ts';
 import { DEFAULT_CONCURRENCY, type SinkPort, type SinkRecord } from '../../shared/delivery/sink.ts';
 import { createSnsSink } from '../../shared/delivery/sns.ts';
 import { createWebhookSink } from '../../shared/delivery/webhook.ts';
+import { getDrainNames } from '../../shared/storage/schema.ts';
 import type { Telemetry } from '../telemetry.ts';
 import { DrainMessage, workOff } from './messages.ts';
 
@@ -40,15 +43,20 @@ export function createDrainSinkHandler(deps: DrainSinkDeps) {
   ): Promise<SQSBatchResponse> => {
     const deadline = draining.now() + context.getRemainingTimeInMillis() - TAIL_MS;
     return workOff(event, DrainMessage, telemetry, async ({ sink }) => {
-      for (let turn = 0; ; turn += 1) {
-        const report = await drainSink(draining, region, sink, deadline);
-        const worked = hadSomethingToDo(report);
-        // A further drain that finds nothing is not reported.
-        if (turn === 0 || worked || report.outcome === 'waiting') telemetry.drain(report);
-        if (report.outcome !== 'drained' || !worked || draining.now() >= deadline) return;
-      }
+      // A message of version 0.1.0 names a sink that is divided now.
+      await Promise.all(getDrainNames(sink).map((name) => drainFully(name, deadline)));
     });
   };
+
+  async function drainFully(name: string, deadline: number): Promise<void> {
+    for (let turn = 0; ; turn += 1) {
+      const report = await drainSink(draining, region, name, deadline);
+      const worked = hadSomethingToDo(report);
+      // A further drain that finds nothing is not reported.
+      if (turn === 0 || worked || report.outcome === 'waiting') telemetry.drain(report);
+      if (report.outcome !== 'drained' || !worked || draining.now() >= deadline) return;
+    }
+  }
 }
 
 function hadSomethingToDo({ delivered, skipped, failed, parked, dead, lost }: DrainReport): boolean {
@@ -58,6 +66,7 @@ function hadSomethingToDo({ delivered, skipped, failed, parked, dead, lost }: Dr
 /** Creates the opener of a cell's sinks on AWS; connections are reused between drains. */
 export function createSinkOpener(deps: {
   readonly sns: SNSClient;
+  readonly eventBridge: EventBridgeClient;
   /** Base URL of the HTTP API. */
   readonly publicUrl: string;
   /** Reads the signing secrets and custom headers of an endpoint. */
@@ -66,12 +75,14 @@ export function createSinkOpener(deps: {
   /** Folds notifications to customers; absent in a cell without notifications. */
   readonly notifications?: SinkPort | undefined;
 }): (record: SinkRecord) => Promise<SinkPort> {
-  const { sns, publicUrl, notifications = NOTHING_TOLD } = deps;
+  const { sns, eventBridge, publicUrl, notifications = NOTHING_TOLD } = deps;
   const openWebhook = createWebhookOpener(deps);
   return async (record) => {
     switch (record.kind) {
       case 'sns':
         return createSnsSink(sns, record.target, { publicUrl });
+      case 'eventbridge':
+        return createEventBusSink(eventBridge, record.target, { publicUrl });
       case 'webhook':
         return openWebhook(record);
       case 'notifications':

@@ -14,7 +14,7 @@ export const CLAIM_SECONDS = 300;
 
 /** Requests one poll of an account of the cell at its due time (epoch ms). */
 export const PollMessage = z.object({ account: z.string().min(1), dueAt: z.int() });
-/** Requests a drain of a sink of the cell. */
+/** Requests a drain of a sink of the cell, or of a part of a divided sink (its drain name). */
 export const DrainMessage = z.object({ sink: z.string().min(1) });
 
 /** Requests sending the due notifications; `dueSince` is the earliest due time (epoch ms). */

@@ -19,8 +19,8 @@ export interface PollAccountDeps {
  * A message that is repeated after its poll is ignored. Two at the same time are two polls, of which the
  * fence lets one commit. A message whose claim has expired is ignored, because another one was sent.
  *
- * A failed poll is a result. Only a fault (the table does not respond) fails its message, which is not
- * delivered again: the account's claim expires, and a later tick is the retry.
+ * A failed poll is a result. Only a fault (the table does not respond) fails its message, which is delivered
+ * once more. After that, the account's claim expires, and a later tick is the retry.
  */
 export function createPollAccountHandler(deps: PollAccountDeps) {
   const { region, polling, telemetry } = deps;

@@ -5,8 +5,16 @@ import type * as z from 'zod';
 import { listAccounts } from '../../shared/accounts/accounts.ts';
 import type { BUILT_IN_SINKS } from '../../shared/built-in-sinks.ts';
 import { oldestUndelivered } from '../../shared/delivery/lag.ts';
-import { listSinks, registerSink, type SinkRecord } from '../../shared/delivery/sink.ts';
-import { ForwardError, listDueSinks, listPendingWakes, wakeSinks } from '../../shared/delivery/wakes.ts';
+import { registerSink, type SinkRecord, toSink } from '../../shared/delivery/sink.ts';
+import {
+  type DueSink,
+  ForwardError,
+  indexFormerSinks,
+  listPendingWakes,
+  readDueSinks,
+  toReadyNames,
+  wakeSinks,
+} from '../../shared/delivery/wakes.ts';
 import { createForwarder, startFeed } from '../../shared/log/feed-forwarding.ts';
 import { newEpoch } from '../../shared/log/head.ts';
 import type { EventLog } from '../../shared/log/log.ts';
@@ -33,6 +41,8 @@ export interface TickDeps {
   readonly topicArn: string;
   /** Absent in a cell without a standard topic. */
   readonly standardTopicArn?: string | undefined;
+  /** Absent in a cell without an event bus. */
+  readonly eventBusArn?: string | undefined;
   /** Queue of polls that run concurrently; messages are delayed until they are due. */
   readonly sendPolls: Send<z.infer<typeof PollMessage>>;
   /** Queue of polls that run alone; messages are delayed as well. */
@@ -43,6 +53,8 @@ export interface TickDeps {
   readonly telemetry: Pick<Telemetry, 'tick'>;
   /** Epoch ms. */
   readonly now: () => number;
+  /** Waits in real time. Tests inject their own. */
+  readonly sleep?: (ms: number) => Promise<unknown>;
 }
 
 /**
@@ -57,6 +69,8 @@ export const LOOK_AHEAD_SECONDS = 130;
 export const TOPIC_SINK = 'topic' satisfies BuiltInSink;
 /** The built-in sink of cells with a standard topic: all events since it exists. */
 export const STANDARD_TOPIC_SINK = 'sns-standard' satisfies BuiltInSink;
+/** The built-in sink of cells with an EventBridge bus: all events since it exists. */
+export const EVENT_BUS_SINK = 'event-bus' satisfies BuiltInSink;
 type BuiltInSink = (typeof BUILT_IN_SINKS)[number];
 
 /**
@@ -101,7 +115,7 @@ export function createTickHandler(deps: TickDeps) {
     const [polls, drains, state, notifying, waking] = await Promise.allSettled([
       queuePolls(deadline),
       finding.then(queueDrains),
-      finding.then(({ sinks }) => stateOfCell(sinks)),
+      finding.then(({ due }) => stateOfCell(due)),
       askToNotify(),
       finding.then(({ fault }) => {
         if (fault) throw fault.cause;
@@ -157,11 +171,12 @@ export function createTickHandler(deps: TickDeps) {
   }
 
   async function findDrains(): Promise<Awakened> {
-    await keepTopicSinks(deps);
+    await indexFormerSinks(table, region, now());
+    await keepBuiltInSinks(deps);
     const { leastEpoch } = deps.log;
     const starting = startFeed(table, region, { epoch: newEpoch(now()), leastEpoch, now });
     const [started] = await Promise.allSettled([starting]);
-    const awakened = await awaken(table, region, leastEpoch, now);
+    const awakened = await awaken(deps, leastEpoch);
     return started.status === 'rejected' ? { ...awakened, fault: { cause: started.reason } } : awakened;
   }
 
@@ -177,12 +192,12 @@ export function createTickHandler(deps: TickDeps) {
     return { unsentSeconds: Math.max(0, Math.round((now() - dueSince) / 1000)) };
   }
 
-  /** Returns the state of the cell as a whole. `due`: the sinks with due work. */
-  async function stateOfCell(due: readonly string[]) {
+  /** Returns the state of the cell as a whole. */
+  async function stateOfCell(due: readonly DueSink[]) {
     const at = now();
     const [{ openedAt }, oldest] = await Promise.all([
       readUpstream(table, region),
-      oldestUndelivered(table, region, due, at),
+      oldestUndelivered(table, due, at),
     ]);
     return {
       outage: openedAt !== null,
@@ -199,6 +214,8 @@ export function createTickHandler(deps: TickDeps) {
 /** The work found for sinks: remaining wake marks, and the sinks with due work. */
 interface Awakened {
   readonly wakes: number;
+  readonly due: readonly DueSink[];
+  /** Drain names of the sinks that can be drained now. */
   readonly sinks: readonly string[];
   /** The first error; all other work was done. */
   readonly fault?: { readonly cause: unknown };
@@ -208,14 +225,9 @@ interface Awakened {
  * Processes the wake marks that the stream left behind, forwards their logs to the cell feed, and returns the
  * sinks with due work.
  */
-async function awaken(
-  table: Table,
-  region: string,
-  leastEpoch: string,
-  now: () => number,
-): Promise<Awakened> {
+async function awaken({ table, region, now, sleep }: TickDeps, leastEpoch: string): Promise<Awakened> {
   const limit = pLimit(CALLS_AT_ONCE);
-  const forwarder = createForwarder(table, { leastEpoch, now });
+  const forwarder = createForwarder(table, { leastEpoch, now, ...(sleep && { sleep }) });
   const wakes = await listPendingWakes(table, region, WAKES_PER_SHARD);
   let fault: Awakened['fault'];
   const woken = await limit.map(wakes, async ({ ref, sequence }) => {
@@ -228,39 +240,54 @@ async function awaken(
     }
   });
   // The index may not yet contain what was marked just now, so those sinks are added.
-  const due = await listDueSinks(table, region, now());
-  return { wakes: wakes.length, sinks: [...new Set([...woken.flat(), ...due])], ...(fault && { fault }) };
+  const due = await readDueSinks(table, region, now());
+  const sinks = [...new Set([...woken.flat(), ...toReadyNames(due, now())])];
+  return { wakes: wakes.length, due, sinks, ...(fault && { fault }) };
 }
 
-/** Creates the built-in sinks of a new cell, and updates their targets when their topics were replaced. */
-async function keepTopicSinks(deps: TickDeps): Promise<void> {
-  const { region, table, log, topicArn, standardTopicArn } = deps;
-  const known = await listSinks(table, region);
-  const topic = known.find(({ id }) => id === TOPIC_SINK) ?? newTopicSink(region, TOPIC_SINK);
+/** Creates the built-in sinks of a new cell, and updates their targets when those were replaced. */
+async function keepBuiltInSinks(deps: TickDeps): Promise<void> {
+  const { region, table, log, topicArn } = deps;
+  const topic = (await readSink(deps, TOPIC_SINK)) ?? newSink(region, TOPIC_SINK, 'sns');
   if (topic.target !== topicArn) {
     // Without accounts, no cursor is created: the topic gets every log from its beginning.
     await registerSink(table, log, { ...topic, target: topicArn }, []);
   }
+  await keepOptionalSink(deps, STANDARD_TOPIC_SINK, 'sns', deps.standardTopicArn);
+  await keepOptionalSink(deps, EVENT_BUS_SINK, 'eventbridge', deps.eventBusArn);
+}
 
-  const standard = known.find(({ id }) => id === STANDARD_TOPIC_SINK);
-  if (standardTopicArn !== undefined && standard?.target !== standardTopicArn) {
-    if (!standard) await startAtHeads(deps, STANDARD_TOPIC_SINK);
-    const sink = standard ?? newTopicSink(region, STANDARD_TOPIC_SINK);
-    const paused = sink.paused && sink.target !== NO_TOPIC;
-    await registerSink(table, log, { ...sink, target: standardTopicArn, paused }, []);
+/** Keeps a sink that a setting of the cell turns on and off. `target` is absent if it is off. */
+async function keepOptionalSink(
+  deps: TickDeps,
+  id: string,
+  kind: SinkRecord['kind'],
+  target: string | undefined,
+): Promise<void> {
+  const { region, table, log } = deps;
+  const found = await readSink(deps, id);
+  if (target !== undefined && found?.target !== target) {
+    if (!found) await startAtHeads(deps, id);
+    const sink = found ?? newSink(region, id, kind);
+    const paused = sink.paused && sink.target !== NO_TARGET;
+    await registerSink(table, log, { ...sink, target, paused }, []);
   }
-  if (standardTopicArn === undefined && standard && !standard.paused) {
-    // Its cursors stay, in case the topic returns. The target distinguishes this from an operator's pause.
-    const set = { paused: true, target: NO_TOPIC };
-    await table.write({ update: keys.sink(region, STANDARD_TOPIC_SINK), set });
+  if (target === undefined && found && !found.paused) {
+    // Its cursors stay, in case the target returns. The target distinguishes this from an operator's pause.
+    await table.write({ update: keys.sink(region, id), set: { paused: true, target: NO_TARGET } });
   }
 }
 
-/** Target of a sink whose topic does not exist, or no longer. */
-const NO_TOPIC = 'none';
+async function readSink({ region, table }: TickDeps, id: string): Promise<SinkRecord | undefined> {
+  const item = await table.get(keys.sink(region, id));
+  return item && toSink(item);
+}
 
-function newTopicSink(region: string, id: string): SinkRecord {
-  return { region, id, kind: 'sns', target: NO_TOPIC, accounts: [], types: [], paused: false };
+/** Target of a sink whose topic or bus does not exist, or no longer. */
+const NO_TARGET = 'none';
+
+function newSink(region: string, id: string, kind: SinkRecord['kind']): SinkRecord {
+  return { region, id, kind, target: NO_TARGET, accounts: [], types: [], paused: false };
 }
 
 /**

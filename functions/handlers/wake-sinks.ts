@@ -5,7 +5,7 @@
 import type { DynamoDBBatchResponse } from 'aws-lambda';
 import pLimit from 'p-limit';
 import * as z from 'zod';
-import { ForwardError, wakeSinks } from '../../shared/delivery/wakes.ts';
+import { clearWake, markDue } from '../../shared/delivery/wakes.ts';
 import { createForwarder } from '../../shared/log/feed-forwarding.ts';
 import type { Table } from '../../shared/storage/table.ts';
 import type { Telemetry } from '../telemetry.ts';
@@ -21,6 +21,8 @@ export interface WakeSinksDeps {
   readonly telemetry: Pick<Telemetry, 'fault'>;
   /** Epoch ms. */
   readonly now: () => number;
+  /** Waits in real time. Tests inject their own. */
+  readonly sleep?: (ms: number) => Promise<unknown>;
 }
 
 /** The parsed part of a stream record; the event source's filter passes only wake marks. */
@@ -38,8 +40,11 @@ const WakeEvent = z.object({
   ),
 });
 
-/** Number of accounts whose cursors are marked concurrently. */
-const ACCOUNTS_AT_ONCE = 10;
+/**
+ * Number of accounts whose cursors are marked concurrently. They are forwarded to the cell feed in one
+ * transaction: its transactions follow one another, and so limit the rate of a cell.
+ */
+const ACCOUNTS_AT_ONCE = 49;
 
 /**
  * Creates the handler of a stream batch. Marks of the same account are one wake-up, and a sink is requested
@@ -47,8 +52,8 @@ const ACCOUNTS_AT_ONCE = 10;
  * returned by its sequence number. If it fails permanently, the tick finds the mark, or the due cursor.
  */
 export function createWakeSinksHandler(deps: WakeSinksDeps) {
-  const { region, table, leastEpoch, sendDrains, telemetry, now } = deps;
-  const forwarder = createForwarder(table, { leastEpoch, now });
+  const { region, table, leastEpoch, sendDrains, telemetry, now, sleep } = deps;
+  const forwarder = createForwarder(table, { leastEpoch, now, ...(sleep && { sleep }) });
   return async (event: unknown): Promise<DynamoDBBatchResponse> => {
     const latest = new Map<string, { sequence: number; records: string[] }>();
     for (const { dynamodb } of WakeEvent.parse(event).Records) {
@@ -62,19 +67,31 @@ export function createWakeSinksHandler(deps: WakeSinksDeps) {
     const sinks = new Set<string>();
     const failed: string[] = [];
     const limit = pLimit(ACCOUNTS_AT_ONCE);
-    await limit.map([...latest], async ([account, { sequence, records }]) => {
+    const fail = (account: string, records: readonly string[], cause: unknown): void => {
+      telemetry.fault('The sinks of an account could not be woken.', cause, { account });
+      failed.push(...records);
+    };
+    const marked = await limit.map([...latest], async ([account, { sequence, records }]) => {
       const ref = { region, account };
       try {
-        const forward = () => forwarder.forward(ref);
-        for (const sink of await wakeSinks(table, ref, sequence, now(), forward)) sinks.add(sink);
+        const { ready, isFormer } = await markDue(table, ref, sequence, now());
+        for (const sink of ready) sinks.add(sink);
+        return [{ ref, sequence, records, isFormer }];
       } catch (cause) {
-        // Delivery does not depend on the feed.
-        if (cause instanceof ForwardError) for (const sink of cause.sinks) sinks.add(sink);
-        telemetry.fault('The sinks of an account could not be woken.', cause, { account });
-        failed.push(...records);
+        fail(account, records, cause);
+        return [];
       }
     });
+    // Delivery does not depend on the feed. And the feed's transactions, of which one at a time succeeds, are
+    // shortest when the process does nothing else.
     await sendDrains([...sinks].map((sink) => ({ sink })));
+    await limit.map(marked.flat(), async ({ ref, sequence, records, isFormer }) => {
+      try {
+        if (await forwarder.forward(ref)) await clearWake(table, ref, sequence, isFormer);
+      } catch (cause) {
+        fail(ref.account, records, cause);
+      }
+    });
     return { batchItemFailures: failed.map((itemIdentifier) => ({ itemIdentifier })) };
   };
 }

@@ -186,7 +186,7 @@ export class CursorRuns {
     const { region, id } = this.#sink;
     const lookedAt = now();
     this.#nextLookupAt = lookedAt + LOOK_AGAIN_MS;
-    const due = await listDueWork(table, this.#sink, lookedAt);
+    const due = await listDueWork(table, region, this.#lease.name, lookedAt);
     this.#nextLookupAt = lookedAt + LOOK_AGAIN_MS * Math.max(1, due.length / DUE_PER_LOOK);
     const cursors = due
       .filter(({ pk }) => pk === cursorPk(region, id))

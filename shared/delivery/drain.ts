@@ -16,6 +16,7 @@
  */
 import { setTimeout as sleepMs } from 'node:timers/promises';
 import type { LoggedEvent } from '../log/log.ts';
+import { getSinkId } from '../storage/schema.ts';
 import type { Item } from '../storage/table.ts';
 import { AttemptRecorder, type Sent } from './attempt-recorder.ts';
 import { CursorRuns, type Run } from './cursors.ts';
@@ -40,15 +41,18 @@ import { getLane } from './window.ts';
 
 const TOO_MANY_PARKED: Failure = { reason: `${MAX_PARKED} events are parked, which is the maximum.` };
 
-/** Drains one sink until its due cursors are at their heads, it fails, or the deadline (epoch ms) is near. */
+/**
+ * Drains one sink, or one part of a divided sink, until its due cursors are at their heads, it fails, or the deadline (epoch ms) is near.
+ * `name`: see `getDrainNames`.
+ */
 export async function drainSink(
   deps: DrainDeps,
   region: string,
-  sink: string,
+  name: string,
   deadline: number,
 ): Promise<DrainReport> {
-  const taken = await takeLease(deps.table, region, sink, deps.now(), deps.newId);
-  if (!taken) return { region, sink, outcome: 'busy', ...NOTHING };
+  const taken = await takeLease(deps.table, region, name, deps.now(), deps.newId);
+  if (!taken) return { region, sink: getSinkId(name), outcome: 'busy', ...NOTHING };
   const drain = new Drain(deps, taken.sink, taken.lease, deadline, {
     hasParked: taken.item.parking === true,
     nextSendAt: Number(taken.item.nextSendAt ?? 0),

@@ -4,7 +4,7 @@ import type { EventType } from '../events/catalogue.ts';
 import { getDataSchemaUrl, getSource } from '../events/event.ts';
 import type { LoggedEvent } from '../log/log.ts';
 import type { Expectation, Rejection } from '../resources.ts';
-import { CELL_LOG, cellLog, keys, pad } from '../storage/schema.ts';
+import { CELL_LOG, cellLog, getDrainNames, isPart, keys, pad } from '../storage/schema.ts';
 import type { Item } from '../storage/table.ts';
 import { checkInput } from '../validation.ts';
 import { attemptNow } from './attempt.ts';
@@ -41,12 +41,23 @@ export function resumeEndpoint(deps: EndpointDeps, region: string, id: string, e
  * first. The record of its disabled event stays, so that its recovery is emitted. Also for sinks that are
  * built in or that the configuration declares.
  */
-export function enableEndpoint(deps: EndpointDeps, region: string, id: string, expected: Expectation = {}) {
+export async function enableEndpoint(
+  deps: EndpointDeps,
+  region: string,
+  id: string,
+  expected: Expectation = {},
+) {
   const enable = (item: Item) => {
     const health = toHealth(item);
     if (health.disabledAt === null && health.waitUntil <= deps.now()) return undefined;
     return healthAttributes(enableHealth(health));
   };
+  const names = getDrainNames(id).filter(isPart);
+  for (const part of await deps.table.getMany(names.map((name) => keys.sinkState(region, name)))) {
+    const set = enable(part);
+    const { pk, sk } = part;
+    if (set) await deps.table.write({ update: { pk, sk }, set, when: [['pk', 'present']] });
+  }
   return updateEndpointItem(deps, region, id, expected, enable, { declared: true });
 }
 

@@ -3,6 +3,7 @@ import pLimit from 'p-limit';
 import { listAccounts } from '../accounts/accounts.ts';
 import { type Rejection, rejected } from '../resources.ts';
 import {
+  ALL_ACCOUNTS,
   CELL_LOG,
   cellLog,
   cursorPk,
@@ -12,7 +13,7 @@ import {
   parkedPk,
   replayPk,
 } from '../storage/schema.ts';
-import type { Item, Table } from '../storage/table.ts';
+import type { Key, Table } from '../storage/table.ts';
 import type { EndpointDeps } from './endpoint-edits.ts';
 import { findPositions, type StartPosition, type StartPositions } from './positions.ts';
 import { follows, type SinkRecord } from './sink.ts';
@@ -91,6 +92,7 @@ export async function removeRemains(
   const parts = await Promise.all(dataPartitions(region, id).map((pk) => table.query({ pk })));
   const items = parts.flat();
   await removeAll(table, items);
+  await removeFollowers(table, region, id, [ALL_ACCOUNTS, ...items.map(({ sk }) => toAccount(sk))]);
   return { count: items.length, fence: Math.max(0, ...items.map(({ fence }) => Number(fence ?? 0))) };
 }
 
@@ -106,12 +108,31 @@ export async function removeAllData(deps: EndpointDeps, region: string, id: stri
 /** Deletes the cursors, including those of replays, of accounts that a sink does not follow. */
 export async function removeUnfollowed({ table }: EndpointDeps, record: SinkRecord): Promise<void> {
   const cursors = await table.query({ pk: cursorPk(record.region, record.id) });
+  const unfollowed = cursors.filter(({ sk }) => !follows(record, toAccount(sk)));
+  await removeAll(table, unfollowed);
+  const others = record.accounts.length > 0 ? [ALL_ACCOUNTS] : [];
+  await removeFollowers(table, record.region, record.id, [
+    ...others,
+    ...unfollowed.map(({ sk }) => toAccount(sk)),
+  ]);
+}
+
+/** Removes index entries of accounts that a sink no longer follows. Any that remain have no effect. */
+export async function removeFollowers(
+  table: Table,
+  region: string,
+  id: string,
+  accounts: readonly string[],
+): Promise<void> {
   await removeAll(
     table,
-    cursors.filter(({ sk }) => !follows(record, sk.split('#')[0] ?? '')),
+    [...new Set(accounts)].map((account) => keys.follower({ region, account }, id)),
   );
 }
 
-async function removeAll(table: Table, items: readonly Item[]): Promise<void> {
+/** Returns the account of a sort key of a sink's data. */
+const toAccount = (sk: string): string => sk.split('#')[0] ?? '';
+
+async function removeAll(table: Table, items: readonly Key[]): Promise<void> {
   await pLimit(WRITES_AT_ONCE).map(items, ({ pk, sk }) => table.write({ delete: { pk, sk } }));
 }

@@ -5,7 +5,7 @@ import { cursorPk, deadPk, keys, parkedPk } from '../storage/schema.ts';
 import type { Item, Table } from '../storage/table.ts';
 import { type DeliveryLog, readDeliveryHealth } from './delivery-log.ts';
 import type { EndpointHealth } from './endpoint-views.ts';
-import { follows, type Sink, toSink } from './sink.ts';
+import { follows, type Sink, toSink, withHealthOfParts } from './sink.ts';
 
 /** Maximum numbers of cursors, heads and parked events read. */
 const MAX_CURSORS = 2000;
@@ -35,7 +35,7 @@ export async function readEndpointHealth(
   const { table, log, deliveries, now } = deps;
   const item = await table.get(keys.sink(region, id));
   if (!item) return undefined;
-  const sink = toSink(item);
+  const sink = (await withHealthOfParts(table, [item])).map(toSink)[0] ?? toSink(item);
   const [backlog, parked, dead, statistics] = await Promise.all([
     readBacklog({ table, log }, sink),
     table.query({ pk: parkedPk(region, id), limit: MAX_PARKED_READ }),

@@ -28,9 +28,9 @@ export const Endpoint = z
     kind: z
       .enum(['webhook', 'sns', 'notifications'])
       .describe(
-        'Kind of endpoint. Two kinds are built in: `sns` (the SNS topic) and `notifications` (customer notifications).',
+        'Kind of endpoint. Two kinds are built in: `sns` (an SNS topic, or with the id `event-bus` the EventBridge bus) and `notifications` (customer notifications).',
       ),
-    url: z.string().describe('URL of a webhook, or ARN of a topic. `-` for notifications.'),
+    url: z.string().describe('URL of a webhook, or ARN of a topic or bus. `-` for notifications.'),
     accounts: accounts.describe(
       'Ids of the accounts. Empty: all accounts of the region, including future ones.',
     ),

@@ -3,7 +3,7 @@ import { getRevision } from '../resources.ts';
 import { sinkPk } from '../storage/schema.ts';
 import type { Item, Table } from '../storage/table.ts';
 import type { Endpoint } from './endpoint-views.ts';
-import { type Sink, toSink } from './sink.ts';
+import { type Sink, toSink, withHealthOfParts } from './sink.ts';
 
 /** Returns the endpoints of a region, by id. */
 export async function listEndpoints(deps: { readonly table: Table }, region: string): Promise<Endpoint[]> {
@@ -32,12 +32,8 @@ export async function listEndpointsPage(
       let bound = after && (region <= after.region ? { after: after.id } : { from: after.id });
       for (;;) {
         const items = await table.query({ pk: sinkPk(region), ...bound, limit: enough });
-        found.push(
-          ...items
-            .filter(({ kind }) => kind !== undefined)
-            .map(toEndpoint)
-            .filter(shows),
-        );
+        const known = items.filter(({ kind }) => kind !== undefined);
+        found.push(...(await withHealthOfParts(table, known)).map(toEndpoint).filter(shows));
         const last = items.at(-1);
         if (found.length >= enough || items.length < enough || !last) return found;
         bound = { after: last.sk };
@@ -58,7 +54,9 @@ export function toEndpoint(item: Item): Endpoint {
   const { region, id, kind, target, accounts, types, orderGroups, origins, jobFields, paused } = sink;
   const number = (name: string) => (typeof item[name] === 'number' ? item[name] : null);
   return {
-    ...{ region, id, kind, url: target, accounts, types, paused, state: toEndpointState(sink) },
+    // Version 1 of the API has no kind of its own for the event bus.
+    kind: kind === 'eventbridge' ? 'sns' : kind,
+    ...{ region, id, url: target, accounts, types, paused, state: toEndpointState(sink) },
     orderGroups: orderGroups ?? [],
     origins: origins ?? [],
     jobFields: jobFields ?? {},

@@ -3,11 +3,11 @@
  * secrets are stored separately. An operation of several writes orders them so that a crash leaves no
  * effective partial state:
  *
- *   create   lock ── remains of an earlier one gone ── secrets ── cursors ── sink item
- *   change   lock ── secrets ── cursors of added accounts ── sink item ── cursors of removed ones gone
+ *   create   lock ── remains of an earlier one gone ── secrets ── followers ── cursors ── sink item
+ *   change   lock ── secrets ── followers ── cursors of added accounts ── sink item ── those of removed ones gone
  *   delete   lock ── sink item gone ── cursors, parked and dead events, replays gone ── secrets gone
  *
- * Without its sink item an endpoint does not exist, even if other items remain. The lock excludes concurrent
+ * Followers are the index of sinks by account. Without its sink item an endpoint does not exist, even if other items remain. The lock excludes concurrent
  * operations; it expires. A running drain of an earlier endpoint of the same id is fenced off: the new
  * cursors carry a higher token.
  *
@@ -39,6 +39,7 @@ import {
   listFollowedLogs,
   putCursors,
   removeAllData,
+  removeFollowers,
   removeRemains,
   removeUnfollowed,
 } from './endpoint-data.ts';
@@ -58,13 +59,13 @@ import { EndpointUpdate, NewEndpoint } from './endpoint-input.ts';
 import type { Endpoint } from './endpoint-views.ts';
 import { checkUrl } from './outbound.ts';
 import { type EndpointSecrets, newSigningSecret, selectHeaders } from './signing-secrets.ts';
-import { follows, type SinkRecord, sinkAttributes, toSink } from './sink.ts';
+import { follows, putFollowers, type SinkRecord, sinkAttributes, toSink } from './sink.ts';
 
 /**
  * Maximum number of endpoints of a region, and of those that name one account. Concurrent creations can
  * exceed it by a few.
  */
-export const MAX_ENDPOINTS = 1_000;
+export const MAX_ENDPOINTS = 10_000;
 export const MAX_ENDPOINTS_PER_ACCOUNT = 100;
 /** The result of creating an endpoint. */
 export type Created = {
@@ -119,6 +120,7 @@ export async function createEndpoint(
     const fence = Math.max(now, lock.fence + 1, remains.fence + 1);
     const { headers } = fields;
     await deps.secrets.save(region, id, { secrets: [secret], ...(headers ? { headers } : {}), creation });
+    await putFollowers(deps.table, record);
     await putCursors(deps, record, place.positions, fence);
     const item: Item = {
       ...keys.sink(region, id),
@@ -191,6 +193,7 @@ export async function updateEndpoint(
         const next = withHeaders(kept, change.headers, before.target, record.target);
         if (next) await deps.secrets.save(region, id, next);
       }
+      await putFollowers(deps.table, record);
       // A running drain does not follow these accounts yet; the next one has a higher token.
       await putCursors(deps, record, place.positions, Number(still.leaseToken ?? 0) + 1);
       const changed = await deps.table.write({
@@ -259,6 +262,7 @@ export async function removeAccountFromEndpoints(
       others.length === 0
         ? await deleteEndpoint(deps, region, id, { revision })
         : await updateEndpointItem(deps, region, id, { revision }, () => ({ accounts: others }));
+    await removeFollowers(deps.table, region, id, [account]);
     done &&= outcome.kind === 'deleted' || outcome.kind === 'changed';
   }
   return done;

@@ -171,6 +171,37 @@ export function toHealth(item: Item): SinkHealth {
   };
 }
 
+/** Returns the health of a sink from that of its parts, at least one. The sink is as bad as its worst part. */
+export function combineHealth(parts: readonly SinkHealth[]): SinkHealth {
+  const [first, ...others] = parts;
+  if (!first) throw new Error('A sink has at least one part.');
+  return others.reduce(
+    (one, other) => ({
+      failures: Math.max(one.failures, other.failures),
+      waitUntil: Math.max(one.waitUntil, other.waitUntil),
+      problem: one.problem ?? other.problem,
+      failingSince: combine(Math.min, one.failingSince, other.failingSince),
+      rejections: Math.max(one.rejections, other.rejections),
+      suspects: [...one.suspects, ...other.suspects],
+      disabledAt: combine(Math.min, one.disabledAt, other.disabledAt),
+      disabledReason: one.disabledReason ?? other.disabledReason,
+      announcedAt: combine(Math.min, one.announcedAt, other.announcedAt),
+      lost: one.lost + other.lost,
+      lastDeliveredAt: combine(Math.max, one.lastDeliveredAt, other.lastDeliveredAt),
+      lastFailedAt: combine(Math.max, one.lastFailedAt, other.lastFailedAt),
+    }),
+    first,
+  );
+}
+
+function combine(
+  select: (...values: number[]) => number,
+  ...values: readonly (number | null)[]
+): number | null {
+  const known = values.filter((value) => value !== null);
+  return known.length > 0 ? select(...known) : null;
+}
+
 /** Converts the health to attributes of a sink's item. Default values are not stored. */
 export function healthAttributes(health: SinkHealth): {
   readonly [name: string]: number | string | undefined;

@@ -1,9 +1,8 @@
 /** The lag of a region's sinks: the event that has waited longest for its sink. Bounded reads. */
-import pLimit from 'p-limit';
-import { keys } from '../storage/schema.ts';
+import { keys, parseDrainDue } from '../storage/schema.ts';
 import type { Item, Table } from '../storage/table.ts';
-import { follows, listSinks, type Sink } from './sink.ts';
-import { listDueWork } from './wakes.ts';
+import { follows, type Sink } from './sink.ts';
+import { type DueSink, listDueWork } from './wakes.ts';
 
 /** An event that a sink has not reached yet, whether its filter matches or not. */
 export interface Undelivered {
@@ -14,40 +13,46 @@ export interface Undelivered {
   readonly time: number;
 }
 
-/** Number of keys read from each of a sink's shards. Replays and parked lanes are among them. */
-const DUE_PER_SHARD = 100;
+/** Number of keys of a sink's due work that are read. Replays and parked lanes are among them. */
+const MAX_DUE = 200;
 /** Number of a sink's cursors that are read concurrently, and in total. */
 const CURSORS_AT_ONCE = 5;
 const MAX_CURSORS = 25;
 const SINKS_AT_ONCE = 10;
+const MAX_SINKS = 50;
 
 /**
- * Returns the oldest undelivered event of all active sinks: those neither paused nor disabled. A sink that
- * waits after a failure is late as well, so it counts. `undefined` if nothing is due.
+ * Returns the oldest undelivered event of the sinks with due work (`readDueSinks`), which includes those that
+ * wait after a failure. `undefined` if nothing is due.
  *
- * Replays and parked events do not count. `due`: the sinks that are ready and have due work; waiting sinks
- * are looked up. `now` is epoch ms.
+ * Replays and parked events do not count. `now` is epoch ms.
+ *
+ * Work becomes due in about the order in which its events arrived. So the sinks and cursors that became due
+ * first are read first. The others are read only while they could still have an older event.
  */
 export async function oldestUndelivered(
   table: Table,
-  region: string,
-  due: readonly string[],
+  sinks: readonly DueSink[],
   now: number,
 ): Promise<Undelivered | undefined> {
-  const sinks = (await listSinks(table, region)).filter(
-    ({ id, paused, health }) =>
-      !paused && health.disabledAt === null && (health.waitUntil > now || due.includes(id)),
-  );
-  const found = await pLimit(SINKS_AT_ONCE).map(sinks, (sink) => findOldest(table, sink, now));
-  return oldest(found.filter((one) => one !== undefined));
+  let found: Undelivered | undefined;
+  for (let at = 0; at < Math.min(sinks.length, MAX_SINKS); at += SINKS_AT_ONCE) {
+    const some = sinks.slice(at, at + SINKS_AT_ONCE);
+    if (found && (some[0]?.dueAt ?? 0) > found.time) break;
+    const more = await Promise.all(some.map((one) => findOldest(table, one, now)));
+    found = oldest([found, ...more].filter((one) => one !== undefined));
+  }
+  return found;
 }
 
-/**
- * Cursors become due in about the order in which their events arrived. So those that became due first are
- * read first. The others are read only while they could still have an older event.
- */
-async function findOldest(table: Table, sink: Sink, now: number): Promise<Undelivered | undefined> {
-  const due = await dueCursors(table, sink, now);
+async function findOldest(
+  table: Table,
+  { name, sink }: DueSink,
+  now: number,
+): Promise<Undelivered | undefined> {
+  const work = await listDueWork(table, sink.region, name, now, MAX_DUE);
+  // The sort keys of replay cursors and parked lanes contain more than the account.
+  const due = work.filter(({ sk }) => !sk.includes('#') && follows(sink, sk));
   let found: Undelivered | undefined;
   for (let at = 0; at < Math.min(due.length, MAX_CURSORS); at += CURSORS_AT_ONCE) {
     const some = due.slice(at, at + CURSORS_AT_ONCE);
@@ -57,15 +62,8 @@ async function findOldest(table: Table, sink: Sink, now: number): Promise<Undeli
   return found;
 }
 
-/** Returns the live cursors of a sink that are due, the longest due first. */
-async function dueCursors(table: Table, sink: Sink, now: number): Promise<Item[]> {
-  const due = await listDueWork(table, sink, now, DUE_PER_SHARD);
-  // The sort keys of replay cursors and parked lanes contain more than the account.
-  return due.filter(({ sk }) => !sk.includes('#') && follows(sink, sk)).sort((a, b) => dueAt(a) - dueAt(b));
-}
-
 function dueAt(item: Item | undefined): number {
-  return Date.parse(String(item?.dueSk).split('#')[0] ?? '');
+  return parseDrainDue(String(item?.dueSk)).dueAt;
 }
 
 /** Returns the first event behind each of these cursors, where one exists. */

@@ -1,14 +1,14 @@
 /**
- * The lease of a sink: the exclusive right to drain it. Fenced: each holder has a higher token than the
- * previous one, and its writes about the sink fail once a higher token exists.
+ * The lease of a sink, or of a part of a divided sink: the exclusive right to drain it. Fenced: each holder
+ * has a higher token than the previous one, and its writes about the sink fail once a higher token exists.
  *
  * What is NOT guaranteed: that a holder that lost its lease stops at once. It can deliver the same events as
  * its successor.
  */
-import { keys } from '../storage/schema.ts';
-import type { Clause, Item, Table, Value, Write } from '../storage/table.ts';
-import { isReady } from './health.ts';
-import { type Sink, type SinkRecord, toSink } from './sink.ts';
+import { getDrainNames, getSinkId, isPart, keys } from '../storage/schema.ts';
+import type { Clause, Item, Key, Table, Value, Write } from '../storage/table.ts';
+import { healthAttributes, isReady, toHealth } from './health.ts';
+import { type Sink, type SinkRecord, toSink, withStateOfPart } from './sink.ts';
 
 /** Duration of a lease (ms) if its holder crashes. */
 const LEASE_MS = 60_000;
@@ -21,19 +21,20 @@ const RENEW_AFTER_MS = 15_000;
 /** A lease that is held. */
 export class Lease {
   readonly token: number;
+  /** The name under which the sink is drained: its id, or that of a part. */
+  readonly name: string;
+  /** The item with the lease and the health. */
+  readonly key: Key;
+  readonly #region: string;
   readonly #table: Table;
-  readonly #key: { readonly pk: string; readonly sk: string };
   #takenAt: number;
   #lost = false;
 
-  constructor(
-    table: Table,
-    sink: { readonly region: string; readonly id: string },
-    token: number,
-    takenAt: number,
-  ) {
+  constructor(table: Table, region: string, name: string, token: number, takenAt: number) {
     this.#table = table;
-    this.#key = keys.sink(sink.region, sink.id);
+    this.#region = region;
+    this.name = name;
+    this.key = keys.sinkState(region, name);
     this.token = token;
     this.#takenAt = takenAt;
   }
@@ -50,7 +51,7 @@ export class Lease {
 
   /** Returns a write on the sink that makes its transaction conditional on the lease. */
   whileHeld(set: { readonly [attribute: string]: Value } = { leaseToken: this.token }): Write {
-    return { update: this.#key, set, when: [this.held] };
+    return { update: this.key, set, when: [this.held] };
   }
 
   /** Reports whether it is time to {@link renew}. */
@@ -61,7 +62,10 @@ export class Lease {
   /** Extends the lease. Returns the sink's current item, or `undefined` if the lease is lost. */
   async renew(now: number): Promise<Item | undefined> {
     this.#takenAt = now;
-    return this.note({ leaseUntil: now + LEASE_MS });
+    const item = await this.note({ leaseUntil: now + LEASE_MS });
+    if (!item || !isPart(this.name)) return item;
+    const sink = await this.#table.get(keys.sink(this.#region, getSinkId(this.name)));
+    return sink && withStateOfPart(sink, item);
   }
 
   /** Marks the lease as lost, after a write conditional on {@link held} failed. */
@@ -71,7 +75,7 @@ export class Lease {
 
   /** Writes attributes of the sink and returns its item; `undefined` if the lease is lost. */
   async note(set: { readonly [attribute: string]: Value | undefined }): Promise<Item | undefined> {
-    const outcome = await this.#table.write({ update: this.#key, set, when: [this.held] });
+    const outcome = await this.#table.write({ update: this.key, set, when: [this.held] });
     if (outcome.done) return outcome.item;
     this.#lost = true;
     return undefined;
@@ -84,28 +88,39 @@ export class Lease {
 }
 
 /**
- * Takes the lease of a sink and returns it with the current sink. `undefined` while another drain holds it,
- * or if the sink cannot be drained now.
+ * Takes the lease of a drain name and returns it with the current sink. `undefined` while another drain holds
+ * it, or if the sink cannot be drained now.
  */
 export async function takeLease(
   table: Table,
   region: string,
-  id: string,
+  name: string,
   now: number,
   newId: () => string,
 ): Promise<{ readonly lease: Lease; readonly sink: Sink; readonly item: Item } | undefined> {
-  const key = keys.sink(region, id);
-  const known = await table.get(key);
-  if (known?.kind === undefined || !isReady(toSink(known), now)) return undefined;
-  const before = typeof known.leaseToken === 'number' ? known.leaseToken : undefined;
+  const divided = isPart(name);
+  const key = keys.sinkState(region, name);
+  const [known, part] = await Promise.all([
+    table.get(keys.sink(region, getSinkId(name))),
+    divided ? table.get(key) : undefined,
+  ]);
+  if (known?.kind === undefined) return undefined;
+  const toState = (state: Item | undefined) => (divided ? withStateOfPart(known, state) : (state ?? known));
+  const current = toState(part);
+  if (!isReady(toSink(current), now)) return undefined;
+  // Version 0.1.0 did not divide sinks; one of its drains may still run.
+  if (divided && Number(known.leaseUntil ?? 0) > now) return undefined;
+  const before = typeof current.leaseToken === 'number' ? current.leaseToken : undefined;
   // Using the clock prevents a sink that was deleted and re-created from issuing a token twice.
   const token = Math.max(now, (before ?? 0) + 1);
   const owner = newId();
+  const lease = { leaseUntil: now + LEASE_MS, leaseToken: token, leaseOwner: owner };
   const outcome = await table.write({
     update: key,
-    set: { leaseUntil: now + LEASE_MS, leaseToken: token, leaseOwner: owner },
+    // The first drain of a part stores the health with which the part starts.
+    set: divided && !part ? { ...lease, ...getStateAttributes(current) } : lease,
     when: [
-      ['kind', 'present'],
+      ...(divided ? [] : [['kind', 'present'] as const]),
       ['leaseUntil', 'absent or <=', now],
       before === undefined ? ['leaseToken', 'absent'] : ['leaseToken', '=', before],
     ],
@@ -113,17 +128,27 @@ export async function takeLease(
   // A retry after a lost response finds its own lease.
   const mine = outcome.done || outcome.item?.leaseOwner === owner;
   if (!mine || !outcome.item) return undefined;
-  const sink = toSink(outcome.item);
-  return { lease: new Lease(table, sink, token, now), sink, item: outcome.item };
+  const item = toState(outcome.item);
+  return { lease: new Lease(table, region, name, token, now), sink: toSink(item), item };
+}
+
+function getStateAttributes(item: Item): { readonly [attribute: string]: Value | undefined } {
+  return { ...healthAttributes(toHealth(item)), parking: item.parking };
 }
 
 /**
- * Ends the current holder's lease. Its fencing token stays the highest, so a holder that is still running is
- * fenced off.
+ * Ends the current holder's lease, of all parts. Its fencing token stays the highest, so a holder that is still
+ * running is fenced off.
  */
-export async function breakLease(table: Table, sink: Pick<SinkRecord, 'region' | 'id'>): Promise<void> {
-  await table.write({
-    update: keys.sink(sink.region, sink.id),
-    set: { leaseUntil: undefined, leaseOwner: undefined },
-  });
+export async function breakLease(
+  table: Table,
+  { region, id }: Pick<SinkRecord, 'region' | 'id'>,
+): Promise<void> {
+  for (const name of [id, ...getDrainNames(id)]) {
+    await table.write({
+      update: keys.sinkState(region, name),
+      set: { leaseUntil: undefined, leaseOwner: undefined },
+      when: [['leaseToken', 'present']],
+    });
+  }
 }

@@ -6,7 +6,7 @@
  */
 import type { EventDraft } from '../events/event.ts';
 import type { EventLog, LoggedEvent } from '../log/log.ts';
-import { cellLog, keys } from '../storage/schema.ts';
+import { cellLog, getDrainName, keys } from '../storage/schema.ts';
 import type { Item, Table, TransactOutcome, Write } from '../storage/table.ts';
 import { getRetryWait } from './health.ts';
 import type { Lease } from './lease.ts';
@@ -19,7 +19,7 @@ import {
 } from './parked-events.ts';
 import { getLane } from './window.ts';
 
-/** Maximum number of parked events of one sink; above it, the sink waits. */
+/** Maximum number of parked events of one sink, or of a part of a divided sink; above it, the sink waits. */
 export const MAX_PARKED = 1000;
 /** How long dead events are listed (days). They can be sent again for as long as they are in the log. */
 const DEAD_DAYS = 90;
@@ -68,11 +68,12 @@ export class ParkedLanes {
   }
 
   /**
-   * Loads the parked events: at most {@link MAX_PARKED} small items. Removes those of accounts that are no
-   * longer followed.
+   * Loads the parked events, at most {@link MAX_PARKED} small items for each part of the sink. Removes those of
+   * accounts that are no longer followed.
    */
   async load(follows: (account: string) => boolean): Promise<void> {
     for (const parked of await listParked(this.#deps.table, this.#region, this.#sink)) {
+      if (getDrainName(this.#sink, parked.account) !== this.#lease.name) continue;
       if (follows(parked.account)) this.#add(parked);
       else await this.#deps.table.write({ delete: this.#toKey(parked) });
     }

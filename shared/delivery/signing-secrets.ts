@@ -1,25 +1,14 @@
 /**
  * The confidential part of an endpoint: the secrets that sign its requests, and the values of its custom
- * headers. They are stored together, apart from its record: in Secrets Manager on AWS, encrypted in the state
- * table elsewhere.
+ * headers. They are stored together, encrypted, apart from its record.
  *
  *   rotate   ├── old signs ──┼── new and old sign, 24 h ──┼── new signs ──▶
  *
  * Expiry is evaluated at each read, so no process has to act when a secret expires.
  */
 import { randomBytes } from 'node:crypto';
-import type { SecretsManagerClient } from '@aws-sdk/client-secrets-manager';
 import * as z from 'zod';
-import {
-  type AwsTextsOptions,
-  cacheReads,
-  createAwsTexts,
-  openSealedTexts,
-  parseSecret,
-  SecretError,
-  secretNames,
-  type TextStore,
-} from '../secrets.ts';
+import { cacheReads, openSealedTexts, parseSecret, type SealedTexts, SecretError } from '../secrets.ts';
 import { keys } from '../storage/schema.ts';
 import type { Table } from '../storage/table.ts';
 import type { SinkRecord } from './sink.ts';
@@ -186,34 +175,22 @@ export function withCacheInvalidation(
   };
 }
 
-/** Creates a store in Secrets Manager, with one secret per endpoint. */
-export function createAwsSigningSecrets(
-  client: SecretsManagerClient,
-  options: AwsTextsOptions & { readonly stage: string },
-): SigningSecrets {
-  return createSigningSecrets(createAwsTexts(client, options), (region, endpoint) => ({
-    name: secretNames(options.stage, region).endpoint(endpoint),
-  }));
+/** Opens a store that is encrypted with an external key: see {@link openSealedTexts}. */
+export async function openLocalSigningSecrets(table: Table, key: Uint8Array): Promise<SigningSecrets> {
+  return createSigningSecrets(await openSealedTexts(table, key));
 }
 
-/** Opens a store in the state table, encrypted: see {@link openSealedTexts}. */
-export async function openLocalSigningSecrets(table: Table, key: Uint8Array): Promise<SigningSecrets> {
-  return createSigningSecrets(await openSealedTexts(table, key), (region, endpoint) => ({
+/** Creates a store of the secrets of endpoints. */
+export function createSigningSecrets(texts: SealedTexts): SigningSecrets {
+  const toPlace = (region: string, endpoint: string) => ({
     key: keys.endpointSecrets(region, endpoint),
     binding: `${region}/${endpoint}`,
     name: endpoint,
-  }));
-}
-
-function createSigningSecrets<P extends { readonly name: string }>(
-  texts: TextStore<P>,
-  toPlace: (region: string, endpoint: string) => P,
-): SigningSecrets {
+  });
   return {
     async load(region, endpoint) {
-      const place = toPlace(region, endpoint);
-      const text = await texts.load(place);
-      return text === undefined ? undefined : parseSecret(place.name, text, EndpointSecrets);
+      const text = await texts.load(toPlace(region, endpoint));
+      return text === undefined ? undefined : parseSecret(endpoint, text, EndpointSecrets);
     },
     save: (region, endpoint, kept) => texts.save(toPlace(region, endpoint), JSON.stringify(kept)),
     remove: (region, endpoint) => texts.remove(toPlace(region, endpoint)),

@@ -1,6 +1,6 @@
 /** What a drain learns of its sink: lost events, failures, and the health that follows, recorded on the cell's log. */
 import type { EventDraft } from '../events/event.ts';
-import { cellLog, keys } from '../storage/schema.ts';
+import { cellLog, getDrainNames, keys } from '../storage/schema.ts';
 import type { TransactOutcome, Write } from '../storage/table.ts';
 import type { DrainDeps } from './drain-deps.ts';
 import type { FailureAttribution } from './failure-attribution.ts';
@@ -116,8 +116,7 @@ export class SinkStatus {
 
   /** Records an event on the cell's log together with the health that it reports. */
   async #recordHealthEvent(health: SinkHealth, about: SinkEvent): Promise<boolean> {
-    const sink = keys.sink(this.#sink.region, this.#sink.id);
-    const write: Write = { update: sink, set: healthAttributes(health), when: [this.#lease.held] };
+    const write: Write = { update: this.#lease.key, set: healthAttributes(health), when: [this.#lease.held] };
     return this.#recordEvent(about, [write]);
   }
 
@@ -128,10 +127,21 @@ export class SinkStatus {
   async conclude(): Promise<{ readonly health: SinkHealth; readonly isStored: boolean }> {
     const health = this.#computeHealth();
     if (health.disabledAt === null || health.announcedAt !== null) return { health, isStored: false };
+    if (await this.#isAnnounced()) return { health, isStored: false };
     const announced = { ...health, announcedAt: health.disabledAt };
     const failingSince = health.failingSince === null ? null : new Date(health.failingSince).toISOString();
     const reason = health.disabledReason ?? '';
     const event = { type: 'endpoint.disabled', reason, failingSince } as const;
     return { health: announced, isStored: await this.#recordHealthEvent(announced, event) };
+  }
+
+  /** Reports whether another part of the sink has recorded that the sink is disabled. */
+  async #isAnnounced(): Promise<boolean> {
+    const { region, id } = this.#sink;
+    for (const name of getDrainNames(id)) {
+      if (name === this.#lease.name) continue;
+      if ((await this.#deps.table.get(keys.sinkState(region, name)))?.announcedAt !== undefined) return true;
+    }
+    return false;
   }
 }

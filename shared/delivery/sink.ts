@@ -4,9 +4,9 @@
  */
 import { typeMatches } from '../events/types.ts';
 import type { EventLog, LoggedEvent } from '../log/log.ts';
-import { type AccountRef, keys, sinkPk } from '../storage/schema.ts';
+import { type AccountRef, ALL_ACCOUNTS, getDrainNames, keys, sinkPk } from '../storage/schema.ts';
 import type { Item, Table, Value } from '../storage/table.ts';
-import { type SinkHealth, toHealth } from './health.ts';
+import { combineHealth, healthAttributes, type SinkHealth, toHealth } from './health.ts';
 
 /** The delivery of one event to a sink. */
 export interface Delivery {
@@ -78,8 +78,8 @@ export interface EventFilter {
 export interface SinkRecord extends EventFilter {
   readonly region: string;
   readonly id: string;
-  readonly kind: 'webhook' | 'sns' | 'notifications';
-  /** Target: a URL, a topic's ARN, or none (`-`). */
+  readonly kind: 'webhook' | 'sns' | 'eventbridge' | 'notifications';
+  /** Target: a URL, the ARN of a topic or bus, or none (`-`). */
   readonly target: string;
   /** Accounts that it follows. Empty: all. */
   readonly accounts: readonly string[];
@@ -127,7 +127,33 @@ export function toSink(item: Item): Sink {
 
 /** Returns all sinks of a region. */
 export async function listSinks(table: Table, region: string): Promise<Sink[]> {
-  return (await table.query({ pk: sinkPk(region) })).map(toSink);
+  return (await withHealthOfParts(table, await table.query({ pk: sinkPk(region) }))).map(toSink);
+}
+
+/** Returns the items of sinks; a divided sink with the combined health of its parts. */
+export async function withHealthOfParts(table: Table, items: readonly Item[]): Promise<Item[]> {
+  const states = items.map((item) => {
+    const region = item.pk.slice('SINKS#'.length);
+    const names = getDrainNames(item.sk);
+    return names.length === 1 ? [] : names.map((name) => keys.sinkState(region, name));
+  });
+  const parts = states.some((keysOfParts) => keysOfParts.length > 0)
+    ? await table.getMany(states.flat())
+    : [];
+  return items.map((item, at) => {
+    const own = parts.filter(({ pk, sk }) => states[at]?.some((key) => key.pk === pk && key.sk === sk));
+    if (own.length === 0) return item;
+    const combined = combineHealth(own.map(toHealth));
+    const lost = combined.lost + toHealth(item).lost;
+    return { ...item, ...healthAttributes({ ...combined, lost }) };
+  });
+}
+
+/** Returns the item of a divided sink with the state of one part. A part without a state starts with that of the sink. */
+export function withStateOfPart(sink: Item, part: Item | undefined): Item {
+  const { pk, sk } = sink;
+  if (!part) return { ...sink, lost: undefined, leaseToken: undefined };
+  return { ...sink, parking: undefined, ...healthAttributes(toHealth(part)), ...part, pk, sk };
 }
 
 /** Reports whether a sink follows an account. */
@@ -171,7 +197,20 @@ export async function registerSink(
       when: [['pk', 'absent']],
     });
   }
+  await putFollowers(table, sink);
   await table.write({ update: keys.sink(region, id), set: sinkAttributes(sink) });
+}
+
+/**
+ * Indexes a sink by the accounts that it follows, so that a wake-up of an account finds it. Before the sink's
+ * item: an index entry of a sink that does not follow the account has no effect.
+ */
+export async function putFollowers(
+  table: Table,
+  { region, id, accounts }: Pick<SinkRecord, 'region' | 'id' | 'accounts'>,
+): Promise<void> {
+  const followed = accounts.length > 0 ? accounts : [ALL_ACCOUNTS];
+  await table.putMany(followed.map((account) => ({ ...keys.follower({ region, account }, id) })));
 }
 
 /** Converts a record to the attributes of its item. */

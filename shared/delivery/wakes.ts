@@ -1,24 +1,45 @@
 /** Wake-ups: passes the growth of a log to the cursors of its sinks and to the cell feed, and finds due sinks. */
 
+import pLimit from 'p-limit';
 import { forwardLogs } from '../log/feed-forwarding.ts';
 import {
   type AccountRef,
+  ALL_ACCOUNTS,
   cursorPk,
   DRAIN_SHARDS,
   drainDue,
+  drainDueEnd,
   drainDuePk,
-  dueUntil,
+  drainDueRange,
+  followerPk,
+  formerDrainDuePks,
+  getDrainName,
+  getSinkId,
+  isPart,
   keys,
+  parseDrainDue,
+  sinkPk,
   WAKE_SHARDS,
   wakePk,
 } from '../storage/schema.ts';
-import type { Item, Table } from '../storage/table.ts';
+import type { Item, Key, Table } from '../storage/table.ts';
 import { isReady } from './health.ts';
-import { follows, listSinks, type Sink } from './sink.ts';
+import { follows, putFollowers, type Sink, toSink, withStateOfPart } from './sink.ts';
+
+/**
+ * Maximum number of sinks, and parts of sinks, that a tick requests drains of. The rest stays due, and the next
+ * tick finds it.
+ */
+export const MAX_DUE_SINKS = 5_000;
+const SHARDS_AT_ONCE = 8;
+/** Number of keys per read of the `due` index. */
+const DUE_PAGE = 1_000;
+/** Time (ms) for which functions of an earlier version may run after an upgrade began. */
+const REINDEX_MS = 20 * 60_000;
 
 /**
  * Processes the growth of an account's log: marks its cursors due, forwards the log to the cell feed, and
- * returns the sinks that can be drained now. Then the wake mark is deleted, unless the log grew further.
+ * returns the drain names of the sinks that can be drained now. Then the wake mark is deleted, unless the log grew further.
  *
  * Safe to call twice, late, or without cause; also for an account that was deleted since, or for a new
  * account with its id.
@@ -45,7 +66,7 @@ export async function wakeSinks(
  */
 export class ForwardError extends Error {
   override readonly name = 'ForwardError';
-  /** Ids of the sinks that can be drained now. */
+  /** Drain names of the sinks that can be drained now. */
   readonly sinks: readonly string[];
 
   constructor({ account }: AccountRef, sinks: readonly string[], cause: unknown) {
@@ -55,24 +76,34 @@ export class ForwardError extends Error {
 }
 
 /**
- * Marks the cursors of an account due. Returns the sinks that can be drained now, and whether a former log
- * grew.
+ * Marks the cursors of an account due. Returns the drain names of the sinks that can be drained now, and
+ * whether a former log grew.
  */
-async function markDue(
+export async function markDue(
   table: Table,
   ref: AccountRef,
   grownTo: number,
   now: number,
 ): Promise<{ readonly ready: string[]; readonly isFormer: boolean }> {
-  const sinks = (await listSinks(table, ref.region)).filter((sink) => follows(sink, ref.account));
+  const { region, account } = ref;
+  const entries = await Promise.all(
+    [ref, { region, account: ALL_ACCOUNTS }].map((one) => table.query({ pk: followerPk(one) })),
+  );
+  const ids = [...new Set(entries.flat().map(({ sk }) => sk))];
   // A drain in the same process may already have processed the event. One read for all sinks saves a write
   // each.
   const known = await table.getMany([
     keys.head(ref),
-    ...sinks.map(({ id }) => keys.cursor(ref.region, id, ref.account)),
+    ...ids.flatMap((id) => [
+      keys.cursor(region, id, account),
+      keys.sink(region, id),
+      keys.sinkState(region, getDrainName(id, account)),
+    ]),
   ]);
   const head = known.find(({ sk }) => sk === 'HEAD');
   if (!head) return { ready: [], isFormer: true };
+  const names = ids.map((id) => getDrainName(id, account));
+  const sinks = [...toSinks(known, region, names)].filter(([, sink]) => follows(sink, account));
   // Never beyond the current log: the end of an earlier log of this id would suppress the next wake-ups.
   const sequence = Math.min(grownTo, Number(head.sequence));
   const through = new Set(
@@ -80,12 +111,12 @@ async function markDue(
       .filter(({ mark, position }) => Math.max(Number(mark ?? 0), Number(position ?? 0)) >= sequence)
       .map(({ pk }) => pk),
   );
-  const behind = sinks.filter(({ id }) => !through.has(cursorPk(ref.region, id)));
+  const behind = sinks.filter(([, { id }]) => !through.has(cursorPk(region, id)));
   await Promise.all(
-    behind.map((sink) =>
+    behind.map(([, { id }]) =>
       table.write({
-        update: keys.cursor(ref.region, sink.id, ref.account),
-        set: { sink: sink.id, mark: sequence, ...drainDue(ref.region, sink.id, ref.account, now) },
+        update: keys.cursor(region, id, account),
+        set: { sink: id, mark: sequence, ...drainDue(region, id, account, now) },
         when: [
           ['mark', 'absent or <', sequence],
           ['position', 'absent or <', sequence],
@@ -93,7 +124,7 @@ async function markDue(
       }),
     ),
   );
-  const ready = sinks.filter((sink) => isReady(sink, now)).map((sink) => sink.id);
+  const ready = sinks.filter(([, sink]) => isReady(sink, now)).map(([name]) => name);
   return { ready, isFormer: grownTo > sequence };
 }
 
@@ -101,43 +132,141 @@ async function markDue(
  * Deletes the wake mark. Events before a former log's end have lower numbers and may be new; then only the
  * former log's own mark is deleted.
  */
-async function clearWake(table: Table, ref: AccountRef, sequence: number, isFormer: boolean): Promise<void> {
+export async function clearWake(
+  table: Table,
+  ref: AccountRef,
+  sequence: number,
+  isFormer: boolean,
+): Promise<void> {
   const when = [['sequence', isFormer ? '=' : 'absent or <=', sequence]] as const;
   await table.write({ delete: keys.wake(ref), when });
 }
 
-/**
- * Returns the sinks of a region that can be drained now and have due work: after a wait, or after a lost
- * wake-up.
- */
-export async function listDueSinks(table: Table, region: string, now: number): Promise<string[]> {
-  const ready = (await listSinks(table, region)).filter((sink) => isReady(sink, now));
-  const due = await Promise.all(
-    ready.map(async (sink) => (await listDueWork(table, sink, now, 1)).length > 0),
+/** Due work of an active sink: one that is neither paused nor disabled. */
+export interface DueSink {
+  /** The name under which it is drained. */
+  readonly name: string;
+  /** With the health of the drained part. */
+  readonly sink: Sink;
+  /** Time at which its first work became due (epoch ms). */
+  readonly dueAt: number;
+}
+
+/** Returns the active sinks of a region with due work, the longest due first. Also those that wait after a failure. */
+export async function readDueSinks(table: Table, region: string, now: number): Promise<DueSink[]> {
+  const found = await pLimit(SHARDS_AT_ONCE).map(
+    Array.from({ length: DRAIN_SHARDS }, (_, shard) => drainDuePk(region, shard)),
+    (pk) => scanDue(table, pk, now),
   );
-  return ready.filter((_, at) => due[at]).map(({ id }) => id);
+  const due = found.flat();
+  const states = await readSinks(table, region, new Set(due.map(({ name }) => name)));
+  return due
+    .flatMap((one) => {
+      const sink = states.get(one.name);
+      return sink && !sink.paused && sink.health.disabledAt === null ? [{ ...one, sink }] : [];
+    })
+    .sort((a, b) => a.dueAt - b.dueAt);
+}
+
+/** Returns the drain names of those that can be drained now. At most {@link MAX_DUE_SINKS}, the longest due first. */
+export function toReadyNames(due: readonly DueSink[], now: number): string[] {
+  const ready = due.filter(({ sink }) => isReady(sink, now)).slice(0, MAX_DUE_SINKS);
+  return ready.map(({ name }) => name);
 }
 
 /**
- * Returns the keys of a sink's due work: cursors, replays, parked lanes. `limit`: maximum number per shard.
+ * Returns the drain names of the sinks of a region that can be drained now and have due work: after a wait, or
+ * after a lost wake-up.
  */
-export async function listDueWork(
+export async function listDueSinks(table: Table, region: string, now: number): Promise<string[]> {
+  return toReadyNames(await readDueSinks(table, region, now), now);
+}
+
+/**
+ * Returns the drain names in one partition of the `due` index whose first work is due. The index sorts by name
+ * and then by time, so the rest of a name with much work is skipped.
+ */
+async function scanDue(table: Table, pk: string, now: number): Promise<{ name: string; dueAt: number }[]> {
+  const due: { name: string; dueAt: number }[] = [];
+  let last: string | undefined;
+  for (;;) {
+    const after = last === undefined ? {} : { after: drainDueEnd(last) };
+    const page = await table.query({ index: 'due', pk, ...after, limit: DUE_PAGE });
+    for (const { dueSk } of page) {
+      const { name, dueAt } = parseDrainDue(String(dueSk));
+      if (name !== last && dueAt <= now) due.push({ name, dueAt });
+      last = name;
+    }
+    if (page.length < DUE_PAGE) return due;
+  }
+}
+
+/** Returns the sinks of drain names, each with the health of its part. */
+async function readSinks(
   table: Table,
-  { region, id }: Pick<Sink, 'region' | 'id'>,
+  region: string,
+  names: ReadonlySet<string>,
+): Promise<ReadonlyMap<string, Sink>> {
+  const wanted = [...names].flatMap((name) => [
+    keys.sink(region, getSinkId(name)),
+    keys.sinkState(region, name),
+  ]);
+  return toSinks(await table.getMany(wanted), region, names);
+}
+
+function toSinks(items: readonly Item[], region: string, names: Iterable<string>): ReadonlyMap<string, Sink> {
+  const byKey = new Map(items.map((item) => [`${item.pk}|${item.sk}`, item]));
+  const find = ({ pk, sk }: Key): Item | undefined => byKey.get(`${pk}|${sk}`);
+  const sinks = new Map<string, Sink>();
+  for (const name of names) {
+    const item = find(keys.sink(region, getSinkId(name)));
+    if (item?.kind === undefined) continue;
+    const state = find(keys.sinkState(region, name));
+    sinks.set(name, toSink(isPart(name) ? withStateOfPart(item, state) : item));
+  }
+  return sinks;
+}
+
+/** Returns the keys of the due work under a drain name: cursors, replays, parked lanes. The longest due first. */
+export function listDueWork(
+  table: Table,
+  region: string,
+  name: string,
   now: number,
   limit?: number,
 ): Promise<Item[]> {
-  const shards = await Promise.all(
-    Array.from({ length: DRAIN_SHARDS }, (_, shard) =>
-      table.query({
-        index: 'due',
-        pk: drainDuePk(region, id, shard),
-        to: dueUntil(now),
-        ...(limit === undefined ? {} : { limit }),
-      }),
-    ),
-  );
-  return shards.flat();
+  const range = drainDueRange(region, name, now);
+  return table.query({ index: 'due', ...range, ...(limit === undefined ? {} : { limit }) });
+}
+
+/**
+ * Indexes the sinks that version 0.1.0 stored: by the accounts that they follow, and their due work by region.
+ * During an upgrade, functions of that version still write. So it is repeated for {@link REINDEX_MS} after the
+ * first call, and does nothing later. A region without sinks needs no indexing.
+ */
+export async function indexFormerSinks(table: Table, region: string, now: number): Promise<void> {
+  const key = keys.sinkIndexing(region);
+  const known = await table.get(key);
+  if (known && now > Number(known.until)) return;
+  const sinks = (await table.query({ pk: sinkPk(region) })).filter(({ kind }) => kind !== undefined);
+  await pLimit(SHARDS_AT_ONCE).map(sinks, async (item) => {
+    const sink = toSink(item);
+    await putFollowers(table, sink);
+    for (const pk of formerDrainDuePks(region, sink.id)) {
+      for (const { dueSk, ...due } of await table.query({ index: 'due', pk })) {
+        const [time = '', ...what] = String(dueSk).split('#');
+        await table.write({
+          update: { pk: due.pk, sk: due.sk },
+          set: drainDue(region, sink.id, what.join('#'), Date.parse(time)),
+          when: [
+            ['duePk', '=', pk],
+            ['dueSk', '=', String(dueSk)],
+          ],
+        });
+      }
+    }
+  });
+  if (!known) await table.write({ put: { ...key, until: sinks.length > 0 ? now + REINDEX_MS : 0 } });
 }
 
 /** Returns the wake marks of a region that no process has handled yet, up to a limit per shard. */

@@ -8,7 +8,7 @@
  */
 import pLimit from 'p-limit';
 import { listAccounts } from '../accounts/accounts.ts';
-import { type SinkRecord, sinkAttributes, toSink } from '../delivery/sink.ts';
+import { putFollowers, type SinkRecord, sinkAttributes, toSink } from '../delivery/sink.ts';
 import type { EventType } from '../events/catalogue.ts';
 import type { EventLog } from '../log/log.ts';
 import { type Expectation, getRevision, notFound, type Rejection, revisionUnchanged } from '../resources.ts';
@@ -141,7 +141,14 @@ async function followAccount({ table, log }: NotificationDeps, ref: AccountRef):
     const named = before?.accounts ?? [];
     const isFollowed = before !== undefined && (named.length === 0 || named.includes(account));
     const isCurrent = before?.types.join() === NOTIFIED_TYPES.join();
-    if (isFollowed && isCurrent) return;
+    if (isFollowed && isCurrent) {
+      await putFollowers(table, {
+        region,
+        id: NOTIFICATIONS_SINK,
+        accounts: named.length > 0 ? [account] : [],
+      });
+      return;
+    }
     const more = isFollowed ? named : [...named, account];
     const isAll = more.length > MAX_NAMED;
     if (isAll) {
@@ -152,6 +159,10 @@ async function followAccount({ table, log }: NotificationDeps, ref: AccountRef):
       ...{ region, id: NOTIFICATIONS_SINK, kind: 'notifications', target: '-' },
       ...{ accounts: isAll ? [] : more, types: [...NOTIFIED_TYPES], paused: before?.paused ?? false },
     };
+    await putFollowers(table, {
+      ...record,
+      accounts: isAll || (named.length === 0 && isFollowed) ? [] : [account],
+    });
     const written = await table.write({
       update: key,
       set: { ...sinkAttributes(record), revision: item ? getRevision(item) + 1 : 1 },

@@ -32,7 +32,7 @@ export const stateSchema = {
   sortKey: 'sk',
   ttlAttribute: 'ttl',
   indexes: {
-    /** Due work: polls (`POLLS#region#shard`) and cursors (`DRAINS#region#sink#shard`), by due time. */
+    /** Due work: polls (`POLLS#region#shard`) by due time, and cursors (`DRAINS#region#shard`) by sink and due time. */
     due: { partitionKey: 'duePk', sortKey: 'dueSk', holds: 'keys' },
     /** Jobs of an account in one status, by due day. */
     jobsByStatus: { partitionKey: 'statusPk', sortKey: 'statusSk', holds: 'keys' },
@@ -111,8 +111,12 @@ export function isReserved({ account }: AccountRef): boolean {
 
 /** Number of partitions for a region's due polls in the `due` index. */
 export const POLL_SHARDS = 8;
-/** Number of partitions for a sink's due cursors in the `due` index. */
-export const DRAIN_SHARDS = 2;
+/** Number of partitions for a region's due cursors in the `due` index. Those of a sink are in one of them. */
+export const DRAIN_SHARDS = 16;
+/** Number of parts of a divided sink. Each has its own lease and health, and the accounts of one hash value. */
+export const SINK_PARTS = 8;
+/** Built-in sinks of all accounts: one drain could not deliver the events of thousands of accounts. */
+const DIVIDED_SINKS: readonly string[] = ['topic', 'sns-standard', 'event-bus', 'notifications'];
 /** Number of partitions for a region's wake marks. */
 export const WAKE_SHARDS = 4;
 /** Number of partitions for the deliveries to one sink. Each partition accepts 1,000 write units a second. */
@@ -129,8 +133,8 @@ export const keys = {
   accountLock: (ref: AccountRef): Key => ({ pk: accountLockPk(ref.region), sk: ref.account }),
   /** The remaining work of an account's deletion. While this item exists, the account id cannot be reused. */
   deletion: (ref: AccountRef): Key => ({ pk: deletionPk(ref.region), sk: ref.account }),
-  /** The credentials of an account, encrypted. Used where no other store holds them. */
-  credentials: (ref: AccountRef): Key => ({ pk: `CREDENTIALS#${ref.region}`, sk: ref.account }),
+  /** The credentials of an account, encrypted. */
+  credentials: (ref: AccountRef): Key => ({ pk: credentialsPk(ref.region), sk: ref.account }),
   status: (ref: AccountRef): Key => ({ pk: `STATUS#${formatRef(ref)}`, sk: 'STATUS' }),
   /**
    * The upstream tokens of an account. They have their own prefix, so that IAM (`LeadingKeys`) lets only
@@ -172,15 +176,27 @@ export const keys = {
   }),
   /** A sink. All sinks of a region share one partition, so that they can be listed. */
   sink: (region: string, sink: string): Key => ({ pk: sinkPk(region), sk: sink }),
+  /** The lease and the health of a part of a divided sink. An undivided sink has them in its own item. */
+  sinkState: (region: string, name: string): Key => ({
+    pk: isPart(name) ? sinkPartPk(region) : sinkPk(region),
+    sk: name,
+  }),
+  /** A sink that follows an account. With {@link ALL_ACCOUNTS} as the account: one that follows all. */
+  follower: (ref: AccountRef, sink: string): Key => ({ pk: followerPk(ref), sk: sink }),
+  /** Progress of indexing the sinks of an earlier version. */
+  sinkIndexing: (region: string): Key => ({ pk: cellPk(region), sk: 'SINKS' }),
   /** The lock of an endpoint for operations on it as a whole: creation, change, deletion. */
   endpointLock: (region: string, endpoint: string): Key => ({
     pk: endpointLockPk(region),
     sk: endpoint,
   }),
-  /**
-   * The secrets of an endpoint, encrypted; no response contains them. Used where no other store holds them.
-   */
-  endpointSecrets: (region: string, endpoint: string): Key => ({ pk: `SECRETS#${region}`, sk: endpoint }),
+  /** The secrets of an endpoint, encrypted; no response contains them. */
+  endpointSecrets: (region: string, endpoint: string): Key => ({
+    pk: endpointSecretsPk(region),
+    sk: endpoint,
+  }),
+  /** A key that encrypts secrets, itself encrypted by KMS. Versions sort in the order of their creation. */
+  dataKey: (region: string, version: number): Key => ({ pk: dataKeyPk(region), sk: pad(version, 4) }),
   /** A text encrypted with the key of those secrets, which verifies the key. */
   secretKeyCheck: (): Key => ({ pk: 'SECRETS', sk: 'KEY' }),
   cursor: (region: string, sink: string, account: string): Key => ({
@@ -191,6 +207,11 @@ export const keys = {
   streamSlot: (region: string, keyId: string, slot: number): Key => ({
     pk: streamPk(region, keyId),
     sk: pad(slot, 4),
+  }),
+  /** The number of requests of an API key in a minute (number since the epoch). */
+  requestCount: (region: string, keyId: string, minute: number): Key => ({
+    pk: requestCountPk(region, keyId),
+    sk: String(minute),
   }),
   /** An API key. All API keys share one partition, so that they can be listed. */
   apiKey: (id: string): Key => ({ pk: API_KEY_PK, sk: id }),
@@ -280,6 +301,12 @@ export const keys = {
   }),
 } as const;
 
+/** Partition of the credentials of a region's accounts. */
+export const credentialsPk = (region: string): string => `CREDENTIALS#${region}`;
+/** Partition of the secrets of a region's endpoints. */
+export const endpointSecretsPk = (region: string): string => `SECRETS#${region}`;
+/** Partition of the data keys of a region. */
+export const dataKeyPk = (region: string): string => `DATAKEYS#${region}`;
 /** Partition of the notification settings of a region's accounts. */
 export const notificationSettingsPk = (region: string): string => `NOTIFY#${region}`;
 /** Partition of the recipients of an account. */
@@ -357,6 +384,30 @@ export const openJobsPk = (region: string): string => `OPEN#${region}`;
 export const wakePk = (region: string, shard: number): string => `WAKE#${region}#${shard}`;
 /** Partition of the sinks of a region. */
 export const sinkPk = (region: string): string => `SINKS#${region}`;
+/** Partition of the parts of a region's divided sinks. */
+export const sinkPartPk = (region: string): string => `SINKPARTS#${region}`;
+/** Partition of the sinks that follow an account. */
+export const followerPk = (ref: AccountRef): string => `FOLLOWERS#${formatRef(ref)}`;
+/** In the place of an account: all accounts. */
+export const ALL_ACCOUNTS = '*';
+
+/**
+ * Returns the names under which a sink is drained: its id, or those of its parts (`topic:0`, …). Also accepts
+ * such a name.
+ */
+export function getDrainNames(sink: string): readonly string[] {
+  return DIVIDED_SINKS.includes(sink)
+    ? Array.from({ length: SINK_PARTS }, (_, part) => `${sink}:${part}`)
+    : [sink];
+}
+/** Returns the name under which a sink is drained for an account. */
+export function getDrainName(sink: string, account: string): string {
+  return DIVIDED_SINKS.includes(sink) ? `${sink}:${shardOf(account, SINK_PARTS)}` : sink;
+}
+/** Returns the id of the sink that is drained under a name. */
+export const getSinkId = (name: string): string => name.split(':')[0] ?? name;
+/** Reports whether the name is that of a part of a divided sink. */
+export const isPart = (name: string): boolean => name.includes(':');
 
 /** Partition of the locks of a region's endpoints. */
 export const endpointLockPk = (region: string): string => `ENDPOINTS#${region}`;
@@ -364,6 +415,8 @@ export const endpointLockPk = (region: string): string => `ENDPOINTS#${region}`;
 export const cursorPk = (region: string, sink: string): string => `CURSORS#${region}#${sink}`;
 /** Partition of the slots of a key; see `shared/api/waiting-limit.ts`. */
 export const streamPk = (region: string, keyId: string): string => `STREAMS#${region}#${keyId}`;
+/** Partition of the request counters of a key; see `shared/api/request-limit.ts`. */
+export const requestCountPk = (region: string, keyId: string): string => `REQUESTS#${region}#${keyId}`;
 /** Partition of the API keys. */
 export const API_KEY_PK = 'APIKEYS';
 /** Partition of the last-use times of API keys. */
@@ -414,14 +467,38 @@ export function drainDue(
   what: string,
   dueAt: number,
 ): { duePk: string; dueSk: string } {
+  const [account = what] = what.split('#');
+  const name = getDrainName(sink, account);
   return {
-    duePk: drainDuePk(region, sink, shardOf(what, DRAIN_SHARDS)),
-    dueSk: `${formatTimestamp(dueAt)}#${what}`,
+    duePk: drainDuePk(region, getDrainShard(name)),
+    dueSk: `${name}#${formatTimestamp(dueAt)}#${what}`,
   };
 }
-/** Partition of one shard of a sink's due cursors in the `due` index. */
-export const drainDuePk = (region: string, sink: string, shard: number): string =>
-  `DRAINS#${region}#${sink}#${shard}`;
+/** Returns the range of the `due` index with the work that is due at a time (epoch ms) under a drain name. */
+export function drainDueRange(
+  region: string,
+  name: string,
+  now: number,
+): { readonly pk: string; readonly from: string; readonly to: string } {
+  return {
+    pk: drainDuePk(region, getDrainShard(name)),
+    from: `${name}#`,
+    to: `${name}#${dueUntil(now)}`,
+  };
+}
+/** Returns the drain name and the due time (epoch ms) of a sort key in the `due` index. */
+export function parseDrainDue(dueSk: string): { readonly name: string; readonly dueAt: number } {
+  const [name = '', time = ''] = dueSk.split('#');
+  return { name, dueAt: Date.parse(time) };
+}
+/** Returns an upper bound of the sort keys of a drain name in the `due` index. */
+export const drainDueEnd = (name: string): string => `${name}#~`;
+/** Partition of one shard of a region's due cursors in the `due` index. */
+export const drainDuePk = (region: string, shard: number): string => `DRAINS#${region}#${shard}`;
+const getDrainShard = (name: string): number => shardOf(name, DRAIN_SHARDS);
+/** Partitions of a sink's due cursors in the `due` index, as version 0.1.0 wrote them (`time#what`). */
+export const formerDrainDuePks = (region: string, sink: string): readonly string[] =>
+  [0, 1].map((shard) => `DRAINS#${region}#${sink}#${shard}`);
 /** Partition of a job's events in the `related` index. */
 export const jobEventsPk = (ref: AccountRef, jobNumber: number): string =>
   `JOB#${formatRef(ref)}#${pad(jobNumber, 12)}`;

@@ -12,6 +12,7 @@ import { discardParked, listDeadPage, listParked, retryParked } from '../../shar
 import {
   type DeliveryOutcome,
   listSinks,
+  putFollowers,
   registerSink,
   type SinkRecord,
 } from '../../shared/delivery/sink.ts';
@@ -157,7 +158,9 @@ describe('drain', () => {
     const rig = await createDeliveryRig(
       async (event) => {
         if (event.account === 'acme') {
-          await rig.table.write({ update: keys.sink(REGION, 'erp'), set: { accounts: ['acme', 'other'] } });
+          const accounts = ['acme', 'other'];
+          await putFollowers(rig.table, { region: REGION, id: 'erp', accounts });
+          await rig.table.write({ update: keys.sink(REGION, 'erp'), set: { accounts } });
           await rig.say([moved(1, 'b')], rig.refs[1]);
           rig.state.now += 3_000;
         }

@@ -6,14 +6,6 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import {
-  CreateSecretCommand,
-  DeleteSecretCommand,
-  GetSecretValueCommand,
-  PutSecretValueCommand,
-  RestoreSecretCommand,
-  type SecretsManagerClient,
-} from '@aws-sdk/client-secrets-manager';
 import { Webhook } from 'standardwebhooks';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { DataDirError, openDataDir } from '../../local/data-dir.ts';
@@ -37,7 +29,6 @@ import {
 } from '../../shared/delivery/endpoints.ts';
 import { checkUrl } from '../../shared/delivery/outbound.ts';
 import {
-  createAwsSigningSecrets,
   createSigningReader,
   type EndpointSecrets,
   openLocalSigningSecrets,
@@ -49,7 +40,7 @@ import { wakeSinks } from '../../shared/delivery/wakes.ts';
 import { createWebhookSink } from '../../shared/delivery/webhook.ts';
 import { catalogue } from '../../shared/events/catalogue.ts';
 import { createEventLog } from '../../shared/log/log.ts';
-import { SecretError } from '../../shared/secrets.ts';
+import { openSealedTexts, SecretError } from '../../shared/secrets.ts';
 import {
   CELL_LOG,
   cursorPk,
@@ -395,7 +386,7 @@ eachTable('endpoints', (makeTable, kind) => {
       // A running drain stores its cursor, a late wake-up marks, an event is parked.
       await rig.table.write({
         update: keys.cursor(REGION, 'erp', 'acme'),
-        set: { position: 2, fence: lease, mark: 5, duePk: drainDuePk(REGION, 'erp', 0), dueSk: 'x' },
+        set: { position: 2, fence: lease, mark: 5, duePk: drainDuePk(REGION, 0), dueSk: 'x' },
       });
       await rig.table.write({ put: { ...keys.parked(REGION, 'erp', 'acme', '1', 1) } });
       await rig.create({ id: 'erp', url: URL });
@@ -835,9 +826,9 @@ describe('an invalid request is rejected with one message', () => {
       { url: URL, id: 'ERP' },
       'id must be 1–63 lower-case letters, digits and hyphens, beginning with a letter or digit.',
     ],
-    ...['topic', 'sns', 'sns-standard'].map((id): [unknown, string] => [
+    ...['topic', 'sns', 'sns-standard', 'event-bus'].map((id): [unknown, string] => [
       { url: URL, id },
-      'id must not be topic, sns-standard, sns or notifications: built-in sinks have these names.',
+      'id must not be topic, sns-standard, sns, event-bus or notifications: built-in sinks have these names.',
     ]),
     [{ url: URL, accounts: 'acme' }, 'accounts must be a list of accounts.'],
     [{ url: URL, accounts: [] }, 'accounts must name at least one account.'],
@@ -1139,105 +1130,25 @@ eachTable('secrets encrypted in the state table', (makeTable) => {
   });
 });
 
-describe('secrets in Secrets Manager', () => {
-  /** A fake of Secrets Manager: a name stays occupied for some calls after its deletion. */
-  function fakeManager(options: { lingersFor?: number; marked?: boolean } = {}) {
-    const held = new Map<string, string>();
-    const lingering = new Map<string, number>();
-    const marked = new Set<string>();
-    const calls: string[] = [];
-    const fail = (name: string) => Object.assign(new Error(name), { name });
-    const send = async (command: { input: object }) => {
-      calls.push(command.constructor.name);
-      const input = command.input as { SecretId?: string; Name?: string; SecretString?: string };
-      const name = input.SecretId ?? input.Name ?? '';
-      if (command instanceof CreateSecretCommand) {
-        const left = lingering.get(name) ?? 0;
-        lingering.set(name, left - 1);
-        if (held.has(name) || left > 0) throw fail('ResourceExistsException');
-        held.set(name, input.SecretString ?? '');
-        return {};
-      }
-      if (command instanceof RestoreSecretCommand) {
-        marked.delete(name);
-        return {};
-      }
-      if (!held.has(name)) throw fail('ResourceNotFoundException');
-      if (marked.has(name)) throw fail('InvalidRequestException');
-      if (command instanceof DeleteSecretCommand) {
-        expect(command.input.ForceDeleteWithoutRecovery).toBe(true);
-        held.delete(name);
-        lingering.set(name, options.lingersFor ?? 0);
-        return {};
-      }
-      if (command instanceof PutSecretValueCommand) held.set(name, input.SecretString ?? '');
-      if (command instanceof GetSecretValueCommand) return { SecretString: held.get(name), VersionId: 'v' };
-      return {};
-    };
-    return { client: { send } as unknown as SecretsManagerClient, held, marked, calls };
-  }
-  const waits: number[] = [];
-  const sleep = async (ms: number) => waits.push(ms);
+test('a former secret also signs until its expiry, though the secrets are not read again', async () => {
+  const store = await openLocalSigningSecrets(createMemoryTable(), new Uint8Array(32));
+  await store.save(REGION, 'erp', KEPT);
+  let now = START;
+  const read = createSigningReader(store, () => now);
+  expect((await read(REGION, 'erp')).secrets).toEqual([KEPT.secrets[0], KEPT.retiring?.[0]?.secret]);
+  now += 1000;
+  expect((await read(REGION, 'erp')).secrets).toEqual(KEPT.secrets);
+});
 
-  secretsSuite(async () =>
-    createAwsSigningSecrets(fakeManager({ lingersFor: 3 }).client, { stage: 'test', sleep }),
+test('malformed secrets fail with a message without their content', async () => {
+  const table = createMemoryTable();
+  const key = new Uint8Array(32);
+  const texts = await openSealedTexts(table, key);
+  const place = { key: keys.endpointSecrets(REGION, 'erp'), binding: `${REGION}/erp`, name: 'erp' };
+  await texts.save(place, '{"secrets": ["s3cret"]}');
+  await expect((await openLocalSigningSecrets(table, key)).load(REGION, 'erp')).rejects.toThrow(
+    new SecretError('erp', 'is invalid: secrets.0 is missing or invalid.'),
   );
-
-  test('have the name that the drain reads, which signs with both until the expiry', async () => {
-    const manager = fakeManager();
-    const store = createAwsSigningSecrets(manager.client, { stage: 'test', sleep });
-    await store.save(REGION, 'erp', KEPT);
-    expect([...manager.held.keys()]).toEqual(['jobwire/test/us/endpoints/erp']);
-    let now = START;
-    const read = createSigningReader(store, () => now);
-    expect((await read(REGION, 'erp')).secrets).toEqual([KEPT.secrets[0], KEPT.retiring?.[0]?.secret]);
-    now += 1000;
-    expect((await read(REGION, 'erp')).secrets, 'though it was not read again').toEqual(KEPT.secrets);
-  });
-
-  test('that are marked for deletion are restored by saving', async () => {
-    const manager = fakeManager();
-    const store = createAwsSigningSecrets(manager.client, { stage: 'test', sleep });
-    await store.save(REGION, 'erp', KEPT);
-    manager.marked.add('jobwire/test/us/endpoints/erp');
-    expect(await store.load(REGION, 'erp')).toBeUndefined();
-    await store.save(REGION, 'erp', { secrets: KEPT.secrets });
-    expect(await store.load(REGION, 'erp')).toEqual({ secrets: KEPT.secrets });
-  });
-
-  test('whose name stays occupied fail with a message without the secret', async () => {
-    const manager = fakeManager({ lingersFor: 100 });
-    const store = createAwsSigningSecrets(manager.client, { stage: 'test', sleep });
-    await store.save(REGION, 'erp', KEPT);
-    await store.remove(REGION, 'erp');
-    waits.length = 0;
-    const error = await store.save(REGION, 'erp', KEPT).catch((cause: unknown) => cause);
-    expect(error).toBeInstanceOf(SecretError);
-    expect((error as Error).message).toBe(
-      'The secret jobwire/test/us/endpoints/erp could not be saved: AWS has not released its name yet.',
-    );
-    expect(waits).toEqual([250, 500, 1000, 2000, 4000]);
-  });
-
-  test('that are missing or malformed fail with a message without their content', async () => {
-    const denied = {
-      send: async () => Promise.reject(Object.assign(new Error('no'), { name: 'AccessDeniedException' })),
-    } as unknown as SecretsManagerClient;
-    const store = createAwsSigningSecrets(denied, { stage: 'test', sleep });
-    await expect(store.load(REGION, 'erp')).rejects.toThrow('could not be read (AccessDeniedException).');
-    await expect(store.save(REGION, 'erp', KEPT)).rejects.toThrow(
-      'could not be saved (AccessDeniedException).',
-    );
-    await expect(store.remove(REGION, 'erp')).rejects.toThrow(
-      'could not be deleted (AccessDeniedException).',
-    );
-    const odd = { send: async () => ({ SecretString: '{"secrets": ["s3cret"]}' }) };
-    const other = createAwsSigningSecrets(odd as unknown as SecretsManagerClient, { stage: 'test' });
-    const error = (await other.load(REGION, 'erp').catch((cause: unknown) => cause)) as Error;
-    expect(error.message).toBe(
-      'The secret jobwire/test/us/endpoints/erp is invalid: secrets.0 is missing or invalid.',
-    );
-  });
 });
 
 test('a missing secret is read again the next time, and concurrent readers share one read', async () => {

@@ -241,14 +241,14 @@ describe('a configuration', () => {
     );
   });
 
-  test.each(['topic', 'sns', 'sns-standard', 'notifications'])(
+  test.each(['topic', 'sns', 'sns-standard', 'event-bus', 'notifications'])(
     'with an endpoint named %s is rejected',
     (id) => {
       const secret = `whsec_${Buffer.alloc(24, 7).toString('base64')}`;
       const region = { baseUrl: 'https://a.example/api', authUrl: 'https://a.example', realm: 'us' };
       const endpoints = [{ id, url: 'https://erp.example.com/', secret }];
       expect(() => parseConfig({ regions: { us: region }, accounts: [], endpoints }, {})).toThrow(
-        /^endpoints\[0\]\.id must not be topic, sns-standard, sns or notifications: built-in sinks have these names\.$/,
+        /^endpoints\[0\]\.id must not be topic, sns-standard, sns, event-bus or notifications: built-in sinks have these names\.$/,
       );
     },
   );

@@ -171,7 +171,7 @@ eachTable('replays', (makeTable, kind) => {
     });
     const due = await Promise.all(
       Array.from({ length: DRAIN_SHARDS }, (_, shard) =>
-        rig.table.query({ index: 'due', pk: drainDuePk(REGION, 'erp', shard) }),
+        rig.table.query({ index: 'due', pk: drainDuePk(REGION, shard) }),
       ),
     );
     const places = due.flat().filter(({ sk }) => sk.includes('#'));

@@ -4,6 +4,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
+import type { EventBridgeClient } from '@aws-sdk/client-eventbridge';
 import type { SecretsManagerClient } from '@aws-sdk/client-secrets-manager';
 import type { SNSClient } from '@aws-sdk/client-sns';
 import type { SQSClient } from '@aws-sdk/client-sqs';
@@ -26,7 +27,12 @@ import { CLAIM_SECONDS, createSend, QueueError } from '../../functions/handlers/
 import { createNotifyHandler } from '../../functions/handlers/notify.ts';
 import { createPollAccountHandler } from '../../functions/handlers/poll-account.ts';
 import { createRestProxyHandler } from '../../functions/handlers/rest-proxy.ts';
-import { createTickHandler, STANDARD_TOPIC_SINK, TOPIC_SINK } from '../../functions/handlers/tick.ts';
+import {
+  createTickHandler,
+  EVENT_BUS_SINK,
+  STANDARD_TOPIC_SINK,
+  TOPIC_SINK,
+} from '../../functions/handlers/tick.ts';
 import { createWakeSinksHandler } from '../../functions/handlers/wake-sinks.ts';
 import type { Telemetry } from '../../functions/telemetry.ts';
 import { findAccount, registerAccount, schedule } from '../../shared/accounts/accounts.ts';
@@ -41,7 +47,7 @@ import {
 import { createEventLog, type EventLog, type LoggedEvent } from '../../shared/log/log.ts';
 import type { SendReport } from '../../shared/notifications/send-report.ts';
 import { SecretError } from '../../shared/secrets.ts';
-import { feedLog, keys, notifyDue } from '../../shared/storage/schema.ts';
+import { feedLog, getDrainName, keys, notifyDue } from '../../shared/storage/schema.ts';
 import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
 import type { Table, Write } from '../../shared/storage/table.ts';
 import { duePolls } from '../../shared/tracking/claims.ts';
@@ -63,6 +69,7 @@ const pollEnv = {
   JOBWIRE_UPSTREAM_BASE_URL: 'https://us.ordering.example/api',
   JOBWIRE_UPSTREAM_AUTH_URL: 'https://auth-us.ordering.example',
   JOBWIRE_UPSTREAM_REALM: 'us',
+  JOBWIRE_KEY_ARN: 'arn:aws:kms:us-east-1:1:key/k',
 };
 
 test.each([
@@ -77,6 +84,11 @@ test.each([
 ])('the environment of %s: one error message names every missing variable', (_, schema) => {
   expect(() => readEnv(schema, {})).toThrow(/^The environment variable JOBWIRE_STAGE is missing\.$/);
 });
+
+/** Drain names of the topic for the accounts `a` and `b`. `i` has the same one as `a`. */
+const TOPIC_OF_A = getDrainName(TOPIC_SINK, 'a');
+const TOPIC_OF_B = getDrainName(TOPIC_SINK, 'b');
+const NEIGHBOUR_OF_A = 'i';
 
 test('an environment is parsed with its numbers, and an invalid value is named but not quoted', () => {
   expect(readEnv(PollAccountEnv, pollEnv).JOBWIRE_RETENTION_DAYS).toBe(90);
@@ -273,7 +285,7 @@ test('the tick processes wake marks that the stream left', async () => {
   await cell.tick();
   await cell.grow('a');
   await cell.tick();
-  expect(cell.drains).toEqual([{ sink: TOPIC_SINK }]);
+  expect(cell.drains).toEqual([{ sink: TOPIC_OF_A }]);
   expect(await cell.table.get(keys.wake({ region: 'us', account: 'a' }))).toBeUndefined();
 });
 
@@ -297,12 +309,12 @@ test('for any failure of the cell feed, the tick wakes the sinks of all accounts
   await cell.grow('b');
   broken = true;
   await expect(cell.tick()).rejects.toThrow('could not be forwarded');
-  expect(cell.drains.map(({ sink }) => sink).sort()).toEqual(['only-b', TOPIC_SINK]);
+  expect(cell.drains.map(({ sink }) => sink).sort()).toEqual(['only-b', TOPIC_OF_A, TOPIC_OF_B]);
   for (const account of ['a', 'b']) {
     expect(await cell.table.get(keys.cursor('us', TOPIC_SINK, account))).toMatchObject({ mark: 1 });
     expect(await cell.table.get(keys.wake({ region: 'us', account }))).toBeDefined();
   }
-  expect(cell.reports.tick.at(-1)).toMatchObject({ whole: false, drains: 2 });
+  expect(cell.reports.tick.at(-1)).toMatchObject({ whole: false, drains: 3 });
   broken = false;
   await cell.tick();
   expect(await cell.table.get(keys.wake({ region: 'us', account: 'a' }))).toBeUndefined();
@@ -323,7 +335,7 @@ test('a drain whose message was lost is queued again, a waiting sink only when i
   expect(cell.drains).toEqual([]);
   cell.pass(301);
   await cell.tick();
-  expect(cell.drains).toEqual([{ sink: TOPIC_SINK }]);
+  expect(cell.drains).toEqual([{ sink: TOPIC_OF_A }]);
 });
 
 test("the tick creates the built-in sink of a new cell, and keeps operators' changes", async () => {
@@ -367,6 +379,28 @@ test('an added standard topic receives only later events, of old and new account
   expect(cell.delivered).toHaveLength(3);
 });
 
+test('an added event bus receives only later events, in parts like a topic; removed, its sink is paused', async () => {
+  const cell = await createCell();
+  const bus = 'arn:aws:events:us-east-1:111122223333:event-bus/events';
+  const sink = async () => (await listSinks(cell.table, 'us')).find(({ id }) => id === EVENT_BUS_SINK);
+  await cell.addAccounts('a');
+  await cell.grow('a');
+  await cell.tick();
+  expect(await sink()).toBeUndefined();
+  await cell.tick(undefined, bus);
+  expect(await sink()).toMatchObject({ kind: 'eventbridge', target: bus, accounts: [], paused: false });
+  await cell.grow('a');
+  cell.drains.length = 0;
+  await cell.wake('a');
+  await cell.tick(undefined, bus);
+  expect(cell.drains).toContainEqual({ sink: getDrainName(EVENT_BUS_SINK, 'a') });
+  expect(getDrainName(EVENT_BUS_SINK, 'a')).toMatch(/^event-bus:\d$/);
+  await cell.drain(sqsEvent({ sink: EVENT_BUS_SINK }));
+  expect(cell.delivered.map(({ sequence }) => sequence)).toEqual([2]);
+  await cell.tick();
+  expect(await sink()).toMatchObject({ paused: true });
+});
+
 test('a standard topic that is removed and added again resumes at its cursors; one an operator paused stays paused', async () => {
   const cell = await createCell();
   const sink = async () => (await listSinks(cell.table, 'us')).find(({ id }) => id === STANDARD_TOPIC_SINK);
@@ -383,9 +417,9 @@ test('a standard topic that is removed and added again resumes at its cursors; o
   cell.drains.length = 0;
   await cell.wake('a');
   await cell.tick();
-  expect(cell.drains).not.toContainEqual({ sink: STANDARD_TOPIC_SINK });
+  expect(cell.drains).not.toContainEqual({ sink: getDrainName(STANDARD_TOPIC_SINK, 'a') });
   await cell.tick(STANDARD_TOPIC);
-  expect(cell.drains).toContainEqual({ sink: STANDARD_TOPIC_SINK });
+  expect(cell.drains).toContainEqual({ sink: getDrainName(STANDARD_TOPIC_SINK, 'a') });
   await cell.drain(sqsEvent({ sink: STANDARD_TOPIC_SINK }));
   expect(cell.delivered.map(({ sequence }) => sequence)).toEqual([1, 2]);
 
@@ -486,7 +520,7 @@ test('a new wake mark marks the cursors due, queues each sink once, and is delet
   await cell.grow('a');
   await cell.grow('b');
   expect(await cell.wake('a', 'b', 'a')).toEqual({ batchItemFailures: [] });
-  expect(cell.drains.map(({ sink }) => sink).sort()).toEqual(['erp', TOPIC_SINK]);
+  expect(cell.drains.map(({ sink }) => sink).sort()).toEqual(['erp', TOPIC_OF_A, TOPIC_OF_B]);
   for (const account of ['a', 'b']) {
     expect(await cell.table.get(keys.wake({ region: 'us', account }))).toBeUndefined();
     expect(await cell.table.get(keys.cursor('us', TOPIC_SINK, account))).toMatchObject({ mark: 1 });
@@ -516,7 +550,7 @@ test('an account that cannot be woken is reported by its sequence numbers; the o
     batchItemFailures: [{ itemIdentifier: 'b-1' }, { itemIdentifier: 'b-2' }],
   });
   expect(await cell.table.get(keys.cursor('us', TOPIC_SINK, 'a'))).toMatchObject({ mark: 1 });
-  expect(cell.drains).toEqual([{ sink: TOPIC_SINK }]);
+  expect(cell.drains).toEqual([{ sink: TOPIC_OF_A }]);
   expect(cell.reports.fault).toMatchObject([{ ids: { account: 'b' } }]);
 });
 
@@ -528,7 +562,7 @@ test('a drain delivers a sink’s events in order; the same message again finds 
   await cell.tick();
   for (let n = 0; n < 5; n += 1) await cell.grow('a');
   await cell.wakeBy(['a', 5]);
-  const message = sqsEvent({ sink: TOPIC_SINK });
+  const message = sqsEvent({ sink: TOPIC_OF_A });
   expect(await cell.drain(message)).toEqual({ batchItemFailures: [] });
   cell.pass(1);
   expect(await cell.drain(message)).toEqual({ batchItemFailures: [] });
@@ -542,24 +576,24 @@ test('a message that arrives twice in one batch is delivered once: the second fi
   await cell.tick();
   await cell.grow('a');
   await cell.wakeBy(['a', 1]);
-  await cell.drain(sqsEvent({ sink: TOPIC_SINK }, { sink: TOPIC_SINK }));
+  await cell.drain(sqsEvent({ sink: TOPIC_OF_A }, { sink: TOPIC_OF_A }));
   expect(cell.delivered).toHaveLength(1);
   expect(cell.reports.drain.map(({ outcome }) => outcome)).toContain('busy');
 });
 
 test('an account that grows while its sink drains, so that its wake-up finds the sink busy, is drained right after', async () => {
   const cell = await createCell({ ticking: true });
-  await cell.addAccounts('a', 'b');
+  await cell.addAccounts('a', NEIGHBOUR_OF_A);
   await cell.tick();
   await cell.grow('a');
   await cell.wakeBy(['a', 1]);
   cell.onDelivery(async () => {
-    await cell.grow('b');
-    await cell.wakeBy(['b', 1]);
-    await cell.drain(sqsEvent({ sink: TOPIC_SINK }));
+    await cell.grow(NEIGHBOUR_OF_A);
+    await cell.wakeBy([NEIGHBOUR_OF_A, 1]);
+    await cell.drain(sqsEvent({ sink: TOPIC_OF_A }));
   });
-  await cell.drain(sqsEvent({ sink: TOPIC_SINK }));
-  expect(cell.delivered.map(({ account }) => account)).toEqual(['a', 'b']);
+  await cell.drain(sqsEvent({ sink: TOPIC_OF_A }));
+  expect(cell.delivered.map(({ account }) => account)).toEqual(['a', NEIGHBOUR_OF_A]);
   expect(cell.reports.drain.map(({ outcome, delivered }) => [outcome, delivered])).toEqual([
     ['busy', 0],
     ['drained', 1],
@@ -569,18 +603,18 @@ test('an account that grows while its sink drains, so that its wake-up finds the
 
 test('an account that grows while its sink only rejects is drained right after too', async () => {
   const cell = await createCell({ ticking: true });
-  await cell.addAccounts('a', 'b');
+  await cell.addAccounts('a', NEIGHBOUR_OF_A);
   await cell.tick();
   await cell.grow('a');
   await cell.wakeBy(['a', 1]);
   cell.onDelivery(async () => {
-    await cell.grow('b');
-    await cell.wakeBy(['b', 1]);
-    await cell.drain(sqsEvent({ sink: TOPIC_SINK }));
+    await cell.grow(NEIGHBOUR_OF_A);
+    await cell.wakeBy([NEIGHBOUR_OF_A, 1]);
+    await cell.drain(sqsEvent({ sink: TOPIC_OF_A }));
     return { kind: 'rejected', reason: 'The topic refused it.' };
   });
-  await cell.drain(sqsEvent({ sink: TOPIC_SINK }));
-  expect(cell.delivered.map(({ account }) => account)).toEqual(['b']);
+  await cell.drain(sqsEvent({ sink: TOPIC_OF_A }));
+  expect(cell.delivered.map(({ account }) => account)).toEqual([NEIGHBOUR_OF_A]);
   expect(cell.reports.drain.map(({ outcome, parked, delivered }) => [outcome, parked, delivered])).toEqual([
     ['busy', 0, 0],
     ['drained', 1, 0],
@@ -599,9 +633,9 @@ test("one drain continues until its function's time is nearly over, for longer t
     cell.onDelivery(slow);
   };
   cell.onDelivery(slow);
-  await cell.drain(sqsEvent({ sink: TOPIC_SINK }), { getRemainingTimeInMillis: () => 100_000 });
+  await cell.drain(sqsEvent({ sink: TOPIC_OF_A }), { getRemainingTimeInMillis: () => 100_000 });
   expect(cell.reports.drain).toMatchObject([{ outcome: 'more', delivered: 8 }]);
-  await cell.drain(sqsEvent({ sink: TOPIC_SINK }));
+  await cell.drain(sqsEvent({ sink: TOPIC_OF_A }));
   expect(cell.delivered.map(({ sequence }) => sequence)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9]);
 });
 
@@ -614,7 +648,7 @@ test('a failing sink is an outcome, not a failed message; its events wait', asyn
   cell.onDelivery(() => {
     throw new Error('The endpoint answered 503.');
   });
-  expect(await cell.drain(sqsEvent({ sink: TOPIC_SINK }))).toEqual({ batchItemFailures: [] });
+  expect(await cell.drain(sqsEvent({ sink: TOPIC_OF_A }))).toEqual({ batchItemFailures: [] });
   expect(cell.reports.drain).toMatchObject([
     { outcome: 'waiting', failed: 1, problem: 'The endpoint answered 503.' },
   ]);
@@ -624,6 +658,7 @@ test('a failing sink is an outcome, not a failed message; its events wait', asyn
 test('without recipients, notification events are skipped, and delay nothing', async () => {
   const open = createSinkOpener({
     sns: fake<SNSClient>(async () => ({})),
+    eventBridge: fake<EventBridgeClient>(async () => ({})),
     publicUrl: 'https://us.jobwire.example',
     signing: async () => expect.fail('Nothing is signed.'),
     now: () => START,
@@ -634,10 +669,11 @@ test('without recipients, notification events are skipped, and delay nothing', a
   expect(await port.deliver([{ event }, { event }])).toEqual([{ kind: 'delivered' }, { kind: 'delivered' }]);
 });
 
-test('an endpoint is opened with its own signing secrets; the topic needs none', async () => {
+test('an endpoint is opened with its own signing secrets; topic and event bus need none', async () => {
   const asked: string[] = [];
   const open = createSinkOpener({
     sns: fake<SNSClient>(async () => ({})),
+    eventBridge: fake<EventBridgeClient>(async () => ({})),
     publicUrl: 'https://us.jobwire.example',
     async signing(region, endpoint) {
       asked.push(`${region}/${endpoint}`);
@@ -647,6 +683,7 @@ test('an endpoint is opened with its own signing secrets; the topic needs none',
   });
   const sink = { region: 'us', accounts: [], types: [], paused: false };
   expect((await open({ ...sink, id: TOPIC_SINK, kind: 'sns', target: TOPIC })).maxBatch).toBe(10);
+  expect((await open({ ...sink, id: 'event-bus', kind: 'eventbridge', target: 'arn' })).maxBatch).toBe(10);
   expect(asked).toEqual([]);
   expect((await open({ ...sink, id: 'erp', kind: 'webhook', target: 'https://erp.example' })).maxBatch).toBe(
     1,
@@ -1163,8 +1200,9 @@ async function createCell(options: { readonly ticking?: boolean; readonly table?
     tellCustomers: (
       send = async (messages: readonly { dueSince: number }[]): Promise<void> => void asked.push(...messages),
     ) => createTickHandler({ ...ticking, sendNotify: send })({}, context),
-    /** A tick of a cell with the standard topic, if one is named. */
-    tick: (standardTopicArn?: string) => createTickHandler({ ...ticking, standardTopicArn })({}, context),
+    /** A tick of a cell with the standard topic and the event bus, if they are named. */
+    tick: (standardTopicArn?: string, eventBusArn?: string) =>
+      createTickHandler({ ...ticking, standardTopicArn, eventBusArn })({}, context),
     /** The stream's records of the current wake marks. */
     async wake(...accounts: string[]) {
       const marks = accounts.map(async (account): Promise<[string, number]> => {
