@@ -72,12 +72,15 @@ export async function synthesize(stackName = 'jobwire-prod-us'): Promise<Deploye
   };
 }
 
-/** The entry files in `functions/`: those that export a handler. */
+/** The entry files of a cell in `functions/`: those that export a handler, except that of a smoke test. */
 export function functionEntries(): string[] {
   const folder = fileURLToPath(new URL('../functions/', import.meta.url));
   return readdirSync(folder)
     .filter(
-      (file) => file.endsWith('.ts') && /^export const handler\b/m.test(readFileSync(folder + file, 'utf8')),
+      (file) =>
+        file.endsWith('.ts') &&
+        file !== 'smoke-sandbox.ts' &&
+        /^export const handler\b/m.test(readFileSync(folder + file, 'utf8')),
     )
     .map((file) => file.slice(0, -'.ts'.length));
 }

@@ -8,13 +8,15 @@ import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { createTables } from '../local/tables.ts';
 import { registerAccount } from '../shared/accounts/accounts.ts';
+import { createAccountSecrets } from '../shared/accounts/credentials.ts';
 import { createEventLog } from '../shared/log/log.ts';
 import { createDynamoTable } from '../shared/storage/dynamo-table.ts';
 import { keys } from '../shared/storage/schema.ts';
 import { startDynamo } from '../test/support/dynoxide.ts';
+import { KMS_KEY, sealWithKms } from '../test/support/kms.ts';
 import { synthesize } from './assets.ts';
 import { startChild } from './child.ts';
-import { lambdaEnvironment, median, sqsEvent, startEnvironment, startSecrets } from './lambda.ts';
+import { lambdaEnvironment, median, sqsEvent, startEnvironment, startKms } from './lambda.ts';
 import type { UpstreamFacts } from './upstream.ts';
 
 /** Results: medians in ms. */
@@ -43,14 +45,11 @@ export interface ColdStartResults {
 const ANSWER_MS = 30;
 const WARM_POLLS = 10;
 const ACCOUNT = { region: 'us', account: 'bench' };
-const SECRET = 'jobwire/prod/us/accounts/bench';
 
 const [jobs = 0, rounds = 0] = process.argv.slice(2).map(Number);
 const upstream = await startChild<UpstreamFacts>('upstream.ts', [String(jobs)]);
 const { apiUrl, authUrl, clientId, clientSecret } = upstream.facts;
-using secrets = await startSecrets((name) =>
-  name === SECRET ? JSON.stringify({ clientId, clientSecret }) : undefined,
-);
+using kms = await startKms();
 using cell = await synthesize();
 const pollAccount = cell.functions.find(({ entry }) => entry === 'poll-account');
 if (!pollAccount) throw new Error('The cell has no pollAccount.');
@@ -58,17 +57,23 @@ const dynamo = await startDynamo();
 const client = dynamo.client();
 await createTables(client, 'bench');
 const table = createDynamoTable(client, { tableName: 'bench' });
+const secretRef = await createAccountSecrets(sealWithKms(table, kms.kms, { stage: 'prod' })).save(
+  ACCOUNT.region,
+  ACCOUNT.account,
+  { clientId, clientSecret },
+);
 await registerAccount(
   table,
   createEventLog(table, { now: Date.now, newId: randomUUID, schemaBaseUrl: 'http://bench' }),
-  { ...ACCOUNT, secretRef: SECRET, pollIntervalSeconds: 60, paused: false },
+  { ...ACCOUNT, secretRef, pollIntervalSeconds: 60, paused: false },
   { now: Date.now(), epoch: 'bench' },
 );
 const { file, memoryMb, environment } = pollAccount;
 const env = lambdaEnvironment(environment, {
   AWS_LAMBDA_FUNCTION_MEMORY_SIZE: String(memoryMb),
   AWS_ENDPOINT_URL_DYNAMODB: dynamo.endpoint,
-  AWS_ENDPOINT_URL_SECRETS_MANAGER: secrets.url,
+  AWS_ENDPOINT_URL_KMS: kms.url,
+  JOBWIRE_KEY_ARN: KMS_KEY,
   JOBWIRE_TABLE: 'bench',
   JOBWIRE_UPSTREAM_BASE_URL: apiUrl,
   JOBWIRE_UPSTREAM_AUTH_URL: authUrl,

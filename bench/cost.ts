@@ -1,6 +1,5 @@
 /**
- * A child process: measures the deployed functions for one account, with stubs that have the latency of the real services. Computes the
- * monthly cost of a cell from the results and the template.
+ * A child process: measures the deployed functions for one account, with stubs that have the latency of the real services.
  * One file: the measured functions share one set of stubs.
  */
 import { randomUUID } from 'node:crypto';
@@ -14,27 +13,25 @@ import { CLAIM_SECONDS } from '../functions/handlers/messages.ts';
 import { startFauxqs } from '../local/queues.ts';
 import { createTables, historyTableName } from '../local/tables.ts';
 import { registerAccount } from '../shared/accounts/accounts.ts';
+import { createAccountSecrets } from '../shared/accounts/credentials.ts';
+import { createSigningSecrets } from '../shared/delivery/signing-secrets.ts';
 import { registerSink } from '../shared/delivery/sink.ts';
 import type { EventDraft } from '../shared/events/event.ts';
 import { createEventLog } from '../shared/log/log.ts';
 import { createRecipient } from '../shared/notifications/recipients.ts';
 import { saveSettings } from '../shared/notifications/settings.ts';
 import { NOTIFICATIONS_SINK } from '../shared/notifications/types.ts';
-import { secretNames } from '../shared/secrets.ts';
 import { createDynamoTable } from '../shared/storage/dynamo-table.ts';
-import { historySchema, keys, pollDue, sentPk } from '../shared/storage/schema.ts';
+import { getDrainName, historySchema, keys, pollDue, sentPk } from '../shared/storage/schema.ts';
 import { startDynamo } from '../test/support/dynoxide.ts';
+import { KMS_KEY, sealWithKms } from '../test/support/kms.ts';
 import { bundle, type DeployedFunction, synthesize } from './assets.ts';
 import { startChild } from './child.ts';
 import {
   ASSUMED,
-  fixedCosts,
-  type Line,
+  type Measured,
   type MeasuredWork,
-  marginalCosts,
-  messageCosts,
   type NotificationWork,
-  notificationCosts,
   readTemplate,
   type Work,
 } from './costs.ts';
@@ -45,20 +42,9 @@ import {
   median,
   sqsEvent,
   startEnvironment,
-  startSecrets,
+  startKms,
 } from './lambda.ts';
 import type { UpstreamFacts } from './upstream.ts';
-
-/** Results: measured work and cost tables. */
-export interface CostResults {
-  readonly work: MeasuredWork;
-  readonly one: readonly Line[];
-  readonly thousand: readonly Line[];
-  readonly fixed: readonly Line[];
-  readonly notifying: NotificationWork;
-  readonly messages: readonly Line[];
-  readonly perCell: readonly Line[];
-}
 
 const REGION = 'us';
 const ACCOUNTS = Array.from({ length: 10 }, (_, at) => `account-${at}`);
@@ -75,16 +61,10 @@ const PLAIN_STACK = 'jobwire-prod-uk';
 const NOTIFICATION_VARIABLES = ['JOBWIRE_NOTIFY_QUEUE_URL', 'JOBWIRE_CHANNELS'];
 
 const rounds = Number(process.argv[2]);
-const names = secretNames('prod', REGION);
 using cell = await synthesize(`jobwire-prod-${REGION}`);
 const upstream = await startChild<UpstreamFacts>('upstream.ts', [String(ASSUMED.jobs)]);
 const { apiUrl, authUrl, clientId, clientSecret } = upstream.facts;
-const secretRef = `${names.accounts}bench`;
-using secrets = await startSecrets((name) =>
-  name === secretRef
-    ? JSON.stringify({ clientId, clientSecret })
-    : JSON.stringify({ secrets: [`whsec_${Buffer.alloc(32, 7).toString('base64')}`] }),
-);
+using kms = await startKms();
 const [dynamo, fauxqs] = await Promise.all([startDynamo(), startFauxqs({ unsigned: true })]);
 const client = dynamo.client();
 await createTables(client, 'bench');
@@ -94,13 +74,18 @@ const queues = await Promise.all(
   ['polls', 'lone-polls', 'drains', 'messages'].map(async (name) => [name, await makeQueue(name)] as const),
 );
 const table = createDynamoTable(client, { tableName: 'bench' });
+const texts = sealWithKms(table, kms.kms, { stage: 'prod' });
 const log = createEventLog(table, { now: Date.now, newId: randomUUID, schemaBaseUrl: 'http://bench' });
-const newAccount = (account: string): Promise<void> =>
+const newAccount = async (account: string): Promise<void> =>
   registerAccount(
     table,
     log,
-    // Not due again during the measurement.
-    { region: REGION, account, secretRef, pollIntervalSeconds: 3_600, paused: false },
+    {
+      ...{ region: REGION, account, paused: false },
+      secretRef: await createAccountSecrets(texts).save(REGION, account, { clientId, clientSecret }),
+      // Not due again during the measurement.
+      pollIntervalSeconds: 3_600,
+    },
     { now: Date.now(), epoch: 'bench' },
   );
 
@@ -141,6 +126,9 @@ await Promise.all(ACCOUNTS.map(newAccount));
 await tick.invoke({});
 await poll(ACCOUNTS);
 await drain(TOPIC_SINK);
+await createSigningSecrets(texts).save(REGION, ENDPOINT, {
+  secrets: [`whsec_${Buffer.alloc(32, 7).toString('base64')}`],
+});
 await registerSink(
   table,
   log,
@@ -207,14 +195,8 @@ const memoryMb = Object.fromEntries(cell.functions.map(({ entry, memoryMb: own }
 const template = readTemplate(cell.getResources(PLAIN_STACK), memoryMb);
 const notificationTemplate = readTemplate(cell.resources, memoryMb);
 process.send?.({
-  work,
-  one: marginalCosts(work, template, 1),
-  thousand: marginalCosts(work, template, 1_000),
-  fixed: fixedCosts(work, template),
-  notifying,
-  messages: messageCosts(notifying, notificationTemplate),
-  perCell: notificationCosts(notifying, notificationTemplate, template),
-} satisfies CostResults);
+  ...{ work, notifying, template, notificationTemplate },
+} satisfies Measured);
 for (const each of [tick, pollAccount, wakeSinks, drainSink, upstream]) each[Symbol.dispose]();
 for (const server of [meteredDynamo.server, meteredMessages.server, receiver, ses]) {
   server.closeAllConnections();
@@ -246,7 +228,7 @@ async function start(entry: string, kind: 'plain' | 'notifying' = 'plain'): Prom
       AWS_ENDPOINT_URL_SQS: meteredMessages.url,
       AWS_ENDPOINT_URL_SNS: meteredMessages.url,
       AWS_ENDPOINT_URL_SESV2: `http://127.0.0.1:${getPort(ses)}`,
-      AWS_ENDPOINT_URL_SECRETS_MANAGER: secrets.url,
+      AWS_ENDPOINT_URL_KMS: kms.url,
     }),
   );
 }
@@ -255,6 +237,7 @@ async function start(entry: string, kind: 'plain' | 'notifying' = 'plain'): Prom
 function toLocalValue(name: string, value: string): string {
   if (name === 'JOBWIRE_TABLE') return 'bench';
   if (name === 'JOBWIRE_HISTORY_TABLE') return historyTableName('bench');
+  if (name === 'JOBWIRE_KEY_ARN') return KMS_KEY;
   if (name === 'JOBWIRE_UPSTREAM_BASE_URL') return apiUrl;
   if (name === 'JOBWIRE_UPSTREAM_AUTH_URL') return authUrl;
   if (name === 'JOBWIRE_TOPIC_ARN') return topicArn;
@@ -310,8 +293,8 @@ async function poll(accounts: readonly string[]): Promise<Invocation> {
   return invocation;
 }
 
-async function drain(sink: string, by = drainSink): Promise<Invocation> {
-  return by.invoke(sqsEvent([{ sink }]));
+async function drain(sink: string, by = drainSink, account = FIRST): Promise<Invocation> {
+  return by.invoke(sqsEvent([{ sink: getDrainName(sink, account) }]));
 }
 
 /** Measures the work from a dispatch to an e-mail, and the idle work of a cell with notifications. */
@@ -335,7 +318,9 @@ async function measureNotifications(): Promise<NotificationWork> {
   const rounds: Omit<NotificationWork, 'startCpuMs' | 'messageBytes'>[] = [];
   for (let round = -3; round < 9; round += 1) {
     await settle();
-    await drain(NOTIFICATIONS_SINK, notificationDrain);
+    for (const account of [FIRST, NOTIFIED.account]) {
+      await drain(NOTIFICATIONS_SINK, notificationDrain, account);
+    }
     const plainIdleTick = await measure(() => tick.invoke({}));
     const idleTick = await measure(() => notifyingTick.invoke({}));
     await log.append({ region: REGION, account: FIRST }, [dispatched(round + 10)]);
@@ -343,7 +328,7 @@ async function measureNotifications(): Promise<NotificationWork> {
     await log.append(NOTIFIED, [dispatched(round + 10)]);
     const wake = await measure(() => wakeFor(NOTIFIED.account));
     const before = mails;
-    const folding = await measure(() => drain(NOTIFICATIONS_SINK, notificationDrain));
+    const folding = await measure(() => drain(NOTIFICATIONS_SINK, notificationDrain, NOTIFIED.account));
     const dueTick = await measure(() => notifyingTick.invoke({}));
     const sending = await measure(() => notify.invoke(sqsEvent([{ dueSince: Date.now() }])));
     if (mails !== before + 1) throw new Error('A dispatch did not result in one e-mail.');
@@ -460,10 +445,12 @@ async function measure(invoke: () => Promise<Invocation>): Promise<Work> {
   };
 }
 
+/** Returns the fastest times, because other programs on the machine only add to them, and the medians of all counts. */
 function middle(works: readonly Work[]): Work {
   const of = (what: Exclude<keyof Work, 'metrics'>): number => median(works.map((one) => one[what]));
+  const fastest = (what: 'ms' | 'cpuMs'): number => Math.min(...works.map((one) => one[what]));
   return {
-    ...{ ms: of('ms'), cpuMs: of('cpuMs'), logBytes: of('logBytes') },
+    ...{ ms: fastest('ms'), cpuMs: fastest('cpuMs'), logBytes: of('logBytes') },
     ...{ readUnits: of('readUnits'), writeUnits: of('writeUnits'), sends: of('sends') },
     metrics: [...new Set(works.flatMap(({ metrics }) => metrics))],
   };

@@ -4,8 +4,9 @@
  * One file: it is one calculation, with a row for each service.
  */
 import { CREDENTIALS_MAX_AGE_MS } from '../functions/clients.ts';
+import { DATA_KEY_CACHE_MS } from '../functions/secrets.ts';
 import type { Resource } from './assets.ts';
-import { PRICES, PRICES_AS_OF } from './prices.ts';
+import { PRICES, PRICES_AS_OF, type PriceName, REGION_PRICES } from './prices.ts';
 
 /** One kind of invocation, measured with the latencies of {@link ASSUMED}. */
 export interface Work {
@@ -118,19 +119,24 @@ export const ASSUMED = {
 } as const;
 
 const SECONDS = 2_628_000;
+const HOURS = SECONDS / 3600;
 const TICKS = SECONDS / 60;
 const POLLS = SECONDS / ASSUMED.pollSeconds;
 const EVENTS = (ASSUMED.eventsPerDay * SECONDS) / 86_400;
 const GB = 1e9;
 
-/** One line of a cost table: name, quantity, and monthly cost. */
+/** Quantities by the name of their price. */
+type Uses = { readonly [name in PriceName]?: number };
+
+/** One line of a cost table: name, quantity, and monthly cost in us-east-1. */
 export interface Line {
   readonly what: string;
   readonly how: string;
+  readonly uses: Uses;
   readonly dollars: number;
 }
 
-/** Returns the monthly cost of one account, without its secret, in a cell with `accounts` accounts. */
+/** Returns the monthly cost of one account with one endpoint, in a cell with `accounts` accounts. */
 export function marginalCosts(work: MeasuredWork, cell: CellTemplate, accounts: number): Line[] {
   const { quietPoll, changingPoll, wake, topicDrain, webhookDrain } = work;
   const batch = pollsPerInvocation(cell, accounts);
@@ -187,7 +193,12 @@ export function marginalCosts(work: MeasuredWork, cell: CellTemplate, accounts: 
     extra('logBytes') +
     (wake.logBytes + topicDrain.logBytes + webhookDrain.logBytes) * EVENTS +
     ASSUMED.platformLogBytes * (pollInvocations + EVENTS + drains);
-  const secretCalls = POLLS * secretMisses(accounts, batch, batchMs / 1000) + EVENTS;
+  const polling = Math.max(1, Math.ceil((accounts / ASSUMED.pollSeconds / batch) * (batchMs / 1000)));
+  const draining = Math.max(1, Math.ceil((accounts * drainSeconds) / SECONDS));
+  const keyCalls =
+    dataKeyCalls(POLLS, polling, accounts) + (cold ? EVENTS : dataKeyCalls(EVENTS, draining, accounts));
+  // The reads of signing secrets are measured with the drains.
+  const reads = POLLS * secretMisses(polling);
   const eventGb = (EVENTS * work.eventBytes) / GB;
   const storedGb =
     ((ASSUMED.jobs + ASSUMED.departuresPerDay * ASSUMED.snapshotDays) *
@@ -216,29 +227,28 @@ export function marginalCosts(work: MeasuredWork, cell: CellTemplate, accounts: 
     lambda('Lambda: wakeSinks', EVENTS, wakeSeconds, memory('wake-sinks')),
     lambda('Lambda: drainSink', drains, drainSeconds, memory('drain-sink')),
     lambda('Lambda: share of ticks', 0, claim.seconds * POLLS, memory('tick')),
-    line('SQS', `${thousands(pollCalls + drainCalls)} calls`, (pollCalls + drainCalls) * PRICES.sqsRequest),
-    line(
-      'SNS',
-      `${thousands(EVENTS)} events to the topic, one subscribed queue`,
-      EVENTS * (PRICES.snsFifoPublish + PRICES.snsFifoDelivery) +
-        eventGb * (PRICES.snsFifoPublishGb + PRICES.snsFifoDeliveryGb) +
-        (cell.archiveDays > 0 ? eventGb * PRICES.snsArchiveGb : 0) +
-        eventGb * (cell.archiveDays / 30.4) * PRICES.snsArchiveGbMonth,
-    ),
+    line('SQS', `${thousands(pollCalls + drainCalls)} calls`, { sqsRequest: pollCalls + drainCalls }),
+    line('SNS', `${thousands(EVENTS)} events to the topic, one subscribed queue`, {
+      ...{ snsFifoPublish: EVENTS, snsFifoDelivery: EVENTS },
+      ...{ snsFifoPublishGb: eventGb, snsFifoDeliveryGb: eventGb },
+      snsArchiveGb: cell.archiveDays > 0 ? eventGb : 0,
+      snsArchiveGbMonth: eventGb * (cell.archiveDays / 30.4),
+    }),
     logs('Log lines', logBytes, cell.logDays),
-    line('Secrets Manager: calls', `${thousands(secretCalls)} calls`, secretCalls * PRICES.secretCall),
-    line(
-      'Storage, with point-in-time recovery',
-      `${(1000 * (storedGb + historyGb)).toFixed(0)} MB`,
-      storedGb * (PRICES.dynamoStoredGbMonth + PRICES.dynamoRecoveryGbMonth) +
-        historyGb * PRICES.dynamoStoredGbMonth,
-    ),
-    line(
-      'Data sent to the internet',
-      `${((POLLS * work.requestsPerPoll * ASSUMED.requestBytes) / 1e6 + 1000 * eventGb).toFixed(0)} MB`,
-      ((POLLS * work.requestsPerPoll * ASSUMED.requestBytes) / GB + eventGb) * PRICES.outGb,
-    ),
+    line('Secrets: KMS, reads of the table', `${thousands(keyCalls)} calls, ${thousands(reads)} read units`, {
+      ...{ kmsCall: keyCalls, dynamoReadUnit: reads },
+    }),
+    line('Storage, with point-in-time recovery', `${(1000 * (storedGb + historyGb)).toFixed(0)} MB`, {
+      dynamoStoredGbMonth: storedGb + historyGb,
+      dynamoRecoveryGbMonth: storedGb,
+    }),
+    line('Data sent to the internet', `${(1000 * outGb(work)).toFixed(0)} MB`, { outGb: outGb(work) }),
   ];
+}
+
+/** Returns the data (GB) that an account sends to the internet in a month. */
+function outGb(work: MeasuredWork): number {
+  return (POLLS * work.requestsPerPoll * ASSUMED.requestBytes + EVENTS * work.eventBytes) / GB;
 }
 
 /** Returns the monthly cost of a cell without accounts. */
@@ -255,23 +265,46 @@ export function fixedCosts(work: MeasuredWork, cell: CellTemplate): Line[] {
   return [
     lambda('Lambda: ticks', TICKS, (billedMs(idleTick, memory) * TICKS) / 1000, memory),
     units('Ticks', { readUnits: idleTick.readUnits * TICKS, writeUnits: idleTick.writeUnits * TICKS }),
-    line('EventBridge Scheduler', `${thousands(TICKS)} ticks`, TICKS * PRICES.schedulerInvocation),
+    line('EventBridge Scheduler', `${thousands(TICKS)} ticks`, { schedulerInvocation: TICKS }),
     logs('Log lines of ticks', (idleTick.logBytes + ASSUMED.platformLogBytes) * TICKS, cell.logDays),
-    line(
-      'SQS: polling of empty queues',
-      `${cell.queuesPolled} queues, ${thousands(receives)} receives`,
-      receives * PRICES.sqsRequest,
-    ),
-    count('Metrics, permanent', always.size, PRICES.metricMonth),
-    count('Metrics, while events are emitted', active.size, PRICES.metricMonth),
-    count('Metrics evaluated by alarms', cell.alarmMetrics, PRICES.alarmMetricMonth),
-    count('Composite alarms', cell.compositeAlarms, PRICES.compositeAlarmMonth),
-    count('Dashboards', cell.dashboards, PRICES.dashboardMonth),
-    count('Secrets', cell.secrets, PRICES.secretMonth),
-    count('KMS keys', cell.kmsKeys, PRICES.kmsKeyMonth),
-    count('Web ACLs', cell.webAcls, PRICES.webAclMonth),
-    count('Web ACL rules', cell.webAclRules, PRICES.webAclRuleMonth),
+    line('SQS: polling of empty queues', `${cell.queuesPolled} queues, ${thousands(receives)} receives`, {
+      sqsRequest: receives,
+    }),
+    count('Metrics, permanent', always.size, 'metricMonth'),
+    count('Metrics, while events are emitted', active.size, 'metricMonth'),
+    count('Metrics evaluated by alarms', cell.alarmMetrics, 'alarmMetricMonth'),
+    count('Composite alarms', cell.compositeAlarms, 'compositeAlarmMonth'),
+    count('Dashboards', cell.dashboards, 'dashboardMonth'),
+    count('Secrets', cell.secrets, 'secretMonth'),
+    count('KMS keys', cell.kmsKeys, 'kmsKeyMonth'),
+    count('Web ACLs', cell.webAcls, 'webAclMonth'),
+    count('Web ACL rules', cell.webAclRules, 'webAclRuleMonth'),
   ].filter(({ dollars }) => dollars > 0);
+}
+
+/** Returns the additional monthly cost of settings. */
+export function optionalCosts(work: MeasuredWork, cell: CellTemplate, accounts: number): Line[] {
+  const batch = pollsPerInvocation(cell, accounts);
+  const seconds = work.tenQuietPolls.ms / 1000;
+  const processes = Math.max(1, Math.ceil((accounts / ASSUMED.pollSeconds / batch) * seconds));
+  const secretCalls = POLLS * secretMisses(processes);
+  const gigabytes = accounts * outGb(work);
+  return [
+    line('A secret of its own for an account (`secretRef`)', `1 secret, ${thousands(secretCalls)} calls`, {
+      ...{ secretMonth: 1, secretCall: secretCalls },
+    }),
+    line('`customerKey`, from the third year', '2 rotated versions of the KMS key, without its calls', {
+      kmsKeyMonth: 2,
+    }),
+    line('`api.waf`, with the dashboard', '1 web ACL, 4 rules, a million requests', {
+      ...{ webAclMonth: 1, webAclRuleMonth: 4, webAclRequest: 1e6 },
+    }),
+    line(
+      '`staticEgress`: NAT gateway with its address',
+      `${HOURS} hours, ${gigabytes.toFixed(0)} GB of ${thousands(accounts)} accounts`,
+      { natGatewayHour: HOURS, natGatewayGb: gigabytes, publicAddressHour: HOURS },
+    ),
+  ];
 }
 
 /** Returns the cost of 1,000 e-mails about 1,000 dispatches to one recipient each, where each function run is a cold start. */
@@ -294,7 +327,7 @@ export function messageCosts(work: NotificationWork, cell: CellTemplate): Line[]
     writeUnits: MESSAGES * one.writeUnits,
   });
   return [
-    line('SES', `${thousands(MESSAGES)} e-mails`, MESSAGES * PRICES.sesEmail),
+    line('SES', `${thousands(MESSAGES)} e-mails`, { sesEmail: MESSAGES }),
     units('Adding dispatches to the notification state of orders', {
       readUnits: MESSAGES * (additional('readUnits') + drain.readUnits),
       writeUnits: MESSAGES * (additional('writeUnits') + drain.writeUnits),
@@ -312,13 +345,9 @@ export function messageCosts(work: NotificationWork, cell: CellTemplate): Line[]
       seconds(notify, work.startCpuMs.notify, memory('notify')),
       memory('notify'),
     ),
-    line('SQS', `${thousands(calls)} calls`, calls * PRICES.sqsRequest),
+    line('SQS', `${thousands(calls)} calls`, { sqsRequest: calls }),
     logs('Log lines', logBytes, cell.logDays),
-    line(
-      'Storage of sent messages',
-      `${ASSUMED.messageDays} days`,
-      storedGbMonths * PRICES.dynamoStoredGbMonth,
-    ),
+    line('Storage of sent messages', `${ASSUMED.messageDays} days`, { dynamoStoredGbMonth: storedGbMonths }),
   ];
 }
 
@@ -333,17 +362,15 @@ export function notificationCosts(work: NotificationWork, cell: CellTemplate, pl
       .filter((name) => !plainIdleTick.metrics.includes(name)),
   );
   return [
-    line(
-      'SQS: polling of empty queues',
-      `${queues} queues, ${thousands(receives)} receives`,
-      receives * PRICES.sqsRequest,
-    ),
+    line('SQS: polling of empty queues', `${queues} queues, ${thousands(receives)} receives`, {
+      sqsRequest: receives,
+    }),
     units('Queries of ticks for due messages', {
       readUnits: (idleTick.readUnits - plainIdleTick.readUnits) * TICKS,
       writeUnits: (idleTick.writeUnits - plainIdleTick.writeUnits) * TICKS,
     }),
-    count('Metrics, while notifications are sent', metrics.size, PRICES.metricMonth),
-    count('Metrics evaluated by alarms', cell.alarmMetrics - plain.alarmMetrics, PRICES.alarmMetricMonth),
+    count('Metrics, while notifications are sent', metrics.size, 'metricMonth'),
+    count('Metrics evaluated by alarms', cell.alarmMetrics - plain.alarmMetrics, 'alarmMetricMonth'),
   ];
 }
 
@@ -396,11 +423,18 @@ export function pollsPerInvocation(cell: CellTemplate, accounts: number): number
   return Math.min(cell.pollBatchSize, 1 + perSecond * cell.pollBatchingSeconds);
 }
 
-/** Returns the share of polls in a process that has not cached the account's secret. */
-function secretMisses(accounts: number, batch: number, batchSeconds: number): number {
-  const processes = Math.max(1, Math.ceil((accounts / ASSUMED.pollSeconds / batch) * batchSeconds));
+/**
+ * Returns the share of polls for which one of the processes reads a secret from Secrets Manager. The age of a cached secret counts from
+ * its read: until it expires, each of the polls that follow meets the same process with equal probability.
+ */
+export function secretMisses(processes: number): number {
   const cachedPolls = Math.floor((CREDENTIALS_MAX_AGE_MS / 1000 - 1) / ASSUMED.pollSeconds);
-  return Math.max(1 / (cachedPolls + 1), (1 - 1 / processes) ** cachedPolls);
+  return 1 / (1 + cachedPolls / processes);
+}
+
+/** Returns an account's share of the calls of KMS per month: at most one for each use, and one for each process and hour. */
+function dataKeyCalls(uses: number, processes: number, accounts: number): number {
+  return Math.min(uses, (processes * SECONDS) / (DATA_KEY_CACHE_MS / 1000) / accounts);
 }
 
 function slowdown(memoryMb: number): number {
@@ -412,19 +446,23 @@ function billedMs({ ms, cpuMs }: Work, memoryMb: number): number {
   return ms + cpuMs * (slowdown(memoryMb) - 1);
 }
 
-function line(what: string, how: string, dollars: number): Line {
-  return { what, how, dollars };
+function line(what: string, how: string, uses: Uses): Line {
+  return { what, how, uses, dollars: priceUses(uses, PRICES) };
 }
 
-function count(what: string, number: number, price: number): Line {
-  return line(what, `${number} × $${price.toFixed(2)}`, number * price);
+function priceUses(uses: Uses, prices: Readonly<Record<PriceName, number>>): number {
+  return Object.entries(uses).reduce((sum, [name, number]) => sum + number * prices[name as PriceName], 0);
+}
+
+function count(what: string, number: number, price: PriceName): Line {
+  return line(what, `${number} × $${PRICES[price].toFixed(2)}`, { [price]: number });
 }
 
 function units(what: string, { readUnits, writeUnits }: Pick<Work, 'readUnits' | 'writeUnits'>): Line {
   return line(
     `DynamoDB: ${what.charAt(0).toLowerCase()}${what.slice(1)}`,
     `${thousands(readUnits)} read units, ${thousands(writeUnits)} write units`,
-    readUnits * PRICES.dynamoReadUnit + writeUnits * PRICES.dynamoWriteUnit,
+    { dynamoReadUnit: readUnits, dynamoWriteUnit: writeUnits },
   );
 }
 
@@ -434,29 +472,24 @@ function lambda(what: string, invocations: number, seconds: number, memoryMb: nu
     invocations > 0
       ? `${thousands(invocations)} × ${((1000 * seconds) / invocations).toFixed(0)} ms`
       : `${seconds.toFixed(0)} s`;
-  return line(
-    what,
-    `${often}, ${memoryMb} MB`,
-    gbSeconds * PRICES.lambdaGbSecond + invocations * PRICES.lambdaRequest,
-  );
+  return line(what, `${often}, ${memoryMb} MB`, { lambdaGbSecond: gbSeconds, lambdaRequest: invocations });
 }
 
 function logs(what: string, bytes: number, days: number): Line {
-  const stored = (days / 30.4) * PRICES.logsStoredGbMonth;
-  return line(
-    what,
-    `${(bytes / 1e6).toFixed(0)} MB, kept ${days} days`,
-    (bytes / GB) * (PRICES.logsIngestedGb + stored),
-  );
+  return line(what, `${(bytes / 1e6).toFixed(0)} MB, kept ${days} days`, {
+    logsIngestedGb: bytes / GB,
+    logsStoredGbMonth: (bytes / GB) * (days / 30.4),
+  });
 }
 
 function thousands(value: number): string {
   return Math.round(value).toLocaleString('en-US');
 }
 
-/** Returns the sum of lines in dollars. */
-export function total(lines: readonly Line[]): number {
-  return lines.reduce((sum, { dollars }) => sum + dollars, 0);
+/** Returns the sum of lines in dollars, at the prices of an AWS region. */
+export function total(lines: readonly Line[], region: keyof typeof REGION_PRICES = 'us-east-1'): number {
+  const prices = { ...PRICES, ...REGION_PRICES[region] };
+  return lines.reduce((sum, { uses }) => sum + priceUses(uses, prices), 0);
 }
 
 /** Assumptions of the costs of an account, as text. */
@@ -469,14 +502,14 @@ export const MARGINAL_NOTE = [
 /** Assumptions of the costs of messages, as text. */
 export const MESSAGES_NOTE = [
   'Each e-mail is about a separate dispatch, to one recipient. Orders of several jobs result in fewer e-mails. Each drain and each run of notify is a cold start.',
-  `Latency of SES: ${ASSUMED.sesMs} ms. Further recipients of the same dispatch cost the SES line and about half of creating and sending. SMS prices depend on country and segments.`,
+  `Latency of SES: ${ASSUMED.sesMs} ms. Each further recipient of the same dispatch adds the cost of the SES row and about half of the row for creating and sending messages. SMS prices depend on country and segments.`,
 ].join('\n');
 
-/** Formats a Markdown table with a column of dollars for each alternative, and a note below. All alternatives must have the same lines. */
+/** Formats a Markdown table with a column of dollars for each alternative, and a note below. All alternatives must have the same lines. `sum`: name of the last row. */
 export function toMarkdown(
   alternatives: Readonly<Record<string, readonly Line[]>>,
   note = '',
-  sum = 'per month',
+  sum: string | null = 'per month',
 ): string {
   const names = Object.keys(alternatives);
   const [first = []] = Object.values(alternatives);
@@ -490,11 +523,59 @@ export function toMarkdown(
     `| item | quantity | ${names.join(' | ')} |`,
     `|---|---|${names.map(() => '--:|').join('')}`,
     ...rows,
-    `| **${sum}** | | ${sums.join(' | ')} |`,
+    ...(sum === null ? [] : [`| **${sum}** | | ${sums.join(' | ')} |`]),
     '',
     ...(note === '' ? [] : [note]),
     `List prices of us-east-1 on ${PRICES_AS_OF}, without the free tier.`,
   ].join('\n');
+}
+
+/** Everything that is measured, and the template that it was measured with. */
+export interface Measured {
+  readonly work: MeasuredWork;
+  readonly notifying: NotificationWork;
+  readonly template: CellTemplate;
+  readonly notificationTemplate: CellTemplate;
+}
+
+/** Maximum monthly costs ($). */
+export const BARS = { one: 0.6, thousand: 0.45, fixed: 12, messages: 0.5, telling: 3 };
+
+/** Returns the lines of all tables. */
+export function calculateCosts({ work, notifying, template, notificationTemplate }: Measured) {
+  return {
+    one: marginalCosts(work, template, 1),
+    thousand: marginalCosts(work, template, 1_000),
+    fixed: fixedCosts(work, template),
+    optional: optionalCosts(work, template, 1_000),
+    messages: messageCosts(notifying, notificationTemplate),
+    telling: notificationCosts(notifying, notificationTemplate, template),
+  };
+}
+
+/** Returns the tables of docs/deploying.md as Markdown, by the name of their marker. */
+export function toTables(measured: Measured): Readonly<Record<string, string>> {
+  const { one, thousand, fixed, optional, messages, telling } = calculateCosts(measured);
+  const marginal = {
+    'cost per account, in a cell with 1 account': one,
+    'cost per account, in a cell with 1,000 accounts': thousand,
+  };
+  const regions = Object.keys(REGION_PRICES) as (keyof typeof REGION_PRICES)[];
+  return {
+    marginal: toMarkdown(marginal, MARGINAL_NOTE),
+    fixed: toMarkdown({ 'cost of a cell': fixed }),
+    optional: toMarkdown({ cost: optional }, '', null),
+    messages: toMarkdown({ 'cost of 1,000 e-mails': messages }, MESSAGES_NOTE, '1,000 e-mails'),
+    telling: toMarkdown({ 'cost of a cell': telling }),
+    regions: [
+      '| AWS region | account of 1,000 | cell |',
+      '|---|--:|--:|',
+      ...regions.map((region) => {
+        const [account, cell] = [total(thousand, region), total(fixed, region)];
+        return `| ${region} | $${account.toFixed(3)} | $${cell.toFixed(2)} |`;
+      }),
+    ].join('\n'),
+  };
 }
 
 /**

@@ -3,6 +3,8 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { json } from 'node:stream/consumers';
+import { FakeKms } from '../test/support/kms.ts';
 
 /** Measurements of one invocation. */
 export interface Invocation {
@@ -128,38 +130,25 @@ export function sqsEvent(messages: readonly object[]): object {
   };
 }
 
-/** A stub of Secrets Manager that returns secrets by name. */
-export interface SecretsStandIn extends Disposable {
+/** A stub of KMS. */
+export interface KmsStandIn extends Disposable {
   readonly url: string;
-  /** Number of requests, and their total duration. */
-  readonly asked: { times: number; ms: number };
+  readonly kms: FakeKms;
 }
 
-/** Starts the stub in this process. Unknown names fail. */
-export async function startSecrets(textOf: (name: string) => string | undefined): Promise<SecretsStandIn> {
-  const asked = { times: 0, ms: 0 };
+/** Starts the stub in this process. */
+export async function startKms(): Promise<KmsStandIn> {
+  const kms = new FakeKms();
   const server = createServer(async (request, response) => {
-    const from = performance.now();
-    const chunks: Buffer[] = [];
-    for await (const chunk of request) chunks.push(chunk as Buffer);
-    const { SecretId } = JSON.parse(Buffer.concat(chunks).toString()) as { SecretId: string };
-    const SecretString = textOf(SecretId);
-    response.writeHead(SecretString === undefined ? 400 : 200, {
-      'content-type': 'application/x-amz-json-1.1',
-    });
-    const answer = { __type: 'ResourceNotFoundException', message: `no secret ${SecretId}` };
-    response.end(
-      JSON.stringify(SecretString === undefined ? answer : { SecretString, VersionId: '1' }),
-      () => {
-        asked.times += 1;
-        asked.ms += performance.now() - from;
-      },
-    );
+    const [, operation = ''] = String(request.headers['x-amz-target']).split('.');
+    const answer = kms.answerJson(operation, (await json(request)) as Record<string, unknown>);
+    response.writeHead(200, { 'content-type': 'application/x-amz-json-1.1' });
+    response.end(JSON.stringify(answer));
   });
   await once(server.listen(0, '127.0.0.1'), 'listening');
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    asked,
+    kms,
     [Symbol.dispose]: () => {
       server.closeAllConnections();
       server.close();

@@ -3,7 +3,7 @@
  * its limit. Exit code 1 if a limit is missed. Ratios are computed within one run, because machines and their load differ.
  * `npm run bench -- --only dashboard` measures only the dashboard in a browser, `--only sandbox` the sandbox of the ordering API,
  * `--only tables` the tables of a self-hosted Jobwire. `npm run bench -- --cost` estimates the cost of a cell on AWS, and `--write` also
- * writes its tables to docs/deploying.md. `npm run bench -- --sizing` measures a self-hosted Jobwire with different numbers of accounts, on
+ * writes its tables to docs/deploying.md and its measurements to bench/measured-costs.json. `npm run bench -- --sizing` measures a self-hosted Jobwire with different numbers of accounts, on
  * one core and on two, and prints the table of docs/self-hosting.md. `--cores 1` measures only on one core.
  */
 import { once } from 'node:events';
@@ -15,8 +15,7 @@ import type { BacklogResults } from './backlog.ts';
 import type { BundleResults } from './bundles.ts';
 import { type Child, startChild } from './child.ts';
 import type { ColdStartResults } from './cold-start.ts';
-import type { CostResults } from './cost.ts';
-import { MARGINAL_NOTE, MESSAGES_NOTE, replaceBetween, toMarkdown, total } from './costs.ts';
+import { BARS, calculateCosts, type Measured, replaceBetween, toTables, total } from './costs.ts';
 import type { DashboardResults } from './dashboard.ts';
 import type { DeliveryResults } from './delivery.ts';
 import type { HangingResults } from './hanging.ts';
@@ -48,6 +47,9 @@ const ACCOUNTS = [
   [100, 50],
   [1_000, 20],
 ] as const;
+
+/** The measurements behind the tables of docs/deploying.md. */
+const MEASURED_COSTS = new URL('./measured-costs.json', import.meta.url);
 
 /** Functions that contain the HTTP app. */
 const API_FUNCTIONS = ['api', 'manage', 'live'];
@@ -88,37 +90,35 @@ for (const bar of bars) {
 /** Estimates the monthly cost of a cell. With `--write`, also writes the tables to the docs. */
 async function measureCosts(): Promise<Bar[]> {
   console.log('Measuring the work of one account …');
-  const { work, one, thousand, fixed, notifying, messages, perCell } = await measure<CostResults>('cost.ts', [
-    '9',
-  ]);
-  const marginal = {
-    'cost per account, in a cell with 1 account': one,
-    'cost per account, in a cell with 1,000 accounts': thousand,
-  };
-  const tables = {
-    marginal: toMarkdown(marginal, MARGINAL_NOTE),
-    fixed: toMarkdown({ 'cost of a cell': fixed }),
-    messages: toMarkdown({ 'cost of 1,000 e-mails': messages }, MESSAGES_NOTE, '1,000 e-mails'),
-    telling: toMarkdown({ 'cost of a cell': perCell }),
-  };
-  console.log(JSON.stringify({ bench: 'cost', work, notifying }));
-  console.log(`\nOne account per month, without its secret:\n${tables.marginal}`);
+  const measured = await measure<Measured>('cost.ts', ['9']);
+  const costs = calculateCosts(measured);
+  const tables = toTables(measured);
+  console.log(JSON.stringify({ bench: 'cost', ...measured }));
+  console.log(`\nOne account with one endpoint, per month:\n${tables.marginal}`);
   console.log(`\nA cell per month, without accounts:\n${tables.fixed}`);
+  console.log(`\nOptions, per month:\n${tables.optional}`);
+  console.log(`\nIn other AWS regions, per month:\n${tables.regions}`);
   console.log(`\nCustomer notifications:\n${tables.messages}`);
   console.log(`\nA cell with notifications, additional cost per month:\n${tables.telling}`);
   if (options.write) {
+    writeFileSync(MEASURED_COSTS, `${JSON.stringify(measured, null, 2)}\n`);
     const file = new URL('../docs/deploying.md', import.meta.url);
     let text = readFileSync(file, 'utf8');
     for (const [name, table] of Object.entries(tables)) text = replaceBetween(text, name, table);
     writeFileSync(file, text);
   }
-  return [
-    { what: 'One account, the only one of its cell: $ per month', measured: total(one), atMost: 0.6 },
-    { what: 'One account of 1,000: $ per month', measured: total(thousand), atMost: 0.45 },
-    { what: 'A cell without accounts: $ per month', measured: total(fixed), atMost: 12 },
-    { what: '1,000 e-mails to customers about 1,000 dispatches: $', measured: total(messages), atMost: 0.5 },
-    { what: 'A cell with notifications: additional $ per month', measured: total(perCell), atMost: 3 },
-  ];
+  const whats = {
+    one: 'One account, the only one of its cell: $ per month',
+    thousand: 'One account of 1,000: $ per month',
+    fixed: 'A cell without accounts: $ per month',
+    messages: '1,000 e-mails to customers about 1,000 dispatches: $',
+    telling: 'A cell with notifications: additional $ per month',
+  } as const;
+  return (Object.keys(whats) as (keyof typeof whats)[]).map((name) => ({
+    what: whats[name],
+    measured: total(costs[name]),
+    atMost: BARS[name],
+  }));
 }
 
 /** Measures a self-hosted Jobwire of several sizes. Prints a Markdown table. */

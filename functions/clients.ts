@@ -20,8 +20,8 @@ export const REQUEST_TIMEOUTS = {
 };
 
 /**
- * Maximum age (ms) of cached account credentials; a rejection by the upstream API ends it. Every call costs
- * money, and each process creates its own.
+ * Maximum age (ms) of cached account credentials; a change through the API or a rejection by the upstream API
+ * ends it. Every read costs money, and each process creates its own.
  */
 export const CREDENTIALS_MAX_AGE_MS = 3 * 3_600_000;
 

@@ -42,6 +42,8 @@ export const TickEnv = z.object({
   JOBWIRE_TOPIC_ARN: text,
   /** ARN of the standard topic, in cells that have one. */
   JOBWIRE_STANDARD_TOPIC_ARN: text.optional(),
+  /** ARN of the EventBridge bus, in cells that have one. */
+  JOBWIRE_EVENT_BUS_ARN: text.optional(),
   /** Queue of requests to send notifications, in cells that send any. */
   JOBWIRE_NOTIFY_QUEUE_URL: url.optional(),
 });
@@ -53,8 +55,11 @@ const upstream = {
   JOBWIRE_UPSTREAM_REALM: text,
 };
 
+/** ARN of the KMS key that encrypts the data keys of the cell's secrets. */
+const secrets = { JOBWIRE_KEY_ARN: text };
+
 /** Environment of pollAccount. */
-export const PollAccountEnv = z.object({ ...cell, ...log, ...upstream });
+export const PollAccountEnv = z.object({ ...cell, ...log, ...upstream, ...secrets });
 
 /** Environment of wakeSinks. */
 export const WakeSinksEnv = z.object({ ...cell, ...restored, JOBWIRE_DRAIN_QUEUE_URL: url });
@@ -68,7 +73,7 @@ const channelsOfCell = {
 };
 
 /** Environment of drainSink. */
-export const DrainSinkEnv = z.object({ ...cell, ...log, ...history, ...channelsOfCell });
+export const DrainSinkEnv = z.object({ ...cell, ...log, ...history, ...channelsOfCell, ...secrets });
 
 /** Environment of notify. */
 export const NotifyEnv = z.object({
@@ -94,6 +99,10 @@ const http = {
   ...log,
   /** Origins of web pages that may call the API, separated by commas. */
   JOBWIRE_CORS_ORIGINS: text.transform((origins) => origins.split(',')).optional(),
+  /** Maximum number of requests of a key per minute. Absent: no limit. */
+  JOBWIRE_REQUESTS_PER_MINUTE: z.coerce.number('must be a number').int().positive().optional(),
+  /** Settings of the sign-in of users (JSON), in cells that have it. */
+  JOBWIRE_SIGN_IN: text.optional(),
   /** Pass of the cell's distribution, in cells that have one. */
   JOBWIRE_DISTRIBUTION_PASS: text.optional(),
 };
@@ -107,8 +116,7 @@ export const ManageEnv = z.object({
   ...history,
   ...upstream,
   ...channelsOfCell,
-  /** The cell's own key, in cells that have one: secrets are created with it. */
-  JOBWIRE_KEY_ARN: text.optional(),
+  ...secrets,
 });
 
 /** Environment of the part of the HTTP API that waits: streams and feeds. */
@@ -131,6 +139,17 @@ export const PublishDashboardEnv = z.object({
   JOBWIRE_REGION: text,
   /** Bucket from which the distribution serves files. */
   JOBWIRE_DASHBOARD_BUCKET: text,
+});
+
+/** Environment of the sandbox of a smoke test. */
+export const SmokeSandboxEnv = z.object({
+  JOBWIRE_REGION: z.enum(['us', 'nz', 'au', 'uk', 'eu']),
+  /** SHA-256 of the client secret, in hexadecimal. */
+  SMOKE_SECRET_HASH: text,
+  /** Start of the jobs' history (epoch ms). */
+  SMOKE_STARTED_AT: z.coerce.number('must be a timestamp').int().positive(),
+  /** Queue of received webhooks. */
+  SMOKE_QUEUE_URL: url,
 });
 
 /** Names of all variables that a function reads. */

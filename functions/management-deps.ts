@@ -3,17 +3,18 @@ import { randomUUID } from 'node:crypto';
 import { SecretsManagerClient } from '@aws-sdk/client-secrets-manager';
 import { CELL_MIN_INTERVAL_SECONDS } from '../shared/accounts/account-input.ts';
 import type { TestDeps } from '../shared/accounts/account-test.ts';
-import { createAwsAccountSecrets } from '../shared/accounts/credentials.ts';
+import { createAccountSecrets, createSecretReader } from '../shared/accounts/credentials.ts';
 import type { AccountDeps } from '../shared/accounts/managed-accounts.ts';
 import { createReferenceRemover } from '../shared/api/account-references.ts';
 import { createDeliveryLog } from '../shared/delivery/delivery-log.ts';
 import type { EndpointDeps } from '../shared/delivery/endpoint-edits.ts';
-import { createAwsSigningSecrets, createSigningReader } from '../shared/delivery/signing-secrets.ts';
+import { createSigningReader, createSigningSecrets } from '../shared/delivery/signing-secrets.ts';
 import type { EventLog } from '../shared/log/log.ts';
 import { unfollowAccount } from '../shared/notifications/settings.ts';
 import type { Table } from '../shared/storage/table.ts';
 import { createHistoryTable, getEventUrls, REQUEST_TIMEOUTS, toRegionSettings } from './clients.ts';
 import { createWebhookOpener } from './handlers/drain-sink.ts';
+import { openCellSecrets } from './secrets.ts';
 import type { Telemetry } from './telemetry.ts';
 
 /** The required part of the environment. */
@@ -22,7 +23,7 @@ type Env = Parameters<typeof toRegionSettings>[0] &
     readonly JOBWIRE_STAGE: string;
     readonly JOBWIRE_REGION: string;
     readonly JOBWIRE_PUBLIC_URL: string;
-    readonly JOBWIRE_KEY_ARN?: string | undefined;
+    readonly JOBWIRE_KEY_ARN: string;
   };
 
 /** Returns the dependencies of the account and endpoint operations, in the cell's one region. */
@@ -38,8 +39,8 @@ export function createManagement(
 ): { readonly accounts: AccountDeps & TestDeps; readonly endpoints: EndpointDeps } {
   const { table, log, telemetry, stepMs } = parts;
   const client = new SecretsManagerClient({ requestHandler: REQUEST_TIMEOUTS });
-  const keeping = { stage: env.JOBWIRE_STAGE, keyArn: env.JOBWIRE_KEY_ARN, now: Date.now };
-  const secrets = createAwsSigningSecrets(client, keeping);
+  const texts = openCellSecrets(env, table);
+  const secrets = createSigningSecrets(texts);
   const shared = { table, log, now: Date.now, newId: randomUUID };
   const endpoints: EndpointDeps = {
     ...shared,
@@ -56,7 +57,11 @@ export function createManagement(
       ...shared,
       removeReferences: createReferenceRemover(endpoints),
       unfollowNotifications: unfollowAccount,
-      secrets: createAwsAccountSecrets(client, keeping),
+      secrets: createAccountSecrets(texts, {
+        // No cache, so that credentials are current right after a change.
+        readSecret: createSecretReader(client, { now: Date.now, maxAgeMs: 0 }).readSecret,
+        stage: env.JOBWIRE_STAGE,
+      }),
       regions: [env.JOBWIRE_REGION],
       services: { [env.JOBWIRE_REGION]: toRegionSettings(env) },
       minIntervalSeconds: CELL_MIN_INTERVAL_SECONDS,

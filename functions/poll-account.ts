@@ -3,8 +3,9 @@ import { randomUUID } from 'node:crypto';
 import { SecretsManagerClient } from '@aws-sdk/client-secrets-manager';
 import middy from '@middy/core';
 import { createConnector, tableTokenCache } from '../shared/accounts/connect.ts';
-import { createSecretReader } from '../shared/accounts/credentials.ts';
+import { createAccountSecrets, createSecretReader, isKept } from '../shared/accounts/credentials.ts';
 import { syncOwnUser } from '../shared/notifications/own-user.ts';
+import { cacheReads } from '../shared/secrets.ts';
 import { DEFAULT_TRACKING } from '../shared/tracking/schedule.ts';
 import {
   CREDENTIALS_MAX_AGE_MS,
@@ -15,15 +16,21 @@ import {
 } from './clients.ts';
 import { PollAccountEnv, readEnv } from './env.ts';
 import { createPollAccountHandler } from './handlers/poll-account.ts';
+import { openCellSecrets } from './secrets.ts';
 import { createTelemetry } from './telemetry.ts';
 
 const env = readEnv(PollAccountEnv, process.env);
 const table = createCellTable(env);
 const telemetry = createTelemetry('poll-account', { stage: env.JOBWIRE_STAGE, region: env.JOBWIRE_REGION });
-const secrets = createSecretReader(new SecretsManagerClient({ requestHandler: REQUEST_TIMEOUTS }), {
+const owned = createSecretReader(new SecretsManagerClient({ requestHandler: REQUEST_TIMEOUTS }), {
   now: Date.now,
   maxAgeMs: CREDENTIALS_MAX_AGE_MS,
 });
+const readKept = cacheReads(
+  createAccountSecrets(openCellSecrets(env, table)).read,
+  Date.now,
+  CREDENTIALS_MAX_AGE_MS,
+);
 
 /** Invoked with messages of the poll queue. */
 export const handler = middy(
@@ -38,8 +45,11 @@ export const handler = middy(
       syncApiUser: syncOwnUser,
       connect: createConnector({
         regions: { [env.JOBWIRE_REGION]: toRegionSettings(env) },
-        readSecret: secrets.readSecret,
-        onCredentialsRejected: secrets.forget,
+        readSecret: (secretRef) => (isKept(secretRef) ? readKept(secretRef) : owned.readSecret(secretRef)),
+        onCredentialsRejected: (secretRef) => {
+          owned.forget(secretRef);
+          readKept.forget(secretRef);
+        },
         tokenCache: (ref, version) => tableTokenCache(table, ref, version),
         now: Date.now,
       }),

@@ -1,6 +1,13 @@
 /** The alarms of a cell, as data. docs/runbook.md has a heading for each. */
-import { type IMetric, Stats } from 'aws-cdk-lib/aws-cloudwatch';
-import { type CellMetrics, MINUTE, type MonitoredCell, total } from './cell-metrics.ts';
+import { type IMetric, MathExpression, Stats } from 'aws-cdk-lib/aws-cloudwatch';
+import {
+  type CellMetrics,
+  CLOUDFRONT_REGION,
+  FIVE_MINUTES,
+  MINUTE,
+  type MonitoredCell,
+  total,
+} from './cell-metrics.ts';
 
 /** The condition of an alarm. Its title is a heading of docs/runbook.md. */
 export interface AlarmRule {
@@ -30,7 +37,7 @@ export function listAlarmRules(metrics: CellMetrics, monitored: MonitoredCell): 
   return [
     ...listPollingRules(metrics, monitored),
     ...listAccountsRules(metrics),
-    ...listDeliveryRules(metrics),
+    ...listDeliveryRules(metrics, monitored),
     ...(monitored.cell.notifications ? listNotificationsRules(metrics) : []),
     ...listPlatformRules(metrics, monitored),
   ];
@@ -97,7 +104,7 @@ function listAccountsRules(metrics: CellMetrics): AlarmRule[] {
   ];
 }
 
-function listDeliveryRules(metrics: CellMetrics): AlarmRule[] {
+function listDeliveryRules(metrics: CellMetrics, { wakeSinks, topics }: MonitoredCell): AlarmRule[] {
   const happened = { from: 1, about: 'event' } as const;
   return [
     {
@@ -105,6 +112,23 @@ function listDeliveryRules(metrics: CellMetrics): AlarmRule[] {
       means: 'For five minutes, a sink has not reached an event that is more than 15 minutes old.',
       metric: metrics.metric('OldestUndelivered', Stats.MAXIMUM, MINUTE),
       ...{ from: 900, in: [5, 5], about: 'state' },
+    },
+    {
+      title: 'stream-late',
+      means:
+        'For five minutes, wakeSinks has read records of the table’s stream two minutes late: deliveries wait for the tick.',
+      metric: wakeSinks.metric('IteratorAge', { statistic: Stats.MAXIMUM, period: MINUTE }),
+      ...{ from: 120_000, in: [5, 5], about: 'state' },
+    },
+    {
+      title: 'topic-failures',
+      means:
+        'SNS repeatedly could not deliver messages of the cell’s topics to a subscriber, and discarded them or moved them to the subscription’s dead-letter queue.',
+      metric: total(
+        'Failed notifications',
+        Object.values(topics).map((topic) => topic.metricNumberOfNotificationsFailed()),
+      ),
+      ...{ from: 1, in: [2, 3], about: 'state' },
     },
     {
       title: 'events-dead',
@@ -172,7 +196,7 @@ function listNotificationsRules(metrics: CellMetrics): AlarmRule[] {
 
 function listPlatformRules(
   metrics: CellMetrics,
-  { functions, serving, dead, api }: MonitoredCell,
+  { functions, serving, dead, api, cell, distributionId }: MonitoredCell,
 ): AlarmRule[] {
   return [
     {
@@ -198,6 +222,24 @@ function listPlatformRules(
       metric: api.metricServerError({ statistic: Stats.SUM, dimensionsMap: metrics.apiDimensions() }),
       ...{ from: 5, in: [2, 3], about: 'state' },
     },
+    ...(distributionId !== undefined && cell.awsRegion === CLOUDFRONT_REGION
+      ? [
+          {
+            title: 'dashboard-errors',
+            means: 'CloudFront repeatedly responds with server errors to viewers of the dashboard.',
+            // With few requests, the rate alone would be high after a single error.
+            metric: new MathExpression({
+              expression: 'requests * rate / 100',
+              usingMetrics: {
+                requests: metrics.distributionMetric(distributionId, 'Requests', Stats.SUM),
+                rate: metrics.distributionMetric(distributionId, '5xxErrorRate', Stats.AVERAGE),
+              },
+              ...{ label: 'Errors', period: FIVE_MINUTES },
+            }),
+            ...({ from: 5, in: [2, 3], about: 'state' } as const),
+          },
+        ]
+      : []),
     {
       title: 'api-throttled',
       means: 'The functions behind the HTTP API are all busy, and requests of clients are throttled.',

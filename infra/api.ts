@@ -1,4 +1,4 @@
-import { Duration, RemovalPolicy, Stack, Validations } from 'aws-cdk-lib';
+import { CfnOutput, Duration, RemovalPolicy, Stack, Validations } from 'aws-cdk-lib';
 import {
   AccessLogField,
   AccessLogFormat,
@@ -15,6 +15,7 @@ import {
   SecurityPolicy,
 } from 'aws-cdk-lib/aws-apigateway';
 import { LogGroup } from 'aws-cdk-lib/aws-logs';
+import { ApiGateway } from 'aws-cdk-lib/aws-route53-targets';
 import { CfnWebACL, CfnWebACLAssociation } from 'aws-cdk-lib/aws-wafv2';
 import { Construct } from 'constructs';
 import { ApiEnv, LiveEnv, ManageEnv } from '../functions/env.ts';
@@ -25,10 +26,10 @@ import { SLOT_GRACE_MS } from '../shared/api/waiting-limit.ts';
 import { withApiFiles, withRenderWorker } from './bundling.ts';
 import type { Cell } from './cell.ts';
 import { CellFunction } from './cell-function.ts';
-import type { CellKey } from './cell-key.ts';
 import type { CellSecrets } from './cell-secrets.ts';
 import { setLog } from './delivery.ts';
 import type { DistributionPass } from './distribution-pass.ts';
+import { addRecords, getCertificate } from './domain.ts';
 import type { HistoryTable } from './history-table.ts';
 import { setChannels } from './notifications.ts';
 import { setUpstream } from './polling.ts';
@@ -38,8 +39,6 @@ interface Props extends Cell {
   readonly table: StateTable;
   readonly history: HistoryTable;
   readonly secrets: CellSecrets;
-  /** The cell's key, if it has one: secrets of endpoints are created with it. */
-  readonly key: CellKey | undefined;
   /** The pass by which the functions recognize the cell's distribution, if there is one. */
   readonly pass: DistributionPass | undefined;
 }
@@ -69,6 +68,12 @@ export class Api extends Construct {
       table.grantCheckingKeys(fn);
       setLog(fn, props);
       props.pass?.grantTo(fn);
+      const { requestsPerMinutePerKey = Math.max(10, 30 * stage.api.requestsPerSecond) } = stage.api;
+      if (requestsPerMinutePerKey !== null) {
+        fn.set('JOBWIRE_REQUESTS_PER_MINUTE', String(requestsPerMinutePerKey));
+        table.grantCountingRequests(fn);
+      }
+      if (stage.signIn) fn.set('JOBWIRE_SIGN_IN', JSON.stringify(stage.signIn));
       if (stage.api.corsOrigins.length > 0) fn.set('JOBWIRE_CORS_ORIGINS', stage.api.corsOrigins.join(','));
     };
 
@@ -114,7 +119,6 @@ export class Api extends Construct {
     setChannels(managing, props.cell);
     // Managing accounts includes testing credentials.
     setUpstream(managing, props);
-    if (props.key) managing.set('JOBWIRE_KEY_ARN', props.key.arn);
     each(managing);
 
     // A slot is held for no longer than this, so it is never free while an invocation still uses it.
@@ -172,7 +176,8 @@ export class Api extends Construct {
         ),
       },
     });
-    this.url = api.url;
+    const domain = this.#addDomain(api, props);
+    this.url = domain ? `https://${domain}/` : api.url;
     this.rest = api;
     this.functions = { api: reading, manage: managing, live };
     // By default, a regional API accepts TLS 1.0.
@@ -194,6 +199,21 @@ export class Api extends Construct {
     addGatewayResponses(api, stage.api.corsOrigins);
     if (stage.api.waf) addWebAcl(this, api, props, props.pass);
     acknowledge(api, props);
+  }
+
+  /** Gives the API its host name, if it has one, and returns it. */
+  #addDomain(api: RestApi, { cell: { apiDomain, hostedZone } }: Cell): string | undefined {
+    if (!apiDomain) return undefined;
+    const domain = api.addDomainName('Domain', {
+      domainName: apiDomain.name,
+      certificate: getCertificate(this, apiDomain, hostedZone),
+      endpointType: EndpointType.REGIONAL,
+      securityPolicy: SecurityPolicy.TLS13_1_2_PFS_PQ_2025_09,
+      endpointAccessMode: EndpointAccessMode.BASIC,
+    });
+    addRecords(this, apiDomain, hostedZone, new ApiGateway(api));
+    new CfnOutput(Stack.of(this), 'ApiDomainTarget', { value: domain.domainNameAliasDomainName });
+    return apiDomain.name;
   }
 }
 
@@ -448,11 +468,11 @@ function acknowledge(api: RestApi, { stage }: Cell): void {
   rules.acknowledge({
     id: 'AwsSolutions-APIG4',
     reason:
-      'The app verifies the API key of every request except health checks and documents, as when it is self-hosted.',
+      'The app verifies the API key or ID token of every request except health checks and documents, as when it is self-hosted.',
   });
   rules.acknowledge({
     id: 'AwsSolutions-COG4',
-    reason: 'Clients authenticate with API keys; there is no user pool.',
+    reason: 'Clients authenticate with API keys. The app verifies ID tokens of users, of any issuer.',
   });
   rules.acknowledge({
     id: 'AwsSolutions-APIG6',

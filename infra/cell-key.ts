@@ -1,5 +1,7 @@
-import { Aspects, CfnResource, type IAspect, RemovalPolicy, Stack } from 'aws-cdk-lib';
+import { Aspects, CfnResource, Duration, type IAspect, RemovalPolicy, Stack } from 'aws-cdk-lib';
+import { CfnBackupVault } from 'aws-cdk-lib/aws-backup';
 import { CfnGlobalTable } from 'aws-cdk-lib/aws-dynamodb';
+import { CfnArchive, CfnEventBus } from 'aws-cdk-lib/aws-events';
 import { PolicyStatement, ServicePrincipal } from 'aws-cdk-lib/aws-iam';
 import { Key } from 'aws-cdk-lib/aws-kms';
 import { CfnLogGroup } from 'aws-cdk-lib/aws-logs';
@@ -20,7 +22,7 @@ const ACTIONS: Readonly<Record<string, readonly string[]>> = {
     'ReEncryptFrom',
     'ReEncryptTo',
   ],
-  secretsmanager: ['Decrypt', 'GenerateDataKey'],
+  secretsmanager: ['Decrypt'],
   sns: ['Decrypt', 'GenerateDataKey'],
   sqs: ['Decrypt', 'GenerateDataKey'],
 };
@@ -28,27 +30,50 @@ const ACTIONS: Readonly<Record<string, readonly string[]>> = {
 /** Time (s) for which a queue reuses a data key: each new one is charged. */
 const DATA_KEY_SECONDS = 3600;
 
+/** Days after which AWS replaces the key material. Each of the first two replacements adds $1 a month. */
+const ROTATION_DAYS = {
+  /** It encrypts only data keys, which are themselves replaced each year: the longest period of AWS. */
+  dataKeys: 2560,
+  everything: 365,
+};
+
 /**
- * The customer-managed key of a cell, for all data that it stores: tables, queues, topics and log groups.
- * Functions that create secrets receive its ARN. All such resources of the stack get the key, so none can be
- * forgotten. Each function may use it, but only through the services that it has permissions for.
+ * The KMS key of a cell. It encrypts the data keys of the cell's secrets: see infra/cell-secrets.ts. That of
+ * an earlier stack can be imported with its table.
  *
- * Without this construct, everything is encrypted with keys of AWS, which cost nothing.
+ * With the setting `customerKey`, it also encrypts all other data that the cell stores: tables, queues,
+ * topics and log groups. All such resources of the stack get the key, so none can be forgotten. Each function
+ * may use it, but only through the services that it has permissions for. Otherwise they are encrypted with
+ * keys of AWS, which cost nothing.
  */
 export class CellKey extends Construct implements IAspect {
   readonly arn: string;
 
-  constructor(scope: Construct, id: string, { stage, region, cell }: Cell) {
+  constructor(scope: Construct, id: string, props: Cell) {
     super(scope, id);
-    const stack = Stack.of(this);
+    const { customerKey, stateTable } = props.cell;
+    this.arn = stateTable?.keyArn ?? this.#create(props).keyArn;
+    if (customerKey) Aspects.of(Stack.of(this)).add(this);
+  }
+
+  #create({ stage, region, cell }: Cell): Key {
     const name = `jobwire-${stage.stage}-${region}`;
     const key = new Key(this, 'Key', {
-      description: `Jobwire, ${stage.stage}-${region}: encrypts all data that the cell stores`,
+      description: `Jobwire, ${stage.stage}-${region}: encrypts ${cell.customerKey ? 'all data that the cell stores' : 'the secrets of the cell'}`,
       enableKeyRotation: true,
+      // So that a copy of a backup in another AWS region can be read there, by a replica of the key.
+      multiRegion: true,
+      rotationPeriod: Duration.days(ROTATION_DAYS[cell.customerKey ? 'everything' : 'dataKeys']),
       // The cell's retained data cannot be read without it.
       removalPolicy: RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
     });
-    this.arn = key.keyArn;
+    if (cell.customerKey) this.#allowServices(key, name, cell);
+    return key;
+  }
+
+  /** Lets services of AWS use the key for data of the cell. */
+  #allowServices(key: Key, name: string, cell: Cell['cell']): void {
+    const stack = Stack.of(this);
     key.addToResourcePolicy(
       new PolicyStatement({
         principals: [new ServicePrincipal(`logs.${stack.region}.amazonaws.com`)],
@@ -73,18 +98,47 @@ export class CellKey extends Construct implements IAspect {
         conditions: { StringEquals: { 'aws:SourceAccount': stack.account } },
       }),
     );
-    // SES sends mail events to a topic, and the topic to a queue.
-    if (cell.notifications) {
+    // SES sends mail events to a topic, and the topic to a queue. SNS replays archived messages to subscribers.
+    // AWS Budgets publishes to the operators' topic.
+    const services = [
+      ...(cell.monthlyBudget === undefined ? [] : ['budgets']),
+      ...(cell.notifications ? ['ses'] : []),
+      ...(cell.notifications || cell.subscribers ? ['sns'] : []),
+    ];
+    if (services.length > 0) {
       key.addToResourcePolicy(
         new PolicyStatement({
-          principals: ['ses', 'sns'].map((service) => new ServicePrincipal(`${service}.amazonaws.com`)),
+          principals: services.map((service) => new ServicePrincipal(`${service}.amazonaws.com`)),
           actions: ['kms:Decrypt', 'kms:GenerateDataKey*'],
           resources: ['*'],
           conditions: { StringEquals: { 'aws:SourceAccount': stack.account } },
         }),
       );
     }
-    Aspects.of(stack).add(this);
+    if (cell.eventBus) {
+      // The bus stores events until they are delivered; its archive encrypts them again.
+      const bus = stack.formatArn({
+        service: 'events',
+        resource: 'event-bus',
+        resourceName: `${name}-events`,
+      });
+      key.addToResourcePolicy(
+        new PolicyStatement({
+          principals: [new ServicePrincipal('events.amazonaws.com')],
+          actions: ['kms:Decrypt', 'kms:GenerateDataKey', 'kms:ReEncrypt*'],
+          resources: ['*'],
+          conditions: { StringEquals: { 'kms:EncryptionContext:aws:events:event-bus:arn': bus } },
+        }),
+      );
+      key.addToResourcePolicy(
+        new PolicyStatement({
+          principals: [new ServicePrincipal('events.amazonaws.com')],
+          actions: ['kms:DescribeKey'],
+          resources: ['*'],
+          conditions: { StringEquals: { 'aws:SourceAccount': stack.account } },
+        }),
+      );
+    }
   }
 
   visit(node: IConstruct): void {
@@ -96,8 +150,12 @@ export class CellKey extends Construct implements IAspect {
       node.sqsManagedSseEnabled = undefined;
     } else if (node instanceof CfnTopic) {
       node.kmsMasterKeyId = this.arn;
+    } else if (node instanceof CfnEventBus || node instanceof CfnArchive) {
+      node.kmsKeyIdentifier = this.arn;
     } else if (node instanceof CfnLogGroup) {
       node.kmsKeyId = this.arn;
+    } else if (node instanceof CfnBackupVault) {
+      node.encryptionKeyArn = this.arn;
     } else if (node instanceof CfnGlobalTable) {
       node.sseSpecification = { sseEnabled: true, sseType: 'KMS' };
       node.addPropertyOverride('Replicas.0.SSESpecification.KMSMasterKeyId', this.arn);

@@ -3,6 +3,7 @@ import { Duration } from 'aws-cdk-lib';
 import type { RestApi } from 'aws-cdk-lib/aws-apigateway';
 import { type IMetric, MathExpression, Metric, Stats } from 'aws-cdk-lib/aws-cloudwatch';
 import type { ITableV2 } from 'aws-cdk-lib/aws-dynamodb';
+import type { ITopic } from 'aws-cdk-lib/aws-sns';
 import type { IQueue } from 'aws-cdk-lib/aws-sqs';
 import { cellName, type MetricName, NAMESPACE } from '../shared/metrics.ts';
 import type { stateSchema } from '../shared/storage/schema.ts';
@@ -18,7 +19,11 @@ export interface MonitoredCell extends Cell {
   readonly functions: Named<CellFunction>;
   /** Functions that clients wait for. */
   readonly serving: Named<CellFunction>;
+  /** The function that reads the state table's stream. */
+  readonly wakeSinks: CellFunction;
   readonly queues: Named<IQueue>;
+  /** Topics whose deliveries are monitored, by label. */
+  readonly topics: Named<ITopic>;
   /** Queue of due polls. */
   readonly polls: IQueue;
   /** Dead-letter queues; the alarm of each is named `dead-` and its name. */
@@ -26,7 +31,12 @@ export interface MonitoredCell extends Cell {
   readonly state: ITableV2;
   readonly history: ITableV2;
   readonly api: RestApi;
+  /** Id of the dashboard's distribution, in cells with a dashboard. */
+  readonly distributionId: string | undefined;
 }
+
+/** The only AWS region with the metrics of CloudFront. An alarm can use only metrics of its own AWS region. */
+export const CLOUDFRONT_REGION = 'us-east-1';
 
 export const MINUTE = Duration.minutes(1);
 export const FIVE_MINUTES = Duration.minutes(5);
@@ -73,6 +83,15 @@ export class CellMetrics {
   tableMetric(table: ITableV2, name: string): Metric {
     const which = table === this.#monitored.state ? 'state' : 'history';
     return table.metric(name, { ...SUM, label: `${which} ${name}` });
+  }
+
+  /** Returns a metric of a distribution. */
+  distributionMetric(id: string, metricName: string, statistic: string, label = metricName): Metric {
+    return new Metric({
+      ...{ namespace: 'AWS/CloudFront', metricName, statistic, label },
+      ...{ period: FIVE_MINUTES, region: CLOUDFRONT_REGION },
+      dimensionsMap: { DistributionId: id, Region: 'Global' },
+    });
   }
 
   apiDimensions(): Named<string> {

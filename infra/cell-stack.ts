@@ -1,18 +1,21 @@
 import { CfnOutput, Stack, Tags } from 'aws-cdk-lib';
 import type { Construct } from 'constructs';
 import { Api } from './api.ts';
+import { Backup } from './backup.ts';
 import type { Cell } from './cell.ts';
 import { CellKey } from './cell-key.ts';
 import { CellSecrets } from './cell-secrets.ts';
 import { Dashboard } from './dashboard.ts';
 import { Delivery } from './delivery.ts';
 import { DistributionPass } from './distribution-pass.ts';
+import { Egress } from './egress.ts';
 import { HistoryTable } from './history-table.ts';
 import { Notifications } from './notifications.ts';
 import { Operate } from './operate.ts';
 import { Operations } from './operations.ts';
 import { Polling } from './polling.ts';
 import { StateTable } from './state-table.ts';
+import { allowSubscribers } from './subscribers.ts';
 
 interface Props extends Cell {
   /** Folder of the files from which the dashboard is built. */
@@ -36,11 +39,12 @@ export class CellStack extends Stack {
     Tags.of(this).add('stage', stage.stage);
     Tags.of(this).add('cell', region);
 
-    const key = cell.customerKey ? new CellKey(this, 'Key', props) : undefined;
+    const key = new CellKey(this, 'Key', props);
     const table = new StateTable(this, 'State', props);
     const history = new HistoryTable(this, 'History', props);
-    const secrets = new CellSecrets(this, 'Secrets', props);
+    const secrets = new CellSecrets(this, 'Secrets', { ...props, table, key });
     const delivery = new Delivery(this, 'Delivery', { ...props, table, history, secrets });
+    if (cell.subscribers) allowSubscribers(delivery.topics, cell.subscribers);
     const notifications = cell.notifications
       ? new Notifications(this, 'Notifications', {
           ...{ ...props, table, history },
@@ -49,12 +53,19 @@ export class CellStack extends Stack {
       : undefined;
     const polling = new Polling(this, 'Polling', { ...props, table, secrets, delivery, notifications });
     const pass = cell.dashboard ? new DistributionPass(this, 'DistributionPass', props) : undefined;
-    const api = new Api(this, 'Api', { ...props, table, history, secrets, key, pass });
+    const api = new Api(this, 'Api', { ...props, table, history, secrets, pass });
     const dashboard = pass && new Dashboard(this, 'Dashboard', { ...props, files, pass, api });
     const operations = new Operations(this, 'Operations', {
       ...props,
       functions: { ...polling.functions, ...delivery.functions, ...notifications?.functions },
       serving: api.functions,
+      wakeSinks: delivery.functions.wakeSinks,
+      topics: {
+        ...Object.fromEntries(
+          delivery.topics.map((topic) => [topic.fifo ? 'events' : 'events-standard', topic]),
+        ),
+        ...(notifications && { 'mail-feedback': notifications.feedbackTopic }),
+      },
       queues: {
         polls: polling.polls.queue,
         lonePolls: polling.lonePolls.queue,
@@ -78,21 +89,31 @@ export class CellStack extends Stack {
       state: table.table,
       history: history.table,
       api: api.rest,
+      distributionId: dashboard?.distributionId,
     });
+    if (cell.backup) new Backup(this, 'Backup', { table: table.table, backup: cell.backup });
+    if (cell.staticEgress) {
+      new Egress(this, 'Egress', {
+        functions: [polling.functions.pollAccount, delivery.functions.drainSink, api.functions.manage],
+        natGateways: cell.staticEgress.natGateways,
+      });
+    }
     const operate = new Operate(this, 'Operate', { ...props, table });
 
     new CfnOutput(this, 'TableName', { value: table.name });
     new CfnOutput(this, 'TopicArn', { value: delivery.topicArn });
     if (delivery.standardTopicArn)
       new CfnOutput(this, 'StandardTopicArn', { value: delivery.standardTopicArn });
+    if (delivery.eventBusArn) new CfnOutput(this, 'EventBusArn', { value: delivery.eventBusArn });
     new CfnOutput(this, 'ApiUrl', { value: api.url });
     if (dashboard) {
       new CfnOutput(this, 'DashboardUrl', { value: dashboard.url });
       // Target of the DNS record of a custom domain.
       new CfnOutput(this, 'DistributionDomain', { value: dashboard.distributionDomain });
+      new CfnOutput(this, 'DistributionId', { value: dashboard.distributionId });
     }
     new CfnOutput(this, 'OpsTopicArn', { value: operations.topicArn });
-    if (key) new CfnOutput(this, 'KeyArn', { value: key.arn });
+    new CfnOutput(this, 'KeyArn', { value: key.arn });
     new CfnOutput(this, 'OperateFunction', { value: operate.functionName });
   }
 }

@@ -7,7 +7,6 @@ import { hash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { CustomResource, Duration, RemovalPolicy, Stack, Validations } from 'aws-cdk-lib';
-import { Certificate } from 'aws-cdk-lib/aws-certificatemanager';
 import {
   AccessLevel,
   AllowedMethods,
@@ -28,6 +27,7 @@ import {
 } from 'aws-cdk-lib/aws-cloudfront';
 import { RestApiOrigin, S3BucketOrigin } from 'aws-cdk-lib/aws-cloudfront-origins';
 import { PolicyStatement } from 'aws-cdk-lib/aws-iam';
+import { CloudFrontTarget } from 'aws-cdk-lib/aws-route53-targets';
 import { BlockPublicAccess, Bucket, BucketEncryption, ObjectOwnership } from 'aws-cdk-lib/aws-s3';
 import { Construct } from 'constructs';
 import type * as z from 'zod';
@@ -51,6 +51,7 @@ import { withDashboard } from './bundling.ts';
 import type { Cell } from './cell.ts';
 import { CellFunction } from './cell-function.ts';
 import type { DistributionPass } from './distribution-pass.ts';
+import { addRecords, getCertificate } from './domain.ts';
 
 /** CloudFront's maximum wait for an origin's next byte without a raised quota. */
 const ORIGIN_TIMEOUT = Duration.seconds(120);
@@ -69,6 +70,7 @@ interface Props extends Cell {
 export class Dashboard extends Construct {
   /** URL without a final slash. */
   readonly url: string;
+  readonly distributionId: string;
   /** Domain name that CloudFront assigned. */
   readonly distributionDomain: string;
 
@@ -86,8 +88,11 @@ export class Dashboard extends Construct {
       removalPolicy: RemovalPolicy.DESTROY,
     });
     const distribution = this.#createDistribution(bucket, props);
+    this.distributionId = distribution.distributionId;
     this.distributionDomain = distribution.distributionDomainName;
     this.url = `https://${cell.dashboardDomain?.name ?? distribution.distributionDomainName}`;
+    if (cell.dashboardDomain)
+      addRecords(this, cell.dashboardDomain, cell.hostedZone, new CloudFrontTarget(distribution));
     this.#publish(bucket, distribution, props);
     acknowledge(bucket, distribution, cell.dashboardDomain !== undefined);
   }
@@ -142,7 +147,7 @@ export class Dashboard extends Construct {
       ...(cell.dashboardDomain && {
         minimumProtocolVersion: SecurityPolicyProtocol.TLS_V1_2_2021,
         domainNames: [cell.dashboardDomain.name],
-        certificate: Certificate.fromCertificateArn(this, 'Certificate', cell.dashboardDomain.certificateArn),
+        certificate: getCertificate(this, cell.dashboardDomain, cell.hostedZone),
       }),
     });
   }

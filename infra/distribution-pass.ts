@@ -5,6 +5,7 @@ import {
   OriginRequestQueryStringBehavior,
 } from 'aws-cdk-lib/aws-cloudfront';
 import { Construct } from 'constructs';
+import { SESSION_COOKIE } from '../shared/api/routes/sign-in.ts';
 import type { Cell } from './cell.ts';
 import type { CellFunction } from './cell-function.ts';
 
@@ -22,11 +23,11 @@ export class DistributionPass extends Construct {
   constructor(scope: Construct, id: string, { stage, region }: Cell) {
     super(scope, id);
     this.policy = new OriginRequestPolicy(this, 'Policy', {
-      comment: `Jobwire, ${stage.stage}-${region}: all that a viewer sends but the host, and no cookies`,
+      comment: `Jobwire, ${stage.stage}-${region}: all that a viewer sends but the host; of cookies, the session’s`,
       // API Gateway routes by the host.
       headerBehavior: OriginRequestHeaderBehavior.denyList('host'),
       queryStringBehavior: OriginRequestQueryStringBehavior.all(),
-      cookieBehavior: OriginRequestCookieBehavior.none(),
+      cookieBehavior: OriginRequestCookieBehavior.allowList(SESSION_COOKIE),
     });
     this.id = this.policy.originRequestPolicyId;
   }

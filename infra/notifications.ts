@@ -41,6 +41,8 @@ export class Notifications extends Construct {
   /** Queue of requests, for all functions that find due messages. */
   readonly messages: WorkQueue;
   readonly feedback: WorkQueue;
+  /** Topic of the feedback. */
+  readonly feedbackTopic: Topic;
   readonly functions: { readonly notify: CellFunction; readonly mailFeedback: CellFunction };
 
   constructor(scope: Construct, id: string, props: Props) {
@@ -53,6 +55,7 @@ export class Notifications extends Construct {
       displayName: `Jobwire: mail feedback from SES, ${region}`,
       enforceSSL: true,
     });
+    this.feedbackTopic = feedback;
     configurationSet.addEventDestination('ToTopic', {
       destination: EventDestination.snsTopic(feedback),
       events: [EmailSendingEvent.BOUNCE, EmailSendingEvent.COMPLAINT, EmailSendingEvent.REJECT],

@@ -109,13 +109,20 @@ function notificationsSection(metrics: CellMetrics): IWidget[][] {
 
 function platformSection(
   metrics: CellMetrics,
-  { functions, serving, queues, dead, state, history, api }: MonitoredCell,
+  { functions, serving, wakeSinks, queues, topics, dead, state, history, api, distributionId }: MonitoredCell,
 ): IWidget[][] {
   const all = Object.entries({ ...functions, ...serving });
   const ofAll = (metric: (fn: CellFunction) => Metric) =>
     all.map(([label, fn]) => metric(fn).with({ label }));
   const dimensionsMap = metrics.apiDimensions();
   return section('Platform', [
+    graph('Age of records of the table’s stream (ms)', [
+      wakeSinks.metric('IteratorAge', { statistic: Stats.MAXIMUM }),
+    ]),
+    graph(
+      'Failed notifications of topics',
+      Object.entries(topics).map(([label, topic]) => topic.metricNumberOfNotificationsFailed({ label })),
+    ),
     graph('Ticks', [metrics.metric('Ticks', Stats.SUM)]),
     graph(
       'Function errors',
@@ -165,6 +172,18 @@ function platformSection(
       api.metricLatency({ statistic: Stats.p(50), dimensionsMap, label: 'p50' }),
       api.metricLatency({ statistic: Stats.p(99), dimensionsMap, label: 'p99' }),
     ]),
+    ...(distributionId === undefined
+      ? []
+      : [
+          graph(
+            'Dashboard: requests at CloudFront',
+            [metrics.distributionMetric(distributionId, 'Requests', Stats.SUM, 'requests')],
+            [
+              metrics.distributionMetric(distributionId, '4xxErrorRate', Stats.AVERAGE, '4xx (%)'),
+              metrics.distributionMetric(distributionId, '5xxErrorRate', Stats.AVERAGE, '5xx (%)'),
+            ],
+          ),
+        ]),
   ]);
 }
 

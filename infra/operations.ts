@@ -1,5 +1,6 @@
 /** Monitoring of a cell: a topic for the operator on call, its alarms, and a dashboard. */
 import { ArnFormat, Duration, Stack } from 'aws-cdk-lib';
+import { CfnBudget } from 'aws-cdk-lib/aws-budgets';
 import {
   Alarm,
   AlarmStatusWidget,
@@ -30,6 +31,7 @@ export class Operations extends Construct {
     const topic = this.#createTopic();
     this.topicArn = topic.topicArn;
     this.#action = new SnsAction(topic);
+    if (monitored.cell.monthlyBudget !== undefined) this.#createBudget(topic, monitored.cell.monthlyBudget);
     const metrics = new CellMetrics(monitored);
     const alarms = listAlarmRules(metrics, monitored).map((rule) => this.#createAlarm(rule));
     const { stage, region } = monitored;
@@ -77,6 +79,36 @@ export class Operations extends Construct {
     );
     if (cell.opsEmail) topic.addSubscription(new EmailSubscription(cell.opsEmail));
     return topic;
+  }
+
+  /** Creates a budget for all resources with the tags of the cell. */
+  #createBudget(topic: Topic, amount: number): void {
+    const { stage, region } = this.#monitored;
+    const { account, stackName } = Stack.of(this);
+    topic.addToResourcePolicy(
+      new PolicyStatement({
+        principals: [new ServicePrincipal('budgets.amazonaws.com')],
+        actions: ['sns:Publish'],
+        resources: [topic.topicArn],
+        conditions: { StringEquals: { 'aws:SourceAccount': account } },
+      }),
+    );
+    const tags = { project: 'jobwire', stage: stage.stage, cell: region };
+    const subscribers = [{ subscriptionType: 'SNS', address: topic.topicArn }];
+    new CfnBudget(this, 'Budget', {
+      budget: {
+        budgetName: stackName,
+        ...{ budgetType: 'COST', timeUnit: 'MONTHLY', metrics: ['UnblendedCost'] },
+        budgetLimit: { amount, unit: 'USD' },
+        filterExpression: {
+          and: Object.entries(tags).map(([key, value]) => ({ tags: { key, values: [value] } })),
+        },
+      },
+      notificationsWithSubscribers: (['ACTUAL', 'FORECASTED'] as const).map((notificationType) => ({
+        notification: { notificationType, comparisonOperator: 'GREATER_THAN', threshold: 100 },
+        subscribers,
+      })),
+    });
   }
 
   #createAlarm(rule: AlarmRule): Alarm {

@@ -32,8 +32,11 @@ export const POLLS = {
    * receive: two polls, at nearly twice the price.
    */
   batchingSeconds: 1,
-  /** Not delivered again: the next tick after the claim expires is the retry. */
-  maxReceiveCount: 1,
+  /**
+   * Lambda may be throttled, which counts as a receive. The second receive comes within the claim; after that, the next tick
+   * is the retry.
+   */
+  maxReceiveCount: 2,
   /**
    * Longer than a claim. A message that waited for its time, was received late and failed must be visible
    * among the dead letters. A message whose claim has expired is discarded when it is received.
@@ -90,7 +93,7 @@ export class Polling extends Construct {
       maxConcurrency: stage.pollConcurrency,
       maxReceiveCount: POLLS.maxReceiveCount,
       deadMeans:
-        'A poll failed: it threw, or ran out of time, or another one of its batch crashed the process. The account is polled again, alone, when its claim expires; see the log of pollAccount for the cause.',
+        'A poll failed twice: it threw, or ran out of time, or another one of its batch crashed the process. The account is polled again, alone, when its claim expires; see the log of pollAccount for the cause.',
       urlEnv: 'JOBWIRE_POLL_QUEUE_URL',
     });
     this.lonePolls = new WorkQueue(this, 'LonePolls', {
@@ -99,7 +102,7 @@ export class Polling extends Construct {
       maxConcurrency: Math.min(stage.pollConcurrency, LONE_POLLS.maxConcurrency),
       maxReceiveCount: LONE_POLLS.maxReceiveCount,
       deadMeans:
-        'The poll of an account failed while running alone: the account itself is the cause, if others are polled. It is retried each time its claim expires; see the log of pollAccount for the cause.',
+        'The poll of an account failed twice while running alone: the account itself is the cause, if others are polled. It is retried each time its claim expires; see the log of pollAccount for the cause.',
       urlEnv: 'JOBWIRE_LONE_POLL_QUEUE_URL',
     });
 
@@ -118,7 +121,7 @@ export class Polling extends Construct {
     this.polls.grantSend(tick);
     this.lonePolls.grantSend(tick);
     delivery.drains.grantSend(tick);
-    delivery.nameTopics(tick);
+    delivery.nameTargets(tick);
     notifications?.messages.grantSend(tick);
     setLog(tick, props);
     this.#eachMinute(tick);

@@ -1,6 +1,7 @@
 /** The settings of stages and cells: a JSON file, validated before synthesis. The descriptions are those of docs/aws-settings.md. */
 import { readFileSync } from 'node:fs';
 import * as z from 'zod';
+import { SignInSettings } from '../shared/api/sign-in-input.ts';
 import { MAX_SLOTS_PER_KEY } from '../shared/api/waiting-limit.ts';
 import { type ConfigError, parseConfigText } from '../shared/config.ts';
 import { corsOrigins, formatIssue } from '../shared/validation.ts';
@@ -17,7 +18,10 @@ const TABLE_RULE = 'must be the name of a table';
 const RETENTIONS = [
   1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653,
 ] as const;
+/** Lambda limits all variables of a function together to 4 kB. */
+const MAX_SIGN_IN = 2_500;
 const RETENTION_RULE = 'must be a number of days that CloudWatch Logs accepts, such as 7, 30 or 90';
+const KEY_RULE = 'must be the ARN of a KMS key';
 const STREAM_RULE = 'must be the ARN of the table’s stream';
 const httpsUrl = z.url({ protocol: /^https$/, error: 'must be a URL that begins with https://' });
 const wholeNumber = (from: number, to: number) => {
@@ -66,6 +70,43 @@ const NotificationSettings = z.strictObject({
     .describe('Absent: the cell sends no SMS, and has no permission to.'),
 });
 
+const ORGANIZATION_RULE = 'must be the id of an organization, such as o-a1b2c3d4e5';
+const SUBSCRIBERS_RULE = 'must contain accounts or organization';
+
+/** Settings of subscribers in other AWS accounts; see infra/subscribers.ts. */
+const SubscriberSettings = z
+  .strictObject({
+    accounts: z
+      .array(z.string(ACCOUNT_RULE).regex(/^\d{12}$/, ACCOUNT_RULE), 'must be a list of ids of AWS accounts')
+      .max(100, 'must have at most 100 entries')
+      .default([])
+      .describe('Ids of AWS accounts.'),
+    organization: z
+      .string(ORGANIZATION_RULE)
+      .regex(/^o-[a-z0-9]{10,32}$/, ORGANIZATION_RULE)
+      .optional()
+      .describe('Id of an organization in AWS Organizations: all its accounts may subscribe.'),
+  })
+  .refine(
+    ({ accounts, organization }) => accounts.length > 0 || organization !== undefined,
+    SUBSCRIBERS_RULE,
+  );
+
+const VAULT_RULE = 'must be the ARN of a backup vault';
+const ZONE_RULE = 'must be the id of a hosted zone, such as Z0123456789ABC';
+const API_CERTIFICATE_RULE = 'must be the ARN of a certificate';
+const hostName = () => z.string(DOMAIN_RULE).regex(DOMAIN, DOMAIN_RULE);
+
+/** Settings of backups by AWS Backup; see infra/backup.ts. */
+const BackupSettings = z.strictObject({
+  retentionDays: wholeNumber(1, 3650).default(7).describe('Retention of backups and of their copies (days).'),
+  copyTo: z
+    .string(VAULT_RULE)
+    .regex(/^arn:[^:]+:backup:[a-z0-9-]+:\d{12}:backup-vault:[\w.-]+$/, VAULT_RULE)
+    .optional()
+    .describe('ARN of an existing vault in another AWS region, to which each backup is copied.'),
+});
+
 const CellSettings = z
   .strictObject({
     awsRegion: z
@@ -78,7 +119,7 @@ const CellSettings = z
         authUrl: httpsUrl.describe('Base URL of the identity provider.'),
         realm: z.string(REALM_RULE).min(1, REALM_RULE).describe('Realm of the identity provider.'),
       })
-      .describe('Where the ordering API of this API region is.'),
+      .describe('Addresses of the ordering API in this region.'),
     established: z
       .boolean('must be true or false')
       .default(false)
@@ -94,20 +135,91 @@ const CellSettings = z
       ),
     dashboardDomain: z
       .strictObject({
-        name: z.string(DOMAIN_RULE).regex(DOMAIN, DOMAIN_RULE).describe('Host name.'),
+        name: hostName().describe('Host name.'),
         certificateArn: z
           .string(CERTIFICATE_RULE)
           .regex(/^arn:[^:]+:acm:us-east-1:\d{12}:certificate\/[\w-]+$/, CERTIFICATE_RULE)
-          .describe('ARN of a certificate in us-east-1.'),
+          .optional()
+          .describe(
+            'ARN of a certificate in us-east-1. Absent: the stack creates one, which requires `hostedZone` and a cell in us-east-1.',
+          ),
       })
       .optional()
       .describe('Your own host name for the dashboard and the API.'),
+    apiDomain: z
+      .strictObject({
+        name: hostName().describe('Host name.'),
+        certificateArn: z
+          .string(API_CERTIFICATE_RULE)
+          .regex(/^arn:[^:]+:acm:[a-z0-9-]+:\d{12}:certificate\/[\w-]+$/, API_CERTIFICATE_RULE)
+          .optional()
+          .describe(
+            'ARN of a certificate in the AWS region of the cell. Absent: the stack creates one, which requires `hostedZone`.',
+          ),
+      })
+      .optional()
+      .describe('Your own host name for the API alone, without CloudFront.'),
+    hostedZone: z
+      .strictObject({
+        id: z
+          .string(ZONE_RULE)
+          .regex(/^Z[A-Z0-9]{5,31}$/, ZONE_RULE)
+          .describe('Id.'),
+        name: hostName().describe('Domain of the zone.'),
+      })
+      .optional()
+      .describe(
+        'Hosted zone of Route 53 that contains the host names. The stack creates their records, and the certificates that are not given. Certificates and records of this kind cost nothing. Absent: the operator creates both.',
+      ),
+    staticEgress: z
+      .strictObject({
+        natGateways: wholeNumber(1, 3)
+          .default(1)
+          .describe(
+            'Number of NAT gateways, each in an availability zone of its own and with its own address.',
+          ),
+      })
+      .optional()
+      .describe(
+        'Static addresses for requests to the ordering API and to webhooks (output `EgressAddresses`), by NAT gateways. Each costs $37 a month and $0.045 per GB. Absent: the addresses of AWS Lambda, which change.',
+      ),
+    backup: BackupSettings.optional().describe(
+      'Daily backups of the state table by AWS Backup, beside point-in-time recovery. They cost $0.10 per GB and month in each AWS region, and $0.02 per GB copied: with the default, $1.40 a month for a table of 1 GB, with copies $3.40. Absent: none.',
+    ),
+    monthlyBudget: wholeNumber(1, 1_000_000)
+      .optional()
+      .describe(
+        'Costs of the cell per month (US dollars) that AWS Budgets compares with the actual and the forecast costs; it notifies the ops topic. It costs nothing, and requires the activated cost allocation tags `project`, `stage` and `cell`. Absent: no budget.',
+      ),
     standardTopic: z
       .boolean('must be true or false')
       .default(false)
       .describe(
         'Whether there is a second topic, for subscribers that a FIFO topic does not support: e-mail, SMS, Lambda, HTTP.',
       ),
+    eventBus: z
+      .strictObject(
+        {
+          archiveDays: wholeNumber(1, 3650)
+            .optional()
+            .describe(
+              'Retention of an archive of the bus (days), from which events can be replayed. Absent: no archive.',
+            ),
+        },
+        {
+          error: (issue) =>
+            issue.code === 'invalid_type'
+              ? 'must be the settings of the bus, {} for the defaults'
+              : undefined,
+        },
+      )
+      .optional()
+      .describe(
+        'An EventBridge bus of the cell, on which all events are put. It costs $1 per million events, and $0.10 per GB archived. Absent: none.',
+      ),
+    subscribers: SubscriberSettings.optional().describe(
+      'Other AWS accounts that may subscribe to the topics. A subscriber can get the events of all accounts of the cell. Absent: only the AWS account of the cell.',
+    ),
     notifications: NotificationSettings.optional().describe(
       'Notifications to the customers of accounts by e-mail and SMS. Absent: the cell has none of the resources.',
     ),
@@ -119,7 +231,7 @@ const CellSettings = z
       .boolean('must be true or false')
       .default(false)
       .describe(
-        'Whether the cell has its own KMS key, controlled by the AWS account. It costs $1 a month plus a fee per call. Without it, everything is encrypted as well, with keys of AWS.',
+        'Whether the KMS key of the cell, which encrypts its secrets, also encrypts its tables, queues, topics and logs. AWS charges a fee per call of KMS, and from the second year on $1 to $2 a month more for the yearly rotation of the key. Otherwise they are encrypted with keys of AWS.',
       ),
     stateTable: z
       .strictObject({
@@ -131,6 +243,13 @@ const CellSettings = z
           .string(STREAM_RULE)
           .regex(/^arn:[^:]+:dynamodb:[^:]+:\d{12}:table\/[^/]+\/stream\/.+$/, STREAM_RULE)
           .describe('ARN of the stream of the table.'),
+        keyArn: z
+          .string(KEY_RULE)
+          .regex(/^arn:[^:]+:kms:[^:]+:\d{12}:key\/[\w-]+$/, KEY_RULE)
+          .optional()
+          .describe(
+            'ARN of the KMS key that encrypts the secrets in the table, if another stack created it (its output `KeyArn`). Absent: the key of this stack.',
+          ),
         restoredAt: z.iso
           .datetime('must be a timestamp such as 2026-03-02T08:00:00Z')
           .optional()
@@ -147,6 +266,28 @@ const CellSettings = z
     if (dashboard || !dashboardDomain) return;
     const message = 'must be left out where there is no dashboard';
     context.addIssue({ code: 'custom', path: ['dashboardDomain'], message });
+  })
+  .superRefine(({ awsRegion, backup, dashboardDomain, apiDomain, hostedZone }, context) => {
+    const fail = (path: string[], message: string) => context.addIssue({ code: 'custom', path, message });
+    if (backup?.copyTo?.split(':')[3] === awsRegion)
+      fail(['backup', 'copyTo'], 'must be in another AWS region than the cell');
+    const [, , , certificateRegion = awsRegion] = apiDomain?.certificateArn?.split(':') ?? [];
+    if (certificateRegion !== awsRegion) fail(['apiDomain', 'certificateArn'], `must be in ${awsRegion}`);
+    for (const [field, domain, creates] of [
+      ['dashboardDomain', dashboardDomain, awsRegion === 'us-east-1'],
+      ['apiDomain', apiDomain, true],
+    ] as const) {
+      if (!domain) continue;
+      if (hostedZone && !`.${domain.name}`.endsWith(`.${hostedZone.name}`))
+        fail([field, 'name'], `must be in the hosted zone ${hostedZone.name}`);
+      if (domain.certificateArn === undefined && !(hostedZone && creates))
+        fail(
+          [field, 'certificateArn'],
+          creates
+            ? 'must be given, or hostedZone'
+            : 'must be given, because the stack can create certificates in us-east-1 only for a cell in us-east-1',
+        );
+    }
   })
   .superRefine(({ awsRegion, notifications }, context) => {
     const fail = (field: string, message: string) =>
@@ -168,6 +309,9 @@ const CellSettings = z
     const [, , , region, , table] = stateTable.streamArn.split(':');
     if (region !== awsRegion || table?.split('/')[1] !== stateTable.name) {
       fail('streamArn', `must be that of the stream of ${stateTable.name} in ${awsRegion}`);
+    }
+    if (stateTable.keyArn !== undefined && stateTable.keyArn.split(':')[3] !== awsRegion) {
+      fail('keyArn', `must be that of a KMS key in ${awsRegion}`);
     }
     // Epochs begin now: a bound in the future would reject those of accounts that are registered until then.
     if (stateTable.restoredAt !== undefined && Date.parse(stateTable.restoredAt) > Date.now()) {
@@ -209,9 +353,22 @@ const StageSettings = z.strictObject({
   drainConcurrency: wholeNumber(2, 1000).describe(
     'Maximum number of concurrent invocations of drainSink; each drains up to five sinks.',
   ),
+  signIn: SignInSettings.refine(
+    (signIn) => JSON.stringify(signIn).length <= MAX_SIGN_IN,
+    `must be at most ${MAX_SIGN_IN} characters of JSON, because it is in the environment of functions`,
+  )
+    .optional()
+    .describe(
+      'Sign-in of users at the dashboards of the cells with OpenID Connect, beside API keys ([sign-in of users](deploying.md#sign-in-of-users)). Absent: only API keys are accepted.',
+    ),
   api: z.strictObject({
     requestsPerSecond: wholeNumber(1, 10_000).describe('Maximum rate of requests of the cell’s API.'),
     burst: wholeNumber(1, 5000).describe('Maximum number of requests at once.'),
+    requestsPerMinutePerKey: wholeNumber(10, 600_000)
+      .nullish()
+      .describe(
+        'Maximum number of requests of a key per minute, over all functions of the cell; `null`: none. Absent: 30 times `requestsPerSecond`, so a key can use half of the rate. It costs at most one write to the table per request ($0.63 per million requests), and a fiftieth of that for a busy key.',
+      ),
     streamSeconds: wholeNumber(60, 840)
       .default(300)
       .describe(
@@ -227,7 +384,7 @@ const StageSettings = z.strictObject({
       .boolean('must be true or false')
       .default(false)
       .describe(
-        'Whether the API has a web ACL: AWS’s common rules, known bad inputs, a rate limit per address. It costs $8 a month, $9 with the dashboard, and $0.60 per million requests. Every request needs a key anyway, so it is for APIs exposed to unknown clients.',
+        'Whether the API has a web ACL: AWS’s common rules, known bad inputs, a rate limit per address. It costs $8 a month, $9 with the dashboard, and $0.60 per million requests. Almost all routes require a key anyway, so it is useful only if unknown clients can reach the API.',
       ),
     corsOrigins: corsOrigins.describe('Origins whose web pages may call the API from a browser.'),
   }),
@@ -235,7 +392,7 @@ const StageSettings = z.strictObject({
     .partialRecord(ApiRegion, CellSettings)
     .superRefine(checkIdentities)
     .describe(
-      'One cell for each served API region. Removing a cell here leaves its stack and all its data in place.',
+      'One cell for each region of the ordering API that the stage serves. Removing a cell here leaves its stack and all its data in place.',
     ),
 });
 
@@ -259,6 +416,10 @@ export type ApiRegion = z.infer<typeof ApiRegion>;
 export type CellSettings = z.infer<typeof CellSettings>;
 /** The notification settings of a cell. */
 export type NotificationSettings = z.infer<typeof NotificationSettings>;
+/** The settings of backups. */
+export type BackupSettings = z.infer<typeof BackupSettings>;
+/** The settings of subscribers in other AWS accounts. */
+export type SubscriberSettings = z.infer<typeof SubscriberSettings>;
 /** The settings of one stage. */
 export type StageSettings = z.infer<typeof StageSettings>;
 
@@ -300,6 +461,38 @@ export function parseStages(raw: unknown, path = SETTINGS_FILE): readonly StageS
   const of = typeof name === 'string' ? ` (stage ${name})` : '';
   throw new SettingsError(`${path}: ${message}${of}.`, { cause: result.error });
 }
+
+/** A cell of the settings, with its stage and the name that commands use: `<stage>-<cell>`. */
+export interface NamedCell {
+  readonly name: string;
+  readonly stage: StageSettings;
+  readonly region: ApiRegion;
+  readonly cell: CellSettings;
+}
+
+/** Returns all cells of the stages. */
+export function listCells(stages: readonly StageSettings[]): NamedCell[] {
+  return stages.flatMap((stage) =>
+    (Object.entries(stage.cells) as [ApiRegion, CellSettings][]).map(([region, cell]) => ({
+      ...{ name: `${stage.stage}-${region}`, stage, region, cell },
+    })),
+  );
+}
+
+/**
+ * Returns the cell that a command names, as `<stage>-<cell>`, or as `<cell>` if only one stage has a cell with this name. Throws
+ * {@link SettingsError}.
+ */
+export function findCell(stages: readonly StageSettings[], name: string): NamedCell {
+  const cells = listCells(stages);
+  const named = cells.filter((cell) => cell.name === name || cell.region === name);
+  const [found] = named;
+  if (found && named.length === 1) return found;
+  throw new SettingsError(`--cell must be one of ${cells.map((cell) => cell.name).join(', ')}.`);
+}
+
+/** Returns the name of the stack of a cell's smoke test. */
+export const smokeStackName = (cell: string): string => `jobwire-${cell}-smoke`;
 
 /** An AWS region has one SES identity of a name; only one stack can create it. */
 function checkIdentities(cells: Partial<Record<ApiRegion, CellSettings>>, context: z.RefinementCtx): void {

@@ -23,6 +23,7 @@ import {
   deletionPk,
   endpointLockPk,
   feedLog,
+  followerPk,
   groupPk,
   indexPk,
   keys,
@@ -35,7 +36,9 @@ import {
   recipientPk,
   recipientPlacePk,
   replayPk,
+  requestCountPk,
   rollupPk,
+  sinkPartPk,
   sinkPk,
   smsUsePk,
   snapshotPk,
@@ -118,15 +121,18 @@ export class StateTable extends Construct {
    * logs, and starts the cell feed there.
    */
   grantTicking(fn: CellFunction): void {
-    const { cell, accounts, status, index, log, cursors, sinks } = this.#partitions();
-    this.#allow(fn, ['Query'], [...this.wakePartitions(), accounts, sinks]);
+    const { cell, accounts, status, index, log, cursors, sinks, sinkParts, followers, parked } =
+      this.#partitions();
+    this.#allow(fn, ['Query'], [...this.wakePartitions(), accounts, sinks, followers]);
     const feed = feedLog(this.#cell.region);
-    this.#allow(fn, ['PutItem'], [cursors, logPk(feed), indexPk(feed)]);
-    this.#allow(fn, ['UpdateItem'], [cell, status, cursors, sinks, indexPk(feed)]);
+    this.#allow(fn, ['PutItem'], [cell, cursors, logPk(feed), indexPk(feed)]);
+    // New built-in sinks. Sinks of an earlier version, with their due cursors and parked events.
+    this.#allow(fn, ['BatchWriteItem'], [followers]);
+    this.#allow(fn, ['UpdateItem'], [cell, status, cursors, sinks, parked, indexPk(feed)]);
     // A write whose condition does not hold is followed by a read.
-    this.#allow(fn, ['GetItem'], [...this.wakePartitions(), cell, status, index, cursors]);
+    this.#allow(fn, ['GetItem'], [...this.wakePartitions(), cell, status, index, cursors, sinks, parked]);
     // The heads of logs; from the logs, the events that have waited longest for a sink.
-    this.#allow(fn, ['BatchGetItem'], [cursors, index, log]);
+    this.#allow(fn, ['BatchGetItem'], [cursors, index, log, sinks, sinkParts]);
     this.#allow(fn, ['DeleteItem'], this.wakePartitions());
     this.#allowIndexes(fn, ['due']);
     this.#passName(fn);
@@ -154,13 +160,13 @@ export class StateTable extends Construct {
    * the stream.
    */
   grantWaking(fn: CellFunction): void {
-    const { index, cursors, sinks } = this.#partitions();
+    const { index, cursors, sinks, sinkParts, followers } = this.#partitions();
     const feed = feedLog(this.#cell.region);
-    this.#allow(fn, ['Query'], [sinks]);
+    this.#allow(fn, ['Query'], [followers]);
     this.#allow(fn, ['PutItem'], [logPk(feed)]);
     this.#allow(fn, ['UpdateItem'], [cursors, indexPk(feed)]);
     this.#allow(fn, ['GetItem'], [...this.wakePartitions(), cursors]);
-    this.#allow(fn, ['BatchGetItem'], [cursors, index]);
+    this.#allow(fn, ['BatchGetItem'], [cursors, index, sinks, sinkParts]);
     this.#allow(fn, ['DeleteItem'], this.wakePartitions());
     this.#passName(fn);
   }
@@ -170,12 +176,12 @@ export class StateTable extends Construct {
    * replays. They record events about sinks on the cell's own log, and on no other.
    */
   grantDraining(fn: CellFunction): void {
-    const { index, log, cursors, sinks, parked, dead, replays } = this.#partitions();
+    const { index, log, cursors, sinks, sinkParts, parked, dead, replays } = this.#partitions();
     const own = cellLog(this.#cell.region);
-    this.#allow(fn, ['GetItem'], [index, log, cursors, sinks, parked, replays]);
+    this.#allow(fn, ['GetItem'], [index, log, cursors, sinks, sinkParts, parked, replays]);
     this.#allow(fn, ['Query'], [log, parked]);
     this.#allow(fn, ['PutItem'], [cursors, parked, dead, logPk(own), keys.wake(own).pk]);
-    this.#allow(fn, ['UpdateItem'], [cursors, sinks, parked, indexPk(own)]);
+    this.#allow(fn, ['UpdateItem'], [cursors, sinks, sinkParts, parked, indexPk(own)]);
     // Cursors of deleted or cancelled replays; parked events that were delivered or are dead.
     this.#allow(fn, ['DeleteItem'], [cursors, parked]);
     this.#allowIndexes(fn, ['due']);
@@ -194,20 +200,20 @@ export class StateTable extends Construct {
     this.#passName(fn);
   }
 
-  /** Grants the HTTP API to read endpoints and their delivery state. Their secrets are stored elsewhere. */
+  /** Grants the HTTP API to read endpoints and their delivery state. Their secrets are in another partition. */
   grantReadingEndpoints(fn: CellFunction): void {
-    const { sinks, cursors, parked, dead, replays } = this.#partitions();
+    const { sinks, sinkParts, cursors, parked, dead, replays } = this.#partitions();
     this.#allow(fn, ['GetItem'], [sinks, replays]);
     // Progress of replays.
-    this.#allow(fn, ['BatchGetItem'], [sinks, cursors]);
+    this.#allow(fn, ['BatchGetItem'], [sinks, sinkParts, cursors]);
     this.#allow(fn, ['Query'], [sinks, cursors, parked, dead, replays]);
     this.#passName(fn);
   }
 
   /** Grants the HTTP API's endpoint operations besides {@link grantManaging}: replays and parked events. */
   grantReplaying(fn: CellFunction): void {
-    const { sinks, cursors, parked, replays } = this.#partitions();
-    this.#allow(fn, ['BatchGetItem'], [sinks, cursors]);
+    const { sinks, sinkParts, cursors, parked, replays } = this.#partitions();
+    this.#allow(fn, ['BatchGetItem'], [sinks, sinkParts, cursors]);
     // A write whose condition does not hold is followed by a read.
     this.#allow(fn, ['GetItem'], [cursors, parked, replays]);
     this.#allow(fn, ['PutItem'], [replays]);
@@ -234,6 +240,13 @@ export class StateTable extends Construct {
     // A write whose condition does not hold is followed by a read.
     this.#allow(fn, ['GetItem'], [apiKeys, keyUse]);
     this.#allow(fn, ['PutItem'], [keyUse]);
+    this.#passName(fn);
+  }
+
+  /** Grants counting the requests of keys. */
+  grantCountingRequests(fn: CellFunction): void {
+    // A write whose condition does not hold is followed by a read.
+    this.#allow(fn, ['GetItem', 'UpdateItem'], [this.#partitions().requestCounts]);
     this.#passName(fn);
   }
 
@@ -272,12 +285,14 @@ export class StateTable extends Construct {
    */
   grantManaging(fn: CellFunction): void {
     const { accounts, status, index, log, sinks, locks, cursors, parked, dead, replays } = this.#partitions();
-    this.#allow(fn, ['GetItem'], [accounts, status, index, log, sinks, locks]);
-    this.#allow(fn, ['BatchGetItem'], [accounts]);
+    const { sinkParts, followers } = this.#partitions();
+    this.#allow(fn, ['GetItem'], [accounts, status, index, log, sinks, sinkParts, locks]);
+    this.#allow(fn, ['BatchGetItem'], [accounts, sinkParts]);
     this.#allow(fn, ['Query'], [accounts, log, sinks, cursors, parked, dead, replays]);
+    this.#allow(fn, ['BatchWriteItem'], [followers]);
     this.#allow(fn, ['PutItem'], [log, sinks, cursors, ...this.wakePartitions()]);
-    this.#allow(fn, ['UpdateItem'], [status, index, sinks, locks]);
-    this.#allow(fn, ['DeleteItem'], [sinks, cursors, parked, dead, replays]);
+    this.#allow(fn, ['UpdateItem'], [status, index, sinks, sinkParts, locks]);
+    this.#allow(fn, ['DeleteItem'], [sinks, followers, cursors, parked, dead, replays]);
     this.#allow(fn, ['ConditionCheckItem'], [locks]);
     this.#passName(fn);
   }
@@ -413,12 +428,15 @@ export class StateTable extends Construct {
       rollups: rollupPk(region, '*'),
       openJobs: openJobsPk(region),
       sinks: sinkPk(region),
+      sinkParts: sinkPartPk(region),
+      followers: followerPk(any),
       locks: endpointLockPk(region),
       cursors: cursorPk(region, '*'),
       parked: parkedPk(region, '*'),
       dead: deadPk(region, '*'),
       replays: replayPk(region, '*'),
       slots: streamPk(region, '*'),
+      requestCounts: requestCountPk(region, '*'),
       apiKeys: API_KEY_PK,
       keyUse: API_KEY_USE_PK,
       idempotent: keys.idempotent('*', '').pk,

@@ -374,7 +374,7 @@ export interface EventDataByType {
     observed?: Partial<Observed>;
     /** Number of jobs in the list of active jobs. */
     openJobs: number;
-    /** Number of missing jobs that seem to be cancelled or unavailable (the ordering API returns 404 for them). */
+    /** Number of missing jobs that seem to be cancelled, or to be unavailable (the ordering API returns 404 for the latter). */
     suspected: number;
     /** Number of missing jobs for which the responses of the ordering API contradict each other. */
     contradictory: number;

@@ -4,7 +4,7 @@
  */
 
 /** Path prefixes of the page, besides `/`; the page distinguishes them itself. */
-export const PAGE_PATHS = ['/jobs', '/health', '/setup'] as const;
+export const PAGE_PATHS = ['/jobs', '/health', '/setup', '/sign-in'] as const;
 
 /** The page, in the output folder of `vite build`. */
 export const PAGE_FILE = 'index.html';

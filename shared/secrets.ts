@@ -1,37 +1,25 @@
 /**
- * Storage of the secrets entrusted to Jobwire, as texts: in Secrets Manager on AWS, encrypted in the state
- * table elsewhere. Their owners define the content: secrets of endpoints (`delivery/signing-secrets.ts`) and
- * credentials of accounts (`accounts/credentials.ts`).
+ * Storage of the secrets entrusted to Jobwire: texts in the state table, encrypted. Their owners define the
+ * content: secrets of endpoints (`delivery/signing-secrets.ts`) and credentials of accounts
+ * (`accounts/credentials.ts`). The keys have two sources: an external key when self-hosted
+ * ({@link openSealedTexts}), data keys encrypted by KMS on AWS (`functions/secrets.ts`).
  */
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
-import { setTimeout as sleepMs } from 'node:timers/promises';
-import {
-  CreateSecretCommand,
-  DeleteSecretCommand,
-  GetSecretValueCommand,
-  PutSecretValueCommand,
-  RestoreSecretCommand,
-  type SecretsManagerClient,
-} from '@aws-sdk/client-secrets-manager';
 import type * as z from 'zod';
-import { type Backoff, backoff } from './retry.ts';
 import { keys } from './storage/schema.ts';
 import type { Key, Table } from './storage/table.ts';
 
-/**
- * Returns the names of a cell's secrets. IAM lets each function read only those under the prefix it needs.
- */
-export function secretNames(stage: string, region: string) {
-  const cell = `jobwire/${stage}/${region}`;
-  return {
-    /** Prefix of the credentials of accounts; an account's `secretRef` names one of them. */
-    accounts: `${cell}/accounts/`,
-    /** Prefix of the signing secrets of endpoints. */
-    endpoints: `${cell}/endpoints/`,
-    /** The secrets of one endpoint: `EndpointSecrets` as JSON. */
-    endpoint: (sink: string) => `${cell}/endpoints/${sink}`,
-  } as const;
+/** Prefix of the names of the secrets in Secrets Manager that a `secretRef` of a cell's accounts may name. */
+export function secretPrefix(stage: string, region: string): string {
+  return `jobwire/${stage}/${region}/accounts/`;
 }
+
+/** Encryption context of the data keys of a cell: KMS decrypts them only with it, and records it. */
+export function secretsContext(stage: string, region: string) {
+  return { [SECRETS_CONTEXT]: `${stage}/${region}` };
+}
+/** Name of the encryption context. IAM policies contain it. */
+export const SECRETS_CONTEXT = 'jobwire:secrets';
 
 /** A secret is not available. Neither the message nor the cause contains any of it. */
 export class SecretError extends Error {
@@ -89,118 +77,13 @@ export function parseSecret<T>(secretRef: string, text: string, shape: z.ZodType
   return checkSecret(secretRef, readJson(secretRef, text), shape);
 }
 
-/** A store of secret texts. Every method throws {@link SecretError}. */
-export interface TextStore<P extends { readonly name: string }> {
-  /** Returns the text; `undefined` if there is none. */
-  load(place: P): Promise<string | undefined>;
-  /** Stores a text and overwrites the previous one. */
-  save(place: P, text: string): Promise<void>;
-  /** Deletes a text permanently. No effect if there is none. */
-  remove(place: P): Promise<void>;
-}
-
-/** Number of attempts to create a secret under a name that AWS has not released yet, and the waits (ms) between them. */
-const AWS_ATTEMPTS = 6;
-const AWS_BACKOFF: Backoff = { first: 250 };
-const NOT_FOUND = 'ResourceNotFoundException';
-/** The secret is marked for deletion. */
-const INVALID = 'InvalidRequestException';
-const EXISTS = 'ResourceExistsException';
-
-/** Options for creating secrets on AWS. */
-export interface AwsTextsOptions {
-  /** Key that encrypts new secrets. Default: a key of AWS. */
-  readonly keyArn?: string | undefined;
-  readonly sleep?: (ms: number) => Promise<unknown>;
-}
-
-/** Creates a store of texts in Secrets Manager, by name. */
-export function createAwsTexts(
-  client: SecretsManagerClient,
-  options: AwsTextsOptions,
-): TextStore<{ readonly name: string }> {
-  const { keyArn, sleep = sleepMs } = options;
-
-  /** Returns the response, or the name of the error if it is an expected one. */
-  async function attempt<T>(
-    secretId: string,
-    call: () => Promise<T>,
-    verb: string,
-    expected: readonly string[],
-  ): Promise<T | string> {
-    try {
-      return await call();
-    } catch (cause) {
-      const name = cause instanceof Error ? cause.name : 'an unknown error';
-      if (expected.includes(name)) return name;
-      throw new SecretError(secretId, `could not be ${verb} (${name}).`, cause);
-    }
-  }
-
-  return {
-    async load({ name: SecretId }) {
-      const answer = await attempt(
-        SecretId,
-        () => client.send(new GetSecretValueCommand({ SecretId })),
-        'read',
-        [NOT_FOUND, INVALID],
-      );
-      if (typeof answer === 'string') return undefined;
-      if (!answer.SecretString) throw new SecretError(SecretId, 'has no text value.');
-      return answer.SecretString;
-    },
-
-    /** Creates or restores the secret if necessary. */
-    async save({ name: SecretId }, SecretString) {
-      for (let tries = 0; tries < AWS_ATTEMPTS; tries += 1) {
-        if (tries > 0) await sleep(backoff(tries - 1, AWS_BACKOFF));
-        const put = await attempt(
-          SecretId,
-          () => client.send(new PutSecretValueCommand({ SecretId, SecretString })),
-          'saved',
-          [NOT_FOUND, INVALID],
-        );
-        if (typeof put !== 'string') return;
-        if (put === INVALID) {
-          await attempt(SecretId, () => client.send(new RestoreSecretCommand({ SecretId })), 'restored', [
-            NOT_FOUND,
-            INVALID,
-          ]);
-          continue;
-        }
-        // A name that was just deleted is neither there nor free.
-        const created = await attempt(
-          SecretId,
-          () =>
-            client.send(
-              new CreateSecretCommand({ Name: SecretId, SecretString, ...(keyArn && { KmsKeyId: keyArn }) }),
-            ),
-          'created',
-          [EXISTS, INVALID],
-        );
-        if (typeof created !== 'string') return;
-      }
-      throw new SecretError(SecretId, 'could not be saved: AWS has not released its name yet.');
-    },
-
-    async remove({ name: SecretId }) {
-      await attempt(
-        SecretId,
-        () => client.send(new DeleteSecretCommand({ SecretId, ForceDeleteWithoutRecovery: true })),
-        'deleted',
-        [NOT_FOUND],
-      );
-    },
-  };
-}
-
 const CHECK = 'jobwire';
 const CIPHER = 'aes-256-gcm';
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
 /** The place of a text in the table. */
-interface SealedPlace {
+export interface SealedPlace {
   readonly key: Key;
   /** What the encryption binds the text to. */
   readonly binding: string;
@@ -208,12 +91,60 @@ interface SealedPlace {
   readonly name: string;
 }
 
+/** A store of encrypted texts. Every method throws {@link SecretError}. */
+export interface SealedTexts {
+  /** Returns the text; `undefined` if there is none. */
+  load(place: SealedPlace): Promise<string | undefined>;
+  /** Stores a text and overwrites the previous one. */
+  save(place: SealedPlace, text: string): Promise<void>;
+  /** Deletes a text permanently. No effect if there is none. */
+  remove(place: SealedPlace): Promise<void>;
+}
+
+/** Source of the keys (32 bytes) that encrypt texts. Every method throws {@link SecretError}. */
+export interface KeySource {
+  /** Returns the key for new texts. Its version is stored with them; a single external key has none. */
+  newest(): Promise<{ readonly version?: string; readonly key: Uint8Array }>;
+  /** Returns the key of a version; `undefined` if there is no such key. */
+  find(version: string | undefined): Promise<Uint8Array | undefined>;
+}
+
 /**
- * Opens a store of texts in the state table, encrypted with an external key (32 bytes): AES-256-GCM, bound to
- * their place, so that no text can be substituted for another. Throws {@link SecretError} at once if the key
- * differs from the one used before.
+ * Creates a store of texts in the state table: AES-256-GCM, bound to their place, so that no text can be
+ * substituted for another.
  */
-export async function openSealedTexts(table: Table, key: Uint8Array): Promise<TextStore<SealedPlace>> {
+export function createSealedTexts(table: Table, source: KeySource): SealedTexts {
+  return {
+    async load({ key: itemKey, binding, name }) {
+      const item = await table.get(itemKey);
+      if (!item) return undefined;
+      const version = typeof item.keyVersion === 'string' ? item.keyVersion : undefined;
+      const key = await source.find(version);
+      if (!key) {
+        throw new SecretError(name, `cannot be decrypted: the data key of version ${version} is missing.`);
+      }
+      const text = item.sealed instanceof Uint8Array ? unseal(key, binding, item.sealed) : undefined;
+      if (text === undefined) throw new SecretError(name, 'cannot be decrypted.');
+      return text;
+    },
+    async save({ key: itemKey, binding }, text) {
+      const { version, key } = await source.newest();
+      const sealed = seal(key, binding, text);
+      await table.write({
+        put: { ...itemKey, sealed, ...(version === undefined ? {} : { keyVersion: version }) },
+      });
+    },
+    async remove({ key: itemKey }) {
+      await table.write({ delete: itemKey });
+    },
+  };
+}
+
+/**
+ * Opens a store of texts that are encrypted with one external key (32 bytes). Throws {@link SecretError} at
+ * once if the key differs from the one used before.
+ */
+export async function openSealedTexts(table: Table, key: Uint8Array): Promise<SealedTexts> {
   const known = await table.write({
     put: { ...keys.secretKeyCheck(), sealed: seal(key, CHECK, CHECK) },
     when: [['pk', 'absent']],
@@ -225,21 +156,10 @@ export async function openSealedTexts(table: Table, key: Uint8Array): Promise<Te
       'differs from the key that encrypted the secrets of endpoints and accounts: restore the former key.',
     );
   }
-  return {
-    async load({ key: itemKey, binding, name }) {
-      const item = await table.get(itemKey);
-      if (!item) return undefined;
-      const text = item.sealed instanceof Uint8Array ? unseal(key, binding, item.sealed) : undefined;
-      if (text === undefined) throw new SecretError(name, 'cannot be decrypted.');
-      return text;
-    },
-    async save({ key: itemKey, binding }, text) {
-      await table.write({ put: { ...itemKey, sealed: seal(key, binding, text) } });
-    },
-    async remove({ key: itemKey }) {
-      await table.write({ delete: itemKey });
-    },
-  };
+  return createSealedTexts(table, {
+    newest: async () => ({ key }),
+    find: async (version) => (version === undefined ? key : undefined),
+  });
 }
 
 /** Encrypts a text. Returns nonce, tag and ciphertext. */

@@ -14,7 +14,7 @@ const readme = readFileSync('README.md', 'utf8');
 
 /** Content of every Markdown file of the project, by path. */
 const documents = new Map(
-  globSync('**/*.md', { exclude: [...ignoredFolders(), '.git', 'node_modules'] }).map((path) => [
+  globSync('**/*.md', { exclude: [...ignoredFolders(), '.git', '**/node_modules'] }).map((path) => [
     path,
     readFileSync(path, 'utf8'),
   ]),
@@ -68,7 +68,7 @@ test('every relative link of every Markdown file leads to an existing file and h
 
 test('every document that the code names exists', () => {
   const broken = globSync('**/*.{ts,tsx}', {
-    exclude: [...ignoredFolders(), '.git', 'node_modules'],
+    exclude: [...ignoredFolders(), '.git', '**/node_modules'],
   }).flatMap((file) =>
     [...readFileSync(file, 'utf8').matchAll(/\bdocs\/[\w/-]+\.(?:md|json)\b/g)].flatMap(([document]) =>
       existsSync(document) ? [] : [`${file} → ${document}`],

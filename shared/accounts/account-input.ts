@@ -163,7 +163,7 @@ export const AccountReport = z
       .object({
         pending: count.describe('Number of missing jobs that Jobwire has not investigated yet.'),
         suspected: count.describe(
-          'Number of missing jobs that seem to be cancelled or unavailable (the ordering API returns 404 for them). A second check must confirm this before an event is emitted.',
+          'Number of missing jobs that seem to be cancelled, or to be unavailable (the ordering API returns 404 for the latter). A second check must confirm this before an event is emitted.',
         ),
         contradictory: count.describe(
           'Number of missing jobs for which the responses of the ordering API contradict each other.',

@@ -96,12 +96,12 @@ async function tryOut(
     return outcome.ok;
   }
 
-  const service = deps.services[region];
+  const ofRegion = deps.services[region];
   const done = await (async (): Promise<boolean> => {
     let client: ReturnType<typeof createOrderingClient> | undefined;
     const hasToken = await attempt('token', async (signal) => {
-      if (!service) throw new Error(`The region ${region} is not configured.`);
-      const { clientId, clientSecret } = await read();
+      if (!ofRegion) throw new Error(`The region ${region} is not configured.`);
+      const { clientId, clientSecret, upstream: service = ofRegion } = await read();
       const common = { now, timeoutMs: stepMs, ...(fetch && { fetch }) };
       const tokens = createTokenSource({
         ...common,

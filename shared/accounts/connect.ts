@@ -28,6 +28,8 @@ export interface Credentials {
   readonly clientId: string;
   readonly clientSecret: string;
   readonly version: string;
+  /** Addresses of the ordering API for this account only, in place of those of its region. */
+  readonly upstream?: RegionSettings | undefined;
 }
 
 interface Options {
@@ -53,6 +55,7 @@ interface Options {
 interface Source {
   readonly version: string;
   readonly tokens: TokenSource;
+  readonly baseUrl: string;
 }
 
 /**
@@ -69,7 +72,8 @@ export function createConnector(
   /** Time of the last change of each account's credentials, according to its record at its last poll. */
   const changes = new Map<string, number>();
 
-  function sourceOf(account: Account, region: RegionSettings, credentials: Credentials): Source {
+  function sourceOf(account: Account, ofRegion: RegionSettings, credentials: Credentials): Source {
+    const region = credentials.upstream ?? ofRegion;
     const name = `${account.region}/${account.account}`;
     const { clientId, clientSecret, version } = credentials;
     const known = sources.get(name);
@@ -84,7 +88,7 @@ export function createConnector(
       ...(cache === undefined ? {} : { cache }),
       ...(options.fetch === undefined ? {} : { fetch: options.fetch }),
     });
-    const source = { version, tokens };
+    const source = { version, tokens, baseUrl: region.baseUrl };
     sources.set(name, source);
     return source;
   }
@@ -127,7 +131,7 @@ export function createConnector(
     };
     const client = createOrderingClient({
       ...options.timing,
-      baseUrl: region.baseUrl,
+      baseUrl: source.baseUrl,
       tokens,
       now: options.now,
       onRequest: options.onRequest,

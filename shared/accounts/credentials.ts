@@ -1,27 +1,26 @@
 /**
- * Storage of account credentials that were given to Jobwire, instead of a reference to their location. One
- * secret per account: in Secrets Manager on AWS, encrypted in the state table elsewhere.
+ * Credentials of accounts. Those that were given to Jobwire are stored in the state table, encrypted. On AWS,
+ * an account can instead name a secret of its owner in Secrets Manager, which Jobwire only reads.
  */
 import { randomUUID } from 'node:crypto';
 import { GetSecretValueCommand, type SecretsManagerClient } from '@aws-sdk/client-secrets-manager';
 import * as z from 'zod';
 import {
-  type AwsTextsOptions,
   cacheReads,
   checkSecret,
-  createAwsTexts,
   openSealedTexts,
   parseSecret,
   readJson,
+  type SealedTexts,
   SecretError,
-  secretNames,
+  secretPrefix,
 } from '../secrets.ts';
 import { keys } from '../storage/schema.ts';
 import type { Table } from '../storage/table.ts';
 import type { Credentials } from './connect.ts';
 
 /** Credentials as given by a caller. */
-export type GivenCredentials = Pick<Credentials, 'clientId' | 'clientSecret'>;
+export type GivenCredentials = Pick<Credentials, 'clientId' | 'clientSecret' | 'upstream'>;
 
 /** Store of account credentials. Every method except `checkSecretRef` throws {@link SecretError}. */
 export interface AccountSecrets {
@@ -38,43 +37,24 @@ export interface AccountSecrets {
   checkSecretRef(region: string, secretRef: string): string | undefined;
 }
 
-/** Creates a store in Secrets Manager, below the prefix from which the cell may read credentials. */
-export function createAwsAccountSecrets(
-  client: SecretsManagerClient,
-  options: AwsTextsOptions & { readonly stage: string; readonly now: () => number },
-): AccountSecrets {
-  const { stage, now } = options;
-  const texts = createAwsTexts(client, options);
-  // No cache, so that credentials are current right after a change.
-  const reader = createSecretReader(client, { now, maxAgeMs: 0 });
-  const toPlace = (region: string, account: string) => ({
-    name: `${secretNames(stage, region).accounts}${account}`,
-  });
-  return {
-    async save(region, account, { clientId, clientSecret }) {
-      const place = toPlace(region, account);
-      await texts.save(place, JSON.stringify({ clientId, clientSecret }));
-      return place.name;
-    },
-    read: (secretRef) => reader.readSecret(secretRef),
-    remove: (region, account) => texts.remove(toPlace(region, account)),
-    checkSecretRef: (region, secretRef) => checkSecretRef(stage, region, secretRef),
-  };
-}
-
 /** Prefix of references to credentials in the table. No account id can start with it. */
 const KEPT = 'kept:';
 
-/** Returns whether a `secretRef` was issued by {@link openLocalAccountSecrets}. */
+/** Returns whether a `secretRef` was issued by {@link AccountSecrets.save}. */
 export function isKept(secretRef: string): boolean {
   return secretRef.startsWith(KEPT);
 }
 
-/**
- * Opens a store in the state table, encrypted. There is no other store to which a `secretRef` could refer.
- */
+/** Opens a store that is encrypted with an external key, without any other secrets: see {@link openSealedTexts}. */
 export async function openLocalAccountSecrets(table: Table, key: Uint8Array): Promise<AccountSecrets> {
-  const texts = await openSealedTexts(table, key);
+  return createAccountSecrets(await openSealedTexts(table, key));
+}
+
+/** Creates a store of credentials. `owned`: the secrets of owners in Secrets Manager, on AWS. */
+export function createAccountSecrets(
+  texts: SealedTexts,
+  owned?: Pick<SecretReader, 'readSecret'> & { readonly stage: string },
+): AccountSecrets {
   const toPlace = (region: string, account: string) => ({
     key: keys.credentials({ region, account }),
     binding: `credentials/${region}/${account}`,
@@ -87,6 +67,7 @@ export async function openLocalAccountSecrets(table: Table, key: Uint8Array): Pr
       return place.name;
     },
     async read(secretRef) {
+      if (owned && !isKept(secretRef)) return owned.readSecret(secretRef);
       const [region = '', account = ''] = secretRef.slice(KEPT.length).split('/');
       const text = isKept(secretRef) ? await texts.load(toPlace(region, account)) : undefined;
       if (text === undefined) throw new SecretError(secretRef, 'is missing.');
@@ -94,8 +75,10 @@ export async function openLocalAccountSecrets(table: Table, key: Uint8Array): Pr
       return { ...parseSecret(secretRef, text, AccountSecret), version };
     },
     remove: (region, account) => texts.remove(toPlace(region, account)),
-    checkSecretRef: () =>
-      'must be left out here, where credentials have to be given: there is no other store for them',
+    checkSecretRef: (region, secretRef) =>
+      owned
+        ? checkSecretRef(owned.stage, region, secretRef)
+        : 'must be left out here, where credentials have to be given: there is no other store for them',
   };
 }
 
@@ -107,12 +90,12 @@ const SECRET_NAME = /^[A-Za-z0-9/_+=.@-]{1,512}$/;
  * secret elsewhere would not be readable, which would only appear at the first poll.
  */
 export function checkSecretRef(stage: string, region: string, secretRef: string): string | undefined {
-  const { accounts } = secretNames(stage, region);
+  const prefix = secretPrefix(stage, region);
   const at = secretRef.indexOf('#');
   const name = at < 0 ? secretRef : secretRef.slice(0, at);
-  const isBelow = name.startsWith(accounts) && name.length > accounts.length && SECRET_NAME.test(name);
+  const isBelow = name.startsWith(prefix) && name.length > prefix.length && SECRET_NAME.test(name);
   if (isBelow && at !== secretRef.length - 1) return undefined;
-  return `must be the name of a secret that begins with ${accounts}, or that, # and a key of the JSON in it`;
+  return `must be the name of a secret that begins with ${prefix}, or that, # and a key of the JSON in it`;
 }
 
 /** Reads secrets. Every method throws {@link SecretError}. */
@@ -124,7 +107,7 @@ export interface SecretReader {
    *
    * The version covers the whole secret, and the key if there is one. So a change of one account's
    * credentials renews the tokens of all accounts in it, and an account with a new key keeps none of its old
-   * tokens.
+   * tokens. `upstream` in the value replaces the addresses of the region for this account.
    */
   readSecret(secretRef: string): Promise<Credentials>;
   /** Drops the cached secret of a reference: the next call reads it again. */
@@ -144,6 +127,11 @@ interface SecretValue {
 }
 
 const AccountSecret = z.object({ clientId: z.string().min(1), clientSecret: z.string().min(1) });
+const httpsUrl = z.url({ protocol: /^https$/ });
+/** Only an operator with access to Secrets Manager can write `upstream`: {@link AccountSecrets.save} does not. */
+const OperatorSecret = AccountSecret.extend({
+  upstream: z.object({ baseUrl: httpsUrl, authUrl: httpsUrl, realm: z.string().min(1) }).optional(),
+});
 
 /** Creates a reader. Concurrent calls for the same secret share one request; failures are not cached. */
 export function createSecretReader(client: SecretsManagerClient, options: Options): SecretReader {
@@ -156,7 +144,7 @@ export function createSecretReader(client: SecretsManagerClient, options: Option
       const { text, version } = await read(secretId);
       const whole = readJson(secretRef, text);
       const part = key === undefined ? whole : getOwnValue(whole, key);
-      const credentials = checkSecret(secretRef, part, AccountSecret);
+      const credentials = checkSecret(secretRef, part, OperatorSecret);
       return { ...credentials, version: key === undefined ? version : `${version}#${key}` };
     },
 

@@ -339,7 +339,7 @@ export const catalogue = {
       suspected: z
         .int()
         .describe(
-          'Number of missing jobs that seem to be cancelled or unavailable (the ordering API returns 404 for them).',
+          'Number of missing jobs that seem to be cancelled, or to be unavailable (the ordering API returns 404 for the latter).',
         ),
       contradictory: z
         .int()

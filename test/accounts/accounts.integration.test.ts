@@ -3,16 +3,11 @@
  * One file: its tests share the rig that fills an account with all its data, and the crash at each write.
  */
 import { randomUUID } from 'node:crypto';
-import type { SecretsManagerClient } from '@aws-sdk/client-secrets-manager';
 import { describe, expect, test } from 'vitest';
 import { testAccount, testCredentials } from '../../shared/accounts/account-test.ts';
 import { findAccount, registerAccount, toStatus } from '../../shared/accounts/accounts.ts';
 import { createConnector, tableTokenCache } from '../../shared/accounts/connect.ts';
-import {
-  type AccountSecrets,
-  createAwsAccountSecrets,
-  openLocalAccountSecrets,
-} from '../../shared/accounts/credentials.ts';
+import { type AccountSecrets, openLocalAccountSecrets } from '../../shared/accounts/credentials.ts';
 import { figureKeys, notificationKeys, peoplePks, workOffDeletions } from '../../shared/accounts/deletion.ts';
 import { withEventDefaults } from '../../shared/accounts/event-settings.ts';
 import {
@@ -988,49 +983,4 @@ describe('with a sandbox', () => {
       expect(report.steps.at(-1)?.message).toContain(sentence);
     },
   );
-});
-
-test('on AWS credentials are secrets below the cell’s name, one each, created, changed, restored and deleted', async () => {
-  const stored = new Map<string, { text: string; version: number; deleted?: boolean }>();
-  const fail = (name: string) => Object.assign(new Error(name), { name });
-  const client = {
-    async send({
-      input,
-      constructor: { name },
-    }: {
-      input: Record<string, string>;
-      constructor: { name: string };
-    }) {
-      const id = String(input.SecretId ?? input.Name);
-      const known = stored.get(id);
-      if (name === 'CreateSecretCommand') {
-        if (known) throw fail('ResourceExistsException');
-        stored.set(id, { text: String(input.SecretString), version: 1 });
-        return {};
-      }
-      if (!known) throw fail('ResourceNotFoundException');
-      if (name === 'RestoreSecretCommand') stored.set(id, { ...known, deleted: false });
-      else if (known.deleted) throw fail('InvalidRequestException');
-      else if (name === 'DeleteSecretCommand') stored.delete(id);
-      else if (name === 'PutSecretValueCommand')
-        stored.set(id, { text: String(input.SecretString), version: known.version + 1 });
-      return { SecretString: known.text, VersionId: String(known.version) };
-    },
-  } as unknown as SecretsManagerClient;
-  const secrets = createAwsAccountSecrets(client, { stage: 'test', now: Date.now, sleep: async () => {} });
-  const ref = await secrets.save('us', 'acme', GIVEN);
-  expect(ref).toBe('jobwire/test/us/accounts/acme');
-  expect(secrets.checkSecretRef('us', ref)).toBeUndefined();
-  expect(secrets.checkSecretRef('us', 'kept:us/acme')).toContain('jobwire/test/us/accounts/');
-  const first = await secrets.read(ref);
-  expect(first).toMatchObject(GIVEN);
-  await secrets.save('us', 'acme', OTHERS);
-  expect(await secrets.read(ref)).toMatchObject(OTHERS);
-  expect((await secrets.read(ref)).version).not.toBe(first.version);
-  stored.set(ref, { text: '{}', version: 5, deleted: true });
-  await secrets.save('us', 'acme', GIVEN);
-  expect(await secrets.read(ref)).toMatchObject(GIVEN);
-  await secrets.remove('us', 'acme');
-  await secrets.remove('us', 'acme');
-  await expect(secrets.read(ref)).rejects.toThrow('could not be read (ResourceNotFoundException)');
 });

@@ -2,7 +2,8 @@
 import type { SecretsManagerClient } from '@aws-sdk/client-secrets-manager';
 import { expect, test, vi } from 'vitest';
 import { createConnector } from '../../shared/accounts/connect.ts';
-import { createSecretReader } from '../../shared/accounts/credentials.ts';
+import { createSecretReader, openLocalAccountSecrets } from '../../shared/accounts/credentials.ts';
+import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
 import { pollAccount } from '../../shared/tracking/poll.ts';
 import { createHttpRig } from '../support/tracker.ts';
 
@@ -58,4 +59,19 @@ test('changed credentials are found by the rejected poll, without an event; vali
     VersionId: 'v4',
   }));
   expect(await poll()).toMatchObject({ outcome: 'complete', state: 'tracking' });
+});
+
+test('a secret can name an ordering API of its own, by https only; credentials that the API stores cannot', async () => {
+  let value: object = {};
+  const send = async () => ({ SecretString: JSON.stringify(value), VersionId: 'v1' });
+  const client = { send } as unknown as SecretsManagerClient;
+  const { readSecret } = createSecretReader(client, { now: Date.now, maxAgeMs: 0 });
+  const upstream = { baseUrl: 'https://a.example/api', authUrl: 'https://a.example/auth', realm: 'us' };
+  value = { clientId: 'a', clientSecret: 'b', upstream };
+  expect(await readSecret('acme')).toMatchObject({ upstream });
+  value = { clientId: 'a', clientSecret: 'b', upstream: { ...upstream, baseUrl: 'http://a.example/api' } };
+  await expect(readSecret('acme')).rejects.toThrow('upstream.baseUrl');
+  const store = await openLocalAccountSecrets(createMemoryTable(), new Uint8Array(32));
+  const ref = await store.save('us', 'acme', { clientId: 'a', clientSecret: 'b', upstream });
+  expect(await store.read(ref)).toEqual({ clientId: 'a', clientSecret: 'b', version: expect.any(String) });
 });

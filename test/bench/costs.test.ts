@@ -1,10 +1,14 @@
-/** The arithmetic of `npm run bench -- --cost`, without measurements. */
+/** The arithmetic of `npm run bench -- --cost`, and the limits of the costs with the committed measurements. */
+import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import {
   ASSUMED,
+  BARS,
   type CellTemplate,
+  calculateCosts,
   fixedCosts,
   type Line,
+  type Measured,
   type MeasuredWork,
   marginalCosts,
   messageCosts,
@@ -13,11 +17,15 @@ import {
   pollsPerInvocation,
   readTemplate,
   replaceBetween,
+  secretMisses,
   toMarkdown,
+  toTables,
   total,
   type Work,
 } from '../../bench/costs.ts';
-import { PRICES } from '../../bench/prices.ts';
+import { PRICES, REGION_PRICES } from '../../bench/prices.ts';
+import { readStages } from '../../infra/settings.ts';
+import { EXAMPLE_SETTINGS, synthesize } from '../support/cells.ts';
 
 const nothing: Work = { ms: 0, cpuMs: 0, logBytes: 0, readUnits: 0, writeUnits: 0, sends: 0, metrics: [] };
 const idle: MeasuredWork = {
@@ -159,14 +167,66 @@ test('fixed costs are counted from the template', () => {
 
 test('a table has a column for each alternative, and a sum below it', () => {
   const lines = (dollars: number): Line[] => [
-    { what: 'A', how: '2 × $1', dollars },
-    { what: 'B', how: '', dollars: 0.5 },
+    { what: 'A', how: '2 × $1', uses: { kmsKeyMonth: dollars }, dollars },
+    { what: 'B', how: '', uses: { kmsKeyMonth: 0.5 }, dollars: 0.5 },
   ];
   const table = toMarkdown({ one: lines(2), many: lines(1) });
   expect(table).toContain('| item | quantity | one | many |');
   expect(table).toContain('| A | 2 × $1 | $2.000 | $1.000 |');
   expect(table).toContain('| **per month** | | **$2.500** | **$1.500** |');
   expect(total(lines(2))).toBe(2.5);
+});
+
+const measured: Measured = JSON.parse(readFileSync('bench/measured-costs.json', 'utf8'));
+
+test('with the measured work and the current template, costs stay below their limits, secrets included', () => {
+  const read = (settings: Parameters<typeof synthesize>[1]) =>
+    readTemplate(synthesize('prod', settings).template.toJSON().Resources, measured.template.memoryMb);
+  const costs = calculateCosts({
+    ...measured,
+    template: read({ cell: { notifications: undefined } }),
+    notificationTemplate: read({}),
+  });
+  for (const [name, most] of Object.entries(BARS)) {
+    const lines = costs[name as keyof typeof BARS];
+    expect(total(lines), name).toBeGreaterThan(0);
+    expect(total(lines), name).toBeLessThanOrEqual(most);
+  }
+  expect(getDollars(costs.fixed, 'KMS keys')).toBe(1);
+  expect(costs.fixed.filter(({ what }) => what === 'Secrets')).toEqual([]);
+  expect(getDollars(costs.thousand, 'Secrets: KMS')).toBeLessThan(0.002);
+});
+
+test('the guide has the tables of the committed measurements', () => {
+  const guide = readFileSync('docs/deploying.md', 'utf8');
+  for (const [name, table] of Object.entries(toTables(measured)))
+    expect(replaceBetween(guide, name, table), name).toBe(guide);
+});
+
+test('there are prices for every AWS region of the example, and logs cost a third more in Sydney', () => {
+  const regions = readStages(EXAMPLE_SETTINGS).flatMap(({ cells }) =>
+    Object.values(cells).map(({ awsRegion }) => awsRegion),
+  );
+  expect(Object.keys(REGION_PRICES)).toEqual(expect.arrayContaining(regions));
+  const lines: Line[] = [
+    { what: 'Logs', how: '', uses: { logsIngestedGb: 3, kmsKeyMonth: 1 }, dollars: 2.5 },
+  ];
+  expect(total(lines)).toBe(2.5);
+  expect(total(lines, 'ap-southeast-2')).toBeCloseTo(3 * 0.67 + 1);
+});
+
+test('a cached secret ages from its read: with one process, one of 90 polls in three hours reads it', () => {
+  expect(secretMisses(1)).toBeCloseTo(1 / 90);
+  // Each of ten processes reads it, and each then serves a tenth of the following polls.
+  expect(secretMisses(10)).toBeCloseTo(1 / (1 + 89 / 10));
+  expect(secretMisses(1e9)).toBeCloseTo(1);
+});
+
+test('KMS is called at most once for each process and hour, and once for each cold start', () => {
+  const [one] = marginalCosts(idle, cell, 1).filter(({ what }) => what.startsWith('Secrets: KMS'));
+  expect(one?.uses.kmsCall).toBeCloseTo(730 + 150 * (2_628_000 / 86_400), 0);
+  const [many] = marginalCosts(idle, cell, 1_000).filter(({ what }) => what.startsWith('Secrets: KMS'));
+  expect(many?.uses.kmsCall).toBeCloseTo((2 * 730) / 1_000);
 });
 
 const DOCUMENT = `# Costs

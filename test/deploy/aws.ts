@@ -5,6 +5,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { FakeKms } from '../support/kms.ts';
 import type { AwsCall, CallFate } from './aws-call.ts';
 import { Buckets, parseBucketCall } from './buckets.ts';
 import type { Access, Role } from './iam.ts';
@@ -74,6 +75,7 @@ export const CUSTOM_RESOURCES = 'cloudformation-custom-resource-response-';
 export class Aws {
   readonly secrets: SecretsManager;
   readonly #buckets = new Buckets();
+  readonly #kms = new FakeKms();
   readonly #options: Options;
 
   constructor(options: Options) {
@@ -141,6 +143,7 @@ export class Aws {
 
   async #forward(call: Call, request?: IncomingMessage): Promise<Answer> {
     if (call.service === 'secretsmanager') return this.secrets.answer(call.operation, call.body);
+    if (call.service === 'kms') return this.#decrypt(call);
     if (call.service === 'ses') return this.#mail(call);
     const toNumber = this.#toNumber(call);
     if (toNumber) return toNumber;
@@ -164,6 +167,15 @@ export class Aws {
       contentType: answer.headers.get('content-type') ?? json,
       body: await answer.text(),
     };
+  }
+
+  #decrypt({ operation, body }: Call): Answer {
+    try {
+      const answer = JSON.stringify(this.#kms.answerJson(operation, body));
+      return { status: 200, contentType: 'application/x-amz-json-1.1', body: answer };
+    } catch (cause) {
+      return awsFault('kms', (cause as Error).name, 'The ciphertext is not of this key and context.', 400);
+    }
   }
 
   #mail(call: Call): Answer {
@@ -228,6 +240,13 @@ export class Aws {
           resources.map((resource) => ({ action, resource, context })),
         );
       }
+      case 'kms': {
+        const context = Object.entries(body.EncryptionContext as Record<string, string>).map(
+          ([name, value]) => [`kms:EncryptionContext:${name}`, [value]],
+        );
+        const resource = String(body.KeyId);
+        return [{ action: `kms:${operation}`, resource, context: Object.fromEntries(context) }];
+      }
       case 'secretsmanager':
         return [
           {
@@ -260,7 +279,7 @@ export class Aws {
 
 // Calls as they come over the wire
 
-type Service = 'dynamodb' | 'sqs' | 'sns' | 'secretsmanager' | 'ses';
+type Service = 'dynamodb' | 'sqs' | 'sns' | 'secretsmanager' | 'ses' | 'kms';
 
 interface Call extends AwsCall {
   readonly service: Service;
@@ -271,6 +290,7 @@ const TARGETS: Readonly<Record<string, string>> = {
   dynamodb: 'DynamoDB_20120810',
   sqs: 'AmazonSQS',
   secretsmanager: 'secretsmanager',
+  kms: 'TrentService',
 };
 const AUTHORIZATION = (region: string, service: string) =>
   `AWS4-HMAC-SHA256 Credential=local/20260101/${region}/${service}/aws4_request, SignedHeaders=host, Signature=0`;

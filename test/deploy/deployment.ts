@@ -66,6 +66,8 @@ export interface Deployment extends AsyncDisposable {
    * although nothing was made to go wrong. Absent where the deployment can't tell.
    */
   complaints?(): readonly string[];
+  /** Names a secret that no log may contain, besides those that are in Secrets Manager. */
+  confide?(secret: string): void;
   /** What can go wrong on purpose; absent where the deployment offers no such thing. */
   readonly faults?: {
     /** Asked about each call that the function makes to AWS, until the other one of a function is set, or none. */

@@ -151,6 +151,7 @@ export async function deployEmulated(
     const outside = await listen(createSecureServer(certificates(authority), forwardTo(surroundings.hosts)));
     closing.push(outside.close);
     const lines: string[] = [];
+    const confided: string[] = [];
     const complaints: string[] = [];
     const fates = new Map<string, (call: AwsCall) => CallFate>();
     const functions = new Map<string, { path: string; fn: Lambda; caller: Caller; role: Role }>();
@@ -315,7 +316,9 @@ export async function deployEmulated(
           role.unused().map((grant) => `${path}: ${grant}`),
         ),
       lines: () => lines,
-      leaks: () => lines.filter((line) => getSecrets(aws).some((secret) => line.includes(secret))),
+      confide: (secret) => void confided.push(secret),
+      leaks: () =>
+        lines.filter((line) => [...confided, ...getSecrets(aws)].some((secret) => line.includes(secret))),
       [Symbol.asyncDispose]: close,
     };
   }
@@ -433,7 +436,8 @@ export function certificates(issuer: Certificate) {
 /** Hands requests on to the plain servers behind the names. */
 export function forwardTo(hosts: Readonly<Record<string, string>>): RequestListener {
   return (request, response) => {
-    const base = new URL(hosts[String(request.headers.host)] ?? 'http://127.0.0.1:9');
+    const { host = '' } = request.headers;
+    const base = new URL(hosts[host] ?? hosts[host.replace(/^[^.]*/, '*')] ?? 'http://127.0.0.1:9');
     const onward = httpRequest(
       {
         host: base.hostname,

@@ -5,7 +5,7 @@
  * | lacking | here |
  * |---|---|
  * | time that can be moved, a look at what is under way | `ministack_host.py`, in ministack's process |
- * | `dynamodb:LeadingKeys`, batches by the name of their single action, what a mail is allowed by | `ministack_host.py` |
+ * | `dynamodb:LeadingKeys`, `kms:EncryptionContext`, batches by the name of their single action, what a mail is allowed by | `ministack_host.py` |
  * | of CloudFormation: FIFO topics, `Ref` of a secret, alarms on expressions, DNS records of an identity | `ministack_host.py` |
  * | an answer streamed by API Gateway; `awslambda.streamifyResponse` | routed by ministack, the answer passed by the gateway |
  * | a schedule that comes round when asked | it is switched off, and what it targets is invoked |

@@ -212,6 +212,20 @@ def checks_with_keys(iam_action, body, region, account_id):
 iam_actions.dynamodb_service_context = context_with_keys
 iam_actions.dynamodb_transaction_checks = checks_with_keys
 
+# --- Nor does it know kms:EncryptionContext, by whose entries a call is allowed.
+tag_context = iam_actions.request_tag_context
+
+
+def context_with_encryption(service, iam_action, body, params):
+    context = tag_context(service, iam_action, body, params)
+    if service != "kms":
+        return context
+    entries = json.loads(body or b"{}").get("EncryptionContext", {})
+    return {**context, **{f"kms:encryptioncontext:{name}".lower(): value for name, value in entries.items()}}
+
+
+iam_actions.request_tag_context = context_with_encryption
+
 # --- Where its API Gateway differs: it does not know the ARN by which a function is invoked to stream.
 function_of_uri = apigateway_v1._extract_lambda_ref_from_integration_uri
 apigateway_v1._extract_lambda_ref_from_integration_uri = lambda uri: function_of_uri(

@@ -41,6 +41,8 @@ export async function startOrdering(): Promise<Sandbox> {
 export interface WebhookReceiver extends AsyncDisposable {
   readonly url: string;
   readonly secret: string;
+  /** Verifies further requests with another secret. */
+  trust(secret: string): void;
   /** What was accepted, in the order of arrival, repetitions included. */
   readonly events: Told[];
   /** What was not signed as it has to be, or is no event. */
@@ -52,7 +54,8 @@ export interface WebhookReceiver extends AsyncDisposable {
 /** Starts a receiver on loopback. */
 export async function startWebhookReceiver(): Promise<WebhookReceiver> {
   const secret = `whsec_${randomBytes(32).toString('base64')}`;
-  const { receive } = createReceiver({ secret, now: () => Date.now() });
+  const verifying = (by: string) => createReceiver({ secret: by, now: () => Date.now() }).receive;
+  let receive = verifying(secret);
   const server = createServer(async (request, response) => {
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(chunk as Buffer);
@@ -69,6 +72,9 @@ export async function startWebhookReceiver(): Promise<WebhookReceiver> {
   const receiver: WebhookReceiver = {
     url: await listen(server),
     secret,
+    trust(other) {
+      receive = verifying(other);
+    },
     events: [],
     refused: [],
     answer: () => 204,

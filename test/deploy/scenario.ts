@@ -7,11 +7,8 @@ import { readdir } from 'node:fs/promises';
 import { type IncomingMessage, request } from 'node:http';
 import { basename } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import {
-  CreateSecretCommand,
-  DeleteSecretCommand,
-  SecretsManagerClient,
-} from '@aws-sdk/client-secrets-manager';
+import { DynamoDBClient, GetItemCommand } from '@aws-sdk/client-dynamodb';
+import { CreateSecretCommand, SecretsManagerClient } from '@aws-sdk/client-secrets-manager';
 import { PublishCommand, SNSClient } from '@aws-sdk/client-sns';
 import {
   DeleteMessageCommand,
@@ -455,7 +452,14 @@ export function scenario(
         });
         expect(all).toHaveLength(1);
 
-        await deleteByHand(cell, 'endpoints/shop');
+        cell.confide?.(clientSecret);
+        const sealed = await getItem(cell, `CREDENTIALS#${cell.region}`, 'zeta');
+        expect(sealed.keyVersion).toEqual({ S: '0001' });
+        expect(Buffer.from(sealed.sealed?.B ?? []).toString('latin1')).not.toContain(clientSecret);
+        // Secrets that their owner keeps.
+        expect(await done('POST', '/v1/accounts/acme/test')).toMatchObject({ ok: true });
+
+        cell.confide?.(receiver.secret);
         const hook = { id: 'shop', url: `https://${WEBHOOK_HOST}/shop`, secret: receiver.secret };
         await done('POST', '/v1/endpoints', { ...hook, accounts: ['zeta'] });
         const shop = '/v1/endpoints/shop';
@@ -474,7 +478,15 @@ export function scenario(
         expect(await done('POST', `${shop}/resend`, { event: log[0]?.id })).toMatchObject({ status: 204 });
         await done('PATCH', shop, { description: 'The shop' });
         for (const verb of ['pause', 'resume', 'enable']) await done('POST', `${shop}/${verb}`);
-        await done('POST', `${shop}/rotate-secret`);
+        const rotated = await done('POST', `${shop}/rotate-secret`, { gracePeriodSeconds: 0 });
+        cell.confide?.(rotated.secret);
+        expect(await done('POST', `${shop}/ping`), 'the former secret signs no more').toMatchObject({
+          status: 400,
+        });
+        expect(receiver.refused.splice(0)).toHaveLength(1);
+        receiver.trust(rotated.secret);
+        expect(await done('POST', `${shop}/ping`)).toMatchObject({ status: 204 });
+        receiver.trust(receiver.secret);
         for (const what of ['retry', 'discard']) await done('POST', `${shop}/parked/${what}`, { all: true });
         for (const what of [
           '',
@@ -883,13 +895,13 @@ function isWrite({ service, operation }: AwsCall): boolean {
   return service === 'dynamodb' && /^(Put|Update|Delete|BatchWrite|TransactWrite)/.test(operation);
 }
 
-/** A secret that somebody has deleted by hand: for days it can't be made again, only restored. */
-async function deleteByHand(cell: Deployment, below: string): Promise<void> {
-  const client = new SecretsManagerClient(cell.aws);
-  const name = `jobwire/${cell.stage}/${cell.region}/${below}`;
-  await client.send(new CreateSecretCommand({ Name: name, SecretString: '{}' }));
-  await client.send(new DeleteSecretCommand({ SecretId: name }));
+/** An item of the state table. */
+async function getItem(cell: Deployment, pk: string, sk: string) {
+  const client = new DynamoDBClient(cell.aws);
+  const Key = { pk: { S: pk }, sk: { S: sk } };
+  const { Item } = await client.send(new GetItemCommand({ TableName: cell.outputs.TableName, Key }));
   client.destroy();
+  return present(Item);
 }
 
 async function putSecret(cell: Deployment, name: string, upstream: SandboxAccount): Promise<void> {

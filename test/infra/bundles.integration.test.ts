@@ -45,6 +45,8 @@ const TELEMETRY = [
 const BASE = [OWN, ...SDK, ...DYNAMO, ...TELEMETRY, '@middy/core', 'zod'];
 /** SNS speaks XML. */
 const SNS = ['@aws-sdk/client-sns', '@aws-sdk/xml-builder'];
+/** The client of EventBridge can sign for several AWS regions at once. */
+const EVENT_BUS = ['@aws-sdk/client-eventbridge', '@aws-sdk/signature-v4-multi-region'];
 /** Mails are composed by nodemailer. The client of SES can sign for several AWS regions at once. */
 const SES = ['@aws-sdk/client-sesv2', '@aws-sdk/signature-v4-multi-region', 'nodemailer'];
 /** The bucket: S3 uses XML, verifies checksums, and can be signed for several AWS regions at once. */
@@ -55,9 +57,11 @@ const S3 = [
   '@aws-sdk/signature-v4-multi-region',
   '@aws-sdk/xml-builder',
 ];
-const SECRETS = ['@aws-sdk/client-secrets-manager'];
-/** The app, the failure counter of keys, and the days of jobs. */
-const HTTP = ['hono', 'rate-limiter-flexible', '@date-fns/tz'];
+const SECRETS = ['@aws-sdk/client-kms'];
+/** Credentials of accounts that their owners keep. */
+const OWNED = ['@aws-sdk/client-secrets-manager'];
+/** The app, the failure counter of keys, the days of jobs, and the sign-in of users. */
+const HTTP = ['hono', 'rate-limiter-flexible', '@date-fns/tz', 'jose', 'oauth4webapi'];
 /** Suggestions for misspelled event types, where input is validated. */
 const SUGGESTIONS = ['leven'];
 const LIMIT = ['p-limit', 'yocto-queue'];
@@ -67,14 +71,22 @@ const NOTIFICATIONS = ['csv-parse', 'libphonenumber-js', 'liquidjs'];
 const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   tick: [...BASE, ...SQS, ...LIMIT],
   // Phone numbers of the API user, from its upstream settings.
-  'poll-account': [...BASE, ...SUGGESTIONS, ...SECRETS, ...LIMIT, '@date-fns/tz', 'libphonenumber-js'],
+  'poll-account': [
+    ...BASE,
+    ...SUGGESTIONS,
+    ...SECRETS,
+    ...OWNED,
+    ...LIMIT,
+    '@date-fns/tz',
+    'libphonenumber-js',
+  ],
   'wake-sinks': [...BASE, ...SQS, ...LIMIT],
   // Folds notification events, which include the days of jobs.
-  'drain-sink': [...BASE, ...SUGGESTIONS, ...SECRETS, ...SNS, ...LIMIT, '@date-fns/tz'],
+  'drain-sink': [...BASE, ...SUGGESTIONS, ...SECRETS, ...SNS, ...EVENT_BUS, ...LIMIT, '@date-fns/tz'],
   notify: [...BASE, ...SUGGESTIONS, ...SNS, ...SES, ...LIMIT, '@date-fns/tz', 'liquidjs'],
   'mail-feedback': [...BASE, ...SUGGESTIONS],
   api: [...BASE, ...SUGGESTIONS, ...LIMIT, ...HTTP, ...NOTIFICATIONS],
-  manage: [...BASE, ...SUGGESTIONS, ...SECRETS, ...LIMIT, ...HTTP, ...NOTIFICATIONS],
+  manage: [...BASE, ...SUGGESTIONS, ...SECRETS, ...OWNED, ...LIMIT, ...HTTP, ...NOTIFICATIONS],
   live: [...BASE, ...SUGGESTIONS, ...LIMIT, ...HTTP, ...NOTIFICATIONS],
   operate: [...BASE, ...SUGGESTIONS, ...LIMIT],
   // No table.
@@ -86,9 +98,9 @@ const LIMIT_BYTES = 1_000_000;
 /** Larger bundles. All of the API contain all routes. `manage` validates addresses and templates. */
 const LIMITS: Readonly<Record<string, number>> = {
   notify: 1_500_000,
-  api: 1_050_000,
-  live: 1_050_000,
-  manage: 1_100_000,
+  api: 1_100_000,
+  live: 1_100_000,
+  manage: 1_170_000,
 };
 /** Logical ids of the functions, without construct path and hash, where they differ from the name of the entry. */
 const IDS: Readonly<Record<string, string>> = {

@@ -19,6 +19,7 @@ import {
 import { createApi, HEARTBEAT_MS, WAIT_MS } from '../../shared/api/app.ts';
 import { createKeyring } from '../../shared/api/keys.ts';
 import { routes } from '../../shared/api/routes/all.ts';
+import { SESSION_COOKIE } from '../../shared/api/routes/sign-in.ts';
 import {
   FILE_HEADERS,
   findFallbackFile,
@@ -158,13 +159,13 @@ describe('the API behind the distribution', () => {
     }
   });
 
-  test('gets every header but the host, which is its own: key, Idempotency-Key, If-Match, Last-Event-ID', () => {
+  test('gets every header but the host, which is its own: key, Idempotency-Key, If-Match, Last-Event-ID; of cookies, the session’s', () => {
     const [[id, policy] = []] = cell.resources('AWS::CloudFront::OriginRequestPolicy');
     expect(api.OriginRequestPolicyId).toEqual({ Ref: id });
     expect(policy?.Properties.OriginRequestPolicyConfig).toMatchObject({
       HeadersConfig: { HeaderBehavior: 'allExcept', Headers: ['host'] },
       QueryStringsConfig: { QueryStringBehavior: 'all' },
-      CookiesConfig: { CookieBehavior: 'none' },
+      CookiesConfig: { CookieBehavior: 'whitelist', Cookies: [SESSION_COOKIE] },
     });
   });
 

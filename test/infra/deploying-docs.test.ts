@@ -5,7 +5,7 @@ import { commands } from '../../functions/handlers/operate.ts';
 import { parseStages, readStages } from '../../infra/settings.ts';
 import packageJson from '../../package.json' with { type: 'json' };
 import { checkSecretRef } from '../../shared/accounts/credentials.ts';
-import { secretNames } from '../../shared/secrets.ts';
+import { secretPrefix } from '../../shared/secrets.ts';
 import { synthesize } from '../support/cells.ts';
 import { findApiRequests, findRequestProblem } from '../support/documented-requests.ts';
 import { createOperator } from '../support/operator.ts';
@@ -13,7 +13,13 @@ import { createOperator } from '../support/operator.ts';
 const guide = readFileSync('docs/deploying.md', 'utf8');
 const matches = (pattern: RegExp): string[] => [...guide.matchAll(pattern)].map(([, found = '']) => found);
 const notifications = { from: 'orders@print.example', identity: 'print.example', sms: {} };
-const cell = synthesize('dev', { cell: { customerKey: true, standardTopic: true, notifications } });
+const certificateArn = 'arn:aws:acm:us-east-1:111122223333:certificate/0e6e5f0a';
+const cell = synthesize('dev', {
+  cell: {
+    ...{ customerKey: true, standardTopic: true, notifications, staticEgress: { natGateways: 1 } },
+    apiDomain: { name: 'api.jobwire.example', certificateArn },
+  },
+});
 
 test('stacks and the operator’s function have the names that the commands construct', () => {
   const [stack] = cell.app.node.children.map(({ node }) => node.id);
@@ -72,9 +78,8 @@ test('each API request is valid', () => {
 });
 
 test('secrets have the names that functions read', () => {
-  const names = secretNames('dev', 'us');
   expect(guide).toContain('--name "jobwire/$STAGE/$CELL/accounts/acme"');
-  expect(names.accounts).toBe('jobwire/dev/us/accounts/');
+  expect(secretPrefix('dev', 'us')).toBe('jobwire/dev/us/accounts/');
   const refs = matches(/`(jobwire\/dev\/us\/accounts\/[^`]+)`/g);
   expect(refs.length).toBeGreaterThan(1);
   for (const ref of refs) expect(checkSecretRef('dev', 'us', ref), ref).toBeUndefined();

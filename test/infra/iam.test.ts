@@ -16,14 +16,17 @@ const WILDCARDS: readonly (readonly [pattern: RegExp, reason: string])[] = [
   ],
   [/^\*$/, 'Whether a phone number has opted out can be asked of all of them, or of none.'],
   [
-    /^secret jobwire\/prod\/us\/(accounts|endpoints)\/\*$/,
-    'Secrets below a name are made after deployment, and AWS appends six characters to each.',
+    /^secret jobwire\/prod\/us\/accounts\/\*$/,
+    'Secrets of owners, below a name, are made after deployment, and AWS appends six characters to each.',
   ],
   [/^DashboardBucket\/\*$/, 'Files are named by what is in them, and the bucket holds nothing else.'],
 ];
 
+/** The encryption context of the data keys of a cell, as a condition. */
+const SECRETS = 'kms:EncryptionContext:jobwire:secrets';
+
 /** Every cell of every stage is created by the same code; names differ by region and stage. */
-const cell = synthesize('prod', { cell: { standardTopic: true } });
+const cell = synthesize('prod', { cell: { standardTopic: true, eventBus: {} } });
 
 /** A permission of a role: an action, a resource, and partitions for tables. */
 interface Permission {
@@ -93,7 +96,7 @@ test("the scheduler may assume the tick's role for schedules of this AWS account
 test('no role may change permissions, pass roles or scan; actions have no wildcards', () => {
   const actions = new Set(permissions().map(({ action }) => action));
   const refused = [...actions].filter((action) =>
-    /\*|^(iam|sts|organizations|kms|cloudformation):|PassRole|Scan|DeleteTable|UpdateTable|ScheduleKeyDeletion/.test(
+    /\*|^(iam|sts|organizations|cloudformation):|PassRole|Scan|DeleteTable|UpdateTable|ScheduleKeyDeletion|kms:(?!Decrypt$|GenerateDataKeyWithoutPlaintext$)/.test(
       action,
     ),
   );
@@ -167,7 +170,8 @@ function permissions(): Permission[] {
       ({ Action, Resource: on, NotResource, Condition }) => {
         const names = NotResource ? [`all but ${NotResource}`] : [on].flat().map(resourceName);
         const from = Condition?.StringEquals?.['ses:FromAddress'];
-        const of = from === undefined ? '' : `, from ${from}`;
+        const context = Condition?.StringEquals?.[SECRETS];
+        const of = `${from ? `, from ${from}` : ''}${context ? `, secrets of ${context}` : ''}`;
         return [Action]
           .flat()
           .flatMap((action) =>
@@ -192,7 +196,8 @@ function getPartitions(condition: Statement['Condition']): string[] {
   const others = Object.keys(condition ?? {}).filter(
     (kind) => kind !== 'ForAllValues:StringLike' && kind !== 'Null' && kind !== 'StringEquals',
   );
-  expect(Object.keys(condition?.StringEquals ?? {}).filter((key) => key !== 'ses:FromAddress')).toEqual([]);
+  const listed = ['ses:FromAddress', SECRETS];
+  expect(Object.keys(condition?.StringEquals ?? {}).filter((key) => !listed.includes(key))).toEqual([]);
   expect(others, 'conditions that the list would not show').toEqual([]);
   return keys === undefined ? [''] : ([keys].flat() as string[]);
 }
@@ -223,8 +228,8 @@ const INTRODUCTION = `# Permissions
 This page lists all IAM permissions in a cell: those of each function's role, and of the other roles. \`PERMISSIONS=write npx vitest run test/infra/iam.test.ts\` generates it. The tests fail
 if the permissions of the stack differ from this page. Review every change to this page.
 
-The example is the cell \`us\` in the stage \`prod\`, with a standard topic and with notifications. Permissions on tables are limited to partitions (\`dynamodb:LeadingKeys\`). A cell with its own KMS
-key (\`customerKey\`) has the additional permission to use that key through the services listed here.
+The example is the cell \`us\` in the stage \`prod\`, with a standard topic and with notifications. Permissions on tables are limited to partitions (\`dynamodb:LeadingKeys\`). Permissions on the KMS key of the cell
+are limited to the data keys of its secrets. A cell that encrypts everything with its key (\`customerKey\`) has the additional permission to use it through the services listed here.
 `;
 
 function toDocument(found: readonly Permission[]): string {

@@ -38,18 +38,22 @@ import type { StageSettings } from '../../infra/settings.ts';
 import { readApiFile } from '../../local/api-files.ts';
 import { registerAccount } from '../../shared/accounts/accounts.ts';
 import { tableTokenCache } from '../../shared/accounts/connect.ts';
+import { createAccountSecrets } from '../../shared/accounts/credentials.ts';
 import { createAccount } from '../../shared/accounts/managed-accounts.ts';
 import { createApi } from '../../shared/api/app.ts';
 import { createIdempotency, DEADLINE_MS } from '../../shared/api/idempotency.ts';
 import { createKey, createKeyring, type Keyring, OPERATOR } from '../../shared/api/keys.ts';
 import { PROBLEM_TYPE, type ProblemKind, problems } from '../../shared/api/problems.ts';
+import { createRequestLimit } from '../../shared/api/request-limit.ts';
 import { routes } from '../../shared/api/routes/all.ts';
+import { SignInSettings } from '../../shared/api/sign-in-input.ts';
 import { createSlots, SLOT_GRACE_MS } from '../../shared/api/waiting-limit.ts';
 import { createDeliveryLog, readDeliveryHealth } from '../../shared/delivery/delivery-log.ts';
 import type { DrainReport } from '../../shared/delivery/drain-deps.ts';
 import { createEndpoint } from '../../shared/delivery/endpoints.ts';
 import { enableHealth, healthAttributes } from '../../shared/delivery/health.ts';
-import type { DeliveryOutcome } from '../../shared/delivery/sink.ts';
+import { createSigningSecrets } from '../../shared/delivery/signing-secrets.ts';
+import { type DeliveryOutcome, registerSink } from '../../shared/delivery/sink.ts';
 import { wakeSinks as wakeSinksOf } from '../../shared/delivery/wakes.ts';
 import { forwardLogs, startFeed } from '../../shared/log/feed-forwarding.ts';
 import { newEpoch } from '../../shared/log/head.ts';
@@ -63,6 +67,7 @@ import {
   deliveryPk,
   FEED_LOG,
   feedLog,
+  getDrainName,
   historySchema,
   keys,
   sinkPk,
@@ -76,8 +81,9 @@ import { pollAccount } from '../../shared/tracking/poll.ts';
 import { apiParts } from '../support/api.ts';
 import { EXAMPLE_SETTINGS, type Statement, stages, synthesize } from '../support/cells.ts';
 import { makeDashboardFolder } from '../support/dashboard-files.ts';
-import { createDeliveryRig, delivered, moved } from '../support/delivery-world.ts';
+import { createDeliveryRig, delivered, moved, newSecret } from '../support/delivery-world.ts';
 import { type Grant, grantsOn, guarded as guardedBy, leadingKeys, like } from '../support/grants.ts';
+import { FakeKms, sealWithKms } from '../support/kms.ts';
 import { createOperator, SECRET } from '../support/operator.ts';
 import { createRig } from '../support/tracker.ts';
 
@@ -132,6 +138,13 @@ const MAIL_ONLY = {
 const OTHER_API = {
   stage: {
     topicArchiveDays: 365,
+    signIn: {
+      issuer: 'https://cognito-idp.us-east-1.amazonaws.com/us-east-1_Ab12Cd34E',
+      clientId: 'jobwire',
+      scopes: ['openid', 'email'],
+      groupsClaim: 'cognito:groups',
+      groups: { desk: { role: 'operate' as const, accounts: ['acme'] } },
+    },
     api: {
       ...prodApi(),
       waf: true,
@@ -282,11 +295,12 @@ describe('queues', () => {
     },
   );
 
-  test('a failed poll is not delivered again, and is kept as a dead letter for any time of reception', () => {
+  test('a failed or throttled poll is delivered once more within its claim, and is kept as a dead letter for any time of reception', () => {
     for (const id of [/^PollingPollsQueue/, /^PollingLonePollsQueue/]) {
       const [, { Properties: queue }] = one('AWS::SQS::Queue', id);
-      expect(queue).toMatchObject({ RedrivePolicy: { maxReceiveCount: 1 } });
-      const latest = LOOK_AHEAD_SECONDS + CLAIM_SECONDS + Number(queue.VisibilityTimeout);
+      expect(queue).toMatchObject({ RedrivePolicy: { maxReceiveCount: 2 } });
+      expect(Number(queue.VisibilityTimeout)).toBeLessThan(CLAIM_SECONDS);
+      const latest = LOOK_AHEAD_SECONDS + CLAIM_SECONDS + 2 * Number(queue.VisibilityTimeout);
       expect(Number(queue.MessageRetentionPeriod)).toBeGreaterThan(latest);
     }
     const [, { Properties: fn }] = one('AWS::Lambda::Function', FUNCTIONS.pollAccount.id);
@@ -423,7 +437,7 @@ describe('notifications', () => {
   test('a cell without them has none of the parts: no SES, queue, function, alarm, permission, or variable', () => {
     const text = JSON.stringify(without.toJSON());
     expect(text).not.toMatch(
-      /AWS::SES|ses:|Notifications|OptedOut|NotResource|JOBWIRE_(NOTIFY|CHANNELS|MAIL|SMS)/,
+      /AWS::SES|ses:|(?<!NumberOf)Notifications|OptedOut|NotResource|JOBWIRE_(NOTIFY|CHANNELS|MAIL|SMS)/,
     );
     expect(text).not.toMatch(/messages-|mail-(?!frame)|sms-|MessagesSent|OldestUnsent/);
     expect(own(without, 'AWS::Lambda::EventSourceMapping')).toHaveLength(4);
@@ -589,14 +603,18 @@ describe('HTTP API', () => {
     for (const method of METHODS) expect(route(method, path), method).toBe(reads(method) ? 'api' : 'manage');
   });
 
-  test('a function that only reads gets no write request and has no write permission, except for the last use of a key', () => {
+  test('a function that only reads gets no write request and has no write permission, except for the last use of a key and its number of requests', () => {
     const writes = getGrants('api').filter(({ action }) => !/^(Get|BatchGet|Query)/.test(action));
-    expect(writes).toMatchObject([{ action: 'PutItem', pattern: API_KEY_USE_PK }]);
+    expect(writes.map(({ action, pattern }) => [action, pattern]).sort()).toEqual([
+      ['PutItem', API_KEY_USE_PK],
+      ['UpdateItem', 'REQUESTS#us#*'],
+    ]);
     const slots = getGrants('live').filter(({ action }) => !/^(Get|BatchGet|Query)/.test(action));
     expect(slots.map(({ action, pattern }) => [action, pattern]).sort()).toEqual([
       ['DeleteItem', 'STREAMS#us#*'],
       ['PutItem', API_KEY_USE_PK],
       ['PutItem', 'STREAMS#us#*'],
+      ['UpdateItem', 'REQUESTS#us#*'],
     ]);
     for (const name of ['api', 'live'] as const) {
       const others = getStatements(name).flatMap(({ Action }) => Action);
@@ -668,6 +686,20 @@ describe('HTTP API', () => {
       for (const value of Object.values(headers)) expect(value).toMatch(/^(context\.requestId|'[^']+')$/);
       const isForLater = body.status === 429 || body.status === 500;
       expect('gatewayresponse.header.retry-after' in headers).toBe(isForLater);
+    }
+  });
+
+  test("the sign-in of a stage's users: every function of the API knows the settings, and no other", () => {
+    for (const name of ['api', 'manage', 'live'] as const) {
+      expect(getEnvironment(name)).not.toHaveProperty('JOBWIRE_SIGN_IN');
+    }
+    const { template } = synthesize('prod', OTHER_API);
+    const given = Object.values(template.findResources('AWS::Lambda::Function')).flatMap(
+      ({ Properties }) => Properties.Environment?.Variables?.JOBWIRE_SIGN_IN ?? [],
+    );
+    expect(given).toHaveLength(3);
+    for (const json of given) {
+      expect(SignInSettings.parse(JSON.parse(json))).toEqual(OTHER_API.stage.signIn);
     }
   });
 
@@ -857,9 +889,9 @@ describe('permissions', () => {
         expect(actions, name).not.toContain('dynamodb:Scan');
         for (const resource of [Resource].flat()) {
           const text = JSON.stringify(resource);
-          // Secrets are created after deployment, so theirs is a name prefix: of one cell, and of one kind.
+          // Secrets of owners are created after deployment, so theirs is a name prefix: of one cell.
           const [, stage = '', region = ''] = name.split('-');
-          const below = new RegExp(`:secret:jobwire/${stage}/${region}/(accounts|endpoints)/\\*`);
+          const below = new RegExp(`:secret:jobwire/${stage}/${region}/accounts/\\*`);
           // A phone number has no ARN.
           const ofNumbers = actions.join() === 'sns:CheckIfPhoneNumberIsOptedOut';
           // Files are named by their content, and are all that the bucket contains.
@@ -933,6 +965,11 @@ describe('permissions', () => {
     await token.save({ value: 'token', expiresAt: now() + 1000 });
     expect(await token.load()).toMatchObject({ value: 'token' });
     await token.clear();
+    const kms = new FakeKms();
+    const { read } = createAccountSecrets(sealWithKms(parts('pollAccount').table, kms));
+    const given = { clientId: 'id', clientSecret: 'secret' };
+    const secretRef = await createAccountSecrets(sealWithKms(memory, kms)).save('us', 'acme', given);
+    expect(await read(secretRef)).toMatchObject(given);
     const [first = 0, second = 0] = [rig.upstream.createJob({}), rig.upstream.createJob({})];
     await poll();
     await tick({}, context);
@@ -949,7 +986,7 @@ describe('permissions', () => {
     const mark = await memory.get(keys.wake(ref));
     if (!mark) throw new Error('There is no wake mark.');
     await wakeSinks({ Records: [putRecord(mark), putRecord(mark)] });
-    expect(drains).toContainEqual({ sink: TOPIC_SINK });
+    expect(drains).toContainEqual({ sink: getDrainName(TOPIC_SINK, 'acme') });
     rig.pass(60);
     await tick({}, context);
     expect(polls.map(({ account }) => account)).toEqual(['acme', 'acme']);
@@ -997,13 +1034,24 @@ describe('permissions', () => {
       // The slot that it tries first is occupied.
       random: () => 0,
     });
+    const requestLimit = (table: Table) =>
+      createRequestLimit({ table, region: 'us', perMinute: 1000, now: ticking });
+    // Another function has counted a request.
+    await requestLimit(memory).count(made.key.id);
     const apis = {
       api: createApi({
         ...{ ...parts('api'), ...shared, keyring: keyring(guarded('api', memory)) },
         deliveries: createDeliveryLog(createMemoryTable(historySchema), { newId: randomUUID }),
       }),
       live: createApi({
-        ...{ table: live, log: liveLog, ...shared, slots, keyring: keyring(live) },
+        ...{
+          table: live,
+          log: liveLog,
+          ...shared,
+          slots,
+          keyring: keyring(live),
+          requestLimit: requestLimit(live),
+        },
         pace: { streamMs: 50, waitMs: 1 },
       }),
     };
@@ -1060,11 +1108,11 @@ describe('permissions', () => {
         fault: (_, cause) => expect.fail(String(cause)),
       },
     });
-    const message = { messageId: '1', body: JSON.stringify({ sink: 'erp' }) } as SQSRecord;
+    const erp = { messageId: '1', body: JSON.stringify({ sink: 'erp' }) } as SQSRecord;
     const drain = async (afterMs = 1) => {
       reports.length = 0;
       state.now += afterMs;
-      await handler({ Records: [message] }, { getRemainingTimeInMillis: () => 60_000 });
+      await handler({ Records: [erp] }, { getRemainingTimeInMillis: () => 60_000 });
       return reports[0];
     };
 
@@ -1094,6 +1142,11 @@ describe('permissions', () => {
     expect(await drain()).toMatchObject({ lost: 1, delivered: 1 });
     expect(await rig.log.head(cellLog('us')), 'that is said too').toMatchObject({ sequence: 4 });
 
+    const kms = new FakeKms();
+    const kept = { secrets: [newSecret()] };
+    await createSigningSecrets(sealWithKms(memory, kms)).save('us', 'erp', kept);
+    expect(await createSigningSecrets(sealWithKms(table, kms)).load('us', 'erp')).toEqual(kept);
+
     await rig.replay('r1', 5, 6);
     await rig.replay('r2', 5, 6);
     await memory.write({ update: keys.replay('us', 'erp', 'r2'), set: { cancelledAt: now() } });
@@ -1110,6 +1163,12 @@ describe('permissions', () => {
     };
     await drain();
     expect((await rig.position()).position).toBe(7);
+
+    // Of a divided sink, a part.
+    const topic = { ...(await rig.sink()), id: TOPIC_SINK };
+    await registerSink(memory, rig.log, topic, []);
+    const message = { messageId: '1', body: JSON.stringify({ sink: TOPIC_SINK }) } as SQSRecord;
+    await handler({ Records: [message] }, { getRemainingTimeInMillis: () => 60_000 });
 
     expect([...table.unused(), ...history.unused()].filter(isOwn)).toEqual([]);
     for (const ref of refs) await expect(log.append(ref, [moved(1, 'h')])).rejects.toThrow(/may not/);
@@ -1177,7 +1236,10 @@ describe('permissions', () => {
       createEventLog(table, { now, newId: randomUUID, schemaBaseUrl: 'https://us.example' });
     const faults: unknown[] = [];
     const onError = (cause: unknown) => void faults.push(String(cause));
-    const shared = (table: Table) => ({ table, log: getLog(table), regions: ['us'], now, onError });
+    const shared = (table: Table) => ({
+      ...{ table, log: getLog(table), regions: ['us'], now, onError },
+      requestLimit: createRequestLimit({ table, region: 'us', perMinute: 10_000, now }),
+    });
     const keyrings = [tables.api, tables.manage].map((table) => createKeyring({ table, now })) as [
       Keyring,
       Keyring,
@@ -1201,8 +1263,10 @@ describe('permissions', () => {
         },
       }),
     };
-    // Notification routes are tested in cell.integration.test.ts.
-    const asks = routes.filter(({ surface, spec }) => surface !== 'live' && spec.tag !== 'Notifications');
+    // Notification routes are tested in cell.integration.test.ts. Sign-in routes use no table.
+    const asks = routes.filter(
+      ({ surface, spec }) => surface !== 'live' && !['Notifications', 'Sign-in'].includes(spec.tag),
+    );
     const unasked = new Set(asks.map(({ spec }) => spec.id));
     /** Sends a request as API Gateway does; returns a successful answer. */
     async function ask(method: string, path: string, body?: object) {
@@ -1311,6 +1375,15 @@ describe('permissions', () => {
       await ask('get', `${endpoint}${path}`);
     }
     await ask('get', '/v1/endpoints');
+    // A divided sink has the health of its parts.
+    const topic = keys.sink('us', TOPIC_SINK);
+    const part = keys.sinkState('us', getDrainName(TOPIC_SINK, 'acme'));
+    await memory.write({ put: { ...topic, kind: 'sns', target: 'arn' } });
+    await memory.write({ put: { ...part, disabledAt: 1, leaseToken: 1 } });
+    await ask('get', '/v1/endpoints');
+    await ask('post', `/v1/endpoints/${TOPIC_SINK}/enable`);
+    expect(await memory.get(part)).not.toHaveProperty('disabledAt');
+    await memory.write({ delete: topic });
     await ask('get', `${endpoint}/replays/${replay.id}`);
     await ask('post', `${endpoint}/replays/${replay.id}/cancel`);
     const aside = {
@@ -1413,18 +1486,17 @@ describe('permissions', () => {
   });
 
   test('account credentials are readable for polling and changes, signing secrets for delivery and changes', () => {
-    const readers = (kind: string) =>
+    const readers = (partition: string) =>
       FUNCTION_NAMES.filter((name) =>
-        getStatements(name).some(
-          ({ Action, Resource }) =>
-            [Action].flat().includes('secretsmanager:GetSecretValue') &&
-            JSON.stringify(Resource).includes(kind),
-        ),
+        tableStatements(name).some((statement) => leadingKeys(statement).includes(partition)),
       );
-    expect([readers('/accounts/'), readers('/endpoints/')]).toEqual([
-      ['pollAccount', 'manage'],
-      ['drainSink', 'manage'],
-    ]);
+    expect(readers('CREDENTIALS#us')).toEqual(['pollAccount', 'manage']);
+    expect(readers('SECRETS#us')).toEqual(['drainSink', 'manage']);
+    expect(readers('DATAKEYS#us')).toEqual(['pollAccount', 'drainSink', 'manage']);
+    const owned = FUNCTION_NAMES.filter((name) =>
+      getStatements(name).some(({ Action }) => [Action].flat().includes('secretsmanager:GetSecretValue')),
+    );
+    expect(owned).toEqual(['pollAccount', 'manage']);
   });
 });
 

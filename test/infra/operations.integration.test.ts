@@ -22,11 +22,12 @@ import type { DeliveryLog } from '../../shared/delivery/delivery-log.ts';
 import { enableHealth, healthAttributes } from '../../shared/delivery/health.ts';
 import { oldestUndelivered } from '../../shared/delivery/lag.ts';
 import type { DeliveryOutcome } from '../../shared/delivery/sink.ts';
+import { readDueSinks } from '../../shared/delivery/wakes.ts';
 import { createWebhookSink } from '../../shared/delivery/webhook.ts';
 import { createEventLog } from '../../shared/log/log.ts';
 import { METRICS, type MetricName, NAMESPACE } from '../../shared/metrics.ts';
 import { ERROR_KINDS } from '../../shared/ordering/errors.ts';
-import { historySchema, keys, notifyDue } from '../../shared/storage/schema.ts';
+import { DRAIN_SHARDS, historySchema, keys, notifyDue } from '../../shared/storage/schema.ts';
 import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
 import { type Table, TableError } from '../../shared/storage/table.ts';
 import { synthesize } from '../support/cells.ts';
@@ -675,7 +676,7 @@ describe('delay of sinks', () => {
 
   test('has no age without due events, for replays, for parked events, and for sinks that get nothing', async () => {
     const rig = await createDeliveryRig(refused);
-    const oldest = () => oldestUndelivered(rig.table, 'us', ['erp'], rig.state.now);
+    const oldest = () => findOldest(rig.table, rig.state.now);
     expect(await oldest()).toBeUndefined();
     await rig.say([moved(1, 'a')]);
     rig.state.now += 60_000;
@@ -701,7 +702,7 @@ describe('delay of sinks', () => {
     await rig.say([at(start - 5_000), at(start - 90_000)], a);
     await rig.say([at(start - 60_000)], b);
     await rig.say([at(start - 1_000)], c);
-    expect(await oldestUndelivered(rig.table, 'us', ['erp'], start)).toEqual({
+    expect(await findOldest(rig.table, start)).toEqual({
       ...{ sink: 'erp', account: 'b', sequence: 1, time: start - 60_000 },
     });
   });
@@ -715,9 +716,9 @@ describe('delay of sinks', () => {
       await rig.say([{ ...moved(1, 'x'), time: rig.state.now + 3_600_000 - at * 10_000 }], ref);
     }
     const table = watchedTable(rig.table);
-    const found = await oldestUndelivered(table, 'us', ['erp'], rig.state.now);
+    const found = await findOldest(table, rig.state.now);
     expect(found?.account).toBe('account-24');
-    expect(table.calls).toHaveLength(1 + 2 + 2 * 5);
+    expect(table.calls).toHaveLength(DRAIN_SHARDS + 1 + 1 + 2 * 5);
     // In the usual order the first few are enough.
     const usual = await createDeliveryRig(delivered, { accounts });
     for (const ref of usual.refs) {
@@ -725,10 +726,10 @@ describe('delay of sinks', () => {
       await usual.say([{ ...moved(1, 'x'), time: usual.state.now }], ref);
     }
     const watched = watchedTable(usual.table);
-    expect(await oldestUndelivered(watched, 'us', ['erp'], usual.state.now)).toMatchObject({
+    expect(await findOldest(watched, usual.state.now)).toMatchObject({
       account: 'account-0',
     });
-    expect(watched.calls).toHaveLength(1 + 2 + 2);
+    expect(watched.calls).toHaveLength(DRAIN_SHARDS + 1 + 1 + 2);
   });
 
   test('includes an event that waits behind very many replays', async () => {
@@ -736,7 +737,7 @@ describe('delay of sinks', () => {
     for (let n = 0; n < 40; n += 1) await rig.replay(`r${n}`, 0, 1);
     rig.state.now += 1000;
     await rig.say([moved(1, 'a')]);
-    expect(await oldestUndelivered(rig.table, 'us', ['erp'], rig.state.now)).toMatchObject({
+    expect(await findOldest(rig.table, rig.state.now)).toMatchObject({
       account: 'acme',
     });
   });
@@ -745,15 +746,16 @@ describe('delay of sinks', () => {
     const rig = await createDeliveryRig(() => ({ kind: 'retry', reason: 'The endpoint answered 503.' }));
     await rig.say([moved(1, 'a')]);
     expect(await rig.drain()).toMatchObject({ outcome: 'waiting' });
-    expect(await oldestUndelivered(rig.table, 'us', [], rig.state.now)).toMatchObject({ sink: 'erp' });
+    expect(await findOldest(rig.table, rig.state.now)).toMatchObject({ sink: 'erp' });
   });
 
   test('a sink without due cursors is not read', async () => {
     const rig = await createDeliveryRig(delivered);
     await rig.say([moved(1, 'a')]);
+    await rig.drain();
     const table = watchedTable(rig.table);
-    expect(await oldestUndelivered(table, 'us', [], rig.state.now)).toBeUndefined();
-    expect(table.calls).toHaveLength(1);
+    expect(await findOldest(table, rig.state.now)).toBeUndefined();
+    expect(table.calls).toHaveLength(DRAIN_SHARDS + 1);
   });
 
   test('a tick with a failed part is incomplete, and reports its results', async () => {
@@ -946,9 +948,9 @@ describe('alarms and dashboard', () => {
       expect(Object.keys(dimensions).length).toBeGreaterThan(0);
       for (const [dimension, value] of Object.entries(dimensions)) {
         const [, id] = /^\$\{(\w+)/.exec(value) ?? [];
-        const indexes = ['due'];
+        const constants = ['due', 'Global'];
         if (id) expect(resources[id]?.Type, value).toBe(RESOURCE_OF[dimension]);
-        else expect([...indexes, 'jobwire-prod-us']).toContain(value);
+        else expect([...constants, 'jobwire-prod-us']).toContain(value);
       }
     }
   });
@@ -976,6 +978,11 @@ describe('alarms and dashboard', () => {
     );
     expect([...watched(/^Errors$/)].sort()).toEqual(functions.sort());
     expect([...watched(/ThrottleEvents$/)].sort()).toEqual(ids('AWS::DynamoDB::GlobalTable').sort());
+    const [stream] = ids('AWS::Lambda::Function').filter((id) => /^DeliveryWakeSinks/.test(id));
+    expect([...watched(/^IteratorAge$/)]).toEqual([stream]);
+    const publishing = ids('AWS::SNS::Topic').filter((id) => !topics().includes(id));
+    expect([...watched(/^NumberOfNotificationsFailed$/)].sort()).toEqual(publishing.sort());
+    expect([...watched(/^5xxErrorRate$/)]).toEqual(ids('AWS::CloudFront::Distribution'));
     const dead = ids('AWS::SQS::Queue').filter((id) => /Dead/.test(id));
     expect([...watched(/^ApproximateNumberOfMessagesVisible$/)].sort()).toEqual(dead.sort());
   });
@@ -991,15 +998,15 @@ describe('alarms and dashboard', () => {
     const lookedBy = (all: readonly AlarmProperties[]) => all.flatMap(getMetrics).length;
     const plainAlarms = plain.resources('AWS::CloudWatch::Alarm').map(([, { Properties }]) => Properties);
     const looked = lookedBy(plainAlarms);
-    expect(looked).toBeLessThanOrEqual(35);
+    expect(looked).toBeLessThanOrEqual(39);
     // Each alarm of its own, and two more functions in the sums of errors and of throttles.
-    expect(lookedBy(alarms) - looked).toBeLessThanOrEqual(12);
+    expect(lookedBy(alarms) - looked).toBeLessThanOrEqual(13);
     expect(of('AWS::CloudWatch::Dashboard')).toHaveLength(1);
     expect(of('AWS::CloudWatch::CompositeAlarm')).toEqual([]);
     // All periods are of a minute at least: high resolution costs three times as much.
     for (const { Period } of alarms) expect(Period ?? 60).toBeGreaterThanOrEqual(60);
     const dollars = 0.3 * (always.length - besides.length) + 0.1 * looked + 3;
-    expect(dollars).toBeLessThanOrEqual(9.4);
+    expect(dollars).toBeLessThanOrEqual(9.8);
   });
 
   test('only the cell’s own alarms may use the ops topic, and only with TLS', () => {
@@ -1019,6 +1026,17 @@ describe('alarms and dashboard', () => {
       Condition: { StringEquals: { 'aws:SourceAccount': { Ref: 'AWS::AccountId' } } },
     });
     expect(JSON.stringify(allowed)).toContain(':alarm:jobwire-prod-us-*"');
+  });
+
+  test('a cell outside us-east-1 shows the metrics of its distribution, and has no alarm that could never see them', () => {
+    const elsewhere = synthesize('prod', { cell: { awsRegion: 'eu-central-1', notifications: undefined } });
+    const names = elsewhere
+      .resources('AWS::CloudWatch::Alarm')
+      .map(([, { Properties }]) => Properties.AlarmName);
+    expect(names).toContain('jobwire-prod-us-api-errors');
+    expect(names).not.toContain('jobwire-prod-us-dashboard-errors');
+    const [[, board] = []] = elsewhere.resources('AWS::CloudWatch::Dashboard');
+    expect(plain(board?.Properties.DashboardBody)).toMatch(/"5xxErrorRate".*"region":"us-east-1"/);
   });
 
   test('an e-mail address in the settings subscribes to it', () => {
@@ -1141,7 +1159,9 @@ const KEYWORDS = new Set(
 
 /** Metrics that AWS emits, as used here. */
 const OF_AWS: Readonly<Record<string, readonly string[]>> = {
-  'AWS/Lambda': ['Errors', 'Duration', 'Throttles', 'ConcurrentExecutions'],
+  'AWS/Lambda': ['Errors', 'Duration', 'Throttles', 'ConcurrentExecutions', 'IteratorAge'],
+  'AWS/SNS': ['NumberOfNotificationsFailed'],
+  'AWS/CloudFront': ['Requests', '4xxErrorRate', '5xxErrorRate'],
   'AWS/SQS': ['ApproximateAgeOfOldestMessage', 'ApproximateNumberOfMessagesVisible'],
   'AWS/DynamoDB': [
     ...['ReadThrottleEvents', 'WriteThrottleEvents'],
@@ -1154,6 +1174,8 @@ const RESOURCE_OF: Readonly<Record<string, string>> = {
   QueueName: 'AWS::SQS::Queue',
   TableName: 'AWS::DynamoDB::GlobalTable',
   Stage: 'AWS::ApiGateway::Stage',
+  TopicName: 'AWS::SNS::Topic',
+  DistributionId: 'AWS::CloudFront::Distribution',
 };
 
 function getTitle(alarmName: string): string {
@@ -1197,4 +1219,8 @@ function getFields(lines: readonly Line[]): Set<string> {
   };
   for (const line of lines) for (const [name, value] of Object.entries(line)) add(value, name);
   return found;
+}
+
+async function findOldest(table: Table, now: number) {
+  return oldestUndelivered(table, await readDueSinks(table, 'us', now), now);
 }

@@ -54,6 +54,38 @@ test.each([
   ],
   ['retention', 8, 'retention is not a known setting (stage dev).'],
   [
+    'cells.us.subscribers',
+    { accounts: ['1234'] },
+    'cells.us.subscribers.accounts[0] must be the id of an AWS account, 12 digits as a string (stage dev).',
+  ],
+  [
+    'cells.us.subscribers',
+    { organization: 'acme' },
+    'cells.us.subscribers.organization must be the id of an organization, such as o-a1b2c3d4e5 (stage dev).',
+  ],
+  [
+    'cells.us.backup',
+    { copyTo: 'arn:aws:backup:us-east-1:111122223333:backup-vault:Default' },
+    'cells.us.backup.copyTo must be in another AWS region than the cell (stage dev).',
+  ],
+  [
+    'cells.us.apiDomain',
+    { name: 'api.jobwire.example' },
+    'cells.us.apiDomain.certificateArn must be given, or hostedZone (stage dev).',
+  ],
+  [
+    'cells.us.apiDomain',
+    { name: 'api.jobwire.example', certificateArn: certificateArn('eu-central-1') },
+    'cells.us.apiDomain.certificateArn must be in us-east-1 (stage dev).',
+  ],
+  [
+    'cells.us.staticEgress',
+    { natGateways: 4 },
+    'cells.us.staticEgress.natGateways must be an integer from 1 to 3 (stage dev).',
+  ],
+  ['cells.us.monthlyBudget', 0, 'cells.us.monthlyBudget must be an integer from 1 to 1000000 (stage dev).'],
+  ['cells.us.subscribers', {}, 'cells.us.subscribers must contain accounts or organization (stage dev).'],
+  [
     'cells.us.awsRegion',
     'virginia',
     'cells.us.awsRegion must be an AWS region such as eu-central-1 (stage dev).',
@@ -127,6 +159,16 @@ test.each([
     'api.corsOrigins[0] must be an origin such as https://tools.example.com, without a path or a final slash (stage dev).',
   ],
   ['api.corsOrigins', '*', 'api.corsOrigins must be a list of origins (stage dev).'],
+  [
+    'signIn',
+    { issuer: 'https://id.example', clientId: 'jobwire', groups: { desk: { role: 'root' } } },
+    'signIn.groups.desk.role must be read, operate or admin (stage dev).',
+  ],
+  [
+    'signIn',
+    { issuer: 'https://id.example', clientId: 'x'.repeat(2_500), groups: { desk: { role: 'read' } } },
+    'signIn must be at most 2500 characters of JSON, because it is in the environment of functions (stage dev).',
+  ],
   ['cells.mars', {}, 'cells.mars is not a known setting (stage dev).'],
   [
     'cells.us.stateTable',

@@ -67,6 +67,8 @@ export interface Scripted extends Site {
   readonly receiver: Receiver;
   /** Catches what customers get. */
   readonly mailbox: Mailbox;
+  /** Lays settings over the configuration file, for the next start. */
+  configure(settings: object): void;
 }
 
 /** Takes webhooks. */
@@ -140,7 +142,6 @@ export function scriptedSite(options: ScriptedOptions = {}): Scripted {
     const url = `http://127.0.0.1:${port}`;
     const mailbox = await startMailbox({ publicUrl: url });
     cleanups.push(() => mailbox.stop());
-    Object.assign(scripted, { sandbox, receiver, mailbox });
     const config = {
       ...configFor(sandbox, declared),
       port,
@@ -153,7 +154,10 @@ export function scriptedSite(options: ScriptedOptions = {}): Scripted {
       settling: { scheduleSeconds: [1], days: 1 },
       ...options.config,
     };
-    writeFileSync(file, JSON.stringify(config));
+    const configure = (settings: object) =>
+      writeFileSync(file, JSON.stringify(Object.assign(config, settings)));
+    Object.assign(scripted, { sandbox, receiver, mailbox, configure });
+    configure({});
     await site.start();
   }, START_MS);
   afterAll(async () => {

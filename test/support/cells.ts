@@ -36,6 +36,16 @@ export const stages = readStages(EXAMPLE_SETTINGS).map(({ awsAccount: _, ...stag
   ) as StageSettings['cells'],
 }));
 
+/** Settings of a cell that turn on every option. */
+export const EVERY_OPTION = {
+  ...{ customerKey: true, standardTopic: true, monthlyBudget: 200 },
+  hostedZone: { id: 'Z0123456789ABC', name: 'jobwire.example' },
+  dashboardDomain: { name: 'us.jobwire.example' },
+  apiDomain: { name: 'api.us.jobwire.example' },
+  backup: { retentionDays: 7, copyTo: 'arn:aws:backup:eu-central-1:111122223333:backup-vault:jobwire' },
+  staticEgress: { natGateways: 2 },
+} satisfies Partial<CellSettings>;
+
 const dashboard = makeDashboardFolder();
 
 type Synthesized = ReturnType<typeof synthesizeAnew>;

@@ -3,23 +3,21 @@ import { randomUUID } from 'node:crypto';
 import { createOperateHandler } from '../../functions/handlers/operate.ts';
 import type { Telemetry } from '../../functions/telemetry.ts';
 import type { TestDeps } from '../../shared/accounts/account-test.ts';
-import {
-  type AccountSecrets,
-  checkSecretRef,
-  openLocalAccountSecrets,
-} from '../../shared/accounts/credentials.ts';
+import { type AccountSecrets, createAccountSecrets } from '../../shared/accounts/credentials.ts';
 import type { AccountDeps } from '../../shared/accounts/managed-accounts.ts';
 import { createReferenceRemover } from '../../shared/api/account-references.ts';
 import { createDeliveryLog } from '../../shared/delivery/delivery-log.ts';
 import type { EndpointDeps } from '../../shared/delivery/endpoint-edits.ts';
-import { openLocalSigningSecrets } from '../../shared/delivery/signing-secrets.ts';
+import { createSigningSecrets } from '../../shared/delivery/signing-secrets.ts';
 import type { SinkPort } from '../../shared/delivery/sink.ts';
 import { epochFloor } from '../../shared/log/head.ts';
 import { createEventLog } from '../../shared/log/log.ts';
 import { unfollowAccount } from '../../shared/notifications/settings.ts';
+import { SecretError } from '../../shared/secrets.ts';
 import { historySchema } from '../../shared/storage/schema.ts';
 import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
 import type { Table } from '../../shared/storage/table.ts';
+import { FakeKms, sealWithKms } from './kms.ts';
 
 /** Reference to the credentials of an account in these tests' cell. */
 export const SECRET = 'jobwire/test/us/accounts/acme';
@@ -31,7 +29,7 @@ interface Options {
   readonly now?: () => number;
   /** Sink of all endpoints. Default: accepts everything. */
   readonly port?: SinkPort;
-  /** Store of account credentials. Default: a separate store. */
+  /** Store of account credentials. Default: the table, without secrets of owners. */
   readonly accountSecrets?: AccountSecrets;
   /** URLs of the ordering API. */
   readonly services?: TestDeps['services'];
@@ -51,10 +49,10 @@ export async function createOperator(options: Options = {}) {
     schemaBaseUrl: 'https://us.jobwire.example',
   });
   const reports: Parameters<Telemetry['operate']>[0][] = [];
-  // On AWS they are in Secrets Manager, not in a table that a policy covers.
-  const secrets = await openLocalSigningSecrets(createMemoryTable(), new Uint8Array(32).fill(7));
-  const { port = { maxBatch: 1, deliver: async () => [{ kind: 'delivered' }] } } = options;
   const { stage = 'test' } = options;
+  const texts = sealWithKms(table, new FakeKms(), { stage, now });
+  const secrets = createSigningSecrets(texts);
+  const { port = { maxBatch: 1, deliver: async () => [{ kind: 'delivered' }] } } = options;
   const endpoints: EndpointDeps = {
     ...{ table, log, secrets, now, newId: randomUUID },
     deliveries: createDeliveryLog(options.history ?? createMemoryTable(historySchema), {
@@ -68,10 +66,12 @@ export async function createOperator(options: Options = {}) {
     ...{ table, log, now, newId: randomUUID },
     removeReferences: createReferenceRemover(endpoints),
     unfollowNotifications: unfollowAccount,
-    secrets: options.accountSecrets ?? {
-      ...(await openLocalAccountSecrets(createMemoryTable(), new Uint8Array(32).fill(8))),
-      checkSecretRef: (region, secretRef) => checkSecretRef(stage, region, secretRef),
-    },
+    secrets:
+      options.accountSecrets ??
+      createAccountSecrets(texts, {
+        stage,
+        readSecret: (secretRef) => Promise.reject(new SecretError(secretRef, 'is missing.')),
+      }),
     regions: ['us'],
     minIntervalSeconds: 60,
     services: options.services ?? {},

@@ -1,0 +1,315 @@
+/**
+ * `npm run preflight`: checks before a deployment that AWS will accept and run the cells of the settings. It changes nothing.
+ */
+import { lookup } from 'node:dns/promises';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { DescribeTableCommand, DynamoDBClient } from '@aws-sdk/client-dynamodb';
+import { GetAccountCommand, GetEmailIdentityCommand, SESv2Client } from '@aws-sdk/client-sesv2';
+import { GetSMSAttributesCommand, GetSMSSandboxAccountStatusCommand, SNSClient } from '@aws-sdk/client-sns';
+import { readAccountId, requestAws } from './aws.ts';
+import { LONE_POLLS } from './polling.ts';
+import { findCell, listCells, type NamedCell, readStages, SETTINGS_FILE } from './settings.ts';
+
+const USAGE = `Usage: npm run preflight [-- options]
+
+Checks before a deployment that AWS will accept and run the cells of the settings, and changes nothing. The result is one line per
+check; the exit code is 1 on a problem. A check that the credentials do not permit is a problem.
+
+  --cell NAME      checks only this cell: <stage>-<cell>, or <cell> if it is in one stage only
+  --settings FILE  settings file (${SETTINGS_FILE})`;
+
+/** Version of the CDK's bootstrap stack that a deployment requires; `cdk.out/manifest.json` contains it. */
+const BOOTSTRAP_VERSION = 6;
+const BOOTSTRAP_PARAMETER = '/cdk-bootstrap/hnb659fds/version';
+/** Concurrent invocations of the tick, of the table's stream and of short requests. */
+const OTHER_INVOCATIONS = 2;
+/** Concurrent invocations that send messages, and that read feedback of mails. */
+const NOTIFICATION_INVOCATIONS = 4;
+
+/** The check found a problem; the message says what to do. */
+class Problem extends Error {}
+
+interface Check {
+  /** What is checked, and where. */
+  readonly subject: string;
+  /** Permissions that the check requires. */
+  readonly permissions: string;
+  /** Returns what is in order. Throws {@link Problem}, and errors of AWS. */
+  readonly run: () => Promise<string>;
+}
+
+/** Returns the checks of these cells. `all`: every cell of the settings, because cells share quotas. */
+function listChecks(cells: readonly NamedCell[], all: readonly NamedCell[]): Check[] {
+  const places = new Map(cells.map((cell) => [getPlace(cell), cell]));
+  return [
+    ...[...places.values()].flatMap((cell) =>
+      listRegionChecks(
+        cell,
+        all.filter((other) => getPlace(other) === getPlace(cell)),
+      ),
+    ),
+    ...cells.flatMap(listCellChecks),
+  ];
+}
+
+/** AWS account and region: cells with the same one share quotas. */
+function getPlace({ stage, cell }: NamedCell): string {
+  return `${stage.awsAccount ?? ''} ${cell.awsRegion}`;
+}
+
+function listRegionChecks({ stage, cell }: NamedCell, sharing: readonly NamedCell[]): Check[] {
+  const region = cell.awsRegion;
+  const names = sharing.map(({ name }) => name).join(', ');
+  return [
+    {
+      subject: `AWS account, ${region}`,
+      permissions: 'sts:GetCallerIdentity',
+      async run() {
+        const account = await readAccountId(region);
+        if (stage.awsAccount === undefined) return `${account}; the settings name none`;
+        if (account === stage.awsAccount) return `${account}, as in the settings`;
+        throw new Problem(
+          `The credentials belong to ${account}, but awsAccount of the stage ${stage.stage} is ${stage.awsAccount}. Use credentials of that account.`,
+        );
+      },
+    },
+    {
+      subject: `CDK bootstrap, ${region}`,
+      permissions: 'ssm:GetParameter',
+      async run() {
+        const advice = `Run "npx cdk bootstrap aws://${stage.awsAccount ?? 'ACCOUNT'}/${region}".`;
+        const text = await requestAws({
+          ...{ service: 'ssm', region, target: 'AmazonSSM.GetParameter' },
+          json: { Name: BOOTSTRAP_PARAMETER },
+        }).catch((cause: Error) => {
+          if (cause.name !== 'ParameterNotFound') throw cause;
+          throw new Problem(`The region is not bootstrapped. ${advice}`);
+        });
+        const version = Number(JSON.parse(text).Parameter.Value);
+        if (version >= BOOTSTRAP_VERSION) return `version ${version}`;
+        throw new Problem(`The version is ${version}; ${BOOTSTRAP_VERSION} is required. ${advice}`);
+      },
+    },
+    {
+      subject: `Lambda concurrency, ${region}`,
+      permissions: 'lambda:GetAccountSettings',
+      async run() {
+        const text = await requestAws({ service: 'lambda', region, path: '/2016-08-19/account-settings/' });
+        const { UnreservedConcurrentExecutions: limit } = JSON.parse(text).AccountLimit;
+        const needed = sharing.map(countInvocations).reduce((sum, count) => sum + count, 0);
+        if (limit >= needed) return `${limit} unreserved, ${needed} needed (${names})`;
+        throw new Problem(
+          `${limit} unreserved, ${needed} needed (${names}). Request an increase of the quota L-B99A9384 of Lambda in Service Quotas, or lower pollConcurrency, drainConcurrency or api.streams.`,
+        );
+      },
+    },
+    {
+      subject: `API Gateway throttling, ${region}`,
+      permissions: 'apigateway:GET on /account',
+      async run() {
+        const text = await requestAws({ service: 'apigateway', region, path: '/account' });
+        const { rateLimit, burstLimit } = JSON.parse(text).throttleSettings;
+        const rate = sharing.reduce((sum, one) => sum + one.stage.api.requestsPerSecond, 0);
+        const burst = Math.max(...sharing.map((one) => one.stage.api.burst));
+        if (rateLimit >= rate && burstLimit >= burst) {
+          return `${rateLimit} requests per second and bursts of ${burstLimit}; ${rate} and ${burst} needed (${names})`;
+        }
+        throw new Problem(
+          `${rateLimit} requests per second and bursts of ${burstLimit}; ${rate} and ${burst} needed (${names}). Request an increase of the quota L-8A5B8E43 of API Gateway, or lower api.requestsPerSecond and api.burst.`,
+        );
+      },
+    },
+  ];
+}
+
+function countInvocations({ stage, cell }: NamedCell): number {
+  return (
+    stage.pollConcurrency +
+    Math.min(stage.pollConcurrency, LONE_POLLS.maxConcurrency) +
+    stage.drainConcurrency +
+    stage.api.streams +
+    OTHER_INVOCATIONS +
+    (cell.notifications ? NOTIFICATION_INVOCATIONS : 0)
+  );
+}
+
+function listCellChecks({ name, stage, cell }: NamedCell): Check[] {
+  const { awsRegion: region, notifications, dashboardDomain, apiDomain, stateTable, established } = cell;
+  const checks: Check[] = [];
+  if (notifications) {
+    const identity = notifications.identity.split(':identity/').at(-1) ?? '';
+    checks.push(
+      {
+        subject: `SES, ${name}`,
+        permissions: 'ses:GetAccount',
+        async run() {
+          using client = disposable(new SESv2Client({ region }));
+          const { ProductionAccessEnabled, SendingEnabled, SendQuota } = await client.sdk.send(
+            new GetAccountCommand(),
+          );
+          if (!ProductionAccessEnabled)
+            throw new Problem(
+              `SES in ${region} is in the sandbox: it sends only to verified addresses. Request production access.`,
+            );
+          if (!SendingEnabled)
+            throw new Problem(`SES in ${region} does not send. See its account dashboard for the reason.`);
+          return `production access, ${SendQuota?.Max24HourSend} mails in 24 hours`;
+        },
+      },
+      {
+        subject: `SES identity ${identity}, ${name}`,
+        permissions: 'ses:GetEmailIdentity',
+        async run() {
+          using client = disposable(new SESv2Client({ region }));
+          const found = await client.sdk
+            .send(new GetEmailIdentityCommand({ EmailIdentity: identity }))
+            .catch((cause: Error) => {
+              if (cause.name !== 'NotFoundException') throw cause;
+            });
+          if (found?.VerifiedForSendingStatus) return 'verified';
+          if (found)
+            throw new Problem(
+              'It is not verified. Add the DNS records that SES and the outputs of the stack name.',
+            );
+          if (identity === notifications.identity) return 'is created by the deployment';
+          throw new Problem(`It does not exist in ${region}. Create it, or set identity to the domain.`);
+        },
+      },
+    );
+  }
+  if (notifications?.sms) {
+    checks.push({
+      subject: `SMS, ${name}`,
+      permissions: 'sns:GetSMSSandboxAccountStatus and sns:GetSMSAttributes',
+      async run() {
+        using client = disposable(new SNSClient({ region }));
+        const { IsInSandbox } = await client.sdk.send(new GetSMSSandboxAccountStatusCommand());
+        if (IsInSandbox)
+          throw new Problem(
+            `SMS in ${region} is in the sandbox: it sends only to verified numbers. Request to leave the sandbox in the SNS console.`,
+          );
+        const { attributes } = await client.sdk.send(
+          new GetSMSAttributesCommand({ attributes: ['MonthlySpendLimit'] }),
+        );
+        return `production access, $${attributes?.MonthlySpendLimit ?? 1} a month`;
+      },
+    });
+  }
+  for (const [domain, target] of [
+    [dashboardDomain, 'DistributionDomain'],
+    [apiDomain, 'ApiDomainTarget'],
+  ] as const) {
+    if (!domain) continue;
+    const { name: host, certificateArn } = domain;
+    // Without an ARN, the deployment creates the certificate.
+    if (certificateArn !== undefined)
+      checks.push({
+        subject: `Certificate of ${host}, ${name}`,
+        permissions: 'acm:DescribeCertificate',
+        async run() {
+          const [, , , region = '', owner] = certificateArn.split(':');
+          if (stage.awsAccount !== undefined && owner !== stage.awsAccount)
+            throw new Problem(`It belongs to the AWS account ${owner}. Request one in ${stage.awsAccount}.`);
+          const text = await requestAws({
+            ...{ service: 'acm', region, target: 'CertificateManager.DescribeCertificate' },
+            json: { CertificateArn: certificateArn },
+          }).catch((cause: Error) => {
+            if (cause.name !== 'ResourceNotFoundException') throw cause;
+            throw new Problem(`There is no ${certificateArn}. Correct certificateArn.`);
+          });
+          const { Status, DomainName, SubjectAlternativeNames = [] } = JSON.parse(text).Certificate;
+          if (Status !== 'ISSUED')
+            throw new Problem(`Its status is ${Status}. Add the DNS record that validates it, and wait.`);
+          const names: string[] = [DomainName, ...SubjectAlternativeNames];
+          if (!names.some((candidate) => candidate === host || candidate === host.replace(/^[^.]+/, '*')))
+            throw new Problem(`It is for ${names.join(', ')}, not for ${host}. Request another one.`);
+          return 'issued';
+        },
+      });
+    if (established)
+      checks.push({
+        subject: `DNS of ${host}, ${name}`,
+        permissions: 'none',
+        async run() {
+          await lookup(host).catch(() => {
+            throw new Problem(`It does not resolve. Add a CNAME record to the output ${target}.`);
+          });
+          return 'resolves';
+        },
+      });
+  }
+  if (stateTable) {
+    checks.push({
+      subject: `Table ${stateTable.name}, ${name}`,
+      permissions: 'dynamodb:DescribeTable',
+      async run() {
+        using client = disposable(new DynamoDBClient({ region }));
+        const { Table } = await client.sdk
+          .send(new DescribeTableCommand({ TableName: stateTable.name }))
+          .catch((cause: Error) => {
+            if (cause.name !== 'ResourceNotFoundException') throw cause;
+            throw new Problem(`It does not exist in ${region}. Correct stateTable.name.`);
+          });
+        if (Table?.TableStatus !== 'ACTIVE') throw new Problem(`It is ${Table?.TableStatus}. Wait.`);
+        if (Table.LatestStreamArn !== stateTable.streamArn)
+          throw new Problem(`Its stream is ${Table.LatestStreamArn ?? 'off'}. Correct stateTable.streamArn.`);
+        return 'active, with its stream';
+      },
+    });
+  }
+  return checks;
+}
+
+function disposable<T extends { destroy(): void }>(sdk: T): { readonly sdk: T } & Disposable {
+  return { sdk, [Symbol.dispose]: () => sdk.destroy() };
+}
+
+/** Error codes of requests that the credentials do not permit. */
+const DENIED = /AccessDenied|AuthorizationError|NotAuthorized|UnauthorizedOperation|Forbidden/;
+
+function explain({ permissions }: Check, cause: unknown): string {
+  if (cause instanceof Problem) return cause.message;
+  const { name, message } = cause as Error;
+  if (DENIED.test(name)) return `Not checked: the credentials lack the permission ${permissions}.`;
+  if (name === 'CredentialsProviderError')
+    return 'Not checked: there are no AWS credentials. Run "aws sso login" or set AWS_PROFILE.';
+  if (/UnrecognizedClient|InvalidClientTokenId|ExpiredToken|SignatureDoesNotMatch/.test(name))
+    return `Not checked: AWS rejects the credentials (${name}), or the region is not enabled in the account.`;
+  return `Not checked: ${name}: ${message}`;
+}
+
+/** Runs the checks and prints a line for each. Returns the number of problems. */
+async function preflight(checks: readonly Check[]): Promise<number> {
+  const results = await Promise.all(
+    checks.map((check) =>
+      check.run().then(
+        (message) => ({ ok: true, message }),
+        (cause: unknown) => ({ ok: false, message: explain(check, cause) }),
+      ),
+    ),
+  );
+  for (const [at, { ok, message }] of results.entries()) {
+    console.log(`${ok ? 'ok      ' : 'problem '} ${checks[at]?.subject}: ${message}`);
+  }
+  return results.filter(({ ok }) => !ok).length;
+}
+
+async function main(): Promise<void> {
+  const text = { type: 'string' } as const;
+  const { values } = parseArgs({
+    options: { cell: text, settings: text, help: { type: 'boolean', short: 'h' } },
+  });
+  if (values.help) return console.log(USAGE);
+  const stages = readStages(values.settings ?? join(import.meta.dirname, '..', SETTINGS_FILE));
+  const all = listCells(stages);
+  const cells = values.cell === undefined ? all : [findCell(stages, values.cell)];
+  const problems = await preflight(listChecks(cells, all));
+  console.log(problems === 0 ? 'Ready to deploy.' : `${problems} of the checks found a problem.`);
+  if (problems > 0) process.exitCode = 1;
+}
+
+await main().catch((cause: unknown) => {
+  console.error(cause instanceof Error ? cause.message : String(cause));
+  process.exitCode = 1;
+});
