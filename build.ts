@@ -16,21 +16,19 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { type BuildOptions, build } from 'esbuild';
-import { writeClientTypes } from './client/generate.ts';
 import { buildDashboard } from './dashboard/build.ts';
 import { writeConfigDocuments, writeDocuments } from './documents.ts';
 import { apiFiles, PACKED } from './local/api-files.ts';
 import { PACKED_DASHBOARD } from './local/dashboard.ts';
-import { typesOfEvents } from './shared/events/typescript.ts';
+import { writeTypes } from './types.ts';
 
 const [folder] = process.argv.slice(2);
 const out = folder ?? 'dist';
 if (folder === undefined) {
-  writeFileSync('receive/events.ts', typesOfEvents());
   writeDocuments('docs');
   writeConfigDocuments();
 }
-writeClientTypes();
+writeTypes();
 rmSync(out, { recursive: true, force: true });
 execFileSync('node_modules/.bin/tsc', ['-p', 'tsconfig.build.json', '--outDir', out], { stdio: 'inherit' });
 // The bundled client contains the shared modules that it uses.

@@ -87,7 +87,7 @@ export function typesOfEvents(): string {
       `${comment(catalogue[type].when, '  ')}  '${type}': ${toType(getSchema(type), shapes, '  ')};\n`,
   );
   return [
-    '/** The types of all events. Generated from shared/events/catalogue.ts by `npm run build`; do not edit. */\n',
+    '/** The types of all events, generated from shared/events/catalogue.ts by `npm run types`. Not committed. */\n',
     ...named,
     '/** A value before and after. */\nexport interface Change<T> {\n  from: T;\n  to: T;\n}\n',
     `/** Every event type with the shape of its data. */\nexport interface EventDataByType {\n${byType.join('')}}\n`,

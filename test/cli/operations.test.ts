@@ -50,7 +50,7 @@ const operations = Object.entries(paths).flatMap(([path, item]) =>
 );
 const called = findCalledOperations();
 
-it('client/inputs.ts contains the values that the API accepts', () => {
+it('client/inputs.ts contains the values that the API accepts (npm run types generates it)', () => {
   expect(readFileSync('client/inputs.ts', 'utf8')).toBe(inputValues());
 });
 

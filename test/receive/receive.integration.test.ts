@@ -320,7 +320,7 @@ describe('parsing', () => {
 });
 
 describe('the types of events', () => {
-  test('are generated from the current catalogue (npm run build generates them)', () => {
+  test('are generated from the current catalogue (npm run types generates them)', () => {
     expect(readFileSync('receive/events.ts', 'utf8')).toBe(typesOfEvents());
   });
 
