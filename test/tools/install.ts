@@ -1,7 +1,7 @@
 /** Installs the programs of package.json in this folder, unless they are installed in the locked versions. */
 import { execFileSync } from 'node:child_process';
 import { existsSync, statSync } from 'node:fs';
-import { join } from 'node:path';
+import { delimiter, join } from 'node:path';
 
 const cwd = import.meta.dirname;
 const installed = join(cwd, 'node_modules/.package-lock.json');
@@ -9,9 +9,12 @@ const installed = join(cwd, 'node_modules/.package-lock.json');
 export default function install(): void {
   const locked = statSync(join(cwd, 'package-lock.json')).mtimeMs;
   if (existsSync(installed) && statSync(installed).mtimeMs >= locked) return;
-  // An `npm run` of the repository names that as the folder to install in.
+  // As in a terminal. An `npm run` of the repository names that as the folder to install in, and puts the Node of node_modules
+  // first, with which npm would not read the global configuration of the machine (such as certificates of a proxy).
   const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^npm_/i.test(name)));
-  execFileSync('npm', ['ci'], { cwd, env, stdio: 'inherit' });
+  const folders = (env.PATH ?? '').split(delimiter);
+  env.PATH = folders.filter((folder) => !folder.includes('node_modules')).join(delimiter);
+  execFileSync('npm', ['ci', '--loglevel=error'], { cwd, env, stdio: 'inherit' });
 }
 
 if (import.meta.main) install();
