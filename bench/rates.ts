@@ -2,6 +2,7 @@
  * A child process: measures the rate of a backlog to one endpoint, to fifty, and to a slow one, compared with a bare loop of signed POSTs
  * to the same receiver with the same concurrency and the same writes to the delivery log.
  */
+import { INITIAL_LANES } from '../shared/delivery/lanes.ts';
 import { startChild } from './child.ts';
 import type { ReceiverFacts } from './receiver.ts';
 import {
@@ -25,7 +26,7 @@ export interface RateResults {
   readonly fiftyPerSecond: number;
   readonly fiftyRatio: number;
   readonly slowPerSecond: number;
-  /** Share of the rate of lanes that are never idle. */
+  /** Rate divided by that of {@link INITIAL_LANES} which are never idle. */
   readonly slowRatio: number;
 }
 
@@ -36,7 +37,6 @@ const EVENTS_OF_FIFTY = 300;
 /** Latency of the slow endpoint, and duration of its drain. */
 const SLOW_MS = 200;
 const SLOW_FOR_MS = 5_000;
-const LANES = 16;
 
 const rounds = Number(process.argv[2]);
 const [receiver, tables] = await Promise.all([startChild<ReceiverFacts>('receiver.ts'), startTables()]);
@@ -74,7 +74,7 @@ process.send?.({
   fiftyPerSecond: median(fifty),
   fiftyRatio: ratio(fifty),
   slowPerSecond,
-  slowRatio: slowPerSecond / (LANES * (1000 / SLOW_MS)),
+  slowRatio: slowPerSecond / (INITIAL_LANES * (1000 / SLOW_MS)),
 } satisfies RateResults);
 wire.connections.close();
 await tables.stop();

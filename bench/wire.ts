@@ -5,6 +5,7 @@ import { createTables, historyTableName } from '../local/tables.ts';
 import { createDeliveryLog, type DeliveryEntry, type DeliveryLog } from '../shared/delivery/delivery-log.ts';
 import { drainSink } from '../shared/delivery/drain.ts';
 import type { DrainDeps, DrainReport } from '../shared/delivery/drain-deps.ts';
+import { MAX_LANES } from '../shared/delivery/lanes.ts';
 import { type ConnectionPool, createConnectionPool } from '../shared/delivery/outbound.ts';
 import { registerSink, type SinkRecord } from '../shared/delivery/sink.ts';
 import { createWebhookSink } from '../shared/delivery/webhook.ts';
@@ -116,7 +117,7 @@ export function drain(wire: Wire, id: string, forMs = FOR_EVER): Promise<DrainRe
     open: async ({ target }) =>
       createWebhookSink({
         ...{ url: target, secrets: [SECRET], now: Date.now },
-        connections: connections.of(id, CONCURRENCY),
+        connections: connections.of(id, MAX_LANES),
       }),
   };
   return drainSink(deps, ACCOUNT.region, id, wire.now() + forMs);

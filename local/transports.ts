@@ -1,7 +1,9 @@
 /** Connections of a host to the receivers of events and notifications, as the configuration names them. */
+
+import { MAX_LANES } from '../shared/delivery/lanes.ts';
 import type { ConnectionPool } from '../shared/delivery/outbound.ts';
 import type { SigningReader } from '../shared/delivery/signing-secrets.ts';
-import { DEFAULT_CONCURRENCY, type SinkPort, type SinkRecord } from '../shared/delivery/sink.ts';
+import type { SinkPort, SinkRecord } from '../shared/delivery/sink.ts';
 import { createSnsSink } from '../shared/delivery/sns.ts';
 import { createWebhookSink } from '../shared/delivery/webhook.ts';
 import { createNotificationsSink } from '../shared/notifications/notifications-sink.ts';
@@ -63,7 +65,7 @@ export async function openSink(
     case 'eventbridge':
       throw new Error('Only a cell on AWS has an event bus.');
     case 'webhook': {
-      const { region, id, target, concurrency = DEFAULT_CONCURRENCY } = record;
+      const { region, id, target, concurrency = MAX_LANES } = record;
       // An endpoint created through the API has its own secrets, even if another region declares the same id.
       const declared =
         record.createdAt === undefined && declaredSinks(options, region).some((sink) => sink.id === id)

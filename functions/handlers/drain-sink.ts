@@ -5,9 +5,10 @@ import type { Context, SQSBatchResponse, SQSEvent } from 'aws-lambda';
 import { drainSink } from '../../shared/delivery/drain.ts';
 import type { DrainDeps, DrainReport } from '../../shared/delivery/drain-deps.ts';
 import { createEventBusSink } from '../../shared/delivery/event-bus.ts';
+import { MAX_LANES } from '../../shared/delivery/lanes.ts';
 import { createConnectionPool } from '../../shared/delivery/outbound.ts';
 import type { SigningReader } from '../../shared/delivery/signing-secrets.ts';
-import { DEFAULT_CONCURRENCY, type SinkPort, type SinkRecord } from '../../shared/delivery/sink.ts';
+import type { SinkPort, SinkRecord } from '../../shared/delivery/sink.ts';
 import { createSnsSink } from '../../shared/delivery/sns.ts';
 import { createWebhookSink } from '../../shared/delivery/webhook.ts';
 import { getDrainNames } from '../../shared/storage/schema.ts';
@@ -114,7 +115,7 @@ export function createWebhookOpener(deps: {
   const { now } = deps;
   const connections = createConnectionPool({ allowPrivateNetworks: false });
   return async (record) => {
-    const { region, id, target, concurrency = DEFAULT_CONCURRENCY } = record;
+    const { region, id, target, concurrency = MAX_LANES } = record;
     const signing = () => deps.signing(region, id, record);
     // An endpoint without secrets is not opened.
     await signing();

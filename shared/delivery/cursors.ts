@@ -12,7 +12,7 @@ import type { EventLog, LoggedEvent } from '../log/log.ts';
 import { cursorPk, keys } from '../storage/schema.ts';
 import type { Clause, Item, Table, TransactOutcome, Write } from '../storage/table.ts';
 import type { Lease } from './lease.ts';
-import { DEFAULT_CONCURRENCY, type EventFilter, follows, matchesFilter, type Sink, toSink } from './sink.ts';
+import { type EventFilter, follows, matchesFilter, type Sink, toSink } from './sink.ts';
 import { listDueWork } from './wakes.ts';
 import { CursorWindow } from './window.ts';
 
@@ -80,6 +80,8 @@ export interface RunsDeps {
   readonly newId: () => string;
   /** Starts an operation in the background. */
   readonly begin: (action: () => Promise<unknown>) => void;
+  /** Returns the number of lanes that can be in delivery at once. */
+  readonly lanes: () => number;
   /** Resolves when the data about completed events that must precede a position is stored. */
   readonly beforeStoring: () => Promise<void>;
   /** Called with the number of events that the sink's filter excluded. */
@@ -96,7 +98,6 @@ export class CursorRuns {
   readonly #deps: RunsDeps;
   readonly #sink: Sink;
   readonly #lease: Lease;
-  readonly #concurrency: number;
   readonly #open: Run[] = [];
   /** Cursors that wait for their turn, by sort key. */
   readonly #waiting = new Set<string>();
@@ -116,7 +117,6 @@ export class CursorRuns {
     this.#deps = work;
     this.#sink = sink;
     this.#lease = lease;
-    this.#concurrency = sink.concurrency ?? DEFAULT_CONCURRENCY;
   }
 
   /** The open cursors. */
@@ -309,7 +309,7 @@ export class CursorRuns {
   /** Reads more events for open cursors that are about to run out. */
   readAhead(): void {
     for (const run of this.#open) {
-      if (run.busy || run.exhausted || run.window.waiting > READ_AHEAD * this.#concurrency) continue;
+      if (run.busy || run.exhausted || run.window.waiting > READ_AHEAD * this.#deps.lanes()) continue;
       if (run.window.readTo + PAGE_EVENTS > run.window.position + WINDOW_EVENTS) continue;
       if (this.#hasUsedShare(run)) continue;
       run.busy = true;

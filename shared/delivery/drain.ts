@@ -23,19 +23,12 @@ import { CursorRuns, type Run } from './cursors.ts';
 import type { DrainDeps, DrainReport } from './drain-deps.ts';
 import { FailureAttribution } from './failure-attribution.ts';
 import { type Failure, healthAttributes } from './health.ts';
+import { LaneLimit } from './lanes.ts';
 import { type Lease, takeLease } from './lease.ts';
 import { Pacer } from './pacer.ts';
 import type { ParkedEvent } from './parked-events.ts';
 import { MAX_PARKED, ParkedLanes } from './parking.ts';
-import {
-  DEFAULT_CONCURRENCY,
-  type DeliveryOutcome,
-  follows,
-  type Sink,
-  type SinkPort,
-  sinkAttributes,
-  toSink,
-} from './sink.ts';
+import { type DeliveryOutcome, follows, type Sink, type SinkPort, sinkAttributes, toSink } from './sink.ts';
 import { SinkStatus } from './sink-status.ts';
 import { getLane } from './window.ts';
 
@@ -56,6 +49,7 @@ export async function drainSink(
   const drain = new Drain(deps, taken.sink, taken.lease, deadline, {
     hasParked: taken.item.parking === true,
     nextSendAt: Number(taken.item.nextSendAt ?? 0),
+    lanes: typeof taken.item.lanes === 'number' ? taken.item.lanes : undefined,
     settings: serializeSettings(taken.item),
   });
   return drain.run();
@@ -82,7 +76,7 @@ class Drain {
   readonly #sink: Sink;
   readonly #lease: Lease;
   readonly #deadline: number;
-  readonly #concurrency: number;
+  readonly #lanes: LaneLimit;
   readonly #runs: CursorRuns;
   readonly #parked: ParkedLanes;
   readonly #hasParked: boolean;
@@ -110,13 +104,18 @@ class Drain {
     sink: Sink,
     lease: Lease,
     deadline: number,
-    kept: { readonly hasParked: boolean; readonly nextSendAt: number; readonly settings: string },
+    kept: {
+      readonly hasParked: boolean;
+      readonly nextSendAt: number;
+      readonly lanes: number | undefined;
+      readonly settings: string;
+    },
   ) {
     this.#deps = deps;
     this.#sink = sink;
     this.#lease = lease;
     this.#deadline = deadline;
-    this.#concurrency = sink.concurrency ?? DEFAULT_CONCURRENCY;
+    this.#lanes = new LaneLimit(sink.concurrency, kept.lanes);
     this.#parked = new ParkedLanes(deps, sink, lease);
     this.#attempts = new AttemptRecorder(deps, sink, (action) => this.#begin(action));
     this.#attribution = new FailureAttribution(sink.health);
@@ -126,6 +125,7 @@ class Drain {
       {
         ...{ table, log, now, newId },
         begin: (action) => this.#begin(action),
+        lanes: () => this.#lanes.current,
         beforeStoring: () => this.#attempts.flush(),
         skipped: (events) => {
           this.#counts.skipped += events;
@@ -267,7 +267,7 @@ class Drain {
 
   /** Sends as many batches as there is room for. Open cursors and parked lanes take turns. */
   #send(port: SinkPort): void {
-    const lanes = this.#attribution.isProbing ? 1 : this.#concurrency;
+    const lanes = this.#attribution.isProbing ? 1 : this.#lanes.current;
     this.#isFull = false;
     while (this.#inFlight < lanes && this.#canContinue() && this.#pause() === undefined) {
       const most =
@@ -280,6 +280,7 @@ class Drain {
       this.#pacer.count(batch.length);
       this.#begin(() => this.#deliver(port, batch));
     }
+    if (this.#inFlight >= lanes) this.#lanes.noteReached();
   }
 
   /** Returns up to `size` events of as many lanes. */
@@ -356,13 +357,14 @@ class Drain {
         const reason = cause instanceof Error ? cause.message : 'The sink failed.';
         outcomes = sent.map(() => ({ kind: 'retry', reason }));
       }
+      const latencyMs = this.#deps.now() - at;
       sent.forEach((one, place) => {
         const outcome = outcomes[place] ?? {
           kind: 'retry',
           reason: 'The sink returned no outcome for this event.',
         };
         this.#attempts.record(one, outcome, at);
-        this.#settle(one, outcome);
+        this.#settle(one, outcome, latencyMs);
       });
     } finally {
       this.#inFlight -= batch.length;
@@ -388,11 +390,12 @@ class Drain {
     return undefined;
   }
 
-  #settle(sent: Sent, outcome: DeliveryOutcome): void {
+  #settle(sent: Sent, outcome: DeliveryOutcome, latencyMs: number): void {
     if (outcome.disable !== undefined) this.#status.disableReason ??= outcome.disable;
     if (outcome.kind === 'delivered') {
       this.#counts.delivered += 1;
       this.#attribution.noteDelivered(sent.event.id, this.#deps.now());
+      this.#lanes.noteResponse(latencyMs);
       if (this.#status.isFailing) this.#begin(() => this.#status.recover());
       this.#complete(sent);
       return;
@@ -406,6 +409,8 @@ class Drain {
     if (sent.parked) this.#parked.putBack(sent.parked);
     else sent.run.window.putBack(sent.event);
     const mayBeIts = outcome.kind === 'rejected' || outcome.suspect === true;
+    // The first failure of several requests counts, and that of a probe does not.
+    if (this.#status.failure === null && !this.#attribution.isProbing) this.#lanes.noteFailure();
     if (this.#status.failure === null && mayBeIts) this.#attribution.suspect(sent.event.id);
     this.#status.failure ??= {
       reason: outcome.reason,
@@ -467,6 +472,7 @@ class Drain {
       ...(isStored ? {} : healthAttributes(health)),
       parking: this.#parked.count > 0 || undefined,
       nextSendAt: nextSendAt > now() ? nextSendAt : undefined,
+      lanes: this.#lanes.stored,
     });
     const report = {
       ...{ region: this.#sink.region, sink: this.#sink.id, ...this.#counts },

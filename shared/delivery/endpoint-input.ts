@@ -142,7 +142,9 @@ export const endpointFields = {
     .int('must be an integer from 1 to 64')
     .min(1, 'must be an integer from 1 to 64')
     .max(64, 'must be an integer from 1 to 64')
-    .describe('Maximum number of jobs whose events are delivered in parallel, 1 to 64. Default: 16.'),
+    .describe(
+      'Maximum number of jobs whose events are delivered in parallel, 1 to 64. Default: 160. The number adapts to the endpoint, from 16.',
+    ),
   ratePerSecond: z
     .number('must be a number from 0.1 to 1000')
     .min(0.1, 'must be a number from 0.1 to 1000')

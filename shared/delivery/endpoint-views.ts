@@ -44,7 +44,9 @@ export const Endpoint = z
     concurrency: z
       .int()
       .nullable()
-      .describe('Maximum number of jobs whose events are delivered in parallel. `null`: 16.'),
+      .describe(
+        'Maximum number of jobs whose events are delivered in parallel. `null`: it adapts, up to 160.',
+      ),
     ratePerSecond: z
       .number()
       .nullable()

@@ -84,7 +84,7 @@ export interface SinkRecord extends EventFilter {
   /** Accounts that it follows. Empty: all. */
   readonly accounts: readonly string[];
   readonly types: readonly string[];
-  /** Maximum number of concurrent lanes. Default: {@link DEFAULT_CONCURRENCY}. */
+  /** Maximum number of concurrent lanes. Default: that of `lanes.ts`. */
   readonly concurrency?: number;
   /** Maximum number of deliveries per second. Default: unlimited. */
   readonly ratePerSecond?: number;
@@ -101,9 +101,6 @@ export interface SinkRecord extends EventFilter {
 
 /** A sink with its health. */
 export type Sink = SinkRecord & { readonly health: SinkHealth };
-
-/** Default number of concurrent lanes of one sink. */
-export const DEFAULT_CONCURRENCY = 16;
 
 /** Attributes that a record has only if they are set. */
 const OPTIONAL = ['orderGroups', 'origins', 'concurrency', 'ratePerSecond', 'createdAt', 'creation'] as const;

@@ -1,11 +1,13 @@
 /** The webhook sink: one signed POST per event, according to the Standard Webhooks specification. */
 import { createHmac, createSecretKey, type KeyObject } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
+import { VERSION } from '../version.ts';
 import { isReservedHeader } from './endpoint-input.ts';
 import { MAX_RETRY_AFTER_MS } from './health.ts';
+import { MAX_LANES } from './lanes.ts';
 import { type Connections, createConnectionPool } from './outbound.ts';
 import type { Signing } from './signing-secrets.ts';
-import { DEFAULT_CONCURRENCY, type Delivery, type DeliveryOutcome, type SinkPort } from './sink.ts';
+import type { Delivery, DeliveryOutcome, SinkPort } from './sink.ts';
 
 type Options = Transport &
   ((Partial<Signing> & Pick<Signing, 'secrets'>) | { readonly signing: () => Promise<Signing> });
@@ -20,7 +22,7 @@ interface Transport {
   readonly allowPrivateNetworks?: boolean;
 }
 
-const USER_AGENT = 'Jobwire/0.1';
+const USER_AGENT = `Jobwire/${VERSION}`;
 
 /**
  * Creates a sink that POSTs each event to a URL. The body is the CloudEvents envelope, `webhook-id` the
@@ -34,7 +36,7 @@ const USER_AGENT = 'Jobwire/0.1';
 export function createWebhookSink(options: Options): SinkPort {
   const { url, now, allowPrivateNetworks = false } = options;
   const connections =
-    options.connections ?? createConnectionPool({ allowPrivateNetworks }).of(url, DEFAULT_CONCURRENCY);
+    options.connections ?? createConnectionPool({ allowPrivateNetworks }).of(url, MAX_LANES);
   let prepared: Prepared | undefined;
   if ('secrets' in options) prepared = prepare(options.secrets, options.headers ?? {});
 

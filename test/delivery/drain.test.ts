@@ -42,21 +42,22 @@ describe('drain', () => {
     expect(await rig.drain()).toMatchObject({ outcome: 'drained', delivered: 0 });
   });
 
-  test('at most 16 events are in progress at once, never two of one job', async () => {
-    let most = 0;
+  test('16 events are in progress at first and more while the sink keeps its speed, never two of one job', async () => {
+    const counts: number[] = [];
     const underWay = new Set<string>();
     const rig = await createDeliveryRig(async (event) => {
       const lane = String(event.jobNumber);
       expect(underWay.has(lane)).toBe(false);
       underWay.add(lane);
-      most = Math.max(most, underWay.size);
+      counts.push(underWay.size);
       for (let turn = 0; turn < 10; turn += 1) await Promise.resolve();
       underWay.delete(lane);
       return { kind: 'delivered' };
     });
     await rig.say(Array.from({ length: 90 }, (_, at) => moved(1 + (at % 30), `s${at}`)));
     await rig.drain();
-    expect(most).toBe(16);
+    expect(Math.max(...counts.slice(0, 16))).toBe(16);
+    expect(Math.max(...counts), 'of 30 jobs').toBe(30);
   });
 
   test('a batch holds at most one event per job', async () => {
@@ -70,7 +71,7 @@ describe('drain', () => {
     }
   });
 
-  test('when the sink fails it waits, loses nothing, and resumes at its cursor with one probe before full speed', async () => {
+  test('when the sink fails it waits, loses nothing, and resumes at its cursor with one probe, then with half as many at once', async () => {
     let down = true;
     let underWay = 0;
     let most = 0;
@@ -102,7 +103,8 @@ describe('drain', () => {
     expect(await listDueSinks(rig.table, REGION, rig.state.now)).toEqual(['erp']);
     most = 0;
     expect(await rig.drain()).toMatchObject({ outcome: 'drained', delivered: 36 });
-    expect(most, 'full speed after the probe').toBe(16);
+    // Half of the 16 that were in progress at the failure, and one more.
+    expect(most, 'after the probe').toBeGreaterThan(8);
     expect(inOrderPerJob(rig.got)).toBe(true);
     const [sink] = await listSinks(rig.table, REGION);
     expect(sink?.health).toMatchObject({ failures: 0, waitUntil: 0, problem: null, failingSince: null });

@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { isReservedHeader } from '../../shared/delivery/endpoint-input.ts';
 import { type Connections, createConnectionPool } from '../../shared/delivery/outbound.ts';
 import { classifyResponse, createWebhookSink } from '../../shared/delivery/webhook.ts';
+import { VERSION } from '../../shared/version.ts';
 import { newSecret, someDeliveries, startReceiver } from '../support/delivery-world.ts';
 
 describe('webhook sink', () => {
@@ -145,7 +146,7 @@ describe('webhook sink', () => {
       'content-length': String(Buffer.byteLength(delivery.event.json)),
       'accept-encoding': 'identity',
       host: new URL(url).host,
-      'user-agent': 'Jobwire/0.1',
+      'user-agent': `Jobwire/${VERSION}`,
       connection: 'keep-alive',
     });
   });

@@ -11,10 +11,11 @@ import { historyTableName } from '../../local/tables.ts';
 import { createDeliveryLog } from '../../shared/delivery/delivery-log.ts';
 import { drainSink } from '../../shared/delivery/drain.ts';
 import type { DrainReport, NewWork } from '../../shared/delivery/drain-deps.ts';
+import { MAX_LANES } from '../../shared/delivery/lanes.ts';
 import { breakLease } from '../../shared/delivery/lease.ts';
 import { createConnectionPool } from '../../shared/delivery/outbound.ts';
 import { createSigningReader, openLocalSigningSecrets } from '../../shared/delivery/signing-secrets.ts';
-import { DEFAULT_CONCURRENCY, listSinks } from '../../shared/delivery/sink.ts';
+import { listSinks } from '../../shared/delivery/sink.ts';
 import { listDueSinks, listPendingWakes, wakeSinks } from '../../shared/delivery/wakes.ts';
 import { createWebhookSink } from '../../shared/delivery/webhook.ts';
 import { createEventLog } from '../../shared/log/log.ts';
@@ -100,7 +101,7 @@ async function drain(sink: string): Promise<void> {
             const { secrets, headers } = await signing(region, record.id, record);
             return { secrets, headers: { ...headers, 'x-life': String(setup.life) } };
           },
-          connections: connections.of(record.id, record.concurrency ?? DEFAULT_CONCURRENCY),
+          connections: connections.of(record.id, record.concurrency ?? MAX_LANES),
         });
       },
     },
