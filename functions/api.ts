@@ -13,7 +13,7 @@ import { apiParts, notificationParts, settling } from './http.ts';
 import { createTelemetry } from './telemetry.ts';
 
 const env = readEnv(ApiEnv, process.env);
-const telemetry = createTelemetry('api', { stage: env.JOBWIRE_STAGE, region: env.JOBWIRE_REGION });
+const telemetry = createTelemetry('api', env);
 
 const parts = apiParts(env, createCellTable(env), telemetry);
 

@@ -17,7 +17,7 @@ const env = readEnv(DrainSinkEnv, process.env);
 const table = createCellTable(env);
 const history = createHistoryTable(env);
 const signingSecrets = createSigningSecrets(openCellSecrets(env, table));
-const telemetry = createTelemetry('drain-sink', { stage: env.JOBWIRE_STAGE, region: env.JOBWIRE_REGION });
+const telemetry = createTelemetry('drain-sink', env);
 
 /** Invoked with messages of the drain queue. */
 export const handler = middy(

@@ -11,6 +11,8 @@ const url = z.url('must be a URL');
 /** The cell of a function. */
 const cell = {
   JOBWIRE_STAGE: text,
+  /** Name of the cell in its stage. */
+  JOBWIRE_CELL: text,
   /** The API region of the cell: us, nz, … */
   JOBWIRE_REGION: text,
   JOBWIRE_TABLE: text,
@@ -136,7 +138,7 @@ export const OperateEnv = z.object({ ...cell, ...log });
 /** Environment of publishDashboard. */
 export const PublishDashboardEnv = z.object({
   JOBWIRE_STAGE: text,
-  JOBWIRE_REGION: text,
+  JOBWIRE_CELL: text,
   /** Bucket from which the distribution serves files. */
   JOBWIRE_DASHBOARD_BUCKET: text,
 });

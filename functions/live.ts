@@ -13,7 +13,7 @@ import { createTelemetry } from './telemetry.ts';
 const env = readEnv(LiveEnv, process.env);
 const region = env.JOBWIRE_REGION;
 const table = createCellTable(env);
-const telemetry = createTelemetry('live', { stage: env.JOBWIRE_STAGE, region });
+const telemetry = createTelemetry('live', env);
 
 const parts = apiParts(env, table, telemetry);
 

@@ -7,7 +7,7 @@ import { createMailFeedbackHandler } from './handlers/mail-feedback.ts';
 import { createTelemetry } from './telemetry.ts';
 
 const env = readEnv(MailFeedbackEnv, process.env);
-const telemetry = createTelemetry('mail-feedback', { stage: env.JOBWIRE_STAGE, region: env.JOBWIRE_REGION });
+const telemetry = createTelemetry('mail-feedback', env);
 
 /** Invoked with SES events from the queue of its topic. */
 export const handler = middy(

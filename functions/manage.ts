@@ -14,7 +14,7 @@ const STEP_MS = 8_000;
 
 const env = readEnv(ManageEnv, process.env);
 const table = createCellTable(env);
-const telemetry = createTelemetry('manage', { stage: env.JOBWIRE_STAGE, region: env.JOBWIRE_REGION });
+const telemetry = createTelemetry('manage', env);
 const parts = apiParts(env, table, telemetry);
 
 const app = createApi({

@@ -21,6 +21,7 @@ import type { Telemetry } from './telemetry.ts';
 type Env = Parameters<typeof toRegionSettings>[0] &
   Parameters<typeof createHistoryTable>[0] & {
     readonly JOBWIRE_STAGE: string;
+    readonly JOBWIRE_CELL: string;
     readonly JOBWIRE_REGION: string;
     readonly JOBWIRE_PUBLIC_URL: string;
     readonly JOBWIRE_KEY_ARN: string;
@@ -61,6 +62,7 @@ export function createManagement(
         // No cache, so that credentials are current right after a change.
         readSecret: createSecretReader(client, { now: Date.now, maxAgeMs: 0 }).readSecret,
         stage: env.JOBWIRE_STAGE,
+        cell: env.JOBWIRE_CELL,
       }),
       regions: [env.JOBWIRE_REGION],
       services: { [env.JOBWIRE_REGION]: toRegionSettings(env) },

@@ -12,7 +12,7 @@ import { createTelemetry } from './telemetry.ts';
 
 const env = readEnv(NotifyEnv, process.env);
 const region = env.JOBWIRE_REGION;
-const telemetry = createTelemetry('notify', { stage: env.JOBWIRE_STAGE, region });
+const telemetry = createTelemetry('notify', env);
 const deps: SendDeps = {
   table: createCellTable(env),
   history: createHistoryTable(env),

@@ -7,7 +7,7 @@ import { createTelemetry } from './telemetry.ts';
 
 const env = readEnv(OperateEnv, process.env);
 const table = createCellTable(env);
-const telemetry = createTelemetry('operate', { stage: env.JOBWIRE_STAGE, region: env.JOBWIRE_REGION });
+const telemetry = createTelemetry('operate', env);
 
 /** Invoked with one command: see {@link createOperateHandler}. */
 export const handler = middy(

@@ -21,7 +21,7 @@ import { createTelemetry } from './telemetry.ts';
 
 const env = readEnv(PollAccountEnv, process.env);
 const table = createCellTable(env);
-const telemetry = createTelemetry('poll-account', { stage: env.JOBWIRE_STAGE, region: env.JOBWIRE_REGION });
+const telemetry = createTelemetry('poll-account', env);
 const owned = createSecretReader(new SecretsManagerClient({ requestHandler: REQUEST_TIMEOUTS }), {
   now: Date.now,
   maxAgeMs: CREDENTIALS_MAX_AGE_MS,

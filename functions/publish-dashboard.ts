@@ -14,10 +14,7 @@ const DELETED_AT_ONCE = 1_000;
 const ANSWER_ATTEMPTS = 3;
 
 const env = readEnv(PublishDashboardEnv, process.env);
-const telemetry = createTelemetry('publishDashboard', {
-  stage: env.JOBWIRE_STAGE,
-  region: env.JOBWIRE_REGION,
-});
+const telemetry = createTelemetry('publishDashboard', env);
 
 /** Invoked by CloudFormation when a deployment has changed the files, and when the stack is deleted. */
 export const handler = middy(

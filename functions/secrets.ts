@@ -28,6 +28,8 @@ export const DATA_KEY_ROTATION_MS = 365 * 86_400_000;
 
 interface Options {
   readonly stage: string;
+  /** Name of the cell in its stage. */
+  readonly cell: string;
   readonly region: string;
   /** ARN of the cell's KMS key. */
   readonly keyArn: string;
@@ -36,21 +38,26 @@ interface Options {
 
 /** Opens the store of the secrets in a cell's table. */
 export function openCellSecrets(
-  env: { readonly JOBWIRE_STAGE: string; readonly JOBWIRE_REGION: string; readonly JOBWIRE_KEY_ARN: string },
+  env: {
+    readonly JOBWIRE_STAGE: string;
+    readonly JOBWIRE_CELL: string;
+    readonly JOBWIRE_REGION: string;
+    readonly JOBWIRE_KEY_ARN: string;
+  },
   table: Table,
 ): SealedTexts {
-  const { JOBWIRE_STAGE: stage, JOBWIRE_REGION: region, JOBWIRE_KEY_ARN: keyArn } = env;
+  const { JOBWIRE_STAGE: stage, JOBWIRE_CELL: cell, JOBWIRE_REGION: region, JOBWIRE_KEY_ARN: keyArn } = env;
   const kms = new KMSClient({ requestHandler: REQUEST_TIMEOUTS });
-  return createSealedTexts(table, createDataKeys(table, kms, { stage, region, keyArn, now: Date.now }));
+  return createSealedTexts(table, createDataKeys(table, kms, { stage, cell, region, keyArn, now: Date.now }));
 }
 
 /** Creates the source of a cell's data keys. */
 export function createDataKeys(
   table: Table,
   kms: Pick<KMSClient, 'send'>,
-  { stage, region, keyArn, now }: Options,
+  { stage, cell, region, keyArn, now }: Options,
 ): KeySource {
-  const common = { KeyId: keyArn, EncryptionContext: secretsContext(stage, region) };
+  const common = { KeyId: keyArn, EncryptionContext: secretsContext(stage, cell) };
   const decrypt = cacheReads(
     async (version) => {
       const item = await table.get({ pk: dataKeyPk(region), sk: version });

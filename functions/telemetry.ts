@@ -102,15 +102,19 @@ export interface Telemetry {
 }
 
 /** Creates telemetry by log lines and embedded metrics, with its middlewares. */
-export function createTelemetry(service: string, cell: { readonly stage: string; readonly region: string }) {
-  const logger = new Logger({ serviceName: service, persistentKeys: { cell: cellName(cell) } });
+export function createTelemetry(
+  service: string,
+  env: { readonly JOBWIRE_STAGE: string; readonly JOBWIRE_CELL: string },
+) {
+  const cell = cellName({ stage: env.JOBWIRE_STAGE, cell: env.JOBWIRE_CELL });
+  const logger = new Logger({ serviceName: service, persistentKeys: { cell } });
   const metrics = new Metrics({ namespace: NAMESPACE, serviceName: service });
   onlyCell(metrics);
 
   function onlyCell(of: Metrics): void {
     // Only the cell: with the function as a second dimension, no metric would cover the cell for an alarm.
     of.clearDefaultDimensions();
-    of.setDefaultDimensions({ cell: cellName(cell) });
+    of.setDefaultDimensions({ cell });
   }
   /** Adds those values that are metrics in CloudWatch. */
   function add(values: Values): void {

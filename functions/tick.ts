@@ -11,7 +11,7 @@ const env = readEnv(TickEnv, process.env);
 const table = createCellTable(env);
 const sqs = new SQSClient({ requestHandler: REQUEST_TIMEOUTS });
 const untilDue = ({ dueAt }: { readonly dueAt: number }) => dueAt - Date.now();
-const telemetry = createTelemetry('tick', { stage: env.JOBWIRE_STAGE, region: env.JOBWIRE_REGION });
+const telemetry = createTelemetry('tick', env);
 
 /** Invoked by the schedule. */
 export const handler = middy(

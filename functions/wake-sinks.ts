@@ -8,7 +8,7 @@ import { createWakeSinksHandler } from './handlers/wake-sinks.ts';
 import { createTelemetry } from './telemetry.ts';
 
 const env = readEnv(WakeSinksEnv, process.env);
-const telemetry = createTelemetry('wake-sinks', { stage: env.JOBWIRE_STAGE, region: env.JOBWIRE_REGION });
+const telemetry = createTelemetry('wake-sinks', env);
 
 /** Invoked with new wake marks of the table's stream. */
 export const handler = middy(

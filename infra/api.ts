@@ -63,7 +63,7 @@ export class Api extends Construct {
 
   constructor(scope: Construct, id: string, props: Props) {
     super(scope, id);
-    const { stage, region, table, history, secrets } = props;
+    const { name, stage, table, history, secrets } = props;
     const each = (fn: CellFunction) => {
       table.grantCheckingKeys(fn);
       setLog(fn, props);
@@ -143,7 +143,7 @@ export class Api extends Construct {
       removalPolicy: RemovalPolicy.DESTROY,
     });
     const api = new RestApi(this, 'Rest', {
-      restApiName: `jobwire-${stage.stage}-${region}`,
+      restApiName: `jobwire-${name}`,
       description: 'Jobwire: events and state of accounts',
       endpointTypes: [EndpointType.REGIONAL],
       // Functions return compressed documents in base64. Without this, API Gateway would pass on the base64.

@@ -1,4 +1,4 @@
-import { Duration, RemovalPolicy, Validations } from 'aws-cdk-lib';
+import { Duration, RemovalPolicy, Stack, Validations } from 'aws-cdk-lib';
 import { BackupPlan, BackupPlanRule, BackupResource, BackupVault } from 'aws-cdk-lib/aws-backup';
 import type { ITableV2 } from 'aws-cdk-lib/aws-dynamodb';
 import { Schedule } from 'aws-cdk-lib/aws-events';
@@ -22,7 +22,10 @@ export class Backup extends Construct {
     const { table, backup } = props;
     const deleteAfter = Duration.days(backup.retentionDays);
     const vault = new BackupVault(this, 'Vault', { removalPolicy: RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE });
-    const plan = new BackupPlan(this, 'Plan', { backupVault: vault });
+    const plan = new BackupPlan(this, 'Plan', {
+      backupPlanName: Stack.of(this).stackName,
+      backupVault: vault,
+    });
     plan.addRule(
       new BackupPlanRule({
         ruleName: 'daily',

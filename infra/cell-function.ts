@@ -32,7 +32,7 @@ export class CellFunction extends NodejsFunction {
   readonly #set = new Set<string>();
 
   constructor(scope: Construct, id: string, props: Props) {
-    const { stage, region } = props;
+    const { stage, id: cell, region } = props;
     // A separate role, because the role that CDK creates has a managed policy for all log groups.
     const logGroup = new LogGroup(scope, `${id}Logs`, {
       retention: stage.logRetention,
@@ -57,6 +57,7 @@ export class CellFunction extends NodejsFunction {
     });
     this.addEnvironment('NODE_OPTIONS', '--enable-source-maps');
     this.set('JOBWIRE_STAGE', stage.stage);
+    this.set('JOBWIRE_CELL', cell);
     this.set('JOBWIRE_REGION', region);
     this.node.addValidation({
       validate: () =>

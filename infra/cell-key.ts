@@ -56,10 +56,10 @@ export class CellKey extends Construct implements IAspect {
     if (customerKey) Aspects.of(Stack.of(this)).add(this);
   }
 
-  #create({ stage, region, cell }: Cell): Key {
-    const name = `jobwire-${stage.stage}-${region}`;
+  #create({ name: cellName, cell }: Cell): Key {
+    const name = `jobwire-${cellName}`;
     const key = new Key(this, 'Key', {
-      description: `Jobwire, ${stage.stage}-${region}: encrypts ${cell.customerKey ? 'all data that the cell stores' : 'the secrets of the cell'}`,
+      description: `Jobwire, ${cellName}: encrypts ${cell.customerKey ? 'all data that the cell stores' : 'the secrets of the cell'}`,
       enableKeyRotation: true,
       // So that a copy of a backup in another AWS region can be read there, by a replica of the key.
       multiRegion: true,

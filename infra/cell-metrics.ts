@@ -5,7 +5,7 @@ import { type IMetric, MathExpression, Metric, Stats } from 'aws-cdk-lib/aws-clo
 import type { ITableV2 } from 'aws-cdk-lib/aws-dynamodb';
 import type { ITopic } from 'aws-cdk-lib/aws-sns';
 import type { IQueue } from 'aws-cdk-lib/aws-sqs';
-import { cellName, type MetricName, NAMESPACE } from '../shared/metrics.ts';
+import { type MetricName, NAMESPACE } from '../shared/metrics.ts';
 import type { stateSchema } from '../shared/storage/schema.ts';
 import type { Cell } from './cell.ts';
 import type { CellFunction } from './cell-function.ts';
@@ -53,11 +53,10 @@ export class CellMetrics {
 
   /** Returns a metric of the catalogue, by default over five minutes. */
   metric(name: MetricName, statistic: string, period = FIVE_MINUTES, dimensions: Named<string> = {}): Metric {
-    const { stage, region } = this.#monitored;
     return new Metric({
       namespace: NAMESPACE,
       metricName: name,
-      dimensionsMap: { cell: cellName({ stage: stage.stage, region }), ...dimensions },
+      dimensionsMap: { cell: this.#monitored.name, ...dimensions },
       ...{ statistic, period },
       // With a label, the CDK renders an alarm's metric as a math expression.
       ...(dimensions.kind === undefined ? {} : { label: dimensions.kind }),

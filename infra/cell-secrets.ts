@@ -66,16 +66,14 @@ export class CellSecrets extends Construct {
 
   /** Allows an action on data keys of this cell only. */
   #allowKey(fn: CellFunction, action: string): void {
-    const { stage, region, key } = this.#props;
+    const { stage, id: cell, key } = this.#props;
     fn.addToRolePolicy(
       new PolicyStatement({
         actions: [`kms:${action}`],
         resources: [key.arn],
         conditions: {
           StringEquals: {
-            [`kms:EncryptionContext:${SECRETS_CONTEXT}`]: secretsContext(stage.stage, region)[
-              SECRETS_CONTEXT
-            ],
+            [`kms:EncryptionContext:${SECRETS_CONTEXT}`]: secretsContext(stage.stage, cell)[SECRETS_CONTEXT],
           },
         },
       }),
@@ -84,8 +82,8 @@ export class CellSecrets extends Construct {
 
   /** Allows reading the owners' secrets in Secrets Manager. */
   #allowOwned(fn: CellFunction): void {
-    const { stage, region } = this.#props;
-    const name = `${secretPrefix(stage.stage, region)}*`;
+    const { stage, id: cell } = this.#props;
+    const name = `${secretPrefix(stage.stage, cell)}*`;
     const stack = Stack.of(this);
     const resource = stack.formatArn({
       service: 'secretsmanager',

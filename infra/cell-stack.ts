@@ -22,11 +22,11 @@ interface Props extends Cell {
   readonly dashboard: string;
 }
 
-/** All resources for one API region of one stage. Cells share nothing. */
+/** All resources of a cell. Cells share nothing. */
 export class CellStack extends Stack {
-  constructor(scope: Construct, id: string, { dashboard: files, ...props }: Props) {
-    const { stage, region, cell } = props;
-    super(scope, id, {
+  constructor(scope: Construct, { dashboard: files, ...props }: Props) {
+    const { name, id, stage, region, cell } = props;
+    super(scope, `jobwire-${name}`, {
       // Synthesis needs no credentials, with or without an account.
       env: {
         region: cell.awsRegion,
@@ -37,7 +37,7 @@ export class CellStack extends Stack {
     });
     Tags.of(this).add('project', 'jobwire');
     Tags.of(this).add('stage', stage.stage);
-    Tags.of(this).add('cell', region);
+    Tags.of(this).add('cell', id);
 
     const key = new CellKey(this, 'Key', props);
     const table = new StateTable(this, 'State', props);

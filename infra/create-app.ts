@@ -1,7 +1,8 @@
 import { App, type AppProps, Validations } from 'aws-cdk-lib';
 import { AwsSolutionsChecks } from 'cdk-nag';
+import { listCells } from './cell.ts';
 import { CellStack } from './cell-stack.ts';
-import { listCells, readStages, SETTINGS_FILE } from './settings.ts';
+import { readStages, SETTINGS_FILE } from './settings.ts';
 
 /**
  * Creates the app with one stack for each cell of each stage in the settings file, which the context value `cells` can name. Synthesis
@@ -11,8 +12,8 @@ import { listCells, readStages, SETTINGS_FILE } from './settings.ts';
 export function createApp({ dashboard, ...props }: AppProps & { readonly dashboard: string }): App {
   const app = new App(props);
   const path: unknown = app.node.tryGetContext('cells') ?? SETTINGS_FILE;
-  for (const { name, ...cell } of listCells(readStages(String(path)))) {
-    new CellStack(app, `jobwire-${name}`, { ...cell, dashboard });
+  for (const cell of listCells(readStages(String(path)))) {
+    new CellStack(app, { ...cell, dashboard });
   }
   Validations.of(app).addPlugins(new AwsSolutionsChecks(app));
   return app;

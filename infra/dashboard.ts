@@ -97,7 +97,7 @@ export class Dashboard extends Construct {
     acknowledge(bucket, distribution, cell.dashboardDomain !== undefined);
   }
 
-  #createDistribution(bucket: Bucket, { stage, region, cell, api, pass }: Props): Distribution {
+  #createDistribution(bucket: Bucket, { name, cell, api, pass }: Props): Distribution {
     const files = {
       // With the list permission, a missing file is 404 and not 403. Viewers cannot list: only known names
       // are requested.
@@ -128,7 +128,7 @@ export class Dashboard extends Construct {
     } satisfies BehaviorOptions;
 
     return new Distribution(this, 'Distribution', {
-      comment: `Jobwire, ${stage.stage}-${region}: the dashboard, and the API beside it`,
+      comment: `Jobwire, ${name}: the dashboard, and the API beside it`,
       defaultBehavior: { ...files, responseHeadersPolicy: this.#createHeadersPolicy(PAGE_FILE, 'Page') },
       additionalBehaviors: {
         ...Object.fromEntries(API_PATTERNS.map((pattern) => [pattern, requests])),
@@ -246,14 +246,14 @@ const UNCACHED_ERRORS: ErrorResponse[] = [400, 403, 404, 405, 414, 500, 501, 502
 );
 
 /** Returns the properties that CloudFormation passes to the function; a change of them triggers it. */
-function toProperties({ files, region, stage }: Props): z.infer<typeof DashboardProperties> {
+function toProperties({ files, id, stage }: Props): z.infer<typeof DashboardProperties> {
   const names = readdirSync(files, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
     .map((entry) => relative(files, join(entry.parentPath, entry.name)).replaceAll('\\', '/'))
     .sort();
   const parts = names.map((name) => `${name} ${hash('sha256', readFileSync(join(files, name)))}`);
-  const cells = Object.entries(stage.cells).flatMap(([other, { dashboardDomain }]) =>
-    dashboardDomain && other !== region ? [{ region: other, url: `https://${dashboardDomain.name}` }] : [],
+  const cells = Object.entries(stage.cells).flatMap(([name, { dashboardDomain }]) =>
+    dashboardDomain && name !== id ? [{ name, url: `https://${dashboardDomain.name}` }] : [],
   );
   return {
     Build: hash('sha256', parts.join('\n')),

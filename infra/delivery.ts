@@ -68,11 +68,11 @@ export class Delivery extends Construct {
 
   constructor(scope: Construct, id: string, props: Props) {
     super(scope, id);
-    const { stage, region, cell, table, history, secrets } = props;
+    const { name, stage, region, cell, table, history, secrets } = props;
 
     const topic = new Topic(this, 'Events', {
       fifo: true,
-      topicName: `jobwire-${stage.stage}-${region}-events.fifo`,
+      topicName: `jobwire-${name}-events.fifo`,
       displayName: `Jobwire events, ${region}`,
       // Event ids are unique. With deduplication per message group, a topic has a far higher throughput.
       contentBasedDeduplication: false,
@@ -86,7 +86,7 @@ export class Delivery extends Construct {
     this.topicArn = topic.topicArn;
     const standardTopic = cell.standardTopic
       ? new Topic(this, 'StandardEvents', {
-          topicName: `jobwire-${stage.stage}-${region}-events-standard`,
+          topicName: `jobwire-${name}-events-standard`,
           displayName: `Jobwire events, ${region}`,
           enforceSSL: true,
         })
@@ -95,7 +95,7 @@ export class Delivery extends Construct {
     this.topics = standardTopic ? [topic, standardTopic] : [topic];
     const eventBus = cell.eventBus
       ? new EventBus(this, 'EventBus', {
-          eventBusName: `jobwire-${stage.stage}-${region}-events`,
+          eventBusName: `jobwire-${name}-events`,
           description: `Jobwire events, ${region}`,
         })
       : undefined;

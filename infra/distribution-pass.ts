@@ -20,10 +20,10 @@ export class DistributionPass extends Construct {
   readonly policy: OriginRequestPolicy;
   readonly id: string;
 
-  constructor(scope: Construct, id: string, { stage, region }: Cell) {
+  constructor(scope: Construct, id: string, { name }: Cell) {
     super(scope, id);
     this.policy = new OriginRequestPolicy(this, 'Policy', {
-      comment: `Jobwire, ${stage.stage}-${region}: all that a viewer sends but the host; of cookies, the session’s`,
+      comment: `Jobwire, ${name}: all that a viewer sends but the host; of cookies, the session’s`,
       // API Gateway routes by the host.
       headerBehavior: OriginRequestHeaderBehavior.denyList('host'),
       queryStringBehavior: OriginRequestQueryStringBehavior.all(),

@@ -19,9 +19,9 @@ export class Operate extends Construct {
 
   constructor(scope: Construct, id: string, props: Props) {
     super(scope, id);
-    const { stage, region, table } = props;
+    const { name, table } = props;
     // Operators type this name; docs/deploying.md contains it.
-    this.functionName = `jobwire-${stage.stage}-${region}-operate`;
+    this.functionName = `jobwire-${name}-operate`;
     const fn = new CellFunction(this, 'Function', {
       ...props,
       entry: 'operate',

@@ -14,7 +14,6 @@ import { PolicyStatement, ServicePrincipal } from 'aws-cdk-lib/aws-iam';
 import { Topic } from 'aws-cdk-lib/aws-sns';
 import { EmailSubscription } from 'aws-cdk-lib/aws-sns-subscriptions';
 import { Construct } from 'constructs';
-import { cellName } from '../shared/metrics.ts';
 import { type AlarmRule, listAlarmRules } from './alarm-rules.ts';
 import { CellMetrics, type MonitoredCell } from './cell-metrics.ts';
 import { createWidgets } from './operations-dashboard.ts';
@@ -34,14 +33,13 @@ export class Operations extends Construct {
     if (monitored.cell.monthlyBudget !== undefined) this.#createBudget(topic, monitored.cell.monthlyBudget);
     const metrics = new CellMetrics(monitored);
     const alarms = listAlarmRules(metrics, monitored).map((rule) => this.#createAlarm(rule));
-    const { stage, region } = monitored;
     new Dashboard(this, 'Dashboard', {
       dashboardName: Stack.of(this).stackName,
       defaultInterval: Duration.hours(12),
       widgets: [
         [
           new TextWidget({
-            markdown: `# Jobwire ${cellName({ stage: stage.stage, region })}\nEach alarm has a heading in docs/runbook.md.`,
+            markdown: `# Jobwire ${monitored.name}\nEach alarm has a heading in docs/runbook.md.`,
             ...{ width: 6, height: 4 },
           }),
           new AlarmStatusWidget({ alarms, width: 18, height: 4 }),
@@ -52,10 +50,10 @@ export class Operations extends Construct {
   }
 
   #createTopic(): Topic {
-    const { stage, region, cell } = this.#monitored;
+    const { name, cell } = this.#monitored;
     const topic = new Topic(this, 'Topic', {
-      topicName: `jobwire-${stage.stage}-${region}-ops`,
-      displayName: `Jobwire ${cellName({ stage: stage.stage, region })}`,
+      topicName: `jobwire-${name}-ops`,
+      displayName: `Jobwire ${name}`,
       enforceSSL: true,
     });
     // A topic policy replaces the default one, which allows alarms of the same account.
@@ -83,7 +81,7 @@ export class Operations extends Construct {
 
   /** Creates a budget for all resources with the tags of the cell. */
   #createBudget(topic: Topic, amount: number): void {
-    const { stage, region } = this.#monitored;
+    const { stage, id: cell } = this.#monitored;
     const { account, stackName } = Stack.of(this);
     topic.addToResourcePolicy(
       new PolicyStatement({
@@ -93,7 +91,7 @@ export class Operations extends Construct {
         conditions: { StringEquals: { 'aws:SourceAccount': account } },
       }),
     );
-    const tags = { project: 'jobwire', stage: stage.stage, cell: region };
+    const tags = { project: 'jobwire', stage: stage.stage, cell };
     const subscribers = [{ subscriptionType: 'SNS', address: topic.topicArn }];
     new CfnBudget(this, 'Budget', {
       budget: {

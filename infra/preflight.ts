@@ -8,8 +8,9 @@ import { DescribeTableCommand, DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { GetAccountCommand, GetEmailIdentityCommand, SESv2Client } from '@aws-sdk/client-sesv2';
 import { GetSMSAttributesCommand, GetSMSSandboxAccountStatusCommand, SNSClient } from '@aws-sdk/client-sns';
 import { readAccountId, requestAws } from './aws.ts';
+import { type Cell, findCell, listCells } from './cell.ts';
 import { LONE_POLLS } from './polling.ts';
-import { findCell, listCells, type NamedCell, readStages, SETTINGS_FILE } from './settings.ts';
+import { readStages, SETTINGS_FILE } from './settings.ts';
 
 const USAGE = `Usage: npm run preflight [-- options]
 
@@ -40,7 +41,7 @@ interface Check {
 }
 
 /** Returns the checks of these cells. `all`: every cell of the settings, because cells share quotas. */
-function listChecks(cells: readonly NamedCell[], all: readonly NamedCell[]): Check[] {
+function listChecks(cells: readonly Cell[], all: readonly Cell[]): Check[] {
   const places = new Map(cells.map((cell) => [getPlace(cell), cell]));
   return [
     ...[...places.values()].flatMap((cell) =>
@@ -54,11 +55,11 @@ function listChecks(cells: readonly NamedCell[], all: readonly NamedCell[]): Che
 }
 
 /** AWS account and region: cells with the same one share quotas. */
-function getPlace({ stage, cell }: NamedCell): string {
+function getPlace({ stage, cell }: Cell): string {
   return `${stage.awsAccount ?? ''} ${cell.awsRegion}`;
 }
 
-function listRegionChecks({ stage, cell }: NamedCell, sharing: readonly NamedCell[]): Check[] {
+function listRegionChecks({ stage, cell }: Cell, sharing: readonly Cell[]): Check[] {
   const region = cell.awsRegion;
   const names = sharing.map(({ name }) => name).join(', ');
   return [
@@ -123,7 +124,7 @@ function listRegionChecks({ stage, cell }: NamedCell, sharing: readonly NamedCel
   ];
 }
 
-function countInvocations({ stage, cell }: NamedCell): number {
+function countInvocations({ stage, cell }: Cell): number {
   return (
     stage.pollConcurrency +
     Math.min(stage.pollConcurrency, LONE_POLLS.maxConcurrency) +
@@ -134,7 +135,7 @@ function countInvocations({ stage, cell }: NamedCell): number {
   );
 }
 
-function listCellChecks({ name, stage, cell }: NamedCell): Check[] {
+function listCellChecks({ name, stage, cell }: Cell): Check[] {
   const { awsRegion: region, notifications, dashboardDomain, apiDomain, stateTable, established } = cell;
   const checks: Check[] = [];
   if (notifications) {

@@ -5,10 +5,18 @@ import { SignInSettings } from '../shared/api/sign-in-input.ts';
 import { MAX_SLOTS_PER_KEY } from '../shared/api/waiting-limit.ts';
 import { type ConfigError, parseConfigText } from '../shared/config.ts';
 import { corsOrigins, formatIssue } from '../shared/validation.ts';
+import {
+  ApiRegion,
+  checkIdentities,
+  checkRegions,
+  checkShared,
+  checkStageNames,
+  IDENTITY_ARN,
+} from './settings-checks.ts';
 
-/** The API regions of the ordering API; there can be one cell for each. */
-const ApiRegion = z.enum(['us', 'nz', 'au', 'uk', 'eu']);
-
+const CELL_NAME = /^[a-z][a-z0-9]{0,15}$/;
+const CELL_NAME_RULE =
+  'is not the name of a cell, which must be 1–16 lower-case letters and digits, beginning with a letter';
 const AWS_REGION = /^[a-z]{2}(-[a-z]+)+-\d$/;
 const CERTIFICATE_RULE = 'must be the ARN of a certificate in us-east-1, as CloudFront requires';
 const ACCOUNT_RULE = 'must be the id of an AWS account, 12 digits as a string';
@@ -36,7 +44,6 @@ const IDENTITY_RULE =
 const SENDER_RULE = 'must be 1–11 letters and digits, one of them a letter';
 const DOMAIN_RULE = 'must be a host name such as us.jobwire.example';
 const DOMAIN = /^(?=.{4,253}$)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]{2,63}$/;
-const IDENTITY_ARN = /^arn:[^:]+:ses:([^:]+):\d{12}:identity\/(.+)$/;
 
 /** Settings of customer notifications; see infra/notifications.ts. */
 const NotificationSettings = z.strictObject({
@@ -109,6 +116,9 @@ const BackupSettings = z.strictObject({
 
 const CellSettings = z
   .strictObject({
+    region: ApiRegion.optional().describe(
+      'Region of the ordering API: `us`, `nz`, `au`, `uk` or `eu`. Absent: the name of the cell, which must then be such a region.',
+    ),
     awsRegion: z
       .string('must be an AWS region')
       .regex(AWS_REGION, 'must be an AWS region such as eu-central-1')
@@ -389,10 +399,11 @@ const StageSettings = z.strictObject({
     corsOrigins: corsOrigins.describe('Origins whose web pages may call the API from a browser.'),
   }),
   cells: z
-    .partialRecord(ApiRegion, CellSettings)
+    .record(z.string().regex(CELL_NAME, CELL_NAME_RULE), CellSettings)
+    .superRefine(checkRegions)
     .superRefine(checkIdentities)
     .describe(
-      'One cell for each region of the ordering API that the stage serves. Removing a cell here leaves its stack and all its data in place.',
+      'Cells of the stage by name (1–16 lower-case letters and digits, beginning with a letter). A region of the ordering API can have several cells. The name is part of the names of stacks, secrets and topics, so it cannot be changed later. Removing a cell here leaves its stack and all its data in place.',
     ),
 });
 
@@ -407,11 +418,10 @@ export const settingsSchema = z.strictObject({
       }),
       'must be a list of stages',
     )
-    .superRefine(checkStageNames),
+    .superRefine(checkStageNames)
+    .superRefine(checkShared),
 });
 
-/** An API region with a cell. */
-export type ApiRegion = z.infer<typeof ApiRegion>;
 /** The settings of one cell. */
 export type CellSettings = z.infer<typeof CellSettings>;
 /** The notification settings of a cell. */
@@ -460,58 +470,4 @@ export function parseStages(raw: unknown, path = SETTINGS_FILE): readonly StageS
   const message = formatIssue(issue && { ...issue, path: within }, at === undefined ? 'The file' : 'A stage');
   const of = typeof name === 'string' ? ` (stage ${name})` : '';
   throw new SettingsError(`${path}: ${message}${of}.`, { cause: result.error });
-}
-
-/** A cell of the settings, with its stage and the name that commands use: `<stage>-<cell>`. */
-export interface NamedCell {
-  readonly name: string;
-  readonly stage: StageSettings;
-  readonly region: ApiRegion;
-  readonly cell: CellSettings;
-}
-
-/** Returns all cells of the stages. */
-export function listCells(stages: readonly StageSettings[]): NamedCell[] {
-  return stages.flatMap((stage) =>
-    (Object.entries(stage.cells) as [ApiRegion, CellSettings][]).map(([region, cell]) => ({
-      ...{ name: `${stage.stage}-${region}`, stage, region, cell },
-    })),
-  );
-}
-
-/**
- * Returns the cell that a command names, as `<stage>-<cell>`, or as `<cell>` if only one stage has a cell with this name. Throws
- * {@link SettingsError}.
- */
-export function findCell(stages: readonly StageSettings[], name: string): NamedCell {
-  const cells = listCells(stages);
-  const named = cells.filter((cell) => cell.name === name || cell.region === name);
-  const [found] = named;
-  if (found && named.length === 1) return found;
-  throw new SettingsError(`--cell must be one of ${cells.map((cell) => cell.name).join(', ')}.`);
-}
-
-/** Returns the name of the stack of a cell's smoke test. */
-export const smokeStackName = (cell: string): string => `jobwire-${cell}-smoke`;
-
-/** An AWS region has one SES identity of a name; only one stack can create it. */
-function checkIdentities(cells: Partial<Record<ApiRegion, CellSettings>>, context: z.RefinementCtx): void {
-  const makers = new Map<string, string>();
-  for (const [region, { awsRegion, notifications }] of Object.entries(cells)) {
-    if (!notifications || IDENTITY_ARN.test(notifications.identity)) continue;
-    const place = `${awsRegion} ${notifications.identity}`;
-    const maker = makers.get(place);
-    if (maker !== undefined) {
-      const message = `must be the ARN of the identity that the cell ${maker} creates in the same AWS region`;
-      context.addIssue({ code: 'custom', path: [region, 'notifications', 'identity'], message });
-    }
-    makers.set(place, region);
-  }
-}
-
-/** Names consist of stage and region, so two stages with one name would be the same stacks. */
-function checkStageNames(all: readonly StageSettings[], context: z.RefinementCtx): void {
-  const names = all.map(({ stage }) => stage);
-  const twin = names.findIndex((name, at) => names.indexOf(name) !== at);
-  if (twin >= 0) context.addIssue({ code: 'custom', path: [twin, 'stage'], message: 'must be unique' });
 }

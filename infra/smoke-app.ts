@@ -1,6 +1,7 @@
 /** The CDK app of a smoke test, apart from that of the cells: `cdk deploy 'jobwire-dev-*'` must not deploy it. */
 import { App } from 'aws-cdk-lib';
-import { findCell, readStages } from './settings.ts';
+import { findCell } from './cell.ts';
+import { readStages } from './settings.ts';
 import { SmokeStack } from './smoke-stack.ts';
 
 const app = new App();

@@ -8,9 +8,9 @@ import { SqsSubscription } from 'aws-cdk-lib/aws-sns-subscriptions';
 import { Queue } from 'aws-cdk-lib/aws-sqs';
 import type { Construct } from 'constructs';
 import { bundling, entryPath } from './bundling.ts';
-import { type NamedCell, smokeStackName } from './settings.ts';
+import { type Cell, smokeStackName } from './cell.ts';
 
-interface Props extends NamedCell {
+interface Props extends Cell {
   /** FIFO topic of the cell. */
   readonly topicArn: string;
   /** SHA-256 of the secret with which requests to the function are authorized, in hexadecimal. */

@@ -22,7 +22,8 @@ import { SMOKE_CLIENT, SMOKE_HOOK, type SmokeWebhook } from '../functions/handle
 import { createReceiver, parseMessage } from '../receive/index.ts';
 import { secretPrefix } from '../shared/secrets.ts';
 import { readOutputs, requestAws } from './aws.ts';
-import { findCell, type NamedCell, readStages, SETTINGS_FILE, smokeStackName } from './settings.ts';
+import { type Cell, findCell, smokeStackName } from './cell.ts';
+import { readStages, SETTINGS_FILE } from './settings.ts';
 
 const USAGE = `Usage: npm run smoke -- --cell NAME [options]
 
@@ -73,7 +74,7 @@ class Cleanup {
 }
 
 interface Options {
-  readonly cell: NamedCell;
+  readonly cell: Cell;
   readonly settings: string;
   readonly url: string | undefined;
   readonly minutes: number;
@@ -94,7 +95,7 @@ async function smoke(options: Options): Promise<boolean> {
 }
 
 async function probe({ cell, settings, url, minutes, signal }: Options, cleanup: Cleanup): Promise<boolean> {
-  const { name, stage, region } = cell;
+  const { name, id: cellId, stage, region } = cell;
   const { awsRegion } = cell.cell;
   const outputs = await readOutputs(awsRegion, `jobwire-${name}`);
   const { TopicArn = '', ApiUrl = '', OperateFunction = '' } = outputs;
@@ -107,7 +108,7 @@ async function probe({ cell, settings, url, minutes, signal }: Options, cleanup:
     api.delete('/v1/keys/{id}', { params: { path: { id: key.id } } }),
   );
   const secrets = new SecretsManagerClient({ region: awsRegion });
-  const ownSecrets = `${secretPrefix(stage.stage, region)}${PREFIX}`;
+  const ownSecrets = `${secretPrefix(stage.stage, cellId)}${PREFIX}`;
   await removeRemains(api, key.id, secrets, ownSecrets);
 
   const id = `${PREFIX}${randomBytes(4).toString('hex')}`;
@@ -116,7 +117,7 @@ async function probe({ cell, settings, url, minutes, signal }: Options, cleanup:
   signal.throwIfAborted();
 
   const sandbox = stack.Url ?? '';
-  const secretRef = `${secretPrefix(stage.stage, region)}${id}`;
+  const secretRef = `${secretPrefix(stage.stage, cellId)}${id}`;
   const { WebhooksUrl = '', MessagesUrl = '' } = stack;
   cleanup.add(`the secret ${secretRef}`, `aws secretsmanager delete-secret --secret-id ${secretRef}`, () =>
     deleteSecret(secrets, secretRef),
@@ -246,7 +247,7 @@ async function deleteSecret(secrets: SecretsManagerClient, SecretId: string): Pr
 
 /** Deploys the stack of the smoke test and returns its outputs. */
 async function deploy(
-  cell: NamedCell,
+  cell: Cell,
   settings: string,
   given: { readonly topicArn: string; readonly secret: string; readonly signal: AbortSignal },
   cleanup: Cleanup,

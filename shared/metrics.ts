@@ -271,8 +271,8 @@ export type MetricName = keyof typeof METRICS;
 export type AnyMetricName = MetricName | keyof typeof SELF_HOSTED_METRICS;
 
 /** Returns the value of the dimension `cell`. */
-export function cellName(cell: { readonly stage: string; readonly region: string }): string {
-  return `${cell.stage}-${cell.region}`;
+export function cellName(cell: { readonly stage: string; readonly cell: string }): string {
+  return `${cell.stage}-${cell.cell}`;
 }
 
 /**

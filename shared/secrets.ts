@@ -10,13 +10,13 @@ import { keys } from './storage/schema.ts';
 import type { Key, Table } from './storage/table.ts';
 
 /** Prefix of the names of the secrets in Secrets Manager that a `secretRef` of a cell's accounts may name. */
-export function secretPrefix(stage: string, region: string): string {
-  return `jobwire/${stage}/${region}/accounts/`;
+export function secretPrefix(stage: string, cell: string): string {
+  return `jobwire/${stage}/${cell}/accounts/`;
 }
 
 /** Encryption context of the data keys of a cell: KMS decrypts them only with it, and records it. */
-export function secretsContext(stage: string, region: string) {
-  return { [SECRETS_CONTEXT]: `${stage}/${region}` };
+export function secretsContext(stage: string, cell: string) {
+  return { [SECRETS_CONTEXT]: `${stage}/${cell}` };
 }
 /** Name of the encryption context. IAM policies contain it. */
 export const SECRETS_CONTEXT = 'jobwire:secrets';

@@ -53,7 +53,7 @@ export async function openLocalAccountSecrets(table: Table, key: Uint8Array): Pr
 /** Creates a store of credentials. `owned`: the secrets of owners in Secrets Manager, on AWS. */
 export function createAccountSecrets(
   texts: SealedTexts,
-  owned?: Pick<SecretReader, 'readSecret'> & { readonly stage: string },
+  owned?: Pick<SecretReader, 'readSecret'> & { readonly stage: string; readonly cell: string },
 ): AccountSecrets {
   const toPlace = (region: string, account: string) => ({
     key: keys.credentials({ region, account }),
@@ -75,9 +75,9 @@ export function createAccountSecrets(
       return { ...parseSecret(secretRef, text, AccountSecret), version };
     },
     remove: (region, account) => texts.remove(toPlace(region, account)),
-    checkSecretRef: (region, secretRef) =>
+    checkSecretRef: (_region, secretRef) =>
       owned
-        ? checkSecretRef(owned.stage, region, secretRef)
+        ? checkSecretRef(owned.stage, owned.cell, secretRef)
         : 'must be left out here, where credentials have to be given: there is no other store for them',
   };
 }
@@ -89,8 +89,8 @@ const SECRET_NAME = /^[A-Za-z0-9/_+=.@-]{1,512}$/;
  * Returns why an account's `secretRef` cannot be a secret of the cell: a phrase to follow the field's name. A
  * secret elsewhere would not be readable, which would only appear at the first poll.
  */
-export function checkSecretRef(stage: string, region: string, secretRef: string): string | undefined {
-  const prefix = secretPrefix(stage, region);
+export function checkSecretRef(stage: string, cell: string, secretRef: string): string | undefined {
+  const prefix = secretPrefix(stage, cell);
   const at = secretRef.indexOf('#');
   const name = at < 0 ? secretRef : secretRef.slice(0, at);
   const isBelow = name.startsWith(prefix) && name.length > prefix.length && SECRET_NAME.test(name);

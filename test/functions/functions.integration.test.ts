@@ -61,7 +61,7 @@ const context = { getRemainingTimeInMillis: () => 60_000 };
 
 // Environment
 
-const cell = { JOBWIRE_STAGE: 'test', JOBWIRE_REGION: 'us', JOBWIRE_TABLE: 'state' };
+const cell = { JOBWIRE_STAGE: 'test', JOBWIRE_CELL: 'us', JOBWIRE_REGION: 'us', JOBWIRE_TABLE: 'state' };
 const log = { JOBWIRE_PUBLIC_URL: 'https://us.jobwire.example', JOBWIRE_RETENTION_DAYS: '90' };
 const pollEnv = {
   ...cell,

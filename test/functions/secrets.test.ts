@@ -30,7 +30,7 @@ function createCell(table: Table = createMemoryTable()) {
     const texts = sealWithKms(on, kms, { stage, now: () => clock.now, ...other });
     const readSecret = async () => ({ ...GIVEN, version: 'own' });
     return {
-      accounts: createAccountSecrets(texts, { stage, readSecret }),
+      accounts: createAccountSecrets(texts, { stage, cell: 'us', readSecret }),
       endpoints: createSigningSecrets(texts),
     };
   }

@@ -8,6 +8,58 @@ const TABLE = 'jobwire-prod-us-restored-2026-03-02';
 const STREAM = `arn:aws:dynamodb:us-east-1:111122223333:table/${TABLE}/stream/2026-03-02T09:00:00.000`;
 const RESTORED = { name: TABLE, streamArn: STREAM, restoredAt: '2026-03-02T08:30:00Z' };
 
+describe('two cells of one region in one AWS account and region', () => {
+  const withDomains = (name: string) => ({
+    ...EVERY_OPTION,
+    ...{ region: 'us' as const, stateTable: undefined },
+    dashboardDomain: { name: `${name}.jobwire.example` },
+    apiDomain: { name: `api.${name}.jobwire.example` },
+  });
+  const us = synthesize('prod', { cell: withDomains('us') });
+  const large = synthesize('prod', { id: 'large', cell: withDomains('large') });
+
+  /** Texts of a template that are names: of resources, of policies within them, of exports. */
+  function listNames(value: unknown, path = ''): string[] {
+    if (typeof value === 'string') return /(Name|Export)$/.test(path) ? [`${path} ${value}`] : [];
+    if (typeof value !== 'object' || value === null) return [];
+    return Object.entries(value).flatMap(([key, inner]) => listNames(inner, `${path}.${key}`));
+  }
+  /** Names that are unique within a resource, or that several resources share on purpose. */
+  const LOCAL =
+    /(Attribute|Index|Metric|Policy|Display|Parameter|Header|Stage|Rule|Claim|Schema|Selection)Name |Metric\S*\.Name|Dimensions|\.Rules|TagName|KeySchema/;
+
+  test('no name of a resource, an output’s export or a secret is the same', () => {
+    const [own = [], others = []] = [us, large].map(({ template }) =>
+      listNames(template.toJSON()).filter((name) => !LOCAL.test(name)),
+    );
+    expect(own.length).toBeGreaterThan(30);
+    expect(own.filter((name) => others.includes(name))).toEqual([]);
+    const text = JSON.stringify(large.template.toJSON());
+    for (const own of ['secret:jobwire/prod/large/accounts/*', 'jobwire:secrets":"prod/large"'])
+      expect(text.includes(own), own).toBe(true);
+    expect(text.match(/.{0,40}(jobwire-prod-us\b|prod\/us\b).{0,40}/)?.[0]).toBeUndefined();
+  });
+
+  test('functions, metrics and tags name the cell, and keys in the table name the region', () => {
+    for (const { fn } of large.functions()) {
+      const { Variables } = fn.Properties.Environment ?? {};
+      if (Variables?.JOBWIRE_STAGE === undefined) continue;
+      expect(Variables).toMatchObject({ JOBWIRE_CELL: 'large', JOBWIRE_REGION: 'us' });
+    }
+    const alarms = JSON.stringify(large.resources('AWS::CloudWatch::Alarm'));
+    expect(alarms).toContain('"Value":"prod-large"');
+    expect(alarms).not.toContain('"Value":"prod-us"');
+    expect(JSON.stringify(large.policies())).toContain('ACCOUNTS#us');
+    const [[, queue] = []] = large.resources('AWS::SQS::Queue');
+    expect(queue?.Properties.Tags).toContainEqual({ Key: 'cell', Value: 'large' });
+  });
+
+  test('a cell of the former settings keeps its stack, as without a region in its settings', () => {
+    const { region: _, ...former } = withDomains('us');
+    expect(synthesize('prod', { cell: former }).template.toJSON()).toEqual(us.template.toJSON());
+  });
+});
+
 describe('resources that outlive the stack', () => {
   test.each(['prod', 'dev'] as const)(
     '%s: both tables, their key, and the role for the API’s logs',

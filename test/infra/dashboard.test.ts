@@ -444,7 +444,7 @@ describe('settings', () => {
     expect(getCells({})).toEqual([undefined, {}]);
     expect(getCells({ us: 'us.jobwire.example' })).toEqual([undefined, {}]);
     expect(getCells({ us: 'us.jobwire.example', nz: 'nz.jobwire.example' })).toEqual([
-      { cells: [{ region: 'nz', url: 'https://nz.jobwire.example' }] },
+      { cells: [{ name: 'nz', url: 'https://nz.jobwire.example' }] },
       {},
     ]);
   });

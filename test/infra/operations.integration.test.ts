@@ -112,7 +112,7 @@ type Said = ReturnType<typeof createTelemetry>;
 
 /** A handler as its entry file composes it. */
 function wired<E, R>(service: string, make: (telemetry: Said) => (event: E, context: Context) => Promise<R>) {
-  const telemetry = createTelemetry(service, { stage: 'test', region: 'us' });
+  const telemetry = createTelemetry(service, { JOBWIRE_STAGE: 'test', JOBWIRE_CELL: 'us' });
   const handler = middy(make(telemetry)).use(telemetry.logging).use(telemetry.counting);
   return (event: E) => handler(event, context);
 }

@@ -1,6 +1,7 @@
 /** Settings of stages and cells: one error message names the stage, the path and the accepted values. */
 import { RetentionDays } from 'aws-cdk-lib/aws-logs';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
+import { findCell, listCells } from '../../infra/cell.ts';
 import { parseStages, readStages, SettingsError } from '../../infra/settings.ts';
 
 const EXAMPLE = 'jobwire.cells.example.json';
@@ -39,6 +40,73 @@ test('defaults: no standard topic, no paid key, a table of the stack’s own, an
     customerKey: false,
   });
   expect(parseStages(changed('stage', 'dev'))[0]?.cells.us).not.toHaveProperty('stateTable');
+});
+
+/** The dev stage with these cells, each with the settings of `us` and others. */
+function withCells(cells: Readonly<Record<string, object>>) {
+  const [stage] = structuredClone(stages) as unknown as [{ cells: { us: object } }];
+  const all = Object.entries(cells).map(([name, other]) => [name, { ...stage.cells.us, ...other }]);
+  return { stages: [{ ...stage, cells: Object.fromEntries(all) }] };
+}
+
+describe('names of cells', () => {
+  const regions = (raw: unknown) =>
+    Object.fromEntries(listCells(parseStages(raw)).map(({ name, id, region }) => [name, [id, region]]));
+
+  test('a cell with the name of a region belongs to that region; another cell names its region', () => {
+    expect(regions(withCells({ us: {}, nz: { region: 'nz' }, large: { region: 'us' } }))).toEqual({
+      'dev-us': ['us', 'us'],
+      'dev-nz': ['nz', 'nz'],
+      'dev-large': ['large', 'us'],
+    });
+  });
+
+  test('commands name a cell by its name, or with its stage; a region is no name', () => {
+    const parsed = parseStages(withCells({ us: {}, large: { region: 'us' } }));
+    expect(findCell(parsed, 'us')).toMatchObject({ name: 'dev-us', region: 'us' });
+    expect(findCell(parsed, 'large')).toMatchObject({ name: 'dev-large', region: 'us' });
+    expect(findCell(parsed, 'dev-large')).toEqual(findCell(parsed, 'large'));
+    const only = parseStages(withCells({ large: { region: 'us' } }));
+    expect(() => findCell(only, 'us')).toThrow('--cell must be one of dev-large.');
+  });
+
+  const table = { name: 'restored', streamArn: STREAM };
+  test.each([
+    [
+      { large: {} },
+      'cells.large.region must be given, because large is not a region: us, nz, au, uk or eu (stage dev).',
+    ],
+    [
+      { us: { region: 'nz' } },
+      'cells.us.region must be us or left out, because the cell has the name of this region (stage dev).',
+    ],
+    [
+      { large: { region: 'mars' } },
+      'cells.large.region must be a region of the ordering API: us, nz, au, uk or eu (stage dev).',
+    ],
+    [
+      { 'us-2': { region: 'us' } },
+      'cells.us-2 is not the name of a cell, which must be 1–16 lower-case letters and digits, beginning with a letter (stage dev).',
+    ],
+    [
+      { us: { stateTable: table }, large: { region: 'us', stateTable: table } },
+      'cells.large.stateTable.name must not be that of the cell dev-us (stage dev).',
+    ],
+    [
+      Object.fromEntries(
+        ['us', 'large'].map((name) => [
+          name,
+          {
+            ...{ region: 'us', publicUrl: `https://${name}.example` },
+            apiDomain: { name: 'api.jobwire.example', certificateArn: certificateArn('us-east-1') },
+          },
+        ]),
+      ),
+      'cells.large.apiDomain.name must not be that of the cell dev-us (stage dev).',
+    ],
+  ])('rejects %j', (cells, sentence) => {
+    expect(() => parseStages(withCells(cells))).toThrow(sentence);
+  });
 });
 
 test.each([
@@ -169,7 +237,7 @@ test.each([
     { issuer: 'https://id.example', clientId: 'x'.repeat(2_500), groups: { desk: { role: 'read' } } },
     'signIn must be at most 2500 characters of JSON, because it is in the environment of functions (stage dev).',
   ],
-  ['cells.mars', {}, 'cells.mars is not a known setting (stage dev).'],
+  ['cells.mars', {}, 'cells.mars.awsRegion is missing; it must be an AWS region (stage dev).'],
   [
     'cells.us.stateTable',
     { name: 'other', streamArn: STREAM },

@@ -2,6 +2,7 @@
 import { App } from 'aws-cdk-lib';
 import { Template } from 'aws-cdk-lib/assertions';
 import cdkJson from '../../cdk.json' with { type: 'json' };
+import { toCell } from '../../infra/cell.ts';
 import { CellStack } from '../../infra/cell-stack.ts';
 import { type CellSettings, readStages, type StageSettings } from '../../infra/settings.ts';
 import { makeDashboardFolder } from './dashboard-files.ts';
@@ -33,7 +34,7 @@ export const stages = readStages(EXAMPLE_SETTINGS).map(({ awsAccount: _, ...stag
   ...stage,
   cells: Object.fromEntries(
     Object.entries(stage.cells).map(([region, cell]) => [region, { ...cell, established: true }]),
-  ) as StageSettings['cells'],
+  ),
 }));
 
 /** Settings of a cell that turn on every option. */
@@ -62,7 +63,12 @@ export function synthesize(...settings: Parameters<typeof synthesizeAnew>): Synt
 
 function synthesizeAnew(
   stageName: 'prod' | 'dev',
-  other: { readonly stage?: Partial<StageSettings>; readonly cell?: Partial<CellSettings> } = {},
+  other: {
+    readonly stage?: Partial<StageSettings>;
+    readonly cell?: Partial<CellSettings>;
+    /** Name of the cell, if not `us`. */
+    readonly id?: string;
+  } = {},
 ) {
   const stage = stages.find((one) => one.stage === stageName);
   if (!stage?.cells.us) throw new Error('There is no such cell.');
@@ -71,12 +77,8 @@ function synthesizeAnew(
     ...{ analyticsReporting: false, stackTraces: false, treeMetadata: false },
     context: { ...cdkJson.context, 'aws:cdk:bundling-stacks': [] },
   });
-  const stack = new CellStack(app, `jobwire-${stageName}-us`, {
-    stage: { ...stage, ...other.stage },
-    region: 'us',
-    cell: { ...stage.cells.us, ...other.cell },
-    dashboard,
-  });
+  const cell = toCell({ ...stage, ...other.stage }, other.id ?? 'us', { ...stage.cells.us, ...other.cell });
+  const stack = new CellStack(app, { ...cell, dashboard });
   const template = Template.fromStack(stack);
   const resources = (type: string): [string, Resource][] =>
     Object.entries(template.findResources(type)) as [string, Resource][];

@@ -84,7 +84,10 @@ export function sealWithKms(
   { stage = 'test', keyArn = KMS_KEY, now = Date.now } = {},
 ): SealedTexts {
   const client = kms as unknown as Pick<KMSClient, 'send'>;
-  return createSealedTexts(table, createDataKeys(table, client, { stage, region: 'us', keyArn, now }));
+  return createSealedTexts(
+    table,
+    createDataKeys(table, client, { stage, cell: 'us', region: 'us', keyArn, now }),
+  );
 }
 
 function createError(name: string): Error {

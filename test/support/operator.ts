@@ -70,6 +70,7 @@ export async function createOperator(options: Options = {}) {
       options.accountSecrets ??
       createAccountSecrets(texts, {
         stage,
+        cell: 'us',
         readSecret: (secretRef) => Promise.reject(new SecretError(secretRef, 'is missing.')),
       }),
     regions: ['us'],

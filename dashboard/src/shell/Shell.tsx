@@ -131,10 +131,10 @@ function ConnectionState() {
 
 /** Addresses of the dashboards of other cells. */
 interface Cells {
-  readonly cells: readonly { readonly region: string; readonly url: string }[];
+  readonly cells: readonly { readonly name: string; readonly url: string }[];
 }
 
-/** Selects the region. Selecting a region of another cell opens the dashboard of that cell. */
+/** Selects the region, or another cell: then its dashboard opens. */
 function RegionSwitcher() {
   const [read, change] = useParams();
   const { forAll } = useSession();
@@ -153,7 +153,7 @@ function RegionSwitcher() {
     ? regions?.map(({ id }) => id)
     : [...new Set(accounts?.map(({ region }) => region))].sort();
   if (!own) return null;
-  const elsewhere = (others?.cells ?? []).filter(({ region }) => !own.includes(region));
+  const elsewhere = others?.cells ?? [];
   if (own.length < 2 && elsewhere.length === 0) return null;
   const chosen = read('region') ?? (own.length === 1 ? own[0] : '');
   return (
@@ -162,20 +162,24 @@ function RegionSwitcher() {
       size="xs"
       value={chosen}
       onChange={({ currentTarget: { value } }) => {
-        const other = elsewhere.find(({ region }) => region === value);
+        const other = elsewhere.find(({ name }) => toCellOption(name) === value);
         if (other) window.location.assign(other.url);
         else change({ region: value || undefined });
       }}
       data={[
         ...(own.length > 1 ? [{ value: '', label: 'All regions' }] : []),
-        ...[...own, ...elsewhere.map(({ region }) => region)].map((id) => ({
-          value: id,
-          label: id.toUpperCase(),
+        ...own.map((id) => ({ value: id, label: id.toUpperCase() })),
+        ...elsewhere.map(({ name }) => ({
+          value: toCellOption(name),
+          // A cell can have the name of a region that this cell serves too.
+          label: own.includes(name) ? `Cell ${name}` : name.toUpperCase(),
         })),
       ]}
     />
   );
 }
+
+const toCellOption = (name: string): string => `cell:${name}`;
 
 function ColorSchemeButton() {
   // Suppressing transitions would need a style element, which the Content-Security-Policy forbids.
