@@ -89,11 +89,16 @@ const STATE_STYLE = { active: 'green', paused: 'yellow', failing: 'red', disable
 
 export const endpoints = {
   'endpoints add': command({
-    about: 'Adds a webhook endpoint. Its signing secret is shown only once.',
-    more: 'Without a filter, all events are delivered.',
+    about: 'Adds a webhook endpoint, or a queue. The signing secret of a webhook is shown only once.',
+    more: 'Without a filter, all events are delivered. URL is the URL of a webhook, or the ARN or URL of an SQS queue.',
     args: ['URL'],
     flags: {
       id: { value: 'ID', about: 'Id of the endpoint. Default: generated' },
+      kind: {
+        value: 'KIND',
+        about: 'Kind of endpoint. Default: sqs for an ARN, otherwise webhook',
+        choices: inputs['NewEndpoint.kind'],
+      },
       region: {
         value: 'REGION',
         about: 'Region of the endpoint. Optional if there is only one, or with --accounts',
@@ -114,6 +119,7 @@ export const endpoints = {
       const body = {
         url,
         id: flags.id,
+        kind: flags.kind ?? (url.startsWith('arn:') ? 'sqs' : undefined),
         region: flags.region,
         ...(withoutNull(toSettings(context, flags)) as Partial<NewEndpoint>),
         start: flags.start === undefined ? undefined : parseStart(flags.start),
@@ -123,7 +129,7 @@ export const endpoints = {
       out.document(created, () => {
         const { endpoint } = created;
         out.line(`${clean(endpoint.id)} was added in ${clean(endpoint.region)}: ${clean(endpoint.url)}`);
-        if (secret === undefined) printSecret(context, created.secret);
+        if (secret === undefined && created.secret !== null) printSecret(context, created.secret);
         printTruncation(context, created.truncatedAccounts);
         out.line(`To test it, run: ${findInstalledCli()} endpoints ping ${clean(endpoint.id)}`);
       });
@@ -175,6 +181,7 @@ export const endpoints = {
         out.fields([
           ['Endpoint', clean(endpoint.id)],
           ['Region', clean(endpoint.region)],
+          ['Kind', endpoint.kind],
           ['URL', clean(endpoint.url)],
           ['Description', endpoint.description && clean(endpoint.description)],
           ['State', out.paint(STATE_STYLE[endpoint.state], endpoint.state)],
@@ -200,7 +207,11 @@ export const endpoints = {
     args: ['ID'],
     flags: {
       region: REGION,
-      'endpoint-url': { value: 'URL', about: 'URL to which requests are sent', field: 'url' },
+      'endpoint-url': {
+        value: 'URL',
+        about: 'URL to which requests are sent, or ARN or URL of a queue',
+        field: 'url',
+      },
       ...FILTERS,
       ...DELIVERY,
       start: {
@@ -331,7 +342,7 @@ export const endpoints = {
   }),
 
   'endpoints ping': command({
-    about: 'Sends a signed test event to an endpoint and shows the response.',
+    about: 'Sends a test event to an endpoint and shows the response.',
     args: ['ID'],
     flags: { region: REGION },
     example: 'endpoints ping erp',

@@ -6,6 +6,7 @@ import middy from '@middy/core';
 import { createDeliveryLog } from '../shared/delivery/delivery-log.ts';
 import { DEFAULT_RETRY_SECONDS } from '../shared/delivery/health.ts';
 import { createSigningReader, createSigningSecrets } from '../shared/delivery/signing-secrets.ts';
+import { createQueueOpener } from '../shared/delivery/sqs.ts';
 import { createNotificationsSink } from '../shared/notifications/notifications-sink.ts';
 import { createCellLog, createCellTable, createHistoryTable, REQUEST_TIMEOUTS } from './clients.ts';
 import { DrainSinkEnv, readEnv } from './env.ts';
@@ -34,6 +35,7 @@ export const handler = middy(
       open: createSinkOpener({
         sns: new SNSClient({ requestHandler: REQUEST_TIMEOUTS }),
         eventBridge: new EventBridgeClient({ requestHandler: REQUEST_TIMEOUTS }),
+        openQueue: createQueueOpener({ publicUrl: env.JOBWIRE_PUBLIC_URL, requestHandler: REQUEST_TIMEOUTS }),
         publicUrl: env.JOBWIRE_PUBLIC_URL,
         signing: createSigningReader(signingSecrets, Date.now),
         now: Date.now,

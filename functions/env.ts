@@ -119,6 +119,8 @@ export const ManageEnv = z.object({
   ...upstream,
   ...channelsOfCell,
   ...secrets,
+  /** ARNs of the queues that endpoints can have as targets, separated by commas. Absent: none. */
+  JOBWIRE_QUEUES: text.transform((arns) => arns.split(',')).optional(),
 });
 
 /** Environment of the part of the HTTP API that waits: streams and feeds. */

@@ -9,11 +9,12 @@ import { createReferenceRemover } from '../shared/api/account-references.ts';
 import { createDeliveryLog } from '../shared/delivery/delivery-log.ts';
 import type { EndpointDeps } from '../shared/delivery/endpoint-edits.ts';
 import { createSigningReader, createSigningSecrets } from '../shared/delivery/signing-secrets.ts';
+import { createQueueOpener } from '../shared/delivery/sqs.ts';
 import type { EventLog } from '../shared/log/log.ts';
 import { unfollowAccount } from '../shared/notifications/settings.ts';
 import type { Table } from '../shared/storage/table.ts';
 import { createHistoryTable, getEventUrls, REQUEST_TIMEOUTS, toRegionSettings } from './clients.ts';
-import { createWebhookOpener } from './handlers/drain-sink.ts';
+import { createEndpointOpener } from './handlers/drain-sink.ts';
 import { openCellSecrets } from './secrets.ts';
 import type { Telemetry } from './telemetry.ts';
 
@@ -25,7 +26,11 @@ type Env = Parameters<typeof toRegionSettings>[0] &
     readonly JOBWIRE_REGION: string;
     readonly JOBWIRE_PUBLIC_URL: string;
     readonly JOBWIRE_KEY_ARN: string;
+    readonly JOBWIRE_QUEUES?: readonly string[] | undefined;
   };
+
+/** Why Jobwire cannot send to a queue. */
+const UNDECLARED_QUEUE = 'the settings of the cell do not declare this queue (queues)';
 
 /** Returns the dependencies of the account and endpoint operations, in the cell's one region. */
 export function createManagement(
@@ -49,9 +54,14 @@ export function createManagement(
     deliveries: createDeliveryLog(createHistoryTable(env), { newId: randomUUID }),
     attempted: (attempt) => telemetry.attempt(attempt),
     // No cache between requests: a secret that was just changed must sign the next request.
-    open: createWebhookOpener({ signing: createSigningReader(secrets, Date.now, 0), now: Date.now }),
+    open: createEndpointOpener({
+      signing: createSigningReader(secrets, Date.now, 0),
+      openQueue: createQueueOpener({ publicUrl: env.JOBWIRE_PUBLIC_URL, requestHandler: REQUEST_TIMEOUTS }),
+      now: Date.now,
+    }),
     ...getEventUrls(env),
     allowPrivateNetworks: false,
+    checkQueue: (arn) => (env.JOBWIRE_QUEUES?.includes(arn) ? undefined : UNDECLARED_QUEUE),
   };
   return {
     accounts: {

@@ -33,6 +33,7 @@ import { addRecords, getCertificate } from './domain.ts';
 import type { HistoryTable } from './history-table.ts';
 import { setChannels } from './notifications.ts';
 import { setUpstream } from './polling.ts';
+import { grantSendToQueues } from './queues.ts';
 import type { StateTable } from './state-table.ts';
 
 interface Props extends Cell {
@@ -63,7 +64,7 @@ export class Api extends Construct {
 
   constructor(scope: Construct, id: string, props: Props) {
     super(scope, id);
-    const { name, stage, table, history, secrets } = props;
+    const { name, stage, cell, table, history, secrets } = props;
     const each = (fn: CellFunction) => {
       table.grantCheckingKeys(fn);
       setLog(fn, props);
@@ -113,6 +114,8 @@ export class Api extends Construct {
     table.grantDoingOnce(managing);
     // A ping is a delivery like any other.
     history.grantRecording(managing);
+    grantSendToQueues(managing, cell.queues);
+    if (cell.queues.length > 0) managing.set('JOBWIRE_QUEUES', cell.queues.map(({ arn }) => arn).join());
     secrets.grantManageEndpoints(managing);
     secrets.grantManageAccounts(managing);
     table.grantManagingNotifications(managing);

@@ -10,6 +10,7 @@ import { CellFunction } from './cell-function.ts';
 import type { CellSecrets } from './cell-secrets.ts';
 import type { HistoryTable } from './history-table.ts';
 import { setChannels } from './notifications.ts';
+import { grantSendToQueues } from './queues.ts';
 import type { StateTable } from './state-table.ts';
 import { DeadLetters, WorkQueue } from './work-queue.ts';
 
@@ -128,6 +129,7 @@ export class Delivery extends Construct {
     topic.grantPublish(drainSink);
     standardTopic?.grantPublish(drainSink);
     eventBus?.grantPutEventsTo(drainSink);
+    grantSendToQueues(drainSink, cell.queues);
 
     this.drains = new WorkQueue(this, 'Drains', {
       consumer: drainSink,

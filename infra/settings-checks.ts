@@ -10,6 +10,9 @@ export type ApiRegion = z.infer<typeof ApiRegion>;
 /** The ARN of an SES identity: its AWS region, its name. */
 export const IDENTITY_ARN = /^arn:[^:]+:ses:([^:]+):\d{12}:identity\/(.+)$/;
 
+/** Lambda limits all variables of a function together to 4 kB. */
+export const MAX_SIGN_IN = 2_500;
+
 /** The cells of a stage by name. */
 type Cells = Readonly<
   Record<
@@ -87,5 +90,21 @@ export function checkShared(stages: readonly Stage[], context: z.RefinementCtx):
         owners.set(key, `${stage}-${id}`);
       }
     }
+  }
+}
+
+/** The settings that are in the environment of a function must fit into it together. */
+export function checkQueues(
+  stage: {
+    readonly signIn?: object | undefined;
+    readonly cells: Readonly<Record<string, { readonly queues: readonly { readonly arn: string }[] }>>;
+  },
+  context: z.RefinementCtx,
+): void {
+  const used = stage.signIn ? JSON.stringify(stage.signIn).length : 0;
+  for (const [id, { queues }] of Object.entries(stage.cells)) {
+    if (queues.map(({ arn }) => arn).join().length + used <= MAX_SIGN_IN) continue;
+    const message = `must have ARNs of at most ${MAX_SIGN_IN} characters together with signIn, because both are in the environment of functions`;
+    context.addIssue({ code: 'custom', path: ['cells', id, 'queues'], message });
   }
 }

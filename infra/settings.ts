@@ -4,14 +4,17 @@ import * as z from 'zod';
 import { SignInSettings } from '../shared/api/sign-in-input.ts';
 import { MAX_SLOTS_PER_KEY } from '../shared/api/waiting-limit.ts';
 import { type ConfigError, parseConfigText } from '../shared/config.ts';
+import { parseQueueAddress } from '../shared/delivery/queue-address.ts';
 import { corsOrigins, formatIssue } from '../shared/validation.ts';
 import {
   ApiRegion,
   checkIdentities,
+  checkQueues,
   checkRegions,
   checkShared,
   checkStageNames,
   IDENTITY_ARN,
+  MAX_SIGN_IN,
 } from './settings-checks.ts';
 
 const CELL_NAME = /^[a-z][a-z0-9]{0,15}$/;
@@ -26,10 +29,9 @@ const TABLE_RULE = 'must be the name of a table';
 const RETENTIONS = [
   1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653,
 ] as const;
-/** Lambda limits all variables of a function together to 4 kB. */
-const MAX_SIGN_IN = 2_500;
 const RETENTION_RULE = 'must be a number of days that CloudWatch Logs accepts, such as 7, 30 or 90';
 const KEY_RULE = 'must be the ARN of a KMS key';
+const QUEUE_RULE = 'must be the ARN of an SQS queue';
 const STREAM_RULE = 'must be the ARN of the table’s stream';
 const httpsUrl = z.url({ protocol: /^https$/, error: 'must be a URL that begins with https://' });
 const wholeNumber = (from: number, to: number) => {
@@ -98,6 +100,23 @@ const SubscriberSettings = z
     ({ accounts, organization }) => accounts.length > 0 || organization !== undefined,
     SUBSCRIBERS_RULE,
   );
+
+/** A queue that endpoints can have as their target; see infra/queues.ts. */
+const QueueSettings = z.strictObject({
+  arn: z
+    .string(QUEUE_RULE)
+    .refine((arn) => parseQueueAddress(arn)?.arn === arn, QUEUE_RULE)
+    .describe(
+      'ARN, also of a queue in another AWS account or region, whose policy allows the AWS account of the cell to send.',
+    ),
+  keyArn: z
+    .string(KEY_RULE)
+    .regex(/^arn:[^:]+:kms:[^:]+:\d{12}:key\/[\w-]+$/, KEY_RULE)
+    .optional()
+    .describe(
+      'ARN of the KMS key of the queue. Absent: the queue is encrypted with a key of SQS, or not at all.',
+    ),
+});
 
 const VAULT_RULE = 'must be the ARN of a backup vault';
 const ZONE_RULE = 'must be the id of a hosted zone, such as Z0123456789ABC';
@@ -226,6 +245,13 @@ const CellSettings = z
       .optional()
       .describe(
         'An EventBridge bus of the cell, on which all events are put. It costs $1 per million events, and $0.10 per GB archived. Absent: none.',
+      ),
+    queues: z
+      .array(QueueSettings, 'must be a list of queues')
+      .max(20, 'must have at most 20 entries')
+      .default([])
+      .describe(
+        'Queues that endpoints can have as targets ([SQS](sqs.md#on-aws)). The functions that deliver have permission to send to these only.',
       ),
     subscribers: SubscriberSettings.optional().describe(
       'Other AWS accounts that may subscribe to the topics. A subscriber can get the events of all accounts of the cell. Absent: only the AWS account of the cell.',
@@ -412,10 +438,13 @@ export const settingsSchema = z.strictObject({
   $schema: z.string('must be a URL').optional().describe('URL of a JSON Schema, for editors.'),
   stages: z
     .array(
-      StageSettings.refine((stage) => !stage.protected || stage.awsAccount !== undefined, {
-        path: ['awsAccount'],
-        error: `${ACCOUNT_RULE}, because the stage is protected`,
-      }),
+      StageSettings.superRefine(checkQueues).refine(
+        (stage) => !stage.protected || stage.awsAccount !== undefined,
+        {
+          path: ['awsAccount'],
+          error: `${ACCOUNT_RULE}, because the stage is protected`,
+        },
+      ),
       'must be a list of stages',
     )
     .superRefine(checkStageNames)
@@ -430,6 +459,8 @@ export type NotificationSettings = z.infer<typeof NotificationSettings>;
 export type BackupSettings = z.infer<typeof BackupSettings>;
 /** The settings of subscribers in other AWS accounts. */
 export type SubscriberSettings = z.infer<typeof SubscriberSettings>;
+/** A queue that endpoints can have as their target. */
+export type QueueSettings = z.infer<typeof QueueSettings>;
 /** The settings of one stage. */
 export type StageSettings = z.infer<typeof StageSettings>;
 

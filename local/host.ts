@@ -39,7 +39,7 @@ import { DEFAULT_TRACKING, type TrackingSettings } from '../shared/tracking/sche
 import { reconcile, withDeclared } from './declared.ts';
 import { createDrainers } from './drainers.ts';
 import type { HostOptions } from './host-options.ts';
-import { openSink, openTransports, toGrace } from './transports.ts';
+import { createQueues, NO_QUEUES, openSink, openTransports, toGrace } from './transports.ts';
 
 /** A running host. */
 export interface Host {
@@ -98,11 +98,13 @@ export async function startHost(options: HostOptions): Promise<Host> {
   const readSigning = createSigningReader(stored, now);
   // Changes made in this process apply to the next attempt, also of a running drain.
   const secrets = withCacheInvalidation(stored, readSigning);
-  const openPort = (record: SinkRecord) => openSink(options, record, connections, readSigning);
+  const openQueue = createQueues(options);
+  const openPort = (record: SinkRecord) => openSink(options, record, { connections, readSigning, openQueue });
   const endpoints: EndpointDeps = {
     ...{ table, log, secrets, deliveries, open: openPort, now },
     newId: randomUUID,
     allowPrivateNetworks: config.webhooks.allowPrivateNetworks,
+    checkQueue: () => (openQueue ? undefined : NO_QUEUES),
     ...urls,
   };
   const accounts: AccountDeps & TestDeps = {

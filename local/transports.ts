@@ -5,6 +5,7 @@ import type { ConnectionPool } from '../shared/delivery/outbound.ts';
 import type { SigningReader } from '../shared/delivery/signing-secrets.ts';
 import type { SinkPort, SinkRecord } from '../shared/delivery/sink.ts';
 import { createSnsSink } from '../shared/delivery/sns.ts';
+import { createQueueOpener } from '../shared/delivery/sqs.ts';
 import { createWebhookSink } from '../shared/delivery/webhook.ts';
 import { createNotificationsSink } from '../shared/notifications/notifications-sink.ts';
 import { createSnsSmsTransport } from '../shared/notifications/sms.ts';
@@ -47,6 +48,26 @@ export function openTransports({ config, smsCredentials }: HostOptions): {
   };
 }
 
+/** Why no event can be sent to a queue. */
+export const NO_QUEUES = 'queues require "sqs" in the configuration file';
+
+/** What sinks send with. All sinks of a host share it. */
+interface SinkTransports {
+  readonly connections: ConnectionPool;
+  readonly readSigning: SigningReader;
+  /** Opens the sink of a queue by its ARN. Absent: `sqs` is not configured. */
+  readonly openQueue: ((arn: string) => SinkPort) | undefined;
+}
+
+/** Timeouts of requests to SQS: a connection that does not respond must not hold the lease of the sink. */
+const SQS_TIMEOUTS = { connectionTimeout: 5_000, requestTimeout: 15_000, throwOnRequestTimeout: true };
+
+/** Creates the opener of queues, if the configuration enables them. */
+export function createQueues({ config, publicUrl }: HostOptions): SinkTransports['openQueue'] {
+  const { endpoint } = config.sqs ?? {};
+  return config.sqs && createQueueOpener({ publicUrl, endpoint, requestHandler: SQS_TIMEOUTS });
+}
+
 /**
  * Reads secrets and custom headers of declared endpoints from the configuration, and those of other endpoints from the table, where they
  * are encrypted.
@@ -54,8 +75,7 @@ export function openTransports({ config, smsCredentials }: HostOptions): {
 export async function openSink(
   options: HostOptions,
   record: SinkRecord,
-  connections: ConnectionPool,
-  readSigning: SigningReader,
+  { connections, readSigning, openQueue }: SinkTransports,
 ): Promise<SinkPort> {
   const { config, sns, publicUrl, table, history } = options;
   switch (record.kind) {
@@ -85,6 +105,9 @@ export async function openSink(
       await signing();
       return createWebhookSink({ ...transport, signing });
     }
+    case 'sqs':
+      if (!openQueue) throw new Error(NO_QUEUES);
+      return openQueue(record.target);
     case 'notifications':
       return createNotificationsSink({ table, history, now: Date.now, ...toGrace(options) });
   }

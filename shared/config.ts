@@ -336,6 +336,17 @@ export const configSchema = z
       })
       .prefault({})
       .describe('Delivery of webhooks ([delivery](delivery.md)).'),
+    sqs: z
+      .strictObject({
+        endpoint: baseUrl
+          .optional()
+          .describe('URL of another server with the SQS API, for tests. Default: Amazon SQS.')
+          .meta({ examples: ['http://127.0.0.1:4566'] }),
+      })
+      .optional()
+      .describe(
+        'Allows endpoints that are SQS queues, with the AWS credentials of the environment ([SQS](sqs.md#self-hosted)). `{}` for Amazon SQS. Default: off.',
+      ),
     departures: z
       .strictObject({
         confirmAfterSeconds: seconds

@@ -68,6 +68,8 @@ function hadSomethingToDo({ delivered, skipped, failed, parked, dead, lost }: Dr
 export function createSinkOpener(deps: {
   readonly sns: SNSClient;
   readonly eventBridge: EventBridgeClient;
+  /** Opens the sink of a queue by its ARN. */
+  readonly openQueue: OpenQueue;
   /** Base URL of the HTTP API. */
   readonly publicUrl: string;
   /** Reads the signing secrets and custom headers of an endpoint. */
@@ -77,7 +79,7 @@ export function createSinkOpener(deps: {
   readonly notifications?: SinkPort | undefined;
 }): (record: SinkRecord) => Promise<SinkPort> {
   const { sns, eventBridge, publicUrl, notifications = NOTHING_TOLD } = deps;
-  const openWebhook = createWebhookOpener(deps);
+  const openEndpoint = createEndpointOpener(deps);
   return async (record) => {
     switch (record.kind) {
       case 'sns':
@@ -85,7 +87,8 @@ export function createSinkOpener(deps: {
       case 'eventbridge':
         return createEventBusSink(eventBridge, record.target, { publicUrl });
       case 'webhook':
-        return openWebhook(record);
+      case 'sqs':
+        return openEndpoint(record);
       case 'notifications':
         return notifications;
     }
@@ -104,18 +107,22 @@ const NOTHING_TOLD: SinkPort = {
 /** The part of {@link SigningReader} that opening endpoints requires. */
 type ReadSigning = (...args: Parameters<SigningReader>) => ReturnType<SigningReader>;
 
+type OpenQueue = (arn: string) => SinkPort;
+
 /**
  * Creates the opener of a cell's endpoints on AWS; connections are reused. Secrets and headers are read for
  * each attempt.
  */
-export function createWebhookOpener(deps: {
+export function createEndpointOpener(deps: {
   readonly signing: ReadSigning;
+  readonly openQueue: OpenQueue;
   readonly now: () => number;
 }): (record: SinkRecord) => Promise<SinkPort> {
   const { now } = deps;
   const connections = createConnectionPool({ allowPrivateNetworks: false });
   return async (record) => {
     const { region, id, target, concurrency = MAX_LANES } = record;
+    if (record.kind === 'sqs') return deps.openQueue(target);
     const signing = () => deps.signing(region, id, record);
     // An endpoint without secrets is not opened.
     await signing();

@@ -3,6 +3,7 @@ import type { Context, MiddlewareHandler } from 'hono';
 import type { AccountRecord } from '../accounts/account-input.ts';
 import { type Account, findAccount } from '../accounts/accounts.ts';
 import { readAccount } from '../accounts/managed-accounts.ts';
+import { isEndpointKind } from '../built-in-sinks.ts';
 import { toEndpoint } from '../delivery/endpoint.ts';
 import type { Endpoint } from '../delivery/endpoint-views.ts';
 import { withHealthOfParts } from '../delivery/sink.ts';
@@ -134,12 +135,12 @@ export const ofEndpoint: Subject<Endpoint> = {
   getRevision: ({ revision }) => revision,
 };
 
-/** An endpoint that is a webhook. Built-in sinks cannot be changed. */
-export const ofWebhook: Subject<Endpoint> = {
+/** An endpoint that is not built in. Built-in sinks cannot be changed. */
+export const ofOwnEndpoint: Subject<Endpoint> = {
   ...ofEndpoint,
   async find(asked, parts) {
     const found = await ofEndpoint.find(asked, parts);
-    if (found instanceof Response || found.kind === 'webhook') return found;
+    if (found instanceof Response || isEndpointKind(found.kind)) return found;
     return problem(asked.c, 'not-found', {
       detail: 'Built-in endpoints can only be read, enabled and replayed to.',
     });

@@ -1,4 +1,6 @@
 /** Records the attempts of a drain: in the delivery log, and through the drain's callback. */
+
+import { isEndpointKind } from '../built-in-sinks.ts';
 import type { LoggedEvent } from '../log/log.ts';
 import type { Run } from './cursors.ts';
 import { type DeliveryEntry, toDeliveryEntry } from './delivery-log.ts';
@@ -44,7 +46,7 @@ export class AttemptRecorder {
   /** Records an attempt that began at a time (epoch ms) and has just ended. */
   record({ event, run, parked }: Sent, outcome: DeliveryOutcome, at: number): void {
     const { attempted, deliveries, now } = this.#deps;
-    const isKept = deliveries !== undefined && this.#sink.kind === 'webhook';
+    const isKept = deliveries !== undefined && isEndpointKind(this.#sink.kind);
     if (!isKept && !attempted) return;
     const endedAt = now();
     const cause = parked ? 'parked' : run.replay ? 'replay' : 'live';

@@ -1,13 +1,13 @@
-/** What SNS and EventBridge have in common: events are sent in batches, and each entry has its own result. */
+/** What SNS, SQS and EventBridge have in common: events are sent in batches, and each entry has its own result. */
 import type { JobEvent } from '../events/event.ts';
 import { formatCursor } from '../log/head.ts';
 import type { LoggedEvent } from '../log/log.ts';
 import { isCell } from '../storage/schema.ts';
 import type { Delivery, DeliveryOutcome, SinkPort } from './sink.ts';
 
-/** Limit of both services on the entries of one call. */
+/** Limit of the services on the entries of one call. */
 const MAX_ENTRIES = 10;
-/** Limit of both services on the bytes of one entry, and of all entries of a call together. */
+/** Limit of the services on the bytes of one entry, and of all entries of a call together. SQS accepts more. */
 const MAX_BYTES = 262_144;
 /** Reserve of that per call, for other data that the service might count. */
 const SPARE_BYTES = 4_096;
@@ -113,6 +113,26 @@ export function toFilterValues(
   return filterable(values);
 }
 
+/**
+ * Converts values to attributes of a message. Ten at most: SNS drops messages with more for SQS queues with raw
+ * delivery, and it adds one when it replays.
+ */
+export function toMessageAttributes(
+  values: Readonly<Record<string, string>>,
+): Record<string, { readonly DataType: string; readonly StringValue: string }> {
+  return Object.fromEntries(
+    Object.entries(values).map(([name, value]) => [name, { DataType: 'String', StringValue: value }]),
+  );
+}
+
+/** Returns the message group of an event, its lane, and its deduplication id in a FIFO topic or queue. */
+export function toFifoFields({ id, account, jobNumber }: LoggedEvent, replay: boolean) {
+  return {
+    MessageGroupId: `${account}/${jobNumber ?? 'account'}`,
+    MessageDeduplicationId: replay ? `${id}.replay` : id,
+  };
+}
+
 /** Omits values that are absent, blank or too long to filter by. */
 export function filterable(values: Readonly<Record<string, unknown>>): Record<string, string> {
   return Object.fromEntries(
@@ -171,17 +191,29 @@ const ERROR_CLASSES: readonly (readonly [
   about: 'target' | 'throttle' | 'content',
   message: (service: Named) => string,
 ])[] = [
-  [/^KMS/, 'target', ({ name, target }) => `${name} cannot use the encryption key of the ${target}`],
-  [/^(NotFound|ResourceNotFound)$/, 'target', ({ target }) => `The ${target} does not exist`],
+  [
+    /^KMS(?!.*Throttl)/i,
+    'target',
+    ({ name, target }) => `${name} cannot use the encryption key of the ${target}`,
+  ],
+  [
+    /^(NotFound|ResourceNotFound|QueueDoesNotExist|.*NonExistentQueue|InvalidAddress)$/,
+    'target',
+    ({ target }) => `The ${target} does not exist`,
+  ],
   [
     /Authoriz|AccessDenied|Credentials|Token|Signature|InvalidSecurity/,
     'target',
     ({ target }) => `Jobwire has no permission to publish to the ${target}`,
   ],
-  [/Throttl|TooManyRequests|LimitExceeded|SlowDown/, 'throttle', ({ name }) => `${name} throttles requests`],
+  [
+    /Throttl|TooManyRequests|LimitExceeded|OverLimit|SlowDown/,
+    'throttle',
+    ({ name }) => `${name} throttles requests`,
+  ],
   [/^(InternalError|InternalFailure|Internal|ServiceUnavailable)$/, 'target', ({ name }) => `${name} failed`],
   [
-    /^(InvalidParameter|InvalidParameterValue|InvalidArgument|MalformedDetail|Validation|ValidationError|BatchRequestTooLong|PayloadSizeLimitExceeded)$/,
+    /^(InvalidParameter|InvalidParameterValue|InvalidArgument|InvalidMessageContents|MalformedDetail|Validation|ValidationError|BatchRequestTooLong|PayloadSizeLimitExceeded)$/,
     'content',
     ({ name }) => `${name} rejected the request as invalid`,
   ],

@@ -1,9 +1,10 @@
 /** Operations on an existing endpoint that leave its settings: pause, resume, enable, rotate its secret, ping. */
 import { randomBytes } from 'node:crypto';
+import { isEndpointKind } from '../built-in-sinks.ts';
 import type { EventType } from '../events/catalogue.ts';
 import { getDataSchemaUrl, getSource } from '../events/event.ts';
 import type { LoggedEvent } from '../log/log.ts';
-import type { Expectation, Rejection } from '../resources.ts';
+import { type Expectation, type Rejection, rejected } from '../resources.ts';
 import { CELL_LOG, cellLog, getDrainNames, isPart, keys, pad } from '../storage/schema.ts';
 import type { Item } from '../storage/table.ts';
 import { checkInput } from '../validation.ts';
@@ -81,6 +82,9 @@ export async function rotateSecret(
   return withLock(deps, region, id, async () => {
     const found = await findManaged(deps, region, id, {});
     if (found.kind !== 'found') return found;
+    if (found.item.kind !== 'webhook') {
+      return rejected(`The endpoint "${id}" is a queue, and has no signing secret.`);
+    }
     const kept = await deps.secrets.load(region, id);
     if (!kept) throw new Error(`The secrets of the endpoint ${id} are missing.`);
     const now = deps.now();
@@ -96,7 +100,7 @@ export async function rotateSecret(
 }
 
 /**
- * Sends one `jobwire.ping` at once, signed like every event, also to a paused or disabled endpoint. It is in
+ * Sends one `jobwire.ping` at once, like every event, also to a paused or disabled endpoint. It is in
  * no event log, but in the delivery log. Cursors and health do not change.
  */
 export async function pingEndpoint(
@@ -105,7 +109,7 @@ export async function pingEndpoint(
   id: string,
 ): Promise<({ readonly kind: 'attempted' } & AttemptReport) | Rejection> {
   const item = await deps.table.get(keys.sink(region, id));
-  if (item?.kind !== 'webhook') return endpointNotFound(id);
+  if (!item || !isEndpointKind(item.kind)) return endpointNotFound(id);
   const event = createPing(region, id, deps);
   return { kind: 'attempted', ...(await attemptNow(deps, toSink(item), event, 'ping')) };
 }

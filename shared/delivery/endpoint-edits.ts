@@ -1,4 +1,6 @@
 /** The common part of all operations on an endpoint: dependencies, lock, precondition, conditional update. */
+
+import { isEndpointKind } from '../built-in-sinks.ts';
 import type { EventUrls } from '../events/event.ts';
 import type { EventLog } from '../log/log.ts';
 import {
@@ -24,6 +26,8 @@ export interface EndpointDeps extends AttemptDeps, EventUrls {
   readonly secrets: SigningSecrets;
   readonly newId: () => string;
   readonly allowPrivateNetworks: boolean;
+  /** Returns why Jobwire cannot send to a queue, by its ARN; `undefined` if it can. Absent: to no queue. */
+  readonly checkQueue?: (arn: string) => string | undefined;
 }
 
 /**
@@ -87,7 +91,7 @@ export function checkManaged(
   options: { readonly declared?: boolean } = {},
 ): Found {
   if (options.declared) return checkRevision(item, id, expected);
-  if (item.kind !== 'webhook') return endpointNotFound(id);
+  if (!isEndpointKind(item.kind)) return endpointNotFound(id);
   if (!isManaged(item)) {
     const reason = `The endpoint "${id}" is declared in the configuration file. Change or remove it there, under "endpoints", and restart.`;
     return { kind: 'conflict', reason };

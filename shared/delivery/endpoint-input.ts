@@ -4,6 +4,7 @@
  * leads to the public Internet.
  */
 import * as z from 'zod';
+import { ENDPOINT_KINDS } from '../built-in-sinks.ts';
 import { catalogue } from '../events/catalogue.ts';
 import {
   endpointId,
@@ -135,7 +136,9 @@ export const endpointFields = {
   url: z
     .string('must be a URL')
     .max(2000, 'must be at most 2000 characters')
-    .describe('URL to which requests are sent. It must begin with `https` and have a public address.'),
+    .describe(
+      'URL to which requests are sent. It must begin with `https` and have a public address. For a queue: its ARN or URL.',
+    ),
   ...filterFields,
   headers,
   concurrency: z
@@ -181,6 +184,8 @@ const secret = webhookSecret.describe(
   'Signing secret (Standard Webhooks): `whsec_` and 24 to 64 random bytes in base64. Default: generated.',
 );
 
+const KIND_RULE = 'must be webhook or sqs';
+
 /**
  * A new endpoint. An absent filter restricts nothing. Id and secret default to generated values; the start
  * defaults to now.
@@ -188,6 +193,12 @@ const secret = webhookSecret.describe(
 export const NewEndpoint = z.strictObject({
   ...z.object(endpointFields).partial().shape,
   url: endpointFields.url,
+  kind: z
+    .enum(ENDPOINT_KINDS, KIND_RULE)
+    .optional()
+    .describe(
+      'Kind of endpoint. `sqs`: an SQS queue, without headers and secret; requires an API key for all accounts. Cannot be changed. Default: `webhook`.',
+    ),
   id: endpointId
     .optional()
     .describe(

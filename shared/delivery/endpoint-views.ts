@@ -26,11 +26,11 @@ export const Endpoint = z
     id: z.string().describe('Id of the endpoint, unique in its region.'),
     region: z.string().describe('Region whose events are delivered.'),
     kind: z
-      .enum(['webhook', 'sns', 'notifications'])
+      .enum(['webhook', 'sqs', 'sns', 'notifications'])
       .describe(
-        'Kind of endpoint. Two kinds are built in: `sns` (an SNS topic, or with the id `event-bus` the EventBridge bus) and `notifications` (customer notifications).',
+        'Kind of endpoint: `webhook`, or `sqs` (an SQS queue). Two kinds are built in: `sns` (an SNS topic, or with the id `event-bus` the EventBridge bus) and `notifications` (customer notifications).',
       ),
-    url: z.string().describe('URL of a webhook, or ARN of a topic or bus. `-` for notifications.'),
+    url: z.string().describe('URL of a webhook, or ARN of a queue, topic or bus. `-` for notifications.'),
     accounts: accounts.describe(
       'Ids of the accounts. Empty: all accounts of the region, including future ones.',
     ),
@@ -254,7 +254,10 @@ export type AttemptReport = RecordOf<typeof AttemptReport>;
 export const CreatedEndpoint = z
   .object({
     endpoint: Endpoint,
-    secret: z.string().describe('Signing secret. It is returned only once.'),
+    secret: z
+      .string()
+      .nullable()
+      .describe('Signing secret. It is returned only once. `null`: the endpoint is a queue.'),
     truncatedAccounts,
   })
   .meta({ id: 'CreatedEndpoint' });

@@ -1,4 +1,6 @@
 /** The representation of an endpoint, and its reads. */
+
+import { isEndpointKind } from '../built-in-sinks.ts';
 import { getRevision } from '../resources.ts';
 import { sinkPk } from '../storage/schema.ts';
 import type { Item, Table } from '../storage/table.ts';
@@ -8,7 +10,7 @@ import { type Sink, toSink, withHealthOfParts } from './sink.ts';
 /** Returns the endpoints of a region, by id. */
 export async function listEndpoints(deps: { readonly table: Table }, region: string): Promise<Endpoint[]> {
   const items = await deps.table.query({ pk: sinkPk(region) });
-  return items.filter(({ kind }) => kind === 'webhook').map(toEndpoint);
+  return items.filter(({ kind }) => isEndpointKind(kind)).map(toEndpoint);
 }
 
 /**

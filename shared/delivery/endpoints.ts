@@ -1,6 +1,6 @@
 /**
- * Endpoints: webhooks that users create, change and delete. An endpoint is a sink of kind `webhook`; its
- * secrets are stored separately. An operation of several writes orders them so that a crash leaves no
+ * Endpoints: webhooks and queues that users create, change and delete. An endpoint is a sink; the secrets of a
+ * webhook are stored separately. An operation of several writes orders them so that a crash leaves no
  * effective partial state:
  *
  *   create   lock ── remains of an earlier one gone ── secrets ── followers ── cursors ── sink item
@@ -58,6 +58,7 @@ import {
 import { EndpointUpdate, NewEndpoint } from './endpoint-input.ts';
 import type { Endpoint } from './endpoint-views.ts';
 import { checkUrl } from './outbound.ts';
+import { parseQueueAddress, QUEUE_RULE } from './queue-address.ts';
 import { type EndpointSecrets, newSigningSecret, selectHeaders } from './signing-secrets.ts';
 import { follows, putFollowers, type SinkRecord, sinkAttributes, toSink } from './sink.ts';
 
@@ -71,8 +72,8 @@ export const MAX_ENDPOINTS_PER_ACCOUNT = 100;
 export type Created = {
   readonly kind: 'created';
   readonly endpoint: Endpoint;
-  /** The signing secret. Returned here only. */
-  readonly secret: string;
+  /** The signing secret. Returned here only. `null` for a queue. */
+  readonly secret: string | null;
   /** Accounts that start later than requested, because the earlier part of their logs is past retention. */
   readonly late: readonly string[];
 };
@@ -94,13 +95,16 @@ export async function createEndpoint(
   const creation = makings.newId();
   const {
     id = newResourceId('ep', makings.newId),
-    secret = newSigningSecret(makings.randomBytes),
+    secret: given,
     start = 'now',
-    ...fields
+    kind = 'webhook',
   } = checked.value;
+  const { fields, rejection: invalid } = checkKind(kind, checked.value);
+  if (invalid) return invalid;
+  const secret = kind === 'webhook' ? (given ?? newSigningSecret(makings.randomBytes)) : null;
   const there = await deps.table.get(keys.sink(region, id));
   const isMine = there?.creation === creation;
-  const record = toRecord(region, id, fields);
+  const record = toRecord({ region, id, kind }, fields);
   const rejection = isMine ? undefined : await validateRecord(deps, record);
   if (rejection) return rejection;
   if (there && !isMine) return endpointExists(id);
@@ -119,7 +123,9 @@ export async function createEndpoint(
     const remains = await removeRemains(deps, region, id);
     const fence = Math.max(now, lock.fence + 1, remains.fence + 1);
     const { headers } = fields;
-    await deps.secrets.save(region, id, { secrets: [secret], ...(headers ? { headers } : {}), creation });
+    if (secret !== null) {
+      await deps.secrets.save(region, id, { secrets: [secret], ...(headers ? { headers } : {}), creation });
+    }
     await putFollowers(deps.table, record);
     await putCursors(deps, record, place.positions, fence);
     const item: Item = {
@@ -163,8 +169,9 @@ export async function updateEndpoint(
     if (found.kind !== 'found') return found;
     const { item } = found;
     const before = toSink(item);
-    const fields = mergedFields(item, change);
-    const record = { ...toRecord(region, id, fields), paused: before.paused };
+    const { fields, rejection: invalid } = checkKind(before.kind, mergedFields(item, change));
+    if (invalid) return invalid;
+    const record = { ...toRecord({ region, id, kind: before.kind }, fields), paused: before.paused };
     const keepsHeaders = change.headers === undefined && item.headerNames !== undefined;
     if (keepsHeaders && new URL(record.target).origin !== new URL(before.target).origin) {
       return rejected(
@@ -187,7 +194,7 @@ export async function updateEndpoint(
     const outcome = await withLock(deps, region, id, async () => {
       const still = await deps.table.get(keys.sink(region, id));
       if (!still || getRevision(still) !== getRevision(item)) return undefined;
-      if (change.headers !== undefined || record.target !== before.target) {
+      if (record.kind === 'webhook' && (change.headers !== undefined || record.target !== before.target)) {
         const kept = await deps.secrets.load(region, id);
         if (!kept) throw new Error(`The secrets of the endpoint ${id} are missing.`);
         const next = withHeaders(kept, change.headers, before.target, record.target);
@@ -305,14 +312,28 @@ function withHeaders(
   };
 }
 
-type Fields = Omit<z.infer<typeof NewEndpoint>, 'id' | 'secret' | 'start'>;
+type Fields = Omit<z.infer<typeof NewEndpoint>, 'id' | 'kind' | 'secret' | 'start'>;
 
-function toRecord(region: string, id: string, fields: Fields): SinkRecord {
+/** Returns the fields of an endpoint with the ARN of a queue as its target, or why its kind does not allow them. */
+function checkKind(
+  kind: SinkRecord['kind'],
+  { id: _, kind: __, start: ___, secret, ...fields }: z.infer<typeof NewEndpoint>,
+): { readonly fields: Fields; readonly rejection?: Rejection } {
+  if (kind !== 'sqs') return { fields };
+  for (const [name, value] of Object.entries({ headers: fields.headers, secret })) {
+    if (value !== undefined) return { fields, rejection: rejected(`${name} must be absent for a queue.`) };
+  }
+  const queue = parseQueueAddress(fields.url);
+  if (!queue) return { fields, rejection: rejected(`url ${QUEUE_RULE}.`) };
+  return { fields: { ...fields, url: queue.arn } };
+}
+
+function toRecord(sink: Pick<SinkRecord, 'region' | 'id' | 'kind'>, fields: Fields): SinkRecord {
   const { url, accounts = [], types = [], headers: _, description: __, ...others } = fields;
   const known = Object.entries(others).filter(([, value]) => value !== undefined);
   return {
     ...Object.fromEntries(known),
-    ...{ region, id, kind: 'webhook', target: url, paused: false },
+    ...{ ...sink, target: url, paused: false },
     accounts: [...new Set(accounts)],
     types: [...new Set(types)],
   };
@@ -352,10 +373,15 @@ async function validateRecord(
   record: SinkRecord,
   named = record.accounts,
 ): Promise<Rejection | undefined> {
-  const url = checkUrl(record.target, deps.allowPrivateNetworks);
+  const url =
+    record.kind === 'sqs'
+      ? (deps.checkQueue ?? rejectEveryQueue)(record.target)
+      : checkUrl(record.target, deps.allowPrivateNetworks);
   if (url) return rejected(`url is not accepted: ${url.replace(/\.$/, '')}.`);
   return checkAccounts(deps.table, record.region, named, 'accounts');
 }
+
+const rejectEveryQueue = (): string => 'queues are not enabled';
 
 /**
  * Returns why no further endpoint is allowed in a region, or for one of the named accounts. Every endpoint of

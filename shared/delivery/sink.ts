@@ -2,6 +2,8 @@
  * A sink: a destination of events. Its record, its cursors over the logs of the accounts it follows, and its
  * port.
  */
+
+import type { EndpointKind } from '../built-in-sinks.ts';
 import { typeMatches } from '../events/types.ts';
 import type { EventLog, LoggedEvent } from '../log/log.ts';
 import { type AccountRef, ALL_ACCOUNTS, getDrainNames, keys, sinkPk } from '../storage/schema.ts';
@@ -78,8 +80,8 @@ export interface EventFilter {
 export interface SinkRecord extends EventFilter {
   readonly region: string;
   readonly id: string;
-  readonly kind: 'webhook' | 'sns' | 'eventbridge' | 'notifications';
-  /** Target: a URL, the ARN of a topic or bus, or none (`-`). */
+  readonly kind: EndpointKind | 'sns' | 'eventbridge' | 'notifications';
+  /** Target: a URL, the ARN of a queue, topic or bus, or none (`-`). */
   readonly target: string;
   /** Accounts that it follows. Empty: all. */
   readonly accounts: readonly string[];

@@ -7,7 +7,15 @@
 import { PublishBatchCommand, type PublishBatchRequestEntry, type SNSClient } from '@aws-sdk/client-sns';
 import type { JobEvent } from '../events/event.ts';
 import type { LoggedEvent } from '../log/log.ts';
-import { BATCH_BYTES, createBatchSink, toAcceptedJson, toFilterValues, toReference } from './batches.ts';
+import {
+  BATCH_BYTES,
+  createBatchSink,
+  toAcceptedJson,
+  toFifoFields,
+  toFilterValues,
+  toMessageAttributes,
+  toReference,
+} from './batches.ts';
 import type { Delivery, SinkPort } from './sink.ts';
 
 /** Size of the wrapper that SNS adds for subscriptions without raw delivery, besides body and attributes. */
@@ -66,19 +74,9 @@ function toEntry(
   const entry = (body: string, reference: boolean): PublishBatchRequestEntry => ({
     Id: id,
     Message: toAcceptedJson(body),
-    // Ten at most: SNS drops messages with more for SQS queues with raw delivery, and it adds one when it
-    // replays.
-    MessageAttributes: Object.fromEntries(
-      Object.entries(toFilterValues(event, envelope, { reference, replay })).map(([name, value]) => [
-        name,
-        { DataType: 'String', StringValue: value },
-      ]),
-    ),
+    MessageAttributes: toMessageAttributes(toFilterValues(event, envelope, { reference, replay })),
     ...(fifo
-      ? {
-          MessageGroupId: `${event.account}/${event.jobNumber ?? 'account'}`,
-          MessageDeduplicationId: replay ? `${event.id}.replay` : event.id,
-        }
+      ? toFifoFields(event, replay)
       : // Without a message group: with one, subscribed SQS queues would become fair queues, which not every subscriber wants.
         { Subject: subjectLine(event, envelope) }),
   });

@@ -504,6 +504,40 @@ describe('a key', () => {
     expect((await rig.get('/v1/endpoints/mine')).body.url).toBe(URL);
   });
 
+  test('for some accounts cannot choose a queue: the permissions of Jobwire reach those of all customers', async () => {
+    const rig = await start();
+    const QUEUE = 'arn:aws:sqs:us-east-1:111122223333:jobs.fifo';
+    const acme = await rig.key('admin', ['acme']);
+    const queue = { id: 'q', region: 'us', kind: 'sqs', url: QUEUE, accounts: ['acme'] };
+    expect(await rig.post('/v1/endpoints', queue, acme)).toMatchObject({
+      status: 422,
+      body: { detail: 'kind must be webhook, for the key is for some accounts only.' },
+    });
+    expect(await rig.post('/v1/endpoints', queue)).toMatchObject({
+      status: 201,
+      body: { secret: null, endpoint: { kind: 'sqs', url: QUEUE, accounts: ['acme'] } },
+    });
+    const change = (body: object, key: string) => rig.ask('PATCH', '/v1/endpoints/q', { body, key });
+    expect((await change({ url: `${QUEUE.replace('jobs', 'others')}` }, acme)).status).toBe(422);
+    expect((await change({ types: ['job.*'] }, acme)).status).toBe(200);
+    expect((await rig.get('/v1/endpoints', acme)).body.endpoints).toMatchObject([{ id: 'q', kind: 'sqs' }]);
+    expect(
+      await change({ url: 'https://sqs.us-east-1.amazonaws.com/111122223333/other' }, KEY),
+    ).toMatchObject({
+      status: 200,
+      body: { url: 'arn:aws:sqs:us-east-1:111122223333:other' },
+    });
+    expect(await change({ url: 'arn:aws:sqs:us-east-1:999999999999:other' }, KEY)).toMatchObject({
+      status: 422,
+      body: { detail: 'url is not accepted: this test has no such queue.' },
+    });
+    expect(await rig.post('/v1/endpoints/q/rotate-secret', {})).toMatchObject({
+      status: 422,
+      body: { detail: 'The endpoint "q" is a queue, and has no signing secret.' },
+    });
+    expect((await rig.ask('DELETE', '/v1/endpoints/q')).status).toBe(204);
+  });
+
   test('for some accounts reads nothing that an endpoint did for others before', async () => {
     const rig = await start();
     const receiver = await startReceiver(({ body }) => ({

@@ -351,6 +351,32 @@ describe('endpoints', () => {
     });
   });
 
+  test('an endpoint that is a queue has no headers and no secret, and its errors appear at its field', async () => {
+    const id = fresh('queue');
+    const page = await signedIn(site, '/setup/new-endpoint?region=us');
+    expectFault(page, /answered 422: POST .*\/v1\/endpoints$/);
+    await page.getByLabel('Queue: messages in Amazon SQS').check();
+    expect(await group(page, 'Headers').count()).toBe(0);
+    await field(page, 'Id').fill(id);
+    await field(page, 'Queue').fill('arn:aws:sns:us-east-1:111122223333:jobs');
+    await button(page, 'Create endpoint').click();
+    expect(await errorAt(field(page, 'Queue'))).toContain('It must be the ARN or the URL of an SQS queue');
+    await axe(page);
+    await field(page, 'Queue').fill('https://sqs.us-east-1.amazonaws.com/111122223333/jobs.fifo');
+    await button(page, 'Create endpoint').click();
+    await heading(page, id).waitFor();
+    await loaded(page);
+    expect(await endpointNow(id)).toMatchObject({
+      ...{ kind: 'sqs', url: 'arn:aws:sqs:us-east-1:111122223333:jobs.fifo' },
+    });
+    expect(await button(page, 'Rotate secret').count()).toBe(0);
+    expect(await group(page, 'Kind').count()).toBe(0);
+    await axe(page);
+    await field(page, 'Description').fill('Jobs of the ERP');
+    await button(page, 'Save changes').click();
+    await expect.poll(async () => (await endpointNow(id)).description).toBe('Jobs of the ERP');
+  });
+
   test('a save sends only edited fields and does not overwrite changes made meanwhile', async () => {
     const { id } = await newEndpoint({ description: 'Initial', headers: { 'x-a': 'b' } });
     const page = await signedIn(site, `/setup/endpoints/us/${id}`);
@@ -550,6 +576,7 @@ test('a key for some accounts creates endpoints and keys for these only, and no 
   await accounts.getByLabel('acme').check();
   expect(await accounts.getByRole('checkbox').count()).toBe(1);
   expect(await accounts.getByRole('radio').count()).toBe(0);
+  expect(await group(page, 'Kind').count()).toBe(0);
   await field(page, 'URL').fill(site.receiver.url);
   await button(page, 'Create endpoint').click();
   await takeSecret(page, /created/);

@@ -659,6 +659,7 @@ test('without recipients, notification events are skipped, and delay nothing', a
   const open = createSinkOpener({
     sns: fake<SNSClient>(async () => ({})),
     eventBridge: fake<EventBridgeClient>(async () => ({})),
+    openQueue: () => expect.fail('No queue is opened.'),
     publicUrl: 'https://us.jobwire.example',
     signing: async () => expect.fail('Nothing is signed.'),
     now: () => START,
@@ -674,6 +675,7 @@ test('an endpoint is opened with its own signing secrets; topic and event bus ne
   const open = createSinkOpener({
     sns: fake<SNSClient>(async () => ({})),
     eventBridge: fake<EventBridgeClient>(async () => ({})),
+    openQueue: () => expect.fail('No queue is opened.'),
     publicUrl: 'https://us.jobwire.example',
     async signing(region, endpoint) {
       asked.push(`${region}/${endpoint}`);

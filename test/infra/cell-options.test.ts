@@ -424,6 +424,53 @@ describe('a cell with an event bus', () => {
   });
 });
 
+describe('a cell with queues', () => {
+  const OWN = 'arn:aws:sqs:us-east-1:000000000000:jobs';
+  const OTHER = 'arn:aws:sqs:eu-west-2:111122223333:jobs.fifo';
+  const KEY = 'arn:aws:kms:eu-west-2:111122223333:key/11112222-3333-4444-5555-666677778888';
+  const cell = synthesize('prod', { cell: { queues: [{ arn: OWN }, { arn: OTHER, keyArn: KEY }] } });
+  const allowed = ({ functions }: typeof cell, service: string) =>
+    functions().flatMap(({ id, statements }) =>
+      statements
+        .filter(({ Resource }) => String(JSON.stringify(Resource)).includes(`arn:aws:${service}:`))
+        .map((statement) => ({ role: /DrainSink|Manage/.exec(id)?.[0] ?? id, ...statement })),
+    );
+
+  test('may send to these queues only, by the functions that deliver and ping', () => {
+    const statement = { Effect: 'Allow', Action: 'sqs:SendMessage', Resource: [OTHER, OWN] };
+    expect(allowed(cell, 'sqs').sort((a, b) => a.role.localeCompare(b.role))).toEqual([
+      { role: 'DrainSink', ...statement },
+      { role: 'Manage', ...statement },
+    ]);
+    expect(allowed(synthesize('prod'), 'sqs')).toEqual([]);
+  });
+
+  test('may use the key of an encrypted queue through SQS only', () => {
+    const keyed = allowed(cell, 'kms').filter(({ Resource }) => Resource === KEY);
+    expect(keyed).toHaveLength(2);
+    for (const { Action, Condition } of keyed) {
+      expect(Action).toEqual(['kms:Decrypt', 'kms:GenerateDataKey']);
+      expect(Condition).toEqual({ StringEquals: { 'kms:ViaService': 'sqs.eu-west-2.amazonaws.com' } });
+    }
+  });
+
+  test('accepts endpoints with these queues only', () => {
+    const names = cell
+      .functions()
+      .flatMap(({ id, fn }) => (fn.Properties.Environment.Variables.JOBWIRE_QUEUES ? [[id, fn]] : []));
+    expect(names).toMatchObject([
+      [
+        expect.stringMatching(/^ApiManage/),
+        { Properties: { Environment: { Variables: { JOBWIRE_QUEUES: `${OWN},${OTHER}` } } } },
+      ],
+    ]);
+  });
+
+  test('violates no rule', () => {
+    expect(new AwsSolutionsChecks().validateScope(cell.app).violations).toEqual([]);
+  });
+});
+
 describe('a cell with subscribers in other AWS accounts', () => {
   const SUBSCRIBERS = { accounts: ['111122223333', '444455556666'], organization: 'o-a1b2c3d4e5' };
   const cell = synthesize('prod', {

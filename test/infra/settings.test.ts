@@ -152,6 +152,11 @@ test.each([
     'cells.us.staticEgress.natGateways must be an integer from 1 to 3 (stage dev).',
   ],
   ['cells.us.monthlyBudget', 0, 'cells.us.monthlyBudget must be an integer from 1 to 1000000 (stage dev).'],
+  [
+    'cells.us.queues',
+    [{ arn: 'https://sqs.us-east-1.amazonaws.com/111122223333/jobs' }],
+    'cells.us.queues[0].arn must be the ARN of an SQS queue (stage dev).',
+  ],
   ['cells.us.subscribers', {}, 'cells.us.subscribers must contain accounts or organization (stage dev).'],
   [
     'cells.us.awsRegion',
@@ -272,6 +277,21 @@ test.each([
 ])('customers are notified from %s by the identity %s', (from, identity) => {
   const [stage] = parseStages(changed('cells.us.notifications', { from, identity }));
   expect(stage?.cells.us?.notifications).toEqual({ from, identity });
+});
+
+test('queues and the sign-in of users fit into the environment of a function together', () => {
+  const [, prod] = structuredClone(stages) as unknown as [
+    unknown,
+    { cells: { us: object }; signIn?: object },
+  ];
+  const arn = (at: number) => `arn:aws:sqs:us-east-1:111122223333:${'q'.repeat(78)}${10 + at}`;
+  Object.assign(prod.cells.us, { queues: Array.from({ length: 20 }, (_, at) => ({ arn: arn(at) })) });
+  expect(() => parseStages({ stages: [prod] })).not.toThrow();
+  const groups = Object.fromEntries(Array.from({ length: 10 }, (_, at) => [`group-${at}`, { role: 'read' }]));
+  prod.signIn = { issuer: 'https://login.example', clientId: 'jobwire', groups };
+  expect(() => parseStages({ stages: [prod] })).toThrow(
+    'cells.us.queues must have ARNs of at most 2500 characters together with signIn, because both are in the environment of functions (stage prod).',
+  );
 });
 
 test('an SES identity is created by one cell of an AWS region; the others name it', () => {

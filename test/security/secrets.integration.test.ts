@@ -8,7 +8,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Webhook } from 'standardwebhooks';
 import { expect, onTestFinished, test } from 'vitest';
-import { createWebhookOpener } from '../../functions/handlers/drain-sink.ts';
+import { createEndpointOpener } from '../../functions/handlers/drain-sink.ts';
 import { registerAccount } from '../../shared/accounts/accounts.ts';
 import { createDeliveryLog } from '../../shared/delivery/delivery-log.ts';
 import { drainSink } from '../../shared/delivery/drain.ts';
@@ -114,6 +114,7 @@ async function createCell() {
         ...input,
       });
       if (made.kind !== 'created') throw new Error(made.reason);
+      if (made.secret === null) throw new Error('The endpoint has no secret.');
       return made.secret;
     },
     async emit(count: number): Promise<void> {
@@ -326,11 +327,12 @@ test('a clock that is set back does not extend the lifetime of a cached secret',
 
 test('a function reads the secrets of an endpoint for each attempt, by its record', async () => {
   const asked: unknown[] = [];
-  const open = createWebhookOpener({
+  const open = createEndpointOpener({
     async signing(...of) {
       asked.push(of);
       return { secrets: [newSecret()], headers: {} };
     },
+    openQueue: () => expect.fail('No queue is opened.'),
     now: Date.now,
   });
   const record: SinkRecord = {

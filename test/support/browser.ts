@@ -150,6 +150,8 @@ export function scriptedSite(options: ScriptedOptions = {}): Scripted {
       apiKey: site.key,
       notifications: { from: 'orders@acme.example', smtp: mailbox.smtp },
       webhooks: { allowPrivateNetworks: true, retrySeconds: [1, 1, 600] },
+      // No process listens there: endpoints that are queues are not delivered to.
+      sqs: { endpoint: 'http://127.0.0.1:9' },
       departures: { confirmAfterSeconds: 2 },
       settling: { scheduleSeconds: [1], days: 1 },
       ...options.config,

@@ -45,6 +45,7 @@ export const EVERY_OPTION = {
   apiDomain: { name: 'api.us.jobwire.example' },
   backup: { retentionDays: 7, copyTo: 'arn:aws:backup:eu-central-1:111122223333:backup-vault:jobwire' },
   staticEgress: { natGateways: 2 },
+  queues: [{ arn: 'arn:aws:sqs:us-east-1:111122223333:erp-jobs.fifo' }],
 } satisfies Partial<CellSettings>;
 
 const dashboard = makeDashboardFolder();

@@ -2,6 +2,7 @@
 import { useState } from 'react';
 import { Link } from 'wouter';
 import type { AttemptReport } from '../../../client/index.ts';
+import { isEndpointKind } from '../../../shared/built-in-sinks.ts';
 import { type ActionRunner, useActions } from '../actions.ts';
 import { withEndpoint, withRevision } from '../api.ts';
 import { Facts, Failure, Note, Page, Panel, Statistic, Waiting } from '../components.tsx';
@@ -58,10 +59,12 @@ function EndpointView({ endpoint, health }: { readonly endpoint: Endpoint; reado
     .at(-1);
   return (
     <Page
-      title={kind === 'webhook' ? `Endpoint ${id}` : getSinkName(id)}
+      title={isEndpointKind(kind) ? `Endpoint ${id}` : getSinkName(id)}
       actions={
         <>
-          {kind === 'webhook' ? <Link href={href(endpointSetupHref(region, id))}>Endpoint setup</Link> : null}
+          {isEndpointKind(kind) ? (
+            <Link href={href(endpointSetupHref(region, id))}>Endpoint setup</Link>
+          ) : null}
           {may('operate') ? (
             <Actions endpoint={endpoint} health={health} runner={runner} onPinged={setPinged} />
           ) : null}
@@ -134,7 +137,7 @@ function EndpointView({ endpoint, health }: { readonly endpoint: Endpoint; reado
                   <RelativeTime at={statistics.lastError.at} />: <bdi>{statistics.lastError.reason}</bdi>
                 </span>
               ) : undefined,
-              'Managed by': endpoint.managed || kind !== 'webhook' ? undefined : 'Configuration file',
+              'Managed by': endpoint.managed || !isEndpointKind(kind) ? undefined : 'Configuration file',
             }}
           />
         </Panel>
@@ -242,7 +245,7 @@ function Actions(props: {
     : `Delivery to ${name} is retried now.`;
   return (
     <>
-      {kind === 'webhook' ? (
+      {isEndpointKind(kind) ? (
         <ActionButton runner={runner} name="ping" onClick={ping}>
           Ping
         </ActionButton>
@@ -252,7 +255,7 @@ function Actions(props: {
           {isDisabled ? 'Enable' : 'Retry now'}
         </ActionButton>
       ) : null}
-      {kind === 'webhook' && managed ? (
+      {isEndpointKind(kind) && managed ? (
         <ActionButton runner={runner} name="resume" primary={paused} onClick={paused ? resume : pause}>
           {paused ? 'Resume' : 'Pause'}
         </ActionButton>

@@ -14,6 +14,7 @@ import {
   useFormContext,
 } from '../form.tsx';
 import { useAccounts } from '../queries.ts';
+import { useSession } from '../session.ts';
 import { formatExactTime } from '../times.tsx';
 import ui from '../ui.module.css';
 import { AccountScope, Choices, IdField, RegionField, toggle } from './components.tsx';
@@ -26,6 +27,8 @@ import {
 } from './endpoint-values.ts';
 import css from './setup.module.css';
 
+const KINDS = { webhook: 'Webhook: signed requests to a URL', sqs: 'Queue: messages in Amazon SQS' };
+
 const useEndpointForm = () => useFormContext<EndpointValues>().form;
 
 /** All fields, in panels. `before`: the endpoint to change; default: a new endpoint. `regions`: the regions to choose from. */
@@ -37,17 +40,34 @@ export function EndpointFields({
   readonly regions?: readonly string[];
 }) {
   const { values } = useEndpointForm();
+  // Other keys cannot choose a queue.
+  const { forAll } = useSession();
+  const isQueue = values.kind === 'sqs';
   return (
     <>
       <Panel title="Destination">
-        <TextField
-          name="url"
-          label="URL"
-          description="An https URL at a public address."
-          required
-          type="url"
-          inputMode="url"
-        />
+        {before === undefined && forAll ? (
+          <Group name="Kind" path="kind">
+            <RadioFields name="kind" options={KINDS} />
+          </Group>
+        ) : null}
+        {isQueue ? (
+          <TextField
+            name="url"
+            label="Queue"
+            description="ARN or URL of an SQS queue. On AWS, the settings of the cell must name it."
+            required
+          />
+        ) : (
+          <TextField
+            name="url"
+            label="URL"
+            description="An https URL at a public address."
+            required
+            type="url"
+            inputMode="url"
+          />
+        )}
         <TextField name="description" label="Description" description="Purpose of the endpoint." spellCheck />
         {before ? null : (
           <div className={ui.columns}>
@@ -77,7 +97,7 @@ export function EndpointFields({
         <StartPanel adds={before !== undefined} />
       ) : null}
       <Panel title="Delivery">
-        <Headers kept={before?.headers ?? []} />
+        {isQueue ? null : <Headers kept={before?.headers ?? []} />}
         <div className={ui.columns}>
           <NumberField
             name="concurrency"
@@ -86,7 +106,7 @@ export function EndpointFields({
           />
           <NumberField
             name="ratePerSecond"
-            label="Requests per second"
+            label={isQueue ? 'Events per second' : 'Requests per second'}
             description="0.1 to 1,000. Default: no limit."
             inputMode="decimal"
           />

@@ -33,7 +33,7 @@ import {
 } from './endpoint-values.ts';
 import { type NewSecret, SecretDialog } from './SecretDialog.tsx';
 
-/** Fetches all webhook endpoints that the key can read. */
+/** Fetches all endpoints that the key can read, except built-in ones. */
 export function useEndpoints() {
   const api = useApi();
   return useQuery({
@@ -51,7 +51,7 @@ export function EndpointsPage() {
     <ListPage
       title="Endpoints"
       noun="endpoint"
-      purpose="Webhook URLs that receive signed events, in order for each job."
+      purpose="Webhook URLs and queues that receive events, in order for each job."
       newHref={may('admin') ? '/setup/new-endpoint' : undefined}
       query={useInRegion(useEndpoints())}
       empty="No endpoints yet. Each endpoint that you create appears here. Events are also available from the feed and the streams."
@@ -95,6 +95,14 @@ export function NewEndpointPage() {
     send: async (body) => {
       const { endpoint, secret, truncatedAccounts } = await api.post('/v1/endpoints', { body });
       void queries.invalidateQueries({ queryKey: ['endpoints'] });
+      if (secret === null) {
+        navigate(link(endpointSetupHref(endpoint.region, endpoint.id)));
+        const late = truncatedAccounts.join(', ');
+        showToast(
+          `Endpoint ${endpoint.id} created.${late && ` Some requested events of ${late} have expired.`}`,
+        );
+        return;
+      }
       setCreated({
         endpoint,
         secret,
@@ -143,7 +151,7 @@ export function EndpointPage({ region, id }: { readonly region: string; readonly
           resource.latest.managed && may('admin') ? (
             <>
               <ChangeForm resource={resource} />
-              <SecretPanel endpoint={resource.latest} />
+              {resource.latest.kind === 'webhook' ? <SecretPanel endpoint={resource.latest} /> : null}
               <DeleteEndpoint endpoint={resource.latest} setDeleting={setDeleting} />
             </>
           ) : (
@@ -276,7 +284,7 @@ function DeleteEndpoint(props: {
   readonly endpoint: Endpoint;
   readonly setDeleting: (isDeleting: boolean) => void;
 }) {
-  const { region, id, revision } = props.endpoint;
+  const { region, id, kind, revision } = props.endpoint;
   const api = useApi();
   const queries = useQueryClient();
   const [, navigate] = useLocation();
@@ -303,7 +311,7 @@ function DeleteEndpoint(props: {
         'its cursors: undelivered events are not sent',
         'its parked and rejected events',
         'its replays, including running ones',
-        'its signing secret and headers',
+        ...(kind === 'webhook' ? ['its signing secret and headers'] : []),
       ]}
       kept="The events stay in the logs. The delivery log keeps its deliveries for 30 days."
       onDelete={remove}
@@ -312,14 +320,14 @@ function DeleteEndpoint(props: {
 }
 
 function EndpointFacts({ endpoint }: { readonly endpoint: Endpoint }) {
-  const { jobFields, headers, concurrency, ratePerSecond } = endpoint;
+  const { kind, jobFields, headers, concurrency, ratePerSecond } = endpoint;
   const fields = Object.entries(jobFields).map(([name, value]) => `${name}: ${value ?? 'none'}`);
   return (
     <Facts
       rows={{
         Id: endpoint.id,
         Region: endpoint.region.toUpperCase(),
-        URL: endpoint.url,
+        [kind === 'sqs' ? 'Queue' : 'URL']: endpoint.url,
         Description: endpoint.description ?? undefined,
         State: <StateBadge state={toEndpointState(endpoint)} />,
         Accounts: endpoint.accounts.length === 0 ? 'All of the region' : endpoint.accounts.join(', '),

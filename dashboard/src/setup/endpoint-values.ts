@@ -19,6 +19,7 @@ export interface NameValue {
 export interface EndpointValues {
   readonly id: string;
   readonly region: string;
+  readonly kind: 'webhook' | 'sqs';
   readonly url: string;
   readonly description: string;
   readonly accountScope: 'all' | 'some';
@@ -44,6 +45,7 @@ export interface EndpointValues {
 export const NEW_ENDPOINT: EndpointValues = {
   id: '',
   region: '',
+  kind: 'webhook',
   url: '',
   description: '',
   accountScope: 'all',
@@ -86,10 +88,10 @@ export const jobFieldNames: readonly string[] = Object.keys(jobFieldValues);
 
 /** Converts an endpoint to form values. */
 export function toEndpointValues(endpoint: Endpoint): EndpointValues {
-  const { id, region, url, accounts, types, orderGroups, origins, jobFields, headers } = endpoint;
+  const { id, region, kind, url, accounts, types, orderGroups, origins, jobFields, headers } = endpoint;
   return {
     ...NEW_ENDPOINT,
-    ...{ id, region, url },
+    ...{ id, region, url, kind: kind === 'sqs' ? kind : 'webhook' },
     description: endpoint.description ?? '',
     accountScope: accounts.length === 0 ? 'all' : 'some',
     accounts,
@@ -110,13 +112,14 @@ export function toEndpointValues(endpoint: Endpoint): EndpointValues {
 
 /** Converts form values to the body of a new endpoint. */
 export function toNewEndpoint(values: EndpointValues): object {
-  const { id, region, start } = values;
+  const { id, region, kind, start } = values;
   const given = Object.entries({ ...toEndpointFields(values), headers: toHeaders(values) }).filter(
     ([, value]) => value !== null,
   );
   return {
     ...(id.trim() === '' ? {} : { id: id.trim() }),
     ...(region === '' ? {} : { region }),
+    ...(kind === 'webhook' ? {} : { kind }),
     ...Object.fromEntries(given),
     ...(start === 'now' ? {} : { start: toStart(values) }),
   };
@@ -144,9 +147,14 @@ export function addsAccounts(values: EndpointValues, { accounts }: Pick<Endpoint
   return values.accountScope === 'all' || values.accounts.some((account) => !accounts.includes(account));
 }
 
+const URL_RULES = {
+  webhook: 'It must be a URL, such as https://erp.example.com/jobs.',
+  sqs: 'It must be the ARN or the URL of a queue.',
+};
+
 /** Returns the errors of form values that the request body does not show. */
 export function checkEndpoint(values: EndpointValues): FieldErrors {
-  const { url, start, jobFields, headersMode, headers } = values;
+  const { kind, url, start, jobFields, headersMode, headers } = values;
   const findDuplicates = (pairs: readonly NameValue[], field: string, same: (name: string) => string) =>
     pairs.flatMap(({ name }, index) =>
       name !== '' && pairs.findIndex((other) => same(other.name.trim()) === same(name.trim())) < index
@@ -158,9 +166,7 @@ export function checkEndpoint(values: EndpointValues): FieldErrors {
       name.trim() === '' && value !== '' ? [[`${field}.${index}.name`, 'It must have a name.'] as const] : [],
     );
   return Object.fromEntries([
-    ...(url.trim() === ''
-      ? [['url', 'It must be a URL, such as https://erp.example.com/jobs.'] as const]
-      : []),
+    ...(url.trim() === '' ? [['url', URL_RULES[kind]] as const] : []),
     ...(start === 'at' && toStart(values) === undefined
       ? [['startAt', 'It must be a date and time.'] as const]
       : []),
@@ -213,7 +219,9 @@ function toEndpointFields(values: EndpointValues) {
   };
 }
 
-function toHeaders({ headers }: EndpointValues): Record<string, string> | null {
+function toHeaders({ kind, headers }: EndpointValues): Record<string, string> | null {
+  // Those that were typed before the kind was changed.
+  if (kind === 'sqs') return null;
   const given = headers.filter(({ name }) => name.trim() !== '');
   return given.length === 0
     ? null

@@ -1,6 +1,7 @@
-/** Endpoint routes: create, change, control and delete webhooks. */
+/** Endpoint routes: create, change, control and delete webhooks and queues. */
 import * as z from 'zod';
 import { regionRule } from '../../accounts/managed-accounts.ts';
+import { isEndpointKind } from '../../built-in-sinks.ts';
 import { listEndpointsPage } from '../../delivery/endpoint.ts';
 import {
   enableEndpoint,
@@ -17,7 +18,7 @@ import { resendEvent } from '../../delivery/replays.ts';
 import { timestamp } from '../../representation.ts';
 import { type Rejection, rejected } from '../../resources.ts';
 import { keys } from '../../storage/schema.ts';
-import { isFor, isForAll, isForEndpoint, ofEndpoint, ofWebhook } from '../access.ts';
+import { isFor, isForAll, isForEndpoint, ofEndpoint, ofOwnEndpoint } from '../access.ts';
 import { BatchResponse, batchBody, findEach, MAX_BATCH, runBatch } from '../batch.ts';
 import type { Caller } from '../keys.ts';
 import { afterBy, decodePlace, encodePlace, flag, limit, one } from '../parameters.ts';
@@ -86,7 +87,7 @@ export const endpointRoutes: readonly Route[] = [
       const { endpoints, next } = await listEndpointsPage(feed, regions, {
         ...page,
         shows: (endpoint) =>
-          (endpoint.kind === 'webhook' || builtIn === true) && isForEndpoint(caller, endpoint),
+          (isEndpointKind(endpoint.kind) || builtIn === true) && isForEndpoint(caller, endpoint),
       });
       return { endpoints, next: next && encodePlace(`${next.id}/${next.region}`) };
     },
@@ -117,7 +118,7 @@ export const endpointRoutes: readonly Route[] = [
       location: (endpoint, { feed }) => endpointPath(feed, endpoint),
     },
     async ({ caller, body: { region: wanted, ...input }, generators }, { feed, manage }) => {
-      const rejection = checkAccounts(caller, input.accounts ?? null);
+      const rejection = checkAccounts(caller, input.accounts ?? null) ?? checkQueues(caller, input.kind);
       if (rejection) return rejection;
       const region = await regionFor(feed, wanted, input.accounts);
       if (typeof region !== 'string') return region;
@@ -130,12 +131,14 @@ export const endpointRoutes: readonly Route[] = [
     {
       description:
         'Omitted fields are unchanged. `null` removes a filter, or resets another setting to its default. An API key that is restricted to some accounts cannot subscribe the endpoint to other accounts.',
-      of: ofWebhook,
+      of: ofOwnEndpoint,
       body: EndpointUpdate,
       example: { types: ['job.dispatched', 'job.tracking_added'], ratePerSecond: null },
     },
     async ({ caller, subject, body, expected }, { manage }) => {
-      const rejection = body.accounts === undefined ? undefined : checkAccounts(caller, body.accounts);
+      const rejection =
+        (body.accounts === undefined ? undefined : checkAccounts(caller, body.accounts)) ??
+        (body.url === undefined ? undefined : checkQueues(caller, subject.kind));
       if (rejection) return rejection;
       // For a key of some accounts, concurrent changes by other keys must not be overwritten or reported.
       const condition = caller.accounts === null ? expected : { revision: subject.revision };
@@ -148,7 +151,7 @@ export const endpointRoutes: readonly Route[] = [
       summary: 'Delete an endpoint and its data',
       description:
         'Requests in flight are completed. Entries in the delivery log are kept until they expire.',
-      of: ofWebhook,
+      of: ofOwnEndpoint,
     },
     ({ subject: { region, id }, expected }, { manage }) =>
       deleteEndpoint(manage.endpoints, region, id, expected),
@@ -159,7 +162,7 @@ export const endpointRoutes: readonly Route[] = [
       summary: 'Pause an endpoint',
       description:
         'Nothing is sent while the endpoint is paused. Events are kept for delivery after the pause.',
-      of: ofWebhook,
+      of: ofOwnEndpoint,
     },
     ({ subject: { region, id }, expected }, { manage }) =>
       pauseEndpoint(manage.endpoints, region, id, expected),
@@ -169,7 +172,7 @@ export const endpointRoutes: readonly Route[] = [
     {
       summary: 'Resume a paused endpoint',
       description: 'Deliveries resume where they stopped.',
-      of: ofWebhook,
+      of: ofOwnEndpoint,
     },
     ({ subject: { region, id }, expected }, { manage }) =>
       resumeEndpoint(manage.endpoints, region, id, expected),
@@ -206,7 +209,7 @@ export const endpointRoutes: readonly Route[] = [
       const run = (items: Parameters<typeof runBatch<Endpoint>>[2]) =>
         runBatch(c, parts, items, (endpoint) => runAction(action, endpoint, caller, parts));
       if (ids) {
-        const of = action === 'pause' || action === 'resume' ? ofWebhook : ofEndpoint;
+        const of = action === 'pause' || action === 'resume' ? ofOwnEndpoint : ofEndpoint;
         const query: Readonly<Record<string, string>> = region === undefined ? {} : { region };
         const find = async (id: string) => ({
           id,
@@ -223,7 +226,7 @@ export const endpointRoutes: readonly Route[] = [
         feed.regions.filter((served) => region === undefined || served === region),
         {
           ...{ limit: MAX_BATCH, after: place },
-          shows: (endpoint) => endpoint.kind === 'webhook' && isForEndpoint(caller, endpoint),
+          shows: (endpoint) => isEndpointKind(endpoint.kind) && isForEndpoint(caller, endpoint),
         },
       );
       const results = await run(endpoints.map((endpoint) => ({ id: endpoint.id, found: endpoint })));
@@ -238,9 +241,9 @@ export const endpointRoutes: readonly Route[] = [
       tag: 'Endpoints',
       summary: 'Send a test event',
       description:
-        'Sends an event of type `jobwire.ping` immediately, signed like every event, even if the endpoint is paused or disabled. The event is not recorded in a log.',
+        'Sends an event of type `jobwire.ping` immediately, like every event, even if the endpoint is paused or disabled. The event is not recorded in a log.',
       role: 'operate',
-      of: ofWebhook,
+      of: ofOwnEndpoint,
       repeatable: true,
       answer: { status: 200, description: 'Result of the attempt.', schema: AttemptReport },
     },
@@ -259,9 +262,9 @@ export const endpointRoutes: readonly Route[] = [
       tag: 'Endpoints',
       summary: 'Resend an event',
       description:
-        'Sends one event of the log immediately, even if a filter excludes its type, or if the endpoint is paused or disabled. The event keeps its id. The request has the header `webhook-replay: true`, which the signature does not cover.',
+        'Sends one event of the log immediately, even if a filter excludes its type, or if the endpoint is paused or disabled. The event keeps its id. The request has the header `webhook-replay: true`, which the signature does not cover; a message of a queue has the attribute `replay`.',
       role: 'operate',
-      of: ofWebhook,
+      of: ofOwnEndpoint,
       body: z
         .strictObject({
           event: z
@@ -300,7 +303,7 @@ export const endpointRoutes: readonly Route[] = [
       description:
         'Requests are also signed with the previous secrets until these expire, by default after one day.',
       role: 'admin',
-      of: ofWebhook,
+      of: ofOwnEndpoint,
       body: Rotation,
       example: { gracePeriodSeconds: 86_400 },
       answer: {
@@ -335,6 +338,15 @@ function checkAccounts(caller: Caller, accounts: readonly string[] | null): Reje
     ? 'accounts must be a subset of the accounts of the key.'
     : 'accounts must be named, for the key is for some accounts only.';
   return rejected(reason);
+}
+
+/**
+ * Returns why a key cannot choose the queue of an endpoint: Jobwire's own permissions reach the queues of all
+ * customers.
+ */
+function checkQueues(caller: Caller, kind: Endpoint['kind'] | undefined): Rejection | undefined {
+  if (kind !== 'sqs' || caller.accounts === null) return undefined;
+  return rejected('kind must be webhook, for the key is for some accounts only.');
 }
 
 /** Returns the region of a new endpoint: the given one, the only one served, or the one of its accounts. */

@@ -1,0 +1,115 @@
+/**
+ * The queue sink: sends events to an SQS queue, with attributes.
+ *
+ * A FIFO queue keeps the order of each job and accepts an event once within five minutes. A standard queue
+ * guarantees neither.
+ */
+import {
+  SendMessageBatchCommand,
+  type SendMessageBatchRequestEntry,
+  SQSClient,
+  type SQSClientConfig,
+} from '@aws-sdk/client-sqs';
+import type { JobEvent } from '../events/event.ts';
+import {
+  BATCH_BYTES,
+  createBatchSink,
+  toAcceptedJson,
+  toFifoFields,
+  toFilterValues,
+  toMessageAttributes,
+  toReference,
+} from './batches.ts';
+import { parseQueueAddress } from './queue-address.ts';
+import type { Delivery, SinkPort } from './sink.ts';
+
+interface Options {
+  /** Base URL of the HTTP API: an event that is too large for SQS is fetched from its feed. */
+  readonly publicUrl: string;
+  /** URL of another server with the SQS API. Default: Amazon SQS. */
+  readonly endpoint?: string | undefined;
+  /** Default: those of the environment. */
+  readonly credentials?: SQSClientConfig['credentials'];
+  readonly requestHandler: NonNullable<SQSClientConfig['requestHandler']>;
+}
+
+/** Creates the opener of queue sinks by ARN. It has one client for each AWS region. */
+export function createQueueOpener({
+  publicUrl,
+  endpoint,
+  credentials,
+  requestHandler,
+}: Options): (arn: string) => SinkPort {
+  const clients = new Map<string, SQSClient>();
+  return (arn) => {
+    const queue = parseQueueAddress(arn);
+    if (!queue) throw new Error('The target of the endpoint is not the ARN of an SQS queue.');
+    const { awsRegion: region } = queue;
+    const client =
+      clients.get(region) ??
+      new SQSClient({
+        ...{ region, requestHandler, useQueueUrlAsEndpoint: false },
+        ...(endpoint === undefined ? {} : { endpoint }),
+        ...(credentials ? { credentials } : {}),
+      });
+    clients.set(region, client);
+    const url = endpoint === undefined ? queue.url : `${endpoint.replace(/\/$/, '')}/${queue.path}`;
+    return createQueueSink(client, { url, fifo: queue.fifo, publicUrl: publicUrl.replace(/\/$/, '') });
+  };
+}
+
+/**
+ * Creates a sink that sends to a queue. In a FIFO queue, the message group is the event's lane: account and
+ * job, or the account as a whole. The deduplication id is the event's id, so an event sent again within five
+ * minutes is one message. A requested resend has another deduplication id, because it must arrive.
+ *
+ * The body is the envelope; for an event that is too large, a reference to it in the feed. The attributes are
+ * those of SNS.
+ */
+function createQueueSink(
+  client: SQSClient,
+  { url, fifo, publicUrl }: { readonly url: string; readonly fifo: boolean; readonly publicUrl: string },
+): SinkPort {
+  return createBatchSink({
+    name: 'SQS',
+    target: 'queue',
+    toEntry: (delivery, id) => toEntry(delivery, id, { fifo, publicUrl }),
+    measure: measureEntry,
+    async send(entries: readonly SendMessageBatchRequestEntry[]) {
+      const answer = await client.send(new SendMessageBatchCommand({ QueueUrl: url, Entries: [...entries] }));
+      const sent = new Set(answer.Successful?.map(({ Id }) => Id));
+      const failed = new Map(answer.Failed?.map((entry) => [entry.Id, entry]));
+      return entries.map(({ Id }) => {
+        if (sent.has(Id)) return 'accepted';
+        const failure = failed.get(Id);
+        return failure && { code: failure.Code, senderFault: failure.SenderFault === true };
+      });
+    },
+  });
+}
+
+function toEntry(
+  { event, replay = false }: Delivery,
+  id: string,
+  { fifo, publicUrl }: { readonly fifo: boolean; readonly publicUrl: string },
+): SendMessageBatchRequestEntry {
+  const envelope = JSON.parse(event.json) as JobEvent;
+  const entry = (body: string, reference: boolean): SendMessageBatchRequestEntry => ({
+    Id: id,
+    MessageBody: toAcceptedJson(body),
+    MessageAttributes: toMessageAttributes(toFilterValues(event, envelope, { reference, replay })),
+    // In a standard queue a message group would turn on fair queues, which not every consumer wants.
+    ...(fifo && toFifoFields(event, replay)),
+  });
+  const whole = entry(event.json, false);
+  return measureEntry(whole) <= BATCH_BYTES ? whole : entry(toReference(event, envelope, publicUrl), true);
+}
+
+function measureEntry(entry: SendMessageBatchRequestEntry): number {
+  const { Id, MessageBody, MessageGroupId, MessageDeduplicationId, MessageAttributes } = entry;
+  const texts = [Id, MessageBody, MessageGroupId, MessageDeduplicationId];
+  for (const [name, { DataType, StringValue }] of Object.entries(MessageAttributes ?? {})) {
+    texts.push(name, DataType, StringValue);
+  }
+  return texts.reduce((sum, text) => sum + Buffer.byteLength(text ?? ''), 0);
+}
