@@ -8,13 +8,15 @@ import type {
   EndpointBatch,
   NewReplay,
   ParkedEventSelection,
+  Redelivery,
+  RedeliveryReport,
   Replay,
   RetriedEvents,
 } from '../client/index.ts';
 import { eventTypes, inputs } from '../client/inputs.ts';
 import { BATCH, runBatch } from './batch.ts';
 import { type Context, command, limitFlag, UsageError } from './command.ts';
-import { parseList, parsePairs, parseTime } from './input.ts';
+import { parseIntegers, parseList, parsePairs, parseTime } from './input.ts';
 import { type Column, clean, count, type Output } from './output.ts';
 
 const WATCH_EVERY_MS = 1000;
@@ -147,6 +149,66 @@ export const deliveryCommands = {
         ],
         'There are no dead events.',
       );
+    },
+  }),
+
+  'endpoints redeliver': command({
+    about: 'Retries parked events and replays dead events of an endpoint that match a filter.',
+    more: 'Without filters, all of them are sent again. Run it with --dry-run first to see which events match.',
+    args: ['ID'],
+    flags: {
+      region: REGION,
+      parked: { about: 'Only parked events' },
+      dead: { about: 'Only dead events' },
+      accounts: { value: 'A,B', about: 'Only events of these accounts', many: true },
+      types: { value: 'A,B', about: 'Only events of these types', many: true, suggestions: eventTypes },
+      jobs: { value: 'A,B', about: 'Only events of these jobs', many: true, field: 'jobNumbers' },
+      statuses: {
+        value: 'A,B',
+        about: 'Only events whose last rejection had one of these HTTP statuses',
+        many: true,
+      },
+      since: {
+        value: 'WHEN',
+        about:
+          'Only events parked since this time: a duration such as 2h, a date such as 2026-03-02, or a timestamp',
+        field: 'from',
+      },
+      until: { value: 'WHEN', about: 'Only events parked before this time', field: 'to' },
+      'dry-run': { about: 'Count and list the events. Nothing is sent' },
+      watch: { about: 'Show the progress of the replay until it ends. Ctrl-C does not stop the replay' },
+    },
+    example: 'endpoints redeliver erp --statuses 422 --since 2h --dry-run',
+    async run(context, [id], flags) {
+      const { out } = context;
+      const { region, parked, dead, since, until, 'dry-run': dryRun } = flags;
+      if (dryRun && flags.watch) throw new UsageError('--dry-run and --watch can’t be combined.');
+      const filter = {
+        accounts: parseList(flags.accounts),
+        types: parseList(flags.types),
+        jobNumbers: parseIntegers('jobs', flags.jobs),
+        statuses: parseIntegers('statuses', flags.statuses),
+        from: since === undefined ? undefined : parseTime('since', since),
+        to: until === undefined ? undefined : parseTime('until', until),
+      };
+      const body: Redelivery = {
+        ...(parked === dead ? {} : { states: [parked ? ('parked' as const) : ('dead' as const)] }),
+        // Undefined fields are not sent.
+        filter,
+        dryRun,
+      };
+      const at = atEndpoint(id, region);
+      const report = await context.api().post('/v1/endpoints/{id}/redeliver', { ...at, body });
+      const { replay } = report;
+      if (replay && flags.watch) {
+        if (!out.json) printRedelivery(context, report);
+        return watch(context, id, replay.id, region);
+      }
+      out.document(report, () => {
+        printRedelivery(context, report);
+        if (replay) out.line(`To see its progress, run: ${watchCommand(id, replay.id, region)}`);
+      });
+      return undefined;
     },
   }),
 
@@ -293,6 +355,22 @@ function createParkedCommand(verbs: {
       return 1;
     },
   });
+}
+
+function printRedelivery({ out }: Context, report: RedeliveryReport): void {
+  const { dryRun, parked, dead, complete, events, replay } = report;
+  const listed = events.map(({ event, type, state, status }) =>
+    clean(`  ${event}  ${type}  ${state}${status === null ? '' : `, HTTP ${status}`}`),
+  );
+  const verb = dryRun ? 'would be' : 'will be';
+  out.line(
+    `${count(parked, 'parked event')} ${verb} retried, ${count(dead, 'dead event')} ${verb} replayed.`,
+  );
+  for (const line of listed) out.line(line);
+  if (parked + dead > events.length) out.line(`  and ${parked + dead - events.length} more`);
+  if (!complete)
+    out.note('Only the first 10,000 dead events were examined. Repeat the command after the replay.');
+  if (replay) out.line(`Replay ${clean(replay.id)} started.`);
 }
 
 /** Returns the columns of delivery attempts. */

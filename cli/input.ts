@@ -57,6 +57,14 @@ export function parseList<T extends string>(values: readonly T[]): T[] | undefin
   return given.length === 0 ? undefined : given;
 }
 
+/** Parses a comma-separated list of positive integers of a repeatable option. */
+export function parseIntegers(flag: string, values: readonly string[]): number[] | undefined {
+  return parseList(values)?.map((text) => {
+    if (!/^[1-9]\d{0,14}$/.test(text)) throw new UsageError(`--${flag} must be positive integers.`);
+    return Number(text);
+  });
+}
+
 /** Parses `NAME=VALUE` pairs. */
 export function parsePairs(flag: string, values: readonly string[]): Record<string, string> | undefined {
   const pairs = values.map((value): [string, string] => {

@@ -179,11 +179,12 @@ export class StateTable extends Construct {
     const { index, log, cursors, sinks, sinkParts, parked, dead, replays } = this.#partitions();
     const own = cellLog(this.#cell.region);
     this.#allow(fn, ['GetItem'], [index, log, cursors, sinks, sinkParts, parked, replays]);
-    this.#allow(fn, ['Query'], [log, parked]);
+    this.#allow(fn, ['Query'], [log, parked, dead]);
     this.#allow(fn, ['PutItem'], [cursors, parked, dead, logPk(own), keys.wake(own).pk]);
     this.#allow(fn, ['UpdateItem'], [cursors, sinks, sinkParts, parked, indexPk(own)]);
-    // Cursors of deleted or cancelled replays; parked events that were delivered or are dead.
-    this.#allow(fn, ['DeleteItem'], [cursors, parked]);
+    // Cursors of deleted or cancelled replays; parked events that were delivered or are dead; dead events that
+    // were replayed.
+    this.#allow(fn, ['DeleteItem'], [cursors, parked, dead]);
     this.#allowIndexes(fn, ['due']);
     this.#passName(fn);
   }

@@ -55,6 +55,7 @@ export function Form<V extends object>(props: {
 export function FormActions(props: {
   readonly verb: string;
   readonly cancel?: string;
+  readonly isDisabled?: boolean;
   readonly children?: ReactNode;
 }) {
   const { busy } = useFormContext();
@@ -62,7 +63,7 @@ export function FormActions(props: {
     <>
       <FormErrors />
       <div className={ui.actions}>
-        <Button type="submit" loading={busy}>
+        <Button type="submit" loading={busy} disabled={props.isDisabled ?? false}>
           {props.verb}
         </Button>
         {props.cancel === undefined ? null : (

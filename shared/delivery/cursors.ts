@@ -11,6 +11,7 @@
 import type { EventLog, LoggedEvent } from '../log/log.ts';
 import { cursorPk, keys } from '../storage/schema.ts';
 import type { Clause, Item, Table, TransactOutcome, Write } from '../storage/table.ts';
+import { type DeadSelection, readDeadEvents, toDeadSelection } from './dead-events.ts';
 import type { Lease } from './lease.ts';
 import { type EventFilter, follows, matchesFilter, type Sink, toSink } from './sink.ts';
 import { listDueWork } from './wakes.ts';
@@ -69,6 +70,8 @@ interface Replay {
   readonly id: string;
   readonly end: number;
   readonly filter: EventFilter;
+  /** The dead events that it sends. Absent: it sends the events of the log. */
+  readonly dead?: DeadSelection;
 }
 
 /** Dependencies of the runs, provided by their drain. */
@@ -149,7 +152,14 @@ export class CursorRuns {
    * again after a crash. Events with the ids to avoid are skipped.
    */
   takeFrom(run: Run, avoid: ReadonlySet<string> | undefined): LoggedEvent | undefined {
-    return run.window.take(avoid, run.stored + WINDOW_EVENTS);
+    // Dead events can be far apart. Those that were delivered are no longer dead, and so are not sent again.
+    return run.window.take(avoid, run.replay?.dead ? undefined : run.stored + WINDOW_EVENTS);
+  }
+
+  /** Deletes a dead event that was delivered. */
+  async removeDead({ account, sequence }: LoggedEvent): Promise<void> {
+    const { region, id } = this.#sink;
+    await this.#deps.table.write({ delete: keys.dead(region, id, account, sequence) });
   }
 
   /** Stores the positions of all open cursors. */
@@ -266,7 +276,7 @@ export class CursorRuns {
     const count = (of: string): number => Number(cursor[of] ?? 0);
     return make(
       place,
-      { id: replayId, end: Number(cursor.end), filter },
+      { id: replayId, end: Number(cursor.end), filter, ...toDeadSelection(item) },
       {
         delivered: count('delivered'),
         failed: count('failed'),
@@ -310,7 +320,7 @@ export class CursorRuns {
   readAhead(): void {
     for (const run of this.#open) {
       if (run.busy || run.exhausted || run.window.waiting > READ_AHEAD * this.#deps.lanes()) continue;
-      if (run.window.readTo + PAGE_EVENTS > run.window.position + WINDOW_EVENTS) continue;
+      if (run.window.size + PAGE_EVENTS > WINDOW_EVENTS) continue;
       if (this.#hasUsedShare(run)) continue;
       run.busy = true;
       this.#deps.begin(() =>
@@ -329,6 +339,7 @@ export class CursorRuns {
 
   async #read(run: Run): Promise<void> {
     const { log } = this.#deps;
+    if (run.replay?.dead) return this.#readDead(run, run.replay.dead, run.replay.end);
     const ref = { region: this.#sink.region, account: run.account };
     const after = run.window.readTo;
     const limit = Math.min(PAGE_EVENTS, (run.replay?.end ?? Number.POSITIVE_INFINITY) - after);
@@ -354,6 +365,19 @@ export class CursorRuns {
     this.#deps.skipped(passed);
     // At the head, or the next event is written but not yet visible; then the cursor stays due.
     run.exhausted = run.window.readTo >= run.head || read.events.length === 0;
+  }
+
+  async #readDead(run: Run, selection: DeadSelection, end: number): Promise<void> {
+    const after = run.window.readTo;
+    const { events, missing, readTo } = await readDeadEvents(this.#deps, this.#sink, selection, {
+      ...{ account: run.account, after, end },
+    });
+    const passed = run.window.add(events, (event) => this.#isWanted(run, event));
+    run.window.readThrough(readTo);
+    run.counts.skipped += passed + missing;
+    this.#deps.skipped(passed);
+    run.head = end;
+    run.exhausted = readTo >= end;
   }
 
   #isWanted(run: Run, event: LoggedEvent): boolean {

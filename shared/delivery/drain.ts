@@ -27,7 +27,7 @@ import { LaneLimit } from './lanes.ts';
 import { type Lease, takeLease } from './lease.ts';
 import { Pacer } from './pacer.ts';
 import type { ParkedEvent } from './parked-events.ts';
-import { MAX_PARKED, ParkedLanes } from './parking.ts';
+import { type EventRejection, MAX_PARKED, ParkedLanes } from './parking.ts';
 import { type DeliveryOutcome, follows, type Sink, type SinkPort, sinkAttributes, toSink } from './sink.ts';
 import { SinkStatus } from './sink-status.ts';
 import { getLane } from './window.ts';
@@ -403,7 +403,7 @@ class Drain {
     this.#counts.failed += 1;
     if (outcome.kind === 'rejected') this.#counts.rejected += 1;
     if (this.#attribution.isEventRejected(sent, outcome)) {
-      this.#handleRejection(sent, outcome.reason);
+      this.#handleRejection(sent, { reason: outcome.reason, status: outcome.answer?.status });
       return;
     }
     if (sent.parked) this.#parked.putBack(sent.parked);
@@ -428,15 +428,21 @@ class Drain {
       return;
     }
     run.counts.delivered += 1;
-    run.window.settle(event);
+    if (run.replay?.dead) {
+      this.#begin(async () => {
+        await this.#attempts.flush();
+        await this.#runs.removeDead(event);
+        run.window.settle(event);
+      });
+    } else run.window.settle(event);
   }
 
-  #handleRejection(sent: Sent, reason: string): void {
+  #handleRejection(sent: Sent, rejection: EventRejection): void {
     const { run, parked, event } = sent;
     if (!parked) this.#attribution.clear(event.id);
     if (parked) {
       this.#begin(async () => {
-        if (await this.#parked.recordRejection(parked, reason)) {
+        if (await this.#parked.recordRejection(parked, rejection)) {
           this.#counts.dead += 1;
           this.#attribution.clear(event.id);
         }
@@ -446,16 +452,16 @@ class Drain {
       run.window.settle(event);
     } else if (this.#parked.count < MAX_PARKED) {
       this.#attribution.countRejection();
-      this.#park(run, event, reason);
+      this.#park(run, event, rejection);
     } else {
       run.window.putBack(event);
       this.#status.failure ??= TOO_MANY_PARKED;
     }
   }
 
-  #park(run: Run, event: LoggedEvent, reason: string | null): void {
+  #park(run: Run, event: LoggedEvent, rejection: EventRejection | null): void {
     this.#counts.parked += 1;
-    const parking = this.#parked.park(event, reason);
+    const parking = this.#parked.park(event, rejection);
     this.#begin(async () => {
       if (await parking) run.window.settle(event);
     });

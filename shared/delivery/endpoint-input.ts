@@ -271,4 +271,48 @@ export const NewReplay = z
   })
   .meta({ id: 'NewReplay' });
 
+const HTTP_STATUS_RULE = 'must be an HTTP status from 100 to 599';
+
+/** Parked and dead events to send again. Absent filters select all of them. */
+export const Redelivery = z
+  .strictObject({
+    states: z
+      .array(z.enum(['parked', 'dead']), 'must be a list of parked and dead')
+      .min(1, 'must contain parked or dead')
+      .optional()
+      .describe('States of the events. Default: `parked` and `dead`.'),
+    filter: z
+      .strictObject(
+        {
+          accounts: filterFields.accounts,
+          types: filterFields.types,
+          jobNumbers: z
+            .array(
+              z.int('must be a job number').positive('must be a job number'),
+              'must be a list of job numbers',
+            )
+            .min(1, 'must contain at least one job number')
+            .max(MAX_NAMES, `must contain at most ${MAX_NAMES} job numbers`)
+            .describe('Only events of these jobs.'),
+          statuses: z
+            .array(z.int(HTTP_STATUS_RULE).min(100, HTTP_STATUS_RULE).max(599, HTTP_STATUS_RULE))
+            .min(1, 'must contain at least one status')
+            .max(100, 'must contain at most 100 statuses')
+            .describe('Only events whose last rejection had one of these HTTP statuses.'),
+          from: timestamp.describe('Only events parked at this time or later.'),
+          to: timestamp.describe('Only events parked before this time.'),
+        },
+        'must be a filter',
+      )
+      .partial()
+      .optional()
+      .describe('Filter of the events. All given fields must match. Default: all events.'),
+    dryRun: z
+      .boolean('must be true or false')
+      .optional()
+      .describe('`true`: only count the events; nothing is sent or changed. Default: `false`.'),
+  })
+  .meta({ id: 'Redelivery' });
+export type Redelivery = z.infer<typeof Redelivery>;
+
 const countBytes = (text: string): number => new TextEncoder().encode(text).length;

@@ -173,6 +173,12 @@ const commonFields = {
   parkedAt: timestamp.describe('Time at which the event was parked.'),
   attempts: count.describe('Number of rejected attempts.'),
   reason: z.string().nullable().describe('Error message of the last rejection.'),
+  status: z
+    .int()
+    .nullable()
+    .describe(
+      'HTTP status of the last rejection. `null`: the receiver sent no response, or the event was not sent.',
+    ),
 };
 
 /** A parked event. */
@@ -219,20 +225,62 @@ export const Replay = z
       ),
     accounts: accounts.describe('Ids of the accounts whose events are replayed.'),
     filter: z.object(filter).partial().describe('Filter, in addition to the filters of the endpoint.'),
-    total: count.describe('Number of events in the range. Includes events that filters exclude.'),
+    dead: z
+      .object({
+        accounts: accounts.describe('Ids of the accounts. Empty: all.'),
+        types: z.array(z.string()).describe('Event types. Empty: all.'),
+        jobNumbers: z.array(z.int()).describe('Numbers of the jobs. Empty: all.'),
+        statuses: z.array(z.int()).describe('HTTP statuses of the last rejection. Empty: all.'),
+        from: timestamp.nullable().describe('Only events parked at this time or later. `null`: no limit.'),
+        to: timestamp.nullable().describe('Only events parked before this time. `null`: no limit.'),
+      })
+      .nullable()
+      .describe('Filter of the dead events that are replayed. `null`: a range of the logs is replayed.'),
+    total: count.describe(
+      'Number of events in the range. Includes events that filters exclude. Of a replay of dead events: number of dead events.',
+    ),
     done: count.describe('Number of processed events.'),
     delivered: count.describe('Number of delivered events.'),
     failed: count.describe('Number of rejected events. These are not parked.'),
-    skipped: count.describe('Number of events excluded by filters.'),
+    skipped: count.describe(
+      'Number of events excluded by filters. Of a replay of dead events: also those that have expired.',
+    ),
     truncatedAccounts,
     startedAt: timestamp.describe('Start of the replay.'),
     finishedAt: timestamp
       .nullable()
       .describe('Time of completion or cancellation. `null`: the replay is in progress.'),
   })
-  .meta({ id: 'Replay', description: 'A range of the logs that is sent to an endpoint again.' });
+  .meta({
+    id: 'Replay',
+    description: 'A range of the logs, or dead events, that are sent to an endpoint again.',
+  });
 
 export type Replay = RecordOf<typeof Replay>;
+
+/** Parked and dead events that are sent again, or would be. */
+export const RedeliveryReport = z
+  .object({
+    dryRun: z.boolean().describe('`true`: nothing was changed.'),
+    parked: count.describe('Number of selected parked events.'),
+    dead: count.describe('Number of selected dead events.'),
+    complete: z
+      .boolean()
+      .describe('`false`: the endpoint has more dead events. Only the first 10,000 were examined.'),
+    events: z
+      .array(
+        z.object({
+          ...commonFields,
+          state: z.enum(['parked', 'dead']).describe('State of the event.'),
+        }),
+      )
+      .describe('The first 20 of the selected events: parked events, then dead events.'),
+    replay: Replay.nullable().describe(
+      'Replay of the dead events. `null`: no dead event is selected, or `dryRun` is `true`.',
+    ),
+  })
+  .meta({ id: 'RedeliveryReport' });
+export type RedeliveryReport = RecordOf<typeof RedeliveryReport>;
 
 /** Result of an immediate attempt to send an event. */
 export const AttemptReport = z

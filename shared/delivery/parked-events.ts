@@ -17,6 +17,8 @@ export interface ParkedEvent {
   readonly attempts: number;
   /** Reason for the last rejection. */
   readonly reason: string | null;
+  /** HTTP status of the last rejection; `null` if there was no response. */
+  readonly status: number | null;
   /** Time of the next retry; `null` for an event that waits for an earlier one. */
   readonly retryAt: number | null;
 }
@@ -62,11 +64,7 @@ export async function listDeadPage(
   page: PageQuery,
 ): Promise<{ readonly dead: DeadEvent[]; readonly next: string | null }> {
   const { items, next } = await readPage(table, deadPk(region, sink), page);
-  const dead = items.map((item) => {
-    const { retryAt: _retryAt, ...event } = toParked(item);
-    return { ...event, diedAt: Number(item.diedAt) };
-  });
-  return { dead, next };
+  return { dead: items.map(toDead), next };
 }
 
 async function readPage(table: Table, pk: string, { limit, after }: PageQuery) {
@@ -132,10 +130,10 @@ export async function discardAllParked(
   return toParkedOutcome(which, gone);
 }
 
-/** A selection of parked events: all, or those with these ids; of these accounts. */
+/** A selection of parked events: all, or those with these ids, that match a condition. */
 interface ParkedEventSelection {
   readonly ids: readonly string[] | 'all';
-  readonly isWanted: (account: string) => boolean;
+  readonly isWanted: (parked: ParkedEvent) => boolean;
 }
 
 /** Returns the selected events by lane, each with the first event of its lane. */
@@ -145,11 +143,11 @@ async function selectLanes(
   sink: string,
   { ids, isWanted }: ParkedEventSelection,
 ) {
-  const parked = (await listParked(table, region, sink)).filter(({ account }) => isWanted(account));
+  const parked = await listParked(table, region, sink);
   const wanted = ids === 'all' ? undefined : new Set(ids);
   return [...Map.groupBy(parked, formatLaneName).values()].flatMap((lane) => {
     const [first] = lane;
-    const chosen = lane.filter(({ eventId }) => !wanted || wanted.has(eventId));
+    const chosen = lane.filter((event) => isWanted(event) && (!wanted || wanted.has(event.eventId)));
     return first && chosen.length > 0 ? [{ first, chosen }] : [];
   });
 }
@@ -230,8 +228,16 @@ export function toDueAttributes(
 }
 
 export function toParkedAttributes(parked: Omit<ParkedEvent, 'retryAt'>) {
-  const { account, lane, eventId, type, jobNumber, parkedAt, attempts, reason } = parked;
-  return { account, lane, eventId, type, jobNumber, parkedAt, attempts, reason: reason ?? undefined };
+  const { account, lane, eventId, type, jobNumber, parkedAt, attempts, reason, status } = parked;
+  return {
+    ...{ account, lane, eventId, type, jobNumber, parkedAt, attempts },
+    ...{ reason: reason ?? undefined, status: status ?? undefined },
+  };
+}
+
+export function toDead(item: Item): DeadEvent {
+  const { retryAt: _retryAt, ...event } = toParked(item);
+  return { ...event, diedAt: Number(item.diedAt) };
 }
 
 function toParked(item: Item): ParkedEvent {
@@ -245,6 +251,7 @@ function toParked(item: Item): ParkedEvent {
     parkedAt: Number(item.parkedAt),
     attempts: Number(item.attempts),
     reason: typeof item.reason === 'string' ? item.reason : null,
+    status: typeof item.status === 'number' ? item.status : null,
     retryAt: typeof item.retryAt === 'number' ? item.retryAt : null,
   };
 }

@@ -11,6 +11,7 @@ import type { Item, Table, TransactOutcome, Write } from '../storage/table.ts';
 import { getRetryWait } from './health.ts';
 import type { Lease } from './lease.ts';
 import {
+  type DeadEvent,
   formatLaneName,
   listParked,
   type ParkedEvent,
@@ -32,6 +33,12 @@ export interface ParkingDeps {
   readonly newId: () => string;
   readonly random: () => number;
   readonly retrySeconds: readonly number[];
+}
+
+/** A rejection of an event: the reason, and the HTTP status if there was a response. */
+export interface EventRejection {
+  readonly reason: string;
+  readonly status?: number | undefined;
 }
 
 /** Writes of one transaction. The first one checks the lease, and so guards all of them. */
@@ -126,11 +133,11 @@ export class ParkedLanes {
   }
 
   /**
-   * Parks an event: with a reason if the sink rejected it, without one if its lane is parked. The lane
+   * Parks an event: with its rejection, or without one if its lane is parked. The lane
    * changes at once. The event is stored together with a mark at the sink that it has parked events. Returns
    * false if the lease is lost: then the event is not parked.
    */
-  park(event: LoggedEvent, reason: string | null): Promise<boolean> {
+  park(event: LoggedEvent, rejection: EventRejection | null): Promise<boolean> {
     const { now } = this.#deps;
     const { account, sequence, type } = event;
     const parked: ParkedEvent = {
@@ -139,9 +146,10 @@ export class ParkedLanes {
       eventId: event.id,
       ...(event.jobNumber === undefined ? {} : { jobNumber: event.jobNumber }),
       parkedAt: now(),
-      attempts: reason === null ? 0 : 1,
-      reason,
-      retryAt: reason === null ? null : this.#retryAfter(1),
+      attempts: rejection === null ? 0 : 1,
+      reason: rejection?.reason ?? null,
+      status: rejection?.status ?? null,
+      retryAt: rejection === null ? null : this.#retryAfter(1),
     };
     this.#add(parked);
     this.#unstored.add(parked);
@@ -190,11 +198,12 @@ export class ParkedLanes {
    * Records another rejection. Returns true if that was the last attempt: the event is dead, its death is
    * emitted, and its lane resumes.
    */
-  async recordRejection(parked: ParkedEvent, reason: string): Promise<boolean> {
+  async recordRejection(parked: ParkedEvent, { reason, status }: EventRejection): Promise<boolean> {
     const { now, retrySeconds } = this.#deps;
     const attempts = parked.attempts + 1;
+    const rejected = { ...parked, attempts, reason, status: status ?? null };
     if (attempts <= retrySeconds.length) {
-      const again = { ...parked, attempts, reason, retryAt: this.#retryAfter(attempts) };
+      const again = { ...rejected, retryAt: this.#retryAfter(attempts) };
       await this.#runSerially(async () => {
         const outcome = await this.#transact([this.#lease.whileHeld(), this.#toUpdate(again)]);
         if (outcome.done) this.#replace(again);
@@ -203,8 +212,8 @@ export class ParkedLanes {
       });
       return false;
     }
-    const death = { attempts, reason, diedAt: now() };
-    return this.settle(parked, (writes) => this.#deadLetter(parked, death, writes));
+    const diedAt = now();
+    return this.settle(parked, (writes) => this.#deadLetter({ ...rejected, diedAt }, writes));
   }
 
   /**
@@ -212,16 +221,14 @@ export class ParkedLanes {
    * that event could die as well.
    */
   async #deadLetter(
-    parked: ParkedEvent,
-    death: { readonly attempts: number; readonly reason: string; readonly diedAt: number },
+    death: DeadEvent & { readonly reason: string },
     writes: GuardedWrites,
   ): Promise<TransactOutcome> {
     const ref = cellLog(this.#region);
-    const { attempts, reason, diedAt } = death;
-    const { account, sequence, eventId: event } = parked;
+    const { account, sequence, eventId: event, attempts, reason, diedAt } = death;
     const dead: Item = {
       ...keys.dead(this.#region, this.#sink, account, sequence),
-      ...toParkedAttributes({ ...parked, attempts, reason }),
+      ...toParkedAttributes(death),
       diedAt,
       ttl: Math.ceil(diedAt / 1000) + DEAD_DAYS * 86_400,
     };

@@ -5,6 +5,7 @@
  *   start    replay item ── cursors ── ready          the next start completes one that was interrupted
  *   cancel   cancelledAt ── cursors gone              a drain drops the cursors of a deleted or cancelled replay
  *
+ * A replay sends the events of a range of the logs, or the dead events that match a filter (`dead-events.ts`).
  * The item contains the range, the cursors the progress. What is NOT guaranteed: order between replayed and
  * live events of one job; receivers keep the highest sequence per subject.
  */
@@ -17,6 +18,7 @@ import { drainDue, keys, replayPk } from '../storage/schema.ts';
 import type { Item, Table } from '../storage/table.ts';
 import { checkInput } from '../validation.ts';
 import { type AttemptDeps, attemptNow } from './attempt.ts';
+import { type RejectedEventFilter, toDeadSelection } from './dead-events.ts';
 import { listFollowedLogs } from './endpoint-data.ts';
 import { type ResourceGenerators, withLock } from './endpoint-edits.ts';
 import { NewReplay } from './endpoint-input.ts';
@@ -39,7 +41,7 @@ const KEPT_REPLAYS = 50;
 const CALLS_AT_ONCE = 16;
 
 /** The range of one account in a replay: after `position`, up to and including `end`. */
-interface Range {
+export interface Range {
   readonly account: string;
   readonly position: number;
   readonly end: number;
@@ -65,13 +67,51 @@ export async function startReplay(
   const checked = checkInput(NewReplay, input);
   if (checked.kind === 'rejected') return checked;
   const { id = newResourceId('rp', makings.newId), ...range } = checked.value;
+  return startOnce(deps, region, sink, id, (record) => createReplay(deps, record, id, range));
+}
+
+/** Dead events to replay: those that match the filter, between the first and the last of each account. */
+export interface DeadEvents {
+  readonly filter: RejectedEventFilter;
+  readonly count: number;
+  readonly ranges: readonly Range[];
+}
+
+/**
+ * Starts a replay of dead events. An event that is delivered is no longer dead. Events that die later are not
+ * part of the replay.
+ */
+export async function startDeadReplay(
+  deps: ReplayDeps,
+  region: string,
+  sink: string,
+  dead: DeadEvents,
+  { newId }: Pick<ResourceGenerators, 'newId'>,
+): Promise<Started | Rejection> {
+  const id = newResourceId('rp', newId);
+  return startOnce(deps, region, sink, id, (record) =>
+    storeReplay(deps, record, {
+      ...{ id, ranges: dead.ranges, total: dead.count, filter: {}, late: [] },
+      dead: dead.filter,
+    }),
+  );
+}
+
+/** Completes the replay with this id, or creates it. */
+function startOnce(
+  deps: ReplayDeps,
+  region: string,
+  sink: string,
+  id: string,
+  create: (record: SinkRecord) => Promise<Started | Rejection>,
+): Promise<Started | Rejection> {
   // The lock excludes changes of the sink's accounts and other starts of replays.
   return withLock(deps, region, sink, async () => {
     const item = await deps.table.get(keys.sink(region, sink));
     if (!item) return sinkNotFound(sink);
     const record = toSink(item);
     const stored = await deps.table.get(keys.replay(region, sink, id));
-    if (!stored) return createReplay(deps, record, id, range);
+    if (!stored) return create(record);
     if (stored.cancelledAt === undefined) await putCursors(deps, record, stored);
     const now = await deps.table.get(keys.replay(region, sink, id));
     return { kind: 'started', replay: await loadProgress(deps, region, sink, now ?? stored) };
@@ -104,6 +144,26 @@ async function createReplay(
     return last > position ? [{ account, position, end: last }] : [];
   });
   if (ranges.length === 0) return rejected('from and to have no events between them.');
+  const { accounts: _, ...events } = filter;
+  const total = ranges.reduce((sum, range) => sum + range.end - range.position, 0);
+  return storeReplay(deps, record, { id, ranges, total, filter: events, late: begin.late });
+}
+
+/** Stores a replay and its cursors. */
+async function storeReplay(
+  deps: ReplayDeps,
+  record: SinkRecord,
+  replay: {
+    readonly id: string;
+    readonly ranges: readonly Range[];
+    readonly total: number;
+    readonly filter: EventFilter;
+    readonly late: readonly string[];
+    readonly dead?: RejectedEventFilter;
+  },
+): Promise<Started | Rejection> {
+  const { region, id: sink } = record;
+  const { id, ranges, total, filter, late, dead } = replay;
   if (ranges.length > MAX_ACCOUNTS) {
     const reason = `filter.accounts must name at most ${MAX_ACCOUNTS} accounts; the range contains events of ${ranges.length}.`;
     return rejected(reason);
@@ -111,18 +171,18 @@ async function createReplay(
 
   const running = await completeStarts(deps, record);
   if (running >= MAX_RUNNING_REPLAYS) return tooManyReplays(sink);
-  const { accounts: _, ...events } = filter;
-  const replay: Item = {
+  const item: Item = {
     ...keys.replay(region, sink, id),
     createdAt: deps.now(),
-    filter: JSON.stringify(events),
+    filter: JSON.stringify(filter),
+    dead: dead && JSON.stringify(dead),
     accounts: ranges.map(({ account }) => account),
     ranges: JSON.stringify(ranges),
-    total: ranges.reduce((sum, range) => sum + range.end - range.position, 0),
-    late: begin.late,
+    total,
+    late,
   };
-  await deps.table.write({ put: replay, when: [['pk', 'absent']] });
-  const ready = await putCursors(deps, record, replay);
+  await deps.table.write({ put: item, when: [['pk', 'absent']] });
+  const ready = await putCursors(deps, record, item);
   return { kind: 'started', replay: await loadProgress(deps, region, sink, ready) };
 }
 
@@ -324,12 +384,17 @@ function toReplay(item: Item, cursors: readonly Item[]): Replay {
     cancelled
       ? Number(item[name] ?? 0)
       : cursors.reduce((total, cursor) => total + Number(cursor[name] ?? 0), 0);
+  // A missing cursor belonged to an account that was removed from the sink.
+  const over = item.ready === true && cursors.every(({ doneAt }) => doneAt !== undefined);
+  const total = Number(item.total);
+  const counts = { delivered: sum('delivered'), failed: sum('failed'), skipped: sum('skipped') };
+  const { dead } = toDeadSelection(item);
   const done = ranges.reduce((total, { account, position }) => {
     const cursor = byAccount.get(account);
     return total + (cursor ? Number(cursor.position) - position : 0);
   }, 0);
-  // A missing cursor belonged to an account that was removed from the sink.
-  const over = item.ready === true && cursors.every(({ doneAt }) => doneAt !== undefined);
+  // The positions of dead events have gaps between them. Some events may have been resent since the start.
+  const doneDead = over ? total : Math.min(total, counts.delivered + counts.failed + counts.skipped);
   const lastDone = cursors.reduce((last, { doneAt }) => Math.max(last, Number(doneAt ?? 0)), 0);
   const state = cancelled ? 'cancelled' : over ? 'done' : item.ready === true ? 'running' : 'starting';
   return {
@@ -337,15 +402,20 @@ function toReplay(item: Item, cursors: readonly Item[]): Replay {
     state,
     accounts: item.accounts as readonly string[],
     filter: JSON.parse(String(item.filter)) as EventFilter,
-    total: Number(item.total),
-    done: cancelled ? Number(item.done ?? 0) : done,
-    delivered: sum('delivered'),
-    failed: sum('failed'),
-    skipped: sum('skipped'),
+    dead: dead ? toFilterView(dead.filter) : null,
+    total,
+    done: cancelled ? Number(item.done ?? 0) : dead ? doneDead : done,
+    ...counts,
     truncatedAccounts: item.late as readonly string[],
     startedAt: Number(item.createdAt),
     finishedAt: cancelled ? Number(item.cancelledAt) : over ? lastDone : null,
   };
+}
+
+/** Converts the filter of a replay of dead events as the API names its fields. */
+function toFilterView(filter: RejectedEventFilter): NonNullable<Replay['dead']> {
+  const { from, to, accounts = [], types = [], jobNumbers = [], statuses = [] } = filter;
+  return { accounts, types, jobNumbers, statuses, from: from ?? null, to: to ?? null };
 }
 
 const sinkNotFound = (sink: string): Rejection => notFound(`sink "${sink}"`);

@@ -6,7 +6,8 @@
  *     done below             window             not read yet
  *
  * A lane is the events of one job: one at a time, in order. Lanes run concurrently, so events complete out of
- * order. The position is the last sequence up to which all events are done.
+ * order. The position is the last sequence up to which all events are done. The sequences that are read can
+ * have gaps: a replay of dead events skips all others.
  */
 import type { LoggedEvent } from '../log/log.ts';
 
@@ -20,6 +21,8 @@ export class CursorWindow {
   #position: number;
   #readTo: number;
   readonly #done = new Set<number>();
+  /** Sequences of the events after the position, in order. */
+  readonly #sequences: number[] = [];
   /** Events per lane that are not yet taken, in order. Lanes are in the order in which they were read. */
   readonly #lanes = new Map<string, LoggedEvent[]>();
   readonly #busy = new Set<string>();
@@ -54,6 +57,11 @@ export class CursorWindow {
     return this.#waiting;
   }
 
+  /** Number of events from the first that is not done to the last that was read. */
+  get size(): number {
+    return this.#sequences.length;
+  }
+
   /** Whether all events that were read are done. */
   get isDone(): boolean {
     return this.#position === this.#readTo;
@@ -67,6 +75,7 @@ export class CursorWindow {
     let passedOver = 0;
     for (const event of events) {
       this.#readTo = event.sequence;
+      this.#sequences.push(event.sequence);
       if (this.#ahead.delete(event.sequence)) {
         this.#done.add(event.sequence);
         continue;
@@ -84,6 +93,12 @@ export class CursorWindow {
     }
     this.#advance();
     return passedOver;
+  }
+
+  /** Records that there are no more events up to a sequence. */
+  readThrough(sequence: number): void {
+    this.#readTo = Math.max(this.#readTo, sequence);
+    this.#advance();
   }
 
   /**
@@ -121,7 +136,11 @@ export class CursorWindow {
   }
 
   #advance(): void {
-    while (this.#done.delete(this.#position + 1)) this.#position += 1;
+    let done = 0;
+    while (this.#done.delete(this.#sequences[done] ?? 0)) done += 1;
+    this.#sequences.splice(0, done);
+    const [first] = this.#sequences;
+    this.#position = first === undefined ? this.#readTo : first - 1;
   }
 }
 

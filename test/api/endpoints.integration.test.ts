@@ -430,6 +430,7 @@ describe('a key', () => {
     resendEvent: { event: 'acme.e1.1' },
     rotateEndpointSecret: {},
     retryParkedEvents: { all: true },
+    redeliverEvents: {},
     discardParkedEvents: { all: true },
     startReplay: { from: 'beginning' },
   };
@@ -456,7 +457,7 @@ describe('a key', () => {
       const made = await rig.post('/v1/endpoints', { url: URL, region: 'us' }, key);
       expect(made.status).toBe(role === 'admin' ? 201 : 403);
     }
-    expect(refused).toEqual({ read: 12, operate: 3, admin: 0 });
+    expect(refused).toEqual({ read: 13, operate: 3, admin: 0 });
   });
 
   test('for some accounts finds only endpoints that follow no others', async () => {
@@ -1097,6 +1098,7 @@ describe('a replay', () => {
       state: 'running',
       accounts: ['acme'],
       filter: { types: ['job.*'] },
+      dead: null,
       total: 5,
       done: 0,
       delivered: 0,
@@ -1125,6 +1127,51 @@ describe('a replay', () => {
     const { deliveries } = (await rig.get('/v1/endpoints/erp/deliveries?limit=1')).body;
     expect(deliveries[0]).toMatchObject({ cause: 'replay', replay: started.body.id });
     expect((await rig.post(path.replace('?', '/cancel?'))).status).toBe(409);
+  });
+
+  test('of dead events by filter is counted before it sends, and covers only accounts that the key can access', async () => {
+    const rig = await start();
+    let status = 422;
+    const receiver = await startReceiver(() => ({ status }));
+    await rig.make({ id: 'erp', url: receiver.url, accounts: ['acme', 'other'] });
+    await rig.say('acme', 2);
+    await rig.say('other', 1);
+    for (let attempt = 0; attempt < 3; attempt += 1) {
+      await rig.drain('erp');
+      rig.clock.now += HOUR_MS;
+    }
+    const dead = async (key?: string) =>
+      (await rig.get('/v1/endpoints/erp/dead', key)).body.dead.map(({ event }: Body) => event);
+    expect(await dead()).toEqual(['acme.e1.1', 'acme.e1.2', 'other.e1.1']);
+    // Afterwards the endpoint follows only the account of the key.
+    await rig.ask('PATCH', '/v1/endpoints/erp', { body: { accounts: ['acme'] } });
+    const [own, foreign] = [await rig.key('operate', ['acme']), await rig.key('operate', ['other'])];
+    status = 204;
+    const redeliver = (body: object, key = own) => rig.post('/v1/endpoints/erp/redeliver', body, key);
+    const counted = await redeliver({ dryRun: true, filter: { statuses: [422] } });
+    expect(counted.status, counted.text).toBe(200);
+    expect(counted.body).toMatchObject({ dryRun: true, parked: 0, dead: 2, replay: null });
+    expect(counted.body.events).toMatchObject([
+      { event: 'acme.e1.1', state: 'dead', status: 422, jobNumber: 1 },
+      { event: 'acme.e1.2', state: 'dead', status: 422, jobNumber: 2 },
+    ]);
+    expect((await redeliver({ dryRun: true }, foreign)).status).toBe(404);
+    for (const body of [
+      { states: [] },
+      { filter: { statuses: [99] } },
+      { filter: { jobNumbers: [0] } },
+      { all: true },
+    ]) {
+      expect((await redeliver(body)).status, JSON.stringify(body)).toBe(400);
+    }
+    expect(await dead()).toHaveLength(3);
+    const { replay } = (await redeliver({ filter: { jobNumbers: [2] } })).body;
+    await rig.drain('erp');
+    expect((await rig.get(`/v1/endpoints/erp/replays/${replay.id}`, own)).body).toMatchObject({
+      ...{ state: 'done', total: 1, done: 1, delivered: 1 },
+      dead: { jobNumbers: [2], accounts: [], types: [], statuses: [], from: null, to: null },
+    });
+    expect(await dead()).toEqual(['acme.e1.1', 'other.e1.1']);
   });
 
   test('that is cancelled sends nothing more', async () => {

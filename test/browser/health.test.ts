@@ -225,6 +225,47 @@ test('rejected events are parked, and an operator can retry or discard them', as
   await page.getByText('Active.').waitFor(LONG);
 });
 
+test('an operator replays the dead events of a fixed endpoint in at most four clicks from the list of endpoints', async () => {
+  await createEndpoint('recovered');
+  const [first = 0, second = 0] = site.account.activeJobNumbers().slice(8);
+  site.receiver.answer = (body) =>
+    body.includes('job.locked') ? { status: 422, body: 'No such order' } : { status: 204 };
+  for (const job of [first, second]) site.account.lock(job);
+  const list = async (what: 'parked' | 'dead') =>
+    (await site.api<Record<string, { attempts: number }[]>>(`/endpoints/recovered/${what}`))[what] ?? [];
+  // After the automatic retries, the last attempt is started by hand.
+  await expect.poll(async () => (await list('parked')).map(({ attempts }) => attempts), LONG).toEqual([3, 3]);
+  await site.api('/endpoints/recovered/parked/retry', { body: { all: true } });
+  await expect.poll(async () => (await list('dead')).length, LONG).toBe(2);
+  site.receiver.answer = () => ({ status: 204 });
+  const page = await signedIn(site, '/health');
+  let clicks = 0;
+  const click = async (on: Locator): Promise<void> => {
+    clicks += 1;
+    await on.click();
+  };
+  await click(row(page, 'Endpoints', 'recovered').getByRole('link', { name: 'recovered' }));
+  await click(button(page, 'Replay dead…'));
+  const dialog = page.getByRole('dialog');
+  await button(dialog, 'Replay 2 events').waitFor();
+  expect((await list('dead')).length, 'counting sends nothing').toBe(2);
+  await dialog.getByLabel('Job numbers').fill(String(second));
+  await button(dialog, 'Replay 1 event').waitFor();
+  await dialog.getByLabel('Status codes').fill('500');
+  await dialog.getByText('0 dead events').waitFor();
+  expect(await button(dialog, 'Replay 0 events').isDisabled()).toBe(true);
+  await dialog.getByLabel('Status codes').fill('422');
+  await dialog.getByLabel('Job numbers').fill('');
+  await button(dialog, 'Replay 2 events').waitFor();
+  await axe(page);
+  await click(button(dialog, 'Replay 2 events'));
+  await dialog.waitFor({ state: 'detached' });
+  expect(clicks).toBeLessThanOrEqual(4);
+  await panel(page, 'Replays').getByText('2 of 2: 2 delivered').waitFor(LONG);
+  await panel(page, 'Dead').waitFor({ state: 'detached', ...LONG });
+  expect(await list('dead')).toEqual([]);
+});
+
 test('a replay is started in a form, displays its progress, and completes or is cancelled', async () => {
   site.receiver.answer = () => ({ status: 204 });
   await expect.poll(() => readState('acme'), LONG).toBe('tracking');

@@ -101,6 +101,12 @@ describe('endpoints', () => {
 
   test('parked events are retried and discarded, and an event that is not parked is reported', async () => {
     expect(await site.json('endpoints', 'retry', 'erp', '--all')).toEqual([{ retried: 0, missing: [] }]);
+    expect(
+      await site.run('endpoints', 'redeliver', 'erp', '--dead', '--statuses', '422', '--dry-run'),
+    ).toMatchObject({ out: expect.stringMatching(/0 dead events would be replayed/) });
+    expect(await site.run('endpoints', 'redeliver', 'erp', '--jobs', 'x')).toMatchObject({
+      err: expect.stringContaining('--jobs must be positive integers.'),
+    });
     expect(await site.run('endpoints', 'discard', 'erp', '--event', event)).toMatchObject({
       code: 1,
       err: `Not parked: ${event}.\n`,

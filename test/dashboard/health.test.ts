@@ -210,7 +210,7 @@ test('a rate is formatted as 100 % only if nothing failed', () => {
 
 test('the progress of a replay lists its results and omits zero counts', () => {
   const replay: rules.ReplayRun = {
-    ...{ id: 'rp-1', state: 'running', accounts: ['acme'], filter: {}, truncatedAccounts: [] },
+    ...{ id: 'rp-1', state: 'running', accounts: ['acme'], filter: {}, dead: null, truncatedAccounts: [] },
     ...{ total: 1_200, done: 300, delivered: 290, failed: 0, skipped: 10 },
     ...{ startedAt: ago(5), finishedAt: null },
   };

@@ -150,6 +150,7 @@ eachTable('replays', (makeTable, kind) => {
       state: 'running',
       accounts: ['acme', 'other'],
       filter: {},
+      dead: null,
       total: 15,
       done: 0,
       delivered: 0,

@@ -128,6 +128,24 @@ describe('the position', () => {
   });
 });
 
+describe('a window of events that are not adjacent', () => {
+  test('moves to before the first that is not done, and to the end of what was read', () => {
+    const window = new CursorWindow(2);
+    window.add([createEvent(5, 1), createEvent(9, 2), createEvent(20, 3)], all);
+    window.readThrough(30);
+    expect([window.position, window.readTo, window.size]).toEqual([4, 30, 3]);
+    const [five, nine, twenty] = [window.take(), window.take(), window.take()];
+    if (nine) window.settle(nine);
+    expect([window.position, window.size, window.ahead]).toEqual([4, 3, '9']);
+    if (five) window.settle(five);
+    expect([window.position, window.size, window.isDone]).toEqual([19, 1, false]);
+    if (twenty) window.settle(twenty);
+    expect([window.position, window.size, window.isDone]).toEqual([30, 0, true]);
+    window.readThrough(10);
+    expect([window.position, window.readTo]).toEqual([30, 30]);
+  });
+});
+
 describe('events done ahead of the position', () => {
   test('are stored as ranges and read back', () => {
     const window = new CursorWindow(0);

@@ -13,6 +13,7 @@ import { RelativeTime } from '../times.tsx';
 import ui from '../ui.module.css';
 import { ActionButton, ActionError } from './components.tsx';
 import { getTypeLabel, Subject } from './Deliveries.tsx';
+import { RedeliveryButton } from './RedeliveryButton.tsx';
 import type { Endpoint } from './status.ts';
 
 const PAGE = 25;
@@ -95,6 +96,9 @@ export function ParkedEvents({ endpoint, count }: { readonly endpoint: Endpoint;
             <ActionButton runner={runner} onClick={discard}>
               Discard {which}
             </ActionButton>
+            <RedeliveryButton endpoint={endpoint} state="parked">
+              Retry by filter…
+            </RedeliveryButton>
           </div>
         ) : undefined
       }
@@ -121,13 +125,24 @@ export function ParkedEvents({ endpoint, count }: { readonly endpoint: Endpoint;
 
 /** Dead events. Renders nothing if `count` is 0. */
 export function DeadEvents({ endpoint, count }: { readonly endpoint: Endpoint; readonly count: number }) {
+  const { may } = useSession();
   const list = useEventList<DeadEvent>(endpoint, 'dead', count > 0);
   if (count === 0) return null;
   return (
     <Panel
       title="Dead"
-      aside="Rejected on every attempt. Later events of the job were delivered without them. A replay sends them again."
+      aside={
+        may('operate') ? (
+          <RedeliveryButton endpoint={endpoint} state="dead">
+            Replay dead…
+          </RedeliveryButton>
+        ) : undefined
+      }
     >
+      <p className={ui.hint}>
+        Rejected on every attempt. Later events of the job were delivered without them. An event that is
+        replayed and delivered is removed from this list.
+      </p>
       <QueryTable
         label="Dead events"
         query={list}

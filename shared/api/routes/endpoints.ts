@@ -49,7 +49,10 @@ async function runAction(
   caller: Caller,
   { feed, manage }: RouteParts,
 ): Promise<{ readonly events?: number } | Rejection> {
-  const which = { ids: 'all' as const, isWanted: (account: string) => isFor(caller, account) };
+  const which = {
+    ids: 'all' as const,
+    isWanted: ({ account }: { readonly account: string }) => isFor(caller, account),
+  };
   switch (action) {
     case 'retry':
       return { events: (await retryAllParked(feed.table, region, id, which, feed.now())).count };

@@ -1,6 +1,7 @@
 /** Routes of parked and dead-lettered events. */
 import * as z from 'zod';
-import { DeadEvent, ParkedEvent } from '../../delivery/endpoint-views.ts';
+import { Redelivery } from '../../delivery/endpoint-input.ts';
+import { DeadEvent, ParkedEvent, RedeliveryReport } from '../../delivery/endpoint-views.ts';
 import {
   discardAllParked,
   listDeadPage,
@@ -9,6 +10,7 @@ import {
   toRejectedEvent,
 } from '../../delivery/parked-events.ts';
 import { MAX_PARKED } from '../../delivery/parking.ts';
+import { redeliver } from '../../delivery/redelivery.ts';
 import { CELL_LOG } from '../../storage/schema.ts';
 import { isId } from '../../validation.ts';
 import { isFor, ofEndpoint } from '../access.ts';
@@ -127,6 +129,36 @@ export const parkedEventRoutes: readonly Route[] = [
   ),
   route(
     {
+      method: 'post',
+      path: '/v1/endpoints/{id}/redeliver',
+      id: 'redeliverEvents',
+      tag: 'Endpoints',
+      summary: 'Retry parked events and replay dead events by filter',
+      description:
+        'Retries the selected parked events, as *Retry parked events* does, and starts a replay of the selected dead events. With `dryRun`, the events are only counted. The events of each job are sent in order. A dead event that is delivered is no longer dead; one that is rejected again stays dead. Selects only events of accounts that the API key has access to and the endpoint follows.',
+      role: 'operate',
+      of: ofEndpoint,
+      body: Redelivery,
+      example: { states: ['dead'], filter: { statuses: [422], from: '2026-03-02T08:00:00Z' }, dryRun: true },
+      answer: {
+        status: 200,
+        description: 'The selected events, and the replay of the dead ones.',
+        schema: RedeliveryReport,
+      },
+      problems: ['conflict'],
+    },
+    async ({ caller, subject, body, generators }, { manage }) => {
+      const { accounts } = subject;
+      const isVisible = (account: string): boolean =>
+        isFor(caller, account) && (accounts.length === 0 || accounts.includes(account));
+      const outcome = await redeliver(manage.endpoints, subject, body, isVisible, generators);
+      if (outcome.kind !== 'redelivered') return outcome;
+      const { kind: _, ...report } = outcome;
+      return { body: report };
+    },
+  ),
+  route(
+    {
       method: 'get',
       path: '/v1/endpoints/{id}/dead',
       id: 'listDeadEvents',
@@ -147,5 +179,8 @@ export const parkedEventRoutes: readonly Route[] = [
 ];
 
 function toSelection(caller: Caller, { events }: z.output<typeof Which>) {
-  return { ids: events ?? ('all' as const), isWanted: (account: string) => isFor(caller, account) };
+  return {
+    ids: events ?? ('all' as const),
+    isWanted: ({ account }: { readonly account: string }) => isFor(caller, account),
+  };
 }
