@@ -13,6 +13,7 @@ import { BATCH, runBatch } from './batch.ts';
 import { DAYS, printOpenJobs, printStatistics, toDays } from './catalogue.ts';
 import {
   type Context,
+  CSV,
   command,
   type Flags,
   type FlagValues,
@@ -126,6 +127,7 @@ export const accounts = {
     flags: {
       region: { value: 'REGION', about: 'Only accounts of this region' },
       limit: limitFlag('accounts', 1000),
+      ...CSV,
     },
     example: 'accounts list --region us',
     async run({ api, out }, _args, flags) {
@@ -189,7 +191,7 @@ export const accounts = {
   'accounts polls': command({
     about: 'Lists the recent polls of an account with their results, newest first.',
     args: ['ID'],
-    flags: { limit: limitFlag('polls', 20) },
+    flags: { limit: limitFlag('polls', 20), ...CSV },
     example: 'accounts polls acme',
     async run({ api, out }, [id], { limit: max }) {
       return out.list(

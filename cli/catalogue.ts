@@ -1,7 +1,7 @@
 /** `jobwire event-types …`, `regions …` and `get`: what a Jobwire serves. */
 import { type OpenJobs, type RegionOpenJobs, type Rollup, UnreachableError } from '../client/index.ts';
 import { eventTypes } from '../client/inputs.ts';
-import { type Context, command, type Flags, type FlagValues, limitFlag, UsageError } from './command.ts';
+import { type Context, CSV, command, type Flags, type FlagValues, limitFlag, UsageError } from './command.ts';
 import { suggestText, withId } from './input.ts';
 import { clean, count, toJson } from './output.ts';
 
@@ -62,7 +62,7 @@ export const regions = {
   'regions list': command({
     about: 'Lists the regions of the ordering API and their states.',
     args: [],
-    flags: { limit: limitFlag('regions', 100) },
+    flags: { limit: limitFlag('regions', 100), ...CSV },
     example: 'regions list',
     async run({ api, out }, _args, { limit: max }) {
       return out.list(

@@ -55,7 +55,7 @@ export interface Context {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly stdin: NodeJS.ReadStream;
   readonly out: Output;
-  /** Returns the API client. Throws {@link KeyError} without a key. */
+  /** Returns the API client. With --csv, its lists yield the texts of their pages. Throws {@link KeyError} without a key. */
   api(): Client;
   /** Base URL of the API, and the key if there is one. */
   readonly url: string;
@@ -308,6 +308,12 @@ export const limitFlag = <const D extends number>(things: string, fallback: D) =
     range: { least: 1, most: 1_000_000 },
     default: fallback,
   }) as const;
+
+/** Options of every command that lists entries. */
+export const CSV = {
+  csv: { about: 'Print CSV, with the names of the API’s fields as the first row' },
+  bom: { about: 'With --csv: begin with a byte order mark, by which Excel recognizes UTF-8' },
+} as const satisfies Flags;
 
 /** Returns all options of a command, its own first. */
 export function getFlags(chosen: Command): Flags {

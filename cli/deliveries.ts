@@ -15,7 +15,7 @@ import type {
 } from '../client/index.ts';
 import { eventTypes, inputs } from '../client/inputs.ts';
 import { BATCH, runBatch } from './batch.ts';
-import { type Context, command, limitFlag, UsageError } from './command.ts';
+import { type Context, CSV, command, limitFlag, UsageError } from './command.ts';
 import { parseIntegers, parseList, parsePairs, parseTime } from './input.ts';
 import { type Column, clean, count, type Output } from './output.ts';
 
@@ -53,6 +53,7 @@ export const deliveryCommands = {
       },
       until: { value: 'WHEN', about: 'Attempts before this time. Default: now', field: 'to' },
       limit: limitFlag('attempts', 50),
+      ...CSV,
     },
     example: 'endpoints deliveries erp --failed --since 2h',
     async run(context, [id], flags) {
@@ -81,7 +82,7 @@ export const deliveryCommands = {
     about:
       'Lists parked events: the endpoint rejected them, or they wait for a rejected event of the same job.',
     args: ['ID'],
-    flags: { region: REGION, limit: limitFlag('events', 100) },
+    flags: { region: REGION, limit: limitFlag('events', 100), ...CSV },
     example: 'endpoints parked erp',
     async run({ api, out }, [id], { region, limit: max }) {
       return out.list(
@@ -135,7 +136,7 @@ export const deliveryCommands = {
   'endpoints dead': command({
     about: 'Lists the events that an endpoint rejected on every attempt.',
     args: ['ID'],
-    flags: { region: REGION, limit: limitFlag('events', 100) },
+    flags: { region: REGION, limit: limitFlag('events', 100), ...CSV },
     example: 'endpoints dead erp',
     async run({ api, out }, [id], { region, limit: max }) {
       return out.list(
@@ -273,7 +274,7 @@ export const deliveryCommands = {
   'endpoints replays': command({
     about: 'Lists the replays of an endpoint, or shows one.',
     args: ['ID', 'REPLAY?'],
-    flags: { region: REGION, watch: { about: 'Show the progress until the replay ends' } },
+    flags: { region: REGION, watch: { about: 'Show the progress until the replay ends' }, ...CSV },
     example: 'endpoints replays erp',
     async run(context, [id, replay], flags) {
       const { api, out } = context;

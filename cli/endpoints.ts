@@ -12,6 +12,7 @@ import { eventTypes, inputs } from '../client/inputs.ts';
 import { findInstalledCli } from '../local/terminal.ts';
 import {
   type Context,
+  CSV,
   command,
   type Flags,
   type FlagValues,
@@ -142,13 +143,15 @@ export const endpoints = {
     flags: {
       region: { value: 'REGION', about: 'Only endpoints of this region' },
       limit: limitFlag('endpoints', 100),
+      ...CSV,
     },
     example: 'endpoints list',
     async run({ api, out }, _args, flags) {
       type Listed = Endpoint & { readonly health: EndpointHealth | null };
+      const options = { params: { query: { region: flags.region } }, max: flags.limit };
+      if (flags.csv) return out.csv((onMore) => api().csv('/v1/endpoints', { ...options, onMore }));
       return out.list<Listed>(
-        (onMore) =>
-          withHealth(api(), { params: { query: { region: flags.region } }, max: flags.limit, onMore }),
+        (onMore) => withHealth(api(), { ...options, onMore }),
         [
           { name: 'ENDPOINT', value: ({ id }) => id, long: true },
           { name: 'REGION', value: ({ region }) => region },

@@ -10,7 +10,7 @@ import {
 } from '../client/index.ts';
 import { createTerminal } from '../local/terminal.ts';
 import type { JobEvent } from '../shared/events/event.ts';
-import { type Context, command, type FlagValues, limitFlag, UsageError } from './command.ts';
+import { type Context, CSV, command, type FlagValues, limitFlag, UsageError } from './command.ts';
 import { deliveryColumns } from './deliveries.ts';
 import { parseList, parseTime, SELECTION } from './input.ts';
 import { clean, escapeControls, toJson } from './output.ts';
@@ -62,6 +62,7 @@ export const events = {
       region: { value: 'REGION', about: 'Only events of the region itself' },
       types: SELECTION.types,
       limit: limitFlag('events', 50),
+      ...CSV,
     },
     example: 'events list --account acme --limit 20',
     async run(context, _args, flags) {
@@ -69,6 +70,7 @@ export const events = {
       if (flags.account !== undefined && flags.region !== undefined) {
         throw new UsageError('--account and --region can’t be combined.');
       }
+      if (flags.csv) return out.csv((onMore) => listAsCsv(context.api(), { ...flags, onMore }));
       const readPage = createReader(context.api(), flags);
       const show = eventPrinter(context);
       const types = parseList(flags.types)?.join(',');
@@ -193,6 +195,29 @@ export function createReader(
       return api.get('/v1/regions/{id}/events', { params: { path: { id: region }, query } });
     return api.get('/v1/events', { params: { query } });
   };
+}
+
+/** Yields the texts of the selected events as CSV, the newest first. */
+function listAsCsv(
+  api: Client,
+  {
+    account,
+    region,
+    types,
+    limit,
+    onMore,
+  }: Pick<Selection, 'account' | 'region' | 'types'> & {
+    readonly limit: number;
+    readonly onMore: () => void;
+  },
+): AsyncGenerator<string, void> {
+  const query = { order: 'newest', types: parseList(types)?.join(',') } as const;
+  const options = { max: limit, onMore };
+  if (account !== undefined)
+    return api.csv('/v1/accounts/{id}/events', { params: { path: { id: account }, query }, ...options });
+  if (region !== undefined)
+    return api.csv('/v1/regions/{id}/events', { params: { path: { id: region }, query }, ...options });
+  return api.csv('/v1/events', { params: { query }, ...options });
 }
 
 /** Yields the existing events of a log from a time on, and finally the cursor after them. */

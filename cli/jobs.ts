@@ -1,6 +1,6 @@
 /** `jobwire jobs …` */
 import type { Event, JobEntry } from '../client/index.ts';
-import { command, limitFlag, UsageError } from './command.ts';
+import { CSV, command, limitFlag, UsageError } from './command.ts';
 import { deliveryColumns } from './deliveries.ts';
 import { eventPrinter } from './events.ts';
 import { parseList } from './input.ts';
@@ -56,6 +56,7 @@ export const jobs = {
         many: true,
       },
       limit: limitFlag('jobs', 100),
+      ...CSV,
     },
     example: 'jobs list acme --late --status Proof --sort dateDue',
     async run({ api, out }, [account], flags) {
@@ -158,7 +159,7 @@ export const jobs = {
   'jobs deliveries': command({
     about: 'Lists the delivery attempts of the events of a job, newest event first.',
     args: ['ACCOUNT', 'NUMBER'],
-    flags: { limit: limitFlag('attempts', 50) },
+    flags: { limit: limitFlag('attempts', 50), ...CSV },
     example: 'jobs deliveries acme 100042',
     async run(context, [account, number], { limit: max }) {
       checkNumber(number);

@@ -1,7 +1,7 @@
 /** `jobwire keys …` */
 import type { ApiKey, CurrentKey } from '../client/index.ts';
 import { inputs } from '../client/inputs.ts';
-import { command, limitFlag } from './command.ts';
+import { CSV, command, limitFlag } from './command.ts';
 import { parseList, parseTime, withId } from './input.ts';
 import { clean } from './output.ts';
 
@@ -48,7 +48,7 @@ export const keys = {
   'keys list': command({
     about: 'Lists API keys without their secrets.',
     args: [],
-    flags: { limit: limitFlag('keys', 1000) },
+    flags: { limit: limitFlag('keys', 1000), ...CSV },
     example: 'keys list',
     async run({ api, out }, _args, flags) {
       return out.list(

@@ -12,7 +12,7 @@ import {
   type PreviewRequest,
 } from '../client/index.ts';
 import { inputs } from '../client/inputs.ts';
-import { type Context, command, limitFlag, UsageError } from './command.ts';
+import { type Context, CSV, command, limitFlag, UsageError } from './command.ts';
 import { withId } from './input.ts';
 import { type Column, clean } from './output.ts';
 
@@ -329,6 +329,7 @@ export const notifications = {
         choices: inputs['listMessages.state'],
       },
       limit: limitFlag('messages', 50),
+      ...CSV,
     },
     example: 'messages list acme --state failed',
     async run(context, [account], { job, recipient, state, limit: max }) {
@@ -424,7 +425,7 @@ export const notifications = {
   'suppressions list': command({
     about: 'Lists the suppressed addresses of an account with the reasons.',
     args: ['ACCOUNT'],
-    flags: { limit: limitFlag('suppressions', 100) },
+    flags: { limit: limitFlag('suppressions', 100), ...CSV },
     example: 'suppressions list acme',
     async run({ api, out }, [account], { limit: max }) {
       return out.list(

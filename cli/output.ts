@@ -1,6 +1,7 @@
 /** Output of the CLI: text or JSON on stdout, notes and progress on stderr. */
 import { stripVTControlCharacters, styleText } from 'node:util';
 import { formatTime, plain } from '../local/terminal.ts';
+import { BYTE_ORDER_MARK } from '../shared/csv.ts';
 
 export { count } from '../local/terminal.ts';
 
@@ -53,6 +54,8 @@ export interface Output {
   table<T>(entries: readonly T[], columns: readonly Column<T>[], none: string): void;
   /** Prints a list: a JSON object a line as it arrives, or a table. Adds a note on stderr if the list was truncated. */
   list<T>(listing: Listing<T>, columns: readonly Column<T>[], none: string): Promise<undefined>;
+  /** Prints the texts of a list as CSV. */
+  csv(listing: Listing<string>): Promise<undefined>;
   /** Prints names and values, one a line. Omits values that are `null` or absent. */
   fields(rows: readonly (readonly [name: string, value: string | null | undefined])[]): void;
   /** Prints text after a heading. On a terminal, wrapped lines are indented below the text. */
@@ -74,11 +77,12 @@ export interface Output {
 export function createOutput(options: {
   readonly stdout: NodeJS.WriteStream;
   readonly stderr: NodeJS.WriteStream;
-  readonly json: boolean;
-  readonly verbose: boolean;
+  /** Returns whether a switch of the command line is given, by name. */
+  readonly flagged: (name: string) => boolean;
   readonly now: () => number;
 }): Output {
-  const { stdout, stderr, json, verbose, now } = options;
+  const { stdout, stderr, flagged, now } = options;
+  const [json, verbose] = [flagged('json'), flagged('verbose')];
   const terminal = stdout.isTTY === true;
   const width = terminal ? Math.max(40, stdout.columns || 80) : Number.POSITIVE_INFINITY;
   const paint = (style: Style, text: string): string => styleText(style, text, { stream: stdout });
@@ -138,7 +142,18 @@ export function createOutput(options: {
         write(row, (at) => (entry === undefined ? undefined : columns[at]?.style?.(entry)));
       });
     },
+    async csv(listing) {
+      let more = false;
+      const texts = listing(() => {
+        more = true;
+      });
+      if (flagged('bom')) stdout.write(BYTE_ORDER_MARK);
+      for await (const text of texts) stdout.write(text);
+      if (more) output.note(MORE);
+    },
     async list(listing, columns, none) {
+      // With --csv, the client returns the pages of lists as text.
+      if (flagged('csv')) return output.csv(listing as Listing<unknown> as Listing<string>);
       let more = false;
       const found = [];
       for await (const entry of listing(() => {
@@ -148,7 +163,7 @@ export function createOutput(options: {
         else found.push(entry);
       }
       if (!json) output.table(found, columns, none);
-      if (more) output.note('There are more entries. Use --limit to show more.');
+      if (more) output.note(MORE);
     },
     fields(rows) {
       const given = rows.filter(([, value]) => value !== null && value !== undefined);
@@ -186,6 +201,8 @@ export function createOutput(options: {
   };
   return output;
 }
+
+const MORE = 'There are more entries. Use --limit to show more.';
 
 /** Sanitizes untrusted text for a cell or a line: no control characters, and truncated only at an extreme length. */
 export function clean(value: unknown): string {

@@ -9,7 +9,7 @@ import {
   NOT_UTF8,
   splitCsv,
 } from '../shared/notifications/recipients-file.ts';
-import { command, type Flags, type FlagValues, limitFlag, UsageError } from './command.ts';
+import { CSV, command, type Flags, type FlagValues, limitFlag, UsageError } from './command.ts';
 import { parseList, withId } from './input.ts';
 import { clean } from './output.ts';
 
@@ -61,7 +61,7 @@ export const recipients = {
     about: 'Lists the notification recipients of an account.',
     more: 'For keys of role read, addresses are masked.',
     args: ['ACCOUNT'],
-    flags: { limit: limitFlag('recipients', 100) },
+    flags: { limit: limitFlag('recipients', 100), ...CSV },
     example: 'recipients list acme',
     async run({ api, out }, [account], { limit: max }) {
       return out.list(

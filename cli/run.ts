@@ -1,6 +1,6 @@
 /** Runs a command line and prints errors. Returns the exit code. */
 
-import { ApiError, createClient, UnreachableError } from '../client/index.ts';
+import { ApiError, type Client, createClient, UnreachableError } from '../client/index.ts';
 import { eventTypes } from '../client/inputs.ts';
 import { VERSION } from '../shared/version.ts';
 import {
@@ -217,8 +217,7 @@ export async function run(argv: readonly string[], host: Host = process): Promis
   const out = createOutput({
     stdout,
     stderr,
-    json: flagged('json'),
-    verbose: flagged('verbose'),
+    flagged,
     now: Date.now,
   });
   let interruptMessage: string | undefined;
@@ -282,13 +281,18 @@ export async function run(argv: readonly string[], host: Host = process): Promis
           out.note(`Warning: the API key is sent to ${url} without encryption. Use an https:// URL.`);
           warned = true;
         }
-        return createClient({ url, key: shown });
+        const client = createClient({ url, key: shown });
+        if (!flagged('csv')) return client;
+        const list = (path: never, _field: string, init: never) => client.csv(path, init);
+        return { ...client, list: list as unknown as Client['list'] };
       },
       onInterrupt: (message) => {
         interruptMessage = message;
       },
     };
     running = parsed;
+    if (flagged('csv') && flagged('json')) throw new UsageError('--csv and --json can’t be combined.');
+    if (flagged('bom') && !flagged('csv')) throw new UsageError('--bom requires --csv.');
     if (parsed.name === 'start') host.off('SIGINT', interrupted);
     return (await parsed.command.run(context, parsed.args, flags)) ?? 0;
   } catch (cause) {

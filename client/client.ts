@@ -1,5 +1,6 @@
 /** Typed client of the HTTP API: single requests, lists over all pages, and streams that reconnect. Free of Node. */
 import createHttp from 'openapi-fetch';
+import { countCsvRows } from '../shared/csv.ts';
 import { ApiError, inDoubt, notJobwire, toError, UnreachableError, unreachable, wasCut } from './errors.ts';
 import type { Paths, StreamPaths } from './paths.ts';
 import { createStreams, type Streams } from './stream.ts';
@@ -22,6 +23,10 @@ type Call<M extends Method> = <P extends PathOf<M>>(
 ) => Promise<DataOf<M, P>>;
 /** Names of the arrays of a page. */
 type ListOf<D> = { [K in keyof D]: D[K] extends readonly unknown[] ? K : never }[keyof D];
+/** Paths of lists. */
+type ListPath = {
+  [P in PathOf<'get'>]: DataOf<'get', P> extends { readonly next: string | null } ? P : never;
+}[PathOf<'get'>];
 type Item<T> = T extends readonly (infer I)[] ? I : never;
 
 /** Options of a list. */
@@ -54,6 +59,11 @@ export interface Client extends Streams {
     field: F,
     ...init: Arguments<Init<Operation<'get', P>> & ListOptions>
   ): AsyncGenerator<Item<DataOf<'get', P>[F]>, void>;
+  /** Yields a list as CSV, one text for each page. Together they are one file, with one row of column names. */
+  csv<P extends ListPath>(
+    path: P,
+    ...init: Arguments<Init<Operation<'get', P>> & ListOptions>
+  ): AsyncGenerator<string, void>;
 }
 
 /** Options of a client. */
@@ -157,11 +167,17 @@ export function createClient(options: ClientOptions): Client {
     }
   }
 
-  async function request(method: Method, path: string, { signal, params, body }: AnyInit = {}) {
+  async function request(
+    method: Method,
+    path: string,
+    { signal, params, body }: AnyInit = {},
+    csv?: { readonly accept: string },
+  ) {
     try {
       return await http.request(method, path, {
         ...{ params, body },
-        headers: method === 'post' ? { 'Idempotency-Key': createRandomId() } : {},
+        headers: csv ?? (method === 'post' ? { 'Idempotency-Key': createRandomId() } : {}),
+        ...(csv ? { parseAs: 'text' } : {}),
         fetch: (sent: Request) => exchangeAgain(sent, signal),
       });
     } catch (cause) {
@@ -185,6 +201,27 @@ export function createClient(options: ClientOptions): Client {
     if (after !== undefined || left < 0) onMore?.();
   }
 
+  async function* csv(path: string, init: AnyInit = {}) {
+    const { max = Number.POSITIVE_INFINITY, pageSize = 500, onMore, ...rest } = init;
+    let left = max;
+    let query: Readonly<Record<string, unknown>> | undefined = rest.params?.query ?? {};
+    for (let accept = 'text/csv'; query !== undefined && left > 0; accept = 'text/csv;header=absent') {
+      const page: Readonly<Record<string, unknown>> = { ...query, limit: Math.min(pageSize, left) };
+      const { data, response } = await request(
+        ...(['get', path, { ...rest, params: { ...rest.params, query: page } }] as const),
+        { accept },
+      );
+      const { headers } = response;
+      if (!headers.get('content-type')?.startsWith('text/csv')) throw notJobwire(base);
+      const text = String(data ?? '');
+      yield text;
+      left -= countCsvRows(text) - (accept === 'text/csv' ? 1 : 0);
+      const [, next] = /^<\?([^>]*)>; rel="next"$/.exec(headers.get('link') ?? '') ?? [];
+      query = next === undefined ? undefined : Object.fromEntries(new URLSearchParams(next));
+    }
+    if (query !== undefined) onMore?.();
+  }
+
   const call = (method: Method) => async (path: string, init?: AnyInit) =>
     (await request(method, path, init)).data;
   const client = {
@@ -194,7 +231,7 @@ export function createClient(options: ClientOptions): Client {
     patch: call('patch'),
     delete: async (path: string, init?: AnyInit) =>
       (await request('delete', path, init)).response.status !== 202,
-    list,
+    ...{ list, csv },
     ...createStreams(base, async (path: keyof StreamPaths, { params }, signal) => {
       const { response } = await http.request('get', path, {
         ...{ params, parseAs: 'stream', headers: { accept: 'text/event-stream' } },

@@ -31,6 +31,8 @@ interface Document {
 /** Media types of responses by the interface that lists their operations. */
 const JSON_TYPES = /^application\/(json|cloudevents\+json)$/;
 const STREAM_TYPES = /^text\/event-stream$/;
+/** Alternative media type of lists, which has no types. */
+const CSV_TYPE = 'text/csv';
 
 /** Returns the source of `client/paths.ts`: the types of the HTTP API. */
 export function clientTypes(): string {
@@ -80,7 +82,9 @@ function printPaths(name: string, about: string, { paths }: Document, mediaTypes
 function printOperation(operation: Operation, mediaTypes: RegExp): string | undefined {
   const { parameters = [], requestBody, responses } = operation;
   const successes = Object.entries(responses).filter(([status]) => status.startsWith('2'));
-  const contents = successes.flatMap(([, { content = {} }]) => Object.entries(content));
+  const contents = successes
+    .flatMap(([, { content = {} }]) => Object.entries(content))
+    .filter(([type]) => type !== CSV_TYPE);
   if ('304' in responses || !contents.every(([type]) => mediaTypes.test(type))) return undefined;
   if (contents.length === 0 && mediaTypes === STREAM_TYPES) return undefined;
   const params = Map.groupBy(parameters, (parameter) => parameter.in);

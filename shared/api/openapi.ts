@@ -11,7 +11,7 @@ import { eventComponents, type JsonSchema, pascalCase } from '../events/schemas.
 import { VERSION } from '../version.ts';
 import { IdempotencyKey } from './idempotency.ts';
 import { PROBLEM_TYPE, type ProblemKind, problems } from './problems.ts';
-import { type Answer, listProblems, type Route, tags, takesIdempotencyKey } from './route.ts';
+import { type Answer, getCsvPage, listProblems, type Route, tags, takesIdempotencyKey } from './route.ts';
 import { routes } from './routes/all.ts';
 
 const Problem = z
@@ -143,19 +143,37 @@ function toPath(route: Route) {
           },
     },
     responses: withProblems(
-      Object.fromEntries(answers.map((one: Answer) => [one.status, toResponse(one)])),
+      Object.fromEntries(
+        answers.map((one: Answer) => [
+          one.status,
+          toResponse(one, one === spec.answer && getCsvPage(spec) !== undefined),
+        ]),
+      ),
       problemResponses(listProblems(route)),
     ),
   });
 }
 
-function toResponse({ description, schema, contentType = 'application/json', headers = {} }: Answer) {
+function toResponse(
+  { description, schema, contentType = 'application/json', headers = {} }: Answer,
+  hasCsv: boolean,
+) {
   return {
     description,
-    headers: Object.fromEntries(Object.entries(headers).map(([name, text]) => [name, Text(text)])),
-    ...(schema ? { content: { [contentType]: { schema } } } : {}),
+    headers: Object.fromEntries(
+      Object.entries({ ...headers, ...(hasCsv ? CSV_HEADERS : {}) }).map(([name, text]) => [
+        name,
+        Text(text),
+      ]),
+    ),
+    ...(schema ? { content: { [contentType]: { schema }, ...(hasCsv ? CSV : {}) } } : {}),
   };
 }
+
+const CSV_HEADERS = {
+  Link: 'With `Accept: text/csv`: address of the next page, with `rel="next"`. Absent on the last page.',
+};
+const CSV = { 'text/csv': { schema: { type: 'string' as const } } };
 
 type Responses = Record<string, { readonly content?: object }>;
 

@@ -18,6 +18,7 @@ import type { Expectation, Rejection } from '../resources.ts';
 import type { AccountRef } from '../storage/schema.ts';
 import type { Table } from '../storage/table.ts';
 import type { FailureLimit } from './auth-rate-limit.ts';
+import { type CsvPage, describeCsv, toPreferred } from './csv.ts';
 import type { ApiEnv } from './env.ts';
 import type { FeedDeps } from './feed.ts';
 import { type Generators, getFingerprint, type Idempotency, IdempotencyKey } from './idempotency.ts';
@@ -237,6 +238,7 @@ export function route<
   const paramsSchema = z.object({ ...spec.of?.params, ...spec.params?.shape });
   const encode = createEncoder(spec.answer.schema);
   const querySchema = withSubject(spec.query ?? z.strictObject({}), spec.of?.query);
+  const csv = getCsvPage(spec);
   return {
     spec,
     surface: spec.waits ? 'live' : spec.method === 'get' ? 'read' : 'manage',
@@ -275,6 +277,7 @@ export function route<
           expected,
         );
       };
+      if (csv) return toPreferred(c, await respond(RANDOM), csv);
       if (!takesIdempotencyKey(spec)) return respond(RANDOM);
       return executeOnce(c, parts, respond);
     },
@@ -325,6 +328,11 @@ function bodyless(c: Context, status: number, headers: Record<string, string> = 
 /** Returns whether a route accepts an Idempotency-Key. */
 export function takesIdempotencyKey({ method, role, repeatable }: Route['spec']): boolean {
   return method === 'post' && role !== null && !repeatable;
+}
+
+/** Returns how the responses of a route become CSV. `undefined`: it does not list anything. */
+export function getCsvPage({ method, answer }: Route['spec']): CsvPage | undefined {
+  return method === 'get' ? describeCsv(answer.schema) : undefined;
 }
 
 const REPLAYED: Record<string, string> = { 'idempotency-replayed': 'true' };

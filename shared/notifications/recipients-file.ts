@@ -1,4 +1,5 @@
-/** CSV files of recipients, as spreadsheets read and write them. The CLI and the dashboard use it too, so it has no dependencies. */
+/** CSV files of recipients, as spreadsheets read and write them. The CLI and the dashboard use it too, so it imports nothing from Node. */
+import { BYTE_ORDER_MARK, formatCsvRow as formatRow } from '../csv.ts';
 
 /** Supported columns. */
 export const columns = [
@@ -37,19 +38,16 @@ export function decodeCsv(bytes: Uint8Array): string | undefined {
 }
 
 /** Header of an exported file. Excel recognizes UTF-8 by its byte order mark. */
-export const csvHeader = `\ufeff${columns.join(',')}`;
+export const csvHeader = `${BYTE_ORDER_MARK}${columns.join(',')}`;
 
 /** Returns a line of a file. Cells that a spreadsheet would interpret as formulas get a leading apostrophe. */
 export function formatCsvRow(recipient: { readonly [column in Column]: unknown }): string {
-  return columns.map((column) => formatCell(recipient[column])).join(',');
-}
-
-const FORMULA = /^[=+\-@\t\r]/;
-
-function formatCell(value: unknown): string {
-  const text = Array.isArray(value) ? value.join(' ') : String(value ?? '');
-  const guarded = FORMULA.test(text) ? `'${text}` : text;
-  return /[",;\t\r\n]|^\s|\s$/.test(guarded) ? `"${guarded.replaceAll('"', '""')}"` : guarded;
+  return formatRow(
+    columns.map((column) => {
+      const value = recipient[column];
+      return Array.isArray(value) ? value.join(' ') : value;
+    }),
+  );
 }
 
 /** Maximum size of one import request: the API accepts 100,000 bytes, and each row takes several writes. */

@@ -6,7 +6,7 @@ import { expect, test } from 'vitest';
 import { buildDashboard } from '../../dashboard/build.ts';
 
 /** Maximum for everything except the charts, which are loaded last. */
-const MAX_BYTES = 250_000;
+const MAX_BYTES = 255_000;
 
 interface Chunk {
   readonly file: string;
@@ -14,7 +14,7 @@ interface Chunk {
   readonly dynamicImports?: readonly string[];
 }
 
-test('no page loads more than 250 kB of compressed script before its charts', async () => {
+test('no page loads more than 255 kB of compressed script before its charts', async () => {
   const folder = await buildDashboard();
   const chunks = JSON.parse(readFileSync(join(folder, '.vite/manifest.json'), 'utf8')) as Record<
     string,

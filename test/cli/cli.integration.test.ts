@@ -251,6 +251,29 @@ describe('lists', () => {
     expect(jobs.map(({ description }) => description)).toContain(name);
   });
 
+  test('with --csv are a file with the names of the fields, with --bom one for Excel', async () => {
+    const jobs = await site.json('jobs', 'list', 'acme');
+    const { out } = await site.run('jobs', 'list', 'acme', '--csv');
+    const [header = '', ...rows] = lines(out.replaceAll('\r', ''));
+    expect(header.split(',').slice(0, 2)).toEqual(Object.keys(jobs[0]).slice(0, 2));
+    expect(rows).toHaveLength(jobs.length);
+
+    const first = await site.run('accounts', 'list', '--csv', '--bom', '--limit', '1');
+    expect(first.out).toMatch(/^\ufeffid,region,/);
+
+    const cut = await site.run('events', 'list', '--account', 'acme', '--csv', '--limit', '1');
+    expect(lines(cut.out)).toHaveLength(2);
+    expect(cut.err).toBe('There are more entries. Use --limit to show more.\n');
+
+    const both = await site.run('keys', 'list', '--csv', '--json');
+    expect([both.code, both.err]).toEqual([
+      2,
+      expect.stringContaining('--csv and --json can’t be combined.'),
+    ]);
+    const alone = await site.run('keys', 'list', '--bom');
+    expect([alone.code, alone.err]).toEqual([2, '--bom requires --csv.\n']);
+  });
+
   test.skipIf(!hasScript())('fit the terminal, with color only there and only if wanted', async () => {
     const print = async (env: object) => {
       // With CI set, Node assumes a terminal without colors.

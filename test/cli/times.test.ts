@@ -24,8 +24,7 @@ describe('times in the CLI', () => {
       const out = createOutput({
         stdout: stream,
         stderr: stream,
-        json: false,
-        verbose: false,
+        flagged: () => false,
         now: () => NOW,
       });
       expect([out.when(AT), out.when(Date.parse(AT)), out.when(null)]).toEqual([SHOWN, SHOWN, '–']);

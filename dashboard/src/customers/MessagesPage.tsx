@@ -5,6 +5,7 @@ import type { Message } from '../../../client/index.ts';
 import { messageReasons, messageStates } from '../../../shared/notifications/types.ts';
 import { Badge, Panel } from '../components.tsx';
 import { QueryTable, usePages } from '../DataTable.tsx';
+import { ExportButton } from '../export.tsx';
 import { FilterSelect } from '../filters.tsx';
 import { channelNames, kindNames, stateNames, states } from '../messages.ts';
 import { useApi } from '../queries.ts';
@@ -20,6 +21,7 @@ const PAGE_SIZE = 50;
 const REFRESH_MS = 10_000;
 
 export default function MessagesPage({ account }: { readonly account: string }) {
+  const api = useApi();
   const [read] = useParams();
   const state = states.find((one) => one === read('state'));
   return (
@@ -28,14 +30,24 @@ export default function MessagesPage({ account }: { readonly account: string }) 
       part="messages"
       title={`Messages of ${account}`}
       actions={
-        <FilterSelect
-          param="state"
-          aria-label="State"
-          data={[
-            { value: '', label: 'All messages' },
-            ...states.map((one) => ({ value: one, label: stateNames[one][0] })),
-          ]}
-        />
+        <>
+          <ExportButton
+            name={`messages-${account}`}
+            source={(options) =>
+              api.csv('/v1/accounts/{id}/messages', {
+                ...{ params: { path: { id: account }, query: { state } }, ...options },
+              })
+            }
+          />
+          <FilterSelect
+            param="state"
+            aria-label="State"
+            data={[
+              { value: '', label: 'All messages' },
+              ...states.map((one) => ({ value: one, label: stateNames[one][0] })),
+            ]}
+          />
+        </>
       }
     >
       <Panel

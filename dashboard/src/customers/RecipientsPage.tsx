@@ -9,6 +9,7 @@ import { Link } from 'wouter';
 import type { Channel } from '../../../shared/notifications/types.ts';
 import { withId } from '../api.ts';
 import { Badge, Empty, Hidden, Loaded, Panel } from '../components.tsx';
+import { download } from '../export.tsx';
 import { FilterInput } from '../filters.tsx';
 import { channelNames, kindNames } from '../messages.ts';
 import { collect, useApi } from '../queries.ts';
@@ -59,7 +60,7 @@ function Recipients({ account }: { readonly account: string }) {
               variant="default"
               leftSection={<ArrowDownTrayIcon width={16} aria-hidden />}
               disabled={data.length === 0}
-              onClick={() => download(`recipients-${account}.csv`, toCsv(data))}
+              onClick={() => download(`recipients-${account}.csv`, [toCsv(data)])}
             >
               Export
             </Button>
@@ -192,15 +193,4 @@ function Cells({ account, recipient }: { readonly account: string; readonly reci
       <td className={ui.hint}>{kinds.map((kind) => kindNames[kind]).join(', ')}</td>
     </>
   );
-}
-
-/** Downloads a text as a file. */
-function download(name: string, text: string): void {
-  const url = URL.createObjectURL(new Blob([text], { type: 'text/csv;charset=utf-8' }));
-  const link = document.createElement('a');
-  link.href = url;
-  link.download = name;
-  link.click();
-  // Long after the browser has read it.
-  setTimeout(() => URL.revokeObjectURL(url), 60_000);
 }

@@ -7,6 +7,7 @@ import { useActions } from '../actions.ts';
 import { withId } from '../api.ts';
 import { Badge, Note, Panel, showToast } from '../components.tsx';
 import { QueryTable, usePages } from '../DataTable.tsx';
+import { ExportButton } from '../export.tsx';
 import { toOptions } from '../filters.tsx';
 import { Form, FormActions, SelectField, TextField } from '../form.tsx';
 import { useApiForm } from '../forms.ts';
@@ -124,7 +125,20 @@ function Suppressions({ account }: { readonly account: string }) {
       done: 'Suppression lifted.',
     });
   return (
-    <Panel title="Suppressed addresses" aside="Only a hash and the masked address are stored.">
+    <Panel
+      title="Suppressed addresses"
+      aside={
+        <div className={ui.actions}>
+          Only a hash and the masked address are stored.
+          <ExportButton
+            name={`suppressions-${account}`}
+            source={(options) =>
+              api.csv('/v1/accounts/{id}/suppressions', { ...withId(account), ...options })
+            }
+          />
+        </div>
+      }
+    >
       <QueryTable
         label="Suppressed addresses"
         query={suppressions}

@@ -3,6 +3,7 @@ import { Link } from 'wouter';
 import { Panel } from '../components.tsx';
 import { QueryTable, usePages } from '../DataTable.tsx';
 import { eventTypeLabels, toPlainText } from '../events.ts';
+import { ExportButton } from '../export.tsx';
 import { FilterSelect, toOptions } from '../filters.tsx';
 import { useApi } from '../queries.ts';
 import { formatDuration, Timestamp } from '../times.tsx';
@@ -42,7 +43,19 @@ export function Deliveries({ endpoint: { region, id } }: { readonly endpoint: En
   return (
     <Panel
       title="Deliveries"
-      aside={<FilterSelect param="outcome" size="xs" aria-label="Outcome" data={toOptions(OUTCOMES)} />}
+      aside={
+        <div className={ui.actions}>
+          <ExportButton
+            name={`deliveries-${id}`}
+            source={(options) =>
+              api.csv('/v1/endpoints/{id}/deliveries', {
+                ...{ params: { path: { id }, query: { region, outcome } }, ...options },
+              })
+            }
+          />
+          <FilterSelect param="outcome" size="xs" aria-label="Outcome" data={toOptions(OUTCOMES)} />
+        </div>
+      }
     >
       <QueryTable
         label="Deliveries"

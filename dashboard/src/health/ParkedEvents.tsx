@@ -6,6 +6,7 @@ import { useActions } from '../actions.ts';
 import { withEndpoint } from '../api.ts';
 import { Panel, showToast } from '../components.tsx';
 import { type Column, type Columns, QueryTable, usePages } from '../DataTable.tsx';
+import { ExportButton } from '../export.tsx';
 import { useApi } from '../queries.ts';
 import { useSession } from '../session.ts';
 import { formatCount } from '../texts.ts';
@@ -88,19 +89,22 @@ export function ParkedEvents({ endpoint, count }: { readonly endpoint: Endpoint;
     <Panel
       title={`Parked: ${formatCount(count, 'event')}`}
       aside={
-        may('operate') ? (
-          <div className={ui.actions}>
-            <ActionButton runner={runner} name="retry" onClick={retry}>
-              Retry {which}
-            </ActionButton>
-            <ActionButton runner={runner} onClick={discard}>
-              Discard {which}
-            </ActionButton>
-            <RedeliveryButton endpoint={endpoint} state="parked">
-              Retry by filter…
-            </RedeliveryButton>
-          </div>
-        ) : undefined
+        <div className={ui.actions}>
+          <ExportEvents endpoint={endpoint} what="parked" />
+          {may('operate') ? (
+            <>
+              <ActionButton runner={runner} name="retry" onClick={retry}>
+                Retry {which}
+              </ActionButton>
+              <ActionButton runner={runner} onClick={discard}>
+                Discard {which}
+              </ActionButton>
+              <RedeliveryButton endpoint={endpoint} state="parked">
+                Retry by filter…
+              </RedeliveryButton>
+            </>
+          ) : null}
+        </div>
       }
     >
       <ActionError runner={runner} />
@@ -132,11 +136,14 @@ export function DeadEvents({ endpoint, count }: { readonly endpoint: Endpoint; r
     <Panel
       title="Dead"
       aside={
-        may('operate') ? (
-          <RedeliveryButton endpoint={endpoint} state="dead">
-            Replay dead…
-          </RedeliveryButton>
-        ) : undefined
+        <div className={ui.actions}>
+          <ExportEvents endpoint={endpoint} what="dead" />
+          {may('operate') ? (
+            <RedeliveryButton endpoint={endpoint} state="dead">
+              Replay dead…
+            </RedeliveryButton>
+          ) : null}
+        </div>
       }
     >
       <p className={ui.hint}>
@@ -155,6 +162,17 @@ export function DeadEvents({ endpoint, count }: { readonly endpoint: Endpoint; r
         }}
       />
     </Panel>
+  );
+}
+
+function ExportEvents(props: { readonly endpoint: Endpoint; readonly what: 'parked' | 'dead' }) {
+  const { endpoint, what } = props;
+  const api = useApi();
+  return (
+    <ExportButton
+      name={`${what}-${endpoint.id}`}
+      source={(options) => api.csv(`/v1/endpoints/{id}/${what}`, { ...withEndpoint(endpoint), ...options })}
+    />
   );
 }
 

@@ -7,6 +7,7 @@ import { type RefObject, useEffect, useMemo, useRef, useState } from 'react';
 import { withId } from '../api.ts';
 import { Empty, Failure, Loaded, Page, Waiting } from '../components.tsx';
 import { toLocalDay } from '../dates.ts';
+import { ExportButton } from '../export.tsx';
 import { FilterInput, FilterSelect, includeSelected, toOptions } from '../filters.tsx';
 import { type Account, useAccounts, useApi, useRegions } from '../queries.ts';
 import { useSession } from '../session.ts';
@@ -14,6 +15,7 @@ import { useNow } from '../stream-hooks.ts';
 import { formatCount } from '../texts.ts';
 import ui from '../ui.module.css';
 import { useParams, useRegion } from '../urls.ts';
+import { exportJobs } from './export.ts';
 import css from './Jobs.module.css';
 import { JobTable } from './JobTable.tsx';
 import { formatEmptyResult, formatFailures, formatResultCount } from './labels.ts';
@@ -62,7 +64,7 @@ function Jobs({ accounts }: { readonly accounts: readonly Account[] }) {
   return (
     <>
       <Filters accounts={accounts} field={field} />
-      <Summary query={query} search={search} />
+      <Summary query={query} search={search} accounts={accounts} />
       {unknown ? (
         <Empty>Account {query.account} does not exist, or your key does not permit access to it.</Empty>
       ) : search.result.rows.length === 0 && search.result.complete ? (
@@ -234,7 +236,13 @@ function useStatuses(accounts: readonly Account[]): readonly string[] {
 const MAX_ACCOUNTS = 20;
 
 /** Number of results, with errors and the buttons for more. */
-function Summary({ query, search }: { readonly query: JobQuery; readonly search: ActiveSearch }) {
+function Summary(props: {
+  readonly query: JobQuery;
+  readonly search: ActiveSearch;
+  readonly accounts: readonly Account[];
+}) {
+  const { query, search, accounts } = props;
+  const api = useApi();
   const { result } = search;
   const [read, change] = useParams();
   const text = formatResultCount(result, query);
@@ -266,6 +274,9 @@ function Summary({ query, search }: { readonly query: JobQuery; readonly search:
         <Button size="compact-sm" variant="default" onClick={search.readMore}>
           Load more
         </Button>
+      ) : null}
+      {result.rows.length > 0 ? (
+        <ExportButton name="jobs" source={(options) => exportJobs(api, query, accounts, options)} />
       ) : null}
       {result.failures.length > 0 ? (
         <div className={css.wide}>

@@ -9,14 +9,16 @@ import type { JobEvent } from '../../../shared/events/event.ts';
 import { Empty, Hidden, Note, useNarrow } from '../components.tsx';
 import { EventSummary } from '../EventSummary.tsx';
 import { describeEvent, eventTypeGroups, eventTypeLabels, getJobNumber, toPlainText } from '../events.ts';
+import { ExportButton } from '../export.tsx';
 import { FilterInput, FilterSelect, includeSelected } from '../filters.tsx';
-import { useAccounts } from '../queries.ts';
+import { useAccounts, useApi } from '../queries.ts';
 import { useInRegion } from '../resources.ts';
 import type { StreamState } from '../stream.ts';
 import { useNow, useStreamState } from '../stream-hooks.ts';
 import { isToday, Timestamp } from '../times.tsx';
 import ui from '../ui.module.css';
 import { accountHref, endpointHref, jobHref, useHref, useParams, useRegion } from '../urls.ts';
+import { exportEvents } from './export.ts';
 import { countAfter, createRowFilter, type EventFilter, type Row } from './feed.ts';
 import css from './StreamPanel.module.css';
 
@@ -31,6 +33,7 @@ const SUMMARY_MS = 30_000;
 
 export function StreamPanel({ className }: { readonly className?: string | undefined }) {
   const id = useId();
+  const api = useApi();
   const live = useStreamState();
   const filter = useFilter();
   const scroller = useRef<HTMLElement>(null);
@@ -74,6 +77,7 @@ export function StreamPanel({ className }: { readonly className?: string | undef
             <Hidden> {waiting === 1 ? 'event' : 'events'}: show</Hidden>
           </Button>
         ) : null}
+        <ExportButton name="events" source={(options) => exportEvents(api, filter, options)} />
         <PauseButton paused={paused} toggle={toggle} />
       </div>
       <Filters />

@@ -36,6 +36,7 @@ import { toEventSettings, toEventValues } from './event-settings.ts';
 
 /** The list of accounts. */
 export function AccountsPage() {
+  const api = useApi();
   const { may, forAll } = useSession();
   const region = useRegion();
   const link = useHref();
@@ -51,6 +52,10 @@ export function AccountsPage() {
           ? 'No accounts yet. Each account that you create appears here and is polled.'
           : `No accounts in region ${region.toUpperCase()}.`
       }
+      csv={(options) => {
+        const query = { include: 'status', region: region ?? undefined } as const;
+        return api.csv('/v1/accounts', { params: { query }, ...options });
+      }}
       keyOf={({ id }) => id}
       columns={{
         Account: ({ id }) => <Link href={link(accountSetupHref(id))}>{id}</Link>,

@@ -45,6 +45,8 @@ export function useEndpoints() {
 
 /** The list of endpoints. */
 export function EndpointsPage() {
+  const api = useApi();
+  const region = useRegion() ?? undefined;
   const { may } = useSession();
   const link = useHref();
   return (
@@ -55,6 +57,7 @@ export function EndpointsPage() {
       newHref={may('admin') ? '/setup/new-endpoint' : undefined}
       query={useInRegion(useEndpoints())}
       empty="No endpoints yet. Each endpoint that you create appears here. Events are also available from the feed and the streams."
+      csv={(options) => api.csv('/v1/endpoints', { params: { query: { region } }, ...options })}
       keyOf={({ region, id }) => `${region}/${id}`}
       columns={{
         Endpoint: ({ region, id, managed, description, url }) => (

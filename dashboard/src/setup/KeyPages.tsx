@@ -48,6 +48,7 @@ export function useKeys() {
 
 /** The list of keys, newest first. */
 export function KeysPage() {
+  const api = useApi();
   const keys = useKeys();
   const { may, key: own } = useSession();
   const isAdmin = may('admin');
@@ -61,6 +62,7 @@ export function KeysPage() {
       newHref={isAdmin ? '/setup/new-key' : undefined}
       query={{ ...keys, data }}
       empty="No keys yet. Each key that you create appears here."
+      csv={(options) => api.csv('/v1/keys', { ...options })}
       keyOf={({ id }) => id}
       columns={{
         Key: ({ id, name }) => (

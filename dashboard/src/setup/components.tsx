@@ -4,6 +4,7 @@ import { type ReactNode, useState } from 'react';
 import { Link, useLocation } from 'wouter';
 import { Empty, Loaded, Note, Page, Panel, Tabs, useConfirm } from '../components.tsx';
 import { type Columns, DataTable } from '../DataTable.tsx';
+import { type CsvSource, ExportButton } from '../export.tsx';
 import { toOptions } from '../filters.tsx';
 import { Group, RadioFields, SelectField, TextField, useFormContext } from '../form.tsx';
 import type { LoadedQuery } from '../queries.ts';
@@ -55,6 +56,8 @@ export function ListPage<T>(props: {
   readonly empty: string;
   readonly columns: Columns<T>;
   readonly keyOf: (row: T) => string;
+  /** Content of the exported file. */
+  readonly csv: CsvSource;
   /** Content above the list. */
   readonly children?: ReactNode;
 }) {
@@ -72,7 +75,14 @@ export function ListPage<T>(props: {
           rows.length === 0 ? (
             <Empty>{props.empty}</Empty>
           ) : (
-            <Panel title={formatCount(rows.length, noun)}>
+            <Panel
+              title={formatCount(rows.length, noun)}
+              aside={
+                <div className={ui.actions}>
+                  <ExportButton name={`${noun}s`} source={props.csv} />
+                </div>
+              }
+            >
               <DataTable label={title} rows={rows} keyOf={keyOf} columns={columns} />
             </Panel>
           )

@@ -1,0 +1,71 @@
+/** Export of lists as CSV files. */
+
+import { ArrowDownTrayIcon } from '@heroicons/react/16/solid';
+import { Button } from '@mantine/core';
+import { useState } from 'react';
+import type { ListOptions } from '../../client/index.ts';
+import { BYTE_ORDER_MARK, formatCsvRow } from '../../shared/csv.ts';
+import { toErrorMessage } from './api.ts';
+import { showToast } from './components.tsx';
+import { toLocalDay } from './dates.ts';
+import ui from './ui.module.css';
+
+/** Maximum number of rows of a file. */
+const MAX_ROWS = 10_000;
+
+/** Yields the texts of a list as CSV, at most `max` rows. Calls `onMore` if there are more. */
+export type CsvSource = (options: Required<Pick<ListOptions, 'max' | 'onMore'>>) => AsyncIterable<string>;
+
+/** Button that saves a list as a file. `name`: name of the list in the file name. */
+export function ExportButton({ name, source }: { readonly name: string; readonly source: CsvSource }) {
+  const [busy, setBusy] = useState(false);
+  const [cut, setCut] = useState(false);
+  const save = async (): Promise<void> => {
+    setBusy(true);
+    try {
+      let more = false;
+      const texts: string[] = [BYTE_ORDER_MARK];
+      const onMore = (): void => {
+        more = true;
+      };
+      for await (const text of source({ max: MAX_ROWS, onMore })) texts.push(text);
+      setCut(more);
+      download(`${name}-${toLocalDay(Date.now())}.csv`, texts);
+    } catch (error) {
+      showToast(toErrorMessage(error), 'bad');
+    } finally {
+      setBusy(false);
+    }
+  };
+  return (
+    <>
+      <span role="status" className={ui.hint}>
+        {cut ? `The file has the first ${MAX_ROWS.toLocaleString()} rows only.` : ''}
+      </span>
+      <Button
+        size="compact-sm"
+        variant="default"
+        leftSection={<ArrowDownTrayIcon width={14} aria-hidden />}
+        loading={busy}
+        aria-label={`Export CSV: ${name}`}
+        onClick={() => void save()}
+      >
+        Export CSV
+      </Button>
+    </>
+  );
+}
+
+/** Returns a row with its line break. */
+export const toCsvLine = (cells: readonly unknown[]): string => `${formatCsvRow(cells)}\r\n`;
+
+/** Downloads texts as a CSV file. */
+export function download(name: string, texts: string[]): void {
+  const url = URL.createObjectURL(new Blob(texts, { type: 'text/csv;charset=utf-8' }));
+  const link = document.createElement('a');
+  link.href = url;
+  link.download = name;
+  link.click();
+  // Long after the browser has read it.
+  setTimeout(() => URL.revokeObjectURL(url), 60_000);
+}

@@ -1,0 +1,35 @@
+/** CSV as spreadsheets read it (RFC 4180). The CLI and the dashboard use it too, so it has no dependencies. */
+
+/** Beginning of a file by which Excel recognizes UTF-8. */
+export const BYTE_ORDER_MARK = '\ufeff';
+
+/** Returns a row without its line break. */
+export function formatCsvRow(cells: readonly unknown[]): string {
+  return cells.map(formatCsvCell).join(',');
+}
+
+const FORMULA = /^[=+\-@\t\r\n]/;
+
+/** Returns a cell: text as it is, arrays and objects as JSON. Text that a spreadsheet would interpret as a formula gets a leading apostrophe. */
+function formatCsvCell(value: unknown): string {
+  const text = value !== null && typeof value === 'object' ? JSON.stringify(value) : String(value ?? '');
+  const guarded = typeof value === 'string' && FORMULA.test(text) ? `'${text}` : text;
+  return /[",;\t\r\n]|^\s|\s$/.test(guarded) ? `"${guarded.replaceAll('"', '""')}"` : guarded;
+}
+
+/** Returns a field of a JSON object by its path: `status.openJobs`. */
+export function getField(record: unknown, path: string): unknown {
+  return path
+    .split('.')
+    .reduce<unknown>(
+      (value, name) =>
+        value !== null && typeof value === 'object' ? (value as Record<string, unknown>)[name] : undefined,
+      record,
+    );
+}
+
+/** Returns the number of complete rows of a text. A line break within quotes ends no row. */
+export function countCsvRows(text: string): number {
+  const unquoted = text.split('"').filter((_, at) => at % 2 === 0);
+  return unquoted.join('').split('\n').length - 1;
+}

@@ -1,0 +1,61 @@
+/** What all lists offer: export as a file. */
+import { readFile } from 'node:fs/promises';
+import { parse } from 'csv-parse/sync';
+import type { Page } from 'playwright-core';
+import { describe, expect, test } from 'vitest';
+import { axe, scriptedSite, signedIn } from '../support/browser.ts';
+
+const site = scriptedSite({
+  prepare: (world, account) => {
+    account.createJob({ status: 'Scheduled', dateDue: '2030-03-02', description: '=HYPERLINK("x")' });
+    account.createJob({ status: 'Scheduled', dateDue: '2030-03-01' });
+    account.createJob({ status: 'In production', dateDue: '2030-03-03' });
+    world
+      .addAccount({ region: 'us', name: 'bakery' })
+      .createJob({ status: 'Scheduled', dateDue: '2030-03-04' });
+  },
+});
+
+/** Presses the export button of a list. Returns the name of the file and its rows. */
+async function exportList(page: Page, name: string) {
+  const downloading = page.waitForEvent('download');
+  await page.getByRole('button', { name: `Export CSV: ${name}`, exact: true }).click();
+  const download = await downloading;
+  const text = await readFile(await download.path(), 'utf8');
+  expect(text.startsWith('\ufeff')).toBe(true);
+  const rows: Record<string, string>[] = parse(text, { bom: true, columns: true });
+  return { file: download.suggestedFilename(), rows };
+}
+
+describe('export', () => {
+  test('of jobs has the filters and the order of the list, of all accounts', async () => {
+    const page = await signedIn(site, '/jobs?status=Scheduled');
+    await page.getByRole('row').nth(3).waitFor();
+    const { file, rows } = await exportList(page, 'jobs');
+    expect(file).toMatch(/^jobs-\d{4}-\d\d-\d\d\.csv$/);
+    expect(rows.map(({ account, status, dateDue }) => [account, status, dateDue?.slice(0, 10)])).toEqual([
+      ['acme', 'Scheduled', '2030-03-01'],
+      ['acme', 'Scheduled', '2030-03-02'],
+      ['bakery', 'Scheduled', '2030-03-04'],
+    ]);
+    expect(rows[1]?.description).toBe(`'=HYPERLINK("x")`);
+    await axe(page);
+  });
+
+  test('of events has those of the filter, newest first', async () => {
+    const page = await signedIn(site, '/?account=bakery&types=account.baselined');
+    await page.getByRole('button', { name: 'Export CSV: events' }).waitFor();
+    const { rows } = await exportList(page, 'events');
+    expect(rows.map(({ type }) => type)).toEqual(['account.baselined']);
+    expect(JSON.parse(rows[0]?.data ?? '')).toMatchObject({ account: 'bakery' });
+  });
+
+  test('of accounts has their status', async () => {
+    const page = await signedIn(site, '/setup/accounts');
+    const { rows } = await exportList(page, 'accounts');
+    expect(rows.map((row) => [row.id, row['status.openJobs']])).toEqual([
+      ['acme', '3'],
+      ['bakery', '1'],
+    ]);
+  });
+});
