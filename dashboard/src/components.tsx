@@ -253,6 +253,9 @@ export interface Confirmation {
   readonly onConfirm: () => Promise<unknown>;
 }
 
+/** Dialogs have 200. */
+const CONFIRM_Z_INDEX = 210;
+
 const ConfirmContext = createContext<(confirmation: Confirmation) => void>(() => {});
 
 /** Returns a function that opens a confirmation dialog. */
@@ -276,6 +279,8 @@ export function ConfirmProvider({ children }: { readonly children: ReactNode }) 
         onClose={() => setOpened(false)}
         onExitTransitionEnd={() => setConfirmation(null)}
         title={confirmation?.title}
+        // Above other dialogs.
+        zIndex={CONFIRM_Z_INDEX}
       >
         {confirmation ? <ConfirmForm confirmation={confirmation} close={() => setOpened(false)} /> : null}
       </Modal>

@@ -23,11 +23,12 @@ import type { UserSession } from './user-session.ts';
 import './theme.css';
 import { ConfirmProvider, Failure, NotFound, Page } from './components.tsx';
 import { loadLater } from './load-later.tsx';
+import { Home } from './onboarding/Home.tsx';
 
-const NowPage = loadLater(() => import('./now/NowPage.tsx'));
 const JobsPage = loadLater(() => import('./jobs/JobsPage.tsx'));
 const JobPage = loadLater(() => import('./jobs/JobPage.tsx'));
 const HealthPages = loadLater(() => import('./health/HealthPages.tsx'));
+const ChecklistPage = loadLater(() => import('./onboarding/ChecklistPage.tsx'));
 const SetupPages = loadLater(() => import('./setup/SetupPages.tsx'));
 
 const theme = createTheme({
@@ -143,7 +144,7 @@ function SignedIn(props: {
 function Pages() {
   return (
     <Switch>
-      <Route path="/" component={NowPage} />
+      <Route path="/" component={Home} />
       <Route path="/jobs" component={JobsPage} />
       <Route path="/jobs/:account/:jobNumber">
         {({ account, jobNumber }) => (
@@ -151,6 +152,7 @@ function Pages() {
         )}
       </Route>
       <Route path="/health/*?" component={HealthPages} />
+      <Route path="/start" component={ChecklistPage} />
       <Route path="/setup/*?" component={SetupPages} />
       <Route>
         <NotFound href="/">Now</NotFound>

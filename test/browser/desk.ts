@@ -71,6 +71,7 @@ export const places: readonly Place[] = [
   { name: 'messages', path: () => '/setup/customers/acme/messages', heading: /./ },
   { name: 'a message', path: ({ message }) => `/setup/customers/acme/messages/${message}`, heading: /./ },
   { name: 'suppressions', path: () => '/setup/customers/acme/suppressions', heading: /./ },
+  { name: 'the checklist', path: () => '/start', heading: 'Getting started' },
   { name: 'an unknown page', path: () => '/setup/nowhere', heading: 'Page not found' },
 ];
 

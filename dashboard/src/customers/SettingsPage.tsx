@@ -24,26 +24,34 @@ import {
 } from './settings.ts';
 
 export default function SettingsPage({ account }: { readonly account: string }) {
+  return (
+    <AccountPage account={account} part="" title={`Notifications of ${account}`}>
+      <NotificationSettings account={account} />
+    </AccountPage>
+  );
+}
+
+/** The notification settings of an account, and their warnings. Editable with the role admin. `onSaved`: called after a save. */
+export function NotificationSettings(props: { readonly account: string; readonly onSaved?: () => void }) {
+  const { account, onSaved } = props;
   const api = useApi();
   const may = useSession().may('admin');
   const settings = useResource(['notifications', account], ['notifications'], () =>
     api.get('/v1/accounts/{id}/notifications', withId(account)),
   );
   return (
-    <AccountPage account={account} part="" title={`Notifications of ${account}`}>
-      <Loaded query={settings}>
-        {(resource) => (
-          <>
-            <Warnings settings={resource.latest} />
-            {may ? (
-              <SettingsForm account={account} resource={resource} />
-            ) : (
-              <SettingsFacts settings={resource.latest} />
-            )}
-          </>
-        )}
-      </Loaded>
-    </AccountPage>
+    <Loaded query={settings}>
+      {(resource) => (
+        <>
+          <Warnings settings={resource.latest} />
+          {may ? (
+            <SettingsForm account={account} resource={resource} onSaved={onSaved} />
+          ) : (
+            <SettingsFacts settings={resource.latest} />
+          )}
+        </>
+      )}
+    </Loaded>
   );
 }
 
@@ -94,7 +102,11 @@ const FIELD_LABELS = {
   sms: 'SMS',
 };
 
-function SettingsForm(props: { readonly account: string; readonly resource: Resource<Settings> }) {
+function SettingsForm(props: {
+  readonly account: string;
+  readonly resource: Resource<Settings>;
+  readonly onSaved: (() => void) | undefined;
+}) {
   const { account, resource } = props;
   const api = useApi();
   const confirm = useConfirm();
@@ -107,6 +119,7 @@ function SettingsForm(props: { readonly account: string; readonly resource: Reso
       const options = { ...withRevision(withId(account), revision), body };
       const saved = await api.put('/v1/accounts/{id}/notifications', options);
       showToast('Settings saved.');
+      props.onSaved?.();
       return saved;
     },
     labels: FIELD_LABELS,

@@ -5,7 +5,7 @@ import type { AttemptReport } from '../../../client/index.ts';
 import { isEndpointKind } from '../../../shared/built-in-sinks.ts';
 import { type ActionRunner, useActions } from '../actions.ts';
 import { withEndpoint, withRevision } from '../api.ts';
-import { Facts, Failure, Note, Page, Panel, Statistic, Waiting } from '../components.tsx';
+import { Facts, Failure, Page, Panel, Statistic, Waiting } from '../components.tsx';
 import { DataTable } from '../DataTable.tsx';
 import { useApi } from '../queries.ts';
 import { useSession } from '../session.ts';
@@ -14,14 +14,14 @@ import { formatCount, formatPercent } from '../texts.ts';
 import { formatDuration, RelativeTime, Timestamp } from '../times.tsx';
 import ui from '../ui.module.css';
 import { accountHref, endpointSetupHref, useHref } from '../urls.ts';
-import { ActionButton, ActionError, StateNote } from './components.tsx';
+import { ActionButton, ActionError, PingReport, StateNote } from './components.tsx';
 import { Deliveries } from './Deliveries.tsx';
 import css from './Health.module.css';
 import { formatDeadCount } from './OverviewPage.tsx';
 import { DeadEvents, ParkedEvents } from './ParkedEvents.tsx';
 import { isGone, useEndpoint, useEndpointHealth } from './queries.ts';
 import { Replays } from './Replays.tsx';
-import { ATTEMPT_OUTCOMES, type Endpoint, getSinkName, type Health, toEndpointState } from './status.ts';
+import { type Endpoint, getSinkName, type Health, toEndpointState } from './status.ts';
 
 /** Interval of the check whether the endpoint is lagging. */
 const LATE_MS = 5_000;
@@ -261,17 +261,5 @@ function Actions(props: {
         </ActionButton>
       ) : null}
     </>
-  );
-}
-
-function PingReport({ report: { outcome, status, latencyMs, message } }: { readonly report: AttemptReport }) {
-  const { label, tone } = ATTEMPT_OUTCOMES[outcome];
-  return (
-    <Note tone={tone === 'good' ? 'good' : 'bad'} live>
-      <p>
-        <strong>Ping: {label.toLowerCase()}</strong> after {formatDuration(latencyMs)}
-        {status === null ? '' : `, status code ${status}`}. <bdi>{message}</bdi>
-      </p>
-    </Note>
   );
 }

@@ -1,13 +1,13 @@
 /** Components shared by the Health pages. */
 import { Button } from '@mantine/core';
 import { type ReactNode, type RefObject, useEffect, useRef, useState } from 'react';
-import type { Poll } from '../../../client/index.ts';
+import type { AttemptReport, Poll } from '../../../client/index.ts';
 import type { ActionRunner } from '../actions.ts';
 import { Badge, Failure, Note } from '../components.tsx';
 import { formatDuration, formatExactTime } from '../times.tsx';
 import ui from '../ui.module.css';
 import css from './Health.module.css';
-import { describePolls, POLL_OUTCOMES, type StateText } from './status.ts';
+import { ATTEMPT_OUTCOMES, describePolls, POLL_OUTCOMES, type StateText } from './status.ts';
 
 /** Whether an element is visible or within 100 px of the viewport. */
 export function useIsOnScreen<E extends Element>(): readonly [RefObject<E | null>, boolean] {
@@ -103,5 +103,22 @@ export function PollBars({ polls }: { readonly polls: readonly Poll[] }) {
       </div>
       <figcaption className={ui.hint}>{describePolls(polls, formatDuration)}</figcaption>
     </figure>
+  );
+}
+
+/** Result of a ping. Announced by screen readers. */
+export function PingReport({
+  report: { outcome, status, latencyMs, message },
+}: {
+  readonly report: AttemptReport;
+}) {
+  const { label, tone } = ATTEMPT_OUTCOMES[outcome];
+  return (
+    <Note tone={tone === 'good' ? 'good' : 'bad'} live>
+      <p>
+        <strong>Ping: {label.toLowerCase()}</strong> after {formatDuration(latencyMs)}
+        {status === null ? '' : `, status code ${status}`}. <bdi>{message}</bdi>
+      </p>
+    </Note>
   );
 }

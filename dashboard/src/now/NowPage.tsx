@@ -2,7 +2,7 @@
 
 import { TvIcon } from '@heroicons/react/16/solid';
 import { Button } from '@mantine/core';
-import { useCallback, useEffect } from 'react';
+import { type ReactNode, useCallback, useEffect } from 'react';
 import { Link } from 'wouter';
 import { Empty, Page } from '../components.tsx';
 import { useSession } from '../session.ts';
@@ -22,12 +22,14 @@ import {
 } from './Statistics.tsx';
 import { StreamPanel } from './StreamPanel.tsx';
 
-export default function NowPage() {
+/** `children`: shown above the content. */
+export default function NowPage({ children }: { readonly children?: ReactNode }) {
   const statistics = useStatistics();
   const region = useRegion();
   const { accounts } = statistics;
   return (
     <Page title={region === null ? 'Now' : `Now in ${region.toUpperCase()}`} actions={<WallDisplayToggle />}>
+      {children}
       {accounts?.length === 0 ? <NoAccounts /> : <Tiles statistics={statistics} />}
       <QueryError queries={statistics.queries} />
       {accounts ? <StaleNotes accounts={accounts} /> : null}

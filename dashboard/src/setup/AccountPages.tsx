@@ -340,12 +340,28 @@ function DeletionPage(props: { readonly account: Account; readonly finish: () =>
   );
 }
 
-/** The form of a new account. */
+/** The page with the form of a new account. */
 export function NewAccountPage() {
-  const api = useApi();
-  const queries = useQueryClient();
   const [, navigate] = useLocation();
   const link = useHref();
+  return (
+    <Page title="New account">
+      <NewAccountForm
+        cancel={link('/setup/accounts')}
+        onCreated={({ id }) => navigate(link(accountSetupHref(id)))}
+      />
+    </Page>
+  );
+}
+
+/** The form of a new account. `cancel`: target of the link that leaves it. */
+export function NewAccountForm(props: {
+  readonly cancel?: string;
+  readonly onCreated: (account: Account) => void;
+}) {
+  const { cancel, onCreated } = props;
+  const api = useApi();
+  const queries = useQueryClient();
   const { data: served } = useRegions();
   const currentRegion = useRegion();
   const regions = served?.map(({ id }) => id) ?? [];
@@ -373,46 +389,44 @@ export function NewAccountPage() {
       void queries.invalidateQueries({ queryKey: ['accounts'], exact: true });
       const started = created.paused ? 'created, paused.' : 'created. Polling starts now.';
       showToast([`Account ${created.id} ${started}`, ...created.warnings].join(' '));
-      navigate(link(accountSetupHref(created.id)));
+      onCreated(created);
     },
   });
   const { source, region } = form.form.values;
   return (
-    <Page title="New account">
-      <Form of={form}>
-        <Panel title="Account">
-          <div className={ui.columns}>
-            <IdField required description="Part of paths, events and cursors. Cannot be changed later." />
-            <RegionField regions={regions} description="Region of the ordering API." />
-          </div>
-        </Panel>
-        <Panel title="Credentials">
-          <Group name="Source">
-            <RadioFields
-              name="source"
-              options={{ credentials: 'Enter them here', reference: 'Secret of the cell (AWS only)' }}
-            />
-          </Group>
-          {source === 'credentials' ? (
-            <>
-              <CredentialFields />
-              <TestNewCredentials region={region === '' ? undefined : region} />
-            </>
-          ) : (
-            <ReferenceField />
-          )}
-        </Panel>
-        <Panel title="Polling">
-          <IntervalField />
-          <CheckField
-            name="paused"
-            label="Start paused"
-            description="The account is not polled until it is resumed."
+    <Form of={form}>
+      <Panel title="Account">
+        <div className={ui.columns}>
+          <IdField required description="Part of paths, events and cursors. Cannot be changed later." />
+          <RegionField regions={regions} description="Region of the ordering API." />
+        </div>
+      </Panel>
+      <Panel title="Credentials">
+        <Group name="Source">
+          <RadioFields
+            name="source"
+            options={{ credentials: 'Enter them here', reference: 'Secret of the cell (AWS only)' }}
           />
-        </Panel>
-        <FormActions verb="Create account" cancel={link('/setup/accounts')} />
-      </Form>
-    </Page>
+        </Group>
+        {source === 'credentials' ? (
+          <>
+            <CredentialFields />
+            <TestNewCredentials region={region === '' ? undefined : region} />
+          </>
+        ) : (
+          <ReferenceField />
+        )}
+      </Panel>
+      <Panel title="Polling">
+        <IntervalField />
+        <CheckField
+          name="paused"
+          label="Start paused"
+          description="The account is not polled until it is resumed."
+        />
+      </Panel>
+      <FormActions verb="Create account" {...(cancel === undefined ? {} : { cancel })} />
+    </Form>
   );
 }
 

@@ -79,19 +79,39 @@ export function EndpointsPage() {
   );
 }
 
-/** The form of a new endpoint. Shows its secret once after creation. */
+/** The page with the form of a new endpoint. */
 export function NewEndpointPage() {
-  const api = useApi();
-  const queries = useQueryClient();
   const [, navigate] = useLocation();
   const link = useHref();
+  return (
+    <Page title="New endpoint">
+      <NewEndpointForm
+        cancel={link('/setup/endpoints')}
+        onCreated={({ region, id }) => navigate(link(endpointSetupHref(region, id)))}
+      />
+    </Page>
+  );
+}
+
+/**
+ * The form of a new endpoint. Shows its secret once after creation. `cancel`: target of the link that leaves it. `start`: initial
+ * start position; default: now. `onCreated`: called after the secret is stored.
+ */
+export function NewEndpointForm(props: {
+  readonly cancel?: string;
+  readonly start?: EndpointValues['start'];
+  readonly onCreated: (endpoint: Endpoint) => void;
+}) {
+  const { cancel, start = 'now', onCreated } = props;
+  const api = useApi();
+  const queries = useQueryClient();
   const { forAll } = useSession();
   const region = useRegion() ?? '';
   const regions = useServedRegions();
   const [created, setCreated] = useState<(NewSecret & { readonly endpoint: Endpoint }) | null>(null);
   const form = useApiForm<EndpointValues>({
     schema: NewEndpoint.extend({ region: z.string().optional() }),
-    initial: { ...NEW_ENDPOINT, region, accountScope: forAll ? 'all' : 'some' },
+    initial: { ...NEW_ENDPOINT, region, start, accountScope: forAll ? 'all' : 'some' },
     toBody: toNewEndpoint,
     check: (values) => ({ ...checkEndpoint(values), ...checkRegion(values.region, regions) }),
     toField: toEndpointFormField,
@@ -116,19 +136,19 @@ export function NewEndpointPage() {
     },
   });
   return (
-    <Page title="New endpoint">
+    <>
       <Form of={form}>
         <EndpointFields regions={regions} />
-        <FormActions verb="Create endpoint" cancel={link('/setup/endpoints')} />
+        <FormActions verb="Create endpoint" {...(cancel === undefined ? {} : { cancel })} />
       </Form>
       <SecretDialog
         secret={created}
         onClose={() => {
           setCreated(null);
-          if (created) navigate(link(endpointSetupHref(created.endpoint.region, created.endpoint.id)));
+          if (created) onCreated(created.endpoint);
         }}
       />
-    </Page>
+    </>
   );
 }
 

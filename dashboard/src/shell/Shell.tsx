@@ -201,6 +201,7 @@ function ColorSchemeButton() {
 
 /** Name and permissions of the key, and sign-out. */
 function KeyMenu() {
+  const href = useHref();
   const { key, signOut } = useSession();
   return (
     <Menu position="bottom-end" width={240} withinPortal>
@@ -216,6 +217,9 @@ function KeyMenu() {
             Role {key.role}, {key.accounts === null ? 'all accounts' : `accounts ${key.accounts.join(', ')}`}
           </span>
         </div>
+        <Menu.Item component={Link} href={href('/start')}>
+          Getting started
+        </Menu.Item>
         <Menu.Item component="a" href="/docs">
           API reference
         </Menu.Item>
