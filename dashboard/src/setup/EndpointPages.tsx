@@ -119,7 +119,7 @@ export function NewEndpointForm(props: {
       const { endpoint, secret, truncatedAccounts } = await api.post('/v1/endpoints', { body });
       void queries.invalidateQueries({ queryKey: ['endpoints'] });
       if (secret === null) {
-        navigate(link(endpointSetupHref(endpoint.region, endpoint.id)));
+        onCreated(endpoint);
         const late = truncatedAccounts.join(', ');
         showToast(
           `Endpoint ${endpoint.id} created.${late && ` Some requested events of ${late} have expired.`}`,
