@@ -185,6 +185,7 @@ const loadNotifications = async () => (await import('./notifications.ts')).notif
 /** Commands by group. A command line loads only its group. */
 const groups: Readonly<Record<string, () => Promise<Commands>>> = {
   accounts: async () => (await import('./accounts.ts')).accounts,
+  attention: async () => (await import('./attention.ts')).attentionCommands,
   endpoints: async () => (await import('./endpoints.ts')).endpoints,
   events: async () => (await import('./events.ts')).events,
   'event-types': async () => (await import('./catalogue.ts')).eventTypeCommands,

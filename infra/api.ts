@@ -90,6 +90,7 @@ export class Api extends Construct {
     });
     table.grantReading(reading);
     table.grantReadingEndpoints(reading);
+    table.grantReadingAttention(reading);
     table.grantListingKeys(reading);
     history.grantLookingBack(reading);
     table.grantReadingNotifications(reading);
@@ -119,6 +120,8 @@ export class Api extends Construct {
     secrets.grantManageEndpoints(managing);
     secrets.grantManageAccounts(managing);
     table.grantManagingNotifications(managing);
+    table.grantAttending(managing);
+    history.grantReadingMessages(managing);
     setChannels(managing, props.cell);
     // Managing accounts includes testing credentials.
     setUpstream(managing, props);

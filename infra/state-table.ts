@@ -16,6 +16,8 @@ import {
   API_KEY_USE_PK,
   accountLockPk,
   accountPk,
+  attentionHistoryPk,
+  attentionPk,
   cellLog,
   cellPk,
   cursorPk,
@@ -29,6 +31,7 @@ import {
   keys,
   linkKeyPk,
   logPk,
+  markedJobPk,
   messagePk,
   notificationSettingsPk,
   openJobsPk,
@@ -141,16 +144,16 @@ export class StateTable extends Construct {
   /** Grants of polls: the only ones to read and write tokens. */
   grantPolling(fn: CellFunction): void {
     const { cell, accounts, status, tokens, index, snapshots, groups, log } = this.#partitions();
-    const { rollups, openJobs } = this.#partitions();
+    const { rollups, openJobs, markedJobs } = this.#partitions();
     this.#allow(fn, ['GetItem'], [cell, accounts, status, index, tokens]);
     this.#allow(fn, ['Query'], [index]);
     this.#allow(fn, ['BatchGetItem'], [snapshots, groups, rollups]);
     this.#allow(fn, ['PutItem'], [cell, index, snapshots, groups, log, tokens, ...this.wakePartitions()]);
-    this.#allow(fn, ['PutItem'], [rollups, openJobs]);
+    this.#allow(fn, ['PutItem'], [rollups, openJobs, markedJobs]);
     this.#allow(fn, ['UpdateItem'], [status, index]);
     // Empty shards, marks of groups, snapshots of jobs that turned out not to count, groups without jobs,
     // rejected tokens.
-    this.#allow(fn, ['DeleteItem'], [index, snapshots, groups, tokens]);
+    this.#allow(fn, ['DeleteItem'], [index, snapshots, groups, tokens, markedJobs]);
     this.#allowOwnUser(fn);
     this.#passName(fn);
   }
@@ -198,6 +201,26 @@ export class StateTable extends Construct {
     this.#allow(fn, ['BatchGetItem', 'Query'], [rollups]);
     this.#allow(fn, ['GetItem', 'Query'], [openJobs]);
     this.#allowIndexes(fn, ['jobsByStatus', 'jobsByDue', 'jobsByOrder', 'related']);
+    this.#passName(fn);
+  }
+
+  /** Grants the HTTP API to list the attention queue, besides {@link grantReading} and {@link grantReadingEndpoints}. */
+  grantReadingAttention(fn: CellFunction): void {
+    const { openJobs, markedJobs, attention, attentionHistory } = this.#partitions();
+    this.#allow(fn, ['BatchGetItem'], [openJobs]);
+    this.#allow(fn, ['Query'], [markedJobs, attention, attentionHistory]);
+    this.#allow(fn, ['GetItem'], [attention]);
+    this.#allowIndexes(fn, ['due']);
+    this.#passName(fn);
+  }
+
+  /** Grants the HTTP API to change items of the attention queue, which are read again first. */
+  grantAttending(fn: CellFunction): void {
+    const { snapshots, sinkParts, attention, attentionHistory } = this.#partitions();
+    this.#allow(fn, ['GetItem'], [snapshots, attention]);
+    this.#allow(fn, ['BatchGetItem'], [sinkParts]);
+    this.#allow(fn, ['UpdateItem'], [attention]);
+    this.#allow(fn, ['PutItem'], [attention, attentionHistory]);
     this.#passName(fn);
   }
 
@@ -318,17 +341,19 @@ export class StateTable extends Construct {
     const { accounts, accountLocks, deletions, status, tokens, index, snapshots, groups, log } =
       this.#partitions();
     const { sinks, cursors, parked, dead, rollups, openJobs } = this.#partitions();
+    const { markedJobs, attention, attentionHistory } = this.#partitions();
     const { notifySettings, recipients, recipientPlaces, templates } = this.#partitions();
     const { suppressions, threads, messages, smsUse } = this.#partitions();
     this.#allow(fn, ['GetItem'], [accounts, accountLocks, deletions, status, index]);
     // One statement for all partitions that one call reads.
     this.#allow(fn, ['BatchGetItem'], [accounts, rollups, openJobs, notifySettings, smsUse]);
     this.#allow(fn, ['Query'], [accounts, deletions, index, snapshots, groups, log, sinks]);
-    this.#allow(fn, ['Query'], [cursors, parked, dead]);
+    this.#allow(fn, ['Query'], [cursors, parked, dead, markedJobs, attention, attentionHistory]);
     this.#allow(fn, ['PutItem'], [accounts, status, index, deletions]);
     this.#allow(fn, ['UpdateItem'], [accounts, accountLocks, deletions, status]);
     this.#allow(fn, ['DeleteItem'], [accounts, deletions, status, tokens, index, snapshots, groups, log]);
     this.#allow(fn, ['DeleteItem'], [...this.wakePartitions(), cursors, parked, dead, rollups, openJobs]);
+    this.#allow(fn, ['DeleteItem'], [markedJobs, attention, attentionHistory]);
     const customerData = [recipients, recipientPlaces, templates, suppressions, threads, messages];
     this.#allow(fn, ['Query'], customerData);
     this.#allow(fn, ['DeleteItem'], [...customerData, notifySettings, smsUse]);
@@ -428,6 +453,9 @@ export class StateTable extends Construct {
       log: logPk(any),
       rollups: rollupPk(region, '*'),
       openJobs: openJobsPk(region),
+      markedJobs: markedJobPk(region),
+      attention: attentionPk(region),
+      attentionHistory: attentionHistoryPk(region),
       sinks: sinkPk(region),
       sinkParts: sinkPartPk(region),
       followers: followerPk(any),

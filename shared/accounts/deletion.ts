@@ -19,6 +19,8 @@ import pLimit from 'p-limit';
 import { getRevision, lockConflict, type Rejection, revisionUnchanged } from '../resources.ts';
 import {
   type AccountRef,
+  attentionHistoryPk,
+  attentionPk,
   cursorPk,
   deadPk,
   deletionPk,
@@ -27,6 +29,7 @@ import {
   indexPk,
   keys,
   logPk,
+  markedJobPk,
   messagePk,
   parkedPk,
   ROLLUP_DAYS,
@@ -265,6 +268,10 @@ async function removeAll(
       [cursorPk(region, id), parkedPk(region, id), deadPk(region, id)].map((pk) => ({ pk, ...ofAccount })),
     ),
   ];
+  parts.push({ pk: markedJobPk(region), ...ofAccount });
+  // The ids of an account's items in the attention queue start with its id and a ~.
+  const ofItems = { from: `${account}~`, to: `${account}~~` };
+  parts.push(...[attentionPk(region), attentionHistoryPk(region)].map((pk) => ({ pk, ...ofItems })));
   for (const part of parts) {
     for (;;) {
       if (now() >= deadline) return false;

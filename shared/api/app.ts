@@ -135,6 +135,7 @@ export function createApi(deps: ApiDeps): Hono<ApiEnv> {
     get notifications() {
       return present(deps.notifications);
     },
+    messages: deps.notifications?.history,
     get manage() {
       return present(deps.manage);
     },

@@ -39,6 +39,7 @@ export type Surface = 'read' | 'manage' | 'live';
 export const tags = {
   Accounts: 'Accounts of the ordering API that Jobwire polls.',
   Jobs: 'Current jobs and statistics.',
+  Attention: 'What needs the attention of operations staff, ranked, and the figures of the overview.',
   Events: 'Event logs, which can be read in pages, by long polling and as live streams.',
   Notifications: 'Customer notifications by e-mail and SMS: settings, recipients, templates and messages.',
   Endpoints:
@@ -84,6 +85,8 @@ export interface RouteParts {
   /** Slots of streams and waiting long polls. Absent: no limit. */
   readonly slots: Slots | undefined;
   readonly notifications: Notifications;
+  /** Message history. Absent: notifications are not served. */
+  readonly messages: Table | undefined;
   /** Sign-in of users. Absent: users cannot sign in. */
   readonly signIn: SignIn | undefined;
   /** Counters of failed authentications. */

@@ -115,6 +115,10 @@ const openChart = {
   dueLater: count.describe('Number of undispatched jobs that are due after the days of `byDueDay`.'),
   withoutDueDate: count.describe('Number of undispatched jobs whose due date is missing or not readable.'),
 };
+/** Open-job counts of several accounts. */
+export const OpenChart = z.object(openChart).meta({ id: 'OpenJobCounts' });
+export type OpenChart = z.infer<typeof OpenChart>;
+
 const changedAt = timestamp.describe(
   'Time at which the counts last changed: start of the first reading of the list that had these counts.',
 );
@@ -273,7 +277,8 @@ export async function readRegionOpenJobs(deps: FigureDeps, region: string): Prom
   };
 }
 
-function toChart(all: readonly OpenJobCounts[], now: number): Pick<RegionOpenJobs, keyof typeof openChart> {
+/** Returns the sums of the counts of several accounts. `now` (epoch ms) determines which jobs are late. */
+export function toChart(all: readonly OpenJobCounts[], now: number): OpenChart {
   const sum = (of: (counts: OpenJobCounts) => number): number => all.reduce((so, one) => so + of(one), 0);
   const statuses = new Map<string | null, number>();
   const days = new Map<string, { jobs: number; late: number }>();

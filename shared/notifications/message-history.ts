@@ -1,6 +1,14 @@
 /** Reads the history of messages. */
-import { type AccountRef, keys, sentOfJobPk, sentPk, sentToRecipientPk } from '../storage/schema.ts';
+import {
+  type AccountRef,
+  failedMessagesPk,
+  keys,
+  sentOfJobPk,
+  sentPk,
+  sentToRecipientPk,
+} from '../storage/schema.ts';
 import type { Item, Table } from '../storage/table.ts';
+import { toMessageId } from './message-ids.ts';
 import type { Message } from './records.ts';
 import type { MessageState } from './types.ts';
 
@@ -58,6 +66,18 @@ export async function listMessages(
     if (read.length <= limit) return { messages };
   }
   return { messages, ...(last === undefined ? {} : { next: last }) };
+}
+
+/** Returns the messages of a region that did not reach their recipients, newest first, since a time (epoch ms). */
+export async function listUndelivered(
+  history: Table,
+  region: string,
+  since: number,
+  limit: number,
+): Promise<Message[]> {
+  const from = toMessageId('', since);
+  const pk = failedMessagesPk(region);
+  return (await history.query({ index: 'failures', pk, from, descending: true, limit })).map(toMessage);
 }
 
 /** Reads the records that pointers name. */

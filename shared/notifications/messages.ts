@@ -9,7 +9,7 @@
  * records are written from the current work items. Every change increments a message's revision, and a record never overwrites a newer one.
  * So a late writer changes nothing.
  */
-import { type AccountRef, cellLog, keys, notifyDue } from '../storage/schema.ts';
+import { type AccountRef, cellLog, failedMessagesPk, keys, notifyDue } from '../storage/schema.ts';
 import {
   type Clause,
   estimateSize,
@@ -23,7 +23,7 @@ import {
 import { toMessage } from './message-history.ts';
 import { parseWorkId } from './message-ids.ts';
 import type { Message } from './records.ts';
-import type { MessageState, NoticeContent } from './types.ts';
+import { isUndelivered, type MessageState, type NoticeContent } from './types.ts';
 
 /** Retention of the history of messages, days. */
 const HISTORY_DAYS = 180;
@@ -132,7 +132,7 @@ async function recordFeedbackInHistory(
     const revision = Number(item.revision);
     const outcome = await history.write({
       update: key,
-      set: { message: JSON.stringify(message), revision: revision + 1 },
+      set: { message: JSON.stringify(message), revision: revision + 1, ...toFailureKeys(message) },
       when: [['revision', '=', revision]],
     });
     if (outcome.done) return message;
@@ -309,6 +309,7 @@ async function putRecords(
       revision,
       message: JSON.stringify(message),
       ttl: historyTtl(message),
+      ...toFailureKeys(message),
     };
     return [{ put: item, when: [['revision', 'absent or <', revision]] }];
   });
@@ -322,6 +323,11 @@ function toPointers({ message, recipients }: Pick<Work, 'message' | 'recipients'
     ...message.jobs.map((job) => ({ ...keys.sentOfJob(message, job, message.id), ttl })),
     ...recipients.map((recipient) => ({ ...keys.sentToRecipient(message, recipient, message.id), ttl })),
   ];
+}
+
+/** Places a message that did not reach its recipient in the `failures` index of the history. */
+function toFailureKeys({ region, state }: Message): { readonly failedPk: string | undefined } {
+  return { failedPk: isUndelivered(state) ? failedMessagesPk(region) : undefined };
 }
 
 const historyTtl = ({ createdAt }: Message): number => Math.floor(createdAt / 1000) + HISTORY_DAYS * 86_400;

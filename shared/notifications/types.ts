@@ -97,6 +97,10 @@ export const messageStates = {
 } as const;
 export type MessageState = keyof typeof messageStates;
 
+/** Whether a message in this state did not reach its recipient, or may not have. */
+export const isUndelivered = (state: MessageState): boolean =>
+  state === 'failed' || state === 'bounced' || state === 'complained' || state === 'unknown';
+
 /** Reasons why a message was not sent or not delivered. */
 export const messageReasons = {
   revoked: 'The change was revoked before the message was sent.',

@@ -45,8 +45,9 @@ export const stateSchema = {
     jobsByOrder: { partitionKey: 'orderPk', sortKey: 'orderSk', holds: 'keys' },
     /**
      * Related items: events of a job (`JOB#region#account#job`), jobs of an order group
-     * (`GROUP#region#account#name`). One index serves both, because a deployed stack can add only one index
-     * at a time.
+     * (`GROUP#region#account#name`), accounts with late jobs (`LATE#region`) and accounts whose state needs
+     * attention (`TROUBLED#region`). One index serves all, because a deployed stack can add only one index at
+     * a time.
      */
     related: { partitionKey: 'relatedPk', sortKey: 'relatedSk', holds: 'keys' },
   },
@@ -63,7 +64,7 @@ export const historySchema = {
      * keys only.
      */
     byEvent: { partitionKey: 'eventPk', sortKey: 'sk', holds: 'keys' },
-    /** Failed deliveries of a sink, by time. They are few and are read by page, so whole items. */
+    /** Failed deliveries of a sink and failed messages of a region, by time. They are few and are read by page, so whole items. */
     failures: { partitionKey: 'failedPk', sortKey: 'sk', holds: 'items' },
   },
 } as const satisfies TableSchema;
@@ -170,6 +171,18 @@ export const keys = {
   rollup: (ref: AccountRef, day: string): Key => ({ pk: rollupPk(ref.region, day), sk: ref.account }),
   /** The totals of an account's last complete list reading. */
   openJobs: (ref: AccountRef): Key => ({ pk: openJobsPk(ref.region), sk: ref.account }),
+  /** A pointer to a job that needs attention: stalled, due soon, or in a status that the account has marked. */
+  markedJob: (ref: AccountRef, jobNumber: number): Key => ({
+    pk: markedJobPk(ref.region),
+    sk: `${ref.account}#${pad(jobNumber, 12)}`,
+  }),
+  /** What users have done with an item of the attention queue; `item` begins with its account. */
+  attention: (region: string, item: string): Key => ({ pk: attentionPk(region), sk: item }),
+  /** One entry of the history of an item of the attention queue, by number. */
+  attentionEntry: (region: string, item: string, entry: number): Key => ({
+    pk: attentionHistoryPk(region),
+    sk: `${item}#${pad(entry, 8)}`,
+  }),
   wake: (ref: AccountRef): Key => ({
     pk: wakePk(ref.region, shardOf(ref.account, WAKE_SHARDS)),
     sk: ref.account,
@@ -380,6 +393,34 @@ export const ROLLUP_DAYS = 400;
 export const rollupPk = (region: string, day: string): string => `ROLLUPS#${region}#${day}`;
 /** Partition of the open-job totals of all accounts of a region. */
 export const openJobsPk = (region: string): string => `OPEN#${region}`;
+/** Partition of the jobs of a region that need attention. */
+export const markedJobPk = (region: string): string => `MARKEDJOBS#${region}`;
+/** Partition of what users have done with the items of a region's attention queue. */
+export const attentionPk = (region: string): string => `ATTENTION#${region}`;
+/** Partition of the history of these items. */
+export const attentionHistoryPk = (region: string): string => `ATTENTIONLOG#${region}`;
+
+/**
+ * Returns the place of an account's open-job totals in the `related` index: by the earliest due time (epoch
+ * ms). So one query finds the accounts of a region with late jobs. Without such a time: no place.
+ */
+export function lateIndexKeys(ref: AccountRef, earliestDueAt: number | null) {
+  return earliestDueAt === null
+    ? {}
+    : { relatedPk: lateIndexPk(ref.region), relatedSk: `${formatTimestamp(earliestDueAt)}#${ref.account}` };
+}
+/** Partition of a region's accounts with undispatched jobs in the `related` index, by earliest due time. */
+export const lateIndexPk = (region: string): string => `LATE#${region}`;
+
+/** Returns the place of an account's Status in the `related` index while its state needs attention. */
+export function troubledIndexKeys(ref: AccountRef, isTroubled: boolean) {
+  return isTroubled
+    ? { relatedPk: troubledIndexPk(ref.region), relatedSk: ref.account }
+    : { relatedPk: undefined, relatedSk: undefined };
+}
+/** Partition of a region's accounts whose state needs attention in the `related` index. */
+export const troubledIndexPk = (region: string): string => `TROUBLED#${region}`;
+
 /** Partition of one shard of a region's wake marks. */
 export const wakePk = (region: string, shard: number): string => `WAKE#${region}#${shard}`;
 /** Partition of the sinks of a region. */
@@ -430,6 +471,8 @@ export const deliveryPk = (region: string, sink: string, shard: number | string)
   `DELIVERIES#${region}#${sink}#${shard}`;
 /** History: partition of an event in the `byEvent` index. */
 export const eventDeliveriesPk = (region: string, eventId: string): string => `${region}#${eventId}`;
+/** History: partition of a region's failed messages in the `failures` index, by time. */
+export const failedMessagesPk = (region: string): string => `MESSAGES#${region}`;
 /** History: partition of a sink's deliveries with one outcome in the `failures` index. */
 export const failuresPk = (region: string, sink: string, outcome: 'rejected' | 'retry'): string =>
   `${region}#${sink}#${outcome}`;

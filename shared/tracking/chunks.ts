@@ -13,7 +13,7 @@ import type { PollGroups } from './groups.ts';
 import type { JobIndex } from './job-index.ts';
 import type { PollRollups } from './rollups.ts';
 import type { ScheduleContext } from './schedule.ts';
-import { putSnapshot } from './snapshot.ts';
+import { markWrites, putSnapshot } from './snapshot.ts';
 import { membershipChanges, toIndexEntry, type Work } from './work.ts';
 
 /**
@@ -82,6 +82,8 @@ export function* chunks(options: ChunkOptions): Generator<Chunk> {
     for (; next; next = take()) {
       const { work, events, names } = next;
       const write = writeOf(ref, work, context);
+      const { jobNumber, stored, snapshot, untracked } = work;
+      const marks = markWrites(ref, jobNumber, stored, untracked ? undefined : snapshot);
       shards.add(index.shardNumber(work.jobNumber));
       bytes += events.reduce((sum, event) => sum + sizeOfEvent(event), 0);
       bytes += 'put' in write ? estimateSize(write.put) : 100;
@@ -95,6 +97,7 @@ export function* chunks(options: ChunkOptions): Generator<Chunk> {
         events.length +
         chunk.writes.length +
         1 +
+        marks.length +
         2 * (shards.size + touched) +
         days;
       const sizes = bytes + 10_000 * shards.size + 20_000 * touched + 500 * days;
@@ -102,7 +105,7 @@ export function* chunks(options: ChunkOptions): Generator<Chunk> {
       if (full && chunk.writes.length > 0) break;
       chunk.discovered.push(...names);
       chunk.events.push(...events);
-      chunk.writes.push(write);
+      chunk.writes.push(write, ...marks);
       index.set(work.jobNumber, toIndexEntry(work, context.rules));
       for (const join of joins) groups?.move(work.jobNumber, join);
       rollups?.add(work.counts ?? []);

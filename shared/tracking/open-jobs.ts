@@ -8,7 +8,7 @@
  * no writes.
  */
 import { hash } from 'node:crypto';
-import { type AccountRef, keys } from '../storage/schema.ts';
+import { type AccountRef, keys, lateIndexKeys } from '../storage/schema.ts';
 import type { Item, Write } from '../storage/table.ts';
 import { readTimes } from './timestamps.ts';
 import type { ListView } from './views.ts';
@@ -153,8 +153,22 @@ export function openJobsWrite(
   const text = JSON.stringify(counts);
   return {
     print: hash('sha256', text).slice(0, 16),
-    write: { put: { ...keys.openJobs(ref), figures: text, changedAt } },
+    write: {
+      put: {
+        ...keys.openJobs(ref),
+        figures: text,
+        changedAt,
+        ...lateIndexKeys(ref, findEarliestDue(counts)),
+      },
+    },
   };
+}
+
+/** Returns the earliest due time of the counted jobs (epoch ms; 0: before the stored days), or `null` if none has one. */
+function findEarliestDue({ dueEarlier, dueDays }: OpenJobCounts): number | null {
+  if (dueEarlier > 0) return 0;
+  const times = dueDays.flatMap(([, due]) => due.map(([at]) => at));
+  return times.length > 0 ? Math.min(...times) : null;
 }
 
 /** Returns the statistics of an item. */

@@ -1,7 +1,7 @@
 /** Records the state of the account at the end of a poll. */
 import { type AccountState, schedule } from '../accounts/accounts.ts';
 import { addPoll, type PollOutcome } from '../accounts/poll-history.ts';
-import { pollPhase } from '../storage/schema.ts';
+import { pollPhase, troubledIndexKeys } from '../storage/schema.ts';
 import type { Write } from '../storage/table.ts';
 import { type PollResult, type Transition, transition } from './account-state.ts';
 import { failsForAll, isServiceFault } from './breaker.ts';
@@ -33,6 +33,9 @@ export async function recordState(poll: Poll, ending: Ending): Promise<AccountSt
   }
   return next.state;
 }
+
+/** Whether an account in this state is not observed, or not completely. */
+const isTroubled = (state: AccountState): boolean => state !== 'tracking' && state !== 'baselining';
 
 function nextState(poll: Poll, result: PollResult, now: number): Transition {
   const { status, account, baselined, deps, progress, context } = poll;
@@ -66,6 +69,7 @@ function statusAttributes(
     quarantinedAt: next.quarantinedAt ?? undefined,
     holds: holds.length > 0 ? holds : undefined,
     ...schedule(account, next.nextPollAt),
+    ...troubledIndexKeys(account, isTroubled(next.state)),
   };
   const past = {
     startedAt: context.startedAt,

@@ -3,7 +3,7 @@ import type { JobSummary, TrackingEntry } from '../events/catalogue.ts';
 import { toJobIndexKeys } from '../storage/job-indexes.ts';
 import { type AccountRef, keys } from '../storage/schema.ts';
 import type { Item, Write } from '../storage/table.ts';
-import { dayNamed } from './timestamps.ts';
+import { dayNamed, sameTime } from './timestamps.ts';
 import { type DetailView, type ListView, SHARED_FIELDS } from './views.ts';
 
 /** A field that both views contain. */
@@ -112,6 +112,8 @@ export interface Snapshot {
     readonly since: number;
     /** Set once job.stalled was emitted. */
     readonly stalled?: true;
+    /** Set once job.needs_attention was emitted for the status. */
+    readonly attention?: true;
     /** Status for which job.needs_attention was emitted while the list had no status. */
     readonly attended?: string;
   };
@@ -195,6 +197,43 @@ export function putSnapshot(ref: AccountRef, snapshot: Snapshot, leavesIndexAt?:
       ...(leavesIndexAt === undefined ? {} : { ttl: Math.ceil(leavesIndexAt / 1000) + KEPT_DAYS * 86_400 }),
     },
   };
+}
+
+/** Why a job needs attention, besides that it may be late. */
+export interface JobMarks {
+  /** In its status for the number of working days of the account's settings. */
+  readonly stalled: boolean;
+  /** In a status that the account has marked. */
+  readonly needsAttention: boolean;
+  /** job.due_soon was emitted, or would have been, for its due date. */
+  readonly dueSoon: boolean;
+}
+
+/** Returns why a listed, undispatched job needs attention. `undefined`: no mark applies. */
+export function findMarks(snapshot: Snapshot | undefined): JobMarks | undefined {
+  if (!snapshot?.list || snapshot.ended !== null || snapshot.settling !== null) return undefined;
+  const { list, announced, stay } = snapshot;
+  if (list.dateOut !== null || announced.dateOut !== null) return undefined;
+  const { dueSoonFor = null } = announced;
+  const marks = {
+    stalled: stay?.stalled === true,
+    needsAttention: stay?.attention === true,
+    dueSoon: dueSoonFor !== null && sameTime(dueSoonFor, list.dateDue),
+  };
+  return marks.stalled || marks.needsAttention || marks.dueSoon ? marks : undefined;
+}
+
+/** Returns the writes that keep the pointer to a job that needs attention: none, or one. */
+export function markWrites(
+  ref: AccountRef,
+  jobNumber: number,
+  stored: Snapshot | undefined,
+  next: Snapshot | undefined,
+): Write[] {
+  const [was, is] = [findMarks(stored), findMarks(next)].map((marks) => marks !== undefined);
+  if (was === is) return [];
+  const key = keys.markedJob(ref, jobNumber);
+  return [is ? { put: { ...key } } : { delete: key }];
 }
 
 /** Returns the snapshot of an item. */

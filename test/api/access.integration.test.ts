@@ -122,6 +122,13 @@ function listResources(path: string, world: ApiWorld): Thing[] {
           accounts: null,
         },
       ];
+    case 'attention':
+      return [OWN, FOREIGN].map((account) => ({
+        name: `parked events of ${account}`,
+        params: { id: `us~${account}~endpoint~${account === OWN ? 'own' : 'foreign'}` },
+        absent: { id: `us~${account}~endpoint~no-such-endpoint` },
+        accounts: [account],
+      }));
     case 'regions':
       return REGIONS.map((id) => ({
         name: id,

@@ -122,6 +122,12 @@ export function getRequests(operation: Operation, world: ApiWorld, after: readon
     if (operation.method === 'POST' && !path.includes('{'))
       return { id: texts('new-1', 'new-2', 'own', OWN) };
     if (path.startsWith('/docs')) return { name: texts(...assets.map(({ name }) => name)) };
+    if (path.startsWith('/v1/attention')) {
+      return {
+        id: texts(`us~${OWN}~endpoint~own`, 'us~~endpoint~everything', `us~${OWN}~account~${OWN}`),
+        until: fc.constant(new Date(world.now() + 86_400_000).toISOString()),
+      };
+    }
     if (path.startsWith('/v1/regions')) return { id: texts(...REGIONS) };
     if (path.startsWith('/v1/keys')) {
       return { id: fc.constantFrom(...Object.values(world.keys).map(({ id }) => id)) };

@@ -1,6 +1,7 @@
 /** All routes of the HTTP API. */
 import type { Route } from '../route.ts';
 import { accountRoutes } from './accounts.ts';
+import { attentionRoutes } from './attention.ts';
 import { deliveryRoutes } from './deliveries.ts';
 import { endpointRoutes } from './endpoints.ts';
 import { eventRoutes } from './events.ts';
@@ -19,6 +20,7 @@ export const routes: readonly Route[] = [
   ...serviceRoutes,
   ...accountRoutes,
   ...jobRoutes,
+  ...attentionRoutes,
   ...eventRoutes,
   ...notificationRoutes,
   ...recipientRoutes,

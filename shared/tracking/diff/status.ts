@@ -36,8 +36,10 @@ export function withAttention(step: Step, look: Look, rules: EventRules | undefi
   const { stay, list } = step.snapshot;
   // Without a status in the list, the list repeats the status of the detail later.
   const attended = events.findLast((event) => event.type === 'job.needs_attention')?.data.status;
-  if (!stay || !attended || (list && list.status !== null)) return { ...step, events };
-  return { ...step, events, snapshot: { ...step.snapshot, stay: { ...stay, attended } } };
+  if (!stay || !attended) return { ...step, events };
+  const isListed = list && list.status !== null;
+  const marked = { ...stay, attention: true, ...(isListed ? {} : { attended }) } as const;
+  return { ...step, events, snapshot: { ...step.snapshot, stay: marked } };
 }
 
 /** A status that a job entered, and the time at which it was in another (epoch ms). */

@@ -69,7 +69,8 @@ function checkStalled(snapshot: Snapshot, look: Look, rules: EventRules, silent:
   const stalled = findStalled(snapshot, rules);
   if (!stalled || look.askedAt <= stalled.at) return { snapshot, events: [] };
   const { since, status, workingDays, at, zone } = stalled;
-  const after: Snapshot = { ...snapshot, stay: { since, stalled: true } };
+  const { attention } = snapshot.stay ?? {};
+  const after: Snapshot = { ...snapshot, stay: { since, ...(attention && { attention }), stalled: true } };
   if (silent) return { snapshot: after, events: [] };
   const inStatusSince = new Date(since).toISOString();
   return buildStep(after, look, at, [

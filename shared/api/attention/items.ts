@@ -1,0 +1,420 @@
+/** Items of the attention queue from the records of their subjects. Pure. */
+import type { Account, Status } from '../../accounts/accounts.ts';
+import { toHealthState } from '../../delivery/endpoint-health.ts';
+import type { DeadEvent, ParkedEvent } from '../../delivery/parked-events.ts';
+import type { Sink } from '../../delivery/sink.ts';
+import type { Message } from '../../notifications/records.ts';
+import { isUndelivered } from '../../notifications/types.ts';
+import { staleSince } from '../../stale.ts';
+import type { AccountRef } from '../../storage/schema.ts';
+import { outageOf, type Upstream } from '../../tracking/breaker.ts';
+import { readDueTime } from '../../tracking/diff/overdue.ts';
+import { sinceListed } from '../../tracking/diff/step.ts';
+import { findMarks, type Snapshot, summarize } from '../../tracking/snapshot.ts';
+import { type Role, roleAllows } from '../key-input.ts';
+import { formatHours, rankItem } from './rank.ts';
+import { type Material, toLevel } from './state.ts';
+import type { AttentionItem, AttentionKind } from './views.ts';
+
+/** An item before its state and its customer are added. */
+export interface Candidate
+  extends Omit<
+    AttentionItem,
+    | 'actions'
+    | 'customer'
+    | 'state'
+    | 'snoozedUntil'
+    | 'returned'
+    | 'assignee'
+    | 'note'
+    | 'changedAt'
+    | 'changedBy'
+  > {
+  readonly material: Material;
+  readonly actions: readonly (AttentionItem['actions'][number] & { readonly role: Role })[];
+}
+
+const HOUR_MS = 3_600_000;
+/** Accounts that are paused on purpose for a short time need no attention. */
+const PAUSED_MS = 24 * HOUR_MS;
+/** Age of messages that are still listed. */
+export const MESSAGE_MS = 7 * 24 * HOUR_MS;
+/** Age of dead events that are still listed. */
+export const DEAD_MS = 30 * 24 * HOUR_MS;
+
+/** The parts of an item's id. */
+export interface ItemId {
+  readonly region: string;
+  /** Empty if the subject belongs to no single account. */
+  readonly account: string;
+  readonly type: AttentionItem['subject']['type'];
+  readonly subject: string;
+}
+
+/** Returns the id of an item. `~` occurs in no id of its parts. */
+export const formatItemId = ({ region, account, type, subject }: ItemId): string =>
+  [region, account, type, subject].join('~');
+
+/** Returns the key of an item within its region. */
+export const toItemKey = ({ account, type, subject }: ItemId): string => [account, type, subject].join('~');
+
+/** Parses the id of an item. Returns `undefined` for any other text. */
+export function parseItemId(text: string): ItemId | undefined {
+  const [, region, account, type, subject] =
+    /^([a-z0-9-]{1,63})~([a-z0-9-]{0,63})~(job|endpoint|account|region|message)~([a-z0-9-]{1,80})$/.exec(
+      text,
+    ) ?? [];
+  if (region === undefined || account === undefined || subject === undefined) return undefined;
+  if (type === 'job' && !/^[1-9]\d{0,11}$/.test(subject)) return undefined;
+  return { region, account, type: type as ItemId['type'], subject };
+}
+
+/** What differs between the kinds of items. */
+interface Facts {
+  readonly kind: AttentionKind;
+  readonly id: ItemId;
+  readonly name: string;
+  readonly orderNumber?: string | null;
+  readonly since: number;
+  readonly cause: Partial<AttentionItem['cause']> & Pick<AttentionItem['cause'], 'code' | 'summary'>;
+  readonly impact?: Partial<AttentionItem['impact']>;
+  readonly material: Material;
+  readonly actions: Candidate['actions'];
+}
+
+function toCandidate(facts: Facts, now: number): Candidate {
+  const { kind, id, name, orderNumber = null, since, cause, impact, material, actions } = facts;
+  const ageHours = Math.max(0, now - since) / HOUR_MS;
+  const { lateHours = null, mustDate = null } = cause;
+  const { jobs = null, parkedEvents = null, deadEvents = null, waitingEvents = null } = impact ?? {};
+  const affected = Math.max(jobs ?? 0, (parkedEvents ?? 0) + (deadEvents ?? 0));
+  return {
+    id: formatItemId(id),
+    kind,
+    region: id.region,
+    account: id.account || null,
+    subject: { type: id.type, id: id.subject, name, orderNumber },
+    since,
+    ageHours: round(ageHours),
+    cause: {
+      ...{ also: [], reason: null, status: null, statusSince: null, dueAt: null, lateHours, mustDate },
+      ...cause,
+    },
+    impact: { jobs, waitingEvents, parkedEvents, deadEvents },
+    rank: rankItem({ kind, ageHours, lateHours, mustDate: mustDate === true, affected }),
+    material,
+    actions,
+  };
+}
+
+const round = (hours: number): number => Math.round(hours * 10) / 10;
+
+const JOB_KINDS = {
+  late: 'job_late',
+  needs_attention: 'job_needs_attention',
+  stalled: 'job_stalled',
+  due_soon: 'job_due_soon',
+} as const satisfies Readonly<Record<string, AttentionKind>>;
+
+/** Returns the item of a job. `undefined`: it needs no attention. `lastGood`: start of the last complete crawl. */
+export function toJobItem(
+  ref: AccountRef,
+  snapshot: Snapshot,
+  lastGood: number | null,
+  now: number,
+): Candidate | undefined {
+  const { jobNumber, departure, stay } = snapshot;
+  if (snapshot.ended !== null || snapshot.settling !== null) return undefined;
+  const due = readDueTime(snapshot);
+  const marks = findMarks(snapshot);
+  // Rule 15: an observation after the due time shows that it was not dispatched.
+  const isLate = due !== undefined && sinceListed(snapshot, { lastGoodCrawlStartedAt: lastGood }) > due.at;
+  const codes = (Object.keys(JOB_KINDS) as (keyof typeof JOB_KINDS)[]).filter((code) => {
+    if (code === 'late') return isLate;
+    if (code === 'due_soon') return !isLate && marks?.dueSoon && due !== undefined && due.at > now;
+    return code === 'stalled' ? marks?.stalled : marks?.needsAttention;
+  });
+  const [code, ...also] = codes;
+  if (code === undefined) return undefined;
+  const job = summarize(snapshot);
+  const lateHours = isLate ? round((now - due.at) / HOUR_MS) : null;
+  const statusSince = stay?.since ?? null;
+  const since = code === 'late' ? (due?.at ?? now) : code === 'due_soon' ? now : (statusSince ?? now);
+  const status = job.status ?? 'no status';
+  const inStatus =
+    statusSince === null
+      ? `is in “${status}”`
+      : `has been in “${status}” for ${formatHours((now - statusSince) / HOUR_MS)}`;
+  const summary = {
+    late: `${formatHours(lateHours ?? 0)} past its due time${job.mustDate ? ', which must be met' : ''}; it ${inStatus}.`,
+    needs_attention: `The job ${inStatus}, a status that the account has marked.`,
+    stalled: `The job ${inStatus}, longer than the account allows.`,
+    due_soon: `Due in ${formatHours(((due?.at ?? now) - now) / HOUR_MS)}${job.mustDate ? ', which must be met' : ''}; it ${inStatus}.`,
+  }[code];
+  const id: ItemId = { ...ref, type: 'job', subject: String(jobNumber) };
+  const path = `/v1/accounts/${ref.account}/jobs/${jobNumber}`;
+  return toCandidate(
+    {
+      kind: JOB_KINDS[code],
+      id,
+      name: `Job ${jobNumber}`,
+      orderNumber: job.orderNumber,
+      since,
+      cause: {
+        ...{ code, also, summary: departure === null ? summary : `${summary} It is missing from the list.` },
+        ...{ status: job.status, statusSince, dueAt: due?.at ?? null, lateHours, mustDate: job.mustDate },
+      },
+      impact: { jobs: 1 },
+      material: {
+        key: JSON.stringify([codes, job.status, job.dateDue]),
+        level: toLevel((lateHours ?? 0) / 24),
+      },
+      actions: [
+        { operation: 'getJob', method: 'GET', path, body: null, role: 'read' },
+        { operation: 'listJobMessages', method: 'GET', path: `${path}/messages`, body: null, role: 'read' },
+      ],
+    },
+    now,
+  );
+}
+
+/** Returns the item of an endpoint with its parked events and its dead events. `undefined`: it needs no attention. */
+export function toEndpointItem(
+  sink: Sink,
+  { parked, dead: allDead }: { readonly parked: readonly ParkedEvent[]; readonly dead: readonly DeadEvent[] },
+  now: number,
+): Candidate | undefined {
+  const { region, id, health, paused } = sink;
+  const dead = allDead.filter(({ diedAt }) => diedAt > now - DEAD_MS);
+  const { state, problem, failingSince, disabledAt } = toHealthState(sink, now);
+  const failing = state === 'failing' && failingSince !== null;
+  const codes = [
+    ...(state === 'disabled' ? (['disabled'] as const) : []),
+    ...(failing ? (['failing'] as const) : []),
+    ...(dead.length > 0 ? (['dead'] as const) : []),
+    ...(parked.length > 0 ? (['parked'] as const) : []),
+  ];
+  const [code, ...also] = codes;
+  if (code === undefined) return undefined;
+  const reason = problem ?? parked[0]?.reason ?? dead.at(-1)?.reason ?? null;
+  const earliest = (times: readonly number[]) => (times.length > 0 ? Math.min(...times) : now);
+  const since = {
+    disabled: disabledAt ?? now,
+    failing: failingSince ?? now,
+    dead: earliest(dead.map(({ diedAt }) => diedAt)),
+    parked: earliest(parked.map(({ parkedAt }) => parkedAt)),
+  }[code];
+  const events = (n: number) => (n === 1 ? '1 event' : `${n.toLocaleString('en-GB')} events`);
+  const parts = {
+    disabled: `disabled: nothing is sent${reason === null ? '' : ` (${reason})`}`,
+    failing: `failing for ${formatHours((now - since) / HOUR_MS)}${reason === null ? '' : ` (${reason})`}`,
+    dead: `${events(dead.length)} rejected on every attempt`,
+    parked: `${events(parked.length)} parked${paused ? ', and the endpoint is paused' : ''}`,
+  };
+  const summary = codes.map((one) => parts[one]).join('; ');
+  const base = `/v1/endpoints/${id}`;
+  const query = `?region=${region}`;
+  const post = (operation: string, rest: string, body: Readonly<Record<string, unknown>> | null = null) =>
+    ({ operation, method: 'POST', path: `${base}${rest}${query}`, body, role: 'operate' }) as const;
+  const replayed = dead.filter(({ account }) => account !== '_cell');
+  const firstDead = earliest(replayed.map(({ parkedAt }) => parkedAt));
+  const [only, ...others] = sink.accounts;
+  return toCandidate(
+    {
+      kind: (
+        {
+          disabled: 'endpoint_disabled',
+          failing: 'endpoint_failing',
+          dead: 'events_dead',
+          parked: 'events_parked',
+        } as const
+      )[code],
+      id: { region, account: others.length === 0 ? (only ?? '') : '', type: 'endpoint', subject: id },
+      name: id,
+      since,
+      cause: { code, also, summary: `${summary.charAt(0).toUpperCase()}${summary.slice(1)}.`, reason },
+      impact: {
+        jobs: new Set([...parked, ...dead].flatMap(({ jobNumber }) => jobNumber ?? [])).size,
+        parkedEvents: parked.length,
+        deadEvents: dead.length,
+      },
+      material: {
+        key: JSON.stringify([
+          state === 'disabled' || failing ? [state, health.failingSince] : [],
+          dead.length > 0,
+        ]),
+        level: toLevel(parked.length) + toLevel(dead.length),
+      },
+      actions: [
+        ...(state === 'disabled' || failing ? [post('enableEndpoint', '/enable')] : []),
+        ...(sink.kind === 'webhook' && paused ? [post('resumeEndpoint', '/resume')] : []),
+        ...(parked.length > 0 ? [post('retryParkedEvents', '/parked/retry', { all: true })] : []),
+        ...(replayed.length > 0
+          ? [
+              post('startReplay', '/replays', {
+                // The time of an event is before the time at which it was parked.
+                from: { at: new Date(firstDead - HOUR_MS).toISOString() },
+                to: { at: new Date(Math.max(...replayed.map(({ diedAt }) => diedAt))).toISOString() },
+                filter: { types: [...new Set(replayed.map(({ type }) => type))].sort() },
+              }),
+            ]
+          : []),
+        ...(sink.kind === 'webhook' ? [post('pingEndpoint', '/ping')] : []),
+        {
+          operation: 'getEndpointHealth',
+          method: 'GET',
+          path: `${base}/health${query}`,
+          body: null,
+          role: 'read',
+        },
+      ],
+    },
+    now,
+  );
+}
+
+const ACCOUNT_CAUSES = {
+  paused: 'Paused: the account is not polled until it is resumed',
+  credentials_rejected: 'The ordering API rejects the credentials',
+  identity_mismatch: 'The credentials belong to another account of the ordering API, so polling is stopped',
+  quarantined:
+    'Quarantined: too many jobs disappeared at once, so none is reported as cancelled or unavailable',
+  failing: 'Polling is failing',
+  stale: 'The account was not observed completely for longer than two polls may take',
+} as const;
+
+/** Returns the item of an account. `undefined`: it is observed. `record`: the account with the time of its last change. */
+export function toAccountItem(
+  account: Account & { readonly changedAt: number | null },
+  status: Status,
+  { hasOutage }: { readonly hasOutage: boolean },
+  now: number,
+): Candidate | undefined {
+  const { region, account: id, paused, pollIntervalSeconds } = account;
+  const { state, lastGoodCrawlStartedAt: lastGood, openJobs, problem, quarantinedAt } = status;
+  const observed = lastGood === null ? null : new Date(lastGood).toISOString();
+  const stale = staleSince(observed, pollIntervalSeconds, now);
+  const code = findAccountCause();
+  if (code === undefined) return undefined;
+  const since =
+    code === 'paused'
+      ? (account.changedAt ?? now)
+      : code === 'quarantined'
+        ? (quarantinedAt ?? now)
+        : (stale ?? lastGood ?? status.lastPollAt ?? now);
+  const base = `/v1/accounts/${id}`;
+  const post = (operation: string, rest: string, body: Readonly<Record<string, unknown>> | null = null) =>
+    ({ operation, method: 'POST', path: `${base}${rest}`, body, role: 'operate' }) as const;
+  const reason = code === 'paused' ? null : problem;
+  const last = lastGood === null ? '' : ` Last complete poll ${formatHours((now - lastGood) / HOUR_MS)} ago.`;
+  const confirmed = code === 'identity_mismatch' || code === 'quarantined';
+  return toCandidate(
+    {
+      kind: 'account_not_observed',
+      id: { region, account: id, type: 'account', subject: id },
+      name: id,
+      since,
+      cause: { code, summary: `${ACCOUNT_CAUSES[code]}.${code === 'quarantined' ? '' : last}`, reason },
+      impact: { jobs: openJobs },
+      material: { key: JSON.stringify([code, code === 'quarantined' ? quarantinedAt : null]), level: 0 },
+      actions: [
+        ...(code === 'paused' ? [post('resumeAccount', '/resume')] : []),
+        ...(confirmed ? [post('confirmAccount', '/confirm', {})] : []),
+        ...(code === 'paused' ? [] : [post('testAccount', '/test')]),
+        ...(code === 'credentials_rejected' || code === 'identity_mismatch'
+          ? ([
+              {
+                operation: 'rotateCredentials',
+                method: 'PUT',
+                path: `${base}/credentials`,
+                body: null,
+                role: 'admin',
+              },
+            ] as const)
+          : []),
+        { operation: 'getAccountStatus', method: 'GET', path: `${base}/status`, body: null, role: 'read' },
+      ],
+    },
+    now,
+  );
+
+  function findAccountCause(): keyof typeof ACCOUNT_CAUSES | undefined {
+    if (paused) return (account.changedAt ?? 0) <= now - PAUSED_MS ? 'paused' : undefined;
+    if (state === 'credentials_rejected' || state === 'identity_mismatch') return state;
+    if (state === 'failing') return hasOutage ? undefined : 'failing';
+    if (quarantinedAt !== null) return 'quarantined';
+    return stale !== null && !hasOutage ? 'stale' : undefined;
+  }
+}
+
+/** Returns the item of a region. `undefined`: its ordering API responds. */
+export function toRegionItem(region: string, upstream: Upstream, now: number): Candidate | undefined {
+  const outage = outageOf(upstream);
+  if (outage === undefined || upstream.run === null) return undefined;
+  const { since, reason } = upstream.run;
+  return toCandidate(
+    {
+      kind: 'region_outage',
+      id: { region, account: '', type: 'region', subject: region },
+      name: region.toUpperCase(),
+      since,
+      cause: {
+        code: 'outage',
+        summary: `The ordering API has been failing for the whole region for ${formatHours((now - since) / HOUR_MS)}.`,
+        reason,
+      },
+      material: { key: String(upstream.openedAt), level: 0 },
+      actions: [
+        { operation: 'getRegion', method: 'GET', path: `/v1/regions/${region}`, body: null, role: 'read' },
+      ],
+    },
+    now,
+  );
+}
+
+/** Returns the item of a message. `undefined`: it reached the customer, or is too old. */
+export function toMessageItem(message: Message, now: number): Candidate | undefined {
+  const { region, account, id, state, kind, channel, jobs, createdAt, sentAt } = message;
+  if (!isUndelivered(state) || createdAt < now - MESSAGE_MS) return undefined;
+  const what = {
+    failed: 'was not sent',
+    bounced: 'was returned as undeliverable',
+    complained: 'was marked as spam by the recipient',
+    unknown: 'may not have been sent',
+  }[state as 'failed' | 'bounced' | 'complained' | 'unknown'];
+  const [first, ...more] = jobs;
+  const about =
+    first === undefined ? '' : ` about job ${first}${more.length > 0 ? ` and ${more.length} more` : ''}`;
+  return toCandidate(
+    {
+      kind: 'message_undelivered',
+      id: { region, account, type: 'message', subject: id },
+      name: `${channel === 'sms' ? 'SMS' : channel === 'email' ? 'E-mail' : 'Message'}${about}`,
+      since: sentAt ?? createdAt,
+      cause: {
+        code: state,
+        summary: `The message “${kind.replaceAll('_', ' ')}” ${what}.`,
+        reason: message.reason === null ? null : message.reason.replaceAll('_', ' '),
+      },
+      impact: { jobs: jobs.length },
+      material: { key: state, level: 0 },
+      actions: [
+        {
+          operation: 'getMessage',
+          method: 'GET',
+          path: `/v1/accounts/${account}/messages/${id}`,
+          body: null,
+          role: 'read',
+        },
+      ],
+    },
+    now,
+  );
+}
+
+/** Returns the actions of an item that a role permits. */
+export function listActions(candidate: Candidate, role: Role): AttentionItem['actions'] {
+  return candidate.actions
+    .filter((action) => roleAllows(role, action.role))
+    .map(({ role: _, ...action }) => action);
+}

@@ -1,0 +1,308 @@
+/**
+ * The attention queue: what needs attention, ranked, with what users have done about it. The items are computed from the current
+ * state with each request; only the actions of users are stored.
+ */
+import pLimit from 'p-limit';
+import { readBacklog } from '../../delivery/endpoint-health.ts';
+import { toSink, withHealthOfParts } from '../../delivery/sink.ts';
+import type { EventLog } from '../../log/log.ts';
+import { listMessages } from '../../notifications/message-history.ts';
+import type { RecordOf } from '../../representation.ts';
+import { getRevision, modified, notFound, type Rejection, revisionUnchanged } from '../../resources.ts';
+import { attentionHistoryPk, attentionPk, keys } from '../../storage/schema.ts';
+import type { Item } from '../../storage/table.ts';
+import type { Caller } from '../keys.ts';
+import { decodePlace, encodePlace } from '../parameters.ts';
+import { type Candidate, type ItemId, listActions, parseItemId, toItemKey } from './items.ts';
+import { compareRanked, RANK_RULE } from './rank.ts';
+import { findCandidate, findCandidates, type SourceDeps } from './sources.ts';
+import { type AttentionAction, applyAction, findState, type StoredState } from './state.ts';
+import type {
+  Actor,
+  AttentionCounts,
+  AttentionEntry,
+  AttentionItem,
+  AttentionKind,
+  AttentionPage,
+  AttentionState,
+} from './views.ts';
+
+/** Dependencies of the queue. */
+export interface QueueDeps extends SourceDeps {
+  readonly log: EventLog;
+  readonly regions: readonly string[];
+}
+
+/** Filters and page of the queue. An item must match all given filters. */
+export interface QueueQuery {
+  readonly region?: string | undefined;
+  readonly kinds?: readonly AttentionKind[] | undefined;
+  readonly account?: string | undefined;
+  /** Name of a person. `null`: items without an assignee. */
+  readonly assignee?: string | null | undefined;
+  /** Absent: all states. */
+  readonly state?: AttentionState | undefined;
+  readonly limit: number;
+  readonly after?: QueuePlace | undefined;
+}
+
+/** Position in the queue: that of the last item of the page. */
+export interface QueuePlace {
+  readonly score: number;
+  readonly since: number;
+  readonly id: string;
+}
+
+/** Retention of what users have done with an item, after their last action (days). */
+export const STATE_DAYS = 90;
+/** Maximum number of stored states read per region. */
+const MAX_STATES = 5_000;
+const READS_AT_ONCE = 16;
+/** Reading a backlog takes up to 200 heads. */
+const BACKLOGS_AT_ONCE = 4;
+const MAX_BACKLOGS = 20;
+
+/** An item before its customer and its actions are added, with its state. */
+type Ranked = Candidate & ReturnType<typeof withState>;
+
+/** Returns a page of the queue. */
+export async function listAttention(
+  deps: QueueDeps,
+  caller: Caller,
+  query: QueueQuery,
+): Promise<RecordOf<typeof AttentionPage>> {
+  const regions = deps.regions.filter((region) => query.region === undefined || region === query.region);
+  const { items, complete, accounts, endpoints } = await collect(deps, regions, caller);
+  const matching = items.filter((item) => matches(item, query)).sort(compareRanked);
+  const rest = query.after ? matching.filter((item) => isAfter(item, query.after)) : matching;
+  const page = rest.slice(0, query.limit);
+  const last = page.at(-1);
+  return {
+    items: await complement(deps, page, caller),
+    next: last && rest.length > page.length ? encodeQueuePlace(last) : null,
+    total: matching.length,
+    counts: countItems(items, complete),
+    watched: { regions, accounts, endpoints, messages: deps.history !== undefined },
+    rule: RANK_RULE,
+    asOf: deps.now(),
+  };
+}
+
+/** Returns the numbers of items in the regions. */
+export async function countAttention(
+  deps: QueueDeps,
+  regions: readonly string[],
+  caller: Caller,
+): Promise<AttentionCounts> {
+  const { items, complete } = await collect(deps, regions, caller);
+  return countItems(items, complete);
+}
+
+/** Returns an item by its id. `undefined`: it does not exist now. */
+export async function readAttention(
+  deps: QueueDeps,
+  caller: Caller,
+  id: ItemId,
+): Promise<AttentionItem | undefined> {
+  const candidate = deps.regions.includes(id.region) ? await findCandidate(deps, id, caller) : undefined;
+  if (!candidate) return undefined;
+  const stored = await deps.table.get(keys.attention(id.region, toItemKey(id)));
+  const [item] = await complement(
+    deps,
+    [withState(candidate, stored && toStored(stored), deps.now())],
+    caller,
+  );
+  return item;
+}
+
+/** Performs an action on an item, and records it in the history of the item. */
+export async function actOnAttention(
+  deps: QueueDeps & { readonly newId: () => string },
+  caller: Caller,
+  id: ItemId,
+  action: AttentionAction,
+): Promise<{ readonly kind: 'changed'; readonly item: AttentionItem } | Rejection> {
+  const { table, now, newId } = deps;
+  const candidate = deps.regions.includes(id.region) ? await findCandidate(deps, id, caller) : undefined;
+  if (!candidate) return notFound('such item: it no longer needs attention, or the key cannot access it');
+  const at = now();
+  const key = keys.attention(id.region, toItemKey(id));
+  const before = await table.get(key);
+  const by = toActor(caller);
+  const { material, kind, cause } = candidate;
+  const next = applyAction(before && toStored(before), action, { material, by, at });
+  const ttl = Math.ceil(at / 1000) + STATE_DAYS * 86_400;
+  const entry: AttentionEntry = {
+    ...{ at, by, action: action.action, kind, cause: cause.summary },
+    until: action.action === 'snooze' ? action.until : null,
+    assignee: action.action === 'assign' ? action.assignee : null,
+    note: action.note ?? null,
+  };
+  const revision = before ? getRevision(before) : 0;
+  const written = await table.transact(
+    [
+      {
+        put: { ...key, state: JSON.stringify(next), revision: revision + 1, ttl },
+        when: [before ? revisionUnchanged(before) : ['pk', 'absent']],
+      },
+      {
+        put: {
+          ...keys.attentionEntry(id.region, toItemKey(id), revision + 1),
+          entry: JSON.stringify(entry),
+          ttl,
+        },
+      },
+    ],
+    newId(),
+  );
+  if (!written.done) return modified('item');
+  const [item] = await complement(deps, [withState(candidate, next, at)], caller);
+  return item ? { kind: 'changed', item } : notFound('such item');
+}
+
+/** Returns a page of the history of an item, newest first. */
+export async function listAttentionHistory(
+  { table }: Pick<QueueDeps, 'table'>,
+  id: ItemId,
+  { limit, after }: { readonly limit: number; readonly after?: string | undefined },
+): Promise<{ readonly entries: AttentionEntry[]; readonly next: string | null }> {
+  const prefix = `${toItemKey(id)}#`;
+  const found = await table.query({
+    pk: attentionHistoryPk(id.region),
+    from: prefix,
+    to: after === undefined ? `${prefix}~` : `${prefix}${after}`,
+    descending: true,
+    limit: limit + 2,
+  });
+  // The upper bound is inclusive; the entry at it was on the previous page.
+  const rest = found.filter(({ sk }) => sk !== `${prefix}${after}`);
+  const page = rest.slice(0, limit);
+  const last = page.at(-1)?.sk.slice(prefix.length) ?? null;
+  return {
+    entries: page.map(({ entry }) => JSON.parse(String(entry)) as AttentionEntry),
+    next: rest.length > limit ? last : null,
+  };
+}
+
+/** Parses a cursor of the queue. Returns `undefined` if it is invalid. */
+export function decodeQueuePlace(text: string): QueuePlace | undefined {
+  const [, score, since, id] = /^(\d{1,6})\/(\d{1,15})\/(.+)$/.exec(decodePlace(text) ?? '') ?? [];
+  if (id === undefined || !parseItemId(id)) return undefined;
+  return { score: Number(score), since: Number(since), id };
+}
+
+function encodeQueuePlace({ rank, since, id }: Ranked): string {
+  return encodePlace(`${rank.score}/${Math.max(0, Math.floor(since))}/${id}`);
+}
+
+function isAfter(item: Ranked, place: QueuePlace | undefined): boolean {
+  if (!place) return true;
+  const rank = { score: place.score, components: [] };
+  return compareRanked(item, { rank, since: place.since, id: place.id }) > 0;
+}
+
+/** Returns all items of the regions with their states. */
+async function collect(deps: QueueDeps, regions: readonly string[], caller: Caller) {
+  const parts = await Promise.all(
+    regions.map(async (region) => {
+      const [found, states] = await Promise.all([
+        findCandidates(deps, region, caller),
+        deps.table.query({ pk: attentionPk(region), limit: MAX_STATES }),
+      ]);
+      const byKey = new Map(states.map((item) => [item.sk, toStored(item)]));
+      const items = found.candidates.map((candidate) =>
+        withState(candidate, byKey.get(candidate.id.slice(region.length + 1)), deps.now()),
+      );
+      return { ...found, items, complete: found.complete && states.length < MAX_STATES };
+    }),
+  );
+  const sum = (of: (part: (typeof parts)[number]) => number) => parts.reduce((so, part) => so + of(part), 0);
+  return {
+    items: parts.flatMap(({ items }) => items),
+    complete: parts.every(({ complete }) => complete),
+    accounts: sum(({ accounts }) => accounts),
+    endpoints: sum(({ endpoints }) => endpoints),
+  };
+}
+
+const toStored = (item: Item): StoredState => JSON.parse(String(item.state)) as StoredState;
+
+function withState(candidate: Candidate, stored: StoredState | undefined, now: number) {
+  return {
+    ...candidate,
+    ...findState(stored, candidate.material, now),
+    assignee: stored?.assignee ?? null,
+    note: stored?.note ?? null,
+    changedAt: stored?.changedAt ?? null,
+    changedBy: stored?.changedBy ?? null,
+  };
+}
+
+function matches(item: Ranked, { kinds, account, assignee, state }: QueueQuery): boolean {
+  return (
+    (kinds === undefined || kinds.includes(item.kind)) &&
+    (account === undefined || item.account === account) &&
+    (assignee === undefined || item.assignee === assignee) &&
+    (state === undefined || item.state === state)
+  );
+}
+
+function countItems(items: readonly Ranked[], complete: boolean): AttentionCounts {
+  const open = items.filter(({ state }) => state === 'open');
+  const byKind = Map.groupBy(open, ({ kind }) => kind);
+  return {
+    open: open.length,
+    snoozed: items.filter(({ state }) => state === 'snoozed').length,
+    acknowledged: items.filter(({ state }) => state === 'acknowledged').length,
+    byKind: [...byKind]
+      .map(([kind, { length }]) => ({ kind, items: length }))
+      .sort((a, b) => b.items - a.items),
+    complete,
+  };
+}
+
+/** Adds what is read only for the items of a page: the customer's messages, the events that wait, permitted actions. */
+async function complement(
+  deps: QueueDeps,
+  page: readonly Ranked[],
+  caller: Caller,
+): Promise<AttentionItem[]> {
+  const slow = page.filter(({ kind }) => kind === 'endpoint_failing' || kind === 'endpoint_disabled');
+  const backlogs = new Map(
+    await pLimit(BACKLOGS_AT_ONCE).map(slow.slice(0, MAX_BACKLOGS), async ({ id, region, subject }) => {
+      const items = await deps.table.getMany([keys.sink(region, subject.id)]);
+      const [sink] = await withHealthOfParts(deps.table, items);
+      return [id, sink ? (await readBacklog(deps, toSink(sink))).events : null] as const;
+    }),
+  );
+  return pLimit(READS_AT_ONCE).map(page, async ({ material: _, ...item }) => ({
+    ...item,
+    impact: { ...item.impact, waitingEvents: backlogs.get(item.id) ?? null },
+    customer: await readCustomer(deps, item),
+    actions: listActions({ ...item, material: _ }, caller.role),
+  }));
+}
+
+async function readCustomer(
+  { history }: QueueDeps,
+  { account, region, subject, since }: Pick<AttentionItem, 'account' | 'region' | 'subject' | 'since'>,
+): Promise<AttentionItem['customer']> {
+  if (!history || account === null || subject.type !== 'job') return null;
+  const { messages } = await listMessages(
+    history,
+    { region, account },
+    { job: Number(subject.id), limit: 5 },
+  );
+  const last = messages.find(({ state }) => state !== 'suppressed') ?? messages[0];
+  const informed = messages.some(
+    ({ state, sentAt }) => state === 'sent' && sentAt !== null && sentAt >= since,
+  );
+  if (!last) return { informed, lastMessage: null };
+  const { id, kind, state, sentAt, createdAt } = last;
+  return { informed, lastMessage: { id, kind, state, at: sentAt ?? createdAt } };
+}
+
+/** Returns who acts: the user, or the API key. */
+function toActor({ keyId, name, user }: Caller): Actor {
+  return { id: keyId, name: user?.name ?? name, user: user !== undefined };
+}

@@ -1,0 +1,304 @@
+/**
+ * Reads what needs attention in a region, from indexes that contain only such subjects. The number of reads is bounded: see the
+ * limits. What exceeds them is reported as incomplete.
+ */
+import pLimit from 'p-limit';
+import { type Account, type Status, toAccount, toStatus } from '../../accounts/accounts.ts';
+import { toEndpoint } from '../../delivery/endpoint.ts';
+import { listDeadPage, listParkedPage } from '../../delivery/parked-events.ts';
+import { toSink, withHealthOfParts } from '../../delivery/sink.ts';
+import { listUndelivered, readMessage } from '../../notifications/message-history.ts';
+import { isMessageId } from '../../notifications/message-ids.ts';
+import { jobsAwaited, toDayKeys } from '../../storage/job-indexes.ts';
+import {
+  type AccountRef,
+  accountPk,
+  dueUntil,
+  keys,
+  lateIndexPk,
+  markedJobPk,
+  POLL_SHARDS,
+  pollDuePk,
+  sinkPk,
+  troubledIndexPk,
+} from '../../storage/schema.ts';
+import type { Item, Table } from '../../storage/table.ts';
+import { readUpstream } from '../../tracking/breaker.ts';
+import { toSnapshot } from '../../tracking/snapshot.ts';
+import { isFor, isForEndpoint } from '../access.ts';
+import type { Caller } from '../keys.ts';
+import {
+  type Candidate,
+  type ItemId,
+  MESSAGE_MS,
+  toAccountItem,
+  toEndpointItem,
+  toJobItem,
+  toMessageItem,
+  toRegionItem,
+} from './items.ts';
+
+/** Dependencies of the sources. */
+export interface SourceDeps {
+  readonly table: Table;
+  /** History of messages. Absent: messages are not watched. */
+  readonly history: Table | undefined;
+  readonly now: () => number;
+}
+
+/** Maximum numbers per region and request. */
+const MAX = {
+  accounts: 10_000,
+  /** Accounts whose state is always read. In larger regions, only that of accounts in an index is. */
+  exactAccounts: 300,
+  troubled: 500,
+  lateAccounts: 200,
+  lateJobsOfAccount: 100,
+  lateJobs: 500,
+  markedJobs: 500,
+  endpoints: 1_000,
+  /** Endpoints whose dead events are read, those with a problem first. */
+  inspected: 200,
+  parked: 1_100,
+  dead: 100,
+  messages: 200,
+} as const;
+const READS_AT_ONCE = 8;
+const DAY_MS = 86_400_000;
+/** Delay after which a poll that has not begun counts as missed. */
+const MISSED_POLL_MS = 5 * 60_000;
+
+/** What needs attention in a region, and what was watched. */
+export interface Found {
+  readonly candidates: readonly Candidate[];
+  readonly complete: boolean;
+  readonly accounts: number;
+  readonly endpoints: number;
+}
+
+/** An account with the time of its last change. */
+type KnownAccount = Account & { readonly changedAt: number | null };
+
+/** Returns what needs attention in a region, of the accounts of the caller. */
+export async function findCandidates(deps: SourceDeps, region: string, caller: Caller): Promise<Found> {
+  const accounts = await readAccounts(deps.table, region, caller);
+  const upstream = await readUpstream(deps.table, region);
+  const now = deps.now();
+  const outage = caller.accounts === null ? toRegionItem(region, upstream, now) : undefined;
+  const hasOutage = upstream.openedAt !== null;
+  const parts = await Promise.all([
+    findAccounts(deps, region, accounts, hasOutage),
+    findJobs(deps, region, caller),
+    findEndpoints(deps, region, caller),
+    findMessages(deps, region, caller),
+  ]);
+  const [, , endpoints] = parts;
+  return {
+    candidates: [...(outage ? [outage] : []), ...parts.flatMap(({ items }) => items)],
+    complete: accounts.length < MAX.accounts && parts.every(({ complete }) => complete),
+    accounts: accounts.length,
+    endpoints: endpoints.watched,
+  };
+}
+
+/** Returns the item of one subject now. `undefined`: it needs no attention, or the caller cannot access it. */
+export async function findCandidate(
+  deps: SourceDeps,
+  id: ItemId,
+  caller: Caller,
+): Promise<Candidate | undefined> {
+  const { table, history } = deps;
+  const { region, account, type, subject } = id;
+  const ref = { region, account };
+  const now = deps.now();
+  switch (type) {
+    case 'job': {
+      if (!isFor(caller, account)) return undefined;
+      const [item, status] = await Promise.all([
+        table.get(keys.snapshot(ref, Number(subject))),
+        table.get(keys.status(ref)),
+      ]);
+      return item && status && toJobItem(ref, toSnapshot(item), toStatus(status).lastGoodCrawlStartedAt, now);
+    }
+    case 'account': {
+      if (!isFor(caller, account) || account !== subject) return undefined;
+      const [item, status] = await Promise.all([table.get(keys.account(ref)), table.get(keys.status(ref))]);
+      const hasOutage = (await readUpstream(table, region)).openedAt !== null;
+      return item && status && toAccountItem(toKnown(item), toStatus(status), { hasOutage }, now);
+    }
+    case 'endpoint': {
+      const item = await table.get(keys.sink(region, subject));
+      const isKnown = item?.kind !== undefined && isForEndpoint(caller, toEndpoint(item));
+      const [found] = isKnown ? await inspect(deps, await withHealthOfParts(table, [item])) : [];
+      return found && found.account === (account || null) ? found : undefined;
+    }
+    case 'region':
+      return caller.accounts === null && region === subject
+        ? toRegionItem(region, await readUpstream(table, region), now)
+        : undefined;
+    case 'message': {
+      if (!history || !isFor(caller, account) || !isMessageId(subject)) return undefined;
+      const message = await readMessage(history, ref, subject);
+      return message && toMessageItem(message, now);
+    }
+  }
+}
+
+async function readAccounts(table: Table, region: string, caller: Caller): Promise<KnownAccount[]> {
+  const items =
+    caller.accounts === null
+      ? await table.query({ pk: accountPk(region), limit: MAX.accounts })
+      : await table.getMany(caller.accounts.map((account) => keys.account({ region, account })));
+  return items.map(toKnown);
+}
+
+const toKnown = (item: Item): KnownAccount => ({
+  ...toAccount(item),
+  changedAt: typeof item.changedAt === 'number' ? item.changedAt : null,
+});
+
+/** Finds accounts that are not observed: by their indexed state, by a missed poll, or paused. */
+async function findAccounts(
+  { table, now }: SourceDeps,
+  region: string,
+  accounts: readonly KnownAccount[],
+  hasOutage: boolean,
+) {
+  const limit = MAX.troubled;
+  const isExact = accounts.length <= MAX.exactAccounts;
+  const indexed = isExact ? [] : await table.query({ index: 'related', pk: troubledIndexPk(region), limit });
+  const shards = isExact ? [] : Array.from({ length: POLL_SHARDS }, (_, shard) => pollDuePk(region, shard));
+  const missed = await Promise.all(
+    shards.map((pk) => table.query({ index: 'due', pk, to: dueUntil(now() - MISSED_POLL_MS), limit })),
+  );
+  const wanted = new Set([...indexed, ...missed.flat()].map(({ pk }) => pk));
+  const chosen = accounts.filter(
+    (account) => isExact || account.paused || wanted.has(keys.status(account).pk),
+  );
+  const read = chosen.slice(0, limit);
+  const statuses = await readStatuses(table, read);
+  const items = read.flatMap((account) => {
+    const status = statuses.get(account.account);
+    return (status && toAccountItem(account, status, { hasOutage }, now())) ?? [];
+  });
+  const isCut = [indexed, ...missed].some(({ length }) => length === limit);
+  return { items, complete: !isCut && chosen.length <= limit };
+}
+
+async function readStatuses(table: Table, refs: readonly AccountRef[]): Promise<ReadonlyMap<string, Status>> {
+  const items = await table.getMany(refs.map((ref) => keys.status(ref)));
+  const byPk = new Map(items.map((item) => [item.pk, toStatus(item)]));
+  return new Map(
+    refs.flatMap((ref) => {
+      const status = byPk.get(keys.status(ref).pk);
+      return status ? [[ref.account, status] as const] : [];
+    }),
+  );
+}
+
+/** Finds late jobs, of the accounts with the earliest due times first, and marked jobs. */
+async function findJobs({ table, now }: SourceDeps, region: string, caller: Caller) {
+  const [late, marked] = await Promise.all([
+    findLateJobs(table, region, caller, now()),
+    findMarkedJobs(table, region, caller),
+  ]);
+  const found = new Map([...late.jobs, ...marked.jobs].map((item) => [`${item.pk}\n${item.sk}`, item]));
+  const accountOf = (item: Item): string => item.pk.slice(item.pk.lastIndexOf('#') + 1);
+  const accounts = new Set([...found.values()].map(accountOf));
+  const statuses = await readStatuses(
+    table,
+    [...accounts].map((account) => ({ region, account })),
+  );
+  const items = [...found.values()].flatMap((item) => {
+    const account = accountOf(item);
+    const status = statuses.get(account);
+    if (!status) return [];
+    return toJobItem({ region, account }, toSnapshot(item), status.lastGoodCrawlStartedAt, now()) ?? [];
+  });
+  return { items, complete: late.complete && marked.complete };
+}
+
+async function findLateJobs(table: Table, region: string, caller: Caller, now: number) {
+  const limit = MAX.lateAccounts;
+  const indexed =
+    caller.accounts === null
+      ? await table.query({ index: 'related', pk: lateIndexPk(region), to: dueUntil(now), limit })
+      : [];
+  const accounts = caller.accounts ?? indexed.map(({ sk }) => sk);
+  // A day begins up to 14 hours earlier than in UTC.
+  const before = [new Date(now + 2 * DAY_MS).toISOString().slice(0, 10)];
+  const jobs: Item[] = [];
+  let complete = indexed.length < limit;
+  for (let at = 0; at < accounts.length; at += READS_AT_ONCE) {
+    if (jobs.length >= MAX.lateJobs) return { jobs, complete: false };
+    const batch = accounts.slice(at, at + READS_AT_ONCE);
+    const pages = await Promise.all(
+      batch.map((account) =>
+        table.query({
+          ...jobsAwaited({ region, account }, toDayKeys({ before })),
+          limit: MAX.lateJobsOfAccount,
+        }),
+      ),
+    );
+    complete &&= pages.every(({ length }) => length < MAX.lateJobsOfAccount);
+    jobs.push(...(await table.getMany(pages.flat().map(({ pk, sk }) => ({ pk, sk })))));
+  }
+  return { jobs, complete };
+}
+
+async function findMarkedJobs(table: Table, region: string, caller: Caller) {
+  const limit = MAX.markedJobs;
+  const pk = markedJobPk(region);
+  const pages =
+    caller.accounts === null
+      ? [await table.query({ pk, limit })]
+      : await pLimit(READS_AT_ONCE).map(caller.accounts, (account) =>
+          table.query({ pk, from: `${account}#`, to: `${account}#~`, limit }),
+        );
+  const marks = pages.flat().slice(0, limit);
+  const jobs = await table.getMany(
+    marks.map(({ sk }) => {
+      const [account = '', jobNumber] = sk.split('#');
+      return keys.snapshot({ region, account }, Number(jobNumber));
+    }),
+  );
+  return { jobs, complete: pages.flat().length < limit };
+}
+
+async function findEndpoints(deps: SourceDeps, region: string, caller: Caller) {
+  const all = await deps.table.query({ pk: sinkPk(region), limit: MAX.endpoints });
+  const known = all.filter(({ kind }) => kind !== undefined);
+  const theirs = (await withHealthOfParts(deps.table, known)).filter((item) =>
+    isForEndpoint(caller, toEndpoint(item)),
+  );
+  const hasProblem = (item: Item) => Number(toSink(item).health.failures > 0 || item.parking === true);
+  const sorted = [...theirs].sort((a, b) => hasProblem(b) - hasProblem(a));
+  return {
+    items: await inspect(deps, sorted.slice(0, MAX.inspected)),
+    complete: all.length < MAX.endpoints && theirs.length <= MAX.inspected,
+    watched: theirs.length,
+  };
+}
+
+/** Returns the items of endpoints, with their parked and dead events. */
+async function inspect({ table, now }: SourceDeps, items: readonly Item[]): Promise<Candidate[]> {
+  const found = await pLimit(READS_AT_ONCE).map(items, async (item) => {
+    const sink = toSink(item);
+    const { region, id } = sink;
+    const [{ parked }, { dead }] = await Promise.all([
+      listParkedPage(table, region, id, { limit: MAX.parked }),
+      listDeadPage(table, region, id, { limit: MAX.dead }),
+    ]);
+    return toEndpointItem(sink, { parked, dead }, now()) ?? [];
+  });
+  return found.flat();
+}
+
+async function findMessages({ history, now }: SourceDeps, region: string, caller: Caller) {
+  if (!history) return { items: [], complete: true };
+  const messages = await listUndelivered(history, region, now() - MESSAGE_MS, MAX.messages);
+  const items = messages
+    .filter(({ account }) => isFor(caller, account))
+    .flatMap((message) => toMessageItem(message, now()) ?? []);
+  return { items, complete: messages.length < MAX.messages };
+}

@@ -1,0 +1,212 @@
+/** Items of the attention queue as returned by the API. Records have the same fields, with times as epoch ms. */
+import * as z from 'zod';
+import { messageStates } from '../../notifications/types.ts';
+import { count, type RecordOf, timestamp } from '../../representation.ts';
+
+/** Kinds of items, with their meaning. */
+export const attentionKinds = {
+  job_late: 'The job is past its due time and not dispatched.',
+  job_needs_attention: 'The job is in a status that the account has marked (`attentionStatuses`).',
+  job_stalled: 'The job has been in its status for longer than the account allows.',
+  job_due_soon: 'The job is due soon and not dispatched.',
+  endpoint_disabled: 'The endpoint is disabled: nothing is sent until it is enabled.',
+  endpoint_failing: 'The last delivery failed, and events wait.',
+  events_dead: 'The endpoint rejected events on every attempt.',
+  events_parked: 'The endpoint rejected events, which wait for a retry with later events of the same jobs.',
+  account_not_observed:
+    'The account is not observed, or not completely: polling is failing or paused, the credentials are rejected or belong to another account, or the account is quarantined.',
+  region_outage: 'The ordering API fails for the whole region.',
+  message_undelivered:
+    'A message did not reach the customer, or may not have: `failed`, `bounced`, `complained` or `unknown`.',
+} as const;
+export type AttentionKind = keyof typeof attentionKinds;
+export const ATTENTION_KINDS = Object.keys(attentionKinds) as [AttentionKind, ...AttentionKind[]];
+
+/** States of items. */
+export const ATTENTION_STATES = ['open', 'snoozed', 'acknowledged'] as const;
+export type AttentionState = (typeof ATTENTION_STATES)[number];
+
+const Actor = z
+  .object({
+    id: z.string().describe('Id of the API key or of the user.'),
+    name: z.string().nullable().describe('Name of the key, or name or e-mail address of the user.'),
+    user: z.boolean().describe('`true`: a user who signed in. `false`: an API key.'),
+  })
+  .meta({ id: 'AttentionActor', description: 'Who changed an item of the attention queue.' });
+export type Actor = z.infer<typeof Actor>;
+
+const Cause = z
+  .object({
+    code: z
+      .string()
+      .describe(
+        'Machine-readable cause. For jobs: `late`, `needs_attention`, `stalled` or `due_soon`; for endpoints: `disabled`, `failing`, `dead` or `parked`; for accounts: their state, or `stale`; for regions: `outage`; for messages: their state.',
+      ),
+    also: z.array(z.string()).describe('Further causes that apply to the same subject.'),
+    summary: z.string().describe('The cause in one sentence, in English.'),
+    reason: z.string().nullable().describe('Error message. `null`: the cause is not an error.'),
+    status: z.string().nullable().describe('Status of the job in the ordering API.'),
+    statusSince: timestamp.nullable().describe('Time since which the job is known to be in this status.'),
+    dueAt: timestamp
+      .nullable()
+      .describe('Due time of the job. Without a UTC offset and a zone: the latest time.'),
+    lateHours: z.number().nullable().describe('Hours since the due time. `null`: the job is not late.'),
+    mustDate: z.boolean().nullable().describe('Whether the due date of the job must be met.'),
+  })
+  .meta({ id: 'AttentionCause' });
+
+const Rank = z
+  .object({
+    score: z.int().describe('Sum of the points. The queue is sorted by it, highest first.'),
+    components: z
+      .array(
+        z.object({
+          name: z.enum(['kind', 'lateness', 'mandatory_date', 'impact', 'age']),
+          points: z.int(),
+          explanation: z.string().describe('Reason for the points, in English.'),
+        }),
+      )
+      .describe('Parts of the score. Parts without points are omitted.'),
+  })
+  .meta({ id: 'AttentionRank' });
+export type Rank = RecordOf<typeof Rank>;
+
+/** An item of the queue. */
+export const AttentionItem = z
+  .object({
+    id: z.string().describe('Id of the item: stable while the subject exists.'),
+    kind: z
+      .enum(ATTENTION_KINDS)
+      .describe(
+        `Kind of the item, the most severe that applies to its subject. ${ATTENTION_KINDS.map((kind) => `\`${kind}\`: ${attentionKinds[kind]}`).join(' ')}`,
+      ),
+    region: z.string().describe('Name of the region.'),
+    account: z
+      .string()
+      .nullable()
+      .describe('Id of the account. `null`: the subject belongs to no single account.'),
+    subject: z
+      .object({
+        type: z.enum(['job', 'endpoint', 'account', 'region', 'message']),
+        id: z.string().describe('Number of the job, or id of the endpoint, account, region or message.'),
+        name: z.string().describe('Display name.'),
+        orderNumber: z.string().nullable().describe('Order number of the job.'),
+      })
+      .describe('What needs attention.'),
+    since: timestamp.describe('Start of the cause, as far as it is known.'),
+    ageHours: z.number().describe('Hours since `since`.'),
+    cause: Cause,
+    impact: z
+      .object({
+        jobs: count.nullable().describe('Number of affected jobs. `null`: unknown.'),
+        waitingEvents: count
+          .nullable()
+          .describe('Number of events that wait for delivery. `null`: unknown, or not about deliveries.'),
+        parkedEvents: count.nullable().describe('Number of parked events, at most 1,100.'),
+        deadEvents: count.nullable().describe('Number of dead events of the last 30 days, at most 100.'),
+      })
+      .describe('What the cause affects.'),
+    customer: z
+      .object({
+        informed: z
+          .boolean()
+          .describe('Whether a message about the job was sent to the customer since the cause began.'),
+        lastMessage: z
+          .object({
+            id: z.string(),
+            kind: z.string().describe('Kind of the message.'),
+            state: z.enum(Object.keys(messageStates) as [keyof typeof messageStates]),
+            at: timestamp.describe('Time at which the message was sent, or created if it was not sent.'),
+          })
+          .nullable()
+          .describe('Newest message about the job. `null`: there is none.'),
+      })
+      .nullable()
+      .describe(
+        'Whether the customer knows. `null`: the item is not about a job, or messages are not served.',
+      ),
+    actions: z
+      .array(
+        z.object({
+          operation: z.string().describe('Id of an operation of this API.'),
+          method: z.enum(['GET', 'POST', 'PUT']),
+          path: z.string().describe('Path and query of the request.'),
+          body: z
+            .looseObject({})
+            .nullable()
+            .describe('Body of the request. `null`: none, or one that the caller must provide.'),
+        }),
+      )
+      .describe('Next actions that the API key permits, the recommended one first.'),
+    rank: Rank,
+    state: z
+      .enum(ATTENTION_STATES)
+      .describe(
+        '`snoozed`: hidden until `snoozedUntil`. `acknowledged`: hidden. Both end when the cause changes materially.',
+      ),
+    snoozedUntil: timestamp.nullable().describe('End of the snooze.'),
+    returned: z
+      .enum(['changed', 'snooze_ended'])
+      .nullable()
+      .describe('Why an item that was hidden is open again. `null`: it was not hidden.'),
+    assignee: z.string().nullable().describe('Name of the person who handles the item.'),
+    note: z.string().nullable().describe('Latest note.'),
+    changedAt: timestamp.nullable().describe('Time of the last action of a user on the item.'),
+    changedBy: Actor.nullable().describe('Who performed the last action.'),
+  })
+  .meta({ id: 'AttentionItem', description: 'Something that needs the attention of operations staff.' });
+export type AttentionItem = RecordOf<typeof AttentionItem>;
+
+/** Numbers of open items. */
+export const AttentionCounts = z
+  .object({
+    open: count.describe('Number of open items.'),
+    snoozed: count.describe('Number of snoozed items.'),
+    acknowledged: count.describe('Number of acknowledged items.'),
+    byKind: z
+      .array(z.object({ kind: z.enum(ATTENTION_KINDS), items: count }))
+      .describe('Number of open items of each kind that has some.'),
+    complete: z
+      .boolean()
+      .describe('`false`: there are more items than the queue reads. The numbers are lower bounds.'),
+  })
+  .meta({ id: 'AttentionCounts' });
+export type AttentionCounts = RecordOf<typeof AttentionCounts>;
+
+/** A page of the queue. */
+export const AttentionPage = z
+  .object({
+    items: z.array(AttentionItem).describe('Items of the page, highest rank first.'),
+    next: z
+      .string()
+      .nullable()
+      .describe('Cursor of the next page. Send it as `after`. `null` on the last page.'),
+    total: count.describe('Number of items that match the filters.'),
+    counts: AttentionCounts.describe('Numbers of all items that the API key can access in these regions.'),
+    watched: z
+      .object({
+        regions: z.array(z.string()).describe('Names of the regions.'),
+        accounts: count.describe('Number of accounts.'),
+        endpoints: count.describe('Number of endpoints.'),
+        messages: z.boolean().describe('Whether messages to customers are watched.'),
+      })
+      .describe('What the queue watches.'),
+    rule: z.string().describe('How items are ranked, in English.'),
+    asOf: timestamp.describe('Time of this response.'),
+  })
+  .meta({ id: 'AttentionPage' });
+
+/** What a user did with an item. */
+export const AttentionEntry = z
+  .object({
+    at: timestamp.describe('Time of the action.'),
+    by: Actor,
+    action: z.enum(['snooze', 'acknowledge', 'reopen', 'assign', 'note']),
+    until: timestamp.nullable().describe('End of the snooze.'),
+    assignee: z.string().nullable().describe('Name given with `assign`. `null`: the item was unassigned.'),
+    note: z.string().nullable().describe('Text given with the action.'),
+    kind: z.enum(ATTENTION_KINDS).describe('Kind of the item at that time.'),
+    cause: z.string().describe('Cause of the item at that time.'),
+  })
+  .meta({ id: 'AttentionEntry' });
+export type AttentionEntry = RecordOf<typeof AttentionEntry>;

@@ -1,0 +1,262 @@
+/** Routes of the attention queue, and of the figures of the overview. */
+import * as z from 'zod';
+import { type ItemId, parseItemId } from '../attention/items.ts';
+import {
+  actOnAttention,
+  decodeQueuePlace,
+  listAttention,
+  listAttentionHistory,
+  type QueueDeps,
+  readAttention,
+  STATE_DAYS,
+} from '../attention/queue.ts';
+import { findCandidate } from '../attention/sources.ts';
+import type { AttentionAction } from '../attention/state.ts';
+import {
+  ATTENTION_KINDS,
+  ATTENTION_STATES,
+  AttentionEntry,
+  AttentionItem,
+  type AttentionKind,
+  AttentionPage,
+} from '../attention/views.ts';
+import { Figures, readFigures } from '../figures.ts';
+import { afterBy, day, decodePlace, encodePlace, limit, one, textUpTo } from '../parameters.ts';
+import { badParameter, problem } from '../problems.ts';
+import { pageAnswer } from '../resource.ts';
+import { type Route, type RouteParts, route, type Subject } from '../route.ts';
+
+const kinds = one.transform((text, context): readonly AttentionKind[] => {
+  const names = text.split(',');
+  if (names.every((name) => ATTENTION_KINDS.some((kind) => kind === name))) return names as AttentionKind[];
+  context.addIssue(`must be comma-separated kinds: ${ATTENTION_KINDS.join(', ')}`);
+  return z.NEVER;
+});
+
+const STATE_RULE = `must be ${ATTENTION_STATES.join(', ')} or all`;
+const NOTE_RULE = 'must be 1 to 500 characters long';
+const NAME_RULE = 'must be 1 to 100 characters long, or null';
+const MAX_SNOOZE_DAYS = 90;
+const UNTIL_RULE = `must be a timestamp (ISO 8601) in the future, at most ${MAX_SNOOZE_DAYS} days ahead`;
+
+const noteText = z.string(NOTE_RULE).trim().min(1, NOTE_RULE).max(500, NOTE_RULE);
+const note = noteText.optional().describe('Note for colleagues, which replaces the current one.');
+
+/** An item by its id, if the key can access its subject. It may not need attention at present. */
+const ofItem: Subject<ItemId> = {
+  params: { id: one.describe('Id of the item.') },
+  async find({ c, params }, { feed }) {
+    const id = parseItemId(params.id ?? '');
+    if (id && feed.regions.includes(id.region)) return id;
+    return problem(c, 'not-found', { detail: 'There is no such item.' });
+  },
+};
+
+const GONE = 'There is no such item: its subject needs no attention, or the key cannot access it.';
+
+/** All routes of the attention queue. */
+export const attentionRoutes: readonly Route[] = [
+  route(
+    {
+      method: 'get',
+      path: '/v1/attention',
+      id: 'listAttention',
+      tag: 'Attention',
+      summary: 'List what needs attention',
+      description:
+        'Returns late, stalled and marked jobs, failing and disabled endpoints, parked and dead events, accounts that are not observed, and messages that did not reach customers, of all accounts of the API key, ranked. A subject is listed once, with its most severe kind. The list is computed with each request. Filters can be combined: an item must match all of them. The number of reads is limited, so in a very large region the least urgent items can be missing (`counts.complete`).',
+      role: 'read',
+      query: z.strictObject({
+        region: one.optional().describe('Only this region. Default: all served regions.'),
+        kind: kinds.optional().describe('Only items of these kinds, comma-separated.'),
+        account: textUpTo(63).optional().describe('Only items of this account.'),
+        assignee: textUpTo(100)
+          .optional()
+          .describe('Only items assigned to this name. `none`: items without an assignee.'),
+        state: z
+          .enum([...ATTENTION_STATES, 'all'], STATE_RULE)
+          .default('open')
+          .describe('Only items in this state, or `all`. Default: `open`.'),
+        limit,
+        after: afterBy('items', decodeQueuePlace),
+      }),
+      answer: { status: 200, description: 'A page of the queue.', schema: AttentionPage },
+    },
+    async ({ c, caller, query: { state, kind, assignee, ...query } }, parts) => {
+      const deps = toDeps(parts);
+      const unknown = findUnknownRegion(query.region, deps.regions);
+      if (unknown) return badParameter(c, unknown);
+      const asked = {
+        ...query,
+        kinds: kind,
+        assignee: assignee === 'none' ? null : assignee,
+        state: state === 'all' ? undefined : state,
+      };
+      return { body: await listAttention(deps, caller, asked) };
+    },
+  ),
+  route(
+    {
+      method: 'get',
+      path: '/v1/attention/{id}',
+      id: 'getAttention',
+      tag: 'Attention',
+      summary: 'Get an item of the attention queue',
+      role: 'read',
+      of: ofItem,
+      answer: { status: 200, description: 'The item.', schema: AttentionItem },
+    },
+    async ({ c, caller, subject }, parts) => {
+      const item = await readAttention(toDeps(parts), caller, subject);
+      return item ? { body: item } : problem(c, 'not-found', { detail: GONE });
+    },
+  ),
+  route(
+    {
+      method: 'get',
+      path: '/v1/attention/{id}/history',
+      id: 'listAttentionHistory',
+      tag: 'Attention',
+      summary: 'List what users did with an item',
+      description: `Newest first. Kept for ${STATE_DAYS} days.`,
+      role: 'read',
+      of: ofItem,
+      query: z.strictObject({ limit, after: afterBy('entries', decodePlace) }),
+      answer: pageAnswer('entries', AttentionEntry, 'A page of the history.'),
+    },
+    async ({ c, caller, subject, query }, parts) => {
+      const deps = toDeps(parts);
+      if (!(await findCandidate(deps, subject, caller))) return problem(c, 'not-found', { detail: GONE });
+      const { entries, next } = await listAttentionHistory(deps, subject, query);
+      return { body: { entries, next: encodePlace(next) } };
+    },
+  ),
+  act(
+    'snooze',
+    'Snooze an item',
+    `Hides the item until a time, or until its cause changes materially. A cause changes materially if the status or the due date of a job, the kinds that apply to it, or the state of an endpoint, account or message changes, or if the days late or the number of parked or dead events double.`,
+    z.strictObject({
+      until: z.iso
+        .datetime({ offset: true, error: UNTIL_RULE })
+        .transform((text) => Date.parse(text))
+        .describe('End of the snooze.'),
+      note,
+    }),
+    { until: '2026-03-05T08:00:00Z', note: 'The customer asked to wait.' },
+    ({ until, note: text }, now) =>
+      until > now && until <= now + MAX_SNOOZE_DAYS * 86_400_000
+        ? { action: 'snooze', until, note: text }
+        : `until ${UNTIL_RULE}.`,
+  ),
+  act(
+    'acknowledge',
+    'Acknowledge an item',
+    'Hides the item until its cause changes materially (see *Snooze an item*).',
+    z.strictObject({ note }),
+    {},
+    (body) => ({ action: 'acknowledge', ...body }),
+  ),
+  act(
+    'reopen',
+    'Reopen an item',
+    'Undoes a snooze or an acknowledgement.',
+    z.strictObject({ note }),
+    {},
+    (body) => ({ action: 'reopen', ...body }),
+  ),
+  act(
+    'assign',
+    'Assign an item',
+    'Sets the name of the person who handles the item. `null` removes it.',
+    z.strictObject({
+      assignee: z
+        .string(NAME_RULE)
+        .trim()
+        .min(1, NAME_RULE)
+        .max(100, NAME_RULE)
+        .nullable()
+        .describe('Name of a person. `null`: nobody.'),
+      note,
+    }),
+    { assignee: 'ann' },
+    (body) => ({ action: 'assign', ...body }),
+  ),
+  act(
+    'note',
+    'Add a note to an item',
+    'The note replaces the current one. Earlier notes stay in the history. `null` removes the note.',
+    z.strictObject({ note: noteText.nullable().describe('Text of the note.') }),
+    { note: 'Called the supplier.' },
+    (body) => ({ action: 'note', ...body }),
+  ),
+  route(
+    {
+      method: 'get',
+      path: '/v1/figures',
+      id: 'getFigures',
+      tag: 'Attention',
+      summary: 'Get figures over all regions',
+      description:
+        'Returns open jobs by status, jobs due and dispatched on a day, dispatches on time, and the numbers of items that need attention, in one response. With an API key for some accounts, the figures are those of these accounts.',
+      role: 'read',
+      query: z.strictObject({
+        region: one.optional().describe('Only this region. Default: all served regions.'),
+        day: day.optional().describe('Day (`YYYY-MM-DD`) of the figures. Default: today (UTC).'),
+      }),
+      answer: { status: 200, description: 'The figures.', schema: Figures },
+    },
+    async ({ c, caller, query: { region, day: asked } }, parts) => {
+      const deps = toDeps(parts);
+      const unknown = findUnknownRegion(region, deps.regions);
+      if (unknown) return badParameter(c, unknown);
+      const regions = region === undefined ? deps.regions : [region];
+      const today = asked ?? new Date(deps.now()).toISOString().slice(0, 10);
+      return { body: await readFigures(deps, caller, { regions, day: today }) };
+    },
+  ),
+];
+
+/** Declares the route of an action. `toAction` returns the action, or why it is rejected. */
+function act<B extends z.ZodType>(
+  name: AttentionAction['action'],
+  summary: string,
+  description: string,
+  body: B,
+  example: z.input<B>,
+  toAction: (body: z.output<B>, now: number) => AttentionAction | string,
+): Route {
+  const title = `${name.charAt(0).toUpperCase()}${name.slice(1)}`;
+  return route(
+    {
+      method: 'post',
+      path: `/v1/attention/{id}/${name}`,
+      id: `${name}Attention`,
+      tag: 'Attention',
+      summary,
+      description,
+      role: 'operate',
+      of: ofItem,
+      body: body.meta({ id: `${title}Attention` }),
+      example,
+      answer: { status: 200, description: 'The item.', schema: AttentionItem },
+      problems: ['unprocessable-content', 'conflict'],
+    },
+    async ({ caller, subject, body: given, generators }, parts) => {
+      const deps = { ...toDeps(parts), newId: generators.newId };
+      const action = toAction(given as z.output<B>, deps.now());
+      if (typeof action === 'string') return { kind: 'rejected', reason: action };
+      const outcome = await actOnAttention(deps, caller, subject, action);
+      return outcome.kind === 'changed' ? { body: outcome.item } : outcome;
+    },
+  );
+}
+
+function toDeps({ feed, messages }: RouteParts): QueueDeps {
+  const { table, log, regions, now } = feed;
+  return { table, log, regions, now, history: messages };
+}
+
+function findUnknownRegion(region: string | undefined, regions: readonly string[]): string | undefined {
+  if (region === undefined || regions.includes(region)) return undefined;
+  return `region must be one of ${regions.join(', ')}.`;
+}

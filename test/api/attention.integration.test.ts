@@ -1,0 +1,147 @@
+/** The routes of the attention queue: endpoints in it, its actions, roles and restricted keys. */
+import { describe, expect, test } from 'vitest';
+import type { Role } from '../../shared/api/key-input.ts';
+import { routes } from '../../shared/api/routes/all.ts';
+import { type ApiWorld, FOREIGN, OWN, type Scope, sharedWorld } from '../support/api-world.ts';
+
+interface Item {
+  readonly id: string;
+  readonly kind: string;
+  readonly account: string | null;
+  readonly cause: { readonly summary: string; readonly also: readonly string[] };
+  readonly impact: { readonly parkedEvents: number; readonly deadEvents: number };
+  readonly actions: readonly { operation: string; method: string; path: string; body: object | null }[];
+  readonly state: string;
+  readonly changedBy: { readonly name: string; readonly user: boolean } | null;
+}
+
+const shared = sharedWorld();
+
+async function ask(
+  world: ApiWorld,
+  key: `${Role} ${Scope}`,
+  path: string,
+  body?: object,
+): Promise<{ readonly status: number; readonly body: never }> {
+  const response = await world.app.fetch(
+    new Request(`http://jobwire.test${path}`, {
+      method: body ? 'POST' : 'GET',
+      headers: { authorization: `Bearer ${world.keys[key].secret}`, 'content-type': 'application/json' },
+      ...(body ? { body: JSON.stringify(body) } : {}),
+    }),
+  );
+  return { status: response.status, body: (await response.json()) as never };
+}
+
+async function list(key: `${Role} ${Scope}`, query = ''): Promise<Item[]> {
+  const { status, body } = await ask(shared.world, key, `/v1/attention?${query}`);
+  expect(status).toBe(200);
+  return (body as { items: Item[] }).items;
+}
+
+describe('GET /v1/attention', () => {
+  test('lists endpoints with their dead and parked events, and how to continue', async () => {
+    const items = await list('operate all', 'kind=events_dead,events_parked,endpoint_failing');
+    const own = items.find(({ id }) => id === `us~${OWN}~endpoint~own`);
+    expect(own).toMatchObject({ account: OWN, impact: { parkedEvents: expect.any(Number) } });
+    expect(own?.impact.deadEvents).toBeGreaterThan(0);
+    expect(own?.actions.map(({ operation }) => operation)).toEqual(
+      expect.arrayContaining(['startReplay', 'getEndpointHealth']),
+    );
+    expect(items.map(({ id }) => id)).toContain('us~~endpoint~everything');
+  });
+
+  test('lists to a restricted key only its own accounts and the endpoints of these', async () => {
+    for (const [scope, account] of [
+      ['own', OWN],
+      ['foreign', FOREIGN],
+    ] as const) {
+      const items = await list(`read ${scope}`, 'state=all');
+      expect(items.length).toBeGreaterThan(0);
+      expect(new Set(items.map((item) => item.account))).toEqual(new Set([account]));
+    }
+  });
+
+  test('every action is an operation that this key may call, with the path of that operation', async () => {
+    for (const role of ['read', 'operate', 'admin'] as const) {
+      const items = await list(`${role} all`, 'state=all');
+      for (const { operation, method, path } of items.flatMap(({ actions }) => actions)) {
+        const found = routes.find(({ spec }) => spec.id === operation)?.spec;
+        expect(found?.method, operation).toBe(method.toLowerCase());
+        const pattern = found?.path.replace(/\{\w+\}/g, '[^/]+');
+        expect(path.replace(/\?.*/, ''), operation).toMatch(new RegExp(`^${pattern}$`));
+        const needed = ['read', 'operate', 'admin'].indexOf(found?.role ?? 'admin');
+        expect(needed, operation).toBeLessThanOrEqual(['read', 'operate', 'admin'].indexOf(role));
+      }
+    }
+  });
+
+  test('the replay of dead events is accepted as it is listed', async () => {
+    const own = (await list('operate own')).find(({ id }) => id === `us~${OWN}~endpoint~own`);
+    const replay = own?.actions.find(({ operation }) => operation === 'startReplay');
+    const { status, body } = await ask(shared.world, 'operate own', replay?.path ?? '', replay?.body ?? {});
+    expect([status, body]).toMatchObject([201, { total: expect.any(Number) }]);
+    expect((body as { total: number }).total).toBeGreaterThan(0);
+  });
+
+  test.each([
+    ['kind=late', 'kind must be comma-separated kinds: job_late'],
+    ['state=closed', 'state must be open, snoozed, acknowledged or all.'],
+    ['region=mars', 'region must be one of us, nz.'],
+    ['after=x', 'after must be the `next` of a page of items.'],
+  ])('rejects %s', async (query, detail) => {
+    const { status, body } = await ask(shared.world, 'read all', `/v1/attention?${query}`);
+    expect([status, body]).toMatchObject([400, { detail: expect.stringContaining(detail) }]);
+  });
+});
+
+describe('POST /v1/attention/{id}', () => {
+  const id = `us~${OWN}~endpoint~own`;
+
+  test('changes the item, and records who did it', async () => {
+    const { world } = shared;
+    const acknowledged = await ask(world, 'operate own', `/v1/attention/${id}/acknowledge`, { note: 'known' });
+    expect(acknowledged).toMatchObject({
+      status: 200,
+      body: { id, state: 'acknowledged', note: 'known', changedBy: { name: 'operate key', user: false } },
+    });
+    await ask(world, 'operate all', `/v1/attention/${id}/assign`, { assignee: 'ann' });
+    expect(await list('read own', 'assignee=ann&state=acknowledged')).toMatchObject([{ id }]);
+    expect((await list('read own')).map((item) => item.id)).not.toContain(id);
+    await ask(world, 'operate own', `/v1/attention/${id}/reopen`, {});
+    expect((await list('read own')).map((item) => item.id)).toContain(id);
+    const { body } = await ask(world, 'read own', `/v1/attention/${id}/history`);
+    expect((body as { entries: object[] }).entries).toMatchObject([
+      { action: 'reopen', by: { id: world.keys['operate own'].id } },
+      { action: 'assign', assignee: 'ann', by: { id: world.keys['operate all'].id } },
+      { action: 'acknowledge', note: 'known', by: { name: 'operate key' } },
+    ]);
+  });
+
+  test('requires the role operate, and a key for the account', async () => {
+    const { world } = shared;
+    const path = `/v1/attention/${id}/acknowledge`;
+    expect((await ask(world, 'read all', path, {})).status).toBe(403);
+    expect((await ask(world, 'operate foreign', path, {})).status).toBe(404);
+    expect((await ask(world, 'read foreign', `/v1/attention/${id}/history`)).status).toBe(404);
+    const everything = '/v1/attention/us~~endpoint~everything/note';
+    expect((await ask(world, 'operate own', everything, { note: 'x' })).status).toBe(404);
+  });
+
+  test.each([
+    ['snooze', { until: '2020-01-01T00:00:00Z' }, 422, 'until must be a timestamp'],
+    ['snooze', { until: 'tomorrow' }, 400, 'until must be a timestamp'],
+    ['note', { note: '' }, 400, 'note must be 1 to 500 characters long'],
+    ['assign', { assignee: 7 }, 400, 'assignee must be 1 to 100 characters long, or null'],
+  ])('rejects %s %j', async (action, input, status, detail) => {
+    const outcome = await ask(shared.world, 'operate own', `/v1/attention/${id}/${action}`, input);
+    expect(outcome).toMatchObject({ status, body: { detail: expect.stringContaining(detail) } });
+  });
+
+  test('responds 404 for an item that does not exist', async () => {
+    for (const unknown of ['x', `us~${OWN}~job~999`, `us~${OWN}~region~us`, 'mars~~region~mars']) {
+      const path = `/v1/attention/${unknown}/note`;
+      expect((await ask(shared.world, 'operate all', path, { note: 'x' })).status, unknown).toBe(404);
+    }
+  });
+});

@@ -1,0 +1,313 @@
+/** The attention queue over every table: what is in it, and what users do with its items. */
+import { randomUUID } from 'node:crypto';
+import { expect, test } from 'vitest';
+import { parseItemId } from '../../shared/api/attention/items.ts';
+import {
+  actOnAttention,
+  decodeQueuePlace,
+  listAttention,
+  listAttentionHistory,
+  type QueueQuery,
+  readAttention,
+} from '../../shared/api/attention/queue.ts';
+import type { AttentionAction } from '../../shared/api/attention/state.ts';
+import { readFigures } from '../../shared/api/figures.ts';
+import { type Caller, OPERATOR } from '../../shared/api/keys.ts';
+import { recordNoMessage } from '../../shared/notifications/messages.ts';
+import type { Message } from '../../shared/notifications/records.ts';
+import { historySchema, keys, markedJobPk } from '../../shared/storage/schema.ts';
+import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
+import { eachTable } from '../support/tables.ts';
+import { createRig, type Rig } from '../support/tracker.ts';
+
+const HOUR = 3600;
+const DAY = 24 * HOUR;
+
+function queueOf(rig: Rig, history = createMemoryTable(historySchema)) {
+  const deps = {
+    ...{ table: rig.table, log: rig.log, now: rig.now, history, newId: randomUUID },
+    regions: [rig.ref.region],
+  };
+  const list = (query: Partial<QueueQuery> = {}, caller: Caller = OPERATOR) =>
+    listAttention(deps, caller, { limit: 100, state: 'open', ...query });
+  const act = async (id: string, action: AttentionAction, caller: Caller = OPERATOR) => {
+    const parsed = parseItemId(id);
+    if (!parsed) throw new Error('not an id');
+    return actOnAttention(deps, caller, parsed, action);
+  };
+  return { deps, history, list, act };
+}
+
+const restrictedTo = (...accounts: string[]): Caller => ({ ...OPERATOR, keyId: 'restricted', accounts });
+
+eachTable('the attention queue', (makeTable) => {
+  test('lists late jobs with cause, due time and lateness, the latest first, and not after their dispatch', async () => {
+    const rig = await createRig({ table: await makeTable() });
+    const { list } = queueOf(rig);
+    const [two, one] = ['2026-03-01', '2026-03-02'].map((dateDue) =>
+      rig.upstream.createJob({ dateDue: `${dateDue}T12:00:00Z`, status: 'Printing' }),
+    );
+    rig.upstream.createJob({ dateDue: '2026-06-01' });
+    await rig.poll();
+    rig.pass(3 * DAY);
+    await rig.poll();
+    const { items, counts, total } = await list();
+    expect(items.map(({ kind, subject }) => [kind, subject.id])).toEqual([
+      ['job_late', String(two)],
+      ['job_late', String(one)],
+    ]);
+    expect(total).toBe(2);
+    expect(counts).toMatchObject({ open: 2, complete: true, byKind: [{ kind: 'job_late', items: 2 }] });
+    expect(items[0]?.cause).toMatchObject({
+      code: 'late',
+      status: 'Printing',
+      dueAt: Date.parse('2026-03-01T12:00:00Z'),
+      summary: expect.stringMatching(/^\d+ days past its due time; it has been in “Printing” for 3 days\.$/),
+    });
+    expect(items[0]?.since).toBe(Date.parse('2026-03-01T12:00:00Z'));
+    expect(items[0]?.customer).toEqual({ informed: false, lastMessage: null });
+    rig.upstream.dispatch(two ?? 0);
+    await rig.poll();
+    expect((await list()).items.map(({ subject }) => subject.id)).toEqual([String(one)]);
+  });
+
+  test('lists jobs in a marked status and stalled jobs until the status changes, and deletes their marks', async () => {
+    const events = { stalledAfterWorkingDays: 2, attentionStatuses: ['On hold'] };
+    const rig = await createRig({ table: await makeTable(), events });
+    const { list } = queueOf(rig);
+    const marks = async () => (await rig.table.query({ pk: markedJobPk(rig.ref.region) })).length;
+    const job = rig.upstream.createJob({ status: 'Printing', dateDue: null });
+    await rig.poll();
+    expect((await list()).items).toEqual([]);
+    rig.upstream.setStatus(job, 'On hold');
+    await rig.poll();
+    expect(await marks()).toBe(1);
+    expect((await list()).items.map(({ kind, cause }) => [kind, cause.code, cause.also])).toEqual([
+      ['job_needs_attention', 'needs_attention', []],
+    ]);
+    rig.pass(7 * DAY);
+    await rig.poll();
+    expect((await list()).items.map(({ kind, cause }) => [kind, cause.also])).toEqual([
+      ['job_needs_attention', ['stalled']],
+    ]);
+    rig.upstream.setStatus(job, 'Printing');
+    await rig.poll();
+    expect([await marks(), (await list()).items]).toEqual([0, []]);
+    rig.pass(7 * DAY);
+    await rig.poll();
+    expect((await list()).items.map(({ kind }) => kind)).toEqual(['job_stalled']);
+    rig.upstream.close(job);
+    await rig.poll();
+    await rig.poll();
+    expect([await marks(), (await list()).items]).toEqual([0, []]);
+  });
+
+  test('lists jobs that are due soon', async () => {
+    const rig = await createRig({ table: await makeTable(), events: { dueSoonHours: 48 } });
+    const { list } = queueOf(rig);
+    const job = rig.upstream.createJob({ dateDue: new Date(rig.now() + 3 * DAY * 1000).toISOString() });
+    await rig.poll();
+    expect((await list()).items).toEqual([]);
+    rig.pass(2 * DAY);
+    await rig.poll();
+    expect((await list()).items.map(({ kind, subject }) => [kind, subject.id])).toEqual([
+      ['job_due_soon', String(job)],
+    ]);
+  });
+
+  test('lists an account that is paused for a day, and one that is not observed', async () => {
+    const rig = await createRig({ table: await makeTable() });
+    const { list, deps } = queueOf(rig);
+    await rig.poll();
+    expect((await list()).items).toEqual([]);
+    rig.pass(HOUR);
+    expect((await list()).items.map(({ kind, cause }) => [kind, cause.code])).toEqual([
+      ['account_not_observed', 'stale'],
+    ]);
+    await rig.poll();
+    expect((await list()).items).toEqual([]);
+    await rig.table.write({ update: keys.account(rig.ref), set: { paused: true, changedAt: rig.now() } });
+    rig.pass(23 * HOUR);
+    expect((await list()).items).toEqual([]);
+    rig.pass(2 * HOUR);
+    const { items } = await list();
+    expect(items.map(({ cause }) => cause.code)).toEqual(['paused']);
+    expect(items[0]?.actions[0]).toMatchObject({ operation: 'resumeAccount', method: 'POST' });
+    expect(deps.regions).toEqual(['us']);
+  });
+
+  test('lists messages of the last week that did not reach the customer', async () => {
+    const rig = await createRig({ table: await makeTable() });
+    await rig.poll();
+    const { list, history } = queueOf(rig);
+    const message = (state: Message['state'], at: number): Message => ({
+      ...{ region: 'us', account: rig.ref.account, kind: 'dispatched', channel: 'email', orderGroup: null },
+      ...{ id: `m${at.toString(36).padStart(9, '0')}-e${'0'.repeat(32)}`, jobs: [7], to: null, state },
+      ...{ reason: 'bounced', detail: null, createdAt: at, dueAt: null, sentAt: at, attempts: 1, repeats: 0 },
+      ...{ providerId: null, subject: null, text: null, segments: null },
+    });
+    const deps = { table: rig.table, history, now: rig.now, newId: randomUUID };
+    await recordNoMessage(deps, message('bounced', rig.now()));
+    await recordNoMessage(deps, message('sent', rig.now() - 1000));
+    await recordNoMessage(deps, message('failed', rig.now() - 8 * DAY * 1000));
+    expect((await list()).items.map(({ kind, cause }) => [kind, cause.code])).toEqual([
+      ['message_undelivered', 'bounced'],
+    ]);
+    expect((await list({}, restrictedTo('other'))).items).toEqual([]);
+  });
+
+  test('hides an acknowledged item until its cause changes materially', async () => {
+    const rig = await createRig({ table: await makeTable() });
+    const { list, act, deps } = queueOf(rig);
+    const job = rig.upstream.createJob({ dateDue: '2026-03-01T12:00:00Z', status: 'Printing' });
+    await rig.poll();
+    const [item] = (await list()).items;
+    const id = item?.id ?? '';
+    expect(id).toBe(`us~${rig.ref.account}~job~${job}`);
+    await act(id, { action: 'acknowledge', note: 'known' });
+    expect((await list()).items).toEqual([]);
+    expect((await list()).counts).toMatchObject({ open: 0, acknowledged: 1 });
+    expect((await list({ state: undefined })).items).toMatchObject([
+      { state: 'acknowledged', note: 'known' },
+    ]);
+    rig.upstream.setStatus(job, 'On hold');
+    await rig.poll();
+    expect((await list()).items).toMatchObject([{ id, state: 'open', returned: 'changed', note: 'known' }]);
+    await act(id, { action: 'snooze', until: rig.now() + HOUR * 1000 });
+    expect((await list()).items).toEqual([]);
+    await act(id, { action: 'reopen' });
+    expect((await list()).items).toMatchObject([{ id, state: 'open', returned: null }]);
+    await act(id, { action: 'snooze', until: rig.now() + HOUR * 1000 });
+    rig.pass(HOUR);
+    await rig.poll();
+    expect((await list()).items).toMatchObject([{ id, state: 'open', returned: 'snooze_ended' }]);
+    const parsed = parseItemId(id);
+    if (!parsed) throw new Error('not an id');
+    const { entries } = await listAttentionHistory(deps, parsed, { limit: 10 });
+    expect(entries.map(({ action, by }) => [action, by.id])).toEqual(
+      ['snooze', 'reopen', 'snooze', 'acknowledge'].map((action) => [action, 'operator']),
+    );
+    expect(entries[3]).toMatchObject({
+      kind: 'job_late',
+      note: 'known',
+      cause: expect.stringContaining('past its due'),
+    });
+  });
+
+  test('pages through the history of an item, newest first, without gaps', async () => {
+    const rig = await createRig({ table: await makeTable() });
+    const { list, act, deps } = queueOf(rig);
+    rig.upstream.createJob({ dateDue: '2026-03-01T12:00:00Z' });
+    await rig.poll();
+    const id = (await list()).items[0]?.id ?? '';
+    for (const note of ['a', 'b', 'c', 'd', 'e']) {
+      await act(id, { action: 'note', note });
+      rig.pass(1);
+    }
+    const parsed = parseItemId(id);
+    if (!parsed) throw new Error('not an id');
+    const notes: (string | null)[] = [];
+    let after: string | undefined;
+    do {
+      const page = await listAttentionHistory(deps, parsed, { limit: 2, after });
+      notes.push(...page.entries.map(({ note }) => note));
+      after = page.next ?? undefined;
+    } while (after !== undefined);
+    expect(notes).toEqual(['e', 'd', 'c', 'b', 'a']);
+  });
+
+  test('filters can be combined, and pages have no gaps', async () => {
+    const rig = await createRig({ table: await makeTable() });
+    const { list, act } = queueOf(rig);
+    for (let at = 0; at < 5; at += 1) rig.upstream.createJob({ dateDue: `2026-02-2${at}T12:00:00Z` });
+    await rig.poll();
+    const all = (await list()).items.map(({ id }) => id);
+    expect(all).toHaveLength(5);
+    const paged: string[] = [];
+    let after: QueueQuery['after'];
+    do {
+      const page = await list({ limit: 2, after });
+      paged.push(...page.items.map(({ id }) => id));
+      after = page.next === null ? undefined : decodeQueuePlace(page.next);
+    } while (after !== undefined);
+    expect(paged).toEqual(all);
+    await act(all[1] ?? '', { action: 'assign', assignee: 'ann' });
+    const ids = async (query: Partial<QueueQuery>) => (await list(query)).items.map(({ id }) => id);
+    expect(await ids({ assignee: 'ann' })).toEqual([all[1]]);
+    expect(await ids({ assignee: null, kinds: ['job_late'] })).toHaveLength(4);
+    expect(await ids({ assignee: 'ann', kinds: ['job_stalled'] })).toEqual([]);
+    expect(await ids({ account: 'none-such' })).toEqual([]);
+    expect(await ids({ region: 'nz' })).toEqual([]);
+  });
+
+  test('shows a key only the items of its accounts, and lets it change no others', async () => {
+    const rig = await createRig({ table: await makeTable() });
+    const { list, act, deps } = queueOf(rig);
+    rig.upstream.createJob({ dateDue: '2026-03-01T12:00:00Z' });
+    await rig.poll();
+    const id = (await list()).items[0]?.id ?? '';
+    const [own, foreign] = [restrictedTo(rig.ref.account), restrictedTo('other')];
+    expect((await list({}, own)).items.map((item) => item.id)).toEqual([id]);
+    expect(await list({}, foreign)).toMatchObject({ items: [], watched: { accounts: 0 } });
+    expect(await act(id, { action: 'acknowledge' }, foreign)).toMatchObject({ kind: 'unknown' });
+    const parsed = parseItemId(id);
+    expect(parsed && (await readAttention(deps, foreign, parsed))).toBeUndefined();
+    expect(await act(id, { action: 'acknowledge' }, own)).toMatchObject({ kind: 'changed' });
+  });
+
+  test('lists to a key only actions that its role permits', async () => {
+    const rig = await createRig({ table: await makeTable() });
+    const { list } = queueOf(rig);
+    await rig.poll();
+    rig.pass(HOUR);
+    const operations = async (role: Caller['role']) =>
+      (await list({}, { ...OPERATOR, role })).items[0]?.actions.map(({ operation }) => operation);
+    expect(await operations('read')).toEqual(['getAccountStatus']);
+    expect(await operations('operate')).toEqual(['testAccount', 'getAccountStatus']);
+  });
+
+  test('the state and the history of an item expire, and two changes at once do not overwrite each other', async () => {
+    const rig = await createRig({ table: await makeTable() });
+    const { list, act } = queueOf(rig);
+    rig.upstream.createJob({ dateDue: '2026-03-01T12:00:00Z' });
+    await rig.poll();
+    const id = (await list()).items[0]?.id ?? '';
+    const outcomes = await Promise.all([
+      act(id, { action: 'note', note: 'a' }),
+      act(id, { action: 'note', note: 'b' }),
+    ]);
+    expect(outcomes.filter(({ kind }) => kind === 'changed').length).toBeGreaterThan(0);
+    const item = await rig.table.get(keys.attention('us', id.slice(3)));
+    expect(Number(item?.ttl)).toBeGreaterThanOrEqual(rig.now() / 1000 + 90 * DAY);
+    expect(Number(item?.revision)).toBe(outcomes.filter(({ kind }) => kind === 'changed').length);
+  });
+});
+
+eachTable('the figures', (makeTable) => {
+  test('count open, due and dispatched jobs, and open items, of the accounts of the key', async () => {
+    const rig = await createRig({ table: await makeTable() });
+    const { deps } = queueOf(rig);
+    const day = new Date(rig.now()).toISOString().slice(0, 10);
+    const out = rig.upstream.createJob({ dateDue: '2026-06-01', status: 'Printing' });
+    rig.upstream.createJob({ dateDue: '2026-03-01T12:00:00Z', status: 'Printing' });
+    rig.upstream.createJob({ dateDue: day, status: 'Proof' });
+    await rig.poll();
+    rig.upstream.dispatch(out);
+    await rig.poll();
+    const read = (caller: Caller) => readFigures(deps, caller, { regions: ['us'], day });
+    const figures = await read(OPERATOR);
+    expect(figures).toMatchObject({
+      ...{ accounts: 1, accountsCounted: 1, dueToday: 1, dispatchedToday: 1 },
+      onTime: { onTime: 1, of: 1, days: 7 },
+      attention: { open: 1, byKind: [{ kind: 'job_late', items: 1 }] },
+    });
+    expect(figures.days).toHaveLength(14);
+    expect(figures.open).toMatchObject({ jobs: 3, dispatched: 1, late: 1 });
+    expect(await read(restrictedTo(rig.ref.account))).toEqual(figures);
+    expect(await read(restrictedTo('other'))).toMatchObject({
+      accounts: 0,
+      open: { jobs: 0 },
+      attention: { open: 0 },
+    });
+  });
+});
