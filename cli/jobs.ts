@@ -12,6 +12,11 @@ export const jobs = {
     args: ['ACCOUNT'],
     flags: {
       late: { about: 'Open jobs that are not dispatched and are past their due time' },
+      risk: {
+        value: 'LEVEL',
+        about: 'Open jobs that are not dispatched and have this risk of being late now',
+        choices: ['late', 'at-risk', 'on-track', 'unknown'],
+      },
       undispatched: { about: 'Open jobs that are not dispatched' },
       status: { value: 'NAME', about: 'Jobs in this status' },
       due: {
@@ -45,7 +50,7 @@ export const jobs = {
       sort: {
         value: 'FIELD',
         about:
-          'Sort order. dateDue requires a filter by status or due date, --late or --undispatched. dateOut requires a filter by day of dispatch',
+          'Sort order. dateDue requires a filter by status or due date, --late, --risk or --undispatched. dateOut requires a filter by day of dispatch',
         choices: ['jobNumber', 'dateDue', 'dateOut'],
       },
       descending: { about: 'Reverse the order of --sort' },
@@ -65,6 +70,7 @@ export const jobs = {
       }
       const filters = {
         late: flags.late ? ('true' as const) : undefined,
+        risk: flags.risk,
         undispatched: flags.undispatched ? ('true' as const) : undefined,
         status: flags.status,
         dueOn: parseDay('due', flags.due),
@@ -89,6 +95,7 @@ export const jobs = {
             value: ({ dateDue }) => dateDue,
             style: ({ mustDate }) => (mustDate ? 'bold' : undefined),
           },
+          { name: 'RISK', value: formatRisk, style: ({ risk }) => (risk === 'late' ? 'bold' : undefined) },
           { name: 'DISPATCHED', value: ({ dateOut }) => dateOut },
           { name: 'ORDER', value: ({ orderNumber }) => orderNumber, long: true },
           { name: 'GROUP', value: ({ orderGroup }) => orderGroup, long: true },
@@ -136,6 +143,14 @@ export const jobs = {
           ['Order group', job.orderGroup && clean(job.orderGroup)],
           ['Origin', job.originCode && clean(job.originCode)],
           ['Due', job.dateDue && `${clean(job.dateDue)}${job.mustDate ? ' (must)' : ''}`],
+          ['Risk', formatRisk(job)],
+          ['Reason', describeForecast(job)],
+          ['In status', describeStay(job)],
+          [
+            'Furthest behind',
+            job.blockingLine &&
+              `${clean(job.blockingLine.status)}: line ${job.blockingLine.jobLineIds.join(', ')}`,
+          ],
           ['Dispatched', job.dateOut && clean(job.dateOut)],
           ...parcels.map((parcel): [string, string] => ['Parcel', clean(parcel)]),
           ...(job.lines ?? []).map((line): [string, string] => [
@@ -153,6 +168,40 @@ export const jobs = {
         }
       });
       if (truncated) out.note('The job has more events. Use --limit to show more.');
+    },
+  }),
+
+  'jobs durations': command({
+    about:
+      'Shows how long the jobs of an account usually stay in each status and take from there until dispatch, and how often the flags of jobs at risk were right.',
+    args: ['ACCOUNT'],
+    flags: {},
+    example: 'jobs durations acme',
+    async run({ api, out }, [account]) {
+      const params = { path: { id: account } };
+      const durations = await api().get('/v1/accounts/{id}/status-durations', { params });
+      const { statuses, flags, fromMonth, minimumJobs } = durations;
+      out.document(durations, () => {
+        out.table(
+          statuses,
+          [
+            { name: 'STATUS', value: ({ status }) => status },
+            { name: 'STAYS', value: ({ stays }) => stays, right: true },
+            { name: 'P50', value: ({ stay }) => formatHours(stay?.p50Hours), right: true },
+            { name: 'P90', value: ({ stay }) => formatHours(stay?.p90Hours), right: true },
+            { name: 'DISPATCHES', value: ({ dispatches }) => dispatches, right: true },
+            { name: 'LEFT P50', value: ({ remaining }) => formatHours(remaining?.p50Hours), right: true },
+            { name: 'LEFT P90', value: ({ remaining }) => formatHours(remaining?.p90Hours), right: true },
+          ],
+          'There are no durations yet.',
+        );
+        out.line();
+        out.fields([
+          ['Since', `${fromMonth}; unknown with fewer than ${minimumJobs} jobs`],
+          ['Flagged', `${flags.flagged} jobs since ${flags.from}; ${flags.flaggedLate} became late`],
+          ['Late', `${flags.late} jobs; ${flags.lateFlaggedDayBefore} were flagged a day before`],
+        ]);
+      });
     },
   }),
 
@@ -184,6 +233,45 @@ function checkNumber(text: string): void {
 function parseDay(flag: string, text: string | undefined): string | undefined {
   if (text === undefined || (/^\d{4}-\d\d-\d\d$/.test(text) && !Number.isNaN(Date.parse(text)))) return text;
   throw new UsageError(`--${flag} must be a day (YYYY-MM-DD).`);
+}
+
+/** Returns the risk of a job, and by how much it is late. */
+function formatRisk({ risk, hoursLate }: JobEntry): string | null {
+  return hoursLate === null ? risk : `late by ${formatHours(hoursLate)}`;
+}
+
+/** Returns the reason for the risk of a job, in numbers. */
+function describeForecast({ forecast }: JobEntry): string | null {
+  if (!forecast) return null;
+  const { hoursLeft, remaining, unknown } = forecast;
+  if (remaining === null || hoursLeft === null) return UNKNOWN_RISKS[unknown ?? 'too-few-jobs'];
+  const { p50Hours, p90Hours, jobs: compared, longer } = remaining;
+  const left = hoursLeft < 0 ? 'due time has passed' : `${formatHours(hoursLeft)} left`;
+  const usual = `usually ${formatHours(p50Hours)} until dispatch, ${formatHours(p90Hours)} for 90 % of the jobs`;
+  return `${left}; ${usual}; ${longer} of ${compared} jobs needed longer`;
+}
+
+const UNKNOWN_RISKS = {
+  'no-due-date': 'no due date',
+  'entry-not-observed': 'Jobwire did not observe when the job entered its status',
+  'entry-too-vague': 'it is too uncertain when the job entered its status',
+  'too-few-jobs': 'too few jobs were dispatched from this status',
+} as const;
+
+/** Returns the time of a job in its status, with the usual one. */
+function describeStay({ inStatus }: JobEntry): string | null {
+  if (!inStatus) return null;
+  const { hours, usual, sinceEarliest } = inStatus;
+  const stay = `${sinceEarliest === null ? 'at least ' : ''}${formatHours(hours)}`;
+  return usual
+    ? `${stay}; usually ${formatHours(usual.p50Hours)}, ${formatHours(usual.p90Hours)} for 90 % of the jobs`
+    : stay;
+}
+
+/** Formats hours: of three days or more, as days. */
+function formatHours(hours: number | undefined): string | null {
+  if (hours === undefined) return null;
+  return Math.abs(hours) < 72 ? `${hours.toFixed(1)} h` : `${(hours / 24).toFixed(1)} d`;
 }
 
 /** Returns the tracking state of a job. */

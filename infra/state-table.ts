@@ -144,12 +144,12 @@ export class StateTable extends Construct {
   /** Grants of polls: the only ones to read and write tokens. */
   grantPolling(fn: CellFunction): void {
     const { cell, accounts, status, tokens, index, snapshots, groups, log } = this.#partitions();
-    const { rollups, openJobs, markedJobs } = this.#partitions();
-    this.#allow(fn, ['GetItem'], [cell, accounts, status, index, tokens]);
+    const { rollups, openJobs, markedJobs, durations } = this.#partitions();
+    this.#allow(fn, ['GetItem'], [cell, accounts, status, index, tokens, durations]);
     this.#allow(fn, ['Query'], [index]);
     this.#allow(fn, ['BatchGetItem'], [snapshots, groups, rollups]);
     this.#allow(fn, ['PutItem'], [cell, index, snapshots, groups, log, tokens, ...this.wakePartitions()]);
-    this.#allow(fn, ['PutItem'], [rollups, openJobs, markedJobs]);
+    this.#allow(fn, ['PutItem'], [rollups, openJobs, markedJobs, durations]);
     this.#allow(fn, ['UpdateItem'], [status, index]);
     // Empty shards, marks of groups, snapshots of jobs that turned out not to count, groups without jobs,
     // rejected tokens.
@@ -194,8 +194,9 @@ export class StateTable extends Construct {
 
   /** Grants the HTTP API to read accounts, their logs, jobs and totals, and the cell's own log. */
   grantReading(fn: CellFunction): void {
-    const { cell, accounts, status, index, snapshots, log, rollups, openJobs } = this.#partitions();
-    this.#allow(fn, ['GetItem'], [cell, accounts, status, index, snapshots, log]);
+    const { cell, accounts, status, index, snapshots, log } = this.#partitions();
+    const { rollups, openJobs, durations } = this.#partitions();
+    this.#allow(fn, ['GetItem'], [cell, accounts, status, index, snapshots, log, durations]);
     this.#allow(fn, ['BatchGetItem'], [accounts, status, index, snapshots, log]);
     this.#allow(fn, ['Query'], [accounts, snapshots, log]);
     this.#allow(fn, ['BatchGetItem', 'Query'], [rollups]);
@@ -340,20 +341,20 @@ export class StateTable extends Construct {
   grantManagingAccounts(fn: CellFunction): void {
     const { accounts, accountLocks, deletions, status, tokens, index, snapshots, groups, log } =
       this.#partitions();
-    const { sinks, cursors, parked, dead, rollups, openJobs } = this.#partitions();
+    const { sinks, cursors, parked, dead, rollups, openJobs, durations } = this.#partitions();
     const { markedJobs, attention, attentionHistory } = this.#partitions();
     const { notifySettings, recipients, recipientPlaces, templates } = this.#partitions();
     const { suppressions, threads, messages, smsUse } = this.#partitions();
     this.#allow(fn, ['GetItem'], [accounts, accountLocks, deletions, status, index]);
     // One statement for all partitions that one call reads.
-    this.#allow(fn, ['BatchGetItem'], [accounts, rollups, openJobs, notifySettings, smsUse]);
+    this.#allow(fn, ['BatchGetItem'], [accounts, rollups, openJobs, durations, notifySettings, smsUse]);
     this.#allow(fn, ['Query'], [accounts, deletions, index, snapshots, groups, log, sinks]);
     this.#allow(fn, ['Query'], [cursors, parked, dead, markedJobs, attention, attentionHistory]);
     this.#allow(fn, ['PutItem'], [accounts, status, index, deletions]);
     this.#allow(fn, ['UpdateItem'], [accounts, accountLocks, deletions, status]);
     this.#allow(fn, ['DeleteItem'], [accounts, deletions, status, tokens, index, snapshots, groups, log]);
     this.#allow(fn, ['DeleteItem'], [...this.wakePartitions(), cursors, parked, dead, rollups, openJobs]);
-    this.#allow(fn, ['DeleteItem'], [markedJobs, attention, attentionHistory]);
+    this.#allow(fn, ['DeleteItem'], [markedJobs, attention, attentionHistory, durations]);
     const customerData = [recipients, recipientPlaces, templates, suppressions, threads, messages];
     this.#allow(fn, ['Query'], customerData);
     this.#allow(fn, ['DeleteItem'], [...customerData, notifySettings, smsUse]);
@@ -456,6 +457,7 @@ export class StateTable extends Construct {
       markedJobs: markedJobPk(region),
       attention: attentionPk(region),
       attentionHistory: attentionHistoryPk(region),
+      durations: keys.durations(any).pk,
       sinks: sinkPk(region),
       sinkParts: sinkPartPk(region),
       followers: followerPk(any),

@@ -219,6 +219,7 @@ export function figureKeys(ref: AccountRef, now: number): Key[] {
   const days = Array.from({ length: ROLLUP_DAYS + 4 }, (_, n) => now + (3 - n) * DAY_MS);
   return [
     keys.openJobs(ref),
+    keys.durations(ref),
     ...days.map((day) => keys.rollup(ref, new Date(day).toISOString().slice(0, 10))),
   ];
 }

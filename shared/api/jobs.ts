@@ -18,10 +18,12 @@ import {
 import { type AccountRef, keys, snapshotPk, stateSchema } from '../storage/schema.ts';
 import type { Item, Table } from '../storage/table.ts';
 import { sinceListed } from '../tracking/diff/step.ts';
+import type { Durations } from '../tracking/durations.ts';
 import { type Ending, type Snapshot, summarize, toDispatchedDay, toSnapshot } from '../tracking/snapshot.ts';
 import { readTimes } from '../tracking/timestamps.ts';
 import { formatPlace, type Gone, locate } from './feed.ts';
 import { Event, readJobEvents } from './job-events.ts';
+import { jobTiming, type RiskLevel, readDurations, toJobTiming } from './job-timing.ts';
 import { nextCursor } from './parameters.ts';
 
 /** Phases of a job in the API. */
@@ -47,6 +49,7 @@ const jobState = {
   lastListedAt: timestamp
     .nullable()
     .describe('Last time at which Jobwire found the job in the list of active jobs.'),
+  ...jobTiming,
 };
 
 /** Fields of the detail. */
@@ -132,6 +135,8 @@ export interface JobFilter {
   readonly dueFrom?: string | undefined;
   readonly dueBefore?: string | undefined;
   readonly late?: boolean | undefined;
+  /** Risk at the time of the response (rule 22). */
+  readonly risk?: RiskLevel | undefined;
   /** Jobs dispatched on, from or before a day. */
   readonly dispatchedOn?: string | undefined;
   readonly dispatchedFrom?: string | undefined;
@@ -139,7 +144,7 @@ export interface JobFilter {
 }
 
 /** Filters that only match open, undispatched jobs, and filters that only match dispatched ones. */
-export const OPEN_FILTERS = ['undispatched', 'dueOn', 'dueFrom', 'dueBefore', 'late'] as const;
+export const OPEN_FILTERS = ['undispatched', 'dueOn', 'dueFrom', 'dueBefore', 'late', 'risk'] as const;
 export const DISPATCHED_FILTERS = ['dispatchedOn', 'dispatchedFrom', 'dispatchedBefore'] as const;
 
 /** Orders of a list. By job number within a day. With `-`: descending. */
@@ -209,8 +214,9 @@ export async function listJobs(
   const place = await locate(deps.log, ref, cursor && parseCursor(cursor.asOf), 'head');
   if (!place || 'kind' in place) return place;
   const asOf = formatPlace(place);
-  const status = await deps.table.get(keys.status(ref));
+  const [status, durations] = await Promise.all([deps.table.get(keys.status(ref)), readDurations(deps, ref)]);
   const { lastGoodCrawlStartedAt: lastGood = null, lastPollAt = null } = status ? toStatus(status) : {};
+  const at = { lastGood, durations, now: deps.now() };
 
   const range = chooseRange(ref, { filter, sort }, Math.max(lastGood ?? 0, lastPollAt ?? 0));
   const wanted = expand.includes('events') ? Math.min(limit, EXPANDED.jobs) : limit;
@@ -222,17 +228,18 @@ export async function listJobs(
     const size = Math.min(MAX_READ - read, read === 0 ? missing : Math.max(missing, NEXT_READ));
     const places = await readPlaces(deps.table, range, behind, size);
     more = places.length === size;
-    for (const { behind: at, item } of places) {
+    for (const { behind: place, item } of places) {
       bytes += item ? Buffer.byteLength(String(item.snapshot)) : 0;
       if (found.length === wanted || (read > 0 && bytes > PAGE_BYTES)) {
         more = true;
         break;
       }
       read += 1;
-      behind = at;
+      behind = place;
       const snapshot = item && toSnapshot(item);
       if (!snapshot || !matchesFilter(snapshot, filter, lastGood)) continue;
-      const entry = toEntry(snapshot, lastGood);
+      const entry = toEntry(snapshot, at);
+      if (filter.risk !== undefined && entry.risk !== filter.risk) continue;
       found.push({ behind, entry: expand.includes('detail') ? { ...entry, ...toDetail(snapshot) } : entry });
     }
   }
@@ -276,18 +283,22 @@ async function addEvents(
 
 /** Returns a job with the cursor of the log before it was read. Returns `undefined` if the account or the job is unknown. */
 export async function readJob(
-  deps: { readonly table: Table; readonly log: EventLog },
+  deps: { readonly table: Table; readonly log: EventLog; readonly now: () => number },
   ref: AccountRef,
   jobNumber: number,
 ): Promise<z.infer<typeof JobResponse> | undefined> {
   const place = await locate(deps.log, ref, undefined, 'head');
   if (!place || 'kind' in place) return undefined;
-  const status = await deps.table.get(keys.status(ref));
+  const [status, durations] = await Promise.all([deps.table.get(keys.status(ref)), readDurations(deps, ref)]);
   const item = await deps.table.get(keys.snapshot(ref, jobNumber));
   if (!item) return undefined;
   const snapshot = toSnapshot(item);
   const job = {
-    ...toEntry(snapshot, status ? toStatus(status).lastGoodCrawlStartedAt : null),
+    ...toEntry(snapshot, {
+      lastGood: status ? toStatus(status).lastGoodCrawlStartedAt : null,
+      durations,
+      now: deps.now(),
+    }),
     ...toDetail(snapshot),
   };
   return { job, asOf: formatPlace(place) };
@@ -398,7 +409,8 @@ function listRanges(
     add(range, 'dateOut', ...(on === undefined ? [] : (['jobNumber'] as const)));
   }
   // A day begins up to 14 hours earlier than in UTC. An interrupted poll can have observed jobs after its recorded time.
-  const lateBefore = filter.late ? new Date(seenAt + 2 * DAY_MS).toISOString().slice(0, 10) : undefined;
+  const isLateOnly = filter.late || filter.risk === 'late';
+  const lateBefore = isLateOnly ? new Date(seenAt + 2 * DAY_MS).toISOString().slice(0, 10) : undefined;
   const before = [filter.dueBefore, lateBefore];
   const days = toDayKeys({ on: filter.dueOn, from: filter.dueFrom, before });
   if (filter.status !== undefined) add(jobsWithStatus(ref, filter.status, days), 'dateDue');
@@ -451,14 +463,24 @@ function lastSeenListed(snapshot: Snapshot, lastGoodCrawlStartedAt: number | nul
   return sinceListed(snapshot, { lastGoodCrawlStartedAt });
 }
 
-function toEntry(snapshot: Snapshot, lastGood: number | null): JobEntry {
+/** What a job is compared with: the last complete crawl, the usual durations, and the time (epoch ms). */
+interface Comparison {
+  readonly lastGood: number | null;
+  readonly durations: Durations;
+  readonly now: number;
+}
+
+function toEntry(snapshot: Snapshot, { lastGood, durations, now }: Comparison): JobEntry {
   const job = summarize(snapshot);
+  const late = isLate(snapshot, job, lastGood);
+  const open = isUndispatched(snapshot, job);
   return {
     ...job,
     phase: toPhase(snapshot),
     outcome: snapshot.ended,
-    late: isLate(snapshot, job, lastGood),
+    late,
     lastListedAt: snapshot.list === null ? null : lastSeenListed(snapshot, lastGood),
+    ...toJobTiming(snapshot, { ...job, late, open }, durations, now),
   };
 }
 

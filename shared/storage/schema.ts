@@ -183,6 +183,8 @@ export const keys = {
     pk: attentionHistoryPk(region),
     sk: `${item}#${pad(entry, 8)}`,
   }),
+  /** The usual durations of an account's jobs, and the results of its risk flags. */
+  durations: (ref: AccountRef): Key => ({ pk: `DURATIONS#${formatRef(ref)}`, sk: 'DURATIONS' }),
   wake: (ref: AccountRef): Key => ({
     pk: wakePk(ref.region, shardOf(ref.account, WAKE_SHARDS)),
     sk: ref.account,

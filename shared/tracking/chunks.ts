@@ -9,6 +9,7 @@ import {
   MAX_TRANSACTION_BYTES,
   type Write,
 } from '../storage/table.ts';
+import { DURATIONS_BYTES, type Durations } from './durations.ts';
 import type { PollGroups } from './groups.ts';
 import type { JobIndex } from './job-index.ts';
 import type { PollRollups } from './rollups.ts';
@@ -59,6 +60,8 @@ interface ChunkOptions {
   readonly groups?: PollGroups | undefined;
   /** Absent if nothing is counted. */
   readonly rollups?: PollRollups | undefined;
+  /** Absent if no duration and no result is counted. */
+  readonly durations?: Durations | undefined;
 }
 
 /**
@@ -70,7 +73,7 @@ interface ChunkOptions {
  * next one is generated.
  */
 export function* chunks(options: ChunkOptions): Generator<Chunk> {
-  const { ref, works, index, context, discover, groups, rollups } = options;
+  const { ref, works, index, context, discover, groups, rollups, durations } = options;
   const queue = [...works].sort(
     (a, b) => index.shardNumber(a.jobNumber) - index.shardNumber(b.jobNumber) || a.jobNumber - b.jobNumber,
   );
@@ -99,8 +102,10 @@ export function* chunks(options: ChunkOptions): Generator<Chunk> {
         1 +
         marks.length +
         2 * (shards.size + touched) +
-        days;
-      const sizes = bytes + 10_000 * shards.size + 20_000 * touched + 500 * days;
+        days +
+        (durations ? 1 : 0);
+      const sizes =
+        bytes + 10_000 * shards.size + 20_000 * touched + 500 * days + (durations ? DURATIONS_BYTES : 0);
       const full = actions > MAX_TRANSACTION_ACTIONS || sizes > MAX_TRANSACTION_BYTES;
       if (full && chunk.writes.length > 0) break;
       chunk.discovered.push(...names);
@@ -109,8 +114,10 @@ export function* chunks(options: ChunkOptions): Generator<Chunk> {
       index.set(work.jobNumber, toIndexEntry(work, context.rules));
       for (const join of joins) groups?.move(work.jobNumber, join);
       rollups?.add(work.counts ?? []);
+      durations?.add(work.durations ?? [], work.result);
     }
     if (rollups) chunk.writes.push(...rollups.takeWrites());
+    if (durations) chunk.writes.push(...durations.takeWrites(ref));
     if (groups) chunk.writes.push(...groups.takeWrites(context.startedAt));
     for (const { lowest, packed } of index.takeChanges()) {
       const key = keys.shard(ref, lowest);

@@ -44,6 +44,20 @@ export interface CountedDispatch {
   readonly late: boolean | null;
 }
 
+/** A status that a job entered, and the times between which it entered it (epoch ms). */
+export type StatusEntry = readonly [status: string, from: number, to: number];
+
+/** Forecast of a job for one due date (rule 22). Times are epoch ms. */
+export interface Forecast {
+  readonly dateDue: string;
+  /** Time at which the job was first at risk. */
+  readonly flaggedAt?: number;
+  /** Time at which an open job that is not flagged is assessed again. */
+  readonly checkAt?: number;
+  /** Set once the job became late or was dispatched: its result is counted. */
+  readonly counted?: true;
+}
+
 /**
  * Stored form of one job. Times are epoch ms.
  *
@@ -126,6 +140,10 @@ export interface Snapshot {
   readonly lockedInAt?: number;
   /** Set after the dispatch was revoked, until a view shows the job as editable: it cannot be cancelled. */
   readonly returned?: true;
+  /** Statuses that the job entered until its dispatch, the latest last: see path.ts. Absent if there are none. */
+  readonly path?: readonly StatusEntry[] | undefined;
+  /** Absent without an assessment of the job. */
+  readonly forecast?: Forecast | undefined;
   /** Dispatch as counted in the roll-ups. Absent if none is counted. */
   readonly counted?: CountedDispatch | undefined;
   readonly ended: Ending | null;

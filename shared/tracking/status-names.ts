@@ -80,6 +80,12 @@ export class StatusNames {
     return name !== null && this.#toCurrent(name, this.#now) !== name;
   }
 
+  /** Returns the current name of a status: of a renamed one until its former name belongs to another status. */
+  toCurrentName(name: string): string {
+    const renaming = this.#renamed.get(name);
+    return renaming?.endedAt === null ? renaming.name : name;
+  }
+
   /** Returns whether a configured name means a status: it is its name, or a former one that means no other status. */
   isSame(configured: string, status: string): boolean {
     const renaming = this.#renamed.get(configured);
@@ -156,9 +162,10 @@ export class StatusNames {
   /** Returns a snapshot with current status names. */
   withCurrentNames(snapshot: Snapshot): Snapshot {
     if (this.#renamed.size === 0) return snapshot;
-    const { list, listAt, detail, detailAt } = snapshot;
+    const { list, listAt, detail, detailAt, path } = snapshot;
     return {
       ...snapshot,
+      ...(path && { path: path.map(([name, from, to]) => [this.#toCurrent(name, to), from, to] as const) }),
       list: list && this.#renameIn(list, listAt),
       detail: detail && this.#renameInDetail(detail, detailAt),
     };

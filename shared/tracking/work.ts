@@ -3,8 +3,11 @@ import type { EventDraft } from '../events/event.ts';
 import type { EventRules, Known, Sighting, Step } from './diff/step.ts';
 import { checkTimers, findNextTimer, findZoneTime } from './diff/timers.ts';
 import { applyListEntry } from './diff.ts';
+import type { Duration, RiskResult } from './durations.ts';
+import { decideResult } from './forecast.ts';
 import { type MembershipChange, toMembership } from './groups.ts';
 import type { IndexEntry } from './job-index.ts';
+import { followPath } from './path.ts';
 import { type Count, countEvents } from './rollups.ts';
 import { toPhase } from './schedule.ts';
 import type { Snapshot } from './snapshot.ts';
@@ -22,6 +25,9 @@ export interface Work {
   readonly events: EventDraft[];
   /** Counts that the events add to the roll-ups: see {@link countWork}. */
   counts?: readonly Count[];
+  /** Durations and the result that the events add to the usual durations of the account: see {@link countWork}. */
+  durations?: readonly Duration[];
+  result?: RiskResult | undefined;
   /** Status names that were observed. */
   readonly shown: Step['shown'][number][];
   /** Fingerprint of the list view in `snapshot`. Of a settling job: of its last entry in the list with closed jobs. */
@@ -126,12 +132,21 @@ function comparable(snapshot: Snapshot): string {
   return JSON.stringify({ ...snapshot, listAt: 0, detailAt: 0 });
 }
 
-/** Sets on a work the counts of its events and the day that counts its dispatch. Call once per work. */
+/** Sets on a work what its events count, and on its snapshot what they counted. Call once per work. */
 export function countWork(work: Work): void {
   if (work.events.length === 0) return;
-  const { snapshot } = work;
-  const { counts, counted } = countEvents(work.events, snapshot.detail?.timezone ?? null, snapshot.counted);
+  const { snapshot, events } = work;
+  const { counts, counted } = countEvents(events, snapshot.detail?.timezone ?? null, snapshot.counted);
+  const { path, durations } = followPath(snapshot.path ?? [], events);
+  const { forecast, result } = decideResult(snapshot, events);
   work.counts = counts;
-  const { counted: _, ...rest } = snapshot;
-  work.snapshot = counted === undefined ? rest : { ...rest, counted };
+  work.durations = durations;
+  work.result = result;
+  const { counted: _, path: __, forecast: ___, ...rest } = snapshot;
+  work.snapshot = {
+    ...rest,
+    ...(path.length > 0 && snapshot.announced.dateOut === null ? { path } : {}),
+    ...(forecast === undefined ? {} : { forecast }),
+    ...(counted === undefined ? {} : { counted }),
+  };
 }

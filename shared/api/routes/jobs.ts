@@ -2,6 +2,7 @@
 import * as z from 'zod';
 import { ofAccount, ofRegion } from '../access.ts';
 import { Event, readJobEvents } from '../job-events.ts';
+import { RISKS, readStatusDurations, StatusDurations } from '../job-timing.ts';
 import {
   canSort,
   DISPATCHED_FILTERS,
@@ -48,6 +49,11 @@ const filters = z
     late: flag.describe(
       '`true`: late jobs. A job is late if it is open, and Jobwire observed after its due time that it was not dispatched.',
     ),
+    risk: z
+      .enum(RISKS, `must be one of ${RISKS.join(', ')}`)
+      .describe(
+        'Open, undispatched jobs with this risk at the time of the response. It is read from the list of open jobs by due day, so pages can be short.',
+      ),
     undispatched: flag.describe('`true`: open, undispatched jobs.'),
     dispatchedOn: day.describe(
       'Jobs dispatched on this day (`YYYY-MM-DD`). A job belongs to the same day as in the daily statistics: the calendar day at its production location. For jobs dispatched before Jobwire began to observe the account, it is the day of `dateOut`. Jobs that were last stored by an older version of Jobwire, which did not have this filter, are missing until they change.',
@@ -75,7 +81,7 @@ const JobsQuery = z
       .enum(JOB_SORTS, `must be one of ${JOB_SORTS.join(', ')}`)
       .optional()
       .describe(
-        'Sort order; with `-` descending. `jobNumber`: always possible. `dateDue`: by day of the due date, jobs without one last; requires `status`, `late`, `undispatched`, `dueOn`, `dueFrom` or `dueBefore`. `dateOut`: by day of dispatch; requires `dispatchedOn`, `dispatchedFrom` or `dispatchedBefore`. Jobs of one day are sorted by number. Default: `jobNumber` if `jobNumber`, `orderNumber` or `orderGroup` is given; otherwise `dateOut` or `dateDue` if a filter permits it; otherwise `jobNumber`.',
+        'Sort order; with `-` descending. `jobNumber`: always possible. `dateDue`: by day of the due date, jobs without one last; requires `status`, `late`, `risk`, `undispatched`, `dueOn`, `dueFrom` or `dueBefore`. `dateOut`: by day of dispatch; requires `dispatchedOn`, `dispatchedFrom` or `dispatchedBefore`. Jobs of one day are sorted by number. Default: `jobNumber` if `jobNumber`, `orderNumber` or `orderGroup` is given; otherwise `dateOut` or `dateDue` if a filter permits it; otherwise `jobNumber`.',
       ),
     expand: one
       .transform((text, context): readonly JobExpansion[] => {
@@ -240,6 +246,25 @@ export const jobRoutes: readonly Route[] = [
       const detail = 'The list of the account has not been read completely yet.';
       return found ? { body: found } : problem(c, 'not-found', { detail });
     },
+  ),
+  route(
+    {
+      method: 'get',
+      path: '/v1/accounts/{id}/status-durations',
+      id: 'getStatusDurations',
+      tag: 'Jobs',
+      summary: 'Get usual durations of an account',
+      description:
+        'Returns how long the jobs of the account usually stay in each status and take from there until dispatch, and how often the flags of jobs at risk were right.',
+      role: 'read',
+      of: ofAccount,
+      answer: {
+        status: 200,
+        description: 'Usual durations. Empty before the first ones.',
+        schema: StatusDurations,
+      },
+    },
+    async ({ subject }, { feed }) => ({ body: await readStatusDurations(feed, subject) }),
   ),
   route(
     {

@@ -29,6 +29,7 @@ export function findNextTimer(snapshot: Snapshot, rules: EventRules | undefined)
     zoneAt ?? findDueTime(snapshot)?.at,
     rules && findDueSoon(snapshot, rules)?.from,
     rules && findStalled(snapshot, rules)?.at,
+    snapshot.forecast?.checkAt,
   ].filter((at) => at !== undefined);
   return times.length > 0 ? Math.min(...times) : undefined;
 }

@@ -1,6 +1,9 @@
 /** Stage of a poll: commits the changed jobs with their events. */
 import type { EventDraft } from '../../events/event.ts';
+import { keys } from '../../storage/schema.ts';
 import { type Chunk, chunks, type Discovery, isTooLarge, MAX_DISCOVERED } from '../chunks.ts';
+import { Durations } from '../durations.ts';
+import { isForecastDue, needsForecast, updateForecast } from '../forecast.ts';
 import { contradictsNumbers } from '../job-numbers.ts';
 import { isOutOfTime, type Poll } from '../poll-context.ts';
 import type { Attributes } from '../poll-writer.ts';
@@ -21,21 +24,44 @@ export interface Committed {
 /** Commits the changes chunk by chunk. */
 export async function commit(poll: Poll, works: Iterable<Work>): Promise<Committed> {
   const { tracked, baselined, context } = poll;
-  const changed = [...works].filter((work) => isChanged(work, context.rules));
+  const changed = [...works].filter(
+    (work) => isChanged(work, context.rules) || isForecastDue(work.snapshot, context.startedAt),
+  );
   for (const work of changed) countWork(work);
   const tooLarge = changed.find(isTooLarge)?.jobNumber;
   const writable = tooLarge === undefined ? changed : changed.filter((work) => !isTooLarge(work));
   const groups = baselined ? poll.groups : undefined;
   const rollups = await loadBooks(poll, writable);
+  const durations = baselined ? await forecast(poll, writable) : undefined;
   const { ref, index } = tracked;
   const discover = statusDiscovery(poll);
   let numbers = countContradictions(poll, writable);
-  for (const chunk of chunks({ ref, works: writable, index, context, discover, groups, rollups })) {
+  const parts = { ref, works: writable, index, context, discover, groups, rollups, durations };
+  for (const chunk of chunks(parts)) {
     if (isOutOfTime(poll)) return { all: false, changed: changed.length, tooLarge };
     await commitChunk(poll, chunk, numbers);
     numbers = {};
   }
   return { all: true, changed: changed.length, tooLarge };
+}
+
+/**
+ * Assesses the jobs whose status or due date changed, and those whose time of the next assessment has come. Returns the
+ * usual durations of the account, or `undefined` if the works neither need nor change them.
+ */
+async function forecast(
+  { deps, account, context, tracked }: Poll,
+  works: readonly Work[],
+): Promise<Durations | undefined> {
+  const { startedAt } = context;
+  const open = works.filter(({ untracked }) => !untracked);
+  const assessed = open.filter(({ snapshot, stored }) => needsForecast(snapshot, stored, startedAt));
+  const counted = works.some(({ durations = [], result }) => durations.length > 0 || result);
+  const stored = assessed.length > 0 || counted ? await deps.table.get(keys.durations(account)) : undefined;
+  const durations = new Durations(stored, startedAt);
+  durations.rename((name) => tracked.statuses.toCurrentName(name));
+  for (const work of assessed) work.snapshot = updateForecast(work.snapshot, durations, startedAt);
+  return counted ? durations : undefined;
 }
 
 /** Loads the order groups and roll-ups that the works change. */

@@ -1,0 +1,293 @@
+/** Lateness and risk of a job, and the usual durations of its account. docs/truth.md defines them (rule 22). */
+import * as z from 'zod';
+import { timestamp } from '../representation.ts';
+import { type AccountRef, keys } from '../storage/schema.ts';
+import type { Table } from '../storage/table.ts';
+import { Durations, type Histogram, MIN_JOBS, RESULT_WEEKS } from '../tracking/durations.ts';
+import { toRiskInput } from '../tracking/forecast.ts';
+import { findEntry } from '../tracking/path.ts';
+import { assessRisk, type Remaining, type Risk, UNKNOWN_RISKS } from '../tracking/risk.ts';
+import type { Snapshot } from '../tracking/snapshot.ts';
+import { readTimes, toLateness } from '../tracking/timestamps.ts';
+
+const HOUR_MS = 3_600_000;
+
+// Shapes
+
+const hours = z.number().describe('Hours, to a tenth.');
+const jobs = z.int().min(0);
+
+/** Risk levels. */
+export const RISKS = ['late', 'at-risk', 'on-track', 'unknown'] as const;
+export type RiskLevel = (typeof RISKS)[number];
+
+const Usual = z.object({
+  p50Hours: hours.describe('Hours in which half of the jobs left the status.'),
+  p90Hours: hours.describe('Hours in which 90 % of the jobs left the status.'),
+  jobs: jobs.describe('Number of jobs counted.'),
+});
+
+/** Fields of a job about its time. */
+export const jobTiming = {
+  dueAt: timestamp
+    .nullable()
+    .describe(
+      'Due time: `dateDue` in the time zone of the production location, or in UTC−12 while that is unknown. A date without a time of day means the end of that day. `null`: the job has no readable due date.',
+    ),
+  hoursLate: hours
+    .nullable()
+    .describe(
+      'Hours since the due time of a late open job, or from the due time to the dispatch of a job that was dispatched late. `null`: the job is not late, or the delay is unknown.',
+    ),
+  inStatus: z
+    .object({
+      since: timestamp.describe('Time of the first response with the current status.'),
+      sinceEarliest: timestamp
+        .nullable()
+        .describe(
+          'Last time at which the job was observed in another status: the current stay began after it and not later than `since`. `null`: the beginning of the stay was not observed.',
+        ),
+      hours: hours.describe('Hours since `since`.'),
+      usual: Usual.nullable().describe(
+        `Usual time of the account’s jobs in this status. \`null\`: unknown, with fewer than ${MIN_JOBS} jobs in this and the two previous months.`,
+      ),
+    })
+    .nullable()
+    .describe('Time in the current status. `null`: the job is dispatched, ended or without a status.'),
+  blockingLine: z
+    .object({
+      status: z.string().describe('Status name of the lines that are furthest behind.'),
+      jobLineIds: z.array(z.int()).describe('Their ids, at most 20.'),
+      lines: jobs.describe('Their number.'),
+      p50Hours: hours.describe(
+        'Hours from the beginning of that status in which half of the jobs were dispatched.',
+      ),
+    })
+    .nullable()
+    .describe(
+      'Lines that are furthest behind: those in the status from which the account’s jobs usually take longest until dispatch. The statuses are those of the last fetch of the job detail. `null`: the job is dispatched or ended, all lines have the same status, or the usual time is unknown for a status of its lines.',
+    ),
+  risk: z
+    .enum(RISKS)
+    .nullable()
+    .describe(
+      '`late`: see `late`. `at-risk`: more than a quarter of the comparable jobs of this account needed longer until dispatch than the time left. `on-track`: a quarter or fewer. `unknown`: see `forecast.unknown`. `null`: the job is dispatched or ended. The risk is computed for the time of the response.',
+    ),
+  forecast: z
+    .object({
+      hoursLeft: hours
+        .nullable()
+        .describe('Hours until the due time. Negative after it. `null`: no due date.'),
+      remaining: z
+        .object({
+          p50Hours: hours.describe(
+            'Hours in which half of the comparable jobs were dispatched, from now on.',
+          ),
+          p90Hours: hours.describe(
+            'Hours in which 90 % of the comparable jobs were dispatched, from now on.',
+          ),
+          jobs: jobs.describe('Number of comparable jobs.'),
+          longer: jobs.describe('Number of comparable jobs that needed longer than `hoursLeft`.'),
+        })
+        .nullable()
+        .describe(
+          `Usual remaining time until dispatch. Comparable jobs are the jobs of this account that had the same status and were not dispatched after the same time in it. If there are fewer than ${MIN_JOBS}, the job is compared with all jobs that had this status, from the beginning of their stay. \`null\`: unknown.`,
+        ),
+      unknown: z
+        .enum(UNKNOWN_RISKS)
+        .nullable()
+        .describe(
+          `Reason why the risk is unknown. \`no-due-date\`: the job has no readable due date. \`entry-not-observed\`: Jobwire did not observe when the job entered its status. \`entry-too-vague\`: the answer depends on when exactly that was. \`too-few-jobs\`: fewer than ${MIN_JOBS} jobs were dispatched from this status in this and the two previous months. \`null\`: the risk is known.`,
+        ),
+      flaggedAt: timestamp
+        .nullable()
+        .describe(
+          'Time of the poll that first found the job at risk for its current due date. `null`: none did.',
+        ),
+    })
+    .nullable()
+    .describe('Reason for `risk`, in numbers. `null`: the job is dispatched or ended.'),
+};
+export type JobTiming = z.infer<z.ZodObject<typeof jobTiming>>;
+
+const day = z.iso.date();
+
+/** Usual durations of an account. */
+export const StatusDurations = z
+  .object({
+    region: z.string().describe('Name of the region.'),
+    account: z.string().describe('Id of the account.'),
+    fromMonth: z
+      .string()
+      .describe('First month of the durations (`YYYY-MM`, UTC). They include the current month.'),
+    minimumJobs: jobs.describe('Minimum number of jobs for a usual duration.'),
+    statuses: z
+      .array(
+        z.object({
+          status: z.string().describe('Status name in the ordering API.'),
+          stay: Usual.nullable().describe('Time in the status. `null`: unknown, with too few jobs.'),
+          stays: jobs.describe('Number of counted stays.'),
+          remaining: z
+            .object({
+              p50Hours: hours.describe('Hours in which half of the jobs were dispatched.'),
+              p90Hours: hours.describe('Hours in which 90 % of the jobs were dispatched.'),
+              jobs: jobs.describe('Number of jobs counted.'),
+            })
+            .nullable()
+            .describe(
+              'Time from the beginning of the status until dispatch. `null`: unknown, with too few jobs.',
+            ),
+          dispatches: jobs.describe('Number of counted dispatches of jobs that had the status.'),
+        }),
+      )
+      .describe('Statuses with a counted duration. Those furthest from dispatch first.'),
+    flags: z
+      .object({
+        from: day.describe(`First day (a Monday, UTC) of the last ${RESULT_WEEKS} weeks.`),
+        flagged: jobs.describe(
+          'Number of jobs that were flagged as at risk and then became late or were dispatched. Each counts once per due date, in the week in which that was observed.',
+        ),
+        flaggedLate: jobs.describe('Number of these that became late.'),
+        late: jobs.describe('Number of jobs that became late, flagged or not.'),
+        lateFlaggedDayBefore: jobs.describe(
+          'Number of late jobs that were flagged at least 24 hours before their due time.',
+        ),
+      })
+      .describe('How often the risk flags were right.'),
+  })
+  .meta({
+    id: 'StatusDurations',
+    description: 'How long the jobs of an account usually stay in each status, and take until dispatch.',
+  });
+export type StatusDurations = z.infer<typeof StatusDurations>;
+
+// Reads
+
+interface TimingDeps {
+  readonly table: Table;
+  /** Current time in epoch ms. */
+  readonly now: () => number;
+}
+
+/** Reads the counted durations of an account. */
+export async function readDurations({ table, now }: TimingDeps, ref: AccountRef): Promise<Durations> {
+  return new Durations(await table.get(keys.durations(ref)), now());
+}
+
+/** Reads the usual durations of an account, and the results of its risk flags. */
+export async function readStatusDurations(deps: TimingDeps, ref: AccountRef): Promise<StatusDurations> {
+  const durations = await readDurations(deps, ref);
+  const { region, account } = ref;
+  const statuses = durations.statuses.map((status) => {
+    const [stay, remaining] = [durations.of(status, 'stay'), durations.of(status, 'remaining')];
+    return {
+      status,
+      stay: toUsual(stay),
+      stays: stay.jobs,
+      remaining: toUsual(remaining),
+      dispatches: remaining.jobs,
+    };
+  });
+  const distance = ({ remaining }: (typeof statuses)[number]) => remaining?.p50Hours ?? -1;
+  return {
+    region,
+    account,
+    fromMonth: durations.firstMonth,
+    minimumJobs: MIN_JOBS,
+    statuses: statuses.sort((a, b) => distance(b) - distance(a) || (a.status < b.status ? -1 : 1)),
+    flags: { from: durations.firstWeek, ...durations.results },
+  };
+}
+
+/**
+ * Returns the lateness and the risk of a job at a time (epoch ms). `job`: its status, dates and whether it is late and
+ * open, that is not ended and not dispatched.
+ */
+export function toJobTiming(
+  snapshot: Snapshot,
+  job: {
+    readonly status: string | null;
+    readonly dateDue: string | null;
+    readonly dateOut: string | null;
+    readonly late: boolean;
+    readonly open: boolean;
+  },
+  durations: Durations,
+  now: number,
+): JobTiming {
+  const zone = snapshot.detail?.timezone ?? null;
+  const due = job.dateDue === null ? undefined : readTimes(job.dateDue, zone, { midnightIsEndOfDay: true });
+  const lateBy = toLateness(job.dateOut, job.dateDue, zone).lateBySeconds;
+  const lateMs = job.late && due ? now - due.latest : lateBy === null ? null : lateBy * 1000;
+  const timing = { dueAt: due?.latest ?? null, hoursLate: lateMs === null ? null : toHours(lateMs) };
+  if (!job.open) return { ...timing, inStatus: null, blockingLine: null, risk: null, forecast: null };
+  const risk = assessRisk(toRiskInput(snapshot, job.status, durations), now);
+  return {
+    ...timing,
+    inStatus: toStay(snapshot, job.status, durations, now),
+    blockingLine: findBlockingLine(snapshot, durations),
+    risk: job.late ? 'late' : risk.level,
+    forecast: toForecast(snapshot, risk),
+  };
+}
+
+function toStay(
+  snapshot: Snapshot,
+  status: string | null,
+  durations: Durations,
+  now: number,
+): JobTiming['inStatus'] {
+  const { stay } = snapshot;
+  if (!stay || status === null) return null;
+  return {
+    since: stay.since,
+    sinceEarliest: findEntry(snapshot, status)?.[1] ?? null,
+    hours: toHours(Math.max(0, now - stay.since)),
+    usual: toUsual(durations.of(status, 'stay')),
+  };
+}
+
+function toForecast({ forecast, list }: Snapshot, risk: Risk): JobTiming['forecast'] {
+  const isCurrent = forecast !== undefined && forecast.dateDue === list?.dateDue;
+  return {
+    hoursLeft: risk.leftMs === undefined ? null : toHours(risk.leftMs),
+    remaining: risk.remaining ? toRemaining(risk.remaining) : null,
+    unknown: risk.level === 'unknown' ? risk.why : null,
+    flaggedAt: (isCurrent ? forecast.flaggedAt : undefined) ?? null,
+  };
+}
+
+function toRemaining({ p50, p90, jobs: compared, longer }: Remaining) {
+  return { p50Hours: toHours(p50), p90Hours: toHours(p90), jobs: compared, longer };
+}
+
+/** Maximum number of ids of lines. */
+const MAX_LINES = 20;
+
+function findBlockingLine({ detail }: Snapshot, durations: Durations): JobTiming['blockingLine'] {
+  const byStatus = new Map<string | null, number[]>();
+  for (const { jobLineId, status } of detail?.lines ?? []) {
+    byStatus.set(status, [...(byStatus.get(status) ?? []), jobLineId]);
+  }
+  if (byStatus.size < 2) return null;
+  const usual = [...byStatus].map(([status, ids]) => ({
+    status,
+    ids,
+    p50Hours: toUsual(durations.of(status ?? '', 'remaining'))?.p50Hours,
+  }));
+  const sorted = usual.sort((a, b) => (b.p50Hours ?? 0) - (a.p50Hours ?? 0));
+  const [last] = sorted;
+  if (!last?.status || last.p50Hours === undefined || usual.some(({ p50Hours }) => p50Hours === undefined)) {
+    return null;
+  }
+  const { status, ids, p50Hours } = last;
+  return { status, jobLineIds: ids.slice(0, MAX_LINES), lines: ids.length, p50Hours };
+}
+
+function toUsual(histogram: Histogram) {
+  const [p50, p90] = [0.5, 0.9].map((share) => histogram.quantile(share));
+  if (histogram.jobs < MIN_JOBS || p50 === undefined || p90 === undefined) return null;
+  return { p50Hours: toHours(p50), p90Hours: toHours(p90), jobs: histogram.jobs };
+}
+
+const toHours = (ms: number): number => Math.round((10 * ms) / HOUR_MS) / 10;
