@@ -124,6 +124,28 @@ const single: Commands = {
     example: 'doctor --config jobwire.json',
     run: async (context, _args, flags) => (await import('./doctor.ts')).doctor(context, flags),
   }),
+  find: command({
+    about:
+      'Finds accounts, jobs, order groups, recipients and endpoints by the beginning of an id, a job number, an order number, a tracking number or a name.',
+    more: 'Upper and lower case are equal. A recipient is also found by a complete e-mail address or mobile number, with a key of role operate.',
+    args: ['TEXT'],
+    flags: {
+      kinds: {
+        value: 'A,B',
+        about: 'Only results of these kinds. Default: all',
+        choices: ['account', 'job', 'orderNumber', 'orderGroup', 'trackingNumber', 'recipient', 'endpoint'],
+        many: true,
+      },
+      region: { value: 'REGION', about: 'Only results of this region' },
+      limit: {
+        value: 'N',
+        about: 'Maximum number of results of each kind and region. Default: 5',
+        range: { least: 1, most: 20 },
+      },
+    },
+    example: 'find 1000',
+    run: async (context, [text], flags) => (await import('./find.ts')).find(context, text, flags),
+  }),
   listen: command({
     about: 'Forwards new events to a URL, such as a receiver on this machine, as signed webhooks.',
     more: 'It reads the event feed, so Jobwire needs no route to the URL, and no endpoint is created. Events are sent one at a time, in their order. An event that the receiver does not accept is not sent again. A lost connection to Jobwire is reopened at its last position.',

@@ -12,6 +12,7 @@ import { createSigningReader, createSigningSecrets } from '../shared/delivery/si
 import { createQueueOpener } from '../shared/delivery/sqs.ts';
 import type { EventLog } from '../shared/log/log.ts';
 import { unfollowAccount } from '../shared/notifications/settings.ts';
+import { removeEntriesOf } from '../shared/search/indexing.ts';
 import type { Table } from '../shared/storage/table.ts';
 import { createHistoryTable, getEventUrls, REQUEST_TIMEOUTS, toRegionSettings } from './clients.ts';
 import { createEndpointOpener } from './handlers/drain-sink.ts';
@@ -68,6 +69,7 @@ export function createManagement(
       ...shared,
       removeReferences: createReferenceRemover(endpoints),
       unfollowNotifications: unfollowAccount,
+      removeSearchEntries: removeEntriesOf,
       secrets: createAccountSecrets(texts, {
         // No cache, so that credentials are current right after a change.
         readSecret: createSecretReader(client, { now: Date.now, maxAgeMs: 0 }).readSecret,

@@ -54,6 +54,7 @@ import {
   WAKE_SHARDS,
   wakePk,
 } from '../shared/storage/schema.ts';
+import { searchPk } from '../shared/storage/search-index.ts';
 import type { Cell } from './cell.ts';
 import type { CellFunction } from './cell-function.ts';
 
@@ -138,13 +139,18 @@ export class StateTable extends Construct {
     this.#allow(fn, ['BatchGetItem'], [cursors, index, log, sinks, sinkParts]);
     this.#allow(fn, ['DeleteItem'], this.wakePartitions());
     this.#allowIndexes(fn, ['due']);
+    // The search index of jobs and recipients that an earlier version stored.
+    const { snapshots, recipients, search, linkKey } = this.#partitions();
+    this.#allow(fn, ['Query'], [snapshots, recipients]);
+    this.#allow(fn, ['GetItem'], [accounts, linkKey]);
+    this.#allow(fn, ['BatchWriteItem', 'DeleteItem'], [search]);
     this.#passName(fn);
   }
 
   /** Grants of polls: the only ones to read and write tokens. */
   grantPolling(fn: CellFunction): void {
     const { cell, accounts, status, tokens, index, snapshots, groups, log } = this.#partitions();
-    const { rollups, openJobs, markedJobs, durations } = this.#partitions();
+    const { rollups, openJobs, markedJobs, durations, search } = this.#partitions();
     this.#allow(fn, ['GetItem'], [cell, accounts, status, index, tokens, durations]);
     this.#allow(fn, ['Query'], [index]);
     this.#allow(fn, ['BatchGetItem'], [snapshots, groups, rollups]);
@@ -154,6 +160,7 @@ export class StateTable extends Construct {
     // Empty shards, marks of groups, snapshots of jobs that turned out not to count, groups without jobs,
     // rejected tokens.
     this.#allow(fn, ['DeleteItem'], [index, snapshots, groups, tokens, markedJobs]);
+    this.#allow(fn, ['BatchWriteItem', 'DeleteItem'], [search]);
     this.#allowOwnUser(fn);
     this.#passName(fn);
   }
@@ -195,7 +202,8 @@ export class StateTable extends Construct {
   /** Grants the HTTP API to read accounts, their logs, jobs and totals, and the cell's own log. */
   grantReading(fn: CellFunction): void {
     const { cell, accounts, status, index, snapshots, log } = this.#partitions();
-    const { rollups, openJobs, durations } = this.#partitions();
+    const { rollups, openJobs, durations, search } = this.#partitions();
+    this.#allow(fn, ['Query'], [search]);
     this.#allow(fn, ['GetItem'], [cell, accounts, status, index, snapshots, log, durations]);
     this.#allow(fn, ['BatchGetItem'], [accounts, status, index, snapshots, log]);
     this.#allow(fn, ['Query'], [accounts, snapshots, log]);
@@ -344,7 +352,8 @@ export class StateTable extends Construct {
     const { sinks, cursors, parked, dead, rollups, openJobs, durations } = this.#partitions();
     const { markedJobs, attention, attentionHistory } = this.#partitions();
     const { notifySettings, recipients, recipientPlaces, templates } = this.#partitions();
-    const { suppressions, threads, messages, smsUse } = this.#partitions();
+    const { suppressions, threads, messages, smsUse, search } = this.#partitions();
+    this.#allow(fn, ['DeleteItem'], [search]);
     this.#allow(fn, ['GetItem'], [accounts, accountLocks, deletions, status, index]);
     // One statement for all partitions that one call reads.
     this.#allow(fn, ['BatchGetItem'], [accounts, rollups, openJobs, durations, notifySettings, smsUse]);
@@ -409,6 +418,8 @@ export class StateTable extends Construct {
     const { notifySettings, recipients, templates, suppressions, threads, linkKey } = this.#partitions();
     this.#allow(fn, ['GetItem'], [notifySettings, recipients, templates, suppressions, threads, linkKey]);
     this.#allow(fn, ['Query'], [recipients, templates, suppressions]);
+    // Recipients that a search finds.
+    this.#allow(fn, ['BatchGetItem'], [recipients]);
     this.#passName(fn);
   }
 
@@ -417,7 +428,8 @@ export class StateTable extends Construct {
    */
   grantManagingNotifications(fn: CellFunction): void {
     const { notifySettings, recipients, recipientPlaces, templates, suppressions } = this.#partitions();
-    const { accounts, linkKey, snapshots } = this.#partitions();
+    const { accounts, linkKey, snapshots, search } = this.#partitions();
+    this.#allow(fn, ['PutItem', 'DeleteItem'], [search]);
     this.#allow(fn, ['GetItem'], [notifySettings, recipients, templates, suppressions, linkKey, snapshots]);
     this.#allow(fn, ['BatchGetItem'], [recipients, suppressions]);
     this.#allow(fn, ['Query'], [recipients, templates, suppressions]);
@@ -430,7 +442,8 @@ export class StateTable extends Construct {
 
   /** Grants polls to write the recipient that represents the user of an account’s credentials. */
   #allowOwnUser(fn: CellFunction): void {
-    const { accounts, recipients, recipientPlaces } = this.#partitions();
+    const { accounts, recipients, recipientPlaces, search } = this.#partitions();
+    this.#allow(fn, ['PutItem'], [search]);
     this.#allow(fn, ['GetItem'], [recipients]);
     this.#allow(fn, ['PutItem'], [recipients, recipientPlaces]);
     this.#allow(fn, ['DeleteItem'], [recipientPlaces]);
@@ -480,6 +493,7 @@ export class StateTable extends Construct {
       messages: messagePk(any),
       smsUse: smsUsePk(region),
       linkKey: linkKeyPk(region),
+      search: searchPk(region, '*', '*'),
     };
   }
 

@@ -31,6 +31,7 @@ import { oldestUnsent } from '../shared/notifications/oldest-unsent.ts';
 import { syncOwnUser } from '../shared/notifications/own-user.ts';
 import { sendDue } from '../shared/notifications/sender.ts';
 import { unfollowAccount } from '../shared/notifications/settings.ts';
+import { indexFormerData, removeEntriesOf } from '../shared/search/indexing.ts';
 import { type AccountRef, getDrainName } from '../shared/storage/schema.ts';
 import { claimDue } from '../shared/tracking/claims.ts';
 import { renewLogs } from '../shared/tracking/operator.ts';
@@ -63,6 +64,8 @@ const LATE_WRITES_MS = 120_000;
 const POLL_CONCURRENCY = 8;
 const POLL_MS = 120_000;
 const DRAIN_MS = 55_000;
+/** Maximum number of pages of an earlier version's jobs and recipients that one tick adds to the search index. */
+const FORMER_PAGES = 5;
 /** Maximum duration of a run of the sender. */
 const SEND_MS = 55_000;
 /** Delay after a commit until the cursors are marked due. */
@@ -118,6 +121,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
     lateWritesMs: LATE_WRITES_MS,
     removeReferences: createReferenceRemover(endpoints),
     unfollowNotifications: unfollowAccount,
+    removeSearchEntries: removeEntriesOf,
   };
   for (const region of leastEpoch === undefined ? [] : Object.keys(config.regions)) {
     // Nothing runs that could be woken.
@@ -263,6 +267,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
           }),
         );
       }
+      indexFormer(region);
       await refreshSinks(region);
       for (const { ref, sequence } of await listPendingWakes(table, region, 100)) {
         if (marks.has(`${region}/${ref.account}`)) continue;
@@ -281,6 +286,20 @@ export async function startHost(options: HostOptions): Promise<Host> {
       }
       options.onTick?.(region);
     }
+  }
+  /** Regions whose jobs and recipients are all in the search index. */
+  const indexed = new Set<string>();
+  let indexing = false;
+  function indexFormer(region: string): void {
+    if (indexing || indexed.has(region)) return;
+    indexing = true;
+    run('index former data', () =>
+      indexFormerData(table, region, now(), FORMER_PAGES)
+        .then((done) => done && indexed.add(region))
+        .finally(() => {
+          indexing = false;
+        }),
+    );
   }
   /** Regions in which the remains of deleted accounts are being deleted. */
   const deleting = new Set<string>();

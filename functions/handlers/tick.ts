@@ -19,6 +19,7 @@ import { createForwarder, startFeed } from '../../shared/log/feed-forwarding.ts'
 import { newEpoch } from '../../shared/log/head.ts';
 import type { EventLog } from '../../shared/log/log.ts';
 import { oldestUnsent } from '../../shared/notifications/oldest-unsent.ts';
+import { indexFormerData } from '../../shared/search/indexing.ts';
 import { cellLog, keys } from '../../shared/storage/schema.ts';
 import type { Table } from '../../shared/storage/table.ts';
 import { readUpstream } from '../../shared/tracking/breaker.ts';
@@ -93,6 +94,8 @@ const MANY_OPEN_JOBS = 15_000;
 /** Maximum number of wake marks handled in one tick, per shard. */
 const WAKES_PER_SHARD = 100;
 const CALLS_AT_ONCE = 10;
+/** Maximum number of pages of an earlier version's jobs and recipients that one tick adds to the search index. */
+const FORMER_PAGES = 20;
 /**
  * Maximum number of accounts of a cell. For any beyond it, a new sink starts at the beginning of their logs.
  */
@@ -112,7 +115,7 @@ export function createTickHandler(deps: TickDeps) {
     const deadline = startedAt + context.getRemainingTimeInMillis() - TAIL_MS;
     // Concurrently, so that neither failing sinks nor very many accounts delay the other half.
     const finding = findDrains();
-    const [polls, drains, state, notifying, waking] = await Promise.allSettled([
+    const [polls, drains, state, notifying, waking, indexing] = await Promise.allSettled([
       queuePolls(deadline),
       finding.then(queueDrains),
       finding.then(({ due }) => stateOfCell(due)),
@@ -120,8 +123,9 @@ export function createTickHandler(deps: TickDeps) {
       finding.then(({ fault }) => {
         if (fault) throw fault.cause;
       }),
+      indexFormerData(table, region, now(), FORMER_PAGES),
     ]);
-    const parts = [polls, drains, state, notifying, waking];
+    const parts = [polls, drains, state, notifying, waking, indexing];
     telemetry.tick({
       whole: parts.every(({ status }) => status === 'fulfilled'),
       ...(polls.status === 'fulfilled' ? polls.value : { claimed: 0, alone: 0 }),

@@ -3,7 +3,7 @@
  * - begin: removes Account, Status and Head and writes the deletion note, in one transaction.
  * - work off: removes references in API keys and endpoints, token, wake mark, statistics, notification
  *   settings, and cursors. Then recipients and their data, index, snapshots, groups, log, parked and
- *   dead-lettered events, and credentials.
+ *   dead-lettered events, and credentials. Entries of the search index go before their recipients and jobs.
  * - free: after the last write that could have started before the data was empty, removes everything once
  *   more, then the note.
  *
@@ -56,6 +56,8 @@ export interface DeletionDeps {
   readonly removeReferences: (ref: AccountRef) => Promise<boolean>;
   /** Removes the account from the accounts whose events the customer notifications follow. */
   readonly unfollowNotifications: (table: Table, ref: AccountRef) => Promise<void>;
+  /** Removes the entries of items of the account from the search index. */
+  readonly removeSearchEntries: (table: Table, ref: AccountRef, items: readonly Item[]) => Promise<void>;
   /** Current time in epoch ms. */
   readonly now: () => number;
   readonly newId: () => string;
@@ -245,7 +247,7 @@ export const peoplePks = (ref: AccountRef): string[] =>
 
 /** Removes all data. Returns `false` if the deadline came first. */
 async function removeAll(
-  { table, secrets, now, removeReferences, unfollowNotifications }: DeletionDeps,
+  { table, secrets, now, removeReferences, unfollowNotifications, removeSearchEntries }: DeletionDeps,
   ref: AccountRef,
   note: Item,
   deadline: number,
@@ -277,6 +279,7 @@ async function removeAll(
     for (;;) {
       if (now() >= deadline) return false;
       const items = await table.query({ ...part, limit: PAGE_ITEMS });
+      await removeSearchEntries(table, ref, items);
       await remove(items);
       if (items.length < PAGE_ITEMS) break;
     }

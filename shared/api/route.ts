@@ -47,6 +47,7 @@ export const tags = {
   Keys: 'API keys.',
   'Sign-in': 'Sign-in of users at the dashboard, with OpenID Connect.',
   Regions: 'Regions and their state.',
+  Search: 'Search across accounts.',
   Catalogue: 'Event types with their schemas and examples.',
   Service: 'Health checks and API documents.',
 } as const;

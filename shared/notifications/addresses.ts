@@ -60,8 +60,3 @@ export function getRegionDefaults(region: string): RegionDefaults {
 /** Returns the address of a recipient for a channel, or `null` if there is none. */
 export const getAddress = (recipient: Recipient, channel: Channel): string | null =>
   channel === 'email' ? recipient.email : recipient.mobile;
-
-/** Returns an address in canonical form, for equality: mail servers distinguish addresses by case at most. */
-export function normalizeAddress(channel: Channel, address: string): string {
-  return channel === 'email' ? address.trim().toLowerCase() : address;
-}

@@ -2,6 +2,7 @@
  * Validation and wire form of e-mail addresses. Has no Node dependency, because the dashboard uses it too. Addresses are personal data: no
  * message of this file quotes one.
  */
+import type { Channel } from './types.ts';
 
 /**
  * An address in the form that is stored and sent, or the rule that it breaks: the rest of an error message that begins with the field's
@@ -47,4 +48,9 @@ export function checkEmail(text: string): CheckedAddress {
 /** Returns a domain as in URLs: lower case and punycode. Empty if it is not a valid domain. */
 function toAscii(domain: string): string {
   return URL.parse(`ws://${domain}`)?.hostname ?? '';
+}
+
+/** Returns an address in canonical form, for equality: mail servers distinguish addresses by case at most. */
+export function normalizeAddress(channel: Channel, address: string): string {
+  return channel === 'email' ? address.trim().toLowerCase() : address;
 }

@@ -1,7 +1,8 @@
 /** Converts closed notices into messages, one for each channel and recipient address. */
 import pLimit from 'p-limit';
 import { gatherTableReads } from '../storage/shared-reads.ts';
-import { getAddress, normalizeAddress } from './addresses.ts';
+import { getAddress } from './addresses.ts';
+import { normalizeAddress } from './email-address.ts';
 import { toMessageId, toWorkId } from './message-ids.ts';
 import { createMessages, recordNoMessage, type Work } from './messages.ts';
 import { acceptsMessage } from './recipient-fields.ts';

@@ -18,6 +18,7 @@ import {
   toPointerWrite,
   toRecipient,
 } from './recipient-fields.ts';
+import { toRecipientSearchItems, toSearchWrites } from './recipient-search.ts';
 import type { NotificationDeps } from './settings.ts';
 import { type Channel, DEFAULT_KINDS, OWN_USER } from './types.ts';
 
@@ -109,11 +110,13 @@ export async function syncOwnUser(
       ...{ source: 'upstream', revision: before ? getRevision(before) + 1 : 1, changedAt: at },
     };
     const place = toPointerWrite(ref, { for: 'account' }, OWN_USER);
+    const [former, entries] = [before, item].map((one) => one && toRecipientSearchItems(ref, one));
     const written = await table.transact(
       [
         { put: item, when: before ? [revisionUnchanged(before)] : [['pk', 'absent']] },
         gone ? { delete: keys.recipientPlace(ref, recipientPlace.account(), OWN_USER) } : place,
         { check: keys.account(ref), when: [['ownUserSince', '=', since]] },
+        ...toSearchWrites(former, entries),
       ],
       newId(),
     );

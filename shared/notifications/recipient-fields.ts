@@ -137,9 +137,6 @@ export function isSame(item: Item, attributes: { readonly [name: string]: unknow
   );
 }
 
-/** The item of the own user keeps its settings, marked `gone`, while upstream wants no notifications. */
-export const isVisible = (item: Item): boolean => item.gone !== true;
-
 export function toRecipient(ref: AccountRef, item: Item): Recipient {
   const text = (name: string) => (typeof item[name] === 'string' ? item[name] : null);
   const { orderGroup, orderNumber, jobNumber } = item as Partial<RecipientInput>;

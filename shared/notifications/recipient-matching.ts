@@ -2,7 +2,8 @@
 import pLimit from 'p-limit';
 import { type AccountRef, keys, recipientPlace, recipientPlacePk } from '../storage/schema.ts';
 import type { Item, Table } from '../storage/table.ts';
-import { isVisible, toRecipient, toScopeKey } from './recipient-fields.ts';
+import { toRecipient, toScopeKey } from './recipient-fields.ts';
+import { isVisible } from './recipient-search.ts';
 import type { Recipient } from './records.ts';
 import type { Scope } from './types.ts';
 

@@ -11,7 +11,7 @@ import { type Rejection, rejected } from '../resources.ts';
 import { type AccountRef, keys } from '../storage/schema.ts';
 import type { Item } from '../storage/table.ts';
 import { formatIssue } from '../validation.ts';
-import { normalizeAddress } from './addresses.ts';
+import { normalizeAddress } from './email-address.ts';
 import { NewRecipient } from './notification-input.ts';
 import type { ImportReport } from './notification-views.ts';
 import {

@@ -21,7 +21,6 @@ import {
   ATTEMPTS,
   applyChange,
   isSame,
-  isVisible,
   type RecipientFields,
   toAttributes,
   toPointerWrite,
@@ -29,9 +28,11 @@ import {
   toRecipientFields,
   toScopeKey,
 } from './recipient-fields.ts';
+import { isVisible, toRecipientSearchItems, toSearchWrites } from './recipient-search.ts';
 import type { Recipient } from './records.ts';
 import { type NotificationDeps, unknownAccount } from './settings.ts';
 import type { Channel } from './types.ts';
+import { createAddressSealer } from './unsubscribe.ts';
 
 const DEFAULT_PAGE = 100;
 
@@ -91,11 +92,13 @@ export async function insertRecipient(
     ...toAttributes(fields),
     ...{ source: 'manual', createdAt: at, changedAt: at, revision: 1, creation },
   };
+  const sealer = await createAddressSealer(table, ref.region);
   const written = await table.transact(
     [
       { put: item, when: [['pk', 'absent']] },
       toPointerWrite(ref, fields.scope, recipient),
       { check: keys.account(ref), when: [['secretRef', 'present']] },
+      ...toSearchWrites([], toRecipientSearchItems(ref, item, sealer)),
     ],
     newId(),
   );
@@ -191,6 +194,9 @@ export async function replaceRecipient(
       toPointerWrite(ref, fields.scope, recipient),
     );
   }
+  const sealer = await createAddressSealer(table, ref.region);
+  const entries = [before, item].map((one) => toRecipientSearchItems(ref, one, sealer));
+  writes.push(...toSearchWrites(entries[0], entries[1]));
   const written = await table.transact(writes, newId());
   return written.done ? item : undefined;
 }
@@ -211,10 +217,12 @@ export async function deleteRecipient(
       return { kind: 'conflict', reason };
     }
     const { scope } = toRecipient(ref, item);
+    const sealer = await createAddressSealer(deps.table, ref.region);
     const deleted = await deps.table.transact(
       [
         { delete: keys.recipient(ref, recipient), when: [revisionUnchanged(item), ['source', 'present']] },
         { delete: keys.recipientPlace(ref, toScopeKey(scope), recipient) },
+        ...toSearchWrites(toRecipientSearchItems(ref, item, sealer), []),
       ],
       deps.newId(),
     );

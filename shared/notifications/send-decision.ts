@@ -1,6 +1,7 @@
 /** Decisions about due messages: whether to send one, and its state after an attempt. Pure. */
 import { type Jitter, scheduledWait, withJitter } from '../retry.ts';
-import { getAddress, normalizeAddress } from './addresses.ts';
+import { getAddress } from './addresses.ts';
+import { normalizeAddress } from './email-address.ts';
 import { applyFeedback, isFinal, type Work } from './messages.ts';
 import type { Suppression } from './notification-views.ts';
 import { acceptsMessage } from './recipient-fields.ts';

@@ -12,8 +12,8 @@
 import { cellLog, dueUntil, keys, NOTIFY_SHARDS, notifyDuePk } from '../storage/schema.ts';
 import { gatherTableReads } from '../storage/shared-reads.ts';
 import { type Item, type Key, type Table, TableError, type Write } from '../storage/table.ts';
-import { normalizeAddress } from './addresses.ts';
 import { mapAsync, prefetch } from './async-iterables.ts';
+import { normalizeAddress } from './email-address.ts';
 import { belongsToChannel } from './message-ids.ts';
 import {
   applyFeedback,

@@ -5,7 +5,7 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import { type AccountRef, keys } from '../storage/schema.ts';
 import type { Table } from '../storage/table.ts';
-import { normalizeAddress } from './addresses.ts';
+import { normalizeAddress } from './email-address.ts';
 import type { Channel } from './types.ts';
 
 /** Content of a link. */
@@ -76,6 +76,15 @@ export async function createAddressSealer(
 export async function createSealer(table: Table, region: string): Promise<(address: string) => string> {
   const key = Buffer.from(await readLinkKey(table, region, true), 'base64url');
   return (address) => createHmac('sha256', key).update(`address ${address}`).digest('base64url');
+}
+
+/** As {@link createAddressSealer}, but without creating the key. `undefined`: there is no key yet, so nothing is sealed. */
+export async function findAddressSealer(
+  table: Table,
+  region: string,
+): Promise<Awaited<ReturnType<typeof createAddressSealer>> | undefined> {
+  const key = await readLinkKey(table, region, false);
+  return key === undefined ? undefined : createAddressSealer(table, region);
 }
 
 /** Signs a token. The prefix separates these signatures from other uses of the key. */

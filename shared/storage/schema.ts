@@ -200,6 +200,8 @@ export const keys = {
   follower: (ref: AccountRef, sink: string): Key => ({ pk: followerPk(ref), sk: sink }),
   /** Progress of indexing the sinks of an earlier version. */
   sinkIndexing: (region: string): Key => ({ pk: cellPk(region), sk: 'SINKS' }),
+  /** Progress of indexing the jobs and recipients of an earlier version for the search. */
+  searchIndexing: (region: string): Key => ({ pk: cellPk(region), sk: 'SEARCH' }),
   /** The lock of an endpoint for operations on it as a whole: creation, change, deletion. */
   endpointLock: (region: string, endpoint: string): Key => ({
     pk: endpointLockPk(region),

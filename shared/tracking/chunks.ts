@@ -4,6 +4,7 @@ import { COMMIT_OVERHEAD_ACTIONS } from '../log/log.ts';
 import { type AccountRef, keys } from '../storage/schema.ts';
 import {
   estimateSize,
+  type Item,
   MAX_ITEM_BYTES,
   MAX_TRANSACTION_ACTIONS,
   MAX_TRANSACTION_BYTES,
@@ -12,6 +13,7 @@ import {
 import { DURATIONS_BYTES, type Durations } from './durations.ts';
 import type { PollGroups } from './groups.ts';
 import type { JobIndex } from './job-index.ts';
+import { toSearchChanges } from './job-search.ts';
 import type { PollRollups } from './rollups.ts';
 import type { ScheduleContext } from './schedule.ts';
 import { markWrites, putSnapshot } from './snapshot.ts';
@@ -38,6 +40,8 @@ export function isTooLarge(work: Work): boolean {
 export interface Chunk {
   readonly events: EventDraft[];
   readonly writes: Write[];
+  /** Entries of the search index, to store before the transaction. */
+  readonly searchItems: Item[];
   /** Status names that first occur in this chunk. Empty if there are none. */
   readonly discovered: string[];
 }
@@ -79,7 +83,7 @@ export function* chunks(options: ChunkOptions): Generator<Chunk> {
   );
   let at = 0;
   for (let next = take(); next; ) {
-    const chunk: Chunk = { events: [], writes: [], discovered: [] };
+    const chunk: Chunk = { events: [], writes: [], searchItems: [], discovered: [] };
     const shards = new Set<number>();
     let bytes = 0;
     for (; next; next = take()) {
@@ -87,6 +91,7 @@ export function* chunks(options: ChunkOptions): Generator<Chunk> {
       const write = writeOf(ref, work, context);
       const { jobNumber, stored, snapshot, untracked } = work;
       const marks = markWrites(ref, jobNumber, stored, untracked ? undefined : snapshot);
+      const search = toSearchChanges(ref, work, context.startedAt);
       shards.add(index.shardNumber(work.jobNumber));
       bytes += events.reduce((sum, event) => sum + sizeOfEvent(event), 0);
       bytes += 'put' in write ? estimateSize(write.put) : 100;
@@ -101,6 +106,7 @@ export function* chunks(options: ChunkOptions): Generator<Chunk> {
         chunk.writes.length +
         1 +
         marks.length +
+        search.former.length +
         2 * (shards.size + touched) +
         days +
         (durations ? 1 : 0);
@@ -110,7 +116,8 @@ export function* chunks(options: ChunkOptions): Generator<Chunk> {
       if (full && chunk.writes.length > 0) break;
       chunk.discovered.push(...names);
       chunk.events.push(...events);
-      chunk.writes.push(write, ...marks);
+      chunk.writes.push(write, ...marks, ...search.former.map((key) => ({ delete: key })));
+      chunk.searchItems.push(...search.items);
       index.set(work.jobNumber, toIndexEntry(work, context.rules));
       for (const join of joins) groups?.move(work.jobNumber, join);
       rollups?.add(work.counts ?? []);

@@ -195,6 +195,10 @@ export function adopt(snapshot: Snapshot, view: 'list' | 'detail', shown: ListVi
 /** Retention of a snapshot after its index entry is removed (days). */
 export const KEPT_DAYS = 180;
 
+/** Returns the time to live (epoch seconds) of the data of a job that left the index at a time (epoch ms). */
+export const expiresAfter = (leavesIndexAt: number): number =>
+  Math.ceil(leavesIndexAt / 1000) + KEPT_DAYS * 86_400;
+
 /** Returns the write that stores a snapshot. With `leavesIndexAt` (epoch ms), its time to live starts. */
 export function putSnapshot(ref: AccountRef, snapshot: Snapshot, leavesIndexAt?: number): Write {
   const job = summarize(snapshot);
@@ -212,7 +216,7 @@ export function putSnapshot(ref: AccountRef, snapshot: Snapshot, leavesIndexAt?:
         orderGroup: job.orderGroup,
       }),
       snapshot: JSON.stringify(snapshot),
-      ...(leavesIndexAt === undefined ? {} : { ttl: Math.ceil(leavesIndexAt / 1000) + KEPT_DAYS * 86_400 }),
+      ...(leavesIndexAt === undefined ? {} : { ttl: expiresAfter(leavesIndexAt) }),
     },
   };
 }

@@ -32,6 +32,7 @@ import { createRecipient } from '../../shared/notifications/recipients.ts';
 import { saveSettings, unfollowAccount } from '../../shared/notifications/settings.ts';
 import { suppress } from '../../shared/notifications/suppressions.ts';
 import { NOTIFICATIONS_SINK } from '../../shared/notifications/types.ts';
+import { removeEntriesOf } from '../../shared/search/indexing.ts';
 import { SecretError } from '../../shared/secrets.ts';
 import {
   type AccountRef,
@@ -78,6 +79,7 @@ async function createRig(makeTable: () => Promise<Table> = async () => createMem
     ...{ table, log, now, newId: randomUUID, secrets },
     removeReferences: async () => true,
     unfollowNotifications: unfollowAccount,
+    removeSearchEntries: removeEntriesOf,
     regions: ['us', 'uk'],
     minIntervalSeconds: 60,
   };
@@ -624,6 +626,7 @@ eachTable('accounts', (makeTable, kind) => {
         secrets: await openLocalAccountSecrets(tracker.table, new Uint8Array(32).fill(7)),
         removeReferences: async () => true,
         unfollowNotifications: unfollowAccount,
+        removeSearchEntries: removeEntriesOf,
         regions: ['us'],
         minIntervalSeconds: 1,
       };

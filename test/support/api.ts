@@ -16,6 +16,7 @@ import {
 import { createWebhookSink } from '../../shared/delivery/webhook.ts';
 import { createEventLog } from '../../shared/log/log.ts';
 import { unfollowAccount } from '../../shared/notifications/settings.ts';
+import { removeEntriesOf } from '../../shared/search/indexing.ts';
 import { historySchema } from '../../shared/storage/schema.ts';
 import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
 import type { Table } from '../../shared/storage/table.ts';
@@ -70,6 +71,7 @@ export function apiParts(
         secrets: accountSecrets(),
         removeReferences: createReferenceRemover(endpoints),
         unfollowNotifications: unfollowAccount,
+        removeSearchEntries: removeEntriesOf,
         minIntervalSeconds: 60,
       },
       endpoints,

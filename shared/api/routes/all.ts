@@ -12,6 +12,7 @@ import { parkedEventRoutes } from './parked-events.ts';
 import { recipientRoutes } from './recipients.ts';
 import { regionRoutes } from './regions.ts';
 import { replayRoutes } from './replays.ts';
+import { searchRoutes } from './search.ts';
 import { serviceRoutes } from './service.ts';
 import { signInRoutes } from './sign-in.ts';
 import { unsubscribeRoutes } from './unsubscribe.ts';
@@ -32,4 +33,5 @@ export const routes: readonly Route[] = [
   ...keyRoutes,
   ...signInRoutes,
   ...regionRoutes,
+  ...searchRoutes,
 ];

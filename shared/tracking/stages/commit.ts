@@ -1,12 +1,13 @@
 /** Stage of a poll: commits the changed jobs with their events. */
 import type { EventDraft } from '../../events/event.ts';
 import { keys } from '../../storage/schema.ts';
+import { putSearchItems, removeSearchItems } from '../../storage/search-index.ts';
 import { type Chunk, chunks, type Discovery, isTooLarge, MAX_DISCOVERED } from '../chunks.ts';
 import { Durations } from '../durations.ts';
 import { isForecastDue, needsForecast, updateForecast } from '../forecast.ts';
 import { contradictsNumbers } from '../job-numbers.ts';
 import { isOutOfTime, type Poll } from '../poll-context.ts';
-import type { Attributes } from '../poll-writer.ts';
+import { type Attributes, Fenced } from '../poll-writer.ts';
 import { addToTally, readTally } from '../quarantine.ts';
 import { PollRollups } from '../rollups.ts';
 import { countWork, isChanged, membershipChanges, type Work } from '../work.ts';
@@ -79,11 +80,11 @@ async function loadBooks(poll: Poll, works: readonly Work[]) {
 }
 
 async function commitChunk(
-  { tracked, context, writer }: Poll,
+  { tracked, context, writer, deps: { table } }: Poll,
   chunk: Chunk,
   numbers: Attributes,
 ): Promise<void> {
-  const { events, writes, discovered } = chunk;
+  const { events, writes, searchItems, discovered } = chunk;
   tracked.statuses.markKnown(discovered);
   const gone = events.filter(({ type }) => isNegative(type)).length;
   const tally = readTally(writer.head.attributes);
@@ -92,7 +93,16 @@ async function commitChunk(
     ...numbers,
     ...(gone > 0 ? { goneTally: addToTally(tally, gone, context.startedAt) } : {}),
   };
-  await writer.commit({ events, writes, head: Object.keys(head).length > 0 ? head : undefined });
+  await putSearchItems(table, searchItems);
+  try {
+    await writer.commit({ events, writes, head: Object.keys(head).length > 0 ? head : undefined });
+  } catch (cause) {
+    // A newer poll writes the entries of its own jobs. Those of a deleted account must not stay.
+    if (cause instanceof Fenced && !(await table.get(keys.account(tracked.ref)))) {
+      await removeSearchItems(table, searchItems);
+    }
+    throw cause;
+  }
 }
 
 /** Returns the Head attributes for jobs whose date contradicts their number (rule 5). Empty if there are none. */

@@ -1,0 +1,117 @@
+/** The search route. */
+import * as z from 'zod';
+import { regionRule } from '../../accounts/managed-accounts.ts';
+import { SEARCH_KINDS, type SearchKind, search } from '../../search/search.ts';
+import { foldSearchText, isSearchable, MIN_SEARCH_LENGTH } from '../../storage/search-index.ts';
+import { isForEndpoint } from '../access.ts';
+import { roleAllows } from '../key-input.ts';
+import { integer, one } from '../parameters.ts';
+import { problem } from '../problems.ts';
+import { type Route, route } from '../route.ts';
+
+const MAX_RESULTS = 20;
+const DEFAULT_RESULTS = 5;
+const MAX_LENGTH = 200;
+
+const SearchResult = z
+  .object({
+    kind: z
+      .enum(SEARCH_KINDS)
+      .describe('Kind of the result. `orderNumber` and `trackingNumber`: a job with this value.'),
+    region: z.string().describe('Region of the result.'),
+    value: z
+      .string()
+      .describe(
+        'Value that matches, as stored. Of a recipient, the name, or the id of a recipient without a name.',
+      ),
+    account: z.string().nullable().describe('Id of the account. `null` for an endpoint.'),
+    jobNumber: z.int().nullable().describe('Number of the job. `null` for other kinds.'),
+    id: z.string().nullable().describe('Id of the recipient or endpoint. `null` for other kinds.'),
+    status: z.string().nullable().describe('Current status name of the job. `null` for other kinds.'),
+    description: z.string().nullable().describe('Description of the job. `null` for other kinds.'),
+  })
+  .meta({ id: 'SearchResult', description: 'A result of a search.' });
+
+const SearchQuery = z.strictObject({
+  q: one
+    .refine(
+      (text) => text.length <= MAX_LENGTH && isSearchable(foldSearchText(text)),
+      `must be ${MIN_SEARCH_LENGTH} to ${MAX_LENGTH} characters long`,
+    )
+    .describe(
+      `Beginning of the value, ${MIN_SEARCH_LENGTH} to ${MAX_LENGTH} characters. Case, and spaces at both ends, are ignored.`,
+    ),
+  kinds: one
+    .transform((text, context): readonly SearchKind[] => {
+      const names = text.split(',');
+      const kinds = SEARCH_KINDS.filter((kind) => names.includes(kind));
+      if (names.every((name) => kinds.some((kind) => kind === name))) return kinds;
+      context.addIssue(`must be comma-separated kinds: ${SEARCH_KINDS.join(', ')}`);
+      return z.NEVER;
+    })
+    .optional()
+    .describe(`Comma-separated kinds of results: ${SEARCH_KINDS.join(', ')}. Default: all.`),
+  region: one.optional().describe('Only results of this region. Default: all regions that are served here.'),
+  limit: integer(1, MAX_RESULTS)
+    .default(DEFAULT_RESULTS)
+    .describe(
+      `Maximum number of results of each kind and region, 1 to ${MAX_RESULTS}. Default: ${DEFAULT_RESULTS}.`,
+    ),
+});
+
+/** All search routes. */
+export const searchRoutes: readonly Route[] = [
+  route(
+    {
+      method: 'get',
+      path: '/v1/search',
+      id: 'search',
+      tag: 'Search',
+      summary: 'Search',
+      description:
+        'Finds accounts and endpoints by id, jobs by job number, order number or tracking number, order groups by name, and recipients by a word of their name. The text is the beginning of the value. Keys of role `operate` and `admin` also find recipients by their complete e-mail address, or mobile number in international form. Returns only what the API key can access. If the key is restricted to some accounts, only the first 500 matches of the region are considered for each kind, so a short text can find nothing.',
+      role: 'read',
+      query: SearchQuery,
+      answer: {
+        status: 200,
+        description: 'Results, by region, kind and value.',
+        schema: z
+          .object({
+            results: z.array(SearchResult),
+            more: z
+              .boolean()
+              .describe('Whether there can be more results. A longer text finds those that are missing.'),
+          })
+          .meta({ id: 'SearchResults' }),
+      },
+    },
+    async (
+      { c, caller, query: { q, kinds = SEARCH_KINDS, region, limit } },
+      { feed: { table, regions } },
+    ) => {
+      if (region !== undefined && !regions.includes(region)) {
+        const detail = `region ${regionRule(regions)}.`;
+        return problem(c, 'invalid-parameter', { field: 'region', detail });
+      }
+      const found = await Promise.all(
+        regions
+          .filter((each) => region === undefined || each === region)
+          .map((each) =>
+            search(
+              table,
+              each,
+              { text: q, kinds, limit },
+              {
+                accounts: caller.accounts,
+                addresses: roleAllows(caller.role, 'operate'),
+                isVisible: (endpoint) => isForEndpoint(caller, endpoint),
+              },
+            ),
+          ),
+      );
+      return {
+        body: { results: found.flatMap(({ results }) => results), more: found.some(({ more }) => more) },
+      };
+    },
+  ),
+];
