@@ -163,3 +163,22 @@ export function prompt(
     });
   });
 }
+
+/** Reads a file with a JSON object. `flag`: the option that names it, or `FILE` for the argument. Throws {@link UsageError}. */
+export function readJsonFile(flag: string, file: string): object {
+  const name = flag === 'FILE' ? flag : `--${flag}`;
+  let text: string;
+  try {
+    text = readFileSync(file, 'utf8');
+  } catch (cause) {
+    const { code } = cause as NodeJS.ErrnoException;
+    throw new UsageError(`${name}: ${file} can’t be read (${code ?? 'unknown'}).`, { cause });
+  }
+  try {
+    const value: unknown = JSON.parse(text);
+    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value;
+  } catch {
+    // Reported below.
+  }
+  throw new UsageError(`${name}: ${file} must contain a JSON object, such as {"subject": "…"}.`);
+}

@@ -2,7 +2,7 @@
  * `jobwire notifications …`, `templates …`, `messages …`, `suppressions …`: notification of customers.
  * One file: the commands share the input of settings and the output of lists.
  */
-import { readFileSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import {
   ifMatch,
   type Message,
@@ -13,8 +13,9 @@ import {
 } from '../client/index.ts';
 import { inputs } from '../client/inputs.ts';
 import { type Context, CSV, command, limitFlag, UsageError } from './command.ts';
-import { withId } from './input.ts';
+import { readJsonFile, withId } from './input.ts';
 import { type Column, clean } from './output.ts';
+import { testEmailCommands } from './test-email.ts';
 
 const SWITCH = { value: 'on|off', choices: ['on', 'off'] } as const;
 
@@ -45,6 +46,7 @@ const STATE_STYLE: Record<string, 'green' | 'red' | 'yellow' | undefined> = {
 };
 
 export const notifications = {
+  ...testEmailCommands,
   'notifications show': command({
     about: 'Shows the customer notification settings of an account.',
     args: ['ACCOUNT'],
@@ -543,24 +545,6 @@ function parseQuietHours(text: string | undefined): object | null | undefined {
 
 function omitUndefined(values: Readonly<Record<string, unknown>>): Record<string, unknown> {
   return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined));
-}
-
-function readJsonFile(flag: string, file: string): object {
-  const name = flag === 'FILE' ? flag : `--${flag}`;
-  let text: string;
-  try {
-    text = readFileSync(file, 'utf8');
-  } catch (cause) {
-    const { code } = cause as NodeJS.ErrnoException;
-    throw new UsageError(`${name}: ${file} can’t be read (${code ?? 'unknown'}).`, { cause });
-  }
-  try {
-    const value: unknown = JSON.parse(text);
-    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value;
-  } catch {
-    // Reported below.
-  }
-  throw new UsageError(`${name}: ${file} must contain a JSON object, such as {"subject": "…"}.`);
 }
 
 function writeTextFile(flag: string, file: string, text: string): void {

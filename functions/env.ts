@@ -121,6 +121,9 @@ export const ManageEnv = z.object({
   ...secrets,
   /** ARNs of the queues that endpoints can have as targets, separated by commas. Absent: none. */
   JOBWIRE_QUEUES: text.transform((arns) => arns.split(',')).optional(),
+  /** Sender of test e-mails. Absent in cells without notifications. */
+  JOBWIRE_MAIL_FROM: text.optional(),
+  JOBWIRE_MAIL_CONFIGURATION_SET: text.optional(),
 });
 
 /** Environment of the part of the HTTP API that waits: streams and feeds. */

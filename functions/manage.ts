@@ -2,6 +2,7 @@
 import middy from '@middy/core';
 import { createApi } from '../shared/api/app.ts';
 import { createIdempotency } from '../shared/api/idempotency.ts';
+import { createSesTransport } from '../shared/notifications/ses.ts';
 import { createCellTable } from './clients.ts';
 import { ManageEnv, readEnv } from './env.ts';
 import { createRestProxyHandler } from './handlers/rest-proxy.ts';
@@ -21,6 +22,7 @@ const app = createApi({
   ...parts,
   notifications: notificationParts(env),
   manage: {
+    mailer: createMailer(env),
     ...createManagement(env, { table, log: parts.log, telemetry, stepMs: STEP_MS }),
     idempotency: createIdempotency({
       table,
@@ -29,6 +31,16 @@ const app = createApi({
     }),
   },
 });
+
+/** Returns the transport of test e-mails. `undefined` in cells without notifications. */
+function createMailer(settings: typeof env) {
+  const { JOBWIRE_MAIL_FROM: from, JOBWIRE_MAIL_CONFIGURATION_SET: configurationSet } = settings;
+  if (from === undefined) return undefined;
+  return createSesTransport({
+    ...{ aws: {}, from, timeoutMs: STEP_MS },
+    ...(configurationSet === undefined ? {} : { configurationSet }),
+  });
+}
 
 /** Invoked by the REST API for every method that changes resources. */
 export const handler = middy(

@@ -31,7 +31,7 @@ import { setLog } from './delivery.ts';
 import type { DistributionPass } from './distribution-pass.ts';
 import { addRecords, getCertificate } from './domain.ts';
 import type { HistoryTable } from './history-table.ts';
-import { setChannels } from './notifications.ts';
+import { type Notifications, setChannels } from './notifications.ts';
 import { setUpstream } from './polling.ts';
 import { grantSendToQueues } from './queues.ts';
 import type { StateTable } from './state-table.ts';
@@ -41,6 +41,7 @@ interface Props extends Cell {
   readonly history: HistoryTable;
   readonly secrets: CellSecrets;
   /** The pass by which the functions recognize the cell's distribution, if there is one. */
+  readonly notifications: Notifications | undefined;
   readonly pass: DistributionPass | undefined;
 }
 
@@ -123,6 +124,8 @@ export class Api extends Construct {
     table.grantAttending(managing);
     history.grantReadingMessages(managing);
     setChannels(managing, props.cell);
+    // Test e-mails.
+    props.notifications?.grantMail(managing);
     // Managing accounts includes testing credentials.
     setUpstream(managing, props);
     each(managing);

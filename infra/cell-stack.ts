@@ -53,7 +53,7 @@ export class CellStack extends Stack {
       : undefined;
     const polling = new Polling(this, 'Polling', { ...props, table, secrets, delivery, notifications });
     const pass = cell.dashboard ? new DistributionPass(this, 'DistributionPass', props) : undefined;
-    const api = new Api(this, 'Api', { ...props, table, history, secrets, pass });
+    const api = new Api(this, 'Api', { ...props, table, history, secrets, notifications, pass });
     const dashboard = pass && new Dashboard(this, 'Dashboard', { ...props, files, pass, api });
     const operations = new Operations(this, 'Operations', {
       ...props,

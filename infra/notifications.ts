@@ -32,6 +32,13 @@ interface Props extends Cell {
   readonly history: HistoryTable;
 }
 
+/** What a function needs to send e-mails. */
+interface MailGrant {
+  readonly statement: PolicyStatement;
+  readonly address: string;
+  readonly configurationSet: string;
+}
+
 /**
  * The resources for customer notifications. The tick invokes `notify` when a notice or a message is due; it
  * sends through SES and SNS. Feedback that SES reports later arrives through a topic in the queue of
@@ -44,6 +51,8 @@ export class Notifications extends Construct {
   /** Topic of the feedback. */
   readonly feedbackTopic: Topic;
   readonly functions: { readonly notify: CellFunction; readonly mailFeedback: CellFunction };
+
+  readonly #mail: MailGrant;
 
   constructor(scope: Construct, id: string, props: Props) {
     super(scope, id);
@@ -74,7 +83,8 @@ export class Notifications extends Construct {
     history.grantNotifying(notify);
     setChannels(notify, cell);
     notify.set('JOBWIRE_PUBLIC_URL', cell.publicUrl);
-    this.#grantMail(notify, notifications, configurationSet.configurationSetName);
+    this.#mail = this.#createMailGrant(notifications, configurationSet.configurationSetName);
+    this.grantMail(notify);
     if (sms) this.#grantSms(notify, sms.senderId);
     this.messages = new WorkQueue(this, 'Messages', {
       consumer: notify,
@@ -117,24 +127,27 @@ export class Notifications extends Construct {
   }
 
   /** Grants sending with this identity and this configuration set only, and from one address. */
-  #grantMail(fn: CellFunction, { from, identity }: NotificationSettings, configurationSet: string): void {
+  grantMail(fn: CellFunction): void {
+    fn.addToRolePolicy(this.#mail.statement);
+    fn.set('JOBWIRE_MAIL_FROM', this.#mail.address);
+    fn.set('JOBWIRE_MAIL_CONFIGURATION_SET', this.#mail.configurationSet);
+  }
+
+  #createMailGrant({ from, identity }: NotificationSettings, configurationSet: string): MailGrant {
     const stack = Stack.of(this);
     const sesArn = (resource: string, resourceName: string) =>
       stack.formatArn({ service: 'ses', resource, resourceName, arnFormat: ArnFormat.SLASH_RESOURCE_NAME });
     const address = parseAddress(from);
-    fn.addToRolePolicy(
-      new PolicyStatement({
-        // SES requires the second permission for raw mails, for every call.
-        actions: ['ses:SendEmail', 'ses:SendRawEmail'],
-        resources: [
-          identity.startsWith('arn:') ? identity : sesArn('identity', this.#makeIdentity(identity)),
-          sesArn('configuration-set', configurationSet),
-        ],
-        conditions: { StringEquals: { 'ses:FromAddress': address } },
-      }),
-    );
-    fn.set('JOBWIRE_MAIL_FROM', address);
-    fn.set('JOBWIRE_MAIL_CONFIGURATION_SET', configurationSet);
+    const statement = new PolicyStatement({
+      // SES requires the second permission for raw mails, for every call.
+      actions: ['ses:SendEmail', 'ses:SendRawEmail'],
+      resources: [
+        identity.startsWith('arn:') ? identity : sesArn('identity', this.#makeIdentity(identity)),
+        sesArn('configuration-set', configurationSet),
+      ],
+      conditions: { StringEquals: { 'ses:FromAddress': address } },
+    });
+    return { statement, address, configurationSet };
   }
 
   /** Creates the identity of a domain, with the required DNS records as outputs. Returns its name. */

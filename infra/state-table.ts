@@ -50,6 +50,7 @@ import {
   suppressionPk,
   type TableSchema,
   templatePk,
+  testEmailPk,
   threadPk,
   WAKE_SHARDS,
   wakePk,
@@ -428,13 +429,14 @@ export class StateTable extends Construct {
    */
   grantManagingNotifications(fn: CellFunction): void {
     const { notifySettings, recipients, recipientPlaces, templates, suppressions } = this.#partitions();
-    const { accounts, linkKey, snapshots, search } = this.#partitions();
+    const { accounts, linkKey, snapshots, search, testEmails } = this.#partitions();
     this.#allow(fn, ['PutItem', 'DeleteItem'], [search]);
     this.#allow(fn, ['GetItem'], [notifySettings, recipients, templates, suppressions, linkKey, snapshots]);
     this.#allow(fn, ['BatchGetItem'], [recipients, suppressions]);
-    this.#allow(fn, ['Query'], [recipients, templates, suppressions]);
+    this.#allow(fn, ['Query'], [recipients, recipientPlaces, templates, suppressions]);
     this.#allow(fn, ['PutItem'], [notifySettings, recipients, recipientPlaces, templates, linkKey]);
     this.#allow(fn, ['UpdateItem'], [suppressions]);
+    this.#allow(fn, ['GetItem', 'UpdateItem'], [testEmails]);
     this.#allow(fn, ['DeleteItem'], [recipients, recipientPlaces, templates, suppressions]);
     this.#allow(fn, ['ConditionCheckItem'], [accounts]);
     this.#passName(fn);
@@ -492,6 +494,7 @@ export class StateTable extends Construct {
       threads: threadPk(any),
       messages: messagePk(any),
       smsUse: smsUsePk(region),
+      testEmails: testEmailPk(region),
       linkKey: linkKeyPk(region),
       search: searchPk(region, '*', '*'),
     };

@@ -32,6 +32,7 @@ import { syncOwnUser } from '../shared/notifications/own-user.ts';
 import { sendDue } from '../shared/notifications/sender.ts';
 import { unfollowAccount } from '../shared/notifications/settings.ts';
 import { indexFormerData, removeEntriesOf } from '../shared/search/indexing.ts';
+import type { EmailTransport } from '../shared/notifications/types.ts';
 import { type AccountRef, getDrainName } from '../shared/storage/schema.ts';
 import { claimDue } from '../shared/tracking/claims.ts';
 import { renewLogs } from '../shared/tracking/operator.ts';
@@ -52,6 +53,8 @@ export interface Host {
   readonly deliveries: DeliveryLog;
   /** Dependencies of the use-cases of accounts and their tests. */
   readonly accounts: AccountDeps & TestDeps;
+  /** Sends e-mails. Absent: no mail server is configured. */
+  readonly mailer: EmailTransport | undefined;
   /** Starts no new work and waits until work in progress has completed, at most `timeoutMs`. */
   stop(timeoutMs: number): Promise<void>;
 }
@@ -327,6 +330,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
     endpoints,
     deliveries,
     accounts,
+    mailer: transports.email,
     async stop(timeoutMs) {
       stopping = true;
       clearInterval(ticker);

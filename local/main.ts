@@ -198,6 +198,7 @@ async function main(): Promise<void> {
       idempotency: createIdempotency({ table, now: Date.now }),
       accounts: running.accounts,
       endpoints: running.endpoints,
+      mailer: running.mailer,
     },
     ...(running.accounts.isDeclared ? { isDeclared: running.accounts.isDeclared } : {}),
     now: Date.now,

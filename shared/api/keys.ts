@@ -29,6 +29,8 @@ export interface Caller {
   readonly expiresAt: number | null;
   /** The signed-in user. Absent for API keys. Personal data: never logged. */
   readonly user?: User;
+  /** E-mail address of the user, unless the issuer has not verified it. Absent for API keys. */
+  readonly email?: string;
 }
 
 /** Verifies ID tokens of users. */

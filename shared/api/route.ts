@@ -12,7 +12,7 @@ import type { TestDeps } from '../accounts/account-test.ts';
 import type { AccountDeps } from '../accounts/managed-accounts.ts';
 import type { DeliveryLog } from '../delivery/delivery-log.ts';
 import type { EndpointDeps } from '../delivery/endpoint-edits.ts';
-import type { Channel } from '../notifications/types.ts';
+import type { Channel, EmailTransport } from '../notifications/types.ts';
 import { createEncoder, type RecordOf } from '../representation.ts';
 import type { Expectation, Rejection } from '../resources.ts';
 import type { AccountRef } from '../storage/schema.ts';
@@ -65,6 +65,8 @@ export interface Manage {
   readonly accounts: AccountDeps & TestDeps;
   /** For endpoints, and for replays to them and to built-in sinks. */
   readonly endpoints: EndpointDeps;
+  /** Sends test e-mails. Absent: no mail server is configured. */
+  readonly mailer?: Pick<EmailTransport, 'domain' | 'send'> | undefined;
 }
 
 /** Dependencies of notification routes. */

@@ -305,6 +305,7 @@ export function toCaller(settings: SignInSettings, claims: JWTPayload): Caller |
     accounts: isForAll ? null : [...new Set(accounts.flatMap((each) => each ?? []))].sort(),
     expiresAt: Number(claims.exp) * 1000,
     user,
+    ...(typeof claims.email === 'string' && claims.email_verified !== false ? { email: claims.email } : {}),
   };
 }
 

@@ -297,6 +297,8 @@ export const keys = {
     pk: smsUsePk(ref.region),
     sk: `${month}#${ref.account}`,
   }),
+  /** The number of test e-mails of an account in the current hour. */
+  testEmails: (ref: AccountRef): Key => ({ pk: testEmailPk(ref.region), sk: ref.account }),
   /** The signing key of links in a region's e-mails. It has its own prefix for IAM. */
   linkKey: (region: string): Key => ({ pk: linkKeyPk(region), sk: 'KEY' }),
   /** History: a message. Ids sort by the time of the event that the message reports. */
@@ -341,6 +343,8 @@ export const recipientPlace = {
 export const templatePk = (ref: AccountRef): string => `TEMPLATES#${formatRef(ref)}`;
 /** Partition of the suppressed addresses of an account. */
 export const suppressionPk = (ref: AccountRef): string => `SUPPRESSED#${formatRef(ref)}`;
+/** Partition of the numbers of test e-mails of a region's accounts. */
+export const testEmailPk = (region: string): string => `TESTEMAILS#${region}`;
 /** Partition of the threads of an account. */
 export const threadPk = (ref: AccountRef): string => `THREADS#${formatRef(ref)}`;
 /** Partition of the queued and recently sent messages of an account. */

@@ -82,6 +82,14 @@ test('a template is set, shown, listed and removed', async () => {
   expect(await run('templates', 'set', ...place, file)).toMatchObject({ code: 0, err: '' });
   expect(await json('templates', 'show', ...place)).toMatchObject({ custom: true });
   expect((await run('templates', 'list', 'acme')).out).toMatch(/^dispatched +email +en-GB +custom$/m);
+  const test = ['templates', 'send-test', 'acme'];
+  const sent = await run(...test, 'orders@acme.example', '--kind', 'dispatched', '--locale', 'en-GB');
+  expect(sent).toMatchObject({ code: 0, out: expect.stringMatching(/^“\[Test\] .*” was sent to orders@/) });
+  const stranger = await run(...test, 'stranger@example.com', '--kind', 'dispatched');
+  expect([stranger.code, stranger.err]).toEqual([
+    3,
+    expect.stringMatching(/^ADDRESS|^to must be the address/),
+  ]);
   expect(await run('templates', 'remove', ...place)).toMatchObject({ code: 0 });
   expect(await json('templates', 'show', ...place)).toMatchObject({ custom: false });
 });

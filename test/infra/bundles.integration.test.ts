@@ -86,7 +86,8 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   notify: [...BASE, ...SUGGESTIONS, ...SNS, ...SES, ...LIMIT, '@date-fns/tz', 'liquidjs'],
   'mail-feedback': [...BASE, ...SUGGESTIONS],
   api: [...BASE, ...SUGGESTIONS, ...LIMIT, ...HTTP, ...NOTIFICATIONS],
-  manage: [...BASE, ...SUGGESTIONS, ...SECRETS, ...OWNED, ...LIMIT, ...HTTP, ...NOTIFICATIONS],
+  // Sends test e-mails.
+  manage: [...BASE, ...SUGGESTIONS, ...SECRETS, ...OWNED, ...SES, ...LIMIT, ...HTTP, ...NOTIFICATIONS],
   live: [...BASE, ...SUGGESTIONS, ...LIMIT, ...HTTP, ...NOTIFICATIONS],
   operate: [...BASE, ...SUGGESTIONS, ...LIMIT],
   // No table.
@@ -95,12 +96,12 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
 
 /** Maximum size of a bundle. */
 const LIMIT_BYTES = 1_000_000;
-/** Larger bundles. All of the API contain all routes. `manage` validates addresses and templates. */
+/** Larger bundles. All of the API contain all routes. `manage` validates addresses and templates, and sends test e-mails. */
 const LIMITS: Readonly<Record<string, number>> = {
   notify: 1_500_000,
   api: 1_100_000,
   live: 1_100_000,
-  manage: 1_170_000,
+  manage: 1_420_000,
 };
 /** Logical ids of the functions, without construct path and hash, where they differ from the name of the entry. */
 const IDS: Readonly<Record<string, string>> = {

@@ -1,13 +1,14 @@
 /** Preview of a message. */
-import { NativeSelect, SegmentedControl, TextInput } from '@mantine/core';
+import { Button, NativeSelect, SegmentedControl, TextInput } from '@mantine/core';
 import { useDebouncedValue } from '@mantine/hooks';
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { useEffect, useRef, useState } from 'react';
-import type { MessagePreview } from '../../../client/index.ts';
+import type { MessagePreview, TestEmailRequest } from '../../../client/index.ts';
 import { withId } from '../api.ts';
-import { Hidden, Note, Panel } from '../components.tsx';
+import { Failure, Hidden, Note, Panel, showToast } from '../components.tsx';
 import { toOptions } from '../filters.tsx';
 import { useApi } from '../queries.ts';
+import { useSession } from '../session.ts';
 import { formatCount } from '../texts.ts';
 import ui from '../ui.module.css';
 import css from './customers.module.css';
@@ -116,7 +117,72 @@ export function PreviewPanel(props: {
         ) : null}
         {shown ? <PreviewContent preview={shown} /> : null}
       </Panel>
+      {template.channel === 'email' ? (
+        <TestEmail account={account} disabled={invalid !== null} body={JSON.parse(request)} />
+      ) : null}
     </div>
+  );
+}
+
+/** Sends the previewed e-mail to an address of the account itself. */
+function TestEmail(props: {
+  readonly account: string;
+  readonly disabled: boolean;
+  readonly body: Omit<TestEmailRequest, 'to'> & { readonly channel?: unknown };
+}) {
+  const { account, disabled, body } = props;
+  const api = useApi();
+  const { user } = useSession().key;
+  const [to, setTo] = useState(user?.name?.includes('@') ? user.name : '');
+  const [busy, setBusy] = useState(false);
+  const [failure, setFailure] = useState<unknown>(null);
+  const send = async (): Promise<void> => {
+    setBusy(true);
+    setFailure(null);
+    try {
+      const { channel: _, ...asked } = body;
+      const path = '/v1/accounts/{id}/notifications/test';
+      const result = await api.post(path, { ...withId(account), body: { ...asked, to: to.trim() } });
+      if (result.sent) showToast('Test e-mail sent.');
+      else setFailure(new Error(result.message ?? 'The mail server did not accept the e-mail.'));
+    } catch (error) {
+      setFailure(error);
+    } finally {
+      setBusy(false);
+    }
+  };
+  return (
+    <Panel title="Test e-mail">
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          void send();
+        }}
+      >
+        <div className={ui.stack}>
+          <TextInput
+            label="Send to"
+            type="email"
+            size="xs"
+            description="Your own address, the reply-to address of the settings, or that of a recipient for the whole account."
+            value={to}
+            onChange={({ currentTarget: { value } }) => setTo(value)}
+          />
+          {failure ? <Failure error={failure} /> : null}
+          <div>
+            <Button
+              type="submit"
+              size="xs"
+              variant="default"
+              loading={busy}
+              disabled={disabled || !to.trim()}
+            >
+              Send test e-mail
+            </Button>
+          </div>
+        </div>
+      </form>
+    </Panel>
   );
 }
 

@@ -4,10 +4,9 @@
  */
 
 import * as z from 'zod';
-import { getRegionDefaults } from '../../notifications/addresses.ts';
 import { listMessages, readMessage } from '../../notifications/message-history.ts';
 import { isMessageId } from '../../notifications/message-ids.ts';
-import { SettingsInput, TemplateInput, zone as zoneName } from '../../notifications/notification-input.ts';
+import { SettingsInput, TemplateInput } from '../../notifications/notification-input.ts';
 import {
   ChannelName,
   Kind,
@@ -15,47 +14,23 @@ import {
   LocaleName,
   Message,
   NotificationSettings,
-  Preview,
   Template,
   Upcoming,
 } from '../../notifications/notification-views.ts';
-import { readRecipient } from '../../notifications/recipients.ts';
-import type {
-  Message as MessageRecord,
-  NotificationSettings as Settings,
-} from '../../notifications/records.ts';
-import { previewRenderer } from '../../notifications/rendering.ts';
-import { sampleNotice } from '../../notifications/samples.ts';
-import { readSettings, saveSettings } from '../../notifications/settings.ts';
-import {
-  type EmailTemplate,
-  emailTemplateSchema,
-  type SmsTemplate,
-  smsTemplateSchema,
-  type TemplatePlace,
-} from '../../notifications/template.ts';
+import type { Message as MessageRecord } from '../../notifications/records.ts';
+import { saveSettings } from '../../notifications/settings.ts';
+import type { TemplatePlace } from '../../notifications/template.ts';
 import {
   defaultTemplate,
   deleteTemplate,
   listTemplates,
   readTemplate,
-  resolveTemplate,
   type StoredTemplate,
   saveTemplate,
 } from '../../notifications/templates.ts';
 import { listUpcoming } from '../../notifications/thread-store.ts';
-import {
-  type Channel,
-  channels,
-  type JobFacts,
-  locales,
-  type MessageKind,
-  messageKinds,
-  type NoticeContent,
-} from '../../notifications/types.ts';
+import { channels, locales, type MessageKind, messageKinds } from '../../notifications/types.ts';
 import { rejected } from '../../resources.ts';
-import type { AccountRef } from '../../storage/schema.ts';
-import { type Checked, checkInput, existingId } from '../../validation.ts';
 import { ofAccount } from '../access.ts';
 import { readJob } from '../jobs.ts';
 import type { Caller } from '../keys.ts';
@@ -65,24 +40,10 @@ import { problem } from '../problems.ts';
 import { defineResource, pageAnswer } from '../resource.ts';
 import { type Route, route, type Subject } from '../route.ts';
 import { jobParams } from './jobs.ts';
+import { checkTemplateInput, previewRoutes, settingsSubject } from './previews.ts';
 import { recipientSubject } from './recipients.ts';
 
 const MASKED = 'Addresses are masked for keys with the role `read`.';
-
-/** Notification settings of an account. Default if none are stored: the defaults of the region, disabled. */
-const settingsSubject: Subject<Settings> = {
-  params: ofAccount.params,
-  getRevision: ({ revision }) => revision,
-  async find(asked, parts) {
-    const found = await ofAccount.find(asked, parts);
-    if (found instanceof Response) return found;
-    const { region, account } = found;
-    const saved = await readSettings(parts.feed.table, found);
-    const { locale, zone } = getRegionDefaults(region);
-    const rest = SettingsInput.parse({ enabled: false, branding: { name: account } });
-    return saved ?? { ...rest, region, account, locale, zone, since: 0, revision: 0 };
-  },
-};
 
 /** A message of an account. */
 const messageSubject: Subject<MessageRecord> = {
@@ -145,87 +106,7 @@ export const notificationRoutes: readonly Route[] = [
     },
     ({ subject, body, expected }, { manage }) => saveSettings(manage.endpoints, subject, body, expected),
   ),
-  route(
-    {
-      method: 'post',
-      path: '/v1/accounts/{id}/notifications/preview',
-      id: 'previewMessage',
-      tag: 'Notifications',
-      summary: 'Preview a message',
-      description: 'Renders a message for a job of the account or for sample data. Nothing is sent.',
-      role: 'operate',
-      of: settingsSubject,
-      repeatable: true,
-      body: z
-        .strictObject({
-          kind: Kind.describe('Kind of message.'),
-          channel: ChannelName.describe('Channel of the message.'),
-          locale: LocaleName.optional().describe(
-            'Locale. Default: the locale of the recipient, or of the account.',
-          ),
-          zone: zoneName
-            .optional()
-            .describe('Time zone (IANA name). Default: the zone of the recipient, or of the account.'),
-          jobNumber: z
-            .int('must be the number of a job')
-            .min(1, 'must be the number of a job')
-            .max(999_999_999_999, 'must be the number of a job')
-            .optional()
-            .describe('Number of a job of the account. Default: sample jobs.'),
-          recipient: existingId
-            .optional()
-            .describe('Id of the recipient whose name, locale and zone are used.'),
-          template: TemplateInput.optional().describe('Template to use instead of the stored one.'),
-        })
-        .meta({ id: 'PreviewRequest' }),
-      example: { kind: 'dispatched', channel: 'email', locale: 'en-GB' },
-      answer: { status: 200, description: 'The rendered message.', schema: Preview },
-      problems: ['unprocessable-content'],
-    },
-    async ({ subject: settings, body }, { feed, notifications }) => {
-      const { kind, channel, jobNumber } = body;
-      const recipient =
-        body.recipient === undefined ? null : await readRecipient(feed.table, settings, body.recipient);
-      if (recipient === undefined) {
-        return rejected('recipient must be the id of a recipient of this account.');
-      }
-      const content =
-        jobNumber === undefined
-          ? sampleNotice(kind)
-          : await readNoticeContent(feed, settings, kind, jobNumber);
-      if (!content) return rejected('jobNumber must be the number of a stored job.');
-      const locale = body.locale ?? recipient?.locale ?? settings.locale;
-      const zone = body.zone ?? recipient?.zone ?? settings.zone;
-      const stored = await resolveTemplate(feed.table, settings, kind, channel, locale);
-      const checked = body.template && checkTemplateInput(channel, body.template);
-      if (checked?.kind === 'rejected') {
-        return { ...checked, reason: `template.${checked.reason}` };
-      }
-      const template = checked?.value ?? stored;
-      const input = {
-        content,
-        recipient: { name: recipient?.name ?? null, locale, zone },
-        branding: settings.branding,
-        replyTo: settings.replyTo,
-        // A placeholder link: a preview has no recipient to unsubscribe.
-        unsubscribeUrl: `${notifications.publicUrl}/v1/unsubscribe/preview`,
-        ...(template === undefined ? {} : { template }),
-      };
-      const common = {
-        ...{ kind, channel, locale, zone },
-        jobNumber: jobNumber ?? null,
-        custom: stored !== undefined && checked === undefined,
-      };
-      if (channel === 'email') {
-        const mail = await previewRenderer.email(input, settings.account);
-        if (mail.kind === 'failed') return toRejection(mail.reason, checked !== undefined);
-        return { body: { ...common, ...mail.value, segments: null, encoding: null } };
-      }
-      const sms = await previewRenderer.sms(input, settings.account);
-      if (sms.kind === 'failed') return toRejection(sms.reason, checked !== undefined);
-      return { body: { ...common, subject: null, html: null, ...sms.value } };
-    },
-  ),
+  ...previewRoutes,
   route(
     {
       method: 'get',
@@ -420,14 +301,6 @@ function decodeTemplatePlace(text: string): number | undefined {
   return at === -1 ? undefined : at + 1;
 }
 
-function checkTemplateInput(channel: Channel, raw: object): Checked<EmailTemplate | SmsTemplate> {
-  if (channel === 'email') return checkInput<EmailTemplate>(emailTemplateSchema, raw);
-  const other = Object.keys(raw).find((field) => field !== 'text');
-  return other === undefined
-    ? checkInput(smsTemplateSchema, raw)
-    : rejected(`${other} is not a field of SMS templates, which have only text.`);
-}
-
 /** Returns a template with its place. `changedAt` is `null` for a default template. */
 const toTemplateResult = (
   place: TemplatePlace,
@@ -441,39 +314,9 @@ const toTemplateResult = (
 const formatProblem = (problem: { readonly field: string; readonly reason: string } | undefined): string =>
   problem ? `${problem.field} cannot be rendered: ${problem.reason}.` : 'The template cannot be rendered.';
 
-/** Returns a rendering failure (`field: reason`) as a rejection. `given`: the template was part of the request. */
-function toRejection(reason: string, given: boolean) {
-  const [field = 'text', ...what] = reason.split(': ');
-  const text = given
-    ? `template.${field} cannot be rendered: ${what.join(': ')}.`
-    : `The template failed: ${reason}`;
-  return { kind: 'rejected' as const, reason: text };
-}
-
 function toMessagesPage(
   caller: Caller,
   { messages, next = null }: { readonly messages: readonly MessageRecord[]; readonly next?: string | null },
 ) {
   return { body: { messages: messages.map((message) => toMessageResponse(message, caller)), next } };
-}
-
-/** Returns the current facts of a job for a message. */
-async function readNoticeContent(
-  feed: Parameters<typeof readJob>[0] & { readonly now: () => number },
-  ref: AccountRef,
-  kind: MessageKind,
-  jobNumber: number,
-): Promise<NoticeContent | undefined> {
-  const found = await readJob(feed, ref, jobNumber);
-  if (!found) return undefined;
-  const { orderNumber, orderGroup, description, dateOut, dateDue, tracking } = found.job;
-  const facts: JobFacts = {
-    ...{ jobNumber, orderNumber, description, dateOut, dateDue },
-    formerDateDue: null,
-    tracking: tracking.map(({ number, link }) => ({
-      number,
-      link: /^https?:/i.test(link ?? '') ? link : null,
-    })),
-  };
-  return { kind, orderGroup, jobs: [facts], observedAt: feed.now() };
 }
