@@ -23,8 +23,8 @@ import type { UserSession } from './user-session.ts';
 import './theme.css';
 import { ConfirmProvider, Failure, NotFound, Page } from './components.tsx';
 import { loadLater } from './load-later.tsx';
-import { Home } from './onboarding/Home.tsx';
 
+const Home = loadLater(() => import('./onboarding/Home.tsx'));
 const JobsPage = loadLater(() => import('./jobs/JobsPage.tsx'));
 const JobPage = loadLater(() => import('./jobs/JobPage.tsx'));
 const HealthPages = loadLater(() => import('./health/HealthPages.tsx'));

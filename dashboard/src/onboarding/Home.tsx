@@ -1,7 +1,7 @@
 /** The Now page, with the checklist above its content until that is complete or dismissed. */
 import { type ComponentType, useEffect, useState } from 'react';
 import { Loading, showToast } from '../components.tsx';
-import { loadLater } from '../load-later.tsx';
+import NowPage from '../now/NowPage.tsx';
 import { useAccounts } from '../queries.ts';
 import { useSession } from '../session.ts';
 import { useParams } from '../urls.ts';
@@ -10,10 +10,8 @@ import { useDeployment } from './deployment.ts';
 import { setDismissed, useDismissed } from './dismissal.ts';
 import { isComplete, isManaged, toSteps } from './steps.ts';
 
-const NowPage = loadLater(() => import('../now/NowPage.tsx'));
-
 /** Renders nothing until it is known whether there is a checklist, so that the page does not move when it appears. */
-export function Home() {
+export default function Home() {
   const { key, may } = useSession();
   const [read] = useParams();
   const dismissed = useDismissed();
