@@ -88,9 +88,10 @@ const [command, library, fauxqs] = await Promise.all([
 // Built files that the HTTP API of `jobwire start` serves. It finds them beside the program.
 mkdirSync(join(cli, PACKED));
 for (const [name, from] of apiFiles()) copyFileSync(from, join(cli, PACKED, name));
-// The dashboard and the demo's mailbox are found beside the program, too.
+// The dashboard and the pages of the demo are found beside the program, too.
 cpSync(await buildDashboard(), join(cli, PACKED_DASHBOARD), { recursive: true });
 cpSync('local/mailbox', join(cli, 'mailbox'), { recursive: true });
+cpSync('sandbox/panel', join(cli, 'panel'), { recursive: true });
 writeFileSync(join(cli, 'licenses.txt'), licensesOf([command.metafile, library.metafile, fauxqs.metafile]));
 
 // For `jobwire start` on an older Node. Installed only on request.

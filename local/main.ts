@@ -388,7 +388,7 @@ function printSummary(facts: {
   row('API reference', `${url}/docs`);
   if (facts.metricsUrl) row('Metrics', `${facts.metricsUrl}/metrics`);
   if (demo) {
-    row('Control panel', `${demo.sandboxAdminUrl} (change jobs, inject faults)`);
+    row('Control panel', `${demo.sandboxAdminUrl}/panel (change jobs, inject faults)`);
     row('Ordering API', `${demo.sandboxUrl} (sandbox with simulated jobs)`);
     row('Webhook receiver', `${demo.receiver.url} (verifies every signature)`);
   } else {

@@ -20,6 +20,7 @@ import {
 import { OPERATIONS } from './http/traffic.ts';
 import { formatIssue } from './http/validation-messages.ts';
 import { JOB_ACTIONS, newJobShape } from './job-actions.ts';
+import { type CallPanel, createPanelPages, isOwnForm, PANEL } from './panel.ts';
 import type { Service } from './service.ts';
 import type { SandboxClock } from './simulation/clock.ts';
 import { happeningSchema, type PlannedHappening } from './simulation/event-schemas.ts';
@@ -49,8 +50,9 @@ function route(target: string, does: string, ...rest: [Handler] | [body: string,
 /**
  * Creates the control panel; `GET /` lists its operations. With `clock`, which then is the world's, it can advance time.
  *
- * The panel has no key: every local client may use it, except web pages. It rejects requests with an Origin header, and
- * requests to a host name other than its own, because any DNS name can resolve to this address.
+ * The panel has no key: every local client may use it, except web pages other than its own. It rejects requests with an Origin
+ * header, except forms of its own page, and requests to a host name other than its own, because any DNS name can resolve to this
+ * address.
  */
 export function createAdminApp(
   service: Service,
@@ -59,12 +61,14 @@ export function createAdminApp(
 ): Hono<SandboxEnv> {
   const { world, faults, freedom, requests, tokens, agenda } = service;
   const routes: Route[] = [
-    route('GET /', 'Operations of the control panel.', () =>
-      json({
+    route('GET /', 'Operations of the control panel; for browsers, its page at /panel.', (c) => {
+      if (c.req.header('accept')?.includes('text/html'))
+        return { status: 303, headers: { location: PANEL }, body: '' };
+      return json({
         routes: routes.map(({ handle: _, ...described }) => described),
         jobActions: Object.fromEntries(Object.entries(JOB_ACTIONS).map(([name, { takes }]) => [name, takes])),
-      }),
-    ),
+      });
+    }),
     route('GET /accounts', 'All accounts with their credentials and number of open jobs.', () =>
       json(
         world.accounts().map(({ region, name, id, clientId, clientSecret, activeCount, credentials }) => ({
@@ -284,7 +288,7 @@ export function createAdminApp(
 
   const app = new Hono<SandboxEnv>();
   app.use(async (c, next) => {
-    if (c.req.header('origin') !== undefined) {
+    if (c.req.header('origin') !== undefined && !isOwnForm(c)) {
       return send(c, problem(403, 'Web pages may not use the control panel.', requestPath(c)));
     }
     if (!isOwnHost(c)) {
@@ -296,6 +300,12 @@ export function createAdminApp(
     agenda.advanceTo(world.now());
     return next();
   });
+  const call: CallPanel = async (method, path, body) =>
+    app.request(
+      `http://localhost${path}`,
+      body === undefined ? { method } : { method, body: JSON.stringify(body) },
+    );
+  app.route('/', createPanelPages(service, clock, call));
   app.onError((error, c) => {
     if (error instanceof z.ZodError) {
       const [first] = error.issues;
