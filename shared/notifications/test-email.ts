@@ -5,8 +5,7 @@
 import { type Rejection, rejected } from '../resources.ts';
 import { keys } from '../storage/schema.ts';
 import type { Table } from '../storage/table.ts';
-import { normalizeAddress } from './addresses.ts';
-import { checkEmail } from './email-address.ts';
+import { checkEmail, normalizeAddress } from './email-address.ts';
 import { toRecipient } from './recipient-fields.ts';
 import { readItemsByScope } from './recipient-matching.ts';
 import type { NotificationSettings } from './records.ts';
