@@ -166,6 +166,7 @@ export const accounts = {
           ['Polled every', `${account.pollIntervalSeconds} s`],
           ...listEventSettings(account.events),
           ['Managed by', account.managed ? 'API' : 'configuration'],
+          ['Moved to', account.move?.to && clean(account.move.to)],
           ['State', out.paint(STATE_STYLE[status.state] ?? 'reset', clean(status.state))],
           ['Problem', status.problem && clean(status.problem)],
           ['Last poll', out.exactly(status.lastPollAt)],

@@ -206,8 +206,12 @@ const single: Commands = {
 const loadNotifications = async () => (await import('./notifications.ts')).notifications;
 /** Commands by group. A command line loads only its group. */
 const groups: Readonly<Record<string, () => Promise<Commands>>> = {
-  accounts: async () => (await import('./accounts.ts')).accounts,
+  accounts: async () => ({
+    ...(await import('./accounts.ts')).accounts,
+    ...(await import('./cells.ts')).moves,
+  }),
   attention: async () => (await import('./attention.ts')).attentionCommands,
+  cells: async () => (await import('./cells.ts')).cells,
   endpoints: async () => (await import('./endpoints.ts')).endpoints,
   events: async () => (await import('./events.ts')).events,
   'event-types': async () => (await import('./catalogue.ts')).eventTypeCommands,

@@ -111,6 +111,7 @@ export class Api extends Construct {
     });
     table.grantManaging(managing);
     table.grantManagingAccounts(managing);
+    table.grantMovingAccounts(managing);
     table.grantReplaying(managing);
     table.grantManagingKeys(managing);
     table.grantDoingOnce(managing);

@@ -372,6 +372,22 @@ export class StateTable extends Construct {
     this.#passName(fn);
   }
 
+  /** Grants moving accounts: hold notices and messages here, and write all data of accounts that come from other cells. */
+  grantMovingAccounts(fn: CellFunction): void {
+    const { index, status, snapshots, groups, rollups, openJobs, cursors, linkKey } = this.#partitions();
+    const { notifySettings, recipients, recipientPlaces, templates } = this.#partitions();
+    const { suppressions, threads, messages, smsUse } = this.#partitions();
+    // A write whose condition does not hold is followed by a read.
+    this.#allow(fn, ['GetItem'], [cursors, linkKey, notifySettings, threads, messages]);
+    this.#allow(fn, ['PutItem'], [linkKey, cursors]);
+    this.#allow(fn, ['UpdateItem'], [index, status, threads, messages, suppressions]);
+    const customerData = [recipients, recipientPlaces, templates, suppressions, threads, messages];
+    const tracking = [index, snapshots, groups, rollups, openJobs];
+    // One statement for all partitions that one call writes.
+    this.#allow(fn, ['BatchWriteItem'], [...tracking, notifySettings, smsUse, ...customerData]);
+    this.#passName(fn);
+  }
+
   /** Grants drains to fold notifications to customers into threads. */
   grantFolding(fn: CellFunction): void {
     const { notifySettings, threads } = this.#partitions();

@@ -220,6 +220,28 @@ export const AccountRecord = z
     pollIntervalSeconds: z.number().describe('Interval between polls, in seconds.'),
     paused: z.boolean().describe('Whether polling is paused.'),
     events: EventSettings,
+    move: z
+      .object({
+        to: z
+          .string()
+          .nullable()
+          .describe(
+            'Cell to which the account is moved. It cannot be resumed here, and its log is closed. `null`: the account was moved to this cell.',
+          ),
+        end: z
+          .string()
+          .nullable()
+          .describe('Cursor of the end of the log in the former cell. `null`: the log is not closed yet.'),
+        complete: z
+          .boolean()
+          .describe(
+            'Whether this cell has all data of the account. Polling starts only then. In the former cell: whether the log is closed.',
+          ),
+      })
+      .nullable()
+      .describe(
+        'Move of the account between cells ([moving an account](deploying.md#moving-an-account)). `null`: the account was never moved.',
+      ),
     createdAt: timestamp
       .nullable()
       .describe('Creation time. `null`: the resource was not created through the API.'),

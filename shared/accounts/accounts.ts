@@ -203,7 +203,10 @@ export async function registerAccount(
   const { account: id } = account;
   const attributes = toAttributes(account);
   for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
-    const outcome = await updateAccountRecord(table, account, options.now, () => ({ set: attributes }));
+    // An account that was moved to another cell stays paused here.
+    const outcome = await updateAccountRecord(table, account, options.now, ({ movedTo }) => ({
+      set: movedTo === undefined ? attributes : { ...attributes, paused: true },
+    }));
     if (outcome.kind === 'changed') return;
     if (await makeAccount(table, log, account, options)) return;
   }

@@ -244,7 +244,7 @@ export function pauseAccount(deps: AccountDeps, ref: AccountRef, expected: Expec
  * continues to wait.
  */
 export function resumeAccount(deps: AccountDeps, ref: AccountRef, expected: Expectation = {}) {
-  return edit(deps, ref, expected, () => ({ set: { paused: false } }));
+  return edit(deps, ref, expected, (record) => checkResumable(record) ?? { set: { paused: false } });
 }
 
 /**
@@ -323,10 +323,17 @@ function toRecord({ isDeclared }: Pick<AccountDeps, 'isDeclared'>, record: Item)
     secretRef: isOfFile || record.keepsCredentials === true ? null : secretRef,
     ...{ pollIntervalSeconds, paused },
     events: withEventDefaults(account.events),
+    move: toMove(record),
     createdAt: formatTimestamp(record.createdAt),
     changedAt: formatTimestamp(record.changedAt),
     revision: getRevision(record),
   };
+}
+
+function toMove({ movedTo, movedEnd, importing }: Item): AccountRecord['move'] {
+  const end = typeof movedEnd === 'string' ? movedEnd : null;
+  if (typeof movedTo === 'string') return { to: movedTo, end, complete: end !== null };
+  return end === null ? null : { to: null, end, complete: importing !== true };
 }
 
 function formatTimestamp(ms: Item[string]): string | null {
@@ -337,7 +344,7 @@ function formatTimestamp(ms: Item[string]): string | null {
  * Completes the deletion of a former account of this id if possible. Otherwise returns why the id is not
  * free.
  */
-async function finishFormer(deps: AccountDeps, ref: AccountRef): Promise<Rejection | undefined> {
+export async function finishFormer(deps: AccountDeps, ref: AccountRef): Promise<Rejection | undefined> {
   if (!(await readDeletion(deps.table, ref))) return undefined;
   const progress = await workOffDeletion(deps, ref, deps.now() + DELETE_MS);
   if (progress.kind === 'free') return undefined;
@@ -355,11 +362,12 @@ function laterThan(record: Item, now: number): number {
   return Math.max(now, Number(record.credentialsAt ?? 0) + 1);
 }
 
-async function edit(
+/** Changes an account, unless it is defined by the configuration file or was changed. */
+export async function edit(
   deps: AccountDeps,
   ref: AccountRef,
   expected: Expectation,
-  decide: (record: Item) => RecordUpdate,
+  decide: (record: Item) => RecordUpdate | Rejection,
 ): Promise<ChangedAccount | Rejection> {
   const outcome = await updateAccountRecord<Rejection>(
     deps.table,
@@ -386,7 +394,19 @@ function manageable(
   return revision === getRevision(record) ? undefined : changedMeanwhile(ref.account);
 }
 
-function locked<T>(
+/** Returns why an account cannot be resumed, or `undefined` if it can: only one cell polls it. */
+function checkResumable({ sk, movedTo, importing }: Item): Rejection | undefined {
+  const reason =
+    movedTo !== undefined
+      ? `The account "${sk}" was moved to ${movedTo}. Delete it here, or cancel the move if it is not complete there.`
+      : importing === true
+        ? `The account "${sk}" is being moved to this cell. Repeat jobwire accounts move to complete it.`
+        : undefined;
+  return reason === undefined ? undefined : { kind: 'conflict', reason };
+}
+
+/** Runs an operation on an account as a whole. */
+export function locked<T>(
   deps: AccountDeps,
   ref: AccountRef,
   work: (lock: Lock) => Promise<T | Rejection>,
@@ -415,13 +435,18 @@ function checkInterval({ minIntervalSeconds }: AccountDeps, seconds: number): Re
   return rejected(`pollIntervalSeconds ${intervalRule(minIntervalSeconds)}.`);
 }
 
-function checkReference({ secrets }: AccountDeps, region: string, secretRef: string): Rejection | undefined {
+/** Returns why a `secretRef` is not accepted, or `undefined`. */
+export function checkReference(
+  { secrets }: AccountDeps,
+  region: string,
+  secretRef: string,
+): Rejection | undefined {
   const rule = secrets.checkSecretRef(region, secretRef);
   return rule === undefined ? undefined : rejected(`secretRef ${rule}.`);
 }
 
-const unknownAccount = (id: string): Rejection => notFound(`account "${id}"`);
-const taken = (id: string): Rejection => ({
+export const unknownAccount = (id: string): Rejection => notFound(`account "${id}"`);
+export const taken = (id: string): Rejection => ({
   kind: 'conflict',
   reason: `id must be new, and there is an account "${id}" already.`,
 });

@@ -25,6 +25,7 @@ import { problem } from './problems.ts';
 import { createReference } from './reference-page.ts';
 import { limitRequests, type RequestLimit } from './request-limit.ts';
 import type { Documents, Manage, Notifications, Route, RouteParts } from './route.ts';
+import { IMPORT_PATH } from './routes/accounts.ts';
 import { routes } from './routes/all.ts';
 import { IssuerError, NoAccessError, type SignIn } from './sign-in.ts';
 import { type StaticBody, toStaticBody } from './static-body.ts';
@@ -93,6 +94,8 @@ export const WAIT_MS = 25_000;
 const RETRY_AFTER_SECONDS = 5;
 /** Maximum body size. Sufficient for an endpoint with a thousand accounts. */
 const MAX_BODY_BYTES = 100_000;
+/** Maximum size of a page of an account that is moved to this cell: two items of the table, in base64. */
+const MAX_IMPORT_BYTES = 1_500_000;
 /** Lifetime of CORS preflight results. */
 const CORS_SECONDS = 600;
 
@@ -205,15 +208,16 @@ export function createApi(deps: ApiDeps): Hono<ApiEnv> {
       detail: 'An unexpected error occurred. It is logged under `requestId`.',
     });
   });
-  app.use(
+  const limitBody = (maxSize: number) =>
     bodyLimit({
-      maxSize: MAX_BODY_BYTES,
+      maxSize,
       onError: (c) =>
-        problem(c, 'content-too-large', {
-          detail: `The body must be no larger than ${MAX_BODY_BYTES} bytes.`,
-        }),
-    }),
-  );
+        problem(c, 'content-too-large', { detail: `The body must be no larger than ${maxSize} bytes.` }),
+    });
+  app.use(limitBody(MAX_IMPORT_BYTES), async (c, next) => {
+    if (c.req.path === IMPORT_PATH) return next();
+    return limitBody(MAX_BODY_BYTES)(c, next);
+  });
 
   // Malformed requests are rejected before authentication (RFC 9112, 3.2; RFC 3986, 2.1).
   app.use(async (c, next) => {

@@ -23,6 +23,22 @@ export function newEpoch(now: number): string {
   return `${epochFloor(now)}${randomBytes(3).toString('hex')}`;
 }
 
+/** Creates the epoch of a log that begins at `now` (epoch ms) and follows a log of another epoch, also if its clock was ahead. */
+export function newEpochAfter(epoch: string, now: number): string {
+  const next = newEpoch(now);
+  if (next > epoch) return next;
+  const second = Number.parseInt(epoch.slice(0, next.length - 6), 36);
+  return newEpoch(Number.isNaN(second) ? now : (second + 1) * 1000);
+}
+
+/** Attribute of the Head of a closed log. */
+export const CLOSED = 'closed';
+
+/** Returns whether a log is closed: its account was moved to another cell, and no event is added. */
+export function isClosed({ attributes }: Pick<Head, 'attributes'>): boolean {
+  return attributes[CLOSED] === true;
+}
+
 /**
  * Returns a text that sorts before all epochs that begin at a time (epoch ms) or later, and after all that
  * began before its second.

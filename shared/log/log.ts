@@ -16,7 +16,7 @@ import { type Backoff, backoff, FULL_JITTER, withJitter } from '../retry.ts';
 import { type AccountRef, isCell, keys, logPk, toEventIndexKeys } from '../storage/schema.ts';
 import { shareCalls } from '../storage/shared-reads.ts';
 import type { Clause, Item, Table, Value, Write } from '../storage/table.ts';
-import { epochFloor, formatCursor, getFormerEnds, type Head, toHead } from './head.ts';
+import { CLOSED, epochFloor, formatCursor, getFormerEnds, type Head, isClosed, toHead } from './head.ts';
 
 /**
  * Maximum number of times that events are renumbered after concurrent writes. Of n concurrent writers, one
@@ -66,7 +66,7 @@ export interface CommitRequest {
   readonly statusAttributes?: { readonly [attribute: string]: Value | undefined };
 }
 
-/** The outcome of a commit. `fenced`: a newer poll committed first, and nothing was written. */
+/** The outcome of a commit. `fenced`: a newer poll committed first, or the log is closed. Nothing was written. */
 export type CommitOutcome =
   | { readonly kind: 'committed'; readonly revision: number; readonly head: Head }
   | { readonly kind: 'fenced' };
@@ -132,8 +132,8 @@ export interface EventLog {
    */
   commit(ref: AccountRef, request: CommitRequest): Promise<CommitOutcome>;
   /**
-   * Appends events without a fence (for operator actions), with other writes in the same transaction. Throws
-   * {@link RestoredLogError}.
+   * Appends events without a fence (for operator actions), with other writes in the same transaction. A closed
+   * log accepts none. Throws {@link RestoredLogError}.
    */
   append(
     ref: AccountRef,
@@ -225,6 +225,7 @@ export function createEventLog(table: Table, options: Options): EventLog {
         when: [
           ['sequence', '=', head.sequence],
           ['epoch', '=', head.epoch],
+          [CLOSED, 'absent'],
         ],
       },
     ];
@@ -304,7 +305,7 @@ export function createEventLog(table: Table, options: Options): EventLog {
           isCell(ref) ? undefined : table.get(keys.status(ref)),
         ]);
         if (!head) return undefined;
-        if (head.epoch >= leastEpoch) return { renewed: false, head };
+        if (head.epoch >= leastEpoch || isClosed(head)) return { renewed: false, head };
         if (epoch < leastEpoch) throw new RestoredLogError(ref);
         const { sequence, attributes } = await fillGaps(ref, head, epoch, createEvents, known);
         const after = formatCursor(head.epoch, sequence);
@@ -354,7 +355,7 @@ export function createEventLog(table: Table, options: Options): EventLog {
         }
         await backOff(attempt);
         const fresh = await readHead(ref);
-        if (!fresh) return { kind: 'fenced' };
+        if (!fresh || isClosed(fresh)) return { kind: 'fenced' };
         head = fresh;
       }
       throw new Error(`Too many concurrent writes to the log of ${ref.account} during a commit.`);
@@ -363,7 +364,7 @@ export function createEventLog(table: Table, options: Options): EventLog {
     async append(ref, events, writes = []) {
       for (let attempt = 0; attempt < RENUMBER_ATTEMPTS; attempt += 1) {
         const head = await readHead(ref);
-        if (!head) return { kind: 'rejected' };
+        if (!head || isClosed(head)) return { kind: 'rejected' };
         const grown = buildWrites(ref, head, events, undefined);
         const outcome = await table.transact([...grown.writes, ...writes], newId());
         if (outcome.done) {

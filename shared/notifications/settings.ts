@@ -131,7 +131,7 @@ export async function saveSettings(
  * Ensures that the sink exists, follows an account, and has a cursor at the end of its log. Cursors are written first: without them, a
  * wake-up would start the sink at the beginning.
  */
-async function followAccount({ table, log }: NotificationDeps, ref: AccountRef): Promise<void> {
+export async function followAccount({ table, log }: NotificationDeps, ref: AccountRef): Promise<void> {
   const { region, account } = ref;
   const key = keys.sink(region, NOTIFICATIONS_SINK);
   for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {

@@ -32,7 +32,7 @@ function account(
   };
   return {
     ...{ id, region: 'us', managed: true, secretRef: null, pollIntervalSeconds: 120, paused: false },
-    ...{ events: withEventDefaults({}), createdAt: null, changedAt: null, revision: 1 },
+    ...{ events: withEventDefaults({}), move: null, createdAt: null, changedAt: null, revision: 1 },
     status: change === null ? null : status,
     ...record,
   };

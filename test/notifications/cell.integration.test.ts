@@ -376,8 +376,23 @@ test("notifications from settings to a bounce and the account's deletion need ex
     ...[keys.template(beta, 'k', 'c', 'l'), keys.thread(beta, '=x'), keys.message(beta, 'm')],
   ];
   for (const key of kept) await memory.write({ put: { ...key } });
+  // A move to another cell holds what is due, and exports all of it.
+  const due = { revision: 1, ...notifyDue('messages', beta, 'm', now() + 1e9) };
+  for (const key of kept.slice(-2)) await memory.write({ put: { ...key, ...due } });
+  const move = '/v1/accounts/beta/move';
+  expect(await ask('put', move, { to: 'other' })).toMatchObject({ waitingFor: null });
+  await ask('delete', move);
+  await ask('put', move, { to: 'other' });
+  const { data } = await ask('post', '/v1/accounts/beta/export', {});
   await ask('delete', '/v1/accounts/beta');
   expect(await memory.getMany(kept)).toEqual([]);
+  // The import into a cell, here the same one, once the id is free.
+  rig.pass(400);
+  await ask('post', '/v1/accounts/import', { data, credentials });
+  expect(await memory.getMany(kept)).toHaveLength(kept.length);
+  expect(await memory.getMany(kept.slice(-2))).toEqual(
+    expect.arrayContaining([expect.objectContaining({ duePk: due.duePk }), expect.anything()]),
+  );
 
   // The first writer creates the key that links are signed with: here the import, elsewhere the first mail.
   const fresh = guarded('notify', granted.notify.state, createMemoryTable());

@@ -33,6 +33,7 @@ import {
 } from '../../tracking/operator.ts';
 import { isId } from '../../validation.ts';
 import { isFor, ofAccount, ofAccountRecord } from '../access.ts';
+import { beginMove, cancelMove, exportAccount, importAccount } from '../account-move.ts';
 import { BatchResponse, batchBody, findEach, MAX_BATCH, runBatch } from '../batch.ts';
 import { afterId, afterInTime, limit, one, pageInTime } from '../parameters.ts';
 import { badParameter, problem } from '../problems.ts';
@@ -83,6 +84,136 @@ const ofDeletable: Subject<{
   },
 };
 
+const TO_RULE = 'must be 1 to 300 characters that name the other cell, such as the base URL of its API';
+
+/** Path of the route that accepts large bodies. */
+export const IMPORT_PATH = '/v1/accounts/import';
+
+/** Routes of a move to another cell. */
+const moveRoutes: readonly Route[] = [
+  route(
+    {
+      ...{
+        method: 'put',
+        path: '/v1/accounts/{id}/move',
+        id: 'beginAccountMove',
+        tag: 'Accounts',
+        role: 'admin',
+      },
+      summary: 'Begin to move an account to another cell',
+      description:
+        'Pauses the account, closes its log and stops its customer notifications in this cell. Repeat the request until `waitingFor` is `null`. Then the data can be exported. The account cannot be resumed here.',
+      allAccounts: true,
+      of: ofAccountRecord,
+      body: z
+        .strictObject({
+          to: z.string(TO_RULE).trim().min(1, TO_RULE).max(300, TO_RULE).describe('Name of the other cell.'),
+        })
+        .meta({ id: 'AccountMove' }),
+      example: { to: 'https://large.jobwire.example.com' },
+      answer: {
+        status: 200,
+        description: 'State of the move.',
+        schema: z
+          .object({
+            account: AccountRecord,
+            waitingFor: z
+              .string()
+              .nullable()
+              .describe('What has to end before the data can be exported. `null`: nothing.'),
+          })
+          .meta({ id: 'BegunAccountMove' }),
+      },
+      problems: ['conflict'],
+    },
+    async ({ subject, body: { to } }, { manage }) => {
+      const outcome = await beginMove(manage.accounts, toRef(subject), to);
+      return outcome.kind === 'begun'
+        ? { body: { account: outcome.account, waitingFor: outcome.waitingFor } }
+        : outcome;
+    },
+  ),
+  route(
+    {
+      ...{ method: 'delete', path: '/v1/accounts/{id}/move', id: 'cancelAccountMove', tag: 'Accounts' },
+      ...{ role: 'admin', allAccounts: true, of: ofAccountRecord },
+      summary: 'Cancel the move of an account',
+      description:
+        'Opens the log of the account again. The account stays paused. First delete the account in the other cell: two cells that poll it would both emit its events.',
+      answer: { status: 200, description: 'The current account.', schema: AccountRecord },
+      problems: ['conflict', 'unprocessable-content'],
+    },
+    async ({ subject }, { manage }) => {
+      const outcome = await cancelMove(manage.accounts, toRef(subject));
+      return outcome.kind === 'changed' ? { body: outcome.account } : outcome;
+    },
+  ),
+  route(
+    {
+      ...{ method: 'post', path: '/v1/accounts/{id}/export', id: 'exportAccount', tag: 'Accounts' },
+      ...{ role: 'admin', allAccounts: true, of: ofAccountRecord, repeatable: true },
+      summary: 'Export an account that is moved to another cell',
+      description:
+        'Returns the data of the account page by page: state of its jobs, settings, recipients, templates, suppressions, and notices and messages that are not sent yet. It contains personal data and the key of unsubscribe links, but no credentials.',
+      body: z
+        .strictObject({
+          after: z
+            .string('must be text')
+            .max(2000, 'must be at most 2000 characters')
+            .optional()
+            .describe('`next` of the previous page.'),
+        })
+        .meta({ id: 'AccountExport' }),
+      answer: {
+        status: 200,
+        description: 'A page.',
+        schema: z
+          .object({
+            data: z
+              .string()
+              .describe('Content of the page, for `POST /v1/accounts/import` of the other cell.'),
+            next: z
+              .string()
+              .nullable()
+              .describe('Value of `after` for the next page. `null`: this is the last page.'),
+          })
+          .meta({ id: 'AccountExportPage' }),
+      },
+      problems: ['conflict'],
+    },
+    async ({ subject, body: { after } }, { manage }) => {
+      const outcome = await exportAccount(manage.accounts, toRef(subject), after);
+      return outcome.kind === 'page' ? { body: { data: outcome.data, next: outcome.next } } : outcome;
+    },
+  ),
+  route(
+    {
+      ...{ method: 'post', path: IMPORT_PATH, id: 'importAccount', tag: 'Accounts' },
+      ...{ role: 'admin', allAccounts: true, repeatable: true },
+      summary: 'Import an account from another cell',
+      description:
+        'Stores a page of an export. The first page creates the account, with a log in a new epoch. The last page starts its polls, unless it was paused before the move. Repeating a page has no further effect. After the last page, only suppressions are taken over.',
+      body: z
+        .strictObject({
+          data: z
+            .string('must be the data of a page of an export')
+            .max(1_400_000, 'must be at most 1400000 characters')
+            .describe('`data` of a page of the export.'),
+          credentials: NewCredentials.optional(),
+          secretRef: NewAccount.shape.secretRef,
+        })
+        .meta({ id: 'AccountImport' }),
+      example: { data: 'H4sIAAAAAAAAA…', credentials: { clientId: 'acme-api', clientSecret: '…' } },
+      answer: { status: 200, description: 'The account in this cell.', schema: AccountRecord },
+      problems: ['conflict', 'unprocessable-content'],
+    },
+    async ({ body }, { manage }) => {
+      const outcome = await importAccount(manage.accounts, body);
+      return outcome.kind === 'imported' ? { body: outcome.account } : outcome;
+    },
+  ),
+];
+
 /** All account routes. */
 export const accountRoutes: readonly Route[] = [
   accounts.list(
@@ -125,6 +256,7 @@ export const accountRoutes: readonly Route[] = [
     ({ body }, { manage }) => createAccount(manage.accounts, body),
     ({ account, warnings }) => ({ ...account, warnings }),
   ),
+  ...moveRoutes,
   accounts.get(),
   accounts.update(
     {

@@ -1,0 +1,201 @@
+/**
+ * The data of an account that moves to another cell, as pages. A page is compressed JSON that only Jobwire reads: items of the table with
+ * their keys, which are the same in all cells of a region.
+ *
+ * Not in it: credentials, tokens, the log, positions of sinks, deliveries, and the history of messages.
+ */
+import { gunzipSync, gzipSync } from 'node:zlib';
+import * as z from 'zod';
+import { figureKeys, notificationKeys, peoplePks } from '../accounts/deletion.ts';
+import { type AccountRef, groupPk, indexPk, keys, snapshotPk, suppressionPk } from '../storage/schema.ts';
+import { estimateSize, type Item, type Key, type Table, type Value } from '../storage/table.ts';
+import { PROJECTION_VERSION } from '../tracking/views.ts';
+import { isId } from '../validation.ts';
+
+/** Version of the pages. */
+const FORMAT = 1;
+/** Size of the items of a page (bytes). One item more can be in it. */
+const PAGE_BYTES = 300_000;
+const ITEMS_AT_ONCE = 50;
+/** Maximum size of a page that is not compressed (bytes). */
+const MAX_TEXT_BYTES = 8_000_000;
+/** Attributes of Head that belong to the log. */
+const LOG_ATTRIBUTES = ['epoch', 'sequence', 'eventsExpireAt', 'former', 'closed'];
+/** Attributes of Status that belong to the schedule of a cell. */
+const SCHEDULE_ATTRIBUTES = ['revision', 'recordRevision', 'nextPollAt', 'duePk', 'dueSk', 'claimedAt'];
+
+const Attributes = z.record(z.string(), z.unknown());
+const Page = z.object({
+  format: z.literal(FORMAT),
+  region: z.string(),
+  account: z.string().refine(isId),
+  /** Cursor of the end of the log. */
+  end: z.string(),
+  /** In the first page. */
+  begin: z
+    .object({
+      projectionVersion: z.int(),
+      pollIntervalSeconds: z.int(),
+      paused: z.boolean(),
+      attributes: Attributes,
+      head: Attributes,
+      status: Attributes,
+      /** Key of the stored addresses, if there are any. */
+      linkKey: z.string().optional(),
+    })
+    .optional(),
+  items: z.array(z.looseObject({ pk: z.string(), sk: z.string() })),
+  last: z.boolean(),
+});
+
+/** A page with its items. */
+export type AccountPage = Omit<z.infer<typeof Page>, 'items'> & { readonly items: readonly Item[] };
+
+/** Returns the page after `after`, and the place after which the next one begins (`null`: none). */
+export async function readAccountPage(
+  table: Table,
+  ref: AccountRef,
+  end: string,
+  after: string | undefined,
+  now: number,
+): Promise<{ readonly data: string; readonly next: string | null }> {
+  const pks = listPartitions(ref);
+  const [, digits = '0', from = ''] = /^(\d+):(.*)$/s.exec(after ?? '') ?? [];
+  const items: Item[] = [];
+  let place: { part: number; after: string } | undefined = { part: Number(digits), after: from };
+  let bytes = 0;
+  while (place && bytes < PAGE_BYTES) {
+    const { part, after: last }: { part: number; after: string } = place;
+    const pk = pks[part] ?? '';
+    const found: Item[] = await table.query({
+      pk,
+      limit: ITEMS_AT_ONCE,
+      ...(last === '' ? {} : { after: last }),
+    });
+    let taken = 0;
+    for (const item of found) {
+      if (bytes >= PAGE_BYTES) break;
+      taken += 1;
+      if (item.pk === indexPk(ref) && item.sk === keys.head(ref).sk) continue;
+      items.push(item);
+      bytes += estimateSize(item);
+    }
+    const isDone = taken === found.length && found.length < ITEMS_AT_ONCE;
+    place = isDone
+      ? part + 1 < pks.length
+        ? { part: part + 1, after: '' }
+        : undefined
+      : { part, after: found[taken - 1]?.sk ?? last };
+  }
+  const single = after === undefined ? await readBegin(table, ref, now) : undefined;
+  const page: AccountPage = {
+    ...{ format: FORMAT, region: ref.region, account: ref.account, end },
+    ...(single ? { begin: single.begin } : {}),
+    items: [...(single?.items ?? []), ...items],
+    last: place === undefined,
+  };
+  const text = JSON.stringify({ ...page, items: page.items.map(toJson) });
+  const next = place ? `${place.part}:${place.after}` : null;
+  return { data: gzipSync(text).toString('base64'), next };
+}
+
+/** Reads the single items, and what the account in the new cell begins with. */
+async function readBegin(table: Table, ref: AccountRef, now: number) {
+  const [account, head, status] = await Promise.all([
+    table.get(keys.account(ref)),
+    table.get(keys.head(ref)),
+    table.get(keys.status(ref)),
+  ]);
+  const items = await table.getMany([...figureKeys(ref, now), ...notificationKeys(ref, now)]);
+  const hasAddresses = await Promise.all(
+    peoplePks(ref).map(async (pk) => (await table.query({ pk, limit: 1 })).length > 0),
+  );
+  const link = hasAddresses.includes(true) ? await table.get(keys.linkKey(ref.region)) : undefined;
+  const { ownUserSince, events }: Partial<Item> = account ?? {};
+  const begin = {
+    projectionVersion: Number(head?.projectionVersion ?? 0),
+    pollIntervalSeconds: Number(account?.pollIntervalSeconds),
+    paused: account?.pausedBeforeMove === true,
+    attributes: toJson({ ownUserSince, events }),
+    head: toJson(omit(head, LOG_ATTRIBUTES)),
+    status: toJson(omit(status, SCHEDULE_ATTRIBUTES)),
+    ...(typeof link?.key === 'string' ? { linkKey: link.key } : {}),
+  };
+  return { begin, items };
+}
+
+/** Parses a page. Returns why it is not accepted, as a sentence. */
+export function parseAccountPage(data: string): AccountPage | string {
+  let page: z.infer<typeof Page>;
+  try {
+    const text = gunzipSync(Buffer.from(data, 'base64'), { maxOutputLength: MAX_TEXT_BYTES });
+    page = Page.parse(JSON.parse(text.toString('utf8')));
+  } catch {
+    return 'data must be a page that jobwire accounts move has read from another cell of this version.';
+  }
+  if ((page.begin?.projectionVersion ?? 0) > PROJECTION_VERSION) {
+    return 'data is from a cell of a later version. Upgrade this cell first.';
+  }
+  const ref = { region: page.region, account: page.account };
+  const items = page.items.map((item) => fromJson(item) as Item);
+  const foreign = items.find((item) => !isOfAccount(ref, item));
+  return foreign ? 'data contains items that do not belong to the account.' : { ...page, items };
+}
+
+/** Returns attributes of a page as values. */
+export function toValues(attributes: Readonly<Record<string, unknown>>): Record<string, Value> {
+  return fromJson(attributes);
+}
+
+/** Returns whether an item of a page is a suppression. */
+export const isSuppression = (ref: AccountRef, { pk }: Key): boolean => pk === suppressionPk(ref);
+
+function listPartitions(ref: AccountRef): string[] {
+  return [indexPk(ref), snapshotPk(ref), groupPk(ref), ...peoplePks(ref)];
+}
+
+/** Returns whether an item belongs to the account, and can be in a page. */
+function isOfAccount(ref: AccountRef, { pk, sk }: Key): boolean {
+  if (listPartitions(ref).includes(pk)) return pk !== indexPk(ref) || sk !== keys.head(ref).sk;
+  const day = /^\d{4}-\d\d-\d\d$/.exec(pk.split('#').at(-1) ?? '')?.[0];
+  const month = /^\d{4}-\d\d(?=#)/.exec(sk)?.[0];
+  const single = [
+    keys.openJobs(ref),
+    keys.notificationSettings(ref),
+    ...(day === undefined ? [] : [keys.rollup(ref, day)]),
+    ...(month === undefined ? [] : [keys.smsUse(ref, month)]),
+  ];
+  return single.some((key) => key.pk === pk && key.sk === sk);
+}
+
+function omit(item: Item | undefined, names: readonly string[]): Record<string, Value | undefined> {
+  return Object.fromEntries(
+    Object.entries(item ?? {}).filter(([name]) => !['pk', 'sk', ...names].includes(name)),
+  );
+}
+
+/** Bytes are objects in JSON. */
+const Bytes = z.strictObject({ base64: z.string() });
+
+function toJson(item: Readonly<Record<string, Value | undefined>>): Record<string, unknown> {
+  return Object.fromEntries(
+    Object.entries(item)
+      .filter(([, value]) => value !== undefined)
+      .map(([name, value]) => [
+        name,
+        value instanceof Uint8Array ? { base64: Buffer.from(value).toString('base64') } : value,
+      ]),
+  );
+}
+
+function fromJson(item: Readonly<Record<string, unknown>>): Record<string, Value> {
+  return Object.fromEntries(
+    Object.entries(item).map(([name, value]) => {
+      const bytes = Bytes.safeParse(value);
+      return [
+        name,
+        bytes.success ? new Uint8Array(Buffer.from(bytes.data.base64, 'base64')) : (value as Value),
+      ];
+    }),
+  );
+}

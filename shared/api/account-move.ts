@@ -1,0 +1,303 @@
+/**
+ * Moving an account to another cell of its region. The caller passes the pages; a repeated step has no further effect.
+ *
+ *   former cell                                        new cell
+ *   begin: paused, log closed ── wait until the
+ *   customer notifications have read the log,
+ *   and no message is being sent ── pages ───────────▶ account without polls ── last page: new epoch, polls start
+ *
+ * Only one cell polls: the former one cannot resume from the first step on, and the new one starts after the last page. Due notices and
+ * messages leave the index of the former cell before they are in a page, so only one cell sends them.
+ */
+import pLimit from 'p-limit';
+import type { AccountRecord } from '../accounts/account-input.ts';
+import { findAccount, makeAccount, updateAccountRecord } from '../accounts/accounts.ts';
+import {
+  type AccountDeps,
+  type ChangedAccount,
+  checkReference,
+  edit,
+  finishFormer,
+  locked,
+  readAccount,
+  taken,
+  unknownAccount,
+} from '../accounts/managed-accounts.ts';
+import { hashClientId } from '../accounts/shared-credentials.ts';
+import { CLOSED, formatCursor, newEpochAfter, parseCursor } from '../log/head.ts';
+import { followAccount } from '../notifications/settings.ts';
+import { toStored } from '../notifications/thread-items.ts';
+import { NOTIFICATIONS_SINK } from '../notifications/types.ts';
+import { type Rejection, rejected } from '../resources.ts';
+import { type AccountRef, keys, messagePk, threadPk } from '../storage/schema.ts';
+import type { Item } from '../storage/table.ts';
+import {
+  type AccountPage,
+  isSuppression,
+  parseAccountPage,
+  readAccountPage,
+  toValues,
+} from './account-items.ts';
+
+const PAGE_ITEMS = 100;
+const WRITES_AT_ONCE = 16;
+/** Maximum duration of one step (ms). */
+const STEP_MS = 10_000;
+
+/** A move that has begun. */
+export interface BegunMove {
+  readonly kind: 'begun';
+  readonly account: AccountRecord;
+  /** Why pages cannot be read yet. `null`: they can. */
+  readonly waitingFor: string | null;
+}
+
+/** Pauses an account for a move to the cell `to`, closes its log, and prepares its data. Repeated until it waits for nothing. */
+export async function beginMove(
+  deps: AccountDeps,
+  ref: AccountRef,
+  to: string,
+): Promise<BegunMove | Rejection> {
+  const { table, log } = deps;
+  const begun = await edit(deps, ref, {}, (record) => ({
+    set: {
+      ...{ paused: true, movedTo: to },
+      pausedBeforeMove: record.movedTo === undefined ? record.paused === true : record.pausedBeforeMove,
+    },
+  }));
+  if (begun.kind !== 'changed') return begun;
+  await table.write({ update: keys.head(ref), set: { [CLOSED]: true }, when: [['epoch', 'present']] });
+  const head = await log.head(ref);
+  if (!head) return unknownAccount(ref.account);
+  const movedEnd = formatCursor(head.epoch, head.sequence);
+  const closed = await edit(deps, ref, {}, () => ({ set: { movedEnd } }));
+  if (closed.kind !== 'changed') return closed;
+  const waitingFor = await holdNotifications(deps, ref, head.sequence);
+  return { kind: 'begun', account: closed.account, waitingFor };
+}
+
+/** Ends a move in the former cell: the log is open again, and notifications are sent. The account stays paused. */
+export async function cancelMove(deps: AccountDeps, ref: AccountRef): Promise<ChangedAccount | Rejection> {
+  const record = await deps.table.get(keys.account(ref));
+  if (!record) return unknownAccount(ref.account);
+  if (record.movedTo === undefined) return rejected(`The account "${ref.account}" is not being moved.`);
+  await forEachItem(deps, [threadPk(ref), messagePk(ref)], async (item) => {
+    if (item.heldPk !== undefined) await deps.table.write(toHoldWrite(item, false));
+  });
+  await deps.table.write({
+    update: keys.head(ref),
+    set: { [CLOSED]: undefined },
+    when: [['epoch', 'present']],
+  });
+  const set = { movedTo: undefined, movedEnd: undefined, pausedBeforeMove: undefined };
+  return edit(deps, ref, {}, () => ({ set }));
+}
+
+/** Returns a page of the data of an account whose move has begun. */
+export async function exportAccount(
+  deps: AccountDeps,
+  ref: AccountRef,
+  after?: string,
+): Promise<{ readonly kind: 'page'; readonly data: string; readonly next: string | null } | Rejection> {
+  const record = await deps.table.get(keys.account(ref));
+  if (!record) return unknownAccount(ref.account);
+  const end = typeof record.movedEnd === 'string' ? parseCursor(record.movedEnd) : undefined;
+  const waitingFor =
+    record.movedTo === undefined || !end
+      ? 'the move to begin'
+      : after === undefined
+        ? await holdNotifications(deps, ref, end.sequence)
+        : null;
+  if (waitingFor !== null) {
+    return { kind: 'conflict', why: 'busy', reason: `The data of "${ref.account}" waits for ${waitingFor}.` };
+  }
+  const page = await readAccountPage(deps.table, ref, String(record.movedEnd), after, deps.now());
+  return { kind: 'page', ...page };
+}
+
+/**
+ * Removes due notices and messages from the index, so that this cell sends nothing more for the account. Returns what has to end first:
+ * events that are not in the threads yet, notices that are being converted to messages, messages that are being sent.
+ *
+ * The revision is raised, so a sender that has read the item before does nothing. A notice that a sender is converting is left to it.
+ */
+async function holdNotifications(deps: AccountDeps, ref: AccountRef, end: number): Promise<string | null> {
+  const { table, now } = deps;
+  const cursor = await table.get(keys.cursor(ref.region, NOTIFICATIONS_SINK, ref.account));
+  if (cursor && Number(cursor.position ?? 0) < end) {
+    return 'the customer notifications, which have not read the log to its end';
+  }
+  let busy = 0;
+  const deadline = now() + STEP_MS;
+  const isWhole = await forEachItem(
+    deps,
+    [threadPk(ref), messagePk(ref)],
+    async (item) => {
+      if (typeof item.duePk !== 'string') return;
+      const isHeld = !isBusy(ref, item) && (await table.write(toHoldWrite(item, true))).done;
+      if (!isHeld) busy += 1;
+    },
+    deadline,
+  );
+  if (!isWhole) return 'the notices and messages, of which not all are prepared yet';
+  return busy === 0 ? null : `${busy} notices and messages that are being sent`;
+}
+
+/** Returns whether a sender works on a thread or a message. */
+function isBusy(ref: AccountRef, item: Item): boolean {
+  if (item.pk === messagePk(ref)) return item.claim !== undefined;
+  try {
+    return toStored(item).thread.frozen.length > 0;
+  } catch {
+    // It cannot be read, so no sender works on it.
+    return false;
+  }
+}
+
+/** Moves the place of an item out of the index (`hold`), or back. */
+function toHoldWrite(item: Item, hold: boolean) {
+  const place = hold
+    ? { duePk: undefined, dueSk: undefined, heldPk: item.duePk, heldSk: item.dueSk }
+    : { duePk: item.heldPk, dueSk: item.heldSk, heldPk: undefined, heldSk: undefined };
+  const revision = Number(item.revision);
+  return {
+    update: { pk: item.pk, sk: item.sk },
+    set: { ...place, revision: revision + 1 },
+    when: [['revision', '=', revision] as const],
+  };
+}
+
+/** Calls a function for the items of partitions. Returns `false` if the deadline came first. */
+async function forEachItem(
+  { table, now }: AccountDeps,
+  pks: readonly string[],
+  action: (item: Item) => Promise<unknown>,
+  deadline = Number.POSITIVE_INFINITY,
+): Promise<boolean> {
+  const limit = pLimit(WRITES_AT_ONCE);
+  for (const pk of pks) {
+    for (let after: string | undefined; ; ) {
+      if (now() >= deadline) return false;
+      const page = await table.query({ pk, limit: PAGE_ITEMS, ...(after === undefined ? {} : { after }) });
+      await limit.map(page, action);
+      after = page.at(-1)?.sk;
+      if (page.length < PAGE_ITEMS) break;
+    }
+  }
+  return true;
+}
+
+/** Credentials of a moved account: given again, or the name of a secret of the new cell. */
+export interface ImportInput {
+  readonly data: string;
+  readonly credentials?: { readonly clientId: string; readonly clientSecret: string } | undefined;
+  readonly secretRef?: string | undefined;
+}
+
+/** Stores a page in the new cell. The first one creates the account, and the last one starts its polls. */
+export async function importAccount(
+  deps: AccountDeps,
+  input: ImportInput,
+): Promise<{ readonly kind: 'imported'; readonly account: AccountRecord } | Rejection> {
+  const page = parseAccountPage(input.data);
+  if (typeof page === 'string') return rejected(page);
+  const { region, account: id, end } = page;
+  const ref = { region, account: id };
+  if (!deps.regions.includes(region)) {
+    return rejected(`The account is in the region ${region}, which this cell does not serve.`);
+  }
+  return locked(deps, ref, async ({ owner }) => {
+    const { table } = deps;
+    const found = await findAccount(table, deps.regions, id);
+    const known = found && (await table.get(keys.account(ref)));
+    if (found && (known?.movedEnd !== end || known.movedTo !== undefined)) return taken(id);
+    const isNew = known === undefined;
+    if (known?.importing === true || isNew) {
+      const rejection = isNew ? await createImported(deps, page, input, owner) : undefined;
+      if (rejection) return rejection;
+      if (page.begin) await writeState(deps, ref, page.begin);
+      await table.putMany(page.items.map(toImported));
+      if (page.last) await startImported(deps, ref);
+    } else {
+      // It is complete. Suppressions that were added in the former cell since are still taken over.
+      await pLimit(WRITES_AT_ONCE).map(
+        page.items.filter((item) => isSuppression(ref, item)),
+        ({ pk, sk, ...set }) => table.write({ update: { pk, sk }, set }),
+      );
+    }
+    const account = await readAccount(deps, ref);
+    return account ? { kind: 'imported', account } : unknownAccount(id);
+  });
+}
+
+/** Creates the account without polls. Returns why it cannot be created. */
+async function createImported(
+  deps: AccountDeps,
+  page: AccountPage,
+  { credentials, secretRef }: ImportInput,
+  owner: string,
+): Promise<Rejection | undefined> {
+  const { table, log, secrets, now } = deps;
+  const { region, account: id, end, begin } = page;
+  const ref = { region, account: id };
+  if (!begin) return rejected('The first page must be imported first.');
+  if ((credentials === undefined) === (secretRef === undefined)) {
+    return rejected(
+      'Either credentials or a secretRef must be given, because credentials are not in the data.',
+    );
+  }
+  const refused = secretRef === undefined ? undefined : checkReference(deps, region, secretRef);
+  if (refused) return refused;
+  if (begin.linkKey !== undefined) {
+    const put = { ...keys.linkKey(region), key: begin.linkKey };
+    const own = (await table.write({ put, when: [['pk', 'absent']] })).item;
+    if (own?.key !== begin.linkKey) {
+      const reason = `The account has customer notifications, and this cell stores addresses with another key than its former one. So it could not recognize their suppressions. Move "${id}" to a cell that has not sent notifications before, or that other accounts of the former cell were moved to.`;
+      return { kind: 'conflict', reason };
+    }
+  }
+  const held = await finishFormer(deps, ref);
+  if (held) return held;
+  const kept = credentials && (await secrets.save(region, id, credentials));
+  const at = now();
+  const account = {
+    ...{
+      ...ref,
+      secretRef: kept ?? secretRef ?? '',
+      pollIntervalSeconds: Math.max(begin.pollIntervalSeconds, deps.minIntervalSeconds),
+    },
+    ...{ paused: true, managed: true, credentialsAt: at },
+    ...(kept === undefined ? {} : { keepsCredentials: true }),
+    ...(credentials ? { clientHash: hashClientId(credentials.clientId) } : {}),
+    ...{ movedEnd: end, importing: true, pausedBeforeMove: begin.paused },
+  };
+  const epoch = newEpochAfter(parseCursor(end)?.epoch ?? '', at);
+  const guard = { check: keys.accountLock(ref), when: [['owner', '=', owner] as const] };
+  return (await makeAccount(table, log, account, { now: at, epoch }, [guard])) ? undefined : taken(id);
+}
+
+/** Writes what polls continue from. The log and the schedule are those of this cell. */
+async function writeState(
+  { table }: AccountDeps,
+  ref: AccountRef,
+  { head, status, attributes }: NonNullable<AccountPage['begin']>,
+): Promise<void> {
+  const exists = [['pk', 'present']] as const;
+  await table.write({ update: keys.head(ref), set: toValues(head), when: exists });
+  await table.write({ update: keys.status(ref), set: toValues(status), when: exists });
+  await table.write({ update: keys.account(ref), set: toValues(attributes), when: exists });
+}
+
+/** Returns an item with its place in the index. */
+function toImported({ heldPk, heldSk, ...item }: Item): Item {
+  return heldPk === undefined ? (item as Item) : ({ ...item, duePk: heldPk, dueSk: heldSk } as Item);
+}
+
+/** Ends the import: notifications follow the new log, and polls start unless the account was paused before. */
+async function startImported(deps: AccountDeps, ref: AccountRef): Promise<void> {
+  const settings = await deps.table.get(keys.notificationSettings(ref));
+  if (settings?.enabled === true) await followAccount(deps, ref);
+  await updateAccountRecord(deps.table, ref, deps.now(), ({ pausedBeforeMove }) => ({
+    set: { importing: undefined, paused: pausedBeforeMove === true, pausedBeforeMove: undefined },
+  }));
+}

@@ -1,0 +1,267 @@
+/** Moving an account between two cells: notifications, refusals, and what a page may contain. */
+import { randomUUID } from 'node:crypto';
+import { gunzipSync, gzipSync } from 'node:zlib';
+import { describe, expect, it } from 'vitest';
+import { deleteAccount, pauseAccount, resumeAccount } from '../../shared/accounts/managed-accounts.ts';
+import { beginMove, cancelMove, exportAccount, importAccount } from '../../shared/api/account-move.ts';
+import { createEventLog } from '../../shared/log/log.ts';
+import { createSuppression } from '../../shared/notifications/suppressions.ts';
+import { createUnsubscribeUrl } from '../../shared/notifications/unsubscribe.ts';
+import { historySchema, keys } from '../../shared/storage/schema.ts';
+import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
+import { ACME, CLOSED_AFTER, createNotifyingWorld, MINUTE, said } from '../support/notification-world.ts';
+import { createOperator } from '../support/operator.ts';
+
+const GIVEN = { clientId: 'acme-api', clientSecret: 'given-again' };
+const CELL = 'https://large.jobwire.example';
+
+/** A cell with an account that notifies customers, and an empty cell of the same region. */
+async function createCells() {
+  const former = await createNotifyingWorld();
+  const now = () => former.clock.now;
+  const table = createMemoryTable();
+  const history = createMemoryTable(historySchema);
+  const { accounts: from } = await createOperator({ table: former.table, now });
+  const { accounts: to } = await createOperator({ table, now });
+  const exportPages = async () => {
+    const pages: string[] = [];
+    for (let after: string | undefined; ; ) {
+      const page = await exportAccount(from, ACME, after);
+      if (page.kind !== 'page') throw new Error(page.reason);
+      pages.push(page.data);
+      if (page.next === null) return pages;
+      after = page.next;
+    }
+  };
+  return {
+    ...{ former, table, history, from, to, exportPages },
+    begin: () => beginMove(from, ACME, CELL),
+    async move() {
+      expect(await beginMove(from, ACME, CELL)).toMatchObject({ waitingFor: null });
+      for (const data of await exportPages()) {
+        expect(await importAccount(to, { data, credentials: GIVEN })).toMatchObject({ kind: 'imported' });
+      }
+    },
+    /** Sends due messages of the new cell. Returns the number of mails of both cells so far. */
+    async sendThere(afterMs: number) {
+      await former.send(afterMs, { table, history });
+      return former.emails.length;
+    },
+    async sendHere(afterMs: number) {
+      await former.send(afterMs);
+      return former.emails.length;
+    },
+  };
+}
+
+const ANN = { name: 'Ann', email: 'ann@customer.example', channels: ['email'] };
+
+describe('notifications of a moved account', () => {
+  it('an open notice is sent by the new cell only, and only once', async () => {
+    const cells = await createCells();
+    await cells.former.recipient(ANN);
+    await cells.former.fold(said('job.dispatched', 1, cells.former.clock.now));
+    await cells.move();
+    expect(await cells.sendHere(CLOSED_AFTER)).toBe(0);
+    expect(await cells.sendThere(0)).toBe(1);
+    expect(await cells.sendHere(60 * MINUTE)).toBe(1);
+    expect(await cells.sendThere(60 * MINUTE)).toBe(1);
+  });
+
+  it('a message that waits for its retry is sent by the new cell only', async () => {
+    const cells = await createCells();
+    const { former } = cells;
+    await former.recipient(ANN);
+    former.answers.email = async () => ({ kind: 'later', reason: 'busy', everything: false });
+    await former.fold(said('job.dispatched', 1, former.clock.now));
+    expect(await cells.sendHere(CLOSED_AFTER)).toBe(1);
+    former.answers.email = async () => ({ kind: 'accepted', providerId: 'p-1' });
+    await cells.move();
+    expect(await cells.sendHere(120 * MINUTE)).toBe(1);
+    expect(await cells.sendThere(0)).toBe(2);
+    expect(await cells.sendThere(120 * MINUTE)).toBe(2);
+  });
+
+  it('what was sent before is not sent again for the same dispatch', async () => {
+    const cells = await createCells();
+    await cells.former.recipient(ANN);
+    await cells.former.fold(said('job.dispatched', 1, cells.former.clock.now));
+    expect(await cells.sendHere(CLOSED_AFTER)).toBe(1);
+    await cells.move();
+    expect(await cells.sendThere(120 * MINUTE)).toBe(1);
+    expect(await cells.table.get(keys.thread(ACME, '=SPRING'))).toBeDefined();
+  });
+
+  it('the move waits for events that the notifications have not read, and for messages that are being sent', async () => {
+    const cells = await createCells();
+    const { former } = cells;
+    await former.recipient(ANN);
+    await former.log.append(ACME, [said('job.dispatched', 1, former.clock.now)]);
+    await former.table.write({
+      put: { ...keys.cursor('us', 'notifications', 'acme'), sink: 'notifications', position: 0 },
+    });
+    expect(await cells.begin()).toMatchObject({
+      waitingFor: 'the customer notifications, which have not read the log to its end',
+    });
+    expect(await exportAccount(cells.from, ACME)).toMatchObject({ kind: 'conflict' });
+    await cancelMove(cells.from, ACME);
+    await former.fold(said('job.dispatched', 2, former.clock.now));
+    let isBegun: unknown;
+    former.answers.email = async () => {
+      isBegun = await cells.begin();
+      return { kind: 'accepted', providerId: 'p-1' };
+    };
+    await cells.sendHere(CLOSED_AFTER);
+    expect(isBegun).toMatchObject({
+      waitingFor: expect.stringMatching(/^\d+ notices and messages that are being sent$/),
+    });
+    expect(await cells.begin()).toMatchObject({ waitingFor: null });
+  });
+
+  it('suppressions count in the new cell, also those that are added in the former one after the move', async () => {
+    const cells = await createCells();
+    const { former } = cells;
+    await former.recipient(ANN);
+    await former.recipient({ ...ANN, name: 'Bob', email: 'bob@customer.example' });
+    const suppress = (address: string) =>
+      createSuppression(former.people, ACME, { channel: 'email', address });
+    await former.recipient({ ...ANN, name: 'Carl', email: 'carl@customer.example' });
+    await suppress('ann@customer.example');
+    await former.fold(said('job.dispatched', 1, former.clock.now));
+    await cells.move();
+    await suppress('bob@customer.example');
+    await cells.move();
+    expect(await cells.sendThere(CLOSED_AFTER)).toBe(1);
+    expect(JSON.stringify(former.emails.map(({ to }) => to))).toContain('carl@customer.example');
+  });
+
+  it('a cell with another key of addresses refuses the account, because it could not recognize suppressions', async () => {
+    const cells = await createCells();
+    await cells.former.recipient(ANN);
+    await createSuppression(cells.former.people, ACME, { channel: 'email', address: 'ann@customer.example' });
+    const link = { table: cells.table, publicUrl: CELL, now: () => 0 };
+    await createUnsubscribeUrl(link, { region: 'us', account: 'other' }, 'email', 'x@customer.example');
+    await cells.begin();
+    const [data = ''] = await cells.exportPages();
+    expect(await importAccount(cells.to, { data, credentials: GIVEN })).toMatchObject({
+      kind: 'conflict',
+      reason: expect.stringContaining('stores addresses with another key'),
+    });
+    expect(await cells.table.get(keys.account(ACME))).toBeUndefined();
+  });
+
+  it('a cancelled move leaves everything to the former cell', async () => {
+    const cells = await createCells();
+    await cells.former.recipient(ANN);
+    await cells.former.fold(said('job.dispatched', 1, cells.former.clock.now));
+    await cells.begin();
+    expect(await cells.sendHere(CLOSED_AFTER)).toBe(0);
+    expect(await cancelMove(cells.from, ACME)).toMatchObject({ account: { move: null, paused: true } });
+    expect(await cells.sendHere(0)).toBe(1);
+    expect(await resumeAccount(cells.from, ACME)).toMatchObject({ account: { paused: false } });
+    expect(await cells.former.log.append(ACME, [said('job.dispatched', 2, 0)])).toMatchObject({
+      kind: 'appended',
+    });
+  });
+});
+
+describe('only one cell is active', () => {
+  it('the former cell accepts no event and no resumption, from the first step on', async () => {
+    const cells = await createCells();
+    const head = await cells.former.log.head(ACME);
+    await cells.begin();
+    expect(await cells.former.log.append(ACME, [said('job.dispatched', 1, 0)])).toEqual({ kind: 'rejected' });
+    const status = await cells.former.table.get(keys.status(ACME));
+    expect(status?.duePk).toBeUndefined();
+    // Also for a poll that has read the head before.
+    const request = {
+      revision: Number(status?.revision),
+      events: [said('job.dispatched', 1, 0)],
+      writes: [],
+    };
+    if (head) expect(await cells.former.log.commit(ACME, { ...request, head })).toEqual({ kind: 'fenced' });
+    expect(await resumeAccount(cells.from, ACME)).toMatchObject({
+      kind: 'conflict',
+      reason: `The account "acme" was moved to ${CELL}. Delete it here, or cancel the move if it is not complete there.`,
+    });
+  });
+
+  it('the new cell does not poll before the last page, and then in a later epoch', async () => {
+    const cells = await createCells();
+    await cells.begin();
+    const [data = ''] = await cells.exportPages();
+    const page = JSON.parse(gunzipSync(Buffer.from(data, 'base64')).toString());
+    const encode = (value: object) => gzipSync(JSON.stringify(value)).toString('base64');
+    await importAccount(cells.to, { data: encode({ ...page, last: false }), credentials: GIVEN });
+    expect(await cells.table.get(keys.status(ACME))).not.toHaveProperty('duePk');
+    expect(await resumeAccount(cells.to, ACME)).toMatchObject({ kind: 'conflict' });
+    expect(await importAccount(cells.to, { data })).toMatchObject({
+      account: { paused: false, move: { to: null, complete: true } },
+    });
+    const [old, fresh] = await Promise.all([
+      cells.former.log.head(ACME),
+      createEventLog(cells.table, { now: Date.now, newId: randomUUID, schemaBaseUrl: CELL }).head(ACME),
+    ]);
+    expect(fresh).toMatchObject({ sequence: 0 });
+    expect(String(fresh?.epoch) > String(old?.epoch)).toBe(true);
+    expect(await cells.table.get(keys.status(ACME))).toHaveProperty('duePk');
+  });
+
+  it('an account that was paused before the move stays paused in the new cell', async () => {
+    const cells = await createCells();
+    await pauseAccount(cells.from, ACME);
+    await cells.move();
+    expect(await cells.table.get(keys.account(ACME))).toMatchObject({ paused: true });
+    expect(await resumeAccount(cells.to, ACME)).toMatchObject({ account: { paused: false } });
+  });
+
+  it('a cell with an account of this id refuses it', async () => {
+    const cells = await createCells();
+    await cells.move();
+    const [data = ''] = await cells.exportPages();
+    const { accounts } = await createOperator();
+    const other = await createNotifyingWorld();
+    const occupied = { ...accounts, table: other.table };
+    expect(await importAccount(occupied, { data, credentials: GIVEN })).toMatchObject({
+      kind: 'conflict',
+      reason: 'id must be new, and there is an account "acme" already.',
+    });
+  });
+
+  it('the account can be deleted in the former cell after the move', async () => {
+    const cells = await createCells();
+    await cells.move();
+    expect(await deleteAccount(cells.from, ACME)).toMatchObject({ kind: 'deleted' });
+    expect(await cells.former.table.get(keys.account(ACME))).toBeUndefined();
+  });
+});
+
+describe('a page', () => {
+  it.each([
+    ['an item of another account', { pk: 'JOBS#us#other', sk: '000000000001' }],
+    ['the position of the log', { pk: 'INDEX#us#acme', sk: 'HEAD' }],
+    ['an API key', { pk: 'APIKEYS', sk: 'abc' }],
+    ['credentials', { pk: 'CREDENTIALS#us', sk: 'acme' }],
+    ['settings of another account', { pk: 'NOTIFY#us', sk: 'other' }],
+  ])('with %s is rejected', async (_, item) => {
+    const { to } = await createCells();
+    const page = { format: 1, region: 'us', account: 'acme', end: 'a1.4', items: [item], last: true };
+    const data = gzipSync(JSON.stringify(page)).toString('base64');
+    expect(await importAccount(to, { data, credentials: GIVEN })).toEqual({
+      kind: 'rejected',
+      reason: 'data contains items that do not belong to the account.',
+    });
+  });
+
+  it('without credentials for a new account is rejected, and so is any other text', async () => {
+    const cells = await createCells();
+    await cells.begin();
+    const [data = ''] = await cells.exportPages();
+    expect(await importAccount(cells.to, { data })).toMatchObject({ kind: 'rejected' });
+    expect(await importAccount(cells.to, { data: 'abc', credentials: GIVEN })).toMatchObject({
+      kind: 'rejected',
+      reason: expect.stringMatching(/^data must be a page /),
+    });
+    expect(gunzipSync(Buffer.from(data, 'base64')).toString()).not.toContain('given-again');
+  });
+});
