@@ -1419,12 +1419,17 @@ describe('permissions', () => {
         );
     await memory.write({ put: { ...keys.dead('us', 'erp', 'acme-0', 1), at: 0 } });
     await ask('delete', endpoint);
+    // A move to another cell.
+    for (const method of ['put', 'delete', 'put'])
+      await ask(method, `${tracked}/move`, ...(method === 'put' ? [{ to: 'other' }] : []));
+    const moved = await ask('post', `${tracked}/export`, {});
     // It outlives the first of its accounts.
     await ask('post', '/v1/keys', { role: 'read', accounts: ['acme', 'acme-0'] });
     for (const id of ['acme', ...ids]) await ask('delete', `/v1/accounts/${id}`);
     // Until then the id of an account that is gone is not free.
     rig.pass(3600);
     await ask('post', '/v1/accounts', { id: 'acme-0', credentials, paused: true });
+    await ask('post', '/v1/accounts/import', { data: moved.data, credentials });
     for (const { spec } of routes.filter(({ surface }) => surface === 'live')) {
       const path = spec.path.replace('{id}', spec.path.includes('regions') ? 'us' : 'acme-0');
       const headers = { authorization: `Bearer ${first.secret}` };
