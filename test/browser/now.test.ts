@@ -269,15 +269,51 @@ describe('statistics', () => {
     const dueToday = due.byDueDay.find((one) => one.day === day)?.jobs ?? 0;
     expect(dueToday).toBeGreaterThan(0);
     await expect.poll(() => readStatistic(page, 'Due today')).toBe(dueToday);
-    const list = page.getByRole('region', { name: 'At risk' });
-    await list.getByRole('link', { name: new RegExp(`^${job}`) }).waitFor();
     await page.getByText('Days are local to the location of each job.').waitFor();
     const before = await readStatistic(page, 'Dispatched today');
     site.account.dispatch(job);
     await expect.poll(() => readStatistic(page, 'Dispatched today')).toBe(before + 1);
     await expect.poll(() => readStatistic(page, 'Due today')).toBe(dueToday - 1);
-    await list.getByRole('link', { name: new RegExp(`^${job}`) }).waitFor({ state: 'detached' });
   });
+
+  test('a job at risk is listed with the reason in numbers until its dispatch', async () => {
+    const { account } = site;
+    // Jobs that existed before the baseline cause no event.
+    await expect.poll(() => readIdsFromApi('acme')).not.toEqual([]);
+    const known = Array.from({ length: 10 }, () => account.createJob({ status: 'Cutting' }));
+    for (const job of known) await waitForEvent(job);
+    for (const job of known) account.dispatch(job);
+    type Durations = { statuses: { status: string; dispatches: number }[] };
+    const readDispatches = async () => {
+      const { statuses } = await site.api<Durations>('/accounts/acme/status-durations');
+      return statuses.find(({ status }) => status === 'Cutting')?.dispatches;
+    };
+    await expect.poll(readDispatches, { timeout: 20_000 }).toBe(10);
+    // The shortest duration that is distinguished is five minutes.
+    const job = account.createJob({ status: 'Cutting', dateDue: Date.now() + 4 * 60_000, mustDate: true });
+    const page = await open();
+    const row = page
+      .getByRole('region', { name: 'At risk' })
+      .getByRole('link', { name: new RegExp(`^${job}`) });
+    await row.waitFor();
+    expect(await row.textContent()).toMatch(
+      /At risk.*due date must be met.*min left.*10 of 10 jobs needed longer/,
+    );
+    await page.getByRole('region', { name: 'At risk' }).getByText('No results of the last 8 weeks').waitFor();
+    await row.click();
+    await page.getByText(/At risk: \d min left/).waitFor();
+    await page.goto(`${site.url}/jobs?risk=at-risk`);
+    await page
+      .getByRole('grid', { name: 'Jobs' })
+      .getByRole('link', { name: String(job) })
+      .waitFor();
+    await page.goto(site.url);
+    await row.waitFor();
+    account.dispatch(job);
+    await row.waitFor({ state: 'detached' });
+    await page.reload();
+    await page.getByText('Last 8 weeks: 0 of 1 job at risk became late').waitFor();
+  }, 90_000);
 
   test('each status links to the jobs that it counts, and the late total to the late jobs', async () => {
     const page = await open('/?region=us');

@@ -9,6 +9,14 @@ import {
   toWebLink,
 } from '../../dashboard/src/jobs/labels.ts';
 import {
+  formatFlagResults,
+  formatHours,
+  formatRisk,
+  formatShortReason,
+  formatTiming,
+  sumFlags,
+} from '../../dashboard/src/jobs/risk.ts';
+import {
   type JobQuery,
   JobSearch,
   type ListedJob,
@@ -52,6 +60,7 @@ function answer(jobs: readonly ListedJob[], { source: { filter }, after, limit }
     none: () => true,
     undispatched,
     late: (one) => one.late,
+    risk: (one) => undispatched(one) && one.risk === value,
     status: (one) => one.status === value,
     dueOn: (one) => undispatched(one) && one.dateDue?.slice(0, 10) === value,
     dueBefore: (one) => undispatched(one) && one.dateDue !== null && one.dateDue < value,
@@ -60,7 +69,7 @@ function answer(jobs: readonly ListedJob[], { source: { filter }, after, limit }
     orderGroup: (one) => one.orderGroup === value,
     dispatchedOn: (one) => day(one.dateOut) === value,
   };
-  const byDue = ['undispatched', 'late', 'status', 'dueOn', 'dueBefore'].includes(name);
+  const byDue = ['undispatched', 'late', 'risk', 'status', 'dueOn', 'dueBefore'].includes(name);
   const places = jobs
     .filter((one) => test[name]?.(one))
     .map((one) => ({
@@ -101,6 +110,7 @@ const some = fc.array(
     dateOut: fc.constantFrom(null, null, ...days),
     outcome: fc.constantFrom(null, null, 'closed' as const),
     late: fc.boolean(),
+    risk: fc.constantFrom('at-risk' as const, 'on-track' as const),
   }),
   { maxLength: 60 },
 );
@@ -117,6 +127,7 @@ const wishes: fc.Arbitrary<JobQuery> = fc.record({
   dueOn: one(...days),
   dueBefore: one(...days),
   late: one(true),
+  risk: one('at-risk' as const),
   dispatchedOn: one(...days),
   orderGroup: one('G'),
   all: one(true),
@@ -344,6 +355,53 @@ test('relative days in the address are resolved on the current day', () => {
   expect(['410001', '#410,001', ' 1', 'PO-1', '0', '1234567890123'].map(parseJobNumber)).toEqual([
     ...[410_001, 410_001, 1, undefined, undefined, undefined],
   ]);
+});
+
+test('the reason for a risk is formatted in numbers, and an unknown risk without any', () => {
+  const usual = { p50Hours: 32, p90Hours: 50, jobs: 31 };
+  const inStatus = { since: '', sinceEarliest: '', hours: 72, usual };
+  const forecast = { hoursLeft: 26, remaining: { ...usual, longer: 18 }, unknown: null, flaggedAt: null };
+  const blockingLine = { status: 'Proof', jobLineIds: [7], lines: 1, p50Hours: 90 };
+  const risky = job(1, {
+    risk: 'at-risk',
+    hoursLate: null,
+    mustDate: true,
+    inStatus,
+    forecast,
+    blockingLine,
+  });
+  expect(formatTiming(risky)).toBe(
+    'due date must be met · 26 h left, usually dispatched in 32 h, 9 in 10 in 2.1 days; 18 of 31 jobs needed longer · 3 days (usually 32 h, 9 in 10 at most 2.1 days) in this status · furthest behind: line 7 in Proof',
+  );
+  expect(formatShortReason(risky)).toBe('must be met, 26 h left, usually 32 h more, line 7 in Proof');
+  expect(formatRisk(risky)).toEqual({ tone: 'warn', text: 'At risk' });
+  expect(formatRisk({ ...risky, late: true, risk: 'late', hoursLate: 5.2 })).toEqual({
+    ...{ tone: 'bad', text: '5.2 h late' },
+  });
+  const unknown = { hoursLeft: 26, remaining: null, unknown: 'too-few-jobs' as const, flaggedAt: null };
+  const stay = { ...inStatus, sinceEarliest: null, usual: null };
+  const unclear = job(1, { risk: 'unknown', inStatus: stay, forecast: unknown });
+  expect(formatTiming(unclear)).toBe('at least 3 days in this status');
+  expect([formatShortReason(unclear), formatRisk(unclear)]).toEqual(['', undefined]);
+  expect([0.25, 5.5, 30, 60].map(formatHours)).toEqual(['15 min', '5.5 h', '30 h', '2.5 days']);
+});
+
+test('the results of the flags of several accounts are added up', () => {
+  const flags = { from: '2026-03-02', flagged: 3, flaggedLate: 2, late: 4, lateFlaggedDayBefore: 1 };
+  const none = { from: '2026-03-02', flagged: 0, flaggedLate: 0, late: 0, lateFlaggedDayBefore: 0 };
+  expect(formatFlagResults(sumFlags([{ flags }, { flags }, { flags: none }]))).toBe(
+    'Last 8 weeks: 4 of 6 jobs at risk became late (67 %); 2 of 8 late jobs known a day before (25 %).',
+  );
+  expect(formatFlagResults(sumFlags([]))).toBe('No results of the last 8 weeks yet.');
+});
+
+test('a job keeps its risk after an event until it is read again, and is late after job.overdue', () => {
+  const search = new JobSearch({}, [account('a')]);
+  run(search, { a: [job(1, { risk: 'at-risk' })] });
+  search.applyEvents([event('job.status_changed', job(1, { status: 'Held' }))]);
+  expect(search.getResult().rows[0]?.job.risk).toBe('at-risk');
+  search.applyEvents([event('job.overdue', job(1))]);
+  expect(search.getResult().rows[0]?.job).toMatchObject({ risk: 'late', late: true });
 });
 
 test('only http and https links are rendered as links', () => {

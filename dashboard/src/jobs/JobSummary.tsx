@@ -11,6 +11,8 @@ import ui from '../ui.module.css';
 import { accountHref, useHref } from '../urls.ts';
 import css from './Job.module.css';
 import { toWebLink } from './labels.ts';
+import { RiskBadge } from './RiskBadge.tsx';
+import { formatBlockingLine, formatRiskReason, formatStay, RISKS } from './risk.ts';
 
 const OUTCOMES = {
   closed: ['Closed', 'plain'],
@@ -37,7 +39,8 @@ export function JobSummary({ job, account }: { readonly job: JobRecord; readonly
           <bdi>{job.status ?? 'No status'}</bdi>
         </Badge>
         {job.dateOut === null ? null : <Badge tone="good">Dispatched</Badge>}
-        {job.late ? <Badge tone="bad">Late</Badge> : null}
+        <RiskBadge job={job} />
+        {job.mustDate && job.risk !== null ? <Badge tone="plain">Due date must be met</Badge> : null}
         {outcome === null ? null : <Badge tone={OUTCOMES[outcome][1]}>{OUTCOMES[outcome][0]}</Badge>}
         {phase === 'departed' ? <Badge tone="warn">Delisted; outcome not yet known</Badge> : null}
         <bdi className={ui.name}>{job.description ?? 'No description'}</bdi>
@@ -63,6 +66,9 @@ export function JobSummary({ job, account }: { readonly job: JobRecord; readonly
           rows={{
             Due: job.dateDue === null ? null : <UpstreamDate at={job.dateDue} />,
             'Due date mandatory': job.mustDate === null ? null : job.mustDate ? 'Yes' : 'No',
+            Risk: job.risk === null ? undefined : <RiskFacts job={job} />,
+            'Time in status': job.inStatus === null ? undefined : formatStay(job),
+            'Furthest behind': formatBlockingLine(job),
             Dispatched: job.dateOut === null ? 'Not yet' : <UpstreamDate at={job.dateOut} />,
             Invoice: job.invoiceNumber === null ? null : <bdi>{job.invoiceNumber}</bdi>,
           }}
@@ -76,6 +82,24 @@ export function JobSummary({ job, account }: { readonly job: JobRecord; readonly
         />
       </div>
     </Panel>
+  );
+}
+
+/** Risk with its reason, and since when the job is flagged. */
+function RiskFacts({ job }: { readonly job: JobRecord }) {
+  const { risk, forecast } = job;
+  if (risk === null) return null;
+  const flaggedAt = forecast?.flaggedAt ?? null;
+  return (
+    <>
+      {RISKS[risk]}: {formatRiskReason(job)}
+      {flaggedAt === null ? null : (
+        <>
+          {' '}
+          (first at risk <RelativeTime at={flaggedAt} />)
+        </>
+      )}
+    </>
   );
 }
 

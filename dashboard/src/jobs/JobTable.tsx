@@ -12,11 +12,13 @@ import {
   useState,
 } from 'react';
 import { useLocation } from 'wouter';
-import { Badge, Hidden, useNarrow } from '../components.tsx';
+import { Hidden, useNarrow } from '../components.tsx';
 import { UpstreamDate } from '../times.tsx';
 import ui from '../ui.module.css';
 import { buildHref, jobHref, useParams, useRegion } from '../urls.ts';
 import css from './Jobs.module.css';
+import { RiskBadge } from './RiskBadge.tsx';
+import { formatHours, formatShortReason, formatStay, formatTiming } from './risk.ts';
 import type { Row, SearchResult, Sort } from './search.ts';
 
 const ROW_PX = { wide: 38, narrow: 66 };
@@ -136,6 +138,7 @@ export function JobTable(props: {
           <Column name="Order" />
           <Column name="Status" />
           <Column name="Due" sort="due" />
+          <Column name="Risk" />
           <Column name="Dispatched" />
           <Column name="Parcels" />
         </div>
@@ -220,10 +223,14 @@ const JobRow = memo(function JobRow(props: {
       <Cell area="status">
         {gone ? <span className={css.goneWord}>No longer matches: </span> : null}
         <Text text={OUTCOME_LABELS[job.outcome ?? 'open'] ?? job.status} />
+        <Stay job={job} />
       </Cell>
       <Cell area="due">
         {job.dateDue === null ? <Text text={null} /> : <UpstreamDate at={job.dateDue} />}
-        {job.late ? <Badge tone="bad">Late</Badge> : null}
+        <RiskBadge job={job} />
+      </Cell>
+      <Cell area="risk">
+        <Reason job={job} />
       </Cell>
       <Cell area="dispatched">
         {job.dateOut === null ? <Text text={null} /> : <UpstreamDate at={job.dateOut} />}
@@ -232,6 +239,26 @@ const JobRow = memo(function JobRow(props: {
     </div>
   );
 });
+
+/** Time in the current status, with the usual time in the tooltip. */
+function Stay({ job }: { readonly job: Row['job'] }) {
+  const { inStatus } = job;
+  if (!inStatus) return null;
+  const { hours, usual } = inStatus;
+  return (
+    <span className={css.stay} title={`${formatStay(job)} in this status`}>
+      {formatHours(hours)}
+      {usual ? ` / ${formatHours(usual.p50Hours)}` : ''}
+      <Hidden> in this status{usual ? ', compared with the usual time' : ''}</Hidden>
+    </span>
+  );
+}
+
+/** Short reason for the risk of a job that is late or at risk, complete in the tooltip. */
+function Reason({ job }: { readonly job: Row['job'] }) {
+  const text = formatShortReason(job);
+  return text === '' ? <Text text={null} /> : <bdi title={formatTiming(job)}>{text}</bdi>;
+}
 
 /** The outcome of a delisted job replaces its last status. */
 const OUTCOME_LABELS: Partial<Record<string, string>> = {

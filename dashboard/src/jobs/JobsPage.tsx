@@ -1,7 +1,7 @@
 /** Search for jobs of all accounts. The query is in the address. */
 
 import { AdjustmentsHorizontalIcon, MagnifyingGlassIcon } from '@heroicons/react/16/solid';
-import { Button, Checkbox, NativeSelect, TextInput } from '@mantine/core';
+import { Button, NativeSelect, TextInput } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { type RefObject, useEffect, useMemo, useRef, useState } from 'react';
 import { withId } from '../api.ts';
@@ -19,12 +19,25 @@ import { exportJobs } from './export.ts';
 import css from './Jobs.module.css';
 import { JobTable } from './JobTable.tsx';
 import { formatEmptyResult, formatFailures, formatResultCount } from './labels.ts';
+import { RISKS } from './risk.ts';
 import { type JobQuery, parseJobQuery } from './search.ts';
 import { type ActiveSearch, useJobs } from './useJobs.ts';
 
 /** Query parameters that filter the list. */
 const FILTERS = [
-  ...['q', 'account', 'status', 'due', 'dueOn', 'dueBefore', 'late', 'dispatchedOn', 'orderGroup', 'which'],
+  ...[
+    'q',
+    'account',
+    'status',
+    'due',
+    'dueOn',
+    'dueBefore',
+    'late',
+    'risk',
+    'dispatchedOn',
+    'orderGroup',
+    'which',
+  ],
 ];
 const MINUTE_MS = 60_000;
 const DUE = {
@@ -109,9 +122,19 @@ function Filters(props: {
   // "On" or "before" is selected before a day is entered.
   const [dayFor, setDayFor] = useState<'on' | 'before' | null>(null);
   const dueChoice = due || (dayFor ?? '');
-  const only = read('q') ?? read('orderGroup') ?? read('dispatchedOn') ?? read('late') ?? (due || undefined);
+  const only =
+    read('q') ??
+    read('orderGroup') ??
+    read('dispatchedOn') ??
+    read('late') ??
+    read('risk') ??
+    (due || undefined);
   // These filters apply only to jobs that await dispatch.
-  const toGoOut = due !== '' || read('late') !== undefined || (only === undefined && status === undefined);
+  const toGoOut =
+    due !== '' ||
+    read('late') !== undefined ||
+    read('risk') !== undefined ||
+    (only === undefined && status === undefined);
   return (
     <search className={css.filters} aria-label="Jobs">
       <FilterInput
@@ -160,6 +183,15 @@ function Filters(props: {
           data={[{ value: '', label: 'Any' }, ...includeSelected(status, statuses)]}
         />
         <NativeSelect
+          label="Risk"
+          value={read('late') === 'true' ? 'late' : (read('risk') ?? '')}
+          onChange={({ currentTarget: { value } }) => {
+            const late = value === 'late';
+            change({ late: late ? 'true' : undefined, risk: late ? undefined : value });
+          }}
+          data={[{ value: '', label: 'Any' }, ...toOptions(RISKS)]}
+        />
+        <NativeSelect
           label="Due"
           value={dueChoice}
           onChange={({ currentTarget: { value } }) => {
@@ -193,13 +225,6 @@ function Filters(props: {
           onChange={({ currentTarget }) => change({ dispatchedOn: currentTarget.value })}
         />
         <FilterInput param="orderGroup" label="Order group" />
-        <div className={css.checks}>
-          <Checkbox
-            label="Late"
-            checked={read('late') === 'true'}
-            onChange={({ currentTarget }) => change({ late: currentTarget.checked ? 'true' : undefined })}
-          />
-        </div>
       </div>
     </search>
   );

@@ -61,8 +61,8 @@ export function formatEmptyResult({ q, all, open, status, ...rest }: JobQuery, f
       ? 'No job has this order number. Enter the complete number; case matters.'
       : 'No job has this job number or order number. Enter the complete number.';
   }
-  const { dispatchedOn, orderGroup, late, dueOn, dueBefore } = rest;
-  const narrowed = [dispatchedOn, orderGroup, late, dueOn, dueBefore, status].some(
+  const { dispatchedOn, orderGroup, late, risk, dueOn, dueBefore } = rest;
+  const narrowed = [dispatchedOn, orderGroup, late, risk, dueOn, dueBefore, status].some(
     (one) => one !== undefined,
   );
   if (narrowed) return 'No jobs match the filters.';

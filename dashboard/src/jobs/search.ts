@@ -11,9 +11,10 @@ import type { Paths } from '../../../client/index.ts';
 import type { JobSummary } from '../../../shared/events/catalogue.ts';
 import type { JobEvent } from '../../../shared/events/event.ts';
 import { shiftDay } from '../dates.ts';
+import { type JobTiming, RISKS } from './risk.ts';
 
 /** A job as the API lists it. */
-export interface ListedJob extends JobSummary {
+export interface ListedJob extends JobSummary, JobTiming {
   readonly phase: 'listed' | 'departed' | 'settling';
   readonly outcome: 'closed' | 'cancelled' | 'unavailable' | null;
   readonly late: boolean;
@@ -31,6 +32,7 @@ export interface JobQuery {
   readonly dueFrom?: string | undefined;
   readonly dueBefore?: string | undefined;
   readonly late?: boolean | undefined;
+  readonly risk?: Risk | undefined;
   readonly dispatchedOn?: string | undefined;
   readonly orderGroup?: string | undefined;
   /** Includes dispatched and ended jobs, unless another filter selects them. */
@@ -40,6 +42,7 @@ export interface JobQuery {
   readonly sort?: Sort | undefined;
 }
 export type Sort = 'due' | 'number';
+export type Risk = NonNullable<JobTiming['risk']>;
 
 /** Fields of an account that decide whether it is queried. */
 export interface SearchedAccount {
@@ -69,12 +72,17 @@ export function parseJobQuery(read: (name: string) => string | undefined, today:
     dueFrom: due === 'week' ? monday : undefined,
     dueBefore: due === 'week' ? shiftDay(monday, 7) : day('dueBefore'),
     late: read('late') === 'true' || undefined,
+    risk: parseRisk(read('risk')),
     dispatchedOn: day('dispatchedOn'),
     orderGroup: read('orderGroup'),
     all: read('which') === 'all' || undefined,
     open: read('which') === 'open' || undefined,
     sort: read('sort') === 'number' ? 'number' : 'due',
   };
+}
+
+function parseRisk(text: string | undefined): Risk | undefined {
+  return Object.keys(RISKS).find((risk) => risk === text) as Risk | undefined;
 }
 
 function parseDay(text: string | undefined): string | undefined {
@@ -124,7 +132,7 @@ export function planSearch(query: JobQuery, accounts: readonly SearchedAccount[]
 function chooseFilters(
   query: JobQuery,
 ): readonly [filters: readonly JobFilter[], order: Sort | null, onlyOpen: boolean] {
-  const { q, orderGroup, dueOn, late, dueBefore, status, dispatchedOn } = query;
+  const { q, orderGroup, dueOn, late, risk, dueBefore, status, dispatchedOn } = query;
   // First, because the list entry alone does not prove the day of dispatch.
   if (dispatchedOn !== undefined) return [[{ dispatchedOn }], 'number', false];
   if (q !== undefined) {
@@ -139,6 +147,7 @@ function chooseFilters(
   if (orderGroup !== undefined) return [[{ orderGroup }], 'number', false];
   if (dueOn !== undefined) return [[{ dueOn }], 'due', true];
   if (late) return [[{ late: 'true' }], 'due', true];
+  if (risk) return [[{ risk }], 'due', true];
   if (dueBefore !== undefined) return [[{ dueBefore }], 'due', true];
   if (status !== undefined) return [[{ status }], 'due', !query.all];
   if (query.all || query.open) return [[{}], 'number', !query.all];
@@ -169,7 +178,7 @@ export function matchesJobQuery(
   job: ListedJob,
   fromDispatchList = false,
 ): boolean {
-  const { q, orderGroup, status, dueOn, dueFrom, dueBefore, late, dispatchedOn } = query;
+  const { q, orderGroup, status, dueOn, dueFrom, dueBefore, late, risk, dispatchedOn } = query;
   const isEnded = job.outcome !== null || job.phase === 'settling';
   const awaited = !isEnded && job.dateOut === null;
   const narrowed = q ?? orderGroup ?? dispatchedOn;
@@ -183,7 +192,8 @@ export function matchesJobQuery(
   )
     return false;
   if (late && !job.late) return false;
-  if (dueOn !== undefined || dueBefore !== undefined || late) {
+  if (risk !== undefined && job.risk !== risk) return false;
+  if (dueOn !== undefined || dueBefore !== undefined || late || risk) {
     if (!awaited) return false;
     const due = job.dateDue;
     if (dueOn !== undefined && getDay(due) !== dueOn) return false;
@@ -486,6 +496,16 @@ function toLowerBound(sort: Sort, job: ListedJob, key: string): string {
 
 const getDueDay = ({ dateDue }: ListedJob): string => getDay(dateDue) ?? '9999-12-31';
 
+/** Returns what stays valid of the time of an open job after an event, until it is read again. */
+function keepTiming({ type }: JobEvent, before: ListedJob | undefined): JobTiming {
+  if (type === 'job.overdue') return { risk: 'late' };
+  const { risk, inStatus } = before ?? {};
+  return {
+    ...(risk === undefined ? {} : { risk }),
+    ...(inStatus === undefined || type === 'job.status_changed' ? {} : { inStatus }),
+  };
+}
+
 /** Returns the job after an event. `before`: the job before it, if known. */
 function applyEvent(event: JobEvent, before: ListedJob | undefined): ListedJob {
   const { job } = event.data as unknown as { job: JobSummary };
@@ -504,5 +524,6 @@ function applyEvent(event: JobEvent, before: ListedJob | undefined): ListedJob {
     phase: outcome !== null ? 'settling' : reopened ? 'listed' : (before?.phase ?? 'listed'),
     outcome,
     late: late && outcome === null && job.dateOut === null,
+    ...(outcome === null && job.dateOut === null ? keepTiming(event, before) : {}),
   };
 }

@@ -8,6 +8,8 @@ import { withId } from '../api.ts';
 import { Failure, Hidden, Note, Panel, Statistic } from '../components.tsx';
 import { shiftDay, toLocalDay } from '../dates.ts';
 import { toPlainText } from '../events.ts';
+import { FlagResults, RiskBadge } from '../jobs/RiskBadge.tsx';
+import { formatTiming } from '../jobs/risk.ts';
 import type { JobFilter } from '../jobs/search.ts';
 import { type Account, useAccounts, useApi, useRegions } from '../queries.ts';
 import { useInRegion } from '../resources.ts';
@@ -35,7 +37,7 @@ const CHART_DAYS = 14;
 const RATE_DAYS = 7;
 /** Number of jobs per list, height of a row, and maximum number of accounts queried per list. */
 const LISTED_JOBS = { page: 10, wall: 6 };
-const ROW_REM = 1.85;
+const ROW_REM = { page: 4.2, wall: 1.85 };
 const MAX_ACCOUNTS = 30;
 const MAX_CONCURRENT_REQUESTS = 6;
 /** Number of statuses before "more". Fewer on the wall display, which must fit without scrolling. */
@@ -283,28 +285,27 @@ export function LateJobs({ statistics }: { readonly statistics: NowStatistics })
   );
 }
 
-/** Undispatched jobs due today or tomorrow. */
+/** Open jobs of which similar jobs often needed longer than the time left. */
 export function JobsAtRisk({ statistics }: { readonly statistics: NowStatistics }) {
   const href = useHref();
+  const mode = useDisplayMode();
   const { data } = statistics.open;
-  const { today } = statistics;
-  const tomorrow = shiftDay(today, 1);
   const accounts = data?.accounts
     .filter(({ jobs, dispatched }) => jobs > dispatched)
     .sort((a, b) => b.jobs - b.dispatched - (a.jobs - a.dispatched));
-  const [first, second] = [today, tomorrow].map((day) => data && countDueOn(data, day));
+  const ids = accounts?.map(({ account }) => account);
   return (
     <JobList
       title="At risk"
-      description="Due today or tomorrow, not dispatched."
-      emptyText="No jobs due today or tomorrow."
-      total={first === undefined ? undefined : first + (second ?? 0)}
-      full={[
-        { name: 'Today', jobs: first, href: href('/jobs', { dueOn: today }) },
-        { name: 'Tomorrow', jobs: second, href: href('/jobs', { dueOn: tomorrow }) },
-      ]}
-      accounts={accounts?.map(({ account }) => account)}
-      filters={[{ dueOn: today }, { dueOn: tomorrow }]}
+      description="Similar jobs often needed longer than the time left."
+      emptyText="No jobs are known to be at risk. A status needs 10 dispatched jobs before its risk is known."
+      total={undefined}
+      full={[{ name: 'All', jobs: undefined, href: href('/jobs', { risk: 'at-risk' }) }]}
+      accounts={ids}
+      filters={[{ risk: 'at-risk' }]}
+      note={
+        mode === 'wall' ? null : <FlagResults accounts={data?.accounts.map(({ account }) => account) ?? []} />
+      }
     />
   );
 }
@@ -323,10 +324,12 @@ function JobList(props: {
   readonly accounts: readonly string[] | undefined;
   /** Filters of the API. Each is used only if the previous ones returned too few jobs. */
   readonly filters: readonly JobFilter[];
+  readonly note?: ReactNode;
 }) {
-  const { title, description, emptyText, total, full, accounts, filters } = props;
+  const { title, description, emptyText, total, full, accounts, filters, note } = props;
   const api = useApi();
-  const most = LISTED_JOBS[useDisplayMode()];
+  const mode = useDisplayMode();
+  const most = LISTED_JOBS[mode];
   // Sorted in the key, because the order of accounts changes with every event.
   const queried = accounts?.slice(0, MAX_ACCOUNTS) ?? [];
   const query = useQuery({
@@ -370,12 +373,13 @@ function JobList(props: {
       {/* The number of rows is known before they are loaded. */}
       <div
         className={`${ui.tight} ${css.list}`}
-        style={{ minHeight: `${1.7 + ROW_REM * Math.min(most, total ?? 0)}rem` }}
+        style={{ minHeight: `${1.7 + ROW_REM[mode] * Math.min(most, total ?? 0)}rem` }}
       >
         <p className={ui.hint}>
           {description}
           {total === undefined ? '' : ` ${formatListScope(total, most, queried.length, left)}`}
         </p>
+        {note}
         <QueryError queries={[query]} />
         {data && data.length === 0 && (left === 0 || total === 0) ? (
           <p className={ui.hint}>{emptyText}</p>
@@ -410,6 +414,9 @@ function JobLink({ job }: { readonly job: ListedJob }) {
       <span className={css.due}>
         <Hidden>due </Hidden>
         {job.dateDue === null ? null : <UpstreamDate at={job.dateDue} />}
+      </span>
+      <span className={css.timing}>
+        <RiskBadge job={job} /> <bdi className={css.reason}>{formatTiming(job)}</bdi>
       </span>
     </Link>
   );

@@ -1,0 +1,42 @@
+/** Lateness and risk of a job in lists and on its page, and how often the risk flags were right. */
+import { useQuery } from '@tanstack/react-query';
+import { withId } from '../api.ts';
+import { Badge } from '../components.tsx';
+import { useApi } from '../queries.ts';
+import ui from '../ui.module.css';
+import { formatFlagResults, formatRisk, formatTiming, type JobTiming, sumFlags } from './risk.ts';
+
+/** Badge of a late job or of one at risk, with the reason in its tooltip. */
+export function RiskBadge({
+  job,
+}: {
+  readonly job: JobTiming & { readonly late: boolean; readonly mustDate: boolean | null };
+}) {
+  const risk = formatRisk(job);
+  return risk ? (
+    <span className={ui.risk} title={formatTiming(job)}>
+      <Badge tone={risk.tone}>{risk.text}</Badge>
+    </span>
+  ) : null;
+}
+
+/** Maximum number of accounts whose results are added up. */
+const MAX_ACCOUNTS = 30;
+const REFRESH_MS = 300_000;
+
+/** How often the risk flags of accounts were right. */
+export function FlagResults({ accounts }: { readonly accounts: readonly string[] }) {
+  const api = useApi();
+  const ids = [...accounts].sort().slice(0, MAX_ACCOUNTS);
+  const { data } = useQuery({
+    queryKey: ['durations', ...ids],
+    queryFn: async ({ signal }) => {
+      const read = (id: string) => api.get('/v1/accounts/{id}/status-durations', { ...withId(id), signal });
+      return sumFlags(await Promise.all(ids.map(read)));
+    },
+    enabled: ids.length > 0,
+    refetchInterval: REFRESH_MS,
+    staleTime: REFRESH_MS,
+  });
+  return data ? <p className={ui.hint}>{formatFlagResults(data)}</p> : null;
+}
