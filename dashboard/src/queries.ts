@@ -1,8 +1,11 @@
 /** Queries of several pages. Query keys begin with the resource, so that events can invalidate them. */
 import { keepPreviousData, type UseQueryResult, useQuery } from '@tanstack/react-query';
 import { createContext, useContext } from 'react';
-import type { Client, ListedAccount, Region } from '../../client/index.ts';
+import type { Client, Figures, ListedAccount, Region } from '../../client/index.ts';
+import { toLocalDay } from './dates.ts';
 import { useSession } from './session.ts';
+import { useNow } from './stream-hooks.ts';
+import { useRegion } from './urls.ts';
 
 export const ApiContext = createContext<Client | null>(null);
 
@@ -49,6 +52,22 @@ export function useRegions(): UseQueryResult<readonly Region[]> {
     queryFn: async ({ signal }) => (await api.get('/v1/regions', { signal })).regions,
     enabled: forAll,
     refetchInterval: 15_000,
+  });
+}
+
+/** Interval at which the figures and the attention queue are fetched without events, because jobs become late without one. */
+export const ATTENTION_MS = 15_000;
+
+/** Returns the figures of the selected region, or of all regions: one request for a page. */
+export function useFigures(): UseQueryResult<Figures> {
+  const api = useApi();
+  const region = useRegion() ?? undefined;
+  const day = toLocalDay(useNow(60_000));
+  return useQuery({
+    queryKey: ['attention', 'figures', region, day],
+    queryFn: ({ signal }) => api.get('/v1/figures', { params: { query: { region, day } }, signal }),
+    refetchInterval: ATTENTION_MS,
+    placeholderData: keepPreviousData,
   });
 }
 

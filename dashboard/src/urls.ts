@@ -8,7 +8,7 @@ export function buildHref(
   params: Readonly<Record<string, string | number | undefined>> = {},
 ): string {
   const query = new URLSearchParams(
-    Object.entries(params).flatMap(([name, value]) =>
+    Object.entries(params).flatMap(([name, value]): [string, string][] =>
       value === undefined || value === '' ? [] : [[name, String(value)]],
     ),
   );

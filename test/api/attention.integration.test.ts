@@ -100,7 +100,9 @@ describe('POST /v1/attention/{id}', () => {
 
   test('changes the item, and records who did it', async () => {
     const { world } = shared;
-    const acknowledged = await ask(world, 'operate own', `/v1/attention/${id}/acknowledge`, { note: 'known' });
+    const acknowledged = await ask(world, 'operate own', `/v1/attention/${id}/acknowledge`, {
+      note: 'known',
+    });
     expect(acknowledged).toMatchObject({
       status: 200,
       body: { id, state: 'acknowledged', note: 'known', changedBy: { name: 'operate key', user: false } },

@@ -23,11 +23,13 @@ const site = scriptedSite({
   },
 });
 
+/** The live events of the page. */
+const FEED = '/?view=feed';
 /** Viewport that fits all rows of these tests. */
 const TALL = { width: 1280, height: 4_000 };
 const AWAY = /answered 503|ERR_CONNECTION_(REFUSED|RESET)|ERR_EMPTY_RESPONSE|ERR_INCOMPLETE_CHUNKED_ENCODING/;
 
-async function open(path = '/', look: Parameters<typeof signedIn>[2] = {}): Promise<Page> {
+async function open(path = FEED, look: Parameters<typeof signedIn>[2] = {}): Promise<Page> {
   const page = await signedIn(site, path, { zone: ZONE, ...look });
   await live(page);
   await loaded(page);
@@ -105,7 +107,7 @@ describe('live events', () => {
   });
 
   test('a paused list stays unchanged and counts new events; resuming loses and repeats none', async () => {
-    const page = await open('/?account=acme');
+    const page = await open(`${FEED}&account=acme`);
     await page.setViewportSize(TALL);
     await expect.poll(() => readShownIds(page)).toEqual(await readIdsFromApi('acme'));
     await page.getByRole('button', { name: 'Pause' }).click();
@@ -129,7 +131,7 @@ describe('live events', () => {
   test.each(['desktop', 'narrow'] as const)(
     'the count of new events covers no event and shifts nothing, on a %s screen',
     async (size) => {
-      const page = await open('/', { size });
+      const page = await open(FEED, { size });
       await page.getByRole('button', { name: 'Pause' }).click();
       const waiting = page.getByRole('button', { name: /new events?: show$/ });
       const parts = {
@@ -211,7 +213,7 @@ describe('live events', () => {
   });
 
   test('after a restart of Jobwire, missed events arrive without gaps or duplicates', async () => {
-    const page = await open('/?account=acme');
+    const page = await open(`${FEED}&account=acme`);
     await page.setViewportSize(TALL);
     expectFault(page, AWAY);
     await site.stop();
@@ -248,7 +250,7 @@ describe('statistics', () => {
     Number(await statistic(page, name).locator('span').nth(1).textContent());
 
   test('equal those of the API, for one region and for all, and follow events', async () => {
-    const page = await open();
+    const page = await open('/');
     const [us, nz] = [await openJobs('us'), await openJobs('nz')];
     await expect.poll(() => readStatistic(page, 'Open jobs')).toBe(us.jobs + nz.jobs);
     await expect.poll(() => readStatistic(page, 'Late')).toBe(us.late);
@@ -256,6 +258,8 @@ describe('statistics', () => {
     await expect.poll(() => readStatistic(page, 'Open jobs')).toBe(us.jobs + nz.jobs + 1);
     await page.getByLabel('Region').selectOption('nz');
     await expect.poll(() => readStatistic(page, 'Open jobs')).toBe(nz.jobs);
+    await page.getByRole('link', { name: 'Live events' }).click();
+    await list(page).getByRole('listitem').first().waitFor();
     expect(await list(page).getByRole('link', { name: 'acme' }).count()).toBe(0);
     for (const row of await list(page).getByRole('listitem').all())
       expect(await row.textContent()).toMatch(/kiwi|nz/);
@@ -264,7 +268,7 @@ describe('statistics', () => {
   test('a dispatched job is added to Dispatched today and removed from Due today', async () => {
     const day = today();
     const job = site.account.createJob({ status: 'Ready to ship', dateDue: `${day}T23:59:59Z` });
-    const page = await open();
+    const page = await open('/');
     const due = await site.api<RegionOpenJobs>('/regions/us/open-jobs');
     const dueToday = due.byDueDay.find((one) => one.day === day)?.jobs ?? 0;
     expect(dueToday).toBeGreaterThan(0);
@@ -330,14 +334,10 @@ describe('statistics', () => {
       const listed = jobs.filter(({ phase }) => phase === 'listed').length;
       expect(await one.textContent()).toMatch(new RegExp(`${status}.*${listed} jobs?$`));
     }
-    const late = page.getByRole('region', { name: 'Late' });
     const { jobs } = await site.api<{ jobs: { jobNumber: number }[] }>('/accounts/acme/jobs?late=true');
     expect(jobs.length).toBeGreaterThan(0);
     for (const { jobNumber } of jobs)
-      await late.getByRole('link', { name: new RegExp(`^${jobNumber}`) }).waitFor();
-    expect(await late.getByRole('link', { name: /^All/ }).getAttribute('href')).toBe(
-      '/jobs?late=true&region=us',
-    );
+      await page.getByRole('link', { name: `Job ${jobNumber}`, exact: true }).waitFor();
     expect(await statistic(page, 'Late').getAttribute('href')).toBe('/jobs?late=true&region=us');
     expect(await statistic(page, 'Open jobs').getAttribute('href')).toBe('/jobs?which=open&region=us');
     // So low that the target of the link is not visible before.
@@ -353,14 +353,14 @@ describe('statistics', () => {
   test('a job page opened from a list starts at its top', async () => {
     const page = await open('/?region=us');
     await page.setViewportSize({ width: 1_000, height: 400 });
-    const job = page.getByRole('region', { name: 'Late' }).getByRole('listitem').first().getByRole('link');
+    const job = page.getByRole('list', { name: 'Items' }).getByRole('link').first();
     for (const _ of ['read', 'known']) {
       await job.scrollIntoViewIfNeeded();
       await expect.poll(() => page.evaluate(() => window.scrollY)).toBeGreaterThan(100);
       await job.click();
       await page.getByRole('heading', { name: 'Current state' }).waitFor();
       expect(await page.evaluate(() => window.scrollY)).toBe(0);
-      await page.getByRole('link', { name: 'Now', exact: true }).click();
+      await page.getByRole('link', { name: /^Now/ }).click();
     }
   });
 
@@ -369,12 +369,14 @@ describe('statistics', () => {
     const page = await open('/', { key });
     const { jobs } = await openJobs('nz');
     await expect.poll(() => readStatistic(page, 'Open jobs')).toBe(jobs);
+    await page.getByRole('link', { name: 'Live events' }).click();
+    await list(page).getByRole('listitem').first().waitFor();
     for (const row of await list(page).getByRole('listitem').all())
       expect(await row.textContent()).toContain('kiwi');
   });
 
   test('the chart has a table with links to the dispatched jobs of each day', async () => {
-    const page = await open();
+    const page = await open('/');
     await page.getByRole('img', { name: /^Last 14 days/ }).waitFor();
     await page.getByRole('button', { name: 'Show table' }).click();
     const rows = page.getByRole('table').getByRole('row');
@@ -404,9 +406,9 @@ describe('wall display', () => {
 
   test('fits the screen without scrolling', async () => {
     const page = await signedIn(site, '/?wall=1', { size: 'wall' });
-    await list(page).getByRole('listitem').first().waitFor();
+    await page.getByRole('list', { name: 'Items' }).getByRole('listitem').first().waitFor();
     await page.getByRole('img', { name: /^Last 14 days/ }).waitFor();
-    const names = ['Live events', 'Late', 'At risk', 'Open jobs by status', /^Created and dispatched/];
+    const names = ['Needs attention', 'Open jobs by status', /^Created and dispatched/];
     for (const name of names) {
       const { bottom } = await page
         .getByRole('region', { name })
@@ -433,7 +435,9 @@ describe('without accounts', () => {
     const page = await signedIn(empty, '/');
     await page.getByText('No accounts yet.').waitFor();
     await page.getByRole('link', { name: 'Add an account' }).waitFor();
-    await page.getByText('No events yet.').waitFor();
+    await page.getByText('There are no accounts to watch.').waitFor();
     await axe(page);
+    await page.getByRole('link', { name: 'Live events' }).click();
+    await page.getByText('No events yet.').waitFor();
   });
 });

@@ -20,7 +20,7 @@ test('a page shows that the connection is lost and reconnects automatically', as
 });
 
 test('events from an outage of Jobwire are shown after it', async () => {
-  const page = await signedIn(site, '/');
+  const page = await signedIn(site, '/?view=feed');
   await page.getByRole('status').getByText('Live', { exact: true }).waitFor();
   await loaded(page);
   expectFault(page, AWAY);

@@ -1,28 +1,19 @@
-/** The Now page: event filter and statistics. */
+/** The Now page: event filter, attention queue. */
 import { expect, test } from 'vitest';
-import type * as z from 'zod';
 import { shiftDay, toLocalDay } from '../../dashboard/src/dates.ts';
 import { countAfter, createRowFilter, matchesFilter, type Row } from '../../dashboard/src/now/feed.ts';
 import {
-  countDueOn,
-  countOnTime,
-  findStaleAccounts,
-  formatListScope,
-  type ListedJob,
-  sortByDueDate,
-  sumDays,
-  sumOpenJobs,
-} from '../../dashboard/src/now/statistics.ts';
-import type { Account } from '../../dashboard/src/queries.ts';
+  type AttentionItem,
+  explainRank,
+  formatCustomer,
+  formatImpact,
+  getSubjectHref,
+  listRowActions,
+} from '../../dashboard/src/now/queue.ts';
 import { formatPercent } from '../../dashboard/src/texts.ts';
-import type * as statistics from '../../shared/api/statistics.ts';
 import { type EventType, eventTypes } from '../../shared/events/catalogue.ts';
 import type { JobEvent } from '../../shared/events/event.ts';
 import { getExample } from '../../shared/events/examples.ts';
-
-type OpenJobs = z.input<typeof statistics.OpenJobs>;
-type RegionOpenJobs = z.input<typeof statistics.RegionOpenJobs>;
-type Rollup = statistics.Rollup;
 
 const example = (type: EventType): JobEvent => getExample(type) as JobEvent;
 const row = (number: number, type: EventType = 'job.created'): Row => ({
@@ -89,74 +80,6 @@ test('new events are counted after the last shown row', () => {
   expect(countAfter([], 3)).toBe(0);
 });
 
-const open = (change: Partial<RegionOpenJobs> = {}): RegionOpenJobs => ({
-  ...{ region: 'us', jobs: 10, dispatched: 2, late: 1, otherStatuses: 0, dueEarlier: 0, dueLater: 0 },
-  ...{ withoutDueDate: 3, byStatus: [{ status: 'Scheduled', jobs: 10 }], byDueDay: [], accounts: [] },
-  ...change,
-});
-
-test('open jobs of regions are added up by status, largest first, and by day, earliest first', () => {
-  const sum = sumOpenJobs([
-    open({
-      byStatus: [
-        { status: 'Scheduled', jobs: 6 },
-        { status: null, jobs: 4 },
-      ],
-      byDueDay: [{ day: '2026-03-02', jobs: 5, late: 1 }],
-      accounts: [{ account: 'acme', changedAt: '', jobs: 10, dispatched: 2, late: 1 }],
-    }),
-    open({
-      byStatus: [
-        { status: 'Shipped', jobs: 8 },
-        { status: null, jobs: 2 },
-      ],
-      byDueDay: [
-        { day: '2026-03-01', jobs: 1, late: 1 },
-        { day: '2026-03-02', jobs: 2, late: 0 },
-      ],
-    }),
-  ]);
-  expect(sum).toMatchObject({ jobs: 20, dispatched: 4, late: 2, withoutDueDate: 6 });
-  expect(sum.byStatus.map(({ status, jobs }) => [status, jobs])).toEqual([
-    ['Shipped', 8],
-    ['Scheduled', 6],
-    [null, 6],
-  ]);
-  expect(sum.byDueDay).toEqual([
-    { day: '2026-03-01', jobs: 1, late: 1 },
-    { day: '2026-03-02', jobs: 7, late: 1 },
-  ]);
-  expect(sum.accounts.map(({ account }) => account)).toEqual(['acme']);
-  expect([countDueOn(sum, '2026-03-02'), countDueOn(sum, '2026-03-09')]).toEqual([7, 0]);
-  expect(sumOpenJobs([])).toMatchObject({ jobs: 0, byStatus: [], byDueDay: [], accounts: [] });
-});
-
-test('with a key for some accounts, their open jobs are added up', () => {
-  const { region, accounts: _, ...chart } = open();
-  const ofAccount: OpenJobs = { region, account: 'acme', observedThrough: null, changedAt: '', ...chart };
-  const sum = sumOpenJobs([ofAccount, { ...ofAccount, account: 'birch', late: 4 }]);
-  expect(sum.late).toBe(5);
-  expect(sum.accounts.map(({ account, late }) => [account, late])).toEqual([
-    ['acme', 1],
-    ['birch', 4],
-  ]);
-});
-
-const rollup = (day: string, change: Partial<Rollup> = {}): Rollup => ({
-  ...{ day, created: 1, dispatched: 3, onTime: 2, late: 1, overdue: 0, cancelled: 0, closed: 0 },
-  ...change,
-});
-
-test('roll-ups are added up by day', () => {
-  const days = sumDays([
-    { days: [rollup('2026-03-01'), rollup('2026-03-02', { created: 5 })] },
-    { days: [rollup('2026-03-02', { late: 0 }), rollup('2026-03-03')] },
-  ]);
-  expect(days.map(({ day }) => day)).toEqual(['2026-03-01', '2026-03-02', '2026-03-03']);
-  expect(days[1]).toEqual(rollup('2026-03-02', { created: 6, dispatched: 6, onTime: 4, late: 1 }));
-  expect(countOnTime(days)).toEqual({ onTime: 8, of: 11 });
-});
-
 test('a share is never rounded up to 100 % or down to 0 %', () => {
   const shares = [
     formatPercent(0, 0),
@@ -176,48 +99,72 @@ test('local days are shifted across the ends of months and years', () => {
   expect(shiftDay('2026-03-01', -1)).toBe('2026-02-28');
 });
 
-const NOW = Date.parse('2026-03-02T12:00:00Z');
-const account = (id: string, ageSeconds: number | null, change: Partial<Account> = {}): Account =>
+const item = (change: Partial<AttentionItem>): AttentionItem =>
   ({
-    ...{ id, region: 'us', pollIntervalSeconds: 120, paused: false, ...change },
-    status: {
-      state: 'tracking',
-      observedThrough: ageSeconds === null ? null : new Date(NOW - ageSeconds * 1000).toISOString(),
-    },
-  }) as Account;
-
-test('stale accounts are found by their own poll interval, except paused ones', () => {
-  const hourly = { pollIntervalSeconds: 3_600 };
-  const accounts = [
-    ...[account('fresh', 300), account('old', 301), account('slow', 7_260, hourly)],
-    ...[account('slower', 7_261, hourly), account('paused', 9_999, { paused: true }), account('new', null)],
-  ];
-  const { stale, unread } = findStaleAccounts(accounts, NOW);
-  expect(stale.map((one) => one.account)).toEqual(['slower', 'old']);
-  expect(unread).toEqual(['new']);
+    ...{ id: 'us~acme~job~7', kind: 'job_late', region: 'us', account: 'acme', customer: null, actions: [] },
+    subject: { type: 'job', id: '7', name: 'Job 7', orderNumber: null },
+    impact: { jobs: 1, waitingEvents: null, parkedEvents: null, deadEvents: null },
+    cause: { code: 'late' },
+    rank: { score: 52, components: [{ name: 'kind', points: 40, explanation: 'Kind job late' }] },
+    ...change,
+  }) as AttentionItem;
+const subject = (type: AttentionItem['subject']['type'], id: string) => ({
+  subject: { type, id, name: id, orderNumber: null },
 });
 
-test('jobs of several accounts are sorted by due date, those without a date last', () => {
-  const job = (jobNumber: number, dateDue: string | null, of = 'acme') =>
-    ({ jobNumber, dateDue, account: of }) as ListedJob;
-  const listed = [
-    ...[
-      job(1, null),
-      job(2, '2026-03-02T10:00:00-07:00'),
-      job(3, 'soon'),
-      job(4, '2026-03-02T10:00:00Z', 'b'),
-    ],
-    ...[job(5, '2026-03-02T10:00:00Z', 'a'), job(6, '2026-03-01')],
-  ];
-  expect(sortByDueDate(listed, 4).map(({ jobNumber }) => jobNumber)).toEqual([6, 5, 4, 2]);
-  expect(sortByDueDate(listed, 9)).toHaveLength(6);
+test('each subject of the queue links to its page', () => {
+  const pages = [
+    item({}),
+    item(subject('endpoint', 'erp')),
+    item(subject('account', 'acme')),
+    item(subject('message', 'm1')),
+    item(subject('region', 'us')),
+  ].map(getSubjectHref);
+  expect(pages).toEqual([
+    '/jobs/acme/7',
+    '/health/endpoints/us/erp',
+    '/health/accounts/acme',
+    '/setup/customers/acme/messages/m1',
+    '/health?region=us',
+  ]);
 });
 
-test('a list that does not cover all accounts states its scope', () => {
-  expect(formatListScope(3, 10, 4, 0)).toBe('');
-  expect(formatListScope(12, 10, 4, 0)).toBe('First 10:');
-  const rest = 'of the 30 accounts with the most jobs; 970 accounts not searched:';
-  expect(formatListScope(12, 10, 30, 970)).toBe(`First 10 ${rest}`);
-  expect(formatListScope(3, 10, 30, 970)).toBe(`Jobs ${rest}`);
-  expect(formatListScope(0, 10, 30, 970)).toBe('');
+test('the impact names what waits, and no single job', () => {
+  expect(formatImpact(item({}))).toBe('');
+  const impact = { jobs: 2, waitingEvents: 1_200, parkedEvents: 3, deadEvents: 0 };
+  expect(formatImpact(item({ ...subject('endpoint', 'erp'), impact }))).toBe(
+    '1,200 waiting, 3 parked, 2 jobs',
+  );
+});
+
+test('a row says whether the customer knows, with the last message', () => {
+  expect(formatCustomer(item({}))).toBeUndefined();
+  const lastMessage = { id: 'm1', kind: 'due_date_changed', state: 'sent', at: '' } as const;
+  expect(formatCustomer(item({ customer: { informed: true, lastMessage } }))).toEqual({
+    label: 'Customer informed',
+    title: 'Last message: due date changed, sent',
+  });
+  expect(formatCustomer(item({ customer: { informed: false, lastMessage: null } }))?.label).toBe(
+    'Customer not informed',
+  );
+});
+
+test('the rank is explained by its components', () => {
+  expect(explainRank(item({}))).toBe('Rank 52\n+40 Kind job late');
+});
+
+test('only actions that change something get a button, in the order of the API', () => {
+  const actions = [
+    'enableEndpoint',
+    'retryParkedEvents',
+    'startReplay',
+    'pingEndpoint',
+    'getEndpointHealth',
+  ].map((operation) => ({ operation, method: 'POST', path: '', body: null }) as const);
+  const labels = (code: string) =>
+    listRowActions(
+      item({ ...subject('endpoint', 'erp'), actions, cause: { code } as AttentionItem['cause'] }),
+    ).map(({ label }) => label);
+  expect(labels('failing')).toEqual(['Retry now', 'Retry parked', 'Replay dead']);
+  expect(labels('disabled')[0]).toBe('Enable');
 });

@@ -1,6 +1,5 @@
 /** Created and dispatched jobs by day, as a chart or a table with links. */
 import { Button } from '@mantine/core';
-import type { UseQueryResult } from '@tanstack/react-query';
 import { useMemo, useState } from 'react';
 import { Link } from 'wouter';
 import type { Rollup } from '../../../client/index.ts';
@@ -10,16 +9,14 @@ import { loadLater } from '../load-later.tsx';
 import { ErrorBoundary } from '../shell/ErrorBoundary.tsx';
 import { useNow } from '../stream-hooks.ts';
 import { Day } from '../times.tsx';
-import { useHref } from '../urls.ts';
+import { useHref, useRegion } from '../urls.ts';
 import css from './Days.module.css';
-import { QueryError } from './Statistics.tsx';
 
 const CHART_MS = 60_000;
 const DaysChart = loadLater(() => import('./DaysChart.tsx'));
 
-export function Days({ days }: { readonly days: UseQueryResult<readonly Rollup[]> }) {
+export function Days({ days }: { readonly days: readonly Rollup[] }) {
   const [table, setTable] = useState(false);
-  const { data } = days;
   const charted = useChartedDays(days);
   return (
     <div id="days" className={css.anchor}>
@@ -37,13 +34,12 @@ export function Days({ days }: { readonly days: UseQueryResult<readonly Rollup[]
           </Button>
         }
       >
-        <QueryError queries={[days]} />
         <div className={css.room}>
-          {data === undefined ? null : table ? (
-            <DaysTable days={data} />
+          {table ? (
+            <DaysTable days={days} />
           ) : (
-            <ErrorBoundary instead={<DaysTable days={data} />}>
-              <DaysChart days={charted ?? data} />
+            <ErrorBoundary instead={<DaysTable days={days} />}>
+              <DaysChart days={charted} />
             </ErrorBoundary>
           )}
         </div>
@@ -53,11 +49,11 @@ export function Days({ days }: { readonly days: UseQueryResult<readonly Rollup[]
 }
 
 /** Updates the chart once a minute, because rendering it takes most of a frame. The table is updated immediately. */
-function useChartedDays({ data, isPlaceholderData }: UseQueryResult<readonly Rollup[]>) {
+function useChartedDays(days: readonly Rollup[]): readonly Rollup[] {
   const minute = useNow(CHART_MS);
-  const known = data !== undefined;
+  const region = useRegion();
   // biome-ignore lint/correctness/useExhaustiveDependencies: deliberately not on each change of the data
-  return useMemo(() => data, [minute, known, isPlaceholderData]);
+  return useMemo(() => days, [minute, region]);
 }
 
 function DaysTable({ days }: { readonly days: readonly Rollup[] }) {

@@ -1,56 +1,80 @@
-/** The Now page: current events, totals, late jobs. Also the wall display. */
+/** The Now page: what needs attention, figures, live events. Also the wall display. */
 
 import { TvIcon } from '@heroicons/react/16/solid';
 import { Button } from '@mantine/core';
 import { type ReactNode, useCallback, useEffect } from 'react';
 import { Link } from 'wouter';
-import { Empty, Page } from '../components.tsx';
+import { Empty, Note, Page, Tabs } from '../components.tsx';
+import { useFigures } from '../queries.ts';
 import { useSession } from '../session.ts';
-import { useNow } from '../stream-hooks.ts';
+import { useNow, useRefresh } from '../stream-hooks.ts';
 import { formatWallClock } from '../times.tsx';
 import { useHref, useParams, useRegion } from '../urls.ts';
 import { Days } from './Days.tsx';
 import css from './NowPage.module.css';
-import {
-  JobsAtRisk,
-  LateJobs,
-  QueryError,
-  StaleNotes,
-  Statuses,
-  Tiles,
-  useStatistics,
-} from './Statistics.tsx';
+import { QueuePanel } from './QueuePanel.tsx';
+import { QueryError, Statuses, Tiles } from './Statistics.tsx';
 import { StreamPanel } from './StreamPanel.tsx';
+
+/**
+ * Minimum interval of refetches while events arrive. With those of the queue, the figures and the shell, the page sends at most 40
+ * requests a minute.
+ */
+const REFRESH_MS = 6_000;
 
 /** `children`: shown above the content. */
 export default function NowPage({ children }: { readonly children?: ReactNode }) {
-  const statistics = useStatistics();
+  const figures = useFigures();
   const region = useRegion();
-  const { accounts } = statistics;
+  const href = useHref();
+  const [read] = useParams();
+  const isFeed = read('view') === 'feed' && read('wall') === undefined;
+  useRefresh(['*'], [['attention']], REFRESH_MS);
+  const { data } = figures;
+  const account = read('account');
+  const waiting = data ? data.accounts - data.accountsCounted : 0;
+  const open = data?.attention.open;
   return (
     <Page title={region === null ? 'Now' : `Now in ${region.toUpperCase()}`} actions={<WallDisplayToggle />}>
       {children}
-      {accounts?.length === 0 ? <NoAccounts /> : <Tiles statistics={statistics} />}
-      <QueryError queries={statistics.queries} />
-      {accounts ? <StaleNotes accounts={accounts} /> : null}
-      <div className={css.columns}>
+      {data?.accounts === 0 ? <NoAccounts /> : <Tiles figures={data} />}
+      <QueryError queries={[figures]} />
+      {waiting > 0 ? (
+        <Note>
+          Not yet included: jobs of {waiting === 1 ? '1 account' : `${waiting} accounts`}, whose first crawl
+          is not complete.
+        </Note>
+      ) : null}
+      {read('wall') === undefined ? (
+        <Tabs
+          label="Views of this page"
+          tabs={[
+            {
+              name: open === undefined ? 'Needs attention' : `Needs attention (${open.toLocaleString()})`,
+              href: href('/', { account }),
+              isCurrent: !isFeed,
+            },
+            { name: 'Live events', href: href('/', { view: 'feed', account }), isCurrent: isFeed },
+          ]}
+        />
+      ) : null}
+      {isFeed ? (
         <StreamPanel className={css.stream} />
-        <div className={css.lists}>
-          {/* Their height is known with the first statistics. */}
-          {statistics.open.data ? (
-            <>
-              <div className={css.group}>
-                <LateJobs statistics={statistics} />
-                <JobsAtRisk statistics={statistics} />
-              </div>
-              <div className={css.group}>
-                <Statuses open={statistics.open} />
-                <Days days={statistics.days} />
-              </div>
-            </>
-          ) : null}
+      ) : (
+        <div className={css.columns}>
+          <QueuePanel>
+            <div className={css.lists}>
+              {/* Their height is known with the first figures. */}
+              {data ? (
+                <>
+                  <Statuses open={data.open} />
+                  <Days days={data.days} />
+                </>
+              ) : null}
+            </div>
+          </QueuePanel>
         </div>
-      </div>
+      )}
     </Page>
   );
 }

@@ -13,7 +13,8 @@ import { ActionIcon, Menu, NativeSelect, useComputedColorScheme, useMantineColor
 import { useIsFetching, useQuery } from '@tanstack/react-query';
 import { type ReactNode, useEffect } from 'react';
 import { Link, useLocation } from 'wouter';
-import { useAccounts, useRegions } from '../queries.ts';
+import { Hidden } from '../components.tsx';
+import { useAccounts, useFigures, useRegions } from '../queries.ts';
 import { useSession } from '../session.ts';
 import { useConnection, useNow } from '../stream-hooks.ts';
 import { formatRelativeTime } from '../times.tsx';
@@ -99,6 +100,7 @@ function Navigation() {
           <Link key={path} href={href(path)} aria-current={here ? 'page' : undefined}>
             <Icon width={18} aria-hidden />
             <span>{name}</span>
+            {path === '/' ? <AttentionCount /> : null}
           </Link>
         );
       })}
@@ -106,7 +108,21 @@ function Navigation() {
   );
 }
 
-/** State of the connection; prominent when it is lost. */
+/** Number of open items of the attention queue. Separate from the state of the connection. */
+function AttentionCount() {
+  const { data } = useFigures();
+  const { open = 0, complete = true } = data?.attention ?? {};
+  if (open === 0) return null;
+  const text = `${open.toLocaleString()}${complete ? '' : '+'}`;
+  return (
+    <span className={css.count} title={`${text} need attention`}>
+      {text}
+      <Hidden> need attention</Hidden>
+    </span>
+  );
+}
+
+/** State of the connection; prominent when it is lost. Says nothing about jobs, accounts and endpoints. */
 function ConnectionState() {
   const connection = useConnection();
   const now = useNow();

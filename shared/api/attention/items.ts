@@ -107,6 +107,7 @@ function toCandidate(facts: Facts, now: number): Candidate {
   };
 }
 
+const capitalize = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
 const round = (hours: number): number => Math.round(hours * 10) / 10;
 
 const JOB_KINDS = {
@@ -161,7 +162,11 @@ export function toJobItem(
       orderNumber: job.orderNumber,
       since,
       cause: {
-        ...{ code, also, summary: departure === null ? summary : `${summary} It is missing from the list.` },
+        ...{
+          code,
+          also,
+          summary: capitalize(departure === null ? summary : `${summary} It is missing from the list.`),
+        },
         ...{ status: job.status, statusSince, dueAt: due?.at ?? null, lateHours, mustDate: job.mustDate },
       },
       impact: { jobs: 1 },
@@ -232,7 +237,7 @@ export function toEndpointItem(
       id: { region, account: others.length === 0 ? (only ?? '') : '', type: 'endpoint', subject: id },
       name: id,
       since,
-      cause: { code, also, summary: `${summary.charAt(0).toUpperCase()}${summary.slice(1)}.`, reason },
+      cause: { code, also, summary: `${capitalize(summary)}.`, reason },
       impact: {
         jobs: new Set([...parked, ...dead].flatMap(({ jobNumber }) => jobNumber ?? [])).size,
         parkedEvents: parked.length,

@@ -1,0 +1,359 @@
+/** The attention queue: what needs attention, ranked, with actions in each row. */
+import {
+  BellAlertIcon,
+  BoltSlashIcon,
+  ClockIcon,
+  EnvelopeIcon,
+  ExclamationTriangleIcon,
+  FlagIcon,
+  SignalSlashIcon,
+} from '@heroicons/react/16/solid';
+import { Button } from '@mantine/core';
+import { keepPreviousData, useQuery } from '@tanstack/react-query';
+import { type KeyboardEvent, type ReactNode, useRef, useState } from 'react';
+import { Link } from 'wouter';
+import { useActions } from '../actions.ts';
+import { Empty, Failure, Hidden } from '../components.tsx';
+import { toPlainText } from '../events.ts';
+import { FilterSelect, includeSelected, toOptions } from '../filters.tsx';
+import { ATTENTION_MS, useApi } from '../queries.ts';
+import { useNow } from '../stream-hooks.ts';
+import { formatCount } from '../texts.ts';
+import { formatDuration, Timestamp } from '../times.tsx';
+import ui from '../ui.module.css';
+import { useHref, useParams, useRegion } from '../urls.ts';
+import css from './QueuePanel.module.css';
+import {
+  type AttentionItem,
+  type AttentionKind,
+  explainRank,
+  FILTERS,
+  formatCustomer,
+  formatImpact,
+  getSubjectHref,
+  KIND_LABELS,
+  KIND_TONES,
+  type ListAttentionState,
+  listRowActions,
+} from './queue.ts';
+import { TriageMenu } from './TriageMenu.tsx';
+import { ViewsMenu } from './ViewsMenu.tsx';
+
+/** Number of items on a page, and on the wall display. */
+const ITEMS = { page: 50, wall: 12 };
+/** Actions with a button of their own. The others are in the menu of the row. */
+const BUTTONS = 2;
+
+const ICONS: Readonly<Record<AttentionKind, typeof ClockIcon>> = {
+  job_late: ClockIcon,
+  job_due_soon: ClockIcon,
+  job_needs_attention: FlagIcon,
+  job_stalled: FlagIcon,
+  endpoint_disabled: BoltSlashIcon,
+  endpoint_failing: BoltSlashIcon,
+  events_dead: ExclamationTriangleIcon,
+  events_parked: ExclamationTriangleIcon,
+  account_not_observed: SignalSlashIcon,
+  region_outage: BellAlertIcon,
+  message_undelivered: EnvelopeIcon,
+};
+
+/** Loads the items that match the filters in the address. */
+function useQueue() {
+  const api = useApi();
+  const region = useRegion() ?? undefined;
+  const [read] = useParams();
+  const [pages, setPages] = useState(1);
+  const limit = read('wall') === undefined ? ITEMS.page * pages : ITEMS.wall;
+  const query = {
+    ...{ region, kind: read('kind'), account: read('account'), assignee: read('assignee') },
+    state: (read('state') ?? 'open') as ListAttentionState,
+    limit: Math.min(500, limit),
+  };
+  const result = useQuery({
+    queryKey: ['attention', 'queue', query],
+    queryFn: ({ signal }) => api.get('/v1/attention', { params: { query }, signal }),
+    refetchInterval: ATTENTION_MS,
+    placeholderData: keepPreviousData,
+  });
+  return { ...result, more: () => setPages((shown) => shown + 1) };
+}
+
+/** The queue. `children` follow it once its height is known, so that the layout does not shift. */
+export function QueuePanel({ children }: { readonly children: ReactNode }) {
+  const { data, error, refetch, more, isPlaceholderData } = useQueue();
+  const runner = useActions([['attention']]);
+  if (data === undefined)
+    return (
+      <section className={`${ui.box} ${css.panel}`} aria-label="Needs attention">
+        <Filters items={[]} />
+        {error ? <Failure error={error} again={refetch} /> : <div className={css.waiting} />}
+      </section>
+    );
+  const { items, total, counts, rule } = data;
+  return (
+    <>
+      <section
+        className={`${ui.box} ${css.panel}`}
+        aria-label="Needs attention"
+        aria-busy={isPlaceholderData}
+      >
+        <Filters items={items} />
+        {error ? <Failure error={error} again={refetch} /> : null}
+        {runner.failure ? <Failure error={runner.failure} /> : null}
+        {items.length === 0 && !error ? <EmptyQueue page={data} /> : null}
+        <Rows items={items} rule={rule} runner={runner} />
+        <p className={`${ui.hint} ${css.foot}`}>
+          {items.length < total ? (
+            <>
+              First {items.length} of {total.toLocaleString()}.{' '}
+              <Button size="compact-xs" variant="default" onClick={more}>
+                Show more
+              </Button>{' '}
+            </>
+          ) : null}
+          {counts.complete
+            ? null
+            : 'There are more items than Jobwire lists at once: the most urgent are here. '}
+          <Hiding counts={counts} />
+          Checked <Timestamp at={data.asOf} as="clock" />.
+        </p>
+      </section>
+      {children}
+    </>
+  );
+}
+
+/** Numbers of hidden items, with links to them. */
+function Hiding({
+  counts,
+}: {
+  readonly counts: { readonly snoozed: number; readonly acknowledged: number };
+}) {
+  const href = useHref();
+  const parts = (['snoozed', 'acknowledged'] as const).filter((state) => counts[state] > 0);
+  if (parts.length === 0) return null;
+  return (
+    <>
+      {parts.map((state, at) => (
+        <span key={state}>
+          {at > 0 ? ', ' : ''}
+          <Link href={href('/', { state })}>
+            {counts[state].toLocaleString()} {state}
+          </Link>
+        </span>
+      ))}{' '}
+      hidden.{' '}
+    </>
+  );
+}
+
+function Filters({ items }: { readonly items: readonly AttentionItem[] }) {
+  const [read] = useParams();
+  const known = (values: readonly (string | null)[]): string[] =>
+    [...new Set(values.filter((value) => value !== null))].sort();
+  const assignees = known(items.map(({ assignee }) => assignee));
+  const selected = read('assignee');
+  return (
+    <div className={css.filters}>
+      <FilterSelect
+        param="kind"
+        aria-label="Kind"
+        size="xs"
+        data={[{ value: '', label: 'All kinds' }, ...toOptions(KIND_LABELS)]}
+      />
+      <FilterSelect
+        param="account"
+        aria-label="Account"
+        size="xs"
+        data={[
+          { value: '', label: 'All accounts' },
+          ...includeSelected(read('account'), known(items.map(({ account }) => account))),
+        ]}
+      />
+      <FilterSelect
+        param="assignee"
+        aria-label="Assignee"
+        size="xs"
+        data={[
+          { value: '', label: 'Anyone' },
+          { value: 'none', label: 'Nobody' },
+          ...includeSelected(selected === 'none' ? undefined : selected, assignees),
+        ]}
+      />
+      <FilterSelect
+        param="state"
+        aria-label="State"
+        size="xs"
+        data={[
+          { value: '', label: 'Open' },
+          { value: 'snoozed', label: 'Snoozed' },
+          { value: 'acknowledged', label: 'Acknowledged' },
+          { value: 'all', label: 'All states' },
+        ]}
+      />
+      <ViewsMenu />
+    </div>
+  );
+}
+
+/** Says what is watched, and that nothing is listed. */
+function EmptyQueue({
+  page: { watched, counts },
+}: {
+  readonly page: {
+    readonly watched: {
+      readonly regions: readonly string[];
+      readonly accounts: number;
+      readonly endpoints: number;
+      readonly messages: boolean;
+    };
+    readonly counts: { readonly open: number };
+  };
+}) {
+  const [read, change] = useParams();
+  const isFiltered = FILTERS.some((name) => read(name) !== undefined);
+  if (isFiltered)
+    return (
+      <Empty>
+        No items match the filters; {formatCount(counts.open, 'item')} open in all.{' '}
+        <Button
+          size="compact-xs"
+          variant="default"
+          onClick={() => change(Object.fromEntries(FILTERS.map((name) => [name, undefined])))}
+        >
+          Clear filters
+        </Button>
+      </Empty>
+    );
+  const { regions, accounts, endpoints, messages } = watched;
+  if (accounts === 0) return <Empty>There are no accounts to watch.</Empty>;
+  return (
+    <Empty>
+      {counts.open === 0 ? 'Nothing needs attention. ' : ''}Watched: {formatCount(accounts, 'account')} and{' '}
+      {formatCount(endpoints, 'endpoint')} in {regions.map((region) => region.toUpperCase()).join(', ')}, for
+      late, stalled and marked jobs, failing deliveries, parked and dead events
+      {messages ? ', polling, and messages to customers' : ' and polling'}.
+    </Empty>
+  );
+}
+
+/** The rows. One row is in the tab order; the arrow keys move between rows. */
+function Rows(props: {
+  readonly items: readonly AttentionItem[];
+  readonly rule: string;
+  readonly runner: ReturnType<typeof useActions>;
+}) {
+  const { items, rule, runner } = props;
+  const list = useRef<HTMLOListElement>(null);
+  const [current, setCurrent] = useState<string | null>(null);
+  const active = items.find(({ id }) => id === current)?.id ?? items[0]?.id;
+  const onKeyDown = (event: KeyboardEvent): void => {
+    const at = items.findIndex(({ id }) => id === active);
+    const to = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: items.length - 1 }[event.key];
+    const next = to === undefined ? undefined : items[to];
+    // Within a menu or a dialog, the keys have another meaning.
+    const isRow = event.target instanceof Element && list.current?.contains(event.target);
+    if (next === undefined || !isRow) return;
+    event.preventDefault();
+    setCurrent(next.id);
+    const row = [...(list.current?.querySelectorAll<HTMLElement>('[data-item]') ?? [])].find(
+      ({ dataset }) => dataset.item === next.id,
+    );
+    row?.querySelector('a')?.focus();
+  };
+  return (
+    // biome-ignore lint/a11y/noRedundantRoles: some screen readers ignore lists without bullets
+    <ol ref={list} className={css.list} role="list" aria-label="Items" onKeyDown={onKeyDown}>
+      {items.map((item) => (
+        <li
+          key={item.id}
+          className={css.row}
+          data-item={item.id}
+          data-tone={KIND_TONES[item.kind]}
+          onFocus={() => setCurrent(item.id)}
+        >
+          <Row item={item} rule={rule} runner={runner} tabIndex={item.id === active ? 0 : -1} />
+        </li>
+      ))}
+    </ol>
+  );
+}
+
+function Row(props: {
+  readonly item: AttentionItem;
+  readonly rule: string;
+  readonly runner: ReturnType<typeof useActions>;
+  readonly tabIndex: 0 | -1;
+}) {
+  const { item, rule, runner, tabIndex } = props;
+  const api = useApi();
+  const href = useHref();
+  const now = useNow(10_000);
+  const { kind, subject, account, cause, state, assignee, note, since } = item;
+  const Icon = ICONS[kind];
+  const customer = formatCustomer(item);
+  const impact = formatImpact(item);
+  const actions = listRowActions(item);
+  const perform = (action: (typeof actions)[number]) => {
+    const name = `${item.id} ${action.label}`;
+    const act = () => action.run(api);
+    if (action.confirmation) runner.confirm({ ...action.confirmation, act, done: action.done });
+    else void runner.run(name, act, action.done);
+  };
+  return (
+    <>
+      <span className={css.kind} title={`${KIND_LABELS[kind]}\n${explainRank(item)}\n\n${rule}`}>
+        <Icon width={16} aria-hidden />
+        <Hidden>{KIND_LABELS[kind]}</Hidden>
+      </span>
+      <span className={css.subject}>
+        <Link href={href(getSubjectHref(item))} tabIndex={tabIndex}>
+          {subject.name}
+        </Link>
+        <span className={`${ui.hint} ${ui.ellipsis}`}>
+          {[account === subject.id ? null : account, subject.orderNumber && toPlainText(subject.orderNumber)]
+            .filter(Boolean)
+            .join(' · ') || item.region.toUpperCase()}
+        </span>
+      </span>
+      <span className={css.cause}>
+        <bdi>{toPlainText(cause.summary)}</bdi>
+        {note === null ? null : <span className={ui.hint}>Note: {note}</span>}
+        {item.returned === 'changed' ? <span className={ui.hint}>Changed since it was hidden.</span> : null}
+      </span>
+      <span className={css.age} title={explainRank(item)}>
+        {formatDuration(Math.max(0, now - Date.parse(since)))}
+      </span>
+      <span className={`${ui.hint} ${css.impact}`}>{impact}</span>
+      <span className={`${ui.hint} ${css.customer}`} title={customer?.title}>
+        {customer?.label}
+      </span>
+      <span className={`${ui.hint} ${ui.ellipsis} ${css.assignee}`}>
+        {[assignee, state === 'open' ? null : state].filter(Boolean).join(', ')}
+      </span>
+      <span className={css.actions}>
+        {actions.slice(0, BUTTONS).map((action) => (
+          <Button
+            key={action.label}
+            size="compact-xs"
+            variant="default"
+            tabIndex={tabIndex}
+            loading={runner.busy === `${item.id} ${action.label}`}
+            disabled={runner.busy !== null}
+            onClick={() => perform(action)}
+          >
+            {action.label}
+            <Hidden> {subject.name}</Hidden>
+          </Button>
+        ))}
+        <TriageMenu
+          item={item}
+          runner={runner}
+          tabIndex={tabIndex}
+          others={actions.slice(BUTTONS).map((action) => ({ ...action, perform: () => perform(action) }))}
+        />
+      </span>
+    </>
+  );
+}

@@ -1,0 +1,217 @@
+/** Menu of an item of the attention queue: snooze, acknowledge, assign, note, history. */
+import { EllipsisHorizontalIcon } from '@heroicons/react/16/solid';
+import { ActionIcon, Button, Group, Menu, Modal, TextInput } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { type FormEvent, useState } from 'react';
+import type { ActionRunner } from '../actions.ts';
+import { withId } from '../api.ts';
+import { Loaded } from '../components.tsx';
+import { useApi } from '../queries.ts';
+import { useSession } from '../session.ts';
+import { Timestamp } from '../times.tsx';
+import ui from '../ui.module.css';
+import type { AttentionItem } from './queue.ts';
+
+const HOUR_MS = 3_600_000;
+const SNOOZES = [
+  { label: 'Snooze for 1 hour', until: () => Date.now() + HOUR_MS },
+  { label: 'Snooze until tomorrow, 08:00', until: () => tomorrowAt(8) },
+  { label: 'Snooze for a week', until: () => Date.now() + 7 * 24 * HOUR_MS },
+] as const;
+
+/** Returns the time of an hour on the next day in the time zone of the browser. */
+function tomorrowAt(hour: number): number {
+  const day = new Date();
+  return new Date(day.getFullYear(), day.getMonth(), day.getDate() + 1, hour).getTime();
+}
+
+type Dialog = 'assign' | 'note' | 'history';
+
+export function TriageMenu(props: {
+  readonly item: AttentionItem;
+  readonly runner: ActionRunner;
+  readonly tabIndex: 0 | -1;
+  /** Actions on the subject that have no button. */
+  readonly others: readonly { readonly label: string; readonly perform: () => void }[];
+}) {
+  const { item, runner, tabIndex, others } = props;
+  const api = useApi();
+  const { may } = useSession();
+  const [dialog, setDialog] = useState<Dialog | null>(null);
+  const at = withId(item.id);
+  const run = (act: () => Promise<unknown>, done: string) => void runner.run(item.id, act, done);
+  const isHidden = item.state !== 'open';
+  return (
+    <>
+      <Menu position="bottom-end" width={240} withinPortal>
+        <Menu.Target>
+          <ActionIcon
+            variant="default"
+            size="sm"
+            tabIndex={tabIndex}
+            aria-label={`More for ${item.subject.name}`}
+            loading={runner.busy === item.id}
+          >
+            <EllipsisHorizontalIcon width={14} aria-hidden />
+          </ActionIcon>
+        </Menu.Target>
+        <Menu.Dropdown>
+          {others.map(({ label, perform }) => (
+            <Menu.Item key={label} onClick={perform}>
+              {label}
+            </Menu.Item>
+          ))}
+          {may('operate') ? (
+            <>
+              {isHidden ? (
+                <Menu.Item
+                  onClick={() =>
+                    run(
+                      () => api.post('/v1/attention/{id}/reopen', { ...at, body: {} }),
+                      'The item is open again.',
+                    )
+                  }
+                >
+                  Reopen
+                </Menu.Item>
+              ) : (
+                <Menu.Item
+                  onClick={() =>
+                    run(
+                      () => api.post('/v1/attention/{id}/acknowledge', { ...at, body: {} }),
+                      'Acknowledged: hidden until its cause changes.',
+                    )
+                  }
+                >
+                  Acknowledge
+                </Menu.Item>
+              )}
+              {SNOOZES.map(({ label, until }) => (
+                <Menu.Item
+                  key={label}
+                  onClick={() => {
+                    const body = { until: new Date(until()).toISOString() };
+                    run(() => api.post('/v1/attention/{id}/snooze', { ...at, body }), 'Snoozed.');
+                  }}
+                >
+                  {label}
+                </Menu.Item>
+              ))}
+              <Menu.Item onClick={() => setDialog('assign')}>Assign…</Menu.Item>
+              <Menu.Item onClick={() => setDialog('note')}>Note…</Menu.Item>
+            </>
+          ) : null}
+          <Menu.Item onClick={() => setDialog('history')}>History</Menu.Item>
+        </Menu.Dropdown>
+      </Menu>
+      <TextDialog
+        opened={dialog === 'assign'}
+        title={`Assign ${item.subject.name}`}
+        label="Name"
+        value={item.assignee ?? ''}
+        maxLength={100}
+        close={() => setDialog(null)}
+        save={(text) => {
+          const body = { assignee: text === '' ? null : text };
+          run(
+            () => api.post('/v1/attention/{id}/assign', { ...at, body }),
+            text === '' ? 'Assigned to nobody.' : `Assigned to ${text}.`,
+          );
+        }}
+      />
+      <TextDialog
+        opened={dialog === 'note'}
+        title={`Note for ${item.subject.name}`}
+        label="Note"
+        value={item.note ?? ''}
+        maxLength={500}
+        close={() => setDialog(null)}
+        save={(text) => {
+          const body = { note: text === '' ? null : text };
+          run(() => api.post('/v1/attention/{id}/note', { ...at, body }), 'The note is saved.');
+        }}
+      />
+      <Modal
+        opened={dialog === 'history'}
+        onClose={() => setDialog(null)}
+        title={`History of ${item.subject.name}`}
+      >
+        <History id={item.id} />
+      </Modal>
+    </>
+  );
+}
+
+/** A dialog with one text. An empty text removes the value. */
+export function TextDialog(props: {
+  readonly opened: boolean;
+  readonly title: string;
+  readonly label: string;
+  readonly value: string;
+  readonly maxLength: number;
+  readonly close: () => void;
+  readonly save: (text: string) => void;
+}) {
+  const { opened, title, close } = props;
+  return (
+    <Modal opened={opened} onClose={close} title={title}>
+      <TextForm {...props} />
+    </Modal>
+  );
+}
+
+function TextForm({ label, value, maxLength, close, save }: Parameters<typeof TextDialog>[0]) {
+  const [text, setText] = useState(value);
+  const submit = (event: FormEvent): void => {
+    event.preventDefault();
+    save(text.trim());
+    close();
+  };
+  return (
+    <form onSubmit={submit} className={ui.fields}>
+      <TextInput
+        label={label}
+        value={text}
+        maxLength={maxLength}
+        onChange={({ currentTarget }) => setText(currentTarget.value)}
+        autoComplete="off"
+        data-autofocus
+      />
+      <Group justify="flex-end">
+        <Button variant="default" onClick={close}>
+          Cancel
+        </Button>
+        <Button type="submit">Save</Button>
+      </Group>
+    </form>
+  );
+}
+
+function History({ id }: { readonly id: string }) {
+  const api = useApi();
+  const query = useQuery({
+    queryKey: ['attention', 'history', id],
+    queryFn: ({ signal }) => api.get('/v1/attention/{id}/history', { ...withId(id), signal }),
+  });
+  return (
+    <Loaded query={query}>
+      {({ entries }) =>
+        entries.length === 0 ? (
+          <p className={ui.hint}>Nobody has changed this item.</p>
+        ) : (
+          <ul className={ui.list}>
+            {entries.map(({ at, by, action, until, assignee, note, cause }) => (
+              <li key={at} title={cause}>
+                <Timestamp at={at} /> {by.name ?? by.id}: {action}
+                {until === null ? '' : ' until '}
+                {until === null ? null : <Timestamp at={until} />}
+                {action === 'assign' ? ` to ${assignee ?? 'nobody'}` : ''}
+                {note === null ? '' : `: ${note}`}
+              </li>
+            ))}
+          </ul>
+        )
+      }
+    </Loaded>
+  );
+}

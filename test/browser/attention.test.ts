@@ -1,0 +1,188 @@
+/** The attention queue of the Now page: what is late and why, actions in the row, filters, keyboard, number of requests. */
+import type { Page } from 'playwright-core';
+import { describe, expect, test } from 'vitest';
+import { axe, loaded, scriptedSite, signedIn } from '../support/browser.ts';
+
+const HOUR_MS = 3_600_000;
+const LONG = { timeout: 40_000 };
+const REGIONS = ['nz', 'au', 'uk', 'eu'] as const;
+
+const site = scriptedSite({
+  prepare: (world, account) => {
+    for (const [at, status] of ['On hold', 'In production', 'Awaiting artwork'].entries())
+      account.createJob({ status, dateDue: Date.now() - (at + 2) * 24 * HOUR_MS, orderNumber: `PO-${at}` });
+    account.createJob({ status: 'Scheduled', dateDue: Date.now() + 72 * HOUR_MS });
+    for (const region of REGIONS)
+      world.addAccount({ region, name: `of-${region}` }).createJob({ status: 'Booked in' });
+  },
+  config: { webhooks: { allowPrivateNetworks: true, retrySeconds: [1] } },
+});
+
+const items = (page: Page) => page.getByRole('list', { name: 'Items' }).getByRole('listitem');
+const item = (page: Page, text: string | RegExp) => items(page).filter({ hasText: text });
+async function open(path = '/', key?: string): Promise<Page> {
+  const page = await signedIn(site, path, key === undefined ? {} : { key });
+  await items(page).first().waitFor(LONG);
+  await loaded(page);
+  return page;
+}
+/** Opens the menu of a row and selects an entry. */
+async function choose(page: Page, text: string, entry: string): Promise<void> {
+  await item(page, text)
+    .getByRole('button', { name: /^More for/ })
+    .click();
+  await page.getByRole('menuitem', { name: entry }).click();
+}
+
+describe('the queue', () => {
+  test('shows which jobs are late and why without a click, the latest first', async () => {
+    const page = await open();
+    await expect.poll(() => items(page).count(), LONG).toBe(3);
+    const rows = await items(page).allTextContents();
+    expect(rows[0]).toMatch(/PO-2.*4 days past its due time; it has been in “Awaiting artwork”/);
+    expect(rows[1]).toMatch(/PO-1.*3 days past its due time; it has been in “In production”/);
+    expect(rows[2]).toMatch(/PO-0.*2 days past its due time; it has been in “On hold”/);
+    for (const row of rows) expect(row).toMatch(/Late jobs.*Customer not informed/);
+    await axe(page);
+  });
+
+  test('the navigation shows the number of items on every page, apart from the state of the connection', async () => {
+    const page = await open();
+    const now = page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name: /^Now/ });
+    await expect.poll(() => now.textContent()).toMatch(/^Now3 need attention$/);
+    await page.getByRole('status').getByText('Live', { exact: true }).waitFor();
+    await page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name: 'Jobs' }).click();
+    await expect.poll(() => now.textContent()).toMatch(/^Now3 need attention$/);
+  });
+
+  test('a failing endpoint is fixed and its dead events are replayed with two clicks', async () => {
+    site.receiver.answer = () => ({ status: 422 });
+    await site.api('/endpoints', {
+      body: { id: 'erp', url: site.receiver.url, accounts: ['acme'], types: ['job.created'] },
+    });
+    const job = site.account.createJob({ status: 'Scheduled', dateDue: Date.now() + 72 * HOUR_MS });
+    await expect
+      .poll(async () => (await site.api<{ dead: object[] }>('/endpoints/erp/dead')).dead.length, LONG)
+      .toBe(1);
+    site.receiver.answer = () => ({ status: 503 });
+    site.account.createJob({ status: 'Scheduled', dateDue: Date.now() + 72 * HOUR_MS });
+    const page = await open();
+    await item(page, /^Failing endpoints.*erp.*1 event rejected on every attempt/).waitFor(LONG);
+    site.receiver.answer = () => ({ status: 204 });
+    site.receiver.requests.splice(0);
+    await item(page, 'erp').getByRole('button', { name: 'Retry now' }).click();
+    await item(page, /^Dead events.*erp/).waitFor(LONG);
+    await item(page, 'erp').getByRole('button', { name: 'Replay dead' }).click();
+    await item(page, 'erp').waitFor({ state: 'detached' });
+    await expect
+      .poll(() => site.receiver.requests.some(({ body }) => body.includes(`"jobNumber":${job}`)), LONG)
+      .toBe(true);
+    await page.getByRole('link', { name: '1 acknowledged' }).click();
+    await item(page, /erp.*Note: Dead events replayed/).waitFor();
+    await choose(page, 'erp', 'History');
+    await page
+      .getByRole('dialog')
+      .getByText(/acknowledge: Dead events replayed/)
+      .waitFor();
+  });
+
+  test('an item is acknowledged, found by its state and reopened; its cause brings it back', async () => {
+    const page = await open();
+    await choose(page, 'PO-0', 'Acknowledge');
+    await item(page, 'PO-0').waitFor({ state: 'detached' });
+    await page.getByLabel('State').selectOption('Acknowledged');
+    await page.waitForURL(/state=acknowledged/);
+    await choose(page, 'PO-0', 'Reopen');
+    await page.getByLabel('State').selectOption('Open');
+    await item(page, 'PO-0').waitFor();
+    await choose(page, 'PO-0', 'Snooze for a week');
+    await item(page, 'PO-0').waitFor({ state: 'detached' });
+    const { jobs } = await site.api<{ jobs: { jobNumber: number }[] }>(
+      '/accounts/acme/jobs?orderNumber=PO-0',
+    );
+    site.account.setStatus(jobs[0]?.jobNumber ?? 0, 'In production');
+    await item(page, /PO-0.*Changed since it was hidden/).waitFor(LONG);
+  });
+
+  test('filters are in the address, and a saved view restores them', async () => {
+    const page = await open();
+    await choose(page, 'PO-1', 'Assign');
+    await page.getByLabel('Name').fill('ann');
+    await page.keyboard.press('Enter');
+    await item(page, /PO-1.*ann/).waitFor();
+    await page.getByLabel('Assignee').selectOption('ann');
+    await page.getByLabel('Kind').selectOption('Late jobs');
+    await page.waitForURL(/assignee=ann.*kind=job_late|kind=job_late.*assignee=ann/);
+    await expect.poll(() => items(page).count()).toBe(1);
+    await page.getByRole('button', { name: 'Views' }).click();
+    await page.getByRole('menuitem', { name: 'Save this view' }).click();
+    await page.getByLabel('Name of the view').fill('Ann’s late jobs');
+    await page.keyboard.press('Enter');
+    await page.reload();
+    await expect.poll(() => items(page).count()).toBe(1);
+    await page.getByLabel('Assignee').selectOption('');
+    await page.getByLabel('Kind').selectOption('');
+    await expect.poll(() => items(page).count()).toBeGreaterThan(1);
+    await page.getByRole('button', { name: 'Views' }).click();
+    await page.getByRole('menuitem', { name: 'Ann’s late jobs' }).click();
+    await expect.poll(() => items(page).count()).toBe(1);
+    await page.getByLabel('Kind').selectOption('Outages');
+    await page.getByText(/^No items match the filters/).waitFor();
+    await axe(page);
+  });
+
+  test('one row is in the tab order, and the arrow keys move between rows', async () => {
+    const page = await open();
+    const focused = () => page.evaluate(() => document.activeElement?.textContent);
+    const names = await items(page).getByRole('link').allTextContents();
+    await items(page).first().getByRole('link').focus();
+    await page.keyboard.press('ArrowDown');
+    expect(await focused()).toBe(names[1]);
+    await page.keyboard.press('End');
+    expect(await focused()).toBe(names.at(-1));
+    await page.keyboard.press('ArrowUp');
+    await page.keyboard.press('Home');
+    expect(await focused()).toBe(names[0]);
+    const tabbable = page.locator('[aria-label="Items"] a[tabindex="0"]');
+    expect(await tabbable.count()).toBe(1);
+    await page.keyboard.press('Enter');
+    await page.waitForURL('**/jobs/acme/*');
+  });
+
+  test('a key that may only read is offered the history only', async () => {
+    const { key } = await site.makeKey('read', ['acme']);
+    const page = await open('/', key);
+    await items(page)
+      .first()
+      .getByRole('button', { name: /^More for/ })
+      .click();
+    expect(await page.getByRole('menuitem').allTextContents()).toEqual(['History']);
+  });
+
+  test('an empty queue says that nothing needs attention, and what is watched', async () => {
+    const page = await signedIn(site, '/?region=nz');
+    await page
+      .getByText(/^Nothing needs attention\. Watched: 1 account and \d endpoints? in NZ/)
+      .waitFor(LONG);
+    await axe(page);
+  });
+});
+
+test('the page sends at most 40 requests a minute with five regions, while events arrive', {
+  timeout: 120_000,
+}, async () => {
+  const page = await open();
+  let requests = 0;
+  page.on('request', (request) => {
+    if (new URL(request.url()).pathname.startsWith('/v1/')) requests += 1;
+  });
+  const seconds = 30;
+  const job = site.account.createJob({ status: 'Scheduled', dateDue: Date.now() + 72 * HOUR_MS });
+  // An event every second, for half a minute: the length of the measurement is what is counted.
+  for (let at = 0; at < seconds; at += 1) {
+    site.account.setStatus(job, at % 2 === 0 ? 'In production' : 'Scheduled');
+    await page.waitForTimeout(1_000);
+  }
+  expect(requests).toBeGreaterThan(0);
+  expect(requests).toBeLessThanOrEqual((40 * seconds) / 60);
+});
