@@ -17,13 +17,18 @@ export interface Session {
 }
 
 const STORAGE_KEY = 'jobwire.key';
+/** Entries of the command palette that were chosen. They are deleted with the key. */
+export const RECENT_KEY = 'jobwire.recent';
 const ROLES: readonly Role[] = ['read', 'operate', 'admin'];
 
 /** Stores the key in the tab's session storage. */
 export const keyStore = {
   read: (): string | null => sessionStorage.getItem(STORAGE_KEY),
   save: (key: string): void => sessionStorage.setItem(STORAGE_KEY, key),
-  clear: (): void => sessionStorage.removeItem(STORAGE_KEY),
+  clear: (): void => {
+    sessionStorage.removeItem(STORAGE_KEY);
+    sessionStorage.removeItem(RECENT_KEY);
+  },
 };
 
 /** Creates the session of a key or user. */

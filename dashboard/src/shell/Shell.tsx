@@ -20,6 +20,7 @@ import { useConnection, useNow } from '../stream-hooks.ts';
 import { formatRelativeTime } from '../times.tsx';
 import ui from '../ui.module.css';
 import { useHref, useParams } from '../urls.ts';
+import { PaletteButton } from './PaletteButton.tsx';
 import css from './Shell.module.css';
 
 const SECTIONS = [
@@ -46,6 +47,7 @@ export function Shell({ children }: { readonly children: ReactNode }) {
         <Navigation />
         <div className={css.tools}>
           <ConnectionState />
+          <PaletteButton />
           <RegionSwitcher />
           <ColorSchemeButton />
           <KeyMenu />

@@ -1,0 +1,142 @@
+/** The command palette: what it finds, by keyboard and by touch, and what it says when nothing is found. */
+import type { Page } from 'playwright-core';
+import { expect, test } from 'vitest';
+import { axe, expectFault, loaded, show, signedIn } from '../support/browser.ts';
+import { furnishedDesk } from './desk.ts';
+
+const desk = furnishedDesk();
+
+/** Opens the palette with the shortcut. */
+async function open(page: Page) {
+  await page.keyboard.press('Control+k');
+  const dialog = page.getByRole('dialog', { name: 'Search and commands' });
+  const input = dialog.getByRole('combobox', { name: 'Search' });
+  await input.waitFor();
+  await expect.poll(() => input.evaluate((one) => one === document.activeElement)).toBe(true);
+  return { dialog, input, options: dialog.getByRole('option') };
+}
+
+/** Returns the text of the option that the input names as active. */
+const getActive = (page: Page): Promise<string> =>
+  page.evaluate(() => {
+    const id = document.activeElement?.getAttribute('aria-activedescendant') ?? '';
+    const option = document.getElementById(id);
+    return option?.getAttribute('aria-selected') === 'true' ? (option.textContent ?? '') : '';
+  });
+
+test('Ctrl+K finds a job by its number with one request, and Enter opens it', async () => {
+  const page = await signedIn(desk, '/');
+  await loaded(page);
+  const asked: string[] = [];
+  page.on('request', (request) => {
+    const { pathname, searchParams } = new URL(request.url());
+    if (pathname === '/v1/search') asked.push(searchParams.get('q') ?? '');
+  });
+  const { dialog, input } = await open(page);
+  await input.fill(String(desk.jobs.plain));
+  await dialog.getByRole('group', { name: 'Jobs' }).getByRole('option').waitFor();
+  expect(asked).toEqual([String(desk.jobs.plain)]);
+  expect(await getActive(page)).toContain(String(desk.jobs.plain));
+  await page.keyboard.press('Enter');
+  await page.waitForURL(`**/jobs/acme/${desk.jobs.plain}`);
+  await dialog.waitFor({ state: 'detached' });
+
+  // It is now the first recent entry.
+  const again = await open(page);
+  await again.dialog.getByRole('group', { name: 'Recent' }).waitFor();
+  expect(await getActive(page)).toContain(String(desk.jobs.plain));
+});
+
+test('finds accounts, order groups, recipients and endpoints in any case, by kind', async () => {
+  const page = await signedIn(desk, '/');
+  const { dialog, input } = await open(page);
+  for (const [text, kind, value] of [
+    ['ACM', 'Accounts', 'acme'],
+    ['spr', 'Order groups', 'Spring'],
+    ['LEE', 'Recipients', 'Ann Lee'],
+    ['er', 'Endpoints', 'erp'],
+  ] as const) {
+    await input.fill(text);
+    const option = dialog.getByRole('group', { name: kind }).getByRole('option').first();
+    await option.waitFor();
+    expect(await option.textContent()).toContain(value);
+  }
+  await input.fill('ann@customer.example');
+  await dialog.getByRole('group', { name: 'Recipients' }).getByRole('option').click();
+  await page.getByRole('heading', { name: /Ann Lee/ }).waitFor();
+});
+
+test('arrow keys move through pages, actions and results, and Escape closes the palette and returns the focus', async () => {
+  const page = await signedIn(desk, '/jobs');
+  await loaded(page);
+  const button = page.getByRole('button', { name: 'Search' });
+  await button.focus();
+  const { dialog, options } = await open(page);
+  const first = await getActive(page);
+  await page.keyboard.press('ArrowDown');
+  expect(await getActive(page)).not.toBe(first);
+  await page.keyboard.press('ArrowUp');
+  await page.keyboard.press('ArrowUp');
+  expect(await getActive(page)).toBe(await options.last().textContent());
+  await page.keyboard.press('Escape');
+  await dialog.waitFor({ state: 'detached' });
+  await expect.poll(() => button.evaluate((one) => one === document.activeElement)).toBe(true);
+});
+
+test('offers only what the role of the key permits', async () => {
+  const { key } = await desk.makeKey('read', ['acme']);
+  const page = await signedIn(desk, '/', { key });
+  const { options } = await open(page);
+  const names = await options.allTextContents();
+  expect(names).toContain('Sign out');
+  expect(names).not.toContain('Add an account');
+  expect(names).not.toContain('New endpoint');
+  expect(names).not.toContain('New key');
+});
+
+test('drops the answer to a former text, and says when nothing is found or a search fails', async () => {
+  const page = await signedIn(desk, '/');
+  const held = Promise.withResolvers<void>();
+  await page.route(/\/v1\/search\?q=acme/, async (route) => {
+    await held.promise;
+    await route.continue().catch(() => {});
+  });
+  const { dialog, input, options } = await open(page);
+  const slow = page.waitForRequest(/\/v1\/search\?q=acme/);
+  await input.fill('acme');
+  await slow;
+  await input.fill('zzzz');
+  await dialog.getByText('No results.').waitFor();
+  held.resolve();
+  expect(await options.count()).toBe(0);
+  await page.route(/\/v1\/search\?q=broken/, (route) =>
+    route.fulfill({
+      status: 400,
+      contentType: 'application/problem+json',
+      body: JSON.stringify({ type: 'urn:jobwire:problem:x', title: 'x', status: 400, detail: 'It broke.' }),
+    }),
+  );
+  expectFault(page, /^answered 400/);
+  await input.fill('broken');
+  await dialog.getByRole('alert').getByText('It broke.').waitFor();
+});
+
+test('keeps to WCAG 2.2 AA in both themes, on a phone and on a desk', async () => {
+  const page = await signedIn(desk, '/');
+  await loaded(page);
+  for (const size of ['desktop', 'phone'] as const) {
+    for (const theme of ['light', 'dark'] as const) {
+      await show(page, { size, theme });
+      await page.getByRole('button', { name: 'Search' }).click();
+      const dialog = page.getByRole('dialog', { name: 'Search and commands' });
+      await dialog.getByRole('combobox').fill('ac');
+      await dialog.getByRole('option').first().waitFor();
+      await dialog.getByText(/result/).waitFor();
+      await axe(page);
+      if (process.env.PICTURES)
+        await page.screenshot({ path: `${process.env.PICTURES}/${size}-${theme}.png` });
+      await page.keyboard.press('Escape');
+      await dialog.waitFor({ state: 'detached' });
+    }
+  }
+});
