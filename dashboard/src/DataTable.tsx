@@ -5,6 +5,7 @@ import { type ReactNode, useState } from 'react';
 import { Empty, Hidden, Loaded } from './components.tsx';
 import css from './DataTable.module.css';
 import type { LoadedQuery } from './queries.ts';
+import { useRovingFocus } from './roving-focus.ts';
 
 /** A column of {@link DataTable}. */
 export interface Column<T> {
@@ -38,6 +39,7 @@ export function DataTable<T>(props: TableProps<T> & { readonly rows: readonly T[
     .map(([name, column]) => ({ name, ...(typeof column === 'function' ? { render: column } : column) }))
     .filter(({ hasContent }) => hasContent === undefined || rows.some(hasContent));
   const [all, setAll] = useState(false);
+  const body = useRovingFocus('tr');
   const shown = all ? rows : rows.slice(0, FIRST_ROWS);
   return (
     <>
@@ -52,7 +54,7 @@ export function DataTable<T>(props: TableProps<T> & { readonly rows: readonly T[
             ))}
           </tr>
         </thead>
-        <tbody role="rowgroup">
+        <tbody ref={body} role="rowgroup">
           {shown.map((row) => (
             <tr key={keyOf(row)} role="row">
               {columns.map(({ name, render, hiddenName, right, wide }, at) => {

@@ -43,7 +43,7 @@ describe('export', () => {
   });
 
   test('of events has those of the filter, newest first', async () => {
-    const page = await signedIn(site, '/?account=bakery&types=account.baselined');
+    const page = await signedIn(site, '/?view=feed&account=bakery&types=account.baselined');
     await page.getByRole('button', { name: 'Export CSV: events' }).waitFor();
     const { rows } = await exportList(page, 'events');
     expect(rows.map(({ type }) => type)).toEqual(['account.baselined']);

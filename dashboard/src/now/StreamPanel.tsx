@@ -13,6 +13,7 @@ import { ExportButton } from '../export.tsx';
 import { FilterInput, FilterSelect, includeSelected } from '../filters.tsx';
 import { useAccounts, useApi } from '../queries.ts';
 import { useInRegion } from '../resources.ts';
+import { useRovingFocus } from '../roving-focus.ts';
 import type { StreamState } from '../stream.ts';
 import { useNow, useStreamState } from '../stream-hooks.ts';
 import { isToday, Timestamp } from '../times.tsx';
@@ -290,13 +291,14 @@ function List(props: {
   };
   useEffect(() => () => clearTimeout(hoverTimer.current), []);
   const href = useHref();
+  const list = useRovingFocus('li');
   return (
     <section
       ref={scroller}
       className={css.scroller}
       aria-label="Events, newest first"
-      // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling element must be reachable by keyboard
-      tabIndex={0}
+      // A scrolling element must be reachable by keyboard, if none of its content is.
+      tabIndex={rows.length === 0 ? 0 : -1}
       onScroll={({ currentTarget }) => hold('scrolled', currentTarget.scrollTop > 1)}
       onPointerMove={({ pointerType }) => {
         if (pointerType === 'mouse') hover(true);
@@ -308,8 +310,14 @@ function List(props: {
       onBlur={() => hold('focused', false)}
     >
       {props.children}
-      {/* biome-ignore lint/a11y/noRedundantRoles: some screen readers ignore lists without bullets */}
-      <ol className={css.list} role="list" aria-label="Events" style={{ height: virtual.getTotalSize() }}>
+      {/* biome-ignore-start lint/a11y/noRedundantRoles: some screen readers ignore lists without bullets */}
+      <ol
+        ref={list}
+        className={css.list}
+        role="list"
+        aria-label="Events"
+        style={{ height: virtual.getTotalSize() }}
+      >
         {virtual.getVirtualItems().map(({ index, key, start }) => {
           const row = at(index);
           return row === undefined ? null : (
@@ -326,6 +334,7 @@ function List(props: {
           );
         })}
       </ol>
+      {/* biome-ignore-end lint/a11y/noRedundantRoles: as above */}
     </section>
   );
 }
