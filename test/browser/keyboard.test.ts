@@ -1,4 +1,4 @@
-/** Lists and tables by keyboard. */
+/** Lists and tables by keyboard, and states in forced colours. */
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
 import { axe, loaded, signedIn } from '../support/browser.ts';
@@ -71,4 +71,21 @@ test('a table has one tab stop, and arrow keys move between its rows and within 
   await page.keyboard.press('ArrowUp');
   expect(await page.evaluate(() => document.activeElement?.textContent)).toBe(before);
   await axe(page);
+});
+
+test('states stay visible in forced colours', async () => {
+  const page = await signedIn(desk, '/health');
+  await loaded(page);
+  await page.emulateMedia({ forcedColors: 'active' });
+  const isMarked = (selector: string): Promise<boolean[]> =>
+    page.locator(selector).evaluateAll((all) => {
+      const canvas = getComputedStyle(document.body).backgroundColor;
+      return all.map((one) => getComputedStyle(one, '::before').backgroundColor !== canvas);
+    });
+  const badges = await isMarked('main [class*="badge"][data-tone]');
+  expect(badges.length).toBeGreaterThan(0);
+  expect(badges).not.toContain(false);
+  expect(await isMarked('header [data-phase]')).toEqual([true]);
+  const current = page.locator('nav [aria-current="page"]').first();
+  expect(await current.evaluate((one) => getComputedStyle(one).outlineStyle)).toBe('solid');
 });
