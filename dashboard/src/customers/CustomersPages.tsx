@@ -7,9 +7,11 @@ import { QueryTable } from '../DataTable.tsx';
 import { loadLater } from '../load-later.tsx';
 import { type Account, useAccounts, useApi } from '../queries.ts';
 import { useInRegion } from '../resources.ts';
-import { decodeSegment, useHref } from '../urls.ts';
+import { useSession } from '../session.ts';
+import { decodeSegment, useHref, useParams } from '../urls.ts';
 import { toNotificationStatus } from './settings.ts';
 
+const ImportPage = loadLater(() => import('./ImportPage.tsx'));
 const MessagePage = loadLater(() => import('./MessagePage.tsx'));
 const MessagesPage = loadLater(() => import('./MessagesPage.tsx'));
 const RecipientsPage = loadLater(() => import('./RecipientsPage.tsx'));
@@ -29,7 +31,7 @@ export default function CustomersPages() {
         {({ account }) => <SettingsPage key={account} account={decodeSegment(account)} />}
       </Route>
       <Route path="/setup/customers/:account/recipients">
-        {({ account }) => <RecipientsPage key={account} account={decodeSegment(account)} />}
+        {({ account }) => <Recipients key={account} account={decodeSegment(account)} />}
       </Route>
       <Route path="/setup/customers/:account/templates">
         {({ account }) => <TemplatesPage key={account} account={decodeSegment(account)} />}
@@ -63,6 +65,14 @@ export default function CustomersPages() {
       </Route>
     </Switch>
   );
+}
+
+/** The recipients of an account, or their import. */
+function Recipients({ account }: { readonly account: string }) {
+  const [read] = useParams();
+  const { may } = useSession();
+  const isImport = may('admin') && read('form') === 'import';
+  return isImport ? <ImportPage account={account} /> : <RecipientsPage account={account} />;
 }
 
 /** The list of accounts with their notification status. */

@@ -34,7 +34,7 @@ interface Chosen {
   readonly text: string;
 }
 
-export function ImportPage({ account }: { readonly account: string }) {
+export default function ImportPage({ account }: { readonly account: string }) {
   const api = useApi();
   const queries = useQueryClient();
   const href = useCustomersHref(account);

@@ -18,7 +18,6 @@ import { formatCount } from '../texts.ts';
 import ui from '../ui.module.css';
 import { useParams } from '../urls.ts';
 import css from './customers.module.css';
-import { ImportPage } from './ImportPage.tsx';
 import { formatScope } from './labels.ts';
 import { AccountPage, useCustomersHref } from './layout.tsx';
 import { NewRecipientPage, RecipientPage } from './RecipientPage.tsx';
@@ -30,7 +29,6 @@ export default function RecipientsPage({ account }: { readonly account: string }
   const recipient = read('recipient');
   if (recipient !== undefined) return <RecipientPage key={recipient} account={account} id={recipient} />;
   if (may && read('form') === 'new') return <NewRecipientPage account={account} />;
-  if (may && read('form') === 'import') return <ImportPage account={account} />;
   return <Recipients account={account} />;
 }
 
