@@ -269,6 +269,41 @@ export const endpoints = {
     },
   }),
 
+  'endpoints statistics': command({
+    about: 'Shows how many attempts of an endpoint succeeded and failed in a window, and their latency.',
+    args: ['ID'],
+    flags: {
+      region: REGION,
+      window: {
+        value: 'WINDOW',
+        about: 'Length of the window. Default: 24h',
+        choices: inputs['getEndpointStatistics.window'],
+      },
+    },
+    example: 'endpoints statistics erp --window 7d',
+    async run({ api, out }, [id], { region, window }) {
+      const params = { path: { id }, query: { region, window } };
+      const statistics = await api().get('/v1/endpoints/{id}/statistics', { params });
+      out.document(statistics, () => {
+        const { total, from } = statistics;
+        const failures = total.failures.map(
+          ({ status, count }) => `${count} × ${status === null ? 'no response' : `HTTP ${status}`}`,
+        );
+        out.fields([
+          ['Since', out.exactly(from)],
+          ['Attempts', String(total.attempts)],
+          ['Delivered', String(total.delivered)],
+          ['Failed', total.failed === 0 ? '0' : `${total.failed}: ${failures.join(', ')}`],
+          [
+            'Success rate',
+            total.successRate === null ? null : `${Math.floor(total.successRate * 1000) / 10} %`,
+          ],
+          ['Latency', total.p50Ms === null ? null : `p50 ${total.p50Ms} ms, p95 ${total.p95Ms} ms`],
+        ]);
+      });
+    },
+  }),
+
   'endpoints health': command({
     about: 'Shows the health of an endpoint.',
     args: ['ID'],

@@ -119,6 +119,7 @@ export class Delivery extends Construct {
     });
     table.grantDraining(drainSink);
     history.grantRecording(drainSink);
+    history.grantCounting(drainSink);
     secrets.grantReadEndpoints(drainSink);
     setLog(drainSink, props);
     if (cell.notifications) {

@@ -1,7 +1,7 @@
 import { RemovalPolicy, Validations } from 'aws-cdk-lib';
 import { type ITableV2, TableV2 } from 'aws-cdk-lib/aws-dynamodb';
 import { Construct } from 'constructs';
-import { deliveryPk, historySchema, sentPk } from '../shared/storage/schema.ts';
+import { deliveryPk, historySchema, sentPk, statisticsPk } from '../shared/storage/schema.ts';
 import type { Cell } from './cell.ts';
 import type { CellFunction } from './cell-function.ts';
 import { allow, allowIndexes, tableProps } from './state-table.ts';
@@ -15,6 +15,8 @@ export class HistoryTable extends Construct {
   readonly table: ITableV2;
   /** Patterns of the leading keys of deliveries, in the notation of `StringLike`. */
   readonly #deliveries: string;
+  /** Pattern of the leading keys of delivery statistics. */
+  readonly #statistics: string;
   /** Patterns of the leading keys of messages to customers, and of their references. */
   readonly #notifications: Readonly<Record<'messages' | 'byJob' | 'byRecipient', string>>;
 
@@ -31,6 +33,7 @@ export class HistoryTable extends Construct {
     });
     this.table = table;
     this.#deliveries = deliveryPk(region, '*', '*');
+    this.#statistics = statisticsPk(region, '*');
     this.#notifications = {
       messages: sentPk({ region, account: '*' }),
       byJob: `SENTJOB#${region}#*`,
@@ -44,9 +47,16 @@ export class HistoryTable extends Construct {
     this.#name(fn);
   }
 
+  /** Grants drains to count deliveries. */
+  grantCounting(fn: CellFunction): void {
+    allow(fn, this.table, ['GetItem', 'PutItem'], [this.#statistics]);
+    this.#name(fn);
+  }
+
   /** Grants the HTTP API to read deliveries, by sink, event and outcome. */
   grantLookingBack(fn: CellFunction): void {
     allow(fn, this.table, ['Query', 'BatchGetItem'], [this.#deliveries]);
+    allow(fn, this.table, ['Query'], [this.#statistics]);
     allowIndexes(fn, this.table, Object.keys(historySchema.indexes));
     this.#name(fn);
   }

@@ -4,6 +4,7 @@ import { isEndpointKind } from '../built-in-sinks.ts';
 import type { LoggedEvent } from '../log/log.ts';
 import type { Run } from './cursors.ts';
 import { type DeliveryEntry, toDeliveryEntry } from './delivery-log.ts';
+import type { DeliveryCounter } from './delivery-statistics.ts';
 import type { DrainDeps } from './drain-deps.ts';
 import type { ParkedEvent } from './parked-events.ts';
 import type { DeliveryOutcome, Sink } from './sink.ts';
@@ -25,7 +26,10 @@ export class AttemptRecorder {
   /** Attempts that are not in the delivery log yet. */
   #attempts: DeliveryEntry[] = [];
   #logging: Promise<void> = Promise.resolve();
+  /** Settles when the counters are stored: one write at a time. */
+  #counting: Promise<void> = Promise.resolve();
   #unlogged = 0;
+  readonly #counter: DeliveryCounter | undefined;
 
   /** `begin` starts an operation in the background. */
   constructor(
@@ -36,6 +40,7 @@ export class AttemptRecorder {
     this.#deps = deps;
     this.#sink = sink;
     this.#begin = begin;
+    this.#counter = sink.kind === 'webhook' ? deps.deliveries?.count?.(sink, deps.now()) : undefined;
   }
 
   /** Number of attempts that could not be recorded in the delivery log. */
@@ -62,6 +67,7 @@ export class AttemptRecorder {
     }
     if (!isKept) return;
     this.#attempts.push(entry);
+    this.#counter?.count(entry);
     if (this.#attempts.length >= LOG_BATCH) this.#begin(() => this.flush());
   }
 
@@ -78,6 +84,14 @@ export class AttemptRecorder {
       this.#unlogged += attempts.length;
     });
     this.#logging = Promise.all([this.#logging, logged]).then(() => undefined);
+    if (this.#counter?.isDue(this.#deps.now())) this.#begin(() => this.storeCounters());
     return this.#logging;
+  }
+
+  /** Stores the counters of the attempts. A failure is ignored: the next call stores them too. */
+  storeCounters(): Promise<void> {
+    const store = () => this.#counter?.store(this.#deps.now()).catch(() => undefined);
+    this.#counting = this.#counting.then(store);
+    return this.#counting;
   }
 }

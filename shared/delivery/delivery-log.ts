@@ -17,7 +17,8 @@ import {
   keys,
 } from '../storage/schema.ts';
 import type { Item, Query, Table } from '../storage/table.ts';
-import type { Delivery, EndpointHealth } from './endpoint-views.ts';
+import { DeliveryCounter, readDeliveryStatistics, type StatisticsWindow } from './delivery-statistics.ts';
+import type { Delivery, DeliveryStatistics, EndpointHealth } from './endpoint-views.ts';
 import { type DeliveryOutcome, EXCERPT_BYTES, type SinkRecord } from './sink.ts';
 
 /** One attempt to deliver one event. */
@@ -109,6 +110,14 @@ export interface DeliveryQuery {
 
 /** The delivery log; see the top of the file. */
 export interface DeliveryLog {
+  /** Creates the counter of a drain of a sink, from a time on (epoch ms). */
+  count(sink: Pick<SinkRecord, 'region' | 'id' | 'createdAt'>, now: number): DeliveryCounter;
+  /** Returns the statistics of a sink for a window that ends at a time (epoch ms). */
+  statistics(
+    sink: Pick<SinkRecord, 'region' | 'id' | 'createdAt'>,
+    window: StatisticsWindow,
+    now: number,
+  ): Promise<DeliveryStatistics>;
   /** Stores any number of entries. Throws `TableError` on failure; then some entries may be stored. */
   record(entries: readonly DeliveryEntry[]): Promise<void>;
   /**
@@ -145,6 +154,9 @@ export function createDeliveryLog(
   const keptSeconds = (options.retentionDays ?? RETENTION_DAYS) * 86_400;
 
   return {
+    count: (sink, now) => new DeliveryCounter(history, sink, now),
+    statistics: (sink, window, now) => readDeliveryStatistics(history, sink, window, now),
+
     async record(entries) {
       // One id for the whole call. The index after it distinguishes entries of the same millisecond and keeps
       // their order.

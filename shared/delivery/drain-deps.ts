@@ -20,7 +20,7 @@ export interface DrainDeps {
   /** Opens the sink of a record. Throws if it cannot be created. */
   readonly open: (record: SinkRecord) => Promise<SinkPort>;
   /** Records attempts at webhooks. An error is counted and does not stop the drain. */
-  readonly deliveries?: Pick<DeliveryLog, 'record'>;
+  readonly deliveries?: Pick<DeliveryLog, 'record'> & Partial<Pick<DeliveryLog, 'count'>>;
   /**
    * Called with each attempt at a sink of any kind, as soon as it ends. Must not throw. Default: no callback.
    */

@@ -169,6 +169,7 @@ class Drain {
     await this.#runs.loadDue();
     do {
       await this.#processDue(port);
+      await this.#attempts.storeCounters();
     } while (await this.#waitForNewWork());
     await this.#runs.storeAll();
     await this.#attempts.flush();

@@ -118,7 +118,7 @@ export const EndpointHealth = z
     statistics: z
       .object({
         attempts: count.describe(
-          'Number of attempts in the last 24 hours. Only the last 500 attempts are counted.',
+          'Number of attempts in the last 24 hours. Only the last 500 attempts are counted. `…/statistics` counts all.',
         ),
         delivered: count.describe('Number of successful attempts.'),
         successRate: z
@@ -137,6 +137,51 @@ export const EndpointHealth = z
   .meta({ id: 'EndpointHealth' });
 
 export type EndpointHealth = RecordOf<typeof EndpointHealth>;
+
+const figures = {
+  attempts: count.describe('Number of attempts.'),
+  delivered: count.describe('Number of successful attempts.'),
+  failed: count.describe('Number of failed attempts.'),
+  successRate: z.number().nullable().describe('Share of successful attempts, 0 to 1. `null`: no attempts.'),
+  p50Ms: z
+    .number()
+    .nullable()
+    .describe('Median latency of successful attempts, in milliseconds, estimated from a histogram.'),
+  p95Ms: z
+    .number()
+    .nullable()
+    .describe('95th percentile of the latency, in milliseconds, estimated from a histogram.'),
+};
+
+/** Delivery statistics of an endpoint for a window. */
+export const DeliveryStatistics = z
+  .object({
+    window: z.enum(['1h', '24h', '7d']).describe('Length of the window.'),
+    from: timestamp.describe('Start of the window.'),
+    to: timestamp.describe('End of the window: the time of the response.'),
+    stepSeconds: z.int().describe('Length of one point, in seconds.'),
+    total: z
+      .object({
+        ...figures,
+        failures: z
+          .array(
+            z.object({
+              status: z.int().nullable().describe('HTTP status of the response. `null`: no response.'),
+              count: count.describe('Number of failed attempts.'),
+            }),
+          )
+          .describe('Failed attempts by HTTP status, largest number first.'),
+      })
+      .describe('Statistics of the whole window.'),
+    points: z
+      .array(z.object({ at: timestamp.describe('Start of the point.'), ...figures }))
+      .describe('Statistics over time, in ascending order. Points without attempts are included.'),
+  })
+  .meta({
+    id: 'DeliveryStatistics',
+    description: 'Delivery statistics of an endpoint, without pings and resends.',
+  });
+export type DeliveryStatistics = RecordOf<typeof DeliveryStatistics>;
 
 /** An attempt to deliver an event. */
 export const Delivery = z

@@ -313,6 +313,11 @@ export const keys = {
     pk: sentToRecipientPk(ref, recipient),
     sk: message,
   }),
+  /** History: the delivery statistics of a sink in an hour; `hour` is its start (epoch ms). */
+  deliveryStatistics: (region: string, sink: string, hour: number): Key => ({
+    pk: statisticsPk(region, sink),
+    sk: formatTimestamp(hour),
+  }),
   /** History: an attempt to deliver an event; `at` is its start time (epoch ms). */
   delivery: (region: string, sink: string, eventId: string, at: number, id: string): Key => ({
     pk: deliveryPk(region, sink, shardOf(eventId, DELIVERY_SHARDS)),
@@ -477,6 +482,8 @@ export const parkedPk = (region: string, sink: string): string => `PARKED#${regi
 /** History: partition of one shard of the deliveries to a sink. */
 export const deliveryPk = (region: string, sink: string, shard: number | string): string =>
   `DELIVERIES#${region}#${sink}#${shard}`;
+/** History: partition of a sink's delivery statistics. */
+export const statisticsPk = (region: string, sink: string): string => `DELIVERYSTATISTICS#${region}#${sink}`;
 /** History: partition of an event in the `byEvent` index. */
 export const eventDeliveriesPk = (region: string, eventId: string): string => `${region}#${eventId}`;
 /** History: partition of a region's failed messages in the `failures` index, by time. */

@@ -1074,6 +1074,44 @@ describe('parked events', () => {
   });
 });
 
+describe('the statistics of an endpoint', () => {
+  test('count the attempts of a window, and need a key for its accounts', async () => {
+    const rig = await start();
+    let status = 204;
+    const receiver = await startReceiver(() => ({ status }));
+    await rig.make({ id: 'erp', url: receiver.url, accounts: ['acme'] });
+    await rig.say('acme', 3);
+    await rig.drain('erp');
+    rig.clock.now += 3 * HOUR_MS;
+    status = 500;
+    await rig.say('acme', 1);
+    await rig.drain('erp');
+    const path = '/v1/endpoints/erp/statistics';
+    const day = (await rig.get(path)).body;
+    expect(day).toMatchObject({
+      window: '24h',
+      stepSeconds: 1800,
+      to: new Date(rig.clock.now).toISOString(),
+      total: {
+        attempts: 4,
+        delivered: 3,
+        failed: 1,
+        successRate: 0.75,
+        failures: [{ status: 500, count: 1 }],
+      },
+    });
+    expect(day.points).toHaveLength(48);
+    expect((await rig.get(`${path}?window=1h`)).body.total).toMatchObject({
+      attempts: 1,
+      failed: 1,
+      p50Ms: null,
+    });
+    expect((await rig.get(`${path}?window=2h`)).status).toBe(400);
+    expect((await rig.get(path, await rig.key('read', ['acme']))).status).toBe(200);
+    expect((await rig.get(path, await rig.key('admin', ['other']))).status).toBe(404);
+  });
+});
+
 describe('a replay', () => {
   test('sends a range of the log once more, shows its progress, and ends', async () => {
     const rig = await start();

@@ -162,6 +162,12 @@ test('a failing endpoint displays the reason and becomes active when retried aft
   await attempt.getByText('Response body').click();
   await attempt.getByText('<b>Closed for lunch</b>').waitFor();
   await row(page, 'Longest backlogs', 'acme').waitFor();
+  const statistics = panel(page, 'Statistics');
+  await statistics.getByText(/^\d+ × 503$/).waitFor(LONG);
+  await statistics.getByRole('img', { name: /^Success rate over time: 0 % of/ }).waitFor();
+  await statistics.getByLabel('Window').selectOption('Last hour');
+  await page.waitForURL(/window=1h/);
+  await statistics.getByRole('img', { name: /in \d+ of 12 points\.$/ }).waitFor();
   await axe(page);
   await show(page, { theme: 'dark', size: 'phone' });
   await axe(page);

@@ -149,6 +149,12 @@ describe('endpoints', () => {
 });
 
 describe('statistics and lists', () => {
+  test('print the delivery statistics of an endpoint', async () => {
+    const [statistics] = await site.json('endpoints', 'statistics', 'erp', '--window', '1h');
+    expect(statistics).toMatchObject({ window: '1h', stepSeconds: 300 });
+    expect((await site.run('endpoints', 'statistics', 'erp')).out).toMatch(/^Attempts +\d+$/m);
+  });
+
   test('print polls, daily statistics and open jobs of accounts and regions', async () => {
     const [poll] = await site.json('accounts', 'polls', 'acme', '--limit', '1');
     expect(poll).toMatchObject({ outcome: 'complete', problem: null });

@@ -10,7 +10,6 @@ import { DataTable } from '../DataTable.tsx';
 import { useApi } from '../queries.ts';
 import { useSession } from '../session.ts';
 import { useNow, useRefresh } from '../stream-hooks.ts';
-import { formatCount, formatPercent } from '../texts.ts';
 import { formatDuration, RelativeTime, Timestamp } from '../times.tsx';
 import ui from '../ui.module.css';
 import { accountHref, endpointSetupHref, useHref } from '../urls.ts';
@@ -22,6 +21,7 @@ import { DeadEvents, ParkedEvents } from './ParkedEvents.tsx';
 import { isGone, useEndpoint, useEndpointHealth } from './queries.ts';
 import { Replays } from './Replays.tsx';
 import { type Endpoint, getSinkName, type Health, toEndpointState } from './status.ts';
+import { Statistics } from './Statistics.tsx';
 
 /** Interval of the check whether the endpoint is lagging. */
 const LATE_MS = 5_000;
@@ -88,24 +88,6 @@ function EndpointView({ endpoint, health }: { readonly endpoint: Endpoint; reado
           }
         />
         <Statistic
-          name="Success rate, 24 h"
-          value={statistics.successRate === null ? '–' : formatPercent(statistics.successRate)}
-          note={
-            statistics.attempts >= 500
-              ? 'of the last 500 attempts'
-              : `of ${formatCount(statistics.attempts, 'attempt')}`
-          }
-        />
-        <Statistic
-          name="Median latency"
-          value={statistics.p50Ms === null ? '–' : formatDuration(statistics.p50Ms)}
-          note={
-            statistics.p95Ms === null
-              ? 'of successful deliveries'
-              : `95th percentile ${formatDuration(statistics.p95Ms)}`
-          }
-        />
-        <Statistic
           name="Parked"
           value={parked.count}
           tone={parked.count > 0 ? 'bad' : 'plain'}
@@ -165,6 +147,7 @@ function EndpointView({ endpoint, health }: { readonly endpoint: Endpoint; reado
       <ParkedEvents endpoint={endpoint} count={parked.count} />
       <DeadEvents endpoint={endpoint} count={health.dead} />
       <Replays endpoint={endpoint} />
+      {kind === 'webhook' ? <Statistics endpoint={endpoint} /> : null}
       <Deliveries endpoint={endpoint} />
     </Page>
   );

@@ -3,9 +3,9 @@ import * as z from 'zod';
 import { type DeliveryEntry, EXAMINED_ATTEMPTS, toDelivery } from '../../delivery/delivery-log.ts';
 import { toEndpoint } from '../../delivery/endpoint.ts';
 import { readEndpointHealth } from '../../delivery/endpoint-health.ts';
-import { Delivery, EndpointHealth } from '../../delivery/endpoint-views.ts';
+import { Delivery, DeliveryStatistics, EndpointHealth } from '../../delivery/endpoint-views.ts';
 import { keys } from '../../storage/schema.ts';
-import { isFor, isForEndpoint, ofAccount, ofEndpoint } from '../access.ts';
+import { isFor, isForEndpoint, ofAccount, ofEndpoint, ofWebhook } from '../access.ts';
 import { readJobEvents } from '../job-events.ts';
 import type { Caller } from '../keys.ts';
 import {
@@ -73,6 +73,35 @@ export const deliveryRoutes: readonly Route[] = [
       if (!health) return problem(c, 'not-found', { detail: 'There is no such endpoint.' });
       return { body: health };
     },
+  ),
+  route(
+    {
+      method: 'get',
+      path: '/v1/endpoints/{id}/statistics',
+      id: 'getEndpointStatistics',
+      tag: 'Endpoints',
+      summary: 'Get the delivery statistics of an endpoint',
+      description:
+        'Counts the attempts of the window by the time at which they began. Current attempts are included within a minute. Only webhooks have statistics.',
+      role: 'read',
+      of: ofWebhook,
+      query: z.strictObject({
+        window: z
+          .enum(['1h', '24h', '7d'], 'must be 1h, 24h or 7d')
+          .default('24h')
+          .describe(
+            'Length of the window: `1h` in points of 5 minutes, `24h` in points of 30 minutes, `7d` in points of 2 hours. Default: `24h`.',
+          ),
+      }),
+      answer: { status: 200, description: 'Statistics of the endpoint.', schema: DeliveryStatistics },
+    },
+    async ({ subject: { region, id, createdAt }, query: { window } }, { feed, deliveries }) => ({
+      body: await deliveries.statistics(
+        { region, id, ...(createdAt !== null && { createdAt }) },
+        window,
+        feed.now(),
+      ),
+    }),
   ),
   route(
     {

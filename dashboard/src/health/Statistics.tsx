@@ -1,0 +1,94 @@
+/** Delivery statistics of an endpoint for a window: totals, failures by cause, and charts over time. */
+import { keepPreviousData, type UseQueryResult, useQuery } from '@tanstack/react-query';
+import type { DeliveryStatistics } from '../../../client/index.ts';
+import { Loaded, Panel, Statistic } from '../components.tsx';
+import { FilterSelect, toOptions } from '../filters.tsx';
+import { loadLater } from '../load-later.tsx';
+import { useApi } from '../queries.ts';
+import { formatCount, formatPercent } from '../texts.ts';
+import { formatDuration } from '../times.tsx';
+import ui from '../ui.module.css';
+import { useParams } from '../urls.ts';
+import css from './Health.module.css';
+import type { Endpoint } from './status.ts';
+
+const StatisticsChart = loadLater(() => import('./StatisticsChart.tsx'));
+
+const REFETCH_MS = 15_000;
+type Window = DeliveryStatistics['window'];
+/** Windows in the address; the empty one is the default. */
+const WINDOWS = { '1h': 'Last hour', '': 'Last 24 hours', '7d': 'Last 7 days' };
+
+function useStatistics(endpoint: Endpoint, window: Window): UseQueryResult<DeliveryStatistics> {
+  const api = useApi();
+  const { region, id } = endpoint;
+  return useQuery({
+    queryKey: ['endpoints', 'statistics', region, id, window],
+    queryFn: ({ signal }) =>
+      api.get('/v1/endpoints/{id}/statistics', {
+        params: { path: { id }, query: { region, window } },
+        signal,
+      }),
+    refetchInterval: REFETCH_MS,
+    placeholderData: keepPreviousData,
+  });
+}
+
+export function Statistics({ endpoint }: { readonly endpoint: Endpoint }) {
+  const [read] = useParams();
+  const selected = read('window');
+  const window: Window = selected === '1h' || selected === '7d' ? selected : '24h';
+  const query = useStatistics(endpoint, window);
+  return (
+    <Panel
+      title="Statistics"
+      aside={<FilterSelect param="window" size="xs" aria-label="Window" data={toOptions(WINDOWS)} />}
+    >
+      <Loaded query={query}>{(statistics) => <Figures statistics={statistics} />}</Loaded>
+    </Panel>
+  );
+}
+
+function Figures({ statistics }: { readonly statistics: DeliveryStatistics }) {
+  const { attempts, failed, failures, successRate, p50Ms, p95Ms } = statistics.total;
+  if (successRate === null) return <p className={ui.quiet}>No attempts in this window.</p>;
+  return (
+    <>
+      <div className={`${ui.columns} ${css.statistics}`}>
+        <Statistic
+          name="Success rate"
+          value={formatPercent(successRate)}
+          tone={failed > 0 ? 'warn' : 'plain'}
+          note={`of ${formatCount(attempts, 'attempt')}`}
+        />
+        <Statistic
+          name="Failed attempts"
+          value={failed}
+          tone={failed > 0 ? 'warn' : 'plain'}
+          note={formatCauses(failures)}
+        />
+        <Statistic
+          name="Median latency"
+          value={p50Ms === null ? '–' : formatDuration(p50Ms)}
+          note="of successful attempts"
+        />
+        <Statistic
+          name="95th percentile"
+          value={p95Ms === null ? '–' : formatDuration(p95Ms)}
+          note="of their latency"
+        />
+      </div>
+      <StatisticsChart statistics={statistics} />
+    </>
+  );
+}
+
+const LISTED_CAUSES = 3;
+
+function formatCauses(failures: DeliveryStatistics['total']['failures']): string {
+  if (failures.length === 0) return 'none';
+  const causes = failures
+    .slice(0, LISTED_CAUSES)
+    .map(({ status, count }) => `${count.toLocaleString()} × ${status ?? 'no response'}`);
+  return [...causes, ...(failures.length > LISTED_CAUSES ? ['others'] : [])].join(', ');
+}
