@@ -45,6 +45,25 @@ export const keys = {
     },
   }),
 
+  'keys pair': command({
+    about: 'Confirms the code that a wall display shows. The screen gets its own API key with the role read.',
+    more: 'Open the dashboard with /?wall=1 on the screen to get a code. Confirm only a code that you see on the screen itself.',
+    args: ['CODE'],
+    flags: {
+      name: { value: 'TEXT', about: 'Name of the screen, such as its place', required: true },
+      accounts: { value: 'A,B', about: 'Only these accounts. Default: all', many: true },
+    },
+    example: 'keys pair 123456 --name desk --accounts acme',
+    async run({ api, out }, [code], flags) {
+      const accounts = parseList(flags.accounts);
+      const body = { code: code.replace(/\s/g, ''), name: flags.name, ...(accounts ? { accounts } : {}) };
+      const approved = await api().post('/v1/wall-pairings/approval', { body });
+      out.document(approved, () =>
+        out.line(`The screen gets the key ${clean(approved.name)} within a few seconds.`),
+      );
+    },
+  }),
+
   'keys list': command({
     about: 'Lists API keys without their secrets.',
     args: [],

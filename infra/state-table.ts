@@ -35,6 +35,7 @@ import {
   messagePk,
   notificationSettingsPk,
   openJobsPk,
+  PAIRING_PK,
   parkedPk,
   recipientPk,
   recipientPlacePk,
@@ -284,10 +285,10 @@ export class StateTable extends Construct {
     this.#passName(fn);
   }
 
-  /** Grants creating, listing and revoking keys, and removing deleted accounts from them. */
+  /** Grants creating, listing and revoking keys, pairing wall displays, and removing deleted accounts from keys. */
   grantManagingKeys(fn: CellFunction): void {
-    const { apiKeys, keyUse } = this.#partitions();
-    this.#allow(fn, ['GetItem', 'Query', 'PutItem', 'UpdateItem', 'DeleteItem'], [apiKeys]);
+    const { apiKeys, keyUse, pairings } = this.#partitions();
+    this.#allow(fn, ['GetItem', 'Query', 'PutItem', 'UpdateItem', 'DeleteItem'], [apiKeys, pairings]);
     this.#allow(fn, ['DeleteItem'], [keyUse]);
     this.#passName(fn);
   }
@@ -501,6 +502,7 @@ export class StateTable extends Construct {
       requestCounts: requestCountPk(region, '*'),
       apiKeys: API_KEY_PK,
       keyUse: API_KEY_USE_PK,
+      pairings: PAIRING_PK,
       idempotent: keys.idempotent('*', '').pk,
       notifySettings: notificationSettingsPk(region),
       recipients: recipientPk(any),

@@ -4,16 +4,16 @@ import './zod.ts';
 import { createTheme, localStorageColorSchemeManager, MantineProvider } from '@mantine/core';
 import { Notifications } from '@mantine/notifications';
 import { QueryClient, QueryClientProvider } from '@tanstack/react-query';
-import { StrictMode, useEffect, useMemo, useState } from 'react';
+import { StrictMode, useEffect, useMemo, useRef, useState } from 'react';
 import { createRoot } from 'react-dom/client';
 import { Route, Switch } from 'wouter';
 import { createClient } from '../../client/index.ts';
 import { getRetryAfterMs, isTransient } from './api.ts';
 import './unsaved-changes.ts';
 import { ApiContext } from './queries.ts';
-import { resume, type SignInState, toSignedOut } from './resume.ts';
+import { isWallDisplay, resume, type SignInState, toSignedOut } from './resume.ts';
 import { NoAccess, SignIn } from './SignIn.tsx';
-import { type CurrentKey, keyStore, SessionContext, toSession } from './session.ts';
+import { type CurrentKey, keyStore, SessionContext, toSession, wallKeyStore } from './session.ts';
 import { PageErrorBoundary } from './shell/ErrorBoundary.tsx';
 import { Shell } from './shell/Shell.tsx';
 import { createEventStream, type EventStream } from './stream.ts';
@@ -29,6 +29,7 @@ const JobsPage = loadLater(() => import('./jobs/JobsPage.tsx'));
 const JobPage = loadLater(() => import('./jobs/JobPage.tsx'));
 const HealthPages = loadLater(() => import('./health/HealthPages.tsx'));
 const ChecklistPage = loadLater(() => import('./onboarding/ChecklistPage.tsx'));
+const PairingPage = loadLater(() => import('./wall/PairingPage.tsx'));
 const SetupPages = loadLater(() => import('./setup/SetupPages.tsx'));
 
 const theme = createTheme({
@@ -41,11 +42,15 @@ const theme = createTheme({
   },
 });
 const schemes = localStorageColorSchemeManager({ key: 'jobwire.colours' });
+/** Interval at which a wall display that cannot sign in tries again. */
+const WALL_RETRY_MS = 15_000;
 /** Maximum number of retries of transient errors. */
 const MAX_RETRIES = 3;
 
 function App({ first }: { readonly first: Promise<SignInState> }) {
   const [state, setState] = useState<SignInState | null>(null);
+  /** Whether the user of a wall display without a key signs in instead of pairing it. */
+  const [signsIn, setSignsIn] = useState(false);
   useEffect(() => void first.then(setState), [first]);
 
   if (!state) return null;
@@ -61,6 +66,7 @@ function App({ first }: { readonly first: Promise<SignInState> }) {
           onEnd={(cause) => setState(toSignedOut(cause))}
           signOut={async (reason) => {
             keyStore.clear();
+            if (by === wallKeyStore.read()) wallKeyStore.clear();
             setState({ phase: 'signed out', reason: reason ?? null });
             if (!isKey && reason === undefined) await by.end();
           }}
@@ -70,6 +76,7 @@ function App({ first }: { readonly first: Promise<SignInState> }) {
     case 'failed':
       return (
         <main>
+          {isWallDisplay() ? <RetryLater retry={() => void resume().then(setState)} /> : null}
           <Page title="Jobwire">
             <Failure error={state.error} again={() => void resume().then(setState)} />
           </Page>
@@ -80,6 +87,16 @@ function App({ first }: { readonly first: Promise<SignInState> }) {
         <NoAccess reason={state.reason} onOther={(reason) => setState({ phase: 'signed out', reason })} />
       );
     case 'signed out':
+      if (isWallDisplay() && !signsIn)
+        return (
+          <PairingPage
+            onSignIn={() => setSignsIn(true)}
+            onPaired={(key, own) => {
+              wallKeyStore.save(key);
+              setState({ phase: 'signed in', by: key, own });
+            }}
+          />
+        );
       return (
         <SignIn
           reason={state.reason}
@@ -90,6 +107,17 @@ function App({ first }: { readonly first: Promise<SignInState> }) {
         />
       );
   }
+}
+
+/** Resumes a wall display whose network or server was not available. */
+function RetryLater({ retry }: { readonly retry: () => void }) {
+  const latest = useRef(retry);
+  latest.current = retry;
+  useEffect(() => {
+    const timer = setInterval(() => latest.current(), WALL_RETRY_MS);
+    return () => clearInterval(timer);
+  }, []);
+  return null;
 }
 
 function SignedIn(props: {

@@ -1,7 +1,7 @@
 /** The state of the sign-in, and what it is when the page is loaded. */
 import { ApiError, createClient } from '../../client/index.ts';
 import { toErrorMessage } from './api.ts';
-import { type CurrentKey, keyStore } from './session.ts';
+import { type CurrentKey, keyStore, wallKeyStore } from './session.ts';
 import { resumeUser, SignInError, type UserSession } from './user-session.ts';
 
 /** State of the sign-in. */
@@ -28,7 +28,7 @@ export async function resume(): Promise<SignInState> {
   const saved = keyStore.read();
   try {
     const by = saved ?? (await resumeUser());
-    if (by === null) return { phase: 'signed out', reason: null };
+    if (by === null) return await resumeWall();
     const key = typeof by === 'string' ? by : by.token;
     return { phase: 'signed in', by, own: await createClient({ url: location.origin, key }).get('/v1/key') };
   } catch (error) {
@@ -36,5 +36,26 @@ export async function resume(): Promise<SignInState> {
     if (!(error instanceof ApiError) || error.status !== 401) return { phase: 'failed', error };
     keyStore.clear();
     return { phase: 'signed out', reason: 'The saved key is no longer valid. Sign in again.' };
+  }
+}
+
+/** Whether this page is a wall display: its address says so, or the screen is paired. */
+export const isWallDisplay = (): boolean =>
+  new URLSearchParams(location.search).has('wall') || wallKeyStore.read() !== null;
+
+/** Resumes a paired wall display. A revoked key is deleted, so that the screen shows a new code. */
+async function resumeWall(): Promise<SignInState> {
+  const key = wallKeyStore.read();
+  if (key === null) return { phase: 'signed out', reason: null };
+  try {
+    const own = await createClient({ url: location.origin, key }).get('/v1/key');
+    const url = new URL(location.href);
+    url.searchParams.set('wall', '1');
+    history.replaceState(null, '', url);
+    return { phase: 'signed in', by: key, own };
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.status !== 401) return { phase: 'failed', error };
+    wallKeyStore.clear();
+    return { phase: 'signed out', reason: 'The key of this wall display was revoked.' };
   }
 }

@@ -1,4 +1,4 @@
-/** The session: an API key, stored for this tab only and sent in a header only, or a user's (`user-session.ts`). */
+/** The session: an API key, stored for this tab only (of a wall display: in the browser) and sent in a header only, or a user's (`user-session.ts`). */
 import { createContext, useContext } from 'react';
 import type { CurrentKey } from '../../client/index.ts';
 import type { Role } from '../../shared/api/key-input.ts';
@@ -29,6 +29,15 @@ export const keyStore = {
     sessionStorage.removeItem(STORAGE_KEY);
     sessionStorage.removeItem(RECENT_KEY);
   },
+};
+
+const WALL_STORAGE_KEY = 'jobwire.wall';
+
+/** Stores the key of a paired wall display in the browser, so that it survives a restart of the screen. */
+export const wallKeyStore = {
+  read: (): string | null => localStorage.getItem(WALL_STORAGE_KEY),
+  save: (key: string): void => localStorage.setItem(WALL_STORAGE_KEY, key),
+  clear: (): void => localStorage.removeItem(WALL_STORAGE_KEY),
 };
 
 /** Creates the session of a key or user. */

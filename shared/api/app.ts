@@ -126,6 +126,8 @@ export function createApi(deps: ApiDeps): Hono<ApiEnv> {
     slots: deps.slots,
     signIn: deps.signIn,
     failures,
+    pairingStarts: createFailureLimit(),
+    pairingGuesses: createFailureLimit(),
     schemas,
     get documents() {
       return present(documents);

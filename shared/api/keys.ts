@@ -401,7 +401,7 @@ const isSame = (one: Caller['accounts'], other: Caller['accounts']): boolean =>
 type Permissions = Pick<Caller, 'role' | 'accounts'>;
 
 /** Returns why the caller cannot create a key, as an error message; `undefined` if allowed. */
-function checkPermissions(
+export function checkPermissions(
   wanted: Permissions & Pick<Caller, 'expiresAt'>,
   by: Caller,
   now: number,

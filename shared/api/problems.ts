@@ -106,7 +106,7 @@ export const problems = {
     status: 429,
     title: 'Too Many Requests',
     meaning:
-      'Only on AWS: the API key has reached its limit of requests per minute, or the rate limit of the whole API was exceeded. Wait `Retry-After` seconds.',
+      'Too many pairings of wall displays are in progress. On AWS also: the API key has reached its limit of requests per minute, or the rate limit of the whole API was exceeded. Wait `Retry-After` seconds.',
   },
   'request-blocked': {
     status: 403,

@@ -94,6 +94,10 @@ export interface RouteParts {
   readonly signIn: SignIn | undefined;
   /** Counters of failed authentications. */
   readonly failures: FailureLimit;
+  /** Counters of started pairings of wall displays, by address. */
+  readonly pairingStarts: FailureLimit;
+  /** Counters of unknown codes of wall displays, by key. */
+  readonly pairingGuesses: FailureLimit;
   /** Returns whether the key of a long-running request is still valid. */
   readonly isCurrent: Keyring['isCurrent'];
   /** Returns whether the configuration file defines an account, which makes it read-only in the API. */

@@ -237,6 +237,8 @@ export const keys = {
    * access to them.
    */
   apiKeyUse: (id: string): Key => ({ pk: API_KEY_USE_PK, sk: id }),
+  /** A pairing of a wall display, by its code. */
+  pairing: (code: string): Key => ({ pk: PAIRING_PK, sk: code }),
   /** The response to a request with an idempotency key. `name` is a hash of the idempotency key. */
   idempotent: (keyId: string, name: string): Key => ({ pk: `IDEMPOTENCY#${keyId}`, sk: name }),
   /** A replay to a sink. */
@@ -475,6 +477,8 @@ export const requestCountPk = (region: string, keyId: string): string => `REQUES
 export const API_KEY_PK = 'APIKEYS';
 /** Partition of the last-use times of API keys. */
 export const API_KEY_USE_PK = 'KEYUSE';
+/** Partition of the pairings of wall displays. */
+export const PAIRING_PK = 'PAIRINGS';
 /** Partition of the replays to a sink. */
 export const replayPk = (region: string, sink: string): string => `REPLAYS#${region}#${sink}`;
 /** Partition of the events parked for a sink. */

@@ -62,6 +62,7 @@ export const places: readonly Place[] = [
   { name: 'an endpoint', path: () => '/setup/endpoints/us/erp', heading: /./ },
   { name: 'a new endpoint', path: () => '/setup/new-endpoint', heading: /./ },
   { name: 'keys', path: () => '/setup/keys', heading: /./ },
+  { name: 'wall displays', path: () => '/setup/wall-displays', heading: 'Wall displays' },
   { name: 'a new key', path: () => '/setup/new-key', heading: /./ },
   { name: 'notifications of all accounts', path: () => '/setup/customers', heading: /./ },
   { name: 'notification settings', path: () => '/setup/customers/acme', heading: /./ },

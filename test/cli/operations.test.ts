@@ -19,6 +19,8 @@ const WITHOUT_COMMAND: Readonly<Record<string, string>> = {
   createSession: 'for the dashboard; the CLI has API keys',
   renewSession: 'for the dashboard; the CLI has API keys',
   deleteSession: 'for the dashboard; the CLI has API keys',
+  startWallPairing: 'for the screens of wall displays',
+  claimWallKey: 'for the screens of wall displays',
   unsubscribe: 'for the recipients of e-mails; operators use jobwire suppressions',
 };
 

@@ -121,7 +121,8 @@ function Expiry({ at }: { readonly at: string | null }) {
   return Date.parse(at) <= Date.now() ? <Badge tone="warn">Expired</Badge> : <Timestamp at={at} />;
 }
 
-function Revoke({ of: key }: { readonly of: ApiKey }) {
+/** Button that revokes a key after confirmation. */
+export function Revoke({ of: key }: { readonly of: ApiKey }) {
   const api = useApi();
   const confirm = useConfirm();
   const queries = useQueryClient();

@@ -18,6 +18,9 @@ const EndpointsPage = lazy(async () => ({ default: (await endpoints()).Endpoints
 const NewEndpointPage = lazy(async () => ({ default: (await endpoints()).NewEndpointPage }));
 const keys = () => import('./KeyPages.tsx');
 const KeysPage = lazy(async () => ({ default: (await keys()).KeysPage }));
+const WallDisplaysPage = lazy(async () => ({
+  default: (await import('./WallDisplaysPage.tsx')).WallDisplaysPage,
+}));
 const NewKeyPage = lazy(async () => ({ default: (await keys()).NewKeyPage }));
 
 export default function SetupPages() {
@@ -42,6 +45,7 @@ export default function SetupPages() {
             )}
           </Route>
           <Route path="/setup/keys" component={KeysPage} />
+          <Route path="/setup/wall-displays" component={WallDisplaysPage} />
           <Route path="/setup/new-key" component={admin ? NewKeyPage : NotAllowed} />
           <Route path="/setup/customers/*?" component={CustomersPages} />
           <Route>

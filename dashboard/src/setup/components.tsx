@@ -20,6 +20,7 @@ const SECTIONS = [
   { path: '/setup/endpoints', name: 'Endpoints', form: '/setup/new-endpoint' },
   { path: '/setup/customers', name: 'Notifications' },
   { path: '/setup/keys', name: 'Keys', form: '/setup/new-key' },
+  { path: '/setup/wall-displays', name: 'Wall displays' },
 ];
 
 /** Navigation within the setup. */

@@ -8,6 +8,7 @@ import { eventRoutes } from './events.ts';
 import { jobRoutes } from './jobs.ts';
 import { keyRoutes } from './keys.ts';
 import { notificationRoutes } from './notifications.ts';
+import { pairingRoutes } from './pairings.ts';
 import { parkedEventRoutes } from './parked-events.ts';
 import { recipientRoutes } from './recipients.ts';
 import { regionRoutes } from './regions.ts';
@@ -31,6 +32,7 @@ export const routes: readonly Route[] = [
   ...parkedEventRoutes,
   ...replayRoutes,
   ...keyRoutes,
+  ...pairingRoutes,
   ...signInRoutes,
   ...regionRoutes,
   ...searchRoutes,

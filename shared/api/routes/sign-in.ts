@@ -124,7 +124,7 @@ export const signInRoutes: readonly Route[] = [
       problems: ['forbidden'],
     },
     async ({ c }, { signIn, report }) => {
-      if (isForeign(c)) return foreign(c);
+      if (isForeignPage(c)) return foreignPage(c, 'sessions');
       const cookie = getCookie(c, SESSION_COOKIE);
       deleteCookie(c, SESSION_COOKIE, COOKIE);
       // Without the cookie, the browser has no session, whatever the issuer responds.
@@ -140,7 +140,7 @@ async function respond(
   request: (signIn: SignIn) => Promise<Tokens | undefined>,
 ) {
   if (!signIn) return problem(c, 'not-found', { detail: 'Users cannot sign in: signIn is not configured.' });
-  if (isForeign(c)) return foreign(c);
+  if (isForeignPage(c)) return foreignPage(c, 'sessions');
   const address = c.env?.clientAddress;
   const limit = await failures.reached(address);
   if (limit) return tooManyFailures(c, limit);
@@ -164,8 +164,9 @@ const ended = (c: Context<ApiEnv>) =>
   });
 
 /** Returns whether a page of another origin sent the request. Browsers say so; programs do not. */
-const isForeign = (c: Context<ApiEnv>): boolean =>
+export const isForeignPage = (c: Context<ApiEnv>): boolean =>
   (c.req.header('sec-fetch-site') ?? 'same-origin') !== 'same-origin';
 
-const foreign = (c: Context<ApiEnv>) =>
-  problem(c, 'forbidden', { detail: 'Only pages of the same origin can use sessions.' });
+/** Returns the problem of such a request. `what`: what only pages of the same origin can use. */
+export const foreignPage = (c: Context<ApiEnv>, what: string) =>
+  problem(c, 'forbidden', { detail: `Only pages of the same origin can use ${what}.` });

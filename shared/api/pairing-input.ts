@@ -1,0 +1,39 @@
+/** Schemas of the pairing of wall displays. Free of Node, because web pages use them too. */
+import * as z from 'zod';
+import { NewKey } from './key-input.ts';
+
+/** Names of the keys of wall displays begin with this. */
+export const WALL_KEY_PREFIX = 'Wall display';
+const NAME_RULE = 'must be 1 to 60 characters long';
+
+const code = z
+  .string('must be text')
+  .regex(/^\d{6}$/, 'must be the 6 digits that the screen shows')
+  .describe('Code that the screen shows: 6 digits.');
+
+/** Confirmation of a code by a user. */
+export const PairingApproval = z
+  .strictObject({
+    code,
+    name: z
+      .string('must be text')
+      .min(1, NAME_RULE)
+      .max(60, NAME_RULE)
+      .describe('Name of the screen, such as its place.'),
+    accounts: NewKey.shape.accounts.describe(
+      'Ids of the accounts that the screen shows. `null` or absent: all accounts.',
+    ),
+  })
+  .meta({ id: 'WallPairingApproval' });
+export type PairingApproval = z.infer<typeof PairingApproval>;
+
+/** Request of a screen for its key. */
+export const KeyClaim = z
+  .strictObject({
+    code,
+    deviceToken: z
+      .string('must be text')
+      .regex(/^[\w-]{43}$/, 'must be the deviceToken of the pairing')
+      .describe('Secret of the screen, from the start of the pairing.'),
+  })
+  .meta({ id: 'WallKeyClaim' });

@@ -1,0 +1,148 @@
+/** Pairing of wall displays. The first two operations need no key: the device token authenticates the screen. */
+import type { Context } from 'hono';
+import * as z from 'zod';
+import { timestamp } from '../../representation.ts';
+import { tooManyFailures } from '../access.ts';
+import type { ApiEnv } from '../env.ts';
+import { approvePairing, CLAIM_SECONDS, claimKey, startPairing } from '../pairing.ts';
+import { KeyClaim, PairingApproval } from '../pairing-input.ts';
+import { problem } from '../problems.ts';
+import { type Route, route } from '../route.ts';
+import { foreignPage, isForeignPage } from './sign-in.ts';
+
+const WALL = 'wall displays';
+
+/** All routes of the pairing of wall displays. */
+export const pairingRoutes: readonly Route[] = [
+  route(
+    {
+      method: 'post',
+      path: '/v1/wall-pairings',
+      id: 'startWallPairing',
+      tag: 'Keys',
+      summary: 'Start the pairing of a wall display',
+      description:
+        'Returns a code, which the screen shows, and a device token, which the screen keeps secret. The code is valid for 10 minutes. At most 20 pairings per minute can be started from one address.',
+      role: null,
+      answer: {
+        status: 201,
+        description: 'The started pairing.',
+        schema: z
+          .object({
+            code: z.string().describe('Code: 6 digits.'),
+            deviceToken: z
+              .string()
+              .describe('Secret with which the screen requests its key. Returned only once.'),
+            expiresAt: timestamp.describe('Time at which the code expires.'),
+            claimSeconds: z
+              .int()
+              .describe('Interval at which the screen should request its key, in seconds.'),
+          })
+          .meta({ id: 'WallPairing' }),
+      },
+      problems: ['forbidden', 'too-many-requests'],
+    },
+    async ({ c }, { feed: { table, now }, pairingStarts }) => {
+      if (isForeignPage(c)) return foreignPage(c, WALL);
+      const address = c.env?.clientAddress;
+      const limit = await pairingStarts.reached(address);
+      if (limit) return tooManyStarts(c, limit.resetSeconds);
+      await pairingStarts.add(address);
+      const started = await startPairing({ table, now });
+      if (started.kind === 'too many')
+        return tooManyStarts(c, Math.max(1, Math.ceil((started.retryAt - now()) / 1000)));
+      const { code, deviceToken, expiresAt } = started;
+      return { body: { code, deviceToken, expiresAt, claimSeconds: CLAIM_SECONDS } };
+    },
+  ),
+  route(
+    {
+      method: 'post',
+      path: '/v1/wall-pairings/key',
+      id: 'claimWallKey',
+      tag: 'Keys',
+      summary: 'Get the API key of a paired wall display',
+      description:
+        'Returns the key after a user has confirmed the code. Only the screen that started the pairing can get it. Repeated requests return the same key until the code expires.',
+      role: null,
+      body: KeyClaim,
+      answer: {
+        status: 200,
+        description: 'The key, or `null` while the code is not confirmed.',
+        schema: z
+          .object({
+            key: z.string().nullable().describe('Complete API key. `null`: the code is not confirmed yet.'),
+          })
+          .meta({ id: 'WallKey' }),
+      },
+      problems: ['forbidden', 'not-found', 'unprocessable-content', 'too-many-failed-authentications'],
+    },
+    async ({ c, body }, { feed: { table, now }, failures }) => {
+      if (isForeignPage(c)) return foreignPage(c, WALL);
+      const address = c.env?.clientAddress;
+      const limit = await failures.reached(address);
+      if (limit) return tooManyFailures(c, limit);
+      const claimed = await claimKey({ table, now }, body);
+      switch (claimed.kind) {
+        case 'waiting':
+          return { body: { key: null } };
+        case 'paired':
+          return { body: { key: claimed.secret } };
+        case 'ended':
+          await failures.add(address);
+          return problem(c, 'not-found', { detail: 'The pairing has ended. Start another one.' });
+        default:
+          return claimed;
+      }
+    },
+  ),
+  route(
+    {
+      method: 'post',
+      path: '/v1/wall-pairings/approval',
+      id: 'approveWallPairing',
+      tag: 'Keys',
+      summary: 'Confirm the code of a wall display',
+      description:
+        "The screen gets its own API key with the role `read` for the given accounts. Its name begins with `Wall display`. A code can be confirmed once. The key cannot have more permissions than the caller, and expires with the caller's key.",
+      role: 'admin',
+      body: PairingApproval,
+      example: { code: '123456', name: 'Dispatch desk', accounts: ['acme'] },
+      answer: {
+        status: 200,
+        description: 'The permissions of the key.',
+        schema: z
+          .object({
+            name: z.string().describe('Name of the key.'),
+            accounts: z
+              .array(z.string())
+              .nullable()
+              .describe('Ids of the accounts that the screen shows. `null`: all accounts.'),
+            expiresAt: timestamp.nullable().describe('Time at which the key expires. `null`: never.'),
+          })
+          .meta({ id: 'ApprovedWallPairing' }),
+      },
+      problems: ['not-found', 'unprocessable-content', 'too-many-failed-authentications'],
+    },
+    async ({ c, caller, body }, { feed: { table, now }, pairingGuesses }) => {
+      // Counted by key, so that one caller cannot search for codes from several addresses.
+      const guesses = await pairingGuesses.reached(caller.keyId);
+      if (guesses)
+        return problem(c, 'too-many-failed-authentications', {
+          detail: `Too many unknown codes. Retry after ${guesses.resetSeconds} s.`,
+          headers: { 'retry-after': String(guesses.resetSeconds) },
+        });
+      const outcome = await approvePairing({ table, now }, body, caller);
+      if (outcome.kind === 'unknown') await pairingGuesses.add(caller.keyId);
+      if (outcome.kind !== 'approved') return outcome;
+      const { name, accounts, expiresAt } = outcome;
+      return { body: { name, accounts: accounts && [...accounts], expiresAt } };
+    },
+  ),
+];
+
+const tooManyStarts = (c: Context<ApiEnv>, retryAfterSeconds: number): Response =>
+  problem(c, 'too-many-requests', {
+    detail: `Too many pairings of wall displays are in progress. Retry after ${retryAfterSeconds} s.`,
+    headers: { 'retry-after': String(retryAfterSeconds) },
+  });
